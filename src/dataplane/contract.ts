@@ -1,0 +1,41 @@
+import type { Family } from '../net/ip.js';
+import type { FamilyTable, FrontendKey, NodePlan, TableChange } from '../plan/types.js';
+
+/** What the kernel was asked to do in one sync of one family. */
+export interface SyncReport {
+  readonly family: Family;
+  /** Whether everything was compared with the kernel (first sync, after a failure, periodic check). */
+  readonly full: boolean;
+  /** Transactions that changed forwarding; 0 when nothing had to change. */
+  readonly transactions: number;
+  readonly elementOperations: number;
+  /** Tables, chains, rules and sets added, flushed or deleted. */
+  readonly ruleOperations: number;
+  readonly bytes: number;
+  /** What a periodic comparison found lost or altered that was acknowledged before, one line each. */
+  readonly repairs: readonly string[];
+  /** What could not be tidied up; forwarding does not depend on it and the next full sync tries again. */
+  readonly problems: readonly string[];
+  /** UDP and SCTP frontends whose flows may be stale now; `all` after a full sync. */
+  readonly flows: ReadonlySet<FrontendKey> | 'all';
+}
+
+/**
+ * One family of one mode. Not re-entrant: one call at a time. What the kernel did not acknowledge stays pending for the next call, so a failed
+ * call needs no memory of its change in the caller.
+ */
+export interface FamilyDataplane {
+  readonly family: Family;
+  apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport>;
+  /** UDP and SCTP frontends that are gone and whose conntrack flows nobody confirmed removed; survives a restart. */
+  goneFlows(): ReadonlySet<FrontendKey>;
+  /** Forgets gone frontends after their flows were removed. */
+  clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void>;
+  /** Removes everything this mode owns in this family. Nothing there is success. */
+  cleanup(): Promise<void>;
+  /**
+   * The kernel's table in the plan's terms, see plan/text.ts; empty when there is none. Rules say nothing of the node's settings in so many
+   * words: where they are those that `node` calls for its lines are printed, otherwise the rules themselves.
+   */
+  dump(node: NodePlan): Promise<readonly string[]>;
+}

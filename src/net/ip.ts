@@ -1,0 +1,164 @@
+/** IP addresses and prefixes as branded canonical text: usable as map keys, printable as they are, and never an unchecked string. */
+
+export type Family = 'IPv4' | 'IPv6';
+
+export const FAMILIES: readonly Family[] = ['IPv4', 'IPv6'];
+
+declare const addressBrand: unique symbol;
+declare const prefixBrand: unique symbol;
+
+/** Canonical text of an address (IPv6 per RFC 5952). Made only by {@link parseAddress} and {@link addressFromBytes}. */
+export type IPAddress = string & { readonly [addressBrand]: true };
+
+/** Canonical `address/length` with the host bits zero. Made only by {@link parsePrefix} and {@link hostPrefix}. */
+export type IPPrefix = string & { readonly [prefixBrand]: true };
+
+/** Length of an address in bytes. */
+export function addressLength(family: Family): 4 | 16 {
+  return family === 'IPv4' ? 4 : 16;
+}
+
+export function familyOf(value: IPAddress | IPPrefix): Family {
+  return value.includes(':') ? 'IPv6' : 'IPv4';
+}
+
+/**
+ * Parses an address the way the Kubernetes API always has: IPv4 octets may carry leading zeros and are decimal, an IPv4-mapped IPv6
+ * address is the IPv4 address, zone identifiers are refused. Null when it is not an address.
+ */
+export function parseAddress(text: string): IPAddress | null {
+  const bytes = parseBytes(text);
+  return bytes === null ? null : addressFromBytes(bytes);
+}
+
+/** Parses `address/length`; host bits are masked off. Null when it is not a prefix. */
+export function parsePrefix(text: string): IPPrefix | null {
+  const slash = text.lastIndexOf('/');
+  if (slash < 0) return null;
+  // A mapped IPv4 address in a prefix counts its length in 128 bits, which no user means: refused.
+  const head = text.slice(0, slash);
+  const bytes = parseBytes(head);
+  const digits = text.slice(slash + 1);
+  if (bytes === null || !/^\d{1,3}$/.test(digits) || (bytes.length === 4 && head.includes(':'))) return null;
+  const length = Number(digits);
+  if (length > bytes.length * 8) return null;
+  return `${addressFromBytes(maskBytes(bytes, length))}/${length}` as IPPrefix;
+}
+
+/** The prefix that holds just this address. */
+export function hostPrefix(address: IPAddress): IPPrefix {
+  return `${address}/${addressLength(familyOf(address)) * 8}` as IPPrefix;
+}
+
+/** The address's 4 or 16 bytes in network order; a fresh array each time. */
+export function addressBytes(address: IPAddress): Uint8Array {
+  const bytes = parseBytes(address);
+  if (bytes === null) throw new TypeError(`not an IP address: ${address}`);
+  return bytes;
+}
+
+/** Prints 4 or 16 bytes in network order. */
+export function addressFromBytes(bytes: Uint8Array): IPAddress {
+  if (bytes.length === 4) return bytes.join('.') as IPAddress;
+  if (bytes.length !== 16) throw new TypeError(`an IP address has 4 or 16 bytes, not ${bytes.length}`);
+  return printIPv6(bytes) as IPAddress;
+}
+
+export function prefixAddress(prefix: IPPrefix): IPAddress {
+  return prefix.slice(0, prefix.lastIndexOf('/')) as IPAddress;
+}
+
+export function prefixLength(prefix: IPPrefix): number {
+  return Number(prefix.slice(prefix.lastIndexOf('/') + 1));
+}
+
+/** Whether `address` is in `prefix`; false across families. */
+export function prefixContains(prefix: IPPrefix, address: IPAddress): boolean {
+  if (familyOf(prefix) !== familyOf(address)) return false;
+  const masked = maskBytes(addressBytes(address), prefixLength(prefix));
+  return addressFromBytes(masked) === prefixAddress(prefix);
+}
+
+/** First and last address of the prefix, as bytes. */
+export function prefixRange(prefix: IPPrefix): readonly [Uint8Array, Uint8Array] {
+  const first = addressBytes(prefixAddress(prefix));
+  const last = Uint8Array.from(first);
+  const length = prefixLength(prefix);
+  for (let bit = length; bit < last.length * 8; bit++) last[bit >> 3] = (last[bit >> 3] ?? 0) | (0x80 >> (bit & 7));
+  return [first, last];
+}
+
+export function isLoopback(address: IPAddress): boolean {
+  return familyOf(address) === 'IPv4' ? address.startsWith('127.') : address === '::1';
+}
+
+export function isUnspecified(address: IPAddress): boolean {
+  return address === '0.0.0.0' || address === '::';
+}
+
+function maskBytes(bytes: Uint8Array, length: number): Uint8Array {
+  return bytes.map((byte, index) => {
+    const keep = Math.min(8, Math.max(0, length - index * 8));
+    return byte & (0xff << (8 - keep)) & 0xff;
+  });
+}
+
+function parseBytes(text: string): Uint8Array | null {
+  return text.includes(':') ? parseIPv6(text) : parseIPv4(text);
+}
+
+function parseIPv4(text: string): Uint8Array | null {
+  const parts = text.split('.');
+  if (parts.length !== 4) return null;
+  const bytes = new Uint8Array(4);
+  for (const [index, part] of parts.entries()) {
+    if (!/^\d+$/.test(part) || Number(part) > 255) return null;
+    bytes[index] = Number(part);
+  }
+  return bytes;
+}
+
+function parseIPv6(text: string): Uint8Array | null {
+  const halves = text.split('::');
+  if (halves.length > 2) return null;
+  const head = parseGroups(halves[0] ?? '', halves.length === 1);
+  const tail = halves.length === 2 ? parseGroups(halves[1] ?? '', true) : [];
+  if (head === null || tail === null) return null;
+  const missing = 16 - head.length - tail.length;
+  if (halves.length === 1 ? missing !== 0 : missing < 2) return null;
+  const bytes = Uint8Array.from([...head, ...new Array<number>(missing).fill(0), ...tail]);
+  const mapped = bytes.subarray(0, 10).every((byte) => byte === 0) && bytes[10] === 0xff && bytes[11] === 0xff;
+  return mapped ? bytes.slice(12) : bytes;
+}
+
+/** Bytes of colon-separated groups; only the last group of an address may be dotted IPv4. */
+function parseGroups(text: string, last: boolean): number[] | null {
+  if (text === '') return [];
+  const bytes: number[] = [];
+  const groups = text.split(':');
+  for (const [index, group] of groups.entries()) {
+    if (last && index === groups.length - 1 && group.includes('.')) {
+      const dotted = parseIPv4(group);
+      if (dotted === null) return null;
+      bytes.push(...dotted);
+    } else {
+      if (!/^[0-9a-fA-F]{1,4}$/.test(group)) return null;
+      const value = parseInt(group, 16);
+      bytes.push(value >> 8, value & 0xff);
+    }
+  }
+  return bytes;
+}
+
+function printIPv6(bytes: Uint8Array): string {
+  const groups = Array.from({ length: 8 }, (_, index) => ((bytes[index * 2] ?? 0) << 8) | (bytes[index * 2 + 1] ?? 0));
+  let best = { start: 0, length: 0 };
+  for (let start = 0; start < 8; start++) {
+    let length = 0;
+    while (start + length < 8 && groups[start + length] === 0) length++;
+    if (length > best.length) best = { start, length };
+  }
+  const hex = groups.map((group) => group.toString(16));
+  if (best.length < 2) return hex.join(':');
+  return `${hex.slice(0, best.start).join(':')}::${hex.slice(best.start + best.length).join(':')}`;
+}

@@ -1,0 +1,109 @@
+import type { EndpointList } from '../net/endpoint-list.js';
+import type { Family, IPAddress, IPPrefix } from '../net/ip.js';
+import type { Protocol } from '../net/protocol.js';
+import type { ObjectKey } from '../state/rows.js';
+
+/** The forwarding table: what every mode renders and no mode decides. */
+
+/** `address:port/protocol`, `[v6]:port/protocol`, or `nodeport:port/protocol`. Unique within a family's table. */
+export type FrontendKey = string;
+
+export type FrontendKind = 'ClusterIP' | 'ExternalIP' | 'LoadBalancer' | 'NodePort';
+
+/** One address (or every node port address) and port of one Service, and what to do with a new connection to it on this node. */
+export interface FrontendPlan {
+  readonly key: FrontendKey;
+  readonly kind: FrontendKind;
+  readonly family: Family;
+  /** Null for node ports, which are reached through every node port address. */
+  readonly address: IPAddress | null;
+  readonly protocol: Protocol;
+  readonly port: number;
+  /** `namespace/name` or `namespace/name:port`. */
+  readonly servicePort: string;
+  /** Where connections go; sorted, no duplicates. With `localEndpoints` set, only those from pods and from the node itself. */
+  readonly endpoints: EndpointList;
+  /** External traffic policy Local: where connections from outside go, keeping their source; null for every other frontend. */
+  readonly localEndpoints: EndpointList | null;
+  /** Source NAT: `always` (external, policy Cluster), `node` (policy Local: only what the node itself sends), `off-cluster` (cluster IPs: what the local detector does not know as a pod). */
+  readonly masquerade: 'always' | 'node' | 'off-cluster';
+  /** For connections that find no endpoint in the list that applies to them. */
+  readonly whenEmpty: 'reject' | 'drop';
+  readonly affinitySeconds: number | null;
+  /** Sources admitted, disjoint and sorted; null: all. */
+  readonly sourceRanges: readonly IPPrefix[] | null;
+  /** UDP and SCTP: endpoints an existing flow may keep (every serving endpoint, whatever the policies); null for TCP. */
+  readonly flowEndpoints: EndpointList | null;
+}
+
+export interface HealthCheckPlan {
+  readonly service: ObjectKey;
+  readonly port: number;
+  /** Distinct addresses of ready local endpoints. */
+  readonly localEndpoints: number;
+}
+
+/** Everything one Service asks of one family on this node, before conflicts with other Services are settled. */
+export interface ServicePlan {
+  readonly service: ObjectKey;
+  readonly family: Family;
+  /** For settling conflicts: the oldest Service wins, then the smaller key. Null counts as youngest. */
+  readonly creationTime: number | null;
+  readonly frontends: readonly FrontendPlan[];
+  /** Endpoints that may be reached from themselves: local ones, and those that name no node. Sorted, no duplicates. */
+  readonly hairpinAddresses: readonly IPAddress[];
+  readonly healthCheck: HealthCheckPlan | null;
+}
+
+/** Decides which sources are pods (behaviour ST-34, ST-35). */
+export type LocalDetector =
+  | { readonly type: 'source-prefix'; readonly prefix: IPPrefix }
+  | { readonly type: 'input-interface'; readonly name: string }
+  | { readonly type: 'input-interface-prefix'; readonly prefix: string };
+
+/** What holds for the whole node in one family. */
+export interface NodePlan {
+  readonly family: Family;
+  /** Null: every source of cluster IP traffic counts as a pod, no source of external traffic does. */
+  readonly localDetector: LocalDetector | null;
+  readonly masqueradeAll: boolean;
+  /** One bit of the packet mark. */
+  readonly masqueradeMark: number;
+  /** Node ports answer on local addresses within these prefixes; null: on every local address. Loopback never. */
+  readonly nodePortPrefixes: readonly IPPrefix[] | null;
+  /** Addresses in here that no Service holds are dropped. Sorted. */
+  readonly serviceCIDRs: readonly IPPrefix[];
+}
+
+export interface Conflict {
+  readonly frontend: FrontendKey;
+  readonly family: Family;
+  /** `namespace/name:port` of the Service port that holds the frontend, and of the one that does not get it. */
+  readonly winner: string;
+  readonly loser: string;
+}
+
+/** One family's table as the dataplane reads it. */
+export interface FamilyTable {
+  readonly family: Family;
+  readonly node: NodePlan;
+  frontend(key: FrontendKey): FrontendPlan | undefined;
+  frontends(): Iterable<FrontendPlan>;
+  /** Cluster IPs that some Service holds, whatever its ports. */
+  readonly clusterAddresses: AddressSet;
+  /** Hairpin addresses of all Services. */
+  readonly hairpinAddresses: AddressSet;
+}
+
+/** Read side of a set of addresses. */
+export interface AddressSet extends Iterable<IPAddress> {
+  has(address: IPAddress): boolean;
+}
+
+/** What changed in one family since the table was last asked. */
+export interface TableChange {
+  readonly frontends: ReadonlySet<FrontendKey>;
+  readonly clusterAddresses: ReadonlySet<IPAddress>;
+  readonly hairpinAddresses: ReadonlySet<IPAddress>;
+  readonly node: boolean;
+}

@@ -1,0 +1,121 @@
+import type { Family, IPAddress, IPPrefix } from '../net/ip.js';
+import type { Protocol } from '../net/protocol.js';
+
+/**
+ * What sources say, already validated and in our own terms. Rows are immutable; a changed object is a new row. Nothing here is derived:
+ * decisions belong to plan/.
+ */
+
+/** `namespace/name`. */
+export type ObjectKey = string;
+
+export interface ServicePortRow {
+  /** Empty for the unnamed port. */
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly port: number;
+  /** 0: no node port. */
+  readonly nodePort: number;
+}
+
+export interface LoadBalancerIngressRow {
+  readonly address: IPAddress;
+  /** `Proxy`: the balancer sends to node ports itself, the address is not ours to handle (KEP-1860). */
+  readonly ipMode: 'VIP' | 'Proxy';
+}
+
+export interface ServiceRow {
+  readonly kind: 'Service';
+  readonly namespace: string;
+  readonly name: string;
+  /** Milliseconds since the epoch; null when the object carries no creationTimestamp (such a Service counts as the youngest). */
+  readonly creationTime: number | null;
+  readonly type: 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
+  /** As in the object, invalid ones left out; empty for headless Services. */
+  readonly clusterIPs: readonly IPAddress[];
+  readonly ipFamilies: readonly Family[];
+  readonly externalIPs: readonly IPAddress[];
+  readonly loadBalancerIngress: readonly LoadBalancerIngressRow[];
+  readonly loadBalancerSourceRanges: readonly IPPrefix[];
+  readonly externalTrafficPolicy: 'Cluster' | 'Local';
+  readonly internalTrafficPolicy: 'Cluster' | 'Local';
+  /** ClientIP affinity timeout in seconds; null for no affinity. */
+  readonly affinitySeconds: number | null;
+  /** 0: none. */
+  readonly healthCheckNodePort: number;
+  readonly ports: readonly ServicePortRow[];
+}
+
+export interface EndpointPortRow {
+  /** Empty for the unnamed port. */
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly port: number;
+}
+
+/** Bits of {@link EndpointSliceRow.conditions}. */
+export const READY = 1;
+export const SERVING = 2;
+export const TERMINATING = 4;
+
+/**
+ * One EndpointSlice. Endpoints are columns, not objects: at 250,000 endpoints this is what keeps memory small. All per-endpoint columns
+ * have `count` entries in the slice's order.
+ */
+export interface EndpointSliceRow {
+  readonly kind: 'EndpointSlice';
+  readonly namespace: string;
+  readonly name: string;
+  /** Label kubernetes.io/service-name. */
+  readonly serviceName: string;
+  readonly family: Family;
+  readonly ports: readonly EndpointPortRow[];
+  readonly count: number;
+  /** First address of each endpoint, 4 or 16 bytes each, network order. */
+  readonly addresses: Uint8Array;
+  /** One byte per endpoint: READY | SERVING | TERMINATING, API defaults applied. */
+  readonly conditions: Uint8Array;
+  /** Interned node names; null where the endpoint names no node. */
+  readonly nodeNames: readonly (string | null)[];
+  /** Zone hints per endpoint; null when no endpoint has any. */
+  readonly zoneHints: readonly (readonly string[])[] | null;
+  /** Node hints per endpoint; null when no endpoint has any. */
+  readonly nodeHints: readonly (readonly string[])[] | null;
+}
+
+export interface NodeRow {
+  readonly kind: 'Node';
+  readonly name: string;
+  /** InternalIPs in status order, then ExternalIPs; valid ones only. */
+  readonly addresses: readonly IPAddress[];
+  readonly podCIDRs: readonly IPPrefix[];
+  /** Label topology.kubernetes.io/zone; null when missing or empty. */
+  readonly zone: string | null;
+  /** False while the Node is being deleted or carries the taint ToBeDeletedByClusterAutoscaler (KEP-3836). */
+  readonly eligible: boolean;
+}
+
+export interface ServiceCIDRRow {
+  readonly kind: 'ServiceCIDR';
+  readonly name: string;
+  readonly cidrs: readonly IPPrefix[];
+}
+
+export type Row = ServiceRow | EndpointSliceRow | NodeRow | ServiceCIDRRow;
+
+export type RowKind = Row['kind'];
+
+/** Cluster-scoped objects have an empty namespace. */
+export interface RowRef {
+  readonly kind: RowKind;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export function objectKey(namespace: string, name: string): ObjectKey {
+  return `${namespace}/${name}`;
+}
+
+export function refOf(row: Row): RowRef {
+  return { kind: row.kind, namespace: 'namespace' in row ? row.namespace : '', name: row.name };
+}

@@ -1,0 +1,18 @@
+import type { Row, RowRef } from './rows.js';
+
+export type StateChange =
+  { readonly type: 'upsert'; readonly row: Row } | { readonly type: 'remove'; readonly ref: RowRef };
+
+/**
+ * The only way into the state. A source registers before it starts, applies changes as they come (each call is one atomic commit: a
+ * relist or a re-read file is one call), and says `complete` once everything it knew at its start has been applied. Applying rows equal
+ * to what is held changes nothing and wakes nobody.
+ */
+export interface Writer {
+  register(source: string): SourceWriter;
+}
+
+export interface SourceWriter {
+  apply(changes: readonly StateChange[]): void;
+  complete(): void;
+}
