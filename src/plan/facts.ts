@@ -1,0 +1,52 @@
+import { isUnspecified, familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../net/ip.js';
+import type { NodeRow } from '../state/rows.js';
+
+/** How pods are told from other sources (KubeProxyConfiguration detectLocalMode, detectLocal, clusterCIDR). */
+export type LocalDetection =
+  | { readonly type: 'ClusterCIDR'; readonly prefixes: readonly IPPrefix[] }
+  | { readonly type: 'NodeCIDR' }
+  | { readonly type: 'BridgeInterface'; readonly name: string }
+  | { readonly type: 'InterfaceNamePrefix'; readonly prefix: string };
+
+/** What planning takes from the configuration. */
+export interface PlanSettings {
+  readonly nodeName: string;
+  readonly bindAddress: IPAddress;
+  readonly allowExternalIPs: boolean;
+  readonly localDetection: LocalDetection;
+  readonly masqueradeAll: boolean;
+  readonly masqueradeBit: number;
+  /** `primary`: the node's own first address of each family. Empty: every local address. */
+  readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
+}
+
+/** What planning a Service needs to know of this node. */
+export interface NodeFacts {
+  readonly name: string;
+  readonly zone: string | null;
+  /** This node's first address of each family; null when not known. */
+  readonly addresses: Readonly<Record<Family, IPAddress | null>>;
+}
+
+/** Behaviour ST-14, ST-20: the first address of each family, a specified bindAddress before them. */
+export function nodeFacts(settings: PlanSettings, node: NodeRow | undefined): NodeFacts {
+  const first = (family: Family): IPAddress | null => {
+    if (!isUnspecified(settings.bindAddress) && familyOf(settings.bindAddress) === family) return settings.bindAddress;
+    return node?.addresses.find((address) => familyOf(address) === family) ?? null;
+  };
+  return { name: settings.nodeName, zone: node?.zone ?? null, addresses: { IPv4: first('IPv4'), IPv6: first('IPv6') } };
+}
+
+/** Whether planning any Service would come out differently. */
+export function sameFacts(one: NodeFacts, other: NodeFacts): boolean {
+  return (
+    one.name === other.name &&
+    one.zone === other.zone &&
+    one.addresses.IPv4 === other.addresses.IPv4 &&
+    one.addresses.IPv6 === other.addresses.IPv6
+  );
+}
+
+export function anyContains(prefixes: readonly IPPrefix[], address: IPAddress): boolean {
+  return prefixes.some((prefix) => prefixContains(prefix, address));
+}

@@ -1,0 +1,173 @@
+import type { EndpointList } from '../net/endpoint-list.js';
+import type { Family, IPAddress } from '../net/ip.js';
+import type { ObjectKey } from '../state/rows.js';
+import { AddressCounts } from './address-counts.js';
+import type {
+  Conflict,
+  FamilyTable,
+  FrontendKey,
+  FrontendPlan,
+  HealthCheckPlan,
+  NodePlan,
+  ServicePlan,
+  TableChange,
+} from './types.js';
+
+interface Claim {
+  readonly plan: ServicePlan;
+  readonly frontend: FrontendPlan;
+}
+
+/**
+ * All Services' plans of one family, with conflicts settled: of several Services that claim one address and port the oldest holds it,
+ * whatever the order in which they became known. Work per change is proportional to the Service that changed.
+ */
+export class ForwardingTable implements FamilyTable {
+  readonly family: Family;
+  private nodePlan: NodePlan;
+  private readonly plans = new Map<ObjectKey, ServicePlan>();
+  private readonly checks = new Map<ObjectKey, HealthCheckPlan>();
+  private readonly held = new Map<FrontendKey, Claim>();
+  /** Claims that lost, best first; only for contested frontends. */
+  private readonly waiting = new Map<FrontendKey, readonly Claim[]>();
+  private readonly clusterCounts = new AddressCounts();
+  private readonly hairpinCounts = new AddressCounts();
+  private changedFrontends = new Set<FrontendKey>();
+  private nodeChanged = true;
+
+  constructor(node: NodePlan) {
+    this.family = node.family;
+    this.nodePlan = node;
+  }
+
+  get node(): NodePlan {
+    return this.nodePlan;
+  }
+
+  get clusterAddresses(): AddressCounts {
+    return this.clusterCounts;
+  }
+
+  get hairpinAddresses(): AddressCounts {
+    return this.hairpinCounts;
+  }
+
+  frontend(key: FrontendKey): FrontendPlan | undefined {
+    return this.held.get(key)?.frontend;
+  }
+
+  *frontends(): IterableIterator<FrontendPlan> {
+    for (const claim of this.held.values()) yield claim.frontend;
+  }
+
+  /** Services that have a plan. */
+  services(): Iterable<ObjectKey> {
+    return this.plans.keys();
+  }
+
+  healthChecks(): Iterable<HealthCheckPlan> {
+    return this.checks.values();
+  }
+
+  *conflicts(): IterableIterator<Conflict> {
+    for (const [key, losers] of this.waiting) {
+      const winner = this.held.get(key)?.frontend.servicePort ?? '';
+      for (const { frontend } of losers)
+        yield { frontend: key, family: this.family, winner, loser: frontend.servicePort };
+    }
+  }
+
+  setNode(plan: NodePlan): void {
+    if (JSON.stringify(plan) === JSON.stringify(this.nodePlan)) return;
+    this.nodePlan = plan;
+    this.nodeChanged = true;
+  }
+
+  /** Replaces what one Service asks for; null when it asks for nothing any more. */
+  setService(service: ObjectKey, plan: ServicePlan | null): void {
+    const previous = this.plans.get(service);
+    const keys = new Set<FrontendKey>();
+    for (const frontend of previous?.frontends ?? []) keys.add(frontend.key);
+    for (const frontend of plan?.frontends ?? []) keys.add(frontend.key);
+    const next = new Map(plan?.frontends.map((frontend) => [frontend.key, frontend]));
+    for (const key of keys) {
+      const before = this.held.get(key)?.frontend;
+      const frontend = next.get(key);
+      this.settle(key, service, plan !== null && frontend !== undefined ? { plan, frontend } : null);
+      if (!sameFrontend(before, this.held.get(key)?.frontend)) this.changedFrontends.add(key);
+    }
+    this.clusterCounts.replace(clusterAddresses(previous), clusterAddresses(plan));
+    this.hairpinCounts.replace(previous?.hairpinAddresses ?? [], plan?.hairpinAddresses ?? []);
+    put(this.checks, service, plan?.healthCheck ?? null);
+    put(this.plans, service, plan);
+  }
+
+  /** What changed since the last call. */
+  takeChange(): TableChange {
+    const change: TableChange = {
+      frontends: this.changedFrontends,
+      clusterAddresses: this.clusterCounts.takeChanged(),
+      hairpinAddresses: this.hairpinCounts.takeChanged(),
+      node: this.nodeChanged,
+    };
+    this.changedFrontends = new Set();
+    this.nodeChanged = false;
+    return change;
+  }
+
+  private settle(key: FrontendKey, service: ObjectKey, claim: Claim | null): void {
+    const holder = this.held.get(key);
+    const losers = this.waiting.get(key);
+    if (losers === undefined && (holder === undefined || holder.plan.service === service)) {
+      if (claim === null) this.held.delete(key);
+      else this.held.set(key, claim);
+      return;
+    }
+    const claims = [...(holder === undefined ? [] : [holder]), ...(losers ?? [])];
+    const others = claims.filter((candidate) => candidate.plan.service !== service);
+    const [best, ...rest] = [...others, ...(claim === null ? [] : [claim])].sort(byAge);
+    if (best === undefined) this.held.delete(key);
+    else this.held.set(key, best);
+    if (rest.length === 0) this.waiting.delete(key);
+    else this.waiting.set(key, rest);
+  }
+}
+
+function put<Value>(map: Map<ObjectKey, Value>, key: ObjectKey, value: Value | null): void {
+  if (value === null) map.delete(key);
+  else map.set(key, value);
+}
+
+/** Oldest first; without a creation time last; the smaller key among equals. */
+function byAge(one: Claim, other: Claim): number {
+  const age = (claim: Claim): number => claim.plan.creationTime ?? Number.POSITIVE_INFINITY;
+  if (age(one) !== age(other)) return age(one) < age(other) ? -1 : 1;
+  return one.plan.service < other.plan.service ? -1 : 1;
+}
+
+function clusterAddresses(plan: ServicePlan | null | undefined): readonly IPAddress[] {
+  const addresses = new Set<IPAddress>();
+  for (const frontend of plan?.frontends ?? []) {
+    if (frontend.kind === 'ClusterIP' && frontend.address !== null) addresses.add(frontend.address);
+  }
+  return [...addresses];
+}
+
+function sameFrontend(one: FrontendPlan | undefined, other: FrontendPlan | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return (
+    one.kind === other.kind &&
+    one.servicePort === other.servicePort &&
+    one.masquerade === other.masquerade &&
+    one.whenEmpty === other.whenEmpty &&
+    one.affinitySeconds === other.affinitySeconds &&
+    sameList(one.endpoints, other.endpoints) &&
+    sameList(one.localEndpoints, other.localEndpoints) &&
+    sameList(one.flowEndpoints, other.flowEndpoints) &&
+    one.sourceRanges?.join() === other.sourceRanges?.join()
+  );
+}
+
+function sameList(one: EndpointList | null, other: EndpointList | null): boolean {
+  return one === null || other === null ? one === other : one.equals(other);
+}

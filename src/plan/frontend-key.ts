@@ -1,0 +1,26 @@
+import { parseAddress, type IPAddress } from '../net/ip.js';
+import { parseProtocol, type Protocol } from '../net/protocol.js';
+import type { FrontendKey } from './types.js';
+
+const NODE_PORT = 'nodeport';
+
+/** The key of a frontend; a null address stands for node ports. */
+export function frontendKey(address: IPAddress | null, port: number, protocol: Protocol): FrontendKey {
+  if (address === null) return `${NODE_PORT}:${port}/${protocol}`;
+  return address.includes(':') ? `[${address}]:${port}/${protocol}` : `${address}:${port}/${protocol}`;
+}
+
+/** The parts of a key made by {@link frontendKey}; throws a TypeError for anything else. */
+export function parseFrontendKey(key: FrontendKey): {
+  readonly address: IPAddress | null;
+  readonly port: number;
+  readonly protocol: Protocol;
+} {
+  const colon = key.lastIndexOf(':');
+  const slash = key.lastIndexOf('/');
+  const host = key.slice(0, colon).replace(/^\[|\]$/g, '');
+  const address = host === NODE_PORT ? null : parseAddress(host);
+  const protocol = parseProtocol(key.slice(slash + 1));
+  if ((address === null && host !== NODE_PORT) || protocol === null) throw new TypeError(`not a frontend key: ${key}`);
+  return { address, port: Number(key.slice(colon + 1, slash)), protocol };
+}

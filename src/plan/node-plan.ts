@@ -1,0 +1,58 @@
+import { familyOf, hostPrefix, isLoopback, prefixLength, type Family, type IPPrefix } from '../net/ip.js';
+import type { NodeRow, ServiceCIDRRow } from '../state/rows.js';
+import { nodeFacts, type PlanSettings } from './facts.js';
+import type { LocalDetector, NodePlan } from './types.js';
+
+/** What holds for the whole node in one family (behaviour ST-20, ST-21, ST-34, SV-31, SV-32). */
+export function planNode(
+  family: Family,
+  settings: PlanSettings,
+  node: NodeRow | undefined,
+  serviceCIDRs: Iterable<ServiceCIDRRow>,
+): NodePlan {
+  const cidrs = new Set<IPPrefix>();
+  for (const row of serviceCIDRs) {
+    for (const cidr of row.cidrs) if (familyOf(cidr) === family) cidrs.add(cidr);
+  }
+  return {
+    family,
+    localDetector: localDetector(family, settings, node),
+    masqueradeAll: settings.masqueradeAll,
+    masqueradeMark: 2 ** settings.masqueradeBit,
+    nodePortPrefixes: nodePortPrefixes(family, settings, node),
+    serviceCIDRs: [...cidrs].sort(),
+  };
+}
+
+function localDetector(family: Family, settings: PlanSettings, node: NodeRow | undefined): LocalDetector | null {
+  const detection = settings.localDetection;
+  switch (detection.type) {
+    case 'BridgeInterface':
+      return { type: 'input-interface', name: detection.name };
+    case 'InterfaceNamePrefix':
+      return { type: 'input-interface-prefix', prefix: detection.prefix };
+    case 'ClusterCIDR':
+    case 'NodeCIDR': {
+      const prefixes = detection.type === 'NodeCIDR' ? (node?.podCIDRs ?? []) : detection.prefixes;
+      const prefix = prefixes.find((candidate) => familyOf(candidate) === family);
+      return prefix === undefined ? null : { type: 'source-prefix', prefix };
+    }
+  }
+}
+
+/** A family without a prefix of its own answers on every local address, as the peer does (behaviour ST-21, SV-31). */
+function nodePortPrefixes(
+  family: Family,
+  settings: PlanSettings,
+  node: NodeRow | undefined,
+): readonly IPPrefix[] | null {
+  let prefixes: readonly IPPrefix[];
+  if (settings.nodePortAddresses === 'primary') {
+    const address = nodeFacts(settings, node).addresses[family];
+    prefixes = address === null || isLoopback(address) ? [] : [hostPrefix(address)];
+  } else {
+    prefixes = settings.nodePortAddresses.filter((prefix) => familyOf(prefix) === family);
+  }
+  if (prefixes.length === 0 || prefixes.some((prefix) => prefixLength(prefix) === 0)) return null;
+  return [...new Set(prefixes)].sort();
+}

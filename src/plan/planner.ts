@@ -1,0 +1,51 @@
+import { FAMILIES, type Family } from '../net/ip.js';
+import { objectKey, type ObjectKey } from '../state/rows.js';
+import type { Snapshot, StateChanges } from '../state/snapshot.js';
+import { nodeFacts, sameFacts, type NodeFacts, type PlanSettings } from './facts.js';
+import { ForwardingTable } from './forwarding-table.js';
+import { planNode } from './node-plan.js';
+import { planService } from './service-plan.js';
+
+/**
+ * Keeps both families' forwarding tables in step with the state. Only Services that changed are planned again; all of them when what they depend
+ * on of this node changes. The tables are the same as if everything were planned anew.
+ */
+export class Planner {
+  readonly tables: Readonly<Record<Family, ForwardingTable>>;
+  private facts: NodeFacts;
+
+  constructor(private readonly settings: PlanSettings) {
+    this.facts = nodeFacts(settings, undefined);
+    const table = (family: Family): ForwardingTable => new ForwardingTable(planNode(family, settings, undefined, []));
+    this.tables = { IPv4: table('IPv4'), IPv6: table('IPv6') };
+  }
+
+  update(snapshot: Snapshot, changes: StateChanges): void {
+    if (changes.nodes.has(this.settings.nodeName) || changes.serviceCIDRs) this.updateNode(snapshot);
+    const facts = nodeFacts(this.settings, snapshot.node(this.settings.nodeName));
+    if (sameFacts(facts, this.facts)) {
+      for (const key of changes.services) this.planService(snapshot, key);
+      return;
+    }
+    this.facts = facts;
+    const keys = new Set<ObjectKey>(changes.services);
+    for (const service of snapshot.services()) keys.add(objectKey(service.namespace, service.name));
+    for (const key of keys) this.planService(snapshot, key);
+  }
+
+  private updateNode(snapshot: Snapshot): void {
+    const node = snapshot.node(this.settings.nodeName);
+    for (const family of FAMILIES) {
+      this.tables[family].setNode(planNode(family, this.settings, node, snapshot.serviceCIDRs()));
+    }
+  }
+
+  private planService(snapshot: Snapshot, key: ObjectKey): void {
+    const service = snapshot.service(key);
+    const slices = snapshot.slicesOf(key);
+    for (const family of FAMILIES) {
+      const plan = service === undefined ? null : planService(family, service, slices, this.facts, this.settings);
+      this.tables[family].setService(key, plan);
+    }
+  }
+}

@@ -1,0 +1,169 @@
+import type { EndpointList } from '../net/endpoint-list.js';
+import { familyOf, type Family, type IPAddress, type IPPrefix } from '../net/ip.js';
+import { objectKey, type EndpointSliceRow, type ServicePortRow, type ServiceRow } from '../state/rows.js';
+import type { NodeFacts, PlanSettings } from './facts.js';
+import { frontendKey } from './frontend-key.js';
+import { countReadyLocal, selectEndpoints, type Selection } from './selection.js';
+import { admittedSources } from './source-ranges.js';
+import type { FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan, ServicePlan } from './types.js';
+
+/**
+ * What one Service asks of one family on this node: a function of its arguments alone. Null when the Service has nothing in this family
+ * (behaviour SV-01: headless, ExternalName, no cluster IP of the family).
+ */
+export function planService(
+  family: Family,
+  service: ServiceRow,
+  slices: readonly EndpointSliceRow[],
+  node: NodeFacts,
+  settings: PlanSettings,
+): ServicePlan | null {
+  const clusterIP = clusterIPOf(family, service);
+  if (clusterIP === null) return null;
+  const planner = new ServicePlanner(family, service, clusterIP, node, settings);
+  const frontends = new Map<FrontendKey, FrontendPlan>();
+  const hairpin = new Set<IPAddress>();
+  for (const port of service.ports) {
+    const policies = planner.policies(port);
+    const selection = selectEndpoints(family, port, slices, node, {
+      cluster: !policies.internalLocal || policies.accessible,
+      local: policies.internalLocal || (policies.externalLocal && policies.accessible),
+    });
+    for (const address of selection.hairpin) hairpin.add(address);
+    // One Service may name an address twice; the first kind listed by the planner keeps it.
+    for (const frontend of planner.frontends(port, policies, selection)) {
+      if (!frontends.has(frontend.key)) frontends.set(frontend.key, frontend);
+    }
+  }
+  return {
+    service: objectKey(service.namespace, service.name),
+    family,
+    creationTime: service.creationTime,
+    frontends: [...frontends.values()],
+    hairpinAddresses: [...hairpin].sort(),
+    healthCheck: healthCheck(family, service, slices, node),
+  };
+}
+
+/** Behaviour SV-02: by the position of the family in ipFamilies; without ipFamilies, by the address itself. */
+function clusterIPOf(family: Family, service: ServiceRow): IPAddress | null {
+  if (service.type === 'ExternalName') return null;
+  const position = service.ipFamilies.indexOf(family);
+  const address =
+    service.ipFamilies.length === 0
+      ? service.clusterIPs.find((candidate) => familyOf(candidate) === family)
+      : service.clusterIPs[position];
+  return address !== undefined && familyOf(address) === family ? address : null;
+}
+
+/** Behaviour SV-08: policy Local counts for types that can be reached from outside. */
+function externalPolicyLocal(service: ServiceRow): boolean {
+  return service.externalTrafficPolicy === 'Local' && (service.type !== 'ClusterIP' || service.externalIPs.length > 0);
+}
+
+function healthCheck(
+  family: Family,
+  service: ServiceRow,
+  slices: readonly EndpointSliceRow[],
+  node: NodeFacts,
+): HealthCheckPlan | null {
+  if (service.type !== 'LoadBalancer' || !externalPolicyLocal(service) || service.healthCheckNodePort === 0)
+    return null;
+  return {
+    service: objectKey(service.namespace, service.name),
+    port: service.healthCheckNodePort,
+    localEndpoints: countReadyLocal(family, service.ports, slices, node),
+  };
+}
+
+interface Policies {
+  readonly internalLocal: boolean;
+  readonly externalLocal: boolean;
+  /** Whether the port can be reached from outside: behaviour SV-12. */
+  readonly accessible: boolean;
+}
+
+class ServicePlanner {
+  private readonly externalIPs: readonly IPAddress[];
+  private readonly balancerAddresses: readonly IPAddress[];
+  private readonly balancerSources: readonly IPPrefix[] | null;
+
+  constructor(
+    private readonly family: Family,
+    private readonly service: ServiceRow,
+    private readonly clusterIP: IPAddress,
+    node: NodeFacts,
+    private readonly settings: PlanSettings,
+  ) {
+    const ours = (address: IPAddress): boolean => familyOf(address) === family;
+    this.externalIPs = service.externalIPs.filter(ours);
+    this.balancerAddresses = service.loadBalancerIngress
+      .filter((ingress) => ingress.ipMode === 'VIP')
+      .map((ingress) => ingress.address)
+      .filter(ours);
+    this.balancerSources = admittedSources(family, service.loadBalancerSourceRanges, this.balancerAddresses, node);
+  }
+
+  policies(port: ServicePortRow): Policies {
+    return {
+      internalLocal: this.service.internalTrafficPolicy === 'Local',
+      externalLocal: externalPolicyLocal(this.service),
+      accessible: port.nodePort !== 0 || this.balancerAddresses.length > 0 || this.externalIPs.length > 0,
+    };
+  }
+
+  /** A balancer address comes before an external one: it may carry source ranges, which must not be lost. */
+  frontends(port: ServicePortRow, policies: Policies, selection: Selection): readonly FrontendPlan[] {
+    const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan => ({
+      ...this.frontend(kind, address, port, selection),
+      endpoints: selection.cluster,
+      localEndpoints: policies.externalLocal ? selection.local : null,
+      masquerade: policies.externalLocal ? 'node' : 'always',
+      whenEmpty: policies.externalLocal && selection.any ? 'drop' : 'reject',
+      sourceRanges: kind === 'LoadBalancer' ? this.balancerSources : null,
+    });
+    const internal: FrontendPlan = {
+      ...this.frontend('ClusterIP', this.clusterIP, port, selection),
+      endpoints: policies.internalLocal ? selection.local : selection.cluster,
+      localEndpoints: null,
+      masquerade: 'off-cluster',
+      whenEmpty: policies.internalLocal && selection.any ? 'drop' : 'reject',
+      sourceRanges: null,
+    };
+    return [
+      internal,
+      ...this.balancerAddresses.map((address) => external('LoadBalancer', address)),
+      ...(this.settings.allowExternalIPs ? this.externalIPs : []).map((address) => external('ExternalIP', address)),
+      ...(port.nodePort === 0 ? [] : [external('NodePort', null)]),
+    ];
+  }
+
+  private frontend(
+    kind: FrontendKind,
+    address: IPAddress | null,
+    port: ServicePortRow,
+    selection: Selection,
+  ): CommonFields {
+    const number = address === null ? port.nodePort : port.port;
+    const service = objectKey(this.service.namespace, this.service.name);
+    return {
+      key: frontendKey(address, number, port.protocol),
+      kind,
+      family: this.family,
+      address,
+      protocol: port.protocol,
+      port: number,
+      servicePort: port.name === '' ? service : `${service}:${port.name}`,
+      affinitySeconds: this.service.affinitySeconds,
+      flowEndpoints: flowEndpoints(port, selection),
+    };
+  }
+}
+
+type CommonFields = Omit<FrontendPlan, 'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges'>;
+
+/** Datagram flows outlive their packets in conntrack; TCP ends by itself (behaviour CT-05). */
+function flowEndpoints(port: ServicePortRow, selection: Selection): EndpointList | null {
+  if (port.protocol === 'TCP') return null;
+  return selection.serving.equals(selection.cluster) ? selection.cluster : selection.serving;
+}

@@ -1,0 +1,38 @@
+import {
+  familyOf,
+  hostPrefix,
+  prefixAddress,
+  prefixContains,
+  prefixLength,
+  type Family,
+  type IPAddress,
+  type IPPrefix,
+} from '../net/ip.js';
+import { anyContains, type NodeFacts } from './facts.js';
+
+/**
+ * Sources that may reach a Service's load balancer addresses, disjoint and sorted; null when all may. A range of length 0 admits all, and so
+ * does a list that only has the other family's ranges (behaviour SV-06). Where this node is inside a range, connections from the balancer's
+ * own addresses are admitted too: they are the node's hairpin through a locally assigned address (VD-13).
+ */
+export function admittedSources(
+  family: Family,
+  ranges: readonly IPPrefix[],
+  balancerAddresses: readonly IPAddress[],
+  node: NodeFacts,
+): readonly IPPrefix[] | null {
+  const own = ranges.filter((range) => familyOf(range) === family);
+  if (own.length === 0 || own.some((range) => prefixLength(range) === 0)) return null;
+  const nodeAddress = node.addresses[family];
+  const admitted = [...own];
+  if (nodeAddress !== null && anyContains(own, nodeAddress)) admitted.push(...balancerAddresses.map(hostPrefix));
+  return disjoint(admitted);
+}
+
+/** Prefixes nest or are apart, so dropping the nested ones leaves a disjoint list. */
+function disjoint(prefixes: readonly IPPrefix[]): readonly IPPrefix[] {
+  const distinct = [...new Set(prefixes)];
+  const covers = (wide: IPPrefix, narrow: IPPrefix): boolean =>
+    prefixLength(wide) < prefixLength(narrow) && prefixContains(wide, prefixAddress(narrow));
+  return distinct.filter((prefix) => !distinct.some((other) => covers(other, prefix))).sort();
+}

@@ -1,0 +1,69 @@
+import type { Family, IPAddress } from '../net/ip.js';
+import type { Conflict, FamilyTable, FrontendPlan, LocalDetector, NodePlan } from './types.js';
+
+/** What a frontend says to the kernel; a dataplane that lists its kernel state in the plan's terms fills this from there. */
+export type FrontendText = Omit<FrontendPlan, 'flowEndpoints'>;
+
+/**
+ * The forwarding table as text: one fact a line, sorted, stable. `pointsman plan` prints it from the plan and `pointsman dump` from the kernel,
+ * so that comparing the two shows what differs.
+ */
+export function printTable(table: FamilyTable): string[] {
+  const lines = printNode(table.node);
+  for (const address of table.clusterAddresses) lines.push(clusterAddressLine(table.family, address));
+  for (const address of table.hairpinAddresses) lines.push(hairpinLine(table.family, address));
+  for (const frontend of table.frontends()) lines.push(...printFrontend(frontend));
+  return lines.sort();
+}
+
+export function printFrontend(frontend: FrontendText): string[] {
+  const head = `${frontend.family} frontend ${frontend.key}`;
+  const lines = [
+    `${head} service ${frontend.servicePort} ${frontend.kind}`,
+    `${head} masquerade ${frontend.masquerade}`,
+  ];
+  const { endpoints, localEndpoints } = frontend;
+  for (const endpoint of endpoints.toStrings()) lines.push(`${head} endpoint ${endpoint}`);
+  for (const endpoint of localEndpoints?.toStrings() ?? []) lines.push(`${head} local-endpoint ${endpoint}`);
+  if ((localEndpoints ?? endpoints).count === 0) lines.push(`${head} empty ${frontend.whenEmpty}`);
+  if (frontend.affinitySeconds !== null) lines.push(`${head} affinity ${frontend.affinitySeconds}s`);
+  for (const range of frontend.sourceRanges ?? []) lines.push(`${head} admit ${range}`);
+  return lines;
+}
+
+export function printConflict({ frontend, family, winner, loser }: Conflict): string {
+  return `conflict: ${family} ${frontend} belongs to ${winner}, the older Service; ${loser} does not get it`;
+}
+
+/** The node's facts a line each. */
+export function printNode(node: NodePlan): string[] {
+  const lines = [
+    `${node.family} node local-detector ${printDetector(node.localDetector)}`,
+    `${node.family} node masquerade-mark 0x${node.masqueradeMark.toString(16).padStart(8, '0')}`,
+  ];
+  if (node.masqueradeAll) lines.push(`${node.family} node masquerade-all`);
+  for (const prefix of node.nodePortPrefixes ?? ['all']) lines.push(`${node.family} node nodeport-address ${prefix}`);
+  for (const cidr of node.serviceCIDRs) lines.push(`${node.family} node service-cidr ${cidr}`);
+  return lines;
+}
+
+export function clusterAddressLine(family: Family, address: IPAddress): string {
+  return `${family} cluster-address ${address}`;
+}
+
+export function hairpinLine(family: Family, address: IPAddress): string {
+  return `${family} hairpin ${address}`;
+}
+
+function printDetector(detector: LocalDetector | null): string {
+  switch (detector?.type) {
+    case undefined:
+      return 'none';
+    case 'source-prefix':
+      return `source ${detector.prefix}`;
+    case 'input-interface':
+      return `interface ${detector.name}`;
+    case 'input-interface-prefix':
+      return `interface ${detector.prefix}*`;
+  }
+}
