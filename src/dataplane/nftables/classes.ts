@@ -1,0 +1,127 @@
+import type { NftFamily } from '../../native/contract.js';
+import type { NodePlan } from '../../plan/types.js';
+import { address, concat, dnatTo, dport, goto, match, meta, type Chain, type Expression, type Rule } from './json.js';
+import { NFT_FAMILY, SET, clientsMap } from './names.js';
+import { fibType, fromPod, markForMasquerade } from './skeleton.js';
+
+/**
+ * A class chain handles every Service of one kind and size: `pick-8` chooses among up to 8 endpoints of any frontend. Kinds multiply by
+ * size and affinity timeout, never by Service.
+ */
+export interface ServiceClass {
+  readonly nodePort: boolean;
+  /** `pick` alone; after marking for masquerade; or by where the connection comes from. */
+  readonly kind: 'pick' | 'external' | 'external-local';
+  /** Power of two, at least the number of endpoints. */
+  readonly size: number;
+  /** The same for the local endpoints; only with `external-local`, otherwise 0. */
+  readonly localSize: number;
+  readonly affinitySeconds: number | null;
+}
+
+/** Draws before a class falls back to half its slots, and in each smaller half. */
+const DRAWS = 8;
+const DRAWS_IN_HALF = 4;
+const DRAWS_IN_SMALLER = 2;
+
+/** A Service keeps its class while it fills at least this part of it, so that growing and shrinking by a few costs no verdict. */
+const KEEP_FRACTION = 4;
+const ALWAYS_KEPT = 8;
+
+export function className(service: ServiceClass): string {
+  const sizes = service.kind === 'external-local' ? `${service.size}-${service.localSize}` : `${service.size}`;
+  const sticky = service.affinitySeconds === null ? '' : `-sticky-${service.affinitySeconds}`;
+  return `${service.nodePort ? 'nodeport-' : ''}${service.kind}-${sizes}${sticky}`;
+}
+
+const CLASS_NAME = /^(nodeport-)?(pick|external|external-local)-(\d+)(?:-(\d+))?(?:-sticky-(\d+))?$/;
+
+/** The class of a chain name made by {@link className}; null for any other name. */
+export function parseClassName(name: string): ServiceClass | null {
+  const found = CLASS_NAME.exec(name);
+  if (found === null) return null;
+  const service: ServiceClass = {
+    nodePort: found[1] !== undefined,
+    kind: found[2] as ServiceClass['kind'],
+    size: Number(found[3]),
+    localSize: Number(found[4] ?? 0),
+    affinitySeconds: found[5] === undefined ? null : Number(found[5]),
+  };
+  return className(service) === name && isPowerOfTwo(service.size) ? service : null;
+}
+
+/** The size for `count` endpoints, given the size in use (0: none). */
+export function classSize(count: number, current: number): number {
+  if (current > 0 && count <= current && (current <= ALWAYS_KEPT || count * KEEP_FRACTION >= current || count === 0))
+    return current;
+  let size = 1;
+  while (size < count) size *= 2;
+  return size;
+}
+
+/** The chain of a class and every chain it leads to, those it needs first. */
+export function classChains(service: ServiceClass, node: NodePlan): readonly Chain[] {
+  const family = NFT_FAMILY[node.family];
+  const picks = pickChains(service, service.size, false, family);
+  const pick = lastName(picks);
+  if (service.kind === 'pick') return picks;
+  const name = className(service);
+  if (service.kind === 'external') {
+    return [...picks, { name, hook: null, rules: [[markForMasquerade(node), goto(pick)]] }];
+  }
+  const localPicks = pickChains(service, service.localSize, true, family);
+  const rules: Rule[] = [];
+  if (node.localDetector !== null) rules.push([fromPod(node.localDetector, family), goto(pick)]);
+  rules.push([match(fibType('saddr'), 'local'), markForMasquerade(node), goto(pick)]);
+  rules.push([goto(lastName(localPicks))]);
+  return [...picks, ...localPicks, { name, hook: null, rules }];
+}
+
+function pickChains(service: ServiceClass, size: number, local: boolean, family: NftFamily): readonly Chain[] {
+  const name = `${service.nodePort ? 'nodeport-' : ''}${local ? 'local-' : ''}pick-${size}`;
+  const map = endpointsMap(service.nodePort, local);
+  const key = service.nodePort ? [meta('l4proto'), dport] : [address(family, 'daddr'), meta('l4proto'), dport];
+  const pick: Chain = { name, hook: null, rules: draws(size).map((mod) => [dnatTo(family, drawKey(mod, key), map)]) };
+  if (service.affinitySeconds === null) return [pick];
+  const client = concat(address(family, 'saddr'), address(family, 'daddr'), meta('l4proto'), dport);
+  return [
+    pick,
+    {
+      name: `${name}-sticky-${service.affinitySeconds}`,
+      hook: null,
+      rules: [[dnatTo(family, client, clientsMap(service.affinitySeconds))], [goto(name)]],
+    },
+  ];
+}
+
+/**
+ * The moduli drawn in turn until one hits a filled slot: slots 0 … n−1 are filled, so the last draw, of slot 0, always does when n ≥ 1. With n
+ * above half the size the bias towards the lower half stays below 1/256; see the README.
+ */
+function draws(size: number): readonly number[] {
+  const moduli: number[] = new Array<number>(size === 1 ? 1 : DRAWS).fill(size);
+  for (let mod = size / 2; mod >= 1; mod /= 2) {
+    const times = mod === 1 ? 1 : mod === size / 2 ? DRAWS_IN_HALF : DRAWS_IN_SMALLER;
+    moduli.push(...new Array<number>(times).fill(mod));
+  }
+  return moduli;
+}
+
+function drawKey(mod: number, key: readonly Expression[]): Expression {
+  return concat({ numgen: { mode: 'random', mod, offset: 0 } }, ...key);
+}
+
+export function endpointsMap(nodePort: boolean, local: boolean): string {
+  if (nodePort) return local ? SET.nodePortLocalEndpoints : SET.nodePortEndpoints;
+  return local ? SET.localEndpoints : SET.endpoints;
+}
+
+function lastName(chains: readonly Chain[]): string {
+  const last = chains[chains.length - 1];
+  if (last === undefined) throw new RangeError('a class has at least one chain');
+  return last.name;
+}
+
+function isPowerOfTwo(size: number): boolean {
+  return size >= 1 && Number.isInteger(Math.log2(size));
+}

@@ -1,0 +1,118 @@
+import { endpointSize, packedKey } from '../../net/endpoint-list.js';
+import { addressLength } from '../../net/ip.js';
+import type { NativeAddon, NftElementsListing, NftElementsOperation, NftSetListing } from '../../native/contract.js';
+import type { FamilyTable, FrontendKey, FrontendPlan } from '../../plan/types.js';
+import { unpackFrontend } from './keys.js';
+import { NFT_FAMILY, TABLE, affinitySecondsOf, clientsMap } from './names.js';
+
+/** Which remembered clients of a frontend have to be forgotten: those whose endpoint is gone, or all. */
+export type Forget = 'gone' | 'all';
+
+/**
+ * Forgets clients of session affinity whose endpoint they may no longer use. The kernel only ever adds to the client maps, so this runs after a
+ * removal was acknowledged; a client remembered in between is caught by the next full sync.
+ */
+export async function forgetClients(
+  addon: Pick<NativeAddon, 'nftList' | 'nftTransact'>,
+  table: FamilyTable,
+  timeouts: readonly number[],
+  forget: ReadonlyMap<FrontendKey, Forget> | 'check-all',
+): Promise<number> {
+  const family = NFT_FAMILY[table.family];
+  const listing = await addon.nftList(family, TABLE, timeouts.map(clientsMap));
+  let forgotten = 0;
+  for (const set of listing?.sets ?? []) {
+    const seconds = affinitySecondsOf(set.name);
+    if (set.elements === null || seconds === null || set.name !== clientsMap(seconds)) continue;
+    const rows = staleRows(table, set, set.elements, seconds, forget);
+    if (rows.length === 0) continue;
+    const operation = rowsOperation(set, set.elements, rows);
+    // An entry may expire at any moment and deleting what is not there fails: adding it first makes the deletion certain.
+    const operations = [operation, { ...operation, verb: 'delete' as const, dataLength: 0, data: null }];
+    await addon.nftTransact({ family, table: TABLE, operations });
+    forgotten += rows.length;
+  }
+  return forgotten;
+}
+
+/** Rows of a client map to forget. A key is `client . destination . protocol . port`. */
+function staleRows(
+  table: FamilyTable,
+  set: NftSetListing,
+  elements: NftElementsListing,
+  seconds: number,
+  forget: ReadonlyMap<FrontendKey, Forget> | 'check-all',
+): readonly number[] {
+  const allowed = new Map<FrontendKey, ReadonlySet<string>>();
+  const rows: number[] = [];
+  for (let row = 0; row < elements.count; row++) {
+    const key = packedKey(elements.keys, row * set.keyLength, set.keyLength);
+    const found = findFrontend(table, key, forget);
+    if (found === null) continue;
+    const { frontendKey, mode } = found;
+    const frontend = table.frontend(frontendKey);
+    let endpoints = allowed.get(frontendKey);
+    if (endpoints === undefined) {
+      endpoints = mode === 'all' || frontend?.affinitySeconds !== seconds ? new Set() : endpointsOf(frontend);
+      allowed.set(frontendKey, endpoints);
+    }
+    const endpoint = packedKey(elements.data ?? new Uint8Array(0), row * set.dataLength, endpointSize(table.family));
+    if (!endpoints.has(endpoint)) rows.push(row);
+  }
+  return rows;
+}
+
+/** The frontend an entry belongs to: that of its destination address, else the node port. Null when it is not to be looked at. */
+function findFrontend(
+  table: FamilyTable,
+  key: string,
+  forget: ReadonlyMap<FrontendKey, Forget> | 'check-all',
+): { readonly frontendKey: FrontendKey; readonly mode: Forget } | null {
+  const size = addressLength(table.family);
+  const byAddress = unpackFrontend(table.family, key.slice(size));
+  const byNodePort = unpackFrontend(table.family, key.slice(2 * size));
+  const candidates = [byAddress, byNodePort].filter((candidate) => candidate !== null);
+  if (forget === 'check-all') {
+    const frontendKey = candidates.find((candidate) => table.frontend(candidate) !== undefined) ?? key;
+    return { frontendKey, mode: 'gone' };
+  }
+  for (const frontendKey of candidates) {
+    const mode = forget.get(frontendKey);
+    if (mode !== undefined) return { frontendKey, mode };
+    if (table.frontend(frontendKey) !== undefined) return null;
+  }
+  return null;
+}
+
+function endpointsOf(frontend: FrontendPlan): ReadonlySet<string> {
+  const keys = new Set<string>();
+  for (const list of [frontend.endpoints, frontend.localEndpoints]) {
+    for (let index = 0; list !== null && index < list.count; index++) keys.add(list.key(index));
+  }
+  return keys;
+}
+
+function rowsOperation(
+  set: NftSetListing,
+  elements: NftElementsListing,
+  rows: readonly number[],
+): NftElementsOperation {
+  const pick = (bytes: Uint8Array, size: number): Uint8Array => {
+    const picked = new Uint8Array(rows.length * size);
+    for (const [index, row] of rows.entries()) picked.set(bytes.subarray(row * size, (row + 1) * size), index * size);
+    return picked;
+  };
+  return {
+    type: 'elements',
+    verb: 'add',
+    set: set.name,
+    count: rows.length,
+    keyLength: set.keyLength,
+    keys: pick(elements.keys, set.keyLength),
+    keyEnds: null,
+    dataLength: set.dataLength,
+    data: pick(elements.data ?? new Uint8Array(0), set.dataLength),
+    gotoChains: null,
+    comments: null,
+  };
+}

@@ -1,0 +1,97 @@
+import { EndpointList, endpointSize } from '../../net/endpoint-list.js';
+import { addressFromBytes, addressLength, prefixRange, parsePrefix, type Family, type IPPrefix } from '../../net/ip.js';
+import { parseFrontendKey } from '../../plan/frontend-key.js';
+import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
+import type { FrontendKey, FrontendKind, NodePlan } from '../../plan/types.js';
+import { parseClassName } from './classes.js';
+import type { FrontendElements } from './frontend-elements.js';
+import type { KernelTable } from './kernel-table.js';
+import type { PackedKey } from './keys.js';
+import type { Slots } from './slots.js';
+import { timeoutsOf, type Structure } from './structure.js';
+
+/** The kernel's table in the lines of plan/text.ts, sorted. What has no counterpart there is printed as `kernel …` lines. */
+export function dumpTable(
+  family: Family,
+  kernel: KernelTable,
+  structure: Structure,
+  node: NodePlan,
+): readonly string[] {
+  const lines: string[] = [];
+  for (const address of kernel.clusterAddresses) lines.push(clusterAddressLine(family, address));
+  for (const address of kernel.hairpinAddresses) lines.push(hairpinLine(family, address));
+  for (const [key, elements] of kernel.frontends) lines.push(...dumpFrontend(family, key, elements));
+  for (const key of kernel.staleFlows) lines.push(`${family} kernel flows of ${key} are still to be removed`);
+  for (const stray of kernel.strays) lines.push(`${family} kernel set ${stray.set} has an element that is not ours`);
+  lines.push(...dumpRules(family, kernel, structure, node));
+  return lines.sort();
+}
+
+/** The node's lines where the rules are as they should be for it; otherwise the rules that differ. */
+function dumpRules(family: Family, kernel: KernelTable, structure: Structure, node: NodePlan): readonly string[] {
+  const classNames = new Set([...kernel.frontends.values()].flatMap(({ chain }) => chain ?? []));
+  const wanted = structure.chainTexts(node, classNames, timeoutsOf(kernel));
+  const lines: string[] = [];
+  for (const [name, text] of wanted) {
+    const held = kernel.chains.get(name);
+    if (held === undefined) lines.push(`${family} kernel chain ${name} is missing`);
+    else if (held !== text)
+      lines.push(...held.split('\n').map((rule) => `${family} kernel chain ${name} has: ${rule}`));
+  }
+  return lines.length === 0 ? printNode(node) : lines;
+}
+
+function dumpFrontend(family: Family, key: FrontendKey, elements: FrontendElements): readonly string[] {
+  const service = elements.chain === null ? null : parseClassName(elements.chain);
+  if (service === null)
+    return [`${family} kernel frontend ${key} has elements and the verdict ${elements.chain ?? 'none'}`];
+  const { address, port, protocol } = parseFrontendKey(key);
+  const [kind = '', servicePort = ''] = (elements.comment ?? '').split(' ');
+  const local = service.kind === 'external-local';
+  const lines = printFrontend({
+    key,
+    kind: kind as FrontendKind,
+    family,
+    address,
+    protocol,
+    port,
+    servicePort,
+    endpoints: listOf(family, elements.endpoints),
+    localEndpoints: local ? listOf(family, elements.localEndpoints) : null,
+    masquerade: service.kind === 'pick' ? 'off-cluster' : local ? 'node' : 'always',
+    whenEmpty: elements.dropped ? 'drop' : 'reject',
+    affinitySeconds: elements.sticky[0] ?? null,
+    sourceRanges: elements.restricted ? elements.admitted.map((range) => prefixOf(family, range)).sort() : null,
+  });
+  const empty = local ? elements.localEndpoints : elements.endpoints;
+  const refused = elements.rejected || elements.dropped;
+  if (refused !== (empty.length === 0) || (elements.rejected && elements.dropped)) {
+    lines.push(`${family} kernel frontend ${key} rejected=${elements.rejected} dropped=${elements.dropped}`);
+  }
+  return lines;
+}
+
+/** Slots as a sorted list without the empty ones. */
+function listOf(family: Family, slots: Slots): EndpointList {
+  const size = endpointSize(family);
+  const endpoints: Buffer[] = [];
+  for (let at = 0; at < slots.length; at += size) {
+    const endpoint = Buffer.from(slots.subarray(at, at + size));
+    if (endpoint.some((byte) => byte !== 0)) endpoints.push(endpoint);
+  }
+  return new EndpointList(family, Buffer.concat(endpoints.sort((one, other) => Buffer.compare(one, other))));
+}
+
+/** A packed range as a prefix; ranges that are none are printed by their first address. */
+function prefixOf(family: Family, range: PackedKey): IPPrefix {
+  const size = addressLength(family);
+  const bytes = Buffer.from(range, 'latin1');
+  const first = addressFromBytes(bytes.subarray(0, size));
+  for (let length = 0; length <= size * 8; length++) {
+    const prefix = parsePrefix(`${first}/${length}`);
+    if (prefix === null) continue;
+    const [start, end] = prefixRange(prefix);
+    if (Buffer.compare(Buffer.concat([start, end]), bytes) === 0) return prefix;
+  }
+  return `${first}-${addressFromBytes(bytes.subarray(size))}` as IPPrefix;
+}

@@ -1,0 +1,170 @@
+import type { Family } from '../../net/ip.js';
+import type { NativeAddon, NftOperation } from '../../native/contract.js';
+import type { FamilyTable, FrontendKey, NodePlan, TableChange } from '../../plan/types.js';
+import type { FamilyDataplane, SyncReport } from '../contract.js';
+import { forgetClients, type Forget } from './clients.js';
+import { differences } from './differences.js';
+import { dumpTable } from './dump.js';
+import { ElementBatches } from './element-batches.js';
+import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, printCommands, addTable } from './json.js';
+import type { FrontendElements } from './frontend-elements.js';
+import { lostSlot } from './slots.js';
+import { emptyKernelTable, readKernelTable, type KernelTable } from './kernel-table.js';
+import { packFrontend } from './keys.js';
+import { NFT_FAMILY, TABLE, staleSet } from './names.js';
+import { Pending } from './pending.js';
+import { Structure, timeoutsOf } from './structure.js';
+import { planSync, type FrontendStep, type SyncPlan } from './sync-plan.js';
+
+type Addon = Pick<NativeAddon, 'nftCompile' | 'nftTransact' | 'nftList' | 'nftMaxBatch'>;
+
+/** The nftables mode of one family. The README of this folder says what the table looks like and why. */
+export class NftablesFamily implements FamilyDataplane {
+  readonly family: Family;
+  private readonly structure: Structure;
+  private readonly pending = new Pending();
+  /** Clients to forget once the kernel let go of their endpoints. */
+  private readonly forget = new Map<FrontendKey, Forget>();
+  /** Null while we do not know what the kernel holds: at the start and after any failure. */
+  private kernel: KernelTable | null = null;
+
+  constructor(
+    private readonly addon: Addon,
+    family: Family,
+  ) {
+    this.family = family;
+    this.structure = new Structure(addon, family);
+  }
+
+  async apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
+    this.pending.add(change);
+    const full = options.full || this.kernel === null;
+    const before = this.kernel;
+    const kernel = full ? await this.list() : (this.kernel ?? emptyKernelTable());
+    const repairs = full && before !== null ? differences(before, kernel) : [];
+    if (full) this.pending.addEverything(table, kernel);
+    // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself.
+    this.kernel = null;
+    const plan = planSync(this.structure, kernel, table, this.pending, full, this.addon.nftMaxBatch());
+    const sent = await this.send(kernel, plan);
+    for (const step of plan.steps) this.noteClients(step);
+    await this.forgetClients(table, kernel, full);
+    const problems = full ? await this.removeForeign(table.node, kernel) : [];
+    const flows = full ? 'all' : new Set([...this.pending.frontends].filter((key) => !key.endsWith('/TCP')));
+    this.kernel = kernel;
+    this.pending.clear();
+    return { family: this.family, full, ...sent, repairs, problems, flows };
+  }
+
+  goneFlows(): ReadonlySet<FrontendKey> {
+    return this.kernel?.staleFlows ?? new Set();
+  }
+
+  async clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void> {
+    const kernel = this.kernel;
+    const held = [...keys].filter((key) => kernel?.staleFlows.has(key));
+    if (kernel === null || held.length === 0) return;
+    const batches = new ElementBatches(this.family);
+    for (const key of held) batches.delete(staleSet(key), packFrontend(key));
+    this.kernel = null;
+    await this.transact(batches.operations());
+    for (const key of held) kernel.staleFlows.delete(key);
+    this.kernel = kernel;
+  }
+
+  async cleanup(): Promise<void> {
+    this.kernel = null;
+    const where = { family: NFT_FAMILY[this.family], table: TABLE };
+    // Adding it first makes the deletion succeed whether or not the table is there.
+    await this.transact([commands([addTable(where), deleteTable(where)])]);
+  }
+
+  async dump(node: NodePlan): Promise<readonly string[]> {
+    const listing = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, null);
+    return listing === null ? [] : dumpTable(this.family, readKernelTable(this.family, listing), this.structure, node);
+  }
+
+  private async list(): Promise<KernelTable> {
+    const listing = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, null);
+    return listing === null ? emptyKernelTable() : readKernelTable(this.family, listing);
+  }
+
+  private async send(
+    kernel: KernelTable,
+    plan: SyncPlan,
+  ): Promise<Pick<SyncReport, 'transactions' | 'elementOperations' | 'ruleOperations' | 'bytes'>> {
+    let bytes = 0;
+    for (const transaction of plan.transactions) {
+      bytes += (await this.transact(transaction.operations)).bytes;
+      transaction.acknowledge(kernel);
+    }
+    const { elementOperations, ruleOperations } = plan;
+    return { transactions: plan.transactions.length, elementOperations, ruleOperations, bytes };
+  }
+
+  /** A client may only be kept if its endpoint still serves its frontend in the same way. */
+  private noteClients({ key, current, next }: FrontendStep): void {
+    if (current.sticky.length === 0) return;
+    const treatment = (chain: string | null): string | undefined => chain?.replace(/-\d+/g, '');
+    if (treatment(current.chain) !== treatment(next.chain)) this.forget.set(key, 'all');
+    else if (!this.forget.has(key) && lostEndpoint(this.family, current, next)) this.forget.set(key, 'gone');
+  }
+
+  private async forgetClients(table: FamilyTable, kernel: KernelTable, full: boolean): Promise<void> {
+    const timeouts = timeoutsOf(kernel);
+    if (timeouts.length > 0) {
+      if (this.forget.size > 0) await forgetClients(this.addon, table, timeouts, this.forget);
+      if (full) await forgetClients(this.addon, table, timeouts, 'check-all');
+    }
+    this.forget.clear();
+  }
+
+  /**
+   * Removes what another proxy or an earlier version of ours left in the table, after our rules are in place. First everything is emptied, then
+   * deleted: kernels before 6.2 let go of a map's references only after the transaction.
+   */
+  private async removeForeign(node: NodePlan, kernel: KernelTable): Promise<readonly string[]> {
+    const classNames = new Set([...kernel.frontends.values()].flatMap(({ chain }) => chain ?? []));
+    const timeouts = new Set([...kernel.frontends.values()].flatMap(({ sticky }) => sticky));
+    const foreign = this.structure.foreign(
+      kernel,
+      node,
+      classNames,
+      [...timeouts].sort((one, other) => one - other),
+    );
+    if (foreign.chains.length === 0 && foreign.sets.length === 0) return [];
+    const where = { family: NFT_FAMILY[this.family], table: TABLE };
+    try {
+      const flushes = [
+        ...foreign.chains.map((name) => flushChain(where, name)),
+        ...foreign.sets.map((name) => flushSet(where, name)),
+      ];
+      await this.transact([commands(flushes)]);
+      const deletions = [
+        ...foreign.chains.map((name) => deleteChain(where, name)),
+        ...foreign.sets.map((name) => deleteSet(where, name)),
+      ];
+      await this.transact([commands(deletions)]);
+    } catch (error) {
+      const names = [...foreign.chains, ...foreign.sets].slice(0, 5).join(', ');
+      return [`could not remove foreign objects (${names}): ${error instanceof Error ? error.message : String(error)}`];
+    }
+    for (const name of foreign.chains) kernel.chains.delete(name);
+    for (const name of foreign.sets) kernel.sets.delete(name);
+    return [];
+  }
+
+  private transact(operations: readonly NftOperation[]): ReturnType<NativeAddon['nftTransact']> {
+    return this.addon.nftTransact({ family: NFT_FAMILY[this.family], table: TABLE, operations });
+  }
+}
+
+function commands(list: Parameters<typeof printCommands>[0]): NftOperation {
+  return { type: 'commands', json: printCommands(list) };
+}
+
+function lostEndpoint(family: Family, current: FrontendElements, next: FrontendElements): boolean {
+  return (
+    lostSlot(family, current.endpoints, next.endpoints) || lostSlot(family, current.localEndpoints, next.localEndpoints)
+  );
+}

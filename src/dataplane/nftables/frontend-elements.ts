@@ -1,0 +1,128 @@
+import type { FrontendKey, FrontendPlan } from '../../plan/types.js';
+import { className, classSize, endpointsMap, parseClassName, type ServiceClass } from './classes.js';
+import type { ElementBatches } from './element-batches.js';
+import { packEndpoint, packFrontend, packRange, packSlot, type PackedKey } from './keys.js';
+import { SET, stickyNodePortSet, stickySet } from './names.js';
+import { assignSlots, diffSlots, NO_SLOTS, type Slots } from './slots.js';
+
+/** Every element that one frontend has in the table: as the kernel holds it, or as it should be. */
+export interface FrontendElements {
+  /** The chain its verdict goes to; null when it has no verdict. */
+  readonly chain: string | null;
+  readonly comment: string | null;
+  readonly rejected: boolean;
+  readonly dropped: boolean;
+  readonly restricted: boolean;
+  /** Packed source ranges, sorted. */
+  readonly admitted: readonly PackedKey[];
+  /** Affinity timeouts under which it is listed: none or one, unless someone else added more. */
+  readonly sticky: readonly number[];
+  readonly endpoints: Slots;
+  readonly localEndpoints: Slots;
+}
+
+const EMPTY: readonly never[] = [];
+
+/** A frontend that the kernel does not know. */
+export const NO_ELEMENTS: FrontendElements = {
+  chain: null,
+  comment: null,
+  rejected: false,
+  dropped: false,
+  restricted: false,
+  admitted: EMPTY,
+  sticky: EMPTY,
+  endpoints: NO_SLOTS,
+  localEndpoints: NO_SLOTS,
+};
+
+/** What the kernel should hold for a plan, changing as little as can be of what it holds now. */
+export function renderFrontend(plan: FrontendPlan, current: FrontendElements): FrontendElements {
+  const reachable = plan.localEndpoints ?? plan.endpoints;
+  return {
+    chain: className(classFor(plan, current)),
+    comment: comment(plan),
+    rejected: reachable.count === 0 && plan.whenEmpty === 'reject',
+    dropped: reachable.count === 0 && plan.whenEmpty === 'drop',
+    restricted: plan.sourceRanges !== null,
+    admitted: plan.sourceRanges === null ? EMPTY : plan.sourceRanges.map(packRange).sort(),
+    sticky: plan.affinitySeconds === null ? EMPTY : [plan.affinitySeconds],
+    endpoints: assignSlots(current.endpoints, plan.endpoints),
+    localEndpoints: plan.localEndpoints === null ? NO_SLOTS : assignSlots(current.localEndpoints, plan.localEndpoints),
+  };
+}
+
+function classFor(plan: FrontendPlan, current: FrontendElements): ServiceClass {
+  const held = current.chain === null ? null : parseClassName(current.chain);
+  return {
+    nodePort: plan.address === null,
+    kind: plan.masquerade === 'off-cluster' ? 'pick' : plan.masquerade === 'always' ? 'external' : 'external-local',
+    size: classSize(plan.endpoints.count, held?.size ?? 0),
+    localSize: plan.localEndpoints === null ? 0 : classSize(plan.localEndpoints.count, held?.localSize ?? 0),
+    affinitySeconds: plan.affinitySeconds,
+  };
+}
+
+/** The longest comment an element can carry, see libnftables-json(5) and NFT_USERDATA_MAXLEN. */
+const COMMENT_LIMIT = 127;
+
+/** `Kind namespace/name:port`, so that `nft list` and `dump` tell whose frontend it is. Longer names are cut: they are for reading. */
+function comment(plan: FrontendPlan): string {
+  return `${plan.kind} ${plan.servicePort}`.slice(0, COMMENT_LIMIT);
+}
+
+/** Adds the element operations that turn `current` into `next`. */
+export function diffFrontend(
+  batches: ElementBatches,
+  key: FrontendKey,
+  current: FrontendElements,
+  next: FrontendElements,
+): void {
+  const packed = packFrontend(key);
+  const nodePort = key.startsWith('nodeport:');
+  const verdicts = nodePort ? SET.nodePortFrontends : SET.frontends;
+  if (current.chain !== next.chain || current.comment !== next.comment) {
+    if (current.chain !== null) batches.delete(verdicts, packed);
+    if (next.chain !== null) batches.addVerdict(verdicts, packed, next.chain, next.comment);
+  }
+  diffMember(batches, nodePort ? SET.rejectedNodePorts : SET.rejected, packed, current.rejected, next.rejected);
+  diffMember(batches, nodePort ? SET.droppedNodePorts : SET.dropped, packed, current.dropped, next.dropped);
+  diffAdmitted(batches, packed, current, next);
+  const stickyName = nodePort ? stickyNodePortSet : stickySet;
+  for (const seconds of current.sticky) if (!next.sticky.includes(seconds)) batches.delete(stickyName(seconds), packed);
+  for (const seconds of next.sticky) if (!current.sticky.includes(seconds)) batches.add(stickyName(seconds), packed);
+  diffEndpoints(batches, endpointsMap(nodePort, false), packed, current.endpoints, next.endpoints);
+  diffEndpoints(batches, endpointsMap(nodePort, true), packed, current.localEndpoints, next.localEndpoints);
+}
+
+function diffMember(batches: ElementBatches, set: string, packed: PackedKey, current: boolean, next: boolean): void {
+  if (current && !next) batches.delete(set, packed);
+  if (!current && next) batches.add(set, packed);
+}
+
+function diffAdmitted(
+  batches: ElementBatches,
+  packed: PackedKey,
+  current: FrontendElements,
+  next: FrontendElements,
+): void {
+  diffMember(batches, SET.restricted, packed, current.restricted, next.restricted);
+  const ends = (range: PackedKey): [PackedKey, PackedKey] => {
+    const half = range.length / 2;
+    return [range.slice(0, half) + packed, range.slice(half) + packed];
+  };
+  for (const range of current.admitted) {
+    if (!next.admitted.includes(range)) batches.deleteRange(SET.admitted, ...ends(range));
+  }
+  for (const range of next.admitted) {
+    if (!current.admitted.includes(range)) batches.addRange(SET.admitted, ...ends(range));
+  }
+}
+
+function diffEndpoints(batches: ElementBatches, map: string, packed: PackedKey, current: Slots, next: Slots): void {
+  for (const change of diffSlots(batches.family, current, next)) {
+    const key = packSlot(change.slot) + packed;
+    if (change.replaces) batches.delete(map, key);
+    if (change.endpoint !== null) batches.addMapping(map, key, packEndpoint(change.endpoint));
+  }
+}

@@ -1,0 +1,153 @@
+import type { NftFamily } from '../../native/contract.js';
+
+/**
+ * The part of libnftables-json(5) that our rules use, as types and as small builders. A statement or expression here is exactly what
+ * `nft -j` prints, so a rendered ruleset can be read with nft's own documentation.
+ */
+
+export type Expression =
+  | string
+  | number
+  | readonly string[]
+  | { readonly payload: { readonly protocol: string; readonly field: string } }
+  | { readonly meta: { readonly key: string } }
+  | { readonly ct: { readonly key: string; readonly dir?: 'original' | 'reply' } }
+  | { readonly fib: { readonly result: 'type'; readonly flags: readonly string[] } }
+  | { readonly numgen: { readonly mode: 'random'; readonly mod: number; readonly offset: 0 } }
+  | { readonly concat: readonly Expression[] }
+  | { readonly prefix: { readonly addr: string; readonly len: number } }
+  | { readonly map: { readonly key: Expression; readonly data: string } }
+  | { readonly '&': readonly [Expression, Expression] }
+  | { readonly '|': readonly [Expression, Expression] }
+  | { readonly '^': readonly [Expression, Expression] };
+
+export type Statement =
+  | { readonly match: { readonly op: '==' | '!=' | 'in'; readonly left: Expression; readonly right: Expression } }
+  | { readonly vmap: { readonly key: Expression; readonly data: string } }
+  | { readonly mangle: { readonly key: Expression; readonly value: Expression } }
+  | { readonly dnat: { readonly family: NftFamily; readonly addr: Expression } }
+  | { readonly masquerade: { readonly flags: 'fully-random' } }
+  | { readonly reject: { readonly type: 'tcp reset' } | null }
+  | {
+      readonly map: {
+        readonly op: 'update';
+        readonly elem: Expression;
+        readonly data: Expression;
+        readonly map: string;
+      };
+    }
+  | { readonly jump: { readonly target: string } }
+  | { readonly goto: { readonly target: string } }
+  | { readonly drop: null };
+
+export type Rule = readonly Statement[];
+
+export interface ChainHook {
+  readonly type: 'filter' | 'nat';
+  readonly hook: 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting';
+  readonly prio: number;
+}
+
+export interface Chain {
+  readonly name: string;
+  /** Null for chains that are only jumped to. */
+  readonly hook: ChainHook | null;
+  readonly rules: readonly Rule[];
+}
+
+/** A set, or a map when it has a data type. */
+export interface SetDeclaration {
+  readonly name: string;
+  readonly type: readonly string[];
+  readonly map: 'verdict' | readonly string[] | null;
+  readonly flags: readonly ('interval' | 'timeout' | 'dynamic')[];
+  /** Seconds; null for elements that stay. */
+  readonly timeout: number | null;
+  readonly size: number | null;
+}
+
+export const meta = (key: 'mark' | 'l4proto' | 'iifname'): Expression => ({ meta: { key } });
+export const original = (key: string): Expression => ({ ct: { key, dir: 'original' } });
+export const concat = (...parts: readonly Expression[]): Expression => ({ concat: parts });
+export const dport: Expression = { payload: { protocol: 'th', field: 'dport' } };
+export const address = (family: NftFamily, field: 'saddr' | 'daddr'): Expression => ({
+  payload: { protocol: family, field },
+});
+
+export const match = (left: Expression, right: Expression): Statement => ({ match: { op: '==', left, right } });
+export const differs = (left: Expression, right: Expression): Statement => ({ match: { op: '!=', left, right } });
+/** Any of the bits or states is set. */
+export const includes = (left: Expression, right: Expression): Statement => ({ match: { op: 'in', left, right } });
+export const vmap = (key: Expression, map: string): Statement => ({ vmap: { key, data: `@${map}` } });
+export const setMark = (value: Expression): Statement => ({ mangle: { key: meta('mark'), value } });
+export const jump = (target: string): Statement => ({ jump: { target } });
+export const goto = (target: string): Statement => ({ goto: { target } });
+export const dnatTo = (family: NftFamily, key: Expression, map: string): Statement => ({
+  dnat: { family, addr: { map: { key, data: `@${map}` } } },
+});
+export const masquerade: Statement = { masquerade: { flags: 'fully-random' } };
+export const drop: Statement = { drop: null };
+
+type Command = Readonly<Record<string, unknown>>;
+
+/** Where an object lives. */
+export interface TableName {
+  readonly family: NftFamily;
+  readonly table: string;
+}
+
+export function addTable({ family, table }: TableName): Command {
+  return { add: { table: { family, name: table, comment: 'rules of the Kubernetes service proxy' } } };
+}
+
+export function deleteTable({ family, table }: TableName): Command {
+  return { delete: { table: { family, name: table } } };
+}
+
+export function addChain(where: TableName, chain: Chain): Command {
+  const hook = chain.hook === null ? {} : { ...chain.hook, policy: 'accept' };
+  return { add: { chain: { ...where, name: chain.name, ...hook } } };
+}
+
+export function flushChain(where: TableName, name: string): Command {
+  return { flush: { chain: { ...where, name } } };
+}
+
+export function deleteChain(where: TableName, name: string): Command {
+  return { delete: { chain: { ...where, name } } };
+}
+
+export function addRule(where: TableName, chain: string, expr: Rule): Command {
+  return { add: { rule: { ...where, chain, expr } } };
+}
+
+export function addSet(where: TableName, set: SetDeclaration): Command {
+  const body = {
+    ...where,
+    name: set.name,
+    type: single(set.type),
+    ...(set.map === null ? {} : { map: set.map === 'verdict' ? 'verdict' : single(set.map) }),
+    ...(set.flags.length === 0 ? {} : { flags: set.flags }),
+    ...(set.timeout === null ? {} : { timeout: set.timeout }),
+    ...(set.size === null ? {} : { size: set.size }),
+  };
+  return { add: set.map === null ? { set: body } : { map: body } };
+}
+
+export function flushSet(where: TableName, name: string): Command {
+  return { flush: { set: { ...where, name } } };
+}
+
+export function deleteSet(where: TableName, name: string): Command {
+  return { delete: { set: { ...where, name } } };
+}
+
+/** Commands as the text that crosses to the addon. */
+export function printCommands(commands: readonly Command[]): string {
+  return JSON.stringify({ nftables: commands });
+}
+
+function single(types: readonly string[]): string | readonly string[] {
+  const [only, ...rest] = types;
+  return only !== undefined && rest.length === 0 ? only : types;
+}

@@ -1,0 +1,260 @@
+import { endpointSize, packedKey } from '../../net/endpoint-list.js';
+import { addressLength, type Family, type IPAddress } from '../../net/ip.js';
+import type { NftChainListing, NftElementsListing, NftSetListing, NftTableListing } from '../../native/contract.js';
+import type { FrontendKey } from '../../plan/types.js';
+import { NO_ELEMENTS, type FrontendElements } from './frontend-elements.js';
+import { unpackAddress, unpackFrontend, unpackSlot, type PackedKey } from './keys.js';
+import { SET, affinitySecondsOf, stickyNodePortSet, stickySet } from './names.js';
+import type { Slots } from './slots.js';
+
+/** An element of one of our sets that means nothing to us: it has to go. */
+export interface StrayElement {
+  readonly set: string;
+  readonly key: PackedKey;
+  readonly keyEnd: PackedKey | null;
+}
+
+/** What the kernel holds, as far as it acknowledged or listed it. */
+export interface KernelTable {
+  /** Canonical text of every chain, see {@link chainText}. */
+  readonly chains: Map<string, string>;
+  /** Canonical declaration of every set and map. */
+  readonly sets: Map<string, string>;
+  readonly frontends: Map<FrontendKey, FrontendElements>;
+  readonly clusterAddresses: Set<IPAddress>;
+  readonly hairpinAddresses: Set<IPAddress>;
+  /** Frontends in {@link SET.staleFlows} and {@link SET.staleNodePortFlows}. */
+  readonly staleFlows: Set<FrontendKey>;
+  readonly strays: readonly StrayElement[];
+}
+
+export function emptyKernelTable(): KernelTable {
+  return {
+    chains: new Map(),
+    sets: new Map(),
+    frontends: new Map(),
+    clusterAddresses: new Set(),
+    hairpinAddresses: new Set(),
+    staleFlows: new Set(),
+    strays: [],
+  };
+}
+
+/** A chain as one comparable text: its hook, then a line per rule. */
+export function chainText(chain: NftChainListing): string {
+  return [chain.hook ?? '', ...chain.rules].join('\n');
+}
+
+/** Reads a listing of a table back into our terms. */
+export function readKernelTable(family: Family, listing: NftTableListing): KernelTable {
+  const reader = new ListingReader(family);
+  for (const set of listing.sets) if (set.elements !== null) reader.readSet(set, set.elements);
+  return {
+    chains: new Map(listing.chains.map((chain) => [chain.name, chainText(chain)])),
+    sets: new Map(listing.sets.map((set) => [set.name, set.declaration])),
+    frontends: reader.frontends(),
+    clusterAddresses: reader.clusterAddresses,
+    hairpinAddresses: reader.hairpinAddresses,
+    staleFlows: reader.staleFlows,
+    strays: reader.strays,
+  };
+}
+
+type Draft = { -readonly [Field in keyof FrontendElements]: FrontendElements[Field] };
+
+/** Slots beyond this are no work of ours. */
+const SLOT_LIMIT = 1 << 20;
+
+class ListingReader {
+  readonly clusterAddresses = new Set<IPAddress>();
+  readonly hairpinAddresses = new Set<IPAddress>();
+  readonly staleFlows = new Set<FrontendKey>();
+  readonly strays: StrayElement[] = [];
+  private readonly drafts = new Map<PackedKey, Draft>();
+
+  constructor(private readonly family: Family) {}
+
+  frontends(): Map<FrontendKey, FrontendElements> {
+    const frontends = new Map<FrontendKey, FrontendElements>();
+    for (const [packed, draft] of this.drafts) {
+      const key = unpackFrontend(this.family, packed);
+      if (key !== null) frontends.set(key, { ...draft, admitted: [...draft.admitted].sort() });
+    }
+    return frontends;
+  }
+
+  readSet(set: NftSetListing, elements: NftElementsListing): void {
+    switch (set.name) {
+      case SET.frontends:
+      case SET.nodePortFrontends:
+        this.readVerdicts(set, elements);
+        return;
+      case SET.endpoints:
+      case SET.nodePortEndpoints:
+        this.readEndpoints(set, elements, 'endpoints');
+        return;
+      case SET.localEndpoints:
+      case SET.nodePortLocalEndpoints:
+        this.readEndpoints(set, elements, 'localEndpoints');
+        return;
+      case SET.rejected:
+      case SET.rejectedNodePorts:
+        this.readMembers(set, elements, (draft) => (draft.rejected = true));
+        return;
+      case SET.dropped:
+      case SET.droppedNodePorts:
+        this.readMembers(set, elements, (draft) => (draft.dropped = true));
+        return;
+      case SET.restricted:
+        this.readMembers(set, elements, (draft) => (draft.restricted = true));
+        return;
+      case SET.admitted:
+        this.readAdmitted(set, elements);
+        return;
+      case SET.clusterAddresses:
+        for (const key of keysOf(set, elements)) this.clusterAddresses.add(unpackAddress(key));
+        return;
+      case SET.hairpin:
+        this.readHairpin(set, elements);
+        return;
+      case SET.staleFlows:
+      case SET.staleNodePortFlows:
+        this.readStaleFlows(set, elements);
+        return;
+      default:
+        this.readSticky(set, elements);
+    }
+  }
+
+  private readVerdicts(set: NftSetListing, elements: NftElementsListing): void {
+    let index = 0;
+    for (const key of keysOf(set, elements)) {
+      const verdict = elements.verdicts?.[index] ?? '';
+      const comment = elements.comments?.[index] ?? null;
+      index++;
+      this.edit(set, key, key, (draft) => {
+        // A verdict that is no goto is kept as it is spelled: no class has such a name, so it will be replaced.
+        draft.chain = verdict.startsWith('goto ') ? verdict.slice('goto '.length) : verdict;
+        draft.comment = comment;
+      });
+    }
+  }
+
+  private readMembers(set: NftSetListing, elements: NftElementsListing, put: (draft: Draft) => void): void {
+    for (const key of keysOf(set, elements)) this.edit(set, key, key, put);
+  }
+
+  private readAdmitted(set: NftSetListing, elements: NftElementsListing): void {
+    const size = addressLength(this.family);
+    let index = 0;
+    for (const key of keysOf(set, elements)) {
+      const end = elements.keyEnds === null ? key : packedKey(elements.keyEnds, index * set.keyLength, set.keyLength);
+      index++;
+      const frontend = key.slice(size);
+      if (frontend !== end.slice(size)) this.strays.push({ set: set.name, key, keyEnd: end });
+      else
+        this.edit(
+          set,
+          key,
+          frontend,
+          (draft) => (draft.admitted = [...draft.admitted, key.slice(0, size) + end.slice(0, size)]),
+          end,
+        );
+    }
+  }
+
+  private readHairpin(set: NftSetListing, elements: NftElementsListing): void {
+    for (const key of keysOf(set, elements)) {
+      const half = key.length / 2;
+      if (key.slice(0, half) === key.slice(half)) this.hairpinAddresses.add(unpackAddress(key.slice(half)));
+      else this.strays.push({ set: set.name, key, keyEnd: null });
+    }
+  }
+
+  private readStaleFlows(set: NftSetListing, elements: NftElementsListing): void {
+    for (const key of keysOf(set, elements)) {
+      const frontend = unpackFrontend(this.family, key);
+      if (frontend === null) this.strays.push({ set: set.name, key, keyEnd: null });
+      else this.staleFlows.add(frontend);
+    }
+  }
+
+  private readSticky(set: NftSetListing, elements: NftElementsListing): void {
+    const seconds = affinitySecondsOf(set.name);
+    if (seconds === null || (set.name !== stickySet(seconds) && set.name !== stickyNodePortSet(seconds))) return;
+    this.readMembers(set, elements, (draft) => (draft.sticky = [...draft.sticky, seconds]));
+  }
+
+  /** Gathers the slots of each frontend: first how many there are, then what is in them. */
+  private readEndpoints(set: NftSetListing, elements: NftElementsListing, field: 'endpoints' | 'localEndpoints'): void {
+    const { keys, data } = elements;
+    if (data === null) return;
+    const size = endpointSize(this.family);
+    const counts = new Map<PackedKey, number>();
+    const owners: (PackedKey | null)[] = [];
+    for (let at = 0; at < elements.count * set.keyLength; at += set.keyLength) {
+      const slot = unpackSlot(keys, at);
+      const owner = packedKey(keys, at + 4, set.keyLength - 4);
+      if (slot >= SLOT_LIMIT) {
+        this.strays.push({ set: set.name, key: packedKey(keys, at, set.keyLength), keyEnd: null });
+        owners.push(null);
+        continue;
+      }
+      counts.set(owner, Math.max(counts.get(owner) ?? 0, slot + 1));
+      owners.push(owner);
+    }
+    const slots = new Map<PackedKey, Slots>();
+    for (const [owner, count] of counts) slots.set(owner, new Uint8Array(count * size));
+    for (const [index, owner] of owners.entries()) {
+      if (owner === null) continue;
+      const slot = unpackSlot(keys, index * set.keyLength);
+      const from = index * set.dataLength;
+      slots.get(owner)?.set(data.subarray(from, from + size), slot * size);
+    }
+    for (const [owner, packed] of slots) {
+      const put = (draft: Draft): void => {
+        draft[field] = packed;
+      };
+      if (!this.tryEdit(owner, put)) this.strayEndpoints(set, owners, owner, keys);
+    }
+  }
+
+  private strayEndpoints(
+    set: NftSetListing,
+    owners: readonly (PackedKey | null)[],
+    owner: PackedKey,
+    keys: Uint8Array,
+  ): void {
+    for (const [index, other] of owners.entries()) {
+      if (other !== owner) continue;
+      this.strays.push({ set: set.name, key: packedKey(keys, index * set.keyLength, set.keyLength), keyEnd: null });
+    }
+  }
+
+  private edit(
+    set: NftSetListing,
+    key: PackedKey,
+    frontend: PackedKey,
+    put: (draft: Draft) => void,
+    keyEnd: PackedKey | null = null,
+  ): void {
+    if (!this.tryEdit(frontend, put)) this.strays.push({ set: set.name, key, keyEnd });
+  }
+
+  private tryEdit(frontend: PackedKey, put: (draft: Draft) => void): boolean {
+    let draft = this.drafts.get(frontend);
+    if (draft === undefined) {
+      if (unpackFrontend(this.family, frontend) === null) return false;
+      draft = { ...NO_ELEMENTS };
+      this.drafts.set(frontend, draft);
+    }
+    put(draft);
+    return true;
+  }
+}
+
+function* keysOf(set: NftSetListing, elements: NftElementsListing): IterableIterator<PackedKey> {
+  for (let index = 0; index < elements.count; index++) {
+    yield packedKey(elements.keys, index * set.keyLength, set.keyLength);
+  }
+}

@@ -1,0 +1,76 @@
+import { endianness } from 'node:os';
+import {
+  addressBytes,
+  addressFromBytes,
+  addressLength,
+  prefixRange,
+  type Family,
+  type IPAddress,
+  type IPPrefix,
+} from '../../net/ip.js';
+import { protocolFromNumber, protocolNumber } from '../../net/protocol.js';
+import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
+import type { FrontendKey } from '../../plan/types.js';
+
+/**
+ * Element keys as the kernel holds them, as strings with one character per byte: every component of a concatenation in network order, padded
+ * with zeros to 4 bytes.
+ */
+export type PackedKey = string;
+
+const LITTLE_ENDIAN = endianness() === 'LE';
+
+/** `address . protocol . port`, or `protocol . port` for node ports. */
+export function packFrontend(key: FrontendKey): PackedKey {
+  const { address, port, protocol } = parseFrontendKey(key);
+  return (address === null ? '' : packAddress(address)) + packService(protocolNumber(protocol), port);
+}
+
+/** The inverse of {@link packFrontend}; null when the bytes are no frontend of the family (an unknown protocol, port 0). */
+export function unpackFrontend(family: Family, packed: PackedKey): FrontendKey | null {
+  const bytes = Buffer.from(packed, 'latin1');
+  const service = bytes.length - 8;
+  if (service !== 0 && service !== addressLength(family)) return null;
+  const protocol = protocolFromNumber(bytes[service] ?? 0);
+  const port = bytes.readUInt16BE(service + 4);
+  if (protocol === null || port === 0) return null;
+  return frontendKey(service === 0 ? null : addressFromBytes(bytes.subarray(0, service)), port, protocol);
+}
+
+export function packAddress(address: IPAddress): PackedKey {
+  return latin1(addressBytes(address));
+}
+
+export function unpackAddress(packed: PackedKey): IPAddress {
+  return addressFromBytes(Buffer.from(packed, 'latin1'));
+}
+
+/** First and last packed address of a prefix, joined. */
+export function packRange(prefix: IPPrefix): PackedKey {
+  const [first, last] = prefixRange(prefix);
+  return latin1(first) + latin1(last);
+}
+
+/** A number in host order, as packet marks and numgen results are. */
+export function packSlot(slot: number): PackedKey {
+  const bytes = [slot & 0xff, (slot >>> 8) & 0xff, (slot >>> 16) & 0xff, slot >>> 24];
+  return String.fromCharCode(...(LITTLE_ENDIAN ? bytes : bytes.reverse()));
+}
+
+export function unpackSlot(packed: Uint8Array, offset: number): number {
+  const view = new DataView(packed.buffer, packed.byteOffset + offset, 4);
+  return view.getUint32(0, LITTLE_ENDIAN);
+}
+
+/** A packed endpoint (address and port, 6 or 18 bytes) as map data: the port padded to 4 bytes. */
+export function packEndpoint(packed: PackedKey): PackedKey {
+  return `${packed}\0\0`;
+}
+
+function packService(protocol: number, port: number): PackedKey {
+  return String.fromCharCode(protocol, 0, 0, 0, port >> 8, port & 0xff, 0, 0);
+}
+
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+}

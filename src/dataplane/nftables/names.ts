@@ -1,0 +1,70 @@
+import type { Family } from '../../net/ip.js';
+import type { NftFamily } from '../../native/contract.js';
+import type { FrontendKey } from '../../plan/types.js';
+
+/**
+ * Names in the kernel. The table and the base chains are kube-proxy's: other software detects a service proxy by them, and whichever proxy
+ * starts takes the hooks over. Every other name is one that kube-proxy does not use, and has no "/" (kube-proxy deletes such chains).
+ */
+export const TABLE = 'kube-proxy';
+
+export const NFT_FAMILY: Readonly<Record<Family, NftFamily>> = { IPv4: 'ip', IPv6: 'ip6' };
+
+export const CHAIN = {
+  preroutingBeforeDnat: 'filter-prerouting-pre-dnat',
+  outputBeforeDnat: 'filter-output-pre-dnat',
+  input: 'filter-input',
+  forward: 'filter-forward',
+  output: 'filter-output',
+  natPrerouting: 'nat-prerouting',
+  natOutput: 'nat-output',
+  natPostrouting: 'nat-postrouting',
+  checkSources: 'check-sources',
+  dispatch: 'dispatch',
+  checkFrontends: 'check-frontends',
+  checkNodePorts: 'check-nodeports',
+  checkClusterAddresses: 'check-cluster-addresses',
+  refuse: 'refuse',
+  rememberClients: 'remember-clients',
+  masquerade: 'masquerade',
+} as const;
+
+export const SET = {
+  /** Verdict maps: frontend → class chain. */
+  frontends: 'frontends',
+  nodePortFrontends: 'nodeport-frontends',
+  /** Maps of data: slot . frontend → endpoint. */
+  endpoints: 'endpoints',
+  localEndpoints: 'local-endpoints',
+  nodePortEndpoints: 'nodeport-endpoints',
+  nodePortLocalEndpoints: 'nodeport-local-endpoints',
+  /** Frontends without an endpoint to use. */
+  rejected: 'rejected-frontends',
+  rejectedNodePorts: 'rejected-nodeports',
+  dropped: 'dropped-frontends',
+  droppedNodePorts: 'dropped-nodeports',
+  /** Source ranges: frontends that have some, and source . frontend that they admit. */
+  restricted: 'restricted-frontends',
+  admitted: 'admitted-sources',
+  clusterAddresses: 'cluster-addresses',
+  hairpin: 'hairpin-pairs',
+  /** Frontends that are gone and whose conntrack flows still have to be removed: survives a crash in between. */
+  staleFlows: 'stale-flows',
+  staleNodePortFlows: 'stale-nodeport-flows',
+} as const;
+
+/** Client → endpoint, one map per affinity timeout; and the frontends that use it. */
+export const clientsMap = (seconds: number): string => `clients-${seconds}`;
+export const stickySet = (seconds: number): string => `sticky-frontends-${seconds}`;
+export const stickyNodePortSet = (seconds: number): string => `sticky-nodeports-${seconds}`;
+
+/** The timeout in the name of a set made by one of the above; null for any other name. */
+export function affinitySecondsOf(set: string): number | null {
+  const found = /^(?:clients|sticky-frontends|sticky-nodeports)-(\d+)$/.exec(set);
+  return found === null ? null : Number(found[1]);
+}
+
+/** The set that remembers a gone frontend. */
+export function staleSet(key: FrontendKey): string {
+  return key.startsWith('nodeport:') ? SET.staleNodePortFlows : SET.staleFlows;
+}

@@ -1,0 +1,61 @@
+import type { Family } from '../../net/ip.js';
+import type { SetDeclaration } from './json.js';
+import { SET, clientsMap, stickyNodePortSet, stickySet } from './names.js';
+
+/** Clients remembered per affinity timeout and family; past it new clients are balanced but not remembered. */
+const CLIENTS_SIZE = 262_144;
+
+/** Every set and map of the table that does not depend on an affinity timeout. */
+export function staticSets(family: Family): readonly SetDeclaration[] {
+  const ip = addressType(family);
+  const frontend = [ip, 'inet_proto', 'inet_service'];
+  const nodePort = ['inet_proto', 'inet_service'];
+  const endpoint = [ip, 'inet_service'];
+  return [
+    map(SET.frontends, frontend, 'verdict'),
+    map(SET.nodePortFrontends, nodePort, 'verdict'),
+    map(SET.endpoints, ['mark', ...frontend], endpoint),
+    map(SET.localEndpoints, ['mark', ...frontend], endpoint),
+    map(SET.nodePortEndpoints, ['mark', ...nodePort], endpoint),
+    map(SET.nodePortLocalEndpoints, ['mark', ...nodePort], endpoint),
+    set(SET.rejected, frontend),
+    set(SET.rejectedNodePorts, nodePort),
+    set(SET.dropped, frontend),
+    set(SET.droppedNodePorts, nodePort),
+    set(SET.restricted, frontend),
+    { ...set(SET.admitted, [ip, ...frontend]), flags: ['interval'] },
+    set(SET.clusterAddresses, [ip]),
+    set(SET.hairpin, [ip, ip]),
+    set(SET.staleFlows, frontend),
+    set(SET.staleNodePortFlows, nodePort),
+  ];
+}
+
+/** The sets and the map of one affinity timeout. */
+export function affinitySets(family: Family, seconds: number): readonly SetDeclaration[] {
+  const ip = addressType(family);
+  return [
+    set(stickySet(seconds), [ip, 'inet_proto', 'inet_service']),
+    set(stickyNodePortSet(seconds), ['inet_proto', 'inet_service']),
+    {
+      name: clientsMap(seconds),
+      type: [ip, ip, 'inet_proto', 'inet_service'],
+      map: [ip, 'inet_service'],
+      flags: ['timeout', 'dynamic'],
+      timeout: seconds,
+      size: CLIENTS_SIZE,
+    },
+  ];
+}
+
+function addressType(family: Family): string {
+  return family === 'IPv4' ? 'ipv4_addr' : 'ipv6_addr';
+}
+
+function set(name: string, type: readonly string[]): SetDeclaration {
+  return { name, type, map: null, flags: [], timeout: null, size: null };
+}
+
+function map(name: string, type: readonly string[], data: 'verdict' | readonly string[]): SetDeclaration {
+  return { ...set(name, type), map: data };
+}

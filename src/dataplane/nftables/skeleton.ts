@@ -1,0 +1,206 @@
+import { prefixAddress, prefixLength, type IPPrefix } from '../../net/ip.js';
+import type { LocalDetector, NodePlan } from '../../plan/types.js';
+import {
+  address,
+  concat,
+  differs,
+  dport,
+  drop,
+  goto,
+  includes,
+  jump,
+  masquerade,
+  match,
+  meta,
+  original,
+  setMark,
+  vmap,
+  type Chain,
+  type ChainHook,
+  type Expression,
+  type Rule,
+  type Statement,
+} from './json.js';
+import { CHAIN, NFT_FAMILY, SET, clientsMap, stickyNodePortSet, stickySet } from './names.js';
+import type { NftFamily } from '../../native/contract.js';
+
+/** Priorities by their names in nft(8); kube-proxy's, see behaviour NF-01 to NF-05. */
+const BEFORE_DNAT = -110;
+const DSTNAT = -100;
+const FILTER = 0;
+const SRCNAT = 100;
+
+/** Every chain that does not depend on a Service. The README of this folder draws them. */
+export function skeletonChains(node: NodePlan, affinityTimeouts: readonly number[]): readonly Chain[] {
+  const family = NFT_FAMILY[node.family];
+  return [
+    base(CHAIN.preroutingBeforeDnat, 'filter', 'prerouting', BEFORE_DNAT, [[isNew, jump(CHAIN.checkSources)]]),
+    base(CHAIN.outputBeforeDnat, 'filter', 'output', BEFORE_DNAT, [[isNew, jump(CHAIN.checkSources)]]),
+    base(CHAIN.natPrerouting, 'nat', 'prerouting', DSTNAT, [[jump(CHAIN.dispatch)]]),
+    base(CHAIN.natOutput, 'nat', 'output', DSTNAT, [[jump(CHAIN.dispatch)]]),
+    base(CHAIN.input, 'filter', 'input', FILTER, [
+      // Endpoints on the node's own addresses leave no trace in postrouting.
+      [isNew, wasTranslated, jump(CHAIN.rememberClients)],
+      [isNew, jump(CHAIN.checkNodePorts)],
+      [isNew, jump(CHAIN.checkFrontends)],
+    ]),
+    base(CHAIN.forward, 'filter', 'forward', FILTER, transit),
+    base(CHAIN.output, 'filter', 'output', FILTER, transit),
+    base(CHAIN.natPostrouting, 'nat', 'postrouting', SRCNAT, [
+      [wasTranslated, jump(CHAIN.rememberClients)],
+      [jump(CHAIN.masquerade)],
+    ]),
+    regular(CHAIN.checkSources, [
+      [
+        match(frontendKey(family), `@${SET.restricted}`),
+        differs(concat(address(family, 'saddr'), address(family, 'daddr'), meta('l4proto'), dport), `@${SET.admitted}`),
+        drop,
+      ],
+    ]),
+    regular(CHAIN.dispatch, dispatch(node, family)),
+    regular(CHAIN.checkFrontends, [
+      [match(frontendKey(family), `@${SET.dropped}`), drop],
+      [match(frontendKey(family), `@${SET.rejected}`), goto(CHAIN.refuse)],
+    ]),
+    regular(CHAIN.checkNodePorts, checkNodePorts(node, family)),
+    regular(CHAIN.checkClusterAddresses, [
+      [match(address(family, 'daddr'), `@${SET.clusterAddresses}`), goto(CHAIN.refuse)],
+      ...node.serviceCIDRs.map((cidr) => [inPrefix(address(family, 'daddr'), cidr), drop]),
+    ]),
+    // A TCP reset is not rate limited as ICMP errors are (net.ipv4.icmp_ratelimit), so every client learns at once.
+    regular(CHAIN.refuse, [[match(meta('l4proto'), 'tcp'), { reject: { type: 'tcp reset' } }], [{ reject: null }]]),
+    regular(
+      CHAIN.rememberClients,
+      affinityTimeouts.flatMap((seconds) => rememberClients(family, seconds)),
+    ),
+    regular(CHAIN.masquerade, masqueradeRules(node, family)),
+  ];
+}
+
+const isNew: Statement = includes({ ct: { key: 'state' } }, 'new');
+const wasTranslated: Statement = includes({ ct: { key: 'status' } }, 'dnat');
+const transit: readonly Rule[] = [
+  [isNew, jump(CHAIN.checkFrontends)],
+  [isNew, jump(CHAIN.checkClusterAddresses)],
+];
+
+/** Marks what needs source NAT on its way to a cluster IP, then sends every connection to the class chain of its frontend. */
+function dispatch(node: NodePlan, family: NftFamily): readonly Rule[] {
+  const toCluster = match(address(family, 'daddr'), `@${SET.clusterAddresses}`);
+  const mark = markForMasquerade(node);
+  const rules: Rule[] = [];
+  if (node.masqueradeAll) rules.push([toCluster, mark]);
+  else if (node.localDetector !== null) rules.push([toCluster, notFromPod(node.localDetector, family), mark]);
+  rules.push([vmap(frontendKey(family), SET.frontends)]);
+  for (const guard of nodePortGuards(node, family)) {
+    rules.push([...guard, vmap(nodePortKey, SET.nodePortFrontends)]);
+  }
+  return rules;
+}
+
+function checkNodePorts(node: NodePlan, family: NftFamily): readonly Rule[] {
+  return nodePortGuards(node, family).flatMap((guard): readonly Rule[] => [
+    [match(nodePortKey, `@${SET.droppedNodePorts}`), ...guard, drop],
+    [match(nodePortKey, `@${SET.rejectedNodePorts}`), ...guard, goto(CHAIN.refuse)],
+  ]);
+}
+
+/**
+ * What makes a destination a node port address: local, not loopback, and in one of the configured prefixes. The kernel's own idea of local
+ * addresses is asked, so addresses that come and go need no change of rules.
+ */
+function nodePortGuards(node: NodePlan, family: NftFamily): readonly (readonly Statement[])[] {
+  const daddr = address(family, 'daddr');
+  const loopback = family === 'ip' ? { prefix: { addr: '127.0.0.0', len: 8 } } : '::1';
+  const local: readonly Statement[] = [match(fibType('daddr'), 'local'), differs(daddr, loopback)];
+  return node.nodePortPrefixes?.map((prefix) => [inPrefix(daddr, prefix), ...local]) ?? [local];
+}
+
+function masqueradeRules(node: NodePlan, family: NftFamily): readonly Rule[] {
+  const bit = node.masqueradeMark;
+  return [
+    // The bit is cleared so that a packet that is encapsulated and comes by again is not masqueraded twice.
+    [differs({ '&': [meta('mark'), bit] }, 0), setMark({ '^': [meta('mark'), bit] }), masquerade],
+    [wasTranslated, match(concat(address(family, 'saddr'), address(family, 'daddr')), `@${SET.hairpin}`), masquerade],
+  ];
+}
+
+/** Notes where a connection went, keyed by what the client asked for. Runs before the source is rewritten and reads the original tuple. */
+function rememberClients(family: NftFamily, seconds: number): readonly Rule[] {
+  const destination = original(`${family} daddr`);
+  const port = original('proto-dst');
+  const update: Statement = {
+    map: {
+      op: 'update',
+      elem: concat(original(`${family} saddr`), destination, meta('l4proto'), port),
+      data: concat(address(family, 'daddr'), dport),
+      map: `@${clientsMap(seconds)}`,
+    },
+  };
+  return ['tcp', 'udp', 'sctp'].flatMap((protocol): readonly Rule[] => [
+    [
+      match(meta('l4proto'), protocol),
+      match(concat(destination, meta('l4proto'), port), `@${stickySet(seconds)}`),
+      update,
+    ],
+    [match(meta('l4proto'), protocol), match(concat(meta('l4proto'), port), `@${stickyNodePortSet(seconds)}`), update],
+  ]);
+}
+
+export function markForMasquerade(node: NodePlan): Statement {
+  return setMark({ '|': [meta('mark'), node.masqueradeMark] });
+}
+
+export function fibType(field: 'saddr' | 'daddr'): Expression {
+  return { fib: { result: 'type', flags: [field] } };
+}
+
+export function frontendKey(family: NftFamily): Expression {
+  return concat(address(family, 'daddr'), meta('l4proto'), dport);
+}
+
+export const nodePortKey: Expression = concat(meta('l4proto'), dport);
+
+export function fromPod(detector: LocalDetector, family: NftFamily): Statement {
+  return match(...detectorOperands(detector, family));
+}
+
+function notFromPod(detector: LocalDetector, family: NftFamily): Statement {
+  return differs(...detectorOperands(detector, family));
+}
+
+function detectorOperands(detector: LocalDetector, family: NftFamily): [Expression, Expression] {
+  switch (detector.type) {
+    case 'source-prefix':
+      return [address(family, 'saddr'), prefixValue(detector.prefix)];
+    case 'input-interface':
+      return [meta('iifname'), detector.name];
+    case 'input-interface-prefix':
+      return [meta('iifname'), `${detector.prefix}*`];
+  }
+}
+
+function inPrefix(left: Expression, prefix: IPPrefix): Statement {
+  return match(left, prefixValue(prefix));
+}
+
+/** A prefix of full length is the address itself: nft lists it so. */
+function prefixValue(prefix: IPPrefix): Expression {
+  const addr = prefixAddress(prefix);
+  const len = prefixLength(prefix);
+  return len === (addr.includes(':') ? 128 : 32) ? addr : { prefix: { addr, len } };
+}
+
+function base(
+  name: string,
+  type: ChainHook['type'],
+  hook: ChainHook['hook'],
+  prio: number,
+  rules: readonly Rule[],
+): Chain {
+  return { name, hook: { type, hook, prio }, rules };
+}
+
+function regular(name: string, rules: readonly Rule[]): Chain {
+  return { name, hook: null, rules };
+}

@@ -1,0 +1,179 @@
+import type { Family } from '../../net/ip.js';
+import type { NativeAddon } from '../../native/contract.js';
+import type { NodePlan } from '../../plan/types.js';
+import { classChains, parseClassName } from './classes.js';
+import {
+  addChain,
+  addRule,
+  addSet,
+  addTable,
+  deleteTable,
+  flushChain,
+  printCommands,
+  type Chain,
+  type SetDeclaration,
+  type TableName,
+} from './json.js';
+import { chainText, type KernelTable } from './kernel-table.js';
+import { NFT_FAMILY, TABLE, affinitySecondsOf } from './names.js';
+import { affinitySets, staticSets } from './schema.js';
+import { skeletonChains } from './skeleton.js';
+
+type Command = ReturnType<typeof addSet>;
+
+/** Commands that bring tables, sets, chains and rules where they should be, in the order in which they have to run. */
+export interface StructureChange {
+  /** The table has to be made anew: something in it cannot be changed in place. */
+  readonly rebuild: boolean;
+  /** Before any element: table, sets, chains, and the rules of class chains. */
+  readonly before: readonly Command[];
+  /** After the elements: the rules that send packets to them. */
+  readonly after: readonly Command[];
+  /** Canonical texts that the kernel holds once the commands were acknowledged. */
+  readonly sets: ReadonlyMap<string, string>;
+  readonly chains: ReadonlyMap<string, string>;
+}
+
+/** Renders structure and compares it with the kernel by canonical text, which the addon makes the same way from commands and from listings. */
+export class Structure {
+  private readonly where: TableName;
+  private readonly compiledSets = new Map<string, string>();
+  private readonly compiledChains = new Map<string, string>();
+
+  constructor(
+    private readonly addon: Pick<NativeAddon, 'nftCompile'>,
+    private readonly family: Family,
+  ) {
+    this.where = { family: NFT_FAMILY[family], table: TABLE };
+  }
+
+  /** Sets of a table that has these affinity timeouts. */
+  sets(affinityTimeouts: readonly number[]): readonly SetDeclaration[] {
+    return [...staticSets(this.family), ...affinityTimeouts.flatMap((seconds) => affinitySets(this.family, seconds))];
+  }
+
+  /** Chains of the named classes, without duplicates, those needed first before the others. */
+  classes(names: Iterable<string>, node: NodePlan): readonly Chain[] {
+    const chains = new Map<string, Chain>();
+    for (const name of names) {
+      const service = parseClassName(name);
+      if (service === null) continue;
+      for (const chain of classChains(service, node)) chains.set(chain.name, chain);
+    }
+    return [...chains.values()];
+  }
+
+  /**
+   * @param classNames the class chains wanted; with `rules` false only those the kernel lacks are looked at.
+   */
+  change(
+    kernel: KernelTable,
+    node: NodePlan,
+    classNames: ReadonlySet<string>,
+    affinityTimeouts: readonly number[],
+    rules: boolean,
+  ): StructureChange {
+    const sets = this.sets(affinityTimeouts);
+    const wanted = rules ? classNames : [...classNames].filter((name) => !kernel.chains.has(name));
+    const classes = this.classes(wanted, node);
+    const newTimeout = affinityTimeouts.some((seconds) =>
+      affinitySets(this.family, seconds).some(({ name }) => !kernel.sets.has(name)),
+    );
+    const skeleton = rules || newTimeout ? skeletonChains(node, affinityTimeouts) : [];
+    const rebuild =
+      sets.some((set) => this.conflicts(kernel.sets.get(set.name), this.setText(set))) ||
+      skeleton.some((chain) => this.conflicts(hookOf(kernel.chains.get(chain.name)), hookOf(this.chainText(chain))));
+    const from = rebuild ? { sets: new Map<string, string>(), chains: new Map<string, string>() } : kernel;
+    const newSets = sets.filter((set) => !from.sets.has(set.name));
+    const before: Command[] = rebuild ? [addTable(this.where), deleteTable(this.where)] : [];
+    if (from.sets.size === 0) before.push(addTable(this.where));
+    before.push(...newSets.map((set) => addSet(this.where, set)));
+    const after: Command[] = [];
+    const chains = new Map<string, string>();
+    const changed = [...skeleton, ...classes].filter((chain) => from.chains.get(chain.name) !== this.chainText(chain));
+    for (const chain of changed) {
+      if (!from.chains.has(chain.name)) before.push(addChain(this.where, chain));
+      chains.set(chain.name, this.chainText(chain));
+    }
+    for (const chain of changed) {
+      const commands = classes.includes(chain) ? before : after;
+      if (from.chains.has(chain.name)) commands.push(flushChain(this.where, chain.name));
+      commands.push(...chain.rules.map((rule) => addRule(this.where, chain.name, rule)));
+    }
+    return { rebuild, before, after, sets: new Map(newSets.map((set) => [set.name, this.setText(set)])), chains };
+  }
+
+  /** Names of chains and sets in the kernel that the table should not have. */
+  foreign(
+    kernel: KernelTable,
+    node: NodePlan,
+    classNames: ReadonlySet<string>,
+    affinityTimeouts: readonly number[],
+  ): { readonly chains: readonly string[]; readonly sets: readonly string[] } {
+    const chains = new Set(
+      [...skeletonChains(node, affinityTimeouts), ...this.classes(classNames, node)].map(({ name }) => name),
+    );
+    const sets = new Set(this.sets(affinityTimeouts).map(({ name }) => name));
+    return {
+      chains: [...kernel.chains.keys()].filter((name) => !chains.has(name)),
+      sets: [...kernel.sets.keys()].filter((name) => !sets.has(name)),
+    };
+  }
+
+  /** Canonical text by name of every chain that the table should have. */
+  chainTexts(
+    node: NodePlan,
+    classNames: ReadonlySet<string>,
+    affinityTimeouts: readonly number[],
+  ): ReadonlyMap<string, string> {
+    const chains = [...skeletonChains(node, affinityTimeouts), ...this.classes(classNames, node)];
+    return new Map(chains.map((chain) => [chain.name, this.chainText(chain)]));
+  }
+
+  private chainText(chain: Chain): string {
+    const json = printCommands([
+      addChain(this.where, chain),
+      ...chain.rules.map((rule) => addRule(this.where, chain.name, rule)),
+    ]);
+    let text = this.compiledChains.get(json);
+    if (text === undefined) {
+      const [listing] = this.addon.nftCompile(this.where.family, this.where.table, json).chains;
+      text = listing === undefined ? '' : chainText(listing);
+      this.compiledChains.set(json, text);
+    }
+    return text;
+  }
+
+  private setText(set: SetDeclaration): string {
+    let text = this.compiledSets.get(set.name);
+    if (text === undefined) {
+      const [listing] = this.addon.nftCompile(
+        this.where.family,
+        this.where.table,
+        printCommands([addSet(this.where, set)]),
+      ).sets;
+      text = listing?.declaration ?? '';
+      this.compiledSets.set(set.name, text);
+    }
+    return text;
+  }
+
+  private conflicts(held: string | undefined, wanted: string | undefined): boolean {
+    return held !== undefined && held !== wanted;
+  }
+}
+
+/** Timeouts for which the kernel has affinity sets. */
+export function timeoutsOf(kernel: KernelTable): readonly number[] {
+  const timeouts = new Set<number>();
+  for (const name of kernel.sets.keys()) {
+    const seconds = affinitySecondsOf(name);
+    if (seconds !== null) timeouts.add(seconds);
+  }
+  return [...timeouts].sort((one, other) => one - other);
+}
+
+/** The first line of a chain's text: its hook, empty for regular chains. */
+function hookOf(text: string | undefined): string | undefined {
+  return text?.split('\n', 1)[0];
+}

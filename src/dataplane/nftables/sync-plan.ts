@@ -1,0 +1,244 @@
+import type { Family, IPAddress } from '../../net/ip.js';
+import type { NftOperation } from '../../native/contract.js';
+import type { AddressSet, FamilyTable, FrontendKey } from '../../plan/types.js';
+import { ElementBatches } from './element-batches.js';
+import { diffFrontend, NO_ELEMENTS, renderFrontend, type FrontendElements } from './frontend-elements.js';
+import { printCommands } from './json.js';
+import { emptyKernelTable, type KernelTable } from './kernel-table.js';
+import { packAddress, packFrontend, type PackedKey } from './keys.js';
+import { SET, staleSet } from './names.js';
+import type { Pending } from './pending.js';
+import { timeoutsOf, type Structure } from './structure.js';
+
+/** One atomic transaction, and what the kernel is known to hold once it was acknowledged. */
+export interface PlannedTransaction {
+  readonly operations: readonly NftOperation[];
+  acknowledge(kernel: KernelTable): void;
+}
+
+/** One frontend's way from what the kernel has to what it should have. */
+export interface FrontendStep {
+  readonly key: FrontendKey;
+  readonly current: FrontendElements;
+  readonly next: FrontendElements;
+}
+
+export interface SyncPlan {
+  readonly transactions: readonly PlannedTransaction[];
+  readonly steps: readonly FrontendStep[];
+  readonly elementOperations: number;
+  readonly ruleOperations: number;
+}
+
+/**
+ * The operations of one sync, in the one order that holds for every transaction:
+ *
+ * 1. tables, sets, chains, rules of class chains: what elements refer to;
+ * 2. deletions of elements, then additions: a key may change its value in between;
+ * 3. rules of the skeleton: they send packets to all of the above, so they come last.
+ *
+ * Deleting chains and sets that nothing refers to any more is a transaction of its own afterwards. A sync is one transaction unless it exceeds
+ * what the socket takes; then frontends are divided among several, each of them whole, and 3 goes with the last.
+ */
+export function planSync(
+  structure: Structure,
+  kernel: KernelTable,
+  table: FamilyTable,
+  pending: Pending,
+  full: boolean,
+  maxBatch: number,
+): SyncPlan {
+  const render = (from: KernelTable): FrontendStep[] => [...pending.frontends].map((key) => step(key, from, table));
+  let steps = render(kernel);
+  const structural = structure.change(
+    kernel,
+    table.node,
+    classNames(steps, kernel, pending),
+    timeouts(steps, kernel, full),
+    pending.rules || full,
+  );
+  const from = structural.rebuild ? emptyKernelTable() : kernel;
+  if (structural.rebuild) steps = render(from);
+
+  const rebuilt = structural.rebuild ? (held: KernelTable): void => clearKernel(held) : (): void => undefined;
+  const builder = new TransactionBuilder(table.family, maxBatch, structural.before, (held) => {
+    rebuilt(held);
+    for (const [name, text] of structural.sets) held.sets.set(name, text);
+    for (const [name, text] of structural.chains) held.chains.set(name, text);
+  });
+  for (const { key, current, next } of steps) {
+    diffStaleFlows(builder, key, kernel, from, next === NO_ELEMENTS);
+    if (current === next) continue;
+    diffFrontend(builder.batches, key, current, next);
+    builder.onAcknowledge((held) => {
+      if (next === NO_ELEMENTS) held.frontends.delete(key);
+      else held.frontends.set(key, next);
+    });
+    builder.splitIfFull();
+  }
+  for (const stray of from.strays) {
+    if (stray.keyEnd === null) builder.batches.delete(stray.set, stray.key);
+    else builder.batches.deleteRange(stray.set, stray.key, stray.keyEnd);
+  }
+  diffAddresses(
+    builder,
+    SET.clusterAddresses,
+    pending.clusterAddresses,
+    table.clusterAddresses,
+    (held) => held.clusterAddresses,
+    from,
+    packAddress,
+  );
+  diffAddresses(
+    builder,
+    SET.hairpin,
+    pending.hairpinAddresses,
+    table.hairpinAddresses,
+    (held) => held.hairpinAddresses,
+    from,
+    (address) => packAddress(address).repeat(2),
+  );
+  const transactions = builder.finish(structural.after);
+  return {
+    transactions,
+    steps,
+    elementOperations: builder.elementOperations,
+    ruleOperations: structural.before.length + structural.after.length,
+  };
+}
+
+function step(key: FrontendKey, kernel: KernelTable, table: FamilyTable): FrontendStep {
+  const current = kernel.frontends.get(key) ?? NO_ELEMENTS;
+  const plan = table.frontend(key);
+  return { key, current, next: plan === undefined ? NO_ELEMENTS : renderFrontend(plan, current) };
+}
+
+/** Class chains needed: by what is pending, and by everything else when the rules of all of them are looked at. */
+function classNames(steps: readonly FrontendStep[], kernel: KernelTable, pending: Pending): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const { next } of steps) if (next.chain !== null) names.add(next.chain);
+  if (pending.rules) {
+    for (const [key, { chain }] of kernel.frontends)
+      if (chain !== null && !pending.frontends.has(key)) names.add(chain);
+  }
+  return names;
+}
+
+/** Affinity timeouts in use; those no longer used go with the next full sync. */
+function timeouts(steps: readonly FrontendStep[], kernel: KernelTable, full: boolean): readonly number[] {
+  const seconds = new Set(full ? [] : timeoutsOf(kernel));
+  for (const { next } of steps) for (const timeout of next.sticky) seconds.add(timeout);
+  return [...seconds].sort((one, other) => one - other);
+}
+
+function clearKernel(kernel: KernelTable): void {
+  for (const part of [
+    kernel.chains,
+    kernel.sets,
+    kernel.frontends,
+    kernel.clusterAddresses,
+    kernel.hairpinAddresses,
+    kernel.staleFlows,
+  ]) {
+    part.clear();
+  }
+}
+
+/**
+ * A gone UDP or SCTP frontend leaves flows behind; the table remembers it until conntrack is clean.
+ *
+ * @param listed what was in the kernel, @param from what is left of it: nothing, when the table is made anew.
+ */
+function diffStaleFlows(
+  builder: TransactionBuilder,
+  key: FrontendKey,
+  listed: KernelTable,
+  from: KernelTable,
+  gone: boolean,
+): void {
+  if (key.endsWith('/TCP')) return;
+  const set = staleSet(key);
+  const wanted = gone && (listed.frontends.has(key) || listed.staleFlows.has(key));
+  const held = from.staleFlows.has(key);
+  if (wanted && !held) {
+    builder.batches.add(set, packFrontend(key));
+    builder.onAcknowledge((kernel) => kernel.staleFlows.add(key));
+  } else if (!wanted && held) {
+    builder.batches.delete(set, packFrontend(key));
+    builder.onAcknowledge((kernel) => kernel.staleFlows.delete(key));
+  }
+}
+
+function diffAddresses(
+  builder: TransactionBuilder,
+  set: string,
+  pending: ReadonlySet<IPAddress>,
+  desired: AddressSet,
+  heldBy: (kernel: KernelTable) => Set<IPAddress>,
+  from: KernelTable,
+  pack: (address: IPAddress) => PackedKey,
+): void {
+  for (const address of pending) {
+    const held = heldBy(from).has(address);
+    if (desired.has(address) === held) continue;
+    if (held) {
+      builder.batches.delete(set, pack(address));
+      builder.onAcknowledge((kernel) => heldBy(kernel).delete(address));
+    } else {
+      builder.batches.add(set, pack(address));
+      builder.onAcknowledge((kernel) => heldBy(kernel).add(address));
+    }
+  }
+}
+
+type Acknowledge = (kernel: KernelTable) => void;
+
+/** Divides a sync into transactions that fit the socket. */
+class TransactionBuilder {
+  batches: ElementBatches;
+  elementOperations = 0;
+  private readonly transactions: PlannedTransaction[] = [];
+  private acknowledgements: Acknowledge[];
+
+  constructor(
+    private readonly family: Family,
+    private readonly maxBatch: number,
+    private before: Parameters<typeof printCommands>[0],
+    structure: Acknowledge,
+  ) {
+    this.batches = new ElementBatches(family);
+    this.acknowledgements = [structure];
+  }
+
+  onAcknowledge(acknowledge: Acknowledge): void {
+    this.acknowledgements.push(acknowledge);
+  }
+
+  /** Call between frontends. Half the room is left to the commands and to whatever the estimate missed. */
+  splitIfFull(): void {
+    if (this.batches.bytes > this.maxBatch / 2) this.close([]);
+  }
+
+  finish(after: Parameters<typeof printCommands>[0]): readonly PlannedTransaction[] {
+    if (this.before.length > 0 || after.length > 0 || this.batches.count > 0) this.close(after);
+    return this.transactions;
+  }
+
+  private close(after: Parameters<typeof printCommands>[0]): void {
+    const operations: NftOperation[] = [];
+    if (this.before.length > 0) operations.push({ type: 'commands', json: printCommands(this.before) });
+    operations.push(...this.batches.operations());
+    if (after.length > 0) operations.push({ type: 'commands', json: printCommands(after) });
+    const acknowledgements = this.acknowledgements;
+    this.transactions.push({
+      operations,
+      acknowledge: (kernel) => {
+        for (const acknowledge of acknowledgements) acknowledge(kernel);
+      },
+    });
+    this.elementOperations += this.batches.count;
+    this.batches = new ElementBatches(this.family);
+    this.before = [];
+    this.acknowledgements = [];
+  }
+}
