@@ -1,0 +1,112 @@
+#!/usr/bin/env node
+import { readFileSync, writeFileSync } from 'node:fs';
+import { ConfigError } from './config/errors.js';
+import { loadConfig, type LoadedConfig } from './config/load.js';
+import { KUBERNETES_VERSION } from './config/version.js';
+import { NftablesFamily } from './dataplane/nftables/family.js';
+import { cleanup, dump, plan, render, type Output } from './main/commands.js';
+import { NodeProxy } from './main/node-proxy.js';
+import { loadAddon } from './native/load.js';
+import { createLogger, standardError, type Logger } from './observe/log.js';
+
+type Configured = Exclude<LoadedConfig, { readonly command: 'help' | 'version' }>;
+
+async function main(argv: readonly string[]): Promise<number> {
+  const loaded = loadConfig(argv, (path) => readFileSync(path, 'utf8'));
+  switch (loaded.command) {
+    case 'help':
+      process.stdout.write(loaded.text);
+      return 0;
+    case 'version':
+      process.stdout.write(versionText(loaded.format));
+      return 0;
+    case 'write-config':
+      writeFileSync(loaded.path, loaded.text);
+      return 0;
+    case 'run':
+    case 'plan':
+    case 'render':
+    case 'dump':
+    case 'cleanup':
+      return await runConfigured(loaded);
+  }
+}
+
+async function runConfigured(loaded: Configured): Promise<number> {
+  const { config } = loaded;
+  const log = await createLogger(config.logging, standardError());
+  for (const warning of loaded.warnings) log.warn(warning);
+  switch (loaded.command) {
+    case 'plan':
+      return print(await plan(config), log);
+    case 'render':
+      return print(await render(config, loadAddon()), log);
+    case 'dump':
+      return print(await dump(config, loadAddon()), log);
+    case 'cleanup':
+      return print(await cleanup(loadAddon()), log);
+    default:
+      return await run(loaded, log);
+  }
+}
+
+/** Writes a command's output; problems go to the log and errors make the exit status 1. */
+async function print({ text, errors, warnings }: Output, log: Logger): Promise<number> {
+  for (const warning of warnings) log.warn(warning);
+  for (const error of errors) log.error(null, error);
+  await new Promise<void>((resolve) => {
+    process.stdout.write(text, () => {
+      resolve();
+    });
+  });
+  return errors.length === 0 ? 0 : 1;
+}
+
+/** Runs until a signal or a fatal error; the exit status. */
+async function run({ config }: Configured, log: Logger): Promise<number> {
+  const addon = loadAddon();
+  let end: (status: number) => void = () => undefined;
+  const ended = new Promise<number>((resolve) => {
+    end = resolve;
+  });
+  const proxy = new NodeProxy({
+    config,
+    addon,
+    dataplane: (family) => new NftablesFamily(addon, family),
+    log,
+    onFatal: (error) => {
+      log.error(error, 'cannot go on');
+      end(1);
+    },
+  });
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      log.info(0, 'stopping, rules stay in place', { signal });
+      end(0);
+    });
+  }
+  log.info(0, 'starting', { mode: config.mode, node: config.nodeName, manifests: config.manifests.join(',') });
+  await proxy.start();
+  const status = await ended;
+  await proxy.stop();
+  return status;
+}
+
+function versionText(format: 'short' | 'raw'): string {
+  if (format === 'short') return `Kubernetes ${KUBERNETES_VERSION}\n`;
+  const [major, minor] = KUBERNETES_VERSION.slice(1).split('.');
+  return `${JSON.stringify({ major, minor, gitVersion: KUBERNETES_VERSION, compiler: 'node', goVersion: process.version, platform: `${process.platform}/${process.arch}` })}\n`;
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  const text =
+    error instanceof ConfigError
+      ? error.message
+      : error instanceof Error
+        ? (error.stack ?? error.message)
+        : String(error);
+  process.stderr.write(`${text}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,75 @@
+import type { Config } from '../config/config.js';
+import { NftablesFamily } from '../dataplane/nftables/family.js';
+import { renderTable } from '../dataplane/nftables/render.js';
+import type { NativeAddon } from '../native/contract.js';
+import { FAMILIES } from '../net/ip.js';
+import { Planner } from '../plan/planner.js';
+import { printConflict, printTable } from '../plan/text.js';
+import { loadManifests } from '../sources/manifests/load.js';
+import { printProblem, type Problem } from '../sources/manifests/problems.js';
+import { Store } from '../state/store.js';
+import { manifestsOptions, planSettings } from './settings.js';
+
+/** What a command prints, and what was wrong with its input. */
+export interface Output {
+  readonly text: string;
+  /** Part of the input was not used, or part of the work was not done. */
+  readonly errors: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** The forwarding table as text. */
+export async function plan(config: Config): Promise<Output> {
+  const { planner, ...problems } = await planned(config);
+  return { text: lines(FAMILIES.flatMap((family) => printTable(planner.tables[family]))), ...problems };
+}
+
+/** The ruleset as libnftables JSON. */
+export async function render(config: Config, addon: NativeAddon): Promise<Output> {
+  const { planner, ...problems } = await planned(config);
+  const nftables = FAMILIES.flatMap((family) => renderTable(addon, planner.tables[family]));
+  return { text: `${JSON.stringify({ nftables }, null, 1)}\n`, ...problems };
+}
+
+/** What the kernel holds, in the terms of {@link plan}. */
+export async function dump(config: Config, addon: NativeAddon): Promise<Output> {
+  const { planner, ...problems } = await planned(config);
+  const dumps = await Promise.all(
+    FAMILIES.map((family) => new NftablesFamily(addon, family).dump(planner.tables[family].node)),
+  );
+  return { text: lines(dumps.flat()), ...problems };
+}
+
+/** Removes everything of ours from the kernel. */
+export async function cleanup(addon: NativeAddon): Promise<Output> {
+  const results = await Promise.allSettled(FAMILIES.map((family) => new NftablesFamily(addon, family).cleanup()));
+  const errors = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason)] : []));
+  return {
+    text: '',
+    errors: errors.map((error) => `encountered an error while tearing down rules: ${error}`),
+    warnings: [],
+  };
+}
+
+interface Planned extends Omit<Output, 'text'> {
+  readonly planner: Planner;
+}
+
+async function planned(config: Config): Promise<Planned> {
+  const { locations, headers } = manifestsOptions(config);
+  const { rows, problems } = await loadManifests(locations, headers);
+  const store = new Store();
+  const writer = store.register('manifests');
+  writer.apply(rows.map((row) => ({ type: 'upsert', row })));
+  writer.complete();
+  const planner = new Planner(planSettings(config));
+  planner.update(store.snapshot, store.takeChanges());
+  const texts = (severity: Problem['severity']): readonly string[] =>
+    problems.filter((problem) => problem.severity === severity).map(printProblem);
+  const conflicts = FAMILIES.flatMap((family) => [...planner.tables[family].conflicts()].map(printConflict));
+  return { planner, errors: texts('error'), warnings: [...texts('warning'), ...conflicts] };
+}
+
+function lines(list: readonly string[]): string {
+  return list.map((line) => `${line}\n`).join('');
+}

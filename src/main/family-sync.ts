@@ -1,0 +1,132 @@
+import type { FamilyDataplane, SyncReport } from '../dataplane/contract.js';
+import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
+import { familyOf, isLoopback, type IPAddress } from '../net/ip.js';
+import type { Log } from '../net/log.js';
+import type { HealthState } from '../observe/health.js';
+import type { ServiceHealth } from '../observe/service-health.js';
+import { anyContains } from '../plan/facts.js';
+import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { printConflict } from '../plan/text.js';
+import type { FrontendKey } from '../plan/types.js';
+
+export interface FamilySyncParts {
+  readonly table: ForwardingTable;
+  readonly dataplane: FamilyDataplane;
+  readonly conntrack: ConntrackReconciler;
+  readonly health: HealthState;
+  readonly serviceHealth: ServiceHealth;
+  readonly localAddresses: () => readonly IPAddress[];
+  readonly log: Log;
+}
+
+/**
+ * One family's way from forwarding table to kernel: rules first, then whoever answers health checks, then the flows that contradict the rules.
+ * A failure in one family does not stop the other.
+ */
+export class FamilySync {
+  /** Frontends whose flows no successful pass has looked at since they changed. */
+  private flowsOwed = new Set<FrontendKey>();
+  private allFlowsOwed = false;
+  private lastFailure: string | null = null;
+  private conflicts = new Set<string>();
+
+  constructor(private readonly parts: FamilySyncParts) {}
+
+  /** Rejects with what failed; everything not done is still owed. */
+  async run(full: boolean): Promise<void> {
+    const { table, dataplane, health } = this.parts;
+    const change = table.takeChange();
+    health.started(table.family);
+    try {
+      const report = await dataplane.apply(table, change, { full });
+      health.synced(table.family);
+      this.report(report);
+      this.owe(report);
+      this.syncServiceHealth();
+      this.reportConflicts();
+      await this.reconcileFlows();
+    } catch (error) {
+      this.reportFailure(error);
+      throw error;
+    }
+    this.reportRecovery();
+  }
+
+  private owe({ flows }: SyncReport): void {
+    if (flows === 'all') this.allFlowsOwed = true;
+    else for (const key of flows) this.flowsOwed.add(key);
+  }
+
+  private syncServiceHealth(): void {
+    const { table, serviceHealth } = this.parts;
+    const addresses = table.node.nodePortPrefixes === null ? 'all' : this.nodePortAddresses();
+    // Sockets follow in the background; rules do not wait for them.
+    void serviceHealth.sync([{ family: table.family, plans: [...table.healthChecks()], addresses }]);
+  }
+
+  private async reconcileFlows(): Promise<void> {
+    const { table, dataplane, conntrack, log } = this.parts;
+    const gone = dataplane.goneFlows();
+    if (!this.allFlowsOwed && this.flowsOwed.size === 0 && gone.size === 0) return;
+    const own = new Set(this.nodePortAddresses());
+    const report = await conntrack.reconcile({
+      table,
+      isNodePortAddress: (address) => own.has(address),
+      full: this.allFlowsOwed,
+      changed: new Set([...this.flowsOwed, ...gone]),
+    });
+    if (report.deleted > 0)
+      log.info(2, 'removed stale flows', { family: table.family, deleted: report.deleted, listed: report.flows });
+    if (report.errors.length > 0)
+      throw new AggregateError(report.errors, report.errors.map(({ message }) => message).join('; '));
+    this.flowsOwed = new Set();
+    this.allFlowsOwed = false;
+    await dataplane.clearGoneFlows(new Set(gone));
+  }
+
+  /** The node's own addresses on which node ports answer; loopback never does. */
+  private nodePortAddresses(): readonly IPAddress[] {
+    const { table, localAddresses } = this.parts;
+    const prefixes = table.node.nodePortPrefixes;
+    return localAddresses().filter(
+      (address) =>
+        familyOf(address) === table.family &&
+        !isLoopback(address) &&
+        (prefixes === null || anyContains(prefixes, address)),
+    );
+  }
+
+  private report(report: SyncReport): void {
+    const { log } = this.parts;
+    const { family, full, transactions, elementOperations, ruleOperations, bytes } = report;
+    if (transactions > 0)
+      log.info(2, 'synced', { family, full, transactions, elementOperations, ruleOperations, bytes });
+    for (const repair of report.repairs)
+      log.warn('repaired what the kernel no longer held as acknowledged', { family, repair });
+    for (const problem of report.problems) log.warn(problem, { family });
+  }
+
+  private reportConflicts(): void {
+    const { table, log } = this.parts;
+    const conflicts = new Set([...table.conflicts()].map(printConflict));
+    for (const conflict of conflicts) if (!this.conflicts.has(conflict)) log.warn(conflict);
+    for (const conflict of this.conflicts) if (!conflicts.has(conflict)) log.info(1, `settled: ${conflict}`);
+    this.conflicts = conflicts;
+  }
+
+  /** Speaks when it breaks and when the reason changes, not at every retry. */
+  private reportFailure(error: unknown): void {
+    const { table, health, log } = this.parts;
+    health.failed(table.family);
+    const message = error instanceof Error ? error.message : String(error);
+    if (message === this.lastFailure) log.info(2, 'sync failed again', { family: table.family, error: message });
+    else log.error(error, 'sync failed, will be retried', { family: table.family });
+    this.lastFailure = message;
+  }
+
+  private reportRecovery(): void {
+    const { table, log } = this.parts;
+    if (this.lastFailure !== null) log.info(0, 'sync works again', { family: table.family });
+    this.lastFailure = null;
+  }
+}
