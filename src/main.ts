@@ -5,6 +5,7 @@ import { loadConfig, type LoadedConfig } from './config/load.js';
 import { KUBERNETES_VERSION } from './config/version.js';
 import { NftablesFamily } from './dataplane/nftables/family.js';
 import { cleanup, dump, plan, render, type Output } from './main/commands.js';
+import { supportedFamilies } from './main/families.js';
 import { NodeProxy } from './main/node-proxy.js';
 import { loadAddon } from './native/load.js';
 import { createLogger, standardError, type Logger } from './observe/log.js';
@@ -63,8 +64,9 @@ async function print({ text, errors, warnings }: Output, log: Logger): Promise<n
 }
 
 /** Runs until a signal or a fatal error; the exit status. */
-async function run({ config }: Configured, log: Logger): Promise<number> {
+async function run({ config, version }: Configured, log: Logger): Promise<number> {
   const addon = loadAddon();
+  const families = supportedFamilies();
   let end: (status: number) => void = () => undefined;
   const ended = new Promise<number>((resolve) => {
     end = resolve;
@@ -72,6 +74,7 @@ async function run({ config }: Configured, log: Logger): Promise<number> {
   const proxy = new NodeProxy({
     config,
     addon,
+    families,
     dataplane: (family) => new NftablesFamily(addon, family),
     log,
     onFatal: (error) => {
@@ -85,7 +88,12 @@ async function run({ config }: Configured, log: Logger): Promise<number> {
       end(0);
     });
   }
-  log.info(0, 'starting', { mode: config.mode, node: config.nodeName, manifests: config.manifests.join(',') });
+  log.info(0, 'starting', {
+    mode: config.mode,
+    node: config.nodeName,
+    manifests: config.manifests.join(),
+    families: families.join(),
+  });
   await proxy.start();
   const status = await ended;
   await proxy.stop();
@@ -101,12 +109,12 @@ function versionText(format: 'short' | 'raw'): string {
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const text =
-    error instanceof ConfigError
-      ? error.message
-      : error instanceof Error
-        ? (error.stack ?? error.message)
-        : String(error);
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${describe(error)}\n`);
   process.exitCode = 1;
+}
+
+/** Problems with flags and files in words, with the usage where it helps; anything else with its stack. */
+function describe(error: unknown): string {
+  if (error instanceof ConfigError) return [error.message, error.usage].filter((part) => part !== null).join('\n\n');
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

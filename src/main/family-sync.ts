@@ -32,15 +32,20 @@ export class FamilySync {
 
   constructor(private readonly parts: FamilySyncParts) {}
 
-  /** Rejects with what failed; everything not done is still owed. */
-  async run(full: boolean): Promise<void> {
+  /**
+   * Rejects with what failed; everything not done is still owed.
+   *
+   * @param changedAt when the first change that this run takes reached the state, on performance.now's clock; null for none.
+   */
+  async run(full: boolean, changedAt: number | null): Promise<void> {
     const { table, dataplane, health } = this.parts;
     const change = table.takeChange();
     health.started(table.family);
+    const startedAt = performance.now();
     try {
       const report = await dataplane.apply(table, change, { full });
       health.synced(table.family);
-      this.report(report);
+      this.report(report, startedAt, changedAt ?? startedAt);
       this.owe(report);
       this.syncServiceHealth();
       this.reportConflicts();
@@ -96,11 +101,13 @@ export class FamilySync {
     );
   }
 
-  private report(report: SyncReport): void {
+  private report(report: SyncReport, startedAt: number, changedAt: number): void {
     const { log } = this.parts;
     const { family, full, transactions, elementOperations, ruleOperations, bytes } = report;
-    if (transactions > 0)
-      log.info(2, 'synced', { family, full, transactions, elementOperations, ruleOperations, bytes });
+    const counts = { family, full, transactions, elementOperations, ruleOperations, bytes };
+    const since = (start: number): number => Math.round((performance.now() - start) * 1000) / 1000;
+    const times = { syncMs: since(startedAt), sinceChangeMs: since(changedAt) };
+    log.info(report.transactions > 0 ? 2 : 4, 'synced', { ...counts, ...times });
     for (const repair of report.repairs)
       log.warn('repaired what the kernel no longer held as acknowledged', { family, repair });
     for (const problem of report.problems) log.warn(problem, { family });

@@ -5,7 +5,7 @@ import { applyKernelValues, applyOomScoreAdj } from '../dataplane/sysctl.js';
 import { systemClock } from '../loop/clock.js';
 import { Loop, type RunRequest } from '../loop/loop.js';
 import type { NativeAddon } from '../native/contract.js';
-import { FAMILIES, type Family } from '../net/ip.js';
+import type { Family } from '../net/ip.js';
 import { HealthServer, HealthState } from '../observe/health.js';
 import type { Logger } from '../observe/log.js';
 import { ServiceHealth } from '../observe/service-health.js';
@@ -24,6 +24,7 @@ const HEALTH_TIMEOUT_PERIODS = 2;
 export interface NodeProxyOptions {
   readonly config: Config;
   readonly addon: NativeAddon;
+  readonly families: readonly Family[];
   readonly dataplane: (family: Family) => FamilyDataplane;
   readonly log: Logger;
   /** Called when the process cannot go on. */
@@ -40,6 +41,8 @@ export class NodeProxy {
   private readonly families: readonly FamilySync[];
   private readonly loop: Loop;
   private source: RunningManifests | null = null;
+  /** When the first change that no run has taken reached the state. */
+  private changedAt: number | null = null;
   private kernelValuesDue = true;
   private kernelValuesReported = new Set<string>();
 
@@ -47,7 +50,7 @@ export class NodeProxy {
     const { config, addon, dataplane, log, onFatal } = options;
     this.planner = new Planner(planSettings(config));
     this.health = new HealthState(HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, systemWallClock());
-    this.health.expect(FAMILIES);
+    this.health.expect(options.families);
     this.healthServer = new HealthServer({
       state: this.health,
       address: config.healthz.address,
@@ -66,7 +69,7 @@ export class NodeProxy {
       },
     });
     const conntrack = new ConntrackReconciler(addon);
-    this.families = FAMILIES.map(
+    this.families = options.families.map(
       (family) =>
         new FamilySync({
           table: this.planner.tables[family],
@@ -111,16 +114,19 @@ export class NodeProxy {
   private changed(): void {
     // Nothing reaches the kernel before every source has said all it knows: absence would be read as removal.
     if (!this.store.snapshot.ready) return;
-    for (const family of FAMILIES) this.health.queued(family);
+    for (const family of this.options.families) this.health.queued(family);
+    this.changedAt ??= performance.now();
     this.loop.trigger();
   }
 
   private async sync({ full }: RunRequest): Promise<void> {
+    const { changedAt } = this;
+    this.changedAt = null;
     this.planner.update(this.store.snapshot, this.store.takeChanges());
     // Without a Node object there is no autoscaler that could ask for this node to be drained.
     this.health.nodeEligible = this.store.snapshot.node(this.options.config.nodeName)?.eligible ?? true;
     if (full && this.kernelValuesDue) await this.applyKernelValues();
-    const results = await Promise.allSettled(this.families.map((family) => family.run(full)));
+    const results = await Promise.allSettled(this.families.map((family) => family.run(full, changedAt)));
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
   }

@@ -28,7 +28,8 @@ export function familyOf(value: IPAddress | IPPrefix): Family {
  */
 export function parseAddress(text: string): IPAddress | null {
   const bytes = parseBytes(text);
-  return bytes === null ? null : addressFromBytes(bytes);
+  if (bytes === null) return null;
+  return addressFromBytes(isMapped(bytes) ? bytes.subarray(12) : bytes);
 }
 
 /** Parses `address/length`; host bits are masked off. Null when it is not a prefix. */
@@ -36,10 +37,9 @@ export function parsePrefix(text: string): IPPrefix | null {
   const slash = text.lastIndexOf('/');
   if (slash < 0) return null;
   // A mapped IPv4 address in a prefix counts its length in 128 bits, which no user means: refused.
-  const head = text.slice(0, slash);
-  const bytes = parseBytes(head);
+  const bytes = parseBytes(text.slice(0, slash));
   const digits = text.slice(slash + 1);
-  if (bytes === null || !/^\d{1,3}$/.test(digits) || (bytes.length === 4 && head.includes(':'))) return null;
+  if (bytes === null || !/^\d{1,3}$/.test(digits) || isMapped(bytes)) return null;
   const length = Number(digits);
   if (length > bytes.length * 8) return null;
   return `${addressFromBytes(maskBytes(bytes, length))}/${length}` as IPPrefix;
@@ -126,9 +126,13 @@ function parseIPv6(text: string): Uint8Array | null {
   if (head === null || tail === null) return null;
   const missing = 16 - head.length - tail.length;
   if (halves.length === 1 ? missing !== 0 : missing < 2) return null;
-  const bytes = Uint8Array.from([...head, ...new Array<number>(missing).fill(0), ...tail]);
-  const mapped = bytes.subarray(0, 10).every((byte) => byte === 0) && bytes[10] === 0xff && bytes[11] === 0xff;
-  return mapped ? bytes.slice(12) : bytes;
+  return Uint8Array.from([...head, ...new Array<number>(missing).fill(0), ...tail]);
+}
+
+/** Whether these are the 16 bytes of an IPv4-mapped address, RFC 4291 section 2.5.5.2. */
+function isMapped(bytes: Uint8Array): boolean {
+  if (bytes.length !== 16 || bytes[10] !== 0xff || bytes[11] !== 0xff) return false;
+  return bytes.subarray(0, 10).every((byte) => byte === 0);
 }
 
 /** Bytes of colon-separated groups; only the last group of an address may be dotted IPv4. */

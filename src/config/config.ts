@@ -1,0 +1,158 @@
+import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../net/ip.js';
+import type { KubeProxyConfiguration } from './document.js';
+import { durationMilliseconds } from './duration.js';
+import { activeSection, LINUX_MODES, masqueradeAllSection, PRIMARY, type ProxyMode } from './effective.js';
+import { isGateEnabled } from './gates.js';
+import { parseHostPort, type HostPort } from './host-port.js';
+import { isLocalMode } from './validate.js';
+
+/** Everything the process is told, resolved: no defaults left to apply, no text left to parse. Times are in milliseconds. Frozen. */
+export interface Config {
+  readonly mode: ProxyMode;
+  /** The Node object this process serves; lower case. */
+  readonly nodeName: string;
+  /** Files, directories and URLs to read objects from. */
+  readonly manifests: readonly string[];
+  /** Sent with every request for a manifest URL. */
+  readonly manifestsHeaders: readonly HttpHeader[];
+  /** Overrides the node's primary address of its family, and the primary family, unless it is unspecified (`0.0.0.0`, `::`). Nothing is bound to it. */
+  readonly bindAddress: IPAddress;
+  /** Where /healthz and /livez are served. */
+  readonly healthz: HostPort;
+  /** Whether not being able to listen ends the process. */
+  readonly bindAddressHardFail: boolean;
+  /** How often everything is checked, and a bound for how long a failed sync waits. Above 0. */
+  readonly syncPeriod: number;
+  /** The least time between two syncs; 0: none. */
+  readonly minSyncPeriod: number;
+  readonly masqueradeAll: boolean;
+  /** 0–31: the bit of the packet mark that asks for source NAT. */
+  readonly masqueradeBit: number;
+  readonly localDetection: LocalDetection;
+  /** Local addresses where node ports answer: the node's primary ones, or those within the prefixes. An empty list, or a list without an entry for a family, means all of that family. */
+  readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
+  /** Whether Services' external IPs are served. */
+  readonly allowExternalIPs: boolean;
+  readonly conntrack: ConntrackSettings;
+  /** Written to /proc/self/oom_score_adj: -1000 to 1000. */
+  readonly oomScoreAdj: number;
+  readonly logging: LoggingConfig;
+}
+
+export interface HttpHeader {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** How a source is recognised as a pod of this cluster. */
+export type LocalDetection =
+  /** By its address: at most one prefix per family. */
+  | { readonly type: 'ClusterCIDR'; readonly prefixes: readonly IPPrefix[] }
+  /** By its address, within the Node's own pod CIDRs. */
+  | { readonly type: 'NodeCIDR' }
+  | { readonly type: 'BridgeInterface'; readonly name: string }
+  | { readonly type: 'InterfaceNamePrefix'; readonly prefix: string };
+
+/** Kernel settings to make at start; 0 leaves the kernel's own. */
+export interface ConntrackSettings {
+  /** Table size per CPU core. */
+  readonly maxPerCore: number;
+  /** Least table size; heeded only with `maxPerCore`. */
+  readonly min: number;
+  readonly tcpEstablishedTimeout: number;
+  readonly tcpCloseWaitTimeout: number;
+  /** Only true is ever written. */
+  readonly tcpBeLiberal: boolean;
+  readonly udpTimeout: number;
+  readonly udpStreamTimeout: number;
+}
+
+export interface LoggingConfig {
+  readonly format: 'text' | 'json';
+  /** Lines of this verbosity and below are written. */
+  readonly verbosity: number;
+  /** Other thresholds for some source files, first match wins. */
+  readonly vmodule: readonly { readonly filePattern: string; readonly verbosity: number }[];
+}
+
+/** What does not come from the v1alpha1 document. */
+export interface Surroundings {
+  readonly nodeName: string;
+  readonly manifests: readonly string[];
+  readonly manifestsHeaders: readonly HttpHeader[];
+}
+
+/** Translates a document that passed validation. @throws TypeError when it had not. */
+export function buildConfig(document: KubeProxyConfiguration, surroundings: Surroundings): Config {
+  const section = document[activeSection(document)];
+  const { conntrack, nodePortAddresses, logging } = document;
+  return deepFreeze({
+    ...surroundings,
+    mode: checked(
+      'mode',
+      LINUX_MODES.find((mode) => mode === document.mode),
+    ),
+    bindAddress: checked('bindAddress', parseAddress(document.bindAddress)),
+    healthz: hostPort('healthzBindAddress', document.healthzBindAddress),
+    bindAddressHardFail: document.bindAddressHardFail,
+    syncPeriod: durationMilliseconds(section.syncPeriod),
+    minSyncPeriod: durationMilliseconds(section.minSyncPeriod),
+    masqueradeAll: document[masqueradeAllSection(document)].masqueradeAll,
+    masqueradeBit: document[masqueradeAllSection(document)].masqueradeBit,
+    localDetection: localDetection(document),
+    nodePortAddresses:
+      nodePortAddresses?.includes(PRIMARY) === true
+        ? PRIMARY
+        : prefixList('nodePortAddresses', nodePortAddresses ?? []),
+    allowExternalIPs: isGateEnabled('AllowServiceExternalIPs', document.featureGates),
+    conntrack: {
+      ...conntrack,
+      tcpEstablishedTimeout: durationMilliseconds(conntrack.tcpEstablishedTimeout),
+      tcpCloseWaitTimeout: durationMilliseconds(conntrack.tcpCloseWaitTimeout),
+      udpTimeout: durationMilliseconds(conntrack.udpTimeout),
+      udpStreamTimeout: durationMilliseconds(conntrack.udpStreamTimeout),
+    },
+    oomScoreAdj: document.oomScoreAdj,
+    logging: {
+      format: logging.format === 'json' ? 'json' : 'text',
+      verbosity: logging.verbosity,
+      vmodule: logging.vmodule,
+    },
+  } satisfies Config);
+}
+
+function localDetection({ detectLocalMode, detectLocal, clusterCIDR }: KubeProxyConfiguration): LocalDetection {
+  const type = checked('detectLocalMode', isLocalMode(detectLocalMode) ? detectLocalMode : null);
+  switch (type) {
+    case 'ClusterCIDR':
+      return { type, prefixes: clusterCIDR === '' ? [] : prefixList('clusterCIDR', clusterCIDR.split(',')) };
+    case 'NodeCIDR':
+      return { type };
+    case 'BridgeInterface':
+      return { type, name: detectLocal.bridgeInterface };
+    case 'InterfaceNamePrefix':
+      return { type, prefix: detectLocal.interfaceNamePrefix };
+  }
+}
+
+function prefixList(field: string, entries: readonly string[]): IPPrefix[] {
+  return entries.map((entry) => checked(field, parsePrefix(entry)));
+}
+
+function hostPort(field: string, text: string): HostPort {
+  const parsed = parseHostPort(text);
+  return checked(field, typeof parsed === 'string' ? null : parsed);
+}
+
+function checked<T>(field: string, value: T | null | undefined): T {
+  if (value === null || value === undefined) throw new TypeError(`${field} has not been validated`);
+  return value;
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    Object.freeze(value);
+    for (const part of Object.values(value)) deepFreeze(part);
+  }
+  return value;
+}

@@ -1,0 +1,58 @@
+import type { KubeProxyConfiguration, SyncPeriods } from './document.js';
+import { durationFromNanoseconds } from './duration.js';
+
+export type ProxyMode = 'nftables' | 'iptables' | 'ipvs';
+
+export const LINUX_MODES: readonly ProxyMode[] = ['iptables', 'ipvs', 'nftables'];
+
+/** The modes this program can run. */
+export const SUPPORTED_MODES: readonly ProxyMode[] = ['nftables'];
+
+/** What an unset mode means. */
+export const DEFAULT_MODE: ProxyMode = 'nftables';
+
+/** The word for "the node's own primary addresses" in nodePortAddresses. */
+export const PRIMARY = 'primary';
+
+/** Fills in what depends on the platform and the mode. */
+export function applyPlatformDefaults(document: KubeProxyConfiguration): KubeProxyConfiguration {
+  const mode = document.mode || DEFAULT_MODE;
+  return {
+    ...document,
+    mode,
+    detectLocalMode: document.detectLocalMode || 'ClusterCIDR',
+    nodePortAddresses: document.nodePortAddresses ?? (mode === 'nftables' ? [PRIMARY] : null),
+  };
+}
+
+/** The section whose sync periods act in the document's mode. */
+export function activeSection(document: KubeProxyConfiguration): 'nftables' | 'ipvs' | 'iptables' {
+  return document.mode === 'nftables' || document.mode === 'ipvs' ? document.mode : 'iptables';
+}
+
+/** ipvs mode shares the iptables section's setting. */
+export function masqueradeAllSection(document: KubeProxyConfiguration): 'nftables' | 'iptables' {
+  return document.mode === 'nftables' ? 'nftables' : 'iptables';
+}
+
+/** Clears what does not act in the document's mode but would look as if it did: sync periods and masqueradeAll of the other sections. */
+export function clearInactive(document: KubeProxyConfiguration): KubeProxyConfiguration {
+  const active = activeSection(document);
+  const masquerading = masqueradeAllSection(document);
+  const none = durationFromNanoseconds(0n);
+  const periods = (section: 'nftables' | 'ipvs' | 'iptables'): SyncPeriods =>
+    section === active ? document[section] : { syncPeriod: none, minSyncPeriod: none };
+  const masqueradeAll = (section: 'nftables' | 'iptables'): boolean =>
+    section === masquerading && document[section].masqueradeAll;
+  const { iptables, ipvs, nftables } = document;
+  return {
+    ...document,
+    iptables: { ...iptables, ...pickPeriods(periods('iptables')), masqueradeAll: masqueradeAll('iptables') },
+    ipvs: { ...ipvs, ...pickPeriods(periods('ipvs')) },
+    nftables: { ...nftables, ...pickPeriods(periods('nftables')), masqueradeAll: masqueradeAll('nftables') },
+  };
+}
+
+function pickPeriods({ syncPeriod, minSyncPeriod }: SyncPeriods): SyncPeriods {
+  return { syncPeriod, minSyncPeriod };
+}

@@ -1,0 +1,58 @@
+/** Feature gates of Kubernetes 1.36 that a node proxy can meet, by what setting them may do. */
+interface Gate {
+  readonly stage: 'alpha' | 'beta' | 'stable';
+  readonly enabled: boolean;
+  /** Cannot be set to the other value. */
+  readonly locked: boolean;
+}
+
+const ALPHA: Gate = { stage: 'alpha', enabled: false, locked: false };
+const BETA: Gate = { stage: 'beta', enabled: true, locked: false };
+const LOCKED: Gate = { stage: 'stable', enabled: true, locked: true };
+
+const GATES: ReadonlyMap<string, Gate> = new Map([
+  ['AllowServiceExternalIPs', { stage: 'stable', enabled: true, locked: false }],
+  ['MultiCIDRServiceAllocator', LOCKED],
+  ['PreferSameTrafficDistribution', LOCKED],
+  ['NFTablesProxyMode', LOCKED],
+  ['WinDSR', LOCKED],
+  ['WinOverlay', LOCKED],
+  ['ComponentFlagz', BETA],
+  ['ComponentStatusz', BETA],
+  ['NativeHistograms', ALPHA],
+  ['ContextualLogging', BETA],
+  ['LoggingAlphaOptions', ALPHA],
+  ['LoggingBetaOptions', BETA],
+  ['WatchListClient', BETA],
+  ['ClientsPreferCBOR', ALPHA],
+  ['ClientsAllowCBOR', ALPHA],
+]);
+
+/** Set every gate of one stage that is not set by its own name. */
+const STAGES: ReadonlyMap<string, Gate['stage']> = new Map([
+  ['AllAlpha', 'alpha'],
+  ['AllBeta', 'beta'],
+]);
+
+export type GateName = 'AllowServiceExternalIPs' | 'LoggingAlphaOptions' | 'LoggingBetaOptions';
+
+export function isGateEnabled(name: GateName, settings: Readonly<Record<string, boolean>>): boolean {
+  const gate = GATES.get(name);
+  const stage = [...STAGES].find(([, of]) => of === gate?.stage)?.[0];
+  return settings[name] ?? (stage === undefined ? undefined : settings[stage]) ?? gate?.enabled ?? false;
+}
+
+/** Settings that a locked gate does not allow, as messages. */
+export function lockedGateProblems(settings: Readonly<Record<string, boolean>>): readonly string[] {
+  return Object.entries(settings)
+    .map(([name, value]) => ({ name, value, gate: GATES.get(name) }))
+    .filter(({ value, gate }) => gate?.locked === true && gate.enabled !== value)
+    .map(
+      ({ name, value, gate }) =>
+        `cannot set feature gate ${name} to ${value}, feature is locked to ${gate?.enabled ?? value}`,
+    );
+}
+
+export function unknownGates(settings: Readonly<Record<string, boolean>>): readonly string[] {
+  return Object.keys(settings).filter((name) => !GATES.has(name) && !STAGES.has(name));
+}

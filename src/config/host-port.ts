@@ -1,0 +1,28 @@
+import { parseAddress, type IPAddress } from '../net/ip.js';
+import { isPort } from '../net/protocol.js';
+
+export interface HostPort {
+  readonly address: IPAddress;
+  readonly port: number;
+}
+
+/** Appends a port to a bare IP address; anything else is returned as it is. */
+export function withPort(text: string, port: number): string {
+  const address = parseAddress(text);
+  if (address === null) return text;
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+}
+
+/** Parses `IP:port` or `[IPv6]:port`; what is wrong, in the words of Kubernetes' validation, when it is not that. */
+export function parseHostPort(text: string): HostPort | string {
+  const match = /^(?:\[([^[\]]*)\]|([^:[\]]*)):([^:[\]]*)$/.exec(text);
+  if (match === null) return 'must be IP:port';
+  const address = parseAddress(match[1] ?? match[2] ?? '');
+  if (address === null) return 'must be a valid IP';
+  const port = match[3] ?? '';
+  return /^\d{1,5}$/.test(port) && isPort(Number(port)) ? { address, port: Number(port) } : 'must be a valid port';
+}
+
+export function isIPv4Text(text: string): boolean {
+  return parseAddress(text)?.includes(':') === false;
+}

@@ -1,0 +1,228 @@
+import { familyOf, parseAddress, parsePrefix } from '../net/ip.js';
+import { activeSection, DEFAULT_MODE, LINUX_MODES, PRIMARY } from './effective.js';
+import { KIND, type KubeProxyConfiguration, type Logging } from './document.js';
+import { durationNanoseconds, type GoDuration } from './duration.js';
+import { invalid, printValue } from './errors.js';
+import { isGateEnabled, lockedGateProblems } from './gates.js';
+import { parseHostPort } from './host-port.js';
+import { PREVIOUS_MINOR } from './version.js';
+
+export const LOCAL_MODES = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const;
+export type LocalMode = (typeof LOCAL_MODES)[number];
+
+export function isLocalMode(text: string): text is LocalMode {
+  return LOCAL_MODES.some((mode) => mode === text);
+}
+
+type Problems = readonly string[];
+
+/**
+ * Checks a defaulted document against the rules of v1alpha1 and returns every violation with the path of the field in the user's file.
+ * Like kube-proxy, it looks at the nftables and ipvs sections only in their own modes.
+ */
+export function validateConfiguration(document: KubeProxyConfiguration): Problems {
+  return [
+    ...lockedGateProblems(document.featureGates).map((problem) => `${KIND}.featureGates: Invalid value: ${problem}`),
+    ...validateMode(document),
+    ...validateConntrack(document),
+    ...within('oomScoreAdj', document.oomScoreAdj, -1000, 1000),
+    ...check(
+      document.clientConnection.burst >= 0,
+      'clientConnection.burst',
+      document.clientConnection.burst,
+      'must be non-negative',
+    ),
+    ...check(
+      isPositive(document.configSyncPeriod),
+      'configSyncPeriod',
+      document.configSyncPeriod,
+      'must be greater than 0',
+    ),
+    ...validateSyncPeriods(document),
+    ...validateAddresses(document),
+    ...validateNodePortAddresses(document.nodePortAddresses ?? []),
+    ...validateHiddenMetrics(document.showHiddenMetricsForVersion),
+    ...validateLocalDetection(document),
+    ...validateLogging(document.logging, document.featureGates),
+  ];
+}
+
+function validateMode({ mode, iptables, ipvs, nftables }: KubeProxyConfiguration): Problems {
+  const problems = [...within('iptables.masqueradeBit', iptables.masqueradeBit, 0, 31)];
+  if (!LINUX_MODES.some((known) => known === mode)) {
+    const detail = `must be ${LINUX_MODES.slice(0, -1).join(', ')}, ${LINUX_MODES.at(-1) ?? ''} or blank (blank means the best-available proxy [currently ${DEFAULT_MODE}])`;
+    problems.push(invalid(`${KIND}.mode`, mode, detail));
+  }
+  if (mode === 'nftables') problems.push(...within('nftables.masqueradeBit', nftables.masqueradeBit, 0, 31));
+  if (mode !== 'ipvs') return problems;
+  for (const field of ['tcpTimeout', 'tcpFinTimeout', 'udpTimeout'] as const)
+    problems.push(...notNegative(`ipvs.${field}`, ipvs[field]));
+  return [...problems, ...prefixes('ipvs.excludeCIDRs', ipvs.excludeCIDRs ?? [])];
+}
+
+function validateConntrack({ conntrack }: KubeProxyConfiguration): Problems {
+  const counts = (['maxPerCore', 'min'] as const).flatMap((field) =>
+    check(conntrack[field] >= 0, `conntrack.${field}`, conntrack[field], 'must be greater than or equal to 0'),
+  );
+  const timeouts = (
+    ['tcpEstablishedTimeout', 'tcpCloseWaitTimeout', 'udpTimeout', 'udpStreamTimeout'] as const
+  ).flatMap((field) => notNegative(`conntrack.${field}`, conntrack[field]));
+  return [...counts, ...timeouts];
+}
+
+function validateSyncPeriods(document: KubeProxyConfiguration): Problems {
+  const section = activeSection(document);
+  const { syncPeriod, minSyncPeriod } = document[section];
+  const isOrdered = durationNanoseconds(syncPeriod) >= durationNanoseconds(minSyncPeriod);
+  return [
+    ...check(isPositive(syncPeriod), `${section}.syncPeriod`, syncPeriod, 'must be greater than 0'),
+    ...notNegative(`${section}.minSyncPeriod`, minSyncPeriod),
+    ...check(
+      isOrdered,
+      `${section}.syncPeriod`,
+      syncPeriod,
+      `must be greater than or equal to ${KIND}.${section}.minSyncPeriod (${minSyncPeriod})`,
+    ),
+  ];
+}
+
+function validateAddresses({ bindAddress, healthzBindAddress, metricsBindAddress }: KubeProxyConfiguration): Problems {
+  const listeners = Object.entries({ healthzBindAddress, metricsBindAddress }).flatMap(([field, value]) => {
+    const parsed = parseHostPort(value);
+    return typeof parsed === 'string' ? [invalid(`${KIND}.${field}`, value, parsed)] : [];
+  });
+  return [
+    ...check(
+      parseAddress(bindAddress) !== null,
+      'bindAddress',
+      bindAddress,
+      'not a valid textual representation of an IP address',
+    ),
+    ...listeners,
+  ];
+}
+
+function validateNodePortAddresses(entries: readonly string[]): Problems {
+  if (!entries.includes(PRIMARY)) return prefixes('nodePortAddresses', entries);
+  if (entries.length === 1) return [];
+  const index = entries.indexOf(PRIMARY);
+  const alone = invalid(`${KIND}.nodePortAddresses[${index}]`, PRIMARY, `can't use both '${PRIMARY}' and CIDRs`);
+  return [alone, ...prefixes('nodePortAddresses', entries, PRIMARY)];
+}
+
+function validateHiddenMetrics(version: string): Problems {
+  const isAllowed = version === '' || version === PREVIOUS_MINOR;
+  return check(
+    isAllowed,
+    'showHiddenMetricsForVersion',
+    version,
+    `must be omitted or the previous minor version, "${PREVIOUS_MINOR}"`,
+  );
+}
+
+function validateLocalDetection({ detectLocalMode, detectLocal, clusterCIDR }: KubeProxyConfiguration): Problems {
+  if (!isLocalMode(detectLocalMode)) {
+    const supported = LOCAL_MODES.map((mode) => printValue(mode)).join(', ');
+    return [
+      `${KIND}.detectLocalMode: Unsupported value: ${printValue(detectLocalMode)}: supported values: ${supported}`,
+    ];
+  }
+  const required = (field: 'bridgeInterface' | 'interfaceNamePrefix'): Problems =>
+    detectLocal[field] === ''
+      ? [`${KIND}.detectLocal.${field}: Required value: detectLocalMode ${detectLocalMode} needs it`]
+      : [];
+  switch (detectLocalMode) {
+    case 'ClusterCIDR':
+      return clusterCIDR === '' ? [] : validateClusterCIDR(clusterCIDR);
+    case 'NodeCIDR':
+      return [];
+    case 'BridgeInterface':
+      return required('bridgeInterface');
+    case 'InterfaceNamePrefix':
+      return required('interfaceNamePrefix');
+  }
+}
+
+/** The list is split at commas and not trimmed: `a, b` has an invalid second entry. */
+function validateClusterCIDR(text: string): Problems {
+  const entries = text.split(',');
+  const problems = [...prefixes('clusterCIDR', entries)];
+  if (entries.length > 2)
+    problems.push(invalid(`${KIND}.clusterCIDR`, text, 'only one CIDR, or one per IP family, is allowed'));
+  const families = entries
+    .map((entry) => parsePrefix(entry))
+    .flatMap((prefix) => (prefix === null ? [] : [familyOf(prefix)]));
+  if (entries.length === 2 && families.length === 2 && families[0] === families[1]) {
+    problems.push(invalid(`${KIND}.clusterCIDR`, text, 'two CIDRs must be of different IP families'));
+  }
+  return problems;
+}
+
+function validateLogging(logging: Logging, gates: KubeProxyConfiguration['featureGates']): Problems {
+  const { format, flushFrequency, verbosity, vmodule, options } = logging;
+  const problems: string[] = [];
+  if (format === 'json') {
+    if (!isGateEnabled('LoggingBetaOptions', gates))
+      problems.push(forbidden('logging.format', 'format json needs feature gate LoggingBetaOptions'));
+  } else if (format !== 'text') {
+    problems.push(`${KIND}.logging.format: Unsupported value: ${printValue(format)}: supported values: "json", "text"`);
+  }
+  problems.push(
+    ...check(isPositive(flushFrequency), 'logging.flushFrequency', flushFrequency, 'must be greater than 0'),
+  );
+  problems.push(...within('logging.verbosity', verbosity, 0, MAX_VERBOSITY));
+  if (vmodule.length > 0 && format !== 'text')
+    problems.push(forbidden('logging.vmodule', 'only supported for text log format'));
+  for (const [index, { filePattern, verbosity: level }] of vmodule.entries()) {
+    const path = `logging.vmodule[${index}]`;
+    if (filePattern === '') problems.push(`${KIND}.${path}.filePattern: Required value: must not be empty`);
+    problems.push(
+      ...check(!/[=,]/.test(filePattern), `${path}.filePattern`, filePattern, 'must not contain equal signs or commas'),
+    );
+    problems.push(...within(`${path}.verbosity`, level, 0, MAX_VERBOSITY));
+  }
+  if (isGateEnabled('LoggingAlphaOptions', gates)) return problems;
+  for (const [name, { splitStream, infoBufferSize }] of Object.entries(options)) {
+    if (splitStream) problems.push(forbidden(`logging.options.${name}.splitStream`, ALPHA_ONLY));
+    if (!isZeroQuantity(infoBufferSize)) problems.push(forbidden(`logging.options.${name}.infoBufferSize`, ALPHA_ONLY));
+  }
+  return problems;
+}
+
+const ALPHA_ONLY = 'needs feature gate LoggingAlphaOptions';
+const MAX_VERBOSITY = 2 ** 31 - 1;
+
+export function isZeroQuantity(quantity: string): boolean {
+  return /^[-+]?[0.]*(?:[a-zA-Z].*)?$/.test(quantity);
+}
+
+function isPositive(duration: GoDuration): boolean {
+  return durationNanoseconds(duration) > 0n;
+}
+
+function notNegative(path: string, duration: GoDuration): Problems {
+  return check(durationNanoseconds(duration) >= 0n, path, duration, 'must be greater than or equal to 0');
+}
+
+function prefixes(path: string, entries: readonly string[], except?: string): Problems {
+  return entries.flatMap((entry, index) =>
+    check(
+      entry === except || parsePrefix(entry) !== null,
+      `${path}[${index}]`,
+      entry,
+      'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)',
+    ),
+  );
+}
+
+function within(path: string, value: number, min: number, max: number): Problems {
+  return check(value >= min && value <= max, path, value, `must be within the range [${min}, ${max}]`);
+}
+
+function check(holds: boolean, path: string, value: unknown, detail: string): Problems {
+  return holds ? [] : [invalid(`${KIND}.${path}`, value, detail)];
+}
+
+function forbidden(path: string, detail: string): string {
+  return `${KIND}.${path}: Forbidden: ${detail}`;
+}

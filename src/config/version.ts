@@ -1,0 +1,5 @@
+/** The Kubernetes release whose node proxy this program behaves like. */
+export const KUBERNETES_VERSION = 'v1.36.2';
+
+/** The release before that one, as `major.minor`: the only one whose hidden metrics may be asked for. */
+export const PREVIOUS_MINOR = '1.35';

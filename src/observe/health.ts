@@ -1,0 +1,207 @@
+import type { Server, ServerResponse } from 'node:http';
+import type { Clock } from '../loop/clock.js';
+import { FAMILIES, type Family, type IPAddress } from '../net/ip.js';
+import type { Log } from '../net/log.js';
+import { boundPort, JSON_HEADERS, listen, openBindAddress, shut } from './listener.js';
+import { formatTimestamp, type WallClock } from './timestamp.js';
+
+/** Time between attempts to bind. */
+const BIND_RETRY_MS = 5000;
+
+interface FamilyHealth {
+  /** First change no started sync has taken. */
+  queuedSince: number | null;
+  /** First change, or failure, that a started sync took and none has finished. */
+  owedSince: number | null;
+  /** Nanoseconds since the epoch; null before the first complete sync. */
+  lastUpdated: bigint | null;
+}
+
+export interface FamilyStatus {
+  readonly family: Family;
+  readonly healthy: boolean;
+  /** End of the last successful sync, nanoseconds since the epoch; null before the first. */
+  readonly lastUpdated: bigint | null;
+}
+
+/**
+ * Whether the proxy does its work: every family it serves has been synced completely, and no change waits too long. No sockets, no
+ * timers; a late change is noticed by asking.
+ */
+export class HealthState {
+  /** Whether balancers may send to this node (KEP-3836); null while the Node is not known, which counts as no. */
+  nodeEligible: boolean | null = null;
+  private readonly states = new Map<Family, FamilyHealth>();
+
+  /** @param timeoutMs how long a change may wait: kube-proxy's is twice syncPeriod. */
+  constructor(
+    private readonly timeoutMs: number,
+    private readonly clock: Clock,
+    readonly wallClock: WallClock,
+  ) {}
+
+  /** The families that must be synced. Healthy before any is known would be a guess, so nothing is. */
+  expect(families: readonly Family[]): void {
+    for (const family of families) this.stateOf(family);
+  }
+
+  /** A change for this family waits for the next sync. */
+  queued(family: Family): void {
+    this.stateOf(family).queuedSince ??= this.clock.now();
+  }
+
+  /** A sync starts, which takes every change queued so far; what is queued from now on is left for the next. */
+  started(family: Family): void {
+    const state = this.stateOf(family);
+    state.owedSince ??= state.queuedSince;
+    state.queuedSince = null;
+  }
+
+  /** The sync ended well. */
+  synced(family: Family): void {
+    const state = this.stateOf(family);
+    state.owedSince = null;
+    state.lastUpdated = this.wallClock();
+  }
+
+  /** The sync failed. A periodic one too then owes something: the kernel does not hold what it should. */
+  failed(family: Family): void {
+    this.stateOf(family).owedSince ??= this.clock.now();
+  }
+
+  /** Whether all families are in order; the node's eligibility is not part of it. */
+  healthy(): boolean {
+    return this.states.size > 0 && this.families().every((family) => family.healthy);
+  }
+
+  /** In the order of {@link FAMILIES}. */
+  families(): readonly FamilyStatus[] {
+    const now = this.clock.now();
+    return FAMILIES.flatMap((family) => {
+      const state = this.states.get(family);
+      if (state === undefined) return [];
+      const since = state.owedSince ?? state.queuedSince;
+      const late = since !== null && now - since >= this.timeoutMs;
+      return [{ family, healthy: state.lastUpdated !== null && !late, lastUpdated: state.lastUpdated }];
+    });
+  }
+
+  private stateOf(family: Family): FamilyHealth {
+    let state = this.states.get(family);
+    if (state === undefined) {
+      state = { queuedSince: null, owedSince: null, lastUpdated: null };
+      this.states.set(family, state);
+    }
+    return state;
+  }
+}
+
+/** The body and status of a health answer, field for field what kube-proxy answers. */
+export function healthAnswer(state: HealthState, path: '/healthz' | '/livez'): { status: 200 | 503; body: string } {
+  const now = state.wallClock();
+  const families = state.families();
+  const healthy = state.healthy();
+  const nodeEligible = state.nodeEligible ?? false;
+  const ok = healthy && (path === '/livez' || nodeEligible);
+  const updates = families.flatMap(({ lastUpdated }) => (lastUpdated === null ? [] : [lastUpdated]));
+  const latest = updates.reduce<bigint | null>((max, time) => (max === null || time > max ? time : max), null);
+  const status = families.map(({ family, healthy, lastUpdated }) => [
+    family,
+    { lastUpdated: formatTimestamp(lastUpdated), healthy },
+  ]);
+  const body = JSON.stringify({
+    // Clients of old expect a proxy that is well to have been updated just now.
+    lastUpdated: formatTimestamp(ok ? now : latest),
+    currentTime: formatTimestamp(now),
+    ...(path === '/healthz' ? { nodeEligible } : {}),
+    healthy,
+    ...(families.length > 0 ? { status: Object.fromEntries(status) as unknown } : {}),
+  });
+  return { status: ok ? 200 : 503, body };
+}
+
+export interface HealthServerOptions {
+  readonly state: HealthState;
+  /** 0.0.0.0 and :: both mean every address of both families, as in Go. */
+  readonly address: IPAddress;
+  readonly port: number;
+  /** Whether a failure to bind ends the process (bindAddressHardFail) rather than being retried every 5 s. */
+  readonly hardFail: boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Called once, with hardFail only. */
+  readonly onFatal: (error: Error) => void;
+}
+
+/** Serves /healthz and /livez over HTTP without authentication. */
+export class HealthServer {
+  private server: Server | null = null;
+  private cancelRetry: (() => void) | null = null;
+  private closed = false;
+  private opening: Promise<void> = Promise.resolve();
+
+  constructor(private readonly options: HealthServerOptions) {}
+
+  /** Resolves after the first attempt to bind, whether it succeeded or not. Never rejects. */
+  start(): Promise<void> {
+    this.opening = this.open();
+    return this.opening;
+  }
+
+  /** The port listened on; null while there is none. */
+  port(): number | null {
+    return this.server === null ? null : boundPort(this.server);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    this.cancelRetry?.();
+    this.cancelRetry = null;
+    await this.opening;
+    const { server } = this;
+    this.server = null;
+    if (server !== null) await shut(server);
+  }
+
+  private async open(): Promise<void> {
+    const { address, port, hardFail, clock, log, onFatal } = this.options;
+    try {
+      this.server = await this.bind();
+      log.info(1, 'serving health checks', { address, port: this.port() });
+    } catch (cause) {
+      if (this.closed) return;
+      const message = `cannot serve health checks on ${address} port ${port}`;
+      if (hardFail) {
+        onFatal(new Error(`${message}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause }));
+        return;
+      }
+      log.error(cause, message, { retryMs: BIND_RETRY_MS });
+      this.cancelRetry = clock.callAt(clock.now() + BIND_RETRY_MS, () => {
+        this.cancelRetry = null;
+        this.opening = this.open();
+      });
+    }
+  }
+
+  private bind(): Promise<Server> {
+    const { address, port, log } = this.options;
+    const handler = (request: { readonly url?: string | undefined }, response: ServerResponse): void => {
+      this.answer(request.url ?? '', response);
+    };
+    const onError = (error: Error): void => {
+      log.error(error, 'health server');
+    };
+    return openBindAddress(address, port, (socket) => listen(socket, handler, onError));
+  }
+
+  private answer(url: string, response: ServerResponse): void {
+    const [path] = url.split('?', 1);
+    if (path !== '/healthz' && path !== '/livez') {
+      response.writeHead(404, { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' });
+      response.end('404 page not found\n');
+      return;
+    }
+    const { status, body } = healthAnswer(this.options.state, path);
+    response.writeHead(status, JSON_HEADERS).end(body);
+  }
+}

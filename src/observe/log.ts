@@ -1,0 +1,174 @@
+import { inspect } from 'node:util';
+import type { LoggingConfig } from '../config/config.js';
+import type { Log } from '../net/log.js';
+
+type LogFields = Readonly<Record<string, unknown>>;
+
+/** Verbosity is counted as Kubernetes counts it: 0 always, 2 changes of state, 4 and above for debugging. */
+export interface Logger extends Log {
+  /** Whether a line of this verbosity would be written; for details that cost something to gather. */
+  enabled(verbosity: number): boolean;
+}
+
+/** Where lines go and what they are stamped with. */
+export interface LogOutput {
+  /** Takes one line with its line feed. */
+  readonly write: (line: string) => void;
+  /** Milliseconds since the epoch, with a fraction. */
+  readonly now: () => number;
+}
+
+/** Standard error. A reader that has gone away costs the lines, never the process. */
+export function standardError(): LogOutput {
+  process.stderr.on('error', () => undefined);
+  return {
+    write: (line) => process.stderr.write(line),
+    now: () => performance.timeOrigin + performance.now(),
+  };
+}
+
+/** Builds the logger for a format; pino is loaded only where its format is wanted. */
+export async function createLogger(config: LoggingConfig, output: LogOutput): Promise<Logger> {
+  return thresholdLogger(config, config.format === 'json' ? await jsonSink(output) : textSink(output));
+}
+
+interface Entry {
+  readonly severity: 'I' | 'W' | 'E';
+  readonly verbosity: number;
+  readonly message: string;
+  /** Null: the line reports no error. */
+  readonly error: string | null;
+  readonly fields: LogFields;
+  /** `file:line`. */
+  readonly caller: string;
+}
+
+type Sink = (entry: Entry) => void;
+
+/** The logger's own function in the stack, above which the caller is. */
+type Method = (...parameters: never[]) => unknown;
+
+/** A file's own threshold replaces the general one, so the caller is looked up early only when files have one. */
+function thresholdLogger(config: LoggingConfig, sink: Sink): Logger {
+  const files = config.vmodule.map(({ filePattern, verbosity }) => ({ pattern: globPattern(filePattern), verbosity }));
+  const allows = (verbosity: number, method: Method): boolean => {
+    const path = files.length === 0 ? '' : callerOf(method).path;
+    const threshold = files.find(({ pattern }) => pattern.test(path))?.verbosity ?? config.verbosity;
+    return verbosity <= threshold;
+  };
+  const enabled = (verbosity: number): boolean => allows(verbosity, enabled);
+  const info = (verbosity: number, message: string, fields: LogFields = {}): void => {
+    if (!allows(verbosity, info)) return;
+    sink({ severity: 'I', verbosity, message, error: null, fields, caller: printCaller(callerOf(info)) });
+  };
+  const warn = (message: string, fields: LogFields = {}): void => {
+    sink({ severity: 'W', verbosity: 0, message, error: null, fields, caller: printCaller(callerOf(warn)) });
+  };
+  const error = (caught: unknown, message: string, fields: LogFields = {}): void => {
+    const text = caught === null || caught === undefined ? null : errorText(caught);
+    sink({ severity: 'E', verbosity: 0, message, error: text, fields, caller: printCaller(callerOf(error)) });
+  };
+  return { enabled, info, warn, error };
+}
+
+/** A pattern with a slash is matched against the whole path, any other against the file's name; both without the extension. */
+function globPattern(glob: string): RegExp {
+  const body = glob
+    .replace(/[.+^${}()|[\]\\]/g, '\\$&')
+    .replaceAll('*', glob.includes('/') ? '.*' : '[^/]*')
+    .replaceAll('?', '[^/]');
+  return new RegExp(`${glob.includes('/') ? '^' : '(?:^|/)'}${body}$`);
+}
+
+interface Caller {
+  /** Without extension. */
+  readonly path: string;
+  readonly extension: string;
+  readonly line: string;
+}
+
+/** The place that called `method`; costs a stack frame, so it is asked for only when a line is written or a file has its own threshold. */
+function callerOf(method: Method): Caller {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 1;
+  const trace: { stack?: string } = {};
+  Error.captureStackTrace(trace, method);
+  Error.stackTraceLimit = limit;
+  const match = /(?:file:\/\/)?(\/[^()]*?)(\.[cm]?[jt]s):(\d+):\d+\)?$/m.exec(trace.stack ?? '');
+  return { path: match?.[1] ?? 'unknown', extension: match?.[2] ?? '', line: match?.[3] ?? '0' };
+}
+
+function printCaller({ path, extension, line }: Caller): string {
+  return `${path.slice(path.lastIndexOf('/') + 1)}${extension}:${line}`;
+}
+
+/** klog's text: `I1120 11:04:05.123456    4242 main.js:12] "Synced" family="IPv4" operations=3`. Local time. */
+function textSink({ write, now }: LogOutput): Sink {
+  const pid = String(process.pid).padStart(7);
+  return ({ severity, message, error, fields, caller }) => {
+    const details = [...(error === null ? [] : [['err', error] as const]), ...Object.entries(fields)].map(
+      ([key, value]) => ` ${key}=${printValue(value)}`,
+    );
+    write(`${severity}${stamp(now())} ${pid} ${caller}] ${JSON.stringify(message)}${details.join('')}\n`);
+  };
+}
+
+function stamp(milliseconds: number): string {
+  const date = new Date(milliseconds);
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const micros = Math.floor((milliseconds - Math.floor(milliseconds / 1000) * 1000) * 1000);
+  const day = `${two(date.getMonth() + 1)}${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(micros).padStart(6, '0')}`;
+}
+
+function printValue(value: unknown): string {
+  if (value instanceof Error) return JSON.stringify(errorText(value));
+  return JSON.stringify(plain(value));
+}
+
+/** Lines as Kubernetes' components write them: ts in milliseconds, caller, msg, v on messages and err on errors. */
+async function jsonSink({ write, now }: LogOutput): Promise<Sink> {
+  const { pino } = await import('pino');
+  const options = {
+    base: null,
+    // Kubernetes' lines have no level; after a level of no members pino wants the time without its comma.
+    timestamp: () => `"ts":${now().toFixed(3)}`,
+    formatters: { level: () => ({}) },
+  };
+  const logger = pino(options, { write });
+  return ({ severity, verbosity, message, error, fields, caller }) => {
+    const details = Object.entries(fields).map(([key, value]): [string, unknown] => [
+      RESERVED.has(key) ? `${key}_` : key,
+      plain(value),
+    ]);
+    const line: object = { caller, ...(severity === 'E' ? {} : { v: verbosity }), ...Object.fromEntries(details) };
+    logger.info(error === null ? line : { ...line, err: error }, message);
+  };
+}
+
+/** Keys a field may not take in a JSON line. */
+const RESERVED: ReadonlySet<string> = new Set(['ts', 'msg', 'v', 'caller', 'err']);
+
+/** The value as JSON can hold it: no cycle, no bigint, and errors by their message. */
+function plain(value: unknown): unknown {
+  if (value === undefined || typeof value === 'function' || typeof value === 'symbol') return String(value);
+  try {
+    const text = JSON.stringify(value, (_, part: unknown) =>
+      typeof part === 'bigint' ? part.toString() : part instanceof Error ? errorText(part) : part,
+    );
+    const copy: unknown = JSON.parse(text);
+    return copy;
+  } catch (error) {
+    return `unprintable: ${errorText(error)}`;
+  }
+}
+
+/** An error's message and those of its causes. */
+function errorText(error: unknown, depth = 0): string {
+  if (!(error instanceof Error))
+    return typeof error === 'string' ? error : inspect(error, { depth: 1, breakLength: Infinity });
+  const text = error.message || error.name;
+  return error.cause === undefined || depth === MAX_CAUSES ? text : `${text}: ${errorText(error.cause, depth + 1)}`;
+}
+
+const MAX_CAUSES = 4;

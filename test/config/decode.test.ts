@@ -1,0 +1,284 @@
+import t from 'tap';
+import { decodeConfiguration } from '../../src/config/decode.js';
+import type { Findings } from '../../src/config/reader.js';
+import { Mapping } from '../../src/config/yaml.js';
+import { failure, fromFile, HEADER, loaded } from './load-from.js';
+
+t.test('CF-01 to CF-40: the defaults of v1alpha1', (t) => {
+  const findings: Findings = { strict: [], fatal: [] };
+  t.strictSame(decodeConfiguration(new Mapping([]), findings), {
+    apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+    kind: 'KubeProxyConfiguration',
+    featureGates: {},
+    clientConnection: {
+      kubeconfig: '',
+      acceptContentTypes: '',
+      contentType: 'application/vnd.kubernetes.protobuf',
+      qps: 5,
+      burst: 10,
+    },
+    logging: {
+      format: 'text',
+      flushFrequency: '5s',
+      verbosity: 0,
+      vmodule: [],
+      options: { json: { splitStream: false, infoBufferSize: '0' }, text: { splitStream: false, infoBufferSize: '0' } },
+    },
+    hostnameOverride: '',
+    bindAddress: '0.0.0.0',
+    healthzBindAddress: '0.0.0.0:10256',
+    metricsBindAddress: '127.0.0.1:10249',
+    bindAddressHardFail: false,
+    enableProfiling: false,
+    showHiddenMetricsForVersion: '',
+    mode: '',
+    iptables: {
+      masqueradeBit: 14,
+      masqueradeAll: false,
+      localhostNodePorts: true,
+      syncPeriod: '30s',
+      minSyncPeriod: '1s',
+    },
+    ipvs: {
+      syncPeriod: '30s',
+      minSyncPeriod: '0s',
+      scheduler: '',
+      excludeCIDRs: null,
+      strictARP: false,
+      tcpTimeout: '0s',
+      tcpFinTimeout: '0s',
+      udpTimeout: '0s',
+    },
+    nftables: { masqueradeBit: 14, masqueradeAll: false, syncPeriod: '30s', minSyncPeriod: '1s' },
+    winkernel: {
+      networkName: '',
+      sourceVip: '',
+      enableDSR: false,
+      rootHnsEndpointName: '',
+      forwardHealthCheckVip: false,
+    },
+    detectLocalMode: '',
+    detectLocal: { bridgeInterface: '', interfaceNamePrefix: '' },
+    clusterCIDR: '',
+    nodePortAddresses: null,
+    oomScoreAdj: -999,
+    conntrack: {
+      maxPerCore: 32768,
+      min: 131072,
+      tcpEstablishedTimeout: '24h0m0s',
+      tcpCloseWaitTimeout: '1h0m0s',
+      tcpBeLiberal: false,
+      udpTimeout: '0s',
+      udpStreamTimeout: '0s',
+    },
+    configSyncPeriod: '15m0s',
+    portRange: '',
+    windowsRunAsService: false,
+  });
+  t.same(findings, { strict: [], fatal: [] });
+  t.end();
+});
+
+t.test('defaults that depend on a value, and zeros that count', (t) => {
+  type Document = ReturnType<typeof fromFile>['document'];
+  const rows: readonly (readonly [string, (document: Document) => unknown, unknown])[] = [
+    ['bindAddress: "::"', (d) => [d.healthzBindAddress, d.metricsBindAddress], ['[::]:10256', '[::1]:10249']],
+    [
+      'bindAddress: 10.0.0.1',
+      (d) => [d.healthzBindAddress, d.metricsBindAddress],
+      ['0.0.0.0:10256', '127.0.0.1:10249'],
+    ],
+    ['healthzBindAddress: 10.0.0.1', (d) => d.healthzBindAddress, '10.0.0.1:10256'],
+    ['healthzBindAddress: "fd00::1"', (d) => d.healthzBindAddress, '[fd00::1]:10256'],
+    ['healthzBindAddress: 10.0.0.1:80', (d) => d.healthzBindAddress, '10.0.0.1:80'],
+    ['healthzBindAddress: ""', (d) => d.healthzBindAddress, '0.0.0.0:10256'],
+    ['metricsBindAddress: 0.0.0.0', (d) => d.metricsBindAddress, '0.0.0.0:10249'],
+    [
+      'clientConnection: {qps: 0, burst: 0, contentType: ""}',
+      (d) => [d.clientConnection.qps, d.clientConnection.burst, d.clientConnection.contentType],
+      [5, 10, 'application/vnd.kubernetes.protobuf'],
+    ],
+    ['clientConnection: {qps: 0.5, burst: 3}', (d) => [d.clientConnection.qps, d.clientConnection.burst], [0.5, 3]],
+    ['configSyncPeriod: 0s', (d) => d.configSyncPeriod, '15m0s'],
+    ['logging: {flushFrequency: 0, format: ""}', (d) => [d.logging.flushFrequency, d.logging.format], ['5s', 'text']],
+    ['logging: {flushFrequency: 1500000000}', (d) => d.logging.flushFrequency, '1.5s'],
+    ['logging: {flushFrequency: 2s}', (d) => d.logging.flushFrequency, '2s'],
+    ['nftables: {syncPeriod: 0s}', (d) => d.nftables.syncPeriod, '30s'],
+    ['nftables: {minSyncPeriod: 0s}', (d) => d.nftables.minSyncPeriod, '0s'],
+    ['nftables: {minSyncPeriod: "0"}', (d) => d.nftables.minSyncPeriod, '0s'],
+    ['nftables: {minSyncPeriod: null}', (d) => d.nftables.minSyncPeriod, '1s'],
+    ['nftables: {masqueradeBit: 0}', (d) => d.nftables.masqueradeBit, 0],
+    ['conntrack: {maxPerCore: 0, min: 0}', (d) => [d.conntrack.maxPerCore, d.conntrack.min], [0, 0]],
+    [
+      'conntrack: {tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: null}',
+      (d) => [d.conntrack.tcpEstablishedTimeout, d.conntrack.tcpCloseWaitTimeout],
+      ['0s', '1h0m0s'],
+    ],
+    ['oomScoreAdj: 0', (d) => d.oomScoreAdj, 0],
+    ['oomScoreAdj: null', (d) => d.oomScoreAdj, -999],
+    ['iptables: {localhostNodePorts: false}', (d) => d.iptables.localhostNodePorts, false],
+    ['nodePortAddresses: null', (d) => d.nodePortAddresses, ['primary']],
+    ['nodePortAddresses: []', (d) => d.nodePortAddresses, []],
+    ['detectLocalMode: ""', (d) => d.detectLocalMode, 'ClusterCIDR'],
+    ['mode: ""', (d) => d.mode, 'nftables'],
+    ['nftables: ~', (d) => d.nftables.masqueradeBit, 14],
+    [
+      'featureGates: {ContextualLogging: null, NativeHistograms: true}',
+      (d) => d.featureGates,
+      { NativeHistograms: true },
+    ],
+  ];
+  for (const [body, pick, expected] of rows) t.strictSame(pick(fromFile(body).document), expected, body);
+  t.end();
+});
+
+t.test('CL-44: defaults of a mode that is written only', (t) => {
+  t.equal(loaded(['--mode=iptables', '--write-config-to=x']).document.nodePortAddresses, null);
+  t.end();
+});
+
+t.test('CL-41: strict problems are passed over with one warning that lists them all', (t) => {
+  const { document, warnings } = fromFile(
+    'unknown: 1\nClusterCIDR: 10.1.0.0/16\nclusterCIDR: 10.2.0.0/16\nclusterCIDR: 10.3.0.0/16\nnftables: {MasqueradeAll: true, ipset: {a: 1}}\nlogging: {vmodule: [{filePattern: a, verbosity: 1, x: 1}]}\nfeatureGates: {ContextualLogging: true, ContextualLogging: false}\nmode: nftables\n',
+  );
+  t.equal(document.clusterCIDR, '10.3.0.0/16', 'the last of two counts, another case counts for nothing');
+  t.equal(document.nftables.masqueradeAll, false);
+  t.same(warnings, [
+    'Using lenient decoding as strict decoding failed: kube-proxy.yaml: [' +
+      [
+        'KubeProxyConfiguration.featureGates.ContextualLogging: field is set twice, the last one counts',
+        'KubeProxyConfiguration.logging.vmodule[0].x: unknown field',
+        'KubeProxyConfiguration.nftables.MasqueradeAll: unknown field',
+        'KubeProxyConfiguration.nftables.ipset: unknown field',
+        'KubeProxyConfiguration.unknown: unknown field',
+        'KubeProxyConfiguration.ClusterCIDR: unknown field',
+        'KubeProxyConfiguration.clusterCIDR: field is set twice, the last one counts',
+      ].join(', ') +
+      ']',
+  ]);
+  t.end();
+});
+
+t.test('CL-41: what is not lenient: types, each with path and value', (t) => {
+  const duration = 'must be a duration such as "30s", "1h5m" or "500ms"';
+  const rows: readonly (readonly [string, string])[] = [
+    ['mode: 5', 'mode: Invalid value: 5: must be a string'],
+    ['clusterCIDR: {a: 1}', 'clusterCIDR: Invalid value: {…}: must be a string'],
+    ['bindAddress: [a]', 'bindAddress: Invalid value: […]: must be a string'],
+    ['enableProfiling: "true"', 'enableProfiling: Invalid value: "true": must be true or false'],
+    ['bindAddressHardFail: 1', 'bindAddressHardFail: Invalid value: 1: must be true or false'],
+    ['oomScoreAdj: "1"', 'oomScoreAdj: Invalid value: "1": must be an integer in the range [-2147483648, 2147483647]'],
+    ['oomScoreAdj: 1.5', 'oomScoreAdj: Invalid value: 1.5: must be an integer in the range [-2147483648, 2147483647]'],
+    [
+      'conntrack: {min: 2147483648}',
+      'conntrack.min: Invalid value: 2147483648: must be an integer in the range [-2147483648, 2147483647]',
+    ],
+    [
+      'logging: {verbosity: -1}',
+      'logging.verbosity: Invalid value: -1: must be an integer in the range [0, 4294967295]',
+    ],
+    ['clientConnection: {qps: fast}', 'clientConnection.qps: Invalid value: "fast": must be a number'],
+    ['clientConnection: {qps: .inf}', 'clientConnection.qps: Invalid value: Infinity: must be a number'],
+    ['configSyncPeriod: 30', `configSyncPeriod: Invalid value: 30: ${duration}`],
+    ['nftables: {syncPeriod: ""}', `nftables.syncPeriod: Invalid value: "": ${duration}`],
+    ['nftables: {minSyncPeriod: 0}', `nftables.minSyncPeriod: Invalid value: 0: ${duration}`],
+    ['nftables: {minSyncPeriod: 1d}', `nftables.minSyncPeriod: Invalid value: "1d": ${duration}`],
+    ['logging: {flushFrequency: 1.5}', `logging.flushFrequency: Invalid value: 1.5: ${duration}`],
+    [
+      'logging: {options: {json: {infoBufferSize: lots}}}',
+      'logging.options.json.infoBufferSize: Invalid value: "lots": must be a quantity such as "64Ki"',
+    ],
+    ['nodePortAddresses: 10.0.0.0/8', 'nodePortAddresses: Invalid value: "10.0.0.0/8": must be a list'],
+    ['nodePortAddresses: [a, 1]', 'nodePortAddresses[1]: Invalid value: 1: must be a string'],
+    ['nodePortAddresses: [null]', 'nodePortAddresses[0]: Invalid value: null: must be a string'],
+    ['iptables: []', 'iptables: Invalid value: […]: must be a mapping'],
+    ['iptables: off', 'iptables: Invalid value: false: must be a mapping'],
+    ['featureGates: [a]', 'featureGates: Invalid value: […]: must be a mapping'],
+    ['featureGates: {A: 1}', 'featureGates.A: Invalid value: 1: must be true or false'],
+    ['logging: {vmodule: [a]}', 'logging.vmodule[0]: Invalid value: "a": must be a mapping'],
+    [`mode: [${'x,'.repeat(500)}]`, 'mode: Invalid value: […]: must be a string'],
+    [
+      `oomScoreAdj: ${'x'.repeat(500)}`,
+      `oomScoreAdj: Invalid value: "${'x'.repeat(200)}…": must be an integer in the range [-2147483648, 2147483647]`,
+    ],
+  ];
+  for (const [body, message] of rows) {
+    const error = failure(() => fromFile(body));
+    t.same(error.problems, [`KubeProxyConfiguration.${message}`], body);
+    t.match(error.message, /^failed complete: failed to decode: kube-proxy\.yaml: /);
+    t.equal(error.code, 'CONFIG_DECODE');
+  }
+  t.end();
+});
+
+t.test('every decoding problem is reported at once, strict ones too', (t) => {
+  const error = failure(() =>
+    fromFile('mode: 5\nunknown: 1\nnodePortAddresses: [1, a, 2]\nnftables: {syncPeriod: 5}\n'),
+  );
+  t.equal(error.problems.length, 5);
+  t.end();
+});
+
+t.test('CL-42: documents of a file', (t) => {
+  const read = (text: string): ReturnType<typeof loaded> => loaded(['--config=c'], { c: text });
+  const other = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
+  const ours = (cidr: string): string => `${HEADER}mode: nftables\nclusterCIDR: ${cidr}\n`;
+  const several = read(`${other}---\n${ours('10.1.0.0/16')}---\n# nothing\n---\n${ours('10.2.0.0/16')}`);
+  t.equal(several.document.clusterCIDR, '10.1.0.0/16');
+  t.same(several.warnings, [
+    'c: only one KubeProxyConfiguration is used, passed over: [document 1 (kubelet.config.k8s.io/v1beta1, KubeletConfiguration), document 3 (kubeproxy.config.k8s.io/v1alpha1, KubeProxyConfiguration)]',
+  ]);
+  t.equal(
+    read(
+      JSON.stringify(
+        { apiVersion: 'kubeproxy.config.k8s.io/v1alpha1', kind: 'KubeProxyConfiguration', clusterCIDR: '10.3.0.0/16' },
+        null,
+        '\t',
+      ),
+    ).document.clusterCIDR,
+    '10.3.0.0/16',
+  );
+  t.same(read(`\ufeff${ours('10.4.0.0/16')}`.replaceAll('\n', '\r\n')).document.clusterCIDR, '10.4.0.0/16');
+
+  const group = 'kubeproxy.config.k8s.io';
+  const rows: readonly (readonly [string, readonly string[]])[] = [
+    ['', ['the file holds no document']],
+    ['# only a comment\n---\n', ['the file holds no document']],
+    ['just text', ['document 1: Invalid value: must be a mapping']],
+    ['[]', ['document 1: Invalid value: must be a mapping']],
+    [
+      'mode: nftables',
+      [
+        `document 1.apiVersion: Required value: must be ${group}/v1alpha1`,
+        'document 1.kind: Required value: must be KubeProxyConfiguration',
+      ],
+    ],
+    [`apiVersion: ${group}/v1alpha1`, ['document 1.kind: Required value: must be KubeProxyConfiguration']],
+    ['kind: KubeProxyConfiguration', [`document 1.apiVersion: Required value: must be ${group}/v1alpha1`]],
+    [
+      `kind: KubeProxyConfiguration\napiVersion: ${group}/v1alpha2`,
+      [`document 1.apiVersion: Invalid value: "${group}/v1alpha2": is an unknown version, must be ${group}/v1alpha1`],
+    ],
+    [`kind: 5\napiVersion: ${group}/v1alpha1`, ['document 1.kind: Invalid value: 5: must be a string']],
+    [
+      `${other}---\n5`,
+      [
+        `document 1.apiVersion: Invalid value: "kubelet.config.k8s.io/v1beta1": must be ${group}/v1alpha1`,
+        'document 1.kind: Invalid value: "KubeletConfiguration": must be KubeProxyConfiguration',
+        'document 2: Invalid value: must be a mapping',
+      ],
+    ],
+  ];
+  for (const [text, problems] of rows) t.same(failure(() => read(text)).problems, problems, JSON.stringify(text));
+  t.end();
+});
+
+t.test('a file that is missing or no YAML', (t) => {
+  t.equal(
+    failure(() => loaded(['--config=gone'])).message,
+    `failed complete: could not read configuration file "gone": ENOENT: no such file or directory, open 'gone'`,
+  );
+  const error = failure(() => fromFile('mode: [\n'));
+  t.match(error.message, /^failed complete: failed to decode: kube-proxy\.yaml: line \d+: /);
+  t.end();
+});

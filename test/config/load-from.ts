@@ -1,0 +1,106 @@
+import { loadConfig, type LoadedConfig } from '../../src/config/load.js';
+import { ConfigError } from '../../src/config/errors.js';
+
+export type Loaded = Extract<LoadedConfig, { readonly config: unknown }>;
+
+export const HEADER = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n';
+
+export function load(argv: readonly string[], files: Readonly<Record<string, string>> = {}): LoadedConfig {
+  const read = (path: string): string => {
+    const text = files[path];
+    if (text === undefined) throw new Error(`ENOENT: no such file or directory, open '${path}'`);
+    return text;
+  };
+  return loadConfig(argv, read, () => ' Worker-1.Example ');
+}
+
+/** Loads with flags that make a whole configuration. */
+export function loaded(argv: readonly string[], files?: Readonly<Record<string, string>>): Loaded {
+  const result = load(['--manifests=objects.yaml', ...argv], files);
+  if (!('config' in result)) throw new Error(`expected a configuration, got ${result.command}`);
+  return result;
+}
+
+/** Loads a file's body, the version and kind put before it. */
+export function fromFile(body: string, argv: readonly string[] = []): Loaded {
+  return loaded(['--config=kube-proxy.yaml', ...argv], { 'kube-proxy.yaml': HEADER + body });
+}
+
+/** The error of a call that must fail. */
+export function failure(call: () => unknown): ConfigError {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+  throw new Error('expected a ConfigError');
+}
+
+/** What kubeadm puts into its ConfigMap: three settings, and the zero value of everything else (CF-53). */
+export const KUBEADM = `${HEADER}bindAddress: 0.0.0.0
+bindAddressHardFail: false
+clientConnection:
+  acceptContentTypes: ""
+  burst: 0
+  contentType: ""
+  kubeconfig: /var/lib/kube-proxy/kubeconfig.conf
+  qps: 0
+clusterCIDR: 10.244.0.0/16
+configSyncPeriod: 0s
+conntrack:
+  maxPerCore: null
+  min: null
+  tcpBeLiberal: false
+  tcpCloseWaitTimeout: null
+  tcpEstablishedTimeout: null
+  udpStreamTimeout: 0s
+  udpTimeout: 0s
+detectLocal:
+  bridgeInterface: ""
+  interfaceNamePrefix: ""
+detectLocalMode: ""
+enableProfiling: false
+healthzBindAddress: ""
+hostnameOverride: ""
+iptables:
+  localhostNodePorts: null
+  masqueradeAll: false
+  masqueradeBit: null
+  minSyncPeriod: 0s
+  syncPeriod: 0s
+ipvs:
+  excludeCIDRs: null
+  minSyncPeriod: 0s
+  scheduler: ""
+  strictARP: false
+  syncPeriod: 0s
+  tcpFinTimeout: 0s
+  tcpTimeout: 0s
+  udpTimeout: 0s
+logging:
+  flushFrequency: 0
+  options:
+    json:
+      infoBufferSize: "0"
+    text:
+      infoBufferSize: "0"
+  verbosity: 0
+metricsBindAddress: ""
+mode: ""
+nftables:
+  masqueradeAll: false
+  masqueradeBit: null
+  minSyncPeriod: 0s
+  syncPeriod: 0s
+nodePortAddresses: null
+oomScoreAdj: null
+portRange: ""
+showHiddenMetricsForVersion: ""
+winkernel:
+  enableDSR: false
+  forwardHealthCheckVip: false
+  networkName: ""
+  rootHnsEndpointName: ""
+  sourceVip: ""
+`;

@@ -1,0 +1,346 @@
+import t from 'tap';
+import type { Config } from '../../src/config/config.js';
+import { failure, fromFile, KUBEADM, load, loaded } from './load-from.js';
+
+const DEFAULTS = {
+  mode: 'nftables',
+  nodeName: 'worker-1.example',
+  manifests: ['objects.yaml'],
+  manifestsHeaders: [],
+  bindAddress: '0.0.0.0',
+  healthz: { address: '0.0.0.0', port: 10256 },
+  bindAddressHardFail: false,
+  syncPeriod: 30_000,
+  minSyncPeriod: 1000,
+  masqueradeAll: false,
+  masqueradeBit: 14,
+  localDetection: { type: 'ClusterCIDR', prefixes: [] },
+  nodePortAddresses: 'primary',
+  allowExternalIPs: true,
+  conntrack: {
+    maxPerCore: 32768,
+    min: 131072,
+    tcpEstablishedTimeout: 86_400_000,
+    tcpCloseWaitTimeout: 3_600_000,
+    tcpBeLiberal: false,
+    udpTimeout: 0,
+    udpStreamTimeout: 0,
+  },
+  oomScoreAdj: -999,
+  logging: { format: 'text', verbosity: 0, vmodule: [] },
+};
+
+t.test('no flags: every default', (t) => {
+  const { command, config, warnings, version } = loaded([]);
+  t.equal(command, 'run');
+  t.strictSame(config, DEFAULTS);
+  t.equal(version, 'v1.36.2');
+  t.same(warnings, ['KubeProxyConfiguration.mode: is not set, using nftables']);
+  t.same(loaded(['--mode=nftables']).warnings, []);
+  t.end();
+});
+
+t.test('what each field of the document does to the configuration', (t) => {
+  const rows: readonly (readonly [string, Partial<Record<keyof Config, unknown>>])[] = [
+    ['bindAddress: 010.0.0.1', { bindAddress: '10.0.0.1' }],
+    ['bindAddress: "FD00::0:1"', { bindAddress: 'fd00::1', healthz: { address: '::', port: 10256 } }],
+    ['healthzBindAddress: "[::1]:99"', { healthz: { address: '::1', port: 99 } }],
+    ['bindAddressHardFail: true', { bindAddressHardFail: true }],
+    ['nftables: {syncPeriod: 1m, minSyncPeriod: 250ms}', { syncPeriod: 60_000, minSyncPeriod: 250 }],
+    ['nftables: {minSyncPeriod: 0s}', { minSyncPeriod: 0 }],
+    ['nftables: {masqueradeAll: true, masqueradeBit: 3}', { masqueradeAll: true, masqueradeBit: 3 }],
+    ['iptables: {masqueradeAll: true, masqueradeBit: 3, syncPeriod: 9s}', {}],
+    [
+      'clusterCIDR: "10.244.1.0/16,fd00::/48"',
+      { localDetection: { type: 'ClusterCIDR', prefixes: ['10.244.0.0/16', 'fd00::/48'] } },
+    ],
+    ['detectLocalMode: NodeCIDR', { localDetection: { type: 'NodeCIDR' } }],
+    [
+      'detectLocalMode: BridgeInterface\ndetectLocal: {bridgeInterface: cbr0}',
+      { localDetection: { type: 'BridgeInterface', name: 'cbr0' } },
+    ],
+    [
+      'detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: veth}',
+      { localDetection: { type: 'InterfaceNamePrefix', prefix: 'veth' } },
+    ],
+    ['nodePortAddresses: [10.1.2.3/8, "::/0"]', { nodePortAddresses: ['10.0.0.0/8', '::/0'] }],
+    ['nodePortAddresses: []', { nodePortAddresses: [] }],
+    ['nodePortAddresses: [primary]', {}],
+    ['featureGates: {AllowServiceExternalIPs: false}', { allowExternalIPs: false }],
+    ['oomScoreAdj: 5', { oomScoreAdj: 5 }],
+    ['hostnameOverride: " Node-A "', { nodeName: 'node-a' }],
+    ['logging: {format: json, verbosity: 3}', { logging: { format: 'json', verbosity: 3, vmodule: [] } }],
+    [
+      'logging: {vmodule: [{filePattern: "plan*", verbosity: 5}]}',
+      { logging: { format: 'text', verbosity: 0, vmodule: [{ filePattern: 'plan*', verbosity: 5 }] } },
+    ],
+    [
+      'conntrack: {maxPerCore: 0, min: 1, tcpEstablishedTimeout: 1h, tcpCloseWaitTimeout: 1m, tcpBeLiberal: true, udpTimeout: 10s, udpStreamTimeout: 20s}',
+      {
+        conntrack: {
+          maxPerCore: 0,
+          min: 1,
+          tcpEstablishedTimeout: 3_600_000,
+          tcpCloseWaitTimeout: 60_000,
+          tcpBeLiberal: true,
+          udpTimeout: 10_000,
+          udpStreamTimeout: 20_000,
+        },
+      },
+    ],
+  ];
+  for (const [body, expected] of rows) t.strictSame(fromFile(body).config, { ...DEFAULTS, ...expected }, body);
+  t.end();
+});
+
+t.test('the configuration is frozen to the bottom', (t) => {
+  const { config } = fromFile('logging: {vmodule: [{filePattern: a, verbosity: 1}]}\nclusterCIDR: 10.0.0.0/8');
+  const seen: unknown[] = [config];
+  for (const value of seen) {
+    if (typeof value !== 'object' || value === null) continue;
+    t.ok(Object.isFrozen(value));
+    for (const part of Object.values(value) as unknown[]) seen.push(part);
+  }
+  t.end();
+});
+
+t.test('CL-40: flags beside a file', (t) => {
+  const { config, warnings } = fromFile('mode: nftables\nhostnameOverride: from-file\nlogging: {verbosity: 1}', [
+    '--hostname-override= From-Flag ',
+    '-v=7',
+    '--proxy-mode=ipvs',
+  ]);
+  t.equal(config.nodeName, 'from-flag');
+  t.equal(config.logging.verbosity, 7);
+  t.equal(config.mode, 'nftables');
+  t.same(warnings, ['--mode: is ignored because --config is given']);
+  const untouched = fromFile('mode: nftables\nhostnameOverride: from-file\nlogging: {verbosity: 1}', [
+    '--hostname-override=',
+  ]).config;
+  t.equal(untouched.nodeName, 'from-file');
+  t.equal(untouched.logging.verbosity, 1);
+  t.equal(
+    fromFile('mode: nftables\nlogging: {verbosity: 1}', ['-v=0']).config.logging.verbosity,
+    0,
+    'an explicit zero counts',
+  );
+  t.equal(
+    failure(() => fromFile('', ['--hostname-override=  '])).message,
+    'failed complete: empty hostname-override is invalid',
+  );
+  t.equal(failure(() => fromFile('logging: 5', ['-v=1'])).problems.length, 1, 'a flag does not hide a broken section');
+  t.match(failure(() => loaded(['-v=-1'])).message, 'KubeProxyConfiguration.logging.verbosity: Invalid value: -1');
+  t.equal(loaded(['--config=', '--mode=nftables']).warnings.length, 0, 'an empty path is no file');
+  t.end();
+});
+
+t.test('commands', (t) => {
+  t.equal(loaded([]).command, 'run');
+  t.equal(loaded(['plan']).command, 'plan');
+  t.equal(load(['dump']).command, 'dump', 'needs no source');
+  t.equal(load(['--cleanup']).command, 'cleanup', 'needs no source');
+  t.equal(loaded(['--cleanup=false']).command, 'run');
+  t.equal(load(['--write-config-to=x', '--cleanup']).command, 'write-config');
+  t.same(load(['--version']), { command: 'version', format: 'short' });
+  t.same(load(['--version=raw', '--config=gone']), { command: 'version', format: 'raw' });
+  t.equal(loaded(['--version=false']).version, 'v1.36.2');
+  t.equal(loaded(['--version=v1.36.2-acme.1+x']).version, 'v1.36.2-acme.1+x');
+  for (const version of ['v1.36.3', 'v1.36.2x', '1.36.2', 'v1.36.20', 'v1.36.2-a b']) {
+    t.match(
+      failure(() => loaded([`--version=${version}`])).message,
+      `--version: Invalid value: ${JSON.stringify(version)}`,
+    );
+  }
+  t.equal(load(['plan', '-h']).command, 'help');
+  for (const argv of [[], ['plan'], ['render']]) {
+    t.same(failure(() => load(argv)).problems, [
+      '--manifests: Required value: reading from the Kubernetes API is not supported yet',
+    ]);
+  }
+  t.end();
+});
+
+t.test('sources and their headers', (t) => {
+  const { config } = load([
+    '--mode=nftables',
+    '--manifests',
+    'dir',
+    '--manifests=https://h/x',
+    '--manifests-header=Authorization: Bearer a:b ',
+    '--manifests-header',
+    'X-Empty:',
+    '--cleanup',
+  ]) as ReturnType<typeof loaded>;
+  t.same(config.manifests, ['dir', 'https://h/x']);
+  t.same(config.manifestsHeaders, [
+    { name: 'Authorization', value: 'Bearer a:b' },
+    { name: 'X-Empty', value: '' },
+  ]);
+  const malformed = ["--manifests-header: Invalid value: must be 'Name: value'"];
+  for (const header of ['secret', ': secret', 'a b: secret', 'A: secret\r\nB: c', 'A: secret\n', '']) {
+    t.same(
+      failure(() => loaded(['--manifests=http://h/', '--manifests-header', header])).problems,
+      malformed,
+      JSON.stringify(header),
+    );
+  }
+  t.same(failure(() => loaded(['--manifests-header=A: b'])).problems, [
+    '--manifests-header: Forbidden: only with a URL in --manifests',
+  ]);
+  t.same(failure(() => load(['--manifests='])).problems, ['--manifests: Required value: must not be empty']);
+  t.end();
+});
+
+t.test('ST-10: the node name', (t) => {
+  t.equal(loaded(['--hostname-override=Node-B']).config.nodeName, 'node-b');
+  t.equal(loaded([]).config.nodeName, 'worker-1.example');
+  t.end();
+});
+
+t.test('settings that do nothing are named, and only when set', (t) => {
+  const unsupported = [
+    'clientConnection: {kubeconfig: /k}',
+    'clientConnection: {acceptContentTypes: a}',
+    'clientConnection: {contentType: application/json}',
+    'clientConnection: {qps: 6}',
+    'clientConnection: {burst: 11}',
+    'metricsBindAddress: 0.0.0.0:10249',
+    'enableProfiling: true',
+    'showHiddenMetricsForVersion: "1.35"',
+    'configSyncPeriod: 1m',
+    'windowsRunAsService: true',
+  ];
+  const field = (body: string): string => body.replace(/: \{(\w+).*/, '.$1').replace(/: .*/, '');
+  for (const body of unsupported) {
+    t.same(fromFile(`mode: nftables\n${body}`).warnings, [
+      `KubeProxyConfiguration.${field(body)}: is not supported yet and has no effect`,
+    ]);
+  }
+  const otherModes = [
+    'iptables: {masqueradeAll: true}',
+    'iptables: {masqueradeBit: 1}',
+    'iptables: {localhostNodePorts: false}',
+    'iptables: {syncPeriod: 1m}',
+    'iptables: {minSyncPeriod: 2s}',
+    'ipvs: {scheduler: rr}',
+    'ipvs: {excludeCIDRs: [a]}',
+    'ipvs: {strictARP: true}',
+    'ipvs: {tcpTimeout: 1s}',
+    'winkernel: {networkName: a}',
+    'winkernel: {enableDSR: true}',
+  ];
+  for (const body of otherModes) {
+    t.same(fromFile(`mode: nftables\n${body}`).warnings, [
+      `KubeProxyConfiguration.${field(body)}: has no effect in mode nftables`,
+    ]);
+  }
+  const silent = [
+    'clientConnection: {qps: 5, burst: 0, kubeconfig: ""}',
+    'metricsBindAddress: 127.0.0.1',
+    'bindAddress: "::1"',
+    'iptables: {masqueradeAll: false, masqueradeBit: null, syncPeriod: 0s, minSyncPeriod: 0s}',
+    'ipvs: {excludeCIDRs: []}',
+    'portRange: 1-2',
+    'logging: {flushFrequency: 5000000000}',
+    'featureGates: {AllAlpha: true, AllBeta: false, NFTablesProxyMode: true, WatchListClient: false}',
+  ];
+  for (const body of silent) t.same(fromFile(`mode: nftables\n${body}`).warnings, [], body);
+  t.same(fromFile('mode: nftables\nlogging: {flushFrequency: 1s}').warnings, [
+    'KubeProxyConfiguration.logging.flushFrequency: has no effect, log lines are written unbuffered',
+  ]);
+  t.same(fromFile('mode: nftables\nfeatureGates: {SomethingElse: true}').warnings, [
+    'KubeProxyConfiguration.featureGates: unknown gates have no effect: SomethingElse',
+  ]);
+  t.same(
+    fromFile(
+      'mode: nftables\nfeatureGates: {LoggingAlphaOptions: true}\nlogging: {options: {text: {splitStream: true}, json: {infoBufferSize: 1Ki}}}',
+    ).warnings,
+    [
+      'KubeProxyConfiguration.logging.options.json.infoBufferSize: is not supported yet and has no effect',
+      'KubeProxyConfiguration.logging.options.text.splitStream: is not supported yet and has no effect',
+    ],
+  );
+  t.end();
+});
+
+t.test('floods of what is passed over stay short warnings', (t) => {
+  const names = Array.from({ length: 5000 }, (_, index) => `field${index}`);
+  const bodies = [
+    names.map((name) => `${name}: 1\n`).join(''),
+    `featureGates: {${names.map((name) => `${name}: true`).join(',')}}`,
+    `mode: nftables\n${names.map(() => '---\na: 1\n').join('')}`,
+    `${'x'.repeat(100_000)}: 1`,
+  ];
+  for (const body of bodies) t.ok(fromFile(body).warnings.join().length < 6000);
+  t.end();
+});
+
+t.test("CF-53: kubeadm's file means the defaults, and a sync at once", (t) => {
+  const { config, warnings } = loaded(['--config=/var/lib/kube-proxy/config.conf', '--hostname-override=Node-1'], {
+    '/var/lib/kube-proxy/config.conf': KUBEADM,
+  });
+  t.strictSame(config, {
+    ...DEFAULTS,
+    nodeName: 'node-1',
+    minSyncPeriod: 0,
+    localDetection: { type: 'ClusterCIDR', prefixes: ['10.244.0.0/16'] },
+  });
+  t.same(warnings, [
+    'KubeProxyConfiguration.mode: is not set, using nftables',
+    'KubeProxyConfiguration.clientConnection.kubeconfig: is not supported yet and has no effect',
+  ]);
+  t.end();
+});
+
+t.test('garbage in the file gives a ConfigError, nothing else', (t) => {
+  let seed = 7;
+  const next = (bound: number): number => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    return Math.floor((seed / 2 ** 32) * bound);
+  };
+  // Every value of a valid file replaced by every other kind of value, then random edits of its text.
+  const values = [
+    '~',
+    '5',
+    '-1',
+    '1e400',
+    '.nan',
+    '""',
+    'x',
+    '[]',
+    '[[1], {a: b}]',
+    '{}',
+    '{a: {b: c}}',
+    'true',
+    '99999999999999999999',
+    '"\\u0000"',
+    '&a [*a]',
+    '!!binary x',
+  ];
+  const lines = KUBEADM.split('\n');
+  const texts = lines.flatMap((line, index) =>
+    line.includes(': ')
+      ? values.map((value) =>
+          [...lines.slice(0, index), line.replace(/: .*/, `: ${value}`), ...lines.slice(index + 1)].join('\n'),
+        )
+      : [],
+  );
+  for (let round = 0; round < 1000; round++) {
+    const at = next(KUBEADM.length);
+    texts.push(KUBEADM.slice(0, at) + String.fromCharCode(next(256)) + KUBEADM.slice(at + next(20)));
+  }
+  const outcomes = { loaded: 0, refused: 0 };
+  for (const text of texts) {
+    try {
+      loaded(['--config=c'], { c: text });
+      outcomes.loaded++;
+    } catch (error) {
+      if (!(error instanceof Error) || error.name !== 'ConfigError') {
+        t.fail(`not a ConfigError: ${String(error)}`, { text });
+      }
+      outcomes.refused++;
+    }
+  }
+  t.ok(outcomes.loaded > 100 && outcomes.refused > 100, JSON.stringify(outcomes));
+  t.end();
+});

@@ -1,0 +1,287 @@
+import t from 'tap';
+import { failure, fromFile, loaded } from './load-from.js';
+
+/** The messages for a file's body, without the common prefix. */
+function problems(body: string): readonly string[] {
+  const error = failure(() => fromFile(body));
+  if (error.code !== 'CONFIG_INVALID' || !error.message.startsWith('failed validate: ')) throw error;
+  return error.problems;
+}
+
+const MASQUERADE_BIT = 'must be within the range [0, 31]';
+const AT_LEAST_0 = 'must be greater than or equal to 0';
+const CIDR = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)';
+const UNSUPPORTED_IPVS =
+  'KubeProxyConfiguration.mode: Invalid value: "ipvs": is not supported yet (supported: nftables)';
+
+/** One rule a row: a body that breaks only it, and the message after `KubeProxyConfiguration.`. */
+const RULES: readonly (readonly [string, string, string])[] = [
+  [
+    'VA-01',
+    'featureGates: {NFTablesProxyMode: false}',
+    'featureGates: Invalid value: cannot set feature gate NFTablesProxyMode to false, feature is locked to true',
+  ],
+  ['VA-02', 'iptables: {masqueradeBit: 32}', `iptables.masqueradeBit: Invalid value: 32: ${MASQUERADE_BIT}`],
+  ['VA-02 low', 'iptables: {masqueradeBit: -1}', `iptables.masqueradeBit: Invalid value: -1: ${MASQUERADE_BIT}`],
+  ['VA-05', 'nftables: {masqueradeBit: 32}', `nftables.masqueradeBit: Invalid value: 32: ${MASQUERADE_BIT}`],
+  ['VA-06 maxPerCore', 'conntrack: {maxPerCore: -1}', `conntrack.maxPerCore: Invalid value: -1: ${AT_LEAST_0}`],
+  ['VA-06 min', 'conntrack: {min: -1}', `conntrack.min: Invalid value: -1: ${AT_LEAST_0}`],
+  [
+    'VA-06 established',
+    'conntrack: {tcpEstablishedTimeout: -5s}',
+    `conntrack.tcpEstablishedTimeout: Invalid value: "-5s": ${AT_LEAST_0}`,
+  ],
+  [
+    'VA-06 close wait',
+    'conntrack: {tcpCloseWaitTimeout: -5s}',
+    `conntrack.tcpCloseWaitTimeout: Invalid value: "-5s": ${AT_LEAST_0}`,
+  ],
+  ['VA-06 udp', 'conntrack: {udpTimeout: -5s}', `conntrack.udpTimeout: Invalid value: "-5s": ${AT_LEAST_0}`],
+  [
+    'VA-06 udp stream',
+    'conntrack: {udpStreamTimeout: -5s}',
+    `conntrack.udpStreamTimeout: Invalid value: "-5s": ${AT_LEAST_0}`,
+  ],
+  ['VA-07 high', 'oomScoreAdj: 1001', 'oomScoreAdj: Invalid value: 1001: must be within the range [-1000, 1000]'],
+  ['VA-07 low', 'oomScoreAdj: -1001', 'oomScoreAdj: Invalid value: -1001: must be within the range [-1000, 1000]'],
+  [
+    'VA-08',
+    'mode: userspace',
+    'mode: Invalid value: "userspace": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently nftables])',
+  ],
+  [
+    'VA-08 other platform',
+    'mode: kernelspace',
+    'mode: Invalid value: "kernelspace": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently nftables])',
+  ],
+  [
+    'VA-08 case',
+    'mode: NFTables',
+    'mode: Invalid value: "NFTables": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently nftables])',
+  ],
+  ['VA-09', 'clientConnection: {burst: -1}', 'clientConnection.burst: Invalid value: -1: must be non-negative'],
+  ['VA-10', 'configSyncPeriod: -1s', 'configSyncPeriod: Invalid value: "-1s": must be greater than 0'],
+  ['VA-12', 'nftables: {minSyncPeriod: -1s}', `nftables.minSyncPeriod: Invalid value: "-1s": ${AT_LEAST_0}`],
+  [
+    'VA-13',
+    'nftables: {syncPeriod: 1s, minSyncPeriod: 2s}',
+    'nftables.syncPeriod: Invalid value: "1s": must be greater than or equal to KubeProxyConfiguration.nftables.minSyncPeriod (2s)',
+  ],
+  [
+    'VA-14',
+    'bindAddress: nonsense',
+    'bindAddress: Invalid value: "nonsense": not a valid textual representation of an IP address',
+  ],
+  [
+    'VA-14 brackets',
+    'bindAddress: "[::]"',
+    'bindAddress: Invalid value: "[::]": not a valid textual representation of an IP address',
+  ],
+  ['VA-15 form', 'healthzBindAddress: 1.2.3', 'healthzBindAddress: Invalid value: "1.2.3": must be IP:port'],
+  [
+    'VA-15 address',
+    'healthzBindAddress: "localhost:80"',
+    'healthzBindAddress: Invalid value: "localhost:80": must be a valid IP',
+  ],
+  ['VA-15 no address', 'healthzBindAddress: ":80"', 'healthzBindAddress: Invalid value: ":80": must be a valid IP'],
+  [
+    'VA-15 port',
+    'healthzBindAddress: "1.2.3.4:0"',
+    'healthzBindAddress: Invalid value: "1.2.3.4:0": must be a valid port',
+  ],
+  [
+    'VA-15 port name',
+    'healthzBindAddress: "1.2.3.4:http"',
+    'healthzBindAddress: Invalid value: "1.2.3.4:http": must be a valid port',
+  ],
+  [
+    'VA-15 port range',
+    'healthzBindAddress: "[::1]:65536"',
+    'healthzBindAddress: Invalid value: "[::1]:65536": must be a valid port',
+  ],
+  ['VA-16', 'metricsBindAddress: "x:1"', 'metricsBindAddress: Invalid value: "x:1": must be a valid IP'],
+  ['VA-17', 'nodePortAddresses: [10.0.0.0/8, 10.0.0.1]', `nodePortAddresses[1]: Invalid value: "10.0.0.1": ${CIDR}`],
+  [
+    'VA-17 primary',
+    'nodePortAddresses: [10.0.0.0/8, primary]',
+    `nodePortAddresses[1]: Invalid value: "primary": can't use both 'primary' and CIDRs`,
+  ],
+  [
+    'VA-17 primary twice',
+    'nodePortAddresses: [primary, primary]',
+    `nodePortAddresses[0]: Invalid value: "primary": can't use both 'primary' and CIDRs`,
+  ],
+  ['VA-17 null', 'nodePortAddresses: [""]', `nodePortAddresses[0]: Invalid value: "": ${CIDR}`],
+  [
+    'VA-18',
+    'showHiddenMetricsForVersion: "1.34"',
+    'showHiddenMetricsForVersion: Invalid value: "1.34": must be omitted or the previous minor version, "1.35"',
+  ],
+  [
+    'VA-19',
+    'detectLocalMode: clustercidr',
+    'detectLocalMode: Unsupported value: "clustercidr": supported values: "ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"',
+  ],
+  [
+    'VA-20',
+    'detectLocalMode: BridgeInterface',
+    'detectLocal.bridgeInterface: Required value: detectLocalMode BridgeInterface needs it',
+  ],
+  [
+    'VA-21',
+    'detectLocalMode: InterfaceNamePrefix',
+    'detectLocal.interfaceNamePrefix: Required value: detectLocalMode InterfaceNamePrefix needs it',
+  ],
+  ['VA-22', 'clusterCIDR: 10.0.0.0', `clusterCIDR[0]: Invalid value: "10.0.0.0": ${CIDR}`],
+  ['VA-22 not trimmed', 'clusterCIDR: 10.0.0.0/8, fd00::/64', `clusterCIDR[1]: Invalid value: " fd00::/64": ${CIDR}`],
+  [
+    'VA-22 too many',
+    'clusterCIDR: "10.0.0.0/8,fd00::/64,fd01::/64"',
+    'clusterCIDR: Invalid value: "10.0.0.0/8,fd00::/64,fd01::/64": only one CIDR, or one per IP family, is allowed',
+  ],
+  [
+    'VA-22 one family',
+    'clusterCIDR: "10.0.0.0/8,11.0.0.0/8"',
+    'clusterCIDR: Invalid value: "10.0.0.0/8,11.0.0.0/8": two CIDRs must be of different IP families',
+  ],
+  [
+    'VA-23 format',
+    'logging: {format: xml}',
+    'logging.format: Unsupported value: "xml": supported values: "json", "text"',
+  ],
+  [
+    'VA-23 json without its gate',
+    'logging: {format: json}\nfeatureGates: {LoggingBetaOptions: false}',
+    'logging.format: Forbidden: format json needs feature gate LoggingBetaOptions',
+  ],
+  [
+    'VA-23 json without all beta gates',
+    'logging: {format: json}\nfeatureGates: {AllBeta: false}',
+    'logging.format: Forbidden: format json needs feature gate LoggingBetaOptions',
+  ],
+  [
+    'VA-23 flush',
+    'logging: {flushFrequency: -1s}',
+    'logging.flushFrequency: Invalid value: "-1s": must be greater than 0',
+  ],
+  [
+    'VA-23 verbosity',
+    'logging: {verbosity: 2147483648}',
+    'logging.verbosity: Invalid value: 2147483648: must be within the range [0, 2147483647]',
+  ],
+  [
+    'VA-23 vmodule json',
+    'logging: {format: json, vmodule: [{filePattern: a, verbosity: 1}]}',
+    'logging.vmodule: Forbidden: only supported for text log format',
+  ],
+  [
+    'VA-23 vmodule empty',
+    'logging: {vmodule: [{filePattern: a}, {verbosity: 1}]}',
+    'logging.vmodule[1].filePattern: Required value: must not be empty',
+  ],
+  [
+    'VA-23 vmodule sign',
+    'logging: {vmodule: [{filePattern: "a=b", verbosity: 1}]}',
+    'logging.vmodule[0].filePattern: Invalid value: "a=b": must not contain equal signs or commas',
+  ],
+  [
+    'VA-23 vmodule verbosity',
+    'logging: {vmodule: [{filePattern: a, verbosity: 4294967295}]}',
+    'logging.vmodule[0].verbosity: Invalid value: 4294967295: must be within the range [0, 2147483647]',
+  ],
+  [
+    'VA-23 split',
+    'logging: {options: {json: {splitStream: true}}}',
+    'logging.options.json.splitStream: Forbidden: needs feature gate LoggingAlphaOptions',
+  ],
+  [
+    'VA-23 buffer',
+    'logging: {options: {text: {infoBufferSize: 64Ki}}}',
+    'logging.options.text.infoBufferSize: Forbidden: needs feature gate LoggingAlphaOptions',
+  ],
+  ['ST-10', 'hostnameOverride: "  "', 'hostnameOverride: empty hostname is invalid'],
+];
+
+for (const [rule, body, message] of RULES) {
+  t.test(`${rule}: ${body}`, (t) => {
+    t.same(problems(body), [`KubeProxyConfiguration.${message}`]);
+    t.end();
+  });
+}
+
+t.test('VA-11: a negative period is below zero and below the minimum', (t) => {
+  t.same(problems('nftables: {syncPeriod: -1s}'), [
+    'KubeProxyConfiguration.nftables.syncPeriod: Invalid value: "-1s": must be greater than 0',
+    'KubeProxyConfiguration.nftables.syncPeriod: Invalid value: "-1s": must be greater than or equal to KubeProxyConfiguration.nftables.minSyncPeriod (1s)',
+  ]);
+  t.end();
+});
+
+t.test('VA-03, VA-04: the ipvs section is checked in its mode, and the mode refused', (t) => {
+  const body =
+    'ipvs: {tcpTimeout: -1s, tcpFinTimeout: -2s, udpTimeout: -3s, excludeCIDRs: [10.0.0.0/8, x], minSyncPeriod: -4s}\n';
+  t.same(problems(`mode: ipvs\n${body}`), [
+    `KubeProxyConfiguration.ipvs.tcpTimeout: Invalid value: "-1s": ${AT_LEAST_0}`,
+    `KubeProxyConfiguration.ipvs.tcpFinTimeout: Invalid value: "-2s": ${AT_LEAST_0}`,
+    `KubeProxyConfiguration.ipvs.udpTimeout: Invalid value: "-3s": ${AT_LEAST_0}`,
+    `KubeProxyConfiguration.ipvs.excludeCIDRs[1]: Invalid value: "x": ${CIDR}`,
+    `KubeProxyConfiguration.ipvs.minSyncPeriod: Invalid value: "-4s": ${AT_LEAST_0}`,
+    UNSUPPORTED_IPVS,
+  ]);
+  t.equal(fromFile(body).config.mode, 'nftables', 'VA-30: not checked in another mode');
+  t.end();
+});
+
+t.test('every violation is reported at once, in one message', (t) => {
+  const error = failure(() => fromFile('oomScoreAdj: 2000\nbindAddress: x\nconntrack: {min: -1}\n'));
+  t.equal(error.problems.length, 3);
+  t.equal(error.message, `failed validate: [${error.problems.join(', ')}]`);
+  t.end();
+});
+
+t.test('a flood of violations is counted, not printed', (t) => {
+  const error = failure(() => fromFile(`nodePortAddresses: [${'x,'.repeat(1000)}]`));
+  t.equal(error.problems.length, 1000);
+  t.match(error.message, /and 950 more\]$/);
+  t.end();
+});
+
+t.test('at the edges of what is allowed', (t) => {
+  const bodies = [
+    'iptables: {masqueradeBit: 0}\nnftables: {masqueradeBit: 31}',
+    'oomScoreAdj: -1000',
+    'oomScoreAdj: 1000',
+    'conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}',
+    'nftables: {syncPeriod: 2s, minSyncPeriod: 2s}',
+    'bindAddress: "::"',
+    'bindAddress: 010.0.0.1',
+    'healthzBindAddress: "[::]:65535"',
+    'metricsBindAddress: 0.0.0.0',
+    'showHiddenMetricsForVersion: "1.35"',
+    'clusterCIDR: "10.0.0.0/8,fd00::/64"',
+    'clusterCIDR: "fd00::1/64"',
+    'detectLocalMode: NodeCIDR\nclusterCIDR: nonsense',
+    'detectLocalMode: BridgeInterface\ndetectLocal: {bridgeInterface: cbr0}',
+    'logging: {format: json}',
+    'logging: {options: {json: {infoBufferSize: "0"}, text: {splitStream: true, infoBufferSize: 1Mi}}}\nfeatureGates: {LoggingAlphaOptions: true}',
+    'logging: {options: {json: {infoBufferSize: 1k}}}\nfeatureGates: {AllAlpha: true}',
+    'clientConnection: {qps: -1}',
+    'portRange: anything at all',
+    'featureGates: {NFTablesProxyMode: true, AllAlpha: true, AllBeta: false}',
+  ];
+  for (const body of bodies) t.equal(fromFile(body).command, 'run', body);
+  t.end();
+});
+
+t.test('a mode that cannot run is refused by flag and by file, but can be cleaned up and written', (t) => {
+  for (const mode of ['iptables', 'ipvs']) {
+    const message = `KubeProxyConfiguration.mode: Invalid value: "${mode}": is not supported yet (supported: nftables)`;
+    t.same(failure(() => loaded([`--mode=${mode}`])).problems, [message]);
+    t.same(problems(`mode: ${mode}`), [message]);
+    for (const subcommand of ['plan', 'render', 'dump'])
+      t.same(failure(() => loaded([`--mode=${mode}`, subcommand])).problems, [message]);
+    t.equal(loaded([`--mode=${mode}`, '--cleanup']).command, 'cleanup');
+    t.equal(loaded([`--mode=${mode}`, '--write-config-to=x']).document.mode, mode);
+  }
+  t.end();
+});

@@ -1,0 +1,139 @@
+import t from 'tap';
+import { fromFile, HEADER, KUBEADM, loaded } from './load-from.js';
+
+function written(argv: readonly string[], files: Readonly<Record<string, string>> = {}): string {
+  const result = loaded(['--write-config-to=out', ...argv], files);
+  if (result.command !== 'write-config') throw new Error(result.command);
+  return result.text;
+}
+
+t.test('CL-50: the written file', (t) => {
+  t.match(loaded(['--write-config-to=out']), { command: 'write-config', path: 'out' });
+  t.equal(
+    written([]),
+    `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+bindAddress: 0.0.0.0
+bindAddressHardFail: false
+clientConnection:
+  acceptContentTypes: ""
+  burst: 10
+  contentType: application/vnd.kubernetes.protobuf
+  kubeconfig: ""
+  qps: 5
+clusterCIDR: ""
+configSyncPeriod: 15m0s
+conntrack:
+  maxPerCore: 32768
+  min: 131072
+  tcpBeLiberal: false
+  tcpCloseWaitTimeout: 1h0m0s
+  tcpEstablishedTimeout: 24h0m0s
+  udpStreamTimeout: 0s
+  udpTimeout: 0s
+detectLocal:
+  bridgeInterface: ""
+  interfaceNamePrefix: ""
+detectLocalMode: ClusterCIDR
+enableProfiling: false
+healthzBindAddress: 0.0.0.0:10256
+hostnameOverride: ""
+iptables:
+  localhostNodePorts: true
+  masqueradeAll: false
+  masqueradeBit: 14
+  minSyncPeriod: 0s
+  syncPeriod: 0s
+ipvs:
+  excludeCIDRs: null
+  minSyncPeriod: 0s
+  scheduler: ""
+  strictARP: false
+  syncPeriod: 0s
+  tcpFinTimeout: 0s
+  tcpTimeout: 0s
+  udpTimeout: 0s
+kind: KubeProxyConfiguration
+logging:
+  flushFrequency: 5s
+  format: text
+  options:
+    json:
+      infoBufferSize: "0"
+    text:
+      infoBufferSize: "0"
+  verbosity: 0
+metricsBindAddress: 127.0.0.1:10249
+mode: nftables
+nftables:
+  masqueradeAll: false
+  masqueradeBit: 14
+  minSyncPeriod: 1s
+  syncPeriod: 30s
+nodePortAddresses:
+- primary
+oomScoreAdj: -999
+portRange: ""
+showHiddenMetricsForVersion: ""
+winkernel:
+  enableDSR: false
+  forwardHealthCheckVip: false
+  networkName: ""
+  rootHnsEndpointName: ""
+  sourceVip: ""
+`,
+  );
+  t.end();
+});
+
+t.test('CL-50: periods and masqueradeAll are written only where they act', (t) => {
+  const body = ['iptables', 'ipvs', 'nftables']
+    .map((section) => `${section}: {syncPeriod: 7s, minSyncPeriod: 3s}\n`)
+    .join('');
+  const rows: readonly (readonly [string, string, string])[] = [
+    ['nftables', 'nftables', 'nftables'],
+    ['iptables', 'iptables', 'iptables'],
+    ['ipvs', 'ipvs', 'iptables'],
+  ];
+  const all =
+    'iptables: {masqueradeAll: true, syncPeriod: 7s, minSyncPeriod: 3s}\nnftables: {masqueradeAll: true, syncPeriod: 7s, minSyncPeriod: 3s}\nipvs: {syncPeriod: 7s, minSyncPeriod: 3s}\n';
+  for (const [mode, active, masquerading] of rows) {
+    const { document, config } = fromFile(`mode: ${mode}\n${all}`, ['--write-config-to=x']);
+    for (const section of ['iptables', 'ipvs', 'nftables'] as const) {
+      t.equal(document[section].syncPeriod, section === active ? '7s' : '0s', `${mode}: ${section}.syncPeriod`);
+      t.equal(document[section].minSyncPeriod, section === active ? '3s' : '0s', `${mode}: ${section}.minSyncPeriod`);
+    }
+    for (const section of ['iptables', 'nftables'] as const)
+      t.equal(document[section].masqueradeAll, section === masquerading, `${mode}: ${section}.masqueradeAll`);
+    t.strictSame([config.syncPeriod, config.minSyncPeriod, config.masqueradeAll], [7000, 3000, true], mode);
+  }
+  t.equal(fromFile(`mode: nftables\n${body}`).config.syncPeriod, 7000);
+  t.end();
+});
+
+t.test('CL-50: a written file reads back as the same configuration, and is written the same again', (t) => {
+  const bodies = [
+    '',
+    KUBEADM.slice(HEADER.length),
+    'nftables: {minSyncPeriod: 0s}',
+    'nodePortAddresses: []',
+    'nodePortAddresses: [10.0.0.0/8, "::1/128"]',
+    'bindAddress: "::"\nhostnameOverride: "yes"\nportRange: "0x10"\nclusterCIDR: "010.0.0.0/8,fd00::/64"',
+    'featureGates: {AllowServiceExternalIPs: false, AllAlpha: true}\nwindowsRunAsService: true',
+    'logging: {format: text, flushFrequency: 1500000000, verbosity: 9, vmodule: [{filePattern: "a*", verbosity: 2}, {filePattern: "y", verbosity: 0}]}',
+    'featureGates: {LoggingAlphaOptions: true}\nlogging: {options: {text: {splitStream: true, infoBufferSize: 64Ki}, json: {infoBufferSize: 1024}}}',
+    'conntrack: {maxPerCore: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 90s}\noomScoreAdj: 0\nclientConnection: {qps: 0.5}',
+    'mode: ipvs\nipvs: {minSyncPeriod: 5s, excludeCIDRs: [10.0.0.0/8], tcpTimeout: 1m}\niptables: {masqueradeAll: true}',
+    'mode: iptables\niptables: {masqueradeBit: 0, localhostNodePorts: false, minSyncPeriod: 10s}',
+    'detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: "on"}\nwinkernel: {networkName: "null", enableDSR: true}',
+  ];
+  for (const body of bodies) {
+    const first = written(['--config=in'], { in: HEADER + body });
+    const again = written(['--config=in'], { in: first });
+    t.equal(again, first, body);
+    const before = loaded(['--config=in', '--cleanup'], { in: HEADER + body }).config;
+    const after = loaded(['--config=in', '--cleanup'], { in: first });
+    t.strictSame(after.config, before, body);
+    t.notMatch(after.warnings.join(), /lenient/, 'what is written decodes strictly');
+  }
+  t.end();
+});

@@ -1,0 +1,134 @@
+import t from 'tap';
+import { Mapping, parseDocuments, YamlError } from '../../src/config/yaml.js';
+
+function only(text: string): Mapping {
+  const [document] = parseDocuments(text);
+  if (!(document instanceof Mapping)) throw new Error('expected a mapping');
+  return document;
+}
+
+t.test('scalars are read as Kubernetes reads them', (t) => {
+  const rows: readonly (readonly [string, unknown])[] = [
+    ['yes', true],
+    ['off', false],
+    ['True', true],
+    ['"yes"', 'yes'],
+    ['010', 8],
+    ['0x10', 16],
+    ['-7', -7],
+    ['1_000', 1000],
+    ['089', 89],
+    ['14.5', 14.5],
+    ['~', null],
+    ['null', null],
+    ['2020-01-01', '2020-01-01'],
+    ['1:30', '1:30'],
+    ['"::"', '::'],
+    ['::1', '::1'],
+    ['0.0.0.0:10256', '0.0.0.0:10256'],
+    ['30s', '30s'],
+  ];
+  for (const [text, value] of rows) t.equal(only(`a: ${text}`).entries.get('a'), value, text);
+  t.end();
+});
+
+t.test('duplicate keys are kept in mind and the last one wins', (t) => {
+  const mapping = only('a: 1\nb: 2\na: 3\na: 4\n');
+  t.same(
+    [...mapping.entries],
+    [
+      ['a', 4],
+      ['b', 2],
+    ],
+  );
+  t.same(mapping.duplicates, ['a', 'a']);
+  t.end();
+});
+
+t.test('merge keys: own keys win, then earlier sources', (t) => {
+  const mapping = only('x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz: {<<: [*x, *y], c: 3}\n').entries.get('z');
+  t.ok(mapping instanceof Mapping);
+  if (mapping instanceof Mapping) {
+    t.same(
+      new Map(mapping.entries),
+      new Map([
+        ['a', 1],
+        ['b', 1],
+        ['c', 3],
+      ]),
+    );
+    t.same(mapping.duplicates, []);
+  }
+  t.end();
+});
+
+t.test('JSON, several documents, and keys that are names of object members', (t) => {
+  t.equal(only('{\n\t"a": {\n\t\t"b": [1, 2]\n\t}\n}').entries.size, 1);
+  t.equal(parseDocuments('---\n---\na: 1\n---\n# nothing\n---\nb: 1\n').length, 2);
+  t.same([...only('__proto__: 1\nconstructor: 2\n').entries.keys()], ['__proto__', 'constructor']);
+  t.end();
+});
+
+t.test('with() sets a field in a copy', (t) => {
+  const before = only('logging: {format: json}\nother: 1\n');
+  const after = before.with(['logging', 'verbosity'], 4).with(['new', 'field'], 'x').with(['other', 'field'], 'x');
+  const logging = after.entries.get('logging');
+  t.ok(
+    logging instanceof Mapping && logging.entries.get('verbosity') === 4 && logging.entries.get('format') === 'json',
+  );
+  t.ok(after.entries.get('new') instanceof Mapping);
+  t.equal(after.entries.get('other'), 1, 'what is no section is left alone');
+  t.same([...before.entries.keys()], ['logging', 'other']);
+  t.end();
+});
+
+t.test('hostile and broken text is refused with a line, and soon', (t) => {
+  const bomb = [
+    'a: &a [x,x,x,x,x,x,x,x,x]',
+    ...'bcdefghijklmn'.split('').map((name, index) => `${name}: &${name} [${`*${'abcdefghijklm'[index]},`.repeat(9)}]`),
+  ];
+  const rows: readonly (readonly [string, string, RegExp])[] = [
+    ['unclosed', 'a: 1\nb: [1,\n', /^line \d+: /],
+    ['bad indentation', 'a: 1\n  b: 2\n', /^line 2: /],
+    ['deep lists', '['.repeat(200_000), /maxDepth/],
+    ['deep mappings', '{"a":'.repeat(200_000), /maxDepth/],
+    ['deep blocks', Array.from({ length: 1000 }, (_, depth) => `${' '.repeat(depth)}a:\n`).join(''), /maxDepth/],
+    ['alias bomb', bomb.join('\n'), /alias/i],
+    ['too large', `a: ${'x'.repeat(1 << 20)}`, /larger than 1048576 bytes/],
+    ['a mapping as a key', '? {a: 1}\n: 2\n', /must be text/],
+    ['control characters', 'a: \u0000\u0001', /^line 1: /],
+    ['an unknown tag', 'a: !!js/function "x"', /tag/],
+  ];
+  for (const [name, text, pattern] of rows) {
+    const start = performance.now();
+    t.throws(() => parseDocuments(text), { name: 'YamlError', message: pattern }, name);
+    t.ok(performance.now() - start < 5000, `${name}: no hang`);
+  }
+  t.end();
+});
+
+t.test('random bytes give documents or a YamlError, nothing else', (t) => {
+  // A fixed linear congruential generator: a failure can be repeated.
+  let seed = 42;
+  const next = (bound: number): number => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    return seed % bound;
+  };
+  const alphabet = 'ab:-[]{},&*!|>\'"%@`#?\n\t  01<~\u00e9\ufffd';
+  let refused = 0;
+  for (let round = 0; round < 2000; round++) {
+    const bytes = Uint8Array.from({ length: next(200) }, () => next(256));
+    const text =
+      round % 2 === 0
+        ? Buffer.from(bytes).toString()
+        : Array.from(bytes, (byte) => alphabet[byte % alphabet.length]).join('');
+    try {
+      parseDocuments(text);
+    } catch (error) {
+      if (!(error instanceof YamlError)) throw error;
+      refused++;
+    }
+  }
+  t.ok(refused > 0);
+  t.end();
+});

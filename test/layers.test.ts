@@ -1,0 +1,189 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative, resolve, sep } from 'node:path';
+import t from 'tap';
+import { layerViolations } from './support/layers.js';
+
+/** Violations of made-up sources. */
+function check(sources: Readonly<Record<string, string>>): readonly string[] {
+  return layerViolations(new Map(Object.entries(sources)));
+}
+
+/** All sources of the project, which is where the tests are started. */
+function projectSources(): ReadonlyMap<string, string> {
+  const root = resolve('src');
+  const paths = readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.[cm]?[jt]s$/.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name));
+  return new Map(paths.map((path) => [relative(root, path).split(sep).join('/'), readFileSync(path, 'utf8')]));
+}
+
+t.test('the project keeps to its layers', (t) => {
+  const sources = projectSources();
+  for (const contract of [
+    'net/ip.ts',
+    'state/rows.ts',
+    'plan/types.ts',
+    'dataplane/contract.ts',
+    'native/contract.ts',
+  ]) {
+    t.ok(sources.has(contract), contract);
+  }
+  t.same(layerViolations(sources), []);
+  t.end();
+});
+
+t.test('a project that was broken on purpose does not', (t) => {
+  const sources = new Map(projectSources());
+  sources.set('plan/types.ts', `${sources.get('plan/types.ts') ?? ''}\nexport * from '../dataplane/contract.js';\n`);
+  const violations = layerViolations(sources);
+  t.equal(violations.length, 2);
+  t.match(violations[0], /^cycle: .*dataplane\/contract, .*plan\/types/);
+  t.match(violations[1], /^plan\/types\.ts:\d+ imports dataplane\/contract$/);
+  t.end();
+});
+
+t.test('arrows that may be', (t) => {
+  t.same(
+    check({
+      'net/ip.ts': "import { isIP } from 'node:net';",
+      'config/config.ts': "import { parseAddress } from '../net/ip.js';\nimport { a } from './other.js';",
+      'state/store.ts': "import { parseAddress } from '../net/ip.js';\nimport { objectKey } from './rows.js';",
+      'plan/service.ts':
+        "import { READY } from '../state/rows.js';\nimport type { Snapshot } from '../state/snapshot.js';\nimport { x } from '../net/ip.js';",
+      'sources/manifests/watch.ts':
+        "import type { Config } from '../../config/config.js';\nimport type { Writer } from '../../state/writer.js';\n" +
+        "import { objectKey } from '../../state/rows.js';\nimport type { NativeAddon } from '../../native/contract.js';\nimport '../translate/a.js';",
+      'dataplane/nftables/render.ts':
+        "import type { FrontendPlan } from '../../plan/types.js';\nimport { k } from '../../plan/frontend-key.js';\nimport { p } from '../../plan/text.js';\n" +
+        "import { FLOW_RECORD } from '../../native/contract.js';\nimport { NativeError } from '../../native/errors.js';\nimport '../contract.js';\nimport './ops.js';",
+      'native/addon.ts':
+        "import { createRequire } from 'node:module';\nimport '../net/ip.js';\nexport const addon = createRequire(import.meta.url)('../build/pointsman.node');",
+      'observe/health.ts':
+        "import type { Clock } from '../loop/clock.js';\nimport type { A } from '../main.js';\nimport { x } from '../net/ip.js';\nimport { y } from '../plan/text.js';",
+      'loop/loop.ts': "import './clock.js';\nimport { x } from 'node:timers';",
+      'main.ts':
+        "import './dataplane/nftables/render.js';\nimport './loop/loop.js';\nconst mode = await import('./dataplane/' + name);\nimport '../package.json';",
+    }),
+    [],
+  );
+  t.end();
+});
+
+t.test('arrows that may not be', (t) => {
+  const cases: readonly (readonly [file: string, source: string, violation: string])[] = [
+    ['net/ip.ts', "import '../state/rows.js';", 'imports state/rows'],
+    ['net/ip.ts', "import type { Row } from '../state/rows.js';", 'imports state/rows'],
+    ['config/config.ts', "import { a } from '../state/rows.js';", 'imports state/rows'],
+    ['config/config.ts', "import { a } from '../plan/types.js';", 'imports plan/types'],
+    ['state/store.ts', "import type { A } from '../plan/types.js';", 'imports plan/types'],
+    ['state/store.ts', "import type { A } from '../config/config.js';", 'imports config/config'],
+    ['plan/a.ts', "import { Store } from '../state/store.js';", 'imports more than types from state/store'],
+    ['plan/a.ts', "import { type Store } from '../state/store.js';", 'imports more than types from state/store'],
+    ['plan/a.ts', "import type { Config } from '../config/config.js';", 'imports config/config'],
+    ['plan/a.ts', "import type { Loop } from '../loop/loop.js';", 'imports loop/loop'],
+    ['sources/a.ts', "import { load } from '../config/config.js';", 'imports more than types from config/config'],
+    ['sources/a.ts', "import type { Store } from '../state/store.js';", 'imports state/store'],
+    ['sources/a.ts', "import { addon } from '../native/contract.js';", 'imports more than types from native/contract'],
+    ['sources/a.ts', "import type { E } from '../native/errors.js';", 'imports native/errors'],
+    ['sources/a.ts', "import type { A } from '../plan/types.js';", 'imports plan/types'],
+    ['dataplane/delta.ts', "import { a } from '../plan/forwarding-table.js';", 'imports plan/forwarding-table'],
+    ['dataplane/delta.ts', "import type { Row } from '../state/rows.js';", 'imports state/rows'],
+    ['dataplane/delta.ts', "import { addon } from '../native/addon.js';", 'imports native/addon'],
+    ['dataplane/nftables/a.ts', "import '../iptables/b.js';", 'imports mode iptables'],
+    ['dataplane/nftables/a.ts', "import type { B } from '../ipvs/deep/b.js';", 'imports mode ipvs'],
+    ['dataplane/conntrack/a.ts', "import '../nftables/b.js';", 'imports mode nftables'],
+    ['dataplane/delta.ts', "import './nftables/b.js';", 'imports mode nftables'],
+    ['native/addon.ts', "import type { A } from '../dataplane/contract.js';", 'imports dataplane/contract'],
+    ['loop/loop.ts', "import type { Log } from '../net/log.js';", 'imports net/log'],
+    ['observe/a.ts', "import { Loop } from '../loop/loop.js';", 'imports more than types from loop/loop'],
+    [
+      'observe/a.ts',
+      "import { plan } from '../plan/service-plan.js';",
+      'imports more than types from plan/service-plan',
+    ],
+    ['plan/a.ts', "import '../main.js';", 'imports main'],
+    ['net/ip.ts', "import '../../test/support/fake.js';", 'imports ../../test/support/fake.js, outside src'],
+  ];
+  for (const [file, source, violation] of cases) t.same(check({ [file]: source }), [`${file}:1 ${violation}`], source);
+  t.end();
+});
+
+t.test('every way to import is seen', (t) => {
+  const violation = ['loop/a.ts:2 imports net/ip'];
+  for (const source of [
+    "import '../net/ip.js';",
+    "import ip from '../net/ip.js';",
+    "import * as ip from '../net/ip.js';",
+    "import type * as ip from '../net/ip.js';",
+    "import ip = require('../net/ip.js');",
+    "export * from '../net/ip.js';",
+    "export * as ip from '../net/ip.js';",
+    "export { parseAddress } from '../net/ip.js';",
+    "export type { Family } from '../net/ip.js';",
+    "const ip = await import('../net/ip.js');",
+    'const ip = await import(`../net/ip.js`);',
+    "const family: import('../net/ip.js').Family = 'IPv4';",
+    "type Ip = typeof import('../net/ip.js');",
+    "const ip = require('../net/ip.js');",
+    "function f() { if (true) { return () => import('../net/ip.js'); } }",
+  ]) {
+    t.same(check({ 'loop/a.ts': `// first line\n${source}` }), violation, source);
+  }
+  t.same(check({ 'loop/a.ts': 'const ip = await import(name);' }), ['loop/a.ts:1 imports something computed']);
+  t.same(
+    check({ 'loop/a.ts': "// import '../net/ip.js';\nconst s = \"import '../net/ip.js'\";" }),
+    [],
+    'text is no import',
+  );
+  t.end();
+});
+
+t.test('a folder or file without a layer', (t) => {
+  t.same(check({ 'utils/a.ts': '', 'stray.ts': '' }), [
+    'stray.ts belongs to no layer',
+    'utils/a.ts belongs to no layer',
+  ]);
+  t.end();
+});
+
+t.test('only native and main load an addon', (t) => {
+  for (const source of [
+    "import { createRequire } from 'node:module';",
+    'process.dlopen(module, path);',
+    "const path = '../build/Release/pointsman.node';",
+  ]) {
+    t.same(check({ 'sources/a.ts': source }), ['sources/a.ts:1 loads an addon'], source);
+    t.same(check({ 'native/a.ts': source, 'main.ts': source }), []);
+  }
+  t.end();
+});
+
+t.test('state and plan name no mode', (t) => {
+  for (const source of [
+    "const mode = 'nftables';",
+    'const iptablesRules = 1;',
+    'const x = `${a} IPVS ${b}`;',
+    'const x = /nftables/;',
+    'class A { #ipvs = 1; }',
+    'interface A { readonly nftables: boolean }',
+  ]) {
+    for (const file of ['plan/a.ts', 'state/a.ts'])
+      t.same(check({ [file]: source }), [`${file}:1 names a mode`], source);
+    t.same(check({ 'config/a.ts': source }), []);
+  }
+  t.same(check({ 'plan/ipvs.ts': '' }), ['plan/ipvs.ts is named after a mode']);
+  t.same(check({ 'plan/a.ts': '/** As in iptables. */\nconst x = 1; // ipvs' }), [], 'comments may');
+  t.end();
+});
+
+t.test('cycles between folders', (t) => {
+  const found = check({
+    'sources/manifests/a.ts': "import '../translate/b.js';",
+    'sources/translate/b.ts': "import './c.js';",
+    'sources/translate/c.ts': "import type { A } from '../manifests/a.js';",
+    'sources/translate/d.ts': "import './b.js';\nimport './e.js';",
+    'sources/translate/e.ts': "import './d.js';",
+  });
+  t.same(found, ['cycle: sources/manifests/a, sources/translate/b, sources/translate/c'], 'and none within a folder');
+  t.end();
+});

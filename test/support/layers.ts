@@ -1,0 +1,202 @@
+import { posix } from 'node:path';
+import ts from 'typescript';
+
+/** Checks that sources keep to the layers: which folder may import which, no cycles between folders, no mode named where none is known. */
+
+interface Arrow {
+  /** A folder or file without suffix, relative to src; empty: everything. */
+  readonly to: string;
+  readonly typesOnly: boolean;
+}
+
+const values = (to: string): Arrow => ({ to, typesOnly: false });
+const types = (to: string): Arrow => ({ to, typesOnly: true });
+
+/** What each layer may import besides itself. */
+const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
+  net: [],
+  loop: [],
+  native: [values('net')],
+  config: [values('net')],
+  state: [values('net')],
+  plan: [values('net'), values('state/rows'), types('state')],
+  sources: [values('net'), types('config'), values('state/writer'), values('state/rows'), types('native/contract')],
+  dataplane: [
+    values('net'),
+    values('plan/types'),
+    values('plan/frontend-key'),
+    values('plan/text'),
+    values('native/contract'),
+    values('native/errors'),
+  ],
+  observe: [values('net'), values('plan/text'), types('')],
+  main: [values('')],
+};
+
+const MODES = ['nftables', 'iptables', 'ipvs', 'kernelspace'];
+const MODE_NAME = new RegExp(MODES.join('|'), 'i');
+/** Layers that must not know a mode, not even by name. */
+const MODELESS = ['state', 'plan'];
+/** Layers that may load the addon. */
+const ADDON_LOADERS = ['native', 'main'];
+
+interface Import {
+  /** As written; null when it is computed. */
+  readonly specifier: string | null;
+  readonly typesOnly: boolean;
+  readonly line: number;
+}
+
+interface SourceFacts {
+  readonly imports: readonly Import[];
+  /** Lines that load an addon rather than import a module. */
+  readonly addonLoads: readonly number[];
+  /** Lines with a mode's name in code; comments do not count. */
+  readonly modeNames: readonly number[];
+}
+
+/**
+ * All violations, sorted, one line each; empty when there is none.
+ *
+ * @param sources text by path relative to src, such as `plan/types.ts`.
+ */
+export function layerViolations(sources: ReadonlyMap<string, string>): readonly string[] {
+  const violations: string[] = [];
+  const graph = new Map<string, string[]>();
+  for (const [path, text] of sources) {
+    const file = path.replace(/\.ts$/, '');
+    const facts = readSource(path, text);
+    violations.push(...fileViolations(file, path, facts));
+    graph.set(
+      file,
+      facts.imports.flatMap(({ specifier }) => resolve(file, specifier) ?? []),
+    );
+  }
+  return [...violations, ...cycles(graph)].sort();
+}
+
+function fileViolations(file: string, path: string, facts: SourceFacts): readonly string[] {
+  const layer = layerOf(file);
+  if (!(layer in ARROWS)) return [`${path} belongs to no layer`];
+  const violations = facts.imports.flatMap((entry) => {
+    const problem = importProblem(file, entry);
+    return problem === null ? [] : [`${path}:${entry.line} ${problem}`];
+  });
+  if (!ADDON_LOADERS.includes(layer))
+    violations.push(...facts.addonLoads.map((line) => `${path}:${line} loads an addon`));
+  if (MODELESS.includes(layer)) {
+    violations.push(...facts.modeNames.map((line) => `${path}:${line} names a mode`));
+    if (MODE_NAME.test(path)) violations.push(`${path} is named after a mode`);
+  }
+  return violations;
+}
+
+function importProblem(file: string, { specifier, typesOnly }: Import): string | null {
+  const layer = layerOf(file);
+  if (specifier === null) return ADDON_LOADERS.includes(layer) ? null : 'imports something computed';
+  const target = resolve(file, specifier);
+  if (target === null) return null;
+  if (target.startsWith('..')) return layer === 'main' ? null : `imports ${specifier}, outside src`;
+  const mode = modeOf(target);
+  if (layer !== 'main' && mode !== null && layer === layerOf(target) && modeOf(file) !== mode)
+    return `imports mode ${mode}`;
+  if (layer === layerOf(target)) return null;
+  const arrows = (ARROWS[layer] ?? []).filter(({ to }) => to === '' || target === to || target.startsWith(`${to}/`));
+  if (arrows.some((arrow) => typesOnly || !arrow.typesOnly)) return null;
+  return arrows.length > 0 ? `imports more than types from ${target}` : `imports ${target}`;
+}
+
+function layerOf(file: string): string {
+  return file.split('/')[0] ?? file;
+}
+
+/** The mode whose folder a file is in; null for every other. */
+function modeOf(file: string): string | null {
+  const [layer, folder, ...rest] = file.split('/');
+  return layer === 'dataplane' && folder !== undefined && rest.length > 0 && MODES.includes(folder) ? folder : null;
+}
+
+/** Path relative to src without suffix; null for packages and computed names. */
+function resolve(file: string, specifier: string | null): string | null {
+  if (specifier === null || !/^\.\.?(\/|$)/.test(specifier)) return null;
+  return posix.join(posix.dirname(file), specifier).replace(/\.[cm]?[jt]s$/, '');
+}
+
+function readSource(path: string, text: string): SourceFacts {
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TS);
+  const imports: Import[] = [];
+  const addonLoads: number[] = [];
+  const modeNames: number[] = [];
+  const visit = (node: ts.Node): void => {
+    const line = source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1;
+    const found = readImport(node);
+    if (found !== null) imports.push({ ...found, line });
+    const word = wordOf(node);
+    if (word !== null && MODE_NAME.test(word)) modeNames.push(line);
+    if (word !== null && (/\.node$/.test(word) || word === 'dlopen' || word === 'createRequire')) addonLoads.push(line);
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return { imports, addonLoads, modeNames };
+}
+
+function readImport(node: ts.Node): Omit<Import, 'line'> | null {
+  if (ts.isImportDeclaration(node)) {
+    return {
+      specifier: literal(node.moduleSpecifier),
+      typesOnly: node.importClause?.phaseModifier === ts.SyntaxKind.TypeKeyword,
+    };
+  }
+  if (ts.isExportDeclaration(node) && node.moduleSpecifier !== undefined) {
+    return { specifier: literal(node.moduleSpecifier), typesOnly: node.isTypeOnly };
+  }
+  if (ts.isImportEqualsDeclaration(node) && ts.isExternalModuleReference(node.moduleReference)) {
+    return { specifier: literal(node.moduleReference.expression), typesOnly: node.isTypeOnly };
+  }
+  if (ts.isImportTypeNode(node)) {
+    const argument = ts.isLiteralTypeNode(node.argument) ? node.argument.literal : node.argument;
+    return { specifier: literal(argument), typesOnly: true };
+  }
+  if (ts.isCallExpression(node)) {
+    const { expression } = node;
+    const imports =
+      expression.kind === ts.SyntaxKind.ImportKeyword || (ts.isIdentifier(expression) && expression.text === 'require');
+    if (imports) return { specifier: literal(node.arguments[0]), typesOnly: false };
+  }
+  return null;
+}
+
+function literal(node: ts.Node | undefined): string | null {
+  return node !== undefined && ts.isStringLiteralLike(node) ? node.text : null;
+}
+
+/** Text of a name or of a literal, or a part of a template. */
+function wordOf(node: ts.Node): string | null {
+  if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node) || ts.isLiteralExpression(node)) return node.text;
+  return ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node) ? node.text : null;
+}
+
+/** Groups of files that import each other in a circle and are not all in one folder. Type imports count: they are arrows too. */
+function cycles(graph: ReadonlyMap<string, readonly string[]>): readonly string[] {
+  const order = new Map<string, number>();
+  const stack: string[] = [];
+  const found: string[] = [];
+  const visit = (file: string): number => {
+    const index = order.size;
+    order.set(file, index);
+    stack.push(file);
+    let lowest = index;
+    for (const next of graph.get(file) ?? []) {
+      if (!graph.has(next)) continue;
+      if (!order.has(next)) lowest = Math.min(lowest, visit(next));
+      else if (stack.includes(next)) lowest = Math.min(lowest, order.get(next) ?? lowest);
+    }
+    if (lowest === index) {
+      const circle = stack.splice(stack.indexOf(file)).sort();
+      if (new Set(circle.map((member) => posix.dirname(member))).size > 1) found.push(`cycle: ${circle.join(', ')}`);
+    }
+    return lowest;
+  };
+  for (const file of graph.keys()) if (!order.has(file)) visit(file);
+  return found;
+}
