@@ -1,0 +1,51 @@
+import { watch, type BigIntStats, type FSWatcher } from 'node:fs';
+import type { Log } from '../../net/log.js';
+
+/**
+ * Events of one directory, by whatever path it is reached: when the path comes to mean another directory the watch moves there. Events
+ * are hints only; whoever listens looks at the files too.
+ */
+export class DirectoryWatch {
+  private watcher: FSWatcher | null = null;
+  private identity: string | null = null;
+  private failed = false;
+
+  /** @param onEvent gets the name of the entry that changed, null when the system did not say. */
+  constructor(
+    private readonly onEvent: (name: string | null) => void,
+    private readonly log: Log,
+  ) {}
+
+  /** Watches the directory at `path`. True when the watch is new: what happened before went unseen. */
+  follow(path: string, stat: BigIntStats): boolean {
+    // Inode numbers are used again as soon as they are free; the time of birth tells two directories apart.
+    const identity = `${stat.dev}:${stat.ino}:${stat.birthtimeNs}`;
+    if (identity === this.identity && this.watcher !== null) return false;
+    this.close();
+    try {
+      this.watcher = watch(path, { persistent: false }, (_event, name) => {
+        this.onEvent(name);
+      });
+      this.watcher.on('error', (error) => {
+        this.giveUp(path, error);
+      });
+      this.identity = identity;
+      this.failed = false;
+    } catch (error) {
+      this.giveUp(path, error);
+    }
+    return true;
+  }
+
+  close(): void {
+    this.watcher?.close();
+    this.watcher = null;
+    this.identity = null;
+  }
+
+  private giveUp(path: string, error: unknown): void {
+    this.close();
+    if (!this.failed) this.log.info(1, 'Manifests: no change events, only polling', { path, reason: String(error) });
+    this.failed = true;
+  }
+}

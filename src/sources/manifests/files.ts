@@ -1,0 +1,206 @@
+import { basename } from 'node:path';
+import { Interner } from '../translate/intern.js';
+import { Claims } from './claims.js';
+import { readContent, withLastGood, type Content } from './content.js';
+import { DirectoryWatch } from './directory-watch.js';
+import { identityOf, readManifest, type Reading } from './file-reading.js';
+import { isDanglingLink, isManifestName, look, manifestNames, pathOf, statOf, type Listing } from './location.js';
+import { Pacer } from './pacer.js';
+import type { Problem } from './problems.js';
+import type { ManifestLocation, Surroundings } from './source.js';
+
+/** What is remembered of a file between rounds, beside its objects. */
+interface KnownFile {
+  /** The reading its objects are from; null while it could not be read. */
+  reading: Omit<Reading, 'text'> | null;
+  /** In the clock of `performance.now()`; null while it is there. */
+  missingSince: number | null;
+  /** A state of the file that looks unfinished, waiting to last. */
+  doubtful: { readonly identity: string; readonly since: number } | null;
+}
+
+/**
+ * A file, or the manifests in a directory (not in those below it). Change events say where to look; a poll looks everywhere, for what
+ * events do not tell: links that lead elsewhere, network filesystems.
+ */
+export class FileLocation implements ManifestLocation {
+  private readonly names = new Interner();
+  private readonly claims = new Claims();
+  private readonly known = new Map<string, KnownFile>();
+  private readonly watch: DirectoryWatch;
+  private complete = false;
+  private type: Listing['type'] | null = null;
+  /** Names to look at; null: everything. */
+  private wanted: Set<string> | null = null;
+  /** When everything is to be looked at again, in the clock of `performance.now()`. */
+  private nextFullLook = 0;
+
+  constructor(
+    private readonly path: string,
+    private readonly surroundings: Surroundings,
+  ) {
+    this.watch = new DirectoryWatch((name) => {
+      this.onEvent(name);
+    }, surroundings.log);
+  }
+
+  get pollMs(): number {
+    return Math.max(0, this.nextFullLook - performance.now());
+  }
+
+  async round(): Promise<void> {
+    const wanted = this.pollMs === 0 ? null : this.wanted;
+    this.wanted = new Set();
+    const began = performance.now();
+    if (wanted === null) this.nextFullLook = began + this.surroundings.timing.filePollMs;
+    try {
+      const listing = look(this.path, this.type);
+      const rewatched = this.watch.follow(listing.directory, listing.directoryStat);
+      await this.lookAt(listing, rewatched ? null : wanted);
+      this.surroundings.problems.report(`${this.path} (location)`, []);
+    } catch (error) {
+      // Nothing is unloaded: a directory that is gone for a moment says nothing about its files.
+      this.watch.close();
+      this.wanted = null;
+      const problem = this.problem(this.path, `cannot be read: ${messageOf(error)}`);
+      this.surroundings.problems.report(`${this.path} (location)`, [problem]);
+    }
+    if (wanted === null) this.nextFullLook = Math.max(this.nextFullLook, nextLook(began, performance.now()));
+  }
+
+  close(): void {
+    this.watch.close();
+  }
+
+  private onEvent(name: string | null): void {
+    const { alarm, timing } = this.surroundings;
+    // A volume of a ConfigMap changes by its link `..data` being replaced.
+    if (name === null || name.startsWith('..')) this.wanted = null;
+    else if (this.type === 'file' ? name === basename(this.path) : isManifestName(name)) this.wanted?.add(name);
+    else return;
+    alarm.ring(timing.settleMs);
+  }
+
+  private async lookAt(listing: Listing, wanted: ReadonlySet<string> | null): Promise<void> {
+    const pacer = new Pacer();
+    const names = wanted ?? new Set([...(await manifestNames(this.path, listing)), ...this.known.keys()]);
+    for (const name of names) {
+      await this.refresh(name, pathOf(listing, name), pacer);
+      if (pacer.due()) await pacer.rest();
+    }
+    this.commit(listing);
+  }
+
+  private commit(listing: Listing): void {
+    // A location that is one file counts as read once the file was.
+    const unread = this.type === null && [...this.known.values()].every((file) => file.reading === null);
+    if (unread && listing.type === 'file') return;
+    this.type = listing.type;
+    this.surroundings.problems.report(`${this.path} (duplicates)`, this.claims.duplicates());
+    const changes = this.claims.takeChanges();
+    if (changes.length > 0) this.surroundings.writer.apply(changes);
+    if (this.complete) return;
+    this.complete = true;
+    this.surroundings.log.info(0, 'Manifests loaded', { location: this.path, objects: changes.length });
+    this.surroundings.writer.complete();
+  }
+
+  private async refresh(name: string, path: string, pacer: Pacer): Promise<void> {
+    const known = this.known.get(name);
+    try {
+      const stat = statOf(path);
+      if (stat === null && (await isDanglingLink(path))) throw new Error('is a link to nothing');
+      if (stat?.isFile() !== true) {
+        this.forget(name, path, known);
+        return;
+      }
+      if (known !== undefined) known.missingSince = null;
+      if (known?.reading?.settled === true && known.reading.identity === identityOf(stat)) return;
+      const reading = await readManifest(path, stat, this.surroundings.timing.graceMs);
+      await this.take(name, path, reading, pacer);
+    } catch (error) {
+      if (isMissing(error)) {
+        this.forget(name, path, known);
+        return;
+      }
+      if (known === undefined) this.known.set(name, { reading: null, missingSince: null, doubtful: null });
+      else known.reading = null;
+      this.surroundings.problems.report(path, [this.problem(path, `cannot be read: ${messageOf(error)}`)]);
+    }
+  }
+
+  private async take(name: string, path: string, { text, ...reading }: Reading, pacer: Pacer): Promise<void> {
+    const file = this.known.get(name) ?? { reading: null, missingSince: null, doubtful: null };
+    this.known.set(name, file);
+    if (!reading.settled) this.lookAgain(name);
+    const sameBytes = reading.digest !== null && reading.digest === file.reading?.digest;
+    if (sameBytes && file.doubtful === null) {
+      file.reading = reading;
+      return;
+    }
+    const content = await readContent(text, path, this.names, pacer);
+    if (this.mustWait(name, file, reading, content)) return;
+    file.reading = reading;
+    file.doubtful = null;
+    this.claims.replace(name, withLastGood(this.claims.objectsOf(name), content));
+    this.surroundings.problems.report(path, content.problems);
+  }
+
+  /**
+   * Whether a reading that looks half-written, or lacks objects the file had, must first prove to last: who writes a file in place empties
+   * it first, and what is written of it so far may look whole. A file put in place by renaming is complete at once.
+   */
+  private mustWait(name: string, file: KnownFile, reading: Omit<Reading, 'text'>, content: Content): boolean {
+    if (file.reading?.inode !== reading.inode) return false;
+    const next = withLastGood(this.claims.objectsOf(name), content);
+    const lost = [...this.claims.objectsOf(name).keys()].some((key) => !next.has(key));
+    if (!lost && !(content.unidentified && !reading.settled)) return false;
+    const now = performance.now();
+    if (file.doubtful?.identity !== reading.identity) file.doubtful = { identity: reading.identity, since: now };
+    if (now - file.doubtful.since >= this.surroundings.timing.graceMs) return false;
+    file.reading = { ...file.reading, settled: false };
+    this.lookAgain(name);
+    return true;
+  }
+
+  private forget(name: string, path: string, known: KnownFile | undefined): void {
+    if (known === undefined) return;
+    const now = performance.now();
+    known.missingSince ??= now;
+    if (now - known.missingSince < this.surroundings.timing.graceMs) {
+      this.lookAgain(name);
+      return;
+    }
+    this.known.delete(name);
+    this.claims.replace(name, new Map());
+    this.surroundings.problems.report(path, []);
+    this.surroundings.log.info(0, 'Manifest is gone, and so are its objects', { file: path });
+  }
+
+  /** Asks for another look at a file when its state may have become final. */
+  private lookAgain(name: string): void {
+    const { alarm, timing } = this.surroundings;
+    this.wanted?.add(name);
+    alarm.ring(timing.graceMs + 1);
+  }
+
+  private problem(file: string, message: string): Problem {
+    return { severity: 'error', file, document: null, object: null, message };
+  }
+}
+
+/** Looking takes at most a twentieth of the time, but happens often enough for changes to be seen within a second. */
+function nextLook(began: number, ended: number): number {
+  return Math.min(began + (ended - began) * 20, ended + MAX_POLL_MS);
+}
+
+const MAX_POLL_MS = 900;
+
+/** The file went between two looks at it. */
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,67 @@
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+
+/** Name and value, in the order given. */
+export type RequestHeaders = readonly (readonly [name: string, value: string])[];
+
+export type HttpAnswer =
+  | { readonly type: 'body'; readonly text: string; readonly etag: string | null; readonly lastModified: string | null }
+  | { readonly type: 'unchanged' };
+
+const MAX_BODY_BYTES = 64 << 20;
+
+/**
+ * Gets a URL. Redirects are not followed, as the headers may carry a secret meant for this host alone.
+ *
+ * @throws Error with a readable message for anything but a whole body with status 200, or status 304.
+ */
+export function httpGet(url: URL, headers: RequestHeaders, signal: AbortSignal): Promise<HttpAnswer> {
+  const request = url.protocol === 'https:' ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { agent: false, signal, headers: merge(headers) }, (response) => {
+      readAnswer(response).then(resolve, (error: unknown) => {
+        sent.destroy();
+        reject(error instanceof Error ? error : new Error(String(error)));
+      });
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+/** A header given several times is sent several times. */
+function merge(headers: RequestHeaders): Record<string, string[]> {
+  const merged = new Map<string, string[]>();
+  for (const [name, value] of headers) {
+    const key = name.toLowerCase();
+    merged.set(key, [...(merged.get(key) ?? []), value]);
+  }
+  return Object.fromEntries(merged);
+}
+
+async function readAnswer(response: IncomingMessage): Promise<HttpAnswer> {
+  const { statusCode = 0, statusMessage = '', headers } = response;
+  if (statusCode === 304) {
+    response.resume();
+    return { type: 'unchanged' };
+  }
+  if (statusCode !== 200) {
+    const target = headers.location === undefined ? '' : `: redirects are not followed, name the target itself`;
+    throw new Error(`answered ${statusCode} ${statusMessage}${target}`);
+  }
+  const coding = headers['content-encoding'] ?? 'identity';
+  if (coding !== 'identity') throw new Error(`answered in content coding ${coding}, which was not asked for`);
+  const text = await readBody(response);
+  return { type: 'body', text, etag: headers.etag ?? null, lastModified: headers['last-modified'] ?? null };
+}
+
+async function readBody(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > MAX_BODY_BYTES) throw new Error(`answered with more than ${MAX_BODY_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

@@ -1,0 +1,79 @@
+import type { Log } from '../../net/log.js';
+import type { Row } from '../../state/rows.js';
+import type { SourceWriter, StateChange } from '../../state/writer.js';
+import { refOf } from '../../state/rows.js';
+import { Alarm } from './alarm.js';
+import { printRef, refKey } from './content.js';
+import type { RequestHeaders } from './http-get.js';
+import type { Problem, ProblemSink } from './problems.js';
+import { openLocation } from './start.js';
+import { DEFAULT_TIMING } from './timing.js';
+import { printLocation } from './url.js';
+
+export interface LoadedManifests {
+  readonly rows: readonly Row[];
+  /** In the order of locations and files; {@link Problem.severity} tells what they mean. */
+  readonly problems: readonly Problem[];
+  /** Whether every location could be read, though there may be problems in it. */
+  readonly complete: boolean;
+}
+
+const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** Reads manifests once. Of several locations that have the same object the first counts. */
+export async function loadManifests(locations: readonly string[], headers: RequestHeaders): Promise<LoadedManifests> {
+  const rows = new Map<string, Row>();
+  const problems: Problem[] = [];
+  let complete = true;
+  for (const path of locations) {
+    const collected = new Collector();
+    const surroundings = {
+      writer: collected,
+      problems: collected,
+      log: SILENT,
+      timing: DEFAULT_TIMING,
+      alarm: new Alarm(),
+    };
+    const location = openLocation(path, headers, surroundings);
+    await location.round();
+    location.close();
+    problems.push(...collected.problems);
+    complete &&= collected.completed;
+    for (const row of collected.rows) {
+      const ref = refOf(row);
+      const key = refKey(ref);
+      if (!rows.has(key)) rows.set(key, row);
+      else problems.push(duplicate(printLocation(path), printRef(ref)));
+    }
+  }
+  return { rows: [...rows.values()], problems, complete };
+}
+
+function duplicate(file: string, object: string): Problem {
+  return {
+    severity: 'error',
+    file,
+    document: null,
+    object,
+    message: 'is also in an earlier location, whose version counts',
+  };
+}
+
+/** Takes one round of a location as it comes. */
+class Collector implements SourceWriter, ProblemSink {
+  readonly rows: Row[] = [];
+  readonly problems: Problem[] = [];
+  completed = false;
+
+  apply(changes: readonly StateChange[]): void {
+    for (const change of changes) if (change.type === 'upsert') this.rows.push(change.row);
+  }
+
+  complete(): void {
+    this.completed = true;
+  }
+
+  report(_group: string, problems: readonly Problem[]): void {
+    this.problems.push(...problems);
+  }
+}

@@ -1,0 +1,17 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+const TURN_MS = 10;
+
+/** Lets the event loop breathe in long work: `if (pacer.due()) await pacer.rest()` between its steps. */
+export class Pacer {
+  private since = performance.now();
+
+  due(): boolean {
+    return performance.now() - this.since > TURN_MS;
+  }
+
+  async rest(): Promise<void> {
+    await nextTurn();
+    this.since = performance.now();
+  }
+}

@@ -1,0 +1,59 @@
+import type { Log } from '../../net/log.js';
+
+/** Something worth saying about a manifest. */
+export interface Problem {
+  /** `error`: an object or a whole file is not used. `warning`: an entry is left out. `note`: not for us. */
+  readonly severity: 'error' | 'warning' | 'note';
+  /** File or URL. */
+  readonly file: string;
+  /** Counted from 1; null when it concerns the whole file. */
+  readonly document: number | null;
+  /** `kind namespace/name`, as far as known. */
+  readonly object: string | null;
+  readonly message: string;
+}
+
+/** `file: document n: object: message`. */
+export function printProblem({ file, document, object, message }: Problem): string {
+  return [file, document === null ? null : `document ${document}`, object, message]
+    .filter((part) => part !== null)
+    .join(': ');
+}
+
+/** Where problems go. A group (one file, say) is reported as a whole each time it is looked at, its present problems replacing the earlier. */
+export interface ProblemSink {
+  report(group: string, problems: readonly Problem[]): void;
+}
+
+const NOTE_VERBOSITY = 2;
+
+/** Logs each problem once: when it appears, and one line when the last error of a group is gone. */
+export class ProblemLog implements ProblemSink {
+  private readonly known = new Map<string, ReadonlyMap<string, Problem>>();
+
+  constructor(private readonly log: Log) {}
+
+  report(group: string, problems: readonly Problem[]): void {
+    const before = this.known.get(group);
+    if (before === undefined && problems.length === 0) return;
+    const now = new Map(problems.map((problem) => [printProblem(problem), problem]));
+    for (const [text, problem] of now) if (before?.has(text) !== true) this.say(problem);
+    const broken = firstError(before);
+    if (broken !== undefined && firstError(now) === undefined) {
+      this.log.info(0, 'Manifest is good again', { file: broken.file });
+    }
+    if (now.size === 0) this.known.delete(group);
+    else this.known.set(group, now);
+  }
+
+  private say({ severity, file, document, object, message }: Problem): void {
+    const fields = { file, ...(document === null ? {} : { document }), ...(object === null ? {} : { object }) };
+    if (severity === 'error') this.log.error(message, 'Bad manifest', fields);
+    else if (severity === 'warning') this.log.warn(`Manifest: ${message}`, fields);
+    else this.log.info(NOTE_VERBOSITY, `Manifest: ${message}`, fields);
+  }
+}
+
+function firstError(problems: ReadonlyMap<string, Problem> | undefined): Problem | undefined {
+  return [...(problems?.values() ?? [])].find((problem) => problem.severity === 'error');
+}

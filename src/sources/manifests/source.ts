@@ -1,0 +1,24 @@
+import type { Log } from '../../net/log.js';
+import type { SourceWriter } from '../../state/writer.js';
+import type { Alarm } from './alarm.js';
+import type { ProblemSink } from './problems.js';
+import type { Timing } from './timing.js';
+
+/** What a location is read with. */
+export interface Surroundings {
+  readonly writer: SourceWriter;
+  readonly problems: ProblemSink;
+  readonly log: Log;
+  readonly timing: Timing;
+  /** Rung when there is something to look at before the next poll. */
+  readonly alarm: Alarm;
+}
+
+/** One location of manifests. */
+export interface ManifestLocation {
+  /** Milliseconds between rounds when nothing rings. */
+  readonly pollMs: number;
+  /** Looks once at what changed and commits it. The first round that can read the location says complete. */
+  round(): Promise<void>;
+  close(): void;
+}

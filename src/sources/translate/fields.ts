@@ -1,0 +1,146 @@
+import { problemAt, TranslateError } from './errors.js';
+
+/** What reading one object found. */
+export interface Findings {
+  /** The object cannot be used. */
+  readonly errors: string[];
+  /** An entry of it was left out. */
+  readonly warnings: string[];
+}
+
+type Mapping = Readonly<Record<string, unknown>>;
+
+export function isMapping(value: unknown): value is Mapping {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Reads the fields of one mapping by name. Null and absent are the same. A field of the wrong type is noted with its path and value and
+ * then counts as absent, so that one pass finds every problem. Paths are put together only when there is something to say.
+ */
+export class Fields {
+  private constructor(
+    private readonly mapping: Mapping,
+    private readonly parent: Fields | null,
+    private readonly segment: string,
+    private readonly index: number | null,
+    readonly findings: Findings,
+  ) {}
+
+  /** @throws TranslateError when the object is no mapping. */
+  static of(object: unknown): Fields {
+    if (!isMapping(object)) throw new TranslateError([problemAt('object', object ?? null, 'must be a mapping')]);
+    return new Fields(object, null, '', null, { errors: [], warnings: [] });
+  }
+
+  /** @throws TranslateError when anything was wrong. */
+  check(): void {
+    if (this.findings.errors.length > 0) throw new TranslateError(this.findings.errors);
+  }
+
+  /** Notes that the object cannot be used because of a field. */
+  refuse(path: string, value: unknown, detail: string): void {
+    this.findings.errors.push(problemAt(this.path(path), value, detail));
+  }
+
+  /** Notes that an entry is left out. */
+  warn(path: string, value: unknown, detail: string): void {
+    this.findings.warnings.push(problemAt(this.path(path), value, detail));
+  }
+
+  has(name: string): boolean {
+    return Object.hasOwn(this.mapping, name);
+  }
+
+  /** Whether the field is absent, null or an empty list. */
+  lacks(name: string): boolean {
+    const value = this.mapping[name] ?? null;
+    return value === null || (Array.isArray(value) && value.length === 0);
+  }
+
+  string(name: string): string | null {
+    const value = this.mapping[name] ?? null;
+    if (value === null || typeof value === 'string') return value;
+    this.refuse(name, value, 'must be a string');
+    return null;
+  }
+
+  /** Text that must be there and not be empty; empty text after noting the problem otherwise. */
+  requiredString(name: string): string {
+    const value = this.string(name);
+    if ((value === null && this.lacks(name)) || value === '') this.refuse(name, value, 'is required');
+    return value ?? '';
+  }
+
+  /** One of `values`; absent and empty text are the fallback. */
+  choice<T extends string>(name: string, values: readonly T[], fallback: T): T {
+    const text = this.string(name);
+    if (text === null || text === '') return fallback;
+    const choice = values.find((value) => value === text);
+    if (choice === undefined) this.refuse(name, text, `must be one of ${values.join(', ')}`);
+    return choice ?? fallback;
+  }
+
+  boolean(name: string): boolean | null {
+    const value = this.mapping[name] ?? null;
+    if (value === null || typeof value === 'boolean') return value;
+    this.refuse(name, value, 'must be true or false');
+    return null;
+  }
+
+  /** A whole number from `min` to `max`. */
+  integer(name: string, min: number, max: number): number | null {
+    const value = this.mapping[name] ?? null;
+    if (value === null) return null;
+    if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
+    const kind = typeof value === 'number' && Number.isInteger(value) ? 'must be' : 'must be a whole number';
+    this.refuse(name, value, `${kind} between ${min} and ${max}`);
+    return null;
+  }
+
+  /** The mapping at `name`; an empty one when it is absent. */
+  section(name: string): Fields {
+    const value = this.mapping[name] ?? null;
+    if (isMapping(value)) return new Fields(value, this, name, null, this.findings);
+    if (value !== null) this.refuse(name, value, 'must be a mapping');
+    return new Fields(EMPTY, this, name, null, this.findings);
+  }
+
+  /** The mappings of a list; none when it is absent. */
+  sections(name: string): readonly Fields[] {
+    const sections: Fields[] = [];
+    for (const [index, item] of this.list(name).entries()) {
+      if (isMapping(item)) sections.push(new Fields(item, this, name, index, this.findings));
+      else this.refuse(`${name}[${index}]`, item, 'must be a mapping');
+    }
+    return sections;
+  }
+
+  /** The texts of a list, each with its place in it; none when it is absent. */
+  strings(name: string): readonly { readonly text: string; readonly at: string }[] {
+    const texts: { text: string; at: string }[] = [];
+    for (const [index, item] of this.list(name).entries()) {
+      const at = `${name}[${index}]`;
+      if (typeof item === 'string') texts.push({ text: item, at });
+      else this.refuse(at, item, 'must be a string');
+    }
+    return texts;
+  }
+
+  list(name: string): readonly unknown[] {
+    const value: unknown = this.mapping[name] ?? null;
+    if (value === null) return NONE;
+    if (Array.isArray(value)) return value;
+    this.refuse(name, value, 'must be a list');
+    return NONE;
+  }
+
+  private path(name: string): string {
+    const own = this.index === null ? this.segment : `${this.segment}[${this.index}]`;
+    if (this.parent === null) return name;
+    return this.parent.path(name === '' ? own : `${own}.${name}`);
+  }
+}
+
+const EMPTY: Mapping = {};
+const NONE: readonly unknown[] = [];

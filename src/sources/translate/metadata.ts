@@ -1,0 +1,80 @@
+import type { RowKind, RowRef } from '../../state/rows.js';
+import { isMapping, type Fields } from './fields.js';
+
+/** What a translator makes of one object. */
+export interface Translation<R> {
+  readonly ref: RowRef;
+  /** Null: the object is well-formed but not ours to handle, which counts as absent. */
+  readonly row: R | null;
+  /** Entries left out, each with field path and value. */
+  readonly warnings: readonly string[];
+}
+
+const LABEL = {
+  pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/,
+  max: 63,
+  says: 'a DNS label: at most 63 of a-z, 0-9 and -',
+};
+const SUBDOMAIN = {
+  pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+  max: 253,
+  says: 'a DNS subdomain: at most 253 of a-z, 0-9, - and .',
+};
+
+/** The forms the API requires of names. */
+export const NAME_FORMS = { label: LABEL, subdomain: SUBDOMAIN } as const;
+
+export type NameForm = keyof typeof NAME_FORMS;
+
+const FORM_OF_KIND: Readonly<Record<RowKind, NameForm>> = {
+  Service: 'label',
+  EndpointSlice: 'subdomain',
+  Node: 'subdomain',
+  ServiceCIDR: 'subdomain',
+};
+
+const NAMESPACED: Readonly<Record<RowKind, boolean>> = {
+  Service: true,
+  EndpointSlice: true,
+  Node: false,
+  ServiceCIDR: false,
+};
+
+/** Reads namespace and name; a namespaced object without a namespace is in `default`, as kubectl would put it. */
+export function readRef(object: Fields, kind: RowKind): RowRef {
+  const metadata = object.section('metadata');
+  const name = metadata.requiredString('name');
+  if (name !== '') checkName(metadata, 'name', name, FORM_OF_KIND[kind]);
+  if (!NAMESPACED[kind]) return { kind, namespace: '', name };
+  const namespace = metadata.string('namespace') ?? '';
+  if (namespace !== '') checkName(metadata, 'namespace', namespace, 'label');
+  return { kind, namespace: namespace === '' ? 'default' : namespace, name };
+}
+
+/** Which object this is meant to be, however wrong the rest of it; null when it does not say. Never throws. */
+export function identify(object: unknown, kind: RowKind): RowRef | null {
+  const metadata = isMapping(object) ? object['metadata'] : null;
+  if (!isMapping(metadata)) return null;
+  const { name, namespace } = metadata;
+  if (typeof name !== 'string' || name === '') return null;
+  if (!NAMESPACED[kind]) return { kind, namespace: '', name };
+  if ((namespace ?? '') !== '' && typeof namespace !== 'string') return null;
+  return { kind, namespace: typeof namespace === 'string' && namespace !== '' ? namespace : 'default', name };
+}
+
+export function checkName(fields: Fields, path: string, name: string, form: NameForm): void {
+  const { pattern, max, says } = NAME_FORMS[form];
+  if (name.length > max || !pattern.test(name)) fields.refuse(path, name, `must be ${says}`);
+}
+
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
+
+/** A time in milliseconds since the epoch; null when absent or refused. */
+export function readTime(fields: Fields, name: string): number | null {
+  const text = fields.string(name);
+  if (text === null) return null;
+  const time = RFC3339.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isFinite(time)) return time;
+  fields.refuse(name, text, 'must be a time such as "2025-01-31T12:00:00Z"');
+  return null;
+}

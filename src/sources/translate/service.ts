@@ -1,0 +1,167 @@
+import { familyOf, isLoopback, isUnspecified, parseAddress, type Family, type IPAddress } from '../../net/ip.js';
+import { PROTOCOLS } from '../../net/protocol.js';
+import type { LoadBalancerIngressRow, ServicePortRow, ServiceRow } from '../../state/rows.js';
+import { Fields } from './fields.js';
+import { ownCopy, type Interner } from './intern.js';
+import { checkName, readRef, readTime, type Translation } from './metadata.js';
+import { readSourceRanges } from './source-ranges.js';
+
+const PROXY_NAME_LABEL = 'service.kubernetes.io/service-proxy-name';
+const TYPES = ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'] as const;
+const POLICIES = ['Cluster', 'Local'] as const;
+const FAMILIES = ['IPv4', 'IPv6'] as const;
+const DEFAULT_AFFINITY_SECONDS = 10_800;
+const MAX_AFFINITY_SECONDS = 86_400;
+
+/**
+ * Translates a core/v1 Service and applies the API's defaults, which a hand-written one lacks. A Service with the label
+ * service.kubernetes.io/service-proxy-name belongs to another proxy: row null (behaviour WA-02).
+ *
+ * @throws TranslateError naming every field that is wrong.
+ */
+export function translateService(object: unknown, names: Interner): Translation<ServiceRow> {
+  const fields = Fields.of(object);
+  const ref = readRef(fields, 'Service');
+  const metadata = fields.section('metadata');
+  if (metadata.section('labels').has(PROXY_NAME_LABEL)) {
+    fields.check();
+    return { ref, row: null, warnings: fields.findings.warnings };
+  }
+  const spec = fields.section('spec');
+  const type = spec.choice('type', TYPES, 'ClusterIP');
+  const { clusterIPs, ipFamilies, headless } = readClusterIPs(spec, type);
+  const ports = readPorts(spec, type);
+  if (ports.length === 0 && !headless && type !== 'ExternalName' && spec.lacks('ports')) {
+    spec.refuse('ports', null, 'is required');
+  }
+  const row: ServiceRow = {
+    kind: 'Service',
+    namespace: names.text(ref.namespace),
+    name: ownCopy(ref.name),
+    creationTime: readTime(metadata, 'creationTimestamp'),
+    type,
+    clusterIPs,
+    ipFamilies,
+    externalIPs: readExternalIPs(spec),
+    loadBalancerIngress: readIngress(fields.section('status').section('loadBalancer')),
+    loadBalancerSourceRanges: readSourceRanges(spec),
+    externalTrafficPolicy: spec.choice('externalTrafficPolicy', POLICIES, 'Cluster'),
+    internalTrafficPolicy: spec.choice('internalTrafficPolicy', POLICIES, 'Cluster'),
+    affinitySeconds: readAffinity(spec),
+    healthCheckNodePort: spec.integer('healthCheckNodePort', 0, 65_535) ?? 0,
+    ports: ports.map((port) => ({ ...port, name: names.text(port.name) })),
+  };
+  fields.check();
+  return { ref, row, warnings: fields.findings.warnings };
+}
+
+interface ClusterIPs {
+  readonly clusterIPs: readonly IPAddress[];
+  readonly ipFamilies: readonly Family[];
+  readonly headless: boolean;
+}
+
+/**
+ * `clusterIP` is the first of `clusterIPs`; either may be missing. What is missing of `ipFamilies` follows from the addresses, and what is
+ * there must agree with them, so the address of a family is the same however it is looked up (behaviour SV-02).
+ */
+function readClusterIPs(spec: Fields, type: ServiceRow['type']): ClusterIPs {
+  const single = spec.string('clusterIP') ?? '';
+  const listed = spec.strings('clusterIPs').filter(({ text }) => text !== '');
+  const [first] = listed;
+  if (single !== '' && first !== undefined && first.text !== single) {
+    spec.refuse('clusterIP', single, `must be the first of clusterIPs, ${JSON.stringify(first.text)}`);
+  }
+  const texts = first === undefined && single !== '' ? [{ text: single, at: 'clusterIP' }] : listed;
+  const families = readFamilies(spec);
+  if (texts.some(({ text }) => text === 'None')) {
+    if (texts.length > 1) spec.refuse('clusterIPs[1]', texts[1]?.text, 'must not follow or be followed by "None"');
+    return { clusterIPs: [], ipFamilies: families, headless: true };
+  }
+  const clusterIPs: IPAddress[] = [];
+  for (const { text, at } of texts) {
+    const address = parseAddress(text);
+    if (address === null) spec.refuse(at, text, 'must be an IP address or "None"');
+    else if (clusterIPs.some((other) => familyOf(other) === familyOf(address))) {
+      spec.refuse(at, text, `must be of another family than ${clusterIPs.join()}`);
+    } else if (families[clusterIPs.length] !== undefined && families[clusterIPs.length] !== familyOf(address)) {
+      spec.refuse(at, text, `must be ${families[clusterIPs.length] ?? ''}, as ipFamilies says`);
+    } else clusterIPs.push(address);
+  }
+  if (texts.length === 0 && type !== 'ExternalName') {
+    spec.warn('clusterIP', null, 'has no address, and nobody here to assign one: the Service is not served');
+  }
+  const ipFamilies = [...clusterIPs.map(familyOf), ...families.slice(clusterIPs.length)];
+  return { clusterIPs, ipFamilies, headless: false };
+}
+
+function readFamilies(spec: Fields): readonly Family[] {
+  const families: Family[] = [];
+  for (const { text, at } of spec.strings('ipFamilies')) {
+    const family = FAMILIES.find((candidate) => candidate === text);
+    if (family === undefined) spec.refuse(at, text, 'must be one of IPv4, IPv6');
+    else if (families.includes(family)) spec.refuse(at, text, 'must not be given twice');
+    else families.push(family);
+  }
+  return families;
+}
+
+function readPorts(spec: Fields, type: ServiceRow['type']): readonly ServicePortRow[] {
+  const sections = spec.sections('ports');
+  const seen = new Set<string>();
+  return sections.map((section) => {
+    const name = section.string('name') ?? '';
+    if (name !== '') checkName(section, 'name', name, 'label');
+    else if (sections.length > 1) section.refuse('name', null, 'is required when there are several ports');
+    if (name !== '') refuseRepeated(seen, `name ${name}`, section, 'name', name);
+    const protocol = section.choice('protocol', PROTOCOLS, 'TCP');
+    if (section.lacks('port')) section.refuse('port', null, 'is required');
+    const port = section.integer('port', 1, 65_535) ?? 0;
+    if (port !== 0) refuseRepeated(seen, `${protocol} port ${port}`, section, 'port', port);
+    const nodePort = section.integer('nodePort', 0, 65_535) ?? 0;
+    if (nodePort !== 0 && type === 'ClusterIP')
+      section.refuse('nodePort', nodePort, 'may not be used when type is ClusterIP');
+    if (nodePort !== 0) refuseRepeated(seen, `${protocol} node port ${nodePort}`, section, 'nodePort', nodePort);
+    return { name, protocol, port, nodePort };
+  });
+}
+
+function refuseRepeated(seen: Set<string>, key: string, section: Fields, path: string, value: unknown): void {
+  if (seen.has(key)) section.refuse(path, value, 'must not be used by two ports of one Service');
+  seen.add(key);
+}
+
+/** An entry that cannot be an external address is left out, as kube-proxy does (behaviour SV-04). */
+function readExternalIPs(spec: Fields): readonly IPAddress[] {
+  const addresses = new Set<IPAddress>();
+  for (const { text, at } of spec.strings('externalIPs')) {
+    const address = parseAddress(text);
+    if (address === null) spec.warn(at, text, 'is not an IP address and left out');
+    else if (isUnspecified(address) || isLoopback(address))
+      spec.warn(at, text, 'is no address of a Service and left out');
+    else addresses.add(address);
+  }
+  return [...addresses];
+}
+
+/** Behaviour SV-05. A balancer known by hostname only is not ours to handle. */
+function readIngress(loadBalancer: Fields): readonly LoadBalancerIngressRow[] {
+  const rows: LoadBalancerIngressRow[] = [];
+  for (const entry of loadBalancer.sections('ingress')) {
+    const text = entry.string('ip') ?? '';
+    const ipMode = entry.choice('ipMode', ['VIP', 'Proxy'], 'VIP');
+    if (text === '') continue;
+    const address = parseAddress(text);
+    if (address === null) entry.warn('ip', text, 'is not an IP address and left out');
+    else if (isUnspecified(address) || isLoopback(address))
+      entry.warn('ip', text, 'is no address of a Service and left out');
+    else if (!rows.some((row) => row.address === address && row.ipMode === ipMode)) rows.push({ address, ipMode });
+  }
+  return rows;
+}
+
+function readAffinity(spec: Fields): number | null {
+  if (spec.choice('sessionAffinity', ['None', 'ClientIP'], 'None') === 'None') return null;
+  const clientIP = spec.section('sessionAffinityConfig').section('clientIP');
+  return clientIP.integer('timeoutSeconds', 1, MAX_AFFINITY_SECONDS) ?? DEFAULT_AFFINITY_SECONDS;
+}

@@ -1,0 +1,24 @@
+/** Which sources have registered, and which of them have said complete. */
+export class Readiness {
+  private readonly sources: { readonly name: string; complete: boolean }[] = [];
+
+  /** Returns the source's number, counted from 0 in the order of registration. */
+  register(name: string): number {
+    this.sources.push({ name, complete: false });
+    return this.sources.length - 1;
+  }
+
+  complete(source: number): void {
+    const entry = this.sources[source];
+    if (entry !== undefined) entry.complete = true;
+  }
+
+  get ready(): boolean {
+    return this.sources.length > 0 && this.sources.every((source) => source.complete);
+  }
+
+  /** Names of the sources that have not said complete. */
+  waitingFor(): readonly string[] {
+    return this.sources.filter((source) => !source.complete).map((source) => source.name);
+  }
+}

@@ -1,0 +1,25 @@
+import type { EndpointSliceRow, NodeRow, ObjectKey, ServiceCIDRRow, ServiceRow } from './rows.js';
+
+/** Read access to everything the sources have said so far. A live view: rows and arrays already handed out never change. */
+export interface Snapshot {
+  service(key: ObjectKey): ServiceRow | undefined;
+  /** In no particular order. */
+  services(): Iterable<ServiceRow>;
+  /** The slices that name this Service, sorted by name whatever the order they came in. The Service itself need not exist. */
+  slicesOf(service: ObjectKey): readonly EndpointSliceRow[];
+  node(name: string): NodeRow | undefined;
+  /** Sorted by name. */
+  serviceCIDRs(): readonly ServiceCIDRRow[];
+  /** Every registered source has said complete, and there is one. Until then absence means nothing. */
+  readonly ready: boolean;
+}
+
+/** What changed since changes were last taken. */
+export interface StateChanges {
+  /** Services whose own row or slices changed, including those that are gone. */
+  readonly services: ReadonlySet<ObjectKey>;
+  readonly nodes: ReadonlySet<string>;
+  readonly serviceCIDRs: boolean;
+  /** Whether {@link Snapshot.ready} changed. */
+  readonly ready: boolean;
+}

@@ -1,0 +1,330 @@
+import t from 'tap';
+import { READY, SERVING, TERMINATING, type EndpointSliceRow } from '../../src/state/rows.js';
+import { translateEndpointSlice } from '../../src/sources/translate/endpoint-slice.js';
+import { TranslateError } from '../../src/sources/translate/errors.js';
+import { Interner } from '../../src/sources/translate/intern.js';
+import type { Translation } from '../../src/sources/translate/metadata.js';
+import { addressFromBytes } from '../../src/net/ip.js';
+import { sliceObject, type ApiObject } from '../support/api-objects.js';
+
+const translate = (object: unknown): Translation<EndpointSliceRow> => translateEndpointSlice(object, new Interner());
+
+function rowOf(rest: ApiObject, addresses: readonly string[] = []): EndpointSliceRow {
+  const { row } = translate(sliceObject('web-a', 'web', addresses, rest));
+  if (row === null) throw new Error('no row');
+  return row;
+}
+
+function addressesOf(row: EndpointSliceRow): string[] {
+  const size = row.family === 'IPv4' ? 4 : 16;
+  return Array.from({ length: row.count }, (_, index) =>
+    addressFromBytes(row.addresses.slice(index * size, (index + 1) * size)),
+  );
+}
+
+function problemsOf(object: unknown): readonly string[] {
+  try {
+    translate(object);
+  } catch (error) {
+    if (error instanceof TranslateError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+t.test('a slice becomes columns', (t) => {
+  const row = rowOf({
+    ports: [
+      { name: 'http', port: 8080 },
+      { name: 'dns', port: 53, protocol: 'UDP' },
+    ],
+    endpoints: [
+      { addresses: ['10.0.0.1'], nodeName: 'n1', zone: 'ignored' },
+      { addresses: ['10.0.0.2', '10.0.0.99'], conditions: { ready: false, serving: true, terminating: true } },
+    ],
+  });
+  t.equal(row.serviceName, 'web');
+  t.equal(row.family, 'IPv4');
+  t.equal(row.count, 2);
+  t.strictSame(addressesOf(row), ['10.0.0.1', '10.0.0.2']);
+  t.strictSame([...row.conditions], [READY | SERVING, SERVING | TERMINATING]);
+  t.strictSame(row.nodeNames, ['n1', null]);
+  t.equal(row.zoneHints, null);
+  t.equal(row.nodeHints, null);
+  t.strictSame(row.ports, [
+    { name: 'http', protocol: 'TCP', port: 8080 },
+    { name: 'dns', protocol: 'UDP', port: 53 },
+  ]);
+  t.end();
+});
+
+t.test('EP-01 a slice that names no Service is absent', (t) => {
+  for (const labels of [undefined, null, {}, { 'kubernetes.io/service-name': '' }]) {
+    const { row, warnings } = translate(sliceObject('s', 'web', [], { metadata: { name: 's', labels } }));
+    t.equal(row, null);
+    t.match(warnings, [/^metadata\.labels\.kubernetes\.io\/service-name: null: /]);
+  }
+  t.end();
+});
+
+t.test('EP-02 host names are absent with a warning, and addressType is required', (t) => {
+  const { row, warnings } = translate(sliceObject('s', 'web', ['example.org'], { addressType: 'FQDN' }));
+  t.equal(row, null);
+  t.match(warnings, [/^addressType: "FQDN": /]);
+  t.strictSame(problemsOf(sliceObject('s', 'web', [], { addressType: undefined })), ['addressType: null: is required']);
+  t.strictSame(problemsOf(sliceObject('s', 'web', [], { addressType: 'ipv4' })), [
+    'addressType: "ipv4": must be one of IPv4, IPv6, FQDN',
+  ]);
+  t.end();
+});
+
+t.test('EP-02 IPv6', (t) => {
+  const row = rowOf({ addressType: 'IPv6' }, ['fd00::1', 'FD00:0:0::2']);
+  t.equal(row.family, 'IPv6');
+  t.equal(row.addresses.length, 32);
+  t.strictSame(addressesOf(row), ['fd00::1', 'fd00::2']);
+  t.end();
+});
+
+t.test('EP-03 ports without a number are left out, names and protocols filled in', (t) => {
+  t.strictSame(rowOf({ ports: null }).ports, []);
+  t.strictSame(rowOf({ ports: [{}] }).ports, []);
+  t.strictSame(
+    rowOf({
+      ports: [
+        { name: 'a', port: 0 },
+        { name: 'b', port: null },
+        { name: null, port: 5 },
+      ],
+    }).ports,
+    [{ name: '', protocol: 'TCP', port: 5 }],
+  );
+  t.end();
+});
+
+t.test('EP-04 endpoints without a usable first address are left out with a warning', (t) => {
+  const endpoints = [
+    { addresses: [], nodeName: 'a' },
+    { addresses: ['10.0.0.1'], nodeName: 'b' },
+    { nodeName: 'c' },
+    { addresses: ['fd00::1'], nodeName: 'd' },
+    { addresses: ['nonsense', '10.0.0.9'], nodeName: 'e' },
+    { addresses: ['0.0.0.0'], nodeName: 'f' },
+    { addresses: ['10.0.0.2'], nodeName: 'g' },
+  ];
+  const { row, warnings } = translate(sliceObject('s', 'web', [], { endpoints }));
+  t.strictSame(addressesOf(row!), ['10.0.0.1', '10.0.0.2']);
+  t.strictSame(row?.nodeNames, ['b', 'g']);
+  t.match(warnings, [
+    /^endpoints\[0\]\.addresses: null: /,
+    /^endpoints\[2\]\.addresses: null: /,
+    /^endpoints\[3\]\.addresses\[0\]: "fd00::1": is not an IPv4 address/,
+    /^endpoints\[4\]\.addresses\[0\]: "nonsense": /,
+    /^endpoints\[5\]\.addresses\[0\]: "0.0.0.0": /,
+  ]);
+  t.end();
+});
+
+t.test('PF-124 sloppy addresses, and IPv4 mapped into IPv6', (t) => {
+  const row = rowOf({}, ['10.180.00.001', '010.0.0.08', '::ffff:10.1.2.3', '255.255.255.255']);
+  t.strictSame(addressesOf(row), ['10.180.0.1', '10.0.0.8', '10.1.2.3', '255.255.255.255']);
+  const { warnings } = translate(
+    sliceObject('s', 'web', ['10.0.0', '10.0.0.256', '10.0.0.1.', '1..2.3', '10.0.0.1 ', '-1.0.0.0', '']),
+  );
+  t.equal(warnings.length, 7);
+  t.end();
+});
+
+t.test('EP-05 conditions that are absent mean ready, serving, not terminating', (t) => {
+  const table: [unknown, number][] = [
+    [undefined, READY | SERVING],
+    [null, READY | SERVING],
+    [{}, READY | SERVING],
+    [{ ready: null, serving: null, terminating: null }, READY | SERVING],
+    [{ ready: false }, SERVING],
+    [{ serving: false }, READY],
+    [{ ready: true, terminating: true }, READY | SERVING | TERMINATING],
+    [{ ready: false, serving: false, terminating: false }, 0],
+  ];
+  for (const [conditions, expected] of table) {
+    const row = rowOf({ endpoints: [{ addresses: ['10.0.0.1'], conditions }] });
+    t.equal(row.conditions[0], expected, JSON.stringify(conditions));
+  }
+  t.end();
+});
+
+t.test('EP-05 hints become a column once an endpoint has some', (t) => {
+  const row = rowOf({
+    endpoints: [
+      { addresses: ['10.0.0.1'], hints: { forZones: [{ name: 'z1' }, { name: 'z2' }] } },
+      { addresses: ['10.0.0.2'] },
+      { addresses: ['10.0.0.3'], hints: { forZones: [] } },
+      { addresses: ['bad'], hints: { forNodes: [{ name: 'n9' }] } },
+    ],
+  });
+  t.strictSame(row.zoneHints, [['z1', 'z2'], [], []]);
+  t.equal(row.nodeHints, null);
+  const nodes = rowOf({ endpoints: [{ addresses: ['10.0.0.1'], hints: { forNodes: [{ name: 'n1' }] } }] });
+  t.strictSame(nodes.nodeHints, [['n1']]);
+  t.equal(nodes.zoneHints, null);
+  t.end();
+});
+
+t.test('WA-03, WA-11 slices of headless Services are absent', (t) => {
+  const labels = { 'kubernetes.io/service-name': 'web', 'service.kubernetes.io/headless': '' };
+  const { row, warnings, ref } = translate(sliceObject('s', 'web', ['10.0.0.1'], { metadata: { name: 's', labels } }));
+  t.equal(row, null);
+  t.strictSame(warnings, []);
+  t.strictSame(ref, { kind: 'EndpointSlice', namespace: 'default', name: 's' });
+  t.end();
+});
+
+t.test('every problem is found, each with path and value', (t) => {
+  const endpoint = (fields: ApiObject): ApiObject => ({ endpoints: [{ addresses: ['10.0.0.1'], ...fields }] });
+  const table: [string, ApiObject, readonly string[]][] = [
+    ['port', { ports: [{ port: 65_536 }] }, ['ports[0].port: 65536: must be between 0 and 65535']],
+    ['port text', { ports: [{ port: 'http' }] }, ['ports[0].port: "http": must be a whole number between 0 and 65535']],
+    [
+      'protocol',
+      { ports: [{ port: 1, protocol: 'ICMP' }] },
+      ['ports[0].protocol: "ICMP": must be one of TCP, UDP, SCTP'],
+    ],
+    [
+      'same name',
+      { ports: [{ port: 1 }, { port: 2 }] },
+      ['ports[1].name: "": must not be used by two ports of one slice'],
+    ],
+    [
+      'port name',
+      { ports: [{ port: 1, name: 'a/TCP/1,b' }] },
+      ['ports[0].name: "a/TCP/1,b": must be a DNS label: at most 63 of a-z, 0-9 and -'],
+    ],
+    ['endpoints', { endpoints: {} }, ['endpoints: a mapping: must be a list']],
+    ['endpoint', { endpoints: ['10.0.0.1'] }, ['endpoints[0]: "10.0.0.1": must be a mapping']],
+    ['address', { endpoints: [{ addresses: [7] }] }, ['endpoints[0].addresses[0]: 7: must be a string']],
+    ['node name', endpoint({ nodeName: 5 }), ['endpoints[0].nodeName: 5: must be a string']],
+    [
+      'condition',
+      endpoint({ conditions: { ready: 'yes' } }),
+      ['endpoints[0].conditions.ready: "yes": must be true or false'],
+    ],
+    ['conditions', endpoint({ conditions: [] }), []],
+    ['conditions text', endpoint({ conditions: 'ready' }), ['endpoints[0].conditions: "ready": must be a mapping']],
+    [
+      'hint',
+      endpoint({ hints: { forZones: [{ name: '' }] } }),
+      ['endpoints[0].hints.forZones[0].name: "": is required'],
+    ],
+    ['hints', endpoint({ hints: { forNodes: 'n' } }), ['endpoints[0].hints.forNodes: "n": must be a list']],
+    [
+      'service name',
+      { metadata: { name: 'a', labels: { 'kubernetes.io/service-name': 5 } } },
+      ['metadata.labels.kubernetes.io/service-name: 5: must be a string'],
+    ],
+    [
+      'name',
+      { metadata: { name: 'a..b', labels: { 'kubernetes.io/service-name': 'x' } } },
+      ['metadata.name: "a..b": must be a DNS subdomain: at most 253 of a-z, 0-9, - and .'],
+    ],
+    [
+      'several',
+      {
+        ports: [{ port: -1 }],
+        endpoints: [
+          { addresses: ['10.0.0.1'], nodeName: [] },
+          { addresses: ['10.0.0.1'], conditions: { serving: 1 } },
+        ],
+      },
+      [
+        'ports[0].port: -1: must be between 0 and 65535',
+        'endpoints[0].nodeName: a list: must be a string',
+        'endpoints[1].conditions.serving: 1: must be true or false',
+      ],
+    ],
+  ];
+  for (const [name, rest, expected] of table)
+    t.strictSame(problemsOf(sliceObject('s', 'web', [], rest)), expected, name);
+  t.end();
+});
+
+t.test('names and lists are shared between rows, and a refused object does not spoil the sharing', (t) => {
+  const names = new Interner();
+  const object = (name: string): ApiObject =>
+    sliceObject(name, 'web', [], {
+      ports: [{ name: 'http', port: 80 }],
+      endpoints: [{ addresses: ['10.0.0.1'], nodeName: 'node-1', hints: { forZones: [{ name: 'z' }] } }],
+    });
+  t.throws(
+    () => translateEndpointSlice(sliceObject('x', 'web', [], { ports: [{ name: 'a/TCP/1,b', port: 2 }] }), names),
+    TranslateError,
+  );
+  const two = translateEndpointSlice(
+    sliceObject('y', 'web', [], {
+      ports: [
+        { name: 'a', port: 1 },
+        { name: 'b', port: 2 },
+      ],
+    }),
+    names,
+  );
+  t.equal(two.row?.ports.length, 2);
+  const one = translateEndpointSlice(object('a'), names).row!;
+  const other = translateEndpointSlice(object('b'), names).row!;
+  t.equal(one.ports, other.ports);
+  t.equal(one.zoneHints?.[0], other.zoneHints?.[0]);
+  t.end();
+});
+
+t.test('the interner is bounded and forgets without harm', (t) => {
+  const names = new Interner(4);
+  for (let index = 0; index < 100; index++) {
+    t.equal(names.text(`name-${index}`), `name-${index}`);
+    t.strictSame(names.list([`a${index}`]), [`a${index}`]);
+    t.strictSame(names.list(['=x', `["a${index}"]`]), ['=x', `["a${index}"]`]);
+  }
+  t.end();
+});
+
+t.test('retained per endpoint: 5 bytes of columns (IPv4), 17 (IPv6), and one pointer', (t) => {
+  const count = 1000;
+  const slice = (family: string, address: (index: number) => string): EndpointSliceRow =>
+    rowOf({
+      addressType: family,
+      endpoints: Array.from({ length: count }, (_, index) => ({
+        addresses: [address(index)],
+        nodeName: `n${index % 7}`,
+      })),
+    });
+  const four = slice('IPv4', (index) => `10.0.${index >> 8}.${index & 255 || 1}`);
+  t.equal(four.addresses.byteLength + four.conditions.byteLength, count * 5);
+  t.equal(four.addresses.buffer.byteLength, count * 5, 'nothing beyond the columns');
+  t.equal(four.addresses.buffer, four.conditions.buffer);
+  t.equal(new Set(four.nodeNames).size, 7);
+  const six = slice('IPv6', (index) => `fd00::${(index + 1).toString(16)}`);
+  t.equal(six.addresses.buffer.byteLength, count * 17);
+  t.end();
+});
+
+t.test('5,000 slices of 50 endpoints: time to translate, and what stays', (t) => {
+  const objects = Array.from({ length: 5000 }, (_, service) =>
+    sliceObject(`svc-${service}-x`, `svc-${service}`, [], {
+      endpoints: Array.from({ length: 50 }, (_, endpoint) => ({
+        addresses: [`10.${service >> 8}.${service & 255}.${endpoint + 1}`],
+        conditions: { ready: true, serving: true, terminating: false },
+        nodeName: `node-${(service * 50 + endpoint) % 300}`,
+      })),
+    }),
+  );
+  const names = new Interner();
+  const began = performance.now();
+  const rows = objects.map((object) => translateEndpointSlice(object, names).row);
+  const took = performance.now() - began;
+  t.comment(`${Math.round(took)} ms`);
+  t.ok(took < 4000, 'no more than a coarse bound: 0.15 s was measured');
+  t.equal(
+    rows.reduce((sum, row) => sum + (row?.addresses.buffer.byteLength ?? 0), 0),
+    250_000 * 5,
+  );
+  t.equal(new Set(rows.map((row) => row?.ports)).size, 1);
+  t.end();
+});

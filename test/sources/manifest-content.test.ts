@@ -1,0 +1,206 @@
+import t from 'tap';
+import { Interner } from '../../src/sources/translate/intern.js';
+import { readContent, withLastGood, type Content } from '../../src/sources/manifests/content.js';
+import { Pacer } from '../../src/sources/manifests/pacer.js';
+import { printProblem } from '../../src/sources/manifests/problems.js';
+import { nodeObject, serviceCIDRObject, serviceObject, sliceObject } from '../support/api-objects.js';
+import { serviceYaml, yaml } from '../support/manifests.js';
+
+const read = (text: string): Promise<Content> => readContent(text, 'f.yaml', new Interner(), new Pacer());
+const keys = (content: Content): string[] => [...content.rows.keys()].sort();
+const said = (content: Content): string[] =>
+  content.problems.map((problem) => `${problem.severity} ${printProblem(problem)}`);
+
+t.test('YAML with several documents, empty ones among them', async (t) => {
+  const content = await read(`# head\n---\n${yaml(serviceYaml('a'), '', serviceYaml('b'), '# nothing\n')}---\n`);
+  t.same(keys(content), ['Service/default/a', 'Service/default/b']);
+  t.same(said(content), []);
+  t.equal(content.documents, 2);
+});
+
+t.test('JSON: one object, a List, lists of one kind, and a byte order mark', async (t) => {
+  const objects = [
+    serviceObject('a'),
+    sliceObject('a-1', 'a', ['10.0.0.1']),
+    nodeObject('n'),
+    serviceCIDRObject('k', ['10.0.0.0/8']),
+  ];
+  const all = ['EndpointSlice/default/a-1', 'Node//n', 'Service/default/a', 'ServiceCIDR//k'];
+  t.same(keys(await read(`\uFEFF  ${JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects })}`)), all);
+  t.same(keys(await read(JSON.stringify(objects[0]))), ['Service/default/a']);
+  const { apiVersion, kind, ...bare } = serviceObject('b');
+  t.same([apiVersion, kind], ['v1', 'Service']);
+  t.same(keys(await read(JSON.stringify({ apiVersion: 'v1', kind: 'ServiceList', items: [bare] }))), [
+    'Service/default/b',
+  ]);
+  t.same(
+    keys(
+      await read(
+        JSON.stringify({
+          apiVersion: 'discovery.k8s.io/v1',
+          kind: 'EndpointSliceList',
+          items: [{ ...objects[1], kind: undefined, apiVersion: undefined }],
+        }),
+      ),
+    ),
+    ['EndpointSlice/default/a-1'],
+  );
+  t.same(keys(await read(JSON.stringify({ apiVersion: 'v1', kind: 'ServiceList', items: null }))), []);
+});
+
+t.test('YAML that starts like JSON', async (t) => {
+  t.same(
+    keys(
+      await read(
+        '{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}}',
+      ),
+    ),
+    ['Service/default/a'],
+  );
+  const two = `${JSON.stringify(serviceObject('a'))}\n---\n${JSON.stringify(serviceObject('b'))}\n`;
+  t.same(keys(await read(two)), ['Service/default/a', 'Service/default/b']);
+});
+
+t.test('directives, document ends, comments, anchors, merge keys', async (t) => {
+  const text = `%YAML 1.2\n---\n${serviceYaml('a')}...\n# between\n%YAML 1.2\n---\nx: &x\n  clusterIP: 10.0.0.1\n  ports: [{port: 80}]\napiVersion: v1\nkind: Service\nmetadata: {name: b}\nspec:\n  <<: *x\n`;
+  const content = await read(text);
+  t.same(said(content), []);
+  t.same(keys(content), ['Service/default/a', 'Service/default/b']);
+});
+
+t.test('a literal block may contain dashes that are no document start', async (t) => {
+  const content = await read(`${serviceYaml('a')}note: |\n  ---\n  x\n---\n${serviceYaml('b')}`);
+  t.same(keys(content), ['Service/default/a', 'Service/default/b']);
+});
+
+t.test('a document that is no YAML is reported with its number and line, the others are read', async (t) => {
+  const content = await read(yaml(serviceYaml('a'), 'x: [1, 2\ny: }\n', serviceYaml('c')));
+  t.same(keys(content), ['Service/default/a', 'Service/default/c']);
+  t.equal(content.unidentified, true);
+  t.match(said(content), [/^error f\.yaml: document 2: is no YAML: line 1[012]: /]);
+});
+
+t.test('an invalid object is reported with file, document, object, field and value', async (t) => {
+  const content = await read(yaml(serviceYaml('a'), serviceYaml('b', 70_000)));
+  t.same(said(content), [
+    'error f.yaml: document 2: Service default/b: spec.ports[0].port: 70000: must be between 1 and 65535',
+  ]);
+  t.same([...content.invalid], ['Service/default/b']);
+  t.equal(content.unidentified, false);
+});
+
+t.test('an object without a name cannot be identified', async (t) => {
+  const content = await read('apiVersion: v1\nkind: Service\nspec: {}\n');
+  t.equal(content.unidentified, true);
+  t.match(said(content), [/^error f\.yaml: document 1: Service: metadata\.name: null: is required; /]);
+});
+
+t.test('what is no object at all', async (t) => {
+  for (const text of [
+    'just text',
+    '- a\n- b\n',
+    '[]',
+    '[1]',
+    '5',
+    'kind: Service',
+    'apiVersion: v1\nkind: 5\n',
+    '{"kind": "List", "apiVersion": 1}',
+    '{"a": ',
+    '"x"',
+    '\u0000',
+    '<html>',
+  ]) {
+    const content = await read(text);
+    t.equal(content.unidentified, true, JSON.stringify(text));
+    t.equal(content.rows.size, 0);
+    t.match(said(content), [/^error f\.yaml: document 1: /]);
+  }
+});
+
+t.test('lists gone wrong', async (t) => {
+  const list = (items: unknown): string => JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
+  t.match(said(await read(list({}))), ['error f.yaml: document 1: items: must be a list']);
+  t.match(said(await read(list([5, serviceObject('a')]))), [
+    /^error f\.yaml: document 1: items\[0\]: must be a mapping/,
+  ]);
+  t.match(said(await read(list([{ apiVersion: 'v1', kind: 'List', items: [] }]))), [
+    /items\[0\]: a list inside a list is not read/,
+  ]);
+  const cyclic = await read('apiVersion: v1\nkind: List\nitems: &i\n- apiVersion: v1\n  kind: List\n  items: *i\n');
+  t.equal(cyclic.unidentified, true);
+});
+
+t.test('other kinds are passed over with a note, other versions of ours refused', async (t) => {
+  const objects = [
+    { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } },
+    { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'q' } },
+    { apiVersion: 'serving.knative.dev/v1', kind: 'Service', metadata: { name: 's' } },
+    { apiVersion: 'discovery.k8s.io/v1beta1', kind: 'EndpointSlice', metadata: { name: 'e' } },
+  ];
+  const content = await read(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
+  t.same(said(content), [
+    'error f.yaml: document 1: EndpointSlice default/e: apiVersion: "discovery.k8s.io/v1beta1": must be discovery.k8s.io/v1',
+    'note f.yaml: passed over 2 objects of kind v1 Pod',
+    'note f.yaml: passed over 1 object of kind serving.knative.dev/v1 Service',
+  ]);
+  t.equal(content.unidentified, false);
+  const pods = await read(JSON.stringify({ apiVersion: 'v1', kind: 'PodList', items: [{}] }));
+  t.same(said(pods), ['note f.yaml: passed over 1 object of kind v1 PodList']);
+});
+
+t.test('an object given twice in one file: the first counts', async (t) => {
+  const content = await read(yaml(serviceYaml('a', 1), serviceYaml('a', 2)));
+  t.match(content.rows.get('Service/default/a'), { ports: [{ port: 1 }] });
+  t.same(said(content), [
+    'error f.yaml: document 2: Service default/a: is given twice in this file: the first one counts',
+  ]);
+});
+
+t.test('the last good version stays for what is broken, and only for that', async (t) => {
+  const before = await read(yaml(serviceYaml('a', 1), serviceYaml('b', 1), serviceYaml('c', 1)));
+  const held = withLastGood(new Map(), before);
+  const after = async (text: string): Promise<string[]> => {
+    const objects = withLastGood(held, await read(text));
+    return [...objects.values()]
+      .map((row) => `${row.name}:${row.kind === 'Service' ? (row.ports[0]?.port ?? 0) : 0}`)
+      .sort();
+  };
+  t.same(
+    await after(yaml(serviceYaml('a', 2), serviceYaml('b', 2))),
+    ['a:2', 'b:2'],
+    'a good file: what is gone is gone',
+  );
+  t.same(
+    await after(yaml(serviceYaml('a', 2), serviceYaml('b', 70_000))),
+    ['a:2', 'b:1'],
+    'an invalid object keeps its version',
+  );
+  t.same(
+    await after(yaml(serviceYaml('a', 2), 'x: [\n')),
+    ['a:2', 'b:1', 'c:1'],
+    'an unreadable document may mean anything',
+  );
+  t.same(await after('x: [\n'), ['a:1', 'b:1', 'c:1']);
+  t.same(await after('apiVersion: v1\nkind: Service\n'), ['a:1', 'b:1', 'c:1']);
+  const label = serviceYaml('b').replace('name: b', 'name: b\n  labels: {service.kubernetes.io/service-proxy-name: x}');
+  t.same(await after(yaml(label, 'x: [\n')), ['a:1', 'c:1'], 'what a good document says is not ours goes');
+  t.same(await after(''), [], 'an empty file has no objects');
+});
+
+t.test('every prefix of a file, as a half-written one would be, is read without a throw', async (t) => {
+  const text = yaml(serviceYaml('a'), serviceYaml('b'), JSON.stringify(sliceObject('s', 'a', ['10.0.0.1'])));
+  const held = withLastGood(new Map(), await read(text));
+  for (let length = 0; length < text.length; length++) await read(text.slice(0, length));
+  const json = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [serviceObject('a'), serviceObject('b')] });
+  for (let length = 1; length < json.length; length++) {
+    const objects = withLastGood(held, await read(json.slice(0, length)));
+    if (objects.size !== held.size) t.fail(`prefix of ${length} lost objects`);
+  }
+  t.pass('done');
+});
+
+t.test('names do not keep the text of the file alive', async (t) => {
+  const long = 'n'.repeat(60);
+  const content = await read(serviceYaml(long));
+  t.equal([...content.rows.values()][0]?.name, long);
+});

@@ -1,0 +1,381 @@
+import {
+  appendFileSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import t from 'tap';
+import { ManifestRig, eventually, scratchDirectory, serviceYaml, yaml } from '../support/manifests.js';
+
+/** So long that only change events can tell. */
+const EVENTS_ONLY = { filePollMs: 600_000 };
+
+t.test('a directory: files come, change in place, are replaced, and go', async (t) => {
+  const directory = scratchDirectory(t);
+  const at = (name: string): string => join(directory, name);
+  writeFileSync(at('a.yaml'), serviceYaml('a'));
+  writeFileSync(at('b.json'), JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [] }));
+  writeFileSync(at('.hidden.yaml'), serviceYaml('hidden'));
+  writeFileSync(at('notes.txt'), serviceYaml('notes'));
+  mkdirSync(at('below.yaml'));
+  writeFileSync(at('below.yaml/c.yaml'), serviceYaml('below'));
+  const rig = new ManifestRig(t, [directory], EVENTS_ONLY);
+  await rig.ready();
+  t.equal(rig.services(), 'a:80');
+  t.equal(rig.writer.commits.length, 1, 'the initial load is one commit');
+  writeFileSync(at('c.yml'), yaml(serviceYaml('c'), serviceYaml('d')));
+  await rig.shows('a:80 c:80 d:80');
+  writeFileSync(at('a.yaml'), serviceYaml('a', 81));
+  await rig.shows('a:81 c:80 d:80');
+  writeFileSync(at('.new'), serviceYaml('e'));
+  renameSync(at('.new'), at('c.yml'));
+  await rig.shows('a:81 e:80');
+  unlinkSync(at('a.yaml'));
+  await rig.shows('e:80');
+  renameSync(at('c.yml'), at('z.yaml'));
+  await rig.shows('e:80');
+  unlinkSync(at('z.yaml'));
+  await rig.shows('');
+  t.same(rig.errors(), []);
+  t.equal(rig.writer.completed, 1);
+});
+
+t.test('a change of one file commits that file alone', async (t) => {
+  const directory = scratchDirectory(t);
+  for (let index = 0; index < 50; index++) writeFileSync(join(directory, `s${index}.yaml`), serviceYaml(`s${index}`));
+  await delay(150);
+  const rig = new ManifestRig(t, [directory], EVENTS_ONLY);
+  await rig.ready();
+  writeFileSync(join(directory, 's7.yaml'), serviceYaml('s7', 99));
+  await eventually(() => rig.services().includes('s7:99'), 's7');
+  const rows = rig.writer.commits.slice(1).flat();
+  t.same(
+    rows.map((change) => (change.type === 'upsert' ? change.row.name : 'removed')),
+    ['s7'],
+  );
+});
+
+t.test('the poll alone finds every change too', async (t) => {
+  const directory = scratchDirectory(t);
+  const elsewhere = scratchDirectory(t);
+  writeFileSync(join(elsewhere, 'target'), serviceYaml('a'));
+  symlinkSync(join(elsewhere, 'target'), join(directory, 'a.yaml'));
+  const rig = new ManifestRig(t, [directory]);
+  await rig.ready();
+  // No event of the watched directory tells of what a link leads to.
+  writeFileSync(join(elsewhere, 'target'), serviceYaml('a', 81));
+  await rig.shows('a:81');
+  unlinkSync(join(elsewhere, 'target'));
+  await eventually(() => rig.errors().length > 0, 'an error');
+  t.match(rig.errors(), [/is a link to nothing/]);
+  t.equal(rig.services(), 'a:81', 'a broken link unloads nothing');
+  writeFileSync(join(elsewhere, 'target'), serviceYaml('a', 82));
+  await rig.shows('a:82');
+  t.ok(rig.log.lines.some((line) => line.includes('good again')));
+});
+
+t.test('writes of equal size within one tick of the clock are not missed', async (t) => {
+  const file = join(scratchDirectory(t), 'a.yaml');
+  writeFileSync(file, serviceYaml('a', 10));
+  const rig = new ManifestRig(t, [file]);
+  await rig.ready();
+  for (let port = 11; port < 60; port++) {
+    writeFileSync(file, serviceYaml('a', port));
+    if (port % 7 === 0) await delay(3);
+  }
+  await rig.shows('a:59');
+});
+
+t.test('a volume of a ConfigMap', async (t) => {
+  const volume = scratchDirectory(t);
+  const publish = (stamp: string, files: Record<string, string>): void => {
+    mkdirSync(join(volume, stamp));
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(volume, stamp, name), text);
+    symlinkSync(stamp, join(volume, '..data_tmp'));
+    renameSync(join(volume, '..data_tmp'), join(volume, '..data'));
+  };
+  publish('..1', { 'a.yaml': serviceYaml('a'), 'b.yaml': serviceYaml('b') });
+  symlinkSync('..data/a.yaml', join(volume, 'a.yaml'));
+  symlinkSync('..data/b.yaml', join(volume, 'b.yaml'));
+  const whole = new ManifestRig(t, [volume], EVENTS_ONLY);
+  const single = new ManifestRig(t, [join(volume, 'a.yaml')], EVENTS_ONLY);
+  await Promise.all([whole.ready(), single.ready()]);
+  t.equal(whole.services(), 'a:80 b:80');
+  t.equal(single.services(), 'a:80');
+  publish('..2', { 'a.yaml': serviceYaml('a', 81), 'c.yaml': serviceYaml('c') });
+  rmSync(join(volume, '..1'), { recursive: true });
+  symlinkSync('..data/c.yaml', join(volume, 'c.yaml'));
+  unlinkSync(join(volume, 'b.yaml'));
+  await Promise.all([whole.shows('a:81 c:80'), single.shows('a:81')]);
+});
+
+t.test('a single file: written in place, replaced, swapped by a link above it, deleted and back', async (t) => {
+  const root = scratchDirectory(t);
+  mkdirSync(join(root, 'one'));
+  mkdirSync(join(root, 'two'));
+  writeFileSync(join(root, 'one', 's.yaml'), serviceYaml('a', 1));
+  writeFileSync(join(root, 'two', 's.yaml'), serviceYaml('a', 2));
+  symlinkSync('one', join(root, 'current'));
+  const file = join(root, 'current', 's.yaml');
+  const rig = new ManifestRig(t, [file]);
+  await rig.ready();
+  t.equal(rig.services(), 'a:1');
+  symlinkSync('two', join(root, 'next'));
+  renameSync(join(root, 'next'), join(root, 'current'));
+  await rig.shows('a:2');
+  writeFileSync(file, serviceYaml('a', 3));
+  await rig.shows('a:3');
+  writeFileSync(join(root, 'new'), serviceYaml('a', 4));
+  renameSync(join(root, 'new'), file);
+  await rig.shows('a:4');
+  unlinkSync(file);
+  await rig.shows('');
+  writeFileSync(file, serviceYaml('a', 5));
+  await rig.shows('a:5');
+  t.same(rig.errors(), []);
+});
+
+t.test('a single file that is a link to nothing for a while unloads nothing', async (t) => {
+  const root = scratchDirectory(t);
+  writeFileSync(join(root, 'target'), serviceYaml('a', 1));
+  symlinkSync('target', join(root, 's.yaml'));
+  const rig = new ManifestRig(t, [join(root, 's.yaml')], { filePollMs: 20 });
+  await rig.ready();
+  renameSync(join(root, 'target'), join(root, 'away'));
+  await eventually(() => rig.errors().length === 1, 'an error');
+  await delay(300);
+  t.equal(rig.services(), 'a:1');
+  t.equal(rig.errors().length, 1);
+  writeFileSync(join(root, 'target'), serviceYaml('a', 2));
+  await rig.shows('a:2');
+});
+
+t.test('events alone suffice for a single file', async (t) => {
+  const file = join(scratchDirectory(t), 's.yaml');
+  writeFileSync(file, serviceYaml('a', 1));
+  const rig = new ManifestRig(t, [file], EVENTS_ONLY);
+  await rig.ready();
+  writeFileSync(file, serviceYaml('a', 2));
+  await rig.shows('a:2');
+  writeFileSync(`${file}.new`, serviceYaml('a', 3));
+  renameSync(`${file}.new`, file);
+  await rig.shows('a:3');
+});
+
+t.test('a file that is broken keeps its objects and is reported once', async (t) => {
+  const file = join(scratchDirectory(t), 's.yaml');
+  writeFileSync(file, yaml(serviceYaml('a'), serviceYaml('b')));
+  const rig = new ManifestRig(t, [file], { filePollMs: 20 });
+  await rig.ready();
+  writeFileSync(file, yaml(serviceYaml('a', 81), serviceYaml('b', 70_000)));
+  await rig.shows('a:81 b:80');
+  await delay(200);
+  t.match(rig.errors(), [/^error Bad manifest: spec\.ports\[0\]\.port: 70000: /]);
+  writeFileSync(file, 'x: [\n');
+  await eventually(() => rig.errors().length === 2, 'the second error');
+  await delay(200);
+  t.match(rig.errors()[1], /is no YAML: line /);
+  t.equal(rig.errors().length, 2, 'said once, not at each look');
+  t.equal(rig.services(), 'a:81 b:80');
+  writeFileSync(file, serviceYaml('a', 82));
+  await rig.shows('a:82');
+  t.ok(rig.log.lines.some((line) => line.includes('good again')));
+});
+
+t.test('a file caught while it is written unloads nothing, and is not reported', async (t) => {
+  const file = join(scratchDirectory(t), 's.json');
+  const text = JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'List',
+    items: ['a', 'b', 'c'].map((name) => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name },
+      spec: { clusterIP: '10.0.0.1', ports: [{ port: 80 }] },
+    })),
+  });
+  writeFileSync(file, text);
+  const rig = new ManifestRig(t, [file], { filePollMs: 5, settleMs: 1, graceMs: 1500 });
+  await rig.ready();
+  let lost = false;
+  rig.writer.store.onChange(() => {
+    lost ||= rig.services() !== 'a:80 b:80 c:80';
+  });
+  truncateSync(file);
+  for (let from = 0; from < text.length; from += 40) {
+    await delay(20);
+    appendFileSync(file, text.slice(from, from + 40));
+  }
+  await delay(1800);
+  t.equal(lost, false);
+  t.same(rig.errors(), []);
+});
+
+t.test('a YAML file written in pieces that each look whole unloads nothing', async (t) => {
+  const file = join(scratchDirectory(t), 's.yaml');
+  const documents = ['a', 'b', 'c', 'd'].map((name) => serviceYaml(name));
+  writeFileSync(file, yaml(...documents));
+  const rig = new ManifestRig(t, [file], { filePollMs: 5, settleMs: 1, graceMs: 1500 });
+  await rig.ready();
+  let lost = false;
+  rig.writer.store.onChange(() => {
+    lost ||= rig.services() !== 'a:80 b:80 c:80 d:80';
+  });
+  truncateSync(file);
+  for (const document of documents) {
+    await delay(30);
+    appendFileSync(file, `---\n${document}`);
+  }
+  await delay(1800);
+  t.equal(lost, false);
+  truncateSync(file);
+  await rig.shows('');
+});
+
+t.test('a directory that vanishes for a moment unloads nothing; an empty one does', async (t) => {
+  const root = scratchDirectory(t);
+  const directory = join(root, 'd');
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'a.yaml'), serviceYaml('a'));
+  writeFileSync(join(directory, 'b.yaml'), serviceYaml('b'));
+  const rig = new ManifestRig(t, [directory], { filePollMs: 20 });
+  await rig.ready();
+  renameSync(directory, join(root, 'away'));
+  await eventually(() => rig.errors().length === 1, 'an error');
+  await delay(300);
+  t.match(rig.errors(), [/cannot be read: does not exist/], 'reported once');
+  t.equal(rig.services(), 'a:80 b:80');
+  writeFileSync(directory, 'a file in its place');
+  await eventually(() => rig.errors().length === 2, 'the second error');
+  t.match(rig.errors()[1], /is no directory any more/);
+  await delay(200);
+  t.equal(rig.services(), 'a:80 b:80');
+  unlinkSync(directory);
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'b.yaml'), serviceYaml('b', 81));
+  await rig.shows('b:81');
+  writeFileSync(join(directory, 'c.yaml'), serviceYaml('c'));
+  await rig.shows('b:81 c:80');
+  rmSync(directory, { recursive: true });
+  mkdirSync(directory);
+  await rig.shows('');
+  t.ok(rig.log.lines.some((line) => line.includes('good again')));
+});
+
+t.test('a location that cannot be read holds readiness back, a broken file does not', async (t) => {
+  const root = scratchDirectory(t);
+  const missing = new ManifestRig(t, [join(root, 'later')], { filePollMs: 20 });
+  writeFileSync(join(root, 'broken.yaml'), 'x: [');
+  const broken = new ManifestRig(t, [join(root, 'broken.yaml')], { filePollMs: 20 });
+  await broken.ready();
+  t.match(broken.errors(), [/is no YAML/]);
+  await delay(200);
+  t.equal(missing.writer.store.snapshot.ready, false);
+  t.match(missing.errors(), [/does not exist/]);
+  mkdirSync(join(root, 'later'));
+  await missing.ready();
+  t.equal(missing.writer.commits.length, 0, 'an empty directory means no objects');
+});
+
+t.test('one object in two files: the first by name counts, and the other takes over', async (t) => {
+  const directory = scratchDirectory(t);
+  const at = (name: string): string => join(directory, name);
+  writeFileSync(at('b.yaml'), serviceYaml('x', 2));
+  writeFileSync(at('c.yaml'), serviceYaml('x', 3));
+  const rig = new ManifestRig(t, [directory], { filePollMs: 50 });
+  await rig.ready();
+  t.equal(rig.services(), 'x:2');
+  t.match(rig.errors(), [/is also in b\.yaml, whose version counts/]);
+  writeFileSync(at('a.yaml'), serviceYaml('x', 1));
+  await rig.shows('x:1');
+  unlinkSync(at('b.yaml'));
+  await delay(300);
+  t.equal(rig.services(), 'x:1');
+  unlinkSync(at('a.yaml'));
+  await rig.shows('x:3');
+});
+
+t.test('the order in which files come does not matter', async (t) => {
+  const results = new Set<string>();
+  for (const order of [
+    ['a', 'b', 'c'],
+    ['c', 'b', 'a'],
+    ['b', 'c', 'a'],
+  ]) {
+    const directory = scratchDirectory(t);
+    const rig = new ManifestRig(t, [directory], { filePollMs: 20 });
+    await rig.ready();
+    for (const name of order) {
+      writeFileSync(
+        join(directory, `${name}.yaml`),
+        yaml(serviceYaml('shared', name.charCodeAt(0)), serviceYaml(name)),
+      );
+      await eventually(() => rig.services().includes(`${name}:80`), name);
+    }
+    results.add(rig.services());
+  }
+  t.same([...results], ['a:80 b:80 c:80 shared:97']);
+});
+
+t.test('of two locations the first counts', async (t) => {
+  const root = scratchDirectory(t);
+  writeFileSync(join(root, 'one.yaml'), serviceYaml('x', 1));
+  writeFileSync(join(root, 'two.yaml'), yaml(serviceYaml('x', 2), serviceYaml('z')));
+  const rig = new ManifestRig(t, [join(root, 'one.yaml'), join(root, 'two.yaml')], { filePollMs: 20 });
+  await rig.ready();
+  await rig.shows('x:1 z:80');
+  unlinkSync(join(root, 'one.yaml'));
+  await rig.shows('x:2 z:80');
+});
+
+t.test('rewriting the same content, touching and renaming commit nothing that changes the state', async (t) => {
+  const directory = scratchDirectory(t);
+  writeFileSync(join(directory, 'a.yaml'), serviceYaml('a'));
+  const rig = new ManifestRig(t, [directory], { filePollMs: 20 });
+  await rig.ready();
+  rig.writer.store.takeChanges();
+  writeFileSync(join(directory, 'a.yaml'), `# a comment\n${serviceYaml('a')}`);
+  await delay(300);
+  writeFileSync(join(directory, 'a.yaml'), serviceYaml('a'));
+  await delay(300);
+  t.equal(rig.writer.store.takeChanges().services.size, 0);
+});
+
+t.test('after stop nothing is read or applied any more', async (t) => {
+  const file = join(scratchDirectory(t), 's.yaml');
+  writeFileSync(file, serviceYaml('a'));
+  const rig = new ManifestRig(t, [file], { filePollMs: 5, settleMs: 1 });
+  await rig.ready();
+  await rig.running.stop();
+  writeFileSync(file, serviceYaml('a', 81));
+  await delay(200);
+  t.equal(rig.services(), 'a:80');
+});
+
+t.test('5,000 files load in one commit while the event loop goes on', async (t) => {
+  const directory = scratchDirectory(t);
+  for (let index = 0; index < 5000; index++) writeFileSync(join(directory, `s${index}.yaml`), serviceYaml(`s${index}`));
+  let longest = 0;
+  let last = performance.now();
+  const ticker = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  }, 1);
+  t.teardown(() => {
+    clearInterval(ticker);
+  });
+  const began = performance.now();
+  const rig = new ManifestRig(t, [directory]);
+  await eventually(() => rig.writer.completed === 1, 'complete');
+  t.comment(`loaded in ${Math.round(performance.now() - began)} ms, longest block ${Math.round(longest)} ms`);
+  clearInterval(ticker);
+  t.equal(rig.writer.commits.length, 1);
+  t.equal([...rig.writer.store.snapshot.services()].length, 5000);
+  t.ok(longest < 1000, `the loop was blocked for ${Math.round(longest)} ms`);
+});

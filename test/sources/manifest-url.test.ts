@@ -1,0 +1,208 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import t from 'tap';
+import { isUrl, printLocation } from '../../src/sources/manifests/url.js';
+import { ManifestRig, eventually, serviceYaml, yaml } from '../support/manifests.js';
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** A server whose answers a test sets and whose requests it counts. */
+class Origin {
+  readonly requests: IncomingMessage[] = [];
+  handler: Handler = send('');
+  url = '';
+
+  static async start(t: { teardown(work: () => unknown): unknown }): Promise<Origin> {
+    const origin = new Origin();
+    const server = createServer((request, response) => {
+      origin.requests.push(request);
+      origin.handler(request, response);
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    t.teardown(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    origin.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/manifests`;
+    return origin;
+  }
+
+  async served(more: number): Promise<void> {
+    const target = this.requests.length + more;
+    await eventually(() => this.requests.length >= target, `${more} more requests`);
+  }
+}
+
+function send(text: string, status = 200, headers: Record<string, string> = {}): Handler {
+  return (_request, response) => {
+    response.writeHead(status, headers).end(text);
+  };
+}
+
+const FAST = { urlPollMs: 20, urlTimeoutMs: 300 };
+
+t.test('a URL is polled, headers are sent', async (t) => {
+  const origin = await Origin.start(t);
+  origin.handler = send(serviceYaml('a'));
+  const rig = new ManifestRig(t, [origin.url], FAST, [
+    ['X-Token', 'secret'],
+    ['X-Other', 'one'],
+    ['x-other', 'two'],
+  ]);
+  await rig.ready();
+  t.equal(rig.services(), 'a:80');
+  t.equal(origin.requests[0]?.headers['x-token'], 'secret');
+  t.equal(origin.requests[0]?.headers['x-other'], 'one, two');
+  t.equal(origin.requests[0]?.headers['accept-encoding'], undefined);
+  origin.handler = send(yaml(serviceYaml('a', 81), serviceYaml('b')));
+  await rig.shows('a:81 b:80');
+  origin.handler = send(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [] }));
+  await rig.shows('');
+  t.same(rig.errors(), []);
+});
+
+t.test('ETag and Last-Modified come back as conditions, and 304 changes nothing', async (t) => {
+  const origin = await Origin.start(t);
+  origin.handler = (request, response) => {
+    if (request.headers['if-none-match'] === '"v1"') response.writeHead(304).end();
+    else
+      response.writeHead(200, { ETag: '"v1"', 'Last-Modified': 'Fri, 31 Jan 2025 12:00:00 GMT' }).end(serviceYaml('a'));
+  };
+  const rig = new ManifestRig(t, [origin.url], FAST);
+  await rig.ready();
+  t.equal(origin.requests[0]?.headers['if-none-match'], undefined);
+  await origin.served(3);
+  t.equal(origin.requests.at(-1)?.headers['if-none-match'], '"v1"');
+  t.equal(origin.requests.at(-1)?.headers['if-modified-since'], 'Fri, 31 Jan 2025 12:00:00 GMT');
+  t.equal(rig.writer.commits.length, 1);
+  t.same(rig.errors(), []);
+});
+
+t.test(
+  'answers that are no good keep the last good state, and are logged once on breaking and once on recovering',
+  async (t) => {
+    const huge = Buffer.alloc(1 << 20, 0x20);
+    const table: [string, Handler, RegExp][] = [
+      ['500', send('oops', 500), /answered 500/],
+      ['404', send('', 404), /answered 404/],
+      ['204', send('', 204), /answered 204/],
+      ['a redirect', send('', 302, { Location: 'http://127.0.0.1:1/' }), /answered 302.*redirects are not followed/],
+      ['empty', send(''), /empty body/],
+      ['a page', send('<html><body>Log in</body></html>'), /document 1|must be a mapping/],
+      ['half of it', send('{"apiVersion": "v1", "kind": "List", "items": ['), /is no YAML/],
+      ['a coding', send('x', 200, { 'Content-Encoding': 'gzip' }), /content coding gzip/],
+      [
+        'truncated',
+        (_request, response) => {
+          response.writeHead(200, { 'Content-Length': '100000' });
+          response.write(serviceYaml('b'), () => response.destroy());
+        },
+        /aborted|ECONNRESET|hang up/,
+      ],
+      [
+        'truncated chunks',
+        (_request, response) => {
+          response.write(serviceYaml('b'), () => response.destroy());
+        },
+        /aborted|ECONNRESET|hang up/,
+      ],
+      ['closed at once', (_request, response) => response.destroy(), /ECONNRESET|hang up/],
+      ['never', () => undefined, /did not answer within 300 ms/],
+      [
+        'slow',
+        (_request, response) => {
+          response.write('apiVersion: v1\n');
+        },
+        /did not answer within 300 ms/,
+      ],
+      [
+        'huge',
+        (_request, response) => {
+          const more = (): void => {
+            while (!response.destroyed && response.write(huge));
+            if (!response.destroyed) response.once('drain', more);
+          };
+          more();
+        },
+        /more than 67108864 bytes/,
+      ],
+    ];
+    for (const [name, handler, expected] of table) {
+      const origin = await Origin.start(t);
+      origin.handler = send(serviceYaml('a'));
+      const rig = new ManifestRig(t, [origin.url], name === 'huge' ? { ...FAST, urlTimeoutMs: 20_000 } : FAST);
+      await rig.ready();
+      origin.handler = handler;
+      await eventually(() => rig.errors().length > 0, `an error: ${name}`);
+      if (name !== 'huge') await origin.served(2);
+      t.equal(rig.errors().length, 1, `${name}: reported once`);
+      t.match(rig.errors()[0], expected, name);
+      t.equal(rig.services(), 'a:80', `${name}: nothing unloaded`);
+      origin.handler = send(serviceYaml('a', 81));
+      await rig.shows('a:81');
+      await eventually(() => rig.log.lines.some((line) => line.includes('good again')), `${name}: recovery is logged`);
+      await rig.running.stop();
+    }
+  },
+);
+
+t.test('an invalid object in a body keeps its last good version, the others change', async (t) => {
+  const origin = await Origin.start(t);
+  origin.handler = send(yaml(serviceYaml('a'), serviceYaml('b')));
+  const rig = new ManifestRig(t, [origin.url], FAST);
+  await rig.ready();
+  origin.handler = send(yaml(serviceYaml('a', 81), serviceYaml('b', 70_000)));
+  await rig.shows('a:81 b:80');
+  await origin.served(2);
+  t.equal(rig.errors().length, 1);
+});
+
+t.test('readiness waits for the first good answer', async (t) => {
+  const origin = await Origin.start(t);
+  origin.handler = send('', 503);
+  const rig = new ManifestRig(t, [origin.url], FAST);
+  await origin.served(2);
+  origin.handler = send('<html>');
+  await origin.served(3);
+  t.equal(rig.writer.completed, 0);
+  origin.handler = send(yaml(serviceYaml('a'), serviceYaml('b', 70_000)));
+  await rig.ready();
+  t.equal(rig.services(), 'a:80');
+});
+
+t.test('stop ends a request that is under way', async (t) => {
+  const origin = await Origin.start(t);
+  origin.handler = () => undefined;
+  const rig = new ManifestRig(t, [origin.url], { urlPollMs: 20, urlTimeoutMs: 60_000 });
+  await origin.served(1);
+  await rig.running.stop();
+  const count = origin.requests.length;
+  await delay(100);
+  t.equal(origin.requests.length, count);
+  t.same(rig.errors(), []);
+});
+
+t.test('a URL that cannot be asked is an error like any other', async (t) => {
+  for (const url of ['http://127.0.0.1:1/x', 'http://[bad', 'https://127.0.0.1:1/']) {
+    const rig = new ManifestRig(t, [url], FAST);
+    await eventually(() => rig.errors().length > 0, url);
+    await delay(100);
+    t.equal(rig.errors().length, 1, url);
+    await rig.running.stop();
+  }
+  const rig = new ManifestRig(t, ['http://127.0.0.1:1/'], FAST, [['bad header', 'x']]);
+  await eventually(() => rig.errors().length > 0, 'header');
+});
+
+t.test('what a location is, and how it is shown', (t) => {
+  t.ok(isUrl('https://example.org/x'));
+  t.ok(isUrl('HTTP://example.org/x'));
+  t.notOk(isUrl('/etc/manifests'));
+  t.notOk(isUrl('http.yaml'));
+  t.equal(printLocation('https://user:secret@example.org/x'), 'https://example.org/x');
+  t.equal(printLocation('/etc/x'), '/etc/x');
+  t.end();
+});

@@ -1,0 +1,110 @@
+import t from 'tap';
+import type { NodeRow } from '../../src/state/rows.js';
+import { TranslateError } from '../../src/sources/translate/errors.js';
+import { Interner } from '../../src/sources/translate/intern.js';
+import { translateNode } from '../../src/sources/translate/node.js';
+import { translateServiceCIDR } from '../../src/sources/translate/service-cidr.js';
+import { nodeObject, serviceCIDRObject, type ApiObject } from '../support/api-objects.js';
+
+function rowOf(rest: ApiObject): NodeRow {
+  const { row } = translateNode(nodeObject('worker-1.example', rest), new Interner());
+  if (row === null) throw new Error('no row');
+  return row;
+}
+
+function problemsOf(work: () => unknown): readonly string[] {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof TranslateError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+t.test('a bare Node', (t) => {
+  t.strictSame(rowOf({}), {
+    kind: 'Node',
+    name: 'worker-1.example',
+    addresses: [],
+    podCIDRs: [],
+    zone: null,
+    eligible: true,
+  });
+  t.end();
+});
+
+t.test('ST-14 InternalIPs come before ExternalIPs, bad ones are left out', (t) => {
+  const addresses = [
+    { type: 'Hostname', address: 'worker-1' },
+    { type: 'ExternalIP', address: '192.0.2.1' },
+    { type: 'InternalIP', address: '10.0.0.1' },
+    { type: 'InternalIP', address: 'nonsense' },
+    { type: 'constructor', address: '10.0.0.7' },
+    { type: 'InternalIP', address: 'fd00::1' },
+    { type: 'ExternalIP', address: '10.0.0.1' },
+  ];
+  const { row, warnings } = translateNode(nodeObject('n', { status: { addresses } }), new Interner());
+  t.strictSame(row?.addresses, ['10.0.0.1', 'fd00::1', '192.0.2.1']);
+  t.match(warnings, [/^status\.addresses\[3\]\.address: "nonsense": /]);
+  t.end();
+});
+
+t.test('pod CIDRs, from either field', (t) => {
+  t.strictSame(rowOf({ spec: { podCIDR: '10.244.1.7/24' } }).podCIDRs, ['10.244.1.0/24']);
+  t.strictSame(rowOf({ spec: { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.1.0/24', 'fd00:1::/64'] } }).podCIDRs, [
+    '10.244.1.0/24',
+    'fd00:1::/64',
+  ]);
+  t.end();
+});
+
+t.test('WA-13 the zone is its label, empty means none', (t) => {
+  const labelled = (zone: unknown): NodeRow =>
+    rowOf({ metadata: { name: 'n', labels: { 'topology.kubernetes.io/zone': zone } } });
+  t.equal(labelled('eu-1').zone, 'eu-1');
+  t.equal(labelled('').zone, null);
+  t.equal(labelled(null).zone, null);
+  t.end();
+});
+
+t.test('HZ-07 a Node being deleted or tainted by the autoscaler is not eligible', (t) => {
+  const taint = (key: string): ApiObject => ({ spec: { taints: [{ key: 'other' }, { key, effect: 'NoSchedule' }] } });
+  t.equal(rowOf(taint('ToBeDeletedByClusterAutoscaler')).eligible, false);
+  t.equal(rowOf(taint('DeletionCandidateOfClusterAutoscaler')).eligible, true);
+  t.equal(rowOf({ metadata: { name: 'n', deletionTimestamp: '2025-01-31T12:00:00.123456Z' } }).eligible, false);
+  t.equal(rowOf({ metadata: { name: 'n', deletionTimestamp: null } }).eligible, true);
+  t.end();
+});
+
+t.test('what is wrong with a Node', (t) => {
+  const table: [ApiObject, readonly string[]][] = [
+    [
+      { metadata: { name: 'UPPER' } },
+      ['metadata.name: "UPPER": must be a DNS subdomain: at most 253 of a-z, 0-9, - and .'],
+    ],
+    [{ spec: { podCIDR: 'x' } }, ['spec.podCIDR: "x": must be a prefix such as "192.0.2.0/24"']],
+    [{ spec: { podCIDRs: ['10.0.0.0/8', 5] } }, ['spec.podCIDRs[1]: 5: must be a string']],
+    [{ spec: { taints: [{ key: 1 }] } }, ['spec.taints[0].key: 1: must be a string']],
+    [{ status: { addresses: [{ type: 1 }] } }, ['status.addresses[0].type: 1: must be a string']],
+    [{ status: 'up' }, ['status: "up": must be a mapping']],
+  ];
+  for (const [rest, expected] of table) {
+    t.strictSame(
+      problemsOf(() => translateNode(nodeObject('n', rest), new Interner())),
+      expected,
+    );
+  }
+  t.end();
+});
+
+t.test('WA-04 ServiceCIDR', (t) => {
+  const { row, ref } = translateServiceCIDR(serviceCIDRObject('kubernetes', ['10.96.0.1/12', 'fd00::/108']));
+  t.strictSame(row, { kind: 'ServiceCIDR', name: 'kubernetes', cidrs: ['10.96.0.0/12', 'fd00::/108'] });
+  t.strictSame(ref, { kind: 'ServiceCIDR', namespace: '', name: 'kubernetes' });
+  t.strictSame(
+    problemsOf(() => translateServiceCIDR(serviceCIDRObject('k', ['10.0.0.0', '::/0']))),
+    ['spec.cidrs[0]: "10.0.0.0": must be a prefix such as "192.0.2.0/24"'],
+  );
+  t.end();
+});

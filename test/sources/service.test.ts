@@ -1,0 +1,411 @@
+import t from 'tap';
+import type { ServiceRow } from '../../src/state/rows.js';
+import { TranslateError } from '../../src/sources/translate/errors.js';
+import { Interner } from '../../src/sources/translate/intern.js';
+import type { Translation } from '../../src/sources/translate/metadata.js';
+import { translateService } from '../../src/sources/translate/service.js';
+import { serviceObject, type ApiObject } from '../support/api-objects.js';
+
+const translate = (object: unknown): Translation<ServiceRow> => translateService(object, new Interner());
+
+function rowOf(spec: ApiObject, rest: ApiObject = {}): ServiceRow {
+  const { row } = translate(serviceObject('web', spec, rest));
+  if (row === null) throw new Error('no row');
+  return row;
+}
+
+function problemsOf(object: unknown): readonly string[] {
+  try {
+    translate(object);
+  } catch (error) {
+    if (error instanceof TranslateError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+t.test('a minimal Service gets what the API server would fill in', (t) => {
+  const object = { metadata: { name: 'web' }, spec: { clusterIP: '10.96.0.1', ports: [{ port: 80 }] } };
+  const expected: ServiceRow = {
+    kind: 'Service',
+    namespace: 'default',
+    name: 'web',
+    creationTime: null,
+    type: 'ClusterIP',
+    clusterIPs: ['10.96.0.1'] as unknown as ServiceRow['clusterIPs'],
+    ipFamilies: ['IPv4'],
+    externalIPs: [],
+    loadBalancerIngress: [],
+    loadBalancerSourceRanges: [],
+    externalTrafficPolicy: 'Cluster',
+    internalTrafficPolicy: 'Cluster',
+    affinitySeconds: null,
+    healthCheckNodePort: 0,
+    ports: [{ name: '', protocol: 'TCP', port: 80, nodePort: 0 }],
+  };
+  t.strictSame(translate(object), {
+    ref: { kind: 'Service', namespace: 'default', name: 'web' },
+    row: expected,
+    warnings: [],
+  });
+  t.end();
+});
+
+t.test('a full Service keeps every field', (t) => {
+  const row = rowOf(
+    {
+      type: 'LoadBalancer',
+      clusterIP: 'fd00::10',
+      clusterIPs: ['fd00::10', '10.96.0.10'],
+      ipFamilies: ['IPv6', 'IPv4'],
+      externalIPs: ['192.0.2.1', '2001:db8::1', '192.0.2.1'],
+      externalTrafficPolicy: 'Local',
+      internalTrafficPolicy: 'Local',
+      sessionAffinity: 'ClientIP',
+      sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } },
+      healthCheckNodePort: 30_100,
+      loadBalancerSourceRanges: ['203.0.113.0/24', ' 2001:db8::/32 '],
+      ports: [
+        { name: 'dns', protocol: 'UDP', port: 53, nodePort: 30_053, targetPort: 'x', appProtocol: 'y' },
+        { name: 'dns-tcp', port: 53, nodePort: 30_053 },
+      ],
+    },
+    {
+      metadata: { name: 'web', namespace: 'prod', creationTimestamp: '2025-01-31T12:00:00Z' },
+      status: {
+        loadBalancer: {
+          ingress: [{ ip: '198.51.100.1' }, { ip: '198.51.100.2', ipMode: 'Proxy' }, { hostname: 'lb' }],
+        },
+      },
+    },
+  );
+  t.equal(row.namespace, 'prod');
+  t.equal(row.creationTime, Date.UTC(2025, 0, 31, 12));
+  t.strictSame(row.clusterIPs, ['fd00::10', '10.96.0.10']);
+  t.strictSame(row.ipFamilies, ['IPv6', 'IPv4']);
+  t.strictSame(row.externalIPs, ['192.0.2.1', '2001:db8::1']);
+  t.equal(row.externalTrafficPolicy, 'Local');
+  t.equal(row.internalTrafficPolicy, 'Local');
+  t.equal(row.affinitySeconds, 60);
+  t.equal(row.healthCheckNodePort, 30_100);
+  t.strictSame(row.loadBalancerSourceRanges, ['203.0.113.0/24', '2001:db8::/32']);
+  t.strictSame(row.loadBalancerIngress, [
+    { address: '198.51.100.1', ipMode: 'VIP' },
+    { address: '198.51.100.2', ipMode: 'Proxy' },
+  ]);
+  t.strictSame(row.ports, [
+    { name: 'dns', protocol: 'UDP', port: 53, nodePort: 30_053 },
+    { name: 'dns-tcp', protocol: 'TCP', port: 53, nodePort: 30_053 },
+  ]);
+  t.end();
+});
+
+t.test('SV-01 headless Services have no cluster IP, by either field', (t) => {
+  t.strictSame(rowOf({ clusterIP: 'None' }).clusterIPs, []);
+  t.strictSame(rowOf({ clusterIP: null, clusterIPs: ['None'] }).clusterIPs, []);
+  t.strictSame(rowOf({ clusterIP: 'None', ports: [] }).ports, []);
+  t.end();
+});
+
+t.test('SV-01 ExternalName Services need neither address nor ports', (t) => {
+  const { row, warnings } = translate({
+    metadata: { name: 'x' },
+    spec: { type: 'ExternalName', externalName: 'example.org' },
+  });
+  t.equal(row?.type, 'ExternalName');
+  t.strictSame(warnings, []);
+  t.end();
+});
+
+t.test('SV-01 a Service without an address stays, with a warning', (t) => {
+  const { row, warnings } = translate(serviceObject('web', { clusterIP: null }));
+  t.strictSame(row?.clusterIPs, []);
+  t.match(warnings, [/^spec\.clusterIP: null: /]);
+  t.end();
+});
+
+t.test('SV-02 clusterIP, clusterIPs and ipFamilies fill each other in', (t) => {
+  const table: [ApiObject, string[], string[]][] = [
+    [{ clusterIP: 'fd00::1' }, ['fd00::1'], ['IPv6']],
+    [{ clusterIP: null, clusterIPs: ['10.0.0.1', 'fd00::1'] }, ['10.0.0.1', 'fd00::1'], ['IPv4', 'IPv6']],
+    [{ clusterIP: '10.0.0.1', clusterIPs: [] }, ['10.0.0.1'], ['IPv4']],
+    [{ clusterIP: '10.0.0.1', ipFamilies: ['IPv4', 'IPv6'] }, ['10.0.0.1'], ['IPv4', 'IPv6']],
+    [
+      { clusterIP: 'fd00::1', clusterIPs: ['fd00::1', '10.0.0.1'], ipFamilies: ['IPv6'] },
+      ['fd00::1', '10.0.0.1'],
+      ['IPv6', 'IPv4'],
+    ],
+  ];
+  for (const [spec, clusterIPs, ipFamilies] of table) {
+    const row = rowOf(spec);
+    t.strictSame(row.clusterIPs, clusterIPs, JSON.stringify(spec));
+    t.strictSame(row.ipFamilies, ipFamilies, JSON.stringify(spec));
+  }
+  t.end();
+});
+
+t.test('PF-124 addresses and ranges with leading zeros are canonical', (t) => {
+  const row = rowOf(
+    { clusterIP: '172.30.0.041', externalIPs: ['192.168.099.022'], loadBalancerSourceRanges: ['203.0.113.000/025'] },
+    { status: { loadBalancer: { ingress: [{ ip: '1.2.3.004' }] } } },
+  );
+  t.strictSame(row.clusterIPs, ['172.30.0.41']);
+  t.strictSame(row.externalIPs, ['192.168.99.22']);
+  t.strictSame(row.loadBalancerIngress, [{ address: '1.2.3.4', ipMode: 'VIP' }]);
+  t.strictSame(row.loadBalancerSourceRanges, ['203.0.113.0/25']);
+  t.end();
+});
+
+t.test('SV-04, SV-05 entries that are no usable address are left out with a warning', (t) => {
+  const { row, warnings } = translate(
+    serviceObject(
+      'web',
+      { externalIPs: ['nonsense', '192.0.2.1', '127.0.0.1', '0.0.0.0'] },
+      {
+        status: { loadBalancer: { ingress: [{ ip: 'bad' }, { ip: '192.0.2.2' }, { ip: '::1' }, {}] } },
+      },
+    ),
+  );
+  t.strictSame(row?.externalIPs, ['192.0.2.1']);
+  t.strictSame(row?.loadBalancerIngress, [{ address: '192.0.2.2', ipMode: 'VIP' }]);
+  t.match(warnings, [
+    /^spec\.externalIPs\[0\]: "nonsense": /,
+    /^spec\.externalIPs\[2\]: "127.0.0.1": /,
+    /^spec\.externalIPs\[3\]: "0.0.0.0": /,
+    /^status\.loadBalancer\.ingress\[0\]\.ip: "bad": /,
+    /^status\.loadBalancer\.ingress\[2\]\.ip: "::1": /,
+  ]);
+  t.end();
+});
+
+t.test('SV-06 ranges that cannot be read never open the Service', (t) => {
+  const table: [string[], string[]][] = [
+    [[], []],
+    [['203.0.113.7/24'], ['203.0.113.0/24']],
+    [['0.0.0.0/0'], ['0.0.0.0/0']],
+    [['203.0.113.0/24', '203.0.113/24'], ['203.0.113.0/24']],
+    [['203.0.113.0/33'], ['0.0.0.0/32']],
+    [['2001:db8::/129'], ['::/128']],
+    [['203.0.113.0'], ['0.0.0.0/32']],
+    [['everyone'], ['0.0.0.0/32', '::/128']],
+    [[''], ['0.0.0.0/32', '::/128']],
+    [
+      ['203.0.113.0/24', 'everyone'],
+      ['203.0.113.0/24', '::/128'],
+    ],
+    [
+      ['203.0.113.0/24', '2001:db8::/x'],
+      ['203.0.113.0/24', '::/128'],
+    ],
+    [
+      ['203.0.113.0/24', '2001:db8::/32', 'everyone'],
+      ['203.0.113.0/24', '2001:db8::/32'],
+    ],
+  ];
+  for (const [given, expected] of table) {
+    const { row, warnings } = translate(serviceObject('web', { loadBalancerSourceRanges: given }));
+    t.strictSame(row?.loadBalancerSourceRanges, expected, JSON.stringify(given));
+    const bad = given.filter((text) => !/^[\d.:a-f]+\/\d+$/.test(text) || /\/(33|129)$|113\/24/.test(text)).length;
+    t.equal(warnings.length, bad, `${JSON.stringify(given)} warnings`);
+  }
+  t.end();
+});
+
+t.test('SV-09 the affinity timeout defaults to three hours', (t) => {
+  t.equal(rowOf({ sessionAffinity: 'ClientIP' }).affinitySeconds, 10_800);
+  t.equal(rowOf({ sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: {} } }).affinitySeconds, 10_800);
+  t.equal(
+    rowOf({ sessionAffinity: 'None', sessionAffinityConfig: { clientIP: { timeoutSeconds: 5 } } }).affinitySeconds,
+    null,
+  );
+  t.end();
+});
+
+t.test('WA-02, WA-11 a Service of another proxy is absent, whatever else it says', (t) => {
+  const metadata = { name: 'web', labels: { 'service.kubernetes.io/service-proxy-name': '' } };
+  t.strictSame(translate(serviceObject('web', { clusterIP: 'rubbish' }, { metadata })), {
+    ref: { kind: 'Service', namespace: 'default', name: 'web' },
+    row: null,
+    warnings: [],
+  });
+  t.not(translate(serviceObject('web', {}, { metadata: { ...metadata, labels: {} } })).row, null);
+  t.end();
+});
+
+t.test('every problem is found, each with path and value', (t) => {
+  const table: [string, ApiObject, readonly string[], ApiObject?][] = [
+    [
+      'port out of range',
+      {
+        ports: [
+          { port: 80, name: 'a' },
+          { port: 70_000, name: 'b' },
+        ],
+      },
+      ['spec.ports[1].port: 70000: must be between 1 and 65535'],
+    ],
+    [
+      'port as text',
+      { ports: [{ port: '80' }] },
+      ['spec.ports[0].port: "80": must be a whole number between 1 and 65535'],
+    ],
+    ['fraction', { ports: [{ port: 80.5 }] }, ['spec.ports[0].port: 80.5: must be a whole number between 1 and 65535']],
+    ['no port', { ports: [{}] }, ['spec.ports[0].port: null: is required']],
+    ['port 0', { ports: [{ port: 0 }] }, ['spec.ports[0].port: 0: must be between 1 and 65535']],
+    ['no ports', { ports: [] }, ['spec.ports: null: is required']],
+    ['ports no list', { ports: { port: 80 } }, ['spec.ports: a mapping: must be a list']],
+    ['port no mapping', { ports: [80] }, ['spec.ports[0]: 80: must be a mapping']],
+    [
+      'protocol',
+      { ports: [{ port: 80, protocol: 'tcp' }] },
+      ['spec.ports[0].protocol: "tcp": must be one of TCP, UDP, SCTP'],
+    ],
+    [
+      'node port',
+      { type: 'NodePort', ports: [{ port: 80, nodePort: -1 }] },
+      ['spec.ports[0].nodePort: -1: must be between 0 and 65535'],
+    ],
+    [
+      'node port of ClusterIP',
+      { ports: [{ port: 80, nodePort: 30_000 }] },
+      ['spec.ports[0].nodePort: 30000: may not be used when type is ClusterIP'],
+    ],
+    [
+      'names missing',
+      { ports: [{ port: 80 }, { port: 81, name: 'b' }] },
+      ['spec.ports[0].name: null: is required when there are several ports'],
+    ],
+    [
+      'names twice',
+      {
+        ports: [
+          { port: 80, name: 'a' },
+          { port: 81, name: 'a' },
+        ],
+      },
+      ['spec.ports[1].name: "a": must not be used by two ports of one Service'],
+    ],
+    [
+      'protocol and port twice',
+      {
+        ports: [
+          { port: 80, name: 'a' },
+          { port: 80, name: 'b', protocol: 'TCP' },
+          { port: 80, name: 'c', protocol: 'UDP' },
+        ],
+      },
+      ['spec.ports[1].port: 80: must not be used by two ports of one Service'],
+    ],
+    [
+      'node port twice',
+      {
+        type: 'NodePort',
+        ports: [
+          { port: 80, name: 'a', nodePort: 30_000 },
+          { port: 81, name: 'b', nodePort: 30_000 },
+        ],
+      },
+      ['spec.ports[1].nodePort: 30000: must not be used by two ports of one Service'],
+    ],
+    [
+      'port name',
+      { ports: [{ port: 80, name: 'A b' }] },
+      ['spec.ports[0].name: "A b": must be a DNS label: at most 63 of a-z, 0-9 and -'],
+    ],
+    ['type', { type: 'Magic' }, ['spec.type: "Magic": must be one of ClusterIP, NodePort, LoadBalancer, ExternalName']],
+    ['cluster IP', { clusterIP: '10.96.0' }, ['spec.clusterIP: "10.96.0": must be an IP address or "None"']],
+    ['cluster IP type', { clusterIP: 7 }, ['spec.clusterIP: 7: must be a string']],
+    [
+      'cluster IPs differ',
+      { clusterIPs: ['10.0.0.9'] },
+      ['spec.clusterIP: "10.96.0.10": must be the first of clusterIPs, "10.0.0.9"'],
+    ],
+    [
+      'two of one family',
+      { clusterIPs: ['10.96.0.10', '10.96.0.11'] },
+      ['spec.clusterIPs[1]: "10.96.0.11": must be of another family than 10.96.0.10'],
+    ],
+    ['family disagrees', { ipFamilies: ['IPv6'] }, ['spec.clusterIP: "10.96.0.10": must be IPv6, as ipFamilies says']],
+    ['family unknown', { ipFamilies: ['IPv5'] }, ['spec.ipFamilies[0]: "IPv5": must be one of IPv4, IPv6']],
+    [
+      'policy',
+      { externalTrafficPolicy: 'local' },
+      ['spec.externalTrafficPolicy: "local": must be one of Cluster, Local'],
+    ],
+    ['policy type', { internalTrafficPolicy: true }, ['spec.internalTrafficPolicy: true: must be a string']],
+    ['affinity', { sessionAffinity: 'Cookie' }, ['spec.sessionAffinity: "Cookie": must be one of None, ClientIP']],
+    [
+      'affinity timeout',
+      { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 86_401 } } },
+      ['spec.sessionAffinityConfig.clientIP.timeoutSeconds: 86401: must be between 1 and 86400'],
+    ],
+    [
+      'affinity timeout 0',
+      { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 0 } } },
+      ['spec.sessionAffinityConfig.clientIP.timeoutSeconds: 0: must be between 1 and 86400'],
+    ],
+    [
+      'health check port',
+      { healthCheckNodePort: 65_536 },
+      ['spec.healthCheckNodePort: 65536: must be between 0 and 65535'],
+    ],
+    ['external IP type', { externalIPs: [5] }, ['spec.externalIPs[0]: 5: must be a string']],
+    [
+      'ranges type',
+      { loadBalancerSourceRanges: '10.0.0.0/8' },
+      ['spec.loadBalancerSourceRanges: "10.0.0.0/8": must be a list'],
+    ],
+    [
+      'ip mode',
+      {},
+      ['status.loadBalancer.ingress[0].ipMode: "vip": must be one of VIP, Proxy'],
+      { status: { loadBalancer: { ingress: [{ ip: '1.1.1.1', ipMode: 'vip' }] } } },
+    ],
+    [
+      'name',
+      {},
+      ['metadata.name: "Web": must be a DNS label: at most 63 of a-z, 0-9 and -'],
+      { metadata: { name: 'Web' } },
+    ],
+    ['name missing', {}, ['metadata.name: null: is required'], { metadata: {} }],
+    [
+      'namespace',
+      {},
+      ['metadata.namespace: "a/b": must be a DNS label: at most 63 of a-z, 0-9 and -'],
+      { metadata: { name: 'a', namespace: 'a/b' } },
+    ],
+    [
+      'time',
+      {},
+      ['metadata.creationTimestamp: "yesterday": must be a time such as "2025-01-31T12:00:00Z"'],
+      { metadata: { name: 'a', creationTimestamp: 'yesterday' } },
+    ],
+    ['labels', {}, ['metadata.labels: a list: must be a mapping'], { metadata: { name: 'a', labels: ['x'] } }],
+    ['spec', {}, ['spec: "x": must be a mapping'], { spec: 'x' }],
+    [
+      'several at once',
+      { type: 'X', clusterIP: 'y', ports: [{ port: -1, protocol: 'Z' }] },
+      [
+        'spec.type: "X": must be one of ClusterIP, NodePort, LoadBalancer, ExternalName',
+        'spec.clusterIP: "y": must be an IP address or "None"',
+        'spec.ports[0].protocol: "Z": must be one of TCP, UDP, SCTP',
+        'spec.ports[0].port: -1: must be between 1 and 65535',
+      ],
+    ],
+  ];
+  for (const [name, spec, expected, rest] of table) {
+    const found = problemsOf(serviceObject('web', spec, rest));
+    t.strictSame(name === 'spec' ? found.slice(0, 1) : found, expected, name);
+  }
+  for (const value of [null, undefined, 'text', 5, [], true]) t.equal(problemsOf(value).length, 1, String(value));
+  t.end();
+});
+
+t.test('long values are cut in messages, containers only named', (t) => {
+  const [problem = ''] = problemsOf(serviceObject('web', { type: 'x'.repeat(100_000) }));
+  t.ok(problem.length < 300);
+  const cyclic: unknown[] = [];
+  cyclic.push(cyclic);
+  t.strictSame(problemsOf(serviceObject('web', { type: cyclic })), ['spec.type: a list: must be a string']);
+  t.end();
+});

@@ -1,0 +1,295 @@
+import t from 'tap';
+import { parseAddress, parsePrefix } from '../../src/net/ip.js';
+import type { EndpointSliceRow, NodeRow, Row, ServiceCIDRRow, ServiceRow } from '../../src/state/rows.js';
+import { refOf } from '../../src/state/rows.js';
+import { Store } from '../../src/state/store.js';
+import type { StateChange } from '../../src/state/writer.js';
+
+function service(name: string, fields: Partial<ServiceRow> = {}): ServiceRow {
+  return {
+    kind: 'Service',
+    namespace: 'default',
+    name,
+    creationTime: null,
+    type: 'ClusterIP',
+    clusterIPs: [parseAddress('10.96.0.10')!],
+    ipFamilies: ['IPv4'],
+    externalIPs: [],
+    loadBalancerIngress: [],
+    loadBalancerSourceRanges: [],
+    externalTrafficPolicy: 'Cluster',
+    internalTrafficPolicy: 'Cluster',
+    affinitySeconds: null,
+    healthCheckNodePort: 0,
+    ports: [{ name: '', protocol: 'TCP', port: 80, nodePort: 0 }],
+    ...fields,
+  };
+}
+
+function slice(name: string, serviceName: string, fields: Partial<EndpointSliceRow> = {}): EndpointSliceRow {
+  return {
+    kind: 'EndpointSlice',
+    namespace: 'default',
+    name,
+    serviceName,
+    family: 'IPv4',
+    ports: [{ name: '', protocol: 'TCP', port: 80 }],
+    count: 1,
+    addresses: Uint8Array.of(10, 0, 0, 1),
+    conditions: Uint8Array.of(3),
+    nodeNames: ['node-1'],
+    zoneHints: null,
+    nodeHints: [['node-1']],
+    ...fields,
+  };
+}
+
+const node: NodeRow = { kind: 'Node', name: 'node-1', addresses: [], podCIDRs: [], zone: null, eligible: true };
+const cidr = (name: string, text: string): ServiceCIDRRow => ({
+  kind: 'ServiceCIDR',
+  name,
+  cidrs: [parsePrefix(text)!],
+});
+const upsert = (...rows: Row[]): StateChange[] => rows.map((row) => ({ type: 'upsert', row }));
+const remove = (...rows: Row[]): StateChange[] => rows.map((row) => ({ type: 'remove', ref: refOf(row) }));
+
+function counting(store: Store): { calls: number } {
+  const count = { calls: 0 };
+  store.onChange(() => count.calls++);
+  return count;
+}
+
+t.test('rows come out as they went in, and changes name what changed', (t) => {
+  const store = new Store();
+  const source = store.register('test');
+  const heard = counting(store);
+  const web = service('web');
+  source.apply(
+    upsert(
+      web,
+      slice('web-a', 'web'),
+      slice('other-a', 'other'),
+      node,
+      cidr('b', '10.0.0.0/8'),
+      cidr('a', '11.0.0.0/8'),
+    ),
+  );
+  t.equal(heard.calls, 1, 'one call for one commit');
+  t.equal(store.snapshot.service('default/web'), web);
+  t.same(
+    store.snapshot.slicesOf('default/web').map((row) => row.name),
+    ['web-a'],
+  );
+  t.equal(store.snapshot.slicesOf('default/other').length, 1);
+  t.equal(store.snapshot.node('node-1'), node);
+  t.same(
+    store.snapshot.serviceCIDRs().map((row) => row.name),
+    ['a', 'b'],
+  );
+  t.equal(store.snapshot.service('default/none'), undefined);
+  t.same(store.snapshot.slicesOf('default/none'), []);
+  const changes = store.takeChanges();
+  t.same([...changes.services].sort(), ['default/other', 'default/web']);
+  t.same([...changes.nodes], ['node-1']);
+  t.equal(changes.serviceCIDRs, true);
+  const none = store.takeChanges();
+  t.equal(none.services.size + none.nodes.size, 0);
+  t.equal(none.serviceCIDRs, false);
+  source.apply(remove(web, node, cidr('a', '11.0.0.0/8')));
+  t.equal(store.snapshot.service('default/web'), undefined);
+  t.equal(store.snapshot.node('node-1'), undefined);
+  t.same(
+    store.snapshot.serviceCIDRs().map((row) => row.name),
+    ['b'],
+  );
+  t.same([...store.takeChanges().services], ['default/web']);
+  t.end();
+});
+
+t.test('equal rows change nothing, wake nobody and leave the held object', (t) => {
+  const store = new Store();
+  const source = store.register('test');
+  const first = slice('web-a', 'web');
+  source.apply(upsert(service('web'), first, node, cidr('a', '10.0.0.0/8')));
+  store.takeChanges();
+  const heard = counting(store);
+  source.apply(upsert(service('web'), slice('web-a', 'web'), { ...node }, cidr('a', '10.0.0.0/8')));
+  source.apply(remove(service('never-there'), slice('never-there', 'web')));
+  source.apply([]);
+  t.equal(heard.calls, 0);
+  t.equal(store.takeChanges().services.size, 0);
+  t.equal(store.snapshot.slicesOf('default/web')[0], first);
+  t.end();
+});
+
+t.test('every field counts in the comparison', (t) => {
+  const variants: Row[] = [
+    service('web', { affinitySeconds: 10 }),
+    service('web', { creationTime: 1 }),
+    service('web', { clusterIPs: [parseAddress('10.96.0.11')!] }),
+    service('web', { ports: [{ name: '', protocol: 'UDP', port: 80, nodePort: 0 }] }),
+    service('web', { loadBalancerIngress: [{ address: parseAddress('1.2.3.4')!, ipMode: 'VIP' }] }),
+    slice('web-a', 'web', { conditions: Uint8Array.of(1) }),
+    slice('web-a', 'web', { addresses: Uint8Array.of(10, 0, 0, 2) }),
+    slice('web-a', 'web', { nodeNames: [null] }),
+    slice('web-a', 'web', { nodeHints: null }),
+    slice('web-a', 'web', { nodeHints: [[]] }),
+    slice('web-a', 'web', { zoneHints: [['a']] }),
+    slice('web-a', 'web', { family: 'IPv6' }),
+  ];
+  for (const variant of variants) {
+    const store = new Store();
+    const source = store.register('test');
+    source.apply(upsert(service('web'), slice('web-a', 'web')));
+    store.takeChanges();
+    source.apply(upsert(variant));
+    t.same([...store.takeChanges().services], ['default/web'], JSON.stringify(variant));
+  }
+  t.end();
+});
+
+t.test('slices are sorted by name whatever the order of arrival, and arrays handed out do not change', (t) => {
+  const names = ['c', 'a', 'e', 'b', 'd'];
+  const orders = [names, [...names].reverse(), [...names].sort()];
+  for (const order of orders) {
+    const store = new Store();
+    const source = store.register('test');
+    for (const name of order) source.apply(upsert(slice(name, 'web')));
+    t.same(
+      store.snapshot.slicesOf('default/web').map((row) => row.name),
+      ['a', 'b', 'c', 'd', 'e'],
+      order.join(),
+    );
+    const held = store.snapshot.slicesOf('default/web');
+    t.equal(store.snapshot.slicesOf('default/web'), held, 'not built again for each read');
+    source.apply([...remove(slice('c', 'web')), ...upsert(slice('a', 'web', { count: 0 }), slice('aa', 'web'))]);
+    t.same(
+      held.map((row) => row.name),
+      ['a', 'b', 'c', 'd', 'e'],
+    );
+    t.equal(held[0]?.count, 1);
+    t.same(
+      store.snapshot.slicesOf('default/web').map((row) => row.name),
+      ['a', 'aa', 'b', 'd', 'e'],
+    );
+  }
+  t.end();
+});
+
+t.test('a slice that moves to another Service marks both', (t) => {
+  const store = new Store();
+  const source = store.register('test');
+  source.apply(upsert(slice('s', 'one')));
+  store.takeChanges();
+  source.apply(upsert(slice('s', 'two')));
+  t.same([...store.takeChanges().services].sort(), ['default/one', 'default/two']);
+  t.same(store.snapshot.slicesOf('default/one'), []);
+  t.equal(store.snapshot.slicesOf('default/two').length, 1);
+  t.end();
+});
+
+t.test('services and slices of one name in two namespaces are apart', (t) => {
+  const store = new Store();
+  const source = store.register('test');
+  source.apply(upsert(slice('s', 'web'), slice('s', 'web', { namespace: 'other', count: 0 })));
+  t.equal(store.snapshot.slicesOf('default/web')[0]?.count, 1);
+  t.equal(store.snapshot.slicesOf('other/web')[0]?.count, 0);
+  t.end();
+});
+
+t.test('ready once every registered source is complete, and heard of each flip', (t) => {
+  const store = new Store();
+  const heard = counting(store);
+  t.equal(store.snapshot.ready, false, 'no source');
+  const one = store.register('one');
+  const two = store.register('two');
+  one.complete();
+  one.complete();
+  t.equal(store.snapshot.ready, false);
+  t.same(store.waitingFor(), ['two']);
+  t.equal(heard.calls, 0);
+  two.complete();
+  t.equal(store.snapshot.ready, true);
+  t.equal(heard.calls, 1);
+  t.equal(store.takeChanges().ready, true);
+  t.equal(store.takeChanges().ready, false);
+  const late = store.register('late');
+  t.equal(store.snapshot.ready, false);
+  t.equal(store.takeChanges().ready, true);
+  late.complete();
+  t.equal(store.snapshot.ready, true);
+  t.equal(heard.calls, 3);
+  t.end();
+});
+
+t.test('of two sources with one object the first registered is believed, whoever speaks first', (t) => {
+  for (const order of [
+    [0, 1],
+    [1, 0],
+  ]) {
+    const store = new Store();
+    const sources = [store.register('one'), store.register('two')];
+    const rows = [service('web', { affinitySeconds: 1 }), service('web', { affinitySeconds: 2 })];
+    for (const index of order) sources[index]!.apply(upsert(rows[index]!));
+    t.equal(store.snapshot.service('default/web')?.affinitySeconds, 1);
+    store.takeChanges();
+    sources[1]!.apply(upsert(service('web', { affinitySeconds: 3 })));
+    t.equal(store.takeChanges().services.size, 0, 'a row that does not count changes nothing');
+    sources[0]!.apply(remove(rows[0]!));
+    t.equal(store.snapshot.service('default/web')?.affinitySeconds, 3, 'the other takes over');
+    t.equal(store.takeChanges().services.size, 1);
+    sources[0]!.apply(remove(rows[0]!));
+    t.equal(store.snapshot.service('default/web')?.affinitySeconds, 3, 'a source removes only what it brought');
+    sources[1]!.apply(remove(rows[1]!));
+    t.equal(store.snapshot.service('default/web'), undefined);
+  }
+  t.end();
+});
+
+t.test('random histories that end in the same rows end in the same snapshot', (t) => {
+  let seed = 7;
+  const random = (below: number): number => {
+    seed = (seed * 1103515245 + 12345) % 2147483648;
+    return Math.floor((seed / 2147483648) * below);
+  };
+  const final = Array.from({ length: 30 }, (_, index) => slice(`s${index}`, `svc${index % 4}`, { count: index }));
+  const print = (store: Store): string =>
+    ['svc0', 'svc1', 'svc2', 'svc3', 'gone']
+      .map((name) =>
+        store.snapshot
+          .slicesOf(`default/${name}`)
+          .map((row) => `${row.name}=${row.count}`)
+          .join(),
+      )
+      .join('\n');
+  const plain = new Store();
+  plain.register('test').apply(upsert(...final));
+  for (let round = 0; round < 50; round++) {
+    const store = new Store();
+    const source = store.register('test');
+    for (let step = 0; step < 60; step++) {
+      const name = `s${random(40)}`;
+      const row = slice(name, random(3) === 0 ? 'gone' : `svc${random(4)}`, { count: 1000 + random(9) });
+      source.apply(random(3) === 0 ? remove(row) : upsert(row));
+    }
+    const rest = Array.from({ length: 10 }, (_, index) => slice(`s${30 + index}`, ''));
+    const changes = [...upsert(...final), ...remove(...rest)];
+    changes.sort(() => random(3) - 1);
+    source.apply(changes);
+    t.equal(print(store), print(plain));
+  }
+  t.end();
+});
+
+t.test('a commit costs its rows, not the state: 20,000 commits of one slice among 5,000 Services', (t) => {
+  const store = new Store();
+  const source = store.register('test');
+  const rows = Array.from({ length: 5000 }, (_, index) => slice(`s${index}`, `svc${index}`));
+  source.apply(upsert(...rows));
+  store.takeChanges();
+  const before = store.snapshot.slicesOf('default/svc1');
+  for (let index = 0; index < 20_000; index++) source.apply(upsert(slice('s7', 'svc7', { count: index })));
+  t.same([...store.takeChanges().services], ['default/svc7']);
+  t.equal(store.snapshot.slicesOf('default/svc1'), before, 'untouched Services keep their very arrays');
+  t.end();
+});

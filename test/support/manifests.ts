@@ -1,0 +1,98 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { startManifests, type RunningManifests } from '../../src/sources/manifests/start.js';
+import { DEFAULT_TIMING, type Timing } from '../../src/sources/manifests/timing.js';
+import type { RequestHeaders } from '../../src/sources/manifests/http-get.js';
+import { Store } from '../../src/state/store.js';
+import type { SourceWriter, StateChange, Writer } from '../../src/state/writer.js';
+import { RecordingLog } from './recording-log.js';
+
+/** A store that keeps count of what came in. */
+export class CountingWriter implements Writer {
+  readonly store = new Store();
+  readonly commits: (readonly StateChange[])[] = [];
+  completed = 0;
+
+  register(source: string): SourceWriter {
+    const writer = this.store.register(source);
+    return {
+      apply: (changes) => {
+        this.commits.push(changes);
+        writer.apply(changes);
+      },
+      complete: () => {
+        this.completed++;
+        writer.complete();
+      },
+    };
+  }
+}
+
+interface Teardown {
+  teardown(work: () => unknown): unknown;
+}
+
+/** Manifests being read while a test runs. */
+export class ManifestRig {
+  readonly writer = new CountingWriter();
+  readonly log = new RecordingLog();
+  readonly running: RunningManifests;
+
+  constructor(t: Teardown, locations: readonly string[], timing: Partial<Timing> = {}, headers: RequestHeaders = []) {
+    this.running = startManifests({ locations, headers }, this.writer, this.log, { ...DEFAULT_TIMING, ...timing });
+    t.teardown(() => this.running.stop());
+  }
+
+  /** Names of the Services known, sorted, with their first port: `a:80 b:81`. */
+  services(): string {
+    return [...this.writer.store.snapshot.services()]
+      .map((row) => `${row.name}:${row.ports[0]?.port ?? 0}`)
+      .sort()
+      .join(' ');
+  }
+
+  ready(): Promise<void> {
+    return eventually(() => this.writer.store.snapshot.ready, 'ready');
+  }
+
+  /** Waits until the Services are these. */
+  async shows(services: string): Promise<void> {
+    await eventually(
+      () => this.services() === services,
+      () => `Services ${services}, not ${this.services()}; log:\n${this.log.lines.join('\n')}`,
+    );
+  }
+
+  errors(): readonly string[] {
+    return this.log.lines.filter((line) => line.startsWith('error'));
+  }
+}
+
+/** Waits for something that may take a while on a busy machine; throws when it does not come. */
+export async function eventually(condition: () => boolean, what: string | (() => string)): Promise<void> {
+  const deadline = performance.now() + 30_000;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`never: ${typeof what === 'string' ? what : what()}`);
+    await delay(5);
+  }
+}
+
+/** An empty directory, removed at the end of the test. */
+export function scratchDirectory(t: Teardown): string {
+  const path = mkdtempSync(join(tmpdir(), 'pointsman-manifests-'));
+  t.teardown(() => {
+    rmSync(path, { recursive: true, force: true });
+  });
+  return path;
+}
+
+/** A Service as YAML. */
+export function serviceYaml(name: string, port: number | string = 80): string {
+  return `apiVersion: v1\nkind: Service\nmetadata:\n  name: ${name}\nspec:\n  clusterIP: 10.96.0.10\n  ports:\n  - port: ${port}\n`;
+}
+
+export function yaml(...documents: string[]): string {
+  return documents.join('---\n');
+}
