@@ -1,0 +1,273 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { readlinkSync } from 'node:fs';
+import { printEndpoint } from '../../../src/net/endpoint-list.js';
+import { parseAddress, type Family } from '../../../src/net/ip.js';
+import type { Protocol } from '../../../src/net/protocol.js';
+import {
+  Agent,
+  type AgentAnswer,
+  type AgentTraffic,
+  type HttpAnswer,
+  type Outcome,
+  type TimedOutcome,
+} from './agent.js';
+import { ADDRESSES, NETWORK, type NetworkDescription } from './topology.js';
+
+export type { Failure, HttpAnswer, Outcome, TimedOutcome } from './agent.js';
+
+export interface Traffic {
+  /** Namespace that sends. */
+  readonly from: string;
+  /** `address:port`, `[v6]:port`. */
+  readonly to: string;
+  /** TCP when not given. */
+  readonly protocol?: Protocol;
+  /** Address to send from; the kernel's choice when not given. */
+  readonly source?: string;
+  readonly sourcePort?: number;
+  /** Size of the request; 16 when not given. */
+  readonly bytes?: number;
+  /** When silence counts as a timeout; 300 when not given. */
+  readonly timeoutMs?: number;
+}
+
+export type Answer = AgentAnswer;
+
+export interface CommandResult {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What a laboratory lives as long as: a tap test. */
+export interface Scope {
+  teardown(end: () => Promise<void>): unknown;
+}
+
+/** Something open in the laboratory: a server, or a client that keeps its source port. */
+export interface Closable {
+  close(): Promise<void>;
+}
+
+export interface Connection extends Closable {
+  /** Asks once more over the same connection or from the same source port. */
+  exchange(options?: { readonly bytes?: number; readonly timeoutMs?: number }): Promise<Answer>;
+}
+
+export interface Watch {
+  stop(): Promise<readonly TimedOutcome[]>;
+}
+
+/** Enough requests that one of up to three equally likely endpoints stays unseen once in fifty million runs. */
+const REQUESTS = 48;
+
+/** The namespaces of topology.ts with servers, clients and processes in them. It ends with its test, and with the test process whatever happens. */
+export class Lab {
+  readonly #agent: Agent;
+  /** The process that holds the namespaces. */
+  readonly pid: number;
+  readonly #namespaces: Readonly<Record<string, number>>;
+
+  private constructor(agent: Agent, pid: number, namespaces: Readonly<Record<string, number>>) {
+    this.#agent = agent;
+    this.pid = pid;
+    this.#namespaces = namespaces;
+  }
+
+  static async start(t: Scope, network: NetworkDescription = NETWORK): Promise<Lab> {
+    const agent = new Agent();
+    t.teardown(() => agent.close());
+    const built = await agent.call('build', { network });
+    return new Lab(agent, built.pid, built.namespaces);
+  }
+
+  /** A server on an address of the namespace, named as given or after the namespace. It answers with its name and the client's address. */
+  async serve(namespace: string, at: string, protocol: Protocol = 'TCP', name: string = namespace): Promise<Closable> {
+    const handle = await this.#agent.call('serve', { in: namespace, ...parseEndpoint(at), protocol, name });
+    return this.#closable(handle);
+  }
+
+  /** Servers in every listed namespace, on its address of each family. */
+  async serveAll(
+    namespaces: readonly (keyof typeof ADDRESSES)[],
+    ports: readonly (readonly [number, Protocol])[],
+  ): Promise<void> {
+    await Promise.all(
+      namespaces.flatMap((namespace) =>
+        Object.values(ADDRESSES[namespace]).flatMap((address) =>
+          ports.map(([port, protocol]) => this.serve(namespace, endpoint(address, port), protocol)),
+        ),
+      ),
+    );
+  }
+
+  /** One connection and one request; never rejects for what happens to packets. */
+  request(traffic: Traffic): Promise<Answer> {
+    return this.#agent.call('request', agentTraffic(traffic));
+  }
+
+  /** Many requests, counted by outcome. */
+  burst(traffic: Traffic, count: number, workers = 4): Promise<readonly Outcome[]> {
+    return this.#agent.call('burst', { ...agentTraffic(traffic), count, workers });
+  }
+
+  /**
+   * What becomes of such traffic, as text: `dropped`, another failure, or the sorted addresses that answer, `masqueraded` after those that do
+   * not see the sender's address and port. An answer is asked for often enough to meet every endpoint.
+   */
+  async verdict(traffic: Traffic, requests: number = REQUESTS): Promise<string> {
+    const first = await this.burst(traffic, 1);
+    const answered = first.every((outcome) => 'at' in outcome);
+    const outcomes = [...first, ...(await this.burst(traffic, answered ? requests - 1 : 1))];
+    return [...new Set(outcomes.map(describeOutcome))].sort().join(', ');
+  }
+
+  /** Opens a TCP connection, or a UDP or SCTP socket; rejects when a TCP connection does not come about. */
+  async open(traffic: Traffic): Promise<Connection> {
+    const handle = await this.#agent.call('open', agentTraffic(traffic));
+    return {
+      ...this.#closable(handle),
+      exchange: ({ bytes = 16, timeoutMs = 300 } = {}) =>
+        this.#agent.call('exchange', { handle, bytes, timeout: timeoutMs / 1000 }),
+    };
+  }
+
+  /** Asks again and again until stopped. */
+  async watch(traffic: Traffic, workers = 4, pauseMs = 1): Promise<Watch> {
+    const handle = await this.#agent.call('watch', { ...agentTraffic(traffic), workers, pause: pauseMs / 1000 });
+    return { stop: () => this.#agent.call('unwatch', { handle }) };
+  }
+
+  /** An HTTP GET from the namespace. */
+  http(from: string, url: string, timeoutMs = 1000): Promise<HttpAnswer> {
+    const { host, pathname } = new URL(url);
+    return this.#agent.call('http', { from, ...parseEndpoint(host), path: pathname, timeout: timeoutMs / 1000 });
+  }
+
+  async addAddress(namespace: string, link: string, address: string): Promise<void> {
+    await this.#agent.call('address', { in: namespace, link, address, add: true });
+  }
+
+  async removeAddress(namespace: string, link: string, address: string): Promise<void> {
+    await this.#agent.call('address', { in: namespace, link, address, add: false });
+  }
+
+  /** One more address for a local pod with a routed veth or behind the bridge, known to the node's routes. */
+  async addPodAddress(podName: 'pod-a' | 'pod-b' | 'pod-c', address: string): Promise<void> {
+    const to = `${address}/${address.includes(':') ? 128 : 32}`;
+    await this.addAddress(podName, 'eth0', to);
+    const link = podName === 'pod-c' ? 'cbr0' : podName.replace('pod', 'veth');
+    await this.#agent.call('route', { in: 'node', to, link, add: true });
+  }
+
+  async setLink(namespace: string, link: string, state: 'up' | 'down' | 'deleted'): Promise<void> {
+    await this.#agent.call('link', { in: namespace, link, state });
+  }
+
+  /** Reads, or writes and reads back, /proc/sys/`key` in the namespace. */
+  sysctl(namespace: string, key: string, value?: string): Promise<string> {
+    return this.#agent.call('sysctl', { in: namespace, key, ...(value === undefined ? {} : { value }) });
+  }
+
+  /** Starts a program in the namespace; it is killed with the test process. */
+  spawn(namespace: string, command: readonly string[]): ChildProcess {
+    const fd = this.#namespaces[namespace];
+    if (fd === undefined) throw new Error(`no namespace ${namespace}`);
+    const sameUser = readlinkSync('/proc/self/ns/user') === readlinkSync(`/proc/${this.pid}/ns/user`);
+    const user = sameUser ? [] : [`--user=/proc/${this.pid}/ns/user`, '--preserve-credentials'];
+    const enter = [...user, `--net=/proc/${this.pid}/fd/${fd}`];
+    // Not the test runner's environment: its NODE_OPTIONS would load it into every Node process.
+    const PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/bin:/sbin:/bin`;
+    return spawn('nsenter', [...enter, '--', 'setpriv', '--pdeathsig', 'KILL', '--', ...command], { env: { PATH } });
+  }
+
+  /** Runs a program in the namespace to its end. */
+  run(namespace: string, command: readonly string[], input = ''): Promise<CommandResult> {
+    const child = this.spawn(namespace, command);
+    let stdout = '';
+    let stderr = '';
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+    child.stdin?.on('error', () => undefined).end(input);
+    return new Promise((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (status) => {
+        resolve({ status, stdout, stderr });
+      });
+    });
+  }
+
+  /** Runs a program in the namespace that must succeed; resolves to what it printed. */
+  async output(namespace: string, command: readonly string[], input = ''): Promise<string> {
+    const { status, stdout, stderr } = await this.run(namespace, command, input);
+    if (status !== 0)
+      throw new Error(`${command.join(' ')} in ${namespace}: status ${String(status)}: ${stderr.trim()}`);
+    return stdout;
+  }
+
+  /** `nft list ruleset` of the node. */
+  ruleset(): Promise<string> {
+    return this.output('node', ['nft', 'list', 'ruleset']);
+  }
+
+  /** `nft -j list ruleset` of the node, parsed. */
+  async rulesetJson(): Promise<object> {
+    return JSON.parse(await this.output('node', ['nft', '-j', 'list', 'ruleset'])) as object;
+  }
+
+  /** Lines of `conntrack -L` of the node in one family. */
+  async flows(family: Family = 'IPv4'): Promise<readonly string[]> {
+    const listed = await this.output('node', ['conntrack', '-L', '-f', family.toLowerCase()]);
+    return listed.split('\n').filter((line) => line !== '');
+  }
+
+  #closable(handle: number): Closable {
+    return {
+      close: async () => {
+        await this.#agent.call('close', { handle });
+      },
+    };
+  }
+}
+
+/** `10.244.1.10:80`, `10.244.1.10:80 masqueraded`, `dropped`, `refused` … */
+export function describeOutcome(outcome: Outcome): string {
+  if ('error' in outcome) return outcome.error === 'timeout' || outcome.error === 'denied' ? 'dropped' : outcome.error;
+  return outcome.masqueraded ? `${outcome.at} masqueraded` : outcome.at;
+}
+
+/** `address:port` with brackets around IPv6. */
+export function endpoint(address: string, port: number): string {
+  const parsed = parseAddress(address);
+  if (parsed === null) throw new Error(`not an address: ${address}`);
+  return printEndpoint(parsed, port);
+}
+
+/** Polls until the condition yields something other than null, at most for the given time. */
+export async function eventually<T>(what: string, condition: () => Promise<T | null>, timeoutMs = 5000): Promise<T> {
+  const deadline = Date.now() + timeoutMs;
+  for (;;) {
+    const met = await condition();
+    if (met !== null) return met;
+    if (Date.now() > deadline) throw new Error(`${what}: not within ${timeoutMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+function parseEndpoint(text: string): { address: string; port: number } {
+  const match = /^\[(.+)\]:(\d+)$/.exec(text) ?? /^([^:]+):(\d+)$/.exec(text);
+  if (match?.[1] === undefined) throw new Error(`not address:port: ${text}`);
+  return { address: match[1], port: Number(match[2]) };
+}
+
+function agentTraffic(traffic: Traffic): AgentTraffic {
+  return {
+    from: traffic.from,
+    protocol: traffic.protocol ?? 'TCP',
+    ...parseEndpoint(traffic.to),
+    ...(traffic.source === undefined ? {} : { source: traffic.source }),
+    ...(traffic.sourcePort === undefined ? {} : { sourcePort: traffic.sourcePort }),
+    bytes: traffic.bytes ?? 16,
+    timeout: (traffic.timeoutMs ?? 300) / 1000,
+  };
+}

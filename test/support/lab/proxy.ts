@@ -1,0 +1,230 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { projectFile } from './agent.js';
+import { endpoint, eventually, type CommandResult, type Lab } from './lab.js';
+import { endpointSlice, node, service, type Manifest } from './objects.js';
+import { ADDRESSES, PREFIXES } from './topology.js';
+
+/** Name of the node under test. */
+export const NODE_NAME = 'node-1';
+
+export interface ProxyOptions {
+  /** Fields of KubeProxyConfiguration that replace the laboratory's. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Further command-line flags. */
+  readonly flags?: readonly string[];
+  /** What the manifests hold at the start, besides the Node. */
+  readonly objects?: readonly Manifest[];
+  /** In place of the laboratory's Node with its first two addresses. */
+  readonly node?: Manifest;
+}
+
+/** What the process lives as long as: a tap test, which shows the process's log if it fails. */
+export interface ProxyScope {
+  teardown(end: () => Promise<void>): unknown;
+  passing(): boolean;
+  comment(text: string): void;
+}
+
+/** nf_conntrack_max belongs to the host and cannot be set in a namespace: maxPerCore 0 leaves it alone. */
+const CONFIG = {
+  apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+  kind: 'KubeProxyConfiguration',
+  mode: 'nftables',
+  clusterCIDR: `${PREFIXES.pods.IPv4},${PREFIXES.pods.IPv6}`,
+  conntrack: { maxPerCore: 0 },
+  nftables: { minSyncPeriod: '0s' },
+};
+
+/** A Service that changes its port with every write, so that a client sees which write the node has reached. */
+const MARKER = {
+  name: 'marker',
+  IPv4: '10.96.255.254',
+  IPv6: 'fd00:10:96::fffe',
+  firstPort: 20000,
+  targetPort: 9999,
+} as const;
+const MARKER_PORT = [{ port: MARKER.targetPort }];
+const START_TIMEOUT_MS = 10_000;
+
+/** The process under test in the node's namespace, on manifests of its own. */
+export class Proxy {
+  readonly #lab: Lab;
+  readonly #folder: string;
+  readonly #options: ProxyOptions;
+  #process: ChildProcess | null = null;
+  #generation = 0;
+  #log = '';
+
+  private constructor(lab: Lab, folder: string, options: ProxyOptions) {
+    this.#lab = lab;
+    this.#folder = folder;
+    this.#options = options;
+  }
+
+  /** Starts the process and waits until it is healthy and has programmed everything. */
+  static async start(t: ProxyScope, lab: Lab, options: ProxyOptions = {}): Promise<Proxy> {
+    const folder = await mkdtemp(join(tmpdir(), 'lab-'));
+    const proxy = new Proxy(lab, folder, options);
+    t.teardown(async () => {
+      await proxy.stop('SIGKILL');
+      await rm(folder, { recursive: true });
+      if (!t.passing()) t.comment(proxy.log);
+    });
+    await writeFile(proxy.configFile, JSON.stringify({ ...CONFIG, ...options.config }, null, 2));
+    for (const address of [ADDRESSES['pod-a'].IPv4, ADDRESSES['pod-a'].IPv6]) {
+      await lab.serve('pod-a', endpoint(address, MARKER.targetPort), 'TCP', MARKER.name);
+    }
+    await proxy.write(options.objects ?? []);
+    await proxy.restart();
+    return proxy;
+  }
+
+  get configFile(): string {
+    return join(this.#folder, 'config.json');
+  }
+
+  /** The file that holds all objects; the folder it is in is the process's --manifests. */
+  get manifestFile(): string {
+    return join(this.#folder, 'manifests', 'objects.json');
+  }
+
+  get pid(): number | null {
+    return this.#process?.pid ?? null;
+  }
+
+  /** Everything the process has written to standard output and standard error. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** Replaces all objects and waits until the node works by them in both families. Resolves to how many milliseconds that took. */
+  async apply(objects: readonly Manifest[]): Promise<number> {
+    const started = Date.now();
+    await this.write(objects);
+    await this.synced();
+    return Date.now() - started;
+  }
+
+  /** Replaces all objects, in one rename, without waiting. */
+  async write(objects: readonly Manifest[]): Promise<void> {
+    this.#generation++;
+    const own = [
+      this.#options.node ?? node(NODE_NAME, { addresses: Object.values(ADDRESSES.node) }),
+      ...this.#marker(),
+    ];
+    await mkdir(join(this.#folder, 'manifests'), { recursive: true });
+    const unfinished = join(this.#folder, 'manifests', '.objects.json');
+    await writeFile(
+      unfinished,
+      JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [...own, ...objects] }, null, 1),
+    );
+    await rename(unfinished, this.manifestFile);
+  }
+
+  /** Waits until the last write has reached the kernel in both families. */
+  async synced(timeoutMs = 5000): Promise<void> {
+    for (const address of [MARKER.IPv4, MARKER.IPv6]) {
+      const to = endpoint(address, MARKER.firstPort + this.#generation);
+      await this.#until(`write ${this.#generation} in the kernel (${to})`, timeoutMs, async () => {
+        const answer = await this.#lab.request({ from: 'pod-b', to, timeoutMs: 50 });
+        return 'name' in answer && answer.name === MARKER.name;
+      });
+    }
+  }
+
+  /** Starts the process again with the same configuration and manifests; one that still runs is killed first. */
+  async restart(): Promise<void> {
+    await this.stop('SIGKILL');
+    this.launch();
+    await this.ready();
+  }
+
+  /** Starts the process without waiting for it. */
+  launch(): void {
+    const child = this.#lab.spawn('node', [
+      process.execPath,
+      projectFile('dist/main.js'),
+      ...this.#flags(),
+      '-v',
+      '2',
+      ...(this.#options.flags ?? []),
+    ]);
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
+    }
+    this.#process = child;
+  }
+
+  /** Waits until the process is healthy and everything written is in the kernel. */
+  async ready(): Promise<void> {
+    await this.#until('healthy process', START_TIMEOUT_MS, async () => {
+      const answer = await this.#lab.http('node', 'http://127.0.0.1:10256/healthz');
+      return 'status' in answer && answer.status === 200;
+    });
+    await this.synced();
+  }
+
+  /** Ends the process and waits for it; resolves to its exit code, null if it was not running or died of a signal. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    const child = this.#process;
+    this.#process = null;
+    if (child === null || hasEnded(child)) return child?.exitCode ?? null;
+    const closed = once(child, 'close');
+    child.kill(signal);
+    await closed;
+    return child.exitCode;
+  }
+
+  /** Runs `plan`, `render`, `dump`, or the program without a subcommand, with the flags of the running process and more. */
+  run(command: 'plan' | 'render' | 'dump' | null, flags: readonly string[] = []): Promise<CommandResult> {
+    const words = command === null ? [] : [command];
+    return this.#lab.run('node', [process.execPath, projectFile('dist/main.js'), ...words, ...this.#flags(), ...flags]);
+  }
+
+  #flags(): string[] {
+    return [
+      '--config',
+      this.configFile,
+      '--manifests',
+      join(this.#folder, 'manifests'),
+      '--hostname-override',
+      NODE_NAME,
+    ];
+  }
+
+  #marker(): Manifest[] {
+    const port = { port: MARKER.firstPort + this.#generation, targetPort: MARKER.targetPort };
+    const podA = ADDRESSES['pod-a'];
+    return [
+      service(MARKER.name, { namespace: 'lab', clusterIPs: [MARKER.IPv4, MARKER.IPv6], ports: [port] }),
+      endpointSlice(MARKER.name, [{ address: podA.IPv4, node: NODE_NAME }], MARKER_PORT, { namespace: 'lab' }),
+      endpointSlice(MARKER.name, [{ address: podA.IPv6, node: NODE_NAME }], MARKER_PORT, { namespace: 'lab' }),
+    ];
+  }
+
+  async #until(what: string, timeoutMs: number, condition: () => Promise<boolean>): Promise<void> {
+    const child = this.#process;
+    try {
+      await eventually(
+        what,
+        async () => {
+          if (child !== null && hasEnded(child))
+            throw new Error(`the process has ended (${child.signalCode ?? String(child.exitCode)})`);
+          return (await condition()) || null;
+        },
+        timeoutMs,
+      );
+    } catch (error) {
+      const tail = this.#log.split('\n').slice(-60).join('\n');
+      throw new Error(`${error instanceof Error ? error.message : String(error)}\nLog of the process:\n${tail}`);
+    }
+  }
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}
