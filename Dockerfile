@@ -22,5 +22,5 @@ COPY --from=production /pointsman/package.json ./
 COPY --from=production /pointsman/node_modules ./node_modules
 COPY --from=production /pointsman/dist ./dist
 COPY --from=production /pointsman/build/Release/pointsman.node ./build/Release/pointsman.node
-RUN ln -s /pointsman/dist/main.js /usr/local/bin/pointsman && ln -s /pointsman/dist/main.js /usr/local/bin/kube-proxy
+RUN ln -s /pointsman/dist/main.js /usr/local/bin/pointsman && ln -s pointsman /usr/local/bin/kube-proxy
 ENTRYPOINT ["pointsman"]

@@ -14,7 +14,7 @@ export interface FamilySyncParts {
   readonly dataplane: FamilyDataplane;
   readonly conntrack: ConntrackReconciler;
   readonly health: HealthState;
-  readonly serviceHealth: ServiceHealth;
+  readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
   readonly localAddresses: () => readonly IPAddress[];
   readonly log: Log;
 }

@@ -14,6 +14,7 @@ import { Planner } from '../plan/planner.js';
 import { localAddresses } from '../sources/local-addresses.js';
 import { startManifests, type RunningManifests } from '../sources/manifests/start.js';
 import { Store } from '../state/store.js';
+import { collectGarbage } from './collect-garbage.js';
 import { FamilySync } from './family-sync.js';
 import { kernelValues, manifestsOptions, planSettings } from './settings.js';
 
@@ -129,6 +130,7 @@ export class NodeProxy {
     const results = await Promise.allSettled(this.families.map((family) => family.run(full, changedAt)));
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
+    if (full) setImmediate(collectGarbage);
   }
 
   /** Values that cannot be set yet are tried again with every full sync; what is wrong with them is said once. */

@@ -1,7 +1,7 @@
 import type { NftFamily } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
 import { address, concat, dnatTo, dport, goto, match, meta, type Chain, type Expression, type Rule } from './json.js';
-import { NFT_FAMILY, SET, clientsMap } from './names.js';
+import { NFT_FAMILY, clientsMap, endpointsMap } from './names.js';
 import { fibType, fromPod, markForMasquerade } from './skeleton.js';
 
 /**
@@ -9,7 +9,8 @@ import { fibType, fromPod, markForMasquerade } from './skeleton.js';
  * size and affinity timeout, never by Service.
  */
 export interface ServiceClass {
-  readonly nodePort: boolean;
+  /** Which map has the endpoints; null for node ports. */
+  readonly shard: number | null;
   /** `pick` alone; after marking for masquerade; or by where the connection comes from. */
   readonly kind: 'pick' | 'external' | 'external-local';
   /** Power of two, at least the number of endpoints. */
@@ -30,21 +31,22 @@ const ALWAYS_KEPT = 8;
 
 export function className(service: ServiceClass): string {
   const sizes = service.kind === 'external-local' ? `${service.size}-${service.localSize}` : `${service.size}`;
+  const shard = service.shard === null ? '' : `-shard-${service.shard}`;
   const sticky = service.affinitySeconds === null ? '' : `-sticky-${service.affinitySeconds}`;
-  return `${service.nodePort ? 'nodeport-' : ''}${service.kind}-${sizes}${sticky}`;
+  return `${service.shard === null ? 'nodeport-' : ''}${service.kind}-${sizes}${shard}${sticky}`;
 }
 
-const CLASS_NAME = /^(nodeport-)?(pick|external|external-local)-(\d+)(?:-(\d+))?(?:-sticky-(\d+))?$/;
+const CLASS_NAME = /^(?:nodeport-)?(pick|external|external-local)-(\d+)(?:-(\d+))?(?:-shard-(\d+))?(?:-sticky-(\d+))?$/;
 
 /** The class of a chain name made by {@link className}; null for any other name. */
 export function parseClassName(name: string): ServiceClass | null {
   const found = CLASS_NAME.exec(name);
   if (found === null) return null;
   const service: ServiceClass = {
-    nodePort: found[1] !== undefined,
-    kind: found[2] as ServiceClass['kind'],
-    size: Number(found[3]),
-    localSize: Number(found[4] ?? 0),
+    shard: found[4] === undefined ? null : Number(found[4]),
+    kind: found[1] as ServiceClass['kind'],
+    size: Number(found[2]),
+    localSize: Number(found[3] ?? 0),
     affinitySeconds: found[5] === undefined ? null : Number(found[5]),
   };
   return className(service) === name && isPowerOfTwo(service.size) ? service : null;
@@ -78,9 +80,11 @@ export function classChains(service: ServiceClass, node: NodePlan): readonly Cha
 }
 
 function pickChains(service: ServiceClass, size: number, local: boolean, family: NftFamily): readonly Chain[] {
-  const name = `${service.nodePort ? 'nodeport-' : ''}${local ? 'local-' : ''}pick-${size}`;
-  const map = endpointsMap(service.nodePort, local);
-  const key = service.nodePort ? [meta('l4proto'), dport] : [address(family, 'daddr'), meta('l4proto'), dport];
+  const nodePort = service.shard === null;
+  const shard = nodePort ? '' : `-shard-${service.shard}`;
+  const name = `${nodePort ? 'nodeport-' : ''}${local ? 'local-' : ''}pick-${size}${shard}`;
+  const map = endpointsMap(service.shard, local);
+  const key = nodePort ? [meta('l4proto'), dport] : [address(family, 'daddr'), meta('l4proto'), dport];
   const pick: Chain = { name, hook: null, rules: draws(size).map((mod) => [dnatTo(family, drawKey(mod, key), map)]) };
   if (service.affinitySeconds === null) return [pick];
   const client = concat(address(family, 'saddr'), address(family, 'daddr'), meta('l4proto'), dport);
@@ -109,11 +113,6 @@ function draws(size: number): readonly number[] {
 
 function drawKey(mod: number, key: readonly Expression[]): Expression {
   return concat({ numgen: { mode: 'random', mod, offset: 0 } }, ...key);
-}
-
-export function endpointsMap(nodePort: boolean, local: boolean): string {
-  if (nodePort) return local ? SET.nodePortLocalEndpoints : SET.nodePortEndpoints;
-  return local ? SET.localEndpoints : SET.endpoints;
 }
 
 function lastName(chains: readonly Chain[]): string {

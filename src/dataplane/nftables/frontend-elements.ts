@@ -1,8 +1,8 @@
 import type { FrontendKey, FrontendPlan } from '../../plan/types.js';
-import { className, classSize, endpointsMap, parseClassName, type ServiceClass } from './classes.js';
+import { className, classSize, parseClassName, type ServiceClass } from './classes.js';
 import type { ElementBatches } from './element-batches.js';
-import { packEndpoint, packFrontend, packRange, packSlot, type PackedKey } from './keys.js';
-import { SET, stickyNodePortSet, stickySet } from './names.js';
+import { packEndpoint, packFrontend, packRange, packSlot, shardOf, type PackedKey } from './keys.js';
+import { SET, endpointsMap, stickyNodePortSet, stickySet } from './names.js';
 import { assignSlots, diffSlots, NO_SLOTS, type Slots } from './slots.js';
 
 /** Every element that one frontend has in the table: as the kernel holds it, or as it should be. */
@@ -55,7 +55,7 @@ export function renderFrontend(plan: FrontendPlan, current: FrontendElements): F
 function classFor(plan: FrontendPlan, current: FrontendElements): ServiceClass {
   const held = current.chain === null ? null : parseClassName(current.chain);
   return {
-    nodePort: plan.address === null,
+    shard: plan.address === null ? null : shardOf(packFrontend(plan.key)),
     kind: plan.masquerade === 'off-cluster' ? 'pick' : plan.masquerade === 'always' ? 'external' : 'external-local',
     size: classSize(plan.endpoints.count, held?.size ?? 0),
     localSize: plan.localEndpoints === null ? 0 : classSize(plan.localEndpoints.count, held?.localSize ?? 0),
@@ -91,8 +91,9 @@ export function diffFrontend(
   const stickyName = nodePort ? stickyNodePortSet : stickySet;
   for (const seconds of current.sticky) if (!next.sticky.includes(seconds)) batches.delete(stickyName(seconds), packed);
   for (const seconds of next.sticky) if (!current.sticky.includes(seconds)) batches.add(stickyName(seconds), packed);
-  diffEndpoints(batches, endpointsMap(nodePort, false), packed, current.endpoints, next.endpoints);
-  diffEndpoints(batches, endpointsMap(nodePort, true), packed, current.localEndpoints, next.localEndpoints);
+  const shard = nodePort ? null : shardOf(packed);
+  diffEndpoints(batches, endpointsMap(shard, false), packed, current.endpoints, next.endpoints);
+  diffEndpoints(batches, endpointsMap(shard, true), packed, current.localEndpoints, next.localEndpoints);
 }
 
 function diffMember(batches: ElementBatches, set: string, packed: PackedKey, current: boolean, next: boolean): void {

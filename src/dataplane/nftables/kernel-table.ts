@@ -3,8 +3,8 @@ import { addressLength, type Family, type IPAddress } from '../../net/ip.js';
 import type { NftChainListing, NftElementsListing, NftSetListing, NftTableListing } from '../../native/contract.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { NO_ELEMENTS, type FrontendElements } from './frontend-elements.js';
-import { unpackAddress, unpackFrontend, unpackSlot, type PackedKey } from './keys.js';
-import { SET, affinitySecondsOf, stickyNodePortSet, stickySet } from './names.js';
+import { shardOf, unpackAddress, unpackFrontend, unpackSlot, type PackedKey } from './keys.js';
+import { SET, affinitySecondsOf, parseEndpointsMap, stickyNodePortSet, stickySet } from './names.js';
 import type { Slots } from './slots.js';
 
 /** An element of one of our sets that means nothing to us: it has to go. */
@@ -89,14 +89,6 @@ class ListingReader {
       case SET.nodePortFrontends:
         this.readVerdicts(set, elements);
         return;
-      case SET.endpoints:
-      case SET.nodePortEndpoints:
-        this.readEndpoints(set, elements, 'endpoints');
-        return;
-      case SET.localEndpoints:
-      case SET.nodePortLocalEndpoints:
-        this.readEndpoints(set, elements, 'localEndpoints');
-        return;
       case SET.rejected:
       case SET.rejectedNodePorts:
         this.readMembers(set, elements, (draft) => (draft.rejected = true));
@@ -122,7 +114,7 @@ class ListingReader {
         this.readStaleFlows(set, elements);
         return;
       default:
-        this.readSticky(set, elements);
+        this.readNumbered(set, elements);
     }
   }
 
@@ -179,6 +171,13 @@ class ListingReader {
     }
   }
 
+  /** Sets that there are several of. */
+  private readNumbered(set: NftSetListing, elements: NftElementsListing): void {
+    const endpoints = parseEndpointsMap(set.name);
+    if (endpoints === null) this.readSticky(set, elements);
+    else this.readEndpoints(set, elements, endpoints.shard, endpoints.local ? 'localEndpoints' : 'endpoints');
+  }
+
   private readSticky(set: NftSetListing, elements: NftElementsListing): void {
     const seconds = affinitySecondsOf(set.name);
     if (seconds === null || (set.name !== stickySet(seconds) && set.name !== stickyNodePortSet(seconds))) return;
@@ -186,7 +185,12 @@ class ListingReader {
   }
 
   /** Gathers the slots of each frontend: first how many there are, then what is in them. */
-  private readEndpoints(set: NftSetListing, elements: NftElementsListing, field: 'endpoints' | 'localEndpoints'): void {
+  private readEndpoints(
+    set: NftSetListing,
+    elements: NftElementsListing,
+    shard: number | null,
+    field: 'endpoints' | 'localEndpoints',
+  ): void {
     const { keys, data } = elements;
     if (data === null) return;
     const size = endpointSize(this.family);
@@ -215,7 +219,8 @@ class ListingReader {
       const put = (draft: Draft): void => {
         draft[field] = packed;
       };
-      if (!this.tryEdit(owner, put)) this.strayEndpoints(set, owners, owner, keys);
+      const misplaced = shard !== null && shardOf(owner) !== shard;
+      if (misplaced || !this.tryEdit(owner, put)) this.strayEndpoints(set, owners, owner, keys);
     }
   }
 

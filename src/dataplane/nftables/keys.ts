@@ -11,6 +11,7 @@ import {
 import { protocolFromNumber, protocolNumber } from '../../net/protocol.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
+import { SHARDS } from './names.js';
 
 /**
  * Element keys as the kernel holds them, as strings with one character per byte: every component of a concatenation in network order, padded
@@ -43,6 +44,13 @@ export function packAddress(address: IPAddress): PackedKey {
 
 export function unpackAddress(packed: PackedKey): IPAddress {
   return addressFromBytes(Buffer.from(packed, 'latin1'));
+}
+
+/** Which of the maps of endpoints a frontend's are in: by its key alone (FNV-1a), so that every process agrees. */
+export function shardOf(packed: PackedKey): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < packed.length; index++) hash = Math.imul(hash ^ packed.charCodeAt(index), 0x01000193);
+  return (hash >>> 16) % SHARDS;
 }
 
 /** First and last packed address of a prefix, joined. */

@@ -1,6 +1,6 @@
 import type { Family } from '../../net/ip.js';
 import type { SetDeclaration } from './json.js';
-import { SET, clientsMap, stickyNodePortSet, stickySet } from './names.js';
+import { SET, SHARDS, clientsMap, endpointsMap, stickyNodePortSet, stickySet } from './names.js';
 
 /** Clients remembered per affinity timeout and family; past it new clients are balanced but not remembered. */
 const CLIENTS_SIZE = 262_144;
@@ -14,10 +14,10 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
   return [
     map(SET.frontends, frontend, 'verdict'),
     map(SET.nodePortFrontends, nodePort, 'verdict'),
-    map(SET.endpoints, ['mark', ...frontend], endpoint),
-    map(SET.localEndpoints, ['mark', ...frontend], endpoint),
-    map(SET.nodePortEndpoints, ['mark', ...nodePort], endpoint),
-    map(SET.nodePortLocalEndpoints, ['mark', ...nodePort], endpoint),
+    ...[false, true].flatMap((local) => [
+      map(endpointsMap(null, local), ['mark', ...nodePort], endpoint),
+      ...Array.from({ length: SHARDS }, (_, shard) => map(endpointsMap(shard, local), ['mark', ...frontend], endpoint)),
+    ]),
     set(SET.rejected, frontend),
     set(SET.rejectedNodePorts, nodePort),
     set(SET.dropped, frontend),
