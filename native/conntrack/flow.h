@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "netlink/answer.h"
+#include "netlink/byte_order.h"
+#include "netlink/message_writer.h"
+#include "netlink/result.h"
+
+namespace pointsman::conntrack {
+
+enum class Family : std::uint8_t {
+  kIPv4 = 2,   // NFPROTO_IPV4
+  kIPv6 = 10,  // NFPROTO_IPV6
+};
+
+constexpr std::size_t address_length(Family family) { return family == Family::kIPv4 ? 4 : 16; }
+
+/// Bytes of a flow record; see FLOW_RECORD in src/native/contract.ts for what is where.
+constexpr std::size_t record_length(Family family) { return 4 * address_length(family) + 20; }
+
+/// Which flows to list. An address or port is that of the original destination.
+struct FlowFilter {
+  Family family = Family::kIPv4;
+  /// IANA number.
+  std::uint8_t protocol = 0;
+  /// The family's address length of bytes.
+  std::optional<netlink::Bytes> destination;
+  std::optional<std::uint16_t> port;
+};
+
+/// An IPCTNL_MSG_CT_GET dump of the family. With `in_kernel` the filter travels along (CTA_FILTER, Linux 5.9) as far as kernels are right
+/// about it; older ones ignore it, and ports of SCTP none compares, so answers are filtered again when they are decoded.
+netlink::Bytes encode_list(const FlowFilter& filter, std::uint32_t sequence, bool in_kernel);
+
+/// Appends the record of the flow in `message` to `records` when it passes the filter. Flows without ports pass none. A decode error when
+/// the message is not well formed.
+netlink::Status decode_flow(const netlink::Message& message, const FlowFilter& filter, netlink::Bytes& records);
+
+/// An IPCTNL_MSG_CT_DELETE of one record: original tuple, zone and id, so that the kernel leaves a flow alone which took the tuple over
+/// since the listing.
+void encode_delete(netlink::MessageWriter& writer, std::uint32_t sequence, Family family, netlink::ByteView record);
+
+/// `udp 10.244.0.7:40000 > 10.96.0.10:53, replies from 10.244.1.10:53`, for error messages.
+std::string describe(Family family, netlink::ByteView record);
+
+}  // namespace pointsman::conntrack

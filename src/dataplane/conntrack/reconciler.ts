@@ -1,0 +1,58 @@
+import type { NativeAddon } from '../../native/contract.js';
+import type { Family } from '../../net/ip.js';
+import { flowScopes, type FlowScope, type FlowView } from './flow-scope.js';
+import { staleFlows } from './stale-flows.js';
+
+export type ConntrackKernel = Pick<NativeAddon, 'conntrackList' | 'conntrackDelete'>;
+
+export interface ConntrackReport {
+  readonly family: Family;
+  /** Dumps asked of the kernel: at most one per protocol, none when no UDP or SCTP frontend was concerned. */
+  readonly listings: number;
+  /** Flows that the listings returned. */
+  readonly flows: number;
+  readonly deleted: number;
+  /** Stale flows that were gone by themselves before their deletion. */
+  readonly missing: number;
+  /** What failed; not empty: the caller gives the same changes again next time, with whatever changed meanwhile. */
+  readonly errors: readonly Error[];
+}
+
+/** Removes flows that contradict the forwarding table, the same way for every mode. Knows nothing of earlier passes. */
+export class ConntrackReconciler {
+  readonly #kernel: ConntrackKernel;
+
+  constructor(kernel: ConntrackKernel) {
+    this.#kernel = kernel;
+  }
+
+  /**
+   * One pass over one family. Call it after the rules are in the kernel: a flow deleted earlier would come back through the old ones.
+   * A kernel that refuses does not reject the promise: new flows are right all the same. What fails for one protocol does not keep the other from its turn.
+   */
+  async reconcile(view: FlowView): Promise<ConntrackReport> {
+    const scopes = flowScopes(view);
+    const total = { listings: scopes.length, flows: 0, deleted: 0, missing: 0 };
+    const errors: Error[] = [];
+    for (const scope of scopes) {
+      try {
+        const { flows, deleted, missing } = await this.#reconcileScope(scope);
+        total.flows += flows;
+        total.deleted += deleted;
+        total.missing += missing;
+      } catch (error) {
+        errors.push(error instanceof Error ? error : new Error(String(error)));
+      }
+    }
+    return { family: view.table.family, ...total, errors };
+  }
+
+  async #reconcileScope(scope: FlowScope): Promise<{ flows: number; deleted: number; missing: number }> {
+    const filter = scope.filter();
+    const listing = await this.#kernel.conntrackList(filter);
+    const stale = staleFlows(listing, scope);
+    if (stale.length === 0) return { flows: listing.count, deleted: 0, missing: 0 };
+    const { deleted, missing } = await this.#kernel.conntrackDelete(filter.family, stale);
+    return { flows: listing.count, deleted, missing };
+  }
+}

@@ -1,0 +1,31 @@
+import type { FlowListing } from '../../native/contract.js';
+import { protocolNumber } from '../../net/protocol.js';
+import { flowLayout } from './flow-record.js';
+import type { FlowScope } from './flow-scope.js';
+
+/**
+ * The flows that keep packets from where the table would send them now, as records for conntrackDelete: those to a frontend of the scope
+ * that reply from anything but one of its `flowEndpoints`. That includes flows which were never translated and reply from the frontend
+ * itself: their first packet came before the rules did, and while they last no later packet meets the rules (behaviour CT-04). Flows of
+ * other protocols than the scope's are passed over.
+ */
+export function staleFlows(flows: FlowListing, scope: FlowScope): Uint8Array {
+  const layout = flowLayout(scope.family);
+  const { records } = flows;
+  const count = Math.min(flows.count, Math.floor(records.length / layout.size));
+  const protocol = protocolNumber(scope.protocol);
+  const stale: number[] = [];
+  for (let position = 0; position < count; position++) {
+    const start = position * layout.size;
+    if (records[start + layout.protocol] !== protocol) continue;
+    const destinationPort = start + layout.originalDestinationPort;
+    const allowed = scope.allowed(records, start + layout.originalDestination, destinationPort);
+    if (allowed === null) continue;
+    if (allowed.find(records, start + layout.replySource, start + layout.replySourcePort) < 0) stale.push(start);
+  }
+  const result = new Uint8Array(stale.length * layout.size);
+  for (const [position, start] of stale.entries()) {
+    result.set(records.subarray(start, start + layout.size), position * layout.size);
+  }
+  return result;
+}

@@ -1,0 +1,204 @@
+import t from 'tap';
+
+import {
+  applyKernelValues,
+  applyOomScoreAdj,
+  conntrackValues,
+  KERNEL_FILES,
+  type ConntrackSettings,
+  type KernelFiles,
+} from '../../src/dataplane/sysctl.js';
+
+const NF = '/proc/sys/net/netfilter';
+const HASH_SIZE = '/sys/module/nf_conntrack/parameters/hashsize';
+
+const NOTHING: ConntrackSettings = {
+  maxPerCore: 0,
+  min: 0,
+  tcpEstablishedMs: null,
+  tcpCloseWaitMs: null,
+  udpMs: null,
+  udpStreamMs: null,
+  tcpBeLiberal: false,
+};
+
+/** The defaults of KubeProxyConfiguration v1alpha1. */
+const DEFAULTS: ConntrackSettings = {
+  ...NOTHING,
+  maxPerCore: 32_768,
+  min: 131_072,
+  tcpEstablishedMs: 86_400_000,
+  tcpCloseWaitMs: 3_600_000,
+  udpMs: 0,
+  udpStreamMs: 0,
+};
+
+class MemoryFiles implements KernelFiles {
+  readonly writes: string[] = [];
+  readonly readOnly = new Set<string>();
+  readonly #contents: Map<string, string>;
+
+  constructor(contents: Readonly<Record<string, string>>) {
+    this.#contents = new Map(Object.entries(contents));
+  }
+
+  read(path: string): Promise<string> {
+    const found = this.#contents.get(path);
+    return found === undefined ? refuse('ENOENT') : Promise.resolve(found);
+  }
+
+  write(path: string, text: string): Promise<void> {
+    if (this.readOnly.has(path)) return refuse('EROFS');
+    this.writes.push(`${path} ${text}`);
+    this.#contents.set(path, `${text}\n`);
+    return Promise.resolve();
+  }
+}
+
+function refuse(code: string): Promise<never> {
+  return Promise.reject(Object.assign(new Error(`${code}: refused`), { code }));
+}
+
+function shown(settings: ConntrackSettings, cores: number): string[] {
+  return conntrackValues(settings, cores).map(
+    ({ path, value, match }) => `${path.split('/').pop() ?? ''} ${match === 'equal' ? '=' : '>='} ${value}`,
+  );
+}
+
+t.test('nf_conntrack_max and the hash size', (t) => {
+  const cases: readonly [string, number, number, number, number | null][] = [
+    ['scaled by cores', 32_768, 131_072, 8, 262_144],
+    ['at least min', 32_768, 131_072, 2, 131_072],
+    ['no min', 1000, 0, 2, 2000],
+    ['scaling is capped', 32_768, 131_072, 64, 1_048_576],
+    ['exactly at the cap', 32_768, 0, 32, 1_048_576],
+    ['min above the cap holds', 32_768, 2_000_000, 64, 2_000_000],
+    ['maxPerCore 0 leaves it, whatever min says', 0, 2_000_000, 64, null],
+  ];
+  for (const [name, maxPerCore, min, cores, max] of cases) {
+    const expected = max === null ? [] : [`nf_conntrack_max = ${max}`, `hashsize >= ${Math.floor(max / 4)}`];
+    t.same(shown({ ...NOTHING, maxPerCore, min }, cores), expected, name);
+  }
+  t.end();
+});
+
+t.test('timeouts in whole seconds, be_liberal only ever switched on', (t) => {
+  t.same(shown(NOTHING, 4), []);
+  t.same(shown(DEFAULTS, 4), [
+    'nf_conntrack_max = 131072',
+    'hashsize >= 32768',
+    'nf_conntrack_tcp_timeout_established = 86400',
+    'nf_conntrack_tcp_timeout_close_wait = 3600',
+  ]);
+  t.same(shown({ ...NOTHING, udpMs: 30_999, udpStreamMs: 20, tcpBeLiberal: true }, 4), [
+    'nf_conntrack_udp_timeout = 30',
+    'nf_conntrack_udp_timeout_stream = 1',
+    'nf_conntrack_tcp_be_liberal = 1',
+  ]);
+  t.end();
+});
+
+t.test('only what differs is written, in order', async (t) => {
+  const files = new MemoryFiles({
+    [`${NF}/nf_conntrack_max`]: '65536\n',
+    [HASH_SIZE]: '16384\n',
+    [`${NF}/nf_conntrack_tcp_timeout_established`]: '86400\n',
+    [`${NF}/nf_conntrack_tcp_timeout_close_wait`]: '60\n',
+  });
+  const report = await applyKernelValues(conntrackValues(DEFAULTS, 2), files);
+  const expected = [
+    `${NF}/nf_conntrack_max 131072`,
+    `${HASH_SIZE} 32768`,
+    `${NF}/nf_conntrack_tcp_timeout_close_wait 3600`,
+  ];
+  t.same(files.writes, expected);
+  t.same(
+    report.written.map(({ path, value }) => `${path} ${value}`),
+    expected,
+  );
+  t.same(report.problems, []);
+
+  const again = await applyKernelValues(conntrackValues(DEFAULTS, 2), files);
+  t.same(again, { written: [], problems: [] });
+  t.equal(files.writes.length, 3);
+});
+
+t.test('a larger hash table stays, a larger maximum does not', async (t) => {
+  const files = new MemoryFiles({ [`${NF}/nf_conntrack_max`]: '999999\n', [HASH_SIZE]: '262144\n' });
+  const { problems } = await applyKernelValues(conntrackValues({ ...NOTHING, maxPerCore: 1000, min: 4000 }, 2), files);
+  t.same(files.writes, [`${NF}/nf_conntrack_max 4000`]);
+  t.same(problems, []);
+});
+
+t.test('a read-only kernel that is already right is no problem', async (t) => {
+  const files = new MemoryFiles({ [`${NF}/nf_conntrack_udp_timeout`]: '30\n' });
+  files.readOnly.add(`${NF}/nf_conntrack_udp_timeout`);
+  t.same(await applyKernelValues(conntrackValues({ ...NOTHING, udpMs: 30_000 }, 1), files), {
+    written: [],
+    problems: [],
+  });
+});
+
+t.test('failures are told apart and keep no other value from being written', async (t) => {
+  const files = new MemoryFiles({
+    [`${NF}/nf_conntrack_max`]: '65536\n',
+    [HASH_SIZE]: '16384\n',
+    [`${NF}/nf_conntrack_tcp_timeout_close_wait`]: '60\n',
+  });
+  files.readOnly.add(`${NF}/nf_conntrack_max`).add(HASH_SIZE);
+  const { written, problems } = await applyKernelValues(conntrackValues(DEFAULTS, 2), files);
+  t.same(files.writes, [`${NF}/nf_conntrack_tcp_timeout_close_wait 3600`]);
+  t.equal(written.length, 1);
+  t.same(problems, [
+    {
+      path: `${NF}/nf_conntrack_max`,
+      wanted: 131_072,
+      found: '65536',
+      errno: 'EROFS',
+      message: `${NF}/nf_conntrack_max should be 131072, is 65536 and cannot be written: EROFS`,
+    },
+    {
+      path: HASH_SIZE,
+      wanted: 32_768,
+      found: '16384',
+      errno: 'EROFS',
+      message: `${HASH_SIZE} should be at least 32768, is 16384 and cannot be written: EROFS`,
+    },
+    {
+      path: `${NF}/nf_conntrack_tcp_timeout_established`,
+      wanted: 86_400,
+      found: null,
+      errno: 'ENOENT',
+      message: `${NF}/nf_conntrack_tcp_timeout_established should be 86400, cannot be read: ENOENT`,
+    },
+  ]);
+});
+
+t.test('what is not a number is written over', async (t) => {
+  const files = new MemoryFiles({ [`${NF}/nf_conntrack_udp_timeout`]: '' });
+  await applyKernelValues(conntrackValues({ ...NOTHING, udpMs: 30_000 }, 1), files);
+  t.same(files.writes, [`${NF}/nf_conntrack_udp_timeout 30`]);
+});
+
+t.test('oom_score_adj', async (t) => {
+  const files = new MemoryFiles({ '/proc/self/oom_score_adj': '0\n' });
+  t.equal(await applyOomScoreAdj(-999, files), null);
+  t.same(files.writes, ['/proc/self/oom_score_adj -999']);
+  t.equal(await applyOomScoreAdj(-999, files), null);
+  t.equal(files.writes.length, 1);
+
+  const refusing = new MemoryFiles({ '/proc/self/oom_score_adj': '0\n' });
+  refusing.readOnly.add('/proc/self/oom_score_adj');
+  const problem = await applyOomScoreAdj(-999, refusing);
+  t.equal(problem?.errno, 'EROFS');
+  t.equal(problem?.found, '0');
+});
+
+t.test('the kernel’s own files', async (t) => {
+  const found = await KERNEL_FILES.read('/proc/self/oom_score_adj');
+  t.match(found.trim(), /^-?\d+$/);
+  // Writing back what is there changes nothing and needs no right.
+  await KERNEL_FILES.write('/proc/self/oom_score_adj', found.trim());
+  t.equal(await KERNEL_FILES.read('/proc/self/oom_score_adj'), found);
+  await t.rejects(KERNEL_FILES.write('/proc/sys/net/netfilter/no_such_value', '1'), { code: 'ENOENT' });
+});
