@@ -1,5 +1,5 @@
 import { parseAddress, type IPAddress } from '../net/ip.js';
-import { parseProtocol, type Protocol } from '../net/protocol.js';
+import { isPort, parseProtocol, type Protocol } from '../net/protocol.js';
 import type { FrontendKey } from './types.js';
 
 const NODE_PORT = 'nodeport';
@@ -20,7 +20,9 @@ export function parseFrontendKey(key: FrontendKey): {
   const slash = key.lastIndexOf('/');
   const host = key.slice(0, colon).replace(/^\[|\]$/g, '');
   const address = host === NODE_PORT ? null : parseAddress(host);
+  const port = Number(key.slice(colon + 1, slash));
   const protocol = parseProtocol(key.slice(slash + 1));
-  if ((address === null && host !== NODE_PORT) || protocol === null) throw new TypeError(`not a frontend key: ${key}`);
-  return { address, port: Number(key.slice(colon + 1, slash)), protocol };
+  if (protocol === null || !isPort(port) || frontendKey(address, port, protocol) !== key)
+    throw new TypeError(`not a frontend key: ${key}`);
+  return { address, port, protocol };
 }

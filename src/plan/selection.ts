@@ -15,9 +15,9 @@ interface Candidate {
 
 /** Which of its endpoints a Service port may use on this node (behaviour §4.3). */
 export interface Selection {
-  /** For traffic under policy Cluster; null when no traffic of the port is. */
+  /** For traffic under policy Cluster; empty when no traffic of the port is. */
   readonly cluster: EndpointList;
-  /** For traffic under policy Local. */
+  /** For traffic under policy Local; empty when no traffic of the port is. */
   readonly local: EndpointList;
   /** Whether any endpoint anywhere could serve: decides between reject (no) and drop (yes, but not here). */
   readonly any: boolean;

@@ -3,6 +3,7 @@ import {
   addressBytes,
   addressFromBytes,
   addressLength,
+  parseAddress,
   prefixRange,
   type Family,
   type IPAddress,
@@ -27,7 +28,10 @@ export function packFrontend(key: FrontendKey): PackedKey {
   return (address === null ? '' : packAddress(address)) + packService(protocolNumber(protocol), port);
 }
 
-/** The inverse of {@link packFrontend}; null when the bytes are no frontend of the family (an unknown protocol, port 0). */
+/**
+ * The inverse of {@link packFrontend}; null when the bytes are no frontend of the family: an unknown protocol, port 0, or an IPv4-mapped
+ * address, which no Service can have.
+ */
 export function unpackFrontend(family: Family, packed: PackedKey): FrontendKey | null {
   const bytes = Buffer.from(packed, 'latin1');
   const service = bytes.length - 8;
@@ -35,7 +39,9 @@ export function unpackFrontend(family: Family, packed: PackedKey): FrontendKey |
   const protocol = protocolFromNumber(bytes[service] ?? 0);
   const port = bytes.readUInt16BE(service + 4);
   if (protocol === null || port === 0) return null;
-  return frontendKey(service === 0 ? null : addressFromBytes(bytes.subarray(0, service)), port, protocol);
+  if (service === 0) return frontendKey(null, port, protocol);
+  const address = addressFromBytes(bytes.subarray(0, service));
+  return parseAddress(address) === address ? frontendKey(address, port, protocol) : null;
 }
 
 export function packAddress(address: IPAddress): PackedKey {

@@ -1,0 +1,329 @@
+import t from 'tap';
+import { EndpointList } from '../../src/net/endpoint-list.js';
+import { ForwardingTable } from '../../src/plan/forwarding-table.js';
+import { frontendKey } from '../../src/plan/frontend-key.js';
+import { planNode } from '../../src/plan/node-plan.js';
+import { printFrontend, printTable } from '../../src/plan/text.js';
+import type { FrontendPlan, NodePlan, ServicePlan } from '../../src/plan/types.js';
+import { planSettings } from '../support/plan-settings.js';
+import { SeededRandom } from '../support/random.js';
+import { address, node, prefix, serviceCIDR } from '../support/rows.js';
+
+const NODE: NodePlan = planNode('IPv4', planSettings(), node('me', ['192.168.0.2']), []);
+
+function list(hosts: readonly number[]): EndpointList {
+  return EndpointList.of(
+    'IPv4',
+    hosts.map((host) => ({ address: address(`10.0.0.${host}`), port: 80 })),
+  );
+}
+
+function frontend(servicePort: string, host: string | null, fields: Partial<FrontendPlan> = {}): FrontendPlan {
+  const own = host === null ? null : address(host);
+  return {
+    key: frontendKey(own, 80, 'TCP'),
+    kind: own === null ? 'NodePort' : 'ClusterIP',
+    family: 'IPv4',
+    address: own,
+    protocol: 'TCP',
+    port: 80,
+    servicePort,
+    endpoints: list([1]),
+    localEndpoints: null,
+    masquerade: 'off-cluster',
+    whenEmpty: 'reject',
+    affinitySeconds: null,
+    sourceRanges: null,
+    flowEndpoints: null,
+    ...fields,
+  };
+}
+
+function plan(service: string, frontends: readonly FrontendPlan[], fields: Partial<ServicePlan> = {}): ServicePlan {
+  return { service, family: 'IPv4', creationTime: 0, frontends, hairpinAddresses: [], healthCheck: null, ...fields };
+}
+
+/** A plan of one frontend on one address that several Services want. */
+function claim(service: string, creationTime: number | null): ServicePlan {
+  return plan(service, [frontend(service, '10.96.0.1')], { creationTime });
+}
+
+/** All there is to see of a table, in no order of its own. */
+function picture(table: ForwardingTable): readonly string[] {
+  const conflicts = [...table.conflicts()].map(
+    ({ frontend, winner, loser }) => `${frontend}: ${winner} before ${loser}`,
+  );
+  const checks = [...table.healthChecks()].map((check) => JSON.stringify(check));
+  const flows = [...table.frontends()].map(
+    (found) => `${found.key} flows ${found.flowEndpoints?.toStrings().join() ?? '-'}`,
+  );
+  return [...printTable(table), ...conflicts, ...checks, ...flows, ...table.services()].sort();
+}
+
+function holder(table: ForwardingTable): string | undefined {
+  return table.frontend('10.96.0.1:80/TCP')?.servicePort;
+}
+
+t.test('of several claims the oldest holds, whatever the order', (t) => {
+  const claims = [claim('b', 20), claim('a', 30), claim('c', 10), claim('e', null), claim('d', null), claim('f', 10)];
+  const expected = ['c', 'f', 'b', 'a', 'd', 'e'];
+  const random = new SeededRandom(1);
+  for (let round = 0; round < 50; round++) {
+    const table = new ForwardingTable(NODE);
+    for (const one of random.shuffled(claims)) table.setService(one.service, one);
+    t.equal(holder(table), 'c');
+    t.same(
+      [...table.conflicts()].map(({ frontend, family, winner, loser }) => [frontend, family, winner, loser]),
+      expected.slice(1).map((loser) => ['10.96.0.1:80/TCP', 'IPv4', 'c', loser]),
+    );
+    for (const [index, service] of expected.entries()) {
+      t.equal(holder(table), service);
+      table.setService(service, null);
+      t.equal(holder(table), expected[index + 1], `after ${service} is gone`);
+    }
+    t.same([...table.frontends()], []);
+  }
+  t.end();
+});
+
+t.test('a claim may be withdrawn, renewed and grow younger', (t) => {
+  const table = new ForwardingTable(NODE);
+  table.setService('a', claim('a', 1));
+  table.setService('b', claim('b', 2));
+  table.setService('b', plan('b', []));
+  t.same([...table.conflicts()], [], 'the loser no longer asks');
+  table.setService('b', claim('b', 2));
+  table.setService('a', claim('a', 3));
+  t.equal(holder(table), 'b', 'the first was created anew');
+  table.setService('b', plan('b', [frontend('b', '10.96.0.1', { endpoints: list([1, 2]) })], { creationTime: 2 }));
+  t.same(table.frontend('10.96.0.1:80/TCP')?.endpoints.toStrings(), ['10.0.0.1:80', '10.0.0.2:80']);
+  table.takeChange();
+  table.setService('a', plan('a', [frontend('a', '10.96.0.1', { endpoints: list([9]) })], { creationTime: 3 }));
+  t.equal(table.takeChange().frontends.size, 0, 'what the loser changes concerns nobody');
+  table.setService('b', null);
+  t.same(table.frontend('10.96.0.1:80/TCP')?.endpoints.toStrings(), ['10.0.0.9:80'], 'until it holds');
+  t.end();
+});
+
+t.test('every field that can be seen counts as a change, the same again does not', (t) => {
+  const base = frontend('svc', '10.96.0.1', { flowEndpoints: list([1]), sourceRanges: [prefix('10.0.0.0/8')] });
+  const changes: readonly Partial<FrontendPlan>[] = [
+    { kind: 'ExternalIP' },
+    { servicePort: 'svc:web' },
+    { endpoints: list([2]) },
+    { endpoints: list([]) },
+    { localEndpoints: list([]) },
+    { masquerade: 'always' },
+    { whenEmpty: 'drop' },
+    { affinitySeconds: 30 },
+    { sourceRanges: null },
+    { sourceRanges: [prefix('10.0.0.0/8'), prefix('11.0.0.0/8')] },
+    { flowEndpoints: null },
+    { flowEndpoints: list([1, 2]) },
+  ];
+  for (const fields of changes) {
+    const table = new ForwardingTable(NODE);
+    table.setService('svc', plan('svc', [base]));
+    t.same(table.takeChange().frontends, new Set([base.key]));
+    table.setService('svc', plan('svc', [{ ...base, endpoints: list([1]), sourceRanges: [prefix('10.0.0.0/8')] }]));
+    t.equal(table.takeChange().frontends.size, 0, 'an equal one');
+    table.setService('svc', plan('svc', [{ ...base, ...fields }]));
+    t.same(table.takeChange().frontends, new Set([base.key]), JSON.stringify(Object.keys(fields)));
+    table.setService('svc', plan('svc', [base]));
+    t.same(table.takeChange().frontends, new Set([base.key]), 'and back');
+  }
+  t.end();
+});
+
+t.test('addresses stay while one Service wants them', (t) => {
+  const table = new ForwardingTable(NODE);
+  table.takeChange();
+  const wants = (service: string, host: string): ServicePlan =>
+    plan(service, [frontend(service, host), frontend(service, null)], { hairpinAddresses: [address('10.0.0.1')] });
+  table.setService('a', wants('a', '10.96.0.1'));
+  table.setService('b', wants('b', '10.96.0.1'));
+  let change = table.takeChange();
+  t.same([...table.clusterAddresses], ['10.96.0.1'], 'the address of a lost frontend too, and no node port');
+  t.same([...change.clusterAddresses], ['10.96.0.1']);
+  t.same([...change.hairpinAddresses], ['10.0.0.1']);
+  table.setService('a', wants('a', '10.96.0.2'));
+  change = table.takeChange();
+  t.same([...change.clusterAddresses], ['10.96.0.2']);
+  t.same([...change.hairpinAddresses], []);
+  table.setService('b', null);
+  t.same([...table.takeChange().clusterAddresses], ['10.96.0.1']);
+  t.same([...table.hairpinAddresses], ['10.0.0.1']);
+  table.setService('a', plan('a', [frontend('a', '10.96.0.2', { kind: 'LoadBalancer' })]));
+  t.notOk(table.clusterAddresses.has(address('10.96.0.2')), 'other kinds have no cluster address');
+  t.notOk(table.hairpinAddresses.has(address('10.0.0.1')));
+  t.end();
+});
+
+t.test('health checks of the Services that have one', (t) => {
+  const table = new ForwardingTable(NODE);
+  const checked = (service: string, localEndpoints: number): ServicePlan =>
+    plan(service, [], { healthCheck: { service, port: 31000, localEndpoints } });
+  table.setService('a', checked('a', 1));
+  table.setService('b', checked('b', 2));
+  table.setService('c', plan('c', []));
+  table.setService('a', checked('a', 0));
+  const counts = (): readonly string[] =>
+    [...table.healthChecks()].map(({ service, localEndpoints }) => `${service} ${localEndpoints}`).sort();
+  t.same(counts(), ['a 0', 'b 2']);
+  table.setService('a', plan('a', []));
+  table.setService('b', null);
+  t.same(counts(), []);
+  t.end();
+});
+
+t.test('the node', (t) => {
+  const table = new ForwardingTable(NODE);
+  t.equal(table.takeChange().node, true, 'a fresh table has told nobody');
+  t.equal(table.takeChange().node, false);
+  table.setNode({ ...NODE });
+  t.equal(table.takeChange().node, false, 'an equal plan');
+  const next = planNode('IPv4', planSettings(), node('me', ['192.168.0.2']), [serviceCIDR('x', ['10.96.0.0/12'])]);
+  table.setNode(next);
+  t.equal(table.takeChange().node, true);
+  t.equal(table.node, next);
+  t.match(printTable(table), ['IPv4 node local-detector source 10.0.0.0/8']);
+  t.end();
+});
+
+const SERVICES = ['ns/a', 'ns/b', 'ns/c', 'ns/d', 'ns/e'];
+
+/** Plans over few addresses, so that most are contested. */
+function randomPlan(random: SeededRandom, service: string): ServicePlan {
+  const hosts = random.some(['10.96.0.1', '10.96.0.2', '10.96.0.3', null], 0.5);
+  const frontends = hosts.map((host) =>
+    frontend(service, host, {
+      kind: host === null ? 'NodePort' : random.pick(['ClusterIP', 'LoadBalancer']),
+      endpoints: list(random.some([1, 2, 3], 0.5)),
+      flowEndpoints: random.pick([null, list([1]), list([2])]),
+      affinitySeconds: random.pick([null, null, 30]),
+    }),
+  );
+  return plan(service, frontends, {
+    creationTime: random.pick([null, 1, 1, 2, 3]),
+    hairpinAddresses: random.some([address('10.0.0.1'), address('10.0.0.2')], 0.5),
+    healthCheck: random.pick([null, { service, port: 31000, localEndpoints: random.below(3) }]),
+  });
+}
+
+interface Step {
+  readonly service: string;
+  readonly plan: ServicePlan | null;
+}
+
+function randomHistory(random: SeededRandom): readonly Step[] {
+  return Array.from({ length: 1 + random.below(25) }, () => {
+    const service = random.pick(SERVICES);
+    return { service, plan: random.chance(0.3) ? null : randomPlan(random, service) };
+  });
+}
+
+/** Other histories with the same end. */
+function variants(random: SeededRandom, history: readonly Step[]): readonly (readonly Step[])[] {
+  const last = new Map(history.map((step) => [step.service, step]));
+  const perService = SERVICES.map((service) => history.filter((step) => step.service === service));
+  const interleaved: Step[] = [];
+  const queues = perService.map((steps) => [...steps]);
+  while (queues.some((queue) => queue.length > 0)) {
+    const step = random.pick(queues.filter((queue) => queue.length > 0)).shift();
+    if (step !== undefined) interleaved.push(step);
+  }
+  const twice = [...last.values()].flatMap((step) => [step, { ...step, plan: null }]);
+  return [
+    history,
+    interleaved,
+    random.shuffled([...last.values()]),
+    [...random.shuffled(history), ...random.shuffled([...last.values()])],
+    [...random.shuffled(twice), ...random.shuffled([...last.values()])],
+    [...history, ...history],
+  ];
+}
+
+t.test('a table is what its Services are, whatever happened before', (t) => {
+  const random = new SeededRandom(2);
+  for (let round = 0; round < 300; round++) {
+    const history = randomHistory(random);
+    const final = new Map(history.map((step) => [step.service, step.plan]));
+    const fresh = new ForwardingTable(NODE);
+    for (const service of [...final.keys()].sort()) fresh.setService(service, final.get(service) ?? null);
+    const expected = picture(fresh);
+    for (const [index, steps] of variants(random, history).entries()) {
+      const table = new ForwardingTable(NODE);
+      for (const { service, plan } of steps) table.setService(service, plan);
+      if (JSON.stringify(picture(table)) !== JSON.stringify(expected)) {
+        t.same(picture(table), expected, `round ${round}, variant ${index}`);
+        t.end();
+        return;
+      }
+    }
+  }
+  t.pass('300 histories in 6 orders');
+  t.end();
+});
+
+const seen = (found: FrontendPlan | undefined): string | null =>
+  found === undefined ? null : [...printFrontend(found), found.flowEndpoints?.toStrings().join() ?? '-'].join('\n');
+
+/** A copy kept by nothing but the changes. */
+class Copy {
+  private readonly frontends = new Map<string, string>();
+  private readonly cluster = new Set<string>();
+  private readonly hairpin = new Set<string>();
+
+  /** Problems: what the copy lacks after the change, and what the change says in vain. */
+  follow(table: ForwardingTable, exact: boolean): readonly string[] {
+    const { frontends, clusterAddresses, hairpinAddresses } = table.takeChange();
+    const vain: string[] = [];
+    for (const key of frontends) {
+      const now = seen(table.frontend(key));
+      if (exact && now === (this.frontends.get(key) ?? null)) vain.push(`${key} did not change`);
+      if (now === null) this.frontends.delete(key);
+      else this.frontends.set(key, now);
+    }
+    const sets = [
+      { copy: this.cluster, real: table.clusterAddresses, changed: clusterAddresses },
+      { copy: this.hairpin, real: table.hairpinAddresses, changed: hairpinAddresses },
+    ];
+    for (const { copy, real, changed } of sets) {
+      for (const one of changed) {
+        if (exact && copy.has(one) === real.has(one)) vain.push(`${one} did not change`);
+        if (real.has(one)) copy.add(one);
+        else copy.delete(one);
+      }
+      if ([...copy].sort().join() !== [...real].sort().join()) vain.push(`addresses ${[...copy].join()}`);
+    }
+    const real = new Map([...table.frontends()].map((found) => [found.key, seen(found)]));
+    for (const key of new Set([...real.keys(), ...this.frontends.keys()])) {
+      if (real.get(key) !== this.frontends.get(key)) vain.push(`${key} was not said to have changed`);
+    }
+    return vain;
+  }
+}
+
+t.test('changes make a copy equal, and say nothing in vain', (t) => {
+  const random = new SeededRandom(3);
+  for (let round = 0; round < 400; round++) {
+    const table = new ForwardingTable(NODE);
+    const copy = new Copy();
+    const stepwise = random.chance(0.5);
+    for (const { service, plan } of randomHistory(random)) {
+      table.setService(service, plan);
+      // Several steps may undo each other; one step alone must be told exactly.
+      if (!stepwise && random.chance(0.6)) continue;
+      const problems = copy.follow(table, stepwise);
+      if (problems.length > 0) {
+        t.same(problems, [], `round ${round}`);
+        t.end();
+        return;
+      }
+    }
+    const rest = copy.follow(table, false);
+    if (rest.length > 0) t.same(rest, [], `end of round ${round}`);
+  }
+  t.pass('400 histories followed');
+  t.end();
+});

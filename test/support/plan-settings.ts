@@ -1,0 +1,16 @@
+import type { PlanSettings } from '../../src/plan/facts.js';
+import { address, prefix } from './rows.js';
+
+/** Settings as an unconfigured nftables proxy has them on `me`, pods being in 10.0.0.0/8 and fd00:10::/64. */
+export function planSettings(fields: Partial<PlanSettings> = {}): PlanSettings {
+  return {
+    nodeName: 'me',
+    bindAddress: address('0.0.0.0'),
+    allowExternalIPs: true,
+    localDetection: { type: 'ClusterCIDR', prefixes: [prefix('10.0.0.0/8'), prefix('fd00:10::/64')] },
+    masqueradeAll: false,
+    masqueradeBit: 14,
+    nodePortAddresses: 'primary',
+    ...fields,
+  };
+}

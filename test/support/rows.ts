@@ -1,0 +1,143 @@
+import {
+  addressBytes,
+  addressLength,
+  familyOf,
+  parseAddress,
+  parsePrefix,
+  type Family,
+  type IPAddress,
+  type IPPrefix,
+} from '../../src/net/ip.js';
+import {
+  READY,
+  SERVING,
+  TERMINATING,
+  type EndpointPortRow,
+  type EndpointSliceRow,
+  type LoadBalancerIngressRow,
+  type NodeRow,
+  type ServiceCIDRRow,
+  type ServicePortRow,
+  type ServiceRow,
+} from '../../src/state/rows.js';
+
+/** Rows as a test wants to write them: texts for addresses, everything else defaulted. */
+
+export function address(text: string): IPAddress {
+  const parsed = parseAddress(text);
+  if (parsed === null) throw new TypeError(`not an address: ${text}`);
+  return parsed;
+}
+
+export function prefix(text: string): IPPrefix {
+  const parsed = parsePrefix(text);
+  if (parsed === null) throw new TypeError(`not a prefix: ${text}`);
+  return parsed;
+}
+
+export interface ServiceText extends Partial<
+  Omit<ServiceRow, 'clusterIPs' | 'externalIPs' | 'loadBalancerIngress' | 'loadBalancerSourceRanges' | 'ports'>
+> {
+  readonly clusterIPs?: readonly string[];
+  readonly externalIPs?: readonly string[];
+  /** Addresses, or whole entries. */
+  readonly balancer?: readonly (string | LoadBalancerIngressRow)[];
+  readonly sourceRanges?: readonly string[];
+  readonly ports?: readonly Partial<ServicePortRow>[];
+}
+
+export function port(fields: Partial<ServicePortRow> = {}): ServicePortRow {
+  return { name: '', protocol: 'TCP', port: 80, nodePort: 0, ...fields };
+}
+
+export function service(name: string, text: ServiceText = {}): ServiceRow {
+  const { clusterIPs, externalIPs = [], balancer = [], sourceRanges = [], ports = [{}], ...fields } = text;
+  const addresses = (clusterIPs ?? ['10.96.0.10']).map(address);
+  return {
+    kind: 'Service',
+    namespace: 'default',
+    name,
+    creationTime: 0,
+    type: balancer.length > 0 ? 'LoadBalancer' : ports.some(({ nodePort }) => nodePort) ? 'NodePort' : 'ClusterIP',
+    clusterIPs: addresses,
+    ipFamilies: addresses.map(familyOf),
+    externalIPs: externalIPs.map(address),
+    loadBalancerIngress: balancer.map((entry) =>
+      typeof entry === 'string' ? { address: address(entry), ipMode: 'VIP' } : entry,
+    ),
+    loadBalancerSourceRanges: sourceRanges.map(prefix),
+    externalTrafficPolicy: 'Cluster',
+    internalTrafficPolicy: 'Cluster',
+    affinitySeconds: null,
+    healthCheckNodePort: 0,
+    ports: ports.map(port),
+    ...fields,
+  };
+}
+
+export interface EndpointText {
+  readonly address: string;
+  /** Conditions that hold: letters of `rst`, ready, serving, terminating. */
+  readonly state?: string;
+  readonly node?: string | null;
+  readonly zones?: readonly string[];
+  readonly nodes?: readonly string[];
+}
+
+export interface SliceText {
+  readonly name?: string;
+  readonly namespace?: string;
+  /** That of the first endpoint when not given. */
+  readonly family?: Family;
+  readonly ports?: readonly Partial<EndpointPortRow>[];
+}
+
+export function slice(serviceName: string, endpoints: readonly EndpointText[], text: SliceText = {}): EndpointSliceRow {
+  const family = text.family ?? familyOf(address(endpoints[0]?.address ?? '0.0.0.0'));
+  const size = addressLength(family);
+  const addresses = new Uint8Array(endpoints.length * size);
+  for (const [index, endpoint] of endpoints.entries())
+    addresses.set(addressBytes(address(endpoint.address)), index * size);
+  const hints = (lists: readonly (readonly string[])[]): readonly (readonly string[])[] | null =>
+    lists.some((list) => list.length > 0) ? lists : null;
+  return {
+    kind: 'EndpointSlice',
+    namespace: text.namespace ?? 'default',
+    name: text.name ?? `${serviceName}-${family.toLowerCase()}`,
+    serviceName,
+    family,
+    ports: (text.ports ?? [{}]).map((fields) => ({ name: '', protocol: 'TCP', port: 80, ...fields })),
+    count: endpoints.length,
+    addresses,
+    conditions: Uint8Array.from(endpoints, ({ state = 'rs' }) => conditions(state)),
+    nodeNames: endpoints.map(({ node = null }) => node),
+    zoneHints: hints(endpoints.map(({ zones = [] }) => zones)),
+    nodeHints: hints(endpoints.map(({ nodes = [] }) => nodes)),
+  };
+}
+
+function conditions(letters: string): number {
+  const bit = (letter: string, value: number): number => (letters.includes(letter) ? value : 0);
+  return bit('r', READY) | bit('s', SERVING) | bit('t', TERMINATING);
+}
+
+export function node(
+  name: string,
+  addresses: readonly string[] = [],
+  fields: Partial<Omit<NodeRow, 'podCIDRs'>> & { readonly podCIDRs?: readonly string[] } = {},
+): NodeRow {
+  const { podCIDRs = [], ...rest } = fields;
+  return {
+    kind: 'Node',
+    name,
+    addresses: addresses.map(address),
+    podCIDRs: podCIDRs.map(prefix),
+    zone: null,
+    eligible: true,
+    ...rest,
+  };
+}
+
+export function serviceCIDR(name: string, cidrs: readonly string[]): ServiceCIDRRow {
+  return { kind: 'ServiceCIDR', name, cidrs: cidrs.map(prefix) };
+}
