@@ -1,0 +1,144 @@
+#include "addon/argument.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pointsman::addon {
+
+namespace {
+
+constexpr std::size_t kShownText = 40;
+
+std::string shown(const Napi::Value& value) {
+  if (value.IsEmpty() || value.IsUndefined()) return "undefined";
+  if (value.IsNull()) return "null";
+  if (value.IsBoolean()) return value.As<Napi::Boolean>().Value() ? "true" : "false";
+  if (value.IsNumber()) {
+    const double number = value.As<Napi::Number>().DoubleValue();
+    if (std::isfinite(number) && number == std::floor(number) && std::fabs(number) < 1e15) {
+      return std::to_string(static_cast<std::int64_t>(number));
+    }
+    return std::isfinite(number) ? std::to_string(number) : "a number that is not finite";
+  }
+  if (value.IsString()) {
+    const std::string text = value.As<Napi::String>().Utf8Value();
+    return "\"" + (text.size() > kShownText ? text.substr(0, kShownText) + "…" : text) + "\"";
+  }
+  if (value.IsTypedArray()) return "a typed array of " + std::to_string(value.As<Napi::TypedArray>().ByteLength()) + " bytes";
+  if (value.IsArray()) return "an array of " + std::to_string(value.As<Napi::Array>().Length());
+  if (value.IsFunction()) return "a function";
+  if (value.IsObject()) return "an object";
+  return "another type";
+}
+
+}  // namespace
+
+void Misuse::report(const std::string& path, const std::string& expected, const std::string& found) {
+  if (failed()) return;
+  failed_ = true;
+  message_ = path + ": expected " + expected + ", found " + found;
+}
+
+void Misuse::raise() const {
+  if (env_.IsExceptionPending() || !failed_) return;
+  Napi::TypeError::New(env_, message_).ThrowAsJavaScriptException();
+}
+
+void Argument::expect(const std::string& expected) const {
+  misuse_->report(path_.empty() ? "the argument" : path_, expected, shown(value_));
+}
+
+Argument Argument::member(const char* name) const {
+  const std::string path = path_.empty() ? name : path_ + "." + name;
+  if (misuse_->failed()) return {{}, path, *misuse_};
+  if (value_.IsEmpty() || !value_.IsObject()) {
+    expect("an object");
+    return {{}, path, *misuse_};
+  }
+  return {value_.As<Napi::Object>().Get(name), path, *misuse_};
+}
+
+std::string Argument::text(std::size_t least, std::size_t most) const {
+  const std::string expected = "a string of " + std::to_string(least) + " to " + std::to_string(most) + " bytes without NUL";
+  if (misuse_->failed()) return "";
+  if (value_.IsEmpty() || !value_.IsString()) {
+    expect(expected);
+    return "";
+  }
+  std::string text = value_.As<Napi::String>().Utf8Value();
+  if (text.size() < least || text.size() > most || text.find('\0') != std::string::npos) {
+    expect(expected);
+    return "";
+  }
+  return text;
+}
+
+bool Argument::either(const char* first, const char* second) const {
+  if (misuse_->failed()) return false;
+  if (!value_.IsEmpty() && value_.IsString()) {
+    const std::string text = value_.As<Napi::String>().Utf8Value();
+    if (text == first) return false;
+    if (text == second) return true;
+  }
+  expect("\"" + std::string(first) + "\" or \"" + second + "\"");
+  return false;
+}
+
+std::uint32_t Argument::integer(std::uint32_t least, std::uint32_t most) const {
+  if (misuse_->failed()) return least;
+  if (!value_.IsEmpty() && value_.IsNumber()) {
+    const double number = value_.As<Napi::Number>().DoubleValue();
+    if (number >= least && number <= most && number == std::floor(number)) return static_cast<std::uint32_t>(number);
+  }
+  expect("an integer from " + std::to_string(least) + " to " + std::to_string(most));
+  return least;
+}
+
+netlink::Bytes Argument::bytes() const {
+  if (misuse_->failed()) return {};
+  if (!value_.IsEmpty() && value_.IsTypedArray()) {
+    napi_typedarray_type type = napi_int8_array;
+    std::size_t length = 0;
+    void* start = nullptr;
+    const napi_status status =
+        napi_get_typedarray_info(value_.Env(), value_, &type, &length, &start, nullptr, nullptr);
+    if (status == napi_ok && type == napi_uint8_array) {
+      const auto* first = static_cast<const std::uint8_t*>(start);
+      return length == 0 ? netlink::Bytes() : netlink::Bytes(first, first + length);
+    }
+  }
+  expect("Uint8Array");
+  return {};
+}
+
+netlink::Bytes Argument::bytes(std::size_t length, const std::string& why) const {
+  netlink::Bytes copy = bytes();
+  if (!misuse_->failed() && copy.size() != length) {
+    expect("Uint8Array of " + std::to_string(length) + " bytes (" + why + ")");
+  }
+  return copy;
+}
+
+std::vector<Argument> Argument::items() const {
+  std::vector<Argument> items;
+  if (misuse_->failed()) return items;
+  if (value_.IsEmpty() || !value_.IsArray()) {
+    expect("an array");
+    return items;
+  }
+  const auto array = value_.As<Napi::Array>();
+  const std::uint32_t length = array.Length();
+  items.reserve(length);
+  for (std::uint32_t index = 0; index < length && !misuse_->failed(); ++index) {
+    items.emplace_back(array.Get(index), path_ + "[" + std::to_string(index) + "]", *misuse_);
+  }
+  return items;
+}
+
+Napi::Value to_uint8_array(Napi::Env env, netlink::ByteView bytes) {
+  Napi::Uint8Array array = Napi::Uint8Array::New(env, bytes.size());
+  if (!bytes.empty() && !env.IsExceptionPending()) std::copy(bytes.begin(), bytes.end(), array.Data());
+  return array;
+}
+
+}  // namespace pointsman::addon

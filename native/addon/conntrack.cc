@@ -1,0 +1,125 @@
+#include "addon/conntrack.h"
+
+#include <memory>
+
+#include "addon/argument.h"
+#include "addon/async_call.h"
+#include "conntrack/flows.h"
+
+namespace pointsman::addon {
+
+namespace {
+
+using conntrack::Family;
+
+constexpr const char* kList = "conntrack list";
+constexpr const char* kDelete = "conntrack delete";
+
+Family flow_family(const Argument& at) { return at.either("ip", "ip6") ? Family::kIPv6 : Family::kIPv4; }
+
+conntrack::FlowFilter filter_argument(const Argument& at) {
+  conntrack::FlowFilter filter;
+  filter.family = flow_family(at.member("family"));
+  filter.protocol = static_cast<std::uint8_t>(at.member("protocol").integer(0, 255));
+  const Argument destination = at.member("destination");
+  if (!destination.is_null()) {
+    filter.destination = destination.bytes(conntrack::address_length(filter.family), "an address of the family");
+  }
+  const Argument port = at.member("port");
+  if (!port.is_null()) filter.port = static_cast<std::uint16_t>(port.integer(0, 65535));
+  return filter;
+}
+
+netlink::Bytes records_argument(const Argument& at, Family family) {
+  netlink::Bytes records = at.bytes();
+  const std::size_t length = conntrack::record_length(family);
+  if (records.size() % length != 0) at.expect("whole records of " + std::to_string(length) + " bytes");
+  return records;
+}
+
+Napi::Value count_value(Napi::Env env, std::size_t count) {
+  return Napi::Number::New(env, static_cast<double>(count));
+}
+
+class ListCall final : public AsyncCall {
+ public:
+  explicit ListCall(conntrack::FlowFilter filter) : filter_(std::move(filter)) {}
+
+ private:
+  void execute() override {
+    auto socket = netlink::Socket::open();
+    if (!socket.ok()) return fail(from_netlink(socket.error(), kList));
+    auto listed = conntrack::list_flows(socket.value(), filter_);
+    if (!listed.ok()) return fail(from_netlink(listed.error(), kList));
+    records_ = std::move(listed.value());
+  }
+
+  Napi::Value finish(Napi::Env env) override {
+    Napi::Object value = Napi::Object::New(env);
+    value.Set("count", count_value(env, records_.size() / conntrack::record_length(filter_.family)));
+    value.Set("records", to_uint8_array(env, records_));
+    return value;
+  }
+
+  conntrack::FlowFilter filter_;
+  netlink::Bytes records_;
+};
+
+class DeleteCall final : public AsyncCall {
+ public:
+  DeleteCall(Family family, netlink::Bytes records) : family_(family), records_(std::move(records)) {}
+
+ private:
+  void execute() override {
+    auto socket = netlink::Socket::open();
+    if (!socket.ok()) return fail(from_netlink(socket.error(), kDelete));
+    const auto deleted = conntrack::delete_flows(socket.value(), family_, records_);
+    if (!deleted.ok()) return fail(refusal(deleted.error()));
+    deletion_ = deleted.value();
+  }
+
+  Napi::Value finish(Napi::Env env) override {
+    Napi::Object value = Napi::Object::New(env);
+    value.Set("deleted", count_value(env, deletion_.deleted));
+    value.Set("missing", count_value(env, deletion_.missing));
+    return value;
+  }
+
+  NativeError refusal(const conntrack::FlowDeletionError& refused) const {
+    NativeError error = from_netlink(refused.error, kDelete);
+    if (!refused.index) return error;
+    const std::size_t length = conntrack::record_length(family_);
+    error.object = conntrack::describe(family_, netlink::ByteView(records_).subspan(*refused.index * length, length));
+    error.index = static_cast<std::uint32_t>(*refused.index);
+    return error;
+  }
+
+  Family family_;
+  netlink::Bytes records_;
+  conntrack::FlowDeletion deletion_;
+};
+
+}  // namespace
+
+Napi::Value conntrack_list(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  conntrack::FlowFilter filter = filter_argument(Argument(info[0], "filter", misuse));
+  if (misuse.failed()) {
+    misuse.raise();
+    return info.Env().Undefined();
+  }
+  return AsyncCall::start(info.Env(), kList, std::make_unique<ListCall>(std::move(filter)));
+}
+
+Napi::Value conntrack_delete(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const Family family = flow_family(Argument(info[0], "family", misuse));
+  netlink::Bytes records = records_argument(Argument(info[1], "records", misuse), family);
+  if (misuse.failed()) {
+    misuse.raise();
+    return info.Env().Undefined();
+  }
+  return AsyncCall::start(info.Env(), kDelete, std::make_unique<DeleteCall>(family, std::move(records)));
+}
+
+}  // namespace pointsman::addon

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+
+#include "netlink/socket_pool.h"
+
+namespace pointsman::addon {
+
+/// The addon's only state, one for each environment: each worker thread has its own, and it goes when the thread goes. Asynchronous calls
+/// hold on to what they use.
+struct Environment {
+  std::shared_ptr<netlink::SocketPool> sockets = std::make_shared<netlink::SocketPool>();
+};
+
+inline void attach_environment(Napi::Env env) { env.SetInstanceData(std::make_unique<Environment>().release()); }
+
+/// The environment's sockets; calls take one, and give it back when they read every answer.
+inline std::shared_ptr<netlink::SocketPool> sockets_of(Napi::Env env) {
+  return env.GetInstanceData<Environment>()->sockets;
+}
+
+}  // namespace pointsman::addon

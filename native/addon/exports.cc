@@ -1,0 +1,28 @@
+#include <napi.h>
+
+#include "addon/conntrack.h"
+#include "addon/environment.h"
+#include "addon/nftables.h"
+
+namespace pointsman::addon {
+
+namespace {
+
+// The names and their order are those of NativeAddon in src/native/contract.ts; a test compares the two.
+Napi::Object initialize(Napi::Env env, Napi::Object exports) {
+  attach_environment(env);
+  exports.Set("nftCompile", Napi::Function::New<nft_compile>(env, "nftCompile"));
+  exports.Set("nftEncode", Napi::Function::New<nft_encode>(env, "nftEncode"));
+  exports.Set("nftTransact", Napi::Function::New<nft_transact>(env, "nftTransact"));
+  exports.Set("nftList", Napi::Function::New<nft_list>(env, "nftList"));
+  exports.Set("nftMaxBatch", Napi::Function::New<nft_max_batch>(env, "nftMaxBatch"));
+  exports.Set("conntrackList", Napi::Function::New<conntrack_list>(env, "conntrackList"));
+  exports.Set("conntrackDelete", Napi::Function::New<conntrack_delete>(env, "conntrackDelete"));
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(pointsman, initialize)
+
+}  // namespace pointsman::addon

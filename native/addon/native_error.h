@@ -1,0 +1,38 @@
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "netlink/result.h"
+
+namespace pointsman::addon {
+
+/// The fields of a rejected promise; the twin of NativeErrorFields in src/native/contract.ts.
+struct NativeError {
+  /// `ERR_NETLINK`, `ERR_NFT_JSON` or `ERR_NETLINK_DECODE`.
+  const char* code = "ERR_NETLINK";
+  /// Positive; 0 for none.
+  int error_number = 0;
+  /// `nft transaction`, `nft list`, `conntrack list`, `conntrack delete`.
+  const char* operation = "";
+  /// What went wrong, beyond errno and the kernel's message; may be empty.
+  std::string reason;
+  std::optional<std::string> kernel_message;
+  std::optional<std::string> object;
+  std::optional<std::uint32_t> index;
+  std::optional<std::uint32_t> element;
+};
+
+/// The error of a netlink exchange, without an object.
+NativeError from_netlink(const netlink::Error& error, const char* operation);
+
+/// The one line a log shows: operation, object, errno with its meaning, the kernel's message.
+std::string message_of(const NativeError& error);
+
+/// The Error object with every field set; empty when the environment can no longer run JavaScript.
+Napi::Value to_error_object(Napi::Env env, const NativeError& error);
+
+}  // namespace pointsman::addon

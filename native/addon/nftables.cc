@@ -1,0 +1,215 @@
+#include "addon/nftables.h"
+
+#include <memory>
+
+#include "addon/argument.h"
+#include "addon/async_call.h"
+#include "addon/environment.h"
+#include "addon/transaction_argument.h"
+#include "nftables/listing.h"
+#include "nftables/transaction.h"
+
+namespace pointsman::addon {
+
+namespace {
+
+constexpr const char* kTransaction = "nft transaction";
+constexpr const char* kList = "nft list";
+constexpr const char* kCompile = "nft compile";
+
+NativeError from_failure(const nftables::Failure& failure) {
+  NativeError error = from_netlink(failure.cause, kTransaction);
+  if (failure.refused_by_compiler) {
+    error.code = "ERR_NFT_JSON";
+    if (failure.operation) error.reason = "operations[" + std::to_string(*failure.operation) + "].json: " + error.reason;
+  }
+  error.object = failure.object;
+  error.index = failure.operation;
+  error.element = failure.element;
+  return error;
+}
+
+Napi::Value text_or_null(Napi::Env env, const std::optional<std::string>& text) {
+  if (!text) return env.Null();
+  return Napi::String::New(env, *text);
+}
+
+Napi::Value bytes_or_null(Napi::Env env, const std::optional<netlink::Bytes>& bytes) {
+  if (!bytes) return env.Null();
+  return to_uint8_array(env, *bytes);
+}
+
+Napi::Value texts(Napi::Env env, const std::vector<std::string>& from) {
+  const Napi::Array array = Napi::Array::New(env, from.size());
+  for (std::uint32_t index = 0; index < from.size(); ++index) array.Set(index, Napi::String::New(env, from[index]));
+  return array;
+}
+
+Napi::Value comments(Napi::Env env, const std::vector<std::optional<std::string>>& from) {
+  if (from.empty()) return env.Null();
+  const Napi::Array array = Napi::Array::New(env, from.size());
+  for (std::uint32_t index = 0; index < from.size(); ++index) array.Set(index, text_or_null(env, from[index]));
+  return array;
+}
+
+Napi::Value elements_value(Napi::Env env, const std::optional<nftables::ElementColumns>& columns) {
+  if (!columns) return env.Null();
+  Napi::Object value = Napi::Object::New(env);
+  value.Set("count", Napi::Number::New(env, static_cast<double>(columns->count)));
+  value.Set("keys", to_uint8_array(env, columns->keys));
+  value.Set("keyEnds", bytes_or_null(env, columns->key_ends));
+  value.Set("data", bytes_or_null(env, columns->data));
+  value.Set("verdicts", columns->verdicts ? texts(env, *columns->verdicts) : env.Null());
+  value.Set("comments", comments(env, columns->comments));
+  return value;
+}
+
+Napi::Value table_value(Napi::Env env, const nftables::TableListing& listing) {
+  const Napi::Array chains = Napi::Array::New(env, listing.chains.size());
+  for (std::uint32_t index = 0; index < listing.chains.size(); ++index) {
+    const nftables::ChainListing& chain = listing.chains[index];
+    const Napi::HandleScope scope(env);
+    Napi::Object value = Napi::Object::New(env);
+    value.Set("name", Napi::String::New(env, chain.name));
+    value.Set("hook", text_or_null(env, chain.hook));
+    value.Set("rules", texts(env, chain.rules));
+    chains.Set(index, value);
+  }
+  const Napi::Array sets = Napi::Array::New(env, listing.sets.size());
+  for (std::uint32_t index = 0; index < listing.sets.size(); ++index) {
+    const nftables::SetListing& set = listing.sets[index];
+    const Napi::HandleScope scope(env);
+    Napi::Object value = Napi::Object::New(env);
+    value.Set("name", Napi::String::New(env, set.name));
+    value.Set("declaration", Napi::String::New(env, set.declaration));
+    value.Set("keyLength", Napi::Number::New(env, set.key_length));
+    value.Set("dataLength", Napi::Number::New(env, set.data_length));
+    value.Set("elements", elements_value(env, set.elements));
+    sets.Set(index, value);
+  }
+  Napi::Object value = Napi::Object::New(env);
+  value.Set("chains", chains);
+  value.Set("sets", sets);
+  return value;
+}
+
+Napi::Value raise(Napi::Env env, const Misuse& misuse) {
+  misuse.raise();
+  return env.Undefined();
+}
+
+Napi::Value throw_native(Napi::Env env, const NativeError& error) {
+  const Napi::Value object = to_error_object(env, error);
+  if (!object.IsEmpty()) napi_throw(env, object);
+  return env.Undefined();
+}
+
+class TransactCall final : public AsyncCall {
+ public:
+  TransactCall(std::shared_ptr<netlink::SocketPool> sockets, nftables::Transaction transaction)
+      : sockets_(std::move(sockets)), transaction_(std::move(transaction)) {}
+
+ private:
+  void execute() override {
+    auto sent = nftables::transact(transaction_, *sockets_);
+    if (!sent.ok()) return fail(from_failure(sent.error()));
+    ack_ = sent.value();
+  }
+
+  Napi::Value finish(Napi::Env env) override {
+    Napi::Object value = Napi::Object::New(env);
+    value.Set("messages", Napi::Number::New(env, ack_.messages));
+    value.Set("bytes", Napi::Number::New(env, static_cast<double>(ack_.bytes)));
+    return value;
+  }
+
+  std::shared_ptr<netlink::SocketPool> sockets_;
+  nftables::Transaction transaction_;
+  nftables::Ack ack_;
+};
+
+class ListCall final : public AsyncCall {
+ public:
+  ListCall(std::shared_ptr<netlink::SocketPool> sockets, nftables::Family family, std::string table,
+           std::optional<std::vector<std::string>> elements)
+      : sockets_(std::move(sockets)), family_(family), table_(std::move(table)), elements_(std::move(elements)) {}
+
+ private:
+  void execute() override {
+    auto socket = sockets_->take();
+    if (!socket.ok()) return fail(from_netlink(socket.error(), kList));
+    auto listed = nftables::list_table(socket.value(), family_, table_, elements_);
+    if (!listed.ok()) return fail(from_netlink(listed.error(), kList));
+    sockets_->give_back(std::move(socket.value()));
+    listing_ = std::move(listed.value());
+  }
+
+  Napi::Value finish(Napi::Env env) override { return listing_ ? table_value(env, *listing_) : env.Null(); }
+
+  std::shared_ptr<netlink::SocketPool> sockets_;
+  nftables::Family family_;
+  std::string table_;
+  std::optional<std::vector<std::string>> elements_;
+  std::optional<nftables::TableListing> listing_;
+};
+
+}  // namespace
+
+Napi::Value nft_compile(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Misuse misuse(env);
+  const nftables::Family family = family_argument(Argument(info[0], "family", misuse));
+  const std::string table = name_argument(Argument(info[1], "table", misuse));
+  const std::string json = Argument(info[2], "json", misuse).text(0, SIZE_MAX);
+  if (misuse.failed()) return raise(env, misuse);
+  const auto compiled = nftables::compile_listing(family, table, json);
+  if (compiled.ok()) return table_value(env, compiled.value());
+  NativeError error;
+  error.code = "ERR_NFT_JSON";
+  error.operation = kCompile;
+  error.reason = compiled.error().message;
+  return throw_native(env, error);
+}
+
+Napi::Value nft_encode(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Misuse misuse(env);
+  const nftables::Transaction transaction = transaction_argument(Argument(info[0], "", misuse));
+  if (misuse.failed()) return raise(env, misuse);
+  const auto encoded = nftables::EncodedTransaction::encode(transaction);
+  if (!encoded.ok()) return throw_native(env, from_failure(encoded.error()));
+  return to_uint8_array(env, encoded.value().bytes());
+}
+
+Napi::Value nft_transact(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Misuse misuse(env);
+  nftables::Transaction transaction = transaction_argument(Argument(info[0], "", misuse));
+  if (misuse.failed()) return raise(env, misuse);
+  return AsyncCall::start(env, kTransaction, std::make_unique<TransactCall>(sockets_of(env), std::move(transaction)));
+}
+
+Napi::Value nft_list(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Misuse misuse(env);
+  const nftables::Family family = family_argument(Argument(info[0], "family", misuse));
+  std::string table = name_argument(Argument(info[1], "table", misuse));
+  std::optional<std::vector<std::string>> elements;
+  const Argument names(info[2], "elements", misuse);
+  if (!names.is_null()) {
+    elements.emplace();
+    for (const Argument& name : names.items()) elements->push_back(name_argument(name));
+  }
+  if (misuse.failed()) return raise(env, misuse);
+  return AsyncCall::start(
+      env, kList, std::make_unique<ListCall>(sockets_of(env), family, std::move(table), std::move(elements)));
+}
+
+Napi::Value nft_max_batch(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto most = nftables::max_batch(*sockets_of(env));
+  if (!most.ok()) return throw_native(env, from_netlink(most.error(), "nft max batch"));
+  return Napi::Number::New(env, static_cast<double>(most.value()));
+}
+
+}  // namespace pointsman::addon

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "netlink/result.h"
+#include "nftables/object.h"
+
+namespace pointsman::nftables {
+
+/// Why commands were refused: the path of the offending value and what was expected there.
+struct CompileError {
+  std::string message;
+};
+
+/// Finds a set declared earlier in the same transaction; null when there is none.
+using SetLookup = std::function<const Set*(std::string_view name)>;
+
+/// Compiles commands in the libnftables JSON schema, all of `table`. `declared` yields sets of earlier operations: a `dnat` to a map uses
+/// the map's declaration to tell addresses from addresses with ports, and takes a map declared elsewhere for one with ports.
+netlink::Result<std::vector<Command>, CompileError> compile_commands(Family family, std::string_view table,
+                                                                     std::string_view json, const SetLookup& declared);
+
+}  // namespace pointsman::nftables

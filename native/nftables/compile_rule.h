@@ -1,0 +1,12 @@
+#pragma once
+
+#include "nftables/compile.h"
+#include "nftables/cursor.h"
+#include "nftables/object.h"
+
+namespace pointsman::nftables {
+
+/// Compiles a rule's `expr` list to the expressions nft makes of it. Complaints go to the cursor's diagnosis.
+std::vector<Expression> compile_expressions(const Cursor& statements, Family family, const SetLookup& sets);
+
+}  // namespace pointsman::nftables

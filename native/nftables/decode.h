@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "netlink/answer.h"
+#include "netlink/result.h"
+#include "nftables/object.h"
+
+namespace pointsman::nftables {
+
+/// An object of a listing and the table it is in.
+template <typename Object>
+struct Listed {
+  std::string table;
+  Object object;
+};
+
+/// One element as the kernel lists it.
+struct ListedElement {
+  Bytes key;
+  std::optional<Bytes> key_end;
+  std::optional<Bytes> data;
+  std::optional<Verdict> verdict;
+  std::optional<std::string> comment;
+  /// Sets of plain intervals list the end of each, exclusive, as an element of its own.
+  bool interval_end = false;
+  /// Matches what no other element does; has no key.
+  bool catch_all = false;
+};
+
+/// The readers take NFT_MSG_NEW* messages and answer a decode error for what is not well formed.
+netlink::Result<Listed<Chain>> read_chain(const netlink::Message& message);
+netlink::Result<Listed<Rule>> read_rule(const netlink::Message& message);
+netlink::Result<Listed<Set>> read_set(const netlink::Message& message);
+netlink::Result<std::vector<ListedElement>> read_elements(const netlink::Message& message);
+
+}  // namespace pointsman::nftables

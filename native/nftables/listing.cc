@@ -1,0 +1,276 @@
+#include "nftables/listing.h"
+
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "netlink/message_writer.h"
+#include "nftables/element_columns.h"
+
+namespace pointsman::nftables {
+
+namespace {
+
+using netlink::Done;
+using netlink::Message;
+using netlink::Status;
+
+constexpr std::uint32_t kSequence = 1;
+
+Bytes request(std::uint8_t message, std::uint16_t flags, Family family,
+              const std::vector<std::pair<std::uint16_t, std::string_view>>& names) {
+  netlink::MessageWriter writer;
+  writer.begin_message(static_cast<std::uint16_t>(NFNL_SUBSYS_NFTABLES << 8 | message),
+                       static_cast<std::uint16_t>(NLM_F_REQUEST | flags), kSequence, static_cast<std::uint8_t>(family));
+  for (const auto& [attribute, name] : names) writer.put_string(attribute, name);
+  writer.end_message();
+  return writer.take();
+}
+
+bool is_message(const Message& message, std::uint8_t type) {
+  return message.type == (NFNL_SUBSYS_NFTABLES << 8 | type);
+}
+
+template <typename Listing>
+void sort_by_name(std::vector<Listing>& listings) {
+  std::sort(listings.begin(), listings.end(), [](const Listing& a, const Listing& b) { return a.name < b.name; });
+}
+
+SetListing set_listing(const Set& set) {
+  return SetListing{set.name, declaration_text(set), set.key_length, set.data_length, std::nullopt};
+}
+
+std::optional<std::string> hook_of(const Chain& chain) {
+  if (!chain.hook) return std::nullopt;
+  return hook_text(*chain.hook);
+}
+
+class TableReader {
+ public:
+  TableReader(netlink::Socket& socket, Family family, std::string_view table,
+              const std::optional<std::vector<std::string>>& elements)
+      : socket_(socket), family_(family), table_(table), elements_(elements) {}
+
+  netlink::Result<std::optional<TableListing>> read() {
+    auto before = generation();
+    if (!before.ok()) return before.error();
+    for (int attempt = 0;; ++attempt) {
+      auto found = table_exists();
+      if (!found.ok()) return found.error();
+      if (!found.value()) return std::optional<TableListing>();
+      auto listed = read_all();
+      auto after = generation();
+      if (!after.ok()) return after.error();
+      if (after.value() == before.value()) {
+        if (!listed.ok()) return listed.error();
+        return std::optional<TableListing>(std::move(listing_));
+      }
+      if (attempt == netlink::Socket::kMaxRestarts) {
+        return netlink::system_error(EINTR, "the ruleset changed during every listing");
+      }
+      before = std::move(after);
+    }
+  }
+
+ private:
+  netlink::Result<std::uint32_t> generation() {
+    std::optional<std::uint32_t> number;
+    auto asked = socket_.request(request(NFT_MSG_GETGEN, NLM_F_ACK, family_, {}), [&](const Message& message) -> Status {
+      netlink::AttributeReader reader(message.attributes());
+      while (const auto attribute = reader.next()) {
+        if (attribute->type == NFTA_GEN_ID) number = attribute->be32();
+      }
+      return Done{};
+    });
+    if (!asked.ok()) return asked.error();
+    if (!number) return netlink::decode_error("the kernel gave no ruleset generation");
+    return *number;
+  }
+
+  netlink::Result<bool> table_exists() {
+    const Bytes message = request(NFT_MSG_GETTABLE, NLM_F_ACK, family_, {{NFTA_TABLE_NAME, table_}});
+    auto asked = socket_.request(message, [](const Message&) -> Status { return Done{}; });
+    if (asked.ok()) return true;
+    if (asked.error().code == ENOENT) return false;
+    return asked.error();
+  }
+
+  Status read_all() {
+    listing_ = {};
+    if (auto chains = read_chains(); !chains.ok()) return chains;
+    if (auto rules = read_rules(); !rules.ok()) return rules;
+    if (auto sets = read_sets(); !sets.ok()) return sets;
+    sort_by_name(listing_.chains);
+    sort_by_name(listing_.sets);
+    return Done{};
+  }
+
+
+  Status read_chains() {
+    const auto restart = [this] { listing_.chains.clear(); };
+    return socket_.dump_consistent(request(NFT_MSG_GETCHAIN, NLM_F_DUMP, family_, {}), restart, [this](const Message& message) -> Status {
+      if (!is_message(message, NFT_MSG_NEWCHAIN)) return Done{};
+      auto chain = read_chain(message);
+      if (!chain.ok()) return chain.error();
+      if (chain.value().table != table_) return Done{};
+      const Chain& object = chain.value().object;
+      listing_.chains.push_back(ChainListing{object.name, hook_of(object), {}});
+      return Done{};
+    });
+  }
+
+  Status read_rules() {
+    std::map<std::string, ChainListing*, std::less<>> chains;
+    for (ChainListing& chain : listing_.chains) chains.emplace(chain.name, &chain);
+    const auto restart = [this] {
+      for (ChainListing& chain : listing_.chains) chain.rules.clear();
+    };
+    const Bytes message = request(NFT_MSG_GETRULE, NLM_F_DUMP, family_, {{NFTA_RULE_TABLE, table_}});
+    return socket_.dump_consistent(message, restart, [this, &chains](const Message& answer) -> Status {
+      if (!is_message(answer, NFT_MSG_NEWRULE)) return Done{};
+      auto rule = read_rule(answer);
+      if (!rule.ok()) return rule.error();
+      if (rule.value().table != table_) return Done{};
+      const auto chain = chains.find(rule.value().object.chain);
+      if (chain != chains.end()) chain->second->rules.push_back(rule_text(rule.value().object));
+      return Done{};
+    });
+  }
+
+  bool wanted(const std::string& name) const {
+    return !elements_ || std::find(elements_->begin(), elements_->end(), name) != elements_->end();
+  }
+
+  Status read_sets() {
+    std::vector<Set> sets;
+    const auto restart = [&sets] { sets.clear(); };
+    const Bytes message = request(NFT_MSG_GETSET, NLM_F_DUMP, family_, {{NFTA_SET_TABLE, table_}});
+    auto dumped = socket_.dump_consistent(message, restart, [this, &sets](const Message& answer) -> Status {
+      if (!is_message(answer, NFT_MSG_NEWSET)) return Done{};
+      auto set = read_set(answer);
+      if (!set.ok()) return set.error();
+      if (set.value().table == table_) sets.push_back(std::move(set.value().object));
+      return Done{};
+    });
+    if (!dumped.ok()) return dumped;
+    for (const Set& set : sets) {
+      listing_.sets.push_back(set_listing(set));
+      if (!wanted(set.name)) continue;
+      if (auto read = read_set_elements(set, listing_.sets.back()); !read.ok()) return read;
+    }
+    return Done{};
+  }
+
+  Status read_set_elements(const Set& set, SetListing& to) {
+    std::optional<ColumnBuilder> builder;
+    const auto restart = [&] { builder.emplace(set); };
+    const Bytes message = request(NFT_MSG_GETSETELEM, NLM_F_DUMP, family_,
+                                  {{NFTA_SET_ELEM_LIST_TABLE, table_}, {NFTA_SET_ELEM_LIST_SET, set.name}});
+    auto dumped = socket_.dump_consistent(message, restart, [&](const Message& answer) -> Status {
+      if (!is_message(answer, NFT_MSG_NEWSETELEM)) return Done{};
+      auto elements = read_elements(answer);
+      if (!elements.ok()) return elements.error();
+      for (const ListedElement& element : elements.value()) {
+        if (auto added = builder->add(element); !added.ok()) return added;
+      }
+      return Done{};
+    });
+    if (!dumped.ok()) return dumped;
+    if (builder->has_catch_all()) to.declaration += " catch-all";
+    to.elements = builder->take();
+    return Done{};
+  }
+
+  netlink::Socket& socket_;
+  Family family_;
+  std::string_view table_;
+  const std::optional<std::vector<std::string>>& elements_;
+  TableListing listing_;
+};
+
+// What commands leave behind, for a table that was not there before.
+class CompiledTable {
+ public:
+  void apply(Verb verb, const Table&) {
+    if (verb == Verb::kDelete) {
+      chains_.clear();
+      sets_.clear();
+    }
+    if (verb != Verb::kFlush) return;
+    for (auto& each : chains_) each.second.rules.clear();
+  }
+
+  void apply(Verb verb, const Chain& chain) {
+    if (verb == Verb::kDelete) {
+      chains_.erase(chain.name);
+    } else if (verb == Verb::kFlush) {
+      if (const auto found = chains_.find(chain.name); found != chains_.end()) found->second.rules.clear();
+    } else {
+      chains_.try_emplace(chain.name, ChainListing{chain.name, hook_of(chain), {}});
+    }
+  }
+
+  void apply(Verb verb, const Rule& rule) {
+    if (verb == Verb::kDelete) return;
+    auto& rules = chains_.try_emplace(rule.chain, ChainListing{rule.chain, std::nullopt, {}}).first->second.rules;
+    rules.insert(verb == Verb::kInsert ? rules.begin() : rules.end(), rule_text(rule));
+  }
+
+  void apply(Verb verb, const Set& set) {
+    if (verb == Verb::kDelete) {
+      sets_.erase(set.name);
+    } else if (verb != Verb::kFlush) {
+      sets_.try_emplace(set.name, set_listing(set));
+    }
+  }
+
+  TableListing take() {
+    TableListing listing;
+    for (auto& each : chains_) listing.chains.push_back(std::move(each.second));
+    for (auto& each : sets_) listing.sets.push_back(std::move(each.second));
+    return listing;
+  }
+
+ private:
+  std::map<std::string, ChainListing> chains_;
+  std::map<std::string, SetListing> sets_;
+};
+
+}  // namespace
+
+netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket, Family family, std::string_view table,
+                                                        const std::optional<std::vector<std::string>>& elements) {
+  return TableReader(socket, family, table, elements).read();
+}
+
+netlink::Result<TableListing, CompileError> compile_listing(Family family, std::string_view table, std::string_view json) {
+  auto commands = compile_commands(family, table, json, [](std::string_view) { return nullptr; });
+  if (!commands.ok()) return std::move(commands.error());
+  CompiledTable compiled;
+  for (const Command& command : commands.value()) {
+    std::visit([&](const auto& object) { compiled.apply(command.verb, object); }, command.object);
+  }
+  return compiled.take();
+}
+
+netlink::Result<Set> find_set(netlink::Socket& socket, Family family, std::string_view table, std::string_view name) {
+  std::optional<Set> found;
+  const Bytes message =
+      request(NFT_MSG_GETSET, NLM_F_ACK, family, {{NFTA_SET_TABLE, table}, {NFTA_SET_NAME, name}});
+  auto asked = socket.request(message, [&](const Message& answer) -> Status {
+    if (!is_message(answer, NFT_MSG_NEWSET)) return Done{};
+    auto set = read_set(answer);
+    if (!set.ok()) return set.error();
+    found = std::move(set.value().object);
+    return Done{};
+  });
+  if (!asked.ok()) return asked.error();
+  if (!found) return netlink::decode_error("the kernel gave no set");
+  return *std::move(found);
+}
+
+}  // namespace pointsman::nftables

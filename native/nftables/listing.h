@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "netlink/socket.h"
+#include "nftables/compile.h"
+#include "nftables/decode.h"
+#include "nftables/object.h"
+
+namespace pointsman::nftables {
+
+struct ChainListing {
+  std::string name;
+  std::optional<std::string> hook;
+  std::vector<std::string> rules;
+};
+
+/// Elements of a set in columns, in the kernel's order.
+struct ElementColumns {
+  std::size_t count = 0;
+  Bytes keys;
+  std::optional<Bytes> key_ends;
+  std::optional<Bytes> data;
+  std::optional<std::vector<std::string>> verdicts;
+  /// Empty when no element has one.
+  std::vector<std::optional<std::string>> comments;
+};
+
+struct SetListing {
+  std::string name;
+  std::string declaration;
+  std::uint32_t key_length = 0;
+  std::uint32_t data_length = 0;
+  std::optional<ElementColumns> elements;
+};
+
+/// Sorted by name.
+struct TableListing {
+  std::vector<ChainListing> chains;
+  std::vector<SetListing> sets;
+};
+
+/// The table as the kernel has it; nothing when there is none. `elements`: the sets whose elements are wanted, all when absent. A change
+/// made meanwhile by anybody starts the listing over, a few times.
+netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket, Family family, std::string_view table,
+                                                        const std::optional<std::vector<std::string>>& elements);
+
+/// What `list_table` would answer if these commands were all the table had seen.
+netlink::Result<TableListing, CompileError> compile_listing(Family family, std::string_view table, std::string_view json);
+
+/// The declaration of one set.
+netlink::Result<Set> find_set(netlink::Socket& socket, Family family, std::string_view table, std::string_view name);
+
+}  // namespace pointsman::nftables

@@ -1,0 +1,82 @@
+import type { NativeAddon, NftTransaction } from './contract.js';
+
+/** Writes one line a crossing: method, bytes or count where there is one, milliseconds, and the error's message when there is one. */
+export function traced(addon: NativeAddon, write: (line: string) => void): NativeAddon {
+  const log = (method: string, detail: string, start: bigint, error: unknown): void => {
+    const milliseconds = (Number(process.hrtime.bigint() - start) / 1e6).toFixed(3);
+    const failure = error === null ? '' : ` error="${error instanceof Error ? error.message : 'not an Error'}"`;
+    write(`native ${method} ${detail} ${milliseconds}ms${failure}\n`);
+  };
+  const sync = <T>(method: string, call: () => T, detail: (value: T | null) => string): T => {
+    const start = process.hrtime.bigint();
+    try {
+      const value = call();
+      log(method, detail(value), start, null);
+      return value;
+    } catch (error) {
+      log(method, detail(null), start, error);
+      throw error;
+    }
+  };
+  const async = async <T>(method: string, call: () => Promise<T>, detail: (value: T | null) => string): Promise<T> => {
+    const start = process.hrtime.bigint();
+    try {
+      const value = await call();
+      log(method, detail(value), start, null);
+      return value;
+    } catch (error) {
+      log(method, detail(null), start, error);
+      throw error;
+    }
+  };
+  return {
+    nftCompile: (family, table, json) =>
+      sync(
+        'nftCompile',
+        () => addon.nftCompile(family, table, json),
+        () => `json=${json.length}`,
+      ),
+    nftEncode: (transaction) =>
+      sync(
+        'nftEncode',
+        () => addon.nftEncode(transaction),
+        (batch) => `${payload(transaction)} batch=${batch?.byteLength ?? 0}`,
+      ),
+    nftTransact: (transaction) =>
+      async(
+        'nftTransact',
+        () => addon.nftTransact(transaction),
+        (ack) => `${payload(transaction)} messages=${ack?.messages ?? 0} bytes=${ack?.bytes ?? 0}`,
+      ),
+    nftList: (family, table, elements) =>
+      async(
+        'nftList',
+        () => addon.nftList(family, table, elements),
+        (listing) =>
+          `${family} ${table} elements=${listing?.sets.reduce((sum, set) => sum + (set.elements?.count ?? 0), 0) ?? 0}`,
+      ),
+    nftMaxBatch: () =>
+      sync(
+        'nftMaxBatch',
+        () => addon.nftMaxBatch(),
+        (bytes) => `bytes=${bytes ?? 0}`,
+      ),
+    conntrackList: (filter) =>
+      async(
+        'conntrackList',
+        () => addon.conntrackList(filter),
+        (flows) => `${filter.family} protocol=${filter.protocol} bytes=${flows?.records.byteLength ?? 0}`,
+      ),
+    conntrackDelete: (family, records) =>
+      async(
+        'conntrackDelete',
+        () => addon.conntrackDelete(family, records),
+        (deletion) => `${family} bytes=${records.byteLength} deleted=${deletion?.deleted ?? 0}`,
+      ),
+  };
+}
+
+function payload(transaction: NftTransaction): string {
+  const elements = transaction.operations.reduce((sum, each) => sum + (each.type === 'elements' ? each.count : 0), 0);
+  return `${transaction.family} ${transaction.table} operations=${transaction.operations.length} elements=${elements}`;
+}

@@ -1,0 +1,90 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { hasErrno, isNativeError, isOutcomeUnknown } from '../../src/native/errors.js';
+import { loadAddon } from '../../src/native/load.js';
+import { traced } from '../../src/native/trace.js';
+
+const COMPILED = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'native');
+
+/** Loads the addon in another process from a copy of the module at `folder`. */
+function load(
+  folder: string,
+  env: Readonly<Record<string, string>>,
+): { readonly status: number | null; readonly output: string } {
+  mkdirSync(folder, { recursive: true });
+  cpSync(COMPILED, folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  const code = `const { loadAddon } = await import('${join(folder, 'load.js')}'); console.log(loadAddon().nftMaxBatch() > 0);`;
+  const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'POINTSMAN_ADDON'));
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
+    encoding: 'utf8',
+    env: { ...clean, ...env },
+  });
+  return { status, output: stdout + stderr };
+}
+
+t.test('the addon is found', (t) => {
+  const root = mkdtempSync(join(tmpdir(), 'pointsman-load-'));
+  t.teardown(() => {
+    rmSync(root, { recursive: true });
+  });
+  const inside = join(process.cwd(), 'node_modules', '.cache', `load-test-${process.pid}`);
+  t.teardown(() => {
+    rmSync(inside, { recursive: true });
+  });
+  const addon = join(process.cwd(), 'build', 'Release', 'pointsman.node');
+  t.match(load(join(inside, 'deep', 'native'), {}), { status: 0, output: 'true\n' }, 'from a folder of the package');
+  t.match(
+    load(join(root, 'far'), { POINTSMAN_ADDON: addon }),
+    { status: 0, output: 'true\n' },
+    'where POINTSMAN_ADDON says',
+  );
+  const missing = load(join(root, 'far'), {});
+  t.equal(missing.status, 1);
+  t.match(missing.output, /no build\/Release\/pointsman\.node in any folder above .*npm run build:native/);
+  t.match(
+    load(join(root, 'far'), { POINTSMAN_ADDON: '/nowhere.node' }).output,
+    'POINTSMAN_ADDON: there is no file /nowhere.node',
+  );
+  t.match(
+    load(join(root, 'far'), { POINTSMAN_ADDON: addon, POINTSMAN_TRACE_NATIVE: '1' }).output,
+    /native nftMaxBatch bytes=\d+ [\d.]+ms\n/,
+  );
+  t.end();
+});
+
+t.test('every crossing is traced', async (t) => {
+  const lines: string[] = [];
+  const addon = traced(loadAddon(), (line) => lines.push(line));
+  const nothing = { family: 'ip', table: 't', operations: [] } as const;
+  addon.nftCompile('ip', 't', '{"nftables":[]}');
+  addon.nftEncode(nothing);
+  await addon.nftTransact(nothing);
+  t.throws(() => addon.nftCompile('ip', 't', 'x'));
+  t.match(lines, [
+    /^native nftCompile json=15 [\d.]+ms\n$/,
+    /^native nftEncode ip t operations=0 elements=0 batch=40 [\d.]+ms\n$/,
+    /^native nftTransact ip t operations=0 elements=0 messages=0 bytes=0 [\d.]+ms\n$/,
+    /^native nftCompile json=1 [\d.]+ms error="nft compile: not JSON/,
+  ]);
+});
+
+t.test('errors are told apart', (t) => {
+  const fields = { operation: 'nft transaction', kernelMessage: null, object: null, index: null, element: null };
+  const native = (code: string, errno: string | null): Error =>
+    Object.assign(new Error('x'), { ...fields, code, errno });
+  t.ok(isNativeError(native('ERR_NETLINK', 'EEXIST')));
+  t.notOk(isNativeError(native('ENOENT', 'ENOENT')));
+  t.notOk(isNativeError(new TypeError('x')));
+  t.notOk(isNativeError({ code: 'ERR_NETLINK', operation: 'nft list' }));
+  t.ok(hasErrno(native('ERR_NETLINK', 'ENOENT'), 'ENOENT'));
+  t.notOk(hasErrno(native('ERR_NETLINK', 'ENOENT'), 'EEXIST'));
+  t.ok(isOutcomeUnknown(native('ERR_NETLINK', 'ENOBUFS')));
+  t.ok(isOutcomeUnknown(native('ERR_NETLINK_DECODE', null)));
+  t.notOk(isOutcomeUnknown(native('ERR_NETLINK', 'EEXIST')));
+  t.end();
+});

@@ -1,0 +1,365 @@
+import '../support/namespace.js';
+
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import t from 'tap';
+import type { NftElementsListing, NftElementsOperation, NftOperation } from '../../src/native/contract.js';
+import { isNativeError } from '../../src/native/errors.js';
+import type { NativeError } from '../../src/native/errors.js';
+import { loadAddon } from '../../src/native/load.js';
+import { accept, add, commands, setsOfText, skeleton, TABLE } from './skeleton.js';
+import type { Command } from './skeleton.js';
+
+const addon = loadAddon();
+
+const command = (...list: readonly Command[]): NftOperation => ({ type: 'commands', json: commands(list) });
+const owner = { family: 'ip', table: TABLE } as const;
+const transact = (...operations: readonly NftOperation[]): Promise<unknown> =>
+  addon.nftTransact({ ...owner, operations });
+
+async function fresh(): Promise<void> {
+  const table = { table: { family: 'ip', name: TABLE } };
+  await transact(command({ add: table }, { delete: table }));
+  await transact(command(...skeleton('ip'), ...setsOfText('ip')));
+}
+
+/** Rows of equal length as a column. */
+const column = (rows: readonly (readonly number[])[]): Buffer => Buffer.from(rows.flat());
+
+function elements(set: string, verb: 'add' | 'delete', keys: readonly (readonly number[])[]): NftElementsOperation {
+  const keyLength = keys[0]?.length ?? 4;
+  const none = { keyEnds: null, dataLength: 0, data: null, gotoChains: null, comments: null };
+  return { type: 'elements', verb, set, count: keys.length, keyLength, keys: column(keys), ...none };
+}
+
+function withData(operation: NftElementsOperation, rows: readonly (readonly number[])[]): NftElementsOperation {
+  return { ...operation, dataLength: rows[0]?.length ?? 0, data: column(rows) };
+}
+
+const TCP = [6, 0, 0, 0];
+const frontend = (host: number, port = 80): readonly number[] => [10, 96, 0, host, ...TCP, port >> 8, port & 255, 0, 0];
+const endpoint = (host: number): readonly number[] => [10, 244, 0, host, 31, 144, 0, 0];
+
+async function listed(set: string): Promise<NftElementsListing | null> {
+  const listing = await addon.nftList('ip', TABLE, [set]);
+  return listing?.sets.find((each) => each.name === set)?.elements ?? null;
+}
+
+/** Rows as text, sorted: the kernel's order means nothing. */
+function rows(listing: NftElementsListing | null): readonly string[] {
+  if (listing === null) return [];
+  const { count, keys, keyEnds, data, verdicts, comments } = listing;
+  const hex = (bytes: Uint8Array | null, index: number): string => {
+    if (bytes === null) return '-';
+    const length = bytes.length / count;
+    return Buffer.from(bytes.subarray(index * length, (index + 1) * length)).toString('hex');
+  };
+  const row = (index: number): string =>
+    [hex(keys, index), hex(keyEnds, index), hex(data, index), verdicts?.[index] ?? '-', comments?.[index] ?? '-'].join(
+      ' ',
+    );
+  return Array.from({ length: count }, (_, index) => row(index)).sort();
+}
+
+async function failure(promise: Promise<unknown>): Promise<NativeError> {
+  const error: unknown = await promise.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  if (isNativeError(error)) return error;
+  throw new Error('expected a rejection with a native error', { cause: error });
+}
+
+t.test('elements come back as they were added', async (t) => {
+  await fresh();
+  const pair = [frontend(1), frontend(2)];
+  await transact(
+    { ...withData(elements('targets', 'add', pair), [endpoint(1), endpoint(2)]), comments: ['first', null] },
+    { ...elements('services', 'add', pair), gotoChains: ['x', 'x'] },
+    elements('frontends', 'add', pair),
+  );
+  t.strictSame(rows(await listed('targets')), [
+    '0a6000010600000000500000 - 0af400011f900000 - first',
+    '0a6000020600000000500000 - 0af400021f900000 - -',
+  ]);
+  t.strictSame(rows(await listed('services')), [
+    '0a6000010600000000500000 - - goto x -',
+    '0a6000020600000000500000 - - goto x -',
+  ]);
+  t.strictSame(rows(await listed('frontends')), [
+    '0a6000010600000000500000 - - - -',
+    '0a6000020600000000500000 - - - -',
+  ]);
+});
+
+t.test('only the elements asked for are fetched', async (t) => {
+  await fresh();
+  const all = await addon.nftList('ip', TABLE, null);
+  t.ok(all?.sets.every((set) => set.elements !== null));
+  const none = await addon.nftList('ip', TABLE, []);
+  t.ok(none?.sets.every((set) => set.elements === null));
+  t.strictSame(
+    none?.sets.map((set) => set.name),
+    none?.sets.map((set) => set.name).sort(),
+  );
+});
+
+t.test('intervals of concatenations are deleted and added again in one batch', async (t) => {
+  await fresh();
+  const range = (low: number, high: number): NftElementsOperation => ({
+    ...elements('sources', 'add', [[...frontend(1), 192, 168, low, 0]]),
+    keyEnds: column([[...frontend(1), 192, 168, high, 255]]),
+  });
+  await transact(range(0, 3), range(16, 31));
+  t.equal((await listed('sources'))?.count, 2);
+  await transact({ ...range(0, 3), verb: 'delete' }, range(0, 3), { ...range(16, 31), verb: 'delete' }, range(16, 17));
+  t.strictSame(rows(await listed('sources')), [
+    '0a6000010600000000500000c0a80000 0a6000010600000000500000c0a803ff - - -',
+    '0a6000010600000000500000c0a81000 0a6000010600000000500000c0a811ff - - -',
+  ]);
+});
+
+t.test('plain intervals list as pairs of ends', async (t) => {
+  await fresh();
+  const { status } = spawnSync('nft', [
+    'add',
+    'element',
+    'ip',
+    TABLE,
+    'networks',
+    '{ 10.0.0.0/8, 192.168.1.0/24, 240.0.0.0/4 }',
+  ]);
+  t.equal(status, 0);
+  t.strictSame(rows(await listed('networks')), [
+    '0a000000 0affffff - - -',
+    'c0a80100 c0a801ff - - -',
+    'f0000000 ffffffff - - -',
+  ]);
+});
+
+t.test('data of a key changes in one batch', async (t) => {
+  await fresh();
+  await transact(withData(elements('targets', 'add', [frontend(1)]), [endpoint(1)]));
+  await transact(
+    elements('targets', 'delete', [frontend(1)]),
+    withData(elements('targets', 'add', [frontend(1)]), [endpoint(9)]),
+  );
+  t.strictSame(rows(await listed('targets')), ['0a6000010600000000500000 - 0af400091f900000 - -']);
+});
+
+/** The load of a large cluster: 5,000 Services with 50 endpoints. */
+function largeLoad(services: number, each: number): NftElementsOperation {
+  const count = services * each;
+  const keys = new DataView(new ArrayBuffer(16 * count));
+  const content = new DataView(new ArrayBuffer(8 * count));
+  for (let index = 0; index < count; index++) {
+    keys.setUint32(16 * index, index % each, true);
+    keys.setUint32(16 * index + 4, 0x0a600000 + Math.floor(index / each));
+    keys.setUint8(16 * index + 8, 6);
+    keys.setUint16(16 * index + 12, 80);
+    content.setUint32(8 * index, 0x0af40000 + index);
+    content.setUint16(8 * index + 4, 8080);
+  }
+  const columns = { keys: new Uint8Array(keys.buffer), data: new Uint8Array(content.buffer) };
+  return { ...elements('endpoints', 'add', []), count, keyLength: 16, dataLength: 8, ...columns };
+}
+
+t.test('250,000 elements load in one transaction', async (t) => {
+  await fresh();
+  const whole = largeLoad(5000, 50);
+  const bytesEach = 48;
+  // The send buffer of an ordinary user's namespace takes no more than this at once.
+  const size = Math.min(whole.count, Math.floor(addon.nftMaxBatch() / bytesEach));
+  let bytes = 0;
+  for (let start = 0; start < whole.count; start += size) {
+    const count = Math.min(size, whole.count - start);
+    const keys = whole.keys.subarray(16 * start, 16 * (start + count));
+    const data = whole.data?.subarray(8 * start, 8 * (start + count)) ?? null;
+    const ack = await addon.nftTransact({ ...owner, operations: [{ ...whole, count, keys, data }] });
+    t.ok(ack.messages <= 1 + count / 500, `${ack.messages} messages`);
+    bytes += ack.bytes;
+  }
+  t.ok(bytes < bytesEach * whole.count, `${bytes} bytes`);
+  t.equal((await listed('endpoints'))?.count, whole.count);
+});
+
+t.test('a failing transaction changes nothing and says what failed', async (t) => {
+  await fresh();
+  await transact(withData(elements('targets', 'add', [frontend(1)]), [endpoint(1)]));
+  const rejected = (...operations: readonly NftOperation[]): Promise<NativeError> => failure(transact(...operations));
+
+  const twice = withData(elements('targets', 'add', [frontend(2), frontend(1)]), [endpoint(2), endpoint(2)]);
+  t.match(await rejected(elements('frontends', 'add', [frontend(3)]), twice), {
+    code: 'ERR_NETLINK',
+    errno: 'EEXIST',
+    operation: 'nft transaction',
+    object: 'add element targets 10.96.0.1 . tcp . 80',
+    index: 1,
+    element: 1,
+    message: /^nft transaction: add element targets 10\.96\.0\.1 \. tcp \. 80: .*EEXIST/,
+  });
+  t.equal((await listed('frontends'))?.count, 0, 'what came before it did not happen');
+  t.equal((await listed('targets'))?.count, 1);
+
+  t.match(await rejected(elements('targets', 'delete', [frontend(1), frontend(7, 443)])), {
+    errno: 'ENOENT',
+    object: 'delete element targets 10.96.0.7 . tcp . 443',
+    index: 0,
+    element: 1,
+  });
+  t.match(await rejected({ ...elements('services', 'add', [frontend(1)]), gotoChains: ['nowhere'] }), {
+    errno: 'ENOENT',
+    object: 'add element services 10.96.0.1 . tcp . 80',
+    element: 0,
+  });
+  t.match(await rejected(elements('unheard-of', 'add', [frontend(1)])), {
+    errno: 'ENOENT',
+    object: 'add elements to unheard-of',
+    index: 0,
+    element: null,
+  });
+  t.match(await rejected(command(add('ip', 'rule', { chain: 'unheard-of', expr: [accept] }))), {
+    errno: 'ENOENT',
+    object: 'add rule unheard-of: [immediate dreg 0 value accept]',
+    index: 0,
+    element: null,
+  });
+  t.match(await rejected(command({ create: { chain: { ...owner, name: 'x' } } })), {
+    errno: 'EEXIST',
+    object: 'create chain x',
+  });
+  const jumpTo = (chain: string): Command => add('ip', 'rule', { chain, expr: [{ jump: { target: 'x' } }] });
+  t.match(await rejected(command(jumpTo('pre'), jumpTo('x'))), { code: 'ERR_NETLINK', errno: /^(ELOOP|EMLINK)$/ });
+  t.match(await rejected(command({ delete: { set: { ...owner, name: 'unheard-of' } } })), {
+    errno: 'ENOENT',
+    object: 'delete set unheard-of',
+  });
+});
+
+t.test('what is not there lists as null', async (t) => {
+  t.equal(await addon.nftList('ip6', 'no-such-table', null), null);
+});
+
+t.test('an empty transaction, and deletions of nothing, change nothing', async (t) => {
+  await fresh();
+  await transact(elements('frontends', 'add', [frontend(1)]));
+  t.strictSame(await transact(), { messages: 0, bytes: 0 });
+  t.strictSame(await transact(elements('frontends', 'delete', [])), { messages: 0, bytes: 0 });
+  t.equal((await listed('frontends'))?.count, 1);
+});
+
+function openSockets(): number {
+  const open = readdirSync('/proc/self/fd').filter((descriptor) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${descriptor}`).startsWith('socket:');
+    } catch {
+      return false; // the descriptor of the listing itself
+    }
+  });
+  return open.length;
+}
+
+t.test('sockets are used again, and those of failures closed', async (t) => {
+  await fresh();
+  const before = openSockets();
+  for (let round = 0; round < 20; round++) {
+    await transact(elements('frontends', 'add', [frontend(round)]));
+    await failure(transact(elements('frontends', 'delete', [frontend(200)])));
+    await addon.nftList('ip', TABLE, []);
+  }
+  t.ok(openSockets() <= before + 1, `${before} sockets before, ${openSockets()} after`);
+  await Promise.all(Array.from({ length: 20 }, () => addon.nftList('ip', TABLE, [])));
+  t.ok(openSockets() <= before + 4, 'no more than four are kept');
+});
+
+t.test('foreign rules show', async (t) => {
+  await fresh();
+  const { status } = spawnSync('nft', [
+    'add',
+    'rule',
+    'ip',
+    TABLE,
+    'x',
+    'limit rate 5/second tcp dport { 80, 81 } accept',
+  ]);
+  t.equal(status, 0);
+  const listing = await addon.nftList('ip', TABLE, []);
+  const chain = listing?.chains.find((each) => each.name === 'x');
+  t.match(chain?.rules, [/^\[unknown\(limit\) 0x[0-9a-f]+\] .*\[lookup sreg 1 set __set0\]/]);
+});
+
+t.test('listings under change are whole', async (t) => {
+  await fresh();
+  const state = { writing: true };
+  const writer = (async (): Promise<void> => {
+    const both = [frontend(1), frontend(2)];
+    while (state.writing) {
+      await transact(elements('frontends', 'add', both), elements('ports', 'add', []));
+      await transact(elements('frontends', 'delete', both));
+    }
+  })();
+  for (let round = 0; round < 30; round++) {
+    const outcome = await listed('frontends').catch((error: unknown) => error);
+    if (isNativeError(outcome)) t.equal(outcome.errno, 'EINTR', 'gives up after repeated changes');
+    else t.ok([0, 2].includes((outcome as NftElementsListing).count), 'both or none');
+  }
+  state.writing = false;
+  await writer;
+});
+
+/** Runs code with `addon` in a child of its own. */
+function child(unshare: readonly string[], code: string): string {
+  const module = new URL('../../src/native/load.js', import.meta.url).href;
+  const script = `const { loadAddon } = await import('${module}'); const addon = loadAddon(); ${code}`;
+  const argv = [...unshare, process.execPath, '--input-type=module', '-e', script];
+  const { stdout, stderr } = spawnSync('unshare', argv, { encoding: 'utf8' });
+  return stdout + stderr;
+}
+
+t.test('without rights the error says so', (t) => {
+  // A new user namespace has no rights over the network namespace it came from.
+  const show = 'catch((e) => console.log(e.code, e.errno, e.message))';
+  const table = '{"nftables":[{"add":{"table":{"family":"ip","name":"t"}}}]}';
+  const transaction = `{ family: 'ip', table: 't', operations: [{ type: 'commands', json: '${table}' }] }`;
+  const output = child(
+    ['--user'],
+    `await addon.nftTransact(${transaction}).${show}; await addon.nftList('ip', 't', null).${show};`,
+  );
+  t.match(output, /^ERR_NETLINK EPERM nft transaction: .*CAP_NET_ADMIN/m);
+  t.match(output, /^ERR_NETLINK EPERM nft list: .*CAP_NET_ADMIN/m);
+  t.end();
+});
+
+t.test('a batch larger than the socket takes is refused before it is sent', (t) => {
+  const operation = `{ type: 'elements', verb: 'add', set: 's', count: n, keyLength: 4, keys: new Uint8Array(4 * n), keyEnds: null,
+    dataLength: 0, data: null, gotoChains: null, comments: null }`;
+  const output = child(
+    ['--user', '--map-root-user', '--net'],
+    `const most = addon.nftMaxBatch(); const n = Math.ceil(most / 16); console.log('most', most);
+     await addon.nftTransact({ family: 'ip', table: 't', operations: [${operation}] }).catch((e) => console.log(e.errno, e.message))`,
+  );
+  const most = Number(/^most (\d+)$/m.exec(output)?.[1]);
+  t.ok(most >= 100_000 && most < 1 << 26, `an ordinary user's socket takes ${most} bytes`);
+  t.match(output, new RegExp(`^EMSGSIZE nft transaction: the batch has \\d+ bytes and the socket takes ${most}`, 'm'));
+  t.end();
+});
+
+t.test('a worker that ends with calls in flight takes nothing with it', async (t) => {
+  await fresh();
+  const module = new URL('../../src/native/load.js', import.meta.url).href;
+  const code = `
+    const { parentPort } = require('node:worker_threads');
+    import('${module}').then(({ loadAddon }) => {
+      const addon = loadAddon();
+      const again = () => addon.nftList('ip', '${TABLE}', null).then(again, again);
+      for (let call = 0; call < 20; call++) again();
+      parentPort.postMessage('under way');
+    });`;
+  for (let round = 0; round < 5; round++) {
+    const worker = new Worker(code, { eval: true });
+    await new Promise((resolve) => worker.once('message', resolve));
+    t.equal(await worker.terminate(), 1, 'terminated');
+  }
+  t.ok(await addon.nftList('ip', TABLE, []));
+});
