@@ -5,6 +5,7 @@ import { ConfigError } from './config/errors.js';
 import { loadConfig, type LoadedConfig } from './config/load.js';
 import { KUBERNETES_VERSION } from './config/version.js';
 import { NftablesFamily } from './dataplane/nftables/family.js';
+import { Generation } from './dataplane/nftables/generation.js';
 import { cleanup, dump, plan, render, type Output } from './main/commands.js';
 import { supportedFamilies } from './main/families.js';
 import { NodeProxy } from './main/node-proxy.js';
@@ -68,6 +69,7 @@ async function print({ text, errors, warnings }: Output, log: Logger): Promise<n
 async function run({ config, version }: Configured, log: Logger): Promise<number> {
   const addon = loadAddon();
   const families = supportedFamilies();
+  const generation = new Generation(addon);
   let end: (status: number) => void = () => undefined;
   const ended = new Promise<number>((resolve) => {
     end = resolve;
@@ -76,7 +78,7 @@ async function run({ config, version }: Configured, log: Logger): Promise<number
     config,
     addon,
     families,
-    dataplane: (family) => new NftablesFamily(addon, family),
+    dataplane: (family) => new NftablesFamily(addon, family, generation),
     log,
     onFatal: (error) => {
       log.error(error, 'cannot go on');

@@ -4,6 +4,7 @@
 
 #include "addon/argument.h"
 #include "addon/async_call.h"
+#include "addon/environment.h"
 #include "conntrack/flows.h"
 
 namespace pointsman::addon {
@@ -43,14 +44,16 @@ Napi::Value count_value(Napi::Env env, std::size_t count) {
 
 class ListCall final : public AsyncCall {
  public:
-  explicit ListCall(conntrack::FlowFilter filter) : filter_(std::move(filter)) {}
+  ListCall(std::shared_ptr<netlink::SocketPool> sockets, conntrack::FlowFilter filter)
+      : sockets_(std::move(sockets)), filter_(std::move(filter)) {}
 
  private:
   void execute() override {
-    auto socket = netlink::Socket::open();
+    auto socket = sockets_->take();
     if (!socket.ok()) return fail(from_netlink(socket.error(), kList));
     auto listed = conntrack::list_flows(socket.value(), filter_);
     if (!listed.ok()) return fail(from_netlink(listed.error(), kList));
+    sockets_->give_back(std::move(socket.value()));
     records_ = std::move(listed.value());
   }
 
@@ -61,20 +64,23 @@ class ListCall final : public AsyncCall {
     return value;
   }
 
+  std::shared_ptr<netlink::SocketPool> sockets_;
   conntrack::FlowFilter filter_;
   netlink::Bytes records_;
 };
 
 class DeleteCall final : public AsyncCall {
  public:
-  DeleteCall(Family family, netlink::Bytes records) : family_(family), records_(std::move(records)) {}
+  DeleteCall(std::shared_ptr<netlink::SocketPool> sockets, Family family, netlink::Bytes records)
+      : sockets_(std::move(sockets)), family_(family), records_(std::move(records)) {}
 
  private:
   void execute() override {
-    auto socket = netlink::Socket::open();
+    auto socket = sockets_->take();
     if (!socket.ok()) return fail(from_netlink(socket.error(), kDelete));
     const auto deleted = conntrack::delete_flows(socket.value(), family_, records_);
     if (!deleted.ok()) return fail(refusal(deleted.error()));
+    sockets_->give_back(std::move(socket.value()));
     deletion_ = deleted.value();
   }
 
@@ -94,6 +100,7 @@ class DeleteCall final : public AsyncCall {
     return error;
   }
 
+  std::shared_ptr<netlink::SocketPool> sockets_;
   Family family_;
   netlink::Bytes records_;
   conntrack::FlowDeletion deletion_;
@@ -108,7 +115,7 @@ Napi::Value conntrack_list(const Napi::CallbackInfo& info) {
     misuse.raise();
     return info.Env().Undefined();
   }
-  return AsyncCall::start(info.Env(), kList, std::make_unique<ListCall>(std::move(filter)));
+  return AsyncCall::start(info.Env(), kList, std::make_unique<ListCall>(sockets_of(info.Env()), std::move(filter)));
 }
 
 Napi::Value conntrack_delete(const Napi::CallbackInfo& info) {
@@ -119,7 +126,7 @@ Napi::Value conntrack_delete(const Napi::CallbackInfo& info) {
     misuse.raise();
     return info.Env().Undefined();
   }
-  return AsyncCall::start(info.Env(), kDelete, std::make_unique<DeleteCall>(family, std::move(records)));
+  return AsyncCall::start(info.Env(), kDelete, std::make_unique<DeleteCall>(sockets_of(info.Env()), family, std::move(records)));
 }
 
 }  // namespace pointsman::addon

@@ -15,6 +15,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("nftEncode", Napi::Function::New<nft_encode>(env, "nftEncode"));
   exports.Set("nftTransact", Napi::Function::New<nft_transact>(env, "nftTransact"));
   exports.Set("nftList", Napi::Function::New<nft_list>(env, "nftList"));
+  exports.Set("nftGeneration", Napi::Function::New<nft_generation>(env, "nftGeneration"));
   exports.Set("nftMaxBatch", Napi::Function::New<nft_max_batch>(env, "nftMaxBatch"));
   exports.Set("conntrackList", Napi::Function::New<conntrack_list>(env, "conntrackList"));
   exports.Set("conntrackDelete", Napi::Function::New<conntrack_delete>(env, "conntrackDelete"));

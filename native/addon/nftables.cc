@@ -1,5 +1,9 @@
 #include "addon/nftables.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <memory>
 
 #include "addon/argument.h"
@@ -15,6 +19,7 @@ namespace {
 
 constexpr const char* kTransaction = "nft transaction";
 constexpr const char* kList = "nft list";
+constexpr const char* kGeneration = "nft generation";
 constexpr const char* kCompile = "nft compile";
 
 NativeError from_failure(const nftables::Failure& failure) {
@@ -104,6 +109,15 @@ Napi::Value throw_native(Napi::Env env, const NativeError& error) {
   return env.Undefined();
 }
 
+constexpr std::size_t kLargeBatch = std::size_t{1024} * 1024;
+
+/// A full load or listing leaves tens of megabytes of freed memory that glibc would keep for itself.
+void release_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 class TransactCall final : public AsyncCall {
  public:
   TransactCall(std::shared_ptr<netlink::SocketPool> sockets, nftables::Transaction transaction)
@@ -114,6 +128,7 @@ class TransactCall final : public AsyncCall {
     auto sent = nftables::transact(transaction_, *sockets_);
     if (!sent.ok()) return fail(from_failure(sent.error()));
     ack_ = sent.value();
+    if (ack_.bytes > kLargeBatch) release_memory();
   }
 
   Napi::Value finish(Napi::Env env) override {
@@ -142,6 +157,7 @@ class ListCall final : public AsyncCall {
     if (!listed.ok()) return fail(from_netlink(listed.error(), kList));
     sockets_->give_back(std::move(socket.value()));
     listing_ = std::move(listed.value());
+    release_memory();
   }
 
   Napi::Value finish(Napi::Env env) override { return listing_ ? table_value(env, *listing_) : env.Null(); }
@@ -151,6 +167,26 @@ class ListCall final : public AsyncCall {
   std::string table_;
   std::optional<std::vector<std::string>> elements_;
   std::optional<nftables::TableListing> listing_;
+};
+
+class GenerationCall final : public AsyncCall {
+ public:
+  explicit GenerationCall(std::shared_ptr<netlink::SocketPool> sockets) : sockets_(std::move(sockets)) {}
+
+ private:
+  void execute() override {
+    auto socket = sockets_->take();
+    if (!socket.ok()) return fail(from_netlink(socket.error(), kGeneration));
+    const auto number = nftables::ruleset_generation(socket.value());
+    if (!number.ok()) return fail(from_netlink(number.error(), kGeneration));
+    sockets_->give_back(std::move(socket.value()));
+    generation_ = number.value();
+  }
+
+  Napi::Value finish(Napi::Env env) override { return Napi::Number::New(env, generation_); }
+
+  std::shared_ptr<netlink::SocketPool> sockets_;
+  std::uint32_t generation_ = 0;
 };
 
 }  // namespace
@@ -203,6 +239,10 @@ Napi::Value nft_list(const Napi::CallbackInfo& info) {
   if (misuse.failed()) return raise(env, misuse);
   return AsyncCall::start(
       env, kList, std::make_unique<ListCall>(sockets_of(env), family, std::move(table), std::move(elements)));
+}
+
+Napi::Value nft_generation(const Napi::CallbackInfo& info) {
+  return AsyncCall::start(info.Env(), kGeneration, std::make_unique<GenerationCall>(sockets_of(info.Env())));
 }
 
 Napi::Value nft_max_batch(const Napi::CallbackInfo& info) {

@@ -12,6 +12,8 @@ Napi::Value nft_encode(const Napi::CallbackInfo& info);
 Napi::Value nft_transact(const Napi::CallbackInfo& info);
 /// nftList(family: NftFamily, table: string, elements: readonly string[] | null): Promise<NftTableListing | null>
 Napi::Value nft_list(const Napi::CallbackInfo& info);
+/// nftGeneration(): Promise<number>
+Napi::Value nft_generation(const Napi::CallbackInfo& info);
 /// nftMaxBatch(): number
 Napi::Value nft_max_batch(const Napi::CallbackInfo& info);
 

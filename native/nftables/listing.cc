@@ -56,14 +56,14 @@ class TableReader {
       : socket_(socket), family_(family), table_(table), elements_(elements) {}
 
   netlink::Result<std::optional<TableListing>> read() {
-    auto before = generation();
+    auto before = ruleset_generation(socket_);
     if (!before.ok()) return before.error();
     for (int attempt = 0;; ++attempt) {
       auto found = table_exists();
       if (!found.ok()) return found.error();
       if (!found.value()) return std::optional<TableListing>();
       auto listed = read_all();
-      auto after = generation();
+      auto after = ruleset_generation(socket_);
       if (!after.ok()) return after.error();
       if (after.value() == before.value()) {
         if (!listed.ok()) return listed.error();
@@ -77,20 +77,6 @@ class TableReader {
   }
 
  private:
-  netlink::Result<std::uint32_t> generation() {
-    std::optional<std::uint32_t> number;
-    auto asked = socket_.request(request(NFT_MSG_GETGEN, NLM_F_ACK, family_, {}), [&](const Message& message) -> Status {
-      netlink::AttributeReader reader(message.attributes());
-      while (const auto attribute = reader.next()) {
-        if (attribute->type == NFTA_GEN_ID) number = attribute->be32();
-      }
-      return Done{};
-    });
-    if (!asked.ok()) return asked.error();
-    if (!number) return netlink::decode_error("the kernel gave no ruleset generation");
-    return *number;
-  }
-
   netlink::Result<bool> table_exists() {
     const Bytes message = request(NFT_MSG_GETTABLE, NLM_F_ACK, family_, {{NFTA_TABLE_NAME, table_}});
     auto asked = socket_.request(message, [](const Message&) -> Status { return Done{}; });
@@ -245,6 +231,20 @@ class CompiledTable {
 netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket, Family family, std::string_view table,
                                                         const std::optional<std::vector<std::string>>& elements) {
   return TableReader(socket, family, table, elements).read();
+}
+
+netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket) {
+  std::optional<std::uint32_t> number;
+  auto asked = socket.request(request(NFT_MSG_GETGEN, NLM_F_ACK, Family::kIp, {}), [&](const Message& message) -> Status {
+    netlink::AttributeReader reader(message.attributes());
+    while (const auto attribute = reader.next()) {
+      if (attribute->type == NFTA_GEN_ID) number = attribute->be32();
+    }
+    return Done{};
+  });
+  if (!asked.ok()) return asked.error();
+  if (!number) return netlink::decode_error("the kernel gave no ruleset generation");
+  return *number;
 }
 
 netlink::Result<TableListing, CompileError> compile_listing(Family family, std::string_view table, std::string_view json) {

@@ -48,6 +48,9 @@ struct TableListing {
 netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket, Family family, std::string_view table,
                                                         const std::optional<std::vector<std::string>>& elements);
 
+/// A number that grows by one with every change of any table in the network namespace, whoever made it.
+netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket);
+
 /// What `list_table` would answer if these commands were all the table had seen.
 netlink::Result<TableListing, CompileError> compile_listing(Family family, std::string_view table, std::string_view json);
 

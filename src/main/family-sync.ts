@@ -33,17 +33,18 @@ export class FamilySync {
   constructor(private readonly parts: FamilySyncParts) {}
 
   /**
-   * Rejects with what failed; everything not done is still owed.
+   * One sync; what the dataplane did. Rejects with what failed; everything not done is still owed.
    *
    * @param changedAt when the first change that this run takes reached the state, on performance.now's clock; null for none.
    */
-  async run(full: boolean, changedAt: number | null): Promise<void> {
+  async run(full: boolean, changedAt: number | null): Promise<SyncReport> {
     const { table, dataplane, health } = this.parts;
     const change = table.takeChange();
     health.started(table.family);
     const startedAt = performance.now();
+    let report: SyncReport;
     try {
-      const report = await dataplane.apply(table, change, { full });
+      report = await dataplane.apply(table, change, { full });
       health.synced(table.family);
       this.report(report, startedAt, changedAt ?? startedAt);
       this.owe(report);
@@ -55,6 +56,7 @@ export class FamilySync {
       throw error;
     }
     this.reportRecovery();
+    return report;
   }
 
   private owe({ flows }: SyncReport): void {

@@ -130,7 +130,7 @@ export class NodeProxy {
     const results = await Promise.allSettled(this.families.map((family) => family.run(full, changedAt)));
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
-    if (full) setImmediate(collectGarbage);
+    if (results.some((result) => result.status === 'fulfilled' && result.value.full)) setImmediate(collectGarbage);
   }
 
   /** Values that cannot be set yet are tried again with every full sync; what is wrong with them is said once. */

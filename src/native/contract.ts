@@ -123,7 +123,7 @@ export interface NativeErrorFields {
   readonly code: 'ERR_NETLINK' | 'ERR_NFT_JSON' | 'ERR_NETLINK_DECODE';
   /** Symbolic errno such as `EEXIST`; null when there is none. */
   readonly errno: string | null;
-  /** The system or netlink call: `nft transaction`, `nft list`, `conntrack list`, `conntrack delete`. */
+  /** The system or netlink call: `nft transaction`, `nft list`, `nft generation`, `nft compile`, `nft max batch`, `conntrack list`, `conntrack delete`. */
   readonly operation: string;
   /** The kernel's extended message; null when it sent none. */
   readonly kernelMessage: string | null;
@@ -146,6 +146,11 @@ export interface NativeAddon {
   nftTransact(transaction: NftTransaction): Promise<NftAck>;
   /** Lists a table; null when it does not exist. `elements`: of which sets to fetch elements; null for all. Restarts when the kernel reports an interrupted dump. */
   nftList(family: NftFamily, table: string, elements: readonly string[] | null): Promise<NftTableListing | null>;
+  /**
+   * The ruleset's generation: it grows by one (modulo 2^32, never 0) with every transaction that changes any table of this network namespace,
+   * whoever sends it. Not with what packets do to dynamic sets.
+   */
+  nftGeneration(): Promise<number>;
   /** Largest batch the socket takes here, in bytes (SO_SNDBUFFORCE needs CAP_NET_ADMIN in the initial user namespace). */
   nftMaxBatch(): number;
   conntrackList(filter: FlowFilter): Promise<FlowListing>;

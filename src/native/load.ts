@@ -13,6 +13,7 @@ export const ADDON_FUNCTIONS = [
   'nftEncode',
   'nftTransact',
   'nftList',
+  'nftGeneration',
   'nftMaxBatch',
   'conntrackList',
   'conntrackDelete',

@@ -55,6 +55,12 @@ export function traced(addon: NativeAddon, write: (line: string) => void): Nativ
         (listing) =>
           `${family} ${table} elements=${listing?.sets.reduce((sum, set) => sum + (set.elements?.count ?? 0), 0) ?? 0}`,
       ),
+    nftGeneration: () =>
+      async(
+        'nftGeneration',
+        () => addon.nftGeneration(),
+        (generation) => `generation=${generation ?? 0}`,
+      ),
     nftMaxBatch: () =>
       sync(
         'nftMaxBatch',

@@ -49,7 +49,8 @@ export function parseClassName(name: string): ServiceClass | null {
     localSize: Number(found[3] ?? 0),
     affinitySeconds: found[5] === undefined ? null : Number(found[5]),
   };
-  return className(service) === name && isPowerOfTwo(service.size) ? service : null;
+  const localSize = service.kind === 'external-local' ? service.localSize : 1;
+  return className(service) === name && isPowerOfTwo(service.size) && isPowerOfTwo(localSize) ? service : null;
 }
 
 /** The size for `count` endpoints, given the size in use (0: none). */

@@ -8,6 +8,9 @@ import { NFT_FAMILY, TABLE, affinitySecondsOf, clientsMap } from './names.js';
 /** Which remembered clients of a frontend have to be forgotten: those whose endpoint is gone, or all. */
 export type Forget = 'gone' | 'all';
 
+/** Fits the smallest socket: added and deleted, a client takes some 250 bytes. */
+const ROWS_AT_ONCE = 256;
+
 /**
  * Forgets clients of session affinity whose endpoint they may no longer use. The kernel only ever adds to the client maps, so this runs after a
  * removal was acknowledged; a client remembered in between is caught by the next full sync.
@@ -25,12 +28,13 @@ export async function forgetClients(
     const seconds = affinitySecondsOf(set.name);
     if (set.elements === null || seconds === null || set.name !== clientsMap(seconds)) continue;
     const rows = staleRows(table, set, set.elements, seconds, forget);
-    if (rows.length === 0) continue;
-    const operation = rowsOperation(set, set.elements, rows);
-    // An entry may expire at any moment and deleting what is not there fails: adding it first makes the deletion certain.
-    const operations = [operation, { ...operation, verb: 'delete' as const, dataLength: 0, data: null }];
-    await addon.nftTransact({ family, table: TABLE, operations });
-    forgotten += rows.length;
+    for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
+      const operation = rowsOperation(set, set.elements, rows.slice(start, start + ROWS_AT_ONCE));
+      // An entry may expire at any moment and deleting what is not there fails: adding it first makes the deletion certain.
+      const operations = [operation, { ...operation, verb: 'delete' as const, dataLength: 0, data: null }];
+      await addon.nftTransact({ family, table: TABLE, operations });
+      forgotten += operation.count;
+    }
   }
   return forgotten;
 }

@@ -6,6 +6,7 @@ import { forgetClients, type Forget } from './clients.js';
 import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
 import { ElementBatches } from './element-batches.js';
+import { Generation, type Mark } from './generation.js';
 import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, printCommands, addTable } from './json.js';
 import type { FrontendElements } from './frontend-elements.js';
 import { lostSlot } from './slots.js';
@@ -16,36 +17,50 @@ import { Pending } from './pending.js';
 import { Structure, timeoutsOf } from './structure.js';
 import { planSync, type FrontendStep, type SyncPlan } from './sync-plan.js';
 
-type Addon = Pick<NativeAddon, 'nftCompile' | 'nftTransact' | 'nftList' | 'nftMaxBatch'>;
+type Addon = Pick<NativeAddon, 'nftCompile' | 'nftTransact' | 'nftList' | 'nftGeneration' | 'nftMaxBatch'>;
+
+/** How long the kernel's word is taken that nobody else changed the ruleset. */
+const TRUST_MS = 3_600_000;
 
 /** The nftables mode of one family. The README of this folder says what the table looks like and why. */
 export class NftablesFamily implements FamilyDataplane {
   readonly family: Family;
   private readonly structure: Structure;
   private readonly pending = new Pending();
+  /** The addon with our transactions counted. */
+  private readonly counted: Pick<NativeAddon, 'nftList' | 'nftTransact'>;
   /** Clients to forget once the kernel let go of their endpoints. */
   private readonly forget = new Map<FrontendKey, Forget>();
   /** Null while we do not know what the kernel holds: at the start and after any failure. */
   private kernel: KernelTable | null = null;
+  /** Where the ruleset stood when the kernel's table was last listed; null when that cannot be said. */
+  private mark: Mark | null = null;
+  private listedAt = 0;
+  private knownMaxBatch: number | null = null;
 
   constructor(
     private readonly addon: Addon,
     family: Family,
+    private readonly generation: Generation = new Generation(addon),
   ) {
     this.family = family;
     this.structure = new Structure(addon, family);
+    this.counted = {
+      nftList: (...parameters) => addon.nftList(...parameters),
+      nftTransact: (transaction) => generation.count(() => addon.nftTransact(transaction)),
+    };
   }
 
   async apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
     this.pending.add(change);
-    const full = options.full || this.kernel === null;
+    const full = this.kernel === null || (options.full && !(await this.isUntouched()));
     const before = this.kernel;
     const kernel = full ? await this.list() : (this.kernel ?? emptyKernelTable());
     const repairs = full && before !== null ? differences(before, kernel) : [];
     if (full) this.pending.addEverything(table, kernel);
     // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself.
     this.kernel = null;
-    const plan = planSync(this.structure, kernel, table, this.pending, full, this.addon.nftMaxBatch());
+    const plan = planSync(this.structure, kernel, table, this.pending, full, this.maxBatch());
     const sent = await this.send(kernel, plan);
     for (const step of plan.steps) this.noteClients(step);
     await this.forgetClients(table, kernel, full);
@@ -84,7 +99,20 @@ export class NftablesFamily implements FamilyDataplane {
     return listing === null ? [] : dumpTable(this.family, readKernelTable(this.family, listing), this.structure, node);
   }
 
+  private maxBatch(): number {
+    this.knownMaxBatch ??= this.addon.nftMaxBatch();
+    return this.knownMaxBatch;
+  }
+
+  /** Whether a listing would show what the last one and our own acknowledgements say. Looked at again after a while all the same. */
+  private async isUntouched(): Promise<boolean> {
+    if (this.mark === null || performance.now() - this.listedAt >= TRUST_MS) return false;
+    return await this.generation.isUntouchedSince(this.mark);
+  }
+
   private async list(): Promise<KernelTable> {
+    this.mark = await this.generation.mark();
+    this.listedAt = performance.now();
     const listing = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, null);
     return listing === null ? emptyKernelTable() : readKernelTable(this.family, listing);
   }
@@ -113,8 +141,8 @@ export class NftablesFamily implements FamilyDataplane {
   private async forgetClients(table: FamilyTable, kernel: KernelTable, full: boolean): Promise<void> {
     const timeouts = timeoutsOf(kernel);
     if (timeouts.length > 0) {
-      if (this.forget.size > 0) await forgetClients(this.addon, table, timeouts, this.forget);
-      if (full) await forgetClients(this.addon, table, timeouts, 'check-all');
+      if (this.forget.size > 0) await forgetClients(this.counted, table, timeouts, this.forget);
+      if (full) await forgetClients(this.counted, table, timeouts, 'check-all');
     }
     this.forget.clear();
   }
@@ -134,6 +162,9 @@ export class NftablesFamily implements FamilyDataplane {
     );
     if (foreign.chains.length === 0 && foreign.sets.length === 0) return [];
     const where = { family: NFT_FAMILY[this.family], table: TABLE };
+    // Even if it fails: a chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm.
+    for (const name of foreign.chains) kernel.chains.delete(name);
+    for (const name of foreign.sets) kernel.sets.delete(name);
     try {
       const flushes = [
         ...foreign.chains.map((name) => flushChain(where, name)),
@@ -149,13 +180,11 @@ export class NftablesFamily implements FamilyDataplane {
       const names = [...foreign.chains, ...foreign.sets].slice(0, 5).join(', ');
       return [`could not remove foreign objects (${names}): ${error instanceof Error ? error.message : String(error)}`];
     }
-    for (const name of foreign.chains) kernel.chains.delete(name);
-    for (const name of foreign.sets) kernel.sets.delete(name);
     return [];
   }
 
   private transact(operations: readonly NftOperation[]): ReturnType<NativeAddon['nftTransact']> {
-    return this.addon.nftTransact({ family: NFT_FAMILY[this.family], table: TABLE, operations });
+    return this.counted.nftTransact({ family: NFT_FAMILY[this.family], table: TABLE, operations });
   }
 }
 

@@ -25,7 +25,7 @@ export interface KernelTable {
   readonly hairpinAddresses: Set<IPAddress>;
   /** Frontends in {@link SET.staleFlows} and {@link SET.staleNodePortFlows}. */
   readonly staleFlows: Set<FrontendKey>;
-  readonly strays: readonly StrayElement[];
+  readonly strays: StrayElement[];
 }
 
 export function emptyKernelTable(): KernelTable {
@@ -51,13 +51,18 @@ export function readKernelTable(family: Family, listing: NftTableListing): Kerne
   for (const set of listing.sets) if (set.elements !== null) reader.readSet(set, set.elements);
   return {
     chains: new Map(listing.chains.map((chain) => [chain.name, chainText(chain)])),
-    sets: new Map(listing.sets.map((set) => [set.name, set.declaration])),
+    sets: new Map(listing.sets.flatMap((set) => (isAnonymous(set) ? [] : [[set.name, set.declaration]]))),
     frontends: reader.frontends(),
     clusterAddresses: reader.clusterAddresses,
     hairpinAddresses: reader.hairpinAddresses,
     staleFlows: reader.staleFlows,
     strays: reader.strays,
   };
+}
+
+/** A set written into a rule lives and dies with the rule and cannot be addressed by its name. */
+function isAnonymous({ declaration }: NftSetListing): boolean {
+  return / flags anonymous\b/.test(declaration);
 }
 
 type Draft = { -readonly [Field in keyof FrontendElements]: FrontendElements[Field] };

@@ -26,7 +26,7 @@ export const CHAIN = {
   checkClusterAddresses: 'check-cluster-addresses',
   refuse: 'refuse',
   rememberClients: 'remember-clients',
-  masquerade: 'masquerade',
+  masquerade: 'masquerade-sources',
 } as const;
 
 export const SET = {

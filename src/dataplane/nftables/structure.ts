@@ -14,7 +14,7 @@ import {
   type SetDeclaration,
   type TableName,
 } from './json.js';
-import { chainText, type KernelTable } from './kernel-table.js';
+import { chainText, emptyKernelTable, type KernelTable } from './kernel-table.js';
 import { NFT_FAMILY, TABLE, affinitySecondsOf } from './names.js';
 import { affinitySets, staticSets } from './schema.js';
 import { skeletonChains } from './skeleton.js';
@@ -23,10 +23,10 @@ type Command = ReturnType<typeof addSet>;
 
 /** Commands that bring tables, sets, chains and rules where they should be, in the order in which they have to run. */
 export interface StructureChange {
-  /** The table has to be made anew: something in it cannot be changed in place. */
+  /** Something in the table cannot be changed in place: it has to be made {@link Structure.anew}. */
   readonly rebuild: boolean;
-  /** Before any element: table, sets, chains, and the rules of class chains. */
-  readonly before: readonly Command[];
+  /** Before any element: table, sets and chains, then the rules of each class chain. What is in one list stays in one transaction. */
+  readonly before: readonly (readonly Command[])[];
   /** After the elements: the rules that send packets to them. */
   readonly after: readonly Command[];
   /** Canonical texts that the kernel holds once the commands were acknowledged. */
@@ -82,25 +82,36 @@ export class Structure {
     const skeleton = rules || newTimeout ? skeletonChains(node, affinityTimeouts) : [];
     const rebuild =
       sets.some((set) => this.conflicts(kernel.sets.get(set.name), this.setText(set))) ||
-      skeleton.some((chain) => this.conflicts(hookOf(kernel.chains.get(chain.name)), hookOf(this.chainText(chain))));
-    const from = rebuild ? { sets: new Map<string, string>(), chains: new Map<string, string>() } : kernel;
-    const newSets = sets.filter((set) => !from.sets.has(set.name));
-    const before: Command[] = rebuild ? [addTable(this.where), deleteTable(this.where)] : [];
-    if (from.sets.size === 0) before.push(addTable(this.where));
-    before.push(...newSets.map((set) => addSet(this.where, set)));
-    const after: Command[] = [];
+      [...skeleton, ...classes].some((chain) =>
+        this.conflicts(hookOf(kernel.chains.get(chain.name)), hookOf(this.chainText(chain))),
+      );
+    if (rebuild) return { rebuild, before: [], after: [], sets: new Map(), chains: new Map() };
+    const newSets = sets.filter((set) => !kernel.sets.has(set.name));
+    const objects: Command[] = kernel.sets.size === 0 ? [addTable(this.where)] : [];
+    objects.push(...newSets.map((set) => addSet(this.where, set)));
     const chains = new Map<string, string>();
-    const changed = [...skeleton, ...classes].filter((chain) => from.chains.get(chain.name) !== this.chainText(chain));
+    const changed = [...skeleton, ...classes].filter(
+      (chain) => kernel.chains.get(chain.name) !== this.chainText(chain),
+    );
     for (const chain of changed) {
-      if (!from.chains.has(chain.name)) before.push(addChain(this.where, chain));
+      if (!kernel.chains.has(chain.name)) objects.push(addChain(this.where, chain));
       chains.set(chain.name, this.chainText(chain));
     }
-    for (const chain of changed) {
-      const commands = classes.includes(chain) ? before : after;
-      if (from.chains.has(chain.name)) commands.push(flushChain(this.where, chain.name));
-      commands.push(...chain.rules.map((rule) => addRule(this.where, chain.name, rule)));
-    }
+    const rulesOf = (chain: Chain): readonly Command[] => [
+      ...(kernel.chains.has(chain.name) ? [flushChain(this.where, chain.name)] : []),
+      ...chain.rules.map((rule) => addRule(this.where, chain.name, rule)),
+    ];
+    const before = [objects, ...changed.filter((chain) => classes.includes(chain)).map(rulesOf)];
+    const after = changed.filter((chain) => !classes.includes(chain)).flatMap(rulesOf);
     return { rebuild, before, after, sets: new Map(newSets.map((set) => [set.name, this.setText(set)])), chains };
+  }
+
+  /** The same for a table made anew after the one in the kernel was removed. */
+  anew(node: NodePlan, classNames: ReadonlySet<string>, affinityTimeouts: readonly number[]): StructureChange {
+    const { before, ...rest } = this.change(emptyKernelTable(), node, classNames, affinityTimeouts, true);
+    const [objects = [], ...rules] = before;
+    const removal = [addTable(this.where), deleteTable(this.where)];
+    return { ...rest, rebuild: true, before: [[...removal, ...objects], ...rules] };
   }
 
   /** Names of chains and sets in the kernel that the table should not have. */

@@ -38,7 +38,7 @@ export interface SyncPlan {
  * 3. rules of the skeleton: they send packets to all of the above, so they come last.
  *
  * Deleting chains and sets that nothing refers to any more is a transaction of its own afterwards. A sync is one transaction unless it exceeds
- * what the socket takes; then frontends are divided among several, each of them whole, and 3 goes with the last.
+ * what the socket takes; then class chains and frontends are divided among several, each of them whole, and 3 goes with the last.
  */
 export function planSync(
   structure: Structure,
@@ -49,23 +49,31 @@ export function planSync(
   maxBatch: number,
 ): SyncPlan {
   const render = (from: KernelTable): FrontendStep[] => [...pending.frontends].map((key) => step(key, from, table));
-  let steps = render(kernel);
-  const structural = structure.change(
-    kernel,
+  let from = kernel;
+  let steps = render(from);
+  let structural = structure.change(
+    from,
     table.node,
-    classNames(steps, kernel, pending),
-    timeouts(steps, kernel, full),
+    classNames(steps, from, pending),
+    timeouts(steps, from, full),
     pending.rules || full,
   );
-  const from = structural.rebuild ? emptyKernelTable() : kernel;
-  if (structural.rebuild) steps = render(from);
-
-  const rebuilt = structural.rebuild ? (held: KernelTable): void => clearKernel(held) : (): void => undefined;
-  const builder = new TransactionBuilder(table.family, maxBatch, structural.before, (held) => {
-    rebuilt(held);
-    for (const [name, text] of structural.sets) held.sets.set(name, text);
-    for (const [name, text] of structural.chains) held.chains.set(name, text);
+  const { rebuild } = structural;
+  if (rebuild) {
+    from = emptyKernelTable();
+    steps = render(from);
+    structural = structure.anew(table.node, classNames(steps, from, pending), timeouts(steps, from, full));
+  }
+  const { before, after, sets, chains } = structural;
+  const builder = new TransactionBuilder(table.family, maxBatch);
+  builder.onAcknowledge((held) => {
+    if (rebuild) clearKernel(held);
+    for (const [name, text] of sets) held.sets.set(name, text);
+    for (const [name, text] of chains) held.chains.set(name, text);
   });
+  for (const commands of before) builder.run(commands);
+  // First, so that no range of ours meets one of these.
+  deleteStrays(builder, from);
   for (const { key, current, next } of steps) {
     diffStaleFlows(builder, key, kernel, from, next === NO_ELEMENTS);
     if (current === next) continue;
@@ -75,10 +83,6 @@ export function planSync(
       else held.frontends.set(key, next);
     });
     builder.splitIfFull();
-  }
-  for (const stray of from.strays) {
-    if (stray.keyEnd === null) builder.batches.delete(stray.set, stray.key);
-    else builder.batches.deleteRange(stray.set, stray.key, stray.keyEnd);
   }
   diffAddresses(
     builder,
@@ -98,12 +102,12 @@ export function planSync(
     from,
     (address) => packAddress(address).repeat(2),
   );
-  const transactions = builder.finish(structural.after);
+  const transactions = builder.finish(after);
   return {
     transactions,
     steps,
     elementOperations: builder.elementOperations,
-    ruleOperations: structural.before.length + structural.after.length,
+    ruleOperations: before.flat().length + after.length,
   };
 }
 
@@ -141,6 +145,16 @@ function clearKernel(kernel: KernelTable): void {
     kernel.staleFlows,
   ]) {
     part.clear();
+  }
+  kernel.strays.length = 0;
+}
+
+function deleteStrays(builder: TransactionBuilder, from: KernelTable): void {
+  for (const stray of from.strays) {
+    if (stray.keyEnd === null) builder.batches.delete(stray.set, stray.key);
+    else builder.batches.deleteRange(stray.set, stray.key, stray.keyEnd);
+    builder.onAcknowledge((held) => held.strays.shift());
+    builder.splitIfFull();
   }
 }
 
@@ -188,45 +202,57 @@ function diffAddresses(
       builder.batches.add(set, pack(address));
       builder.onAcknowledge((kernel) => heldBy(kernel).add(address));
     }
+    builder.splitIfFull();
   }
 }
 
 type Acknowledge = (kernel: KernelTable) => void;
+
+type Commands = Parameters<typeof printCommands>[0];
+
+/** Bytes that a command takes on the wire, roughly, for each of its characters in JSON. */
+const BYTES_PER_CHARACTER = 1.5;
 
 /** Divides a sync into transactions that fit the socket. */
 class TransactionBuilder {
   batches: ElementBatches;
   elementOperations = 0;
   private readonly transactions: PlannedTransaction[] = [];
-  private acknowledgements: Acknowledge[];
+  private commands: Commands[number][] = [];
+  private commandBytes = 0;
+  private acknowledgements: Acknowledge[] = [];
 
   constructor(
     private readonly family: Family,
     private readonly maxBatch: number,
-    private before: Parameters<typeof printCommands>[0],
-    structure: Acknowledge,
   ) {
     this.batches = new ElementBatches(family);
-    this.acknowledgements = [structure];
   }
 
   onAcknowledge(acknowledge: Acknowledge): void {
     this.acknowledgements.push(acknowledge);
   }
 
-  /** Call between frontends. Half the room is left to the commands and to whatever the estimate missed. */
-  splitIfFull(): void {
-    if (this.batches.bytes > this.maxBatch / 2) this.close([]);
+  /** Commands that come before all elements added so far and from now on; in one transaction with each other. */
+  run(commands: Commands): void {
+    this.commands.push(...commands);
+    this.commandBytes += printCommands(commands).length * BYTES_PER_CHARACTER;
+    this.splitIfFull();
   }
 
-  finish(after: Parameters<typeof printCommands>[0]): readonly PlannedTransaction[] {
-    if (this.before.length > 0 || after.length > 0 || this.batches.count > 0) this.close(after);
+  /** Call between frontends, and between what else can come or go by itself. Half the room is left to whatever the estimate missed. */
+  splitIfFull(): void {
+    if (this.batches.bytes + this.commandBytes > this.maxBatch / 2) this.close([]);
+  }
+
+  finish(after: Commands): readonly PlannedTransaction[] {
+    if (this.commands.length > 0 || after.length > 0 || this.batches.count > 0) this.close(after);
     return this.transactions;
   }
 
-  private close(after: Parameters<typeof printCommands>[0]): void {
+  private close(after: Commands): void {
     const operations: NftOperation[] = [];
-    if (this.before.length > 0) operations.push({ type: 'commands', json: printCommands(this.before) });
+    if (this.commands.length > 0) operations.push({ type: 'commands', json: printCommands(this.commands) });
     operations.push(...this.batches.operations());
     if (after.length > 0) operations.push({ type: 'commands', json: printCommands(after) });
     const acknowledgements = this.acknowledgements;
@@ -238,7 +264,8 @@ class TransactionBuilder {
     });
     this.elementOperations += this.batches.count;
     this.batches = new ElementBatches(this.family);
-    this.before = [];
+    this.commands = [];
+    this.commandBytes = 0;
     this.acknowledgements = [];
   }
 }

@@ -1,0 +1,47 @@
+import type { NativeAddon } from '../../native/contract.js';
+
+/** A point in the ruleset's history: its generation, and how many transactions of ours had been acknowledged by then. */
+export interface Mark {
+  readonly generation: number;
+  readonly own: number;
+}
+
+const MODULUS = 2 ** 32;
+
+/**
+ * Tells whether anyone but us changed the ruleset since a mark, in one small request instead of a listing: the kernel counts all transactions of
+ * the network namespace, we count ours. Shared by the families, whose transactions the kernel counts together.
+ */
+export class Generation {
+  private own = 0;
+  private underWay = 0;
+
+  constructor(private readonly addon: Pick<NativeAddon, 'nftGeneration'>) {}
+
+  /** Sends a transaction of ours and counts it when the kernel acknowledges. */
+  async count<Ack>(send: () => Promise<Ack>): Promise<Ack> {
+    this.underWay++;
+    try {
+      const ack = await send();
+      this.own++;
+      return ack;
+    } finally {
+      this.underWay--;
+    }
+  }
+
+  /** Take it before listing, so that what happens meanwhile counts as foreign. Null while a transaction of ours is under way: it may count or not. */
+  async mark(): Promise<Mark | null> {
+    const { own } = this;
+    if (this.underWay > 0) return null;
+    const generation = await this.addon.nftGeneration();
+    return this.underWay === 0 && this.own === own ? { generation, own } : null;
+  }
+
+  /** Whether nothing but our own transactions happened since; false when in doubt. */
+  async isUntouchedSince(mark: Mark): Promise<boolean> {
+    const now = await this.addon.nftGeneration();
+    // The counter skips 0 when it wraps, which shows as one foreign change in four billion.
+    return (now - mark.generation + MODULUS) % MODULUS === this.own - mark.own;
+  }
+}
