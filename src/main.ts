@@ -57,6 +57,8 @@ async function runConfigured(loaded: Configured): Promise<number> {
 async function print({ text, errors, warnings }: Output, log: Logger): Promise<number> {
   for (const warning of warnings) log.warn(warning);
   for (const error of errors) log.error(null, error);
+  // A reader that has seen enough, such as head(1), is no error.
+  process.stdout.on('error', () => undefined);
   await new Promise<void>((resolve) => {
     process.stdout.write(text, () => {
       resolve();
@@ -98,10 +100,12 @@ async function run({ config, version }: Configured, log: Logger): Promise<number
     manifests: config.manifests.join(),
     families: families.join(),
   });
-  await proxy.start();
-  const status = await ended;
-  await proxy.stop();
-  return status;
+  try {
+    await proxy.start();
+    return await ended;
+  } finally {
+    await proxy.stop();
+  }
 }
 
 function versionText(format: 'short' | 'raw'): string {
