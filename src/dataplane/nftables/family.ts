@@ -162,6 +162,8 @@ export class NftablesFamily implements FamilyDataplane {
     );
     if (foreign.chains.length === 0 && foreign.sets.length === 0) return [];
     const where = { family: NFT_FAMILY[this.family], table: TABLE };
+    // The next full sync looks whether it worked; emptying what is empty the kernel does not even count.
+    this.mark = null;
     // Even if it fails: a chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm.
     for (const name of foreign.chains) kernel.chains.delete(name);
     for (const name of foreign.sets) kernel.sets.delete(name);

@@ -1,0 +1,159 @@
+import t from 'tap';
+import type { Row } from '../../../src/state/rows.js';
+import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
+import { address, service, slice, type ServiceText } from '../../support/rows.js';
+import { commandsOf, compiler, elementLines, NODE_ROWS, Rig } from './rig.js';
+
+/** Session affinity: which remembered clients are forgotten, and when. */
+
+const LOCAL = [address('192.168.0.2')];
+
+function sticky(fields: ServiceText = {}): Row {
+  return service('web', {
+    clusterIPs: ['10.96.0.10'],
+    ports: [{ port: 80, nodePort: 30080 }],
+    affinitySeconds: 60,
+    ...fields,
+  });
+}
+
+function endpoints(...numbers: readonly number[]): Row {
+  return slice(
+    'web',
+    numbers.map((number) => ({ address: `10.0.1.${number}`, node: number === 1 ? 'me' : 'other' })),
+    { ports: [{ port: 8080 }] },
+  );
+}
+
+async function started(service = sticky()): Promise<Rig> {
+  const rig = new Rig(new FakeKernel(compiler));
+  rig.commit([...NODE_ROWS, service, endpoints(1, 2, 3)]);
+  await rig.sync();
+  return rig;
+}
+
+/** A client connects to a frontend and is sent to an endpoint. */
+function connect(rig: Rig, client: string, to: string, endpoint: number): void {
+  const [destination = '', port = ''] = to.split(':');
+  const packet = {
+    source: address(client),
+    destination: address(destination),
+    port: Number(port),
+    protocol: 'TCP' as const,
+    inputInterface: 'eth0',
+  };
+  rig.kernel.connect(packet, LOCAL, `10.0.1.${endpoint}:8080`);
+}
+
+/** `client → endpoint` of every client remembered. */
+function clients(rig: Rig, seconds = 60): readonly string[] {
+  const elements = rig.kernel.table('ip')?.sets.get(`clients-${seconds}`)?.elements;
+  return [...(elements?.values() ?? [])]
+    .map(
+      ({ key, value }) =>
+        `${[...Buffer.from(key, 'latin1').subarray(0, 4)].join('.')} ${Buffer.from(value ?? '', 'latin1')[3] ?? 0}`,
+    )
+    .sort();
+}
+
+t.test('clients of a gone endpoint are forgotten, after the rules let go of it', async (t) => {
+  const rig = await started();
+  connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
+  connect(rig, '10.0.0.2', '10.96.0.10:80', 2);
+  connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
+  connect(rig, '203.0.113.8', '192.168.0.2:30080', 3);
+  t.same(clients(rig), ['10.0.0.1 1', '10.0.0.2 2', '203.0.113.8 3', '203.0.113.9 2']);
+  rig.commit([endpoints(1, 3)]);
+  const sent = await rig.during(() => rig.sync());
+  t.same(clients(rig), ['10.0.0.1 1', '203.0.113.8 3']);
+  t.equal(sent.length, 2, 'one for the endpoint, one for its clients');
+  t.same(elementLines(sent.slice(1)), ['add clients 2', 'delete clients 2'], 'an entry may expire at any moment');
+});
+
+t.test('an endpoint more, another order, another Service: nobody is forgotten and no client is listed', async (t) => {
+  const rig = await started();
+  connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
+  const listings = rig.kernel.listed.length;
+  rig.commit([endpoints(4, 3, 2, 1), service('other', { clusterIPs: ['10.96.0.99'] })]);
+  await rig.sync();
+  t.same(clients(rig), ['10.0.0.1 1']);
+  t.equal(rig.kernel.listed.length, listings);
+});
+
+t.test('only the maps of clients are listed', async (t) => {
+  const rig = await started();
+  rig.commit([endpoints(1)]);
+  await rig.sync();
+  t.same(rig.kernel.listed[rig.kernel.listed.length - 1]?.elements, ['clients-60']);
+});
+
+t.test('a Service that goes takes its clients with it', async (t) => {
+  const rig = await started();
+  connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web' }]);
+  await rig.sync();
+  t.same(clients(rig), []);
+});
+
+t.test('other treatment of a connection is another decision', async (t) => {
+  const rig = await started(sticky({ externalTrafficPolicy: 'Cluster', type: 'NodePort' }));
+  connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
+  connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
+  rig.commit([sticky({ externalTrafficPolicy: 'Local', type: 'NodePort' })]);
+  await rig.sync();
+  t.same(clients(rig), ['10.0.0.1 2'], 'the client from outside may not go to another node any more');
+});
+
+t.test('another timeout: another map, and the old one goes with the next full sync', async (t) => {
+  const rig = await started();
+  connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
+  rig.commit([sticky({ affinitySeconds: 90 })]);
+  await rig.sync();
+  t.same(await rig.difference(), []);
+  t.same(clients(rig, 90), []);
+  const sets = (): readonly string[] =>
+    [...(rig.kernel.table('ip')?.sets.keys() ?? [])].filter((name) => name.endsWith('-60') || name.endsWith('-90'));
+  t.equal(sets().length, 6);
+  const sent = await rig.during(() => rig.sync(true));
+  t.ok(commandsOf(sent).includes('delete set clients-60'));
+  t.equal(sets().length, 3);
+  t.same(await rig.difference(), []);
+});
+
+t.test('a full sync forgets what slipped through: a client of an endpoint that went while it connected', async (t) => {
+  const rig = await started();
+  connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
+  connect(rig, '10.0.0.2', '10.96.0.10:80', 3);
+  connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
+  rig.commit([endpoints(1, 3)]);
+  rig.plan();
+  rig.restart();
+  await rig.sync();
+  t.same(clients(rig), ['10.0.0.2 3']);
+});
+
+t.test('forgetting that fails is made up for', async (t) => {
+  const rig = await started();
+  connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
+  rig.commit([endpoints(1, 3)]);
+  const transact = rig.kernel.nftTransact.bind(rig.kernel);
+  rig.kernel.nftTransact = (transaction) => {
+    const forgets = elementLines([transaction]).some((line) => line.includes('clients'));
+    if (forgets && rig.kernel.faults.happened === 0)
+      rig.kernel.faults.next({ type: 'refuse', errno: 'ENOMEM', operation: 0 });
+    return transact(transaction);
+  };
+  await t.rejects(rig.sync(), /ENOMEM/);
+  t.same(clients(rig), ['10.0.0.1 2']);
+  await rig.sync();
+  t.same(clients(rig), []);
+});
+
+t.test('very many clients are forgotten in batches that fit', async (t) => {
+  const rig = await started();
+  for (let index = 0; index < 2000; index++) connect(rig, `10.9.${index >> 8}.${index & 255}`, '10.96.0.10:80', 2);
+  rig.kernel.maxBatch = 200_000;
+  rig.commit([endpoints(1, 3)]);
+  await rig.sync();
+  t.same(clients(rig), []);
+});

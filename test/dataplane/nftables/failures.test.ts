@@ -1,0 +1,214 @@
+import t from 'tap';
+import type { Row } from '../../../src/state/rows.js';
+import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
+import type { Fault } from '../../support/fake-kernel/faults.js';
+import { SeededRandom } from '../../support/random.js';
+import { service, slice } from '../../support/rows.js';
+import { compiler, NODE_ROWS, Rig } from './rig.js';
+
+/** What one family does when the kernel refuses, does not answer, lies about what it holds, or takes small batches only. */
+
+const UDP = [{ port: 53, protocol: 'UDP' }] as const;
+
+function web(count: number): Row {
+  return slice(
+    'web',
+    Array.from({ length: count }, (_, index) => ({ address: `10.0.1.${index + 1}`, node: 'other' })),
+  );
+}
+
+async function started(): Promise<Rig> {
+  const rig = new Rig(new FakeKernel(compiler));
+  rig.commit([
+    ...NODE_ROWS,
+    service('web', { clusterIPs: ['10.96.0.10'] }),
+    web(3),
+    service('dns', { clusterIPs: ['10.96.0.53'], ports: UDP }),
+    slice('dns', [{ address: '10.0.2.1' }], { ports: UDP }),
+  ]);
+  await rig.sync();
+  return rig;
+}
+
+const FAULTS: readonly Fault[] = [
+  { type: 'refuse', errno: 'ENOMEM', operation: 0 },
+  { type: 'refuse', errno: 'EINTR', operation: null },
+  { type: 'lose-ack' },
+];
+
+for (const fault of FAULTS) {
+  t.test(`${JSON.stringify(fault)}: the next call looks for itself and converges`, async (t) => {
+    const rig = await started();
+    rig.kernel.faults.next(fault);
+    rig.commit([web(5)]);
+    await t.rejects(rig.sync());
+    const listings = rig.kernel.listed.length;
+    const report = await rig.sync();
+    t.equal(report.full, true);
+    t.ok(rig.kernel.listed.length > listings, 'it listed');
+    t.equal(report.transactions, fault.type === 'lose-ack' ? 0 : 1, 'what had been committed is not sent again');
+    t.same(report.repairs, [], 'its own failure is no damage');
+    t.equal(report.flows, 'all', 'nobody knows which flows to look at');
+    t.same(await rig.difference(), []);
+    t.equal((await rig.sync()).full, false, 'and trusts itself again');
+  });
+}
+
+t.test('a change that comes between failure and retry is not lost', async (t) => {
+  const rig = await started();
+  rig.kernel.faults.next({ type: 'refuse', errno: 'EBUSY', operation: 0 });
+  rig.commit([web(5)]);
+  await t.rejects(rig.sync());
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
+  await rig.sync();
+  t.same([...rig.dataplane.goneFlows()], ['10.96.0.53:53/UDP'], 'its flows are to be removed');
+  await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows());
+  t.same(await rig.difference(), []);
+});
+
+t.test('a listing that fails leaves everything pending', async (t) => {
+  const rig = new Rig(new FakeKernel(compiler));
+  rig.commit([...NODE_ROWS, service('web'), web(2)]);
+  rig.kernel.faults.next({ type: 'fail-list', errno: 'ENOBUFS' });
+  await t.rejects(rig.sync(), /ENOBUFS/);
+  t.equal(rig.kernel.committed.length, 0);
+  await rig.sync();
+  t.same(await rig.difference(), []);
+});
+
+t.test('a listing that ends early does no lasting harm', async (t) => {
+  for (const part of [0, 0.3, 0.6]) {
+    const rig = await started();
+    rig.commit([web(9)]);
+    rig.kernel.faults.next({ type: 'truncate-list', part });
+    await rig.sync(true).catch(() => undefined);
+    await rig.sync(true);
+    t.same(await rig.difference(), [], `${part} of every set`);
+  }
+});
+
+t.test('the flows of gone frontends are remembered over a failure and a restart', async (t) => {
+  const rig = await started();
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
+  rig.kernel.faults.next({ type: 'lose-ack' });
+  await t.rejects(rig.sync());
+  rig.restart();
+  await rig.sync();
+  t.same([...rig.dataplane.goneFlows()], ['10.96.0.53:53/UDP']);
+  rig.kernel.faults.next({ type: 'refuse', errno: 'EINTR', operation: null });
+  await t.rejects(rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows()));
+  await rig.sync();
+  t.same([...rig.dataplane.goneFlows()], ['10.96.0.53:53/UDP'], 'still owed');
+  rig.commit([service('dns', { clusterIPs: ['10.96.0.53'], ports: UDP })]);
+  await rig.sync();
+  t.same([...rig.dataplane.goneFlows()], [], 'a frontend that is back is not gone');
+  t.same(await rig.difference(), []);
+});
+
+t.test('TCP frontends leave no flows to remember', async (t) => {
+  const rig = await started();
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web' }]);
+  const { flows } = await rig.sync();
+  t.same(flows, new Set());
+  t.same([...rig.dataplane.goneFlows()], []);
+});
+
+t.test('a small socket: several transactions, each of them fits, hooks at the end', async (t) => {
+  const rows: Row[] = [...NODE_ROWS];
+  for (let index = 0; index < 300; index++) {
+    const name = `s${index}`;
+    const ports = [{ port: 80, nodePort: 30000 + index }];
+    rows.push(service(name, { clusterIPs: [`10.96.${index >> 8}.${index & 255}`], ports }));
+    rows.push(
+      slice(
+        name,
+        [1, 2, 3].map((last) => ({ address: `10.${index >> 8}.${index & 255}.${last}`, node: 'me' })),
+      ),
+    );
+  }
+  const rig = new Rig(new FakeKernel(compiler));
+  rig.kernel.maxBatch = 64 * 1024;
+  rig.commit(rows);
+  const sent = await rig.during(async () => {
+    const { transactions, elementOperations } = await rig.sync();
+    t.ok(transactions > 3, 'several', { transactions });
+    t.ok(elementOperations > 300 * 8);
+  });
+  const hooked = sent.map(({ operations }) =>
+    operations.some((operation) => operation.type === 'commands' && operation.json.includes('"jump"')),
+  );
+  t.same(hooked.lastIndexOf(false), hooked.length - 2, 'the rules of the hooks come with the last');
+  t.same(await rig.difference(), []);
+
+  rig.commit(
+    [],
+    [...Array(300).keys()].map((index) => ({ kind: 'Service', namespace: 'default', name: `s${index}` })),
+  );
+  await rig.sync();
+  t.same(await rig.difference(), [], 'and the same on the way back');
+});
+
+t.test('a small socket: many addresses without frontends of their own size', async (t) => {
+  const rig = new Rig(new FakeKernel(compiler));
+  rig.kernel.maxBatch = 48 * 1024;
+  rig.commit([
+    ...NODE_ROWS,
+    service('one', { clusterIPs: ['10.96.0.10'] }),
+    ...Array.from({ length: 20 }, (_, part) =>
+      slice(
+        'one',
+        Array.from({ length: 50 }, (_, index) => ({
+          address: `10.7.${part}.${index}`,
+          node: 'me',
+          state: part < 2 ? 'rs' : 's',
+        })),
+        { name: `one-${part}` },
+      ),
+    ),
+    ...Array.from({ length: 700 }, (_, index) =>
+      service(`e${index}`, { clusterIPs: [`10.97.${index >> 8}.${index & 255}`], ports: [] }),
+    ),
+  ]);
+  await rig.sync();
+  t.same(await rig.difference(), []);
+});
+
+t.test('a failure in the middle of several transactions', async (t) => {
+  const rig = new Rig(new FakeKernel(compiler));
+  rig.kernel.maxBatch = 40 * 1024;
+  const rows: Row[] = [...NODE_ROWS];
+  for (let index = 0; index < 200; index++) {
+    rows.push(service(`s${index}`, { clusterIPs: [`10.96.0.${index}`] }));
+    rows.push(slice(`s${index}`, [{ address: `10.0.${index}.1` }, { address: `10.0.${index}.2` }]));
+  }
+  rig.commit(rows);
+  const transact = rig.kernel.nftTransact.bind(rig.kernel);
+  let calls = 0;
+  rig.kernel.nftTransact = (transaction) => {
+    if (++calls === 2) rig.kernel.faults.next({ type: 'refuse', errno: 'ENOMEM', operation: 0 });
+    return transact(transaction);
+  };
+  await t.rejects(rig.sync(), /ENOMEM/);
+  t.ok((await rig.sync()).transactions > 0);
+  t.same(await rig.difference(), []);
+});
+
+t.test('random faults, random changes: it always converges', async (t) => {
+  for (const seed of [1, 2, 3]) {
+    const random = new SeededRandom(seed);
+    const rig = await started();
+    rig.kernel.faults.atRandom(random, 0.3);
+    for (let round = 0; round < 60; round++) {
+      rig.commit([
+        web(random.below(12)),
+        service('web', { clusterIPs: ['10.96.0.10'], affinitySeconds: random.pick([null, 30, 60]) }),
+      ]);
+      await rig.sync(random.chance(0.1)).catch(() => undefined);
+      if (random.chance(0.1)) rig.restart();
+    }
+    rig.kernel.faults.clear();
+    await rig.sync(true);
+    t.same(await rig.difference(), [], `seed ${seed}, ${rig.kernel.faults.happened} faults`);
+    t.ok(rig.kernel.faults.happened > 10);
+  }
+});

@@ -1,0 +1,464 @@
+import t from 'tap';
+import { NftablesFamily } from '../../../src/dataplane/nftables/family.js';
+import { Generation } from '../../../src/dataplane/nftables/generation.js';
+import type { NftOperation } from '../../../src/native/contract.js';
+import type { Row } from '../../../src/state/rows.js';
+import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
+import { address, node, service, slice } from '../../support/rows.js';
+import { commandsOf, compiler, elementLines, elementsOf, NODE_ROWS, Rig } from './rig.js';
+
+/** One family on the fake kernel: what it sends at a start, and what it makes of tables that someone else touched. */
+
+const ROWS: readonly Row[] = [
+  ...NODE_ROWS,
+  service('web', { clusterIPs: ['10.96.0.10'], ports: [{ port: 80, nodePort: 30080 }] }),
+  slice('web', [
+    { address: '10.0.1.1', node: 'me' },
+    { address: '10.0.1.2', node: 'other' },
+    { address: '10.0.1.3', node: 'other' },
+  ]),
+  service('dns', { clusterIPs: ['10.96.0.53'], ports: [{ port: 53, protocol: 'UDP' }], affinitySeconds: 60 }),
+  slice('dns', [{ address: '10.0.2.1', node: 'other' }], { ports: [{ port: 53, protocol: 'UDP' }] }),
+  service('ranges', {
+    clusterIPs: ['10.96.0.99'],
+    balancer: ['1.2.3.4'],
+    sourceRanges: ['203.0.113.0/24', '198.51.100.0/25'],
+    externalTrafficPolicy: 'Local',
+    healthCheckNodePort: 32000,
+  }),
+  slice('ranges', [{ address: '10.0.3.1', node: 'me' }]),
+  service('empty', { clusterIPs: ['10.96.0.11'] }),
+];
+
+async function started(kernel = new FakeKernel(compiler)): Promise<Rig> {
+  const rig = new Rig(kernel);
+  rig.commit(ROWS);
+  await rig.sync();
+  return rig;
+}
+
+type Command = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+const where = { family: 'ip', table: 'kube-proxy' } as const;
+
+async function change(kernel: FakeKernel, ...operations: readonly (Command | NftOperation)[]): Promise<void> {
+  await kernel.nftTransact({
+    ...where,
+    operations: operations.map((operation) =>
+      isOperation(operation) ? operation : { type: 'commands', json: JSON.stringify({ nftables: [operation] }) },
+    ),
+  });
+}
+
+function isOperation(operation: Command | NftOperation): operation is NftOperation {
+  return operation.type === 'commands' || operation.type === 'elements';
+}
+
+const on = (kind: string, body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => ({
+  [kind]: { ...where, ...body },
+});
+
+function element(
+  verb: 'add' | 'delete',
+  set: string,
+  key: string,
+  data: string | null = null,
+  chain: string | null = null,
+): NftOperation {
+  const bytes = (hex: string): Uint8Array => Uint8Array.from(Buffer.from(hex.replaceAll(' ', ''), 'hex'));
+  return {
+    type: 'elements',
+    verb,
+    set,
+    count: 1,
+    keyLength: bytes(key).length,
+    keys: bytes(key),
+    keyEnds: null,
+    dataLength: data === null ? 0 : bytes(data).length,
+    data: data === null ? null : bytes(data),
+    gotoChains: chain === null ? null : [chain],
+    comments: null,
+  };
+}
+
+/** `10.96.0.10 . tcp . 80` */
+const WEB = '0a60000a 06000000 00500000';
+const WEB_NODE_PORT = '06000000 75800000';
+
+t.test('a cold start is one transaction, in the order that holds for all', async (t) => {
+  const rig = new Rig();
+  rig.commit(ROWS);
+  const sent = await rig.during(() => rig.sync());
+  t.equal(sent.length, 1);
+  const kinds = (sent[0]?.operations ?? []).map((operation) =>
+    operation.type === 'commands' ? 'commands' : operation.verb,
+  );
+  t.equal(kinds[0], 'commands', 'structure first');
+  t.equal(kinds[kinds.length - 1], 'commands', 'the rules that use it last');
+  t.ok(kinds.slice(1, -1).every((kind) => kind === 'add'));
+  const last = sent[0]?.operations[kinds.length - 1];
+  t.ok(last?.type === 'commands' && !last.json.includes('"pick-'), 'class chains are not among the last');
+  t.same(await rig.difference(), []);
+});
+
+t.test('the same table is adopted without a transaction', async (t) => {
+  const rig = await started();
+  rig.restart();
+  const sent = await rig.during(async () => {
+    const report = await rig.sync();
+    t.match(report, {
+      full: true,
+      transactions: 0,
+      elementOperations: 0,
+      ruleOperations: 0,
+      repairs: [],
+      problems: [],
+    });
+  });
+  t.same(sent, []);
+});
+
+t.test('one altered rule: that chain alone is written again', async (t) => {
+  for (const chain of ['dispatch', 'check-frontends', 'pick-4-shard-', 'nat-postrouting']) {
+    const rig = await started();
+    const name = [...(rig.kernel.table('ip')?.chains.keys() ?? [])].find((held) => held.startsWith(chain)) ?? '';
+    await change(rig.kernel, { add: on('rule', { chain: name, expr: [{ drop: null }] }) });
+    rig.restart();
+    const sent = await rig.during(() => rig.sync());
+    t.equal(sent.length, 1);
+    t.same(new Set(commandsOf(sent)), new Set([`flush chain ${name}`, `add rule ${name}`]), name);
+    t.same(elementsOf(sent), []);
+    t.same(await rig.difference(), []);
+  }
+});
+
+t.test('a running process finds the altered rule at its next full sync and says so', async (t) => {
+  const rig = await started();
+  await change(rig.kernel, { flush: on('chain', { name: 'dispatch' }) });
+  await change(rig.kernel, element('delete', 'nodeport-frontends', WEB_NODE_PORT));
+  const report = await rig.sync(true);
+  t.same(report.repairs, ['chain dispatch was altered', 'frontend nodeport:30080/TCP was altered']);
+  t.same(await rig.difference(), []);
+});
+
+t.test('the table deleted behind our back: made again, named in the report, once', async (t) => {
+  const rig = await started();
+  await change(rig.kernel, { delete: { table: { family: 'ip', name: 'kube-proxy' } } });
+  const report = await rig.sync(true);
+  t.ok(report.repairs.includes('chain dispatch was lost'));
+  t.ok(report.repairs.length <= 21, 'not every object by name');
+  t.same(await rig.difference(), []);
+  t.same((await rig.sync(true)).repairs, []);
+});
+
+t.test('the table deleted behind our back, then a change: the failure brings a comparison', async (t) => {
+  const rig = await started();
+  await change(rig.kernel, { delete: { table: { family: 'ip', name: 'kube-proxy' } } });
+  rig.commit([slice('web', [{ address: '10.0.1.1', node: 'me' }])]);
+  await t.rejects(rig.sync(), /ENOENT/);
+  t.equal((await rig.sync()).full, true);
+  t.same(await rig.difference(), []);
+});
+
+t.test('a set declared otherwise: the table is made anew in one transaction', async (t) => {
+  const kernel = new FakeKernel(compiler);
+  await change(
+    kernel,
+    { add: { table: { family: 'ip', name: 'kube-proxy' } } },
+    { add: on('set', { name: 'hairpin-pairs', type: 'ipv4_addr' }) },
+    { add: on('set', { name: 'mine', type: 'ipv4_addr' }) },
+  );
+  const rig = new Rig(kernel);
+  rig.commit(ROWS);
+  const sent = await rig.during(() => rig.sync());
+  t.equal(sent.length, 1);
+  t.same(commandsOf(sent).slice(0, 3), ['add table kube-proxy', 'delete table kube-proxy', 'add table kube-proxy']);
+  t.equal(kernel.table('ip')?.sets.has('mine'), false);
+  t.same(await rig.difference(), []);
+});
+
+t.test('a table made anew has the classes that Services need by now, not those they had kept', async (t) => {
+  const rig = await started();
+  const web = (count: number): Row =>
+    slice(
+      'web',
+      Array.from({ length: count }, (_, index) => ({ address: `10.0.1.${index + 1}`, node: 'other' })),
+    );
+  rig.commit([web(8)]);
+  await rig.sync();
+  rig.commit([web(2)]);
+  await rig.sync();
+  await change(
+    rig.kernel,
+    { flush: on('chain', { name: 'masquerade-sources' }) },
+    { delete: on('set', { name: 'hairpin-pairs' }) },
+    { add: on('set', { name: 'hairpin-pairs', type: 'ipv4_addr' }) },
+  );
+  await rig.sync(true);
+  t.same(await rig.difference(), []);
+});
+
+t.test('a rebuild keeps what was owed to conntrack', async (t) => {
+  const rig = await started();
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
+  await rig.sync();
+  t.same([...rig.dataplane.goneFlows()], ['10.96.0.53:53/UDP']);
+  await change(
+    rig.kernel,
+    { flush: on('chain', { name: 'masquerade-sources' }) },
+    { delete: on('set', { name: 'hairpin-pairs' }) },
+    {
+      add: on('set', { name: 'hairpin-pairs', type: 'ipv4_addr' }),
+    },
+  );
+  rig.restart();
+  const sent = await rig.during(() => rig.sync());
+  t.ok(commandsOf(sent).includes('delete table kube-proxy'));
+  t.same([...rig.dataplane.goneFlows()], ['10.96.0.53:53/UDP']);
+  await rig.dataplane.clearGoneFlows(new Set(['10.96.0.53:53/UDP', '10.96.0.54:53/UDP']));
+  t.same([...rig.dataplane.goneFlows()], []);
+  t.same(await rig.difference(), []);
+});
+
+t.test('a base chain on another hook, a class chain on a hook: made anew', async (t) => {
+  const hooks = [
+    { name: 'nat-prerouting', type: 'nat', hook: 'prerouting', prio: -50, policy: 'accept' },
+    { name: 'dispatch', type: 'filter', hook: 'input', prio: 0, policy: 'accept' },
+    { name: 'nodeport-pick-4', type: 'filter', hook: 'input', prio: 0, policy: 'accept' },
+  ];
+  for (const hook of hooks) {
+    const kernel = new FakeKernel(compiler);
+    await change(kernel, { add: { table: { family: 'ip', name: 'kube-proxy' } } }, { add: on('chain', hook) });
+    const rig = new Rig(kernel);
+    rig.commit(ROWS);
+    const sent = await rig.during(() => rig.sync());
+    t.equal(sent.length, 1, hook.name);
+    t.same(await rig.difference(), []);
+  }
+});
+
+/** As kube-proxy leaves its table: base chains of the same names, its own chains and maps that refer to each other. */
+async function leaveForeignTable(kernel: FakeKernel): Promise<void> {
+  const chains = [
+    'service-ULMVA6XW-ns1/svc1/tcp/p80',
+    'external-ULMVA6XW-ns1/svc1/tcp/p80',
+    'services',
+    'masquerading',
+  ];
+  await change(
+    kernel,
+    { add: { table: { family: 'ip', name: 'kube-proxy', comment: 'rules for kube-proxy' } } },
+    { add: on('chain', { name: 'nat-prerouting', type: 'nat', hook: 'prerouting', prio: -100, policy: 'accept' }) },
+    { add: on('chain', { name: 'nat-output', type: 'nat', hook: 'output', prio: -100, policy: 'accept' }) },
+    ...chains.map((name) => ({ add: on('chain', { name }) })),
+    { add: on('set', { name: 'cluster-ips', type: 'ipv4_addr' }) },
+    { add: on('map', { name: 'service-ips', type: ['ipv4_addr', 'inet_proto', 'inet_service'], map: 'verdict' }) },
+    element('add', 'service-ips', WEB, null, 'service-ULMVA6XW-ns1/svc1/tcp/p80'),
+    { add: on('rule', { chain: 'external-ULMVA6XW-ns1/svc1/tcp/p80', expr: [{ goto: { target: chains[0] } }] }) },
+    {
+      add: on('rule', {
+        chain: 'services',
+        expr: [
+          {
+            vmap: {
+              key: {
+                concat: [
+                  { payload: { protocol: 'ip', field: 'daddr' } },
+                  { meta: { key: 'l4proto' } },
+                  { payload: { protocol: 'th', field: 'dport' } },
+                ],
+              },
+              data: '@service-ips',
+            },
+          },
+        ],
+      }),
+    },
+    { add: on('rule', { chain: 'nat-prerouting', expr: [{ jump: { target: 'services' } }] }) },
+    { add: on('rule', { chain: 'nat-output', expr: [{ jump: { target: 'services' } }] }) },
+  );
+}
+
+for (const lateRelease of [false, true]) {
+  t.test(
+    `a table that kube-proxy left is taken over, then cleaned${lateRelease ? ', on kernels before 6.2' : ''}`,
+    async (t) => {
+      const rig = new Rig(new FakeKernel(compiler, { lateRelease }));
+      await leaveForeignTable(rig.kernel);
+      rig.commit(ROWS);
+      const sent = await rig.during(async () => {
+        t.same((await rig.sync()).problems, []);
+      });
+      t.equal(sent.length, 3, 'ours, then theirs emptied, then theirs deleted');
+      t.same(
+        commandsOf(sent.slice(0, 1)).filter((command) => command.startsWith('delete')),
+        [],
+      );
+      const table = rig.kernel.table('ip');
+      const names = [...(table?.chains.keys() ?? []), ...(table?.sets.keys() ?? [])];
+      t.same(
+        names.filter(
+          (name) => name.includes('/') || ['services', 'masquerading', 'cluster-ips', 'service-ips'].includes(name),
+        ),
+        [],
+      );
+      t.same(await rig.difference(), []);
+      rig.restart();
+      t.same(await rig.during(() => rig.sync()), []);
+    },
+  );
+}
+
+t.test('foreign objects that cannot be removed are a problem, not a failure', async (t) => {
+  const rig = await started();
+  await change(rig.kernel, { add: on('chain', { name: 'service-A' }) });
+  rig.restart();
+  rig.kernel.faults.next({ type: 'refuse', errno: 'EBUSY', operation: 0 });
+  const { problems } = await rig.sync();
+  t.equal(problems.length, 1);
+  t.match(problems[0], /^could not remove foreign objects \(service-A\): .*EBUSY/);
+  t.same((await rig.sync(true)).problems, []);
+  t.equal(rig.kernel.table('ip')?.chains.has('service-A'), false);
+});
+
+t.test('a class chain that was emptied, but not deleted, is filled again when a Service needs it', async (t) => {
+  const rig = await started();
+  // Nine endpoints and three again: the class of 16 is left behind.
+  const many = (count: number): Row =>
+    slice(
+      'web',
+      Array.from({ length: count }, (_, index) => ({ address: `10.0.1.${index + 1}`, node: 'other' })),
+    );
+  rig.commit([many(9)]);
+  await rig.sync();
+  rig.commit([many(3)]);
+  await rig.sync();
+  const { kernel } = rig;
+  const refuseDeletion = kernel.nftTransact.bind(kernel);
+  kernel.nftTransact = (transaction) => {
+    const deletes = commandsOf([transaction]).some((command) => command.startsWith('delete chain'));
+    if (deletes) kernel.faults.next({ type: 'refuse', errno: 'ENOMEM', operation: 0 });
+    return refuseDeletion(transaction);
+  };
+  t.equal((await rig.sync(true)).problems.length, 1);
+  rig.commit([many(9)]);
+  await rig.sync();
+  const destination = address('10.96.0.10');
+  const packet = {
+    source: address('10.0.0.9'),
+    destination,
+    port: 80,
+    protocol: 'TCP',
+    inputInterface: 'eth0',
+  } as const;
+  t.equal(rig.kernel.trace(packet, []).type, 'forward');
+});
+
+t.test('elements that mean nothing are removed, once', async (t) => {
+  const rig = await started();
+  const strays: readonly NftOperation[] = [
+    element('add', 'nodeport-endpoints', `00000000 01000000 00500000`, '0a000101 00500000'),
+    element('add', 'rejected-frontends', '0a600063 02000000 00500000'),
+    element('add', 'hairpin-pairs', '0a000101 0a000102'),
+    element('add', 'stale-nodeport-flows', '06000000 00000000'),
+  ];
+  await change(rig.kernel, ...strays);
+  t.ok((await rig.difference()).length > 0);
+  const sent = await rig.during(() => rig.sync(true));
+  t.equal(sent.length, 1);
+  t.equal(
+    elementsOf(sent).reduce((sum, { count, verb }) => sum + (verb === 'delete' ? count : 100), 0),
+    strays.length,
+  );
+  t.same(await rig.difference(), []);
+  rig.commit([slice('web', [{ address: '10.0.1.1', node: 'me' }])]);
+  t.match(await rig.sync(), { full: false, transactions: 1 }, 'the next change does not delete them again');
+});
+
+t.test('frontends, addresses and endpoints that no plan has are removed', async (t) => {
+  const rig = await started();
+  await change(
+    rig.kernel,
+    element('add', 'rejected-frontends', '0a600001 06000000 00500000'),
+    element('add', 'cluster-addresses', '0a600001'),
+    element('add', 'nodeport-endpoints', `05000000 ${WEB_NODE_PORT}`, '0a000101 00500000'),
+  );
+  rig.restart();
+  const sent = await rig.during(() => rig.sync());
+  t.same([...elementLines(sent)].sort(), [
+    'delete cluster-addresses 1',
+    'delete nodeport-endpoints 1',
+    'delete rejected-frontends 1',
+  ]);
+  t.same(await rig.difference(), []);
+});
+
+t.test('a changed endpoint in a slot is written over', async (t) => {
+  const rig = await started();
+  const slot = `00000000 ${WEB_NODE_PORT}`;
+  await change(
+    rig.kernel,
+    element('delete', 'nodeport-endpoints', slot),
+    element('add', 'nodeport-endpoints', slot, '08080808 00500000'),
+  );
+  const report = await rig.sync(true);
+  t.same(report.repairs, ['frontend nodeport:30080/TCP was altered']);
+  t.same(await rig.difference(), []);
+});
+
+t.test('the node changes: rules alone, nothing else', async (t) => {
+  const rig = await started();
+  rig.commit([node('me', ['192.168.7.7'], { zone: 'zone-a' })]);
+  const sent = await rig.during(() => rig.sync());
+  t.equal(sent.length, 1);
+  t.same(elementsOf(sent), []);
+  t.same(
+    new Set(commandsOf(sent).map((command) => command.replace(/^(add rule|flush chain) /, ''))),
+    new Set(['dispatch', 'check-nodeports']),
+  );
+  t.same(await rig.difference(), []);
+});
+
+t.test('a full sync lists only when somebody else did something', async (t) => {
+  const kernel = new FakeKernel(compiler);
+  const generation = new Generation(kernel);
+  const rig = new Rig(kernel);
+  const other = new Rig(kernel, 'IPv6');
+  for (const each of [rig, other]) {
+    each.dataplane = new NftablesFamily(kernel, each.family, generation);
+    each.commit(ROWS);
+    await each.sync();
+  }
+  const full = async (): Promise<boolean> => {
+    const { listed } = kernel;
+    const before = listed.length;
+    const report = await rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
+    t.equal(listed.length > before, report.full);
+    return report.full;
+  };
+  t.equal(await full(), false, 'nobody did');
+  other.commit([service('six', { clusterIPs: ['fd00:96::6'] })]);
+  await other.sync();
+  t.equal(await full(), false, 'our other family did');
+  kernel.touch();
+  t.equal(await full(), true, 'somebody did');
+  t.equal(await full(), false);
+  kernel.faults.next({ type: 'lose-ack' });
+  rig.commit([slice('web', [{ address: '10.0.1.1', node: 'me' }])]);
+  await t.rejects(rig.sync(), /ENOBUFS/);
+  t.equal(await full(), true, 'we do not know what we did');
+  await change(kernel, { add: on('chain', { name: 'service-A' }) });
+  t.equal(await full(), true, 'somebody added a chain');
+  t.equal(await full(), true, 'which was removed: is it gone?');
+  t.equal(await full(), false, 'it is');
+});
+
+t.test('cleanup removes the table, and none is fine', async (t) => {
+  const rig = await started();
+  await rig.dataplane.cleanup();
+  t.equal(rig.kernel.table('ip'), null);
+  await rig.dataplane.cleanup();
+  t.same(await rig.dataplane.dump(rig.table.node), []);
+  await rig.sync();
+  t.same(await rig.difference(), [], 'and it can start again');
+});

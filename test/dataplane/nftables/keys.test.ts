@@ -1,0 +1,89 @@
+import t from 'tap';
+import {
+  packAddress,
+  packEndpoint,
+  packFrontend,
+  packRange,
+  packSlot,
+  shardOf,
+  unpackAddress,
+  unpackFrontend,
+  unpackSlot,
+} from '../../../src/dataplane/nftables/keys.js';
+import { SHARDS, endpointsMap, parseEndpointsMap } from '../../../src/dataplane/nftables/names.js';
+import { address, prefix } from '../../support/rows.js';
+
+const hex = (packed: string): string => Buffer.from(packed, 'latin1').toString('hex');
+const bytes = (text: string): string => Buffer.from(text.replaceAll(' ', ''), 'hex').toString('latin1');
+
+// As the kernel (6.18) lists them after `nft add element ip x s '{ 10.96.0.10 . udp . 53 }'` and the like.
+t.test('keys are what the kernel holds: network order, every component padded to 4 bytes', (t) => {
+  t.equal(hex(packFrontend('10.96.0.10:53/UDP')), '0a60000a' + '11000000' + '00350000');
+  t.equal(hex(packFrontend('nodeport:30080/TCP')), '06000000' + '75800000');
+  t.equal(hex(packFrontend('[fd00::1]:443/SCTP')), 'fd000000000000000000000000000001' + '84000000' + '01bb0000');
+  t.equal(hex(packAddress(address('192.0.2.1'))), 'c0000201');
+  t.equal(hex(packRange(prefix('10.1.0.0/16'))), '0a010000' + '0a01ffff');
+  t.equal(hex(packEndpoint(bytes('0a000001 1f90'))), '0a000001' + '1f900000');
+  t.end();
+});
+
+t.test('slots are numbers in host order', (t) => {
+  for (const slot of [0, 1, 255, 256, 65_535, 1_000_000]) {
+    const packed = Buffer.from(`xx${packSlot(slot)}`, 'latin1');
+    t.equal(unpackSlot(packed, 2), slot);
+    t.equal(new Uint32Array(Uint8Array.from(packed.subarray(2)).buffer)[0], slot);
+  }
+  t.end();
+});
+
+t.test('frontends come back as they went', (t) => {
+  for (const key of ['10.96.0.10:53/UDP', 'nodeport:1/SCTP', '255.255.255.255:65535/TCP']) {
+    t.equal(unpackFrontend('IPv4', packFrontend(key)), key);
+  }
+  for (const key of ['[fd00::1]:443/TCP', 'nodeport:65535/UDP'])
+    t.equal(unpackFrontend('IPv6', packFrontend(key)), key);
+  t.equal(unpackAddress(packAddress(address('2001:db8::5'))), '2001:db8::5');
+  t.end();
+});
+
+t.test('what is no frontend is recognised', (t) => {
+  const strange: readonly (readonly [string, string])[] = [
+    ['port 0', '0a60000a 11000000 00000000'],
+    ['no such protocol', '0a60000a 01000000 00350000'],
+    ['too short', '11000000 0035'],
+    ['empty', ''],
+    ['the other family', 'fd000000000000000000000000000001 84000000 01bb0000'],
+    ['one byte more', '0a60000a 11000000 00350000 00'],
+  ];
+  for (const [name, text] of strange) t.equal(unpackFrontend('IPv4', bytes(text)), null, name);
+  t.end();
+});
+
+t.test('frontends are divided evenly, and always alike', (t) => {
+  const counts = new Array<number>(SHARDS).fill(0);
+  for (let index = 0; index < 8000; index++) {
+    const shard = shardOf(packFrontend(`10.96.${index >> 8}.${index & 255}:80/TCP`));
+    counts[shard] = (counts[shard] ?? 0) + 1;
+  }
+  t.ok(Math.max(...counts) < (8000 / SHARDS) * 1.3, 'no shard has a third more than its share', { counts });
+  t.ok(Math.min(...counts) > (8000 / SHARDS) * 0.7, 'none has a third less', { counts });
+  t.equal(shardOf(packFrontend('10.96.0.10:53/UDP')), shardOf(packFrontend('10.96.0.10:53/UDP')));
+  t.end();
+});
+
+t.test('names of endpoint maps come back as they went', (t) => {
+  for (const local of [true, false]) {
+    for (const shard of [null, 0, SHARDS - 1]) t.same(parseEndpointsMap(endpointsMap(shard, local)), { shard, local });
+  }
+  for (const name of [
+    'endpoints',
+    `endpoints-${SHARDS}`,
+    'endpoints-01',
+    'nodeport-endpoints-1',
+    'my-endpoints-1',
+    '',
+  ]) {
+    t.equal(parseEndpointsMap(name), null, name);
+  }
+  t.end();
+});

@@ -1,0 +1,106 @@
+import t from 'tap';
+import { assignSlots, diffSlots, lostSlot, NO_SLOTS, type Slots } from '../../../src/dataplane/nftables/slots.js';
+import { EndpointList } from '../../../src/net/endpoint-list.js';
+import type { Family } from '../../../src/net/ip.js';
+import { SeededRandom } from '../../support/random.js';
+import { address } from '../../support/rows.js';
+
+const PREFIXES = { IPv4: '10.0.0.', IPv6: 'fd00::' } as const;
+
+function endpoints(family: Family, numbers: readonly number[]): EndpointList {
+  const sorted = [...numbers].sort((one, other) => one - other);
+  return EndpointList.of(
+    family,
+    sorted.map((number) => ({ address: address(`${PREFIXES[family]}${number}`), port: 8000 + number })),
+  );
+}
+
+function print(family: Family, slots: Slots): readonly string[] {
+  return new EndpointList(family, slots).toStrings();
+}
+
+/** Replays changes on slots as the kernel would. */
+function replay(family: Family, current: Slots, next: Slots): readonly string[] {
+  const held = new Map(print(family, current).map((endpoint, slot) => [slot, endpoint]));
+  for (const { slot, endpoint, replaces } of diffSlots(family, current, next)) {
+    if (replaces !== held.has(slot)) throw new Error(`slot ${slot}: replaces is ${replaces}`);
+    held.delete(slot);
+    if (endpoint !== null) held.set(slot, print(family, Buffer.from(endpoint, 'latin1'))[0] ?? '');
+  }
+  return [...held.entries()].sort(([one], [other]) => one - other).map(([slot, endpoint]) => `${slot} ${endpoint}`);
+}
+
+for (const family of ['IPv4', 'IPv6'] as const) {
+  t.test(`${family}: any change fills slots 0 … n−1 and touches as few as can be`, (t) => {
+    const random = new SeededRandom(5);
+    const pool = Array.from({ length: 40 }, (_, index) => index + 1);
+    for (let round = 0; round < 300; round++) {
+      const before = random.shuffled(random.some(pool, 0.5));
+      const after = random.some(pool, round % 3 === 0 ? 0.1 : 0.5);
+      const first = assignSlots(NO_SLOTS, endpoints(family, before));
+      const desired = endpoints(family, after);
+      const next = assignSlots(first, desired);
+      const numbers = print(family, next);
+      if ([...numbers].sort().join() !== desired.toStrings().sort().join()) t.fail(`round ${round}: ${numbers.join()}`);
+
+      const changes = diffSlots(family, first, next);
+      const expected = next.length === 0 ? [] : print(family, next).map((endpoint, slot) => `${slot} ${endpoint}`);
+      if (replay(family, first, next).join() !== expected.join()) t.fail(`round ${round}: replay`);
+
+      // Who is in a slot that stays keeps it; every other endpoint needs one write, every slot beyond one deletion.
+      const held = print(family, first).slice(0, desired.count);
+      const kept = held.filter((endpoint) => numbers.includes(endpoint)).length;
+      const fewest = desired.count - kept + Math.max(0, before.length - desired.count);
+      if (changes.length !== fewest) t.fail(`round ${round}: ${changes.length} changes, ${fewest} would do`);
+    }
+    t.pass();
+    t.end();
+  });
+}
+
+t.test('one endpoint goes: the last one takes its slot', (t) => {
+  const before = assignSlots(NO_SLOTS, endpoints('IPv4', [1, 2, 3, 4]));
+  const after = assignSlots(before, endpoints('IPv4', [1, 3, 4]));
+  t.same(print('IPv4', after), ['10.0.0.1:8001', '10.0.0.4:8004', '10.0.0.3:8003']);
+  const changes = diffSlots('IPv4', before, after).map(({ slot, endpoint, replaces }) => [
+    slot,
+    endpoint !== null,
+    replaces,
+  ]);
+  t.same(changes, [
+    [1, true, true],
+    [3, false, true],
+  ]);
+  t.end();
+});
+
+t.test('the same endpoints change nothing, in whatever order they are in', (t) => {
+  const shuffled = assignSlots(assignSlots(NO_SLOTS, endpoints('IPv4', [1, 2, 3])), endpoints('IPv4', [2, 3, 4]));
+  const again = assignSlots(shuffled, endpoints('IPv4', [4, 3, 2]));
+  t.same(diffSlots('IPv4', shuffled, again), []);
+  t.end();
+});
+
+t.test('holes and doubles that someone else made are filled and removed', (t) => {
+  const list = endpoints('IPv4', [1, 2, 3]);
+  const holed = Uint8Array.from(list.packed);
+  holed.fill(0, 6, 12);
+  const filled = assignSlots(holed, list);
+  t.same(print('IPv4', filled), list.toStrings());
+  t.same(
+    diffSlots('IPv4', holed, filled).map(({ slot, replaces }) => [slot, replaces]),
+    [[1, false]],
+    'an empty slot has nothing to delete',
+  );
+  const doubled = Uint8Array.from([...list.packed.subarray(0, 6), ...list.packed.subarray(0, 6)]);
+  t.same(print('IPv4', assignSlots(doubled, endpoints('IPv4', [1, 2]))), ['10.0.0.1:8001', '10.0.0.2:8002']);
+  t.end();
+});
+
+t.test('lost endpoints are noticed, moved ones are not', (t) => {
+  const before = assignSlots(NO_SLOTS, endpoints('IPv4', [1, 2, 3]));
+  t.equal(lostSlot('IPv4', before, assignSlots(before, endpoints('IPv4', [1, 3]))), true);
+  t.equal(lostSlot('IPv4', before, assignSlots(NO_SLOTS, endpoints('IPv4', [3, 2, 1, 4]))), false);
+  t.equal(lostSlot('IPv4', before, NO_SLOTS), true);
+  t.end();
+});

@@ -1,0 +1,19 @@
+import type { NativeAddon, NftTableListing } from '../../../src/native/contract.js';
+import { loadAddon } from '../../../src/native/load.js';
+
+export type Compiler = Pick<NativeAddon, 'nftCompile' | 'nftEncode'>;
+
+/** The addon's compiler, remembering what it said: a test compiles the same rules thousands of times. */
+export function loadCompiler(): Compiler {
+  const addon = loadAddon();
+  const known = new Map<string, NftTableListing>();
+  return {
+    nftCompile: (family, table, json) => {
+      const key = `${family} ${table} ${json}`;
+      const listing = known.get(key) ?? addon.nftCompile(family, table, json);
+      known.set(key, listing);
+      return listing;
+    },
+    nftEncode: (transaction) => addon.nftEncode(transaction),
+  };
+}

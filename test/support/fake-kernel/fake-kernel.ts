@@ -1,0 +1,202 @@
+import type {
+  FlowDeletion,
+  FlowFilter,
+  FlowListing,
+  NativeAddon,
+  NftAck,
+  NftElementsListing,
+  NftFamily,
+  NftOperation,
+  NftSetListing,
+  NftTableListing,
+  NftTransaction,
+} from '../../../src/native/contract.js';
+import type { IPAddress } from '../../../src/net/ip.js';
+import { familyOf } from '../../../src/net/ip.js';
+import type { Compiler } from './compiler.js';
+import { Faults } from './faults.js';
+import { FakeFlows } from './flows.js';
+import { KernelError } from './kernel-error.js';
+import type { KernelPacket } from './packet.js';
+import { courses, printTarget, trace, type KernelVerdict } from './trace.js';
+import type { FakeElement, FakeSet, FakeTable } from './table.js';
+import { applyTransaction, type KernelQuirks } from './transaction.js';
+
+const TABLE = 'kube-proxy';
+
+/**
+ * The kernel behind the addon's contract, in memory: nf_tables with its rules of what may refer to what and its errors, conntrack, and whatever
+ * faults a test asks for. Rules and declarations are spelled by the addon's own compiler, which needs no kernel.
+ */
+export class FakeKernel implements NativeAddon {
+  readonly faults = new Faults();
+  readonly flows = new FakeFlows();
+  readonly quirks: KernelQuirks;
+  /** Transactions that were committed, in order. */
+  readonly committed: NftTransaction[] = [];
+  /** Listings that were answered: which table, and of which sets the elements. */
+  readonly listed: { readonly family: NftFamily; readonly elements: readonly string[] | null }[] = [];
+  /** Bytes the socket takes. */
+  maxBatch = Number.MAX_SAFE_INTEGER;
+  private readonly tables = new Map<string, FakeTable>();
+  private generation = 1;
+
+  constructor(
+    private readonly compiler: Compiler,
+    quirks: Partial<KernelQuirks> = {},
+  ) {
+    this.quirks = { lateRelease: false, ...quirks };
+  }
+
+  /** The proxy's table of a family; null when there is none. */
+  table(family: NftFamily): FakeTable | null {
+    return this.tables.get(`${family} ${TABLE}`) ?? null;
+  }
+
+  trace(packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict {
+    return trace(this.tableFor(packet), packet, localAddresses);
+  }
+
+  /** Lets a connection to one of the endpoints happen that its first packet may go to, and remembers what the rules note of it. */
+  connect(packet: KernelPacket, localAddresses: readonly IPAddress[], endpoint: string): void {
+    const table = this.tableFor(packet);
+    const ways = table === null ? [] : courses(table, packet, localAddresses);
+    const way = ways.find(({ packet: end }) => printTarget(end) === endpoint);
+    if (way === undefined) throw new Error(`no way leads to ${endpoint}`);
+    for (const { map, key, value } of way.packet.updates) {
+      const elements = table?.sets.get(map)?.elements;
+      // An update refreshes what is there and changes no value.
+      if (elements?.has(key) !== true) elements?.set(key, { key, keyEnd: null, value, chain: null, comment: null });
+    }
+  }
+
+  /** Counts a transaction of someone else. */
+  touch(): void {
+    this.generation = this.generation === 2 ** 32 - 1 ? 1 : this.generation + 1;
+  }
+
+  nftCompile(family: NftFamily, table: string, json: string): NftTableListing {
+    return this.compiler.nftCompile(family, table, json);
+  }
+
+  nftEncode(transaction: NftTransaction): Uint8Array {
+    return this.compiler.nftEncode(transaction);
+  }
+
+  async nftTransact(transaction: NftTransaction): Promise<NftAck> {
+    await Promise.resolve();
+    const fault = this.faults.take('transact');
+    if (fault?.type === 'refuse') throw refusal(fault.errno, fault.operation);
+    const bytes = this.bytesOf(transaction);
+    if (bytes > this.maxBatch) throw refusal('EMSGSIZE', null);
+    const key = `${transaction.family} ${transaction.table}`;
+    const { table, changed } = applyTransaction(this.tables.get(key) ?? null, transaction, this.compiler, this.quirks);
+    if (table === null) this.tables.delete(key);
+    else this.tables.set(key, table);
+    this.committed.push(transaction);
+    if (changed) this.touch();
+    if (fault?.type === 'lose-ack') throw refusal('ENOBUFS', null);
+    return { messages: transaction.operations.length, bytes };
+  }
+
+  async nftList(family: NftFamily, table: string, elements: readonly string[] | null): Promise<NftTableListing | null> {
+    await Promise.resolve();
+    const fault = this.faults.take('list');
+    if (fault?.type === 'fail-list')
+      throw new KernelError(fault.errno, 'nft list', { object: null, index: null, element: null });
+    this.listed.push({ family, elements });
+    const held = this.tables.get(`${family} ${table}`);
+    if (held === undefined) return null;
+    const part = fault?.type === 'truncate-list' ? fault.part : 1;
+    return {
+      chains: byName(held.chains).map(({ name, hookText, rules }) => ({
+        name,
+        hook: hookText,
+        rules: rules.map(({ text }) => text),
+      })),
+      sets: byName(held.sets).map((set) => listSet(set, elements?.includes(set.name) ?? true, part)),
+    };
+  }
+
+  async nftGeneration(): Promise<number> {
+    await Promise.resolve();
+    return this.generation;
+  }
+
+  nftMaxBatch(): number {
+    return this.maxBatch;
+  }
+
+  async conntrackList(filter: FlowFilter): Promise<FlowListing> {
+    await Promise.resolve();
+    this.failFlows('conntrack list');
+    return this.flows.list(filter);
+  }
+
+  async conntrackDelete(family: NftFamily, records: Uint8Array): Promise<FlowDeletion> {
+    await Promise.resolve();
+    this.failFlows('conntrack delete');
+    return this.flows.delete(family, records);
+  }
+
+  private failFlows(operation: string): void {
+    const fault = this.faults.take('flows');
+    if (fault?.type === 'fail-flows')
+      throw new KernelError(fault.errno, operation, { object: null, index: null, element: null });
+  }
+
+  private tableFor({ destination }: KernelPacket): FakeTable | null {
+    return this.table(familyOf(destination) === 'IPv4' ? 'ip' : 'ip6');
+  }
+
+  /** The real bytes only where they matter: encoding hundreds of thousands of elements takes its time. */
+  private bytesOf(transaction: NftTransaction): number {
+    if (this.maxBatch < Number.MAX_SAFE_INTEGER) return this.compiler.nftEncode(transaction).length;
+    return transaction.operations.reduce((sum, operation) => sum + payload(operation), 0);
+  }
+}
+
+function payload(operation: NftOperation): number {
+  return operation.type === 'commands' ? operation.json.length : operation.keys.length + (operation.data?.length ?? 0);
+}
+
+function refusal(errno: string, index: number | null): KernelError {
+  return new KernelError(errno, 'nft transaction', { object: null, index, element: null });
+}
+
+function byName<Item extends { readonly name: string }>(items: ReadonlyMap<string, Item>): readonly Item[] {
+  return [...items.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+function listSet(set: FakeSet, withElements: boolean, part: number): NftSetListing {
+  const { name, text, keyLength, dataLength } = set;
+  return {
+    name,
+    declaration: text,
+    keyLength,
+    dataLength,
+    elements: withElements ? listElements(set, part) : null,
+  };
+}
+
+/** In an order of its own, as a hash table would: by turns from both ends. */
+function listElements(set: FakeSet, part: number): NftElementsListing {
+  const inserted = [...set.elements.values()];
+  const order = inserted.map((_, index) => (index % 2 === 0 ? index / 2 : inserted.length - 1 - (index - 1) / 2));
+  const all = order.flatMap((index) => inserted[index] ?? []);
+  const elements = all.slice(0, Math.floor(all.length * part));
+  const column = (bytes: (element: FakeElement) => string, size: number): Uint8Array => {
+    const packed = Buffer.alloc(elements.length * size);
+    for (const [index, element] of elements.entries()) packed.write(bytes(element), index * size, 'latin1');
+    return packed;
+  };
+  const { declaration } = set;
+  return {
+    count: elements.length,
+    keys: column(({ key }) => key, set.keyLength),
+    keyEnds: declaration.flags.includes('interval') ? column(({ key, keyEnd }) => keyEnd ?? key, set.keyLength) : null,
+    data: set.dataLength === 0 ? null : column(({ value }) => value ?? '', set.dataLength),
+    verdicts: declaration.map === 'verdict' ? elements.map(({ chain }) => `goto ${chain ?? ''}`) : null,
+    comments: elements.some(({ comment }) => comment !== null) ? elements.map(({ comment }) => comment) : null,
+  };
+}

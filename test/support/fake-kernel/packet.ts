@@ -1,0 +1,39 @@
+import type { PackedKey } from '../../../src/dataplane/nftables/keys.js';
+import type { NftFamily } from '../../../src/native/contract.js';
+import type { IPAddress } from '../../../src/net/ip.js';
+import type { Protocol } from '../../../src/net/protocol.js';
+
+/** The first packet of a connection. */
+export interface KernelPacket {
+  readonly source: IPAddress;
+  readonly destination: IPAddress;
+  readonly port: number;
+  readonly protocol: Protocol;
+  /** Null: sent by the node itself. */
+  readonly inputInterface: string | null;
+}
+
+/** A packet on its way: headers as they are by now, and what conntrack knows of it. Addresses and ports are packed. */
+export interface Traveller {
+  readonly family: NftFamily;
+  readonly protocol: number;
+  readonly source: PackedKey;
+  readonly originalDestination: PackedKey;
+  readonly originalPort: PackedKey;
+  readonly destination: PackedKey;
+  readonly port: PackedKey;
+  readonly mark: number;
+  readonly translated: boolean;
+  readonly masqueraded: boolean;
+  readonly inputInterface: string;
+  /** Whether the node has the address. */
+  readonly isLocal: (address: PackedKey) => boolean;
+  /** What rules remembered of it on its way. */
+  readonly updates: readonly MapUpdate[];
+}
+
+export interface MapUpdate {
+  readonly map: string;
+  readonly key: PackedKey;
+  readonly value: PackedKey;
+}

@@ -1,0 +1,257 @@
+import type { ChainHook, Statement } from '../../../src/dataplane/nftables/json.js';
+import { packAddress, unpackSlot } from '../../../src/dataplane/nftables/keys.js';
+import type { NftFamily } from '../../../src/native/contract.js';
+import { printEndpoint } from '../../../src/net/endpoint-list.js';
+import { addressFromBytes, familyOf, isLoopback, type IPAddress } from '../../../src/net/ip.js';
+import { protocolNumber } from '../../../src/net/protocol.js';
+import { printVerdict, type Verdict } from '../plan-tracer.js';
+import { drawnModulus, Evaluation, isList } from './evaluate.js';
+import type { KernelPacket, MapUpdate, Traveller } from './packet.js';
+import type { FakeChain, FakeTable } from './table.js';
+
+/** Where the rules of a table send a packet, in the plan tracer's terms; the kernel does not say why. */
+export type KernelVerdict =
+  { readonly type: 'none' | 'reject' | 'drop' } | Extract<Verdict, { readonly type: 'forward' }>;
+
+export function printKernelVerdict(verdict: KernelVerdict): string {
+  return verdict.type === 'forward' ? printVerdict(verdict) : verdict.type;
+}
+
+/** One way a packet may go. */
+export interface Course {
+  readonly verdict: 'accept' | 'drop' | 'reject';
+  readonly packet: Traveller;
+}
+
+/** Bits that packets carry for other software. */
+const OTHERS_MARK = 0x8001;
+
+type Hook = readonly [ChainHook['hook'], 'filter' | 'nat'];
+
+/** In the order of their priorities: sources are checked before addresses are translated. */
+const ARRIVING: readonly Hook[] = [
+  ['prerouting', 'filter'],
+  ['prerouting', 'nat'],
+];
+const SENT_HERE: readonly Hook[] = [
+  ['output', 'filter'],
+  ['output', 'nat'],
+];
+
+/** Every way a new connection's first packet can go through a table, with all draws of random numbers. */
+export function courses(
+  table: FakeTable,
+  packet: KernelPacket,
+  localAddresses: readonly IPAddress[],
+): readonly Course[] {
+  const start = traveller(packet, localAddresses);
+  const translated = runHooks(
+    table,
+    [{ verdict: 'accept', packet: start }],
+    packet.inputInterface === null ? SENT_HERE : ARRIVING,
+  );
+  return translated.flatMap((course) =>
+    course.verdict === 'accept'
+      ? runHooks(table, [course], onward(course.packet, packet.inputInterface === null))
+      : [course],
+  );
+}
+
+/** What the rules make of a packet. Throws when they do what none of ours should: things of different kinds, or to what is not theirs. */
+export function trace(
+  table: FakeTable | null,
+  packet: KernelPacket,
+  localAddresses: readonly IPAddress[],
+): KernelVerdict {
+  if (table === null) return { type: 'none' };
+  const all = courses(table, packet, localAddresses);
+  const kinds = new Set(all.map(kindOf));
+  const [kind] = kinds;
+  if (kind === undefined || kinds.size > 1) throw new Error(`a packet may meet ${[...kinds].join(' or ')}`);
+  if (kind === 'reject' || kind === 'drop') return { type: kind };
+  for (const { packet: end } of all) checkTraces(end);
+  if (kind === 'none') return { type: kind };
+  const masqueradedBy = new Map<string, boolean>();
+  const sorted = [...all].sort((one, other) => (target(one.packet) < target(other.packet) ? -1 : 1));
+  for (const { packet: end } of sorted) masqueradedBy.set(printTarget(end), end.masqueraded);
+  const endpoints = [...masqueradedBy.keys()];
+  const masqueraded = endpoints.filter((endpoint) => masqueradedBy.get(endpoint));
+  const masquerade = masqueraded.length === endpoints.length;
+  return { type: 'forward', endpoints, masquerade, hairpin: masquerade ? [] : masqueraded };
+}
+
+/** Source NAT is for translated connections alone, and leaves the mark as it came: other software's bits, and not ours. */
+function checkTraces({ masqueraded, translated, mark }: Traveller): void {
+  if (!masqueraded) return;
+  if (!translated) throw new Error('masquerades a connection that is none of ours');
+  if (mark !== OTHERS_MARK) throw new Error(`leaves the mark 0x${mark.toString(16)} on the packet`);
+}
+
+function kindOf({ verdict, packet }: Course): KernelVerdict['type'] {
+  if (verdict !== 'accept') return verdict;
+  return packet.translated ? 'forward' : 'none';
+}
+
+function target({ destination, port }: Traveller): string {
+  return destination + port;
+}
+
+export function printTarget({ destination, port }: Traveller): string {
+  const [high = 0, low = 0] = Buffer.from(port, 'latin1');
+  return printEndpoint(addressFromBytes(Buffer.from(destination, 'latin1')), (high << 8) | low);
+}
+
+function traveller(packet: KernelPacket, localAddresses: readonly IPAddress[]): Traveller {
+  const own = new Set(localAddresses.map(packAddress));
+  const destination = packAddress(packet.destination);
+  const port = String.fromCharCode(packet.port >> 8, packet.port & 0xff);
+  const family: NftFamily = familyOf(packet.destination) === 'IPv4' ? 'ip' : 'ip6';
+  return {
+    family,
+    protocol: protocolNumber(packet.protocol),
+    source: packAddress(packet.source),
+    originalDestination: destination,
+    originalPort: port,
+    destination,
+    port,
+    mark: OTHERS_MARK,
+    translated: false,
+    masqueraded: false,
+    inputInterface: packet.inputInterface ?? '',
+    isLocal: (address) => own.has(address) || isLoopback(addressFromBytes(Buffer.from(address, 'latin1'))),
+    updates: [],
+  };
+}
+
+/** Hooks after the addresses are translated. A packet of the node to itself leaves, then comes in again through lo. */
+function onward(packet: Traveller, sentHere: boolean): readonly Hook[] {
+  const local = packet.isLocal(packet.destination);
+  const leaving: readonly Hook[] = [['postrouting', 'nat']];
+  if (!sentHere) return local ? [['input', 'filter']] : [['forward', 'filter'], ...leaving];
+  return [['output', 'filter'], ...leaving, ...(local ? ([['input', 'filter']] as const) : [])];
+}
+
+function runHooks(table: FakeTable, starts: readonly Course[], hooks: readonly Hook[]): readonly Course[] {
+  let running = starts;
+  for (const [hook, type] of hooks) {
+    // Filter chains before the translation of addresses come at its priority less ten, others at 0.
+    const early = hooks === ARRIVING || hooks === SENT_HERE;
+    const chains = baseChains(table, hook, type, early);
+    for (const chain of chains)
+      running = running.flatMap((course) =>
+        course.verdict === 'accept' ? new Walk(table).base(chain, course.packet) : [course],
+      );
+  }
+  return running;
+}
+
+function baseChains(table: FakeTable, hook: string, type: string, early: boolean): readonly FakeChain[] {
+  return [...table.chains.values()]
+    .filter((chain) => chain.hook?.hook === hook && chain.hook.type === type)
+    .filter((chain) => type === 'nat' || (chain.hook?.prio ?? 0) < 0 === early)
+    .sort((one, other) => (one.hook?.prio ?? 0) - (other.hook?.prio ?? 0));
+}
+
+/** What comes of a rule or a chain: a verdict for the whole hook, the next rule, or the end of the chain and whatever comes after the jump to it. */
+interface Exit {
+  readonly verdict: Course['verdict'] | 'next' | 'return';
+  readonly packet: Traveller;
+}
+
+const DEPTH = 16;
+
+class Walk {
+  constructor(
+    private readonly table: FakeTable,
+    private readonly depth = 0,
+  ) {
+    if (depth > DEPTH) throw new Error('chains nest deeper than the kernel goes');
+  }
+
+  /** A base chain that a packet comes to the end of accepts it. */
+  base(chain: FakeChain, packet: Traveller): readonly Course[] {
+    return this.chain(chain.name, packet).map(({ verdict, packet: end }) => ({
+      verdict: verdict === 'return' || verdict === 'next' ? 'accept' : verdict,
+      packet: end,
+    }));
+  }
+
+  private chain(name: string, packet: Traveller): readonly Exit[] {
+    const exits: Exit[] = [];
+    let running: readonly Traveller[] = [packet];
+    for (const { statements } of this.table.chains.get(name)?.rules ?? []) {
+      const next = new Set<Traveller>();
+      const modulus = drawnModulus(statements);
+      for (const each of running) {
+        for (let draw = 0; draw < modulus; draw++) {
+          for (const exit of this.rule(statements, each, draw)) {
+            // Draws that miss leave the packet as it is, so they all lead to the same place.
+            if (exit.verdict === 'next') next.add(exit.packet);
+            else exits.push(exit);
+          }
+        }
+      }
+      running = [...next];
+    }
+    return [...exits, ...running.map((each) => ({ verdict: 'return' as const, packet: each }))];
+  }
+
+  private rule(statements: readonly Statement[], packet: Traveller, draw: number): readonly Exit[] {
+    let current = packet;
+    for (const [index, statement] of statements.entries()) {
+      const evaluation = new Evaluation(this.table, current, draw);
+      if ('match' in statement) {
+        if (!evaluation.matches(statement.match)) return [{ verdict: 'next', packet: current }];
+      } else if ('mangle' in statement) {
+        const mark = unpackSlot(Buffer.from(evaluation.bytes(statement.mangle.value), 'latin1'), 0);
+        current = { ...current, mark };
+      } else if ('map' in statement) {
+        current = { ...current, updates: [...current.updates, mapUpdate(evaluation, statement)] };
+      } else if (index !== statements.length - 1) {
+        throw new Error(`statements after a verdict: ${JSON.stringify(statements)}`);
+      } else {
+        return this.last(statement, evaluation, current);
+      }
+    }
+    return [{ verdict: 'next', packet: current }];
+  }
+
+  private last(statement: Statement, evaluation: Evaluation, packet: Traveller): readonly Exit[] {
+    if ('drop' in statement) return [{ verdict: 'drop', packet }];
+    if ('reject' in statement) return [{ verdict: 'reject', packet }];
+    if ('masquerade' in statement) return [{ verdict: 'accept', packet: { ...packet, masqueraded: true } }];
+    if ('jump' in statement) return this.enter(statement.jump.target, packet).map(afterJump);
+    if ('goto' in statement) return this.enter(statement.goto.target, packet);
+    if ('vmap' in statement) {
+      const { key, data } = statement.vmap;
+      const chain = evaluation.lookup(key, data)?.chain ?? null;
+      return chain === null ? [{ verdict: 'next', packet }] : this.enter(chain, packet);
+    }
+    if ('dnat' in statement) {
+      const { addr } = statement.dnat;
+      if (typeof addr !== 'object' || isList(addr) || !('map' in addr))
+        throw new TypeError(`the tracer knows no such dnat: ${JSON.stringify(addr)}`);
+      const value = evaluation.lookup(addr.map.key, addr.map.data)?.value ?? null;
+      if (value === null) return [{ verdict: 'next', packet }];
+      const size = packet.destination.length;
+      const destination = value.slice(0, size);
+      const port = value.slice(size, size + 2);
+      return [{ verdict: 'accept', packet: { ...packet, destination, port, translated: true } }];
+    }
+    throw new TypeError(`the tracer does not know ${JSON.stringify(statement)}`);
+  }
+
+  private enter(chain: string, packet: Traveller): readonly Exit[] {
+    return new Walk(this.table, this.depth + 1).chain(chain, packet);
+  }
+}
+
+/** After a goto the calling chain is over too; after a jump its next rule has its turn. */
+function afterJump({ verdict, packet }: Exit): Exit {
+  return { verdict: verdict === 'return' ? 'next' : verdict, packet };
+}
+
+function mapUpdate(evaluation: Evaluation, statement: Extract<Statement, { readonly map: unknown }>): MapUpdate {
+  const { elem, data, map } = statement.map;
+  return { map: map.slice(1), key: evaluation.bytes(elem), value: evaluation.bytes(data) };
+}

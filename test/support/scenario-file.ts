@@ -1,0 +1,290 @@
+import { Interner } from '../../src/sources/translate/intern.js';
+import { readContent } from '../../src/sources/manifests/content.js';
+import { Pacer } from '../../src/sources/manifests/pacer.js';
+import { printProblem } from '../../src/sources/manifests/problems.js';
+import type { PlanSettings } from '../../src/plan/facts.js';
+import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../../src/net/ip.js';
+import { parseProtocol } from '../../src/net/protocol.js';
+import type { StateChange } from '../../src/state/writer.js';
+import type { RowRef } from '../../src/state/rows.js';
+import type { Flow } from './fake-kernel/flows.js';
+import type { KernelPacket } from './fake-kernel/packet.js';
+
+/**
+ * A story: one text file of sections, each headed by `== word`. `node` comes first; every `apply`, `delete`, `connect` or `flows` section starts a
+ * step, and what is expected after it follows: `plan`, `packets`, `remembered`, `operations`, `flows left`. Lines that start with `#` are comments.
+ * The README of test/scenarios lists them.
+ */
+export interface Story {
+  readonly settings: PlanSettings;
+  readonly localAddresses: readonly IPAddress[];
+  /** Addresses by the names the story gives them. */
+  readonly sources: ReadonlyMap<string, IPAddress>;
+  readonly steps: readonly Step[];
+}
+
+export interface Step {
+  readonly changes: readonly StateChange[];
+  /** Connections that happen, each to the endpoint named in its verdict. */
+  readonly connections: readonly PacketExpectation[];
+  readonly flows: readonly Flow[];
+  readonly plan: readonly PlanExpectation[];
+  readonly packets: readonly PacketExpectation[];
+  /** Packets of clients that the rules remember: what the plan allows is wider. */
+  readonly remembered: readonly PacketExpectation[];
+  /** Beginnings of `IPv4 1 transactions 3 elements 0 rules`; null: not counted. */
+  readonly operations: readonly string[] | null;
+  /** As printed by printFlow, sorted; null: not looked at. */
+  readonly flowsLeft: readonly string[] | null;
+}
+
+/** Lines that start with `prefix` are exactly these; with an empty prefix the lines are among the others. */
+export interface PlanExpectation {
+  readonly prefix: string;
+  readonly lines: readonly string[];
+  readonly absent: readonly string[];
+}
+
+export interface PacketExpectation {
+  readonly text: string;
+  readonly packet: KernelPacket;
+  /** `reject`, `drop`, `none`, or sorted endpoints and then `m` or `-`. */
+  readonly verdict: string;
+}
+
+interface Section {
+  readonly words: readonly string[];
+  readonly text: string;
+  readonly lines: readonly string[];
+}
+
+const ACTIONS = ['apply', 'delete', 'connect', 'flows'];
+
+/** @throws Error for a story that does not parse or whose objects are not valid. */
+export async function parseStory(file: string, text: string): Promise<Story> {
+  const [node, ...rest] = sections(text);
+  if (node?.words[0] !== 'node') throw new Error(`${file}: the first section must be "node"`);
+  const settings = new NodeSection(node.lines);
+  const reader = new StepReader(file, settings);
+  for (const section of rest) await reader.read(section);
+  return {
+    settings: settings.planSettings(),
+    localAddresses: settings.addresses('local'),
+    sources: settings.sources,
+    steps: reader.steps,
+  };
+}
+
+function sections(text: string): readonly Section[] {
+  const parts = `\n${text}`.split(/^== */m).slice(1);
+  return parts.map((part) => {
+    const [head = '', ...body] = part.split('\n');
+    const lines = body.map((line) => line.trimEnd()).filter((line) => line !== '' && !line.startsWith('#'));
+    return { words: head.trim().split(/\s+/), text: body.join('\n'), lines };
+  });
+}
+
+/** `name: value` lines about the node that runs the story. */
+class NodeSection {
+  readonly sources = new Map<string, IPAddress>();
+  private readonly values = new Map<string, string>();
+
+  constructor(lines: readonly string[]) {
+    for (const line of lines) {
+      const [name = '', ...value] = line.split(': ');
+      const source = /^source (\S+)$/.exec(name);
+      if (source !== null) this.sources.set(source[1] ?? '', address(value.join(': ').trim()));
+      else this.values.set(name, value.join(': ').trim());
+    }
+  }
+
+  planSettings(): PlanSettings {
+    const nodePorts = this.values.get('node port addresses') ?? 'primary';
+    const [detection = 'ClusterCIDR', ...operands] = this.words('local detection');
+    const [operand = ''] = operands;
+    return {
+      nodeName: this.values.get('name') ?? 'test-node',
+      bindAddress: address('0.0.0.0'),
+      allowExternalIPs: this.values.get('external IPs') !== 'no',
+      localDetection:
+        detection === 'BridgeInterface'
+          ? { type: detection, name: operand }
+          : detection === 'InterfaceNamePrefix'
+            ? { type: detection, prefix: operand }
+            : detection === 'NodeCIDR'
+              ? { type: detection }
+              : { type: 'ClusterCIDR', prefixes: operands.map(prefix) },
+      masqueradeAll: this.values.get('masquerade all') === 'yes',
+      masqueradeBit: 14,
+      nodePortAddresses: nodePorts === 'primary' ? nodePorts : this.words('node port addresses').map(prefix),
+    };
+  }
+
+  addresses(name: string): readonly IPAddress[] {
+    return this.words(name).map(address);
+  }
+
+  private words(name: string): readonly string[] {
+    return (this.values.get(name) ?? '').split(/\s+/).filter((word) => word !== '');
+  }
+}
+
+type Draft = { -readonly [Field in keyof Step]: Step[Field] };
+
+class StepReader {
+  readonly steps: Draft[] = [];
+  private readonly names = new Interner();
+  /** An expectation was read since the last action. */
+  private closed = true;
+
+  constructor(
+    private readonly file: string,
+    private readonly node: NodeSection,
+  ) {}
+
+  async read(section: Section): Promise<void> {
+    const { words, lines } = section;
+    const heading = words.join(' ');
+    const action = ACTIONS.includes(heading);
+    if (action && this.closed) this.steps.push(emptyStep());
+    this.closed = !action;
+    const step = this.steps[this.steps.length - 1];
+    if (step === undefined) throw new Error(`${this.file}: nothing happened before "${heading}"`);
+    switch (heading) {
+      case 'apply':
+        step.changes = [...step.changes, ...(await this.applied(section.text))];
+        return;
+      case 'delete':
+        step.changes = [...step.changes, ...lines.map(removal)];
+        return;
+      case 'connect':
+        step.connections = lines.map((line) => this.expectation(line));
+        return;
+      case 'flows':
+        step.flows = lines.map(flow);
+        return;
+      case 'flows left':
+        step.flowsLeft = [...lines].sort();
+        return;
+      case 'packets':
+        step.packets = lines.map((line) => this.expectation(line));
+        return;
+      case 'remembered':
+        step.remembered = lines.map((line) => this.expectation(line));
+        return;
+      case 'operations':
+        step.operations = lines;
+        return;
+      default:
+        if (words[0] !== 'plan') throw new Error(`${this.file}: unknown section "${heading}"`);
+        step.plan = [...step.plan, planExpectation(words.slice(1).join(' '), lines)];
+    }
+  }
+
+  /** Objects as a manifest gives them; one that is not for us counts as removed. */
+  private async applied(text: string): Promise<readonly StateChange[]> {
+    const content = await readContent(text, this.file, this.names, new Pacer());
+    const problems = content.problems.filter(({ severity }) => severity === 'error');
+    if (problems.length > 0) throw new Error(problems.map(printProblem).join('\n'));
+    return [
+      ...[...content.rows.values()].map((row): StateChange => ({ type: 'upsert', row })),
+      ...[...content.absent].map((key) => removal(key.replaceAll('/', ' '))),
+    ];
+  }
+
+  /** `SOURCE [on INTERFACE] -> ADDRESS:PORT/PROTOCOL` */
+  private packet(text: string): KernelPacket {
+    const found = /^(\S+)(?: on (\S+))? -> (\S+):(\d+)\/(\w+)$/.exec(text.trim());
+    const protocol = parseProtocol(found?.[5] ?? '');
+    if (found === null || protocol === null) throw new Error(`${this.file}: not a packet: ${text}`);
+    const [, from = '', on, to = '', port] = found;
+    const source = this.node.sources.get(from) ?? address(from);
+    const local = this.node.addresses('local').includes(source);
+    return {
+      source,
+      destination: address(to.replace(/^\[|\]$/g, '')),
+      port: Number(port),
+      protocol,
+      inputInterface: on ?? (local ? null : 'eth0'),
+    };
+  }
+
+  private expectation(text: string): PacketExpectation {
+    const [packet = '', verdict = ''] = text.split(/ : +/);
+    return { text, packet: this.packet(packet), verdict: normalVerdict(verdict) };
+  }
+}
+
+/** The same verdict with its endpoints in one order. */
+export function normalVerdict(verdict: string): string {
+  const words = verdict.trim().split(/\s+/);
+  if (words.length === 1) return verdict.trim();
+  return [...words.slice(0, -1).sort(), ...words.slice(-1)].join(' ');
+}
+
+function emptyStep(): Draft {
+  return {
+    changes: [],
+    connections: [],
+    flows: [],
+    plan: [],
+    packets: [],
+    remembered: [],
+    operations: null,
+    flowsLeft: null,
+  };
+}
+
+/** `Kind namespace name`, or `Kind name` for the namespace default and for what has none. */
+function removal(text: string): StateChange {
+  const words = text.split(' ').filter((word) => word !== '');
+  const [kind = '', ...names] = words;
+  const name = names[names.length - 1] ?? '';
+  const cluster = kind === 'Node' || kind === 'ServiceCIDR';
+  const namespace = cluster ? '' : names.length > 1 ? (names[0] ?? '') : 'default';
+  const ref = { kind, namespace, name };
+  if (!isRef(ref)) throw new Error(`not an object: ${text}`);
+  return { type: 'remove', ref };
+}
+
+function isRef(ref: { readonly kind: string; readonly namespace: string; readonly name: string }): ref is RowRef {
+  return ['Service', 'EndpointSlice', 'Node', 'ServiceCIDR'].includes(ref.kind);
+}
+
+function planExpectation(start: string, lines: readonly string[]): PlanExpectation {
+  const full = (line: string): string => (start === '' ? line : `${start} ${line}`);
+  return {
+    prefix: start,
+    lines: lines.filter((line) => !line.startsWith('! ')).map(full),
+    absent: lines.filter((line) => line.startsWith('! ')).map((line) => full(line.slice(2))),
+  };
+}
+
+/** `UDP 10.244.1.10:40000 -> 10.96.0.10:53 by 10.244.1.1:53` */
+function flow(text: string): Flow {
+  const found = /^(\w+) (\S+):(\d+) -> (\S+):(\d+) by (\S+):(\d+)$/.exec(text);
+  const protocol = parseProtocol(found?.[1] ?? '');
+  if (found === null || protocol === null) throw new Error(`not a flow: ${text}`);
+  const host = (part: number): IPAddress => address((found[part] ?? '').replace(/^\[|\]$/g, ''));
+  return {
+    protocol,
+    source: host(2),
+    sourcePort: Number(found[3]),
+    destination: host(4),
+    port: Number(found[5]),
+    replySource: host(6),
+    replyPort: Number(found[7]),
+  };
+}
+
+function address(text: string): IPAddress {
+  const parsed = parseAddress(text);
+  if (parsed === null) throw new Error(`not an address: ${text}`);
+  return parsed;
+}
+
+function prefix(text: string): IPPrefix {
+  const parsed = parsePrefix(text);
+  if (parsed === null) throw new Error(`not a prefix: ${text}`);
+  return parsed;
+}

@@ -1,0 +1,121 @@
+import type { FamilyDataplane, SyncReport } from '../../src/dataplane/contract.js';
+import { ConntrackReconciler } from '../../src/dataplane/conntrack/reconciler.js';
+import { NftablesFamily } from '../../src/dataplane/nftables/family.js';
+import { FamilySync } from '../../src/main/family-sync.js';
+import { FAMILIES, type Family } from '../../src/net/ip.js';
+import { HealthState } from '../../src/observe/health.js';
+import { Planner } from '../../src/plan/planner.js';
+import type { ForwardingTable } from '../../src/plan/forwarding-table.js';
+import type { FrontendKey, NodePlan, TableChange } from '../../src/plan/types.js';
+import { Store } from '../../src/state/store.js';
+import type { SourceWriter, StateChange } from '../../src/state/writer.js';
+import { FakeClock } from './fake-clock.js';
+import type { FakeKernel } from './fake-kernel/fake-kernel.js';
+import { RecordingLog } from './recording-log.js';
+import type { Story } from './scenario-file.js';
+
+/** A dataplane that keeps what its last sync reported. */
+class Reported implements FamilyDataplane {
+  readonly family: Family;
+  last: SyncReport | null = null;
+
+  constructor(private readonly dataplane: NftablesFamily) {
+    this.family = dataplane.family;
+  }
+
+  async apply(table: ForwardingTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
+    this.last = null;
+    this.last = await this.dataplane.apply(table, change, options);
+    return this.last;
+  }
+
+  goneFlows(): ReadonlySet<FrontendKey> {
+    return this.dataplane.goneFlows();
+  }
+
+  clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void> {
+    return this.dataplane.clearGoneFlows(keys);
+  }
+
+  cleanup(): Promise<void> {
+    return this.dataplane.cleanup();
+  }
+
+  dump(node: NodePlan): Promise<readonly string[]> {
+    return this.dataplane.dump(node);
+  }
+}
+
+/** One life of the process: everything between a commit of state and the kernel's seam, without sockets and timers. */
+export class ScenarioProcess {
+  readonly log = new RecordingLog();
+  private readonly store = new Store();
+  private readonly writer: SourceWriter;
+  private readonly planner: Planner;
+  private readonly dataplanes: Readonly<Record<Family, Reported>>;
+  private readonly syncs: readonly FamilySync[];
+  private readonly clock = new FakeClock();
+
+  constructor(
+    private readonly kernel: FakeKernel,
+    story: Pick<Story, 'settings' | 'localAddresses'>,
+  ) {
+    this.writer = this.store.register('story');
+    this.planner = new Planner(story.settings);
+    const dataplane = (family: Family): Reported => new Reported(new NftablesFamily(kernel, family));
+    this.dataplanes = { IPv4: dataplane('IPv4'), IPv6: dataplane('IPv6') };
+    this.syncs = FAMILIES.map(
+      (family) =>
+        new FamilySync({
+          table: this.planner.tables[family],
+          dataplane: this.dataplanes[family],
+          conntrack: new ConntrackReconciler(kernel),
+          health: new HealthState(60_000, this.clock, () => BigInt(this.clock.now())),
+          serviceHealth: { sync: () => Promise.resolve() },
+          localAddresses: () => story.localAddresses,
+          log: this.log,
+        }),
+    );
+  }
+
+  table(family: Family): ForwardingTable {
+    return this.planner.tables[family];
+  }
+
+  /** What the last sync of a family reported; null when it failed. */
+  report(family: Family): SyncReport | null {
+    return this.dataplanes[family].last;
+  }
+
+  dump(family: Family): Promise<readonly string[]> {
+    return this.dataplanes[family].dump(this.table(family).node);
+  }
+
+  apply(changes: readonly StateChange[]): void {
+    this.writer.apply(changes);
+  }
+
+  /**
+   * One pass of both families; rejects when one failed, after the other had its turn.
+   *
+   * @param full after somebody else did something to the ruleset, so that it cannot be skipped.
+   */
+  async sync(full = false): Promise<void> {
+    if (full) this.kernel.touch();
+    this.planner.update(this.store.snapshot, this.store.takeChanges());
+    const results = await Promise.allSettled(this.syncs.map((sync) => sync.run(full, null)));
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+  }
+
+  /** Syncs until it works, as the loop does. */
+  async syncUntilDone(attempts: number): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.sync();
+        return;
+      } catch (error) {
+        if (attempt >= attempts) throw error;
+      }
+    }
+  }
+}

@@ -1,0 +1,277 @@
+import { FAMILIES } from '../../src/net/ip.js';
+import type { Row } from '../../src/state/rows.js';
+import { refOf } from '../../src/state/rows.js';
+import type { StateChange } from '../../src/state/writer.js';
+import type { Compiler } from './fake-kernel/compiler.js';
+import { FakeKernel } from './fake-kernel/fake-kernel.js';
+import { printFlow } from './fake-kernel/flows.js';
+import { SeededRandom } from './random.js';
+import {
+  checkDump,
+  checkEverywhere,
+  checkLeftovers,
+  checkPackets,
+  checkPlan,
+  checkRemembered,
+  elementCounts,
+  type Findings,
+} from './scenario-checks.js';
+import type { Step, Story } from './scenario-file.js';
+import { ScenarioProcess } from './scenario-process.js';
+
+/** Tries after which 10 % faults cannot be to blame any more. */
+const ATTEMPTS = 200;
+
+/** A kernel with a process at work on it. */
+class Run {
+  readonly kernel: FakeKernel;
+  readonly findings: Findings = [];
+  private process: ScenarioProcess;
+  /** What the sources say by now, for a process that starts anew. */
+  private readonly objects = new Map<string, Row>();
+  /** Rules remember a client: it goes where it went, which is not all that the plan allows. */
+  private remembers = false;
+
+  constructor(
+    private readonly compiler: Compiler,
+    private readonly story: Story,
+  ) {
+    this.kernel = new FakeKernel(compiler);
+    this.process = new ScenarioProcess(this.kernel, story);
+  }
+
+  commit(changes: readonly StateChange[]): void {
+    for (const change of changes) {
+      const { kind, namespace, name } = change.type === 'upsert' ? refOf(change.row) : change.ref;
+      const key = `${kind}/${namespace}/${name}`;
+      if (change.type === 'upsert') this.objects.set(key, change.row);
+      else this.objects.delete(key);
+    }
+    this.process.apply(changes);
+  }
+
+  async sync(full = false): Promise<void> {
+    await this.process.sync(full);
+  }
+
+  async syncUntilDone(): Promise<void> {
+    await this.process.syncUntilDone(ATTEMPTS);
+  }
+
+  /** The process dies; another starts on the same kernel and reads every object again. */
+  restart(): void {
+    this.process = new ScenarioProcess(this.kernel, this.story);
+    this.process.apply([...this.objects.values()].map((row) => ({ type: 'upsert', row })));
+  }
+
+  act(step: Step): void {
+    for (const flow of step.flows) this.kernel.flows.add(flow);
+    for (const { packet, verdict } of step.connections) {
+      this.kernel.connect(packet, this.story.localAddresses, verdict);
+      this.remembers = true;
+    }
+  }
+
+  /** What plan and kernel say to each other; with a step also what the story says, and where every packet goes. */
+  async check(where: string, step: Step | null): Promise<void> {
+    const { kernel, process, story } = this;
+    const found = [...(await checkDump(process))];
+    if (step !== null && !this.remembers) found.push(...checkEverywhere(kernel, process, story));
+    if (step !== null)
+      found.push(...checkPlan(process, step.plan), ...checkPackets(kernel, process, story, step.packets));
+    this.findings.push(...found.map((finding) => `${where}: ${finding}`));
+  }
+
+  checkStory(where: string, step: Step): void {
+    const found = checkRemembered(this.kernel, this.story, step.remembered);
+    if (step.flowsLeft !== null) {
+      const left = [...this.kernel.flows].map(printFlow).sort();
+      if (left.join('\n') !== step.flowsLeft.join('\n')) found.push(`flows left: ${left.join(', ')}`);
+    }
+    this.findings.push(...found.map((finding) => `${where}: ${finding}`));
+  }
+
+  checkOperations(where: string, { operations }: Step): void {
+    if (operations === null) return;
+    const lines = FAMILIES.map((family) => {
+      const report = this.process.report(family);
+      if (report === null) return `${family} failed`;
+      const { transactions, elementOperations, ruleOperations } = report;
+      return `${family} ${transactions} transactions ${elementOperations} elements ${ruleOperations} rules`;
+    });
+    for (const line of operations)
+      if (!lines.some((did) => did.startsWith(line)))
+        this.findings.push(`${where}: expected ${line}, did ${lines.join('; ')}`);
+  }
+
+  /** Nothing to do: no transaction. */
+  async checkIdle(where: string): Promise<void> {
+    const before = this.kernel.committed.length;
+    await this.process.sync();
+    const sent = this.kernel.committed.length - before;
+    if (sent > 0) this.findings.push(`${where}: ${sent} transactions although nothing changed`);
+  }
+
+  /** At the end of any history: the same table as if there had been no history. */
+  async finish(): Promise<Findings> {
+    const { kernel, story, compiler } = this;
+    await this.process.sync(true);
+    await this.check('at the end', story.steps[story.steps.length - 1] ?? null);
+    this.findings.push(...checkLeftovers(kernel).map((finding) => `at the end: ${finding}`));
+    const fresh = new Run(compiler, story);
+    fresh.commit([...this.objects.values()].map((row) => ({ type: 'upsert', row })));
+    await fresh.sync();
+    const counts = elementCounts(kernel);
+    for (const line of elementCounts(fresh.kernel))
+      if (!counts.includes(line)) this.findings.push(`at the end: a fresh table has ${line}`);
+    if (counts.length !== elementCounts(fresh.kernel).length)
+      this.findings.push('at the end: a fresh table has other sets');
+    return this.findings;
+  }
+}
+
+export interface Variant {
+  readonly name: string;
+  readonly run: (story: Story, compiler: Compiler) => Promise<Findings>;
+}
+
+async function asTold(story: Story, compiler: Compiler): Promise<Findings> {
+  const run = new Run(compiler, story);
+  for (const [index, step] of story.steps.entries()) {
+    const where = `step ${index + 1}`;
+    run.act(step);
+    run.commit(step.changes);
+    await run.sync();
+    run.checkOperations(where, step);
+    await run.check(where, step);
+    run.checkStory(where, step);
+  }
+  return run.finish();
+}
+
+async function withEmptySteps(story: Story, compiler: Compiler): Promise<Findings> {
+  const run = new Run(compiler, story);
+  for (const [index, step] of story.steps.entries()) {
+    run.act(step);
+    run.commit(step.changes);
+    await run.sync();
+    await run.checkIdle(`after step ${index + 1}`);
+    run.checkStory(`after step ${index + 1}`, step);
+  }
+  return run.finish();
+}
+
+async function split(story: Story, compiler: Compiler): Promise<Findings> {
+  const run = new Run(compiler, story);
+  for (const [index, change] of story.steps.flatMap(({ changes }) => changes).entries()) {
+    run.commit([change]);
+    await run.sync();
+    await run.check(`change ${index + 1}`, null);
+  }
+  return run.finish();
+}
+
+async function squashed(story: Story, compiler: Compiler): Promise<Findings> {
+  const run = new Run(compiler, story);
+  run.commit(story.steps.flatMap(({ changes }) => changes));
+  await run.sync();
+  return run.finish();
+}
+
+/** The objects in the reverse order of their first appearance, each with its own history. */
+async function reversed(story: Story, compiler: Compiler): Promise<Findings> {
+  const run = new Run(compiler, story);
+  const histories = new Map<string, StateChange[]>();
+  for (const change of story.steps.flatMap(({ changes }) => changes)) {
+    const { kind, namespace, name } = change.type === 'upsert' ? refOf(change.row) : change.ref;
+    const key = `${kind}/${namespace}/${name}`;
+    histories.set(key, [...(histories.get(key) ?? []), change]);
+  }
+  for (const history of [...histories.values()].reverse()) {
+    for (const change of history) {
+      run.commit([change]);
+      await run.sync();
+      await run.check(`${change.type} in reverse`, null);
+    }
+  }
+  return run.finish();
+}
+
+/** The objects of every step go again, one by one in reverse, until nothing is left; then the story is told once more. */
+async function thereAndBack(story: Story, compiler: Compiler): Promise<Findings> {
+  const run = new Run(compiler, story);
+  const all = story.steps.flatMap(({ changes }) => changes);
+  run.commit(all);
+  await run.sync();
+  for (const change of [...all].reverse()) {
+    run.commit([{ type: 'remove', ref: change.type === 'upsert' ? refOf(change.row) : change.ref }]);
+    await run.sync();
+    await run.check('on the way back', null);
+  }
+  for (const { changes } of story.steps) {
+    run.commit(changes);
+    await run.sync();
+  }
+  return run.finish();
+}
+
+async function withFaults(story: Story, compiler: Compiler, seed: number): Promise<Findings> {
+  const run = new Run(compiler, story);
+  run.kernel.faults.atRandom(new SeededRandom(seed));
+  for (const [index, step] of story.steps.entries()) {
+    run.act(step);
+    run.commit(step.changes);
+    await run.syncUntilDone();
+    run.kernel.faults.clear();
+    await run.check(`step ${index + 1}`, step);
+    run.checkStory(`step ${index + 1}`, step);
+    run.kernel.faults.atRandom(new SeededRandom(seed + index + 1));
+  }
+  run.kernel.faults.clear();
+  return run.finish();
+}
+
+/** Another process takes over after one of the steps, cleanly or after a transaction whose answer nobody waited for. */
+async function withCrash(story: Story, compiler: Compiler, after: number, unseen: boolean): Promise<Findings> {
+  const run = new Run(compiler, story);
+  for (const [index, step] of story.steps.entries()) {
+    run.act(step);
+    run.commit(step.changes);
+    const crashes = index === after;
+    if (crashes && unseen) {
+      for (let family = 0; family < FAMILIES.length; family++) run.kernel.faults.next({ type: 'lose-ack' });
+      await run.sync().catch(() => undefined);
+      run.kernel.faults.clear();
+    } else await run.sync();
+    if (crashes) {
+      run.restart();
+      await run.sync();
+    }
+    if (index < after) continue;
+    await run.check(`step ${index + 1}`, step);
+    run.checkStory(`step ${index + 1}`, step);
+  }
+  return run.finish();
+}
+
+/** Every way a story is told. */
+export function variants(story: Story): readonly Variant[] {
+  return [
+    { name: 'as told', run: asTold },
+    { name: 'with empty steps between', run: withEmptySteps },
+    { name: 'split into single changes', run: split },
+    { name: 'squashed into one step', run: squashed },
+    { name: 'in reverse', run: reversed },
+    { name: 'there and back', run: thereAndBack },
+    ...[11, 12, 13].map((seed) => ({
+      name: `with faults, seed ${seed}`,
+      run: (told: Story, compiler: Compiler) => withFaults(told, compiler, seed),
+    })),
+    ...story.steps.flatMap((_, after) =>
+      [false, true].map((unseen) => ({
+        name: `with a crash ${unseen ? 'in' : 'after'} step ${after + 1}`,
+        run: (told: Story, compiler: Compiler) => withCrash(told, compiler, after, unseen),
+      })),
+    ),
+  ];
+}
