@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <map>
 
+#include "netlink/attribute_reader.h"
 #include "netlink/message_writer.h"
 #include "nftables/element_columns.h"
 
@@ -77,9 +78,19 @@ class TableReader {
   }
 
  private:
+  /// Whether the table is there; notes whether it sleeps.
   netlink::Result<bool> table_exists() {
+    dormant_ = false;
     const Bytes message = request(NFT_MSG_GETTABLE, NLM_F_ACK, family_, {{NFTA_TABLE_NAME, table_}});
-    auto asked = socket_.request(message, [](const Message&) -> Status { return Done{}; });
+    auto asked = socket_.request(message, [this](const Message& answer) -> Status {
+      if (!is_message(answer, NFT_MSG_NEWTABLE)) return Done{};
+      netlink::AttributeReader reader(answer.attributes());
+      while (const auto attribute = reader.next()) {
+        if (attribute->type != NFTA_TABLE_FLAGS) continue;
+        dormant_ = (attribute->be32().value_or(0) & NFT_TABLE_F_DORMANT) != 0;
+      }
+      return Done{};
+    });
     if (asked.ok()) return true;
     if (asked.error().code == ENOENT) return false;
     return asked.error();
@@ -104,7 +115,10 @@ class TableReader {
       if (!chain.ok()) return chain.error();
       if (chain.value().table != table_) return Done{};
       const Chain& object = chain.value().object;
-      listing_.chains.push_back(ChainListing{object.name, hook_of(object), {}});
+      auto hook = hook_of(object);
+      // The kernel calls no chain of a dormant table.
+      if (hook && dormant_) *hook += " dormant";
+      listing_.chains.push_back(ChainListing{object.name, std::move(hook), {}});
       return Done{};
     });
   }
@@ -176,6 +190,7 @@ class TableReader {
   std::string_view table_;
   const std::optional<std::vector<std::string>>& elements_;
   TableListing listing_;
+  bool dormant_ = false;
 };
 
 // What commands leave behind, for a table that was not there before.

@@ -55,7 +55,7 @@ export interface NftAck {
 /** One object as the kernel would list it, in a canonical text that is equal for equal objects whatever process made them. */
 export interface NftChainListing {
   readonly name: string;
-  /** `type filter hook input priority 0 policy accept` for base chains; null for regular ones. */
+  /** `type filter hook input priority 0 policy accept` for base chains, with `dormant` at the end if the table is; null for regular ones. */
   readonly hook: string | null;
   /** One canonical line per rule: its expressions, in order. */
   readonly rules: readonly string[];

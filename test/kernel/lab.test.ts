@@ -21,7 +21,7 @@ t.test('plain traffic between all namespaces keeps its source', async (t) => {
         for (const address of Object.values(ADDRESSES[target])) {
           const to = endpoint(address, port);
           t.equal(
-            await lab.verdict({ from, to, protocol }, 2),
+            await lab.verdict({ from, to, protocol, timeoutMs: 2000 }, 2),
             to,
             `${from} reaches ${target} over ${protocol} at ${to}`,
           );
@@ -143,7 +143,7 @@ t.test('long-lived traffic and what watches it', async (t) => {
   const outcomes = await watch.stop();
   t.same(outcomes.map((outcome) => ('name' in outcome ? outcome.name : outcome.error)).sort(), ['pod-a', 'pod-b']);
   for (const { first, last } of outcomes)
-    t.ok(first < last && Math.min(Math.abs(first - changed), Math.abs(last - changed)) < 50);
+    t.ok(first < last && Math.min(Math.abs(first - changed), Math.abs(last - changed)) < 300);
   await first.close();
   t.match(await connection.exchange(), { error: 'reset' }, 'a closed server ends its connections');
 });

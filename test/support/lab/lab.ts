@@ -152,6 +152,11 @@ export class Lab {
     await this.#agent.call('address', { in: namespace, link, address, add: false });
   }
 
+  /** A prefix that the namespace reaches through a gateway from now on. */
+  async addRoute(namespace: string, to: string, via: string): Promise<void> {
+    await this.#agent.call('route', { in: namespace, to, via, add: true });
+  }
+
   /** One more address for a local pod with a routed veth or behind the bridge, known to the node's routes. */
   async addPodAddress(podName: 'pod-a' | 'pod-b' | 'pod-c', address: string): Promise<void> {
     const to = `${address}/${address.includes(':') ? 128 : 32}`;

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { projectFile } from './agent.js';
-import { endpoint, eventually, type CommandResult, type Lab } from './lab.js';
+import { endpoint, eventually, type Closable, type CommandResult, type Lab } from './lab.js';
 import { endpointSlice, node, service, type Manifest } from './objects.js';
 import { ADDRESSES, PREFIXES } from './topology.js';
 
@@ -49,12 +49,14 @@ const MARKER = {
 } as const;
 const MARKER_PORT = [{ port: MARKER.targetPort }];
 const START_TIMEOUT_MS = 10_000;
+const SETTLE_TIMEOUT_MS = 2000;
 
 /** The process under test in the node's namespace, on manifests of its own. */
 export class Proxy {
   readonly #lab: Lab;
   readonly #folder: string;
   readonly #options: ProxyOptions;
+  #node: Manifest;
   #process: ChildProcess | null = null;
   #generation = 0;
   #log = '';
@@ -63,23 +65,32 @@ export class Proxy {
     this.#lab = lab;
     this.#folder = folder;
     this.#options = options;
+    this.#node = options.node ?? node(NODE_NAME, { addresses: Object.values(ADDRESSES.node) });
   }
 
   /** Starts the process and waits until it is healthy and has programmed everything. */
   static async start(t: ProxyScope, lab: Lab, options: ProxyOptions = {}): Promise<Proxy> {
+    const proxy = await Proxy.prepare(t, lab, options);
+    await proxy.write(options.objects ?? []);
+    await proxy.restart();
+    return proxy;
+  }
+
+  /** Everything but the manifests, which do not exist before the first write, and the process, which does not run before `launch`. */
+  static async prepare(t: ProxyScope, lab: Lab, options: ProxyOptions = {}): Promise<Proxy> {
     const folder = await mkdtemp(join(tmpdir(), 'lab-'));
     const proxy = new Proxy(lab, folder, options);
+    const markers: Closable[] = [];
     t.teardown(async () => {
       await proxy.stop('SIGKILL');
+      await Promise.all(markers.map((marker) => marker.close()));
       await rm(folder, { recursive: true });
       if (!t.passing()) t.comment(proxy.log);
     });
     await writeFile(proxy.configFile, JSON.stringify({ ...CONFIG, ...options.config }, null, 2));
     for (const address of [ADDRESSES['pod-a'].IPv4, ADDRESSES['pod-a'].IPv6]) {
-      await lab.serve('pod-a', endpoint(address, MARKER.targetPort), 'TCP', MARKER.name);
+      markers.push(await lab.serve('pod-a', endpoint(address, MARKER.targetPort), 'TCP', MARKER.name));
     }
-    await proxy.write(options.objects ?? []);
-    await proxy.restart();
     return proxy;
   }
 
@@ -101,21 +112,42 @@ export class Proxy {
     return this.#log;
   }
 
-  /** Replaces all objects and waits until the node works by them in both families. Resolves to how many milliseconds that took. */
+  /**
+   * Replaces all objects, waits until the node works by them in both families, and checks that kernel and plan agree. Resolves to how many
+   * milliseconds the change took.
+   */
   async apply(objects: readonly Manifest[]): Promise<number> {
     const started = Date.now();
     await this.write(objects);
     await this.synced();
-    return Date.now() - started;
+    const taken = Date.now() - started;
+    await this.consistent();
+    return taken;
+  }
+
+  /** Rejects unless the distribution's nft lists everything, as text and as JSON, and the kernel holds what the manifests ask for. */
+  async consistent(): Promise<void> {
+    const lists = [this.#lab.ruleset(), this.#lab.rulesetJson()];
+    const [plan, first] = await Promise.all([this.run('plan'), this.run('dump'), ...lists]);
+    if (plan.stdout === '') throw new Error(`the plan is empty: ${plan.stderr}`);
+    let difference = lineDifference(plan.stdout, first.stdout);
+    // What is deleted after its last use, such as notes of gone flows, may take a moment longer.
+    const deadline = Date.now() + SETTLE_TIMEOUT_MS;
+    while (difference !== '' && Date.now() < deadline) {
+      difference = lineDifference(plan.stdout, (await this.run('dump')).stdout);
+    }
+    if (difference !== '') throw new Error(`plan and dump differ:\n${difference}${first.stderr}`);
+  }
+
+  /** From the next write on this is the node under test. */
+  replaceNode(manifest: Manifest): void {
+    this.#node = manifest;
   }
 
   /** Replaces all objects, in one rename, without waiting. */
   async write(objects: readonly Manifest[]): Promise<void> {
     this.#generation++;
-    const own = [
-      this.#options.node ?? node(NODE_NAME, { addresses: Object.values(ADDRESSES.node) }),
-      ...this.#marker(),
-    ];
+    const own = [this.#node, ...this.#marker()];
     await mkdir(join(this.#folder, 'manifests'), { recursive: true });
     const unfinished = join(this.#folder, 'manifests', '.objects.json');
     await writeFile(
@@ -223,6 +255,14 @@ export class Proxy {
       throw new Error(`${error instanceof Error ? error.message : String(error)}\nLog of the process:\n${tail}`);
     }
   }
+}
+
+/** Lines that only one of two sorted texts has. */
+function lineDifference(plan: string, dump: string): string {
+  const [planned, held] = [new Set(plan.split('\n')), new Set(dump.split('\n'))];
+  const missing = [...planned].filter((line) => !held.has(line)).map((line) => `- ${line}\n`);
+  const surplus = [...held].filter((line) => !planned.has(line)).map((line) => `+ ${line}\n`);
+  return [...missing, ...surplus].join('');
 }
 
 function hasEnded(child: ChildProcess): boolean {

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import itertools
 import json
 import os
 import random
@@ -20,6 +21,9 @@ ERRORS = {
     errno.ETIMEDOUT: 'timeout',
     errno.EHOSTUNREACH: 'unreachable',
     errno.ENETUNREACH: 'unreachable',
+    # A host without SCTP says that it does not know the protocol, in ICMP and in ICMPv6.
+    errno.ENOPROTOOPT: 'unreachable',
+    errno.EPROTO: 'unreachable',
     # What a drop in an output hook looks like to the sender.
     errno.EPERM: 'denied',
 }
@@ -33,6 +37,24 @@ def open_socket(namespace, protocol, address):
     if protocol != 'SCTP':
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return opened
+
+
+SOURCE_PORTS = itertools.cycle(range(10240, 61000))
+
+
+def bind_to_new_port(opened, address):
+    """
+    Binds to a port that no client used lately. The kernel gives one port to connections to different addresses; when
+    destination NAT sends both to one endpoint, it has to change one's port, and that would look like masquerading.
+    """
+    for port in itertools.islice(SOURCE_PORTS, 1000):
+        try:
+            opened.bind((address, port))
+            return
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    raise OSError(errno.EADDRINUSE, 'no free source port')
 
 
 def text(address, port):
@@ -132,9 +154,14 @@ class Client:
             level, option = (socket.IPPROTO_IPV6, IPV6_RECVERR) if ':' in address else (socket.IPPROTO_IP, IP_RECVERR)
             self.socket.setsockopt(level, option, 1)
         try:
-            if source is not None or (source_port and protocol != 'SCTP'):
-                unspecified = '::' if ':' in address else '0.0.0.0'
-                self.socket.bind((source or unspecified, 0 if protocol == 'SCTP' else source_port))
+            own = source or ('::' if ':' in address else '0.0.0.0')
+            if protocol == 'SCTP':
+                self.source_port = source_port or next(SOURCE_PORTS)
+                self.socket.bind((own, 0))
+            elif source_port:
+                self.socket.bind((own, source_port))
+            else:
+                bind_to_new_port(self.socket, own)
         except OSError as error:
             self.socket.close()
             raise OSError(error.errno, f'source {source}:{source_port} in {namespace.name}: {error.strerror}') from None
@@ -151,9 +178,7 @@ class Client:
             code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) or self.queued_error()
         if code != 0:
             raise OSError(code, os.strerror(code))
-        if self.protocol == 'SCTP':
-            self.source_port = self.source_port or random.randrange(32768, 60999)
-        else:
+        if self.protocol != 'SCTP':
             self.source_port = self.socket.getsockname()[1]
 
     def queued_error(self):
@@ -169,6 +194,7 @@ class Client:
         except BlockingIOError:
             return 0
         return int.from_bytes(ancillary[0][2][:4], sys.byteorder) if ancillary else 0
+
     @property
     def source(self):
         return text(self.socket.getsockname()[0], self.source_port)

@@ -1,0 +1,281 @@
+// Session affinity: behaviour SV-22, SV-23, E-16, E-17, E-72.
+import t from 'tap';
+import { endpoint, Lab, type Traffic } from '../support/lab/lab.js';
+import {
+  answeringNames,
+  dualStack,
+  FAMILY_VIEWS,
+  IPV4,
+  type DualStackOptions,
+  type PodEndpoint,
+} from '../support/lab/packet-table.js';
+import { Proxy } from '../support/lab/proxy.js';
+import type { Protocol } from '../../src/net/protocol.js';
+
+const PODS = ['pod-a', 'pod-b', 'pod-c', 'remote-a', 'remote-b'] as const;
+const LONG = 3600;
+const CLIENTS = [{ from: 'client' }, { from: 'blocked' }, { from: 'pod-b' }, { from: 'node' }] as const;
+
+function sticky(affinitySeconds: number | null, options: Partial<DualStackOptions> = {}): ReturnType<typeof dualStack> {
+  return dualStack('web', {
+    type: 'LoadBalancer',
+    number: 41,
+    loadBalancers: [3],
+    externals: [11],
+    ports: (['TCP', 'UDP', 'SCTP'] as const).map((protocol) => ({
+      name: protocol.toLowerCase(),
+      protocol,
+      port: 80,
+      nodePort: 30001,
+    })),
+    endpoints: PODS,
+    ...(affinitySeconds === null ? {} : { affinitySeconds }),
+    ...options,
+  });
+}
+
+async function laboratory(t: Parameters<typeof Lab.start>[0], protocols: readonly Protocol[] = ['TCP']): Promise<Lab> {
+  const lab = await Lab.start(t);
+  await lab.serveAll(
+    [...PODS, 'node'],
+    protocols.map((protocol) => [80, protocol]),
+  );
+  return lab;
+}
+
+/** The one endpoint that answers all of these requests. */
+async function theOne(lab: Lab, traffic: Traffic, count = 20): Promise<string> {
+  const names = await answeringNames(lab, { timeoutMs: 900, ...traffic }, count);
+  return names.join('+');
+}
+
+const CLUSTER_IP = endpoint(IPV4.clusterIP(41), 80);
+
+t.test('every kind of frontend keeps its clients', async (t) => {
+  const lab = await laboratory(t, ['TCP', 'UDP', 'SCTP']);
+  await Proxy.start(t, lab, { objects: sticky(LONG) });
+  const chosen = new Map<string, string>();
+  for (let round = 0; round < 2; round++) {
+    for (const view of FAMILY_VIEWS) {
+      const targets = [
+        endpoint(view.clusterIP(41), 80),
+        endpoint(view.loadBalancerIP(3), 80),
+        endpoint(view.externalIP(11), 80),
+        view.nodePort(30001),
+      ];
+      for (const to of targets) {
+        for (const protocol of ['TCP', 'UDP', 'SCTP'] as const) {
+          for (const { from } of CLIENTS) {
+            const key = `${from} to ${to}/${protocol}`;
+            const name = await theOne(lab, { from, to, protocol }, 12);
+            t.match(name, /^[a-z-]+$/, `${key}: one endpoint`);
+            t.equal(name, chosen.get(key) ?? name, `${key}: the same as before`);
+            chosen.set(key, name);
+          }
+        }
+      }
+    }
+  }
+  t.ok(new Set(chosen.values()).size >= 3, 'clients are spread among endpoints');
+});
+
+t.test('clients whose endpoint is removed move at once, others stay', async (t) => {
+  const lab = await laboratory(t);
+  const proxy = await Proxy.start(t, lab, { objects: sticky(LONG) });
+  const targets = [CLUSTER_IP, endpoint(IPV4.loadBalancerIP(3), 80), IPV4.nodePort(30001)];
+  const clients = CLIENTS.flatMap(({ from }) => targets.map((to) => ({ from, to })));
+  const before = await Promise.all(clients.map((client) => theOne(lab, client)));
+  let endpoints: readonly (typeof PODS)[number][] = PODS;
+  let expected = before;
+  // One endpoint after the other goes: a client moves exactly when its own goes.
+  for (const gone of ['pod-a', 'remote-a', 'pod-b', 'remote-b'] as const) {
+    endpoints = endpoints.filter((name) => name !== gone);
+    await proxy.apply(sticky(LONG, { endpoints }));
+    const after = await Promise.all(clients.map((client) => theOne(lab, client)));
+    for (const [index, client] of clients.entries()) {
+      const title = `${client.from} to ${client.to} after ${gone} went`;
+      const name = after[index] ?? '';
+      if (expected[index] === gone)
+        t.ok((endpoints as readonly string[]).includes(name), `${title}: moved to one (${name})`);
+      else t.equal(name, expected[index], `${title}: stayed`);
+    }
+    expected = after;
+  }
+  await proxy.apply(sticky(LONG));
+  const after = await Promise.all(clients.map((client) => theOne(lab, client)));
+  t.same(after, expected, 'nobody moves when endpoints come');
+});
+
+t.test('removal under traffic', async (t) => {
+  const lab = await laboratory(t);
+  const proxy = await Proxy.start(t, lab, { objects: sticky(LONG) });
+  // No pod that is an endpoint: a client that is remembered as its own endpoint has no way out of hairpin while that one is removed.
+  const clients = [...CLIENTS.filter(({ from }) => from !== 'pod-b'), { from: 'remote-node' }];
+  const watches = await Promise.all(
+    clients.map(({ from }) => lab.watch({ from, to: CLUSTER_IP, timeoutMs: 3000 }, 2, 2)),
+  );
+  let endpoints: readonly (typeof PODS)[number][] = PODS;
+  for (const gone of PODS.slice(0, 4)) {
+    endpoints = endpoints.filter((name) => name !== gone);
+    await proxy.apply(sticky(LONG, { endpoints }));
+    for (const { from } of clients) {
+      const name = await theOne(lab, { from, to: CLUSTER_IP });
+      t.ok((endpoints as readonly string[]).includes(name), `${from} after ${gone} went: ${name}`);
+    }
+  }
+  for (const watch of watches) {
+    const outcomes = await watch.stop();
+    t.same(
+      outcomes.filter((outcome) => 'error' in outcome),
+      [],
+      'no request is lost while clients move',
+    );
+  }
+});
+
+t.test('expiry and refresh', async (t) => {
+  const lab = await laboratory(t);
+  const seconds = 2;
+  await Proxy.start(t, lab, { objects: sticky(seconds) });
+  const clients = CLIENTS.flatMap(({ from }) =>
+    [CLUSTER_IP, endpoint(IPV4.loadBalancerIP(3), 80), IPV4.nodePort(30001)].map((to) => ({ from, to })),
+  );
+  const ask = (count: number): Promise<string[]> => Promise.all(clients.map((client) => theOne(lab, client, count)));
+  const first = await ask(5);
+  // Requests closer together than the timeout, over a span longer than it: each starts the time anew.
+  const started = Date.now();
+  while (Date.now() - started < 2 * seconds * 1000) {
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    t.same(await ask(1), first, 'refreshed by every connection');
+  }
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1000 + 200));
+  const later = await ask(5);
+  for (const name of later) t.match(name, /^[a-z-]+$/, 'one endpoint again');
+  t.notSame(later, first, 'E-17: after the timeout clients choose anew');
+});
+
+t.test('switched off, on, and to another timeout', async (t) => {
+  const lab = await laboratory(t);
+  const proxy = await Proxy.start(t, lab, { objects: sticky(LONG) });
+  const targets = [CLUSTER_IP, endpoint(IPV4.loadBalancerIP(3), 80), IPV4.nodePort(30001)];
+  const answers = (count = 40) => Promise.all(targets.map((to) => theOne(lab, { from: 'client', to }, count)));
+  for (const name of await answers()) t.match(name, /^[a-z-]+$/, 'on');
+  await proxy.apply(sticky(null));
+  for (const name of await answers()) t.match(name, /\+/, 'off: more than one endpoint');
+  await proxy.apply(sticky(LONG));
+  const on = await answers();
+  for (const name of on) t.match(name, /^[a-z-]+$/, 'on again');
+  await proxy.apply(sticky(LONG + 1));
+  const other = await answers();
+  for (const name of other) t.match(name, /^[a-z-]+$/, 'another timeout');
+  t.same(await answers(), other);
+  await proxy.apply(sticky(null));
+  for (const name of await answers()) t.match(name, /\+/, 'off again');
+});
+
+t.test('with policy Local, endpoints of the host network, and terminating ones', async (t) => {
+  const lab = await laboratory(t);
+  const balancer = endpoint(IPV4.loadBalancerIP(3), 80);
+  const local = (endpoints: readonly (PodEndpoint | (typeof PODS)[number])[]) =>
+    sticky(LONG, { externalTrafficPolicy: 'Local', endpoints });
+  const proxy = await Proxy.start(t, lab, { objects: local(PODS) });
+  const name = await theOne(lab, { from: 'client', to: balancer });
+  t.match(name, /^pod-[abc]$/, 'a local endpoint, always the same');
+  t.equal(await theOne(lab, { from: 'client', to: balancer }), name);
+  const inside = await theOne(lab, { from: 'pod-b', to: balancer });
+  t.match(inside, /^[a-z-]+$/, 'a pod uses any endpoint, always the same');
+  const others = PODS.filter((pod) => pod !== name);
+  await proxy.apply(local(others));
+  const moved = await theOne(lab, { from: 'client', to: balancer });
+  t.match(moved, /^pod-[abc]$/);
+  t.not(moved, name, 'moved when its endpoint went');
+  await proxy.apply(local(others.filter((pod) => !pod.startsWith('pod'))));
+  t.equal(
+    await theOne(lab, { from: 'client', to: balancer, timeoutMs: 250 }, 2),
+    'timeout',
+    'VD-09: remote endpoints only',
+  );
+  await proxy.apply(local(PODS));
+  t.match(await theOne(lab, { from: 'client', to: balancer }), /^pod-[abc]$/, 'local endpoints come back');
+
+  const draining = await theOne(lab, { from: 'client', to: balancer });
+  await proxy.apply(
+    local(PODS.map((pod) => (pod === draining ? { pod, ready: false, serving: true, terminating: true } : { pod }))),
+  );
+  t.not(
+    await theOne(lab, { from: 'client', to: balancer }),
+    draining,
+    'SV-23: a terminating endpoint is left while others are ready',
+  );
+
+  // Connections to the node itself never see postrouting.
+  await proxy.apply(
+    sticky(LONG, { endpoints: [{ pod: 'node' }, { pod: 'pod-a' }, { pod: 'pod-b' }, { pod: 'remote-a' }] }),
+  );
+  for (const { from } of CLIENTS) {
+    for (const to of [CLUSTER_IP, balancer, IPV4.nodePort(30001)]) {
+      t.match(await theOne(lab, { from, to }, 30), /^[a-z-]+$/, `host network among the endpoints: ${from} to ${to}`);
+    }
+  }
+  await proxy.apply(sticky(LONG, { endpoints: [{ pod: 'node' }] }));
+  t.equal(await theOne(lab, { from: 'client', to: CLUSTER_IP }), 'node');
+});
+
+t.test('E-72: the external policy is switched under affinity', async (t) => {
+  const lab = await laboratory(t);
+  const balancer = endpoint(IPV4.loadBalancerIP(3), 80);
+  const senders = [{ from: 'client' }, { from: 'blocked' }, { from: 'remote-node' }] as const;
+  const targets = [balancer, IPV4.nodePort(30001), endpoint(IPV4.externalIP(11), 80)];
+  const clients = senders.flatMap(({ from }) => targets.map((to) => ({ from, to })));
+  const names = (): Promise<readonly string[]> => Promise.all(clients.map((client) => theOne(lab, client, 8)));
+  const proxy = await Proxy.start(t, lab, { objects: sticky(LONG, { endpoints: ['remote-a', 'remote-b'] }) });
+  const remote = await names();
+  await proxy.apply(sticky(LONG));
+  t.same(await names(), remote, 'all are with remote endpoints');
+  await proxy.apply(sticky(LONG, { externalTrafficPolicy: 'Local' }));
+  const local = await names();
+  for (const [index, name] of local.entries()) t.match(name, /^pod-[abc]$/, `Local: ${JSON.stringify(clients[index])}`);
+  await proxy.apply(sticky(LONG));
+  for (const name of await names()) t.match(name, /^[a-z-]+$/, 'Cluster: one endpoint');
+  const restarted = await names();
+  await proxy.restart();
+  t.same(await names(), restarted, 'clients are remembered over a restart');
+  await proxy.stop('SIGKILL');
+  const [gone = ''] = restarted;
+  await proxy.write(sticky(LONG, { endpoints: PODS.filter((pod) => pod !== gone) }));
+  proxy.launch();
+  await proxy.ready();
+  for (const [index, name] of (await names()).entries()) {
+    if (restarted[index] === gone) t.not(name, gone, 'moved: its endpoint went while the process was away');
+    else t.equal(name, restarted[index], 'stayed');
+  }
+});
+
+t.test('UDP clients that keep their source port move as well', async (t) => {
+  const lab = await laboratory(t, ['UDP']);
+  const proxy = await Proxy.start(t, lab, { objects: sticky(LONG) });
+  const targets = [CLUSTER_IP, endpoint(IPV4.loadBalancerIP(3), 80), IPV4.nodePort(30001)];
+  const connections = await Promise.all(
+    CLIENTS.flatMap(({ from }) => targets.map((to) => lab.open({ from, to, protocol: 'UDP' }))),
+  );
+  const names = (): Promise<readonly string[]> =>
+    Promise.all(
+      connections.map(async (connection) => {
+        const answer = await connection.exchange({ timeoutMs: 900 });
+        return 'name' in answer ? answer.name : answer.error;
+      }),
+    );
+  let before = await names();
+  let endpoints: readonly (typeof PODS)[number][] = PODS;
+  for (const gone of ['pod-a', 'remote-b', 'pod-c'] as const) {
+    endpoints = endpoints.filter((name) => name !== gone);
+    await proxy.apply(sticky(LONG, { endpoints }));
+    const after = await names();
+    for (const [index, name] of after.entries()) {
+      if (before[index] === gone)
+        t.ok((endpoints as readonly string[]).includes(name), `moved from ${gone} to ${name}`);
+      else t.equal(name, before[index], 'stayed');
+    }
+    before = after;
+  }
+});

@@ -1,0 +1,176 @@
+// No request is lost while endpoints come and go, and all endpoints get their share.
+import t from 'tap';
+import { endpoint, Lab, type Closable, type TimedOutcome, type Traffic, type Watch } from '../support/lab/lab.js';
+import { endpointSlice, service, type Endpoint, type Manifest } from '../support/lab/objects.js';
+import { dualStack, FAMILY_VIEWS, IPV4, type PodEndpoint } from '../support/lab/packet-table.js';
+import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
+
+const ADDRESSES = Array.from({ length: 20 }, (_, index) => `10.244.1.${101 + index}`);
+const FRONTENDS = [
+  { from: 'pod-c', to: endpoint(IPV4.clusterIP(41), 80) },
+  { from: 'client', to: endpoint(IPV4.loadBalancerIP(3), 80) },
+  { from: 'client', to: IPV4.nodePort(30001) },
+] as const;
+
+/** A Service with this many of {@link ADDRESSES} behind it; the first and last of them change with `from`. */
+function sized(count: number, from = 0, affinitySeconds?: number): Manifest[] {
+  const chosen = ADDRESSES.map((_, index) => ADDRESSES[(index + from) % ADDRESSES.length] ?? '').slice(0, count);
+  return [
+    service('sized', {
+      clusterIPs: [IPV4.clusterIP(41)],
+      ports: [{ port: 80, nodePort: 30001 }],
+      loadBalancerIPs: [IPV4.loadBalancerIP(3)],
+      ...(affinitySeconds === undefined ? {} : { affinitySeconds }),
+    }),
+    endpointSlice(
+      'sized',
+      chosen.map((address): Endpoint => ({ address, node: NODE_NAME })),
+      [{ port: 80 }],
+    ),
+  ];
+}
+
+async function manyEndpoints(t: Parameters<typeof Lab.start>[0]): Promise<Lab> {
+  const lab = await Lab.start(t);
+  for (const address of ADDRESSES) {
+    await lab.addPodAddress('pod-a', address);
+    await lab.serve('pod-a', `${address}:80`, 'TCP', address);
+  }
+  return lab;
+}
+
+function watchAll(lab: Lab, traffic: readonly Traffic[], workers = 2): Promise<readonly Watch[]> {
+  return Promise.all(traffic.map((each) => lab.watch({ ...each, timeoutMs: 3000 }, workers, 1)));
+}
+
+async function failures(watches: readonly Watch[]): Promise<{ total: number; failed: readonly TimedOutcome[] }> {
+  const outcomes = (await Promise.all(watches.map((watch) => watch.stop()))).flat();
+  return {
+    total: outcomes.reduce((sum, { count }) => sum + count, 0),
+    failed: outcomes.filter((outcome) => 'error' in outcome),
+  };
+}
+
+t.test('every endpoint gets its share', async (t) => {
+  const lab = await manyEndpoints(t);
+  const proxy = await Proxy.start(t, lab);
+  for (const count of [5, 9, 3]) {
+    await proxy.apply(sized(count));
+    for (const { from, to } of FRONTENDS) {
+      const connections = 400 * count;
+      const outcomes = await lab.burst({ from, to, timeoutMs: 3000 }, connections, 8);
+      t.equal(outcomes.length, count, `${count} endpoints answer at ${to}`);
+      for (const outcome of outcomes) {
+        const name = 'name' in outcome ? outcome.name : outcome.error;
+        t.ok(outcome.count > 300 && outcome.count < 500, `${name} got ${outcome.count} of ${connections} at ${to}`);
+      }
+    }
+  }
+});
+
+t.test('growing and shrinking through the classes', async (t) => {
+  const lab = await manyEndpoints(t);
+  for (const affinitySeconds of [undefined, 3600]) {
+    await t.test(affinitySeconds === undefined ? 'plain' : 'with affinity', async (t) => {
+      const proxy = await Proxy.start(t, lab, { objects: sized(1, 0, affinitySeconds) });
+      const watches = await watchAll(lab, FRONTENDS);
+      let from = 0;
+      for (const count of [2, 3, 5, 9, 4, 17, 20, 8, 2, 1, 6, 1]) {
+        // The next list shares endpoints with the one before, at other places.
+        from += count > 4 ? 0 : 1;
+        await proxy.apply(sized(count, from, affinitySeconds));
+      }
+      const { total, failed } = await failures(watches);
+      t.ok(total > 500, `${total} requests`);
+      t.same(failed, [], 'none of them refused or lost');
+      const emptied = await watchAll(lab, FRONTENDS);
+      const before = Date.now();
+      await proxy.apply(sized(0, 0, affinitySeconds));
+      await proxy.apply(sized(1, 0, affinitySeconds));
+      const after = Date.now();
+      await pause(100);
+      const outcomes = (await Promise.all(emptied.map((watch) => watch.stop()))).flat();
+      const errors = outcomes.filter((outcome) => 'error' in outcome);
+      t.ok(errors.length > 0 && errors.every((outcome) => outcome.error === 'refused'), 'refused without endpoints');
+      for (const { first, last } of errors) t.ok(first >= before && last <= after, 'and only then');
+    });
+  }
+});
+
+t.test('TCP connections keep their endpoint while it serves, whatever the Service does', async (t) => {
+  const lab = await manyEndpoints(t);
+  const proxy = await Proxy.start(t, lab, { objects: sized(1) });
+  const connections = await Promise.all(FRONTENDS.map((traffic) => lab.open(traffic)));
+  const [own] = ADDRESSES;
+  for (const objects of [sized(3), sized(2, 4), sized(0), sized(1, 7, 3600), [], sized(20)]) {
+    await proxy.apply(objects);
+    for (const connection of connections) t.match(await connection.exchange({ timeoutMs: 2000 }), { name: own });
+  }
+  for (const connection of connections)
+    t.match(await connection.exchange({ bytes: 30_000, timeoutMs: 2000 }), { name: own, bytes: 30_000 }, 'E-64 large');
+});
+
+t.test('rolling replacement', async (t) => {
+  const lab = await Lab.start(t);
+  const olds = ['pod-a', 'remote-a'] as const;
+  const news = ['pod-b', 'remote-b'] as const;
+  const serve = async (pod: (typeof olds)[number] | (typeof news)[number]): Promise<readonly Closable[]> =>
+    Promise.all(
+      FAMILY_VIEWS.flatMap((view) =>
+        (['TCP', 'UDP'] as const).map((protocol) => lab.serve(pod, endpoint(view.address(pod), 80), protocol)),
+      ),
+    );
+  const running = new Map<string, readonly Closable[]>();
+  for (const pod of olds) running.set(pod, await serve(pod));
+  const rolled = (endpoints: readonly PodEndpoint[]): Manifest[] => [
+    ...dualStack('cluster', { number: 41, loadBalancers: [3], ports: transportPorts(30001), endpoints }),
+    ...dualStack('local', {
+      number: 42,
+      loadBalancers: [4],
+      externalTrafficPolicy: 'Local',
+      ports: transportPorts(30002),
+      endpoints,
+    }),
+  ];
+  const proxy = await Proxy.start(t, lab, { objects: rolled(olds.map((pod) => ({ pod }))) });
+  const traffic = FAMILY_VIEWS.flatMap((view) =>
+    (['TCP', 'UDP'] as const).flatMap((protocol): Traffic[] => [
+      { from: 'pod-c', to: endpoint(view.clusterIP(41), 80), protocol },
+      { from: 'client', to: endpoint(view.loadBalancerIP(3), 80), protocol },
+      { from: 'client', to: endpoint(view.loadBalancerIP(4), 80), protocol },
+      { from: 'client', to: view.nodePort(30002), protocol },
+      { from: 'node', to: view.nodePort(30001), protocol },
+    ]),
+  );
+  const watches = await watchAll(lab, traffic, 1);
+  const serving = { ready: false, serving: true, terminating: true } as const;
+  const starting = { ready: false, serving: false, terminating: false } as const;
+  // As a Deployment goes: every old pod leaves before its successor is ready, so that terminating ones are the last resort.
+  let endpoints: readonly PodEndpoint[] = olds.map((pod) => ({ pod }));
+  const step = async (next: readonly PodEndpoint[]): Promise<void> => {
+    endpoints = next;
+    await proxy.apply(rolled(endpoints));
+  };
+  await step(endpoints.map((each) => ({ ...each, ...serving })));
+  for (const [index, pod] of news.entries()) {
+    await step([...endpoints, { pod, ...starting }]);
+    running.set(pod, await serve(pod));
+    await step(endpoints.map((each) => (each.pod === pod ? { pod } : each)));
+    const old = olds[index] ?? pod;
+    await step(endpoints.filter((each) => each.pod !== old));
+    // Requests in flight are answered before the server ends.
+    await pause(100);
+    for (const server of running.get(old) ?? []) await server.close();
+  }
+  const { total, failed } = await failures(watches);
+  t.ok(total > 500, `${total} requests`);
+  t.same(failed, [], 'none of them lost');
+});
+
+function transportPorts(nodePort: number): { name: string; protocol: 'TCP' | 'UDP'; port: number; nodePort: number }[] {
+  return (['TCP', 'UDP'] as const).map((protocol) => ({ name: protocol.toLowerCase(), protocol, port: 80, nodePort }));
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

@@ -1,0 +1,282 @@
+// What the end and the start of the process do to traffic: nothing.
+import t from 'tap';
+import { endpoint, eventually, Lab, type TimedOutcome, type Traffic, type Watch } from '../support/lab/lab.js';
+import type { Manifest } from '../support/lab/objects.js';
+import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
+import { Proxy } from '../support/lab/proxy.js';
+
+const PODS = ['pod-a', 'pod-b', 'remote-a'] as const;
+const OBJECTS: readonly Manifest[] = [
+  ...dualStack('web', {
+    number: 41,
+    loadBalancers: [3],
+    externals: [11],
+    sourceRanges: ['203.0.113.0/25', '2001:db8:203::/65'],
+    ports: [{ port: 80, nodePort: 30001 }],
+    endpoints: PODS,
+  }),
+  ...dualStack('sticky', {
+    number: 42,
+    loadBalancers: [4],
+    externalTrafficPolicy: 'Local',
+    affinitySeconds: 600,
+    ports: [{ port: 80, nodePort: 30002 }],
+    endpoints: PODS,
+  }),
+  ...dualStack('dns', { number: 43, ports: [{ protocol: 'UDP', port: 53 }], endpoints: PODS }),
+  ...dualStack('empty', { number: 44, ports: [{ port: 80 }], endpoints: [] }),
+];
+const TRAFFIC: readonly Traffic[] = FAMILY_VIEWS.flatMap((view): Traffic[] => [
+  { from: 'pod-c', to: endpoint(view.clusterIP(41), 80) },
+  { from: 'client', to: endpoint(view.loadBalancerIP(3), 80) },
+  { from: 'client', to: view.nodePort(30001) },
+  { from: 'client', to: endpoint(view.loadBalancerIP(4), 80) },
+  { from: 'node', to: endpoint(view.clusterIP(42), 80) },
+  { from: 'pod-c', to: endpoint(view.clusterIP(43), 53), protocol: 'UDP' },
+]);
+
+async function laboratory(t: Parameters<typeof Lab.start>[0]): Promise<Lab> {
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, [
+    [80, 'TCP'],
+    [53, 'UDP'],
+  ]);
+  return lab;
+}
+
+function watchAll(lab: Lab): Promise<readonly Watch[]> {
+  return Promise.all(TRAFFIC.map((traffic) => lab.watch({ ...traffic, timeoutMs: 3000 }, 1, 2)));
+}
+
+async function failed(watches: readonly Watch[]): Promise<readonly TimedOutcome[]> {
+  const outcomes = (await Promise.all(watches.map((watch) => watch.stop()))).flat();
+  if (!outcomes.some((outcome) => 'name' in outcome)) throw new Error('nobody ever answered');
+  return outcomes.filter((outcome) => 'error' in outcome);
+}
+
+t.test('killed and started again under traffic', async (t) => {
+  const lab = await laboratory(t);
+  const proxy = await Proxy.start(t, lab, { objects: OBJECTS, flags: ['-v', '4'] });
+  const connections = await Promise.all(
+    TRAFFIC.filter(({ protocol }) => protocol !== 'UDP').map((traffic) => lab.open(traffic)),
+  );
+  const names = await Promise.all(connections.map((connection) => connection.exchange()));
+  const watches = await watchAll(lab);
+  const ruleset = await lab.ruleset();
+  for (const signal of ['SIGKILL', 'SIGKILL', 'SIGTERM', 'SIGINT'] as const) {
+    const status = await proxy.stop(signal);
+    t.equal(status, signal === 'SIGKILL' ? null : 0, `${signal} ends it`);
+    t.equal(withoutClients(await lab.ruleset()), withoutClients(ruleset), 'the rules stay');
+    await checkRows(t, lab, afterwards(), 'without the process');
+    const logged = proxy.log.length;
+    proxy.launch();
+    await proxy.ready();
+    // Adopted: the first sync compares everything and sends nothing.
+    for (const family of ['IPv4', 'IPv6']) {
+      const synced = proxy.log.slice(logged).match(new RegExp(`"synced" family="${family}".*`, 'g')) ?? [];
+      t.match(synced[0], /full=true transactions=0 elementOperations=0 ruleOperations=0 bytes=0/, `${family} adopted`);
+    }
+    t.equal(withoutClients(await lab.ruleset()), withoutClients(ruleset), 'and it is the same ruleset');
+  }
+  for (const [index, connection] of connections.entries()) {
+    const [before, after] = [names[index], await connection.exchange({ timeoutMs: 2000 })];
+    t.ok(before !== undefined && 'name' in before && 'name' in after, 'a long connection goes on');
+    if (before !== undefined && 'name' in before) t.match(after, { name: before.name, seen: before.seen });
+  }
+  t.same(await failed(watches), [], 'no request is lost');
+});
+
+/** Of a ruleset, what does not come and go with clients. */
+function withoutClients(ruleset: string): string {
+  return ruleset.replaceAll(/(map clients-\d+ \{[^}]*?)elements = \{[^}]*\}/g, '$1');
+}
+
+/** That rules are there and complete. */
+function afterwards(): readonly Row[] {
+  return FAMILY_VIEWS.flatMap((view) => [
+    { from: 'pod-c', to: endpoint(view.clusterIP(41), 80), expect: view.kept(PODS, 80) },
+    { from: 'client', to: view.nodePort(30001), expect: view.masqueraded(PODS, 80) },
+    { from: 'blocked', to: endpoint(view.loadBalancerIP(3), 80), expect: 'dropped' },
+    { from: 'pod-c', to: endpoint(view.clusterIP(44), 80), expect: 'refused' },
+  ]);
+}
+
+t.test('changes that it slept through', async (t) => {
+  const lab = await laboratory(t);
+  const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
+  await proxy.stop('SIGKILL');
+  await proxy.write([
+    ...dualStack('web', { type: 'NodePort', number: 41, ports: [{ port: 80, nodePort: 30009 }], endpoints: ['pod-b'] }),
+    ...dualStack('empty', { number: 44, ports: [{ port: 80 }], endpoints: ['remote-a'] }),
+  ]);
+  proxy.launch();
+  await proxy.ready();
+  await proxy.consistent();
+  await checkRows(
+    t,
+    lab,
+    FAMILY_VIEWS.flatMap((view) => [
+      { from: 'pod-c', to: endpoint(view.clusterIP(41), 80), expect: view.kept(['pod-b'], 80) },
+      { from: 'client', to: view.nodePort(30009), expect: view.masqueraded(['pod-b'], 80) },
+      { from: 'client', to: view.nodePort(30001), expect: 'refused' },
+      { from: 'client', to: endpoint(view.loadBalancerIP(3), 80), expect: 'dropped' },
+      { from: 'pod-c', to: endpoint(view.clusterIP(44), 80), expect: view.kept(['remote-a'], 80) },
+    ]),
+  );
+  t.notMatch(await lab.ruleset(), /clients-600/, 'the map of a timeout nobody uses is gone');
+});
+
+t.test('killed in the middle of changes', async (t) => {
+  const lab = await laboratory(t);
+  const variant = (step: number): readonly Manifest[] => [
+    ...OBJECTS,
+    ...Array.from({ length: 120 }, (_, index) =>
+      dualStack(`many-${index}`, {
+        type: 'NodePort',
+        number: 100 + ((index + step * 40) % 150),
+        ports: [
+          { name: 'tcp', port: 1000 + step, targetPort: 80 },
+          { name: 'udp', protocol: 'UDP', port: 53, nodePort: 31000 + index + step },
+        ],
+        ...(index % 3 === 0 ? { affinitySeconds: 100 + step } : {}),
+        endpoints: PODS.filter((_, position) => (index + step) % 4 !== position),
+      }),
+    ).flat(),
+  ];
+  const proxy = await Proxy.start(t, lab, { objects: variant(0) });
+  const watches = await watchAll(lab);
+  for (let step = 1; step <= 8; step++) {
+    await proxy.write(variant(step));
+    // From before the file was noticed to after everything was acknowledged.
+    await new Promise((resolve) => setTimeout(resolve, step * 12));
+    await proxy.stop('SIGKILL');
+    await lab.rulesetJson();
+    proxy.launch();
+    await proxy.ready();
+    await proxy.consistent();
+    t.pass(`killed ${step * 12} ms after a write`);
+  }
+  t.same(await failed(watches), [], 'no request to the other Services is lost');
+  await checkRows(t, lab, afterwards());
+  await proxy.apply(OBJECTS);
+  t.notMatch(await lab.ruleset(), /many-/);
+});
+
+t.test('--cleanup removes everything of ours and nothing else', async (t) => {
+  const lab = await laboratory(t);
+  const foreign =
+    'table inet foreign {\n\tchain input {\n\t\ttype filter hook input priority filter; policy accept;\n\t}\n}\n';
+  await lab.output('node', ['nft', '-f', '-'], foreign);
+  const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
+  await proxy.stop('SIGTERM');
+  const cleanup = await proxy.run(null, ['--cleanup']);
+  t.equal(cleanup.status, 0, cleanup.stderr);
+  t.equal(await lab.ruleset(), foreign);
+  await checkRows(t, lab, [{ from: 'client', to: IPV4.nodePort(30001), expect: 'refused' }]);
+  const again = await proxy.run(null, ['--cleanup']);
+  t.equal(again.status, 0, 'with nothing left to remove as well');
+  t.equal(await lab.ruleset(), foreign);
+  proxy.launch();
+  await proxy.ready();
+  await checkRows(t, lab, afterwards(), 'started again');
+});
+
+const TABLE = 'ip kube-proxy';
+
+/** What somebody may do to the table, each on top of a repaired one; endpoints are divided among maps that the listing tells. */
+function damages(ruleset: string): readonly (readonly [title: string, ...commands: string[]])[] {
+  const table = ruleset.split(/^table /m).find((part) => part.startsWith(`${TABLE} {`)) ?? '';
+  const maps = [...table.matchAll(/^\tmap (\S+) \{$([^]*?)^\t\}$/gm)].map(([, name = '', body = '']) => ({
+    name,
+    body,
+  }));
+  const endpoints = maps.filter(({ name }) => name.includes('endpoints'));
+  const holding = (key: string): string => endpoints.find(({ body }) => body.includes(key))?.name ?? 'not found';
+  return [
+    ['everything', 'flush ruleset'],
+    ['a family', `delete table ${TABLE}`],
+    [
+      'rules of base chains',
+      `flush chain ${TABLE} nat-prerouting`,
+      `flush chain ${TABLE} filter-forward`,
+      'flush chain ip6 kube-proxy nat-postrouting',
+    ],
+    ['base chains', `delete chain ${TABLE} nat-postrouting`, 'delete chain ip6 kube-proxy filter-input'],
+    [
+      'properties of base chains',
+      `add chain ${TABLE} filter-forward { policy drop; }`,
+      'delete chain ip6 kube-proxy nat-output',
+      'add chain ip6 kube-proxy nat-output { type nat hook output priority 50; }',
+      'add rule ip6 kube-proxy nat-output jump dispatch',
+    ],
+    ['a table asleep', `add table ${TABLE} { flags dormant; }`],
+    ['rules of the skeleton', `flush chain ${TABLE} dispatch`, `flush chain ${TABLE} masquerade-sources`],
+    ['frontends', `flush map ${TABLE} frontends`, `flush map ${TABLE} nodeport-frontends`],
+    ['endpoints', ...endpoints.map(({ name }) => `flush map ${TABLE} ${name}`)],
+    [
+      'sets',
+      `flush set ${TABLE} cluster-addresses`,
+      `flush set ${TABLE} rejected-frontends`,
+      `flush set ${TABLE} admitted-sources`,
+      `flush set ${TABLE} sticky-frontends-600`,
+    ],
+    [
+      'single elements',
+      `delete element ${TABLE} frontends { 10.96.0.41 . tcp . 80 }`,
+      `delete element ${TABLE} ${holding('10.96.0.43 . udp . 53')} { 0 . 10.96.0.43 . udp . 53 }`,
+    ],
+    [
+      'elements that do not belong',
+      `add element ${TABLE} ${holding('10.96.0.41 . tcp . 80')} { 3 . 10.96.0.41 . tcp . 80 : 192.0.2.99 . 80 }`,
+      `add element ${TABLE} rejected-frontends { 10.96.0.41 . tcp . 80 }`,
+    ],
+    [
+      'rules that do not belong',
+      `insert rule ${TABLE} dispatch ip daddr { 10.96.0.41, 10.96.0.77 } drop`,
+      `add chain ${TABLE} stranger`,
+      `add rule ${TABLE} stranger ip daddr { 10.96.0.41, 10.96.0.77 } drop`,
+    ],
+  ];
+}
+
+t.test('a damaged table is repaired by the periodic check', async (t) => {
+  const lab = await laboratory(t);
+  const proxy = await Proxy.start(t, lab, {
+    objects: OBJECTS,
+    config: { nftables: { minSyncPeriod: '0s', syncPeriod: '1s' } },
+  });
+  const whole = withoutClients(await lab.ruleset());
+  for (const [title, ...commands] of damages(whole)) {
+    const logged = proxy.log.length;
+    await lab.output('node', ['nft', '-f', '-'], commands.join('\n'));
+    // The log tells that there was something to repair: listing the damage could come too late.
+    await eventually(`a word about ${title}`, () =>
+      Promise.resolve(proxy.log.slice(logged).includes('repaired what the kernel no longer held') ? true : null),
+    ).catch((error: unknown) => t.fail(String(error)));
+    await eventually(
+      `repair of ${title}`,
+      async () => (sorted(withoutClients(await lab.ruleset())) === sorted(whole) ? true : null),
+      4000,
+    ).catch(async (error: unknown) => {
+      t.fail(String(error), { found: withoutClients(await lab.ruleset()), wanted: whole });
+    });
+    await checkRows(t, lab, afterwards(), title);
+  }
+  const client = '203.0.113.2 . 10.96.0.42 . tcp . 80';
+  await lab.output('node', ['nft', `add element ${TABLE} clients-600 { ${client} : 192.0.2.99 . 80 }`]);
+  await eventually('a client sent astray to be forgotten', async () => {
+    const answer = await lab.request({ from: 'client', to: '10.96.0.42:80', timeoutMs: 200 });
+    return 'name' in answer ? true : null;
+  });
+  await proxy.consistent();
+});
+
+/** Chains and elements made anew are listed in another order. */
+function sorted(ruleset: string): string {
+  return ruleset
+    .split(/[\n,]/)
+    .map((line) => line.replace(/elements = \{|\}/g, '').trim())
+    .filter((line) => line !== '')
+    .sort()
+    .join('\n');
+}

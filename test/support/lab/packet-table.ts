@@ -1,0 +1,180 @@
+import { FAMILIES, type Family } from '../../../src/net/ip.js';
+import type { Protocol } from '../../../src/net/protocol.js';
+import { endpoint, type Lab, type Traffic } from './lab.js';
+import {
+  endpointSlice,
+  service,
+  type Endpoint,
+  type Manifest,
+  type ServiceOptions,
+  type ServicePort,
+} from './objects.js';
+import { NODE_NAME } from './proxy.js';
+import { ADDRESSES } from './topology.js';
+
+/** One row of a packet table: who sends where, and what has to become of it, in the words of Lab.verdict. */
+export interface Row {
+  readonly from: string;
+  readonly to: string;
+  readonly protocol?: Protocol;
+  /** Address to send from; the kernel's choice when not given. */
+  readonly source?: string;
+  readonly expect: string;
+  /** Which rule of behaviour it shows. */
+  readonly shows?: string;
+}
+
+interface Checks {
+  equal(found: string, wanted: string, message: string): unknown;
+}
+
+const DROP_TIMEOUT_MS = 250;
+/** A packet that must arrive may wait for a busy machine; shorter than TCP's first retransmission. */
+const ANSWER_TIMEOUT_MS = 900;
+const AT_ONCE = 6;
+const REQUESTS_TO_ONE = 12;
+
+/** Sends every row's packets, rows side by side, and compares what became of them. */
+export async function checkRows(t: Checks, lab: Lab, rows: readonly Row[], state = ''): Promise<void> {
+  const verdict = ({ from, to, protocol = 'TCP', source, expect }: Row): Promise<string> => {
+    const timeoutMs = expect === 'dropped' ? DROP_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
+    const traffic = { from, to, protocol, timeoutMs, ...(source === undefined ? {} : { source }) };
+    return lab.verdict(traffic, expect.includes(',') ? undefined : REQUESTS_TO_ONE);
+  };
+  const found = new Array<string>(rows.length);
+  const waiting = rows.map((row, index) => ({ row, index }));
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      found[next.index] = await verdict(next.row);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  for (const [index, row] of rows.entries()) t.equal(found[index] ?? '', row.expect, describe(row, state));
+}
+
+function describe({ from, to, protocol = 'TCP', source, shows }: Row, state: string): string {
+  const sender = source === undefined ? from : `${from} (${source})`;
+  return [shows, state, `${sender} to ${to}/${protocol}`]
+    .filter((part) => part !== undefined && part !== '')
+    .join(': ');
+}
+
+/** Addresses and text of one family, so that one table serves both. */
+export class FamilyView {
+  constructor(readonly family: Family) {}
+
+  /** Address of a namespace of the laboratory. */
+  address(name: keyof typeof ADDRESSES): string {
+    return ADDRESSES[name][this.family];
+  }
+
+  clusterIP(number: number): string {
+    return this.family === 'IPv4' ? `10.96.0.${number}` : `fd00:10:96::${number}`;
+  }
+
+  loadBalancerIP(number: number): string {
+    return this.family === 'IPv4' ? `192.0.2.${number}` : `2001:db8:192::${number}`;
+  }
+
+  externalIP(number: number): string {
+    return this.family === 'IPv4' ? `198.51.100.${number}` : `2001:db8:198::${number}`;
+  }
+
+  /** A second address of pod-c, see {@link addVisitor}: a local pod that is no endpoint. */
+  get visitor(): string {
+    return this.family === 'IPv4' ? '10.244.1.20' : 'fd00:244:1::20';
+  }
+
+  /** `192.168.0.2:30080` of the node, or of another of the laboratory's addresses. */
+  nodePort(port: number, of: keyof typeof ADDRESSES = 'node'): string {
+    return endpoint(this.address(of), port);
+  }
+
+  /** The verdict of being answered by all of these pods and nobody else, who see the client's own address. */
+  kept(pods: readonly (keyof typeof ADDRESSES)[], port: number): string {
+    return pods
+      .map((pod) => endpoint(this.address(pod), port))
+      .sort()
+      .join(', ');
+  }
+
+  /** The same, and the pods see an address of the node. */
+  masqueraded(pods: readonly (keyof typeof ADDRESSES)[], port: number): string {
+    return pods
+      .map((pod) => `${endpoint(this.address(pod), port)} masqueraded`)
+      .sort()
+      .join(', ');
+  }
+}
+
+export const FAMILY_VIEWS: readonly FamilyView[] = FAMILIES.map((family) => new FamilyView(family));
+export const IPV4 = new FamilyView('IPv4');
+export const IPV6 = new FamilyView('IPv6');
+
+const LOCAL_PODS: readonly string[] = ['pod-a', 'pod-b', 'pod-c'];
+
+export type PodEndpoint = Omit<Endpoint, 'address' | 'node'> & { readonly pod: keyof typeof ADDRESSES };
+
+/** An endpoint that is a pod of the laboratory or the node, on the node where that is. */
+export function podEndpoint(view: FamilyView, { pod, ...conditions }: PodEndpoint): Endpoint {
+  const node = pod === 'node' || LOCAL_PODS.includes(pod) ? NODE_NAME : 'node-2';
+  return { address: view.address(pod), node, ...conditions };
+}
+
+export interface DualStackOptions extends Omit<ServiceOptions, 'clusterIPs' | 'loadBalancerIPs' | 'externalIPs'> {
+  /** Last part of the cluster IPs. */
+  readonly number: number;
+  readonly loadBalancers?: readonly number[];
+  readonly externals?: readonly number[];
+  /** Pods behind every port, in slices of both families. */
+  readonly endpoints: readonly (PodEndpoint | keyof typeof ADDRESSES)[];
+}
+
+/** A Service of both families and its slices, whose ports are the Service's target ports. */
+export function dualStack(name: string, options: DualStackOptions): Manifest[] {
+  const { number, loadBalancers, externals, endpoints, ...fields } = options;
+  const everywhere = (numbers: readonly number[], address: (view: FamilyView, number: number) => string): string[] =>
+    FAMILY_VIEWS.flatMap((view) => numbers.map((each) => address(view, each)));
+  return [
+    service(name, {
+      ...fields,
+      clusterIPs: everywhere([number], (view, each) => view.clusterIP(each)),
+      ...(loadBalancers === undefined
+        ? {}
+        : { loadBalancerIPs: everywhere(loadBalancers, (view, each) => view.loadBalancerIP(each)) }),
+      ...(externals === undefined ? {} : { externalIPs: everywhere(externals, (view, each) => view.externalIP(each)) }),
+    }),
+    ...slices(name, endpoints, fields.ports),
+  ];
+}
+
+/** One slice per family; none without endpoints. */
+export function slices(
+  name: string,
+  endpoints: readonly (PodEndpoint | keyof typeof ADDRESSES)[],
+  ports: readonly ServicePort[],
+): Manifest[] {
+  if (endpoints.length === 0) return [];
+  return FAMILY_VIEWS.map((view) =>
+    endpointSlice(
+      name,
+      endpoints.map((each) => podEndpoint(view, typeof each === 'string' ? { pod: each } : each)),
+      ports.map(({ name: portName = '', protocol = 'TCP', port, targetPort = port }) => ({
+        name: portName,
+        protocol,
+        port: targetPort,
+      })),
+    ),
+  );
+}
+
+/** Gives pod-c the addresses {@link FamilyView.visitor}: pods that are endpoints reach themselves masqueraded, this one never does. */
+export async function addVisitor(lab: Lab): Promise<void> {
+  await Promise.all(FAMILY_VIEWS.map((view) => lab.addPodAddress('pod-c', view.visitor)));
+}
+
+/** Requests of one kind from the same client, and the names of those who answered. */
+export async function answeringNames(lab: Lab, traffic: Traffic, count: number): Promise<readonly string[]> {
+  const outcomes = await lab.burst(traffic, count);
+  return outcomes.map((outcome) => ('name' in outcome ? outcome.name : outcome.error)).sort();
+}
