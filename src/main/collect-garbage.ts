@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm';
  */
 export function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
-  const collect: unknown = runInNewContext('gc');
+  const collect = runInNewContext('gc') as () => void;
   setFlagsFromString('--no-expose-gc');
-  if (typeof collect === 'function') collect();
+  collect();
 }

@@ -8,22 +8,26 @@ import { NFT_FAMILY, TABLE, affinitySecondsOf, clientsMap } from './names.js';
 /** Which remembered clients of a frontend have to be forgotten: those whose endpoint is gone, or all. */
 export type Forget = 'gone' | 'all';
 
-/** Fits the smallest socket: added and deleted, a client takes some 250 bytes. */
+/** What removes some clients, to be sent in one transaction. */
+export type Forgetting = readonly [NftElementsOperation, NftElementsOperation];
+
 const ROWS_AT_ONCE = 256;
 
+/** What one {@link Forgetting} takes on the wire at most: added and deleted, a client takes some 250 bytes. */
+export const FORGETTING_BYTES = ROWS_AT_ONCE * 256;
+
 /**
- * Forgets clients of session affinity whose endpoint they may no longer use. The kernel only ever adds to the client maps, so this runs after a
- * removal was acknowledged; a client remembered in between is caught by the next full sync.
+ * Clients of session affinity whose endpoint they may no longer use. The kernel only ever adds to the client maps, so this is asked twice: before
+ * a removal, to forget them in its own transaction, and after its acknowledgement, for those whom the kernel remembered in between.
  */
-export async function forgetClients(
-  addon: Pick<NativeAddon, 'nftList' | 'nftTransact'>,
+export async function staleClients(
+  addon: Pick<NativeAddon, 'nftList'>,
   table: FamilyTable,
   timeouts: readonly number[],
   forget: ReadonlyMap<FrontendKey, Forget> | 'check-all',
-): Promise<number> {
-  const family = NFT_FAMILY[table.family];
-  const listing = await addon.nftList(family, TABLE, timeouts.map(clientsMap));
-  let forgotten = 0;
+): Promise<readonly Forgetting[]> {
+  const listing = await addon.nftList(NFT_FAMILY[table.family], TABLE, timeouts.map(clientsMap));
+  const forgettings: Forgetting[] = [];
   for (const set of listing?.sets ?? []) {
     const seconds = affinitySecondsOf(set.name);
     if (set.elements === null || seconds === null || set.name !== clientsMap(seconds)) continue;
@@ -31,10 +35,23 @@ export async function forgetClients(
     for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
       const operation = rowsOperation(set, set.elements, rows.slice(start, start + ROWS_AT_ONCE));
       // An entry may expire at any moment and deleting what is not there fails: adding it first makes the deletion certain.
-      const operations = [operation, { ...operation, verb: 'delete' as const, dataLength: 0, data: null }];
-      await addon.nftTransact({ family, table: TABLE, operations });
-      forgotten += operation.count;
+      forgettings.push([operation, { ...operation, verb: 'delete', dataLength: 0, data: null }]);
     }
+  }
+  return forgettings;
+}
+
+/** Finds and removes stale clients in transactions of their own; how many. */
+export async function forgetClients(
+  addon: Pick<NativeAddon, 'nftList' | 'nftTransact'>,
+  table: FamilyTable,
+  timeouts: readonly number[],
+  forget: ReadonlyMap<FrontendKey, Forget> | 'check-all',
+): Promise<number> {
+  let forgotten = 0;
+  for (const operations of await staleClients(addon, table, timeouts, forget)) {
+    await addon.nftTransact({ family: NFT_FAMILY[table.family], table: TABLE, operations });
+    forgotten += operations[0].count;
   }
   return forgotten;
 }

@@ -2,7 +2,7 @@ import type { Family } from '../../net/ip.js';
 import type { NativeAddon, NftOperation } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, NodePlan, TableChange } from '../../plan/types.js';
 import type { FamilyDataplane, SyncReport } from '../contract.js';
-import { forgetClients, type Forget } from './clients.js';
+import { FORGETTING_BYTES, forgetClients, staleClients, type Forget } from './clients.js';
 import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
 import { ElementBatches } from './element-batches.js';
@@ -61,8 +61,9 @@ export class NftablesFamily implements FamilyDataplane {
     // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself.
     this.kernel = null;
     const plan = planSync(this.structure, kernel, table, this.pending, full, this.maxBatch());
-    const sent = await this.send(kernel, plan);
     for (const step of plan.steps) this.noteClients(step);
+    const forgetting = plan.rebuild ? [] : await this.clientsOfRemoved(table, kernel);
+    const sent = await this.send(kernel, plan, forgetting);
     await this.forgetClients(table, kernel, full);
     const problems = full ? await this.removeForeign(table.node, kernel) : [];
     const flows = full ? 'all' : new Set([...this.pending.frontends].filter((key) => !key.endsWith('/TCP')));
@@ -117,13 +118,16 @@ export class NftablesFamily implements FamilyDataplane {
     return listing === null ? emptyKernelTable() : readKernelTable(this.family, listing);
   }
 
+  /** @param last operations that go with the last transaction. */
   private async send(
     kernel: KernelTable,
     plan: SyncPlan,
+    last: readonly NftOperation[],
   ): Promise<Pick<SyncReport, 'transactions' | 'elementOperations' | 'ruleOperations' | 'bytes'>> {
     let bytes = 0;
-    for (const transaction of plan.transactions) {
-      bytes += (await this.transact(transaction.operations)).bytes;
+    for (const [index, transaction] of plan.transactions.entries()) {
+      const further = index === plan.transactions.length - 1 ? last : [];
+      bytes += (await this.transact([...transaction.operations, ...further])).bytes;
       transaction.acknowledge(kernel);
     }
     const { elementOperations, ruleOperations } = plan;
@@ -136,6 +140,17 @@ export class NftablesFamily implements FamilyDataplane {
     const treatment = (chain: string | null): string | undefined => chain?.replace(/-\d+/g, '');
     if (treatment(current.chain) !== treatment(next.chain)) this.forget.set(key, 'all');
     else if (!this.forget.has(key) && lostEndpoint(this.family, current, next)) this.forget.set(key, 'gone');
+  }
+
+  /**
+   * What forgets clients in the transaction that removes their endpoint, so that none of them is sent there in between, as far as it fits. A new
+   * connection of theirs that passes the hooks just then may still be remembered, so they are looked for again afterwards.
+   */
+  private async clientsOfRemoved(table: FamilyTable, kernel: KernelTable): Promise<readonly NftOperation[]> {
+    const timeouts = timeoutsOf(kernel);
+    if (this.forget.size === 0 || timeouts.length === 0) return [];
+    const forgettings = await staleClients(this.addon, table, timeouts, this.forget);
+    return forgettings.slice(0, Math.floor(this.maxBatch() / 4 / FORGETTING_BYTES)).flat();
   }
 
   private async forgetClients(table: FamilyTable, kernel: KernelTable, full: boolean): Promise<void> {

@@ -26,6 +26,8 @@ export interface FrontendStep {
 export interface SyncPlan {
   readonly transactions: readonly PlannedTransaction[];
   readonly steps: readonly FrontendStep[];
+  /** The table is made anew, with all its maps empty. */
+  readonly rebuild: boolean;
   readonly elementOperations: number;
   readonly ruleOperations: number;
 }
@@ -106,6 +108,7 @@ export function planSync(
   return {
     transactions,
     steps,
+    rebuild,
     elementOperations: builder.elementOperations,
     ruleOperations: before.flat().length + after.length,
   };
