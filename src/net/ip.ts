@@ -107,15 +107,29 @@ function parseBytes(text: string): Uint8Array | null {
   return text.includes(':') ? parseIPv6(text) : parseIPv4(text);
 }
 
+const DOT = 0x2e;
+const ZERO = 0x30;
+
 function parseIPv4(text: string): Uint8Array | null {
-  const parts = text.split('.');
-  if (parts.length !== 4) return null;
   const bytes = new Uint8Array(4);
-  for (const [index, part] of parts.entries()) {
-    if (!/^\d+$/.test(part) || Number(part) > 255) return null;
-    bytes[index] = Number(part);
+  let part = 0;
+  let octet = 0;
+  let digits = 0;
+  for (let index = 0; index <= text.length; index++) {
+    // The end closes the last octet as a dot closes the others.
+    const code = index < text.length ? text.charCodeAt(index) : DOT;
+    if (code === DOT) {
+      if (digits === 0 || part > 3) return null;
+      bytes[part++] = octet;
+      octet = 0;
+      digits = 0;
+      continue;
+    }
+    octet = octet * 10 + (code - ZERO);
+    digits++;
+    if (code < ZERO || code > ZERO + 9 || octet > 255) return null;
   }
-  return bytes;
+  return part === 4 ? bytes : null;
 }
 
 function parseIPv6(text: string): Uint8Array | null {

@@ -69,6 +69,11 @@ export interface EndpointSliceRow {
   /** Label kubernetes.io/service-name. */
   readonly serviceName: string;
   readonly family: Family;
+  /**
+   * When the change behind this version of the slice was made, by its controller: milliseconds since the epoch; null when it does not say. For metrics only:
+   * rows that differ in nothing else count as equal.
+   */
+  readonly lastChangeTriggerTime: number | null;
   readonly ports: readonly EndpointPortRow[];
   readonly count: number;
   /** First address of each endpoint, 4 or 16 bytes each, network order. */
@@ -113,7 +118,8 @@ export interface RowRef {
 }
 
 export function objectKey(namespace: string, name: string): ObjectKey {
-  return `${namespace}/${name}`;
+  // Joined, it is one flat string; a template literal makes a rope, which a map would keep beside the flat one.
+  return [namespace, name].join('/');
 }
 
 export function refOf(row: Row): RowRef {

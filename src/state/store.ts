@@ -1,4 +1,4 @@
-import { KindTable } from './kind-table.js';
+import { KindTable, type TableEdit } from './kind-table.js';
 import { Readiness } from './readiness.js';
 import {
   objectKey,
@@ -15,6 +15,11 @@ import { serviceOf, SliceIndex } from './slice-index.js';
 import type { Snapshot, StateChanges } from './snapshot.js';
 import type { SourceWriter, StateChange, Writer } from './writer.js';
 
+/** One row that a commit changed. */
+export type RowEdit = TableEdit<Row>;
+
+const NO_EDITS: readonly RowEdit[] = [];
+
 /**
  * What the sources have said, and what of it changed since somebody last asked. The cost of a commit is proportional to the rows in it
  * and to the slices of the Services they belong to, never to the cluster.
@@ -27,7 +32,7 @@ export class Store implements Writer {
   private readonly serviceCIDRs = new KindTable<ServiceCIDRRow>();
   private sortedServiceCIDRs: readonly ServiceCIDRRow[] = [];
   private readonly readiness = new Readiness();
-  private readonly listeners: (() => void)[] = [];
+  private readonly listeners: ((edits: readonly RowEdit[]) => void)[] = [];
   private changedServices = new Set<ObjectKey>();
   private changedNodes = new Set<string>();
   private changedServiceCIDRs = false;
@@ -39,21 +44,25 @@ export class Store implements Writer {
   register(source: string): SourceWriter {
     const wasReady = this.readiness.ready;
     const number = this.readiness.register(source);
-    if (wasReady) this.notify();
+    if (wasReady) this.notify(NO_EDITS);
     return {
       apply: (changes) => {
-        if (this.commit(number, changes)) this.notify();
+        const edits = this.commit(number, changes);
+        if (edits.length > 0) this.notify(edits);
       },
       complete: () => {
         const before = this.readiness.ready;
         this.readiness.complete(number);
-        if (this.readiness.ready !== before) this.notify();
+        if (this.readiness.ready !== before) this.notify(NO_EDITS);
       },
     };
   }
 
-  /** Calls `listener` once after each commit that changed something, and when readiness changes. */
-  onChange(listener: () => void): void {
+  /**
+   * Calls `listener` once after each commit that changed something, with what it changed in the order of the commit, and with no edits when
+   * readiness changes.
+   */
+  onChange(listener: (edits: readonly RowEdit[]) => void): void {
     this.listeners.push(listener);
   }
 
@@ -90,14 +99,14 @@ export class Store implements Writer {
     };
   }
 
-  private commit(source: number, changes: readonly StateChange[]): boolean {
-    let changed = false;
+  private commit(source: number, changes: readonly StateChange[]): readonly RowEdit[] {
+    const edits: RowEdit[] = [];
     let cidrsChanged = false;
     for (const change of changes) {
-      const edited =
+      const edit =
         change.type === 'upsert' ? this.set(source, refOf(change.row), change.row) : this.set(source, change.ref, null);
-      if (!edited) continue;
-      changed = true;
+      if (edit === null) continue;
+      edits.push(edit);
       if ((change.type === 'upsert' ? change.row : change.ref).kind === 'ServiceCIDR') cidrsChanged = true;
     }
     this.sliceIndex.seal();
@@ -105,34 +114,38 @@ export class Store implements Writer {
       this.changedServiceCIDRs = true;
       this.sortedServiceCIDRs = [...this.serviceCIDRs.rows()].sort((one, other) => (one.name < other.name ? -1 : 1));
     }
-    return changed;
+    return edits;
   }
 
-  /** Whether the state changed. */
-  private set(source: number, { kind, namespace, name }: RowRef, row: Row | null): boolean {
+  /** Null when the state did not change. */
+  private set(source: number, { kind, namespace, name }: RowRef, row: Row | null): RowEdit | null {
     switch (kind) {
       case 'Service':
         return this.setService(source, objectKey(namespace, name), row?.kind === kind ? row : null);
       case 'EndpointSlice':
         return this.setSlice(source, objectKey(namespace, name), row?.kind === kind ? row : null);
       case 'Node':
-        if (this.nodes.set(name, source, row?.kind === kind ? row : null) === null) return false;
-        this.changedNodes.add(name);
-        return true;
+        return this.setNode(source, name, row?.kind === kind ? row : null);
       case 'ServiceCIDR':
-        return this.serviceCIDRs.set(name, source, row?.kind === kind ? row : null) !== null;
+        return this.serviceCIDRs.set(name, source, row?.kind === kind ? row : null);
     }
   }
 
-  private setService(source: number, key: ObjectKey, row: ServiceRow | null): boolean {
-    if (this.services.set(key, source, row) === null) return false;
-    this.changedServices.add(key);
-    return true;
+  private setService(source: number, key: ObjectKey, row: ServiceRow | null): RowEdit | null {
+    const edit = this.services.set(key, source, row);
+    if (edit !== null) this.changedServices.add(key);
+    return edit;
   }
 
-  private setSlice(source: number, key: ObjectKey, row: EndpointSliceRow | null): boolean {
+  private setNode(source: number, name: string, row: NodeRow | null): RowEdit | null {
+    const edit = this.nodes.set(name, source, row);
+    if (edit !== null) this.changedNodes.add(name);
+    return edit;
+  }
+
+  private setSlice(source: number, key: ObjectKey, row: EndpointSliceRow | null): RowEdit | null {
     const edit = this.slices.set(key, source, row);
-    if (edit === null) return false;
+    if (edit === null) return null;
     const { before, after } = edit;
     if (before !== null) {
       this.changedServices.add(serviceOf(before));
@@ -142,10 +155,10 @@ export class Store implements Writer {
       this.changedServices.add(serviceOf(after));
       this.sliceIndex.put(after);
     }
-    return true;
+    return edit;
   }
 
-  private notify(): void {
-    for (const listener of this.listeners) listener();
+  private notify(edits: readonly RowEdit[]): void {
+    for (const listener of this.listeners) listener(edits);
   }
 }

@@ -247,6 +247,27 @@ t.test('every problem is found, each with path and value', (t) => {
   t.end();
 });
 
+t.test('the time of the change is read where it can be', (t) => {
+  const timeOf = (annotations: unknown): number | null =>
+    rowOf({ metadata: { name: 'web-a', labels: { 'kubernetes.io/service-name': 'web' }, annotations } })
+      .lastChangeTriggerTime;
+  const annotation = 'endpoints.kubernetes.io/last-change-trigger-time';
+  t.equal(timeOf({ [annotation]: '2026-11-20T08:00:00Z' }), Date.UTC(2026, 10, 20, 8));
+  t.equal(timeOf({ [annotation]: '2026-11-20T10:00:00.123456789+02:00' }), Date.UTC(2026, 10, 20, 8, 0, 0, 123));
+  for (const annotations of [
+    undefined,
+    {},
+    [],
+    'x',
+    { other: '2026-11-20T08:00:00Z' },
+    { [annotation]: 'yesterday' },
+    { [annotation]: 5 },
+    { [annotation]: '' },
+  ])
+    t.equal(timeOf(annotations), null, JSON.stringify(annotations));
+  t.end();
+});
+
 t.test('names and lists are shared between rows, and a refused object does not spoil the sharing', (t) => {
   const names = new Interner();
   const object = (name: string): ApiObject =>

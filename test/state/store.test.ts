@@ -33,6 +33,7 @@ function slice(name: string, serviceName: string, fields: Partial<EndpointSliceR
     name,
     serviceName,
     family: 'IPv4',
+    lastChangeTriggerTime: null,
     ports: [{ name: '', protocol: 'TCP', port: 80 }],
     count: 1,
     addresses: Uint8Array.of(10, 0, 0, 1),
@@ -119,6 +120,35 @@ t.test('equal rows change nothing, wake nobody and leave the held object', (t) =
   t.equal(heard.calls, 0);
   t.equal(store.takeChanges().services.size, 0);
   t.equal(store.snapshot.slicesOf('default/web')[0], first);
+  t.end();
+});
+
+t.test('a new time of the change alone is no change, and stays unknown; with another field it comes along', (t) => {
+  const store = new Store();
+  const source = store.register('test');
+  source.apply(upsert(slice('web-a', 'web', { lastChangeTriggerTime: 1 })));
+  store.takeChanges();
+  const heard = counting(store);
+  for (const lastChangeTriggerTime of [2, null]) source.apply(upsert(slice('web-a', 'web', { lastChangeTriggerTime })));
+  t.equal(heard.calls, 0);
+  t.equal(store.takeChanges().services.size, 0);
+  source.apply(upsert(slice('web-a', 'web', { lastChangeTriggerTime: 3, conditions: Uint8Array.of(2) })));
+  t.equal(heard.calls, 1);
+  t.equal(store.snapshot.slicesOf('default/web')[0]?.lastChangeTriggerTime, 3);
+  t.end();
+});
+
+t.test('listeners are told what a commit changed, in its order, and nothing of readiness', (t) => {
+  const store = new Store();
+  const heard: string[] = [];
+  store.onChange((edits) => {
+    heard.push(edits.map(({ before, after }) => `${before?.name ?? '-'} > ${after?.name ?? '-'}`).join(', '));
+  });
+  const source = store.register('test');
+  source.apply(upsert(node, slice('a', 'web'), service('web'), cidr('c', '10.0.0.0/8'), node));
+  source.apply([...upsert(slice('a', 'other')), ...remove(service('web'), service('never'), cidr('c', '10.0.0.0/8'))]);
+  source.complete();
+  t.same(heard, ['- > node-1, - > a, - > web, - > c', 'a > a, web > -, c > -', '']);
   t.end();
 });
 

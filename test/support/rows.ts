@@ -90,6 +90,7 @@ export interface SliceText {
   /** That of the first endpoint when not given. */
   readonly family?: Family;
   readonly ports?: readonly Partial<EndpointPortRow>[];
+  readonly triggerTime?: number;
 }
 
 export function slice(serviceName: string, endpoints: readonly EndpointText[], text: SliceText = {}): EndpointSliceRow {
@@ -106,6 +107,7 @@ export function slice(serviceName: string, endpoints: readonly EndpointText[], t
     name: text.name ?? `${serviceName}-${family.toLowerCase()}`,
     serviceName,
     family,
+    lastChangeTriggerTime: text.triggerTime ?? null,
     ports: (text.ports ?? [{}]).map((fields) => ({ name: '', protocol: 'TCP', port: 80, ...fields })),
     count: endpoints.length,
     addresses,

@@ -48,6 +48,26 @@ export class Fields {
     this.findings.warnings.push(problemAt(this.path(path), value, detail));
   }
 
+  /** Notes that the object cannot be used because of a field whose value must not be shown. */
+  refuseSecret(path: string, detail: string): void {
+    this.findings.errors.push(`${this.path(path)}: ${detail}`);
+  }
+
+  /** Notes something about a field whose value must not be shown. */
+  warnSecret(path: string, detail: string): void {
+    this.findings.warnings.push(`${this.path(path)}: ${detail}`);
+  }
+
+  /** The names of the fields that are there. */
+  names(): readonly string[] {
+    return Object.keys(this.mapping);
+  }
+
+  /** The value as it was parsed; null when it is absent. */
+  raw(name: string): unknown {
+    return this.mapping[name] ?? null;
+  }
+
   has(name: string): boolean {
     return Object.hasOwn(this.mapping, name);
   }
@@ -62,6 +82,14 @@ export class Fields {
     const value = this.mapping[name] ?? null;
     if (value === null || typeof value === 'string') return value;
     this.refuse(name, value, 'must be a string');
+    return null;
+  }
+
+  /** Text that no message may show. */
+  secretString(name: string): string | null {
+    const value = this.mapping[name] ?? null;
+    if (value === null || typeof value === 'string') return value;
+    this.refuseSecret(name, 'must be a string');
     return null;
   }
 

@@ -69,12 +69,18 @@ export function checkName(fields: Fields, path: string, name: string, form: Name
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 
+/** RFC 3339 to milliseconds since the epoch; null when it is something else. */
+export function parseTime(text: string): number | null {
+  const time = RFC3339.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isFinite(time) ? time : null;
+}
+
 /** A time in milliseconds since the epoch; null when absent or refused. */
 export function readTime(fields: Fields, name: string): number | null {
   const text = fields.string(name);
   if (text === null) return null;
-  const time = RFC3339.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isFinite(time)) return time;
+  const time = parseTime(text);
+  if (time !== null) return time;
   fields.refuse(name, text, 'must be a time such as "2025-01-31T12:00:00Z"');
   return null;
 }

@@ -21,6 +21,7 @@ export function readSourceRanges(spec: Fields): readonly IPPrefix[] {
     spec.warn(at, text, 'is not a prefix such as "192.0.2.0/24" and left out');
     for (const family of familiesMeant(text)) unreadable.add(family);
   }
+  if (unreadable.size === 0) return [...ranges];
   const readable = new Set([...ranges].map(familyOf));
   for (const family of FAMILIES) {
     const nobody = parsePrefix(NOBODY[family]);

@@ -1,0 +1,116 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+import type { Log } from '../../../net/log.js';
+import type { Access } from './access.js';
+import { KubeconfigError, messageOf } from './errors.js';
+import { EXEC_TIMEOUT_MS, ExecPlugin, standardInputIsTerminal, type ExecCredential } from './exec-plugin.js';
+import { impersonationHeaders } from './impersonation.js';
+import { TlsTrust, type TlsClient } from './tls-trust.js';
+import { TokenFile } from './token-file.js';
+
+/** Who we are in one request. */
+export interface Identity {
+  /** Authorization and impersonation. */
+  readonly headers: OutgoingHttpHeaders;
+  /** Null for http. */
+  readonly tls: TlsClient | null;
+  /** What could be renewed if the server refuses it. */
+  readonly renewable:
+    | { readonly type: 'token'; readonly token: string }
+    | { readonly type: 'exec'; readonly credential: ExecCredential }
+    | null;
+}
+
+export interface CredentialsSurroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Milliseconds of a clock that never goes back. */
+  readonly now: () => number;
+  /** Milliseconds since the epoch. */
+  readonly wallClock: () => number;
+  readonly isTerminal: () => boolean;
+  readonly execTimeoutMs: number;
+  readonly log: Log;
+}
+
+export function systemSurroundings(log: Log): CredentialsSurroundings {
+  return {
+    env: process.env,
+    now: () => performance.now(),
+    wallClock: Date.now,
+    isTerminal: standardInputIsTerminal,
+    execTimeoutMs: EXEC_TIMEOUT_MS,
+    log,
+  };
+}
+
+/** Keeps every kind of credential fresh. A token or password counts before what a plugin gives, a certificate of the kubeconfig too. */
+export class Credentials {
+  private readonly tls: TlsTrust | null;
+  private readonly tokenFile: TokenFile | null;
+  private readonly exec: ExecPlugin | null;
+  private readonly fixed: OutgoingHttpHeaders;
+
+  constructor(
+    private readonly access: Access,
+    surroundings: CredentialsSurroundings,
+  ) {
+    const { tls, login, impersonate } = access;
+    const { env, now, wallClock, isTerminal, execTimeoutMs, log } = surroundings;
+    this.tls = tls === null ? null : new TlsTrust(tls, env, log);
+    this.tokenFile = login.tokenFile === '' ? null : new TokenFile(login.tokenFile, login.token, now, log);
+    const execSurroundings = { env, now: wallClock, isTerminal, timeoutMs: execTimeoutMs, log };
+    this.exec = login.exec === null ? null : new ExecPlugin(login.exec, execSurroundings);
+    this.fixed = impersonate === null ? {} : impersonationHeaders(impersonate);
+  }
+
+  /**
+   * Reads every file once, so that what is missing is known at the start. Runs no plugin.
+   *
+   * @throws KubeconfigError
+   */
+  async check(): Promise<void> {
+    try {
+      await this.tokenFile?.current();
+      await this.tls?.current(null);
+    } catch (error) {
+      throw new KubeconfigError(this.access.origin, [messageOf(error)], { cause: error });
+    }
+  }
+
+  /** @throws CredentialsError */
+  async current(): Promise<Identity> {
+    const { token, basic } = this.access.login;
+    const fileToken = await this.tokenFile?.current();
+    const credential = (await this.exec?.current()) ?? null;
+    const tls = (await this.tls?.current(credential?.pair ?? null)) ?? null;
+    const identify = (authorization: string, renewable: Identity['renewable']): Identity => ({
+      headers: authorization === '' ? this.fixed : { Authorization: authorization, ...this.fixed },
+      tls,
+      renewable,
+    });
+    if (fileToken !== undefined) return identify(`Bearer ${fileToken}`, { type: 'token', token: fileToken });
+    const viaExec = credential === null ? null : ({ type: 'exec', credential } as const);
+    if (token !== '') return identify(`Bearer ${token}`, viaExec);
+    if (basic !== null) {
+      const login = Buffer.from(`${basic.username}:${basic.password}`, 'utf8').toString('base64');
+      return identify(`Basic ${login}`, viaExec);
+    }
+    const execToken = credential?.token ?? '';
+    return identify(execToken === '' ? '' : `Bearer ${execToken}`, viaExec);
+  }
+
+  /**
+   * After the server refused `identity`: renews what can be renewed. Answers whether `current` now says something else.
+   *
+   * @throws CredentialsError
+   */
+  async renew({ renewable }: Identity): Promise<boolean> {
+    if (renewable?.type === 'token') return (await this.tokenFile?.renew(renewable.token)) ?? false;
+    if (renewable?.type !== 'exec' || this.exec === null) return false;
+    await this.exec.renew(renewable.credential);
+    return true;
+  }
+
+  close(): void {
+    this.exec?.close();
+  }
+}

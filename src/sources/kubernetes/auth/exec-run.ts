@@ -1,0 +1,86 @@
+import { spawn } from 'node:child_process';
+import { CredentialsError } from './errors.js';
+
+/** One run of a command. */
+export interface Run {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  /** Whether it may use our terminal: standard input to ask, standard error to say. */
+  readonly interactive: boolean;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+const MAX_STDOUT_BYTES = 1 << 20;
+const MAX_STDERR_CHARS = 2048;
+const NOT_EXECUTABLE: readonly unknown[] = ['ENOENT', 'EACCES', 'ENOTDIR'];
+
+/**
+ * Answers what the command printed.
+ *
+ * @throws CredentialsError saying how it ended, with the end of its standard error; `installHint` is appended where it could not even be started.
+ */
+export function runCommand(run: Run, installHint: string): Promise<string> {
+  const { command, args, env, interactive, timeoutMs, signal } = run;
+  return new Promise((resolve, reject) => {
+    // A group of its own, so that what it started itself can be ended with it; a terminal can only be read by the group that has it.
+    const detached = !interactive && process.platform !== 'win32';
+    const terminal = interactive ? 'inherit' : null;
+    const child = spawn(command, args, {
+      env,
+      detached,
+      windowsHide: true,
+      stdio: [terminal ?? 'ignore', 'pipe', terminal ?? 'pipe'],
+    });
+    const stdout: Buffer[] = [];
+    let length = 0;
+    let stderr = '';
+    let closed = false;
+    const end = (problem: string | null, cause?: unknown): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', abort);
+      if (problem === null) {
+        resolve(Buffer.concat(stdout).toString('utf8'));
+        return;
+      }
+      if (!closed) kill(child.pid, detached);
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+      const said = stderr.trim() === '' ? '' : `: ${stderr.trim()}`;
+      reject(new CredentialsError(`${problem}${said}`, { cause }));
+    };
+    const abort = (): void => {
+      end('was ended, as its result is no longer needed');
+    };
+    const timer = setTimeout(() => {
+      end(`did not end within ${timeoutMs / 1000} s`);
+    }, timeoutMs);
+    signal.addEventListener('abort', abort, { once: true });
+    child.stdout?.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > MAX_STDOUT_BYTES) end(`printed more than ${MAX_STDOUT_BYTES} bytes`);
+      else stdout.push(chunk);
+    });
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      stderr = (stderr + text).slice(-MAX_STDERR_CHARS);
+    });
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      const hint = NOT_EXECUTABLE.includes(error.code) && installHint !== '' ? `; ${installHint.trim()}` : '';
+      end(`cannot be run: ${error.message}${hint}`, error);
+    });
+    child.on('close', (code, by) => {
+      closed = true;
+      end(code === 0 ? null : code === null ? `was ended by ${by ?? 'a signal'}` : `failed with exit code ${code}`);
+    });
+  });
+}
+
+function kill(pid: number | undefined, group: boolean): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(group ? -pid : pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}

@@ -1,0 +1,75 @@
+import type { ListMeta } from './codec/events.js';
+import type { ApiQuery } from './connection.js';
+import type { Exchanger } from './exchange.js';
+import { failureOf, SourceFailure } from './failure.js';
+import type { Inventory, Relist } from './inventory.js';
+import type { Resource } from './resources.js';
+
+/** Only asked for when a server cuts a list short although we set no limit. */
+const PAGE_SIZE = '500';
+
+export interface Listing {
+  readonly relist: Relist;
+  readonly version: string;
+}
+
+/**
+ * Lists a resource unpaged, decoding while it arrives. The first list takes what the server has at hand; a later one nothing older than what we
+ * have seen, so that a server behind the others does not take us back; and when that version is gone, or never was, what is newest.
+ */
+export class Lister {
+  private newest = false;
+
+  constructor(
+    private readonly resource: Resource,
+    private readonly exchanger: Exchanger,
+    private readonly inventory: Inventory,
+  ) {}
+
+  /**
+   * Reads a complete list. Nothing is committed by it.
+   *
+   * @param seen the last version known; empty for none.
+   */
+  async list(seen: string, signal: AbortSignal): Promise<Listing> {
+    const relist = this.inventory.relist();
+    try {
+      let meta = await this.page(this.start(seen), relist, signal);
+      while (meta.continue !== '') {
+        meta = await this.page({ limit: PAGE_SIZE, continue: meta.continue }, relist, signal);
+      }
+      if (meta.version === '') throw new SourceFailure('undecodable', 'the list has no resource version');
+      this.newest = false;
+      return { relist, version: meta.version };
+    } catch (error) {
+      const failure = failureOf(error);
+      if (failure.kind === 'expired') this.askNewest();
+      throw failure;
+    }
+  }
+
+  /** The next list is to be the newest, however old that is. */
+  askNewest(): void {
+    this.newest = true;
+  }
+
+  private start(seen: string): ApiQuery {
+    if (this.newest) return {};
+    return seen === '' ? { resourceVersion: '0' } : { resourceVersion: seen, resourceVersionMatch: 'NotOlderThan' };
+  }
+
+  private page(query: ApiQuery, relist: Relist, signal: AbortSignal): Promise<ListMeta> {
+    const { resource } = this;
+    return this.exchanger.run(
+      {
+        path: resource.path,
+        query: { ...resource.selectors, ...query },
+        open: (codec) =>
+          codec.list(resource.kind, (object) => {
+            relist.add(object);
+          }),
+      },
+      signal,
+    );
+  }
+}

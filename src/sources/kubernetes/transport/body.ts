@@ -1,0 +1,37 @@
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+
+/** A response's body whose errors are ours: a connection that breaks says so, an aborted request gives the reason. */
+export class Body extends Readable {
+  /** @param translate makes the error that the reader is to see. */
+  constructor(
+    private readonly incoming: IncomingMessage,
+    translate: (error: Error) => Error,
+  ) {
+    super({ highWaterMark: incoming.readableHighWaterMark });
+    incoming.on('data', (chunk: Buffer) => {
+      if (!this.push(chunk)) incoming.pause();
+    });
+    incoming.on('end', () => {
+      this.push(null);
+    });
+    incoming.on('error', (error) => {
+      this.destroy(translate(error));
+    });
+    incoming.on('close', () => {
+      if (!incoming.readableEnded) this.destroy(translate(new Error('the connection was closed')));
+    });
+    incoming.pause();
+    // A reader who has not come yet, or has gone, must not turn a broken connection into a crash.
+    this.on('error', () => undefined);
+  }
+
+  override _read(): void {
+    this.incoming.resume();
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.incoming.destroy();
+    callback(error);
+  }
+}

@@ -1,0 +1,152 @@
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { serviceObject, type ApiObject } from '../../support/api-objects.js';
+import { ApiServer } from '../../support/api-server/server.js';
+import { resourceOfKind } from '../../support/api-server/resources.js';
+import { until } from './live-world.js';
+
+interface Listed {
+  readonly kind: string;
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly items: readonly { readonly metadata: { readonly name: string } }[];
+}
+
+async function list(server: ApiServer, query: string): Promise<Listed> {
+  const response = await fetch(`${server.url}/api/v1/services?${query}`);
+  return (await response.json()) as Listed;
+}
+
+const names = ({ items }: Listed): readonly string[] => items.map(({ metadata }) => metadata.name);
+
+async function started(
+  t: Test,
+  count: number,
+  options: ConstructorParameters<typeof ApiServer>[0] = {},
+): Promise<ApiServer> {
+  const server = new ApiServer(options);
+  await server.start();
+  t.teardown(() => server.stop());
+  for (let number = 0; number < count; number++) {
+    const labels = { parity: number % 2 === 0 ? 'even' : 'odd', ...(number === 3 ? { special: '' } : {}) };
+    const clusterIP = number === 1 ? 'None' : `10.96.0.${number + 1}`;
+    server.put(
+      serviceObject(`s${number}`, { clusterIP }, { metadata: { name: `s${number}`, namespace: 'default', labels } }),
+    );
+  }
+  return server;
+}
+
+t.test('selectors', async (t) => {
+  const server = await started(t, 5);
+  for (const [query, expected] of [
+    ['', 's0 s1 s2 s3 s4'],
+    ['labelSelector=!special', 's0 s1 s2 s4'],
+    ['labelSelector=special', 's3'],
+    ['labelSelector=parity%3Deven', 's0 s2 s4'],
+    ['labelSelector=parity!%3Deven,special', 's3'],
+    ['labelSelector=parity in (odd,x)', 's1 s3'],
+    ['labelSelector=parity notin (odd)', 's0 s2 s4'],
+    ['fieldSelector=spec.clusterIP!%3DNone', 's0 s2 s3 s4'],
+    ['fieldSelector=metadata.name%3Ds2', 's2'],
+  ] as const) {
+    t.equal(names(await list(server, query)).join(' '), expected, query);
+  }
+  t.equal((await fetch(`${server.url}/api/v1/services?fieldSelector=spec.nonsense%3D1`)).status, 400);
+});
+
+t.test('pages of one version, until that is forgotten', async (t) => {
+  const server = await started(t, 5);
+  const first = await list(server, 'limit=2');
+  t.same(names(first), ['s0', 's1']);
+  server.store.delete(resourceOfKind('Service'), { namespace: 'default', name: 's3' });
+  const second = await list(server, `limit=2&continue=${first.metadata.continue ?? ''}`);
+  t.same(names(second), ['s2', 's3']);
+  t.equal(second.metadata.resourceVersion, first.metadata.resourceVersion);
+  server.store.compact();
+  const gone = await fetch(`${server.url}/api/v1/services?limit=2&continue=${second.metadata.continue ?? ''}`);
+  t.equal(gone.status, 410);
+  t.equal((await fetch(`${server.url}/api/v1/services?continue=bogus`)).status, 400);
+  t.same(names(await list(server, 'limit=2&resourceVersion=0')).length, 4, 'the watch cache gives all');
+  t.equal((await fetch(`${server.url}/api/v1/services?resourceVersion=9999`)).status, 504);
+});
+
+/** Lines of a watch until there are so many. */
+async function watch(server: ApiServer, query: string, count: number): Promise<readonly string[]> {
+  const controller = new AbortController();
+  const response = await fetch(`${server.url}/api/v1/services?watch=1&${query}`, { signal: controller.signal });
+  if (response.status !== 200 || response.body === null) return [`status ${response.status}`];
+  const lines: string[] = [];
+  let text = '';
+  for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    const whole = text.split('\n');
+    text = whole.pop() ?? '';
+    for (const line of whole) {
+      const { type, object } = JSON.parse(line) as { type: string; object: ApiObject & { metadata: ApiObject } };
+      lines.push(`${type} ${String(object.metadata['name'] ?? object['code'] ?? object.metadata['resourceVersion'])}`);
+    }
+    if (lines.length >= count) break;
+  }
+  controller.abort();
+  return lines;
+}
+
+t.test('watches', async (t) => {
+  const server = await started(t, 2);
+  const start = server.store.version;
+  const metadata = { name: 's0', namespace: 'default', labels: { special: '' } };
+  server.put(serviceObject('s0', {}, { metadata }), serviceObject('new'));
+  t.same(await watch(server, `resourceVersion=${start}`, 2), ['MODIFIED s0', 'ADDED new']);
+  t.same(await watch(server, `resourceVersion=${start}&labelSelector=!special`, 2), ['DELETED s0', 'ADDED new']);
+  t.same(await watch(server, '', 3), ['ADDED new', 'ADDED s0', 'ADDED s1'], 'no version: what there is');
+  const initial = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
+  t.same(await watch(server, `${initial}&labelSelector=special`, 2), ['ADDED s0', `BOOKMARK ${server.store.version}`]);
+  t.same(await watch(server, 'sendInitialEvents=true', 1), ['status 422']);
+  t.same(await watch(server, 'resourceVersion=9999', 1), ['status 504']);
+  server.store.compact();
+  t.same(await watch(server, `resourceVersion=${start}`, 1), ['ERROR 410']);
+  t.same(await watch(server, `resourceVersion=${server.store.version}&timeoutSeconds=0.05`, 1), [], 'ends by itself');
+  await until(() => server.watches.size === 0, 'all closed');
+});
+
+t.test('objects and events by request', async (t) => {
+  const server = await started(t, 0, { tokens: ['secret'] });
+  const headers = { authorization: 'Bearer secret' };
+  const services = `${server.url}/api/v1/namespaces/default/services`;
+  t.equal((await fetch(services)).status, 401);
+  const body = JSON.stringify(serviceObject('made'));
+  t.equal((await fetch(services, { method: 'POST', headers, body })).status, 201);
+  t.equal((await fetch(`${services}/made`, { method: 'PUT', headers, body })).status, 200);
+  t.equal((await fetch(`${services}/made`, { headers })).status, 200);
+  t.equal((await fetch(`${services}/made`, { method: 'DELETE', headers })).status, 200);
+  t.equal((await fetch(`${services}/made`, { headers })).status, 404);
+  const events = `${server.url}/apis/events.k8s.io/v1/namespaces/default/events`;
+  const event = JSON.stringify({ kind: 'Event', reason: 'Starting' });
+  t.equal((await fetch(events, { method: 'POST', headers, body: event })).status, 201);
+  t.match(server.events, [{ reason: 'Starting' }]);
+  t.equal((await fetch(`${server.url}/api/v1/pods`, { headers })).status, 404);
+});
+
+t.test('a process of its own, asked over its control port', async (t) => {
+  const script = fileURLToPath(new URL('../../support/api-server/main.js', import.meta.url));
+  const child = spawn(process.execPath, [script, '--cluster', '3,2,2', '--without', 'servicecidrs'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  t.teardown(() => child.kill());
+  const line = await createInterface({ input: child.stdout })[Symbol.asyncIterator]().next();
+  const { url, control } = JSON.parse(String(line.value)) as { url: string; control: string };
+  const ask = async (command: string, value: unknown): Promise<unknown> =>
+    (await fetch(`${control}/${command}`, { method: 'POST', body: JSON.stringify(value) })).json();
+  t.equal(((await (await fetch(`${url}/api/v1/services`)).json()) as Listed).items.length, 3);
+  await ask('put', [serviceObject('another')]);
+  t.equal(((await (await fetch(`${url}/api/v1/services`)).json()) as Listed).items.length, 4);
+  await ask('fault', { fault: { type: 'status', code: 403 }, resource: 'services', times: 1 });
+  t.equal((await fetch(`${url}/api/v1/services`)).status, 403);
+  t.equal((await fetch(`${url}/api/v1/services`)).status, 200);
+  t.equal((await fetch(`${url}/apis/networking.k8s.io/v1/servicecidrs`)).status, 404);
+  t.match(await ask('state', null), { requests: { 'list services': 4 } });
+  child.stdin.end();
+  t.equal(await new Promise((resolve) => child.on('exit', resolve)), 0, 'ends with its input');
+});

@@ -1,0 +1,306 @@
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import type { CredentialsSurroundings } from '../../../src/sources/kubernetes/auth/credentials.js';
+import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
+import { AuthServer } from '../../support/auth-server.js';
+import { Authority } from '../../support/certificates.js';
+import { RecordingLog } from '../../support/recording-log.js';
+import { connect, fetchText, scratch } from './connect.js';
+
+const V1 = 'client.authentication.k8s.io/v1';
+const V1BETA1 = 'client.authentication.k8s.io/v1beta1';
+
+const authority = new Authority();
+const pair = authority.issue({ commonName: 'server', alternativeNames: ['IP:127.0.0.1'] });
+const server = await AuthServer.start({
+  cert: pair.certificate,
+  key: pair.key,
+  ca: authority.own.certificate,
+  requestCert: true,
+  rejectUnauthorized: false,
+});
+const cluster = { server: server.url(), 'certificate-authority': authority.own.certificateFile };
+
+t.teardown(async () => {
+  await server.stop();
+  authority.remove();
+});
+
+/** A plugin that answers with the file `answer` and notes each run; `answer` and the script may change while it is in use. */
+class Plugin {
+  readonly directory: string;
+  readonly command: string;
+
+  constructor(t: Test, before = '') {
+    this.directory = scratch(t);
+    this.command = join(this.directory, 'plugin');
+    const noted = 'echo run >>"$0.runs"; printf %s "$KUBERNETES_EXEC_INFO" >"$0.info"; echo "$EXTRA $*" >"$0.said"';
+    writeFileSync(this.command, `#!/bin/sh\n${noted}\n${before}\ncat "$0.answer"\n`);
+    chmodSync(this.command, 0o755);
+  }
+
+  answer(status: object, apiVersion = V1): this {
+    writeFileSync(`${this.command}.answer`, JSON.stringify({ kind: 'ExecCredential', apiVersion, status }));
+    return this;
+  }
+
+  says(text: string): this {
+    writeFileSync(`${this.command}.answer`, text);
+    return this;
+  }
+
+  get runs(): number {
+    return existsSync(`${this.command}.runs`) ? this.read('runs').split('\n').length - 1 : 0;
+  }
+
+  get told(): unknown {
+    const told: unknown = JSON.parse(this.read('info'));
+    return told;
+  }
+
+  read(what: 'runs' | 'info' | 'said'): string {
+    return readFileSync(`${this.command}.${what}`, 'utf8');
+  }
+
+  connect(t: Test, exec: object = {}, surroundings: Partial<CredentialsSurroundings> = {}): Promise<ApiConnection> {
+    const user = { exec: { apiVersion: V1, interactiveMode: 'Never', command: this.command, ...exec } };
+    return connect(t, { cluster, user }, { surroundings });
+  }
+}
+
+/** A process that has ended may still wait for somebody to ask how. */
+function isRunning(pid: string): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid.trim()}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+t.test('token, arguments, environment, what the plugin is told', async (t) => {
+  const plugin = new Plugin(t).answer({ token: 'given' });
+  const connection = await plugin.connect(t, { args: ['get', 'a b'], env: [{ name: 'EXTRA', value: 'extra' }] });
+  t.equal(plugin.runs, 0, 'only when it is needed');
+  t.equal(await fetchText(connection), '200 ok');
+  t.equal(server.last.headers.authorization, 'Bearer given');
+  t.equal(plugin.read('said'), 'extra get a b\n');
+  t.same(plugin.told, { kind: 'ExecCredential', apiVersion: V1, spec: { interactive: false } });
+  await fetchText(connection);
+  t.equal(plugin.runs, 1, 'kept for as long as it does not expire');
+});
+
+t.test('cluster information', async (t) => {
+  const plugin = new Plugin(t).answer({ token: 'given' }, V1BETA1);
+  const extensions = [
+    { name: 'other', extension: { no: true } },
+    { name: 'client.authentication.k8s.io/exec', extension: { audience: 'us', list: [1] } },
+  ];
+  const exec = { apiVersion: V1BETA1, command: plugin.command, provideClusterInfo: true };
+  const told = { ...cluster, 'tls-server-name': '127.0.0.1', 'disable-compression': true, extensions };
+  await fetchText(await connect(t, { cluster: told, user: { exec } }));
+  t.same(plugin.told, {
+    kind: 'ExecCredential',
+    apiVersion: V1BETA1,
+    spec: {
+      cluster: {
+        server: server.url(),
+        'tls-server-name': '127.0.0.1',
+        'certificate-authority-data': Buffer.from(authority.own.certificate).toString('base64'),
+        'disable-compression': true,
+        config: { audience: 'us', list: [1] },
+      },
+      interactive: false,
+    },
+  });
+  const insecure = { server: server.url(), 'insecure-skip-tls-verify': true };
+  await fetchText(await connect(t, { cluster: insecure, user: { exec } }));
+  t.match(plugin.told, { spec: { cluster: { server: server.url(), 'insecure-skip-tls-verify': true } } });
+});
+
+t.test('many requests, one run', async (t) => {
+  const plugin = new Plugin(t, 'sleep 0.1').answer({ token: 'given' });
+  const connection = await plugin.connect(t);
+  await Promise.all(Array.from({ length: 8 }, () => fetchText(connection)));
+  t.equal(plugin.runs, 1);
+});
+
+t.test('renewed before it expires', async (t) => {
+  const start = Date.parse('2030-01-01T00:00:00Z');
+  let now = start;
+  const plugin = new Plugin(t).answer({ token: 'one', expirationTimestamp: '2030-01-01T01:00:00Z' });
+  const log = new RecordingLog();
+  const connection = await plugin.connect(t, {}, { wallClock: () => now, log });
+  const used = async (): Promise<string> => {
+    await fetchText(connection);
+    return server.last.headers.authorization ?? '';
+  };
+  t.equal(await used(), 'Bearer one');
+  plugin.answer({ token: 'two', expirationTimestamp: '2030-01-01T04:00:00+02:00' });
+  now = start + 58 * 60_000;
+  t.equal(await used(), 'Bearer one');
+  now = start + 59 * 60_000 + 1;
+  t.equal(await used(), 'Bearer two', 'a minute early');
+
+  plugin.says('nothing useful');
+  now = start + 2 * 3_600_000 - 30_000;
+  t.equal(await used(), 'Bearer two', 'not renewed early: the old one goes on');
+  t.match(log.lines, [/could not be renewed early/]);
+  now = start + 2 * 3_600_000;
+  await t.rejects(used(), { code: 'credentials' }, 'but not beyond its end');
+});
+
+t.test('a 401 runs it again, once', async (t) => {
+  const plugin = new Plugin(t).answer({ token: 'stale' });
+  const connection = await plugin.connect(t);
+  await fetchText(connection);
+  plugin.answer({ token: 'fresh' });
+  server.handler = (request, response) => {
+    response.statusCode = request.headers.authorization === 'Bearer fresh' ? 200 : 401;
+    response.end('answer');
+  };
+  t.teardown(() => (server.handler = (_, response) => response.end('ok')));
+  t.same(
+    await Promise.all([fetchText(connection), fetchText(connection), fetchText(connection)]),
+    Array(3).fill('200 answer'),
+  );
+  t.equal(plugin.runs, 2, 'once for all that were refused');
+
+  plugin.answer({ token: 'later' });
+  let refusals = 0;
+  server.handler = (request, response) => {
+    const accepted = request.headers.authorization === 'Bearer later';
+    response.statusCode = accepted ? 200 : 401;
+    if (accepted || refusals++ === 0) response.end('answer');
+    else setTimeout(() => response.end('answer'), 200);
+  };
+  t.same(await Promise.all([fetchText(connection), fetchText(connection)]), Array(2).fill('200 answer'));
+  t.equal(plugin.runs, 3, 'a refusal of what has been replaced meanwhile runs nothing');
+
+  plugin.answer({ token: 'worse' });
+  server.handler = (_, response) => {
+    response.statusCode = 401;
+    response.end('never');
+  };
+  const before = server.seen.length;
+  t.equal(await fetchText(connection), '401 never');
+  t.same([plugin.runs, server.seen.length - before], [4, 2]);
+  plugin.says('broken');
+  t.equal(await fetchText(connection), '401 never', "no other credentials: the answer is the caller's");
+});
+
+t.test('client certificate', async (t) => {
+  const issue = (name: string): object => {
+    const { certificate, key } = authority.issue({ commonName: name });
+    return { clientCertificateData: certificate, clientKeyData: key };
+  };
+  let now = Date.now();
+  const expiring = (status: object): object => ({
+    ...status,
+    expirationTimestamp: new Date(now + 600_000).toISOString(),
+  });
+  const plugin = new Plugin(t).answer(expiring(issue('exec-one')));
+  const connection = await plugin.connect(t, {}, { wallClock: () => now });
+  await fetchText(connection);
+  const first = server.last;
+  t.equal(first.client, 'exec-one');
+  t.notOk('authorization' in first.headers);
+  now += 700_000;
+  plugin.answer(expiring({ ...issue('exec-two'), token: 'both' }));
+  await fetchText(connection);
+  t.equal(server.last.client, 'exec-two');
+  t.equal(server.last.headers.authorization, 'Bearer both');
+  t.not(server.last.connection, first.connection);
+});
+
+t.test('a token of the kubeconfig counts first', async (t) => {
+  const plugin = new Plugin(t).answer({ token: 'given' });
+  const exec = { apiVersion: V1, interactiveMode: 'Never', command: plugin.command };
+  await fetchText(await connect(t, { cluster, user: { token: 'fixed', exec } }));
+  t.equal(server.last.headers.authorization, 'Bearer fixed');
+});
+
+t.test('interactivity', async (t) => {
+  const plugin = new Plugin(t).answer({ token: 'given' });
+  const told = async (interactiveMode: string, terminal: boolean): Promise<unknown> => {
+    const connection = await plugin.connect(t, { interactiveMode }, { isTerminal: () => terminal });
+    await fetchText(connection);
+    return plugin.told;
+  };
+  t.match(await told('Never', true), { spec: { interactive: false } });
+  t.match(await told('IfAvailable', true), { spec: { interactive: true } });
+  t.match(await told('IfAvailable', false), { spec: { interactive: false } });
+  t.match(await told('Always', true), { spec: { interactive: true } });
+  await t.rejects(told('Always', false), {
+    code: 'credentials',
+    message: /interactiveMode is Always, but standard input is no terminal/,
+  });
+});
+
+t.test('what can go wrong is said, secrets are not', async (t) => {
+  const failure = async (plugin: Plugin, exec: object = {}, timeout = 10_000): Promise<string> => {
+    try {
+      await fetchText(await plugin.connect(t, exec, { execTimeoutMs: timeout }));
+    } catch (error) {
+      return error instanceof Error ? `${'code' in error ? String(error.code) : ''} ${error.message}` : '';
+    }
+    return 'no failure';
+  };
+  const fine = new Plugin(t).answer({ token: 'secret' });
+  const missing = await failure(fine, { command: 'no-such-plugin', installHint: 'Get it from example.org.\n' });
+  t.match(
+    missing,
+    /^credentials .*users\[0\]\.user\.exec\.command "no-such-plugin": cannot be run: .*ENOENT; Get it from example\.org\.$/,
+  );
+  const failing = await failure(new Plugin(t, 'echo no login >&2; exit 3'), { installHint: 'Get it.' });
+  t.match(failing, /failed with exit code 3: no login$/);
+  t.match(await failure(new Plugin(t, 'kill -9 $$')), /was ended by SIGKILL/);
+  t.match(await failure(new Plugin(t, 'head -c 2000000 /dev/zero').answer({})), /printed more than 1048576 bytes/);
+
+  const said = async (text: string): Promise<string> => failure(new Plugin(t).says(text));
+  t.match(await said('secret token'), /printed no ExecCredential: must be a mapping$/);
+  t.match(await said('{"token": "secret'), /printed no ExecCredential: is no YAML/);
+  t.notMatch(await said('{"token": "secret'), /secret/);
+  t.match(await said(''), /printed no ExecCredential/);
+  const credential = async (status: unknown, apiVersion = V1, kind = 'ExecCredential'): Promise<string> =>
+    said(JSON.stringify({ kind, apiVersion, status }));
+  t.match(
+    await credential({ token: 'a' }, V1BETA1),
+    /apiVersion: ".*v1beta1": must be client\.authentication\.k8s\.io\/v1, as configured/,
+  );
+  t.match(await credential({ token: 'a' }, V1, 'Token'), /kind: "Token": must be one of ExecCredential/);
+  t.match(await credential(null), /status: is required/);
+  t.match(await credential({}), /status\.token: or clientCertificateData and clientKeyData are required/);
+  t.match(await credential({ token: 'two\nlines' }), /status\.token: must be printable ASCII/);
+  t.match(await credential({ clientKeyData: 'k' }), /status\.clientCertificateData: is required beside the other one/);
+  t.match(
+    await credential({ token: 'a', expirationTimestamp: 'soon' }),
+    /status\.expirationTimestamp: "soon": must be a time/,
+  );
+  t.match(await credential({ clientCertificateData: 'c', clientKeyData: 'k' }), /holds no certificate/);
+});
+
+t.test('a plugin that hangs is ended, with what it started', async (t) => {
+  const plugin = new Plugin(t, 'sleep 300 & echo $! >"$0.said"; wait');
+  const started = performance.now();
+  const connection = await plugin.connect(t, {}, { execTimeoutMs: 200 });
+  await t.rejects(fetchText(connection), { message: /did not end within 0\.2 s/ });
+  t.ok(performance.now() - started < 5_000);
+  await sleep(50);
+  t.notOk(isRunning(plugin.read('said')));
+});
+
+t.test('an abort does not wait for the plugin, closing ends it', async (t) => {
+  const plugin = new Plugin(t, 'sleep 300 & echo $! >"$0.said"; wait');
+  const connection = await plugin.connect(t);
+  const controller = new AbortController();
+  const request = connection.get('/', {}, { accept: '*/*', signal: controller.signal });
+  setTimeout(() => {
+    controller.abort(new Error('enough'));
+  }, 100);
+  await t.rejects(request, { message: 'enough' });
+  connection.close();
+  await sleep(50);
+  t.notOk(isRunning(plugin.read('said')));
+});

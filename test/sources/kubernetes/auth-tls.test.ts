@@ -1,0 +1,303 @@
+import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { AuthServer } from '../../support/auth-server.js';
+import { Authority } from '../../support/certificates.js';
+import { RecordingLog } from '../../support/recording-log.js';
+import { connect, connectBy, fetchText, kubeconfigText, scratch } from './connect.js';
+
+const authority = new Authority();
+const stranger = new Authority('another authority');
+const serverPair = authority.issue({ commonName: 'server', alternativeNames: ['IP:127.0.0.1', 'DNS:api.test'] });
+const tls = {
+  cert: serverPair.certificate,
+  key: serverPair.key,
+  ca: authority.own.certificate,
+  requestCert: true,
+  rejectUnauthorized: false,
+};
+const server = await AuthServer.start(tls);
+const caFile = authority.own.certificateFile;
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+t.teardown(async () => {
+  await server.stop();
+  authority.remove();
+  stranger.remove();
+});
+
+t.test('token, username and password, nobody', async (t) => {
+  const cluster = { server: server.url(), 'certificate-authority': caFile };
+  t.equal(await fetchText(await connect(t, { cluster, user: { token: 'secret' } })), '200 ok');
+  t.equal(server.last.headers.authorization, 'Bearer secret');
+  t.notOk('accept-encoding' in server.last.headers, 'no compression is asked for');
+  t.equal(server.last.headers.accept, 'application/json');
+  t.equal(server.last.headers['user-agent'], 'test');
+  t.equal(server.last.headers.host, `127.0.0.1:${server.port}`);
+
+  await fetchText(await connect(t, { cluster, user: { username: 'jürgen', password: 'pä:ss' } }));
+  t.equal(server.last.headers.authorization, `Basic ${base64('jürgen:pä:ss')}`);
+
+  t.equal(await fetchText(await connect(t, { cluster })), '200 ok', 'a context without a user keeps the authority');
+  t.notOk('authorization' in server.last.headers);
+});
+
+t.test('client certificate and authority as files, relative paths, and as data', async (t) => {
+  const pair = authority.issue({ commonName: 'node-proxy' });
+  const directory = scratch(t);
+  copyFileSync(caFile, join(directory, 'ca.crt'));
+  copyFileSync(pair.certificateFile, join(directory, 'me.crt'));
+  copyFileSync(pair.keyFile, join(directory, 'me.key'));
+  const kubeconfig = join(directory, 'kubeconfig');
+  const cluster = { server: server.url(), 'certificate-authority': 'ca.crt' };
+  writeFileSync(
+    kubeconfig,
+    kubeconfigText({ cluster, user: { 'client-certificate': 'me.crt', 'client-key': './me.key' } }),
+  );
+  await fetchText(await connectBy(t, { kubeconfig }));
+  t.equal(server.last.client, 'node-proxy');
+
+  const user = { 'client-certificate-data': base64(pair.certificate), 'client-key-data': base64(pair.key) };
+  const data = { server: server.url(), 'certificate-authority-data': base64(authority.own.certificate) };
+  await fetchText(await connect(t, { cluster: data, user }));
+  t.equal(server.last.client, 'node-proxy');
+});
+
+t.test('a certificate that changes is used by the next request, a broken one is not', async (t) => {
+  const directory = scratch(t);
+  const certificate = join(directory, 'me.crt');
+  const key = join(directory, 'me.key');
+  const put = (name: string): void => {
+    const pair = authority.issue({ commonName: name });
+    for (const [from, to] of [
+      [pair.certificateFile, certificate],
+      [pair.keyFile, key],
+    ] as const) {
+      copyFileSync(from, `${to}.new`);
+      renameSync(`${to}.new`, to);
+    }
+  };
+  put('first');
+  const log = new RecordingLog();
+  const cluster = { server: server.url(), 'certificate-authority': caFile };
+  const user = { 'client-certificate': certificate, 'client-key': key };
+  const connection = await connect(t, { cluster, user }, { log });
+  await fetchText(connection);
+  const first = server.last;
+  await fetchText(connection);
+  t.equal(server.last.connection, first.connection, 'nothing changed: the connection is used again');
+  put('second');
+  await fetchText(connection);
+  t.same([first.client, server.last.client], ['first', 'second']);
+  t.not(server.last.connection, first.connection);
+
+  copyFileSync(authority.issue({ commonName: 'third' }).certificateFile, certificate);
+  await fetchText(connection);
+  await fetchText(connection);
+  rmSync(key);
+  await fetchText(connection);
+  t.equal(server.last.client, 'second', 'half a change leaves the last pair');
+  const errors = log.lines.filter((line) => line.startsWith('error'));
+  t.equal(errors.length, 2, 'each problem is said once');
+  t.match(errors[0], /users\[0\]\.user\.client-certificate: cannot be used with its key/);
+  t.match(errors[1], /users\[0\]\.user\.client-key: cannot be read/);
+  put('fourth');
+  await fetchText(connection);
+  t.equal(server.last.client, 'fourth');
+  t.match(log.lines.at(-1), /can be used again/);
+
+  let finish = (): void => undefined;
+  server.handler = (_, response) => {
+    response.write('begun');
+    finish = () => response.end();
+  };
+  const { body } = await connection.get('/', {}, { accept: '*/*', signal: new AbortController().signal });
+  server.handler = (_, response) => response.end('ok');
+  put('fifth');
+  await fetchText(connection);
+  finish();
+  t.equal((await body.toArray()).map(String).join(''), 'begun', 'a watch under way goes on to its end');
+  await fetchText(connection);
+  t.equal(server.last.client, 'fifth', 'but its connection is not used again');
+});
+
+t.test('an authority that changes', async (t) => {
+  const file = join(scratch(t), 'ca.crt');
+  copyFileSync(stranger.own.certificateFile, file);
+  const connection = await connect(t, { cluster: { server: server.url(), 'certificate-authority': file } });
+  await t.rejects(fetchText(connection), { code: 'tls' });
+  copyFileSync(caFile, file);
+  t.equal(await fetchText(connection), '200 ok');
+});
+
+t.test('the server must be who it should be', async (t) => {
+  const stranded = { server: server.url(), 'certificate-authority': stranger.own.certificateFile };
+  await t.rejects(fetchText(await connect(t, { cluster: stranded })), { code: 'tls', message: /TLS: .*certificate/ });
+  await t.rejects(
+    fetchText(await connect(t, { cluster: { server: server.url() } })),
+    { code: 'tls' },
+    "no authority: the system's",
+  );
+  const localhost = { server: server.url('localhost'), 'certificate-authority': caFile };
+  await t.rejects(fetchText(await connect(t, { cluster: localhost })), { code: 'tls', message: /localhost/ });
+  t.equal(await fetchText(await connect(t, { cluster: { ...localhost, 'tls-server-name': 'api.test' } })), '200 ok');
+  t.equal(server.last.serverName, 'api.test');
+  t.equal(await fetchText(await connect(t, { cluster: { ...localhost, 'tls-server-name': '127.0.0.1' } })), '200 ok');
+  t.equal(server.last.serverName, '', 'an address is not sent as a server name');
+  const wrongName = { server: server.url(), 'certificate-authority': caFile, 'tls-server-name': 'other.test' };
+  await t.rejects(fetchText(await connect(t, { cluster: wrongName })), { code: 'tls', message: /other\.test/ });
+  t.equal(
+    await fetchText(await connect(t, { cluster: wrongName }, { master: server.url() })),
+    '200 ok',
+    'the name is not that of the server --master names',
+  );
+  const insecure = { server: server.url('localhost'), 'insecure-skip-tls-verify': true };
+  t.equal(await fetchText(await connect(t, { cluster: insecure, user: { token: 'a' } })), '200 ok');
+});
+
+t.test('SSL_CERT_FILE names what the system trusts', async (t) => {
+  const surroundings = { env: { SSL_CERT_FILE: caFile } };
+  t.equal(await fetchText(await connect(t, { cluster: { server: server.url() } }, { surroundings })), '200 ok');
+  t.equal(await fetchText(await connectBy(t, { master: server.url(), surroundings })), '200 ok', 'a bare --master');
+});
+
+t.test('a server that insists on a client certificate', async (t) => {
+  const strict = await AuthServer.start({ ...tls, rejectUnauthorized: true });
+  t.teardown(() => strict.stop());
+  const cluster = { server: strict.url(), 'certificate-authority': caFile };
+  await t.rejects(fetchText(await connect(t, { cluster })), { code: 'tls' });
+});
+
+t.test('tokenFile: read every 60 seconds, after a 401, and the last one stays', async (t) => {
+  const file = join(scratch(t), 'token');
+  writeFileSync(file, 'one\n');
+  let now = 0;
+  const log = new RecordingLog();
+  const surroundings = { now: () => now };
+  const cluster = { server: server.url(), 'certificate-authority': caFile };
+  const connection = await connect(t, { cluster, user: { tokenFile: file } }, { log, surroundings });
+  const used = async (): Promise<string> => {
+    await fetchText(connection);
+    return server.last.headers.authorization ?? '';
+  };
+  t.equal(await used(), 'Bearer one');
+  writeFileSync(file, 'two');
+  now = 59_999;
+  t.equal(await used(), 'Bearer one');
+  now = 60_000;
+  t.equal(await used(), 'Bearer two');
+
+  rmSync(file);
+  now = 120_000;
+  t.equal(await used(), 'Bearer two');
+  now = 180_000;
+  t.equal(await used(), 'Bearer two');
+  t.equal(log.lines.filter((line) => line.startsWith('error')).length, 1);
+  writeFileSync(file, '');
+  now = 240_000;
+  t.equal(await used(), 'Bearer two', 'an empty file is no token');
+
+  writeFileSync(file, 'three');
+  server.handler = (request, response) => {
+    response.statusCode = request.headers.authorization === 'Bearer three' ? 200 : 401;
+    response.end('answer');
+  };
+  t.teardown(() => (server.handler = (_, response) => response.end('ok')));
+  t.equal(await fetchText(connection), '200 answer', 'read again at once after a 401');
+  writeFileSync(file, 'four');
+  now = 300_000;
+  const before = server.seen.length;
+  t.equal(await fetchText(connection), '401 answer', "no other token: the answer is the caller's");
+  t.equal(server.seen.length, before + 1);
+});
+
+t.test('tokenFile counts before token', async (t) => {
+  const cluster = { server: server.url(), 'certificate-authority': caFile };
+  const file = join(scratch(t), 'token');
+  const log = new RecordingLog();
+  let now = 0;
+  const connection = await connect(
+    t,
+    { cluster, user: { token: 'fixed', tokenFile: file } },
+    { log, surroundings: { now: () => now } },
+  );
+  await fetchText(connection);
+  t.equal(server.last.headers.authorization, 'Bearer fixed', 'not readable yet');
+  writeFileSync(file, 'read');
+  now = 60_000;
+  await fetchText(connection);
+  t.equal(server.last.headers.authorization, 'Bearer read');
+});
+
+t.test('impersonation', async (t) => {
+  const cluster = { server: server.url(), 'certificate-authority': caFile };
+  const user = {
+    token: 'admin',
+    as: 'system:node-proxy',
+    'as-uid': '42',
+    'as-groups': ['one', 'zwölf'],
+    'as-user-extra': { 'example.org/scope%': ['a', 'b'], reason: ['test'], none: [] },
+  };
+  await fetchText(await connect(t, { cluster, user }));
+  const sent = new Map<string, string[]>();
+  for (let at = 0; at < server.last.rawHeaders.length; at += 2) {
+    const name = server.last.rawHeaders[at] ?? '';
+    const value = Buffer.from(server.last.rawHeaders[at + 1] ?? '', 'latin1').toString('utf8');
+    if (name.startsWith('Impersonate')) sent.set(name, [...(sent.get(name) ?? []), value]);
+  }
+  t.same(Object.fromEntries(sent), {
+    'Impersonate-User': ['system:node-proxy'],
+    'Impersonate-Uid': ['42'],
+    'Impersonate-Group': ['one', 'zwölf'],
+    'Impersonate-Extra-example.org%2Fscope%25': ['a', 'b'],
+    'Impersonate-Extra-reason': ['test'],
+  });
+});
+
+t.test('in-cluster', async (t) => {
+  const serviceAccountDirectory = scratch(t);
+  writeFileSync(join(serviceAccountDirectory, 'token'), 'pod');
+  copyFileSync(caFile, join(serviceAccountDirectory, 'ca.crt'));
+  const env = {
+    KUBERNETES_SERVICE_HOST: '127.0.0.1',
+    KUBERNETES_SERVICE_PORT: String(server.port),
+    KUBECONFIG: '/nowhere',
+  };
+  const connection = await connectBy(t, { serviceAccountDirectory, surroundings: { env } });
+  t.equal(await fetchText(connection), '200 ok');
+  t.equal(server.last.headers.authorization, 'Bearer pod');
+  const emptyDirectory = scratch(t);
+  await t.rejects(connectBy(t, { serviceAccountDirectory: emptyDirectory, surroundings: { env } }), {
+    code: 'KUBECONFIG_INVALID',
+    message: /^in-cluster: token file .*token: ENOENT/,
+  });
+  await t.rejects(connectBy(t, { surroundings: { env: {} } }), { message: /KUBERNETES_SERVICE_HOST/ });
+});
+
+t.test('http: no credentials leave', async (t) => {
+  const plain = await AuthServer.start(null);
+  t.teardown(() => plain.stop());
+  const log = new RecordingLog();
+  const connection = await connect(
+    t,
+    { cluster: { server: plain.url() }, user: { token: 'secret', as: 'x' } },
+    { log },
+  );
+  t.equal(await fetchText(connection), '200 ok');
+  t.notOk('authorization' in plain.last.headers);
+  t.notOk('impersonate-user' in plain.last.headers);
+  t.match(log.lines[0], /users\[0\]\.user: not used/);
+});
+
+t.test('files that cannot be used are known at the start', async (t) => {
+  const cluster = { server: server.url(), 'certificate-authority': '/nonexistent/ca.crt' };
+  await t.rejects(connect(t, { cluster }), {
+    message: /clusters\[0\]\.cluster\.certificate-authority: cannot be read: ENOENT/,
+  });
+  const garbage = { server: server.url(), 'certificate-authority-data': base64('garbage') };
+  await t.rejects(connect(t, { cluster: garbage }), { message: /certificate-authority-data: holds no certificate/ });
+  const damaged = authority.own.certificate.replace(/\n.{8}/, '\nAAAAAAAA');
+  await t.rejects(connect(t, { cluster: { server: server.url(), 'certificate-authority-data': base64(damaged) } }), {
+    message: /certificate 1 of 1 is damaged/,
+  });
+});

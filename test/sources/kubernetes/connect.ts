@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { systemSurroundings, type CredentialsSurroundings } from '../../../src/sources/kubernetes/auth/credentials.js';
+import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
+import { connectToApi, type ConnectionOptions } from '../../../src/sources/kubernetes/transport.js';
+import { RecordingLog } from '../../support/recording-log.js';
+
+/** A directory that goes with the test. */
+export function scratch(t: Test): string {
+  const directory = mkdtempSync(join(tmpdir(), 'pointsman-auth-'));
+  t.teardown(() => {
+    rmSync(directory, { recursive: true, force: true });
+  });
+  return directory;
+}
+
+export interface KubeconfigParts {
+  readonly cluster: object;
+  readonly user?: object;
+}
+
+/** A kubeconfig with one context; JSON is YAML. */
+export function kubeconfigText({ cluster, user }: KubeconfigParts): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'here',
+    contexts: [{ name: 'here', context: { cluster: 'ours', ...(user === undefined ? {} : { user: 'me' }) } }],
+    clusters: [{ name: 'ours', cluster }],
+    users: user === undefined ? [] : [{ name: 'me', user }],
+  });
+}
+
+export interface ConnectOptions extends Partial<Omit<ConnectionOptions, 'surroundings'>> {
+  readonly surroundings?: Partial<CredentialsSurroundings>;
+}
+
+/** A connection that is closed with the test, by a kubeconfig in the test's own directory. */
+export async function connect(t: Test, parts: KubeconfigParts, options: ConnectOptions = {}): Promise<ApiConnection> {
+  const kubeconfig = join(scratch(t), 'kubeconfig');
+  writeFileSync(kubeconfig, kubeconfigText(parts));
+  return connectBy(t, { kubeconfig, ...options });
+}
+
+export async function connectBy(t: Test, options: ConnectOptions): Promise<ApiConnection> {
+  const log = options.log ?? new RecordingLog();
+  const { surroundings, ...given } = options;
+  const connection = await connectToApi({
+    kubeconfig: '',
+    master: '',
+    qps: -1,
+    burst: 10,
+    userAgent: 'test',
+    log,
+    ...given,
+    surroundings: { ...systemSurroundings(log), env: { PATH: process.env['PATH'] }, ...surroundings },
+  });
+  t.teardown(() => {
+    connection.close();
+  });
+  return connection;
+}
+
+/** Status and text of one GET. */
+export async function fetchText(connection: ApiConnection, path = '/version'): Promise<string> {
+  const response = await connection.get(path, {}, { accept: 'application/json', signal: new AbortController().signal });
+  const chunks: Buffer[] = [];
+  for await (const chunk of response.body as AsyncIterable<Buffer>) chunks.push(chunk);
+  return `${response.status} ${Buffer.concat(chunks).toString()}`;
+}

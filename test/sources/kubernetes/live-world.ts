@@ -1,0 +1,90 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
+import {
+  startKubernetes,
+  type KubernetesOptions,
+  type RunningKubernetes,
+} from '../../../src/sources/kubernetes/source.js';
+import type { ResourceStatus } from '../../../src/sources/kubernetes/status.js';
+import { DEFAULT_TIMING, type Timing } from '../../../src/sources/kubernetes/timing.js';
+import { systemClock } from '../../../src/loop/clock.js';
+import { Store } from '../../../src/state/store.js';
+import { SimpleConnection } from '../../support/api-server/connection.js';
+import { ApiServer, type ApiServerOptions } from '../../support/api-server/server.js';
+import { RecordingLog } from '../../support/recording-log.js';
+
+/** Times a test can wait for. */
+export const QUICK: Timing = { ...DEFAULT_TIMING, backoffInitialMs: 4, backoffMaxMs: 40, healthyMs: 1000 };
+
+/** A server, the source, and the state, with real connections between them. */
+export class LiveWorld {
+  readonly server: ApiServer;
+  readonly store = new Store();
+  readonly log = new RecordingLog();
+  private connection: ApiConnection | null = null;
+  private running: RunningKubernetes | null = null;
+
+  constructor(serverOptions: Partial<ApiServerOptions> = {}) {
+    this.server = new ApiServer(serverOptions);
+  }
+
+  /** Starts the server, unless it runs, and the source. */
+  async start(
+    options: Partial<KubernetesOptions> = {},
+    timing: Partial<Timing> = {},
+    connection: ApiConnection | null = null,
+  ): Promise<void> {
+    if (!this.server.listening) await this.server.start();
+    this.connection = connection ?? new SimpleConnection(this.server.url);
+    this.running = startKubernetes(
+      {
+        connection: this.connection,
+        nodeName: 'node-1',
+        contentType: '',
+        acceptContentTypes: '',
+        configSyncPeriodMs: 900_000,
+        nodeRequired: false,
+        ...options,
+      },
+      this.store,
+      this.log,
+      { clock: systemClock, random: Math.random, timing: { ...QUICK, ...timing } },
+    );
+  }
+
+  async stop(): Promise<void> {
+    await this.running?.stop();
+    this.connection?.close();
+    await this.server.stop();
+  }
+
+  status(resource: string): ResourceStatus {
+    const status = this.running?.status().find((entry) => entry.resource === resource);
+    if (status === undefined) throw new Error(`no resource ${resource}`);
+    return status;
+  }
+
+  /** Names of the Services known. */
+  services(): readonly string[] {
+    return [...this.store.snapshot.services()].map(({ name }) => name).sort();
+  }
+
+  ready(): Promise<void> {
+    return until(() => this.store.snapshot.ready, 'ready');
+  }
+
+  /** All watches are open and stand where the server does. */
+  inStep(): Promise<void> {
+    const watching = ['services', 'endpointslices', 'nodes'];
+    return until(() => watching.every((name) => this.status(name).watching), 'watching');
+  }
+}
+
+/** Waits for something to become true. Throws when it does not within five seconds. */
+export async function until(condition: () => boolean, what: string): Promise<void> {
+  const end = performance.now() + 5000;
+  while (!condition()) {
+    if (performance.now() > end) throw new Error(`never ${what}`);
+    await delay(2);
+  }
+}

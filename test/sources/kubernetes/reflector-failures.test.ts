@@ -1,0 +1,292 @@
+import t from 'tap';
+import { EXPIRED, tooLargeVersion } from '../../support/api-server/encoding.js';
+import { FakeWorld, SERVICE_TYPE, serviceAt, settle } from './fake-world.js';
+
+/** Two Services, a and b, known at version 10. */
+async function synced(): Promise<{
+  readonly world: FakeWorld;
+  readonly watch: Awaited<ReturnType<FakeWorld['syncServices']>>;
+}> {
+  const world = new FakeWorld();
+  const watch = await world.syncServices(10, [serviceAt('a', 1), serviceAt('b', 2)]);
+  return { world, watch };
+}
+
+t.test('410 as an event: reads anew, and what is gone meanwhile goes in one commit with what came', async (t) => {
+  const { world, watch } = await synced();
+  watch.event('ERROR', { kind: 'Status', metadata: {}, code: 410, reason: 'Expired', message: 'too old' });
+  await world.advance(799);
+  t.equal(world.requests('services').length, 1);
+  await world.advance(1);
+  const second = await world.request('services', 2);
+  t.equal(second.operation, 'watchlist');
+  second.open().event('ADDED', serviceAt('b', 2)).event('ADDED', serviceAt('c', 11));
+  await settle();
+  t.same(world.services.takeCommits(), [], 'nothing before the end of the initial events');
+  t.same([...world.services.rows.keys()], ['default/a', 'default/b']);
+  second.bookmark(SERVICE_TYPE, '12', true);
+  await settle();
+  t.same(world.services.takeCommits(), ['+c -a'], 'one commit; b is unchanged and not in it');
+  t.match(world.status('services'), { version: '12', lists: 2, failures: { expired: 1 }, trouble: null });
+  await world.running.stop();
+});
+
+t.test('410 as an answer: the same', async (t) => {
+  const { world, watch } = await synced();
+  watch.end();
+  await world.advance(800);
+  (await world.request('services', 2)).fail(EXPIRED);
+  await world.advance(1600);
+  t.equal((await world.request('services', 3)).operation, 'watchlist');
+  t.equal(world.services.rows.size, 2);
+  await world.running.stop();
+});
+
+t.test('a version the server has not seen: reads anew, and a list takes what is newest', async (t) => {
+  const world = new FakeWorld();
+  (await world.request('services', 1)).fail({ code: 422, reason: 'Invalid', message: 'sendInitialEvents: Forbidden' });
+  const list = await world.request('services', 2);
+  t.match(list, { operation: 'list', query: { resourceVersion: '0' } });
+  list.list('Service', '50', [serviceAt('a', 1)]);
+  const watch = await world.request('services', 3);
+  t.match(watch, { operation: 'watch', query: { resourceVersion: '50', allowWatchBookmarks: 'true' } });
+  watch.fail(tooLargeVersion(50, 20));
+  await world.advance(1000);
+  const newest = await world.request('services', 4);
+  t.equal(newest.operation, 'list');
+  t.equal(newest.query['resourceVersion'], undefined);
+  t.equal(world.services.rows.size, 1, 'the old state serves on');
+  newest.list('Service', '20', []);
+  await settle();
+  t.same(world.services.rows.size, 0);
+  t.match(world.status('services'), { failures: { ahead: 1 }, version: '20' });
+  await world.running.stop();
+});
+
+t.test('a list after the first takes nothing older than what was seen', async (t) => {
+  const world = new FakeWorld();
+  (await world.request('services', 1)).fail({ code: 422, reason: 'Invalid', message: 'no' });
+  (await world.request('services', 2)).list('Service', '50', []);
+  (await world.request('services', 3)).fail(EXPIRED);
+  await world.advance(800);
+  const relist = await world.request('services', 4);
+  t.match(relist.query, { resourceVersion: '50', resourceVersionMatch: 'NotOlderThan' });
+  relist.fail(EXPIRED);
+  await world.advance(1600);
+  t.equal((await world.request('services', 5)).query['resourceVersion'], undefined, 'gone as well: the newest');
+  await world.running.stop();
+});
+
+t.test('end of stream: from the same version, each time later, up to 30 s', async (t) => {
+  const { world, watch } = await synced();
+  watch.event('MODIFIED', serviceAt('a', 11));
+  watch.end();
+  let count = 1;
+  for (const delay of [800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]) {
+    await world.advance(delay - 1);
+    t.equal(world.requests('services').length, count, `not before ${delay} ms`);
+    await world.advance(1);
+    const request = await world.request('services', ++count);
+    t.match(request.query, { watch: '1', resourceVersion: '11' });
+    request.open().end();
+  }
+  t.equal(world.services.rows.size, 2);
+  t.same(
+    world.log.lines.filter((line) => /^(error|warn)/.test(line)),
+    [],
+    'ends are no errors',
+  );
+  await world.running.stop();
+});
+
+t.test('after two healthy minutes: at once, and the next delay is the first again', async (t) => {
+  const { world, watch } = await synced();
+  watch.end();
+  await world.advance(800);
+  const second = (await world.request('services', 2)).open();
+  await world.advance(60_000);
+  second.bookmark(SERVICE_TYPE, '20');
+  await world.advance(60_000);
+  second.end();
+  const third = await world.request('services', 3);
+  t.match(third.query, { resourceVersion: '20' });
+  third.refuse();
+  await world.advance(800);
+  t.equal(world.requests('services').length, 4);
+  await world.running.stop();
+});
+
+t.test('refused, reset, 5xx: the version is kept; said once, and once that it is over', async (t) => {
+  const { world, watch } = await synced();
+  watch.break();
+  await world.advance(800);
+  (await world.request('services', 2)).refuse();
+  await world.advance(1600);
+  (await world.request('services', 3)).fail({ code: 503, reason: 'ServiceUnavailable', message: 'starting' });
+  await world.advance(3200);
+  (await world.request('services', 4)).fail({ code: 500, reason: 'InternalError', message: 'etcd' });
+  t.match(world.status('services'), { watching: false, synced: true });
+  await world.advance(6400);
+  const last = await world.request('services', 5);
+  t.match(last, { operation: 'watch', query: { resourceVersion: '10' } });
+  last.open();
+  await settle();
+  t.match(world.status('services'), { failures: { unavailable: 4 }, trouble: null, watching: true });
+  const lines = world.log.lines.filter((line) => !line.startsWith('info 2') && !line.startsWith('info 3'));
+  t.match(lines, [/^error Reading from the API server fails.*reset/, /^info 0 .*works again/]);
+  t.equal(lines.length, 2);
+  await world.running.stop();
+});
+
+t.test('429: waits as long as it is told, and keeps the version', async (t) => {
+  const { world, watch } = await synced();
+  watch.end();
+  await world.advance(800);
+  (await world.request('services', 2)).fail({ code: 429, reason: 'TooManyRequests', message: 'slow down' }, 7000);
+  await world.advance(6999);
+  t.equal(world.requests('services').length, 2);
+  await world.advance(1);
+  const third = await world.request('services', 3);
+  t.match(third.query, { resourceVersion: '10' });
+  third.fail({ code: 429, reason: 'TooManyRequests', message: 'x', details: { retryAfterSeconds: 4 } });
+  await world.advance(3999);
+  t.equal(world.requests('services').length, 3, 'told by the Status');
+  await world.advance(1);
+  (await world.request('services', 4)).fail({ code: 429, reason: 'TooManyRequests', message: 'x' }, 0);
+  await settle();
+  t.equal(world.requests('services').length, 4, 'told nothing useful: backs off');
+  await world.advance(6400);
+  t.equal(world.requests('services').length, 5);
+  t.equal(world.status('services').failures.throttled, 3);
+  await world.running.stop();
+});
+
+t.test('401 and 403: counts, says so once each, backs off, never gives up', async (t) => {
+  const { world, watch } = await synced();
+  watch.end();
+  let count = 1;
+  let delay = 800;
+  for (const code of [401, 401, 403, 403, 403, 403, 403, 403, 403]) {
+    await world.advance(delay);
+    delay = Math.min(delay * 2, 30_000);
+    (await world.request('services', ++count)).fail({ code, reason: '', message: `no ${code}` });
+  }
+  await world.advance(delay);
+  (await world.request('services', ++count)).open();
+  await settle();
+  t.match(world.status('services'), { failures: { unauthorized: 2, forbidden: 7 }, trouble: null });
+  t.equal(world.log.lines.filter((line) => line.startsWith('error')).length, 2);
+  t.equal(world.services.rows.size, 2);
+  await world.running.stop();
+});
+
+t.test('three minutes without a byte: broken off, and watched again from the version', async (t) => {
+  const { world, watch } = await synced();
+  await world.advance(60_000);
+  watch.bookmark(SERVICE_TYPE, '15');
+  await world.advance(179_999);
+  t.notOk(watch.aborted, 'bytes move the limit');
+  await world.advance(1);
+  t.ok(watch.aborted);
+  await world.advance(800);
+  const second = await world.request('services', 2);
+  t.match(second, { operation: 'watch', query: { resourceVersion: '15' } });
+  t.match(world.status('services').failures, { silent: 1, unavailable: 0 });
+  await world.advance(180_000);
+  t.ok(second.aborted, 'no headers are silence too');
+  t.equal(world.services.rows.size, 2);
+  await world.running.stop();
+});
+
+t.test('an event that cannot be decoded: the old object stays, and everything is read anew', async (t) => {
+  const { world, watch } = await synced();
+  watch.write('{"type":"MODIFIED","object":{"kind":"Serv\n');
+  await settle();
+  t.equal(world.services.rows.size, 2);
+  t.match(world.status('services'), { undecodable: 1, failures: { undecodable: 1 }, trouble: /undecodable/ });
+  await world.advance(800);
+  const second = (await world.request('services', 2)).open();
+  t.equal(second.operation, 'watchlist');
+  second.event('ADDED', serviceAt('a', 11)).event('ADDED', serviceAt('b', 2)).bookmark(SERVICE_TYPE, '12', true);
+  await settle();
+  t.same(world.services.takeCommits(), ['+a']);
+  t.equal(world.status('services').trouble, null);
+  await world.running.stop();
+});
+
+t.test('events before a bad one are kept', async (t) => {
+  const { world, watch } = await synced();
+  const good = JSON.stringify({ type: 'ADDED', object: serviceAt('c', 11) });
+  watch.write(`${good}\nrubbish\n`);
+  await settle();
+  t.same(world.services.takeCommits(), ['+c']);
+  await world.running.stop();
+});
+
+t.test('an invalid object: its last good version stays, nothing is read anew', async (t) => {
+  const { world, watch } = await synced();
+  const bad = serviceAt('a', 11, { clusterIP: 'nonsense', clusterIPs: ['nonsense'] });
+  watch.event('MODIFIED', bad).event('MODIFIED', serviceAt('b', 12));
+  await settle();
+  t.same(world.services.takeCommits(), ['+b']);
+  t.ok(world.services.rows.has('default/a'));
+  t.match(world.status('services'), { invalid: 1, version: '12', trouble: null });
+  const said = world.log.lines.filter((line) => line.includes('nonsense'));
+  t.equal(said.length, 1);
+  watch.event('MODIFIED', { ...bad, metadata: { name: 'a', namespace: 'default', resourceVersion: '13' } });
+  await settle();
+  t.equal(world.log.lines.filter((line) => line.includes('nonsense')).length, 1, 'the same is not said again');
+  watch.event('MODIFIED', serviceAt('a', 14)).event('DELETED', serviceAt('a', 15));
+  await settle();
+  t.equal(world.services.takeCommits().join(' '), '+a -a');
+  await world.running.stop();
+});
+
+t.test('a list cut short changes nothing', async (t) => {
+  const world = new FakeWorld();
+  (await world.request('services', 1)).fail({ code: 422, reason: 'Invalid', message: 'no' });
+  (await world.request('services', 2)).list('Service', '50', [serviceAt('a', 1), serviceAt('b', 2)]);
+  (await world.request('services', 3)).fail(EXPIRED);
+  world.services.takeCommits();
+  let count = 4;
+  await world.advance(800);
+  const start = `{"kind":"ServiceList","metadata":{"resourceVersion":"60"},"items":[${JSON.stringify(serviceAt('c', 3))},`;
+  (await world.request('services', count)).open().write(start).break();
+  await world.advance(1600);
+  (await world.request('services', ++count)).open().end(start);
+  await world.advance(3200);
+  (await world.request('services', ++count)).open().end('{"kind":"ServiceList","items":[]}');
+  await world.advance(6400);
+  (await world.request('services', ++count)).open('text/html').end('<html>');
+  await world.advance(12800);
+  t.same(world.services.takeCommits(), []);
+  t.equal(world.services.rows.size, 2);
+  t.match(world.status('services').failures, { unavailable: 1, truncated: 1, undecodable: 1, rejected: 1 });
+  (await world.request('services', ++count)).list('Service', '60', [serviceAt('c', 3)]);
+  await settle();
+  t.same(world.services.takeCommits(), ['+c -a -b']);
+  await world.running.stop();
+});
+
+t.test('initial events cut short change nothing, and a list is asked for after the third time', async (t) => {
+  const { world, watch } = await synced();
+  watch.event('ERROR', { kind: 'Status', metadata: {}, code: 410, reason: 'Expired', message: 'too old' });
+  let delay = 800;
+  for (let count = 2; count <= 4; count++) {
+    await world.advance(delay);
+    delay *= 2;
+    const request = await world.request('services', count);
+    t.equal(request.operation, 'watchlist');
+    request.open().event('ADDED', serviceAt('c', 3)).end();
+    await settle();
+  }
+  t.same(world.services.takeCommits(), []);
+  t.equal(world.status('services').failures.truncated, 3);
+  await world.advance(delay);
+  const list = await world.request('services', 5);
+  t.equal(list.operation, 'list');
+  list.list('Service', '70', [serviceAt('c', 3)]);
+  await settle();
+  t.same(world.services.takeCommits(), ['+c -a -b']);
+  await world.running.stop();
+});

@@ -1,0 +1,246 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import t from 'tap';
+import { Interner } from '../../../src/sources/translate/intern.js';
+import { translate } from '../../../src/sources/translate/object.js';
+import {
+  nodeObject,
+  serviceCIDRObject,
+  serviceObject,
+  sliceObject,
+  type ApiObject,
+} from '../../support/api-objects.js';
+import { fixture, jsonList } from '../../support/api-server/fixtures.js';
+import { resourceOfKind } from '../../support/api-server/resources.js';
+import type { ServedWatch } from '../../support/api-server/watch.js';
+import { LiveWorld, until } from './live-world.js';
+
+/** The objects of the recorded lists. */
+function recorded(): readonly ApiObject[] {
+  return ['services', 'endpointslices', 'nodes'].flatMap((plural) => {
+    const { kind, items } = jsonList(fixture(`${plural}.list.json`));
+    return items.map((item) => ({ ...item, kind }));
+  });
+}
+
+const SERVICES = resourceOfKind('Service');
+
+t.test('either encoding, streamed or listed: the same state', async (t) => {
+  for (const contentType of ['application/json', 'application/vnd.kubernetes.protobuf']) {
+    for (const watchList of ['yes', 'invalid', 'errorEvent', 'ignored'] as const) {
+      const world = new LiveWorld({ watchList, bookmarkMs: 50 });
+      world.server.put(...recorded(), serviceCIDRObject('kubernetes', ['10.96.0.0/12']));
+      await world.start({ contentType });
+      await world.ready();
+      const name = `${contentType}, WatchList ${watchList}`;
+      t.same(world.services(), ['dual', 'ext', 'kubernetes', 'lb', 'np', 'web'], name);
+      const { row } = translate(
+        'Service',
+        recorded().find((object) => named(object, 'lb')),
+        new Interner(),
+      );
+      t.strictSame(world.store.snapshot.service('default/lb'), row);
+      t.equal(world.store.snapshot.slicesOf('default/lb')[0]?.count, 100);
+      t.match(world.store.snapshot.node('node-1'), { zone: 'z1', eligible: false });
+      t.match(world.store.snapshot.serviceCIDRs(), [{ cidrs: ['10.96.0.0/12'] }]);
+      await world.inStep();
+      world.server.put(serviceObject('late'));
+      world.server.store.delete(SERVICES, { namespace: 'default', name: 'np' });
+      await until(() => world.services().includes('late') && !world.services().includes('np'), 'changed');
+      // A stream that is broken off closes its connection, which the server may hear of after the next one is open.
+      const brokenOff = watchList === 'errorEvent' || watchList === 'ignored';
+      const connections = brokenOff ? world.server.openConnections : world.server.peakConnections;
+      t.ok(connections <= 3, `${name}: ${connections} connections`);
+      await world.stop();
+    }
+  }
+});
+
+function named(object: ApiObject, name: string): boolean {
+  return (object['metadata'] as ApiObject)['name'] === name;
+}
+
+t.test('labels of another proxy come and go', async (t) => {
+  const world = new LiveWorld();
+  world.server.put(serviceObject('web'));
+  await world.start();
+  await world.ready();
+  const labels = { 'service.kubernetes.io/service-proxy-name': 'other' };
+  world.server.put(serviceObject('web', {}, { metadata: { name: 'web', namespace: 'default', labels } }));
+  await until(() => world.services().length === 0, 'gone');
+  world.server.put(serviceObject('web'));
+  await until(() => world.services().length === 1, 'back');
+  t.equal(world.status('services').events.DELETED, 1);
+  await world.stop();
+});
+
+t.test('breaks of every kind remove nothing, and are over without help', async (t) => {
+  const world = new LiveWorld();
+  let removed = 0;
+  world.server.put(serviceObject('web'), sliceObject('web-1', 'web', ['10.0.0.1']), nodeObject('node-1'));
+  await world.start({}, { silenceMs: 150, headersMs: 100 });
+  await world.ready();
+  world.store.onChange(() => {
+    if (world.services().length === 0 || world.store.snapshot.slicesOf('default/web').length === 0) removed++;
+  });
+  const corruption = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
+  const each = (action: (watch: ServedWatch) => void) => (): void => {
+    for (const watch of [...world.server.watches]) action(watch);
+  };
+  const breaks: readonly (readonly [what: string, action: () => void])[] = [
+    [
+      'reset',
+      each((watch) => {
+        watch.reset();
+      }),
+    ],
+    [
+      'end',
+      each((watch) => {
+        watch.end();
+      }),
+    ],
+    [
+      'stall',
+      each((watch) => {
+        watch.stall();
+      }),
+    ],
+    [
+      'garbage',
+      each((watch) => {
+        watch.raw(Buffer.from(corruption));
+      }),
+    ],
+    [
+      'server error',
+      each((watch) => {
+        watch.error({ code: 500, reason: 'InternalError', message: 'etcd' });
+      }),
+    ],
+    [
+      'expired',
+      () => {
+        world.server.store.compact();
+        each((watch) => {
+          watch.error({ code: 410, reason: 'Expired', message: 'old' });
+        })();
+      },
+    ],
+  ];
+  let number = 0;
+  for (const [what, action] of breaks) {
+    for (const fault of [
+      null,
+      { type: 'reset' },
+      { type: 'hang' },
+      { type: 'status', code: 503, body: 'upstream' },
+      { type: 'status', code: 429, retryAfter: 0.02 },
+      { type: 'truncate', bytes: 40, reset: true },
+      { type: 'truncate', bytes: 40, reset: false },
+      { type: 'stall', bytes: 40 },
+      { type: 'corrupt', bytes: 30, replacement: corruption },
+    ] as const) {
+      await world.inStep();
+      if (fault !== null) world.server.faults.add({ fault, times: 4 });
+      action();
+      world.server.put(serviceObject(`new-${++number}`));
+      const name = `new-${number}`;
+      await until(() => world.services().includes(name), `seen after ${what}, then ${fault?.type ?? 'nothing'}`);
+      world.server.faults.clear();
+    }
+  }
+  t.equal(removed, 0);
+  t.equal(world.services().length, 1 + breaks.length * 9);
+  await world.stop();
+});
+
+t.test('a restart of the server, longer or shorter, with the objects gone meanwhile really gone', async (t) => {
+  const world = new LiveWorld();
+  world.server.put(serviceObject('a'), serviceObject('b'));
+  await world.start();
+  await world.ready();
+  const { port } = world.server;
+  for (const pause of [0, 100]) {
+    await world.server.stop();
+    await delay(pause);
+    t.ok(world.services().includes('b'));
+    world.server.put(serviceObject(`during-${pause}`));
+    await world.server.start(port);
+    await until(() => world.services().includes(`during-${pause}`), 'caught up');
+  }
+  await world.server.stop();
+  world.server.store.delete(SERVICES, { namespace: 'default', name: 'a' });
+  world.server.store.compact();
+  await delay(20);
+  t.ok(world.services().includes('a'));
+  await world.server.start(port);
+  await until(() => !world.services().includes('a'), 'swept');
+  t.same(world.services(), ['b', 'during-0', 'during-100']);
+  t.ok(world.status('services').failures.expired >= 1, 'it was compacted away');
+  await world.stop();
+});
+
+t.test('a server restored from a backup', async (t) => {
+  for (const watchList of ['yes', 'invalid'] as const) {
+    const world = new LiveWorld({ watchList });
+    world.server.put(serviceObject('a'));
+    const { version } = world.server.store;
+    world.server.put(serviceObject('b'), serviceObject('c'));
+    await world.start();
+    await world.ready();
+    await world.inStep();
+    world.server.store.delete(SERVICES, { namespace: 'default', name: 'c' });
+    await until(() => !world.services().includes('c'), 'deleted');
+    world.server.store.rewind(version);
+    for (const watch of [...world.server.watches]) watch.reset();
+    await until(() => world.status('services').failures.ahead > 0, 'found ahead');
+    await until(
+      () => world.status('services').watching && world.status('services').version === String(version),
+      'back',
+    );
+    t.same(world.services(), ['a', 'b'], watchList);
+    await world.stop();
+  }
+});
+
+t.test('credentials that are not accepted any more', async (t) => {
+  const world = new LiveWorld();
+  world.server.put(serviceObject('a'));
+  await world.start();
+  await world.ready();
+  world.server.tokens = ['another'];
+  for (const watch of [...world.server.watches]) watch.reset();
+  await until(() => world.status('services').failures.unauthorized > 3, 'refused a few times');
+  world.server.put(serviceObject('b'));
+  world.server.tokens = [];
+  await until(() => world.services().includes('b'), 'let in again');
+  t.same(world.services(), ['a', 'b']);
+  await world.stop();
+});
+
+t.test('a slow connection', async (t) => {
+  const world = new LiveWorld();
+  world.server.put(...recorded());
+  world.server.faults.add({ fault: { type: 'slow', bytes: 100 } });
+  await world.start();
+  await world.ready();
+  t.equal(world.services().length, 6);
+  await world.stop();
+});
+
+t.test('a list too old to go on with, in pages', async (t) => {
+  const world = new LiveWorld({ watchList: 'invalid' });
+  for (let number = 0; number < 1200; number++) world.server.put(serviceObject(`s-${number}`));
+  world.server.pageAnyway = 500;
+  await world.start();
+  await world.ready();
+  t.equal(world.services().length, 1200);
+  const pages = world.server.requests.filter(
+    ({ resource, operation }) => resource === 'services' && operation === 'list',
+  );
+  t.same(
+    pages.map(({ query }) => query['continue'] !== undefined),
+    [false, true, true],
+  );
+  await world.stop();
+});

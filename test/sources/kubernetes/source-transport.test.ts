@@ -1,0 +1,70 @@
+import t from 'tap';
+import { resourceOfKind } from '../../support/api-server/resources.js';
+import { clusterObjects, clusterSlice } from '../../support/api-server/cluster.js';
+import { nodeObject } from '../../support/api-objects.js';
+import { Authority } from '../../support/certificates.js';
+import { connect } from './connect.js';
+import { LiveWorld, until } from './live-world.js';
+
+t.test('over TLS with a client certificate, through our own transport', async (t) => {
+  const authority = new Authority();
+  t.teardown(() => {
+    authority.remove();
+  });
+  const { key, certificate } = authority.issue({ commonName: 'api', alternativeNames: ['IP:127.0.0.1'] });
+  const client = authority.issue({ commonName: 'system:kube-proxy' });
+  const world = new LiveWorld({
+    tls: { key, cert: certificate, clientCa: authority.own.certificate },
+    tokens: ['nobody has it'],
+  });
+  for (const object of clusterObjects({ services: 30, endpoints: 120, nodes: 5 })) world.server.put(object);
+  world.server.put(nodeObject('node-1', { status: { addresses: [{ type: 'InternalIP', address: '192.0.2.1' }] } }));
+  await world.server.start();
+  const cluster = { server: world.server.url, 'certificate-authority': authority.own.certificateFile };
+  const user = { 'client-certificate': client.certificateFile, 'client-key': client.keyFile };
+  const connection = await connect(t, { cluster, user });
+  await world.start({}, {}, connection);
+  await world.ready();
+  t.equal(world.services().length, 30);
+  const counts = world.store.snapshot.slicesOf('team-0/service-0').map(({ count }) => count);
+  t.same(new Set(counts), new Set([100, 20]));
+  t.match(world.store.snapshot.node('node-1'), { addresses: ['192.0.2.1'] });
+  await world.inStep();
+  t.ok(world.server.peakConnections <= 3, `${world.server.peakConnections} connections`);
+
+  world.server.store.delete(resourceOfKind('Service'), { namespace: 'team-1', name: 'service-1' });
+  await until(() => world.services().length === 29, 'followed');
+  for (const watch of [...world.server.watches]) watch.reset();
+  world.server.put(...clusterObjects({ services: 2, endpoints: 0, nodes: 1 }));
+  await until(() => world.services().length === 30, 'followed after a reset');
+  await world.stop();
+});
+
+t.test('500 events a second', async (t) => {
+  const world = new LiveWorld();
+  const services = 100;
+  for (const object of clusterObjects({ services, endpoints: 10, nodes: 50 })) world.server.put(object);
+  await world.start({ contentType: 'application/vnd.kubernetes.protobuf' });
+  await world.ready();
+  await world.inStep();
+  let commits = 0;
+  world.store.onChange(() => commits++);
+  const requests = world.server.requests.length;
+  const cpu = process.cpuUsage();
+  const changes = 500;
+  const startedAt = performance.now();
+  for (let change = 0; change < changes; change++) {
+    world.server.put(clusterSlice(change % services, 0, 10, 50, 1 + Math.floor(change / services)));
+    if (change % 5 === 4) await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  await until(() => world.status('endpointslices').events.MODIFIED === changes, 'all seen');
+  const { user, system } = process.cpuUsage(cpu);
+  const seconds = (performance.now() - startedAt) / 1000;
+  t.comment(
+    `${Math.round((user + system) / changes)} µs of CPU per event, server included, over ${seconds.toFixed(1)} s`,
+  );
+  t.ok(commits <= changes, `${commits} commits`);
+  t.equal(world.server.requests.length, requests, 'no further request');
+  t.equal(world.status('endpointslices').objects, services);
+  await world.stop();
+});

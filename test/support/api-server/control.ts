@@ -1,0 +1,111 @@
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ApiObject } from '../api-objects.js';
+import { clusterSlice } from './cluster.js';
+import type { FaultRule } from './faults.js';
+import { nameOf, resourceOfKind } from './resources.js';
+import type { ApiServer } from './server.js';
+
+/**
+ * What another process asks of a running test API server, as JSON by POST:
+ *
+ * - `put`, `delete`: objects
+ * - `fault`: a fault rule; `faults/clear`: none any more
+ * - `watches`: `end`, `reset` or `stall` for every open watch
+ * - `compact`: the changes so far are forgotten
+ * - `tokens`: what is accepted from now on
+ * - `churn`: {@link Churn}; answers when it is over
+ * - `state`: nothing; answers with versions, requests by resource and operation, connections, events
+ */
+export async function serveControl(server: ApiServer, address: string): Promise<number> {
+  const control = createServer((request, response) => {
+    answer(server, request).then(
+      (result) => response.end(JSON.stringify(result)),
+      (error: unknown) => response.writeHead(400).end(String(error)),
+    );
+  });
+  await new Promise<void>((resolve) => control.listen(0, address, resolve));
+  return (control.address() as AddressInfo).port;
+}
+
+async function answer(server: ApiServer, request: IncomingMessage): Promise<unknown> {
+  let body = '';
+  request.setEncoding('utf8');
+  for await (const chunk of request) body += String(chunk);
+  const command = (request.url ?? '/').slice(1);
+  const value: unknown = body === '' ? null : JSON.parse(body);
+  switch (command) {
+    case 'put':
+      server.put(...(value as readonly ApiObject[]));
+      return server.store.version;
+    case 'delete':
+      for (const object of value as readonly ApiObject[]) {
+        server.store.delete(resourceOfKind(object['kind']), nameOf(object));
+      }
+      return server.store.version;
+    case 'fault':
+      server.faults.add(value as FaultRule);
+      return null;
+    case 'faults/clear':
+      server.faults.clear();
+      return null;
+    case 'watches':
+      for (const watch of [...server.watches]) {
+        if (value === 'end') watch.end();
+        else if (value === 'reset') watch.reset();
+        else if (value === 'stall') watch.stall();
+        else throw new TypeError(`not something to do with watches: ${String(value)}`);
+      }
+      return null;
+    case 'compact':
+      server.store.compact();
+      return null;
+    case 'tokens':
+      server.tokens = value as readonly string[];
+      return null;
+    case 'churn':
+      await churn(server, value as Churn);
+      return server.store.version;
+    case 'state':
+      return state(server);
+    default:
+      throw new TypeError(`unknown command ${command}`);
+  }
+}
+
+/** Changes of the slices of a cluster made by `clusterObjects`, evenly spread. */
+interface Churn {
+  readonly perSecond: number;
+  readonly seconds: number;
+  readonly services: number;
+  readonly endpoints: number;
+}
+
+const CHURN_NODES = 1000;
+
+async function churn(server: ApiServer, { perSecond, seconds, services, endpoints }: Churn): Promise<void> {
+  const startedAt = performance.now();
+  for (let change = 0; change < perSecond * seconds; change++) {
+    const due = startedAt + (change * 1000) / perSecond;
+    if (due > performance.now()) await delay(due - performance.now());
+    const count = Math.min(100, endpoints);
+    server.put(clusterSlice((change * 7919) % services, 0, count, CHURN_NODES, 1 + (change % count)));
+  }
+}
+
+function state(server: ApiServer): unknown {
+  const requests: Record<string, number> = {};
+  for (const { resource, operation } of server.requests) {
+    const name = `${operation} ${resource}`;
+    requests[name] = (requests[name] ?? 0) + 1;
+  }
+  return {
+    version: server.store.version,
+    requests,
+    connections: server.connections,
+    openConnections: server.openConnections,
+    watches: server.watches.size,
+    events: server.events,
+  };
+}

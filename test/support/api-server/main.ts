@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import type { ApiObject } from '../api-objects.js';
+import { clusterObjects } from './cluster.js';
+import { serveControl } from './control.js';
+import { ApiServer, type TlsFiles, type WatchListSupport } from './server.js';
+
+/**
+ * The test API server as a process of its own. Prints one line of JSON once it listens, `{"url": …, "control": …}`, and ends when its standard
+ * input does, so that it never outlives the test that started it.
+ */
+
+const WATCH_LIST: readonly WatchListSupport[] = ['yes', 'invalid', 'errorEvent', 'ignored'];
+
+const { values } = parseArgs({
+  options: {
+    address: { type: 'string', default: '127.0.0.1' },
+    port: { type: 'string', default: '0' },
+    'tls-cert-file': { type: 'string' },
+    'tls-key-file': { type: 'string' },
+    'client-ca-file': { type: 'string' },
+    token: { type: 'string', multiple: true, default: [] },
+    'watch-list': { type: 'string', default: 'yes' },
+    'bookmark-ms': { type: 'string', default: '60000' },
+    without: { type: 'string', multiple: true, default: [] },
+    /** A file with a JSON list of objects. */
+    objects: { type: 'string' },
+    /** `services,endpoints,nodes`: a made-up cluster. */
+    cluster: { type: 'string' },
+  },
+});
+
+function tlsFiles(): TlsFiles | null {
+  const { 'tls-cert-file': cert, 'tls-key-file': key, 'client-ca-file': ca } = values;
+  if (cert === undefined || key === undefined) return null;
+  return { cert: readFileSync(cert), key: readFileSync(key), clientCa: ca === undefined ? null : readFileSync(ca) };
+}
+
+const server = new ApiServer({
+  address: values.address,
+  port: Number(values.port),
+  tls: tlsFiles(),
+  tokens: values.token,
+  watchList: WATCH_LIST.find((support) => support === values['watch-list']) ?? 'yes',
+  bookmarkMs: Number(values['bookmark-ms']),
+  without: values.without,
+});
+if (values.objects !== undefined) {
+  server.put(...(JSON.parse(readFileSync(values.objects, 'utf8')) as readonly ApiObject[]));
+}
+if (values.cluster !== undefined) {
+  const [services = 0, endpoints = 0, nodes = 1] = values.cluster.split(',').map(Number);
+  for (const object of clusterObjects({ services, endpoints, nodes })) server.put(object);
+  server.store.compact();
+}
+await server.start();
+const control = await serveControl(server, values.address);
+process.stdout.write(`${JSON.stringify({ url: server.url, control: `http://${values.address}:${control}` })}\n`);
+process.stdin.resume();
+process.stdin.on('end', () => process.exit(0));

@@ -1,0 +1,355 @@
+import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import type { ApiObject } from '../api-objects.js';
+import { Answer } from './answer.js';
+import { encodingFor, statusObject, tooLargeVersion, type Encoding, type StatusFields } from './encoding.js';
+import { Faults, type Fault, type Operation } from './faults.js';
+import { Lists } from './list.js';
+import { nameOf, targetOf, type Target } from './resources.js';
+import { selection, type Predicate } from './selectors.js';
+import { ApiStore } from './store.js';
+import { ServedWatch } from './watch.js';
+
+export interface TlsFiles {
+  readonly key: string | Buffer;
+  readonly cert: string | Buffer;
+  /** Certificates of clients are asked for, and accepted in place of a token when this signed them. */
+  readonly clientCa: string | Buffer | null;
+}
+
+/**
+ * How the server answers a request for a list as a watch: well; with 422, as where the gate is off; with an ERROR event, as where etcd is
+ * too old; or as an ordinary watch, as servers do that do not know the parameters.
+ */
+export type WatchListSupport = 'yes' | 'invalid' | 'errorEvent' | 'ignored';
+
+export interface ApiServerOptions {
+  readonly address: string;
+  /** 0: any. */
+  readonly port: number;
+  /** Null: plain HTTP. */
+  readonly tls: TlsFiles | null;
+  /** Empty: everybody is let in. */
+  readonly tokens: readonly string[];
+  readonly watchList: WatchListSupport;
+  /** Between bookmarks. */
+  readonly bookmarkMs: number;
+  /** Plurals that are answered with 404. */
+  readonly without: readonly string[];
+}
+
+const DEFAULTS: ApiServerOptions = {
+  address: '127.0.0.1',
+  port: 0,
+  tls: null,
+  tokens: [],
+  watchList: 'yes',
+  bookmarkMs: 60_000,
+  without: [],
+};
+
+/** A request as it came. */
+export interface RecordedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly resource: string;
+  readonly operation: Operation;
+}
+
+/** An API server of the few kinds a node's proxy reads, whose misbehaviour can be arranged. */
+export class ApiServer {
+  readonly store = new ApiStore();
+  readonly faults = new Faults();
+  readonly requests: RecordedRequest[] = [];
+  /** Event objects that clients posted. */
+  readonly events: ApiObject[] = [];
+  readonly watches = new Set<ServedWatch>();
+  /** May be changed while it runs. */
+  tokens: readonly string[];
+  watchList: WatchListSupport;
+  /** A limit put to every list that asks for none; 0: none. */
+  pageAnyway = 0;
+  /** Connections made so far, and the most at one time. */
+  connections = 0;
+  peakConnections = 0;
+  private readonly sockets = new Set<Socket>();
+  private readonly lists = new Lists(this.store);
+  private readonly options: ApiServerOptions;
+  private readonly server: Server;
+
+  constructor(options: Partial<ApiServerOptions> = {}) {
+    this.options = { ...DEFAULTS, ...options };
+    this.tokens = this.options.tokens;
+    this.watchList = this.options.watchList;
+    const { tls } = this.options;
+    const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+      void this.serve(request, response);
+    };
+    this.server =
+      tls === null
+        ? createPlainServer(onRequest)
+        : createTlsServer(
+            {
+              key: tls.key,
+              cert: tls.cert,
+              ...(tls.clientCa === null ? {} : { ca: tls.clientCa, requestCert: true, rejectUnauthorized: false }),
+            },
+            onRequest,
+          );
+    this.server.keepAliveTimeout = 120_000;
+    this.server.on('connection', (socket: Socket) => {
+      this.count(socket);
+    });
+  }
+
+  get openConnections(): number {
+    return this.sockets.size;
+  }
+
+  get listening(): boolean {
+    return this.server.listening;
+  }
+
+  get port(): number {
+    return (this.server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    return `${this.options.tls === null ? 'http' : 'https'}://${this.options.address}:${this.port}`;
+  }
+
+  start(port = this.options.port): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.server.once('error', reject);
+      this.server.listen(port, this.options.address, resolve);
+    });
+  }
+
+  /** Breaks every connection and stops listening; `start` may follow. */
+  stop(): Promise<void> {
+    for (const watch of this.watches) watch.close();
+    this.watches.clear();
+    for (const socket of this.sockets) socket.destroy();
+    return new Promise((resolve) => {
+      this.server.close(() => {
+        resolve();
+      });
+    });
+  }
+
+  put(...objects: readonly ApiObject[]): void {
+    for (const object of objects) this.store.put(object);
+  }
+
+  private count(socket: Socket): void {
+    this.connections++;
+    this.sockets.add(socket);
+    this.peakConnections = Math.max(this.peakConnections, this.sockets.size);
+    socket.on('close', () => this.sockets.delete(socket));
+    socket.on('error', () => undefined);
+  }
+
+  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', 'http://server');
+    const body = await readBody(request);
+    const encoding = encodingFor(request.headers.accept ?? '*/*');
+    const target = targetOf(url.pathname);
+    const operation = operationOf(request.method ?? 'GET', url, target);
+    const resource = target?.resource.name ?? url.pathname.split('/').at(-1) ?? '';
+    this.requests.push({
+      method: request.method ?? 'GET',
+      path: url.pathname,
+      query: Object.fromEntries(url.searchParams),
+      headers: request.headers,
+      resource,
+      operation,
+    });
+    const fault = this.faults.take(resource, operation);
+    const answer = new Answer(response, fault);
+    if (fault?.type === 'reset') answer.reset();
+    if (fault?.type === 'reset' || fault?.type === 'hang') return;
+    if (encoding === null) response.writeHead(406).end();
+    else if (fault?.type === 'status') failWith(response, encoding, fault);
+    else if (!this.admits(request))
+      fail(answer, encoding, { code: 401, reason: 'Unauthorized', message: 'Unauthorized' });
+    else this.route({ url, body, encoding, target, operation, answer, fault, method: request.method ?? 'GET' });
+  }
+
+  private admits(request: IncomingMessage): boolean {
+    const clientCa = this.options.tls?.clientCa ?? null;
+    if (this.tokens.length === 0 && clientCa === null) return true;
+    const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
+    const certified = clientCa !== null && request.socket instanceof TLSSocket && request.socket.authorized;
+    return certified || (token !== undefined && this.tokens.includes(token));
+  }
+
+  private route(call: Call): void {
+    const { target, answer, encoding, url, body } = call;
+    if (/^\/apis\/events\.k8s\.io\/v1\/namespaces\/[^/]+\/events$/.test(url.pathname) && call.method === 'POST') {
+      this.events.push(JSON.parse(body) as ApiObject);
+      send(answer, 201, { contentType: 'application/json', bytes: Buffer.from(body) });
+    } else if (url.pathname === '/version') {
+      send(answer, 200, { contentType: 'application/json', bytes: Buffer.from('{"major":"1","minor":"36"}') });
+    } else if (target === null || this.options.without.includes(target.resource.name)) {
+      fail(answer, encoding, NOT_FOUND);
+    } else if (call.operation === 'write') this.write(call, target);
+    else if (target.name !== null) this.get(call, target);
+    else this.select(call, target);
+  }
+
+  private get({ answer, encoding }: Call, target: Target): void {
+    const object = this.store.get(target.resource, { namespace: target.namespace ?? '', name: target.name ?? '' });
+    if (object === null) fail(answer, encoding, NOT_FOUND);
+    else send(answer, 200, { contentType: encoding.contentType, bytes: encoding.object(object) });
+  }
+
+  private write({ method, answer, encoding, body }: Call, target: Target): void {
+    if (method === 'DELETE') {
+      const name = { namespace: target.namespace ?? '', name: target.name ?? '' };
+      if (this.store.delete(target.resource, name) === null) fail(answer, encoding, NOT_FOUND);
+      else send(answer, 200, { contentType: 'application/json', bytes: Buffer.from('{}') });
+      return;
+    }
+    const stored = this.store.put({ ...(JSON.parse(body) as ApiObject), kind: target.resource.kind });
+    send(answer, method === 'POST' ? 201 : 200, { contentType: encoding.contentType, bytes: encoding.object(stored) });
+  }
+
+  private select(call: Call, target: Target): void {
+    const { url, encoding, answer } = call;
+    const query = url.searchParams;
+    let selected: Predicate;
+    try {
+      const chosen = selection(query.get('labelSelector') ?? '', query.get('fieldSelector') ?? '');
+      selected = (object) =>
+        (target.namespace === null || nameOf(object).namespace === target.namespace) && chosen(object);
+    } catch (error) {
+      fail(answer, encoding, { code: 400, reason: 'BadRequest', message: String(error) });
+      return;
+    }
+    if (call.operation !== 'list') {
+      this.watch(call, target, selected);
+      return;
+    }
+    if (this.pageAnyway > 0 && !query.has('limit')) {
+      query.set('limit', String(this.pageAnyway));
+      query.delete('resourceVersion');
+    }
+    const result = this.lists.list(target.resource, selected, query);
+    if (result.type === 'error') fail(answer, encoding, result.status);
+    else send(answer, 200, { contentType: encoding.contentType, bytes: encoding.list(result.list) });
+  }
+
+  private watch({ url, encoding, answer, fault, operation }: Call, target: Target, selected: Predicate): void {
+    const query = url.searchParams;
+    const listed = operation === 'watchlist' && this.watchList !== 'ignored';
+    const problem = listed ? this.watchListProblem(query) : null;
+    if (problem !== null) {
+      fail(answer, encoding, problem);
+      return;
+    }
+    const version = query.get('resourceVersion') ?? '';
+    const from = operation === 'watchlist' || version === '' || version === '0' ? null : Number(version);
+    if (from !== null && from > this.store.version) {
+      fail(answer, encoding, tooLargeVersion(from, this.store.version));
+      return;
+    }
+    const seconds = query.get('timeoutSeconds');
+    const watch = new ServedWatch(
+      {
+        resource: target.resource,
+        selected,
+        from,
+        initialEventsEnd: listed,
+        bookmarks: query.get('allowWatchBookmarks') !== null,
+        timeoutSeconds: seconds === null ? null : Number(seconds),
+        bookmarkMs: this.options.bookmarkMs,
+      },
+      this.store,
+      encoding,
+      answer,
+    );
+    answer.head(200, { 'content-type': encoding.watchContentType });
+    if (fault?.type === 'errorEvent') watch.error(fault);
+    else if (listed && this.watchList === 'errorEvent') watch.error(NO_PROGRESS);
+    else this.keep(watch, answer);
+  }
+
+  private keep(watch: ServedWatch, answer: Answer): void {
+    this.watches.add(watch);
+    answer.onClose(() => {
+      watch.close();
+      this.watches.delete(watch);
+    });
+    watch.start();
+  }
+
+  private watchListProblem(query: URLSearchParams): StatusFields | null {
+    const allowed = this.watchList !== 'invalid' && query.get('resourceVersionMatch') === 'NotOlderThan';
+    const message = 'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden';
+    return allowed ? null : { code: 422, reason: 'Invalid', message };
+  }
+}
+
+/** A request on its way through. */
+interface Call {
+  readonly method: string;
+  readonly url: URL;
+  readonly body: string;
+  readonly encoding: Encoding;
+  readonly target: Target | null;
+  readonly operation: Operation;
+  readonly answer: Answer;
+  readonly fault: Fault | null;
+}
+
+const NOT_FOUND: StatusFields = {
+  code: 404,
+  reason: 'NotFound',
+  message: 'the server could not find the requested resource',
+  details: {},
+};
+
+const NO_PROGRESS: StatusFields = {
+  code: 500,
+  reason: 'InternalError',
+  message:
+    'a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled',
+};
+
+function operationOf(method: string, url: URL, target: Target | null): Operation {
+  if (method !== 'GET') return 'write';
+  if (target !== null && target.name !== null) return 'get';
+  const watch = url.searchParams.get('watch');
+  if (watch !== '1' && watch !== 'true') return 'list';
+  return url.searchParams.get('sendInitialEvents') === 'true' ? 'watchlist' : 'watch';
+}
+
+function send(answer: Answer, status: number, content: { readonly contentType: string; readonly bytes: Buffer }): void {
+  answer.head(status, { 'content-type': content.contentType });
+  answer.write(content.bytes);
+  answer.end();
+}
+
+function fail(answer: Answer, encoding: Encoding, status: StatusFields): void {
+  send(answer, status.code, { contentType: encoding.contentType, bytes: encoding.object(statusObject(status)) });
+}
+
+function failWith(response: ServerResponse, encoding: Encoding, fault: Fault & { readonly type: 'status' }): void {
+  const { code, reason = '', message = `fault ${code}`, retryAfter, body } = fault;
+  response.writeHead(code, {
+    'content-type': body === undefined ? encoding.contentType : 'text/plain',
+    ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
+  });
+  response.end(body ?? encoding.object(statusObject({ code, reason, message })));
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  let body = '';
+  request.setEncoding('utf8');
+  for await (const chunk of request) body += String(chunk);
+  return body;
+}

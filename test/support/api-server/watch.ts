@@ -1,0 +1,128 @@
+import type { ApiObject } from '../api-objects.js';
+import type { Answer } from './answer.js';
+import { EXPIRED, statusObject, type Encoding, type StatusFields } from './encoding.js';
+import { metadataOf, type ServedResource } from './resources.js';
+import type { Predicate } from './selectors.js';
+import type { ApiStore, StoredEvent } from './store.js';
+
+export interface WatchRequest {
+  readonly resource: ServedResource;
+  readonly selected: Predicate;
+  /** Where to start; null: with the present objects as ADDED events. */
+  readonly from: number | null;
+  /** The bookmark that ends the initial events is wanted. */
+  readonly initialEventsEnd: boolean;
+  readonly bookmarks: boolean;
+  /** Null: no end. */
+  readonly timeoutSeconds: number | null;
+  readonly bookmarkMs: number;
+}
+
+/** One open watch. */
+export class ServedWatch {
+  private timers: NodeJS.Timeout[] = [];
+  private unsubscribe: () => void = () => undefined;
+
+  constructor(
+    private readonly request: WatchRequest,
+    private readonly store: ApiStore,
+    private readonly encoding: Encoding,
+    private readonly answer: Answer,
+  ) {}
+
+  get resource(): string {
+    return this.request.resource.name;
+  }
+
+  start(): void {
+    const { request, store } = this;
+    if (request.from !== null && request.from < store.oldest) {
+      this.error({ ...EXPIRED, message: `${EXPIRED.message}: ${request.from} (${store.oldest})` });
+      return;
+    }
+    this.unsubscribe = store.onEvent((resource, event) => {
+      if (resource === request.resource) this.change(event);
+    });
+    if (request.from === null) for (const object of store.list(request.resource)) this.add(object);
+    else for (const event of store.since(request.resource, request.from)) this.change(event);
+    if (request.initialEventsEnd) this.bookmark(true);
+    if (request.bookmarks)
+      this.every(request.bookmarkMs, () => {
+        this.bookmark(false);
+      });
+    if (request.timeoutSeconds !== null)
+      this.every(request.timeoutSeconds * 1000, () => {
+        this.end();
+      });
+  }
+
+  /** Ends it as a timeout does. */
+  end(): void {
+    this.close();
+    this.answer.end();
+  }
+
+  /** Breaks its connection. */
+  reset(): void {
+    this.close();
+    this.answer.reset();
+  }
+
+  /** Leaves the connection open and says nothing more. */
+  stall(): void {
+    this.close();
+    this.answer.stall();
+  }
+
+  bookmark(initialEventsEnd: boolean): void {
+    const { resource } = this.request;
+    const annotations = initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {};
+    this.send('BOOKMARK', {
+      kind: resource.kind,
+      apiVersion: resource.apiVersion,
+      metadata: { resourceVersion: String(this.store.version), ...annotations },
+    });
+  }
+
+  /** An ERROR event, after which a server ends the watch. */
+  error(status: StatusFields): void {
+    this.send('ERROR', statusObject(status));
+    this.end();
+  }
+
+  /** Bytes as they are. */
+  raw(bytes: Buffer): void {
+    this.answer.write(bytes);
+  }
+
+  close(): void {
+    this.unsubscribe();
+    for (const timer of this.timers) clearInterval(timer);
+    this.timers = [];
+  }
+
+  private every(ms: number, action: () => void): void {
+    const timer = setInterval(action, ms);
+    timer.unref();
+    this.timers.push(timer);
+  }
+
+  private add(object: ApiObject): void {
+    if (this.request.selected(object)) this.send('ADDED', object);
+  }
+
+  /** An object that begins or ceases to match comes or goes, as far as this watch is concerned. */
+  private change({ type, object, previous, version }: StoredEvent): void {
+    const { selected } = this.request;
+    const before = previous !== null && selected(previous);
+    const after = type !== 'DELETED' && selected(object);
+    if (after) this.send(before ? 'MODIFIED' : 'ADDED', object);
+    else if (before) {
+      this.send('DELETED', { ...previous, metadata: { ...metadataOf(previous), resourceVersion: String(version) } });
+    }
+  }
+
+  private send(type: string, object: ApiObject): void {
+    this.answer.write(this.encoding.event(type, object));
+  }
+}
