@@ -1,9 +1,10 @@
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../net/ip.js';
-import type { KubeProxyConfiguration } from './document.js';
+import type { KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
 import { activeSection, LINUX_MODES, masqueradeAllSection, PRIMARY, type ProxyMode } from './effective.js';
 import { isGateEnabled } from './gates.js';
 import { parseHostPort, type HostPort } from './host-port.js';
+import { quantityValue } from './quantity.js';
 import { isLocalMode } from './validate.js';
 
 /** Everything the process is told, resolved: no defaults left to apply, no text left to parse. Times are in milliseconds. Frozen. */
@@ -11,14 +12,25 @@ export interface Config {
   readonly mode: ProxyMode;
   /** The Node object this process serves; lower case. */
   readonly nodeName: string;
+  /** The API server to read objects from; null: manifests only. */
+  readonly kubernetes: KubernetesConfig | null;
   /** Files, directories and URLs to read objects from. */
   readonly manifests: readonly string[];
   /** Sent with every request for a manifest URL. */
   readonly manifestsHeaders: readonly HttpHeader[];
   /** Overrides the node's primary address of its family, and the primary family, unless it is unspecified (`0.0.0.0`, `::`). Nothing is bound to it. */
   readonly bindAddress: IPAddress;
-  /** Where /healthz and /livez are served. */
-  readonly healthz: HostPort;
+  /** Where /healthz and /livez are served; null: nowhere. */
+  readonly healthz: HostPort | null;
+  /** Where /metrics and what belongs to it are served. */
+  readonly metrics: HostPort;
+  /** Whether /debug/pprof is served there too. */
+  readonly profiling: boolean;
+  /** Whether /flagz and /statusz are. */
+  readonly flagz: boolean;
+  readonly statusz: boolean;
+  /** The release, as `major.minor`, whose metrics that are hidden by now are shown; empty: none. */
+  readonly showHiddenMetricsForVersion: string;
   /** Whether not being able to listen ends the process. */
   readonly bindAddressHardFail: boolean;
   /** How often everything is checked, and a bound for how long a failed sync waits. Above 0. */
@@ -37,6 +49,23 @@ export interface Config {
   /** Written to /proc/self/oom_score_adj: -1000 to 1000. */
   readonly oomScoreAdj: number;
   readonly logging: LoggingConfig;
+}
+
+/** How to reach the API server and what to ask of it. With neither kubeconfig nor master: as a pod does. */
+export interface KubernetesConfig {
+  /** Path; empty: none. */
+  readonly kubeconfig: string;
+  /** Counts in place of the kubeconfig's server; empty: none. */
+  readonly master: string;
+  /** The Accept header; empty: what follows from `contentType`. */
+  readonly acceptContentTypes: string;
+  readonly contentType: string;
+  /** Requests per second; negative: unlimited. */
+  readonly qps: number;
+  /** Requests that may come at once. */
+  readonly burst: number;
+  /** How often what came from the API server is checked. Above 0. */
+  readonly configSyncPeriod: number;
 }
 
 export interface HttpHeader {
@@ -73,11 +102,19 @@ export interface LoggingConfig {
   readonly verbosity: number;
   /** Other thresholds for some source files, first match wins. */
   readonly vmodule: readonly { readonly filePattern: string; readonly verbosity: number }[];
+  /** Whether messages go to standard output; errors go to standard error either way. */
+  readonly splitStream: boolean;
+  /** Bytes of messages that are gathered before they are written, with split streams; 0: none. */
+  readonly infoBufferSize: number;
+  /** How long they are gathered at the most. Above 0. */
+  readonly flushFrequency: number;
 }
 
 /** What does not come from the v1alpha1 document. */
 export interface Surroundings {
   readonly nodeName: string;
+  /** Empty: none. */
+  readonly master: string;
   readonly manifests: readonly string[];
   readonly manifestsHeaders: readonly HttpHeader[];
 }
@@ -85,15 +122,24 @@ export interface Surroundings {
 /** Translates a document that passed validation. @throws TypeError when it had not. */
 export function buildConfig(document: KubeProxyConfiguration, surroundings: Surroundings): Config {
   const section = document[activeSection(document)];
-  const { conntrack, nodePortAddresses, logging } = document;
+  const { conntrack, nodePortAddresses } = document;
+  const { nodeName, master, manifests, manifestsHeaders } = surroundings;
   return deepFreeze({
-    ...surroundings,
+    nodeName,
+    kubernetes: kubernetes(document, master, manifests.length === 0),
+    manifests,
+    manifestsHeaders,
     mode: checked(
       'mode',
       LINUX_MODES.find((mode) => mode === document.mode),
     ),
     bindAddress: checked('bindAddress', parseAddress(document.bindAddress)),
-    healthz: hostPort('healthzBindAddress', document.healthzBindAddress),
+    healthz: document.healthzBindAddress === '' ? null : hostPort('healthzBindAddress', document.healthzBindAddress),
+    metrics: hostPort('metricsBindAddress', document.metricsBindAddress),
+    profiling: document.enableProfiling,
+    flagz: isGateEnabled('ComponentFlagz', document.featureGates),
+    statusz: isGateEnabled('ComponentStatusz', document.featureGates),
+    showHiddenMetricsForVersion: document.showHiddenMetricsForVersion,
     bindAddressHardFail: document.bindAddressHardFail,
     syncPeriod: durationMilliseconds(section.syncPeriod),
     minSyncPeriod: durationMilliseconds(section.minSyncPeriod),
@@ -113,12 +159,28 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
       udpStreamTimeout: durationMilliseconds(conntrack.udpStreamTimeout),
     },
     oomScoreAdj: document.oomScoreAdj,
-    logging: {
-      format: logging.format === 'json' ? 'json' : 'text',
-      verbosity: logging.verbosity,
-      vmodule: logging.vmodule,
-    },
+    logging: buildLogging(document.logging),
   } satisfies Config);
+}
+
+/** Manifests stand in for the API server, unless it is named expressly. */
+function kubernetes(document: KubeProxyConfiguration, master: string, isOnly: boolean): KubernetesConfig | null {
+  const { clientConnection, configSyncPeriod } = document;
+  if (!isOnly && clientConnection.kubeconfig === '' && master === '') return null;
+  return { ...clientConnection, master, configSyncPeriod: durationMilliseconds(configSyncPeriod) };
+}
+
+function buildLogging({ format: name, verbosity, vmodule, options, flushFrequency }: Logging): LoggingConfig {
+  const format = name === 'json' ? 'json' : 'text';
+  const { splitStream, infoBufferSize } = options[format];
+  return {
+    format,
+    verbosity,
+    vmodule,
+    splitStream,
+    infoBufferSize: splitStream ? Math.max(0, quantityValue(infoBufferSize)) : 0,
+    flushFrequency: durationMilliseconds(flushFrequency),
+  };
 }
 
 function localDetection({ detectLocalMode, detectLocal, clusterCIDR }: KubeProxyConfiguration): LocalDetection {

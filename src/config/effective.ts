@@ -30,6 +30,11 @@ export function activeSection(document: KubeProxyConfiguration): 'nftables' | 'i
   return document.mode === 'nftables' || document.mode === 'ipvs' ? document.mode : 'iptables';
 }
 
+/** The section that flags without one of their own mean, such as --masquerade-all. */
+export function flagSection(document: KubeProxyConfiguration): 'nftables' | 'iptables' {
+  return (document.mode || DEFAULT_MODE) === 'nftables' ? 'nftables' : 'iptables';
+}
+
 /** ipvs mode shares the iptables section's setting. */
 export function masqueradeAllSection(document: KubeProxyConfiguration): 'nftables' | 'iptables' {
   return document.mode === 'nftables' ? 'nftables' : 'iptables';

@@ -1,93 +1,8 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError, invalid } from './errors.js';
-
-type FlagType = 'bool' | 'int32' | 'string' | 'list';
-
-/** One row of the command line. */
-export interface Flag {
-  /** With dashes; underscores are accepted in their place. */
-  readonly name: string;
-  readonly aliases?: readonly string[];
-  /** One letter. */
-  readonly short?: string;
-  readonly type: FlagType;
-  /** What stands for the value in the usage text. */
-  readonly value: string;
-  readonly help: string;
-  /** The field of KubeProxyConfiguration it sets; absent for flags that set none. */
-  readonly field?: readonly string[];
-  /** Whether it counts beside --config; flags without a field always do. */
-  readonly overridesFile?: boolean;
-}
-
-/** The rows whose values the code asks for by name, kept literal so that a misspelt name does not compile. */
-const TABLE = [
-  {
-    name: 'config',
-    type: 'string',
-    value: 'file',
-    help: 'KubeProxyConfiguration file, YAML or JSON; it replaces every flag but those that say otherwise',
-  },
-  {
-    name: 'manifests',
-    type: 'list',
-    value: 'source',
-    help: 'file, directory or URL to read Services, EndpointSlices and Nodes from; may be repeated',
-  },
-  {
-    name: 'manifests-header',
-    type: 'list',
-    value: "'Name: value'",
-    help: 'header for requests to manifest URLs; may be repeated',
-  },
-  {
-    name: 'mode',
-    aliases: ['proxy-mode'],
-    type: 'string',
-    value: 'mode',
-    help: 'proxy mode: nftables (the default); also --proxy-mode',
-    field: ['mode'],
-  },
-  {
-    name: 'hostname-override',
-    type: 'string',
-    value: 'name',
-    help: 'node name instead of the hostname; counts beside --config',
-    field: ['hostnameOverride'],
-    overridesFile: true,
-  },
-  {
-    name: 'v',
-    short: 'v',
-    type: 'int32',
-    value: 'level',
-    help: 'log verbosity; counts beside --config',
-    field: ['logging', 'verbosity'],
-    overridesFile: true,
-  },
-  {
-    name: 'cleanup',
-    type: 'bool',
-    value: 'bool',
-    help: 'remove everything this program owns in the kernel, then exit',
-  },
-  {
-    name: 'version',
-    type: 'string',
-    value: 'true|raw|vX.Y.Z',
-    help: 'print the version, all of it with raw, and exit; vX.Y.Z…: report that version instead and go on',
-  },
-  {
-    name: 'write-config-to',
-    type: 'string',
-    value: 'file',
-    help: 'write the effective configuration to a file, then exit',
-  },
-] as const satisfies readonly Flag[];
-
-export type FlagName = (typeof TABLE)[number]['name'];
-
-export const FLAGS: readonly Flag[] = TABLE;
+import type { Flag } from './flag.js';
+import { FLAGS, type FlagName } from './flag-table.js';
+import { printFlagValue, readFlagValue, Refusal, type FlagType, type FlagValue } from './flag-values.js';
 
 export const SUBCOMMANDS = ['plan', 'render', 'dump'] as const;
 export type Subcommand = (typeof SUBCOMMANDS)[number];
@@ -109,8 +24,6 @@ export interface CommandLine {
   /** Flags that were given, by name. */
   readonly given: ReadonlyMap<string, FlagValue>;
 }
-
-export type FlagValue = string | number | boolean | readonly string[];
 
 /** Flags that mean something without a value. */
 const IMPLIED_VALUES: ReadonlyMap<string, string> = new Map(
@@ -136,8 +49,8 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
     .configureOutput({ writeOut: (text) => (output += text), writeErr: () => undefined })
     .showSuggestionAfterError(false);
   for (const flag of FLAGS) {
-    const names = `${flag.short === undefined ? '' : `-${flag.short}, `}--${flag.name} <${flag.value}>`;
-    program.option(names, flag.help, (text: string, previous: FlagValue | undefined) =>
+    const names = `${flag.short === undefined ? '' : `-${flag.short}, `}--${flag.name} <${flag.value ?? WORDS[flag.type]}>`;
+    program.option(names, describeFlag(flag), (text: string, previous: FlagValue | undefined) =>
       parseValue(flag, text, previous, usage),
     );
   }
@@ -194,25 +107,47 @@ function normalise(argv: readonly string[]): string[] {
   return result;
 }
 
-const TRUE_WORDS = ['1', 't', 'T', 'TRUE', 'true', 'True'];
-const FALSE_WORDS = ['0', 'f', 'F', 'FALSE', 'false', 'False'];
+/** What stands for the value in the usage text. */
+const WORDS: Readonly<Record<FlagType, string>> = {
+  bool: 'bool',
+  int32: 'int',
+  float32: 'number',
+  string: 'text',
+  duration: 'duration',
+  quantity: 'quantity',
+  address: 'IP',
+  'address-port': 'IP:port',
+  list: 'text',
+  words: 'list',
+  gates: 'Name=bool,…',
+  vmodule: 'pattern=N,…',
+};
+
+/** The flag's help with what it counts as when it is not given, as long as that says something. */
+function describeFlag({ help, initial, remark }: Flag): string {
+  const text = remark === undefined ? help : `${help}; ${remark}`;
+  return ['', '[]', '0', '0s', 'false'].includes(initial) ? text : `${text} (default ${initial})`;
+}
+
+/** A flag and its value as text, whether given or not. */
+export interface FlagSetting {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Every flag as it counts, in alphabetical order, for the log and /flagz. Values that may be credentials are left out. */
+export function flagSettings({ given }: CommandLine): readonly FlagSetting[] {
+  return FLAGS.map((flag) => {
+    const value = given.get(flag.name);
+    if (value === undefined) return { name: flag.name, value: flag.initial };
+    return { name: flag.name, value: flag.secret === true ? '[REDACTED]' : printFlagValue(flag.type, value) };
+  });
+}
 
 function parseValue(flag: Flag, text: string, previous: FlagValue | undefined, usage: () => string): FlagValue {
-  const refuse = (detail: string): never => {
-    throw new ConfigError('CONFIG_USAGE', null, [invalid(`--${flag.name}`, text, detail)], usage());
-  };
-  switch (flag.type) {
-    case 'string':
-      return text;
-    case 'list':
-      return [...(typeof previous === 'object' ? previous : []), text];
-    case 'bool':
-      return TRUE_WORDS.includes(text) || (FALSE_WORDS.includes(text) ? false : refuse('must be true or false'));
-    case 'int32': {
-      const value = /^[-+]?\d{1,10}$/.test(text) ? Number(text) : NaN;
-      return value >= -(2 ** 31) && value < 2 ** 31 ? value : refuse('must be a 32-bit integer');
-    }
-  }
+  const value = readFlagValue(flag.type, text, previous);
+  if (!(value instanceof Refusal)) return value;
+  throw new ConfigError('CONFIG_USAGE', null, [invalid(`--${flag.name}`, text, value.detail)], usage());
 }
 
 function describe(error: CommanderError): string {
@@ -225,4 +160,24 @@ function describe(error: CommanderError): string {
 
 function camelCase(name: string): string {
   return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** The text of a flag; empty when it was not given. */
+export function textFlag({ given }: CommandLine, name: FlagName): string {
+  const value = given.get(name);
+  return typeof value === 'string' ? value : '';
+}
+
+export function numberFlag({ given }: CommandLine, name: FlagName): number | null {
+  const value = given.get(name);
+  return typeof value === 'number' ? value : null;
+}
+
+export function listFlag({ given }: CommandLine, name: FlagName): readonly string[] {
+  const value = given.get(name);
+  return typeof value === 'object' ? value : [];
+}
+
+export function isFlagSet({ given }: CommandLine, name: FlagName): boolean {
+  return given.get(name) === true;
 }

@@ -34,12 +34,41 @@ const STAGES: ReadonlyMap<string, Gate['stage']> = new Map([
   ['AllBeta', 'beta'],
 ]);
 
-export type GateName = 'AllowServiceExternalIPs' | 'LoggingAlphaOptions' | 'LoggingBetaOptions';
+export type GateName =
+  'AllowServiceExternalIPs' | 'ComponentFlagz' | 'ComponentStatusz' | 'LoggingAlphaOptions' | 'LoggingBetaOptions';
 
-export function isGateEnabled(name: GateName, settings: Readonly<Record<string, boolean>>): boolean {
+type GateSettings = Readonly<Record<string, boolean>>;
+
+export function isGateEnabled(name: GateName, settings: GateSettings): boolean {
   const gate = GATES.get(name);
-  const stage = [...STAGES].find(([, of]) => of === gate?.stage)?.[0];
-  return settings[name] ?? (stage === undefined ? undefined : settings[stage]) ?? gate?.enabled ?? false;
+  return gate !== undefined && isEnabled(name, gate, settings);
+}
+
+function isEnabled(name: string, gate: Gate, settings: GateSettings): boolean {
+  const stage = [...STAGES].find(([, of]) => of === gate.stage)?.[0];
+  return settings[name] ?? (stage === undefined ? undefined : settings[stage]) ?? gate.enabled;
+}
+
+/** A gate as Kubernetes' metrics show it. */
+export interface GateState {
+  readonly name: string;
+  /** Empty for what is stable. */
+  readonly stage: 'ALPHA' | 'BETA' | '';
+  readonly enabled: boolean;
+}
+
+const STAGE_WORDS = { alpha: 'ALPHA', beta: 'BETA', stable: '' } as const;
+
+/** Every gate, those of whole stages included. */
+export function gateStates(settings: GateSettings): readonly GateState[] {
+  return [
+    ...[...STAGES].map(([name, stage]) => ({ name, stage: STAGE_WORDS[stage], enabled: settings[name] ?? false })),
+    ...[...GATES].map(([name, gate]) => ({
+      name,
+      stage: STAGE_WORDS[gate.stage],
+      enabled: isEnabled(name, gate, settings),
+    })),
+  ];
 }
 
 /** Settings that a locked gate does not allow, as messages. */

@@ -1,4 +1,4 @@
-import { KIND, type KubeProxyConfiguration } from './document.js';
+import { KIND, type KubeProxyConfiguration, type Logging } from './document.js';
 import { decodeConfiguration } from './decode.js';
 import { clip, joinProblems } from './errors.js';
 import { unknownGates } from './gates.js';
@@ -16,38 +16,42 @@ const OTHER_MODES = ['iptables', 'ipvs', 'winkernel'] as const;
  */
 export function describeIneffective(document: KubeProxyConfiguration): readonly string[] {
   const defaults = defaultsFor(document);
-  const changed = (section: 'clientConnection' | (typeof OTHER_MODES)[number]): string[] => {
+  const changed = (section: (typeof OTHER_MODES)[number]): string[] => {
     const untouched = new Map(Object.entries(defaults[section]));
     return Object.entries(document[section])
       .filter(([field, value]) => JSON.stringify(value ?? []) !== JSON.stringify(untouched.get(field) ?? []))
       .map(([field]) => `${section}.${field}`);
   };
-  const topLevel = (
-    [
-      'metricsBindAddress',
-      'enableProfiling',
-      'showHiddenMetricsForVersion',
-      'configSyncPeriod',
-      'windowsRunAsService',
-    ] as const
-  ).filter((field) => document[field] !== defaults[field]);
-  const unsupported = [...changed('clientConnection'), ...topLevel, ...changedLogOptions(document)];
   const otherModes = document.mode === 'nftables' ? OTHER_MODES.flatMap(changed) : [];
   const gates = unknownGates(document.featureGates).map(clip);
-  const isFlushSet = document.logging.flushFrequency !== defaults.logging.flushFrequency;
+  const { logging, windowsRunAsService } = document;
+  const isFlushSet = logging.flushFrequency !== defaults.logging.flushFrequency;
   return [
-    ...unsupported.map((field) => `${KIND}.${field}: is not supported yet and has no effect`),
+    ...(windowsRunAsService ? [`${KIND}.windowsRunAsService: has no effect on Linux`] : []),
+    ...unusedStreamOptions(logging).map((option) => `${KIND}.logging.options.${option}`),
     ...otherModes.map((field) => `${KIND}.${field}: has no effect in mode ${document.mode}`),
-    ...(isFlushSet ? [`${KIND}.logging.flushFrequency: has no effect, log lines are written unbuffered`] : []),
+    ...(isFlushSet && !isBuffered(logging)
+      ? [`${KIND}.logging.flushFrequency: has no effect, log lines are written unbuffered`]
+      : []),
     ...(gates.length > 0 ? [`${KIND}.featureGates: unknown gates have no effect: ${joinProblems(gates)}`] : []),
   ];
 }
 
-function changedLogOptions({ logging }: KubeProxyConfiguration): string[] {
-  return Object.entries(logging.options).flatMap(([format, { splitStream, infoBufferSize }]) => [
-    ...(splitStream ? [`logging.options.${format}.splitStream`] : []),
-    ...(isZeroQuantity(infoBufferSize) ? [] : [`logging.options.${format}.infoBufferSize`]),
-  ]);
+/** A stream's options act in their own format, and a buffer only on a stream of its own. */
+function unusedStreamOptions({ format, options }: Logging): string[] {
+  return Object.entries(options).flatMap(([name, { splitStream, infoBufferSize }]) => {
+    const isBuffer = !isZeroQuantity(infoBufferSize);
+    if (name !== format)
+      return [...(splitStream ? ['splitStream'] : []), ...(isBuffer ? ['infoBufferSize'] : [])].map(
+        (field) => `${name}.${field}: has no effect in format ${clip(format)}`,
+      );
+    return isBuffer && !splitStream ? [`${name}.infoBufferSize: has no effect without splitStream`] : [];
+  });
+}
+
+function isBuffered({ format, options }: Logging): boolean {
+  const { splitStream, infoBufferSize } = options[format === 'json' ? 'json' : 'text'];
+  return splitStream && !isZeroQuantity(infoBufferSize);
 }
 
 /** Some defaults follow the bind address, so they are taken from a document that sets nothing else. */

@@ -1,5 +1,6 @@
 import { durationFromNanoseconds, parseDuration, type GoDuration } from './duration.js';
 import { clip, invalid } from './errors.js';
+import { isQuantity } from './quantity.js';
 import { Mapping } from './yaml.js';
 
 /** What decoding found: `strict` problems are passed over leniently with a warning, `fatal` ones are not. */
@@ -7,8 +8,6 @@ export interface Findings {
   readonly strict: string[];
   readonly fatal: string[];
 }
-
-const QUANTITY = /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[KMGTPE]i|[numkMGTPE]|[eE][-+]?\d+)?$/;
 
 /**
  * Reads the fields of one section by name. Null and absent are the same and give the fallback. What has the wrong type is noted with
@@ -86,7 +85,7 @@ export class FieldReader {
   quantity(name: string): string {
     const value = this.#take(name) ?? '0';
     const text = typeof value === 'number' ? String(value) : value;
-    if (typeof text === 'string' && QUANTITY.test(text)) return text;
+    if (typeof text === 'string' && isQuantity(text)) return text;
     return this.#refuse(name, value, 'must be a quantity such as "64Ki"', '0');
   }
 

@@ -5,6 +5,7 @@ import { durationNanoseconds, type GoDuration } from './duration.js';
 import { invalid, printValue } from './errors.js';
 import { isGateEnabled, lockedGateProblems } from './gates.js';
 import { parseHostPort } from './host-port.js';
+import { quantityValue } from './quantity.js';
 import { PREVIOUS_MINOR } from './version.js';
 
 export const LOCAL_MODES = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const;
@@ -88,6 +89,8 @@ function validateSyncPeriods(document: KubeProxyConfiguration): Problems {
 
 function validateAddresses({ bindAddress, healthzBindAddress, metricsBindAddress }: KubeProxyConfiguration): Problems {
   const listeners = Object.entries({ healthzBindAddress, metricsBindAddress }).flatMap(([field, value]) => {
+    // Only a flag can empty them, which switches health checks off; metrics have no such switch.
+    if (field === 'healthzBindAddress' && value === '') return [];
     const parsed = parseHostPort(value);
     return typeof parsed === 'string' ? [invalid(`${KIND}.${field}`, value, parsed)] : [];
   });
@@ -193,7 +196,7 @@ const ALPHA_ONLY = 'needs feature gate LoggingAlphaOptions';
 const MAX_VERBOSITY = 2 ** 31 - 1;
 
 export function isZeroQuantity(quantity: string): boolean {
-  return /^[-+]?[0.]*(?:[a-zA-Z].*)?$/.test(quantity);
+  return quantityValue(quantity) === 0;
 }
 
 function isPositive(duration: GoDuration): boolean {

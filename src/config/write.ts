@@ -6,9 +6,15 @@ import type { KubeProxyConfiguration } from './document.js';
  * left out when they say nothing. Reading it back gives the same document.
  */
 export function printConfiguration(document: KubeProxyConfiguration): string {
+  const fields = configurationFields(document);
+  return dump(fields, { sortKeys: true, noRefs: true, lineWidth: -1, quoteStyle: 'double', seqNoIndent: true });
+}
+
+/** What of the document is shown, to be written as YAML or as JSON. */
+export function configurationFields(document: KubeProxyConfiguration): Readonly<Record<string, unknown>> {
   const { featureGates, windowsRunAsService, logging, ...always } = document;
   const { vmodule, options, ...log } = logging;
-  const shown = {
+  return {
     ...always,
     ...(Object.keys(featureGates).length > 0 ? { featureGates } : {}),
     ...(windowsRunAsService ? { windowsRunAsService } : {}),
@@ -18,7 +24,6 @@ export function printConfiguration(document: KubeProxyConfiguration): string {
       options: { json: printStreamOptions(options.json), text: printStreamOptions(options.text) },
     },
   };
-  return dump(shown, { sortKeys: true, noRefs: true, lineWidth: -1, quoteStyle: 'double', seqNoIndent: true });
 }
 
 function printStreamOptions({

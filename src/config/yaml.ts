@@ -19,17 +19,23 @@ export class Mapping {
     this.duplicates = duplicates;
   }
 
-  /**
-   * A copy with the field at `path` set, its sections added where they are missing. A section that holds something else than a mapping
-   * is left alone: decoding will refuse it.
-   */
-  with(path: readonly string[], value: unknown): Mapping {
+  /** A copy with another's entries laid over: where both hold a mapping the two merge, anything else replaces. Duplicates stay behind. */
+  merge(over: Mapping): Mapping {
+    const entries = new Map(this.entries);
+    for (const [key, value] of over.entries) {
+      const held = entries.get(key);
+      entries.set(key, held instanceof Mapping && value instanceof Mapping ? held.merge(value) : value);
+    }
+    return new Mapping(entries);
+  }
+
+  /** Whether there is anything at a path of keys, be it null. */
+  has(path: readonly string[]): boolean {
     const [head, ...rest] = path;
-    if (head === undefined) return this;
-    const held = this.entries.get(head) ?? new Mapping([]);
-    if (rest.length > 0 && !(held instanceof Mapping)) return this;
-    const next = rest.length > 0 && held instanceof Mapping ? held.with(rest, value) : value;
-    return new Mapping(new Map(this.entries).set(head, next), this.duplicates);
+    if (head === undefined) return true;
+    const held = this.entries.get(head);
+    if (rest.length === 0) return this.entries.has(head);
+    return held instanceof Mapping && held.has(rest);
   }
 }
 

@@ -8,23 +8,18 @@ type LogFields = Readonly<Record<string, unknown>>;
 export interface Logger extends Log {
   /** Whether a line of this verbosity would be written; for details that cost something to gather. */
   enabled(verbosity: number): boolean;
+  /** From now on these decide which lines are written. */
+  setThresholds(thresholds: LogThresholds): void;
 }
+
+export type LogThresholds = Pick<LoggingConfig, 'verbosity' | 'vmodule'>;
 
 /** Where lines go and what they are stamped with. */
 export interface LogOutput {
-  /** Takes one line with its line feed. */
-  readonly write: (line: string) => void;
+  /** Takes one line with its line feed, and whether it reports an error. */
+  readonly write: (line: string, isError: boolean) => void;
   /** Milliseconds since the epoch, with a fraction. */
   readonly now: () => number;
-}
-
-/** Standard error. A reader that has gone away costs the lines, never the process. */
-export function standardError(): LogOutput {
-  process.stderr.on('error', () => undefined);
-  return {
-    write: (line) => process.stderr.write(line),
-    now: () => performance.timeOrigin + performance.now(),
-  };
 }
 
 /** Builds the logger for a format; pino is loaded only where its format is wanted. */
@@ -49,11 +44,16 @@ type Sink = (entry: Entry) => void;
 type Method = (...parameters: never[]) => unknown;
 
 /** A file's own threshold replaces the general one, so the caller is looked up early only when files have one. */
-function thresholdLogger(config: LoggingConfig, sink: Sink): Logger {
-  const files = config.vmodule.map(({ filePattern, verbosity }) => ({ pattern: globPattern(filePattern), verbosity }));
+function thresholdLogger(config: LogThresholds, sink: Sink): Logger {
+  let { verbosity: general } = config;
+  let files = filePatterns(config);
+  const setThresholds = (thresholds: LogThresholds): void => {
+    general = thresholds.verbosity;
+    files = filePatterns(thresholds);
+  };
   const allows = (verbosity: number, method: Method): boolean => {
     const path = files.length === 0 ? '' : callerOf(method).path;
-    const threshold = files.find(({ pattern }) => pattern.test(path))?.verbosity ?? config.verbosity;
+    const threshold = files.find(({ pattern }) => pattern.test(path))?.verbosity ?? general;
     return verbosity <= threshold;
   };
   const enabled = (verbosity: number): boolean => allows(verbosity, enabled);
@@ -68,7 +68,11 @@ function thresholdLogger(config: LoggingConfig, sink: Sink): Logger {
     const text = caught === null || caught === undefined ? null : errorText(caught);
     sink({ severity: 'E', verbosity: 0, message, error: text, fields, caller: printCaller(callerOf(error)) });
   };
-  return { enabled, info, warn, error };
+  return { enabled, info, warn, error, setThresholds };
+}
+
+function filePatterns({ vmodule }: LogThresholds): readonly { readonly pattern: RegExp; readonly verbosity: number }[] {
+  return vmodule.map(({ filePattern, verbosity }) => ({ pattern: globPattern(filePattern), verbosity }));
 }
 
 /** A pattern with a slash is matched against the whole path, any other against the file's name; both without the extension. */
@@ -109,7 +113,10 @@ function textSink({ write, now }: LogOutput): Sink {
     const details = [...(error === null ? [] : [['err', error] as const]), ...Object.entries(fields)].map(
       ([key, value]) => ` ${key}=${printValue(value)}`,
     );
-    write(`${severity}${stamp(now())} ${pid} ${caller}] ${JSON.stringify(message)}${details.join('')}\n`);
+    write(
+      `${severity}${stamp(now())} ${pid} ${caller}] ${JSON.stringify(message)}${details.join('')}\n`,
+      severity === 'E',
+    );
   };
 }
 
@@ -135,13 +142,23 @@ async function jsonSink({ write, now }: LogOutput): Promise<Sink> {
     timestamp: () => `"ts":${now().toFixed(3)}`,
     formatters: { level: () => ({}) },
   };
-  const logger = pino(options, { write });
+  const messages = pino(options, {
+    write: (line: string) => {
+      write(line, false);
+    },
+  });
+  const errors = pino(options, {
+    write: (line: string) => {
+      write(line, true);
+    },
+  });
   return ({ severity, verbosity, message, error, fields, caller }) => {
     const details = Object.entries(fields).map(([key, value]): [string, unknown] => [
       RESERVED.has(key) ? `${key}_` : key,
       plain(value),
     ]);
     const line: object = { caller, ...(severity === 'E' ? {} : { v: verbosity }), ...Object.fromEntries(details) };
+    const logger = severity === 'E' ? errors : messages;
     logger.info(error === null ? line : { ...line, err: error }, message);
   };
 }

@@ -1,5 +1,6 @@
 import t from 'tap';
-import { FLAGS, parseCommandLine } from '../../src/config/flags.js';
+import { FLAGS } from '../../src/config/flag-table.js';
+import { flagSettings, parseCommandLine } from '../../src/config/flags.js';
 import { failure } from './load-from.js';
 
 t.test('spellings of flags', (t) => {
@@ -13,9 +14,9 @@ t.test('spellings of flags', (t) => {
     [['--config=a', '--config=b'], { config: 'b' }],
     [['--hostname_override=a'], { 'hostname-override': 'a' }],
     [['--write_config_to', 'a_b'], { 'write-config-to': 'a_b' }],
-    [['--mode=ipvs'], { mode: 'ipvs' }],
-    [['--proxy-mode=ipvs'], { mode: 'ipvs' }],
-    [['--proxy_mode', 'ipvs'], { mode: 'ipvs' }],
+    [['--mode=ipvs'], { 'proxy-mode': 'ipvs' }],
+    [['--proxy-mode=ipvs'], { 'proxy-mode': 'ipvs' }],
+    [['--proxy_mode', 'ipvs'], { 'proxy-mode': 'ipvs' }],
     [['-v', '4'], { v: 4 }],
     [['-v=4'], { v: 4 }],
     [['-v4'], { v: 4 }],
@@ -25,6 +26,26 @@ t.test('spellings of flags', (t) => {
     [['--cleanup=true'], { cleanup: true }],
     [['--cleanup=F'], { cleanup: false }],
     [['--cleanup=1'], { cleanup: true }],
+    [['--cleanup=TRUE', '--cleanup=0'], { cleanup: false }],
+    [['--profiling', '--init_only=false'], { profiling: true, 'init-only': false }],
+    [['--oom-score-adj=0x1F'], { 'oom-score-adj': 31 }],
+    [['--oom-score-adj=017'], { 'oom-score-adj': 15 }],
+    [['--oom-score-adj', '-0b11'], { 'oom-score-adj': -3 }],
+    [['--oom-score-adj=+5'], { 'oom-score-adj': 5 }],
+    [['--kube-api-qps=.5'], { 'kube-api-qps': 0.5 }],
+    [['--kube-api-qps=-1e1'], { 'kube-api-qps': -10 }],
+    [['--conntrack-udp-timeout=1h2m3s'], { 'conntrack-udp-timeout': '1h2m3s' }],
+    [['--conntrack-udp-timeout=90s'], { 'conntrack-udp-timeout': '1m30s' }],
+    [['--conntrack-udp-timeout=0'], { 'conntrack-udp-timeout': '0s' }],
+    [['--nodeport-addresses=a,b', '--nodeport-addresses=c'], { 'nodeport-addresses': ['a', 'b', 'c'] }],
+    [['--nodeport-addresses='], { 'nodeport-addresses': [] }],
+    [['--feature-gates=A=true, B=F,', '--feature-gates=A=0'], { 'feature-gates': ['A=true', 'B=false', 'A=false'] }],
+    [['--vmodule=plan*=4,sync=0', '--vmodule='], { vmodule: ['plan*=4', 'sync=0'] }],
+    [['--bind-address='], { 'bind-address': '' }],
+    [['--bind-address=010.0.0.1'], { 'bind-address': '010.0.0.1' }],
+    [['--healthz-bind-address=::1'], { 'healthz-bind-address': '::1' }],
+    [['--healthz-bind-address=[::1]:80'], { 'healthz-bind-address': '[::1]:80' }],
+    [['--log-text-info-buffer-size=64Ki'], { 'log-text-info-buffer-size': '64Ki' }],
     [['--version'], { version: 'true' }],
     [['--version=raw'], { version: 'raw' }],
     [['--manifests', 'a', '--manifests=b,c'], { manifests: ['a', 'b,c'] }],
@@ -70,6 +91,32 @@ t.test('a wrong command line: message and usage', (t) => {
     [['--v=1.5'], '--v: Invalid value: "1.5": must be a 32-bit integer'],
     [['--v=2147483648'], '--v: Invalid value: "2147483648": must be a 32-bit integer'],
     [['--cleanup=maybe'], '--cleanup: Invalid value: "maybe": must be true or false'],
+    [['--v=09'], '--v: Invalid value: "09": must be a 32-bit integer'],
+    [['--v=0x'], '--v: Invalid value: "0x": must be a 32-bit integer'],
+    [['--v=0x80000000'], '--v: Invalid value: "0x80000000": must be a 32-bit integer'],
+    [['--v='], '--v: Invalid value: "": must be a 32-bit integer'],
+    [['--kube-api-qps=fast'], '--kube-api-qps: Invalid value: "fast": must be a number'],
+    [['--kube-api-qps=Inf'], '--kube-api-qps: Invalid value: "Inf": must be a number'],
+    [
+      ['--config-sync-period=15'],
+      '--config-sync-period: Invalid value: "15": must be a duration such as "30s", "1h5m" or "500ms"',
+    ],
+    [['--bind-address=[::]'], '--bind-address: Invalid value: "[::]": must be an IP address'],
+    [
+      ['--metrics-bind-address=localhost:1'],
+      '--metrics-bind-address: Invalid value: "localhost:1": must be an IP address or IP:port',
+    ],
+    [['--feature-gates=A'], '--feature-gates: Invalid value: "A": must be Name=true or Name=false pairs'],
+    [['--feature-gates=A=yes'], '--feature-gates: Invalid value: "A=yes": must be Name=true or Name=false pairs'],
+    [['--feature-gates==true'], '--feature-gates: Invalid value: "=true": must be Name=true or Name=false pairs'],
+    [['--vmodule=a=-1'], '--vmodule: Invalid value: "a=-1": must be pattern=N pairs'],
+    [['--vmodule=a=1=2'], '--vmodule: Invalid value: "a=1=2": must be pattern=N pairs'],
+    [['--vmodule=a=2147483648'], '--vmodule: Invalid value: "a=2147483648": must be pattern=N pairs'],
+    [
+      ['--log-json-info-buffer-size=lots'],
+      '--log-json-info-buffer-size: Invalid value: "lots": must be a quantity such as "64Ki"',
+    ],
+    [['--v=x', '--v=1'], '--v: Invalid value: "x": must be a 32-bit integer'],
   ];
   for (const [argv, message] of rows) {
     const error = failure(() => parseCommandLine(argv));
@@ -86,6 +133,38 @@ t.test('help names every flag and command', (t) => {
     for (const { name } of FLAGS) t.match(help, `--${name} `, name);
     for (const name of ['plan', 'render', 'dump']) t.match(help, `  ${name} `);
   }
+  t.end();
+});
+
+t.test('settings: every flag as it counts, as Kubernetes prints values, and no credentials', (t) => {
+  const settings = (argv: readonly string[]): ReadonlyMap<string, string> =>
+    new Map(flagSettings(parseCommandLine(argv)).map(({ name, value }) => [name, value]));
+  const none = settings([]);
+  t.same([...none.keys()], [...none.keys()].sort(), 'sorted');
+  t.equal(none.size, FLAGS.length);
+  const given = settings([
+    '--proxy-mode=nftables',
+    '--v=4',
+    '--profiling',
+    '--conntrack-udp-timeout=90s',
+    '--nodeport-addresses=10.0.0.0/8,primary',
+    '--feature-gates=A=T,B=0',
+    '--kube-api-qps=0.5',
+    '--manifests=a',
+    '--manifests-header=Authorization: Bearer secret',
+  ]);
+  const changed = [...given].filter(([name, value]) => none.get(name) !== value);
+  t.same(Object.fromEntries(changed), {
+    'proxy-mode': 'nftables',
+    v: '4',
+    profiling: 'true',
+    'conntrack-udp-timeout': '1m30s',
+    'nodeport-addresses': '[10.0.0.0/8,primary]',
+    'feature-gates': 'A=true,B=false',
+    'kube-api-qps': '0.5',
+    manifests: '[a]',
+    'manifests-header': '[REDACTED]',
+  });
   t.end();
 });
 

@@ -5,13 +5,21 @@ export type Loaded = Extract<LoadedConfig, { readonly config: unknown }>;
 
 export const HEADER = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n';
 
+/** @param files text by path; a directory is there when it has files, or by its own path ending in a slash. */
 export function load(argv: readonly string[], files: Readonly<Record<string, string>> = {}): LoadedConfig {
+  const missing = (call: string, path: string): Error =>
+    new Error(`ENOENT: no such file or directory, ${call} '${path}'`);
   const read = (path: string): string => {
     const text = files[path];
-    if (text === undefined) throw new Error(`ENOENT: no such file or directory, open '${path}'`);
+    if (text === undefined) throw missing('open', path);
     return text;
   };
-  return loadConfig(argv, read, () => ' Worker-1.Example ');
+  const list = (directory: string): string[] => {
+    const inside = Object.keys(files).filter((path) => path.startsWith(`${directory}/`));
+    if (inside.length === 0) throw missing('scandir', directory);
+    return inside.map((path) => path.slice(directory.length + 1)).filter((name) => name !== '');
+  };
+  return loadConfig(argv, { read, list }, () => ' Worker-1.Example ');
 }
 
 /** Loads with flags that make a whole configuration. */

@@ -1,14 +1,20 @@
 import t from 'tap';
 import type { Config } from '../../src/config/config.js';
-import { failure, fromFile, KUBEADM, load, loaded } from './load-from.js';
+import { failure, fromFile, HEADER, KUBEADM, load, loaded } from './load-from.js';
 
 const DEFAULTS = {
   mode: 'nftables',
   nodeName: 'worker-1.example',
+  kubernetes: null,
   manifests: ['objects.yaml'],
   manifestsHeaders: [],
   bindAddress: '0.0.0.0',
   healthz: { address: '0.0.0.0', port: 10256 },
+  metrics: { address: '127.0.0.1', port: 10249 },
+  profiling: false,
+  flagz: true,
+  statusz: true,
+  showHiddenMetricsForVersion: '',
   bindAddressHardFail: false,
   syncPeriod: 30_000,
   minSyncPeriod: 1000,
@@ -27,7 +33,24 @@ const DEFAULTS = {
     udpStreamTimeout: 0,
   },
   oomScoreAdj: -999,
-  logging: { format: 'text', verbosity: 0, vmodule: [] },
+  logging: {
+    format: 'text',
+    verbosity: 0,
+    vmodule: [],
+    splitStream: false,
+    infoBufferSize: 0,
+    flushFrequency: 5000,
+  },
+};
+
+const KUBERNETES = {
+  kubeconfig: '',
+  master: '',
+  acceptContentTypes: '',
+  contentType: 'application/vnd.kubernetes.protobuf',
+  qps: 5,
+  burst: 10,
+  configSyncPeriod: 900_000,
 };
 
 t.test('no flags: every default', (t) => {
@@ -43,7 +66,34 @@ t.test('no flags: every default', (t) => {
 t.test('what each field of the document does to the configuration', (t) => {
   const rows: readonly (readonly [string, Partial<Record<keyof Config, unknown>>])[] = [
     ['bindAddress: 010.0.0.1', { bindAddress: '10.0.0.1' }],
-    ['bindAddress: "FD00::0:1"', { bindAddress: 'fd00::1', healthz: { address: '::', port: 10256 } }],
+    [
+      'bindAddress: "FD00::0:1"',
+      {
+        bindAddress: 'fd00::1',
+        healthz: { address: '::', port: 10256 },
+        metrics: { address: '::1', port: 10249 },
+      },
+    ],
+    ['metricsBindAddress: 0.0.0.0:99', { metrics: { address: '0.0.0.0', port: 99 } }],
+    ['enableProfiling: true', { profiling: true }],
+    ['showHiddenMetricsForVersion: "1.35"', { showHiddenMetricsForVersion: '1.35' }],
+    ['featureGates: {ComponentFlagz: false}', { flagz: false }],
+    ['featureGates: {AllBeta: false, ComponentFlagz: true}', { statusz: false }],
+    ['clientConnection: {kubeconfig: /k}', { kubernetes: { ...KUBERNETES, kubeconfig: '/k' } }],
+    [
+      'clientConnection: {kubeconfig: /k, acceptContentTypes: a, contentType: b, qps: 0.5, burst: 3}\nconfigSyncPeriod: 1m',
+      {
+        kubernetes: {
+          kubeconfig: '/k',
+          master: '',
+          acceptContentTypes: 'a',
+          contentType: 'b',
+          qps: 0.5,
+          burst: 3,
+          configSyncPeriod: 60_000,
+        },
+      },
+    ],
     ['healthzBindAddress: "[::1]:99"', { healthz: { address: '::1', port: 99 } }],
     ['bindAddressHardFail: true', { bindAddressHardFail: true }],
     ['nftables: {syncPeriod: 1m, minSyncPeriod: 250ms}', { syncPeriod: 60_000, minSyncPeriod: 250 }],
@@ -69,10 +119,18 @@ t.test('what each field of the document does to the configuration', (t) => {
     ['featureGates: {AllowServiceExternalIPs: false}', { allowExternalIPs: false }],
     ['oomScoreAdj: 5', { oomScoreAdj: 5 }],
     ['hostnameOverride: " Node-A "', { nodeName: 'node-a' }],
-    ['logging: {format: json, verbosity: 3}', { logging: { format: 'json', verbosity: 3, vmodule: [] } }],
+    ['logging: {format: json, verbosity: 3}', { logging: { ...DEFAULTS.logging, format: 'json', verbosity: 3 } }],
     [
       'logging: {vmodule: [{filePattern: "plan*", verbosity: 5}]}',
-      { logging: { format: 'text', verbosity: 0, vmodule: [{ filePattern: 'plan*', verbosity: 5 }] } },
+      { logging: { ...DEFAULTS.logging, vmodule: [{ filePattern: 'plan*', verbosity: 5 }] } },
+    ],
+    [
+      'featureGates: {LoggingAlphaOptions: true}\nlogging: {flushFrequency: 1s, options: {text: {splitStream: true, infoBufferSize: 64Ki}, json: {infoBufferSize: 1}}}',
+      { logging: { ...DEFAULTS.logging, splitStream: true, infoBufferSize: 65536, flushFrequency: 1000 } },
+    ],
+    [
+      'featureGates: {LoggingAlphaOptions: true}\nlogging: {options: {text: {infoBufferSize: 64Ki}, json: {splitStream: true}}}',
+      {},
     ],
     [
       'conntrack: {maxPerCore: 0, min: 1, tcpEstablishedTimeout: 1h, tcpCloseWaitTimeout: 1m, tcpBeLiberal: true, udpTimeout: 10s, udpStreamTimeout: 20s}',
@@ -113,7 +171,7 @@ t.test('CL-40: flags beside a file', (t) => {
   t.equal(config.nodeName, 'from-flag');
   t.equal(config.logging.verbosity, 7);
   t.equal(config.mode, 'nftables');
-  t.same(warnings, ['--mode: is ignored because --config is given']);
+  t.same(warnings, ['--proxy-mode: is ignored because --config is given']);
   const untouched = fromFile('mode: nftables\nhostnameOverride: from-file\nlogging: {verbosity: 1}', [
     '--hostname-override=',
   ]).config;
@@ -152,11 +210,35 @@ t.test('commands', (t) => {
     );
   }
   t.equal(load(['plan', '-h']).command, 'help');
-  for (const argv of [[], ['plan'], ['render']]) {
-    t.same(failure(() => load(argv)).problems, [
-      '--manifests: Required value: reading from the Kubernetes API is not supported yet',
-    ]);
-  }
+  t.equal(load(['--init-only']).command, 'init');
+  t.equal(loaded(['--init-only=false']).command, 'run');
+  t.equal(load(['--init-only', '--cleanup']).command, 'cleanup');
+  for (const command of ['plan', 'render'])
+    t.same(failure(() => load([command])).problems, [`--manifests: Required value: ${command} reads no API server`]);
+  t.end();
+});
+
+t.test('the source: the API server, manifests in its place, or both', (t) => {
+  const source = (argv: readonly string[], files?: Readonly<Record<string, string>>): unknown => {
+    const result = load(argv, files);
+    if (!('config' in result)) throw new Error(result.command);
+    return { kubernetes: result.config.kubernetes, manifests: result.config.manifests };
+  };
+  const file = { c: `${HEADER}clientConnection: {kubeconfig: /k}` };
+  t.same(source([]), { kubernetes: KUBERNETES, manifests: [] }, 'in-cluster');
+  t.same(source(['--kubeconfig=/k']), { kubernetes: { ...KUBERNETES, kubeconfig: '/k' }, manifests: [] });
+  t.same(source(['--master=m']), { kubernetes: { ...KUBERNETES, master: 'm' }, manifests: [] });
+  t.same(source(['--manifests=a']), { kubernetes: null, manifests: ['a'] });
+  t.same(source(['--manifests=a', '--kubeconfig=/k']), {
+    kubernetes: { ...KUBERNETES, kubeconfig: '/k' },
+    manifests: ['a'],
+  });
+  t.same(source(['--manifests=a', '--master=m']), { kubernetes: { ...KUBERNETES, master: 'm' }, manifests: ['a'] });
+  t.same(
+    source(['--manifests=a', '--config=c', '--master=m'], file),
+    { kubernetes: { ...KUBERNETES, kubeconfig: '/k', master: 'm' }, manifests: ['a'] },
+    '--master stays effective beside --config',
+  );
   t.end();
 });
 
@@ -197,84 +279,6 @@ t.test('ST-10: the node name', (t) => {
   t.end();
 });
 
-t.test('settings that do nothing are named, and only when set', (t) => {
-  const unsupported = [
-    'clientConnection: {kubeconfig: /k}',
-    'clientConnection: {acceptContentTypes: a}',
-    'clientConnection: {contentType: application/json}',
-    'clientConnection: {qps: 6}',
-    'clientConnection: {burst: 11}',
-    'metricsBindAddress: 0.0.0.0:10249',
-    'enableProfiling: true',
-    'showHiddenMetricsForVersion: "1.35"',
-    'configSyncPeriod: 1m',
-    'windowsRunAsService: true',
-  ];
-  const field = (body: string): string => body.replace(/: \{(\w+).*/, '.$1').replace(/: .*/, '');
-  for (const body of unsupported) {
-    t.same(fromFile(`mode: nftables\n${body}`).warnings, [
-      `KubeProxyConfiguration.${field(body)}: is not supported yet and has no effect`,
-    ]);
-  }
-  const otherModes = [
-    'iptables: {masqueradeAll: true}',
-    'iptables: {masqueradeBit: 1}',
-    'iptables: {localhostNodePorts: false}',
-    'iptables: {syncPeriod: 1m}',
-    'iptables: {minSyncPeriod: 2s}',
-    'ipvs: {scheduler: rr}',
-    'ipvs: {excludeCIDRs: [a]}',
-    'ipvs: {strictARP: true}',
-    'ipvs: {tcpTimeout: 1s}',
-    'winkernel: {networkName: a}',
-    'winkernel: {enableDSR: true}',
-  ];
-  for (const body of otherModes) {
-    t.same(fromFile(`mode: nftables\n${body}`).warnings, [
-      `KubeProxyConfiguration.${field(body)}: has no effect in mode nftables`,
-    ]);
-  }
-  const silent = [
-    'clientConnection: {qps: 5, burst: 0, kubeconfig: ""}',
-    'metricsBindAddress: 127.0.0.1',
-    'bindAddress: "::1"',
-    'iptables: {masqueradeAll: false, masqueradeBit: null, syncPeriod: 0s, minSyncPeriod: 0s}',
-    'ipvs: {excludeCIDRs: []}',
-    'portRange: 1-2',
-    'logging: {flushFrequency: 5000000000}',
-    'featureGates: {AllAlpha: true, AllBeta: false, NFTablesProxyMode: true, WatchListClient: false}',
-  ];
-  for (const body of silent) t.same(fromFile(`mode: nftables\n${body}`).warnings, [], body);
-  t.same(fromFile('mode: nftables\nlogging: {flushFrequency: 1s}').warnings, [
-    'KubeProxyConfiguration.logging.flushFrequency: has no effect, log lines are written unbuffered',
-  ]);
-  t.same(fromFile('mode: nftables\nfeatureGates: {SomethingElse: true}').warnings, [
-    'KubeProxyConfiguration.featureGates: unknown gates have no effect: SomethingElse',
-  ]);
-  t.same(
-    fromFile(
-      'mode: nftables\nfeatureGates: {LoggingAlphaOptions: true}\nlogging: {options: {text: {splitStream: true}, json: {infoBufferSize: 1Ki}}}',
-    ).warnings,
-    [
-      'KubeProxyConfiguration.logging.options.json.infoBufferSize: is not supported yet and has no effect',
-      'KubeProxyConfiguration.logging.options.text.splitStream: is not supported yet and has no effect',
-    ],
-  );
-  t.end();
-});
-
-t.test('floods of what is passed over stay short warnings', (t) => {
-  const names = Array.from({ length: 5000 }, (_, index) => `field${index}`);
-  const bodies = [
-    names.map((name) => `${name}: 1\n`).join(''),
-    `featureGates: {${names.map((name) => `${name}: true`).join(',')}}`,
-    `mode: nftables\n${names.map(() => '---\na: 1\n').join('')}`,
-    `${'x'.repeat(100_000)}: 1`,
-  ];
-  for (const body of bodies) t.ok(fromFile(body).warnings.join().length < 6000);
-  t.end();
-});
-
 t.test("CF-53: kubeadm's file means the defaults, and a sync at once", (t) => {
   const { config, warnings } = loaded(['--config=/var/lib/kube-proxy/config.conf', '--hostname-override=Node-1'], {
     '/var/lib/kube-proxy/config.conf': KUBEADM,
@@ -282,13 +286,11 @@ t.test("CF-53: kubeadm's file means the defaults, and a sync at once", (t) => {
   t.strictSame(config, {
     ...DEFAULTS,
     nodeName: 'node-1',
+    kubernetes: { ...KUBERNETES, kubeconfig: '/var/lib/kube-proxy/kubeconfig.conf' },
     minSyncPeriod: 0,
     localDetection: { type: 'ClusterCIDR', prefixes: ['10.244.0.0/16'] },
   });
-  t.same(warnings, [
-    'KubeProxyConfiguration.mode: is not set, using nftables',
-    'KubeProxyConfiguration.clientConnection.kubeconfig: is not supported yet and has no effect',
-  ]);
+  t.same(warnings, ['KubeProxyConfiguration.mode: is not set, using nftables']);
   t.end();
 });
 

@@ -69,16 +69,26 @@ t.test('JSON, several documents, and keys that are names of object members', (t)
   t.end();
 });
 
-t.test('with() sets a field in a copy', (t) => {
-  const before = only('logging: {format: json}\nother: 1\n');
-  const after = before.with(['logging', 'verbosity'], 4).with(['new', 'field'], 'x').with(['other', 'field'], 'x');
-  const logging = after.entries.get('logging');
-  t.ok(
-    logging instanceof Mapping && logging.entries.get('verbosity') === 4 && logging.entries.get('format') === 'json',
-  );
-  t.ok(after.entries.get('new') instanceof Mapping);
-  t.equal(after.entries.get('other'), 1, 'what is no section is left alone');
-  t.same([...before.entries.keys()], ['logging', 'other']);
+t.test('merge() lays one mapping over another, in a copy', (t) => {
+  const below = only('a: {b: {c: 1, d: 2}, list: [1, 2]}\nkept: 1\nsection: {x: 1}\ntext: t\n');
+  const over = only('a: {b: {d: 3, e: 4}, list: [3]}\nsection: ~\ntext: {u: 1}\nnew: {z: 1}\n');
+  const plain = (value: unknown): unknown =>
+    value instanceof Mapping ? Object.fromEntries([...value.entries].map(([key, part]) => [key, plain(part)])) : value;
+  t.same(plain(below.merge(over)), {
+    a: { b: { c: 1, d: 3, e: 4 }, list: [3] },
+    kept: 1,
+    section: null,
+    text: { u: 1 },
+    new: { z: 1 },
+  });
+  t.same(plain(below), { a: { b: { c: 1, d: 2 }, list: [1, 2] }, kept: 1, section: { x: 1 }, text: 't' });
+  t.end();
+});
+
+t.test('has() looks for a path', (t) => {
+  const mapping = only('a: {b: ~}\nc: 1\n');
+  for (const path of [[], ['a'], ['a', 'b'], ['c']]) t.ok(mapping.has(path), path.join('.'));
+  for (const path of [['b'], ['a', 'c'], ['a', 'b', 'c'], ['c', 'd']]) t.notOk(mapping.has(path), path.join('.'));
   t.end();
 });
 

@@ -10,7 +10,15 @@ const PID = String(process.pid).padStart(7);
 async function logger(config: Partial<LoggingConfig>): Promise<{ log: Logger; lines: string[] }> {
   const lines: string[] = [];
   const output: LogOutput = { write: (line) => lines.push(line), now: () => NOW };
-  return { log: await createLogger({ format: 'text', verbosity: 0, vmodule: [], ...config }, output), lines };
+  const defaults: LoggingConfig = {
+    format: 'text',
+    verbosity: 0,
+    vmodule: [],
+    splitStream: false,
+    infoBufferSize: 0,
+    flushFrequency: 5000,
+  };
+  return { log: await createLogger({ ...defaults, ...config }, output), lines };
 }
 
 t.test('text is klog text', async (t) => {

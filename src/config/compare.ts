@@ -1,0 +1,84 @@
+import type { Config } from './config.js';
+
+/** One setting that is not what it was. */
+export interface FieldChange {
+  /** Dotted path within {@link Config}. */
+  readonly field: string;
+  /** Both as JSON. */
+  readonly before: string;
+  readonly after: string;
+  /** Whether a running process can take it over. */
+  readonly live: boolean;
+}
+
+/**
+ * Which settings can change under a running process. The others are what sources, sockets and the dataplane are built upon: another node,
+ * another API server or another mode make another process.
+ */
+const LIVE: Readonly<Record<keyof Config, boolean>> = {
+  mode: false,
+  nodeName: false,
+  kubernetes: false,
+  manifests: false,
+  manifestsHeaders: false,
+  bindAddress: false,
+  healthz: false,
+  metrics: false,
+  profiling: false,
+  flagz: false,
+  statusz: false,
+  showHiddenMetricsForVersion: false,
+  bindAddressHardFail: false,
+  syncPeriod: true,
+  minSyncPeriod: true,
+  masqueradeAll: true,
+  masqueradeBit: true,
+  localDetection: true,
+  nodePortAddresses: true,
+  allowExternalIPs: true,
+  conntrack: true,
+  oomScoreAdj: true,
+  logging: false,
+};
+
+/** Parts of fields that are not live as a whole. */
+const LIVE_PARTS: readonly string[] = ['logging.verbosity', 'logging.vmodule'];
+
+/** Values that may be credentials, or could hold some. */
+const SECRET: readonly string[] = ['manifestsHeaders'];
+
+/** Every setting that differs, by its path; empty when the two mean the same. */
+export function compareConfigs(before: Config, after: Config): readonly FieldChange[] {
+  return keysOf(LIVE).flatMap((field) => {
+    const live = LIVE[field];
+    return differences(field, before[field], after[field]).map((difference) => ({
+      ...difference,
+      ...(SECRET.includes(field) ? { before: '"[REDACTED]"', after: '"[REDACTED]"' } : {}),
+      live: live || LIVE_PARTS.includes(difference.field),
+    }));
+  });
+}
+
+/** A change as the log shows it. */
+export function printChange({ field, before, after }: FieldChange): string {
+  return `${field}: ${before} → ${after}`;
+}
+
+/** Of two objects with the same fields the fields that differ, of anything else the whole. */
+function differences(field: string, before: unknown, after: unknown): Omit<FieldChange, 'live'>[] {
+  const [a, b] = [JSON.stringify(before), JSON.stringify(after)];
+  if (a === b) return [];
+  if (isObject(before) && isObject(after) && Object.keys(before).join() === Object.keys(after).join()) {
+    return Object.entries(before).flatMap(([key, value]) => differences(`${field}.${key}`, value, after[key]));
+  }
+  return [{ field, before: a, after: b }];
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function keysOf(record: Readonly<Record<keyof Config, boolean>>): (keyof Config)[] {
+  const keys: readonly string[] = Object.keys(record);
+  return keys.filter((key): key is keyof Config => key in record);
+}

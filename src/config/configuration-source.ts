@@ -1,0 +1,106 @@
+import { join } from 'node:path';
+import { decodeConfiguration, findConfiguration } from './decode.js';
+import { KIND, type KubeProxyConfiguration } from './document.js';
+import { ConfigError, joinProblems } from './errors.js';
+import { isDropIn, type ConfigFiles } from './files.js';
+import type { Findings } from './reader.js';
+import { Mapping, YamlError } from './yaml.js';
+
+/** Where the configuration is; null: not given. */
+export interface ConfigurationPaths {
+  readonly file: string | null;
+  /** Of drop-in files. */
+  readonly directory: string | null;
+}
+
+export interface ConfigurationSource {
+  /** With every default filled in. */
+  readonly document: KubeProxyConfiguration;
+  readonly warnings: readonly string[];
+  /** In the order they were laid over one another. */
+  readonly layers: readonly Layer[];
+}
+
+interface Layer {
+  readonly path: string;
+  readonly mapping: Mapping;
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Reads the configuration file and lays the directory's files over it, in the order of their names.
+ *
+ * @throws ConfigError that names the file.
+ */
+export function readConfiguration({ file, directory }: ConfigurationPaths, files: ConfigFiles): ConfigurationSource {
+  const dropIns = directory === null ? [] : listDropIns(directory, files);
+  const layers = [...(file === null ? [] : [file]), ...dropIns].map((path) => readLayer(path, files));
+  const merged = layers.reduce((below, { mapping }) => below.merge(mapping), new Mapping([]));
+  return {
+    document: decodeConfiguration(merged, { strict: [], fatal: [] }),
+    warnings: layers.flatMap(({ warnings }) => warnings),
+    layers,
+  };
+}
+
+/** The problem with the file that set the field it is about, when several could have. */
+export function attribute(problem: string, layers: readonly Layer[]): string {
+  const path = new RegExp(`^${KIND}\\.([\\w.]+)`).exec(problem)?.[1]?.split('.');
+  if (path === undefined || layers.length < 2) return problem;
+  const layer = layers.findLast(({ mapping }) => mapping.has(path));
+  return layer === undefined ? problem : `${problem} (from ${layer.path})`;
+}
+
+function listDropIns(directory: string, files: ConfigFiles): readonly string[] {
+  try {
+    const names = files.list(directory).filter(isDropIn).sort();
+    return names.map((name) => join(directory, name));
+  } catch (error) {
+    throw readError('directory', directory, error);
+  }
+}
+
+function readLayer(path: string, files: ConfigFiles): Layer {
+  const found = find(path, readText(path, files));
+  const findings: Findings = { strict: [], fatal: [] };
+  decodeConfiguration(found.mapping, findings);
+  if (findings.fatal.length > 0) throw decodeError(path, [...findings.fatal, ...findings.strict]);
+  const { passedOver } = found;
+  const { strict } = findings;
+  const warnings = [
+    ...(passedOver.length > 0 ? [`${path}: only one ${KIND} is used, passed over: ${joinProblems(passedOver)}`] : []),
+    ...(strict.length > 0
+      ? [`Using lenient decoding as strict decoding failed: ${path}: ${joinProblems(strict)}`]
+      : []),
+  ];
+  return { path, mapping: found.mapping, warnings };
+}
+
+function readText(path: string, files: ConfigFiles): string {
+  try {
+    return files.read(path);
+  } catch (error) {
+    throw readError('file', path, error);
+  }
+}
+
+function find(path: string, text: string): Exclude<ReturnType<typeof findConfiguration>, readonly string[]> {
+  try {
+    const found = findConfiguration(text);
+    if ('mapping' in found) return found;
+    throw decodeError(path, found);
+  } catch (error) {
+    throw error instanceof YamlError ? decodeError(path, [error.message]) : error;
+  }
+}
+
+function readError(what: 'file' | 'directory', path: string, error: unknown): ConfigError {
+  const reason = error instanceof Error ? error.message : String(error);
+  return new ConfigError('CONFIG_READ', 'failed complete', [
+    `could not read configuration ${what} ${JSON.stringify(path)}: ${reason}`,
+  ]);
+}
+
+function decodeError(path: string, problems: readonly string[]): ConfigError {
+  return new ConfigError('CONFIG_DECODE', `failed complete: failed to decode: ${path}`, problems);
+}

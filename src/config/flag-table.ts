@@ -1,0 +1,114 @@
+import { CONFIGURATION_FLAGS } from './configuration-flags.js';
+import type { Flag } from './flag.js';
+
+/** The rows whose values the code asks for by name, kept literal so that a misspelt name does not compile. */
+const PROCESS_FLAGS = [
+  {
+    name: 'config',
+    type: 'string',
+    value: 'file',
+    help: 'KubeProxyConfiguration file, YAML or JSON, followed while running; it replaces every flag but those that say otherwise',
+    initial: '',
+  },
+  {
+    name: 'config-dir',
+    type: 'string',
+    value: 'directory',
+    help: 'files (*.conf, *.yaml, *.yml, *.json) to lay over --config, in the order of their names; maps merge, lists and single values replace',
+    initial: '',
+  },
+  {
+    name: 'manifests',
+    type: 'list',
+    value: 'source',
+    help: 'file, directory or URL to read Services, EndpointSlices and Nodes from, in place of the API server unless a kubeconfig or --master is given too; may be repeated',
+    initial: '[]',
+  },
+  {
+    name: 'manifests-header',
+    type: 'list',
+    value: "'Name: value'",
+    help: 'header for requests to manifest URLs; may be repeated',
+    initial: '[]',
+    secret: true,
+  },
+  {
+    name: 'master',
+    type: 'string',
+    value: 'URL',
+    help: "the API server, in place of the kubeconfig's; counts beside --config",
+    initial: '',
+  },
+  {
+    name: 'init-only',
+    type: 'bool',
+    help: 'make the kernel settings that need full privileges, then exit',
+    initial: 'false',
+  },
+  {
+    name: 'cleanup',
+    type: 'bool',
+    help: 'remove everything this program owns in the kernel, then exit',
+    initial: 'false',
+  },
+  {
+    name: 'version',
+    type: 'string',
+    value: 'true|raw|vX.Y.Z',
+    help: 'print the version, all of it with raw, and exit; vX.Y.Z…: report that version instead and go on',
+    initial: 'false',
+  },
+  {
+    name: 'write-config-to',
+    type: 'string',
+    value: 'file',
+    help: 'write the effective configuration to a file, then exit',
+    initial: '',
+  },
+  {
+    name: 'healthz-port',
+    type: 'int32',
+    help: 'port of --healthz-bind-address when that has none; 0 switches health checks off',
+    initial: '10256',
+    remark: 'is deprecated, use --healthz-bind-address',
+  },
+  {
+    name: 'metrics-port',
+    type: 'int32',
+    help: 'port of --metrics-bind-address when that has none',
+    initial: '10249',
+    remark: 'is deprecated, use --metrics-bind-address',
+  },
+  {
+    name: 'boot-id-file',
+    type: 'string',
+    help: 'has no effect',
+    initial: '/proc/sys/kernel/random/boot_id',
+  },
+  {
+    name: 'machine-id-file',
+    type: 'string',
+    help: 'has no effect',
+    initial: '/etc/machine-id,/var/lib/dbus/machine-id',
+  },
+] as const satisfies readonly Flag[];
+
+const WINDOWS = { remark: 'has no effect on Linux', help: 'Windows only' } as const;
+
+const WINDOWS_FLAGS: readonly Flag[] = [
+  { name: 'windows-service', type: 'bool', initial: 'false', ...WINDOWS },
+  { name: 'source-vip', type: 'string', initial: '', ...WINDOWS },
+  { name: 'network-name', type: 'string', initial: '', ...WINDOWS },
+  { name: 'enable-dsr', type: 'bool', initial: 'false', ...WINDOWS },
+  { name: 'root-hnsendpoint-name', type: 'string', initial: 'cbr0', ...WINDOWS },
+  { name: 'forward-healthcheck-vip', type: 'bool', initial: 'false', ...WINDOWS },
+];
+
+/** Flags that code reads by name. */
+export type FlagName =
+  (typeof PROCESS_FLAGS)[number]['name'] | 'hostname-override' | 'healthz-bind-address' | 'metrics-bind-address';
+
+/** Every flag, in alphabetical order. */
+export const FLAGS: readonly Flag[] = [...PROCESS_FLAGS, ...CONFIGURATION_FLAGS, ...WINDOWS_FLAGS].sort((a, b) =>
+  a.name < b.name ? -1 : 1,
+);

@@ -1,0 +1,27 @@
+import type { KubeProxyConfiguration } from './document.js';
+import type { FlagType, FlagValue } from './flag-values.js';
+
+/** One row of the command line. */
+export interface Flag {
+  /** With dashes; underscores are accepted in their place. */
+  readonly name: string;
+  readonly aliases?: readonly string[];
+  /** One letter. */
+  readonly short?: string;
+  readonly type: FlagType;
+  /** What stands for the value in the usage text; absent: the type's own word. */
+  readonly value?: string;
+  readonly help: string;
+  /** What it counts as when it is not given, as it is printed. */
+  readonly initial: string;
+  /** Puts the value into the configuration; absent for flags that are not part of it. */
+  readonly set?: FlagSetter;
+  /** Whether it counts beside --config; flags that are not part of the configuration always do. */
+  readonly overridesFile?: boolean;
+  /** Why it has no effect here, or what to use in its place: said when it is given. */
+  readonly remark?: string;
+  /** Its value may be a credential and is never printed. */
+  readonly secret?: boolean;
+}
+
+export type FlagSetter = (document: KubeProxyConfiguration, value: FlagValue) => KubeProxyConfiguration;

@@ -1,0 +1,90 @@
+import { CONFIGURATION_FLAGS } from './configuration-flags.js';
+import { HEALTHZ_PORT, METRICS_PORT } from './decode.js';
+import type { KubeProxyConfiguration } from './document.js';
+import { durationFromNanoseconds } from './duration.js';
+import { ConfigError } from './errors.js';
+import type { Flag } from './flag.js';
+import { FLAGS } from './flag-table.js';
+import { numberFlag, textFlag, type CommandLine } from './flags.js';
+import { withPort } from './host-port.js';
+
+/** The flag that names files which count in place of most flags; null: there are none. */
+export type FileFlag = 'config' | 'config-dir' | null;
+
+/** Lays the flags over a document with its defaults: beside a file only those that count there (behaviour CL-40). */
+export function applyFlags(
+  document: KubeProxyConfiguration,
+  line: CommandLine,
+  file: FileFlag,
+): KubeProxyConfiguration {
+  const hostname = textFlag(line, 'hostname-override');
+  if (hostname !== '' && hostname.trim() === '')
+    throw new ConfigError('CONFIG_INVALID', 'failed complete', ['empty hostname-override is invalid']);
+  const laid = CONFIGURATION_FLAGS.reduce((below, flag) => {
+    const value = line.given.get(flag.name);
+    return value === undefined || flag.set === undefined || isReplaced(flag, file) ? below : flag.set(below, value);
+  }, document);
+  return file === null ? completeFlags(laid, line) : laid;
+}
+
+/** What of the command line does not do what one may think. */
+export function flagWarnings(line: CommandLine, file: FileFlag): readonly string[] {
+  return FLAGS.filter(({ name }) => line.given.has(name)).flatMap((flag) => [
+    ...(flag.remark === undefined ? [] : [`--${flag.name}: ${flag.remark}`]),
+    ...(isReplaced(flag, file) ? [`--${flag.name}: is ignored because --${file ?? ''} is given`] : []),
+    ...(file === null ? portWarnings(flag.name, line) : []),
+  ]);
+}
+
+function isReplaced(flag: Flag, file: FileFlag): boolean {
+  return file !== null && flag.overridesFile !== true && (flag.set !== undefined || portOf(flag.name) !== null);
+}
+
+/** A deprecated port, and the address it completes. */
+interface PortFlag {
+  readonly name: 'healthz-port' | 'metrics-port';
+  readonly address: 'healthz-bind-address' | 'metrics-bind-address';
+  readonly port: number;
+}
+
+const HEALTHZ: PortFlag = { name: 'healthz-port', address: 'healthz-bind-address', port: HEALTHZ_PORT };
+const METRICS: PortFlag = { name: 'metrics-port', address: 'metrics-bind-address', port: METRICS_PORT };
+
+function portOf(name: string): PortFlag | null {
+  return [HEALTHZ, METRICS].find((port) => port.name === name) ?? null;
+}
+
+/** What follows from several flags. */
+function completeFlags(document: KubeProxyConfiguration, line: CommandLine): KubeProxyConfiguration {
+  const { healthzBindAddress, metricsBindAddress, ipvs, mode } = document;
+  // Without a file the minimum of iptables mode holds in ipvs mode too (behaviour FL-27).
+  const isMinimumDue = mode === 'ipvs' && !line.given.has('ipvs-min-sync-period');
+  return {
+    ...document,
+    healthzBindAddress: completeAddress(healthzBindAddress, HEALTHZ, line),
+    metricsBindAddress: completeAddress(metricsBindAddress, METRICS, line),
+    ipvs: isMinimumDue ? { ...ipvs, minSyncPeriod: durationFromNanoseconds(1_000_000_000n) } : ipvs,
+  };
+}
+
+/** Port 0 empties an address; any other is appended to one that has none (behaviour FL-62). */
+function completeAddress(address: string, { name, port }: PortFlag, line: CommandLine): string {
+  const given = writesConfig(line) ? port : (numberFlag(line, name) ?? port);
+  return given === 0 ? '' : withPort(address, given);
+}
+
+/** A deprecated port acts only on an address that has none, and an address that was not given has one. */
+function portWarnings(name: string, line: CommandLine): string[] {
+  const port = portOf(name);
+  if (port === null) return [];
+  if (writesConfig(line)) return [`--${name}: is ignored because --write-config-to is given`];
+  const address = textFlag(line, port.address);
+  const isBare = address !== '' && withPort(address, port.port) !== address;
+  const given = numberFlag(line, port.name);
+  if (given === 0 || isBare || (given === port.port && address === '')) return [];
+  return [`--${name}: has no effect because --${port.address} has a port`];
+}
+
+function writesConfig(line: CommandLine): boolean {
+  return textFlag(line, 'write-config-to') !== '';
+}

@@ -1,0 +1,230 @@
+import { statSync, watch, type BigIntStats, type FSWatcher } from 'node:fs';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import { compareConfigs, type FieldChange } from '../config/compare.js';
+import type { ConfigurationPaths } from '../config/configuration-source.js';
+import { ConfigError } from '../config/errors.js';
+import { isDropIn, systemFiles, type ConfigFiles } from '../config/files.js';
+import { loadConfig, type Loaded } from '../config/load.js';
+
+/** What became of changed files. */
+export type ConfigOutcome =
+  /** They mean what is in force: a comment changed, or a refused change was taken back. */
+  | ({ readonly type: 'unchanged' } & Loaded)
+  /** Every change can be taken over by the running process. This is the configuration in force from now on. */
+  | ({ readonly type: 'apply'; readonly changes: readonly FieldChange[] } & Loaded)
+  /** Some cannot. What was in force stays, and is what later changes are compared with. */
+  | ({ readonly type: 'restart'; readonly changes: readonly FieldChange[] } & Loaded)
+  /** They are invalid or cannot be read. What was in force stays. */
+  | { readonly type: 'refused'; readonly error: ConfigError };
+
+export interface ConfigWatchOptions {
+  /** The process's own arguments, with which files are loaded again. */
+  readonly argv: readonly string[];
+  /** What is in force. */
+  readonly current: Loaded;
+  /** Called for every change of the files' content, one after the other, and never during the constructor. */
+  readonly onOutcome: (outcome: ConfigOutcome) => void;
+  readonly timing?: ConfigWatchTiming;
+}
+
+/** In milliseconds. */
+export interface ConfigWatchTiming {
+  /** Between looks at the files, for what no event told of: links that lead elsewhere, network filesystems. */
+  readonly pollMs: number;
+  /** How long files must have stayed the same: who writes in place empties a file first. */
+  readonly settleMs: number;
+}
+
+const DEFAULT_TIMING: ConfigWatchTiming = { pollMs: 500, settleMs: 200 };
+
+/** From a change event to the look, so that a burst of events costs one look. */
+const EVENT_MS = 5;
+
+/**
+ * Follows --config and --config-dir: writes in place, files renamed over, the `..data` link of a ConfigMap volume. Does nothing when neither
+ * was given. Touching a file or changing its mode is no change, and each content is reported once.
+ */
+export class ConfigWatch {
+  private current: Loaded;
+  private readonly paths: ConfigurationPaths;
+  private readonly timing: ConfigWatchTiming;
+  /** The node's name does not follow the system's while the process runs. */
+  private readonly hostname = hostname();
+  private readonly directories: readonly DirectoryEvents[];
+  private timer: NodeJS.Timeout | null = null;
+  /** When the timer fires, in the clock of `performance.now()`. */
+  private due = 0;
+  /** The state of the files when they were last seen to differ, and since when they are so. */
+  private seen: { readonly fingerprint: string; readonly since: number };
+  /** The state whose content was last looked at. */
+  private examined: string | null = null;
+  /** The content last reported or loaded at the start; null: whatever it was, it is to be looked at. */
+  private content: string | null = null;
+  private stopped = false;
+
+  constructor(private readonly options: ConfigWatchOptions) {
+    this.current = options.current;
+    this.paths = options.current.paths;
+    this.timing = options.timing ?? DEFAULT_TIMING;
+    this.seen = { fingerprint: '', since: 0 };
+    const { file, directory } = this.paths;
+    const watched = [...(file === null ? [] : [dirname(file)]), ...(directory === null ? [] : [directory])];
+    this.directories = [...new Set(watched)].map(
+      (path) =>
+        new DirectoryEvents(path, () => {
+          this.lookIn(EVENT_MS);
+        }),
+    );
+    if (watched.length > 0) this.lookIn(0);
+  }
+
+  stop(): void {
+    this.stopped = true;
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    for (const directory of this.directories) directory.close();
+  }
+
+  /** Looks after this time at the latest. */
+  private lookIn(ms: number): void {
+    const due = performance.now() + ms;
+    if (this.stopped || (this.timer !== null && this.due <= due)) return;
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.due = due;
+    // Only what else it does keeps the process running.
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      this.look();
+    }, ms).unref();
+  }
+
+  private look(): void {
+    for (const directory of this.directories) directory.follow();
+    const { pollMs, settleMs } = this.timing;
+    const now = performance.now();
+    const fingerprint = fingerprintOf(this.paths);
+    if (fingerprint !== this.seen.fingerprint) this.seen = { fingerprint, since: now };
+    const settlesIn = this.seen.since + settleMs - now;
+    if (fingerprint === this.examined) this.lookIn(pollMs);
+    else if (settlesIn > 0) this.lookIn(Math.min(settlesIn + 1, pollMs));
+    else {
+      this.examined = fingerprint;
+      this.lookIn(pollMs);
+      this.examine();
+    }
+  }
+
+  private examine(): void {
+    const texts: string[] = [];
+    const outcome = this.reload(recordingFiles(texts));
+    // Written to since: the next look finds another fingerprint and comes back.
+    const content = JSON.stringify(texts);
+    if (content === this.content) return;
+    const isFirst = this.content === null;
+    this.content = content;
+    // The files may have changed between the process's own reading and the first look, but mostly they have not.
+    if (isFirst && outcome.type === 'unchanged') return;
+    if (outcome.type === 'apply' || outcome.type === 'unchanged') this.current = outcome;
+    this.options.onOutcome(outcome);
+  }
+
+  private reload(files: ConfigFiles): ConfigOutcome {
+    try {
+      const loaded = loadConfig(this.options.argv, files, () => this.hostname);
+      if (!('config' in loaded)) throw new TypeError(`the arguments mean ${loaded.command}`);
+      const { config, document, warnings, version, flags, paths } = loaded;
+      const next: Loaded = { config, document, warnings, version, flags, paths };
+      const changes = compareConfigs(this.current.config, config);
+      if (changes.length === 0) return { type: 'unchanged', ...next };
+      return { type: changes.every(({ live }) => live) ? 'apply' : 'restart', changes, ...next };
+    } catch (error) {
+      if (error instanceof ConfigError) return { type: 'refused', error };
+      throw error;
+    }
+  }
+}
+
+/** Reads files and keeps what was read, and what could not be. */
+function recordingFiles(texts: string[]): ConfigFiles {
+  const record = <T>(path: string, read: (path: string) => T, print: (result: T) => string): T => {
+    try {
+      const result = read(path);
+      texts.push(path, print(result));
+      return result;
+    } catch (error) {
+      texts.push(path, String(error));
+      throw error;
+    }
+  };
+  return {
+    read: (path) => record(path, systemFiles.read, (text) => text),
+    // Of the names in a directory only those count that are read.
+    list: (path) => record(path, systemFiles.list, () => ''),
+  };
+}
+
+/** Which state of which files there is: another one after every write, replacement or change of a link. */
+function fingerprintOf({ file, directory }: ConfigurationPaths): string {
+  const names = directory === null ? [] : dropInNames(directory);
+  const paths = [...(file === null ? [] : [file]), ...names.map((name) => join(directory ?? '', name))];
+  return JSON.stringify([names, ...paths.map(identityOf)]);
+}
+
+function dropInNames(directory: string): readonly string[] {
+  try {
+    return systemFiles.list(directory).filter(isDropIn).sort();
+  } catch (error) {
+    return [String(error)];
+  }
+}
+
+function identityOf(path: string): string {
+  const stat = statOf(path);
+  return stat === null ? 'none' : [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(':');
+}
+
+function statOf(path: string): BigIntStats | null {
+  try {
+    return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** Events of a directory by whatever way it is reached; hints only, so one that cannot be watched is no error. */
+class DirectoryEvents {
+  private watcher: FSWatcher | null = null;
+  private identity: string | null = null;
+
+  constructor(
+    private readonly path: string,
+    private readonly onEvent: () => void,
+  ) {}
+
+  /** Watches what is at the path now. */
+  follow(): void {
+    const stat = statOf(this.path);
+    // Inode numbers are used again as soon as they are free; the time of birth tells two directories apart.
+    const identity = stat === null ? null : `${stat.dev}:${stat.ino}:${stat.birthtimeNs}`;
+    if (identity === this.identity) return;
+    this.close();
+    this.identity = identity;
+    if (identity === null) return;
+    try {
+      this.watcher = watch(this.path, { persistent: false }, this.onEvent);
+      this.watcher.on('error', () => {
+        this.watcher?.close();
+        this.watcher = null;
+      });
+    } catch {
+      this.watcher = null;
+    }
+  }
+
+  close(): void {
+    this.watcher?.close();
+    this.watcher = null;
+    this.identity = null;
+  }
+}

@@ -1,0 +1,82 @@
+import t from 'tap';
+import { compareConfigs, printChange } from '../../src/config/compare.js';
+import type { Config } from '../../src/config/config.js';
+import { fromFile, loaded } from './load-from.js';
+
+function changes(before: string, after: string, argv: readonly string[] = []): readonly (readonly [string, boolean])[] {
+  const found = compareConfigs(fromFile(before, argv).config, fromFile(after, argv).config);
+  return found.map((change) => [printChange(change), change.live]);
+}
+
+t.test('which fields change under a running process', (t) => {
+  const rows: readonly (readonly [string, readonly (readonly [string, boolean])[]])[] = [
+    ['nftables: {syncPeriod: 1m}', [['syncPeriod: 30000 → 60000', true]]],
+    ['nftables: {minSyncPeriod: 0s}', [['minSyncPeriod: 1000 → 0', true]]],
+    ['nftables: {masqueradeAll: true}', [['masqueradeAll: false → true', true]]],
+    ['nftables: {masqueradeBit: 5}', [['masqueradeBit: 14 → 5', true]]],
+    ['clusterCIDR: 10.0.0.0/8', [['localDetection.prefixes: [] → ["10.0.0.0/8"]', true]]],
+    [
+      'detectLocalMode: NodeCIDR',
+      [['localDetection: {"type":"ClusterCIDR","prefixes":[]} → {"type":"NodeCIDR"}', true]],
+    ],
+    ['nodePortAddresses: [10.0.0.0/8]', [['nodePortAddresses: "primary" → ["10.0.0.0/8"]', true]]],
+    ['featureGates: {AllowServiceExternalIPs: false}', [['allowExternalIPs: true → false', true]]],
+    [
+      'conntrack: {min: 1, udpTimeout: 1s}',
+      [
+        ['conntrack.min: 131072 → 1', true],
+        ['conntrack.udpTimeout: 0 → 1000', true],
+      ],
+    ],
+    ['oomScoreAdj: 0', [['oomScoreAdj: -999 → 0', true]]],
+    ['logging: {verbosity: 4}', [['logging.verbosity: 0 → 4', true]]],
+    ['logging: {format: json}', [['logging.format: "text" → "json"', false]]],
+    [
+      'logging: {vmodule: [{filePattern: a, verbosity: 1}]}',
+      [['logging.vmodule: [] → [{"filePattern":"a","verbosity":1}]', true]],
+    ],
+    ['healthzBindAddress: 0.0.0.0:99', [['healthz.port: 10256 → 99', false]]],
+    ['metricsBindAddress: 0.0.0.0', [['metrics.address: "127.0.0.1" → "0.0.0.0"', false]]],
+    ['hostnameOverride: b', [['nodeName: "worker-1.example" → "b"', false]]],
+    ['bindAddress: 10.0.0.1', [['bindAddress: "0.0.0.0" → "10.0.0.1"', false]]],
+    ['enableProfiling: true', [['profiling: false → true', false]]],
+    ['bindAddressHardFail: true', [['bindAddressHardFail: false → true', false]]],
+    ['featureGates: {ComponentFlagz: false}', [['flagz: true → false', false]]],
+    ['showHiddenMetricsForVersion: "1.35"', [['showHiddenMetricsForVersion: "" → "1.35"', false]]],
+    ['', []],
+    ['iptables: {syncPeriod: 1m}\nipvs: {scheduler: sh}\nportRange: x\nfeatureGates: {AllAlpha: true}', []],
+    [
+      'oomScoreAdj: 0\nhostnameOverride: b',
+      [
+        ['nodeName: "worker-1.example" → "b"', false],
+        ['oomScoreAdj: -999 → 0', true],
+      ],
+    ],
+  ];
+  for (const [body, expected] of rows) t.same(changes('', body), expected, body);
+  t.end();
+});
+
+t.test('the API server is another source', (t) => {
+  const before = 'clientConnection: {kubeconfig: /k}';
+  t.same(changes(before, 'clientConnection: {kubeconfig: /l, qps: 7}\nconfigSyncPeriod: 1m'), [
+    ['kubernetes.kubeconfig: "/k" → "/l"', false],
+    ['kubernetes.qps: 5 → 7', false],
+    ['kubernetes.configSyncPeriod: 900000 → 60000', false],
+  ]);
+  t.equal(changes(before, '')[0]?.[1], false);
+  t.end();
+});
+
+t.test('every field of the configuration is compared, and credentials are not shown', (t) => {
+  const { config } = loaded([]);
+  for (const field of Object.keys(config)) {
+    const other: Config = { ...config, [field]: field === 'manifestsHeaders' ? [{ name: 'A', value: 'secret' }] : 'x' };
+    const found = compareConfigs(config, other);
+    t.equal(found.length, 1, field);
+    t.equal(found[0]?.field, field);
+    t.notMatch(JSON.stringify(found), 'secret');
+    t.same(compareConfigs(other, other), []);
+  }
+  t.end();
+});
