@@ -1,21 +1,26 @@
 #!/usr/bin/env -S node --max-semi-space-size=2
 // A small young generation: after a start the process only sees changes, and what a large one saves in time it keeps in memory.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { ConfigError } from './config/errors.js';
-import { loadConfig, type LoadedConfig } from './config/load.js';
+import { systemFiles } from './config/files.js';
+import { printChange } from './config/compare.js';
+import { loadConfig, type Loaded, type LoadedConfig } from './config/load.js';
 import { KUBERNETES_VERSION } from './config/version.js';
 import { NftablesFamily } from './dataplane/nftables/family.js';
 import { Generation } from './dataplane/nftables/generation.js';
-import { cleanup, dump, plan, render, type Output } from './main/commands.js';
+import { ConfigWatch, type ConfigOutcome } from './main/config-watch.js';
+import { cleanup, dump, init, plan, render, type Output } from './main/commands.js';
 import { supportedFamilies } from './main/families.js';
 import { NodeProxy } from './main/node-proxy.js';
 import { loadAddon } from './native/load.js';
-import { createLogger, standardError, type Logger } from './observe/log.js';
+import { KubeconfigError } from './sources/kubernetes/auth/errors.js';
+import { createLogger, type Logger } from './observe/log.js';
+import { logStreams } from './observe/log-streams.js';
 
-type Configured = Exclude<LoadedConfig, { readonly command: 'help' | 'version' }>;
+type Configured = Exclude<LoadedConfig, { readonly command: 'help' | 'version' | 'write-config' }>;
 
 async function main(argv: readonly string[]): Promise<number> {
-  const loaded = loadConfig(argv, (path) => readFileSync(path, 'utf8'));
+  const loaded = loadConfig(argv, systemFiles);
   switch (loaded.command) {
     case 'help':
       process.stdout.write(loaded.text);
@@ -27,17 +32,19 @@ async function main(argv: readonly string[]): Promise<number> {
       writeFileSync(loaded.path, loaded.text);
       return 0;
     case 'run':
+    case 'init':
     case 'plan':
     case 'render':
     case 'dump':
     case 'cleanup':
-      return await runConfigured(loaded);
+      return await runConfigured(loaded, argv);
   }
 }
 
-async function runConfigured(loaded: Configured): Promise<number> {
+async function runConfigured(loaded: Configured, argv: readonly string[]): Promise<number> {
   const { config } = loaded;
-  const log = await createLogger(config.logging, standardError());
+  const log = await createLogger(config.logging, logStreams(config.logging));
+  for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   for (const warning of loaded.warnings) log.warn(warning);
   switch (loaded.command) {
     case 'plan':
@@ -48,8 +55,10 @@ async function runConfigured(loaded: Configured): Promise<number> {
       return print(await dump(config, loadAddon()), log);
     case 'cleanup':
       return print(await cleanup(loadAddon()), log);
-    default:
-      return await run(loaded, log);
+    case 'init':
+      return print(await init(config), log);
+    case 'run':
+      return await run(loaded, argv, log);
   }
 }
 
@@ -67,8 +76,9 @@ async function print({ text, errors, warnings }: Output, log: Logger): Promise<n
   return errors.length === 0 ? 0 : 1;
 }
 
-/** Runs until a signal or a fatal error; the exit status. */
-async function run({ config, version }: Configured, log: Logger): Promise<number> {
+/** Runs until a signal, a fatal error or a configuration that needs another process; the exit status. */
+async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promise<number> {
+  const { config, version } = loaded;
   const addon = loadAddon();
   const families = supportedFamilies();
   const generation = new Generation(addon);
@@ -77,7 +87,7 @@ async function run({ config, version }: Configured, log: Logger): Promise<number
     end = resolve;
   });
   const proxy = new NodeProxy({
-    config,
+    loaded,
     addon,
     families,
     dataplane: (family) => new NftablesFamily(addon, family, generation),
@@ -100,11 +110,44 @@ async function run({ config, version }: Configured, log: Logger): Promise<number
     manifests: config.manifests.join(),
     families: families.join(),
   });
+  let watch: ConfigWatch | null = null;
   try {
     await proxy.start();
+    watch = new ConfigWatch({
+      argv,
+      current: loaded,
+      onOutcome: (outcome) => {
+        followConfig(outcome, proxy, log, end);
+      },
+    });
     return await ended;
   } finally {
+    watch?.stop();
     await proxy.stop();
+  }
+}
+
+/** What the process does about changed configuration files. */
+function followConfig(outcome: ConfigOutcome, proxy: NodeProxy, log: Logger, end: (status: number) => void): void {
+  switch (outcome.type) {
+    case 'unchanged':
+      return;
+    case 'refused':
+      log.error(outcome.error, 'changed configuration refused, the one in force stays');
+      proxy.configRefused('refused');
+      return;
+    case 'apply':
+      log.info(0, 'configuration changed', { changes: outcome.changes.map(printChange).join('; ') });
+      void proxy.reconfigure(outcome);
+      return;
+    case 'restart': {
+      const changes = outcome.changes.filter(({ live }) => !live).map(printChange);
+      log.error(null, 'configuration changed where a running process cannot follow, ending', {
+        changes: changes.join('; '),
+      });
+      proxy.configRefused('restart');
+      end(1);
+    }
   }
 }
 
@@ -124,5 +167,6 @@ try {
 /** Problems with flags and files in words, with the usage where it helps; anything else with its stack. */
 function describe(error: unknown): string {
   if (error instanceof ConfigError) return [error.message, error.usage].filter((part) => part !== null).join('\n\n');
+  if (error instanceof KubeconfigError) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -28,6 +28,9 @@ export type RunOutcome =
       readonly retryAt: number;
     };
 
+/** Intervals that may change while the loop runs. */
+export type LoopIntervals = Pick<LoopOptions, 'minIntervalMs' | 'fullIntervalMs'>;
+
 export interface LoopOptions {
   /** The work. It keeps what it owes by itself: a rejected run is called again, with nothing but the request. */
   readonly run: (request: RunRequest) => Promise<void>;
@@ -79,8 +82,10 @@ export class Loop {
   private lastSuccess: number | null = null;
   private lastError: { readonly at: number; readonly error: unknown } | null = null;
   private consecutiveFailures = 0;
+  private intervals: LoopIntervals;
 
   constructor(private readonly options: LoopOptions) {
+    this.intervals = options;
     this.backoff = new Backoff(options.retry, options.random);
   }
 
@@ -88,6 +93,13 @@ export class Loop {
   trigger(): void {
     if (this.stopped || this.queuedSince !== null) return;
     this.queuedSince = this.options.clock.now();
+    this.arm();
+  }
+
+  /** These hold from the next start on. */
+  setIntervals(intervals: LoopIntervals): void {
+    this.intervals = intervals;
+    if (this.fullAt !== null) this.fullAt = this.options.clock.now() + intervals.fullIntervalMs;
     this.arm();
   }
 
@@ -123,7 +135,7 @@ export class Loop {
   private nextStart(): number | null {
     const due = Math.min(this.queuedSince ?? Infinity, this.retryAt ?? Infinity, this.fullAt ?? Infinity);
     if (due === Infinity) return null;
-    return this.lastStart === null ? due : Math.max(due, this.lastStart + this.options.minIntervalMs);
+    return this.lastStart === null ? due : Math.max(due, this.lastStart + this.intervals.minIntervalMs);
   }
 
   private async runOnce(): Promise<void> {
@@ -161,7 +173,7 @@ export class Loop {
     this.backoff.reset();
     if (full) {
       this.fullOwed = false;
-      this.fullAt = finishedAt + this.options.fullIntervalMs;
+      this.fullAt = finishedAt + this.intervals.fullIntervalMs;
     }
     return { type: 'success', full, startedAt, finishedAt, failuresBefore };
   }

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.js';
 import { NftablesFamily } from '../dataplane/nftables/family.js';
 import { renderTable } from '../dataplane/nftables/render.js';
+import { applyKernelValues } from '../dataplane/sysctl.js';
 import type { NativeAddon } from '../native/contract.js';
 import { FAMILIES } from '../net/ip.js';
 import { Planner } from '../plan/planner.js';
@@ -8,7 +9,7 @@ import { printConflict, printTable } from '../plan/text.js';
 import { loadManifests } from '../sources/manifests/load.js';
 import { printProblem, type Problem } from '../sources/manifests/problems.js';
 import { Store } from '../state/store.js';
-import { manifestsOptions, planSettings } from './settings.js';
+import { kernelValues, manifestsOptions, planSettings } from './settings.js';
 
 /** What a command prints, and what was wrong with its input. */
 export interface Output {
@@ -49,6 +50,13 @@ export async function cleanup(addon: NativeAddon): Promise<Output> {
     errors: errors.map((error) => `encountered an error while tearing down rules: ${error}`),
     warnings: [],
   };
+}
+
+/** Makes the kernel settings that need full privileges, so that the process itself can run with CAP_NET_ADMIN only. */
+export async function init(config: Config): Promise<Output> {
+  const { problems } = await applyKernelValues(kernelValues(config));
+  const errors = problems.map(({ message }) => `could not set kernel parameters: ${message}`);
+  return { text: '', errors, warnings: [] };
 }
 
 interface Planned extends Omit<Output, 'text'> {

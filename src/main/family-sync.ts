@@ -1,8 +1,10 @@
 import type { FamilyDataplane, SyncReport } from '../dataplane/contract.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
+import { isNativeError } from '../native/errors.js';
 import { familyOf, isLoopback, type IPAddress } from '../net/ip.js';
 import type { Log } from '../net/log.js';
 import type { HealthState } from '../observe/health.js';
+import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ServiceHealth } from '../observe/service-health.js';
 import { anyContains } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
@@ -16,8 +18,16 @@ export interface FamilySyncParts {
   readonly health: HealthState;
   readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
   readonly localAddresses: () => readonly IPAddress[];
+  /** Null: nothing is counted. */
+  readonly metrics: SyncMetrics | null;
   readonly log: Log;
 }
+
+/** The part of the metrics that a sync reports to. */
+export type SyncMetrics = Pick<
+  ProxyMetrics,
+  'syncStarted' | 'syncAcknowledged' | 'syncFinished' | 'flowsReconciled' | 'tableCounted'
+>;
 
 /**
  * One family's way from forwarding table to kernel: rules first, then whoever answers health checks, then the flows that contradict the rules.
@@ -38,20 +48,28 @@ export class FamilySync {
    * @param changedAt when the first change that this run takes reached the state, on performance.now's clock; null for none.
    */
   async run(full: boolean, changedAt: number | null): Promise<SyncReport> {
-    const { table, dataplane, health } = this.parts;
+    const { table, dataplane, health, metrics } = this.parts;
+    const { family } = table;
     const change = table.takeChange();
-    health.started(table.family);
+    health.started(family);
+    metrics?.syncStarted(family, change.frontends);
     const startedAt = performance.now();
+    const seconds = (): number => (performance.now() - startedAt) / 1000;
     let report: SyncReport;
     try {
       report = await dataplane.apply(table, change, { full });
-      health.synced(table.family);
+      health.synced(family);
+      metrics?.syncAcknowledged(report);
       this.report(report, startedAt, changedAt ?? startedAt);
       this.owe(report);
       this.syncServiceHealth();
       this.reportConflicts();
+      metrics?.tableCounted(family, table.portsWithoutLocal, this.conflicts.size);
       await this.reconcileFlows();
+      metrics?.syncFinished(family, report.full, seconds(), { type: 'success' });
     } catch (error) {
+      const errno = isNativeError(error) ? (error.errno ?? error.code) : null;
+      metrics?.syncFinished(family, full, seconds(), { type: 'failure', errno });
       this.reportFailure(error);
       throw error;
     }
@@ -72,16 +90,18 @@ export class FamilySync {
   }
 
   private async reconcileFlows(): Promise<void> {
-    const { table, dataplane, conntrack, log } = this.parts;
+    const { table, dataplane, conntrack, metrics, log } = this.parts;
     const gone = dataplane.goneFlows();
     if (!this.allFlowsOwed && this.flowsOwed.size === 0 && gone.size === 0) return;
     const own = new Set(this.nodePortAddresses());
+    const startedAt = performance.now();
     const report = await conntrack.reconcile({
       table,
       isNodePortAddress: (address) => own.has(address),
       full: this.allFlowsOwed,
       changed: new Set([...this.flowsOwed, ...gone]),
     });
+    metrics?.flowsReconciled(table.family, report.deleted, (performance.now() - startedAt) / 1000);
     if (report.deleted > 0)
       log.info(2, 'removed stale flows', { family: table.family, deleted: report.deleted, listed: report.flows });
     if (report.errors.length > 0)

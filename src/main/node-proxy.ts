@@ -1,4 +1,6 @@
-import type { Config } from '../config/config.js';
+import { gateStates } from '../config/gates.js';
+import type { Loaded } from '../config/load.js';
+import { configurationFields } from '../config/write.js';
 import type { FamilyDataplane } from '../dataplane/contract.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import { applyKernelValues, applyOomScoreAdj } from '../dataplane/sysctl.js';
@@ -8,22 +10,24 @@ import type { NativeAddon } from '../native/contract.js';
 import type { Family } from '../net/ip.js';
 import { HealthServer, HealthState } from '../observe/health.js';
 import type { Logger } from '../observe/log.js';
+import { MetricsServer } from '../observe/metrics-server.js';
+import { ProxyMetrics } from '../observe/metrics.js';
 import { ServiceHealth } from '../observe/service-health.js';
 import { systemWallClock } from '../observe/timestamp.js';
 import { Planner } from '../plan/planner.js';
 import { localAddresses } from '../sources/local-addresses.js';
-import { startManifests, type RunningManifests } from '../sources/manifests/start.js';
 import { Store } from '../state/store.js';
 import { collectGarbage } from './collect-garbage.js';
 import { FamilySync } from './family-sync.js';
-import { kernelValues, manifestsOptions, planSettings } from './settings.js';
+import { kernelValues, planSettings } from './settings.js';
+import { startSources, type RunningSources } from './sources.js';
 
 const RETRY = { initialMs: 100, factor: 2 } as const;
 /** A change may wait this many sync periods before the node counts as unhealthy (behaviour HZ-04). */
 const HEALTH_TIMEOUT_PERIODS = 2;
 
 export interface NodeProxyOptions {
-  readonly config: Config;
+  readonly loaded: Loaded;
   readonly addon: NativeAddon;
   readonly families: readonly Family[];
   readonly dataplane: (family: Family) => FamilyDataplane;
@@ -37,29 +41,60 @@ export class NodeProxy {
   private readonly store = new Store();
   private readonly planner: Planner;
   private readonly health: HealthState;
-  private readonly healthServer: HealthServer;
+  private readonly healthServer: HealthServer | null;
   private readonly serviceHealth: ServiceHealth;
   private readonly families: readonly FamilySync[];
   private readonly loop: Loop;
-  private source: RunningManifests | null = null;
+  private readonly metrics: ProxyMetrics;
+  private readonly metricsServer: MetricsServer;
+  private sources: RunningSources | null = null;
+  /** In force; {@link reconfigure} replaces it. */
+  private loaded: Loaded;
   /** When the first change that no run has taken reached the state. */
   private changedAt: number | null = null;
   private kernelValuesDue = true;
   private kernelValuesReported = new Set<string>();
 
   constructor(private readonly options: NodeProxyOptions) {
-    const { config, addon, dataplane, log, onFatal } = options;
+    const { loaded, addon, dataplane, log, onFatal } = options;
+    const { config } = loaded;
+    const wallClock = systemWallClock();
+    this.loaded = loaded;
     this.planner = new Planner(planSettings(config));
-    this.health = new HealthState(HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, systemWallClock());
+    this.health = new HealthState(HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, wallClock);
     this.health.expect(options.families);
-    this.healthServer = new HealthServer({
-      state: this.health,
-      address: config.healthz.address,
-      port: config.healthz.port,
-      hardFail: config.bindAddressHardFail,
+    this.metrics = new ProxyMetrics({
+      families: options.families,
+      version: loaded.version,
+      features: gateStates(loaded.document.featureGates),
+      sources: () => this.sources?.states() ?? [],
       clock: systemClock,
-      log,
-      onFatal,
+      wallClock,
+    });
+    const sockets = { hardFail: config.bindAddressHardFail, clock: systemClock, log, onFatal };
+    this.healthServer =
+      config.healthz &&
+      new HealthServer({
+        state: this.health,
+        ...config.healthz,
+        ...sockets,
+        onAnswer: (path, status) => {
+          this.metrics.healthAnswered(path, status);
+        },
+      });
+    this.metricsServer = new MetricsServer({
+      ...config.metrics,
+      ...sockets,
+      metrics: this.metrics,
+      mode: config.mode,
+      configuration: () => configurationFields(this.loaded.document),
+      flags: config.flagz ? loaded.flags : null,
+      status: config.statusz ? { version: loaded.version, startedAt: wallClock(), wallClock } : null,
+      setVerbosity: config.profiling
+        ? (verbosity) => {
+            this.setVerbosity(verbosity);
+          }
+        : null,
     });
     this.serviceHealth = new ServiceHealth({
       proxyHealthy: () => this.health.healthy(),
@@ -79,6 +114,7 @@ export class NodeProxy {
           health: this.health,
           serviceHealth: this.serviceHealth,
           localAddresses,
+          metrics: this.metrics,
           log,
         }),
     );
@@ -91,25 +127,54 @@ export class NodeProxy {
       random: Math.random,
       onOutcome: () => undefined,
     });
-    this.store.onChange(() => {
+    this.store.onChange((edits) => {
+      this.metrics.stateChanged(edits, this.store.snapshot.ready);
       this.changed();
     });
   }
 
   async start(): Promise<void> {
-    const { config, log } = this.options;
-    await this.healthServer.start();
+    const { log } = this.options;
+    await Promise.all([this.healthServer?.start(), this.metricsServer.start()]);
     await this.applyKernelValues();
-    const oom = await applyOomScoreAdj(config.oomScoreAdj);
-    if (oom !== null) log.info(2, oom.message);
-    this.source = startManifests(manifestsOptions(config), this.store, log);
+    await this.applyOomScore();
+    const { config, version } = this.loaded;
+    this.sources = await startSources(config, version, this.store, log, this.metrics);
+  }
+
+  /** Takes over a configuration of which every change is live. */
+  async reconfigure(loaded: Loaded): Promise<void> {
+    this.loaded = loaded;
+    const { config } = loaded;
+    this.options.log.setThresholds(config.logging);
+    this.health.timeoutMs = HEALTH_TIMEOUT_PERIODS * config.syncPeriod;
+    this.loop.setIntervals({ minIntervalMs: config.minSyncPeriod, fullIntervalMs: config.syncPeriod });
+    this.planner.setSettings(planSettings(config));
+    await this.applyKernelValues();
+    await this.applyOomScore();
+    this.metrics.configChanged('applied');
+    this.changed();
+  }
+
+  /** A changed configuration that is not taken over. */
+  configRefused(result: 'refused' | 'restart'): void {
+    this.metrics.configChanged(result);
   }
 
   /** Ends everything but the rules, which go on forwarding. */
   async stop(): Promise<void> {
-    await this.source?.stop();
+    await this.sources?.stop();
     await this.loop.stop();
-    await Promise.all([this.serviceHealth.close(), this.healthServer.close()]);
+    await Promise.all([this.serviceHealth.close(), this.healthServer?.close(), this.metricsServer.close()]);
+  }
+
+  private setVerbosity(verbosity: number): void {
+    this.options.log.setThresholds({ ...this.loaded.config.logging, verbosity });
+  }
+
+  private async applyOomScore(): Promise<void> {
+    const problem = await applyOomScoreAdj(this.loaded.config.oomScoreAdj);
+    if (problem !== null) this.options.log.info(2, problem.message);
   }
 
   private changed(): void {
@@ -124,8 +189,11 @@ export class NodeProxy {
     const { changedAt } = this;
     this.changedAt = null;
     this.planner.update(this.store.snapshot, this.store.takeChanges());
-    // Without a Node object there is no autoscaler that could ask for this node to be drained.
-    this.health.nodeEligible = this.store.snapshot.node(this.options.config.nodeName)?.eligible ?? true;
+    this.metrics.changesTaken();
+    const { config } = this.loaded;
+    // Manifests without a Node object: there is no autoscaler that could ask for this node to be drained.
+    const unknown = config.kubernetes === null ? true : null;
+    this.health.nodeEligible = this.store.snapshot.node(config.nodeName)?.eligible ?? unknown;
     if (full && this.kernelValuesDue) await this.applyKernelValues();
     const results = await Promise.allSettled(this.families.map((family) => family.run(full, changedAt)));
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
@@ -135,8 +203,8 @@ export class NodeProxy {
 
   /** Values that cannot be set yet are tried again with every full sync; what is wrong with them is said once. */
   private async applyKernelValues(): Promise<void> {
-    const { config, log } = this.options;
-    const { written, problems } = await applyKernelValues(kernelValues(config));
+    const { log } = this.options;
+    const { written, problems } = await applyKernelValues(kernelValues(this.loaded.config));
     for (const { path, value } of written) log.info(1, 'set sysctl', { path, value });
     for (const problem of problems) log.info(this.kernelValuesReported.has(problem.message) ? 4 : 0, problem.message);
     this.kernelValuesReported = new Set(problems.map(({ message }) => message));

@@ -1,12 +1,9 @@
-import type { Server, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Clock } from '../loop/clock.js';
-import { FAMILIES, type Family, type IPAddress } from '../net/ip.js';
-import type { Log } from '../net/log.js';
-import { boundPort, JSON_HEADERS, listen, openBindAddress, shut } from './listener.js';
+import { FAMILIES, type Family } from '../net/ip.js';
+import { answerNotFound, HttpEndpoint, type HttpEndpointOptions } from './http-endpoint.js';
+import { JSON_HEADERS } from './listener.js';
 import { formatTimestamp, type WallClock } from './timestamp.js';
-
-/** Time between attempts to bind. */
-const BIND_RETRY_MS = 5000;
 
 interface FamilyHealth {
   /** First change no started sync has taken. */
@@ -35,7 +32,7 @@ export class HealthState {
 
   /** @param timeoutMs how long a change may wait: kube-proxy's is twice syncPeriod. */
   constructor(
-    private readonly timeoutMs: number,
+    public timeoutMs: number,
     private readonly clock: Clock,
     readonly wallClock: WallClock,
   ) {}
@@ -96,8 +93,10 @@ export class HealthState {
   }
 }
 
+export type HealthPath = '/healthz' | '/livez';
+
 /** The body and status of a health answer, field for field what kube-proxy answers. */
-export function healthAnswer(state: HealthState, path: '/healthz' | '/livez'): { status: 200 | 503; body: string } {
+export function healthAnswer(state: HealthState, path: HealthPath): { status: 200 | 503; body: string } {
   const now = state.wallClock();
   const families = state.families();
   const healthy = state.healthy();
@@ -120,88 +119,44 @@ export function healthAnswer(state: HealthState, path: '/healthz' | '/livez'): {
   return { status: ok ? 200 : 503, body };
 }
 
-export interface HealthServerOptions {
+export interface HealthServerOptions extends HttpEndpointOptions {
   readonly state: HealthState;
-  /** 0.0.0.0 and :: both mean every address of both families, as in Go. */
-  readonly address: IPAddress;
-  readonly port: number;
-  /** Whether a failure to bind ends the process (bindAddressHardFail) rather than being retried every 5 s. */
-  readonly hardFail: boolean;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Called once, with hardFail only. */
-  readonly onFatal: (error: Error) => void;
+  /** Called after each answer to one of the two paths. */
+  readonly onAnswer?: (path: HealthPath, status: number) => void;
 }
 
 /** Serves /healthz and /livez over HTTP without authentication. */
 export class HealthServer {
-  private server: Server | null = null;
-  private cancelRetry: (() => void) | null = null;
-  private closed = false;
-  private opening: Promise<void> = Promise.resolve();
+  private readonly endpoint: HttpEndpoint;
 
-  constructor(private readonly options: HealthServerOptions) {}
+  constructor(private readonly options: HealthServerOptions) {
+    this.endpoint = new HttpEndpoint('health checks', options, (request, response) => {
+      this.answer(request.url ?? '', response);
+    });
+  }
 
   /** Resolves after the first attempt to bind, whether it succeeded or not. Never rejects. */
   start(): Promise<void> {
-    this.opening = this.open();
-    return this.opening;
+    return this.endpoint.start();
   }
 
   /** The port listened on; null while there is none. */
   port(): number | null {
-    return this.server === null ? null : boundPort(this.server);
+    return this.endpoint.port();
   }
 
-  async close(): Promise<void> {
-    this.closed = true;
-    this.cancelRetry?.();
-    this.cancelRetry = null;
-    await this.opening;
-    const { server } = this;
-    this.server = null;
-    if (server !== null) await shut(server);
-  }
-
-  private async open(): Promise<void> {
-    const { address, port, hardFail, clock, log, onFatal } = this.options;
-    try {
-      this.server = await this.bind();
-      log.info(1, 'serving health checks', { address, port: this.port() });
-    } catch (cause) {
-      if (this.closed) return;
-      const message = `cannot serve health checks on ${address} port ${port}`;
-      if (hardFail) {
-        onFatal(new Error(`${message}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause }));
-        return;
-      }
-      log.error(cause, message, { retryMs: BIND_RETRY_MS });
-      this.cancelRetry = clock.callAt(clock.now() + BIND_RETRY_MS, () => {
-        this.cancelRetry = null;
-        this.opening = this.open();
-      });
-    }
-  }
-
-  private bind(): Promise<Server> {
-    const { address, port, log } = this.options;
-    const handler = (request: { readonly url?: string | undefined }, response: ServerResponse): void => {
-      this.answer(request.url ?? '', response);
-    };
-    const onError = (error: Error): void => {
-      log.error(error, 'health server');
-    };
-    return openBindAddress(address, port, (socket) => listen(socket, handler, onError));
+  close(): Promise<void> {
+    return this.endpoint.close();
   }
 
   private answer(url: string, response: ServerResponse): void {
     const [path] = url.split('?', 1);
     if (path !== '/healthz' && path !== '/livez') {
-      response.writeHead(404, { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' });
-      response.end('404 page not found\n');
+      answerNotFound(response);
       return;
     }
     const { status, body } = healthAnswer(this.options.state, path);
     response.writeHead(status, JSON_HEADERS).end(body);
+    this.options.onAnswer?.(path, status);
   }
 }

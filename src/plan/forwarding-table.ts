@@ -2,6 +2,7 @@ import type { EndpointList } from '../net/endpoint-list.js';
 import type { Family, IPAddress } from '../net/ip.js';
 import type { ObjectKey } from '../state/rows.js';
 import { AddressCounts } from './address-counts.js';
+import { NO_PORTS, portsWithoutLocal, type PortsWithoutLocal } from './local-endpoints.js';
 import type {
   Conflict,
   FamilyTable,
@@ -32,6 +33,7 @@ export class ForwardingTable implements FamilyTable {
   private readonly waiting = new Map<FrontendKey, readonly Claim[]>();
   private readonly clusterCounts = new AddressCounts();
   private readonly hairpinCounts = new AddressCounts();
+  private withoutLocal = NO_PORTS;
   private changedFrontends = new Set<FrontendKey>();
   private nodeChanged = true;
 
@@ -69,6 +71,11 @@ export class ForwardingTable implements FamilyTable {
     return this.checks.values();
   }
 
+  /** Of all Services, winners of conflicts or not. Kept up to date by each change: asking costs nothing. */
+  get portsWithoutLocal(): PortsWithoutLocal {
+    return this.withoutLocal;
+  }
+
   *conflicts(): IterableIterator<Conflict> {
     for (const [key, losers] of this.waiting) {
       const winner = this.held.get(key)?.frontend.servicePort ?? '';
@@ -98,6 +105,7 @@ export class ForwardingTable implements FamilyTable {
     }
     this.clusterCounts.replace(clusterAddresses(previous), clusterAddresses(plan));
     this.hairpinCounts.replace(previous?.hairpinAddresses ?? [], plan?.hairpinAddresses ?? []);
+    this.countWithoutLocal(previous, plan);
     put(this.checks, service, plan?.healthCheck ?? null);
     put(this.plans, service, plan);
   }
@@ -113,6 +121,16 @@ export class ForwardingTable implements FamilyTable {
     this.changedFrontends = new Set();
     this.nodeChanged = false;
     return change;
+  }
+
+  private countWithoutLocal(previous: ServicePlan | undefined, next: ServicePlan | null): void {
+    const before = previous === undefined ? NO_PORTS : portsWithoutLocal(previous);
+    const after = next === null ? NO_PORTS : portsWithoutLocal(next);
+    if (before.internal === after.internal && before.external === after.external) return;
+    this.withoutLocal = {
+      internal: this.withoutLocal.internal - before.internal + after.internal,
+      external: this.withoutLocal.external - before.external + after.external,
+    };
   }
 
   private settle(key: FrontendKey, service: ObjectKey, claim: Claim | null): void {

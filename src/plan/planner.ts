@@ -13,17 +13,27 @@ import { planService } from './service-plan.js';
 export class Planner {
   readonly tables: Readonly<Record<Family, ForwardingTable>>;
   private facts: NodeFacts;
+  /** Settings changed since the last update: everything is planned again. */
+  private stale = false;
 
-  constructor(private readonly settings: PlanSettings) {
+  constructor(private settings: PlanSettings) {
     this.facts = nodeFacts(settings, undefined);
     const table = (family: Family): ForwardingTable => new ForwardingTable(planNode(family, settings, undefined, []));
     this.tables = { IPv4: table('IPv4'), IPv6: table('IPv6') };
   }
 
+  /** Other settings for the same node, from the next update on. */
+  setSettings(settings: PlanSettings): void {
+    this.settings = settings;
+    this.stale = true;
+  }
+
   update(snapshot: Snapshot, changes: StateChanges): void {
-    if (changes.nodes.has(this.settings.nodeName) || changes.serviceCIDRs) this.updateNode(snapshot);
+    const { stale } = this;
+    this.stale = false;
+    if (stale || changes.nodes.has(this.settings.nodeName) || changes.serviceCIDRs) this.updateNode(snapshot);
     const facts = nodeFacts(this.settings, snapshot.node(this.settings.nodeName));
-    if (sameFacts(facts, this.facts)) {
+    if (!stale && sameFacts(facts, this.facts)) {
       for (const key of changes.services) this.planService(snapshot, key);
       return;
     }

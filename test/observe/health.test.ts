@@ -222,6 +222,21 @@ t.test('serves exact paths to any method', async (t) => {
   t.equal((await ask('127.0.0.1', port, '/livez')).status, 200);
 });
 
+t.test('answers to the two paths are told, and no others', async (t) => {
+  const told: string[] = [];
+  const options = {
+    ...served('127.0.0.1'),
+    onAnswer: (path: string, status: number) => told.push(`${path} ${status}`),
+  };
+  const server = new HealthServer(options);
+  await server.start();
+  t.teardown(() => server.close());
+  for (const path of ['/healthz', '/livez?x', '/other']) await ask('127.0.0.1', server.port()!, path);
+  options.state.nodeEligible = false;
+  await ask('127.0.0.1', server.port()!, '/healthz');
+  t.same(told, ['/healthz 200', '/livez 200', '/healthz 503']);
+});
+
 t.test('both wildcards serve both families, an address only itself', async (t) => {
   for (const wildcard of ['0.0.0.0', '::']) {
     const server = new HealthServer(served(wildcard));

@@ -73,6 +73,7 @@ export class ScenarioProcess {
           health: new HealthState(60_000, this.clock, () => BigInt(this.clock.now())),
           serviceHealth: { sync: () => Promise.resolve() },
           localAddresses: () => story.localAddresses,
+          metrics: null,
           log: this.log,
         }),
     );

@@ -1,0 +1,76 @@
+import type { Config } from '../config/config.js';
+import { systemClock } from '../loop/clock.js';
+import type { Log } from '../net/log.js';
+import type { SourceState } from '../observe/metrics.js';
+import { startKubernetes, type RunningKubernetes } from '../sources/kubernetes/source.js';
+import { DEFAULT_TIMING } from '../sources/kubernetes/timing.js';
+import { connectToApi, userAgent, type RequestObserver } from '../sources/kubernetes/transport.js';
+import { startManifests } from '../sources/manifests/start.js';
+import type { Store } from '../state/store.js';
+import { manifestsOptions } from './settings.js';
+
+export interface RunningSources {
+  /** Resolves when nothing more will be applied. */
+  stop(): Promise<void>;
+  states(): readonly SourceState[];
+}
+
+/**
+ * Starts what the configuration names: manifests, the API server, or both.
+ *
+ * @throws KubeconfigError when the way to the API server is not usable as configured.
+ */
+export async function startSources(
+  config: Config,
+  version: string,
+  store: Store,
+  log: Log,
+  observer: RequestObserver,
+): Promise<RunningSources> {
+  const { kubernetes } = config;
+  const connection =
+    kubernetes && (await connectToApi({ ...kubernetes, userAgent: userAgent(version, OWN_VERSION), log, observer }));
+  // All sources register in one go: readiness must not be judged before the last of them has.
+  const manifests = startManifests(manifestsOptions(config), store, log);
+  let api: RunningKubernetes | null = null;
+  if (kubernetes !== null && connection !== null) {
+    api = startKubernetes(
+      {
+        connection,
+        nodeName: config.nodeName,
+        contentType: kubernetes.contentType,
+        acceptContentTypes: kubernetes.acceptContentTypes,
+        configSyncPeriodMs: kubernetes.configSyncPeriod,
+        nodeRequired: config.localDetection.type === 'NodeCIDR',
+      },
+      store,
+      log,
+      { clock: systemClock, random: Math.random, timing: DEFAULT_TIMING },
+    );
+  }
+  return {
+    stop: async () => {
+      await Promise.all([manifests.stop(), api?.stop()]);
+      connection?.close();
+    },
+    states: () => [...manifestStates(config, store), ...(api?.status() ?? []).map(apiState)],
+  };
+}
+
+/** Our own release, behind the Kubernetes version whose place we take. */
+const OWN_VERSION = '0.1.0';
+
+function apiState(status: ReturnType<RunningKubernetes['status']>[number]): SourceState {
+  const { resource, synced, sinceLastEventMs, failures } = status;
+  return { source: resource, synced, sinceLastEventMs, failures };
+}
+
+function manifestStates(config: Config, store: Store): readonly SourceState[] {
+  const waiting = new Set(store.waitingFor());
+  return config.manifests.map((source) => ({
+    source,
+    synced: !waiting.has(source),
+    sinceLastEventMs: null,
+    failures: {},
+  }));
+}

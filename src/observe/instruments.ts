@@ -1,0 +1,226 @@
+import type { Registry } from 'prom-client';
+import Counter from 'prom-client/lib/counter.js';
+import Gauge from 'prom-client/lib/gauge.js';
+import Histogram from 'prom-client/lib/histogram.js';
+
+/** 1 ms to 16.384 s, doubling. */
+const DOUBLING_FROM_1MS = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power);
+
+/** Quarter and half a second, every second of a minute, every five of the next, every thirty of the next three. */
+const PROGRAMMING_SECONDS = [0.25, 0.5, ...steps(1, 59, 1), ...steps(60, 115, 5), ...steps(120, 300, 30)];
+
+/** Fine where a change should be, up to where a node is broken. */
+const COMMIT_SECONDS = [
+  0.0005, 0.001, 0.0015, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15,
+  60,
+];
+
+const OPERATIONS = [1, 2, 5, 10, 20, 50, 100, 1_000, 10_000, 100_000, 1_000_000];
+const BYTES = [256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864];
+
+/** Those of Kubernetes' own clients. */
+const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
+
+function steps(first: number, last: number, step: number): number[] {
+  return Array.from({ length: (last - first) / step + 1 }, (_, index) => first + index * step);
+}
+
+/** Registers metrics of one prefix, each in one line. */
+export abstract class Definitions {
+  constructor(
+    private readonly registry: Registry,
+    private readonly prefix: string,
+    private readonly stability: string,
+  ) {}
+
+  protected counter(name: string, help: string, labelNames: readonly string[] = []): Counter {
+    return new Counter({ ...this.common(name, help), labelNames: [...labelNames] });
+  }
+
+  protected gauge(name: string, help: string, labelNames: readonly string[] = []): Gauge {
+    return new Gauge({ ...this.common(name, help), labelNames: [...labelNames] });
+  }
+
+  protected histogram(
+    name: string,
+    help: string,
+    labelNames: readonly string[],
+    buckets: readonly number[],
+  ): Histogram {
+    return new Histogram({ ...this.common(name, help), labelNames: [...labelNames], buckets: [...buckets] });
+  }
+
+  private common(name: string, help: string): { name: string; help: string; registers: Registry[] } {
+    return { name: `${this.prefix}${name}`, help: `${this.stability}${help}`, registers: [this.registry] };
+  }
+}
+
+const FAMILY = ['ip_family'];
+
+/** kube-proxy's metrics as far as they mean something in nftables mode (behaviour §7), under its names, types, labels and buckets. */
+export class ProxyInstruments extends Definitions {
+  readonly syncDuration = this.histogram(
+    'sync_proxy_rules_duration_seconds',
+    'Length of a sync, whether or not it succeeded.',
+    FAMILY,
+    DOUBLING_FROM_1MS,
+  );
+  readonly fullSyncDuration = this.histogram(
+    'sync_full_proxy_rules_duration_seconds',
+    'Length of a sync that compared everything with the kernel.',
+    FAMILY,
+    DOUBLING_FROM_1MS,
+  );
+  readonly partialSyncDuration = this.histogram(
+    'sync_partial_proxy_rules_duration_seconds',
+    'Length of a sync that sent only what had changed.',
+    FAMILY,
+    DOUBLING_FROM_1MS,
+  );
+  readonly lastSync = this.gauge('sync_proxy_rules_last_timestamp_seconds', 'End of the last successful sync.', FAMILY);
+  readonly lastQueued = this.gauge(
+    'sync_proxy_rules_last_queued_timestamp_seconds',
+    'When a sync was last asked for.',
+    FAMILY,
+  );
+  readonly networkProgramming = this.histogram(
+    'network_programming_duration_seconds',
+    'Time from the change in the cluster that an EndpointSlice tells of to the rules for it.',
+    FAMILY,
+    PROGRAMMING_SECONDS,
+  );
+  readonly endpointChangesPending = this.gauge(
+    'sync_proxy_rules_endpoint_changes_pending',
+    'EndpointSlice changes that no sync has taken.',
+  );
+  readonly endpointChanges = this.counter('sync_proxy_rules_endpoint_changes_total', 'EndpointSlice changes.');
+  readonly serviceChangesPending = this.gauge(
+    'sync_proxy_rules_service_changes_pending',
+    'Service changes that no sync has taken, counted once per IP family.',
+  );
+  readonly serviceChanges = this.counter(
+    'sync_proxy_rules_service_changes_total',
+    'Service changes, counted once per IP family.',
+  );
+  readonly noLocalEndpoints = this.gauge(
+    'sync_proxy_rules_no_local_endpoints_total',
+    'Service ports with a Local traffic policy that have endpoints, but none on this node.',
+    ['traffic_policy', ...FAMILY],
+  );
+  readonly healthz = this.counter('proxy_healthz_total', 'Answers to /healthz by status.', ['code']);
+  readonly livez = this.counter('proxy_livez_total', 'Answers to /livez by status.', ['code']);
+  readonly syncFailures = this.counter('sync_proxy_rules_nftables_sync_failures_total', 'Syncs that failed.', FAMILY);
+  readonly cleanupFailures = this.counter(
+    'sync_proxy_rules_nftables_cleanup_failures_total',
+    'Syncs that could not remove all that was in the way.',
+    FAMILY,
+  );
+  readonly reconcileDuration = this.histogram(
+    'conntrack_reconciler_sync_duration_seconds',
+    'Length of a search for stale conntrack entries.',
+    FAMILY,
+    DOUBLING_FROM_1MS,
+  );
+  readonly deletedFlows = this.counter(
+    'conntrack_reconciler_deleted_entries_total',
+    'Stale conntrack entries removed.',
+    FAMILY,
+  );
+
+  constructor(registry: Registry) {
+    super(registry, 'kubeproxy_', '[ALPHA] ');
+  }
+}
+
+/** What every Kubernetes component says of itself and of its requests. */
+export class ComponentInstruments extends Definitions {
+  readonly build = this.gauge('kubernetes_build_info', 'Always 1; the labels say what is running.', [
+    'major',
+    'minor',
+    'git_version',
+    'git_commit',
+    'git_tree_state',
+    'build_date',
+    'go_version',
+    'compiler',
+    'platform',
+  ]);
+  readonly features = this.gauge('kubernetes_feature_enabled', '1 where the feature gate is on.', ['name', 'stage']);
+  readonly requests = this.counter('rest_client_requests_total', 'Requests to the API server by outcome.', [
+    'code',
+    'host',
+    'method',
+  ]);
+  readonly requestDuration = this.histogram(
+    'rest_client_request_duration_seconds',
+    'Time from a request to the head of its answer.',
+    ['verb', 'host'],
+    REQUEST_SECONDS,
+  );
+  readonly rateLimiterDuration = this.histogram(
+    'rest_client_rate_limiter_duration_seconds',
+    'Time a request was held back by the rate limit.',
+    ['verb', 'host'],
+    REQUEST_SECONDS,
+  );
+
+  constructor(registry: Registry) {
+    super(registry, '', '[ALPHA] ');
+  }
+}
+
+/** What only this program can say. */
+export class OwnInstruments extends Definitions {
+  readonly commitDuration = this.histogram(
+    'change_commit_duration_seconds',
+    'Time from a change reaching this process to the kernel acknowledging it.',
+    FAMILY,
+    COMMIT_SECONDS,
+  );
+  readonly changeAge = this.gauge(
+    'oldest_pending_change_seconds',
+    'Age of the oldest change that the kernel has not acknowledged; 0 when there is none.',
+    FAMILY,
+  );
+  readonly pendingFrontends = this.gauge(
+    'pending_frontends',
+    'Frontends whose change was sent to the kernel or failed, and is not acknowledged.',
+    FAMILY,
+  );
+  readonly operations = this.histogram(
+    'sync_operations',
+    'Operations of a sync that changed something: elements, and rules with the objects that hold them.',
+    ['kind', ...FAMILY],
+    OPERATIONS,
+  );
+  readonly bytes = this.histogram('sync_bytes', 'Netlink bytes of a sync that changed something.', FAMILY, BYTES);
+  readonly repairs = this.counter('repairs_total', 'Differences found and repaired that nobody had asked for.', FAMILY);
+  readonly conflicts = this.gauge(
+    'conflicts',
+    'Service ports that do not get a frontend because another has it.',
+    FAMILY,
+  );
+  readonly nativeFailures = this.counter('native_failures_total', 'Syncs that the kernel refused, by errno.', [
+    'errno',
+    ...FAMILY,
+  ]);
+  readonly configChanges = this.counter(
+    'config_changes_total',
+    'Changes of the configuration files by what became of them.',
+    ['result'],
+  );
+  readonly sourceSynced = this.gauge('source_synced', '1 when all that a source knew at its start has been read.', [
+    'source',
+  ]);
+  readonly sourceLastEvent = this.gauge('source_last_event_timestamp_seconds', 'When a source was last heard of.', [
+    'source',
+  ]);
+  readonly sourceFailures = this.counter('source_failures_total', 'Failures of a source so far by kind.', [
+    'source',
+    'kind',
+  ]);
+
+  constructor(registry: Registry) {
+    super(registry, 'pointsman_', '');
+  }
+}

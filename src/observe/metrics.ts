@@ -1,0 +1,252 @@
+import type { Registry as PromRegistry } from 'prom-client';
+import Registry from 'prom-client/lib/registry.js';
+import type { GateState } from '../config/gates.js';
+import type { SyncReport } from '../dataplane/contract.js';
+import type { Clock } from '../loop/clock.js';
+import type { Family } from '../net/ip.js';
+import type { PortsWithoutLocal } from '../plan/local-endpoints.js';
+import type { FrontendKey } from '../plan/types.js';
+import type { RequestObserver } from '../sources/kubernetes/transport.js';
+import type { EndpointSliceRow } from '../state/rows.js';
+import type { RowEdit } from '../state/store.js';
+import { ChangeTimes } from './change-times.js';
+import { expose, type ExpositionFormat } from './exposition.js';
+import type { HealthPath } from './health.js';
+import { ComponentInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
+import { ProcessInstruments } from './process-metrics.js';
+import type { WallClock } from './timestamp.js';
+
+/** How a source of objects is doing. */
+export interface SourceState {
+  readonly source: string;
+  /** All that was there at the start has been read. */
+  readonly synced: boolean;
+  /** Milliseconds since it was last heard of; null when it never was. */
+  readonly sinceLastEventMs: number | null;
+  /** Failures so far, by kind; counters only grow. */
+  readonly failures: Readonly<Record<string, number>>;
+}
+
+export interface ProxyMetricsOptions {
+  /** Those that are synced. */
+  readonly families: readonly Family[];
+  /** As reported by --version. */
+  readonly version: string;
+  readonly features: readonly GateState[];
+  /** Asked at each scrape. */
+  readonly sources: () => readonly SourceState[];
+  readonly clock: Clock;
+  readonly wallClock: WallClock;
+}
+
+export type SyncResult =
+  | { readonly type: 'success' }
+  /** `errno`: the kernel's, or the code of the addon's error that has none; null when something else failed. */
+  | { readonly type: 'failure'; readonly errno: string | null };
+
+interface FamilyProgress {
+  readonly times: ChangeTimes;
+  /** Frontends whose change was taken and is not acknowledged. */
+  pending: Set<FrontendKey>;
+}
+
+/**
+ * Counts what the pipeline does, in its own words. Everything is in memory and nothing throws; kube-proxy's metrics come first, then what any Kubernetes
+ * component has, then our own.
+ */
+export class ProxyMetrics implements RequestObserver {
+  private readonly registry: PromRegistry = new Registry();
+  private readonly proxy = new ProxyInstruments(this.registry);
+  private readonly component = new ComponentInstruments(this.registry);
+  private readonly own = new OwnInstruments(this.registry);
+  private readonly process = new ProcessInstruments(this.registry);
+  private readonly progress: ReadonlyMap<Family, FamilyProgress>;
+  private readonly startedAt: number;
+
+  constructor(private readonly options: ProxyMetricsOptions) {
+    this.progress = new Map(
+      options.families.map((family) => [family, { times: new ChangeTimes(), pending: new Set() }]),
+    );
+    this.startedAt = this.seconds();
+    this.component.build.set(buildLabels(options.version), 1);
+    for (const { name, stage, enabled } of options.features)
+      this.component.features.set({ name, stage }, enabled ? 1 : 0);
+    this.syncQueued();
+  }
+
+  /** All metrics as a scraper reads them. */
+  async scrape(format: ExpositionFormat): Promise<string> {
+    this.process.update();
+    this.updateSources();
+    for (const [family, { times }] of this.progress) {
+      const oldest = times.oldest();
+      const age = oldest === null ? 0 : (this.options.clock.now() - oldest) / 1000;
+      this.own.changeAge.set({ ip_family: family }, age);
+    }
+    return expose(this.registry, format);
+  }
+
+  /**
+   * The state changed.
+   *
+   * @param ready whether the change can go to the kernel: before all sources are complete it waits for them, which says nothing of us.
+   */
+  stateChanged(edits: readonly RowEdit[], ready: boolean): void {
+    const touched = new Set<Family>();
+    for (const edit of edits) for (const family of this.noteEdit(edit)) touched.add(family);
+    if (!ready) return;
+    const now = this.options.clock.now();
+    for (const family of touched) this.progress.get(family)?.times.committed(now);
+    this.syncQueued();
+  }
+
+  /** A run takes every change so far into its plan. */
+  changesTaken(): void {
+    this.proxy.endpointChangesPending.set(0);
+    this.proxy.serviceChangesPending.set(0);
+    for (const { times } of this.progress.values()) times.take();
+  }
+
+  /** One family's sync begins, with these frontends besides what earlier ones owe. */
+  syncStarted(family: Family, frontends: ReadonlySet<FrontendKey>): void {
+    const progress = this.progress.get(family);
+    if (progress === undefined) return;
+    for (const key of frontends) progress.pending.add(key);
+    this.own.pendingFrontends.set({ ip_family: family }, progress.pending.size);
+  }
+
+  /** The kernel acknowledged all of a sync. Reading of flows and health checks may follow, and fail. */
+  syncAcknowledged(report: SyncReport): void {
+    const labels = { ip_family: report.family };
+    const { own, proxy } = this;
+    if (report.transactions > 0) {
+      own.operations.observe({ kind: 'element', ...labels }, report.elementOperations);
+      own.operations.observe({ kind: 'rule', ...labels }, report.ruleOperations);
+      own.bytes.observe(labels, report.bytes);
+    }
+    if (report.repairs.length > 0) own.repairs.inc(labels, report.repairs.length);
+    if (report.problems.length > 0) proxy.cleanupFailures.inc(labels);
+    const progress = this.progress.get(report.family);
+    if (progress === undefined) return;
+    progress.pending = new Set();
+    own.pendingFrontends.set(labels, 0);
+    const { commits, triggers } = progress.times.acknowledge();
+    const now = this.options.clock.now();
+    for (const at of commits) own.commitDuration.observe(labels, (now - at) / 1000);
+    const wall = this.seconds();
+    for (const at of triggers) this.proxy.networkProgramming.observe(labels, Math.max(0, wall - at / 1000));
+  }
+
+  /**
+   * A sync is over.
+   *
+   * @param full whether it compared everything with the kernel.
+   */
+  syncFinished(family: Family, full: boolean, seconds: number, result: SyncResult): void {
+    const labels = { ip_family: family };
+    const { own, proxy } = this;
+    proxy.syncDuration.observe(labels, seconds);
+    (full ? proxy.fullSyncDuration : proxy.partialSyncDuration).observe(labels, seconds);
+    if (result.type === 'success') {
+      proxy.lastSync.set(labels, this.seconds());
+      return;
+    }
+    proxy.syncFailures.inc(labels);
+    if (result.errno !== null) own.nativeFailures.inc({ errno: result.errno, ...labels });
+  }
+
+  /** One search for stale flows. */
+  flowsReconciled(family: Family, deleted: number, seconds: number): void {
+    this.proxy.reconcileDuration.observe({ ip_family: family }, seconds);
+    this.proxy.deletedFlows.inc({ ip_family: family }, deleted);
+  }
+
+  /** What the forwarding table says after a sync. */
+  tableCounted(family: Family, ports: PortsWithoutLocal, conflicts: number): void {
+    for (const traffic_policy of ['internal', 'external'] as const)
+      this.proxy.noLocalEndpoints.set({ traffic_policy, ip_family: family }, ports[traffic_policy]);
+    this.own.conflicts.set({ ip_family: family }, conflicts);
+  }
+
+  healthAnswered(path: HealthPath, status: number): void {
+    (path === '/healthz' ? this.proxy.healthz : this.proxy.livez).inc({ code: String(status) });
+  }
+
+  configChanged(result: 'applied' | 'refused' | 'restart'): void {
+    this.own.configChanges.inc({ result });
+  }
+
+  answered(method: string, host: string, status: number | null, durationMs: number): void {
+    this.component.requests.inc({ code: status === null ? '<error>' : String(status), host, method });
+    this.component.requestDuration.observe({ verb: method, host }, durationMs / 1000);
+  }
+
+  delayed(method: string, host: string, durationMs: number): void {
+    this.component.rateLimiterDuration.observe({ verb: method, host }, durationMs / 1000);
+  }
+
+  /** The families that an edit concerns. */
+  private noteEdit({ before, after }: RowEdit): readonly Family[] {
+    const { families } = this.options;
+    const row = after ?? before;
+    if (row === null) return [];
+    switch (row.kind) {
+      case 'Service':
+        // Both families' syncs have it to do: counted as often.
+        this.proxy.serviceChanges.inc(families.length);
+        this.proxy.serviceChangesPending.inc(families.length);
+        return families;
+      case 'EndpointSlice':
+        return families.includes(row.family) ? this.noteSlice(row, after !== null) : [];
+      case 'Node':
+      case 'ServiceCIDR':
+        return families;
+    }
+  }
+
+  private noteSlice(row: EndpointSliceRow, exists: boolean): readonly Family[] {
+    this.proxy.endpointChanges.inc();
+    this.proxy.endpointChangesPending.inc();
+    const times = this.progress.get(row.family)?.times;
+    const service = `${row.namespace}/${row.serviceName}`;
+    const triggeredAt = row.lastChangeTriggerTime;
+    if (!exists) times?.forgetTriggers(service);
+    else if (triggeredAt !== null && triggeredAt > this.startedAt * 1000) times?.triggered(service, triggeredAt);
+    return [row.family];
+  }
+
+  private syncQueued(): void {
+    for (const family of this.options.families) this.proxy.lastQueued.set({ ip_family: family }, this.seconds());
+  }
+
+  private updateSources(): void {
+    const { sourceSynced, sourceLastEvent, sourceFailures } = this.own;
+    const now = this.seconds();
+    for (const gauge of [sourceSynced, sourceLastEvent]) gauge.reset();
+    sourceFailures.reset();
+    for (const { source, synced, sinceLastEventMs, failures } of this.options.sources()) {
+      sourceSynced.set({ source }, synced ? 1 : 0);
+      if (sinceLastEventMs !== null) sourceLastEvent.set({ source }, now - sinceLastEventMs / 1000);
+      for (const [kind, count] of Object.entries(failures)) if (count > 0) sourceFailures.inc({ source, kind }, count);
+    }
+  }
+
+  private seconds(): number {
+    return Number(this.options.wallClock() / 1000n) / 1e6;
+  }
+}
+
+function buildLabels(version: string): Record<string, string> {
+  const [major = '', minor = ''] = version.replace(/^v/, '').split('.');
+  return {
+    major,
+    minor,
+    git_version: version,
+    git_commit: '',
+    git_tree_state: '',
+    build_date: '',
+    go_version: process.version,
+    compiler: 'node',
+    platform: `${process.platform}/${process.arch}`,
+  };
+}

@@ -1,0 +1,27 @@
+import type { FrontendPlan, ServicePlan } from './types.js';
+
+/** Ports of Services that have endpoints but none on this node, where the policy of the traffic is Local: what comes is dropped. */
+export interface PortsWithoutLocal {
+  /** Under internalTrafficPolicy. */
+  readonly internal: number;
+  /** Under externalTrafficPolicy. */
+  readonly external: number;
+}
+
+export const NO_PORTS: PortsWithoutLocal = { internal: 0, external: 0 };
+
+/** Counts one Service's ports. However many addresses a port has, it counts once per policy. */
+export function portsWithoutLocal(plan: ServicePlan): PortsWithoutLocal {
+  const internal = new Set<string>();
+  const external = new Set<string>();
+  for (const frontend of plan.frontends) {
+    if (!dropsAll(frontend)) continue;
+    (frontend.kind === 'ClusterIP' ? internal : external).add(frontend.servicePort);
+  }
+  return { internal: internal.size, external: external.size };
+}
+
+/** Dropping, not rejecting, is what a frontend does that has endpoints elsewhere only. */
+function dropsAll({ whenEmpty, endpoints, localEndpoints }: FrontendPlan): boolean {
+  return whenEmpty === 'drop' && (localEndpoints ?? endpoints).count === 0;
+}
