@@ -29,8 +29,7 @@ async function main(argv: readonly string[]): Promise<number> {
       process.stdout.write(versionText(loaded.format));
       return 0;
     case 'write-config':
-      writeFileSync(loaded.path, loaded.text);
-      return 0;
+      return writeConfig(loaded.path, loaded.text);
     case 'run':
     case 'init':
     case 'plan':
@@ -38,6 +37,16 @@ async function main(argv: readonly string[]): Promise<number> {
     case 'dump':
     case 'cleanup':
       return await runConfigured(loaded, argv);
+  }
+}
+
+function writeConfig(path: string, text: string): number {
+  try {
+    writeFileSync(path, text);
+    return 0;
+  } catch (error) {
+    process.stderr.write(`--write-config-to: ${error instanceof Error ? error.message : String(error)}\n`);
+    return 1;
   }
 }
 

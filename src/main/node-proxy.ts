@@ -163,9 +163,9 @@ export class NodeProxy {
 
   /** Ends everything but the rules, which go on forwarding. */
   async stop(): Promise<void> {
-    await this.sources?.stop();
+    await Promise.allSettled([this.sources?.stop()]);
     await this.loop.stop();
-    await Promise.all([this.serviceHealth.close(), this.healthServer?.close(), this.metricsServer.close()]);
+    await Promise.allSettled([this.serviceHealth.close(), this.healthServer?.close(), this.metricsServer.close()]);
   }
 
   private setVerbosity(verbosity: number): void {

@@ -13,17 +13,3 @@ export function isNativeError(error: unknown): error is NativeError {
   if (!(error instanceof Error) || !('code' in error) || !('operation' in error)) return false;
   return typeof error.code === 'string' && CODES.includes(error.code);
 }
-
-/** Whether the kernel refused with this errno, such as `ENOENT`. */
-export function hasErrno(error: unknown, errno: string): error is NativeError {
-  return isNativeError(error) && error.errno === errno;
-}
-
-/**
- * Whether nobody can say if the kernel took the transaction: its answer was lost (ENOBUFS, ETIMEDOUT) or could not be read. What was sent
- * has to be compared with a listing.
- */
-export function isOutcomeUnknown(error: unknown): error is NativeError {
-  if (!isNativeError(error)) return false;
-  return error.code === 'ERR_NETLINK_DECODE' || error.errno === 'ENOBUFS' || error.errno === 'ETIMEDOUT';
-}

@@ -19,7 +19,7 @@ export function printTable(table: FamilyTable): string[] {
 export function printFrontend(frontend: FrontendText): string[] {
   const head = `${frontend.family} frontend ${frontend.key}`;
   const lines = [
-    `${head} service ${frontend.servicePort} ${frontend.kind}`,
+    `${head} service ${printServicePort(frontend.servicePort)} ${frontend.kind}`,
     `${head} masquerade ${frontend.masquerade}`,
   ];
   const { endpoints, localEndpoints } = frontend;
@@ -29,6 +29,14 @@ export function printFrontend(frontend: FrontendText): string[] {
   if (frontend.affinitySeconds !== null) lines.push(`${head} affinity ${frontend.affinitySeconds}s`);
   for (const range of frontend.sourceRanges ?? []) lines.push(`${head} admit ${range}`);
   return lines;
+}
+
+/** Room for a name beside the longest kind in the 127 characters that a comment on an nftables element has. */
+const SERVICE_PORT_LIMIT = 114;
+
+/** `namespace/name:port`, cut where the kernel could not tell it back: plan and dump have to read the same. */
+export function printServicePort(servicePort: string): string {
+  return servicePort.slice(0, SERVICE_PORT_LIMIT);
 }
 
 export function printConflict({ frontend, family, winner, loser }: Conflict): string {

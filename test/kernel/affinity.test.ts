@@ -279,3 +279,18 @@ t.test('UDP clients that keep their source port move as well', async (t) => {
     before = after;
   }
 });
+
+t.test('a client that keeps asking a silent endpoint on the node is not remembered again', async (t) => {
+  const lab = await Lab.start(t);
+  // Nothing listens there, so the flow stays without an answer and every packet of it is one of a new connection.
+  await Proxy.start(t, lab, { objects: sticky(LONG, { endpoints: [{ pod: 'node' }] }) });
+  const map = ['ip', 'kube-proxy', `clients-${LONG}`];
+  const remembered = async (): Promise<boolean> =>
+    (await lab.output('node', ['nft', 'list', 'map', ...map])).includes('elements');
+  const connection = await lab.open({ from: 'client', to: CLUSTER_IP, protocol: 'UDP' });
+  await connection.exchange();
+  t.ok(await remembered(), 'remembered with the first packet');
+  await lab.output('node', ['nft', 'flush', 'map', ...map]);
+  await connection.exchange();
+  t.notOk(await remembered(), 'forgotten for good');
+});

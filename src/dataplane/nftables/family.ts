@@ -19,6 +19,9 @@ import { planSync, type FrontendStep, type SyncPlan } from './sync-plan.js';
 
 type Addon = Pick<NativeAddon, 'nftCompile' | 'nftTransact' | 'nftList' | 'nftGeneration' | 'nftMaxBatch'>;
 
+/** A removal waits this long at most for the clients that go with it. */
+const CLIENTS_PATIENCE_MS = 50;
+
 /** How long the kernel's word is taken that nobody else changed the ruleset. */
 const TRUST_MS = 3_600_000;
 
@@ -37,6 +40,8 @@ export class NftablesFamily implements FamilyDataplane {
   private mark: Mark | null = null;
   private listedAt = 0;
   private knownMaxBatch: number | null = null;
+  /** How long it took to look for stale clients the last time. */
+  private clientsTakeMs = 0;
 
   constructor(
     private readonly addon: Addon,
@@ -66,7 +71,9 @@ export class NftablesFamily implements FamilyDataplane {
     const sent = await this.send(kernel, plan, forgetting);
     await this.forgetClients(table, kernel, full);
     const problems = full ? await this.removeForeign(table.node, kernel) : [];
-    const flows = full ? 'all' : new Set([...this.pending.frontends].filter((key) => !key.endsWith('/TCP')));
+    // Other addresses of the node take node ports when its settings change: any flow may be of another frontend now.
+    const flows =
+      full || this.pending.rules ? 'all' : new Set([...this.pending.frontends].filter((key) => !key.endsWith('/TCP')));
     this.kernel = kernel;
     this.pending.clear();
     return { family: this.family, full, ...sent, repairs, problems, flows };
@@ -144,20 +151,23 @@ export class NftablesFamily implements FamilyDataplane {
 
   /**
    * What forgets clients in the transaction that removes their endpoint, so that none of them is sent there in between, as far as it fits. A new
-   * connection of theirs that passes the hooks just then may still be remembered, so they are looked for again afterwards.
+   * connection of theirs that passes the hooks just then may still be remembered, so they are looked for again afterwards. With so many clients
+   * that listing them takes long, only afterwards: the removal must not wait for it.
    */
   private async clientsOfRemoved(table: FamilyTable, kernel: KernelTable): Promise<readonly NftOperation[]> {
     const timeouts = timeoutsOf(kernel);
-    if (this.forget.size === 0 || timeouts.length === 0) return [];
+    if (this.forget.size === 0 || timeouts.length === 0 || this.clientsTakeMs > CLIENTS_PATIENCE_MS) return [];
     const forgettings = await staleClients(this.addon, table, timeouts, this.forget);
     return forgettings.slice(0, Math.floor(this.maxBatch() / 4 / FORGETTING_BYTES)).flat();
   }
 
   private async forgetClients(table: FamilyTable, kernel: KernelTable, full: boolean): Promise<void> {
     const timeouts = timeoutsOf(kernel);
+    const startedAt = performance.now();
     if (timeouts.length > 0) {
       if (this.forget.size > 0) await forgetClients(this.counted, table, timeouts, this.forget);
       if (full) await forgetClients(this.counted, table, timeouts, 'check-all');
+      if (full || this.forget.size > 0) this.clientsTakeMs = performance.now() - startedAt;
     }
     this.forget.clear();
   }

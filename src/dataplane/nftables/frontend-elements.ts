@@ -1,3 +1,4 @@
+import { printServicePort } from '../../plan/text.js';
 import type { FrontendKey, FrontendPlan } from '../../plan/types.js';
 import { className, classSize, parseClassName, type ServiceClass } from './classes.js';
 import type { ElementBatches } from './element-batches.js';
@@ -63,12 +64,12 @@ function classFor(plan: FrontendPlan, current: FrontendElements): ServiceClass {
   };
 }
 
-/** The longest comment an element can carry, see libnftables-json(5) and NFT_USERDATA_MAXLEN. */
-const COMMENT_LIMIT = 127;
-
-/** `Kind namespace/name:port`, so that `nft list` and `dump` tell whose frontend it is. Longer names are cut: they are for reading. */
+/**
+ * `Kind namespace/name:port`, so that `nft list` and `dump` tell whose frontend it is. It stays within what nft takes back, 127 characters
+ * (libnftables-json(5), NFTNL_UDATA_COMMENT_MAXLEN).
+ */
 function comment(plan: FrontendPlan): string {
-  return `${plan.kind} ${plan.servicePort}`.slice(0, COMMENT_LIMIT);
+  return `${plan.kind} ${printServicePort(plan.servicePort)}`;
 }
 
 /** Adds the element operations that turn `current` into `next`. */

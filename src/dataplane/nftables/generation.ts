@@ -40,8 +40,9 @@ export class Generation {
 
   /** Whether nothing but our own transactions happened since; false when in doubt. */
   async isUntouchedSince(mark: Mark): Promise<boolean> {
+    const { own } = this;
     const now = await this.addon.nftGeneration();
     // The counter skips 0 when it wraps, which shows as one foreign change in four billion.
-    return (now - mark.generation + MODULUS) % MODULUS === this.own - mark.own;
+    return (now - mark.generation + MODULUS) % MODULUS === own - mark.own;
   }
 }

@@ -39,8 +39,9 @@ export function skeletonChains(node: NodePlan, affinityTimeouts: readonly number
     base(CHAIN.natPrerouting, 'nat', 'prerouting', DSTNAT, [[jump(CHAIN.dispatch)]]),
     base(CHAIN.natOutput, 'nat', 'output', DSTNAT, [[jump(CHAIN.dispatch)]]),
     base(CHAIN.input, 'filter', 'input', FILTER, [
-      // Endpoints on the node's own addresses leave no trace in postrouting.
-      [isNew, wasTranslated, jump(CHAIN.rememberClients)],
+      // Endpoints on the node's own addresses leave no trace in postrouting. Only the first packet counts, as there: a client that goes on
+      // knocking at a removed endpoint would otherwise be remembered again after it was forgotten.
+      [isNew, wasTranslated, isFirst, jump(CHAIN.rememberClients)],
       [isNew, jump(CHAIN.checkNodePorts)],
       [isNew, jump(CHAIN.checkFrontends)],
     ]),
@@ -79,6 +80,8 @@ export function skeletonChains(node: NodePlan, affinityTimeouts: readonly number
 
 const isNew: Statement = includes({ ct: { key: 'state' } }, 'new');
 const wasTranslated: Statement = includes({ ct: { key: 'status' } }, 'dnat');
+/** Conntrack confirms a connection when its first packet has passed all hooks; a connection without answers stays new for longer. */
+const isFirst: Statement = match({ '&': [{ ct: { key: 'status' } }, 'confirmed'] }, 0);
 const transit: readonly Rule[] = [
   [isNew, jump(CHAIN.checkFrontends)],
   [isNew, jump(CHAIN.checkClusterAddresses)],
@@ -159,7 +162,7 @@ export function frontendKey(family: NftFamily): Expression {
   return concat(address(family, 'daddr'), meta('l4proto'), dport);
 }
 
-export const nodePortKey: Expression = concat(meta('l4proto'), dport);
+const nodePortKey: Expression = concat(meta('l4proto'), dport);
 
 export function fromPod(detector: LocalDetector, family: NftFamily): Statement {
   return match(...detectorOperands(detector, family));

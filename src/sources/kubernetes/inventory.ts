@@ -76,6 +76,11 @@ export class Inventory {
     return new Relist(this);
   }
 
+  /** The server has lost versions and gives them out again: whatever comes next is read, whichever version it has. */
+  distrustVersions(): void {
+    for (const key of this.versions.keys()) this.versions.set(key, '');
+  }
+
   /** One object of a relist: the key it is to be marked by, the version it is now held in, and what changes. Null version: not held at all. */
   takeListed(object: ReceivedObject): {
     readonly key: ObjectKey;

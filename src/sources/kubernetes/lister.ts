@@ -43,14 +43,15 @@ export class Lister {
       return { relist, version: meta.version };
     } catch (error) {
       const failure = failureOf(error);
-      if (failure.kind === 'expired') this.askNewest();
+      if (failure.kind === 'expired') this.newest = true;
       throw failure;
     }
   }
 
-  /** The next list is to be the newest, however old that is. */
-  askNewest(): void {
+  /** The server has not seen the version we know: the next list is to be the newest, however old that is, and is read whole. */
+  startAgain(): void {
     this.newest = true;
+    this.inventory.distrustVersions();
   }
 
   private start(seen: string): ApiQuery {

@@ -220,7 +220,7 @@ export class Reflector implements StreamListener {
   private recover(failure: SourceFailure): number {
     this.trouble.report(failure);
     if (STARTS_OVER.includes(failure.kind)) this.version = null;
-    if (failure.kind === 'ahead') this.lister.askNewest();
+    if (failure.kind === 'ahead') this.lister.startAgain();
     const delay = this.backoff.next();
     if (failure.retryAfterMs === null || failure.retryAfterMs === 0) return delay;
     const { timing, random } = this.options.surroundings;

@@ -96,7 +96,7 @@ export class ServiceCIDRList {
       this.nextAt = surroundings.clock.now() + configSyncPeriodMs;
       return;
     }
-    if (failure.kind === 'ahead') this.lister.askNewest();
+    if (failure.kind === 'ahead') this.lister.startAgain();
     this.trouble.report(failure);
     this.nextAt = surroundings.clock.now() + (failure.retryAfterMs ?? this.backoff.next());
   }

@@ -3,7 +3,7 @@ import type { Row } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import type { Fault } from '../../support/fake-kernel/faults.js';
 import { SeededRandom } from '../../support/random.js';
-import { service, slice } from '../../support/rows.js';
+import { node, service, slice } from '../../support/rows.js';
 import { compiler, NODE_ROWS, Rig } from './rig.js';
 
 /** What one family does when the kernel refuses, does not answer, lies about what it holds, or takes small batches only. */
@@ -103,6 +103,17 @@ t.test('the flows of gone frontends are remembered over a failure and a restart'
   await rig.sync();
   t.same([...rig.dataplane.goneFlows()], [], 'a frontend that is back is not gone');
   t.same(await rig.difference(), []);
+});
+
+t.test('the flows of all frontends are looked at when the node changes', async (t) => {
+  const rig = new Rig(new FakeKernel(compiler), 'IPv4', { nodePortAddresses: 'primary' });
+  rig.commit(NODE_ROWS);
+  await rig.sync();
+  rig.commit([node('me', ['192.168.0.3'], { zone: 'zone-a' })]);
+  const { flows, full } = await rig.sync();
+  t.notOk(full);
+  t.equal(flows, 'all', 'node ports may be on other addresses');
+  t.same((await rig.sync()).flows, new Set());
 });
 
 t.test('TCP frontends leave no flows to remember', async (t) => {

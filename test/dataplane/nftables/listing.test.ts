@@ -8,7 +8,7 @@ import type { Row } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { SeededRandom } from '../../support/random.js';
 import { address, service, serviceCIDR, slice, node } from '../../support/rows.js';
-import { compiler, Rig } from './rig.js';
+import { compiler, NODE_ROWS, Rig } from './rig.js';
 
 /** Reading a listing back, comparing two, and printing one. */
 
@@ -205,4 +205,15 @@ t.test('a long list of differences is cut, and says by how much', (t) => {
   t.equal(lines.length, 21);
   t.equal(lines[20], '… and 30 more');
   t.end();
+});
+
+t.test('names of any length read the same in plan and dump', async (t) => {
+  const rig = new Rig();
+  const long = (letter: string): string => letter.repeat(63);
+  rig.commit([
+    ...NODE_ROWS,
+    service(long('a'), { namespace: long('b'), clusterIPs: ['10.96.0.10'], ports: [{ name: long('c'), port: 80 }] }),
+  ]);
+  await rig.sync();
+  t.same(await rig.difference(), []);
 });

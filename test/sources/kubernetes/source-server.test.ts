@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
 import { Interner } from '../../../src/sources/translate/intern.js';
 import { translate } from '../../../src/sources/translate/object.js';
+import { objectKey } from '../../../src/state/rows.js';
 import {
   nodeObject,
   serviceCIDRObject,
@@ -192,13 +193,16 @@ t.test('a server restored from a backup', async (t) => {
     world.server.store.delete(SERVICES, { namespace: 'default', name: 'c' });
     await until(() => !world.services().includes('c'), 'deleted');
     world.server.store.rewind(version);
+    // A version that has been there before, with other content.
+    world.server.put(serviceObject('b', { clusterIP: '10.96.0.99' }));
     for (const watch of [...world.server.watches]) watch.reset();
     await until(() => world.status('services').failures.ahead > 0, 'found ahead');
     await until(
-      () => world.status('services').watching && world.status('services').version === String(version),
+      () => world.status('services').watching && world.status('services').version === String(version + 1),
       'back',
     );
     t.same(world.services(), ['a', 'b'], watchList);
+    t.same(world.store.snapshot.service(objectKey('default', 'b'))?.clusterIPs, ['10.96.0.99'], 'read anew');
     await world.stop();
   }
 });

@@ -1,5 +1,5 @@
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { ListenOptions } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ApiObject } from '../api-objects.js';
 import { clusterSlice } from './cluster.js';
@@ -13,20 +13,23 @@ import type { ApiServer } from './server.js';
  * - `put`, `delete`: objects
  * - `fault`: a fault rule; `faults/clear`: none any more
  * - `watches`: `end`, `reset` or `stall` for every open watch
+ * - `down`, `up`: nobody is answered for a while, and every connection breaks; objects and their versions stay
  * - `compact`: the changes so far are forgotten
  * - `tokens`: what is accepted from now on
  * - `churn`: {@link Churn}; answers when it is over
- * - `state`: nothing; answers with versions, requests by resource and operation, connections, events
+ * - `state`: nothing; answers with versions, requests by resource and operation, Accept headers, connections, events
+ *
+ * @param place an address and a port, or the path of a socket, which reaches across network namespaces.
  */
-export async function serveControl(server: ApiServer, address: string): Promise<number> {
+export async function serveControl(server: ApiServer, place: ListenOptions): Promise<Server> {
   const control = createServer((request, response) => {
     answer(server, request).then(
       (result) => response.end(JSON.stringify(result)),
       (error: unknown) => response.writeHead(400).end(String(error)),
     );
   });
-  await new Promise<void>((resolve) => control.listen(0, address, resolve));
-  return (control.address() as AddressInfo).port;
+  await new Promise<void>((resolve) => control.listen(place, resolve));
+  return control;
 }
 
 async function answer(server: ApiServer, request: IncomingMessage): Promise<unknown> {
@@ -57,6 +60,12 @@ async function answer(server: ApiServer, request: IncomingMessage): Promise<unkn
         else if (value === 'stall') watch.stall();
         else throw new TypeError(`not something to do with watches: ${String(value)}`);
       }
+      return null;
+    case 'down':
+      await server.stop();
+      return null;
+    case 'up':
+      await server.start();
       return null;
     case 'compact':
       server.store.compact();
@@ -96,13 +105,16 @@ async function churn(server: ApiServer, { perSecond, seconds, services, endpoint
 
 function state(server: ApiServer): unknown {
   const requests: Record<string, number> = {};
-  for (const { resource, operation } of server.requests) {
+  const accepts = new Set<string>();
+  for (const { resource, operation, headers } of server.requests) {
     const name = `${operation} ${resource}`;
     requests[name] = (requests[name] ?? 0) + 1;
+    accepts.add(String(headers['accept']));
   }
   return {
     version: server.store.version,
     requests,
+    accepts: [...accepts],
     connections: server.connections,
     openConnections: server.openConnections,
     watches: server.watches.size,

@@ -16,6 +16,8 @@ const { values } = parseArgs({
   options: {
     address: { type: 'string', default: '127.0.0.1' },
     port: { type: 'string', default: '0' },
+    /** Path of a socket to be controlled through in place of a port. */
+    control: { type: 'string' },
     'tls-cert-file': { type: 'string' },
     'tls-key-file': { type: 'string' },
     'client-ca-file': { type: 'string' },
@@ -54,7 +56,9 @@ if (values.cluster !== undefined) {
   server.store.compact();
 }
 await server.start();
-const control = await serveControl(server, values.address);
-process.stdout.write(`${JSON.stringify({ url: server.url, control: `http://${values.address}:${control}` })}\n`);
+const place = values.control === undefined ? { host: values.address, port: 0 } : { path: values.control };
+const listening = (await serveControl(server, place)).address();
+const control = typeof listening === 'object' ? `http://${values.address}:${listening?.port ?? 0}` : listening;
+process.stdout.write(`${JSON.stringify({ url: server.url, control })}\n`);
 process.stdin.resume();
 process.stdin.on('end', () => process.exit(0));

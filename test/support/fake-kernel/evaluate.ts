@@ -7,6 +7,13 @@ import { findElement, type FakeElement, type FakeTable } from './table.js';
 
 /** What a rule's expressions say of a packet: the meaning of nft's words, as far as our rules use them. */
 
+/** Conntrack's status as {@link Evaluation} spells it, in bits. A traveller is the first packet of its connection: never confirmed. */
+const STATUS_BITS: ReadonlyMap<PackedKey, number> = new Map([
+  ['', 0],
+  ['confirmed', 1 << 3],
+  ['dnat', 1 << 5],
+]);
+
 const moduli = new WeakMap<Rule, number>();
 
 /** How many random numbers a rule draws from; 1 when it draws none. */
@@ -127,6 +134,8 @@ export class Evaluation {
   }
 
   private number(expression: Expression): number {
+    const status = STATUS_BITS.get(this.bytes(expression));
+    if (status !== undefined) return status;
     return unpackSlot(Buffer.from(this.bytes(expression), 'latin1'), 0);
   }
 }

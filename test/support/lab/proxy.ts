@@ -20,6 +20,16 @@ export interface ProxyOptions {
   readonly objects?: readonly Manifest[];
   /** In place of the laboratory's Node with its first two addresses. */
   readonly node?: Manifest;
+  /** Where the process reads objects from in place of manifests, which then only tell `plan` and `dump` what is to be. */
+  readonly cluster?: Cluster;
+}
+
+/** An API server: which objects it has, and what the process needs to read them. */
+export interface Cluster {
+  /** Replaces all objects. */
+  replace(objects: readonly Manifest[]): Promise<void>;
+  /** Fields of KubeProxyConfiguration by which the process finds it. */
+  readonly config: Readonly<Record<string, unknown>>;
 }
 
 /** What the process lives as long as: a tap test, which shows the process's log if it fails. */
@@ -87,7 +97,10 @@ export class Proxy {
       await rm(folder, { recursive: true });
       if (!t.passing()) t.comment(proxy.log);
     });
-    await writeFile(proxy.configFile, JSON.stringify({ ...CONFIG, ...options.config }, null, 2));
+    await writeFile(
+      proxy.configFile,
+      JSON.stringify({ ...CONFIG, ...options.cluster?.config, ...options.config }, null, 2),
+    );
     for (const address of [ADDRESSES['pod-a'].IPv4, ADDRESSES['pod-a'].IPv6]) {
       markers.push(await lab.serve('pod-a', endpoint(address, MARKER.targetPort), 'TCP', MARKER.name));
     }
@@ -155,6 +168,7 @@ export class Proxy {
       JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [...own, ...objects] }, null, 1),
     );
     await rename(unfinished, this.manifestFile);
+    await this.#options.cluster?.replace([...own, ...objects]);
   }
 
   /** Waits until the last write has reached the kernel in both families. */
@@ -180,7 +194,7 @@ export class Proxy {
     const child = this.#lab.spawn('node', [
       process.execPath,
       projectFile('dist/main.js'),
-      ...this.#flags(),
+      ...(this.#options.cluster === undefined ? this.#flags() : this.#nodeFlags()),
       '-v',
       '2',
       ...(this.#options.flags ?? []),
@@ -218,14 +232,11 @@ export class Proxy {
   }
 
   #flags(): string[] {
-    return [
-      '--config',
-      this.configFile,
-      '--manifests',
-      join(this.#folder, 'manifests'),
-      '--hostname-override',
-      NODE_NAME,
-    ];
+    return [...this.#nodeFlags(), '--manifests', join(this.#folder, 'manifests')];
+  }
+
+  #nodeFlags(): string[] {
+    return ['--config', this.configFile, '--hostname-override', NODE_NAME];
   }
 
   #marker(): Manifest[] {
