@@ -28,6 +28,8 @@ interface Result {
   readonly peakMb: number;
 }
 
+const MAIN = resolve('dist/main.js');
+
 const CONFIG = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: nftables
@@ -42,16 +44,7 @@ async function measure(cluster: Cluster, directory: string): Promise<Result> {
   writeFileSync(config, CONFIG);
   writeCluster(manifests, cluster);
   const start = (): Proxy =>
-    Proxy.start(resolve('dist/main.js'), [
-      '--config',
-      config,
-      '--manifests',
-      manifests,
-      '--hostname-override',
-      'node-0',
-      '-v',
-      '4',
-    ]);
+    Proxy.start(MAIN, ['--config', config, '--manifests', manifests, '--hostname-override', 'node-0', '-v', '4']);
 
   const first = start();
   const cold = await first.sync(isIPv4);
@@ -63,6 +56,8 @@ async function measure(cluster: Cluster, directory: string): Promise<Result> {
   const second = start();
   const adoption = await second.sync(isIPv4);
   await second.stop();
+  // Rules outlive the process; the next cluster starts with none.
+  spawnSync(MAIN, ['--cleanup', '--config', config]);
   return {
     cluster,
     coldStartMs: cold.seenAt - first.startedAt,

@@ -17,7 +17,7 @@ import { systemWallClock } from '../observe/timestamp.js';
 import { Planner } from '../plan/planner.js';
 import { localAddresses } from '../sources/local-addresses.js';
 import { Store } from '../state/store.js';
-import { collectGarbage } from './collect-garbage.js';
+import { collectGarbage } from './memory.js';
 import { FamilySync } from './family-sync.js';
 import { kernelValues, planSettings } from './settings.js';
 import { startSources, type RunningSources } from './sources.js';

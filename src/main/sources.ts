@@ -1,10 +1,10 @@
-import type { Config } from '../config/config.js';
+import type { Config, KubernetesConfig } from '../config/config.js';
 import { systemClock } from '../loop/clock.js';
 import type { Log } from '../net/log.js';
 import type { SourceState } from '../observe/metrics.js';
-import { startKubernetes, type RunningKubernetes } from '../sources/kubernetes/source.js';
-import { DEFAULT_TIMING } from '../sources/kubernetes/timing.js';
-import { connectToApi, userAgent, type RequestObserver } from '../sources/kubernetes/transport.js';
+import type { ApiConnection } from '../sources/kubernetes/connection.js';
+import type { RunningKubernetes } from '../sources/kubernetes/source.js';
+import type { RequestObserver } from '../sources/kubernetes/transport.js';
 import { startManifests } from '../sources/manifests/start.js';
 import type { Store } from '../state/store.js';
 import { manifestsOptions } from './settings.js';
@@ -28,32 +28,47 @@ export async function startSources(
   observer: RequestObserver,
 ): Promise<RunningSources> {
   const { kubernetes } = config;
-  const connection =
-    kubernetes && (await connectToApi({ ...kubernetes, userAgent: userAgent(version, OWN_VERSION), log, observer }));
+  // Loaded only where it is used: it takes several megabytes.
+  const connect = kubernetes && (await prepareKubernetes(kubernetes, version, log, observer));
   // All sources register in one go: readiness must not be judged before the last of them has.
   const manifests = startManifests(manifestsOptions(config), store, log);
-  let api: RunningKubernetes | null = null;
-  if (kubernetes !== null && connection !== null) {
-    api = startKubernetes(
-      {
-        connection,
-        nodeName: config.nodeName,
-        contentType: kubernetes.contentType,
-        acceptContentTypes: kubernetes.acceptContentTypes,
-        configSyncPeriodMs: kubernetes.configSyncPeriod,
-        nodeRequired: config.localDetection.type === 'NodeCIDR',
-      },
-      store,
-      log,
-      { clock: systemClock, random: Math.random, timing: DEFAULT_TIMING },
-    );
-  }
+  const api = connect && connect(config, store);
   return {
     stop: async () => {
-      await Promise.all([manifests.stop(), api?.stop()]);
-      connection?.close();
+      await Promise.all([manifests.stop(), api?.running.stop()]);
+      api?.connection.close();
     },
-    states: () => [...manifestStates(config, store), ...(api?.status() ?? []).map(apiState)],
+    states: () => [...manifestStates(config, store), ...(api?.running.status() ?? []).map(apiState)],
+  };
+}
+
+interface KubernetesSource {
+  readonly connection: ApiConnection;
+  readonly running: RunningKubernetes;
+}
+
+/** Finds and checks the way to the API server; what it answers starts the source. */
+async function prepareKubernetes(
+  kubernetes: KubernetesConfig,
+  version: string,
+  log: Log,
+  observer: RequestObserver,
+): Promise<(config: Config, store: Store) => KubernetesSource> {
+  const { connectToApi, userAgent } = await import('../sources/kubernetes/transport.js');
+  const { startKubernetes } = await import('../sources/kubernetes/source.js');
+  const { DEFAULT_TIMING } = await import('../sources/kubernetes/timing.js');
+  const connection = await connectToApi({ ...kubernetes, userAgent: userAgent(version, OWN_VERSION), log, observer });
+  return (config, store) => {
+    const options = {
+      connection,
+      nodeName: config.nodeName,
+      contentType: kubernetes.contentType,
+      acceptContentTypes: kubernetes.acceptContentTypes,
+      configSyncPeriodMs: kubernetes.configSyncPeriod,
+      nodeRequired: config.localDetection.type === 'NodeCIDR',
+    };
+    const surroundings = { clock: systemClock, random: Math.random, timing: DEFAULT_TIMING };
+    return { connection, running: startKubernetes(options, store, log, surroundings) };
   };
 }
 

@@ -2,6 +2,14 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
+ * Lets the heap grow by a fifth between collections rather than double. After a start the process only sees small changes: collecting their
+ * garbage sooner costs little, and a node has better uses for the memory.
+ */
+export function limitHeapGrowth(): void {
+  setFlagsFromString('--heap-growing-percent=20');
+}
+
+/**
  * Collects garbage once. The first load leaves several times the memory behind that is needed from then on, and a process that is then idle
  * would keep it for minutes.
  */
