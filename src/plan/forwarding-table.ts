@@ -25,6 +25,7 @@ interface Claim {
  */
 export class ForwardingTable implements FamilyTable {
   readonly family: Family;
+  gaps = false;
   private nodePlan: NodePlan;
   private readonly plans = new Map<ObjectKey, ServicePlan>();
   private readonly checks = new Map<ObjectKey, HealthCheckPlan>();

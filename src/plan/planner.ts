@@ -31,6 +31,7 @@ export class Planner {
   update(snapshot: Snapshot, changes: StateChanges): void {
     const { stale } = this;
     this.stale = false;
+    for (const family of FAMILIES) this.tables[family].gaps = snapshot.gaps;
     if (stale || changes.nodes.has(this.settings.nodeName) || changes.serviceCIDRs) this.updateNode(snapshot);
     const facts = nodeFacts(this.settings, snapshot.node(this.settings.nodeName));
     if (!stale && sameFacts(facts, this.facts)) {

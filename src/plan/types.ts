@@ -87,6 +87,8 @@ export interface Conflict {
 export interface FamilyTable {
   readonly family: Family;
   readonly node: NodePlan;
+  /** Not all that is wanted is known: what is here is wanted, but what is not here may be too. */
+  readonly gaps: boolean;
   frontend(key: FrontendKey): FrontendPlan | undefined;
   frontends(): Iterable<FrontendPlan>;
   /** Cluster IPs that some Service holds, whatever its ports. */

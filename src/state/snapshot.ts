@@ -12,6 +12,8 @@ export interface Snapshot {
   serviceCIDRs(): readonly ServiceCIDRRow[];
   /** Every registered source has said complete, and there is one. Until then absence means nothing. */
   readonly ready: boolean;
+  /** A source could not read something of which it has no earlier version: absence does not mean removal. */
+  readonly gaps: boolean;
 }
 
 /** What changed since changes were last taken. */

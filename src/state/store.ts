@@ -55,6 +55,11 @@ export class Store implements Writer {
         this.readiness.complete(number);
         if (this.readiness.ready !== before) this.notify(NO_EDITS);
       },
+      gaps: (present) => {
+        const before = this.readiness.gaps;
+        this.readiness.setGaps(number, present);
+        if (this.readiness.gaps !== before) this.notify(NO_EDITS);
+      },
     };
   }
 
@@ -95,6 +100,9 @@ export class Store implements Writer {
       serviceCIDRs: () => this.sortedServiceCIDRs,
       get ready() {
         return readiness.ready;
+      },
+      get gaps() {
+        return readiness.gaps;
       },
     };
   }

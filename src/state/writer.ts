@@ -15,4 +15,9 @@ export interface Writer {
 export interface SourceWriter {
   apply(changes: readonly StateChange[]): void;
   complete(): void;
+  /**
+   * Whether there is something that the source could not read and of which it has no earlier version. While there is, nobody can tell what of
+   * the kernel's state is no longer wanted: what only the process before us knew stays as it is. Say so before `complete`.
+   */
+  gaps(present: boolean): void;
 }

@@ -46,6 +46,31 @@ t.test('a directory: files come, change in place, are replaced, and go', async (
   t.equal(rig.writer.completed, 1);
 });
 
+t.test('what could not be read from the start on is a gap until it can be', async (t) => {
+  const directory = scratchDirectory(t);
+  const at = (name: string): string => join(directory, name);
+  writeFileSync(at('good.yaml'), serviceYaml('good'));
+  writeFileSync(at('bad.yaml'), serviceYaml('bad', 'x'));
+  writeFileSync(at('broken.yaml'), 'a: [');
+  const rig = new ManifestRig(t, [directory], EVENTS_ONLY);
+  const { snapshot } = rig.writer.store;
+  await rig.ready();
+  t.ok(snapshot.gaps, 'known as soon as the rest is');
+  writeFileSync(at('broken.yaml'), serviceYaml('broken'));
+  await rig.shows('broken:80 good:80');
+  t.ok(snapshot.gaps, 'the other is still there');
+  writeFileSync(at('bad.yaml'), serviceYaml('bad'));
+  await rig.shows('bad:80 broken:80 good:80');
+  t.notOk(snapshot.gaps);
+  writeFileSync(at('bad.yaml'), serviceYaml('bad', 'x'));
+  await eventually(() => rig.errors().length > 2, 'the new problem');
+  t.notOk(snapshot.gaps, 'its last good version is held');
+  writeFileSync(at('new.yaml'), 'a: [');
+  await eventually(() => snapshot.gaps, 'a gap');
+  unlinkSync(at('new.yaml'));
+  await eventually(() => !snapshot.gaps, 'no gap');
+});
+
 t.test('a change of one file commits that file alone', async (t) => {
   const directory = scratchDirectory(t);
   for (let index = 0; index < 50; index++) writeFileSync(join(directory, `s${index}.yaml`), serviceYaml(`s${index}`));

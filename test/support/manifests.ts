@@ -26,6 +26,9 @@ export class CountingWriter implements Writer {
         this.completed++;
         writer.complete();
       },
+      gaps: (present) => {
+        writer.gaps(present);
+      },
     };
   }
 }

@@ -40,6 +40,8 @@ export class NftablesFamily implements FamilyDataplane {
   private mark: Mark | null = null;
   private listedAt = 0;
   private knownMaxBatch: number | null = null;
+  /** The kernel has frontends that the plan does not name, and may be right: see {@link FamilyTable.gaps}. */
+  private leftAlone = false;
   /** How long it took to look for stale clients the last time. */
   private clientsTakeMs = 0;
 
@@ -62,7 +64,7 @@ export class NftablesFamily implements FamilyDataplane {
     const before = this.kernel;
     const kernel = full ? await this.list() : (this.kernel ?? emptyKernelTable());
     const repairs = full && before !== null ? differences(before, kernel) : [];
-    if (full) this.pending.addEverything(table, kernel);
+    if (full || (this.leftAlone && !table.gaps)) this.leftAlone = this.pending.addEverything(table, kernel);
     // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself.
     this.kernel = null;
     const plan = planSync(this.structure, kernel, table, this.pending, full, this.maxBatch());

@@ -17,15 +17,21 @@ export class Pending {
     this.rules ||= change.node;
   }
 
-  addEverything(table: FamilyTable, kernel: KernelTable): void {
+  /**
+   * Everything that is wanted, and everything that the kernel has: unless the table has gaps, then nothing is removed that it does not name. Answers
+   * whether something was left alone for that reason.
+   */
+  addEverything(table: FamilyTable, kernel: KernelTable): boolean {
     for (const frontend of table.frontends()) this.frontends.add(frontend.key);
-    for (const key of kernel.frontends.keys()) this.frontends.add(key);
-    for (const key of kernel.staleFlows) this.frontends.add(key);
     for (const address of table.clusterAddresses) this.clusterAddresses.add(address);
-    for (const address of kernel.clusterAddresses) this.clusterAddresses.add(address);
     for (const address of table.hairpinAddresses) this.hairpinAddresses.add(address);
-    for (const address of kernel.hairpinAddresses) this.hairpinAddresses.add(address);
+    for (const key of kernel.staleFlows) if (!kernel.frontends.has(key)) this.frontends.add(key);
     this.rules = true;
+    if (table.gaps) return [...kernel.frontends.keys()].some((key) => !this.frontends.has(key));
+    for (const key of kernel.frontends.keys()) this.frontends.add(key);
+    for (const address of kernel.clusterAddresses) this.clusterAddresses.add(address);
+    for (const address of kernel.hairpinAddresses) this.hairpinAddresses.add(address);
+    return false;
   }
 
   clear(): void {

@@ -135,6 +135,11 @@ function classNames(steps: readonly FrontendStep[], kernel: KernelTable, pending
 function timeouts(steps: readonly FrontendStep[], kernel: KernelTable, full: boolean): readonly number[] {
   const seconds = new Set(full ? [] : timeoutsOf(kernel));
   for (const { next } of steps) for (const timeout of next.sticky) seconds.add(timeout);
+  // Frontends left alone.
+  const looked = new Set(steps.map(({ key }) => key));
+  for (const [key, { sticky }] of full ? kernel.frontends : []) {
+    if (!looked.has(key)) for (const timeout of sticky) seconds.add(timeout);
+  }
   return [...seconds].sort((one, other) => one - other);
 }
 

@@ -58,6 +58,15 @@ export function withLastGood(previous: Objects, content: Content): Objects {
   return objects;
 }
 
+/**
+ * Whether objects may be missing of which there is no earlier version.
+ *
+ * @param objects what is held after this reading, @param before whether there was no earlier reading, or one with gaps.
+ */
+export function hasGap(content: Content, objects: Objects, before: boolean): boolean {
+  return (content.unidentified && before) || [...content.invalid].some((key) => !objects.has(key));
+}
+
 /** `Service default/web`, `Node worker-1`. */
 export function printRef({ kind, namespace, name }: RowRef): string {
   return namespace === '' ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
-import { readContent, withLastGood, type Content } from './content.js';
+import { hasGap, readContent, withLastGood, type Content } from './content.js';
 import { DirectoryWatch } from './directory-watch.js';
 import { identityOf, readManifest, type Reading } from './file-reading.js';
 import { isDanglingLink, isManifestName, look, manifestNames, pathOf, statOf, type Listing } from './location.js';
@@ -17,7 +17,11 @@ interface KnownFile {
   missingSince: number | null;
   /** A state of the file that looks unfinished, waiting to last. */
   doubtful: { readonly identity: string; readonly since: number } | null;
+  /** Something in it was never read: it was unreadable from the first look on. */
+  gap: boolean;
 }
+
+const UNREAD: Readonly<KnownFile> = { reading: null, missingSince: null, doubtful: null, gap: false };
 
 /**
  * A file, or the manifests in a directory (not in those below it). Change events say where to look; a poll looks everywhere, for what
@@ -98,6 +102,7 @@ export class FileLocation implements ManifestLocation {
     this.type = listing.type;
     this.surroundings.problems.report(`${this.path} (duplicates)`, this.claims.duplicates());
     const changes = this.claims.takeChanges();
+    this.surroundings.writer.gaps([...this.known.values()].some(({ gap }) => gap));
     if (changes.length > 0) this.surroundings.writer.apply(changes);
     if (this.complete) return;
     this.complete = true;
@@ -123,14 +128,15 @@ export class FileLocation implements ManifestLocation {
         this.forget(name, path, known);
         return;
       }
-      if (known === undefined) this.known.set(name, { reading: null, missingSince: null, doubtful: null });
+      if (known === undefined) this.known.set(name, { ...UNREAD, gap: true });
       else known.reading = null;
       this.surroundings.problems.report(path, [this.problem(path, `cannot be read: ${messageOf(error)}`)]);
     }
   }
 
   private async take(name: string, path: string, { text, ...reading }: Reading, pacer: Pacer): Promise<void> {
-    const file = this.known.get(name) ?? { reading: null, missingSince: null, doubtful: null };
+    const file = this.known.get(name) ?? { ...UNREAD };
+    const neverRead = file.reading === null;
     this.known.set(name, file);
     if (!reading.settled) this.lookAgain(name);
     const sameBytes = reading.digest !== null && reading.digest === file.reading?.digest;
@@ -142,7 +148,9 @@ export class FileLocation implements ManifestLocation {
     if (this.mustWait(name, file, reading, content)) return;
     file.reading = reading;
     file.doubtful = null;
-    this.claims.replace(name, withLastGood(this.claims.objectsOf(name), content));
+    const objects = withLastGood(this.claims.objectsOf(name), content);
+    file.gap = hasGap(content, objects, neverRead || file.gap);
+    this.claims.replace(name, objects);
     this.surroundings.problems.report(path, content.problems);
   }
 

@@ -1,6 +1,6 @@
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
-import { readContent, withLastGood } from './content.js';
+import { hasGap, readContent, withLastGood } from './content.js';
 import { httpGet, type HttpAnswer, type RequestHeaders } from './http-get.js';
 import { Pacer } from './pacer.js';
 import type { ManifestLocation, Surroundings } from './source.js';
@@ -26,6 +26,8 @@ export class UrlLocation implements ManifestLocation {
   private readonly stopped = new AbortController();
   private validators: { readonly etag: string | null; readonly lastModified: string | null } | null = null;
   private complete = false;
+  /** The body has something that was never read. */
+  private gap = false;
 
   constructor(
     private readonly location: string,
@@ -95,13 +97,16 @@ export class UrlLocation implements ManifestLocation {
     if (!this.complete && content.unidentified && content.rows.size === 0)
       return 'answered with nothing that can be read';
     this.validators = { etag: answer.etag, lastModified: answer.lastModified };
-    this.claims.replace(this.shown, withLastGood(this.claims.objectsOf(this.shown), content));
+    const objects = withLastGood(this.claims.objectsOf(this.shown), content);
+    this.gap = hasGap(content, objects, !this.complete || this.gap);
+    this.claims.replace(this.shown, objects);
     this.commit();
     return null;
   }
 
   private commit(): void {
     const changes = this.claims.takeChanges();
+    this.surroundings.writer.gaps(this.gap);
     if (changes.length > 0) this.surroundings.writer.apply(changes);
     if (this.complete) return;
     this.complete = true;

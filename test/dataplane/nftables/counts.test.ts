@@ -50,6 +50,7 @@ function counting(table: ForwardingTable): { readonly table: FamilyTable; readon
     table: {
       family: table.family,
       node: table.node,
+      gaps: table.gaps,
       frontend: (key) => count(table.frontend(key)),
       frontends: () => {
         throw new Error('every frontend was asked for');

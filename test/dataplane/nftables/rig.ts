@@ -49,6 +49,11 @@ export class Rig {
     ]);
   }
 
+  /** Whether the source could not read something from its start on. */
+  gaps(present: boolean): void {
+    this.writer.gaps(present);
+  }
+
   plan(): void {
     this.planner.update(this.store.snapshot, this.store.takeChanges());
   }

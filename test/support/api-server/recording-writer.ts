@@ -20,6 +20,10 @@ export class RecordedSource implements SourceWriter {
     this.completed++;
   }
 
+  gaps(): void {
+    throw new Error('this source has no gaps');
+  }
+
   /** `+name` and `-name` per change, for each commit since the last call; commits without a change are left out. */
   takeCommits(): readonly string[] {
     return this.commits
