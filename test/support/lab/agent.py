@@ -6,8 +6,10 @@ process, and with it every namespace, ends when its standard input or its parent
 """
 
 import asyncio
+import ipaddress
 import json
 import os
+import socket
 import sys
 
 from namespaces import Network, isolate
@@ -38,6 +40,18 @@ class Agent:
     async def address(self, op):
         with self.network[op['in']] as namespace:
             namespace.netlink.change_address(op['add'], op['link'], op['address'])
+        if op['add'] and ':' in op['address']:
+            await self.until_local(self.network[op['in']], ipaddress.ip_interface(op['address']).ip)
+
+    async def until_local(self, namespace, address):
+        """Waits for the address's route: the kernel adds it later, in a work queue, even without duplicate address detection."""
+        for _ in range(1000):
+            with namespace, socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+                probe.connect((str(address), 9))
+                if ipaddress.ip_address(probe.getsockname()[0]) == address:
+                    return
+            await asyncio.sleep(0.005)
+        raise OSError(f'{address} has no route to itself')
 
     async def route(self, op):
         with self.network[op['in']] as namespace:
