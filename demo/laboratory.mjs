@@ -12,7 +12,7 @@ const AGENT = fileURLToPath(new URL('../test/support/lab/agent.py', import.meta.
  */
 export class Laboratory {
   #process = spawn('python3', ['-B', AGENT], { stdio: ['pipe', 'pipe', 'pipe'] });
-  /** @type {Map<number, { resolve: (result: any) => void, reject: (error: Error) => void }>} */
+  /** @type {Map<number, { resolve: (result: unknown) => void, reject: (error: Error) => void }>} */
   #waiting = new Map();
   #lastId = 0;
   #errors = '';

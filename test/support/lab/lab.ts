@@ -120,7 +120,10 @@ export class Lab {
     const answered = first.every((outcome) => 'at' in outcome);
     const outcomes = [...first, ...(await this.burst(traffic, answered ? requests - 1 : 1))];
     const counts = new Map<string, number>();
-    for (const text of outcomes.map(describeOutcome)) counts.set(text, (counts.get(text) ?? 0) + 1);
+    for (const outcome of outcomes) {
+      const text = describeOutcome(outcome);
+      counts.set(text, (counts.get(text) ?? 0) + outcome.count);
+    }
     // Where the address stays the same, masquerading shows by the port alone, and a port drawn at random is the client's own once in 64,000
     // times: one such answer among masqueraded ones is that chance.
     for (const [text, count] of counts) if (count === 1 && counts.has(`${text} masqueraded`)) counts.delete(text);
