@@ -1,0 +1,108 @@
+/**
+ * The iptables part of the seam, see contract.ts. The addon renders what it is given as one `iptables-restore --noflush` stream, feeds it to the
+ * program of the wanted flavour from a worker thread, and reads what the kernel holds through the matching `-save`.
+ */
+
+/** Which of the two kernel interfaces the iptables programs talk to; both may exist on one host, with separate rules. */
+export type IptablesFlavor = 'legacy' | 'nft';
+
+export type IptablesFamily = 'IPv4' | 'IPv6';
+
+export type IptablesTable = 'filter' | 'nat' | 'mangle';
+
+/**
+ * A rule's specification without its chain, in the very spelling of iptables-save, so that what was written and what is listed compare as text:
+ * `-d 10.96.0.1/32 -p tcp -m comment --comment "default/kubernetes:https cluster IP" -m tcp --dport 443 -j KUBE-SVC-NPX46M4PTMTKRN6Y`.
+ */
+export interface IptablesTextRule {
+  readonly type: 'text';
+  readonly text: string;
+}
+
+/**
+ * Rules that spread connections evenly over endpoints, rendered by the addon: one DNAT rule each, the i-th of n with probability 1/(n−i) by the
+ * `statistic` match and the last without. `affinity`: before them, one rule per endpoint that admits clients remembered in the endpoint's `recent` list
+ * within `seconds` and refreshes them; the pick then remembers the client.
+ */
+export interface IptablesEndpointRules {
+  readonly type: 'endpoints';
+  readonly protocol: 'tcp' | 'udp' | 'sctp';
+  /** Packed as {@link EndpointList}. */
+  readonly endpoints: Uint8Array;
+  /** `lists`: the name of each endpoint's `recent` list, in order, at most 199 bytes. */
+  readonly affinity: { readonly seconds: number; readonly lists: readonly string[] } | null;
+}
+
+/** Creates the chain or empties it, and fills it. Chains may refer to each other in any order. */
+export interface IptablesChainOperation {
+  readonly type: 'chain';
+  readonly table: IptablesTable;
+  readonly chain: string;
+  readonly rules: readonly (IptablesTextRule | IptablesEndpointRules)[];
+  /** What the chain is for, such as `default/kubernetes:https`, for errors; null for the fixed chains. */
+  readonly owner: string | null;
+}
+
+/** Removes a chain that nothing refers to any more once the whole stream is applied. */
+export interface IptablesDeleteChainOperation {
+  readonly type: 'delete-chain';
+  readonly table: IptablesTable;
+  readonly chain: string;
+}
+
+/** Puts one rule at the head of a chain that is not ours, or removes one. */
+export interface IptablesRuleOperation {
+  readonly type: 'rule';
+  readonly verb: 'insert' | 'delete';
+  readonly table: IptablesTable;
+  readonly chain: string;
+  readonly text: string;
+}
+
+export type IptablesOperation = IptablesChainOperation | IptablesDeleteChainOperation | IptablesRuleOperation;
+
+/** Applied table by table: all of a table happens, or nothing of it. */
+export interface IptablesTransaction {
+  readonly family: IptablesFamily;
+  readonly flavor: IptablesFlavor;
+  readonly operations: readonly IptablesOperation[];
+}
+
+export interface IptablesAck {
+  readonly bytes: number;
+  /** `-A`, `-I` and `-D` lines. */
+  readonly rules: number;
+}
+
+export interface IptablesChainListing {
+  readonly table: IptablesTable;
+  readonly name: string;
+  /** Of a built-in chain; null for others. */
+  readonly policy: string | null;
+  readonly ruleCount: number;
+  /** 16 hexadecimal digits over the rules in order, counters left out; equal for equal rules, whether listed or only rendered ({@link IptablesTransaction}). */
+  readonly digest: string;
+  /** The rules' specifications, where they were asked for. */
+  readonly rules: readonly string[] | null;
+}
+
+/** What the addon exports for iptables; part of NativeAddon. */
+export interface IptablesAddon {
+  /** Flavours whose programs are there and work in this network namespace and family, with their versions: `[{ flavor: 'nft', version: '1.8.9' }]`. */
+  iptablesFlavors(
+    family: IptablesFamily,
+  ): Promise<readonly { readonly flavor: IptablesFlavor; readonly version: string }[]>;
+  /** The stream as it would be fed, without the lock and without privileges. */
+  iptablesEncode(transaction: IptablesTransaction): string;
+  /** Per chain operation, in order, the digest that a listing of the finished chain would have. Off the JS thread. */
+  iptablesDigests(transaction: IptablesTransaction): Promise<readonly string[]>;
+  /** Feeds the stream and waits; the lock (`-w`) is waited for. Rejects with ERR_IPTABLES, `object` naming the line's rule and the operation's owner. */
+  iptablesRestore(transaction: IptablesTransaction): Promise<IptablesAck>;
+  /** Lists chains of the tables; `rules` gives the text of built-in chains and of chains whose name begins with one of `textOf`. */
+  iptablesList(
+    family: IptablesFamily,
+    flavor: IptablesFlavor,
+    tables: readonly IptablesTable[],
+    textOf: readonly string[],
+  ): Promise<readonly IptablesChainListing[]>;
+}
