@@ -8,7 +8,9 @@ import { Proxy } from '../support/lab/proxy.js';
 
 const PODS = ['pod-a', 'pod-b', 'remote-a', 'remote-b'] as const;
 /** A client that keeps sending must have moved by then. */
-const MOVE_MS = 1000;
+const MOVE_MS = 5000;
+/** How long a poll waits for an answer. */
+const POLL_MS = 100;
 
 /** Client and the way it takes to the Service. */
 interface Way {
@@ -38,7 +40,7 @@ function dns(protocol: Protocol, options: Partial<DualStackOptions>, targetPort 
 }
 
 /** Asks once; the name of who answers, or what failed. */
-async function who(connection: Connection, timeoutMs = 100): Promise<string> {
+async function who(connection: Connection, timeoutMs = 3000): Promise<string> {
   const answer = await connection.exchange({ timeoutMs });
   return 'name' in answer ? `${answer.name} ${answer.at}` : answer.error;
 }
@@ -50,10 +52,10 @@ async function until(connection: Connection, wanted: RegExp): Promise<number> {
   await eventually(
     `an answer like ${String(wanted)}`,
     async () => {
-      last = await who(connection);
+      last = await who(connection, POLL_MS);
       return wanted.test(last) || null;
     },
-    4000,
+    MOVE_MS * 4,
   ).catch((error: unknown) => {
     throw new Error(`${String(error)}; the last one: ${last}`);
   });
@@ -229,7 +231,7 @@ t.test('flows from before the rules, and from a time without the process', async
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[53, 'UDP']]);
   const early = await lab.open({ from: 'pod-c', to: endpoint(IPV4.clusterIP(41), 53), protocol: 'UDP' });
-  t.equal(await who(early), 'timeout', 'nobody takes it: a black hole in conntrack');
+  t.equal(await who(early, POLL_MS), 'timeout', 'nobody takes it: a black hole in conntrack');
   const proxy = await Proxy.start(t, lab, { objects: dns('UDP', {}) });
   t.ok((await until(early, /^pod-a /)) < MOVE_MS, 'CT-04: recovers with the first sync');
   const all = await flows(lab, 'UDP');

@@ -60,6 +60,9 @@ export interface Watch {
 
 /** Enough requests that one of up to three equally likely endpoints stays unseen once in fifty million runs. */
 const REQUESTS = 48;
+/** An answer that must come may wait for a busy machine. What must be dropped is given less by who asks for it. */
+const ANSWER_TIMEOUT_MS = 5000;
+const EVENTUALLY_MS = 30_000;
 
 /** The namespaces of topology.ts with servers, clients and processes in them. It ends with its test, and with the test process whatever happens. */
 export class Lab {
@@ -135,7 +138,7 @@ export class Lab {
     const handle = await this.#agent.call('open', agentTraffic(traffic));
     return {
       ...this.#closable(handle),
-      exchange: ({ bytes = 16, timeoutMs = 300 } = {}) =>
+      exchange: ({ bytes = 16, timeoutMs = ANSWER_TIMEOUT_MS } = {}) =>
         this.#agent.call('exchange', { handle, bytes, timeout: timeoutMs / 1000 }),
     };
   }
@@ -147,7 +150,7 @@ export class Lab {
   }
 
   /** An HTTP GET from the namespace. */
-  http(from: string, url: string, timeoutMs = 1000): Promise<HttpAnswer> {
+  http(from: string, url: string, timeoutMs = ANSWER_TIMEOUT_MS): Promise<HttpAnswer> {
     const { host, pathname } = new URL(url);
     return this.#agent.call('http', { from, ...parseEndpoint(host), path: pathname, timeout: timeoutMs / 1000 });
   }
@@ -257,7 +260,11 @@ export function endpoint(address: string, port: number): string {
 }
 
 /** Polls until the condition yields something other than null, at most for the given time. */
-export async function eventually<T>(what: string, condition: () => Promise<T | null>, timeoutMs = 5000): Promise<T> {
+export async function eventually<T>(
+  what: string,
+  condition: () => Promise<T | null>,
+  timeoutMs = EVENTUALLY_MS,
+): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const met = await condition();
@@ -281,6 +288,6 @@ function agentTraffic(traffic: Traffic): AgentTraffic {
     ...(traffic.source === undefined ? {} : { source: traffic.source }),
     ...(traffic.sourcePort === undefined ? {} : { sourcePort: traffic.sourcePort }),
     bytes: traffic.bytes ?? 16,
-    timeout: (traffic.timeoutMs ?? 300) / 1000,
+    timeout: (traffic.timeoutMs ?? ANSWER_TIMEOUT_MS) / 1000,
   };
 }

@@ -58,8 +58,8 @@ const MARKER = {
   targetPort: 9999,
 } as const;
 const MARKER_PORT = [{ port: MARKER.targetPort }];
-const START_TIMEOUT_MS = 10_000;
-const SETTLE_TIMEOUT_MS = 2000;
+const START_TIMEOUT_MS = 60_000;
+const SETTLE_TIMEOUT_MS = 20_000;
 
 /** The process under test in the node's namespace, on manifests of its own. */
 export class Proxy {
@@ -172,7 +172,7 @@ export class Proxy {
   }
 
   /** Waits until the last write has reached the kernel in both families. */
-  async synced(timeoutMs = 5000): Promise<void> {
+  async synced(timeoutMs = 30_000): Promise<void> {
     for (const address of [MARKER.IPv4, MARKER.IPv6]) {
       const to = endpoint(address, MARKER.firstPort + this.#generation);
       await this.#until(`write ${this.#generation} in the kernel (${to})`, timeoutMs, async () => {
