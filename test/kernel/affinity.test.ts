@@ -288,9 +288,9 @@ t.test('a client that keeps asking a silent endpoint on the node is not remember
   const remembered = async (): Promise<boolean> =>
     (await lab.output('node', ['nft', 'list', 'map', ...map])).includes('elements');
   const connection = await lab.open({ from: 'client', to: CLUSTER_IP, protocol: 'UDP' });
-  await connection.exchange();
+  await connection.exchange({ timeoutMs: 300 });
   t.ok(await remembered(), 'remembered with the first packet');
   await lab.output('node', ['nft', 'flush', 'map', ...map]);
-  await connection.exchange();
+  await connection.exchange({ timeoutMs: 300 });
   t.notOk(await remembered(), 'forgotten for good');
 });
