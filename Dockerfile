@@ -10,13 +10,16 @@ COPY . .
 RUN npm run build
 
 FROM build AS test
-RUN apt-get update && apt-get install -y --no-install-recommends nftables conntrack iproute2 openssl && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends nftables iptables conntrack iproute2 openssl && rm -rf /var/lib/apt/lists/*
 CMD ["npm", "test"]
 
 FROM build AS production
-RUN npm prune --omit=dev
+RUN npm prune --omit=dev && strip build/Release/pointsman.node
 
-FROM node:24-bookworm-slim
+# Node itself without npm; iptables in both flavours, and kmod, by which they load the kernel's modules.
+FROM debian:bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends iptables kmod && rm -rf /var/lib/apt/lists/*
+COPY --from=build /usr/local/bin/node /usr/local/bin/node
 WORKDIR /pointsman
 COPY --from=production /pointsman/package.json ./
 COPY --from=production /pointsman/node_modules ./node_modules
