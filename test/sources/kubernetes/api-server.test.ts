@@ -150,3 +150,30 @@ t.test('a process of its own, asked over its control port', async (t) => {
   child.stdin.end();
   t.equal(await new Promise((resolve) => child.on('exit', resolve)), 0, 'ends with its input');
 });
+
+t.test('only what a rule grants is allowed', async (t) => {
+  const rules = [
+    { apiGroups: [''], resources: ['services'], verbs: ['list'] },
+    { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] },
+  ];
+  const server = await started(t, 1, { rules });
+  const status = async (path: string, method = 'GET'): Promise<number> => {
+    const response = await fetch(`${server.url}${path}`, { method, body: method === 'POST' ? '{}' : null });
+    await response.body?.cancel();
+    return response.status;
+  };
+  t.equal(await status('/api/v1/services'), 200);
+  t.equal(await status('/api/v1/namespaces/default/services?limit=5'), 200);
+  t.equal(await status('/apis/events.k8s.io/v1/namespaces/default/events', 'POST'), 201);
+  t.equal(await status('/version'), 200);
+  for (const [path, method] of [
+    ['/api/v1/services?watch=1', 'GET'],
+    ['/api/v1/namespaces/default/services/s0', 'GET'],
+    ['/api/v1/namespaces/default/services/s0', 'DELETE'],
+    ['/api/v1/namespaces/default/events', 'POST'],
+    ['/api/v1/nodes', 'GET'],
+  ] as const) {
+    t.equal(await status(path, method), 403, `${method} ${path}`);
+  }
+  t.same(server.forbidden, ['watch /services', 'get /services', 'delete /services', 'create /events', 'list /nodes']);
+});

@@ -114,6 +114,7 @@ function state(server: ApiServer): unknown {
   return {
     version: server.store.version,
     requests,
+    forbidden: server.forbidden,
     accepts: [...accepts],
     connections: server.connections,
     openConnections: server.openConnections,

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import type { ApiObject } from '../api-objects.js';
 import { clusterObjects } from './cluster.js';
 import { serveControl } from './control.js';
+import type { PolicyRule } from './rbac.js';
 import { ApiServer, type TlsFiles, type WatchListSupport } from './server.js';
 
 /**
@@ -22,6 +23,8 @@ const { values } = parseArgs({
     'tls-key-file': { type: 'string' },
     'client-ca-file': { type: 'string' },
     token: { type: 'string', multiple: true, default: [] },
+    /** A file with a JSON list of the rules of a ClusterRole. */
+    rules: { type: 'string' },
     'watch-list': { type: 'string', default: 'yes' },
     'bookmark-ms': { type: 'string', default: '60000' },
     without: { type: 'string', multiple: true, default: [] },
@@ -43,6 +46,7 @@ const server = new ApiServer({
   port: Number(values.port),
   tls: tlsFiles(),
   tokens: values.token,
+  rules: values.rules === undefined ? null : (JSON.parse(readFileSync(values.rules, 'utf8')) as readonly PolicyRule[]),
   watchList: WATCH_LIST.find((support) => support === values['watch-list']) ?? 'yes',
   bookmarkMs: Number(values['bookmark-ms']),
   without: values.without,

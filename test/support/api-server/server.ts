@@ -7,6 +7,7 @@ import { Answer } from './answer.js';
 import { encodingFor, statusObject, tooLargeVersion, type Encoding, type StatusFields } from './encoding.js';
 import { Faults, type Fault, type Operation } from './faults.js';
 import { Lists } from './list.js';
+import { accessOf, allows, type PolicyRule } from './rbac.js';
 import { nameOf, targetOf, type Target } from './resources.js';
 import { selection, type Predicate } from './selectors.js';
 import { ApiStore } from './store.js';
@@ -33,6 +34,8 @@ export interface ApiServerOptions {
   readonly tls: TlsFiles | null;
   /** Empty: everybody is let in. */
   readonly tokens: readonly string[];
+  /** What those that are let in may do; null: everything. */
+  readonly rules: readonly PolicyRule[] | null;
   readonly watchList: WatchListSupport;
   /** Between bookmarks. */
   readonly bookmarkMs: number;
@@ -45,6 +48,7 @@ const DEFAULTS: ApiServerOptions = {
   port: 0,
   tls: null,
   tokens: [],
+  rules: null,
   watchList: 'yes',
   bookmarkMs: 60_000,
   without: [],
@@ -67,6 +71,8 @@ export class ApiServer {
   readonly requests: RecordedRequest[] = [];
   /** Event objects that clients posted. */
   readonly events: ApiObject[] = [];
+  /** What was refused for want of a rule, as `watch apps/daemonsets`. */
+  readonly forbidden: string[] = [];
   readonly watches = new Set<ServedWatch>();
   /** May be changed while it runs. */
   tokens: readonly string[];
@@ -176,6 +182,7 @@ export class ApiServer {
     else if (fault?.type === 'status') failWith(response, encoding, fault);
     else if (!this.admits(request))
       fail(answer, encoding, { code: 401, reason: 'Unauthorized', message: 'Unauthorized' });
+    else if (this.forbids(request)) fail(answer, encoding, FORBIDDEN);
     else this.route({ url, body, encoding, target, operation, answer, fault, method: request.method ?? 'GET' });
   }
 
@@ -185,6 +192,14 @@ export class ApiServer {
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
     const certified = clientCa !== null && request.socket instanceof TLSSocket && request.socket.authorized;
     return certified || (token !== undefined && this.tokens.includes(token));
+  }
+
+  private forbids(request: IncomingMessage): boolean {
+    const { rules } = this.options;
+    const access = accessOf(request);
+    if (access === null || rules === null || allows(rules, access)) return false;
+    this.forbidden.push(`${access.verb} ${access.apiGroup}/${access.resource}`);
+    return true;
   }
 
   private route(call: Call): void {
@@ -312,6 +327,8 @@ const NOT_FOUND: StatusFields = {
   message: 'the server could not find the requested resource',
   details: {},
 };
+
+const FORBIDDEN: StatusFields = { code: 403, reason: 'Forbidden', message: 'forbidden: no rule allows it' };
 
 const NO_PROGRESS: StatusFields = {
   code: 500,

@@ -26,6 +26,8 @@ export interface ControlPlaneState {
   readonly version: number;
   /** Numbers of requests by `operation resource`, as `watch nodes`. */
   readonly requests: Readonly<Record<string, number>>;
+  /** Refused for want of a rule, as `get /pods`. */
+  readonly forbidden: readonly string[];
   readonly accepts: readonly string[];
   readonly openConnections: number;
   readonly watches: number;
@@ -33,6 +35,8 @@ export interface ControlPlaneState {
 
 const SCRIPT = fileURLToPath(new URL('../api-server/main.js', import.meta.url));
 const PORT = 6443;
+/** Where the node reaches it. */
+export const SERVER_URL = `https://127.0.0.1:${PORT}`;
 
 /** The test API server as a process in the node's namespace, over TLS, and beside it the files that a kubeadm DaemonSet mounts for kube-proxy. */
 export class ControlPlane implements Cluster {
@@ -64,9 +68,9 @@ export class ControlPlane implements Cluster {
       await rm(folder, { recursive: true });
       if (!t.passing()) t.comment(plane.#errors);
     });
-    await mkdir(plane.#account);
-    await writeFile(join(plane.#account, 'ca.crt'), authority.own.certificate);
-    await writeFile(join(plane.#account, 'token'), plane.#token);
+    await mkdir(plane.account);
+    await writeFile(join(plane.account, 'ca.crt'), authority.own.certificate);
+    await writeFile(join(plane.account, 'token'), plane.#token);
     await writeFile(plane.#kubeconfig, plane.#kubeconfigText());
     await plane.launch();
     return plane;
@@ -160,7 +164,7 @@ export class ControlPlane implements Cluster {
   /** From now on only another token counts. The process finds it in its file. */
   async renewToken(): Promise<void> {
     this.#token = `token-after-${this.#token}`;
-    await writeFile(join(this.#account, 'token'), this.#token);
+    await writeFile(join(this.account, 'token'), this.#token);
     await this.#control('tokens', JSON.stringify([this.#token]));
   }
 
@@ -168,7 +172,8 @@ export class ControlPlane implements Cluster {
     return JSON.parse(await this.#control('state')) as ControlPlaneState;
   }
 
-  get #account(): string {
+  /** The folder that a pod of the service account gets to see: the authority's certificate and a token. */
+  get account(): string {
     return join(this.#folder, 'serviceaccount');
   }
 
@@ -185,15 +190,15 @@ export class ControlPlane implements Cluster {
       this.#options.identity === 'certificate' ? this.#authority.issue({ commonName: 'kube-proxy' }) : null;
     const user =
       client === null
-        ? [`    tokenFile: ${join(this.#account, 'token')}`]
+        ? [`    tokenFile: ${join(this.account, 'token')}`]
         : [`    client-certificate: ${client.certificateFile}`, `    client-key: ${client.keyFile}`];
     return [
       'apiVersion: v1',
       'kind: Config',
       'clusters:',
       '- cluster:',
-      `    certificate-authority: ${join(this.#account, 'ca.crt')}`,
-      `    server: https://127.0.0.1:${PORT}`,
+      `    certificate-authority: ${join(this.account, 'ca.crt')}`,
+      `    server: ${SERVER_URL}`,
       '  name: default',
       'contexts:',
       '- context:',
