@@ -1,0 +1,184 @@
+import { readdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import t from 'tap';
+import type { ApiObject } from '../support/api-objects.js';
+import { wrongFields } from '../support/deploy/fields.js';
+import { KUBEADM_DAEMON_SET } from '../support/deploy/kubeadm.js';
+import { build, buildUncommented, documents, fieldsOf, items, merge, podSpec } from '../support/deploy/kustomize.js';
+import { projectFile } from '../support/lab/agent.js';
+
+const DEPLOY = projectFile('deploy');
+
+function overlay(path: string): ApiObject[] {
+  return build(join(DEPLOY, path));
+}
+
+function only(objects: readonly ApiObject[], kind: string): ApiObject {
+  const [object, ...more] = objects.filter((each) => each['kind'] === kind);
+  if (object === undefined || more.length > 0) throw new Error(`not one ${kind}`);
+  return object;
+}
+
+function names(objects: readonly ApiObject[]): string[] {
+  return objects.map((object) => `${String(object['kind'])} ${String(fieldsOf(object['metadata'])['name'])}`);
+}
+
+/** With the components that an operator may switch on. */
+function withComponents(path: string): ApiObject[] {
+  return buildUncommented(join(DEPLOY, path));
+}
+
+t.test('every file is used by a kustomization or given to kubectl patch', (t) => {
+  const files = readdirSync(DEPLOY, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.yaml'))
+    .map((entry) => relative(DEPLOY, join(entry.parentPath, entry.name)));
+  const used = new Set(['overlays/one-node/kube-proxy-patch.yaml']);
+  for (const file of files.filter((each) => each.endsWith('/kustomization.yaml'))) {
+    used.add(file);
+    const [kustomization = {}] = documents(join(DEPLOY, file));
+    const { resources = [], patches } = kustomization;
+    const patchFiles = items(patches).map(({ path }) => path);
+    for (const path of [...(resources as readonly unknown[]), ...patchFiles]) used.add(join(file, '..', String(path)));
+  }
+  t.same(
+    files.filter((file) => !used.has(file)),
+    [],
+  );
+  t.end();
+});
+
+t.test('what the overlays make', (t) => {
+  t.same(names(overlay('base')), [
+    'DaemonSet kube-proxy',
+    'ConfigMap kube-proxy',
+    'ServiceAccount kube-proxy',
+    'ClusterRole pointsman',
+    'ClusterRoleBinding pointsman',
+  ]);
+  t.same(names(overlay('overlays/kubeadm')), ['DaemonSet kube-proxy'], "kubeadm's other objects stay as they are");
+  t.same(names(overlay('overlays/one-node')), ['DaemonSet kube-proxy-pointsman']);
+  t.same(names(withComponents('overlays/kubeadm')), ['DaemonSet kube-proxy', 'PodMonitor kube-proxy']);
+  t.same(names(withComponents('base')), [...names(overlay('base')), 'PodMonitor kube-proxy']);
+  t.end();
+});
+
+t.test('every field exists and has its type', async (t) => {
+  const objects = [...overlay('base'), ...withComponents('overlays/kubeadm'), ...overlay('overlays/one-node')];
+  for (const object of objects) t.same(await wrongFields(object), [], names([object]).join());
+});
+
+t.test('a field that does not exist is found, however deep it is', async (t) => {
+  const daemonSet = only(overlay('base'), 'DaemonSet');
+  const container = { name: 'kube-proxy', livenessProbe: { httpGet: { prot: 'healthz' } } };
+  const spec = { hostNetwork: 'yes', containers: [container] };
+  t.same(await wrongFields(merge(daemonSet, { metadata: { label: {} }, spec: { template: { spec } } })), [
+    'DaemonSet.metadata.label: no such field',
+    'DaemonSet.spec.template.spec.hostNetwork: "yes" is not of type boolean',
+    'DaemonSet.spec.template.spec.containers[0].livenessProbe.httpGet.prot: no such field',
+  ]);
+  t.same(await wrongFields({ apiVersion: 'apps/v1beta1', kind: 'DaemonSet' }), [
+    'apps/v1beta1 DaemonSet: not a kind used here',
+  ]);
+});
+
+t.test('CF-54: the rights of system:node-proxier, for the ServiceAccount of the pods', (t) => {
+  const objects = overlay('base');
+  const granted = items(only(objects, 'ClusterRole')['rules']).flatMap(({ apiGroups, resources, verbs }) =>
+    combinations(apiGroups, resources, verbs),
+  );
+  t.same(granted.sort(), [
+    '/endpoints list',
+    '/endpoints watch',
+    '/events create',
+    '/events patch',
+    '/events update',
+    '/nodes get',
+    '/nodes list',
+    '/nodes watch',
+    '/services list',
+    '/services watch',
+    'discovery.k8s.io/endpointslices list',
+    'discovery.k8s.io/endpointslices watch',
+    'events.k8s.io/events create',
+    'events.k8s.io/events patch',
+    'events.k8s.io/events update',
+    'networking.k8s.io/servicecidrs list',
+    'networking.k8s.io/servicecidrs watch',
+  ]);
+  const binding = only(objects, 'ClusterRoleBinding');
+  t.match(binding, { roleRef: { kind: 'ClusterRole', name: 'pointsman' } });
+  t.same(binding['subjects'], [{ kind: 'ServiceAccount', name: 'kube-proxy', namespace: 'kube-system' }]);
+  t.match(only(objects, 'ServiceAccount'), { metadata: { name: 'kube-proxy', namespace: 'kube-system' } });
+  t.equal(podSpec(only(objects, 'DaemonSet'))['serviceAccountName'], 'kube-proxy');
+  t.end();
+});
+
+function combinations(...[groups, resources, verbs]: readonly unknown[]): string[] {
+  const [first, second, third] = [groups, resources, verbs].map((list) => list as readonly string[]);
+  return (first ?? []).flatMap((group) =>
+    (second ?? []).flatMap((resource) => (third ?? []).map((verb) => `${group}/${resource} ${verb}`)),
+  );
+}
+
+t.test("CF-53: kubeadm's DaemonSet with another image and additions", (t) => {
+  const daemonSet = only(overlay('overlays/kubeadm'), 'DaemonSet');
+  const [kubeadms] = items(podSpec(KUBEADM_DAEMON_SET)['containers']);
+  const [ours] = items(podSpec(daemonSet)['containers']);
+  t.same(differences(KUBEADM_DAEMON_SET, merge(KUBEADM_DAEMON_SET, daemonSet)).sort(), [
+    'spec.template.spec.containers',
+    'spec.updateStrategy.rollingUpdate.maxUnavailable',
+  ]);
+  t.same(differences(kubeadms ?? {}, merge(kubeadms ?? {}, ours ?? {})).sort(), [
+    'image',
+    'livenessProbe',
+    'ports',
+    'readinessProbe',
+    'resources.requests',
+    'startupProbe',
+  ]);
+  t.end();
+});
+
+t.test('another set of labels and other nodes where both run', (t) => {
+  const daemonSet = only(overlay('overlays/one-node'), 'DaemonSet');
+  const labels = { 'k8s-app': 'pointsman' };
+  t.match(daemonSet, { spec: { selector: { matchLabels: labels }, template: { metadata: { labels } } } });
+  t.match(podSpec(daemonSet)['nodeSelector'], { 'kubernetes.io/os': 'linux', 'node-proxy': 'pointsman' });
+  const [patch = {}] = documents(join(DEPLOY, 'overlays/one-node/kube-proxy-patch.yaml'));
+  const kept = {
+    nodeSelectorTerms: [{ matchExpressions: [{ key: 'node-proxy', operator: 'NotIn', values: ['pointsman'] }] }],
+  };
+  t.same(fieldsOf(fieldsOf(podSpec(merge(KUBEADM_DAEMON_SET, patch))['affinity'])['nodeAffinity']), {
+    requiredDuringSchedulingIgnoredDuringExecution: kept,
+  });
+  t.end();
+});
+
+t.test('the unprivileged variant, applied over any DaemonSet', async (t) => {
+  const daemonSet = merge(KUBEADM_DAEMON_SET, only(withComponents('overlays/kubeadm'), 'DaemonSet'));
+  t.same(await wrongFields(daemonSet), []);
+  const pod = podSpec(daemonSet);
+  const [init, ...more] = items(pod['initContainers']);
+  const [main] = items(pod['containers']);
+  t.same(more, []);
+  t.match(init, { image: main?.['image'], securityContext: { privileged: true } });
+  t.same(init?.['command'], [...(main?.['command'] as readonly string[]), '--init-only']);
+  t.match(main?.['securityContext'], {
+    privileged: false,
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] },
+    seccompProfile: { type: 'RuntimeDefault' },
+  });
+});
+
+/** Paths of what one of two objects has otherwise; lists count as a whole. */
+function differences(one: ApiObject, other: ApiObject, path = ''): string[] {
+  return [...new Set([...Object.keys(one), ...Object.keys(other)])].flatMap((name) => {
+    const [first, second] = [one[name], other[name]];
+    const bothMaps = [first, second].every((each) => typeof each === 'object' && each !== null && !Array.isArray(each));
+    if (bothMaps) return differences(fieldsOf(first), fieldsOf(second), `${path}${name}.`);
+    return isDeepStrictEqual(first, second) ? [] : [`${path}${name}`];
+  });
+}
