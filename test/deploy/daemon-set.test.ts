@@ -21,6 +21,10 @@ const PODS = ['pod-a', 'pod-b'] as const;
 /** Starting a process takes its time on a machine that is busy with other tests. */
 const TIMEOUT_MS = 60_000;
 
+const OBJECTS = [
+  node(NODE_NAME, { addresses: Object.values(ADDRESSES.node) }),
+  ...dualStack('web', { type: 'NodePort', number: 41, ports: [{ port: 80, nodePort: 30001 }], endpoints: PODS }),
+];
 const BASE = build(projectFile('deploy/base'));
 const CONFIG_MAP = configMapOf(BASE);
 
@@ -61,10 +65,7 @@ async function nodeFor(t: Test, daemonSet: ApiObject, configMap: ApiObject): Pro
   const rules = join(t.testdir({}), 'rules.json');
   writeFileSync(rules, JSON.stringify(BASE.find(({ kind }) => kind === 'ClusterRole')?.['rules']));
   const plane = await ControlPlane.start(t, lab, { flags: ['--rules', rules] });
-  await plane.replace([
-    node(NODE_NAME, { addresses: Object.values(ADDRESSES.node) }),
-    ...dualStack('web', { type: 'NodePort', number: 41, ports: [{ port: 80, nodePort: 30001 }], endpoints: PODS }),
-  ]);
+  await plane.replace(OBJECTS);
   const kubelet = new Kubelet(t, lab, {
     nodeName: NODE_NAME,
     nodeAddress: ADDRESSES.node.IPv4,
@@ -119,11 +120,23 @@ async function checkRights(t: Test, plane: ControlPlane): Promise<void> {
 
 t.test('deploy/base', async (t) => {
   const world = await nodeFor(t, daemonSetOf(BASE), CONFIG_MAP);
-  const { lab, plane, kubelet, container } = world;
+  const { lab, plane, kubelet, pod, container } = world;
   const running = await ready(t, world, probesOf(container));
   await checkService(t, lab, 'programmed');
   t.match(await lab.ruleset(), /table ip kube-proxy/);
   await checkRights(t, plane);
+
+  // The comparison of the install page, with kubectl's answers in a file.
+  writeFileSync(
+    join(kubelet.root, 'tmp/cluster.yaml'),
+    JSON.stringify({ apiVersion: 'v1', kind: 'List', items: OBJECTS }),
+  );
+  const compare = `
+    flags="--config=/var/lib/kube-proxy/config.conf --hostname-override=$NODE_NAME --manifests=/tmp/cluster.yaml"
+    pointsman plan $flags > /tmp/plan
+    grep -c default/web /tmp/plan
+    pointsman dump $flags | diff /tmp/plan -`;
+  t.match(await kubelet.run(pod, { ...container, command: ['sh', '-c', compare] }), { status: 0, log: /^[1-9]\d*\n$/ });
 
   const texts = fieldsOf(CONFIG_MAP['data']);
   const configz = async (): Promise<string> => {

@@ -51,7 +51,7 @@ export class Kubelet {
       await Promise.all(this.#containers.map(ended));
       rmSync(this.#folder, { recursive: true });
     });
-    layOutImage(this.#root);
+    layOutImage(this.root);
     for (const configMap of options.configMaps) this.project(configMap);
   }
 
@@ -79,7 +79,7 @@ export class Kubelet {
     const script = [
       'set -e',
       ...this.#mountCommands(pod, container),
-      `exec chroot ${quote(this.#root)} ${[...confinement(container), ...this.#command(container)].map(quote).join(' ')}`,
+      `exec chroot ${quote(this.root)} ${[...confinement(container), ...this.#command(container)].map(quote).join(' ')}`,
     ].join('\n');
     const child = this.lab.spawn('node', ['unshare', '--mount', 'sh', '-c', script]);
     this.#containers.push(child);
@@ -105,7 +105,8 @@ export class Kubelet {
     return this.lab.http('node', url, Number(probe['timeoutSeconds']) * 1000);
   }
 
-  get #root(): string {
+  /** The root of the containers, as this process sees it. */
+  get root(): string {
     return join(this.#folder, 'root');
   }
 
@@ -132,7 +133,7 @@ export class Kubelet {
   }
 
   #mountCommands(pod: ApiObject, container: ApiObject): string[] {
-    const root = this.#root;
+    const root = this.root;
     const { privileged, readOnlyRootFilesystem } = fieldsOf(container['securityContext']);
     const mounts = this.#mounts(pod, container);
     return [
@@ -156,7 +157,7 @@ export class Kubelet {
     });
     const account = { source: this.options.account, target: ACCOUNT, readOnly: true };
     for (const { source, target } of [...named, account])
-      this.#place(join(this.#root, target), source.endsWith('.lock'));
+      this.#place(join(this.root, target), source.endsWith('.lock'));
     return [...named, account];
   }
 
