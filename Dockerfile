@@ -18,7 +18,7 @@ RUN npm prune --omit=dev && strip build/Release/pointsman.node
 
 # Node itself without npm; iptables in both flavours, and kmod, by which they load the kernel's modules.
 FROM debian:bookworm-slim
-RUN apt-get update && apt-get install -y --no-install-recommends iptables kmod && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends libstdc++6 iptables kmod && rm -rf /var/lib/apt/lists/*
 COPY --from=build /usr/local/bin/node /usr/local/bin/node
 WORKDIR /pointsman
 COPY --from=production /pointsman/package.json ./
