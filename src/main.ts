@@ -30,7 +30,7 @@ async function main(argv: readonly string[]): Promise<number> {
       process.stdout.write(versionText(loaded.format));
       return 0;
     case 'write-config':
-      return writeConfig(loaded.path, loaded.text);
+      return writeConfig(loaded);
     case 'run':
     case 'init':
     case 'plan':
@@ -41,7 +41,8 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-function writeConfig(path: string, text: string): number {
+function writeConfig({ path, text, warnings }: Extract<LoadedConfig, { readonly command: 'write-config' }>): number {
+  for (const warning of warnings) process.stderr.write(`${warning}\n`);
   try {
     writeFileSync(path, text);
     return 0;

@@ -1,6 +1,6 @@
 // What the Dockerfile says, without a Docker engine: its sources exist, and the tree its last stage copies is all the program needs.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -76,7 +76,13 @@ t.test('the image starts by both of its names', (t) => {
     t.match(inside(root, [name, '--version']), { status: 0, stdout: /^Kubernetes v1\.36\.\d+\n$/ });
   }
   t.match(inside(root, ['pointsman', '--help']), { status: 0, stdout: /^Usage: pointsman / });
-  t.match(inside(root, ['pointsman', '--proxy-mode=nftables', '--write-config-to=/tmp/config']), { status: 0 });
+  const config =
+    'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\nbogus: 1\n';
+  writeFileSync(join(root, 'tmp/config.conf'), config);
+  t.match(inside(root, ['pointsman', '--config=/tmp/config.conf', '--write-config-to=/tmp/config']), {
+    status: 0,
+    stderr: /bogus: unknown field/,
+  });
   t.match(readFileSync(join(root, 'tmp/config'), 'utf8'), /^mode: nftables$/m);
   t.match(inside(root, ['pointsman', '--proxy-mode=nftables', '--kubeconfig=/none', '--healthz-port=0']), {
     status: 1,
