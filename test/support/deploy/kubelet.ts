@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ApiObject } from '../api-objects.js';
@@ -68,8 +68,7 @@ export class Kubelet {
     symlinkSync(revision, join(volume, '..data_tmp'));
     renameSync(join(volume, '..data_tmp'), join(volume, '..data'));
     for (const [name] of files) {
-      rmSync(join(volume, name), { force: true });
-      symlinkSync(join('..data', name), join(volume, name));
+      if (!existsSync(join(volume, name))) symlinkSync(join('..data', name), join(volume, name));
     }
     rmSync(join(volume, `..revision-${this.#revision - 1}`), { recursive: true, force: true });
   }
