@@ -52,6 +52,8 @@ export class Reflector implements StreamListener {
   /** When initial events may be asked for again, after the server refused. */
   private streamingFrom = Number.NEGATIVE_INFINITY;
   private streamedAttempts = 0;
+  /** When everything was last read anew at once, without backing off. */
+  private restartedAt = Number.NEGATIVE_INFINITY;
   /** When to read everything anew, as an object could not be read; null when all could. */
   private doubtUntil: number | null = null;
 
@@ -221,10 +223,24 @@ export class Reflector implements StreamListener {
     this.trouble.report(failure);
     if (STARTS_OVER.includes(failure.kind)) this.version = null;
     if (failure.kind === 'ahead') this.lister.startAgain();
+    if (failure.kind === 'expired' && this.mayRestart()) return 0;
     const delay = this.backoff.next();
     if (failure.retryAfterMs === null || failure.retryAfterMs === 0) return delay;
     const { timing, random } = this.options.surroundings;
     return Math.min(failure.retryAfterMs, timing.retryAfterMaxMs) * (1 + RETRY_AFTER_JITTER * random());
+  }
+
+  /**
+   * Whether everything may be read anew at once. A server that says a version is gone is there and well, so the failures that led here are over:
+   * waiting longer for having waited would only keep the node behind. Not more often than the longest backoff, in case it goes on saying so.
+   */
+  private mayRestart(): boolean {
+    const { clock, timing } = this.options.surroundings;
+    const now = clock.now();
+    if (now - this.restartedAt < timing.backoffMaxMs) return false;
+    this.restartedAt = now;
+    this.backoff.reset();
+    return true;
   }
 }
 

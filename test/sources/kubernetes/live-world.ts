@@ -80,9 +80,9 @@ export class LiveWorld {
   }
 }
 
-/** Waits for something to become true. Throws when it does not within five seconds. */
-export async function until(condition: () => boolean, what: string): Promise<void> {
-  const end = performance.now() + 5000;
+/** Waits for something to become true. Throws when it does not in time. */
+export async function until(condition: () => boolean, what: string, timeoutMs = 5000): Promise<void> {
+  const end = performance.now() + timeoutMs;
   while (!condition()) {
     if (performance.now() > end) throw new Error(`never ${what}`);
     await delay(2);

@@ -15,9 +15,7 @@ async function synced(): Promise<{
 t.test('410 as an event: reads anew, and what is gone meanwhile goes in one commit with what came', async (t) => {
   const { world, watch } = await synced();
   watch.event('ERROR', { kind: 'Status', metadata: {}, code: 410, reason: 'Expired', message: 'too old' });
-  await world.advance(799);
-  t.equal(world.requests('services').length, 1);
-  await world.advance(1);
+  await settle();
   const second = await world.request('services', 2);
   t.equal(second.operation, 'watchlist');
   second.open().event('ADDED', serviceAt('b', 2)).event('ADDED', serviceAt('c', 11));
@@ -36,9 +34,34 @@ t.test('410 as an answer: the same', async (t) => {
   watch.end();
   await world.advance(800);
   (await world.request('services', 2)).fail(EXPIRED);
-  await world.advance(1600);
-  t.equal((await world.request('services', 3)).operation, 'watchlist');
+  t.equal((await world.request('services', 3)).operation, 'watchlist', 'at once');
   t.equal(world.services.rows.size, 2);
+  await world.running.stop();
+});
+
+t.test('410 after a long outage: at once, but not again and again', async (t) => {
+  const { world, watch } = await synced();
+  watch.break();
+  let requests = 1;
+  for (const backoff of [800, 1600, 3200, 6400, 12_800, 25_600, 30_000]) {
+    await world.advance(backoff - 1);
+    t.equal(world.requests('services').length, requests);
+    await world.advance(1);
+    (await world.request('services', ++requests)).refuse();
+  }
+  await world.advance(30_000);
+  (await world.request('services', ++requests)).fail(EXPIRED);
+  const again = await world.request('services', ++requests);
+  t.equal(again.operation, 'watchlist');
+  again.fail(EXPIRED);
+  await world.advance(799);
+  t.equal(world.requests('services').length, requests, 'a server that says so again is given time');
+  await world.advance(1);
+  (await world.request('services', ++requests)).fail(EXPIRED);
+  await world.advance(1599);
+  t.equal(world.requests('services').length, requests, 'and more of it');
+  await world.advance(1);
+  await world.request('services', ++requests);
   await world.running.stop();
 });
 
@@ -68,7 +91,6 @@ t.test('a list after the first takes nothing older than what was seen', async (t
   (await world.request('services', 1)).fail({ code: 422, reason: 'Invalid', message: 'no' });
   (await world.request('services', 2)).list('Service', '50', []);
   (await world.request('services', 3)).fail(EXPIRED);
-  await world.advance(800);
   const relist = await world.request('services', 4);
   t.match(relist.query, { resourceVersion: '50', resourceVersionMatch: 'NotOlderThan' });
   relist.fail(EXPIRED);

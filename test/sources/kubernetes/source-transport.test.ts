@@ -1,7 +1,13 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { DEFAULT_TIMING } from '../../../src/sources/kubernetes/timing.js';
 import { resourceOfKind } from '../../support/api-server/resources.js';
 import { clusterObjects, clusterSlice } from '../../support/api-server/cluster.js';
-import { nodeObject } from '../../support/api-objects.js';
+import { nodeObject, serviceObject } from '../../support/api-objects.js';
 import { Authority } from '../../support/certificates.js';
 import { connect } from './connect.js';
 import { LiveWorld, until } from './live-world.js';
@@ -37,6 +43,57 @@ t.test('over TLS with a client certificate, through our own transport', async (t
   for (const watch of [...world.server.watches]) watch.reset();
   world.server.put(...clusterObjects({ services: 2, endpoints: 0, nodes: 1 }));
   await until(() => world.services().length === 30, 'followed after a reset');
+  await world.stop();
+});
+
+t.test('an outage with compaction, at the pace of the product', async (t) => {
+  const world = new LiveWorld();
+  world.server.put(serviceObject('a'));
+  await world.server.start();
+  const { port } = world.server;
+  const connection = await connect(t, { cluster: { server: world.server.url } });
+  await world.start({}, DEFAULT_TIMING, connection);
+  await world.ready();
+  await world.inStep();
+  await world.server.stop();
+  await delay(4000);
+  world.server.put(serviceObject('b'));
+  world.server.store.delete(resourceOfKind('Service'), { namespace: 'default', name: 'a' });
+  world.server.store.compact();
+  const asked = (): number => world.server.requests.filter(({ resource }) => resource === 'services').length;
+  const before = asked();
+  await world.server.start(port);
+  const upAt = performance.now();
+  await until(() => asked() > before, 'asked again', 10_000);
+  const askedAt = performance.now();
+  await until(() => world.services().join() === 'b', 'followed', 10_000);
+  const followedAt = performance.now();
+  const [wait, follow] = [askedAt - upAt, followedAt - askedAt].map(Math.round);
+  t.comment(`asked ${wait} ms after the server was back, followed ${follow} ms after that`);
+  t.equal(world.status('services').failures.expired, 1);
+  t.ok((follow ?? Infinity) < 2000, 'once it is asked, the server is followed at once');
+  await world.stop();
+});
+
+t.test('a server process that says nothing any more', async (t) => {
+  const script = fileURLToPath(new URL('../../support/api-server/main.js', import.meta.url));
+  const server = spawn(process.execPath, [script, '--cluster', '3,2,1'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  t.teardown(() => server.kill('SIGKILL'));
+  const [line] = (await once(createInterface({ input: server.stdout }), 'line')) as [string];
+  const { url, control } = JSON.parse(line) as { readonly url: string; readonly control: string };
+  const world = new LiveWorld();
+  const connection = await connect(t, { cluster: { server: url } });
+  await world.start({}, { silenceMs: 500 }, connection);
+  await world.ready();
+  await world.inStep();
+  t.equal(world.services().length, 3);
+  server.kill('SIGSTOP');
+  await until(() => world.status('services').failures.silent > 0, 'broken off');
+  t.equal(world.services().length, 3, 'what is known stays');
+  server.kill('SIGCONT');
+  const { ok } = await fetch(`${control}/put`, { method: 'POST', body: JSON.stringify([serviceObject('new')]) });
+  t.ok(ok);
+  await until(() => world.services().includes('new'), 'followed');
   await world.stop();
 });
 
