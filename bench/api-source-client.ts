@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../src/loop/clock.js';
+import { NO_EVENTS } from '../src/net/events.js';
 import type { Log } from '../src/net/log.js';
 import { startKubernetes } from '../src/sources/kubernetes/source.js';
 import { DEFAULT_TIMING } from '../src/sources/kubernetes/timing.js';
@@ -57,6 +58,7 @@ const running = startKubernetes(
     acceptContentTypes: '',
     configSyncPeriodMs: 900_000,
     nodeRequired: false,
+    events: NO_EVENTS,
   },
   store,
   log,

@@ -146,18 +146,21 @@ function followConfig(outcome: ConfigOutcome, proxy: NodeProxy, log: Logger, end
       return;
     case 'refused':
       log.error(outcome.error, 'changed configuration refused, the one in force stays');
-      proxy.configRefused('refused');
+      proxy.configRefused('refused', outcome.error.message);
       return;
     case 'apply':
       log.info(0, 'configuration changed', { changes: outcome.changes.map(printChange).join('; ') });
       void proxy.reconfigure(outcome);
       return;
     case 'restart': {
-      const changes = outcome.changes.filter(({ live }) => !live).map(printChange);
+      const changes = outcome.changes
+        .filter(({ live }) => !live)
+        .map(printChange)
+        .join('; ');
       log.error(null, 'configuration changed where a running process cannot follow, ending', {
-        changes: changes.join('; '),
+        changes,
       });
-      proxy.configRefused('restart');
+      proxy.configRefused('restart', changes);
       end(1);
     }
   }

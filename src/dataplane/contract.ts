@@ -39,3 +39,13 @@ export interface FamilyDataplane {
    */
   dump(node: NodePlan): Promise<readonly string[]>;
 }
+
+/** The error itself, with the frontend that could not be programmed for whoever reports it. */
+export function blameFrontend<E>(error: E, frontend: FrontendKey): E {
+  return error instanceof Error ? Object.assign(error, { frontend }) : error;
+}
+
+/** The frontend that an error of a dataplane names; null when it names none. */
+export function blamedFrontend(error: unknown): FrontendKey | null {
+  return error instanceof Error && 'frontend' in error && typeof error.frontend === 'string' ? error.frontend : null;
+}

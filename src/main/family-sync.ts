@@ -1,6 +1,7 @@
-import type { FamilyDataplane, SyncReport } from '../dataplane/contract.js';
+import { blamedFrontend, type FamilyDataplane, type SyncReport } from '../dataplane/contract.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import { isNativeError } from '../native/errors.js';
+import { serviceSubject, type EventRecorder } from '../net/events.js';
 import { familyOf, isLoopback, type IPAddress } from '../net/ip.js';
 import type { Log } from '../net/log.js';
 import type { HealthState } from '../observe/health.js';
@@ -8,8 +9,8 @@ import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ServiceHealth } from '../observe/service-health.js';
 import { anyContains } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
-import { printConflict } from '../plan/text.js';
 import type { FrontendKey } from '../plan/types.js';
+import type { ConflictReports } from './conflict-reports.js';
 
 export interface FamilySyncParts {
   readonly table: ForwardingTable;
@@ -17,9 +18,11 @@ export interface FamilySyncParts {
   readonly conntrack: ConntrackReconciler;
   readonly health: HealthState;
   readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
+  readonly conflicts: Pick<ConflictReports, 'update'>;
   readonly localAddresses: () => readonly IPAddress[];
   /** Null: nothing is counted. */
   readonly metrics: SyncMetrics | null;
+  readonly events: EventRecorder;
   readonly log: Log;
 }
 
@@ -38,7 +41,6 @@ export class FamilySync {
   private flowsOwed = new Set<FrontendKey>();
   private allFlowsOwed = false;
   private lastFailure: string | null = null;
-  private conflicts = new Set<string>();
 
   constructor(private readonly parts: FamilySyncParts) {}
 
@@ -63,8 +65,8 @@ export class FamilySync {
       this.report(report, startedAt, changedAt ?? startedAt);
       this.owe(report);
       this.syncServiceHealth();
-      this.reportConflicts();
-      metrics?.tableCounted(family, table.portsWithoutLocal, this.conflicts.size);
+      const conflicts = this.parts.conflicts.update(family, table.conflicts());
+      metrics?.tableCounted(family, table.portsWithoutLocal, conflicts);
       await this.reconcileFlows();
       metrics?.syncFinished(family, report.full, seconds(), { type: 'success' });
     } catch (error) {
@@ -135,22 +137,32 @@ export class FamilySync {
     for (const problem of report.problems) log.warn(problem, { family });
   }
 
-  private reportConflicts(): void {
-    const { table, log } = this.parts;
-    const conflicts = new Set([...table.conflicts()].map(printConflict));
-    for (const conflict of conflicts) if (!this.conflicts.has(conflict)) log.warn(conflict);
-    for (const conflict of this.conflicts) if (!conflicts.has(conflict)) log.info(1, `settled: ${conflict}`);
-    this.conflicts = conflicts;
-  }
-
   /** Speaks when it breaks and when the reason changes, not at every retry. */
   private reportFailure(error: unknown): void {
     const { table, health, log } = this.parts;
     health.failed(table.family);
     const message = error instanceof Error ? error.message : String(error);
-    if (message === this.lastFailure) log.info(2, 'sync failed again', { family: table.family, error: message });
-    else log.error(error, 'sync failed, will be retried', { family: table.family });
+    if (message === this.lastFailure) {
+      log.info(2, 'sync failed again', { family: table.family, error: message });
+      this.recordRefusal(error, message);
+    } else log.error(error, 'sync failed, will be retried', { family: table.family });
     this.lastFailure = message;
+  }
+
+  /** Tells the Service's users that the kernel does not take it; not of a failure that the first retry mends. */
+  private recordRefusal(error: unknown, message: string): void {
+    const { table, events } = this.parts;
+    const key = blamedFrontend(error);
+    const plan = key === null ? undefined : table.frontend(key);
+    if (plan === undefined) return;
+    events.record({
+      type: 'Warning',
+      reason: 'ProgrammingFailed',
+      action: 'ProgramService',
+      regarding: serviceSubject(plan.servicePort),
+      related: null,
+      note: `${plan.key} cannot be programmed, which is tried again: ${message}`,
+    });
   }
 
   private reportRecovery(): void {

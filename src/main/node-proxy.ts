@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
 import { configurationFields } from '../config/write.js';
@@ -7,6 +8,7 @@ import { applyKernelValues, applyOomScoreAdj } from '../dataplane/sysctl.js';
 import { systemClock } from '../loop/clock.js';
 import { Loop, type RunRequest } from '../loop/loop.js';
 import type { NativeAddon } from '../native/contract.js';
+import { NO_EVENTS, nodeSubject, serviceSubject, type EventRecorder, type ProxyEvent } from '../net/events.js';
 import type { Family } from '../net/ip.js';
 import { HealthServer, HealthState } from '../observe/health.js';
 import type { Logger } from '../observe/log.js';
@@ -15,9 +17,11 @@ import { ProxyMetrics } from '../observe/metrics.js';
 import { ServiceHealth } from '../observe/service-health.js';
 import { systemWallClock } from '../observe/timestamp.js';
 import { Planner } from '../plan/planner.js';
+import { EventSender } from '../sources/kubernetes/event-sender.js';
 import { localAddresses } from '../sources/local-addresses.js';
 import { Store } from '../state/store.js';
 import { collectGarbage } from './memory.js';
+import { ConflictReports } from './conflict-reports.js';
 import { FamilySync } from './family-sync.js';
 import { kernelValues, planSettings } from './settings.js';
 import { startSources, type RunningSources } from './sources.js';
@@ -25,6 +29,10 @@ import { startSources, type RunningSources } from './sources.js';
 const RETRY = { initialMs: 100, factor: 2 } as const;
 /** A change may wait this many sync periods before the node counts as unhealthy (behaviour HZ-04). */
 const HEALTH_TIMEOUT_PERIODS = 2;
+/** What the peer calls the start, in events. */
+const START = 'StartKubeProxy';
+/** How long a process that ends for a reason tries to say so. */
+const LAST_WORDS_MS = 2000;
 
 export interface NodeProxyOptions {
   readonly loaded: Loaded;
@@ -44,10 +52,16 @@ export class NodeProxy {
   private readonly healthServer: HealthServer | null;
   private readonly serviceHealth: ServiceHealth;
   private readonly families: readonly FamilySync[];
+  private readonly conflicts: ConflictReports;
+  /** Null: without an API server there is nobody to tell. */
+  private readonly sender: EventSender | null;
+  private readonly events: EventRecorder;
   private readonly loop: Loop;
   private readonly metrics: ProxyMetrics;
   private readonly metricsServer: MetricsServer;
   private sources: RunningSources | null = null;
+  /** The process is about to end for a reason that its events name. */
+  private ending = false;
   /** In force; {@link reconfigure} replaces it. */
   private loaded: Loaded;
   /** When the first change that no run has taken reached the state. */
@@ -56,13 +70,15 @@ export class NodeProxy {
   private kernelValuesReported = new Set<string>();
 
   constructor(private readonly options: NodeProxyOptions) {
-    const { loaded, addon, dataplane, log, onFatal } = options;
+    const { loaded, addon, dataplane, log } = options;
     const { config } = loaded;
     const wallClock = systemWallClock();
     this.loaded = loaded;
     this.planner = new Planner(planSettings(config));
     this.health = new HealthState(HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, wallClock);
     this.health.expect(options.families);
+    this.sender = config.kubernetes && new EventSender({ hostname: hostname(), clock: systemClock, wallClock, log });
+    this.events = this.sender ?? NO_EVENTS;
     this.metrics = new ProxyMetrics({
       families: options.families,
       version: loaded.version,
@@ -71,13 +87,16 @@ export class NodeProxy {
       clock: systemClock,
       wallClock,
     });
-    const sockets = { hardFail: config.bindAddressHardFail, clock: systemClock, log, onFatal };
+    const sockets = { hardFail: config.bindAddressHardFail, clock: systemClock, log };
     this.healthServer =
       config.healthz &&
       new HealthServer({
         state: this.health,
         ...config.healthz,
         ...sockets,
+        onFatal: (error) => {
+          this.fail('FailedToStartProxierHealthcheck', error);
+        },
         onAnswer: (path, status) => {
           this.metrics.healthAnswered(path, status);
         },
@@ -85,6 +104,9 @@ export class NodeProxy {
     this.metricsServer = new MetricsServer({
       ...config.metrics,
       ...sockets,
+      onFatal: (error) => {
+        this.fail('FailedToStartMetricServer', error);
+      },
       metrics: this.metrics,
       mode: config.mode,
       configuration: () => configurationFields(this.loaded.document),
@@ -102,9 +124,19 @@ export class NodeProxy {
       log,
       onListenFailure: (service, port, error) => {
         log.error(error, 'cannot listen on a health check node port', { service, port });
+        this.events.record({
+          type: 'Warning',
+          reason: 'FailedToStartServiceHealthcheck',
+          action: 'Listen',
+          regarding: serviceSubject(service),
+          related: null,
+          note: `node ${config.nodeName} cannot answer health checks of ${service} on port ${port}: ${error.message}`,
+        });
       },
     });
     const conntrack = new ConntrackReconciler(addon);
+    const { events } = this;
+    this.conflicts = new ConflictReports({ clock: systemClock, log, events });
     this.families = options.families.map(
       (family) =>
         new FamilySync({
@@ -113,8 +145,10 @@ export class NodeProxy {
           conntrack,
           health: this.health,
           serviceHealth: this.serviceHealth,
+          conflicts: this.conflicts,
           localAddresses,
           metrics: this.metrics,
+          events,
           log,
         }),
     );
@@ -139,7 +173,8 @@ export class NodeProxy {
     await this.applyKernelValues();
     await this.applyOomScore();
     const { config, version } = this.loaded;
-    this.sources = await startSources(config, version, this.store, log, this.metrics);
+    this.sources = await startSources(config, version, this.store, log, this.metrics, this.sender);
+    if (!this.ending) this.recordOfNode({ type: 'Normal', reason: 'Starting', action: START, note: '' });
   }
 
   /** Takes over a configuration of which every change is live. */
@@ -156,16 +191,32 @@ export class NodeProxy {
     this.changed();
   }
 
-  /** A changed configuration that is not taken over. */
-  configRefused(result: 'refused' | 'restart'): void {
+  /** A changed configuration that is not taken over, and why. */
+  configRefused(result: 'refused' | 'restart', why: string): void {
     this.metrics.configChanged(result);
+    const reason = result === 'refused' ? 'ConfigurationRefused' : 'ConfigurationNeedsRestart';
+    this.recordOfNode({ type: 'Warning', reason, action: 'Reconfigure', note: why });
+    this.ending ||= result === 'restart';
   }
 
   /** Ends everything but the rules, which go on forwarding. */
   async stop(): Promise<void> {
+    if (this.ending) await this.sender?.flush(LAST_WORDS_MS);
+    this.sender?.stop();
     await Promise.allSettled([this.sources?.stop()]);
     await this.loop.stop();
+    this.conflicts.close();
     await Promise.allSettled([this.serviceHealth.close(), this.healthServer?.close(), this.metricsServer.close()]);
+  }
+
+  private fail(reason: string, error: Error): void {
+    this.recordOfNode({ type: 'Warning', reason, action: START, note: error.message });
+    this.ending = true;
+    this.options.onFatal(error);
+  }
+
+  private recordOfNode(event: Omit<ProxyEvent, 'regarding' | 'related'>): void {
+    this.events.record({ ...event, regarding: nodeSubject(this.loaded.config.nodeName), related: null });
   }
 
   private setVerbosity(verbosity: number): void {

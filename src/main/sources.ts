@@ -1,8 +1,10 @@
 import type { Config, KubernetesConfig } from '../config/config.js';
 import { systemClock } from '../loop/clock.js';
+import { NO_EVENTS } from '../net/events.js';
 import type { Log } from '../net/log.js';
 import type { SourceState } from '../observe/metrics.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
+import type { EventSender } from '../sources/kubernetes/event-sender.js';
 import type { RunningKubernetes } from '../sources/kubernetes/source.js';
 import type { RequestObserver } from '../sources/kubernetes/transport.js';
 import { startManifests } from '../sources/manifests/start.js';
@@ -18,6 +20,7 @@ export interface RunningSources {
 /**
  * Starts what the configuration names: manifests, the API server, or both.
  *
+ * @param events sent from now on; null: there is nobody to send them to.
  * @throws KubeconfigError when the way to the API server is not usable as configured.
  */
 export async function startSources(
@@ -26,10 +29,11 @@ export async function startSources(
   store: Store,
   log: Log,
   observer: RequestObserver,
+  events: EventSender | null,
 ): Promise<RunningSources> {
   const { kubernetes } = config;
   // Loaded only where it is used: it takes several megabytes.
-  const connect = kubernetes && (await prepareKubernetes(kubernetes, version, log, observer));
+  const connect = kubernetes && (await prepareKubernetes(kubernetes, version, log, observer, events));
   // All sources register in one go: readiness must not be judged before the last of them has.
   const manifests = startManifests(manifestsOptions(config), store, log);
   const api = connect && connect(config, store);
@@ -53,11 +57,13 @@ async function prepareKubernetes(
   version: string,
   log: Log,
   observer: RequestObserver,
+  events: EventSender | null,
 ): Promise<(config: Config, store: Store) => KubernetesSource> {
   const { connectToApi, userAgent } = await import('../sources/kubernetes/transport.js');
   const { startKubernetes } = await import('../sources/kubernetes/source.js');
   const { DEFAULT_TIMING } = await import('../sources/kubernetes/timing.js');
   const connection = await connectToApi({ ...kubernetes, userAgent: userAgent(version, OWN_VERSION), log, observer });
+  events?.start(connection);
   return (config, store) => {
     const options = {
       connection,
@@ -66,6 +72,7 @@ async function prepareKubernetes(
       acceptContentTypes: kubernetes.acceptContentTypes,
       configSyncPeriodMs: kubernetes.configSyncPeriod,
       nodeRequired: config.localDetection.type === 'NodeCIDR',
+      events: events ?? NO_EVENTS,
     };
     const surroundings = { clock: systemClock, random: Math.random, timing: DEFAULT_TIMING };
     return { connection, running: startKubernetes(options, store, log, surroundings) };

@@ -2,6 +2,7 @@ import type { FamilyDataplane, SyncReport } from '../../src/dataplane/contract.j
 import { ConntrackReconciler } from '../../src/dataplane/conntrack/reconciler.js';
 import { NftablesFamily } from '../../src/dataplane/nftables/family.js';
 import { FamilySync } from '../../src/main/family-sync.js';
+import { NO_EVENTS } from '../../src/net/events.js';
 import { FAMILIES, type Family } from '../../src/net/ip.js';
 import { HealthState } from '../../src/observe/health.js';
 import { Planner } from '../../src/plan/planner.js';
@@ -72,8 +73,10 @@ export class ScenarioProcess {
           conntrack: new ConntrackReconciler(kernel),
           health: new HealthState(60_000, this.clock, () => BigInt(this.clock.now())),
           serviceHealth: { sync: () => Promise.resolve() },
+          conflicts: { update: () => 0 },
           localAddresses: () => story.localAddresses,
           metrics: null,
+          events: NO_EVENTS,
           log: this.log,
         }),
     );

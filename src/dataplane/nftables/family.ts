@@ -1,7 +1,8 @@
 import type { Family } from '../../net/ip.js';
-import type { NativeAddon, NftOperation } from '../../native/contract.js';
+import type { NativeAddon, NftAck, NftOperation } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, NodePlan, TableChange } from '../../plan/types.js';
-import type { FamilyDataplane, SyncReport } from '../contract.js';
+import { blameFrontend, type FamilyDataplane, type SyncReport } from '../contract.js';
+import { refusedFrontend } from './blame.js';
 import { FORGETTING_BYTES, forgetClients, staleClients, type Forget } from './clients.js';
 import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
@@ -212,8 +213,13 @@ export class NftablesFamily implements FamilyDataplane {
     return [];
   }
 
-  private transact(operations: readonly NftOperation[]): ReturnType<NativeAddon['nftTransact']> {
-    return this.counted.nftTransact({ family: NFT_FAMILY[this.family], table: TABLE, operations });
+  private async transact(operations: readonly NftOperation[]): Promise<NftAck> {
+    try {
+      return await this.counted.nftTransact({ family: NFT_FAMILY[this.family], table: TABLE, operations });
+    } catch (error) {
+      const frontend = refusedFrontend(this.family, operations, error);
+      throw frontend === null ? error : blameFrontend(error, frontend);
+    }
   }
 }
 

@@ -1,3 +1,4 @@
+import type { EventRecorder } from '../../net/events.js';
 import type { Log } from '../../net/log.js';
 import { objectKey, type ObjectKey, type Row, type RowRef } from '../../state/rows.js';
 import type { StateChange } from '../../state/writer.js';
@@ -32,6 +33,7 @@ export class Inventory {
     private readonly resource: Resource,
     private readonly names: Interner,
     private readonly log: Log,
+    private readonly events: EventRecorder,
   ) {}
 
   get size(): number {
@@ -147,8 +149,21 @@ export class Inventory {
     }
     this.complaints.set(key, text);
     const object = `${this.resource.kind} ${this.resource.namespaced ? key : key.slice(1)}`;
-    if (severity === 'error') this.log.error(text, 'Object cannot be used, its last good version stays', { object });
-    else this.log.warn(`Part of an object is left out: ${text}`, { object });
+    if (severity === 'warning') {
+      this.log.warn(`Part of an object is left out: ${text}`, { object });
+      return;
+    }
+    this.log.error(text, 'Object cannot be used, its last good version stays', { object });
+    const { kind, apiVersion } = this.resource;
+    const { namespace, name } = this.refOf(key);
+    this.events.record({
+      type: 'Warning',
+      reason: 'InvalidObject',
+      action: 'ReadObject',
+      regarding: { apiVersion, kind, namespace, name },
+      related: null,
+      note: `the service proxy cannot use this object, its last good version stays: ${text}`,
+    });
   }
 
   private keyOf({ namespace, name }: ReceivedObject): ObjectKey {

@@ -6,6 +6,7 @@ export interface Resource {
   /** Its plural, as in the path. */
   readonly name: string;
   readonly kind: RowKind;
+  readonly apiVersion: string;
   readonly path: string;
   readonly namespaced: boolean;
   readonly selectors: ApiQuery;
@@ -15,6 +16,7 @@ export interface Resource {
 export const SERVICES: Resource = {
   name: 'services',
   kind: 'Service',
+  apiVersion: 'v1',
   path: '/api/v1/services',
   namespaced: true,
   selectors: {
@@ -27,6 +29,7 @@ export const SERVICES: Resource = {
 export const ENDPOINT_SLICES: Resource = {
   name: 'endpointslices',
   kind: 'EndpointSlice',
+  apiVersion: 'discovery.k8s.io/v1',
   path: '/apis/discovery.k8s.io/v1/endpointslices',
   namespaced: true,
   selectors: { labelSelector: '!service.kubernetes.io/headless' },
@@ -36,6 +39,7 @@ export const ENDPOINT_SLICES: Resource = {
 export const SERVICE_CIDRS: Resource = {
   name: 'servicecidrs',
   kind: 'ServiceCIDR',
+  apiVersion: 'networking.k8s.io/v1',
   path: '/apis/networking.k8s.io/v1/servicecidrs',
   namespaced: false,
   selectors: {},
@@ -48,6 +52,7 @@ export function nodeResource(nodeName: string): Resource {
   return {
     name: 'nodes',
     kind: 'Node',
+    apiVersion: 'v1',
     path: '/api/v1/nodes',
     namespaced: false,
     selectors: { fieldSelector: `metadata.name=${value}` },

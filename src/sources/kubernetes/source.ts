@@ -1,3 +1,4 @@
+import type { EventRecorder } from '../../net/events.js';
 import type { Log } from '../../net/log.js';
 import type { SourceWriter, Writer } from '../../state/writer.js';
 import { Interner } from '../translate/intern.js';
@@ -26,6 +27,8 @@ export interface KubernetesOptions {
    * however it ends (behaviour WA-12).
    */
   readonly nodeRequired: boolean;
+  /** Told of objects that cannot be used. */
+  readonly events: EventRecorder;
 }
 
 export interface RunningKubernetes {
@@ -110,8 +113,9 @@ class Start {
     readonly configSyncPeriodMs: number;
   } {
     const { exchanger, log, surroundings } = this;
-    const inventory = new Inventory(resource, this.names, log);
-    return { exchanger, inventory, log, surroundings, configSyncPeriodMs: this.options.configSyncPeriodMs };
+    const { events, configSyncPeriodMs } = this.options;
+    const inventory = new Inventory(resource, this.names, log, events);
+    return { exchanger, inventory, log, surroundings, configSyncPeriodMs };
   }
 }
 

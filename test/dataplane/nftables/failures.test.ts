@@ -1,6 +1,9 @@
 import t from 'tap';
+import { blamedFrontend } from '../../../src/dataplane/contract.js';
+import { isNativeError } from '../../../src/native/errors.js';
 import type { Row } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
+import { KernelError } from '../../support/fake-kernel/kernel-error.js';
 import type { Fault } from '../../support/fake-kernel/faults.js';
 import { SeededRandom } from '../../support/random.js';
 import { node, service, slice } from '../../support/rows.js';
@@ -53,6 +56,28 @@ for (const fault of FAULTS) {
     t.equal((await rig.sync()).full, false, 'and trusts itself again');
   });
 }
+
+t.test('the frontend of an element that the kernel refuses is named', async (t) => {
+  for (const [ports, frontend] of [
+    [[{ port: 443 }], '10.96.0.77:443/TCP'],
+    [[{ port: 443, nodePort: 30443 }], 'nodeport:30443/TCP'],
+  ] as const) {
+    const rig = await started();
+    const transact = rig.kernel.nftTransact.bind(rig.kernel);
+    const wanted = frontend.startsWith('nodeport') ? 'nodeport-frontends' : 'frontends';
+    rig.kernel.nftTransact = ({ operations }) => {
+      const index = operations.findIndex((operation) => operation.type === 'elements' && operation.set === wanted);
+      const place = { object: 'add element', index, element: 0 };
+      return Promise.reject(new KernelError('EEXIST', 'nft transaction', place));
+    };
+    rig.commit([service('new', { clusterIPs: ['10.96.0.77'], type: 'NodePort', ports })]);
+    const error: unknown = await rig.sync().catch((reason: unknown) => reason);
+    t.equal(blamedFrontend(error), frontend);
+    t.ok(isNativeError(error), 'it is still the kernel’s error');
+    rig.kernel.nftTransact = transact;
+    await rig.sync();
+  }
+});
 
 t.test('a change that comes between failure and retry is not lost', async (t) => {
   const rig = await started();

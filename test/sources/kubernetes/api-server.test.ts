@@ -123,9 +123,45 @@ t.test('objects and events by request', async (t) => {
   t.equal((await fetch(`${services}/made`, { method: 'DELETE', headers })).status, 200);
   t.equal((await fetch(`${services}/made`, { headers })).status, 404);
   const events = `${server.url}/apis/events.k8s.io/v1/namespaces/default/events`;
-  const event = JSON.stringify({ kind: 'Event', reason: 'Starting' });
-  t.equal((await fetch(events, { method: 'POST', headers, body: event })).status, 201);
+  const good = {
+    apiVersion: 'events.k8s.io/v1',
+    kind: 'Event',
+    metadata: { name: 'node-1.1', namespace: 'default' },
+    eventTime: '2026-01-01T00:00:00.000000Z',
+    reportingController: 'kube-proxy',
+    reportingInstance: 'kube-proxy-host',
+    action: 'StartKubeProxy',
+    reason: 'Starting',
+    regarding: { kind: 'Node', name: 'node-1', apiVersion: 'v1' },
+    type: 'Normal',
+  };
+  const post = async (changes: ApiObject, url = events): Promise<string> => {
+    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ ...good, ...changes }) });
+    return `${answer.status} ${((await answer.json()) as { readonly message?: string }).message ?? ''}`;
+  };
+  t.match(await post({}), /^201 /);
   t.match(server.events, [{ reason: 'Starting' }]);
+  t.match(await post({}), /^409 /);
+  const metadata = { name: 'node-1.2', namespace: 'default' };
+  for (const [changes, complaint] of [
+    [{ eventTime: null }, 'eventTime'],
+    [{ eventTime: '2026-01-01T00:00:00Z' }, 'eventTime'],
+    [{ reportingController: '' }, 'reportingController'],
+    [{ reportingInstance: 'x'.repeat(129) }, 'reportingInstance'],
+    [{ action: '' }, 'action'],
+    [{ reason: 'x'.repeat(129) }, 'reason'],
+    [{ note: 'x'.repeat(1025) }, 'note'],
+    [{ type: 'Error' }, 'type'],
+    [{ regarding: { kind: 'Service', namespace: 'other', name: 'web' } }, 'regarding.namespace'],
+    [{ regarding: { kind: 'Service', name: 'web' } }, 'regarding.namespace'],
+    [{ metadata: { ...metadata, name: 'No_Name' } }, 'metadata.name'],
+  ] as const) {
+    t.match(await post({ metadata, ...changes }), new RegExp(`^422 .*${complaint}: `));
+  }
+  t.match(await post({ metadata: { ...metadata, namespace: 'other' } }), /^400 /);
+  const core = { apiVersion: 'v1', metadata, involvedObject: good.regarding };
+  t.match(await post(core, `${server.url}/api/v1/namespaces/default/events`), /^422 .*reportingComponent: Required/);
+  t.match(await post({ ...core, eventTime: undefined }, `${server.url}/api/v1/namespaces/default/events`), /^201 /);
   t.equal((await fetch(`${server.url}/api/v1/pods`, { headers })).status, 404);
 });
 

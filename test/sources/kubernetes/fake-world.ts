@@ -4,6 +4,7 @@ import {
   type KubernetesOptions,
   type RunningKubernetes,
 } from '../../../src/sources/kubernetes/source.js';
+import { NO_EVENTS } from '../../../src/net/events.js';
 import { DEFAULT_TIMING } from '../../../src/sources/kubernetes/timing.js';
 import type { ResourceStatus } from '../../../src/sources/kubernetes/status.js';
 import { FakeConnection, type FakeRequest } from '../../support/api-server/fake-connection.js';
@@ -37,6 +38,7 @@ export class FakeWorld {
         acceptContentTypes: '',
         configSyncPeriodMs: 900_000,
         nodeRequired: false,
+        events: NO_EVENTS,
         ...options,
       },
       this.writer,

@@ -6,6 +6,7 @@ import {
   type RunningKubernetes,
 } from '../../../src/sources/kubernetes/source.js';
 import type { ResourceStatus } from '../../../src/sources/kubernetes/status.js';
+import { NO_EVENTS } from '../../../src/net/events.js';
 import { DEFAULT_TIMING, type Timing } from '../../../src/sources/kubernetes/timing.js';
 import { systemClock } from '../../../src/loop/clock.js';
 import { Store } from '../../../src/state/store.js';
@@ -44,6 +45,7 @@ export class LiveWorld {
         acceptContentTypes: '',
         configSyncPeriodMs: 900_000,
         nodeRequired: false,
+        events: NO_EVENTS,
         ...options,
       },
       this.store,

@@ -5,10 +5,11 @@ import { TLSSocket } from 'node:tls';
 import type { ApiObject } from '../api-objects.js';
 import { Answer } from './answer.js';
 import { encodingFor, statusObject, tooLargeVersion, type Encoding, type StatusFields } from './encoding.js';
+import { eventProblem, eventTargetOf, type EventTarget } from './events.js';
 import { Faults, type Fault, type Operation } from './faults.js';
 import { Lists } from './list.js';
 import { accessOf, allows, type PolicyRule } from './rbac.js';
-import { nameOf, targetOf, type Target } from './resources.js';
+import { keyOf, nameOf, targetOf, type Target } from './resources.js';
 import { selection, type Predicate } from './selectors.js';
 import { ApiStore } from './store.js';
 import { ServedWatch } from './watch.js';
@@ -204,16 +205,26 @@ export class ApiServer {
 
   private route(call: Call): void {
     const { target, answer, encoding, url, body } = call;
-    if (/^\/apis\/events\.k8s\.io\/v1\/namespaces\/[^/]+\/events$/.test(url.pathname) && call.method === 'POST') {
-      this.events.push(JSON.parse(body) as ApiObject);
-      send(answer, 201, { contentType: 'application/json', bytes: Buffer.from(body) });
-    } else if (url.pathname === '/version') {
+    const events = eventTargetOf(url.pathname);
+    if (events !== null && call.method === 'POST') this.takeEvent(call, events, JSON.parse(body) as ApiObject);
+    else if (url.pathname === '/version') {
       send(answer, 200, { contentType: 'application/json', bytes: Buffer.from('{"major":"1","minor":"36"}') });
     } else if (target === null || this.options.without.includes(target.resource.name)) {
       fail(answer, encoding, NOT_FOUND);
     } else if (call.operation === 'write') this.write(call, target);
     else if (target.name !== null) this.get(call, target);
     else this.select(call, target);
+  }
+
+  private takeEvent({ answer, encoding, body }: Call, target: EventTarget, event: ApiObject): void {
+    const taken = this.events.some((other) => sameName(other, event));
+    const problem = taken ? ALREADY_EXISTS : eventProblem(event, target);
+    if (problem !== null) {
+      fail(answer, encoding, problem);
+      return;
+    }
+    this.events.push(event);
+    send(answer, 201, { contentType: 'application/json', bytes: Buffer.from(body) });
   }
 
   private get({ answer, encoding }: Call, target: Target): void {
@@ -329,6 +340,12 @@ const NOT_FOUND: StatusFields = {
 };
 
 const FORBIDDEN: StatusFields = { code: 403, reason: 'Forbidden', message: 'forbidden: no rule allows it' };
+
+const ALREADY_EXISTS: StatusFields = { code: 409, reason: 'AlreadyExists', message: 'the event already exists' };
+
+function sameName(one: ApiObject, other: ApiObject): boolean {
+  return keyOf(nameOf(one)) === keyOf(nameOf(other));
+}
 
 const NO_PROGRESS: StatusFields = {
   code: 500,

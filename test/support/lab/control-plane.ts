@@ -31,6 +31,14 @@ export interface ControlPlaneState {
   readonly accepts: readonly string[];
   readonly openConnections: number;
   readonly watches: number;
+  /** As they were posted. */
+  readonly events: readonly PostedEvent[];
+}
+
+export interface PostedEvent {
+  readonly reason: string;
+  readonly note: string;
+  readonly regarding: { readonly kind: string; readonly name: string; readonly uid?: string };
 }
 
 const SCRIPT = fileURLToPath(new URL('../api-server/main.js', import.meta.url));

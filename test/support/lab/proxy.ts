@@ -120,6 +120,11 @@ export class Proxy {
     return this.#process?.pid ?? null;
   }
 
+  /** Whether the process was started and has ended by itself. */
+  get ended(): boolean {
+    return this.#process !== null && hasEnded(this.#process);
+  }
+
   /** Everything the process has written to standard output and standard error. */
   get log(): string {
     return this.#log;

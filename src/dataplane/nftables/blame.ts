@@ -1,0 +1,24 @@
+import { isNativeError } from '../../native/errors.js';
+import type { NftOperation } from '../../native/contract.js';
+import { addressLength, type Family } from '../../net/ip.js';
+import type { FrontendKey } from '../../plan/types.js';
+import { unpackFrontend } from './keys.js';
+import { SET } from './names.js';
+
+/** `protocol . port`, each padded to 4 bytes. */
+const SERVICE_LENGTH = 8;
+
+/** Whose element it was that the kernel refused; null when the error tells of none. Every key that concerns one frontend ends with the frontend's. */
+export function refusedFrontend(
+  family: Family,
+  operations: readonly NftOperation[],
+  error: unknown,
+): FrontendKey | null {
+  if (!isNativeError(error) || error.index === null || error.element === null) return null;
+  const operation = operations[error.index];
+  if (operation?.type !== 'elements' || operation.set === SET.hairpin) return null;
+  const length = SERVICE_LENGTH + (operation.set.includes('nodeport') ? 0 : addressLength(family));
+  const end = (error.element + 1) * operation.keyLength;
+  if (operation.keyLength < length || end > operation.keys.length) return null;
+  return unpackFrontend(family, Buffer.from(operation.keys.subarray(end - length, end)).toString('latin1'));
+}
