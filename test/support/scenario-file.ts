@@ -1,3 +1,4 @@
+import { loadAll } from 'js-yaml';
 import { Interner } from '../../src/sources/translate/intern.js';
 import { readContent } from '../../src/sources/manifests/content.js';
 import { Pacer } from '../../src/sources/manifests/pacer.js';
@@ -7,6 +8,7 @@ import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../../
 import { parseProtocol } from '../../src/net/protocol.js';
 import type { StateChange } from '../../src/state/writer.js';
 import type { RowRef } from '../../src/state/rows.js';
+import type { ApiObject } from './api-objects.js';
 import type { Flow } from './fake-kernel/flows.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
 
@@ -25,6 +27,8 @@ export interface Story {
 
 export interface Step {
   readonly changes: readonly StateChange[];
+  /** The same as requests to an API server, in order. */
+  readonly writes: readonly StoryWrite[];
   /** Connections that happen, each to the endpoint named in its verdict. */
   readonly connections: readonly PacketExpectation[];
   readonly flows: readonly Flow[];
@@ -37,6 +41,9 @@ export interface Step {
   /** As printed by printFlow, sorted; null: not looked at. */
   readonly flowsLeft: readonly string[] | null;
 }
+
+export type StoryWrite =
+  { readonly type: 'put'; readonly object: ApiObject } | { readonly type: 'delete'; readonly ref: RowRef };
 
 /** Lines that start with `prefix` are exactly these; with an empty prefix the lines are among the others. */
 export interface PlanExpectation {
@@ -153,9 +160,11 @@ class StepReader {
     switch (heading) {
       case 'apply':
         step.changes = [...step.changes, ...(await this.applied(section.text))];
+        step.writes = [...step.writes, ...documents(section.text).map((object) => ({ type: 'put' as const, object }))];
         return;
       case 'delete':
         step.changes = [...step.changes, ...lines.map(removal)];
+        step.writes = [...step.writes, ...lines.map((line) => ({ type: 'delete' as const, ref: refIn(line) }))];
         return;
       case 'connect':
         step.connections = lines.map((line) => this.expectation(line));
@@ -225,6 +234,7 @@ export function normalVerdict(verdict: string): string {
 function emptyStep(): Draft {
   return {
     changes: [],
+    writes: [],
     connections: [],
     flows: [],
     plan: [],
@@ -237,6 +247,10 @@ function emptyStep(): Draft {
 
 /** `Kind namespace name`, or `Kind name` for the namespace default and for what has none. */
 function removal(text: string): StateChange {
+  return { type: 'remove', ref: refIn(text) };
+}
+
+function refIn(text: string): RowRef {
   const words = text.split(' ').filter((word) => word !== '');
   const [kind = '', ...names] = words;
   const name = names[names.length - 1] ?? '';
@@ -244,7 +258,12 @@ function removal(text: string): StateChange {
   const namespace = cluster ? '' : names.length > 1 ? (names[0] ?? '') : 'default';
   const ref = { kind, namespace, name };
   if (!isRef(ref)) throw new Error(`not an object: ${text}`);
-  return { type: 'remove', ref };
+  return ref;
+}
+
+/** The objects of an `apply` section as they are written. */
+function documents(text: string): readonly ApiObject[] {
+  return loadAll(text).filter((document): document is ApiObject => typeof document === 'object' && document !== null);
 }
 
 function isRef(ref: { readonly kind: string; readonly namespace: string; readonly name: string }): ref is RowRef {

@@ -50,7 +50,7 @@ class Reported implements FamilyDataplane {
 /** One life of the process: everything between a commit of state and the kernel's seam, without sockets and timers. */
 export class ScenarioProcess {
   readonly log = new RecordingLog();
-  private readonly store = new Store();
+  readonly store = new Store();
   private readonly writer: SourceWriter;
   private readonly planner: Planner;
   private readonly dataplanes: Readonly<Record<Family, Reported>>;

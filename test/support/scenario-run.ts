@@ -2,6 +2,8 @@ import { FAMILIES } from '../../src/net/ip.js';
 import type { Row } from '../../src/state/rows.js';
 import { refOf } from '../../src/state/rows.js';
 import type { StateChange } from '../../src/state/writer.js';
+import type { Store } from '../../src/state/store.js';
+import { StorySource } from './scenario-source.js';
 import type { Compiler } from './fake-kernel/compiler.js';
 import { FakeKernel } from './fake-kernel/fake-kernel.js';
 import { printFlow } from './fake-kernel/flows.js';
@@ -40,14 +42,24 @@ class Run {
     this.process = new ScenarioProcess(this.kernel, story);
   }
 
+  /** Where another source than the story may write. */
+  get store(): Store {
+    return this.process.store;
+  }
+
   commit(changes: readonly StateChange[]): void {
+    this.note(changes);
+    this.process.apply(changes);
+  }
+
+  /** What the sources say by now, whoever tells the process. */
+  note(changes: readonly StateChange[]): void {
     for (const change of changes) {
       const { kind, namespace, name } = change.type === 'upsert' ? refOf(change.row) : change.ref;
       const key = `${kind}/${namespace}/${name}`;
       if (change.type === 'upsert') this.objects.set(key, change.row);
       else this.objects.delete(key);
     }
-    this.process.apply(changes);
   }
 
   async sync(full = false): Promise<void> {
@@ -147,6 +159,27 @@ async function asTold(story: Story, compiler: Compiler): Promise<Findings> {
     run.checkStory(where, step);
   }
   return run.finish();
+}
+
+/** Every object on its way through an API server, its encoding and the watches. */
+async function throughApiServer(story: Story, compiler: Compiler, contentType: string): Promise<Findings> {
+  const run = new Run(compiler, story);
+  const source = await StorySource.start(story, run.store, contentType);
+  try {
+    for (const [index, step] of story.steps.entries()) {
+      const where = `step ${index + 1}`;
+      run.act(step);
+      run.note(step.changes);
+      await source.write(step.writes);
+      await run.sync();
+      run.checkOperations(where, step);
+      await run.check(where, step);
+      run.checkStory(where, step);
+    }
+    return await run.finish();
+  } finally {
+    await source.stop();
+  }
 }
 
 async function withEmptySteps(story: Story, compiler: Compiler): Promise<Findings> {
@@ -258,6 +291,10 @@ async function withCrash(story: Story, compiler: Compiler, after: number, unseen
 export function variants(story: Story): readonly Variant[] {
   return [
     { name: 'as told', run: asTold },
+    ...['application/json', 'application/vnd.kubernetes.protobuf'].map((contentType) => ({
+      name: `through an API server, ${contentType}`,
+      run: (told: Story, compiler: Compiler) => throughApiServer(told, compiler, contentType),
+    })),
     { name: 'with empty steps between', run: withEmptySteps },
     { name: 'split into single changes', run: split },
     { name: 'squashed into one step', run: squashed },
