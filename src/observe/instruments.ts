@@ -19,6 +19,11 @@ const OPERATIONS = [1, 2, 5, 10, 20, 50, 100, 1_000, 10_000, 100_000, 1_000_000]
 const BYTES = [256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864];
 
 /** Those of Kubernetes' own clients. */
+const REQUEST_BYTES = [64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216];
+/** Ten minutes, half an hour, one hour, four, a day, a week, one month, three, six, twelve, four years. */
+const CERTIFICATE_AGE_SECONDS = [
+  600, 1800, 3600, 14400, 86400, 604800, 2592000, 7776000, 15552000, 31104000, 124416000,
+];
 const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 
 function steps(first: number, last: number, step: number): number[] {
@@ -156,6 +161,37 @@ export class ComponentInstruments extends Definitions {
     'Time from a request to the head of its answer.',
     ['verb', 'host'],
     REQUEST_SECONDS,
+  );
+  readonly requestSize = this.histogram(
+    'rest_client_request_size_bytes',
+    'Length of what was sent.',
+    ['verb', 'host'],
+    REQUEST_BYTES,
+  );
+  readonly responseSize = this.histogram(
+    'rest_client_response_size_bytes',
+    'Length of an answer that came to its end; watches are not counted.',
+    ['verb', 'host'],
+    REQUEST_BYTES,
+  );
+  readonly transports = this.gauge('rest_client_transport_cache_entries', 'Ways to a server that are kept.');
+  readonly transportCalls = this.counter('rest_client_transport_create_calls_total', 'Ways to a server asked for.', [
+    'result',
+  ]);
+  readonly pluginCalls = this.counter(
+    'rest_client_exec_plugin_call_total',
+    'Runs of the credential plugin by how they ended and the exit code, which is 0 for success only.',
+    ['code', 'call_status'],
+  );
+  readonly pluginTtl = this.gauge(
+    'rest_client_exec_plugin_ttl_seconds',
+    'Time until the first certificate of a credential plugin expires; +Inf without one.',
+  );
+  readonly pluginRotationAge = this.histogram(
+    'rest_client_exec_plugin_certificate_rotation_age',
+    'Age of a certificate of a credential plugin when another took its place.',
+    [],
+    CERTIFICATE_AGE_SECONDS,
   );
   readonly rateLimiterDuration = this.histogram(
     'rest_client_rate_limiter_duration_seconds',

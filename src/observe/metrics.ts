@@ -6,6 +6,7 @@ import type { Clock } from '../loop/clock.js';
 import type { Family } from '../net/ip.js';
 import type { PortsWithoutLocal } from '../plan/local-endpoints.js';
 import type { FrontendKey } from '../plan/types.js';
+import type { ExecOutcome } from '../sources/kubernetes/auth/exec-plugin.js';
 import type { RequestObserver } from '../sources/kubernetes/transport.js';
 import type { EndpointSliceRow } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
@@ -62,6 +63,8 @@ export class ProxyMetrics implements RequestObserver {
   private readonly process = new ProcessInstruments(this.registry);
   private readonly progress: ReadonlyMap<Family, FamilyProgress>;
   private readonly startedAt: number;
+  /** Milliseconds since the epoch. */
+  private certificateExpiresAt = Infinity;
 
   constructor(private readonly options: ProxyMetricsOptions) {
     this.progress = new Map(
@@ -77,6 +80,7 @@ export class ProxyMetrics implements RequestObserver {
   /** All metrics as a scraper reads them. */
   async scrape(format: ExpositionFormat): Promise<string> {
     this.process.update();
+    this.component.pluginTtl.set(this.certificateExpiresAt / 1000 - this.seconds());
     this.updateSources();
     for (const [family, { times }] of this.progress) {
       const oldest = times.oldest();
@@ -179,6 +183,28 @@ export class ProxyMetrics implements RequestObserver {
   answered(method: string, host: string, status: number | null, durationMs: number): void {
     this.component.requests.inc({ code: status === null ? '<error>' : String(status), host, method });
     this.component.requestDuration.observe({ verb: method, host }, durationMs / 1000);
+  }
+
+  requestSized(method: string, host: string, bytes: number): void {
+    this.component.requestSize.observe({ verb: method, host }, bytes);
+  }
+
+  responseSized(method: string, host: string, bytes: number): void {
+    this.component.responseSize.observe({ verb: method, host }, bytes);
+  }
+
+  transportCreated(): void {
+    this.component.transports.inc();
+    this.component.transportCalls.inc({ result: 'miss' });
+  }
+
+  pluginCalled(outcome: ExecOutcome, exitCode: number): void {
+    this.component.pluginCalls.inc({ code: String(exitCode), call_status: outcome });
+  }
+
+  certificateRotated(expiresAt: number, ageMs: number | null): void {
+    this.certificateExpiresAt = expiresAt;
+    if (ageMs !== null) this.component.pluginRotationAge.observe(ageMs / 1000);
   }
 
   delayed(method: string, host: string, durationMs: number): void {

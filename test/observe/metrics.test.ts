@@ -163,6 +163,25 @@ t.test('what any component and any process shows', async (t) => {
   for (const code of ['200', '<error>'])
     t.equal(valueOf(after, 'rest_client_requests_total', { code, host: '10.96.0.1:443', method: 'GET' }), 1, code);
   t.equal(valueOf(after, 'rest_client_request_duration_seconds_count', { verb: 'GET', host: '10.96.0.1:443' }), 2);
+  t.equal(valueOf(after, 'rest_client_exec_plugin_ttl_seconds', {}), Infinity, 'no plugin');
+  world.metrics.requestSized('POST', 'api:443', 300);
+  world.metrics.responseSized('POST', 'api:443', 5000);
+  world.metrics.transportCreated();
+  world.metrics.pluginCalled('plugin_execution_error', 3);
+  world.metrics.certificateRotated(Date.now() + 1e9, 3_700_000);
+  const client = await world.scrape();
+  const post = { verb: 'POST', host: 'api:443' };
+  t.equal(valueOf(client, 'rest_client_request_size_bytes_bucket', { ...post, le: '256' }), 0);
+  t.equal(valueOf(client, 'rest_client_request_size_bytes_bucket', { ...post, le: '512' }), 1);
+  t.equal(valueOf(client, 'rest_client_response_size_bytes_sum', post), 5000);
+  t.equal(client.get('rest_client_response_size_bytes')?.type, 'histogram');
+  t.equal(valueOf(client, 'rest_client_transport_cache_entries', {}), 1);
+  t.equal(valueOf(client, 'rest_client_transport_create_calls_total', { result: 'miss' }), 1);
+  const failed = { code: '3', call_status: 'plugin_execution_error' };
+  t.equal(valueOf(client, 'rest_client_exec_plugin_call_total', failed), 1);
+  t.ok(Number.isFinite(valueOf(client, 'rest_client_exec_plugin_ttl_seconds', {})));
+  t.equal(valueOf(client, 'rest_client_exec_plugin_certificate_rotation_age_bucket', { le: '3600' }), 0);
+  t.equal(valueOf(client, 'rest_client_exec_plugin_certificate_rotation_age_bucket', { le: '14400' }), 1);
   for (const [name, type, least] of [
     ['cpu_seconds_total', 'counter', 0.01],
     ['resident_memory_bytes', 'gauge', 1e7],

@@ -1,6 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Log } from '../../net/log.js';
 import { hostOf, resolveAccess, SERVICE_ACCOUNT_DIRECTORY, type Access } from './auth/access.js';
+import type { ExecObserver } from './auth/exec-plugin.js';
 import { Credentials, systemSurroundings, type CredentialsSurroundings, type Identity } from './auth/credentials.js';
 import {
   ApiError,
@@ -35,11 +36,16 @@ export interface ConnectionOptions {
 }
 
 /** Hears of every request, for metrics. */
-export interface RequestObserver {
+export interface RequestObserver extends ExecObserver {
   /** Headers came, or no answer (status null). Times in milliseconds; `host` as in a URL. */
   answered(method: 'GET' | 'POST', host: string, status: number | null, durationMs: number): void;
   /** How long the rate limit held a request back. */
   delayed(method: 'GET' | 'POST', host: string, durationMs: number): void;
+  /** Lengths of bodies in bytes. A watch's answer has none that would say anything. */
+  requestSized(method: 'GET' | 'POST', host: string, bytes: number): void;
+  responseSized(method: 'GET' | 'POST', host: string, bytes: number): void;
+  /** A way to a server was made. */
+  transportCreated(): void;
 }
 
 /**
@@ -53,9 +59,10 @@ export async function connectToApi(options: ConnectionOptions): Promise<ApiConne
   const serviceAccountDirectory = options.serviceAccountDirectory ?? SERVICE_ACCOUNT_DIRECTORY;
   const access = await resolveAccess({ kubeconfig, master, env: surroundings.env, serviceAccountDirectory });
   for (const warning of access.warnings) log.warn(`${access.origin}: ${warning}`);
-  const credentials = new Credentials(access, surroundings);
+  const credentials = new Credentials(access, surroundings, options.observer ?? null);
   await credentials.check();
   log.info(1, 'API server', { server: access.server.href, from: access.origin, proxy: access.proxy?.host ?? null });
+  options.observer?.transportCreated();
   return new HttpConnection(access, credentials, options);
 }
 
@@ -64,6 +71,7 @@ interface Request {
   readonly target: string;
   readonly headers: Readonly<Record<string, string | number>>;
   readonly body: string | null;
+  readonly isWatch: boolean;
   readonly headerTimeoutMs: number;
   readonly signal: AbortSignal;
 }
@@ -94,6 +102,7 @@ class HttpConnection implements ApiConnection {
       target: this.target(path, query),
       headers: { Accept: options.accept },
       body: null,
+      isWatch: 'watch' in query,
       headerTimeoutMs: options.headerTimeoutMs ?? HEADER_TIMEOUT_MS,
       signal: options.signal,
     });
@@ -106,6 +115,7 @@ class HttpConnection implements ApiConnection {
       target: this.target(path, {}),
       headers: { Accept: type, 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) },
       body,
+      isWatch: false,
       headerTimeoutMs: POST_TIMEOUT_MS,
       signal: options.signal,
     });
@@ -202,8 +212,10 @@ class HttpConnection implements ApiConnection {
   private async exchange(request: Request, identity: Identity): Promise<ApiResponse> {
     this.pool.use(identity.tls);
     const startedAt = performance.now();
+    const { method, body } = request;
+    this.options.observer?.requestSized(method, this.host, body === null ? 0 : Buffer.byteLength(body));
     const answered = (status: number | null): void => {
-      this.options.observer?.answered(request.method, this.host, status, performance.now() - startedAt);
+      this.options.observer?.answered(method, this.host, status, performance.now() - startedAt);
     };
     try {
       let response = await this.exchangeOnce(request, identity);
@@ -222,7 +234,7 @@ class HttpConnection implements ApiConnection {
   }
 
   private exchangeOnce(request: Request, identity: Identity): Promise<ApiResponse | 'stale'> {
-    const { method, body, headerTimeoutMs, signal } = request;
+    const { method, body, isWatch, headerTimeoutMs, signal } = request;
     return new Promise((resolve, reject) => {
       const outgoing = httpRequest(this.requestOptions(request, identity));
       let response: Body | null = null;
@@ -244,7 +256,13 @@ class HttpConnection implements ApiConnection {
           end(new ApiError('broken', `${this.host}: answered in content coding ${coding}, which was not asked for`));
           return;
         }
-        response = new Body(incoming, (error) => this.describe(error));
+        response = new Body(
+          incoming,
+          (error) => this.describe(error),
+          (length) => {
+            if (!isWatch) this.options.observer?.responseSized(method, this.host, length);
+          },
+        );
         resolve({ ...head(incoming), body: response });
       });
       outgoing.on('error', (error) => {

@@ -6,6 +6,7 @@ import type { CredentialsSurroundings } from '../../../src/sources/kubernetes/au
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import { AuthServer } from '../../support/auth-server.js';
 import { Authority } from '../../support/certificates.js';
+import { RecordingObserver } from '../../support/recording-observer.js';
 import { RecordingLog } from '../../support/recording-log.js';
 import { connect, fetchText, scratch } from './connect.js';
 
@@ -303,4 +304,33 @@ t.test('an abort does not wait for the plugin, closing ends it', async (t) => {
   connection.close();
   await sleep(50);
   t.notOk(isRunning(plugin.read('said')));
+});
+
+t.test('what the observer hears of the command', async (t) => {
+  const observer = new RecordingObserver();
+  const plugin = new Plugin(t);
+  const exec = { apiVersion: V1, interactiveMode: 'Never', command: plugin.command };
+  const connection = await connect(t, { cluster, user: { exec } }, { observer });
+  const heard = async (): Promise<readonly string[]> => {
+    observer.heard.length = 0;
+    await fetchText(connection).catch(() => undefined);
+    return observer.heard.filter((line) => /^(plugin|certificate)/.test(line));
+  };
+  // Expired at once, so that the command runs for every request.
+  const answer = (commonName: string): void => {
+    const { certificate, key } = authority.issue({ commonName });
+    const expirationTimestamp = new Date(Date.now() - 1000).toISOString();
+    plugin.answer({ clientCertificateData: certificate, clientKeyData: key, expirationTimestamp });
+  };
+  answer('one');
+  t.same(await heard(), ['plugin no_error 0', 'certificate ahead true age first']);
+  answer('two');
+  t.same(await heard(), ['plugin no_error 0', 'certificate ahead true age true']);
+  t.same(await heard(), ['plugin no_error 0'], 'the same certificate again');
+  plugin.says('nonsense');
+  t.same(await heard(), ['plugin client_internal_error 1']);
+  writeFileSync(plugin.command, '#!/bin/sh\nexit 3\n');
+  t.same(await heard(), ['plugin plugin_execution_error 3']);
+  chmodSync(plugin.command, 0o644);
+  t.same(await heard(), ['plugin plugin_not_found_error 1']);
 });

@@ -14,6 +14,7 @@ import { userAgent } from '../../../src/sources/kubernetes/transport.js';
 import { RateLimit } from '../../../src/sources/kubernetes/transport/rate-limit.js';
 import { AuthServer } from '../../support/auth-server.js';
 import { Authority } from '../../support/certificates.js';
+import { RecordingObserver } from '../../support/recording-observer.js';
 import { connect, connectBy, fetchText, type ConnectOptions } from './connect.js';
 
 const authority = new Authority();
@@ -311,20 +312,23 @@ t.test('close', async (t) => {
 });
 
 t.test('what the observer hears', async (t) => {
-  const heard: string[] = [];
-  const observer = {
-    answered: (method: string, host: string, status: number | null) =>
-      heard.push(`${method} ${host} ${status ?? 'none'}`),
-    delayed: (method: string, host: string, ms: number) => heard.push(`${method} ${host} delayed ${ms > 0}`),
-  };
+  const observer = new RecordingObserver();
   const { server, connection } = await open(t, { observer, qps: 4, burst: 1 });
   const host = `127.0.0.1:${server.port}`;
-  await fetchText(connection);
-  await fetchText(connection);
+  const { length } = (await fetchText(connection)).slice('200 '.length);
+  const { signal } = new AbortController();
+  await (await connection.get('/watched', { watch: '1' }, { accept: '*/*', signal })).body.toArray();
+  await connection.post('/posted', '{"é":1}', { signal });
   await server.stop();
   await t.rejects(get(connection));
   const delayed = `GET ${host} delayed true`;
-  t.same(heard, [`GET ${host} 200`, delayed, `GET ${host} 200`, delayed, `GET ${host} none`]);
+  t.same(observer.heard, [
+    'transport',
+    ...[`GET ${host} sends 0`, `GET ${host} 200`, `GET ${host} gets ${length}`],
+    ...[delayed, `GET ${host} sends 0`, `GET ${host} 200`],
+    ...[`POST ${host} delayed true`, `POST ${host} sends 8`, `POST ${host} 200`, `POST ${host} gets ${length}`],
+    ...[delayed, `GET ${host} sends 0`, `GET ${host} none`],
+  ]);
 });
 
 t.test('rate limit', async (t) => {

@@ -2,7 +2,13 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import type { Log } from '../../../net/log.js';
 import type { Access } from './access.js';
 import { KubeconfigError, messageOf } from './errors.js';
-import { EXEC_TIMEOUT_MS, ExecPlugin, standardInputIsTerminal, type ExecCredential } from './exec-plugin.js';
+import {
+  EXEC_TIMEOUT_MS,
+  ExecPlugin,
+  standardInputIsTerminal,
+  type ExecCredential,
+  type ExecObserver,
+} from './exec-plugin.js';
 import { impersonationHeaders } from './impersonation.js';
 import { TlsTrust, type TlsClient } from './tls-trust.js';
 import { TokenFile } from './token-file.js';
@@ -52,12 +58,13 @@ export class Credentials {
   constructor(
     private readonly access: Access,
     surroundings: CredentialsSurroundings,
+    observer: ExecObserver | null = null,
   ) {
     const { tls, login, impersonate } = access;
     const { env, now, wallClock, isTerminal, execTimeoutMs, log } = surroundings;
     this.tls = tls === null ? null : new TlsTrust(tls, env, log);
     this.tokenFile = login.tokenFile === '' ? null : new TokenFile(login.tokenFile, login.token, now, log);
-    const execSurroundings = { env, now: wallClock, isTerminal, timeoutMs: execTimeoutMs, log };
+    const execSurroundings = { env, now: wallClock, isTerminal, timeoutMs: execTimeoutMs, log, observer };
     this.exec = login.exec === null ? null : new ExecPlugin(login.exec, execSurroundings);
     this.fixed = impersonate === null ? {} : impersonationHeaders(impersonate);
   }

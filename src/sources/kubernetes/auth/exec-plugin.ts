@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { isatty } from 'node:tty';
 import type { Log } from '../../../net/log.js';
 import { TranslateError } from '../../translate/errors.js';
@@ -5,7 +6,7 @@ import { Fields } from '../../translate/fields.js';
 import { isHeaderToken, type ExecAccess, type ExecCluster } from './access.js';
 import { parseDocument } from './document.js';
 import { CredentialsError, messageOf } from './errors.js';
-import { runCommand } from './exec-run.js';
+import { CommandError, runCommand } from './exec-run.js';
 import { FileText } from './file-text.js';
 import { checkPair, type PemPair } from './tls-trust.js';
 
@@ -25,6 +26,18 @@ export interface ExecSurroundings {
   readonly isTerminal: () => boolean;
   readonly timeoutMs: number;
   readonly log: Log;
+  readonly observer: ExecObserver | null;
+}
+
+/** How a run of the command ended, in the words of Kubernetes' own clients. */
+export type ExecOutcome = 'no_error' | 'plugin_execution_error' | 'plugin_not_found_error' | 'client_internal_error';
+
+/** Hears of the command, for metrics. */
+export interface ExecObserver {
+  /** `exitCode`: 0 for success and nothing else. */
+  pluginCalled(outcome: ExecOutcome, exitCode: number): void;
+  /** It gave a certificate: when that expires, and how old its predecessor had become (null for the first); in milliseconds, the first since the epoch. */
+  certificateRotated(expiresAt: number, ageMs: number | null): void;
 }
 
 export const EXEC_TIMEOUT_MS = 60_000;
@@ -101,11 +114,34 @@ export class ExecPlugin {
       };
       const startedAt = now();
       const credential = readCredential(await runCommand(run, installHint), apiVersion);
+      this.observe(credential);
       if (!this.ending.signal.aborted) this.held = { credential, renewAt: renewalTime(credential, startedAt) };
       return credential;
     } catch (error) {
+      this.observeFailure(error);
       throw new CredentialsError(`${at}.command "${command}": ${messageOf(error)}`, { cause: error });
     }
+  }
+
+  private observe({ pair }: ExecCredential): void {
+    const { observer, now } = this.surroundings;
+    observer?.pluginCalled('no_error', 0);
+    const certificate = pair?.certificate ?? null;
+    if (observer === null || certificate === null || certificate === this.held?.credential.pair?.certificate) return;
+    const before = this.held?.credential.pair ?? null;
+    const age = before === null ? null : now() - Date.parse(new X509Certificate(before.certificate).validFrom);
+    observer.certificateRotated(Date.parse(new X509Certificate(certificate).validTo), age);
+  }
+
+  private observeFailure(error: unknown): void {
+    const failure = error instanceof CommandError ? error : null;
+    const outcome =
+      failure === null
+        ? 'client_internal_error'
+        : failure.exitCode === null
+          ? 'plugin_not_found_error'
+          : 'plugin_execution_error';
+    this.surroundings.observer?.pluginCalled(outcome, failure?.exitCode ?? 1);
   }
 
   private interactive(): boolean {

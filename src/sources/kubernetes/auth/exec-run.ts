@@ -12,6 +12,18 @@ export interface Run {
   readonly signal: AbortSignal;
 }
 
+/** A command that could not be started, or did not end well. */
+export class CommandError extends CredentialsError {
+  /** @param exitCode null: it could not be started; -1: it ended without one. */
+  constructor(
+    readonly exitCode: number | null,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
 const MAX_STDOUT_BYTES = 1 << 20;
 const MAX_STDERR_CHARS = 2048;
 const NOT_EXECUTABLE: readonly unknown[] = ['ENOENT', 'EACCES', 'ENOTDIR'];
@@ -37,6 +49,7 @@ export function runCommand(run: Run, installHint: string): Promise<string> {
     let length = 0;
     let stderr = '';
     let closed = false;
+    let exitCode: number | null = -1;
     const end = (problem: string | null, cause?: unknown): void => {
       clearTimeout(timer);
       signal.removeEventListener('abort', abort);
@@ -48,7 +61,7 @@ export function runCommand(run: Run, installHint: string): Promise<string> {
       child.stdout?.destroy();
       child.stderr?.destroy();
       const said = stderr.trim() === '' ? '' : `: ${stderr.trim()}`;
-      reject(new CredentialsError(`${problem}${said}`, { cause }));
+      reject(new CommandError(exitCode, `${problem}${said}`, { cause }));
     };
     const abort = (): void => {
       end('was ended, as its result is no longer needed');
@@ -66,11 +79,13 @@ export function runCommand(run: Run, installHint: string): Promise<string> {
       stderr = (stderr + text).slice(-MAX_STDERR_CHARS);
     });
     child.on('error', (error: NodeJS.ErrnoException) => {
+      exitCode = null;
       const hint = NOT_EXECUTABLE.includes(error.code) && installHint !== '' ? `; ${installHint.trim()}` : '';
       end(`cannot be run: ${error.message}${hint}`, error);
     });
     child.on('close', (code, by) => {
       closed = true;
+      exitCode = code ?? exitCode;
       end(code === 0 ? null : code === null ? `was ended by ${by ?? 'a signal'}` : `failed with exit code ${code}`);
     });
   });

@@ -3,16 +3,23 @@ import { Readable } from 'node:stream';
 
 /** A response's body whose errors are ours: a connection that breaks says so, an aborted request gives the reason. */
 export class Body extends Readable {
-  /** @param translate makes the error that the reader is to see. */
+  /**
+   * @param translate makes the error that the reader is to see.
+   * @param onEnd told of the length, in bytes, of a body that came to its end.
+   */
   constructor(
     private readonly incoming: IncomingMessage,
     translate: (error: Error) => Error,
+    onEnd: (length: number) => void,
   ) {
     super({ highWaterMark: incoming.readableHighWaterMark });
+    let length = 0;
     incoming.on('data', (chunk: Buffer) => {
+      length += chunk.length;
       if (!this.push(chunk)) incoming.pause();
     });
     incoming.on('end', () => {
+      onEnd(length);
       this.push(null);
     });
     incoming.on('error', (error) => {

@@ -1,0 +1,35 @@
+import type { RequestObserver } from '../../src/sources/kubernetes/transport.js';
+
+/** Keeps what a connection tells for metrics, a line each. */
+export class RecordingObserver implements RequestObserver {
+  readonly heard: string[] = [];
+
+  answered(method: string, host: string, status: number | null): void {
+    this.heard.push(`${method} ${host} ${status ?? 'none'}`);
+  }
+
+  delayed(method: string, host: string, durationMs: number): void {
+    this.heard.push(`${method} ${host} delayed ${durationMs > 0}`);
+  }
+
+  requestSized(method: string, host: string, bytes: number): void {
+    this.heard.push(`${method} ${host} sends ${bytes}`);
+  }
+
+  responseSized(method: string, host: string, bytes: number): void {
+    this.heard.push(`${method} ${host} gets ${bytes}`);
+  }
+
+  transportCreated(): void {
+    this.heard.push('transport');
+  }
+
+  pluginCalled(outcome: string, exitCode: number): void {
+    this.heard.push(`plugin ${outcome} ${exitCode}`);
+  }
+
+  certificateRotated(expiresAt: number, ageMs: number | null): void {
+    const [ahead, age] = [expiresAt > Date.now(), ageMs === null ? 'first' : ageMs >= 0];
+    this.heard.push(`certificate ahead ${ahead} age ${age}`);
+  }
+}
