@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import type { Config } from '../config/config.js';
 import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
 import { configurationFields } from '../config/write.js';
@@ -23,6 +24,7 @@ import { Store } from '../state/store.js';
 import { collectGarbage } from './memory.js';
 import { ConflictReports } from './conflict-reports.js';
 import { FamilySync } from './family-sync.js';
+import { OwnNode } from './own-node.js';
 import { kernelValues, planSettings } from './settings.js';
 import { startSources, type RunningSources } from './sources.js';
 
@@ -53,6 +55,7 @@ export class NodeProxy {
   private readonly serviceHealth: ServiceHealth;
   private readonly families: readonly FamilySync[];
   private readonly conflicts: ConflictReports;
+  private readonly node: OwnNode;
   /** Null: without an API server there is nobody to tell. */
   private readonly sender: EventSender | null;
   private readonly events: EventRecorder;
@@ -75,6 +78,7 @@ export class NodeProxy {
     const wallClock = systemWallClock();
     this.loaded = loaded;
     this.planner = new Planner(planSettings(config));
+    this.node = new OwnNode({ families: options.families, log, onFatal: options.onFatal });
     this.health = new HealthState(HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, wallClock);
     this.health.expect(options.families);
     this.sender = config.kubernetes && new EventSender({ hostname: hostname(), clock: systemClock, wallClock, log });
@@ -209,6 +213,10 @@ export class NodeProxy {
     await Promise.allSettled([this.serviceHealth.close(), this.healthServer?.close(), this.metricsServer.close()]);
   }
 
+  private get config(): Config {
+    return this.loaded.config;
+  }
+
   private fail(reason: string, error: Error): void {
     this.recordOfNode({ type: 'Warning', reason, action: START, note: error.message });
     this.ending = true;
@@ -230,7 +238,8 @@ export class NodeProxy {
 
   private changed(): void {
     // Nothing reaches the kernel before every source has said all it knows: absence would be read as removal.
-    if (!this.store.snapshot.ready) return;
+    const { snapshot } = this.store;
+    if (!snapshot.ready || !this.node.update(this.config, snapshot.node(this.config.nodeName))) return;
     for (const family of this.options.families) this.health.queued(family);
     this.changedAt ??= performance.now();
     this.loop.trigger();
@@ -239,9 +248,9 @@ export class NodeProxy {
   private async sync({ full }: RunRequest): Promise<void> {
     const { changedAt } = this;
     this.changedAt = null;
-    this.planner.update(this.store.snapshot, this.store.takeChanges());
+    const { config } = this;
+    this.planner.update(this.node.view(this.store.snapshot, config.nodeName), this.store.takeChanges());
     this.metrics.changesTaken();
-    const { config } = this.loaded;
     // Manifests without a Node object: there is no autoscaler that could ask for this node to be drained.
     const unknown = config.kubernetes === null ? true : null;
     this.health.nodeEligible = this.store.snapshot.node(config.nodeName)?.eligible ?? unknown;
