@@ -67,7 +67,7 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
     case 'cleanup':
       return print(await cleanup(loadAddon()), log);
     case 'init':
-      return print(await init(config), log);
+      return print(await init(config, loaded.version, loadAddon(), log), log);
     case 'run':
       return await run(loaded, argv, log);
   }

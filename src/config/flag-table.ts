@@ -42,7 +42,7 @@ const PROCESS_FLAGS = [
   {
     name: 'init-only',
     type: 'bool',
-    help: 'make the kernel settings that need full privileges, then exit',
+    help: 'make the kernel settings that need full privileges, check kernel and Node, then exit',
     initial: 'false',
   },
   {

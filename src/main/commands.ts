@@ -1,14 +1,20 @@
 import type { Config } from '../config/config.js';
 import { NftablesFamily } from '../dataplane/nftables/family.js';
+import { tryKernel } from '../dataplane/nftables/trial.js';
 import { renderTable } from '../dataplane/nftables/render.js';
 import { applyKernelValues } from '../dataplane/sysctl.js';
 import type { NativeAddon } from '../native/contract.js';
 import { FAMILIES } from '../net/ip.js';
+import type { Log } from '../net/log.js';
+import { planNode } from '../plan/node-plan.js';
 import { Planner } from '../plan/planner.js';
 import { printConflict, printTable } from '../plan/text.js';
 import { loadManifests } from '../sources/manifests/load.js';
 import { printProblem, type Problem } from '../sources/manifests/problems.js';
 import { Store } from '../state/store.js';
+import { supportedFamilies } from './families.js';
+import { checkNode } from './node-checks.js';
+import { lookUpNode } from './node-lookup.js';
 import { kernelValues, manifestsOptions, planSettings } from './settings.js';
 
 /** What a command prints, and what was wrong with its input. */
@@ -52,11 +58,32 @@ export async function cleanup(addon: NativeAddon): Promise<Output> {
   };
 }
 
-/** Makes the kernel settings that need full privileges, so that the process itself can run with CAP_NET_ADMIN only. */
-export async function init(config: Config): Promise<Output> {
+/**
+ * Makes the kernel settings that need full privileges, so that the process itself can run with CAP_NET_ADMIN only, and finds out before it whether the
+ * kernel and the Node are as it needs them (behaviour CL-62).
+ */
+export async function init(config: Config, version: string, addon: NativeAddon, log: Log): Promise<Output> {
   const { problems } = await applyKernelValues(kernelValues(config));
-  const errors = problems.map(({ message }) => `could not set kernel parameters: ${message}`);
-  return { text: '', errors, warnings: [] };
+  const families = supportedFamilies();
+  const trials = await Promise.allSettled(
+    families.map((family) => tryKernel(addon, planNode(family, planSettings(config), undefined, []))),
+  );
+  const { node, ...found } = await lookUpNode(config, version, log);
+  const checked = checkNode(config, families, node);
+  return {
+    text: '',
+    errors: [
+      ...problems.map(({ message }) => `could not set kernel parameters: ${message}`),
+      ...trials.flatMap((trial) => (trial.status === 'rejected' ? [kernelProblem(config.mode, trial.reason)] : [])),
+      ...found.errors,
+      ...checked.errors,
+    ],
+    warnings: [...found.warnings, ...checked.warnings],
+  };
+}
+
+function kernelProblem(mode: string, reason: unknown): string {
+  return `this kernel, or what this process may do, is not enough for mode ${mode}: ${reason instanceof Error ? reason.message : String(reason)}`;
 }
 
 interface Planned extends Omit<Output, 'text'> {

@@ -1,11 +1,11 @@
-import type { Config, KubernetesConfig } from '../config/config.js';
+import type { Config } from '../config/config.js';
 import { systemClock } from '../loop/clock.js';
-import { NO_EVENTS } from '../net/events.js';
+import { NO_EVENTS, type EventRecorder } from '../net/events.js';
 import type { Log } from '../net/log.js';
 import type { SourceState } from '../observe/metrics.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import type { EventSender } from '../sources/kubernetes/event-sender.js';
-import type { RunningKubernetes } from '../sources/kubernetes/source.js';
+import type { KubernetesOptions, RunningKubernetes } from '../sources/kubernetes/source.js';
 import type { RequestObserver } from '../sources/kubernetes/transport.js';
 import { startManifests } from '../sources/manifests/start.js';
 import type { Store } from '../state/store.js';
@@ -31,51 +31,62 @@ export async function startSources(
   observer: RequestObserver,
   events: EventSender | null,
 ): Promise<RunningSources> {
-  const { kubernetes } = config;
   // Loaded only where it is used: it takes several megabytes.
-  const connect = kubernetes && (await prepareKubernetes(kubernetes, version, log, observer, events));
+  const source = config.kubernetes && (await connectKubernetes(config, version, log, observer));
+  if (source !== null) events?.start(source.connection);
   // All sources register in one go: readiness must not be judged before the last of them has.
   const manifests = startManifests(manifestsOptions(config), store, log);
-  const api = connect && connect(config, store);
+  const running = source && source.start(store, events ?? NO_EVENTS);
   return {
     stop: async () => {
-      await Promise.all([manifests.stop(), api?.running.stop()]);
-      api?.connection.close();
+      await Promise.all([manifests.stop(), running?.stop()]);
+      source?.connection.close();
     },
-    states: () => [...manifestStates(config, store), ...(api?.running.status() ?? []).map(apiState)],
+    states: () => [...manifestStates(config, store), ...(running?.status() ?? []).map(apiState)],
   };
 }
 
-interface KubernetesSource {
+/** A way to the API server, found and checked. */
+export interface KubernetesSource {
   readonly connection: ApiConnection;
-  readonly running: RunningKubernetes;
+  /** Reads everything. */
+  start(store: Store, events: EventRecorder): RunningKubernetes;
+  /** Reads this node's object alone. */
+  watchNode(store: Store, events: EventRecorder): RunningKubernetes;
 }
 
-/** Finds and checks the way to the API server; what it answers starts the source. */
-async function prepareKubernetes(
-  kubernetes: KubernetesConfig,
+/** @throws KubeconfigError when the way to the API server is not usable as configured, or none is. */
+export async function connectKubernetes(
+  config: Config,
   version: string,
   log: Log,
-  observer: RequestObserver,
-  events: EventSender | null,
-): Promise<(config: Config, store: Store) => KubernetesSource> {
+  observer: RequestObserver | null = null,
+): Promise<KubernetesSource> {
+  const { kubernetes } = config;
+  if (kubernetes === null) throw new TypeError('no API server is configured');
   const { connectToApi, userAgent } = await import('../sources/kubernetes/transport.js');
-  const { startKubernetes } = await import('../sources/kubernetes/source.js');
+  const { startKubernetes, watchNode } = await import('../sources/kubernetes/source.js');
   const { DEFAULT_TIMING } = await import('../sources/kubernetes/timing.js');
-  const connection = await connectToApi({ ...kubernetes, userAgent: userAgent(version, OWN_VERSION), log, observer });
-  events?.start(connection);
-  return (config, store) => {
-    const options = {
-      connection,
-      nodeName: config.nodeName,
-      contentType: kubernetes.contentType,
-      acceptContentTypes: kubernetes.acceptContentTypes,
-      configSyncPeriodMs: kubernetes.configSyncPeriod,
-      nodeRequired: config.localDetection.type === 'NodeCIDR',
-      events: events ?? NO_EVENTS,
-    };
-    const surroundings = { clock: systemClock, random: Math.random, timing: DEFAULT_TIMING };
-    return { connection, running: startKubernetes(options, store, log, surroundings) };
+  const connection = await connectToApi({
+    ...kubernetes,
+    userAgent: userAgent(version, OWN_VERSION),
+    log,
+    ...(observer === null ? {} : { observer }),
+  });
+  const options = (events: EventRecorder): KubernetesOptions => ({
+    connection,
+    nodeName: config.nodeName,
+    contentType: kubernetes.contentType,
+    acceptContentTypes: kubernetes.acceptContentTypes,
+    configSyncPeriodMs: kubernetes.configSyncPeriod,
+    nodeRequired: config.localDetection.type === 'NodeCIDR',
+    events,
+  });
+  const surroundings = { clock: systemClock, random: Math.random, timing: DEFAULT_TIMING };
+  return {
+    connection,
+    start: (store, events) => startKubernetes(options(events), store, log, surroundings),
+    watchNode: (store, events) => watchNode(options(events), store, log, surroundings),
   };
 }
 

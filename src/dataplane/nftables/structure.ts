@@ -43,8 +43,9 @@ export class Structure {
   constructor(
     private readonly addon: Pick<NativeAddon, 'nftCompile'>,
     private readonly family: Family,
+    table: string = TABLE,
   ) {
-    this.where = { family: NFT_FAMILY[family], table: TABLE };
+    this.where = { family: NFT_FAMILY[family], table };
   }
 
   /** Sets of a table that has these affinity timeouts. */

@@ -71,6 +71,23 @@ export function startKubernetes(
   };
 }
 
+/** Reads our Node alone, and follows it. */
+export function watchNode(
+  options: KubernetesOptions,
+  writer: Writer,
+  log: Log,
+  surroundings: Surroundings,
+): RunningKubernetes {
+  const accept = acceptHeader(options.contentType, options.acceptContentTypes);
+  const exchanger = new ApiExchanger(options.connection, accept, surroundings);
+  const reflector = new Start(options, writer, log, surroundings, exchanger).reflector(
+    nodeResource(options.nodeName),
+    true,
+  );
+  reflector.start();
+  return { stop: () => reflector.stop(), status: () => [reflector.status()] };
+}
+
 class Start {
   private readonly names = new Interner();
 

@@ -22,6 +22,8 @@ export interface ProxyOptions {
   readonly node?: Manifest;
   /** Where the process reads objects from in place of manifests, which then only tell `plan` and `dump` what is to be. */
   readonly cluster?: Cluster;
+  /** A program and its arguments that the process is started by. */
+  readonly launcher?: readonly string[];
 }
 
 /** An API server: which objects it has, and what the process needs to read them. */
@@ -197,6 +199,7 @@ export class Proxy {
   /** Starts the process without waiting for it. */
   launch(): void {
     const child = this.#lab.spawn('node', [
+      ...(this.#options.launcher ?? []),
       process.execPath,
       projectFile('dist/main.js'),
       ...(this.#options.cluster === undefined ? this.#flags() : this.#nodeFlags()),
@@ -234,6 +237,12 @@ export class Proxy {
   run(command: 'plan' | 'render' | 'dump' | null, flags: readonly string[] = []): Promise<CommandResult> {
     const words = command === null ? [] : [command];
     return this.#lab.run('node', [process.execPath, projectFile('dist/main.js'), ...words, ...this.#flags(), ...flags]);
+  }
+
+  /** Runs --init-only as the process is configured, with all privileges. */
+  initialise(): Promise<CommandResult> {
+    const flags = this.#options.cluster === undefined ? this.#flags() : this.#nodeFlags();
+    return this.#lab.run('node', [process.execPath, projectFile('dist/main.js'), ...flags, '--init-only']);
   }
 
   #flags(): string[] {

@@ -1,0 +1,31 @@
+import type { NativeAddon } from '../../native/contract.js';
+import type { NodePlan } from '../../plan/types.js';
+import { className } from './classes.js';
+import { deleteTable, printCommands } from './json.js';
+import { emptyKernelTable } from './kernel-table.js';
+import { NFT_FAMILY } from './names.js';
+import { Structure } from './structure.js';
+
+/** A name that nobody has, so that a proxy at work is not disturbed. */
+const TRIAL_TABLE = 'kube-proxy-trial';
+const AFFINITY_SECONDS = 10_800;
+
+/**
+ * Whether the kernel takes what this mode is made of: every set, every chain of the skeleton and a class chain of each kind, in a table of another
+ * name that the same transaction deletes again, so that no packet ever meets it.
+ *
+ * @throws NativeError of the first thing that the kernel refuses.
+ */
+export async function tryKernel(addon: Pick<NativeAddon, 'nftCompile' | 'nftTransact'>, node: NodePlan): Promise<void> {
+  const where = { family: NFT_FAMILY[node.family], table: TRIAL_TABLE };
+  const structure = new Structure(addon, node.family, TRIAL_TABLE);
+  const shared = { size: 2, affinitySeconds: AFFINITY_SECONDS };
+  const classNames = new Set([
+    className({ ...shared, shard: 0, kind: 'pick', localSize: 0 }),
+    className({ ...shared, shard: null, kind: 'external', localSize: 0 }),
+    className({ ...shared, shard: 0, kind: 'external-local', localSize: 2 }),
+  ]);
+  const change = structure.change(emptyKernelTable(), node, classNames, [AFFINITY_SECONDS], true);
+  const json = printCommands([...change.before.flat(), ...change.after, deleteTable(where)]);
+  await addon.nftTransact({ ...where, operations: [{ type: 'commands', json }] });
+}
