@@ -238,14 +238,20 @@ export class NodeProxy {
 
   private changed(): void {
     // Nothing reaches the kernel before every source has said all it knows: absence would be read as removal.
-    const { snapshot } = this.store;
-    if (!snapshot.ready || !this.node.update(this.config, snapshot.node(this.config.nodeName))) return;
+    if (!this.store.snapshot.ready || !this.isNodeKnown()) return;
     for (const family of this.options.families) this.health.queued(family);
     this.changedAt ??= performance.now();
     this.loop.trigger();
   }
 
+  private isNodeKnown(): boolean {
+    const { config } = this;
+    return this.node.update(config, this.store.snapshot.node(config.nodeName));
+  }
+
   private async sync({ full }: RunRequest): Promise<void> {
+    // Changed settings may need to know more than the last sync did.
+    if (!this.isNodeKnown()) return;
     const { changedAt } = this;
     this.changedAt = null;
     const { config } = this;

@@ -20,6 +20,8 @@ export class OwnNode {
   private known: NodeRow | undefined;
   private checked: { readonly config: Config; readonly node: NodeRow | undefined } | null = null;
   private admitted = false;
+  /** Something may have been programmed. */
+  private started = false;
   private waiting = false;
   private readonly said = new Set<string>();
 
@@ -36,13 +38,14 @@ export class OwnNode {
     const { warnings, errors } = checkNode(config, this.options.families, this.known);
     for (const warning of warnings) this.warn(warning);
     const [error] = errors;
-    if (error !== undefined && !this.admitted) {
+    if (error !== undefined && !this.started) {
       this.options.onFatal(new Error(`the configuration does not fit this node: ${error}`));
       return false;
     }
     for (const each of errors) this.warn(each);
     if (config.localDetection.type === 'NodeCIDR') this.admitPodCIDRs(config.nodeName, now);
     else this.admitted = true;
+    this.started ||= this.admitted;
     return this.admitted;
   }
 
@@ -79,6 +82,7 @@ export class OwnNode {
       return;
     }
     this.waiting = true;
+    this.admitted = false;
     const what = now === undefined ? `there is no Node ${nodeName}` : `Node ${nodeName} has no podCIDRs`;
     this.warn(`${what}, and detectLocalMode is NodeCIDR: nothing is programmed before they are known`);
   }

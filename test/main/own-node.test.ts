@@ -120,6 +120,19 @@ t.test('NodeCIDR: nothing before the pod CIDRs are known, and they stay known', 
   t.end();
 });
 
+t.test('a change to NodeCIDR waits for the pod CIDRs too', (t) => {
+  const { own, fatal } = world();
+  const plain = node('me', ['192.168.0.2']);
+  t.equal(own.update(config(PRIMARY), plain), true);
+  const settings = config(PRIMARY, '--detect-local-mode=NodeCIDR');
+  t.equal(own.update(settings, plain), false);
+  t.equal(own.update(config(PRIMARY), plain), true, 'and back');
+  t.equal(own.update(settings, plain), false);
+  t.equal(own.update(settings, node('me', ['192.168.0.2'], { podCIDRs: ['10.244.1.0/24'] })), true);
+  t.same(fatal, []);
+  t.end();
+});
+
 t.test('ST-33: a start that cannot work ends the process before anything is programmed', (t) => {
   const { own, fatal } = world();
   const wrong = node('me', ['192.168.0.2'], { podCIDRs: ['fd00::/64'] });
