@@ -100,6 +100,19 @@ t.test('ST-14, ST-21, WA-13: addresses and zone of the Node, addresses of interf
   await plane.put(node(NODE_NAME, OWN));
   await followed(t, lab, rows(false), 'and back');
 
+  const added = { IPv4: '198.18.7.7', IPv6: '2001:db8:18::7' };
+  await plane.put(node(NODE_NAME, { ...OWN, addresses: Object.values(added) }));
+  for (const view of FAMILY_VIEWS)
+    await lab.addAddress('node', 'lo', `${added[view.family]}/${view.family === 'IPv4' ? 32 : 128}`);
+  const addedRows = FAMILY_VIEWS.map((view) => ({
+    from: 'node',
+    to: endpoint(added[view.family], 30001),
+    expect: view.masqueraded(REMOTE, 80),
+  }));
+  await followed(t, lab, addedRows, 'an address that an interface gets later');
+  await plane.put(node(NODE_NAME, OWN));
+  await followed(t, lab, rows(false), 'and back once more');
+
   const zoned = (pods: readonly ('remote-a' | 'remote-b')[]): readonly Row[] =>
     FAMILY_VIEWS.map((view) => ({
       from: 'pod-b',
