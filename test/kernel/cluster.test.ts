@@ -279,7 +279,7 @@ const OUTAGES: readonly Outage[] = [
     begin: async (plane) => {
       const expired = { code: 410, reason: 'Expired', message: 'too old resource version' };
       await plane.fault({ fault: { type: 'errorEvent', ...expired }, operation: 'watch' });
-      await plane.fault({ fault: { type: 'status', ...expired }, operation: 'watchlist', times: 4 });
+      await plane.fault({ fault: { type: 'status', ...expired }, operation: 'watchlist' });
       await plane.fault({ fault: { type: 'status', ...expired }, operation: 'list' });
       await plane.watches('end');
     },

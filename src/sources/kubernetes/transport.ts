@@ -113,7 +113,8 @@ class HttpConnection implements ApiConnection {
     const response = await this.send({
       method: 'POST',
       target: this.target(path, {}),
-      headers: { Accept: type, 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) },
+      // Rare, and a node is to keep no more connections than its watches need.
+      headers: { Accept: type, 'Content-Type': type, 'Content-Length': Buffer.byteLength(body), Connection: 'close' },
       body,
       isWatch: false,
       headerTimeoutMs: POST_TIMEOUT_MS,
