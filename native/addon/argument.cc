@@ -84,6 +84,19 @@ bool Argument::either(const char* first, const char* second) const {
   return false;
 }
 
+std::size_t Argument::word(std::initializer_list<const char*> words) const {
+  if (misuse_->failed()) return 0;
+  std::string expected;
+  const std::string text = !value_.IsEmpty() && value_.IsString() ? value_.As<Napi::String>().Utf8Value() : "";
+  for (auto each = words.begin(); each != words.end(); ++each) {
+    if (text == *each) return static_cast<std::size_t>(each - words.begin());
+    if (!expected.empty()) expected += each + 1 == words.end() ? " or " : ", ";
+    expected += "\"" + std::string(*each) + "\"";
+  }
+  expect(expected);
+  return 0;
+}
+
 std::uint32_t Argument::integer(std::uint32_t least, std::uint32_t most) const {
   if (misuse_->failed()) return least;
   if (!value_.IsEmpty() && value_.IsNumber()) {

@@ -3,6 +3,7 @@
 #include <napi.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,8 @@ class Argument {
   std::string text(std::size_t least, std::size_t most) const;
   /// One of two words; true for the second.
   bool either(const char* first, const char* second) const;
+  /// The index of the value among some words.
+  std::size_t word(std::initializer_list<const char*> words) const;
   std::uint32_t integer(std::uint32_t least, std::uint32_t most) const;
   /// A copy of a Uint8Array (or Buffer).
   netlink::Bytes bytes() const;

@@ -2,13 +2,14 @@
 
 #include "addon/conntrack.h"
 #include "addon/environment.h"
+#include "addon/iptables.h"
 #include "addon/nftables.h"
 
 namespace pointsman::addon {
 
 namespace {
 
-// The names and their order are those of NativeAddon in src/native/contract.ts; a test compares the two.
+// The names and their order are those of NativeAddon in src/native/contract.ts and of what it extends; a test compares them.
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   attach_environment(env);
   exports.Set("nftCompile", Napi::Function::New<nft_compile>(env, "nftCompile"));
@@ -19,6 +20,11 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("nftMaxBatch", Napi::Function::New<nft_max_batch>(env, "nftMaxBatch"));
   exports.Set("conntrackList", Napi::Function::New<conntrack_list>(env, "conntrackList"));
   exports.Set("conntrackDelete", Napi::Function::New<conntrack_delete>(env, "conntrackDelete"));
+  exports.Set("iptablesFlavors", Napi::Function::New<iptables_flavors>(env, "iptablesFlavors"));
+  exports.Set("iptablesEncode", Napi::Function::New<iptables_encode>(env, "iptablesEncode"));
+  exports.Set("iptablesDigests", Napi::Function::New<iptables_digests>(env, "iptablesDigests"));
+  exports.Set("iptablesRestore", Napi::Function::New<iptables_restore>(env, "iptablesRestore"));
+  exports.Set("iptablesList", Napi::Function::New<iptables_list>(env, "iptablesList"));
   return exports;
 }
 

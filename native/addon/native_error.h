@@ -12,11 +12,11 @@ namespace pointsman::addon {
 
 /// The fields of a rejected promise; the twin of NativeErrorFields in src/native/contract.ts.
 struct NativeError {
-  /// `ERR_NETLINK`, `ERR_NFT_JSON` or `ERR_NETLINK_DECODE`.
+  /// `ERR_NETLINK`, `ERR_NFT_JSON`, `ERR_NETLINK_DECODE` or `ERR_IPTABLES`.
   const char* code = "ERR_NETLINK";
   /// Positive; 0 for none.
   int error_number = 0;
-  /// `nft transaction`, `nft list`, `conntrack list`, `conntrack delete`.
+  /// Such as `nft transaction`; the contract lists them.
   const char* operation = "";
   /// What went wrong, beyond errno and the kernel's message; may be empty.
   std::string reason;

@@ -5,6 +5,8 @@
  * and a test compares the two lists.
  */
 
+import type { IptablesAddon } from './iptables-contract.js';
+
 /** nfnetlink family of a table; spelled as nft spells it. */
 export type NftFamily = 'ip' | 'ip6';
 
@@ -119,11 +121,14 @@ export interface FlowDeletion {
 
 /** What a rejected promise carries: an Error with these fields. Misuse (a bad field) throws a TypeError naming the field's path instead. */
 export interface NativeErrorFields {
-  /** `ERR_NETLINK` (kernel or socket), `ERR_NFT_JSON` (a command the compiler does not take; message names its path), `ERR_NETLINK_DECODE` (an answer that is not well formed). */
-  readonly code: 'ERR_NETLINK' | 'ERR_NFT_JSON' | 'ERR_NETLINK_DECODE';
-  /** Symbolic errno such as `EEXIST`; null when there is none. */
+  /** `ERR_NETLINK` (kernel or socket), `ERR_NFT_JSON` (a command the compiler does not take; message names its path), `ERR_NETLINK_DECODE` (an answer that is not well formed), `ERR_IPTABLES` (a program failed; message holds its exit code and words). */
+  readonly code: 'ERR_NETLINK' | 'ERR_NFT_JSON' | 'ERR_NETLINK_DECODE' | 'ERR_IPTABLES';
+  /**
+   * Symbolic errno such as `EEXIST`; null when there is none. ERR_IPTABLES: `ENOENT` there is no such program, `EAGAIN` the lock stayed taken or
+   * the rules kept changing, `ETIMEDOUT` the program was killed.
+   */
   readonly errno: string | null;
-  /** The system or netlink call: `nft transaction`, `nft list`, `nft generation`, `nft compile`, `nft max batch`, `conntrack list`, `conntrack delete`. */
+  /** The system or netlink call: `nft transaction`, `nft list`, `nft generation`, `nft compile`, `nft max batch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`. */
   readonly operation: string;
   /** The kernel's extended message; null when it sent none. */
   readonly kernelMessage: string | null;
@@ -134,7 +139,8 @@ export interface NativeErrorFields {
   readonly element: number | null;
 }
 
-export interface NativeAddon {
+/** The names of {@link IptablesAddon} come after these. */
+export interface NativeAddon extends IptablesAddon {
   /**
    * Compiles commands without touching the kernel: what {@link nftList} would show of these objects. Throws ERR_NFT_JSON. Chains and sets
    * appear when a command adds them.

@@ -29,7 +29,10 @@ export interface IptablesEndpointRules {
   readonly protocol: 'tcp' | 'udp' | 'sctp';
   /** Packed as {@link EndpointList}. */
   readonly endpoints: Uint8Array;
-  /** `lists`: the name of each endpoint's `recent` list, in order, at most 199 bytes. */
+  /**
+   * `lists`: the name of each endpoint's `recent` list, in order, at most 199 bytes. The kernel knows a list by its name alone, so one name must not
+   * serve both families.
+   */
   readonly affinity: { readonly seconds: number; readonly lists: readonly string[] } | null;
 }
 
@@ -43,14 +46,14 @@ export interface IptablesChainOperation {
   readonly owner: string | null;
 }
 
-/** Removes a chain that nothing refers to any more once the whole stream is applied. */
+/** Empties and removes a chain that nothing else refers to any more once its table's operations are applied. */
 export interface IptablesDeleteChainOperation {
   readonly type: 'delete-chain';
   readonly table: IptablesTable;
   readonly chain: string;
 }
 
-/** Puts one rule at the head of a chain that is not ours, or removes one. */
+/** Puts one rule at the head of a chain that is not ours, or removes one that is there; in the order of the operations. */
 export interface IptablesRuleOperation {
   readonly type: 'rule';
   readonly verb: 'insert' | 'delete';
@@ -61,7 +64,10 @@ export interface IptablesRuleOperation {
 
 export type IptablesOperation = IptablesChainOperation | IptablesDeleteChainOperation | IptablesRuleOperation;
 
-/** Applied table by table: all of a table happens, or nothing of it. */
+/**
+ * Applied table by table, in the order in which the operations first name them: all of a table happens, or nothing of it. Within a table chains are
+ * written first, then come single rules, then chains are removed; one that is not there counts as removed.
+ */
 export interface IptablesTransaction {
   readonly family: IptablesFamily;
   readonly flavor: IptablesFlavor;
@@ -88,7 +94,10 @@ export interface IptablesChainListing {
 
 /** What the addon exports for iptables; part of NativeAddon. */
 export interface IptablesAddon {
-  /** Flavours whose programs are there and work in this network namespace and family, with their versions: `[{ flavor: 'nft', version: '1.8.9' }]`. */
+  /**
+   * Flavours whose programs are there and work in this network namespace and family, with their versions: `[{ flavor: 'nft', version: '1.8.9' }]`.
+   * Where the kernel's legacy modules are not loaded and the nft flavour works, legacy is left out rather than loaded to find out.
+   */
   iptablesFlavors(
     family: IptablesFamily,
   ): Promise<readonly { readonly flavor: IptablesFlavor; readonly version: string }[]>;
@@ -96,9 +105,12 @@ export interface IptablesAddon {
   iptablesEncode(transaction: IptablesTransaction): string;
   /** Per chain operation, in order, the digest that a listing of the finished chain would have. Off the JS thread. */
   iptablesDigests(transaction: IptablesTransaction): Promise<readonly string[]>;
-  /** Feeds the stream and waits; the lock (`-w`) is waited for. Rejects with ERR_IPTABLES, `object` naming the line's rule and the operation's owner. */
+  /**
+   * Feeds the stream and waits; the legacy programs' lock is waited for 30 seconds. Rejects with ERR_IPTABLES; where the program names a line, `object`
+   * is its table, text and owner, and `index` the operation (null for the COMMIT, to which the programs ascribe what the kernel refuses).
+   */
   iptablesRestore(transaction: IptablesTransaction): Promise<IptablesAck>;
-  /** Lists chains of the tables; `rules` gives the text of built-in chains and of chains whose name begins with one of `textOf`. */
+  /** Lists chains of the tables; a legacy table that nobody has used yet has none, and stays unused. `rules` gives the text of built-in chains and of chains whose name begins with one of `textOf`. */
   iptablesList(
     family: IptablesFamily,
     flavor: IptablesFlavor,

@@ -17,6 +17,11 @@ export const ADDON_FUNCTIONS = [
   'nftMaxBatch',
   'conntrackList',
   'conntrackDelete',
+  'iptablesFlavors',
+  'iptablesEncode',
+  'iptablesDigests',
+  'iptablesRestore',
+  'iptablesList',
 ] as const satisfies readonly (keyof NativeAddon)[];
 
 /**

@@ -1,4 +1,5 @@
 import type { NativeAddon, NftTransaction } from './contract.js';
+import type { IptablesTransaction } from './iptables-contract.js';
 
 /** Writes one line a crossing: method, bytes or count where there is one, milliseconds, and the error's message when there is one. */
 export function traced(addon: NativeAddon, write: (line: string) => void): NativeAddon {
@@ -79,7 +80,41 @@ export function traced(addon: NativeAddon, write: (line: string) => void): Nativ
         () => addon.conntrackDelete(family, records),
         (deletion) => `${family} bytes=${records.byteLength} deleted=${deletion?.deleted ?? 0}`,
       ),
+    iptablesFlavors: (family) =>
+      async(
+        'iptablesFlavors',
+        () => addon.iptablesFlavors(family),
+        (found) => `${family} found=${found?.map(({ flavor }) => flavor).join(',') ?? ''}`,
+      ),
+    iptablesEncode: (transaction) =>
+      sync(
+        'iptablesEncode',
+        () => addon.iptablesEncode(transaction),
+        (stream) => `${iptablesPayload(transaction)} characters=${stream?.length ?? 0}`,
+      ),
+    iptablesDigests: (transaction) =>
+      async(
+        'iptablesDigests',
+        () => addon.iptablesDigests(transaction),
+        () => iptablesPayload(transaction),
+      ),
+    iptablesRestore: (transaction) =>
+      async(
+        'iptablesRestore',
+        () => addon.iptablesRestore(transaction),
+        (ack) => `${iptablesPayload(transaction)} rules=${ack?.rules ?? 0} bytes=${ack?.bytes ?? 0}`,
+      ),
+    iptablesList: (family, flavor, tables, textOf) =>
+      async(
+        'iptablesList',
+        () => addon.iptablesList(family, flavor, tables, textOf),
+        (chains) => `${family} ${flavor} ${tables.join(',')} chains=${chains?.length ?? 0}`,
+      ),
   };
+}
+
+function iptablesPayload({ family, flavor, operations }: IptablesTransaction): string {
+  return `${family} ${flavor} operations=${operations.length}`;
 }
 
 function payload(transaction: NftTransaction): string {

@@ -11,6 +11,7 @@ import type {
   NftTableListing,
   NftTransaction,
 } from '../../../src/native/contract.js';
+import type { IptablesAck, IptablesChainListing } from '../../../src/native/iptables-contract.js';
 import type { IPAddress } from '../../../src/net/ip.js';
 import { familyOf } from '../../../src/net/ip.js';
 import type { Compiler } from './compiler.js';
@@ -133,6 +134,30 @@ export class FakeKernel implements NativeAddon {
     return this.flows.list(filter);
   }
 
+  async iptablesFlavors(): Promise<readonly []> {
+    await Promise.resolve();
+    return [];
+  }
+
+  iptablesEncode(): string {
+    throw noPrograms('iptables encode');
+  }
+
+  async iptablesDigests(): Promise<readonly string[]> {
+    await Promise.resolve();
+    throw noPrograms('iptables digests');
+  }
+
+  async iptablesRestore(): Promise<IptablesAck> {
+    await Promise.resolve();
+    throw noPrograms('iptables restore');
+  }
+
+  async iptablesList(): Promise<readonly IptablesChainListing[]> {
+    await Promise.resolve();
+    throw noPrograms('iptables list');
+  }
+
   async conntrackDelete(family: NftFamily, records: Uint8Array): Promise<FlowDeletion> {
     await Promise.resolve();
     this.failFlows('conntrack delete');
@@ -162,6 +187,11 @@ function payload(operation: NftOperation): number {
 
 function refusal(errno: string, index: number | null): KernelError {
   return new KernelError(errno, 'nft transaction', { object: null, index, element: null });
+}
+
+/** The fake host has no iptables programs. */
+function noPrograms(operation: string): KernelError {
+  return new KernelError('ENOENT', operation, { object: null, index: null, element: null });
 }
 
 function byName<Item extends { readonly name: string }>(items: ReadonlyMap<string, Item>): readonly Item[] {

@@ -1,0 +1,197 @@
+#include "addon/iptables.h"
+
+#include <memory>
+
+#include "addon/argument.h"
+#include "addon/async_call.h"
+#include "addon/iptables_argument.h"
+#include "iptables/digest.h"
+#include "iptables/programs.h"
+#include "iptables/render.h"
+
+namespace pointsman::addon {
+
+namespace {
+
+using iptables::ChainListing;
+using iptables::ChainOperation;
+using iptables::Surroundings;
+
+constexpr const char* kFlavors = "iptables flavors";
+constexpr const char* kDigests = "iptables digests";
+constexpr const char* kRestore = "iptables restore";
+constexpr const char* kList = "iptables list";
+
+NativeError from_failure(const iptables::Failure& failure, const char* operation) {
+  NativeError error;
+  error.code = "ERR_IPTABLES";
+  error.error_number = failure.error_number;
+  error.operation = operation;
+  error.reason = failure.reason;
+  error.object = failure.object;
+  error.index = failure.operation;
+  return error;
+}
+
+Napi::Value raise(Napi::Env env, const Misuse& misuse) {
+  misuse.raise();
+  return env.Undefined();
+}
+
+Napi::Value texts(Napi::Env env, const std::vector<std::string>& from) {
+  const Napi::Array array = Napi::Array::New(env, from.size());
+  for (std::uint32_t index = 0; index < from.size(); ++index) array.Set(index, Napi::String::New(env, from[index]));
+  return array;
+}
+
+Napi::Value chain_value(Napi::Env env, const ChainListing& chain) {
+  Napi::Object value = Napi::Object::New(env);
+  value.Set("table", Napi::String::New(env, chain.table));
+  value.Set("name", Napi::String::New(env, chain.name));
+  value.Set("policy", chain.policy ? Napi::String::New(env, *chain.policy) : env.Null());
+  value.Set("ruleCount", Napi::Number::New(env, chain.rule_count));
+  value.Set("digest", Napi::String::New(env, chain.digest));
+  value.Set("rules", chain.rules ? texts(env, *chain.rules) : env.Null());
+  return value;
+}
+
+class FlavorsCall final : public AsyncCall {
+ public:
+  explicit FlavorsCall(iptables::Family family) : family_(family) {}
+
+ private:
+  void execute() override { found_ = iptables::find_flavors(surroundings_, family_); }
+
+  Napi::Value finish(Napi::Env env) override {
+    const Napi::Array array = Napi::Array::New(env, found_.size());
+    for (std::uint32_t index = 0; index < found_.size(); ++index) {
+      Napi::Object value = Napi::Object::New(env);
+      value.Set("flavor", Napi::String::New(env, name_of(found_[index].flavor)));
+      value.Set("version", Napi::String::New(env, found_[index].version));
+      array.Set(index, value);
+    }
+    return array;
+  }
+
+  Surroundings surroundings_ = Surroundings::current();
+  iptables::Family family_;
+  std::vector<iptables::FoundFlavor> found_;
+};
+
+class DigestsCall final : public AsyncCall {
+ public:
+  explicit DigestsCall(iptables::Transaction transaction) : transaction_(std::move(transaction)) {}
+
+ private:
+  void execute() override {
+    for (const iptables::Operation& operation : transaction_.operations) {
+      const auto* chain = std::get_if<ChainOperation>(&operation);
+      if (chain == nullptr) continue;
+      iptables::Digest digest;
+      each_rule(transaction_.family, *chain, [&](std::string_view rule) { digest.add(rule); });
+      digests_.push_back(digest.text());
+    }
+  }
+
+  Napi::Value finish(Napi::Env env) override { return texts(env, digests_); }
+
+  iptables::Transaction transaction_;
+  std::vector<std::string> digests_;
+};
+
+class RestoreCall final : public AsyncCall {
+ public:
+  explicit RestoreCall(iptables::Transaction transaction) : transaction_(std::move(transaction)) {}
+
+ private:
+  void execute() override {
+    const auto restored = iptables::restore(surroundings_, transaction_);
+    if (!restored.ok()) return fail(from_failure(restored.error(), kRestore));
+    ack_ = restored.value();
+  }
+
+  Napi::Value finish(Napi::Env env) override {
+    Napi::Object value = Napi::Object::New(env);
+    value.Set("bytes", Napi::Number::New(env, static_cast<double>(ack_.bytes)));
+    value.Set("rules", Napi::Number::New(env, ack_.rules));
+    return value;
+  }
+
+  Surroundings surroundings_ = Surroundings::current();
+  iptables::Transaction transaction_;
+  iptables::Ack ack_;
+};
+
+class ListCall final : public AsyncCall {
+ public:
+  ListCall(iptables::Family family, iptables::Flavor flavor, std::vector<iptables::Table> tables, std::vector<std::string> text_of)
+      : family_(family), flavor_(flavor), tables_(std::move(tables)), text_of_(std::move(text_of)) {}
+
+ private:
+  void execute() override {
+    auto listed = iptables::list_chains(surroundings_, family_, flavor_, tables_, text_of_);
+    if (!listed.ok()) return fail(from_failure(listed.error(), kList));
+    chains_ = std::move(listed.value());
+  }
+
+  Napi::Value finish(Napi::Env env) override {
+    const Napi::Array array = Napi::Array::New(env, chains_.size());
+    for (std::uint32_t index = 0; index < chains_.size(); ++index) {
+      const Napi::HandleScope scope(env);
+      array.Set(index, chain_value(env, chains_[index]));
+    }
+    return array;
+  }
+
+  Surroundings surroundings_ = Surroundings::current();
+  iptables::Family family_;
+  iptables::Flavor flavor_;
+  std::vector<iptables::Table> tables_;
+  std::vector<std::string> text_of_;
+  std::vector<ChainListing> chains_;
+};
+
+}  // namespace
+
+Napi::Value iptables_flavors(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const iptables::Family family = iptables_family_argument(Argument(info[0], "family", misuse));
+  if (misuse.failed()) return raise(info.Env(), misuse);
+  return AsyncCall::start(info.Env(), kFlavors, std::make_unique<FlavorsCall>(family));
+}
+
+Napi::Value iptables_encode(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const iptables::Transaction transaction = iptables_transaction_argument(Argument(info[0], "", misuse));
+  if (misuse.failed()) return raise(info.Env(), misuse);
+  return Napi::String::New(info.Env(), iptables::Stream(transaction).text());
+}
+
+Napi::Value iptables_digests(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  iptables::Transaction transaction = iptables_transaction_argument(Argument(info[0], "", misuse));
+  if (misuse.failed()) return raise(info.Env(), misuse);
+  return AsyncCall::start(info.Env(), kDigests, std::make_unique<DigestsCall>(std::move(transaction)));
+}
+
+Napi::Value iptables_restore(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  iptables::Transaction transaction = iptables_transaction_argument(Argument(info[0], "", misuse));
+  if (misuse.failed()) return raise(info.Env(), misuse);
+  return AsyncCall::start(info.Env(), kRestore, std::make_unique<RestoreCall>(std::move(transaction)));
+}
+
+Napi::Value iptables_list(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const iptables::Family family = iptables_family_argument(Argument(info[0], "family", misuse));
+  const iptables::Flavor flavor = iptables_flavor_argument(Argument(info[1], "flavor", misuse));
+  std::vector<iptables::Table> tables;
+  for (const Argument& table : Argument(info[2], "tables", misuse).items()) tables.push_back(iptables_table_argument(table));
+  std::vector<std::string> text_of;
+  for (const Argument& prefix : Argument(info[3], "textOf", misuse).items()) text_of.push_back(prefix.text(0, 255));
+  if (misuse.failed()) return raise(info.Env(), misuse);
+  return AsyncCall::start(info.Env(), kList,
+                          std::make_unique<ListCall>(family, flavor, std::move(tables), std::move(text_of)));
+}
+
+}  // namespace pointsman::addon

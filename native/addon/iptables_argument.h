@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "addon/argument.h"
+#include "iptables/operation.h"
+
+namespace pointsman::addon {
+
+/// `IPv4` or `IPv6`.
+iptables::Family iptables_family_argument(const Argument& at);
+/// `legacy` or `nft`.
+iptables::Flavor iptables_flavor_argument(const Argument& at);
+/// `filter`, `nat` or `mangle`.
+iptables::Table iptables_table_argument(const Argument& at);
+/// Copies an IptablesTransaction; check the misuse before using it. Nothing in it can reach beyond its line of the stream.
+iptables::Transaction iptables_transaction_argument(const Argument& at);
+
+}  // namespace pointsman::addon

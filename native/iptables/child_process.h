@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pointsman::iptables {
+
+/// What a program is started with; copied on the JS thread, since the environment may change under another.
+struct Surroundings {
+  /// Folders to look for programs in, in order.
+  std::vector<std::string> path;
+  /// `NAME=value`.
+  std::vector<std::string> environment;
+
+  /// PATH and the usual folders of administrators' programs; XTABLES_LOCKFILE and XTABLES_LIBDIR where set. Messages in English.
+  static Surroundings current();
+  /// The first executable file of that name.
+  std::optional<std::string> find(const std::string& program) const;
+};
+
+struct Exit {
+  /// The exit code; null when a signal ended the program, as it does at the end of its time.
+  std::optional<int> code;
+  bool timed_out = false;
+  /// errno of a failure to start or to wait; 0 for none.
+  int failure = 0;
+  /// The first 64 KiB of standard error.
+  std::string words;
+};
+
+/// Runs a program without a shell and waits for it: feeds its standard input while it reads the outputs, and kills it after `limit`.
+/// @param output takes pieces of standard output.
+Exit run_program(const Surroundings& surroundings, const std::string& path, const std::vector<std::string>& arguments,
+                 std::string_view input, std::chrono::milliseconds limit, const std::function<void(std::string_view)>& output);
+
+}  // namespace pointsman::iptables

@@ -1,0 +1,208 @@
+#include "iptables/programs.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+
+#include "iptables/render.h"
+
+namespace pointsman::iptables {
+
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+/// A stream of 250,000 rules takes the legacy programs most of a minute.
+constexpr minutes kRestoreLimit{5};
+constexpr minutes kSaveLimit{2};
+constexpr seconds kProbeLimit{10};
+/// Seconds to wait for the legacy programs' lock, /run/xtables.lock; the others take the option and need none.
+constexpr const char* kLockWait = "30";
+constexpr int kAttempts = 3;
+/// iptables' RESOURCE_PROBLEM: the lock, or EAGAIN of the kernel. The nft flavour uses it for whatever the kernel refuses.
+constexpr int kResourceProblem = 4;
+constexpr std::size_t kShownWords = 600;
+
+void ignore(std::string_view) {}
+
+std::string base_of(Family family) { return family == Family::kIPv4 ? "iptables" : "ip6tables"; }
+
+struct Version {
+  std::string number;
+  Flavor flavor;
+};
+
+/// `iptables-restore v1.8.9 (nf_tables)`; releases before 1.8 name no flavour and are legacy.
+std::optional<Version> version_of(const Surroundings& surroundings, const std::string& path) {
+  std::string printed;
+  const Exit exit = run_program(surroundings, path, {"--version"}, {}, kProbeLimit, [&](std::string_view piece) { printed += piece; });
+  if (exit.code != 0) return {};
+  const std::size_t start = printed.find(" v");
+  if (start == std::string::npos) return {};
+  const std::size_t end = std::min(printed.find_first_not_of("0123456789.", start + 2), printed.size());
+  const bool nft = printed.find("(nf_tables)") != std::string::npos;
+  return Version{printed.substr(start + 2, end - start - 2), nft ? Flavor::kNft : Flavor::kLegacy};
+}
+
+/// @param action `restore` or `save`.
+std::optional<std::string> find_program(const Surroundings& surroundings, Family family, Flavor flavor, const std::string& action) {
+  const std::string base = base_of(family);
+  if (auto own = surroundings.find(base + "-" + name_of(flavor) + "-" + action)) return own;
+  auto common = surroundings.find(base + "-" + action);
+  if (!common) return {};
+  const auto version = version_of(surroundings, *common);
+  if (!version || version->flavor != flavor) return {};
+  return common;
+}
+
+Failure missing_program(Family family, Flavor flavor, const std::string& action) {
+  Failure failure;
+  failure.error_number = ENOENT;
+  const std::string base = base_of(family);
+  failure.reason = "neither " + base + "-" + name_of(flavor) + "-" + action + " nor a " + base + "-" + action + " of the " +
+                   name_of(flavor) + " flavour";
+  return failure;
+}
+
+/// The program's words as one line, without its advice to read the manual.
+std::string in_one_line(const std::string& words) {
+  std::string line;
+  for (std::size_t start = 0; start < words.size();) {
+    const std::size_t end = std::min(words.find('\n', start), words.size());
+    const std::string_view part = std::string_view(words).substr(start, end - start);
+    start = end + 1;
+    if (part.empty() || part.starts_with("Try `") || part.starts_with("# Warning")) continue;
+    if (!line.empty()) line += "; ";
+    line += part;
+  }
+  if (line.size() > kShownWords) line.resize(kShownWords);
+  return line;
+}
+
+Failure failure_of(const std::string& path, const Exit& exit) {
+  Failure failure;
+  const std::string program = path.substr(path.rfind('/') + 1);
+  failure.error_number = exit.failure;
+  if (exit.failure != 0) {
+    failure.reason = program;
+    return failure;
+  }
+  if (exit.timed_out) {
+    failure.error_number = ETIMEDOUT;
+    failure.reason = program + " took too long";
+  } else if (exit.code) {
+    failure.reason = program + " exit code " + std::to_string(*exit.code);
+  } else {
+    failure.reason = program + " was killed";
+  }
+  const std::string words = in_one_line(exit.words);
+  if (!words.empty()) failure.reason += ": " + words;
+  return failure;
+}
+
+bool succeeded(const Exit& exit) { return exit.failure == 0 && exit.code == 0; }
+
+const char* table_names_file(Family family) {
+  return family == Family::kIPv4 ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names";
+}
+
+/// Whether a legacy table is there; asking the programs for one would create it. Where the kernel does not tell, it may be.
+bool legacy_table_exists(Family family, Table table) {
+  std::ifstream names(table_names_file(family));
+  if (!names) return errno != ENOENT;
+  for (std::string name; std::getline(names, name);) {
+    if (name == name_of(table)) return true;
+  }
+  return false;
+}
+
+bool flavor_works(const Surroundings& surroundings, Family family, Flavor flavor, bool last_resort) {
+  if (flavor == Flavor::kLegacy && std::ifstream(table_names_file(family))) return true;
+  if (flavor == Flavor::kLegacy && !last_resort) return false;
+  const auto save = find_program(surroundings, family, flavor, "save");
+  if (!save) return false;
+  // The nft flavour creates no table that it lists; `security` is small wherever it is used.
+  const char* table = flavor == Flavor::kNft ? "security" : "nat";
+  return succeeded(run_program(surroundings, *save, {"-t", table}, {}, kProbeLimit, ignore));
+}
+
+}  // namespace
+
+std::vector<FoundFlavor> find_flavors(const Surroundings& surroundings, Family family) {
+  std::vector<FoundFlavor> found;
+  for (const Flavor flavor : {Flavor::kNft, Flavor::kLegacy}) {
+    const auto restore_program = find_program(surroundings, family, flavor, "restore");
+    if (!restore_program) continue;
+    const auto version = version_of(surroundings, *restore_program);
+    if (version && flavor_works(surroundings, family, flavor, found.empty())) found.push_back({flavor, version->number});
+  }
+  return found;
+}
+
+std::optional<std::size_t> complained_line(const std::string& words) {
+  // "iptables-restore: line 12 failed", "line 3: RULE_APPEND failed (…)", "Error occurred at line: 4", "COMMIT expected at line 3".
+  for (std::size_t at = words.find("line"); at != std::string::npos; at = words.find("line", at + 1)) {
+    const std::size_t start = words.find_first_not_of(": ", at + std::strlen("line"));
+    if (start == std::string::npos || start == at + std::strlen("line")) continue;
+    std::size_t number = 0;
+    std::size_t digits = 0;
+    while (start + digits < words.size() && words[start + digits] >= '0' && words[start + digits] <= '9' && digits < 9) {
+      number = number * 10 + static_cast<std::size_t>(words[start + digits++] - '0');
+    }
+    if (digits > 0) return number;
+  }
+  return {};
+}
+
+netlink::Result<Ack, Failure> restore(const Surroundings& surroundings, const Transaction& transaction) {
+  const Stream stream(transaction);
+  const Ack ack{stream.text().size(), stream.rules()};
+  if (transaction.operations.empty()) return ack;
+  const auto program = find_program(surroundings, transaction.family, transaction.flavor, "restore");
+  if (!program) return missing_program(transaction.family, transaction.flavor, "restore");
+  for (int attempt = 1;; ++attempt) {
+    const Exit exit = run_program(surroundings, *program, {"--noflush", "-w", kLockWait}, stream.text(), kRestoreLimit, ignore);
+    if (succeeded(exit)) return ack;
+    const bool busy = transaction.flavor == Flavor::kLegacy && exit.code == kResourceProblem;
+    const bool locked = exit.words.find("xtables lock") != std::string::npos;
+    if (busy && !locked && attempt < kAttempts) continue;
+    Failure failure = failure_of(*program, exit);
+    if (busy) failure.error_number = EAGAIN;
+    if (const auto line = complained_line(exit.words)) {
+      if (auto place = stream.at(*line)) {
+        failure.object = std::move(place->object);
+        failure.operation = place->operation;
+      }
+    }
+    return failure;
+  }
+}
+
+netlink::Result<std::vector<ChainListing>, Failure> list_chains(const Surroundings& surroundings, Family family, Flavor flavor,
+                                                                const std::vector<Table>& tables,
+                                                                const std::vector<std::string>& text_of) {
+  const auto program = find_program(surroundings, family, flavor, "save");
+  if (!program) return missing_program(family, flavor, "save");
+  std::vector<ChainListing> chains;
+  for (const Table table : tables) {
+    if (flavor == Flavor::kLegacy && !legacy_table_exists(family, table)) continue;
+    SaveParser parser(text_of);
+    const Exit exit = run_program(surroundings, *program, {"-t", name_of(table)}, {}, kSaveLimit,
+                                  [&](std::string_view piece) { parser.feed(piece); });
+    if (!succeeded(exit)) return failure_of(*program, exit);
+    auto parsed = parser.finish();
+    if (!parsed.ok()) {
+      Failure failure;
+      failure.reason = program->substr(program->rfind('/') + 1) + ": " + parsed.error();
+      return failure;
+    }
+    std::ranges::move(parsed.value(), std::back_inserter(chains));
+  }
+  return chains;
+}
+
+}  // namespace pointsman::iptables

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iptables/child_process.h"
+#include "iptables/operation.h"
+#include "iptables/save_parser.h"
+#include "netlink/result.h"
+
+namespace pointsman::iptables {
+
+/// Why one of the programs did not do what it was asked to.
+struct Failure {
+  /// `iptables-nft-restore exit code 4: line 3: RULE_APPEND failed …`.
+  std::string reason;
+  /// ENOENT: no such program; EAGAIN: the lock stayed taken, or the kernel's rules changed under the program; ETIMEDOUT: killed; 0: none.
+  int error_number = 0;
+  /// Where the program names a line of its input.
+  std::optional<std::string> object;
+  std::optional<std::uint32_t> operation;
+};
+
+struct Ack {
+  std::size_t bytes = 0;
+  std::uint32_t rules = 0;
+};
+
+struct FoundFlavor {
+  Flavor flavor = Flavor::kLegacy;
+  /// `1.8.9`.
+  std::string version;
+};
+
+/// The flavours that are there and work here. Loads no module of the kernel to find out, unless legacy programs are all there is.
+std::vector<FoundFlavor> find_flavors(const Surroundings& surroundings, Family family);
+
+/// Applies the operations, table by table. What the kernel refuses because others changed its rules meanwhile is tried again.
+netlink::Result<Ack, Failure> restore(const Surroundings& surroundings, const Transaction& transaction);
+
+/// Lists chains. A table that nobody has used yet has none, and stays unused.
+netlink::Result<std::vector<ChainListing>, Failure> list_chains(const Surroundings& surroundings, Family family, Flavor flavor,
+                                                                const std::vector<Table>& tables,
+                                                                const std::vector<std::string>& text_of);
+
+/// The number of the line that a program complains about.
+std::optional<std::size_t> complained_line(const std::string& words);
+
+}  // namespace pointsman::iptables

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "iptables/digest.h"
+#include "netlink/result.h"
+
+namespace pointsman::iptables {
+
+struct ChainListing {
+  std::string table;
+  std::string name;
+  /// Of a built-in chain.
+  std::optional<std::string> policy;
+  std::uint32_t rule_count = 0;
+  std::string digest;
+  /// Where they are kept: of built-in chains, and of those the parser was asked for.
+  std::optional<std::vector<std::string>> rules;
+};
+
+/// Reads what iptables-save prints, in pieces of any size. It takes no part of a listing for the whole: a line that does not belong there, or
+/// an end before COMMIT, is an error.
+class SaveParser {
+ public:
+  /// @param text_of keep the rules of chains whose name begins with one of these.
+  explicit SaveParser(std::vector<std::string> text_of) : text_of_(std::move(text_of)) {}
+
+  void feed(std::string_view piece);
+  /// The chains in the order of the listing, or what is wrong with it.
+  netlink::Result<std::vector<ChainListing>, std::string> finish();
+
+ private:
+  struct Chain {
+    ChainListing listing;
+    Digest digest;
+  };
+
+  void take_line(std::string_view line);
+  void take_chain(std::string_view declaration);
+  void take_rule(std::string_view rule);
+  void complain(const char* what, std::string_view line);
+
+  std::vector<std::string> text_of_;
+  std::string partial_;
+  std::size_t line_number_ = 0;
+  std::optional<std::string> table_;
+  std::vector<Chain> chains_;
+  /// Of the current table.
+  std::unordered_map<std::string, std::size_t> by_name_;
+  std::optional<std::string> complaint_;
+};
+
+}  // namespace pointsman::iptables

@@ -1,0 +1,295 @@
+import '../support/namespace.js';
+
+import { spawn, spawnSync } from 'node:child_process';
+import t from 'tap';
+import type { NativeError } from '../../src/native/errors.js';
+import { isNativeError } from '../../src/native/errors.js';
+import type {
+  IptablesChainListing,
+  IptablesChainOperation,
+  IptablesEndpointRules,
+  IptablesFamily,
+  IptablesFlavor,
+  IptablesOperation,
+  IptablesTextRule,
+} from '../../src/native/iptables-contract.js';
+import { loadAddon } from '../../src/native/load.js';
+import { EndpointList } from '../../src/net/endpoint-list.js';
+import { addressFromBytes, addressLength, type IPAddress } from '../../src/net/ip.js';
+
+const addon = loadAddon();
+
+const FLAVORS = ['legacy', 'nft'] as const;
+const FAMILIES = ['IPv4', 'IPv6'] as const;
+
+const text = (rule: string): IptablesTextRule => ({ type: 'text', text: rule });
+
+function chain(
+  name: string,
+  rules: IptablesChainOperation['rules'],
+  owner: string | null = null,
+): IptablesChainOperation {
+  return { type: 'chain', table: 'nat', chain: name, rules, owner };
+}
+
+function endpoints(
+  family: IptablesFamily,
+  count: number,
+  affinitySeconds: number | null = null,
+  protocol: IptablesEndpointRules['protocol'] = 'tcp',
+): IptablesEndpointRules {
+  const address = (index: number): IPAddress => {
+    const bytes = new Uint8Array(addressLength(family));
+    bytes[0] = family === 'IPv4' ? 10 : 0xfd;
+    bytes[bytes.length - 2] = index >> 8;
+    bytes[bytes.length - 1] = index & 255;
+    return addressFromBytes(bytes);
+  };
+  const list = EndpointList.of(
+    family,
+    Array.from({ length: count }, (_, index) => ({ address: address(index), port: 8080 })),
+  );
+  const lists = Array.from({ length: count }, (_, index) => `KUBE-SEP-${family}-${count}-${index}`);
+  return {
+    type: 'endpoints',
+    protocol,
+    endpoints: list.packed,
+    affinity: affinitySeconds === null ? null : { seconds: affinitySeconds, lists },
+  };
+}
+
+/** One of each kind of rule a proxy writes, as iptables-save spells it. */
+function sampleRules(family: IptablesFamily): readonly IptablesTextRule[] {
+  const v4 = family === 'IPv4';
+  return [
+    `-d ${v4 ? '10.96.0.1/32' : 'fd00:96::1/128'} -p tcp -m comment --comment "default/kubernetes:https cluster IP" -m tcp --dport 443 -j T-B`,
+    `! -s ${v4 ? '10.244.0.0/16' : 'fd00:244::/32'} -m comment --comment plain -j T-C`,
+    `-m comment --comment "with \\"quotes\\" and \\\\" -m addrtype --dst-type LOCAL -j T-B`,
+    '-m mark ! --mark 0x4000/0x4000 -j RETURN',
+    '-j MARK --set-xmark 0x4000/0x0',
+    '-m conntrack --ctstate NEW -j T-B',
+    '-m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully',
+    '-p sctp -m sctp --dport 9 -j RETURN',
+  ].map(text);
+}
+
+const restore = (family: IptablesFamily, flavor: IptablesFlavor, ...operations: readonly IptablesOperation[]) =>
+  addon.iptablesRestore({ family, flavor, operations });
+
+async function listed(
+  family: IptablesFamily,
+  flavor: IptablesFlavor,
+  name: string,
+): Promise<IptablesChainListing | undefined> {
+  const chains = await addon.iptablesList(family, flavor, ['nat'], ['T-']);
+  return chains.find((each) => each.name === name);
+}
+
+async function failure(call: Promise<unknown>): Promise<NativeError> {
+  try {
+    await call;
+  } catch (error) {
+    if (isNativeError(error)) return error;
+    throw error;
+  }
+  throw new Error('it did not fail');
+}
+
+t.test('both flavours are found, with their versions', async (t) => {
+  // Whoever asks for a legacy table makes the kernel load what legacy needs.
+  spawnSync('iptables-legacy', ['-t', 'nat', '-S']);
+  spawnSync('ip6tables-legacy', ['-t', 'nat', '-S']);
+  for (const family of FAMILIES) {
+    const found = await addon.iptablesFlavors(family);
+    t.strictSame(
+      found.map(({ flavor }) => flavor),
+      ['nft', 'legacy'],
+    );
+    for (const { version } of found) t.match(version, /^1\.\d+\.\d+$/);
+  }
+});
+
+t.test('a listing changes nothing: a table that nobody used stays unused', async (t) => {
+  t.strictSame(await addon.iptablesList('IPv4', 'legacy', ['mangle'], []), []);
+  const { stdout } = spawnSync('cat', ['/proc/net/ip_tables_names'], { encoding: 'utf8' });
+  t.notMatch(stdout, 'mangle');
+  await addon.iptablesList('IPv4', 'nft', ['mangle'], []);
+  t.equal(spawnSync('nft', ['list', 'table', 'ip', 'mangle']).status, 1);
+});
+
+for (const flavor of FLAVORS) {
+  for (const family of FAMILIES) {
+    t.test(`${flavor} ${family}: rules are listed as they were rendered, and with the same digest`, async (t) => {
+      const operations = [
+        chain('T-A', sampleRules(family)),
+        chain('T-B', [endpoints(family, 1)]),
+        chain('T-C', [endpoints(family, 7, null, 'udp')]),
+        chain('T-D', [text('-p tcp -j RETURN'), endpoints(family, 3, 10_800)]),
+        chain('T-E', [endpoints(family, 5, 60, 'sctp')]),
+        chain('T-F', []),
+      ];
+      const transaction = { family, flavor, operations };
+      const stream = addon.iptablesEncode(transaction);
+      const ack = await addon.iptablesRestore(transaction);
+      t.strictSame(ack, {
+        bytes: Buffer.byteLength(stream),
+        rules: stream.split('\n').filter((line) => line.startsWith('-A')).length,
+      });
+      const digests = await addon.iptablesDigests(transaction);
+      for (const [index, { chain: name }] of operations.entries()) {
+        const found = await listed(family, flavor, name);
+        const rendered = stream.split('\n').filter((line) => line.startsWith(`-A ${name} `));
+        t.strictSame(
+          found?.rules?.map((rule) => `-A ${name} ${rule}`),
+          rendered,
+          name,
+        );
+        t.equal(found?.digest, digests[index], name);
+        t.equal(found?.ruleCount, rendered.length, name);
+        t.equal(found?.policy, null);
+      }
+      t.equal(new Set(digests).size, operations.length);
+    });
+
+    t.test(`${flavor} ${family}: rules in built-in chains come and go, chains are emptied and removed`, async (t) => {
+      const jump = {
+        type: 'rule',
+        table: 'nat',
+        chain: 'OUTPUT',
+        text: '-m comment --comment "to ours" -j T-A',
+      } as const;
+      await restore(family, flavor, chain('T-A', [text('-j RETURN')]), { ...jump, verb: 'insert' });
+      t.strictSame(await listed(family, flavor, 'OUTPUT').then((found) => [found?.policy, found?.rules]), [
+        'ACCEPT',
+        [jump.text],
+      ]);
+      await restore(family, flavor, chain('T-A', []));
+      t.equal((await listed(family, flavor, 'T-A'))?.ruleCount, 0);
+      const remove = ['T-A', 'T-B', 'T-C', 'T-D', 'T-E', 'T-F', 'T-MISSING'].map(
+        (name) => ({ type: 'delete-chain', table: 'nat', chain: name }) as const,
+      );
+      const inUse = await failure(restore(family, flavor, ...remove));
+      t.equal(inUse.code, 'ERR_IPTABLES');
+      t.match(inUse.object ?? '', /^nat: (-X T-A|COMMIT)/);
+      await restore(family, flavor, ...remove, { ...jump, verb: 'delete' });
+      t.strictSame((await listed(family, flavor, 'OUTPUT'))?.rules, []);
+      t.equal(await listed(family, flavor, 'T-A'), undefined);
+    });
+  }
+
+  t.test(`${flavor}: 10,000 endpoints in one chain`, async (t) => {
+    const operations = [chain('T-BIG', [endpoints('IPv4', 10_000)], 'default/big')];
+    const transaction = { family: 'IPv4', flavor, operations } as const;
+    t.equal((await addon.iptablesRestore(transaction)).rules, 10_000);
+    const found = (await addon.iptablesList('IPv4', flavor, ['nat'], [])).find(({ name }) => name === 'T-BIG');
+    t.equal(found?.ruleCount, 10_000);
+    t.equal(found?.rules, null);
+    t.strictSame([found?.digest], await addon.iptablesDigests(transaction));
+    await restore('IPv4', flavor, { type: 'delete-chain', table: 'nat', chain: 'T-BIG' });
+  });
+
+  t.test(`${flavor}: an error names the program, its exit code and words, the rule and its owner`, async (t) => {
+    const bad = await failure(
+      restore(
+        'IPv4',
+        flavor,
+        chain('T-A', [text('-j RETURN')]),
+        chain('T-B', [endpoints('IPv4', 3), text('-p tcp -m tcp --dport 99999 -j RETURN')], 'default/web'),
+      ),
+    );
+    t.match(bad.message, `ables-`);
+    t.match(bad.message, `exit code 2: `);
+    t.match(bad.message, "invalid port/service `99999' specified");
+    t.match(bad, {
+      code: 'ERR_IPTABLES',
+      operation: 'iptables restore',
+      object: 'nat: -A T-B -p tcp -m tcp --dport 99999 -j RETURN (default/web)',
+      index: 1,
+      errno: null,
+    });
+    const missing = await failure(
+      restore('IPv4', flavor, chain('T-A', []), {
+        type: 'rule',
+        verb: 'delete',
+        table: 'nat',
+        chain: 'T-A',
+        text: '-j RETURN',
+      }),
+    );
+    t.match(missing, { object: 'nat: -D T-A -j RETURN', index: 1 });
+    t.equal(await listed('IPv4', flavor, 'T-A'), undefined, 'nothing of the table happened');
+    t.strictSame(await restore('IPv4', flavor), { bytes: 0, rules: 0 });
+  });
+}
+
+t.test('a table that the nft flavour cannot read is an error, not an empty one', async (t) => {
+  const commands =
+    'add table ip mangle; add map ip mangle m { type ipv4_addr : verdict; }; add chain ip mangle c; add rule ip mangle c ip saddr vmap @m';
+  t.equal(spawnSync('nft', [commands]).status, 0);
+  const refused = await failure(addon.iptablesList('IPv4', 'nft', ['mangle'], []));
+  t.match(refused.message, /iptables list: .*mangle.*incompatible/);
+  spawnSync('nft', ['delete table ip mangle']);
+});
+
+t.test('the legacy lock is waited for', async (t) => {
+  const lock = `${t.testdir()}/lock`;
+  process.env['XTABLES_LOCKFILE'] = lock;
+  const holder = spawn('flock', [lock, 'sh', '-c', 'echo held; read -r line'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  await new Promise((resolve) => holder.stdout.once('data', resolve));
+  let done = false;
+  const restored = restore('IPv4', 'legacy', chain('T-L', [])).then(() => (done = true));
+  // The others go on meanwhile.
+  await restore('IPv4', 'nft', chain('T-L', []));
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  t.equal(done, false);
+  holder.stdin.end('\n');
+  await restored;
+  t.ok(await listed('IPv4', 'legacy', 'T-L'));
+  delete process.env['XTABLES_LOCKFILE'];
+});
+
+t.test('programs are found beside their flavour, and their absence is said', async (t) => {
+  const path = process.env['PATH'];
+  const bin = t.testdir({
+    'iptables-nft-save': '#!/bin/sh\necho garbage\n',
+    'iptables-legacy-save': '#!/bin/sh\nprintf "*nat\\n:PREROUTING ACCEPT [0:0]\\n"\n',
+  });
+  spawnSync('chmod', ['+x', `${bin}/iptables-nft-save`, `${bin}/iptables-legacy-save`]);
+  process.env['PATH'] = `${bin}:${path ?? ''}`;
+  t.match(
+    (await failure(addon.iptablesList('IPv4', 'nft', ['nat'], []))).message,
+    'line 1 of the listing stands outside of a table: garbage',
+  );
+  t.match((await failure(addon.iptablesList('IPv4', 'legacy', ['nat'], []))).message, 'before COMMIT');
+  process.env['PATH'] = path;
+});
+
+t.test('misuse names the field', (t) => {
+  const encode = (operation: unknown): unknown =>
+    Reflect.apply(addon.iptablesEncode as (value: unknown) => string, undefined, [
+      { family: 'IPv4', flavor: 'nft', operations: [operation] },
+    ]);
+  const rows: readonly (readonly [string, unknown])[] = [
+    ['operations[0].type: expected "chain", "delete-chain" or "rule", found "other"', { type: 'other' }],
+    ['operations[0].table: expected "filter", "nat" or "mangle", found "raw"', { ...chain('C', []), table: 'raw' }],
+    ['operations[0].chain: expected a string of 1 to 28 bytes without NUL, found ""', chain('', [])],
+    [
+      'operations[0].chain: expected a name without spaces, quotes and control characters, found "a b"',
+      chain('a b', []),
+    ],
+    [
+      'operations[0].rules[0].text: expected a rule without control characters, found "a\nCOMMIT"',
+      chain('C', [text('a\nCOMMIT')]),
+    ],
+    [
+      'operations[0].rules[0].endpoints: expected whole endpoints of 6 bytes, found a typed array of 7 bytes',
+      chain('C', [{ ...endpoints('IPv4', 0), endpoints: new Uint8Array(7) }]),
+    ],
+    [
+      'operations[0].rules[0].affinity.lists: expected one list for each of 2 endpoints, found an array of 1',
+      chain('C', [{ ...endpoints('IPv4', 2), affinity: { seconds: 1, lists: ['a'] } }]),
+    ],
+  ];
+  for (const [message, operation] of rows) t.throws(() => encode(operation), new TypeError(message));
+  t.end();
+});
