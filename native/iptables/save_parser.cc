@@ -59,8 +59,8 @@ void SaveParser::take_line(std::string_view line) {
   }
   if (line.starts_with(':')) return take_chain(line);
   // With counters, "[5:300] -A …".
-  if (line.starts_with('[')) line.remove_prefix(std::min(line.find(' '), line.size() - 1) + 1);
-  if (line.starts_with("-A ")) return take_rule(line);
+  const std::string_view rule = line.starts_with('[') ? line.substr(std::min(line.find(' '), line.size() - 1) + 1) : line;
+  if (rule.starts_with("-A ")) return take_rule(rule);
   complain("is not known", line);
 }
 

@@ -1,4 +1,4 @@
-// Mutates sample commands and kernel answers and runs them through JSON, compiler, encoder and decoder; the sanitizers judge. The same seed
+// Mutates sample commands, kernel answers and iptables listings and runs them through compilers, encoders and parsers; the sanitizers judge. The same seed
 // makes the same inputs in the same order.
 
 #include <linux/netfilter/nf_tables.h>
@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <random>
 
+#include "iptables/programs.h"
+#include "iptables/save_parser.h"
 #include "netlink/batch.h"
 #include "nftables/decode.h"
 #include "nftables/element_columns.h"
@@ -167,6 +169,23 @@ Bytes run_commands(const std::string& text) {
   return Bytes(encoded.value().bytes().begin(), encoded.value().bytes().end());
 }
 
+/// However a listing is cut into pieces, it reads alike.
+void read_save(const std::string& text, std::size_t piece) {
+  iptables::SaveParser whole({"KUBE-"});
+  iptables::SaveParser pieces({"KUBE-"});
+  whole.feed(text);
+  for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(std::min(piece, rest.size()))) pieces.feed(rest.substr(0, piece));
+  const auto one = whole.finish();
+  const auto other = pieces.finish();
+  require(one.ok() == other.ok(), "pieces of a listing read otherwise than the whole");
+  if (one.ok()) require(one.value().size() == other.value().size(), "pieces of a listing have other chains");
+  static_cast<void>(iptables::complained_line(text));
+}
+
+constexpr const char* kSave =
+    "# Generated\n*nat\n:OUTPUT ACCEPT [5:300]\n:KUBE-SVC-A - [0:0]\n-A OUTPUT -m comment --comment \"a \\\" b\" -j KUBE-SVC-A\n"
+    "[1:60] -A KUBE-SVC-A -j RETURN\nCOMMIT\n# Completed, line 12 failed\n*filter\n:INPUT DROP [0:0]\nCOMMIT\n";
+
 Bytes sample_elements() {
   Elements elements;
   elements.set = "services";
@@ -203,6 +222,7 @@ int main(int count, char** arguments) {
       const std::string& text = texts[mutator.below(texts.size())];
       const Bytes batch = run_commands(round % 2 == 0 ? mutator.mutate(text) : mutator.exchange(text, words));
       if (!batch.empty()) ++compiled;
+      read_save(mutator.mutate(std::string(kSave)), 1 + mutator.below(9));
       read_answer(mutator.mutate(answers[mutator.below(answers.size())]));
     }
   }

@@ -7,6 +7,8 @@
 
 import type { IptablesAddon } from './iptables-contract.js';
 
+export type * from './iptables-contract.js';
+
 /** nfnetlink family of a table; spelled as nft spells it. */
 export type NftFamily = 'ip' | 'ip6';
 

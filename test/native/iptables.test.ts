@@ -224,7 +224,7 @@ for (const flavor of FLAVORS) {
 
 t.test('a table that the nft flavour cannot read is an error, not an empty one', async (t) => {
   const commands =
-    'add table ip mangle; add map ip mangle m { type ipv4_addr : verdict; }; add chain ip mangle c; add rule ip mangle c ip saddr vmap @m';
+    'add table ip mangle; add chain ip mangle c; add rule ip mangle c ct state new counter drop';
   t.equal(spawnSync('nft', [commands]).status, 0);
   const refused = await failure(addon.iptablesList('IPv4', 'nft', ['mangle'], []));
   t.match(refused.message, /iptables list: .*mangle.*incompatible/);

@@ -1,0 +1,214 @@
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+
+#include "iptables/child_process.h"
+#include "iptables/digest.h"
+#include "iptables/programs.h"
+#include "iptables/render.h"
+#include "iptables/save_parser.h"
+#include "test/check.h"
+
+namespace {
+
+using namespace pointsman;
+using namespace pointsman::iptables;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+netlink::Bytes endpoints_of(std::initializer_list<std::uint8_t> hosts) {
+  netlink::Bytes packed;
+  for (const std::uint8_t host : hosts) packed.insert(packed.end(), {10, 0, 0, host, 0, 80});
+  return packed;
+}
+
+Transaction sample() {
+  Transaction transaction;
+  EndpointRules spread{"tcp", endpoints_of({1, 2, 3}), {}};
+  EndpointRules sticky{"udp", endpoints_of({1, 2}), Affinity{60, {"A", "B"}}};
+  transaction.operations = {
+      DeleteChainOperation{Table::kNat, "OLD"},
+      ChainOperation{Table::kNat, "SVC", {TextRule{"-j MARK"}, spread}, "default/web"},
+      RuleOperation{true, Table::kFilter, "INPUT", "-j FWD"},
+      ChainOperation{Table::kNat, "STICKY", {sticky}, {}},
+      ChainOperation{Table::kFilter, "FWD", {}, {}},
+  };
+  return transaction;
+}
+
+netlink::Result<std::vector<ChainListing>, std::string> parse(std::string_view text, std::size_t piece = 1000) {
+  SaveParser parser({"KUBE-SVC-"});
+  for (; !text.empty(); text.remove_prefix(std::min(piece, text.size()))) parser.feed(text.substr(0, piece));
+  return parser.finish();
+}
+
+std::string complaint(std::string_view text) {
+  const auto parsed = parse(text);
+  return parsed.ok() ? "" : parsed.error();
+}
+
+std::string digest_of(std::initializer_list<std::string_view> rules) {
+  Digest digest;
+  for (const std::string_view rule : rules) digest.add(rule);
+  return digest.text();
+}
+
+struct Ran {
+  Exit exit;
+  std::string output;
+};
+
+Ran run(const std::string& script, std::string_view input, milliseconds limit = seconds(60)) {
+  Ran ran;
+  const Surroundings surroundings{{}, {"LC_ALL=C"}};
+  ran.exit = run_program(surroundings, "/bin/sh", {"-c", script}, input, limit, [&](std::string_view piece) { ran.output += piece; });
+  return ran;
+}
+
+}  // namespace
+
+TEST(iptables_stream_groups_tables_and_orders_lines) {
+  const Transaction transaction = sample();
+  const Stream stream(transaction);
+  CHECK_EQUAL(stream.text(),
+              "*nat\n"
+              ":SVC - [0:0]\n"
+              ":STICKY - [0:0]\n"
+              ":OLD - [0:0]\n"
+              "-A SVC -j MARK\n"
+              "-A SVC -p tcp -m statistic --mode random --probability 0.33333333349 -j DNAT --to-destination 10.0.0.1:80\n"
+              "-A SVC -p tcp -m statistic --mode random --probability 0.50000000000 -j DNAT --to-destination 10.0.0.2:80\n"
+              "-A SVC -p tcp -j DNAT --to-destination 10.0.0.3:80\n"
+              "-A STICKY -p udp -m recent --update --seconds 60 --reap --name A --mask 255.255.255.255 --rsource"
+              " -j DNAT --to-destination 10.0.0.1:80\n"
+              "-A STICKY -p udp -m recent --update --seconds 60 --reap --name B --mask 255.255.255.255 --rsource"
+              " -j DNAT --to-destination 10.0.0.2:80\n"
+              "-A STICKY -p udp -m statistic --mode random --probability 0.50000000000"
+              " -m recent --set --name A --mask 255.255.255.255 --rsource -j DNAT --to-destination 10.0.0.1:80\n"
+              "-A STICKY -p udp -m recent --set --name B --mask 255.255.255.255 --rsource -j DNAT --to-destination 10.0.0.2:80\n"
+              "-X OLD\n"
+              "COMMIT\n"
+              "*filter\n"
+              ":FWD - [0:0]\n"
+              "-I INPUT -j FWD\n"
+              "COMMIT\n");
+  CHECK_EQUAL(stream.rules(), 9U);
+}
+
+TEST(iptables_stream_knows_what_stands_in_a_line) {
+  const Transaction transaction = sample();
+  const Stream stream(transaction);
+  const auto object = [&](std::size_t line) { return stream.at(line) ? stream.at(line)->object : "nothing"; };
+  CHECK_EQUAL(object(0), "nothing");
+  CHECK_EQUAL(object(1), "nat: *nat");
+  CHECK_EQUAL(object(2), "nat: :SVC - [0:0] (default/web)");
+  CHECK_EQUAL(object(5), "nat: -A SVC -j MARK (default/web)");
+  CHECK_EQUAL(object(13), "nat: -X OLD");
+  CHECK_EQUAL(object(14), "nat: COMMIT");
+  CHECK_EQUAL(object(17), "filter: -I INPUT -j FWD");
+  CHECK_EQUAL(object(18), "filter: COMMIT");
+  CHECK_EQUAL(object(19), "nothing");
+  CHECK(!stream.at(14)->operation);
+  CHECK_EQUAL(*stream.at(13)->operation, 0U);
+  CHECK_EQUAL(*stream.at(8)->operation, 1U);
+  CHECK_EQUAL(*stream.at(9)->operation, 3U);
+}
+
+TEST(iptables_digest_is_of_words_in_order) {
+  const std::string digest = digest_of({"-m comment --comment \"a b\" -j X", "-j Y"});
+  CHECK_EQUAL(digest.size(), 16U);
+  CHECK_EQUAL(digest_of({"-m  comment --comment \"a b\" -j X ", "-j \"Y\""}), digest);
+  CHECK(digest_of({"-m comment --comment a b -j X", "-j Y"}) != digest);
+  CHECK(digest_of({"-j Y", "-m comment --comment \"a b\" -j X"}) != digest);
+  CHECK(digest_of({"-m comment --comment \"a b\" -j X -j Y"}) != digest);
+  CHECK(digest_of({R"(--comment "a\"b")"}) != digest_of({R"(--comment "ab")"}));
+  CHECK(digest_of({}) != digest_of({""}));
+}
+
+TEST(iptables_listing_of_chains) {
+  const std::string text =
+      "# Generated by iptables-save\n*nat\n:OUTPUT ACCEPT [5:300]\n:KUBE-SVC-A - [0:0]\n:OTHER - [0:0]\n"
+      "-A OUTPUT -j KUBE-SVC-A\n[1:60] -A OTHER -j RETURN\n-A KUBE-SVC-A -p tcp -j RETURN\nCOMMIT\n*filter\n:OUTPUT DROP\nCOMMIT\n";
+  for (const std::size_t piece : {1000, 7, 1}) {
+    const auto parsed = parse(text, piece);
+    CHECK(parsed.ok());
+    if (!parsed.ok()) return;
+    const std::vector<ChainListing>& chains = parsed.value();
+    CHECK_EQUAL(chains.size(), 4U);
+    CHECK_EQUAL(*chains[0].policy, "ACCEPT");
+    CHECK_EQUAL(chains[0].rules->at(0), "-j KUBE-SVC-A");
+    CHECK(!chains[1].policy);
+    CHECK_EQUAL(chains[1].rules->at(0), "-p tcp -j RETURN");
+    CHECK_EQUAL(chains[1].digest, digest_of({"-p tcp -j RETURN"}));
+    CHECK(!chains[2].rules);
+    CHECK_EQUAL(chains[2].rule_count, 1U);
+    CHECK_EQUAL(chains[3].table, "filter");
+    CHECK_EQUAL(*chains[3].policy, "DROP");
+  }
+  CHECK(parse("").ok());
+}
+
+TEST(iptables_listing_refuses_what_does_not_belong) {
+  CHECK_EQUAL(complaint("hello\n"), "line 1 of the listing stands outside of a table: hello");
+  CHECK_EQUAL(complaint("*nat\n-A X -j Y\nCOMMIT\n"), "line 2 of the listing is of a chain that is not declared: -A X -j Y");
+  CHECK_EQUAL(complaint("*nat\n:\nCOMMIT\n"), "line 2 of the listing declares no chain: :");
+  CHECK_EQUAL(complaint("*nat\n:A - [0:0]\n:A - [0:0]\nCOMMIT\n"), "line 3 of the listing declares a chain again: :A - [0:0]");
+  CHECK_EQUAL(complaint("*nat\n:A - [0:0]\n-A A -j B"), "line 3 of the listing is the last, before COMMIT");
+  CHECK_EQUAL(complaint("*nat\n*filter\nCOMMIT\n"), "line 2 of the listing begins a table within another: *filter");
+  CHECK_EQUAL(complaint("*nat\n[\nCOMMIT\n"), "line 2 of the listing is not known: [");
+  CHECK_EQUAL(complaint("# Table `nat' is incompatible, use 'nft' tool.\n"),
+              "line 1 of the listing says: Table `nat' is incompatible, use 'nft' tool.");
+}
+
+TEST(iptables_complaints_name_lines) {
+  CHECK_EQUAL(*complained_line("iptables-restore: line 12 failed\n"), 12U);
+  CHECK_EQUAL(*complained_line("x: \nline 3: RULE_APPEND failed (Invalid argument): rule in chain B\n"), 3U);
+  CHECK_EQUAL(*complained_line("inline\nError occurred at line: 4\n"), 4U);
+  CHECK_EQUAL(*complained_line("COMMIT expected at line 7"), 7U);
+  CHECK(!complained_line("online"));
+  CHECK(!complained_line("line of text"));
+  CHECK(!complained_line(""));
+}
+
+TEST(child_process_is_fed_while_it_is_read) {
+  const std::string input(std::size_t{3} * 1024 * 1024, 'x');
+  const Ran ran = run("cat; echo done >&2; exit 3", input);
+  CHECK(ran.output == input);
+  CHECK_EQUAL(ran.exit.words, "done\n");
+  CHECK_EQUAL(ran.exit.code.value_or(-1), 3);
+  CHECK(!ran.exit.timed_out);
+}
+
+TEST(child_process_that_reads_nothing_does_no_harm) {
+  const Ran ran = run("exit 0", std::string(std::size_t{3} * 1024 * 1024, 'x'));
+  CHECK_EQUAL(ran.exit.code.value_or(-1), 0);
+  const Ran silent = run("exec >&- 2>&-; sleep 0.1; exit 5", "");
+  CHECK_EQUAL(silent.exit.code.value_or(-1), 5);
+}
+
+TEST(child_process_is_killed_at_the_end_of_its_time) {
+  const Ran ran = run("exec sleep 1000", "", milliseconds(100));
+  CHECK(ran.exit.timed_out);
+  CHECK(!ran.exit.code);
+  const Ran closed = run("exec >&- 2>&-; exec sleep 1000", "", milliseconds(100));
+  CHECK(closed.exit.timed_out);
+  CHECK_EQUAL(waitpid(-1, nullptr, WNOHANG), -1);
+  CHECK_EQUAL(errno, ECHILD);
+}
+
+TEST(child_process_takes_signals_that_we_ignore) {
+  const auto before = signal(SIGPIPE, SIG_IGN);
+  const Ran ran = run("kill -PIPE $$; exit 0", "");
+  signal(SIGPIPE, before);
+  CHECK(!ran.exit.code);
+  CHECK(!ran.exit.timed_out);
+}
+
+TEST(child_process_that_cannot_start_says_why) {
+  const Exit exit = run_program(Surroundings{}, "/nonexistent", {}, "", seconds(1), [](std::string_view) {});
+  CHECK_EQUAL(exit.failure, ENOENT);
+  const Surroundings surroundings{{"/nonexistent", "/bin"}, {}};
+  CHECK_EQUAL(surroundings.find("sh").value_or(""), "/bin/sh");
+  CHECK(!surroundings.find("no-such-program"));
+}
