@@ -13,6 +13,7 @@ import { cleanup, dump, init, plan, render, type Output } from './main/commands.
 import { supportedFamilies } from './main/families.js';
 import { limitHeapGrowth } from './main/memory.js';
 import { NodeProxy } from './main/node-proxy.js';
+import { Takeover } from './main/takeover.js';
 import { loadAddon } from './native/load.js';
 import { KubeconfigError } from './sources/kubernetes/auth/errors.js';
 import { createLogger, type Logger } from './observe/log.js';
@@ -103,6 +104,7 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
     addon,
     families,
     dataplane: (family) => new NftablesFamily(addon, family, generation),
+    takeover: new Takeover({ addon, families, keep: { type: 'nftables' }, log }),
     log,
     onFatal: (error) => {
       log.error(error, 'cannot go on');

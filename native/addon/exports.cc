@@ -3,6 +3,7 @@
 #include "addon/conntrack.h"
 #include "addon/environment.h"
 #include "addon/iptables.h"
+#include "addon/ipvs.h"
 #include "addon/nftables.h"
 
 namespace pointsman::addon {
@@ -25,6 +26,12 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("iptablesDigests", Napi::Function::New<iptables_digests>(env, "iptablesDigests"));
   exports.Set("iptablesRestore", Napi::Function::New<iptables_restore>(env, "iptablesRestore"));
   exports.Set("iptablesList", Napi::Function::New<iptables_list>(env, "iptablesList"));
+  exports.Set("ipvsList", Napi::Function::New<ipvs_list>(env, "ipvsList"));
+  exports.Set("ipvsDelete", Napi::Function::New<ipvs_delete>(env, "ipvsDelete"));
+  exports.Set("ipsetNames", Napi::Function::New<ipset_names>(env, "ipsetNames"));
+  exports.Set("ipsetDestroy", Napi::Function::New<ipset_destroy>(env, "ipsetDestroy"));
+  exports.Set("linkAddresses", Napi::Function::New<link_addresses>(env, "linkAddresses"));
+  exports.Set("linkDelete", Napi::Function::New<link_delete>(env, "linkDelete"));
   return exports;
 }
 

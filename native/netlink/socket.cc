@@ -58,8 +58,8 @@ void Socket::close() {
   descriptor_ = -1;
 }
 
-Result<Socket> Socket::open() {
-  Socket opened(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER));
+Result<Socket> Socket::open(int protocol) {
+  Socket opened(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol));
   if (opened.descriptor_ < 0) return system_error(errno, "cannot open a netlink socket");
   const int on = 1;
   // Both exist since Linux 4.12; without them errors only lose their explanation.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <linux/netlink.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,12 +12,12 @@
 
 namespace pointsman::netlink {
 
-/// A NETLINK_NETFILTER socket. One exchange at a time; not for use by two threads at once. System calls interrupted by a signal are
+/// A netlink socket. One exchange at a time; not for use by two threads at once. System calls interrupted by a signal are
 /// repeated.
 class Socket {
  public:
   /// Extended acks and capped acks are switched on.
-  static Result<Socket> open();
+  static Result<Socket> open(int protocol = NETLINK_NETFILTER);
 
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;

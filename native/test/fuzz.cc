@@ -9,12 +9,15 @@
 #include <cstdlib>
 #include <random>
 
+#include "ipset/sets.h"
 #include "iptables/programs.h"
 #include "iptables/save_parser.h"
+#include "ipvs/services.h"
 #include "netlink/batch.h"
 #include "nftables/decode.h"
 #include "nftables/element_columns.h"
 #include "nftables/transaction.h"
+#include "route/link.h"
 #include "test/samples.h"
 
 namespace {
@@ -130,6 +133,11 @@ void read_answer(ByteView datagram) {
       for (const ListedElement& element : elements.value()) static_cast<void>(builder.add(element).ok());
     }
     static_cast<void>(element_at(datagram, 4 * message->sequence));
+    static_cast<void>(ipvs::decode_service(*message).ok());
+    static_cast<void>(ipvs::decode_connections(*message).ok());
+    static_cast<void>(ipvs::decode_family(*message).ok());
+    static_cast<void>(ipset::decode_name(*message).ok());
+    static_cast<void>(route::decode_address(*message, message->sequence).ok());
   }
   static_cast<void>(builder.take());
   bool given = false;
@@ -208,7 +216,8 @@ int main(int count, char** arguments) {
   Mutator mutator(seed);
   std::vector<std::string> texts{samples::document(samples::objects())};
   for (const std::string& rule : samples::rules()) texts.push_back(samples::document(samples::rule(rule)));
-  std::vector<Bytes> answers{sample_elements()};
+  const ipvs::Service service{2, 6, {10, 96, 0, 1}, 443, 0};
+  std::vector<Bytes> answers{sample_elements(), ipvs::encode_delete(30, 1, service), ipset::encode_destroy(1, "KUBE-CLUSTER-IP")};
   for (const std::string& text : texts) answers.push_back(run_commands(text));
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   std::vector<std::string> words{"4294967295", "-1", "0", "\"@m\"", "\"*\"", "\"tcp\"", "\"::1\""};

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.js';
+import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
 import { NftablesFamily } from '../dataplane/nftables/family.js';
 import { tryKernel } from '../dataplane/nftables/trial.js';
 import { renderTable } from '../dataplane/nftables/render.js';
@@ -47,14 +48,17 @@ export async function dump(config: Config, addon: NativeAddon): Promise<Output> 
   return { text: lines(dumps.flat()), ...problems };
 }
 
-/** Removes everything of ours from the kernel. */
+/** Removes everything from the kernel that a proxy in any mode put there. */
 export async function cleanup(addon: NativeAddon): Promise<Output> {
   const results = await Promise.allSettled(FAMILIES.map((family) => new NftablesFamily(addon, family).cleanup()));
-  const errors = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason)] : []));
+  const failures = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason)] : []));
+  const { problems, kept } = await removeLeftovers(addon, FAMILIES, { type: 'nothing' });
   return {
     text: '',
-    errors: errors.map((error) => `encountered an error while tearing down rules: ${error}`),
-    warnings: [],
+    errors: [...failures, ...problems.map(String)].map(
+      (error) => `encountered an error while tearing down rules: ${error}`,
+    ),
+    warnings: kept.map((what) => `left in place, because rules of others need it: ${what}`),
   };
 }
 

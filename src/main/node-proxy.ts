@@ -27,6 +27,7 @@ import { FamilySync } from './family-sync.js';
 import { OwnNode } from './own-node.js';
 import { kernelValues, planSettings } from './settings.js';
 import { startSources, type RunningSources } from './sources.js';
+import type { Takeover } from './takeover.js';
 
 const RETRY = { initialMs: 100, factor: 2 } as const;
 /** A change may wait this many sync periods before the node counts as unhealthy (behaviour HZ-04). */
@@ -41,6 +42,7 @@ export interface NodeProxyOptions {
   readonly addon: NativeAddon;
   readonly families: readonly Family[];
   readonly dataplane: (family: Family) => FamilyDataplane;
+  readonly takeover: Takeover;
   readonly log: Logger;
   /** Called when the process cannot go on. */
   readonly onFatal: (error: Error) => void;
@@ -264,7 +266,9 @@ export class NodeProxy {
     const results = await Promise.allSettled(this.families.map((family) => family.run(full, changedAt)));
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
-    if (results.some((result) => result.status === 'fulfilled' && result.value.full)) setImmediate(collectGarbage);
+    if (!results.some((result) => result.status === 'fulfilled' && result.value.full)) return;
+    this.options.takeover.proceed();
+    setImmediate(collectGarbage);
   }
 
   /** Values that cannot be set yet are tried again with every full sync; what is wrong with them is said once. */

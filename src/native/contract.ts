@@ -6,8 +6,10 @@
  */
 
 import type { IptablesAddon } from './iptables-contract.js';
+import type { IpvsAddon } from './ipvs-contract.js';
 
 export type * from './iptables-contract.js';
+export type * from './ipvs-contract.js';
 
 /** nfnetlink family of a table; spelled as nft spells it. */
 export type NftFamily = 'ip' | 'ip6';
@@ -130,7 +132,7 @@ export interface NativeErrorFields {
    * the rules kept changing, `ETIMEDOUT` the program was killed.
    */
   readonly errno: string | null;
-  /** The system or netlink call: `nft transaction`, `nft list`, `nft generation`, `nft compile`, `nft max batch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`. */
+  /** The system or netlink call: `nft transaction`, `nft list`, `nft generation`, `nft compile`, `nft max batch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `ipvs list`, `ipvs delete`, `ipset list`, `ipset destroy`, `link addresses`, `link delete`. */
   readonly operation: string;
   /** The kernel's extended message; null when it sent none. */
   readonly kernelMessage: string | null;
@@ -141,8 +143,8 @@ export interface NativeErrorFields {
   readonly element: number | null;
 }
 
-/** The names of {@link IptablesAddon} come after these. */
-export interface NativeAddon extends IptablesAddon {
+/** The names of {@link IptablesAddon} come after these, then those of {@link IpvsAddon}. */
+export interface NativeAddon extends IptablesAddon, IpvsAddon {
   /**
    * Compiles commands without touching the kernel: what {@link nftList} would show of these objects. Throws ERR_NFT_JSON. Chains and sets
    * appear when a command adds them.

@@ -22,6 +22,12 @@ export const ADDON_FUNCTIONS = [
   'iptablesDigests',
   'iptablesRestore',
   'iptablesList',
+  'ipvsList',
+  'ipvsDelete',
+  'ipsetNames',
+  'ipsetDestroy',
+  'linkAddresses',
+  'linkDelete',
 ] as const satisfies readonly (keyof NativeAddon)[];
 
 /**

@@ -110,6 +110,42 @@ export function traced(addon: NativeAddon, write: (line: string) => void): Nativ
         () => addon.iptablesList(family, flavor, tables, textOf),
         (chains) => `${family} ${flavor} ${tables.join(',')} chains=${chains?.length ?? 0}`,
       ),
+    ipvsList: () =>
+      async(
+        'ipvsList',
+        () => addon.ipvsList(),
+        (services) => `services=${services?.length ?? 0}`,
+      ),
+    ipvsDelete: (service) =>
+      async(
+        'ipvsDelete',
+        () => addon.ipvsDelete(service),
+        () => `protocol=${service.protocol} port=${service.port}`,
+      ),
+    ipsetNames: () =>
+      async(
+        'ipsetNames',
+        () => addon.ipsetNames(),
+        (names) => `sets=${names?.length ?? 0}`,
+      ),
+    ipsetDestroy: (name) =>
+      async(
+        'ipsetDestroy',
+        () => addon.ipsetDestroy(name),
+        () => name,
+      ),
+    linkAddresses: (name) =>
+      async(
+        'linkAddresses',
+        () => addon.linkAddresses(name),
+        (addresses) => `${name} addresses=${addresses?.length ?? 0}`,
+      ),
+    linkDelete: (name) =>
+      async(
+        'linkDelete',
+        () => addon.linkDelete(name),
+        () => name,
+      ),
   };
 }
 

@@ -14,9 +14,11 @@ function namesIn(text: string, pattern: RegExp): readonly string[] {
 t.test('the contract, the addon and its source export the same names in the same order', (t) => {
   const contract = source('src', 'native', 'contract.ts');
   const iptables = source('src', 'native', 'iptables-contract.ts');
+  const ipvs = source('src', 'native', 'ipvs-contract.ts');
   const declared = [
     ...namesIn(contract.slice(contract.indexOf('interface NativeAddon')), /^ {2}(\w+)\(/gm),
     ...namesIn(iptables.slice(iptables.indexOf('interface IptablesAddon')), /^ {2}(\w+)\(/gm),
+    ...namesIn(ipvs.slice(ipvs.indexOf('interface IpvsAddon')), /^ {2}(\w+)\(/gm),
   ];
   t.ok(declared.length > 5);
   t.strictSame(namesIn(source('native', 'addon', 'exports.cc'), /exports\.Set\("(\w+)"/g), declared);

@@ -223,8 +223,7 @@ for (const flavor of FLAVORS) {
 }
 
 t.test('a table that the nft flavour cannot read is an error, not an empty one', async (t) => {
-  const commands =
-    'add table ip mangle; add chain ip mangle c; add rule ip mangle c ct state new counter drop';
+  const commands = 'add table ip mangle; add chain ip mangle c; add rule ip mangle c ct state new counter drop';
   t.equal(spawnSync('nft', [commands]).status, 0);
   const refused = await failure(addon.iptablesList('IPv4', 'nft', ['mangle'], []));
   t.match(refused.message, /iptables list: .*mangle.*incompatible/);
@@ -265,8 +264,9 @@ t.test('programs are found beside their flavour, and their absence is said', asy
 });
 
 t.test('misuse names the field', (t) => {
+  const method: unknown = Reflect.get(addon, 'iptablesEncode');
   const encode = (operation: unknown): unknown =>
-    Reflect.apply(addon.iptablesEncode as (value: unknown) => string, undefined, [
+    Reflect.apply(method as (value: unknown) => unknown, undefined, [
       { family: 'IPv4', flavor: 'nft', operations: [operation] },
     ]);
   const rows: readonly (readonly [string, unknown])[] = [

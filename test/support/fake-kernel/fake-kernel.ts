@@ -158,6 +158,36 @@ export class FakeKernel implements NativeAddon {
     throw noPrograms('iptables list');
   }
 
+  async ipvsList(): Promise<readonly []> {
+    await Promise.resolve();
+    return [];
+  }
+
+  async ipvsDelete(): Promise<boolean> {
+    await Promise.resolve();
+    return false;
+  }
+
+  async ipsetNames(): Promise<readonly []> {
+    await Promise.resolve();
+    return [];
+  }
+
+  async ipsetDestroy(): Promise<boolean> {
+    await Promise.resolve();
+    return false;
+  }
+
+  async linkAddresses(): Promise<null> {
+    await Promise.resolve();
+    return null;
+  }
+
+  async linkDelete(): Promise<boolean> {
+    await Promise.resolve();
+    return false;
+  }
+
   async conntrackDelete(family: NftFamily, records: Uint8Array): Promise<FlowDeletion> {
     await Promise.resolve();
     this.failFlows('conntrack delete');

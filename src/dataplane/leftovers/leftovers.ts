@@ -1,0 +1,44 @@
+import type { NativeAddon, NftFamily } from '../../native/contract.js';
+import type { Family } from '../../net/ip.js';
+import { removeChains, type IptablesPart } from './iptables.js';
+import { removeIpvs } from './ipvs.js';
+import { Removal, type Keep, type RemovalReport } from './removal.js';
+
+export type LeftoverAddon = IptablesPart &
+  Pick<NativeAddon, 'nftList' | 'nftTransact'> &
+  Pick<NativeAddon, 'ipvsList' | 'ipvsDelete' | 'ipsetNames' | 'ipsetDestroy' | 'linkAddresses' | 'linkDelete'>;
+
+const NFT_FAMILY: Readonly<Record<Family, NftFamily>> = { IPv4: 'ip', IPv6: 'ip6' };
+/** The nftables mode's, of kube-proxy and of pointsman alike. */
+const NFT_TABLE = 'kube-proxy';
+
+/**
+ * Removes what a proxy in another mode left behind (behaviour CL-60, CL-61, IT-48, IV-25). Never rejects; call it again until nothing is waiting and
+ * there are no problems. Cheap where there is nothing: a listing per family, flavour and table.
+ *
+ * Only when the rules of the mode in force are complete in every family: from then on nothing needs the leftovers but established connections, whose
+ * translation conntrack keeps.
+ */
+export async function removeLeftovers(
+  addon: LeftoverAddon,
+  families: readonly Family[],
+  keep: Keep,
+): Promise<RemovalReport> {
+  const report = new Removal();
+  for (const family of families) {
+    await removeChains(addon, family, keep, report);
+    if (keep.type === 'iptables') await report.attempt(undefined, () => removeTable(addon, family, report));
+  }
+  await report.attempt(undefined, () => removeIpvs(addon, keep.type !== 'nothing', report));
+  return report;
+}
+
+async function removeTable(addon: LeftoverAddon, family: Family, report: Removal): Promise<void> {
+  const where = { family: NFT_FAMILY[family], table: NFT_TABLE };
+  if ((await addon.nftList(where.family, where.table, [])) === null) return;
+  const table = { family: where.family, name: where.table };
+  // Adding it first makes the deletion succeed even if somebody else was faster.
+  const json = JSON.stringify({ nftables: [{ add: { table } }, { delete: { table } }] });
+  await addon.nftTransact({ ...where, operations: [{ type: 'commands', json }] });
+  report.removed.push(`nftables: table ${where.family} ${where.table}`);
+}

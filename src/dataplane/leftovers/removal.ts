@@ -1,0 +1,37 @@
+import type { IptablesFlavor } from '../../native/contract.js';
+
+/** What must not be taken for a leftover: what the mode in force owns. `nothing`: kube-proxy and pointsman both leave this node. */
+export type Keep =
+  | { readonly type: 'nftables' }
+  /** Chains that the iptables mode shares with the ipvs mode are its own, in this flavour. */
+  | { readonly type: 'iptables'; readonly flavor: IptablesFlavor }
+  | { readonly type: 'nothing' };
+
+/** What a pass over the leftovers did. */
+export interface RemovalReport {
+  /** One line per kind of object. */
+  readonly removed: readonly string[];
+  /** What stays because others need it. */
+  readonly kept: readonly string[];
+  /** What stays for a while because connections depend on it; the next pass looks again. */
+  readonly waiting: readonly string[];
+  readonly problems: readonly Error[];
+}
+
+/** Collects the report; what fails does not keep the rest from being removed. */
+export class Removal implements RemovalReport {
+  readonly removed: string[] = [];
+  readonly kept: string[] = [];
+  readonly waiting: string[] = [];
+  readonly problems: Error[] = [];
+
+  /** The call's result; `fallback` when it fails. */
+  async attempt<T>(fallback: T, call: () => Promise<T>): Promise<T> {
+    try {
+      return await call();
+    } catch (error) {
+      this.problems.push(error instanceof Error ? error : new Error(String(error)));
+      return fallback;
+    }
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * The part of the seam, see contract.ts, that knows what the ipvs mode of a proxy is made of: virtual services, ipsets, and a link that holds their
+ * addresses. Asking loads no module of the kernel: what is not loaded holds nothing.
+ */
+
+/** A virtual service of ip_vs. */
+export interface IpvsService {
+  /** IANA number; 0 with a mark. */
+  readonly protocol: number;
+  readonly family: 'IPv4' | 'IPv6';
+  /** 4 or 16 bytes; null where a packet mark selects the packets. */
+  readonly address: Uint8Array | null;
+  readonly port: number;
+  /** 0 where there is an address. */
+  readonly mark: number;
+}
+
+export interface IpvsListedService extends IpvsService {
+  /** Of all its destinations, whether active or not. */
+  readonly connections: number;
+}
+
+/** What the addon exports for ipvs; part of NativeAddon. All reject with ERR_NETLINK. */
+export interface IpvsAddon {
+  ipvsList(): Promise<readonly IpvsListedService[]>;
+  /** False: there is no such service. Its connections end with it. */
+  ipvsDelete(service: IpvsService): Promise<boolean>;
+  ipsetNames(): Promise<readonly string[]>;
+  /** False: there is no such set. EBUSY: a rule or another set uses it. */
+  ipsetDestroy(name: string): Promise<boolean>;
+  /** Addresses of a link, up or down, 4 or 16 bytes each; null when there is no such link. */
+  linkAddresses(name: string): Promise<readonly Uint8Array[] | null>;
+  /** False: there is no such link. */
+  linkDelete(name: string): Promise<boolean>;
+}

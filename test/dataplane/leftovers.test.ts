@@ -1,0 +1,291 @@
+import t from 'tap';
+import { ruleTarget, tableRemoval } from '../../src/dataplane/leftovers/chains.js';
+import { removeLeftovers, type LeftoverAddon } from '../../src/dataplane/leftovers/leftovers.js';
+import type { Keep } from '../../src/dataplane/leftovers/removal.js';
+import type {
+  IptablesChainListing,
+  IptablesTable,
+  IptablesTransaction,
+  IpvsListedService,
+  NftTransaction,
+} from '../../src/native/contract.js';
+import { addressBytes, parseAddress } from '../../src/net/ip.js';
+
+type Chains = Readonly<Record<string, readonly string[]>>;
+
+/** Chains with their rules; built-in ones are those without a dash. */
+function listing(chains: Chains, table: IptablesTable = 'nat'): readonly IptablesChainListing[] {
+  return Object.entries(chains).map(([name, rules]) => ({
+    table,
+    name,
+    policy: /^[A-Z]+$/.test(name) ? 'ACCEPT' : null,
+    ruleCount: rules.length,
+    digest: '0000000000000000',
+    rules,
+  }));
+}
+
+/** What is removed, as text. */
+function removed(chains: Chains, ipvsOnly = false, table: IptablesTable = 'nat'): readonly string[] {
+  return tableRemoval(table, listing(chains, table), ipvsOnly).operations.map((operation) =>
+    operation.type === 'rule' ? `${operation.chain} ${operation.text}` : operation.chain,
+  );
+}
+
+t.test('targets of rules', (t) => {
+  t.equal(ruleTarget('-p tcp -m comment --comment "a -j B \\" -j C" -j D'), 'D');
+  t.equal(ruleTarget('-j MARK --set-xmark 0x4000/0x0'), 'MARK');
+  t.equal(ruleTarget('-g OTHER'), 'OTHER');
+  t.equal(ruleTarget('-m comment --comment "-j NOWHERE"'), null);
+  t.end();
+});
+
+t.test("kube-proxy's chains and jumps go, whatever the jumps match; kubelet's and others' stay", (t) => {
+  t.same(
+    removed({
+      PREROUTING: ['-j KUBE-SERVICES', '-p tcp -m comment --comment x -j KUBE-SERVICES', '-j OTHER-CHAIN'],
+      POSTROUTING: ['-j KUBE-POSTROUTING'],
+      'KUBE-SERVICES': ['-j KUBE-SVC-A'],
+      'KUBE-SVC-A': ['-j KUBE-SEP-B'],
+      'KUBE-SEP-B': ['-j KUBE-MARK-MASQ'],
+      'KUBE-MARK-MASQ': [],
+      'KUBE-POSTROUTING': [],
+      'KUBE-PROXY-CANARY': [],
+      'KUBE-KUBELET-CANARY': [],
+      'KUBE-MARK-DROP': [],
+      'OTHER-CHAIN': ['-j RETURN'],
+    }),
+    [
+      'PREROUTING -j KUBE-SERVICES',
+      'PREROUTING -p tcp -m comment --comment x -j KUBE-SERVICES',
+      'POSTROUTING -j KUBE-POSTROUTING',
+      'KUBE-SERVICES',
+      'KUBE-SVC-A',
+      'KUBE-SEP-B',
+      'KUBE-MARK-MASQ',
+      'KUBE-POSTROUTING',
+      'KUBE-PROXY-CANARY',
+    ],
+  );
+  t.same(
+    removed({ INPUT: ['-j KUBE-FIREWALL'], 'KUBE-FIREWALL': [], 'KUBE-SVC-A': [] }, false, 'filter'),
+    [],
+    'names mean something in their table only',
+  );
+  t.end();
+});
+
+t.test('what rules of others lead to stays, with all that it leads to', (t) => {
+  const chains: Chains = {
+    OUTPUT: ['-j KUBE-SERVICES', '-j KUBE-SVC-A'],
+    POSTROUTING: ['-j KUBE-POSTROUTING'],
+    'KUBE-SERVICES': ['-j KUBE-SVC-A', '-j KUBE-SVC-C'],
+    'KUBE-SVC-A': ['-j KUBE-SEP-B'],
+    'KUBE-SEP-B': [],
+    'KUBE-SVC-C': [],
+    'KUBE-MARK-MASQ': [],
+    'KUBE-POSTROUTING': [],
+    'CNI-SETMARK': ['-j KUBE-MARK-MASQ'],
+  };
+  t.same(removed(chains), ['OUTPUT -j KUBE-SERVICES', 'KUBE-SERVICES', 'KUBE-SVC-C']);
+  t.same(
+    [...tableRemoval('nat', listing(chains), false).kept],
+    [
+      ['KUBE-SVC-A', 'OUTPUT'],
+      ['KUBE-SEP-B', 'KUBE-SVC-A'],
+      ['KUBE-MARK-MASQ', 'CNI-SETMARK'],
+      ['KUBE-POSTROUTING', 'KUBE-MARK-MASQ'],
+    ],
+  );
+  t.end();
+});
+
+t.test('beside the iptables mode only what is the ipvs mode alone goes', (t) => {
+  const chains: Chains = {
+    INPUT: ['-j KUBE-IPVS-FILTER', '-j KUBE-PROXY-FIREWALL', '-j KUBE-NODE-PORT'],
+    'KUBE-IPVS-FILTER': [],
+    'KUBE-PROXY-FIREWALL': ['-j KUBE-SOURCE-RANGES-FIREWALL'],
+    'KUBE-SOURCE-RANGES-FIREWALL': [],
+    'KUBE-NODE-PORT': [],
+    'KUBE-SERVICES': [],
+  };
+  t.same(removed(chains, true, 'filter'), [
+    'INPUT -j KUBE-IPVS-FILTER',
+    'INPUT -j KUBE-NODE-PORT',
+    'KUBE-IPVS-FILTER',
+    'KUBE-NODE-PORT',
+  ]);
+  t.same([...tableRemoval('filter', listing(chains, 'filter'), true).kept.keys()], ['KUBE-SOURCE-RANGES-FIREWALL']);
+  t.end();
+});
+
+/** A node in memory with what is given and nothing else. */
+class FakeNode implements LeftoverAddon {
+  chains: readonly IptablesChainListing[] = [];
+  services: IpvsListedService[] = [];
+  sets: string[] = [];
+  addresses: readonly string[] | null = null;
+  tables: string[] = [];
+  failing: string | null = null;
+  readonly restored: IptablesTransaction[] = [];
+  readonly textOf: (readonly string[])[] = [];
+
+  async iptablesFlavors() {
+    await Promise.resolve();
+    return [{ flavor: 'nft', version: '1.8.9' }] as const;
+  }
+
+  async iptablesList(_family: string, _flavor: string, _tables: unknown, textOf: readonly string[]) {
+    await Promise.resolve();
+    if (this.failing === 'iptables') throw new Error('no listing');
+    this.textOf.push(textOf);
+    return this.chains.map((chain) => {
+      const isRead = chain.policy !== null || textOf.some((prefix) => chain.name.startsWith(prefix));
+      return { ...chain, rules: isRead ? chain.rules : null };
+    });
+  }
+
+  async iptablesRestore(transaction: IptablesTransaction) {
+    await Promise.resolve();
+    this.restored.push(transaction);
+    return { bytes: 0, rules: 0 };
+  }
+
+  async nftList(family: string, table: string) {
+    await Promise.resolve();
+    return this.tables.includes(`${family} ${table}`) ? { chains: [], sets: [] } : null;
+  }
+
+  async nftTransact({ family, table }: NftTransaction) {
+    await Promise.resolve();
+    this.tables = this.tables.filter((each) => each !== `${family} ${table}`);
+    return { messages: 2, bytes: 0 };
+  }
+
+  async ipvsList() {
+    await Promise.resolve();
+    return this.services;
+  }
+
+  async ipvsDelete(service: { readonly port: number }) {
+    await Promise.resolve();
+    this.services = this.services.filter(({ port }) => port !== service.port);
+    return true;
+  }
+
+  async ipsetNames() {
+    await Promise.resolve();
+    return this.sets;
+  }
+
+  async ipsetDestroy(name: string) {
+    await Promise.resolve();
+    if (this.failing === name) throw new Error(`${name}: EBUSY`);
+    this.sets = this.sets.filter((each) => each !== name);
+    return true;
+  }
+
+  async linkAddresses() {
+    await Promise.resolve();
+    return this.addresses?.map(bytes) ?? null;
+  }
+
+  async linkDelete() {
+    await Promise.resolve();
+    this.addresses = null;
+    return true;
+  }
+}
+
+function bytes(address: string): Uint8Array {
+  const parsed = parseAddress(address);
+  if (parsed === null) throw new Error(address);
+  return addressBytes(parsed);
+}
+
+function virtual(address: string | null, port: number, connections = 0): IpvsListedService {
+  const mark = address === null ? 7 : 0;
+  return { protocol: 6, family: 'IPv4', address: address === null ? null : bytes(address), port, mark, connections };
+}
+
+const remove = (node: FakeNode, type: 'nftables' | 'nothing' = 'nftables') =>
+  removeLeftovers(node, ['IPv4'], { type } satisfies Keep);
+
+t.test('a node without leftovers is looked at and left alone', async (t) => {
+  const node = new FakeNode();
+  node.chains = listing({ OUTPUT: ['-j OTHER-CHAIN'], 'OTHER-CHAIN': [], 'KUBE-FIREWALL': [] });
+  node.services = [virtual('192.168.0.100', 80), virtual('192.168.0.2', 30001)];
+  node.sets = ['KUBE-OWN-OF-OTHERS', 'cali40all'];
+  node.tables = ['ip kube-proxy'];
+  t.same(await remove(node), { removed: [], kept: [], waiting: [], problems: [] });
+  t.same([node.services.length, node.sets.length, node.restored.length, node.tables.length], [2, 2, 0, 1]);
+  t.same(node.textOf, [[]], 'no rule was read');
+});
+
+t.test('rules of single Services are read only where somebody else uses one', async (t) => {
+  const node = new FakeNode();
+  const chains = { OUTPUT: ['-j KUBE-SERVICES'], 'KUBE-SERVICES': ['-j KUBE-SVC-A'], 'KUBE-SVC-A': ['-j KUBE-SEP-B'] };
+  node.chains = listing({ ...chains, 'KUBE-SEP-B': [] });
+  t.same((await remove(node)).removed, ['iptables (nft) IPv4: 3 chains, 1 jumps to them']);
+  t.same(node.textOf.at(-1), ['OUTPUT', 'KUBE-SERVICES']);
+  node.chains = listing({ ...chains, 'KUBE-SEP-B': [], 'OTHER-CHAIN': ['-j KUBE-SVC-A'] });
+  const report = await remove(node);
+  t.same(report.kept, [
+    'iptables (nft) IPv4 nat chain KUBE-SVC-A, which OTHER-CHAIN leads to',
+    'iptables (nft) IPv4 nat chain KUBE-SEP-B, which KUBE-SVC-A leads to',
+  ]);
+  t.same(
+    node.restored.at(-1)?.operations.map(({ chain }) => chain),
+    ['OUTPUT', 'KUBE-SERVICES'],
+  );
+});
+
+t.test("ipvs: kube-proxy's virtual services go when their connections have ended, then the link", async (t) => {
+  const node = new FakeNode();
+  node.addresses = ['10.96.0.1', '10.96.0.10'];
+  node.services = [
+    virtual('10.96.0.1', 443),
+    virtual('10.96.0.10', 53, 5),
+    virtual('192.168.0.2', 30001),
+    virtual('192.168.0.100', 80),
+    virtual(null, 0),
+  ];
+  node.sets = ['KUBE-CLUSTER-IP', 'KUBE-6-IPVS-IPS', 'OTHER'];
+  const report = await remove(node);
+  t.same(report.removed, ['ipvs: 2 virtual services', 'ipset: 2 sets']);
+  t.same(report.waiting, ['ipvs: virtual services that still have connections']);
+  t.same(
+    node.services.map(({ port }) => port),
+    [53, 80, 0],
+  );
+  t.same(node.sets, ['OTHER']);
+  t.not(node.addresses, null);
+  t.same((await remove(node, 'nothing')).removed, ['ipvs: 1 virtual services', 'link kube-ipvs0']);
+  t.same(
+    node.services.map(({ port }) => port),
+    [80, 0],
+    'those of others stay even then',
+  );
+});
+
+t.test('what fails is told, and does not keep the rest', async (t) => {
+  const node = new FakeNode();
+  node.sets = ['KUBE-CLUSTER-IP', 'KUBE-LOOP-BACK'];
+  node.failing = 'KUBE-CLUSTER-IP';
+  const sets = await remove(node);
+  t.same([sets.removed, sets.problems.map(String)], [['ipset: 1 sets'], ['Error: KUBE-CLUSTER-IP: EBUSY']]);
+  node.failing = 'iptables';
+  const chains = await remove(node);
+  t.same([chains.removed, chains.problems.map(String)], [['ipset: 1 sets'], ['Error: no listing']]);
+});
+
+t.test('in iptables mode the nftables table is a leftover, and the own chains are not', async (t) => {
+  const node = new FakeNode();
+  node.tables = ['ip kube-proxy', 'ip other'];
+  node.chains = listing({ OUTPUT: ['-j KUBE-SERVICES'], 'KUBE-SERVICES': [], 'KUBE-LOAD-BALANCER': [] });
+  const own = await removeLeftovers(node, ['IPv4'], { type: 'iptables', flavor: 'nft' });
+  t.same(own.removed, ['iptables (nft) IPv4: 1 chains, 0 jumps to them', 'nftables: table ip kube-proxy']);
+  t.same(node.tables, ['ip other']);
+  const other = await removeLeftovers(node, ['IPv4'], { type: 'iptables', flavor: 'legacy' });
+  t.same(other.removed, ['iptables (nft) IPv4: 2 chains, 1 jumps to them']);
+});
