@@ -46,7 +46,8 @@ Bytes encode_list(std::uint32_t sequence) {
 
 Bytes encode_destroy(std::uint32_t sequence, const std::string& name) {
   MessageWriter writer;
-  writer.begin_message(message_type(IPSET_CMD_DESTROY), NLM_F_REQUEST | NLM_F_ACK, sequence, AF_INET);
+  // Without NLM_F_EXCL the kernel calls a missing set destroyed.
+  writer.begin_message(message_type(IPSET_CMD_DESTROY), NLM_F_REQUEST | NLM_F_ACK | NLM_F_EXCL, sequence, AF_INET);
   writer.put_u8(IPSET_ATTR_PROTOCOL, kProtocol);
   writer.put_string(IPSET_ATTR_SETNAME, name);
   writer.end_message();

@@ -168,7 +168,7 @@ export class FakeKernel implements NativeAddon {
     return false;
   }
 
-  async ipsetNames(): Promise<readonly []> {
+  async ipsetNames(): Promise<readonly string[]> {
     await Promise.resolve();
     return [];
   }
