@@ -1,78 +1,92 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import type { ApiObject } from '../test/support/api-objects.js';
+import { clusterService, clusterSlice, ENDPOINTS_PER_SLICE } from '../test/support/api-server/cluster.js';
 
-/** A generated cluster: plain ClusterIP Services, each with one EndpointSlice. */
+/** A generated cluster: ClusterIP Services of one port, all with the same number of endpoints. */
 export interface Cluster {
   readonly services: number;
   readonly endpoints: number;
+  readonly affinity: boolean;
 }
 
-const NODES = 100;
-const SERVICES_PER_FILE = 50;
+export const CLUSTERS: readonly string[] = ['1000x10', '5000x50', '44000x1', '1x10000', '5000x10+affinity'];
 
-/** The Service whose endpoints a benchmark changes; it has a file of its own. */
-export const CHANGED_SERVICE = 0;
+/** `SERVICESxENDPOINTS`, with `+affinity` behind it for Services that keep a client on its endpoint. */
+export function parseCluster(text: string): Cluster {
+  const found = /^(\d+)[x×](\d+)(\+affinity)?$/.exec(text);
+  if (found === null) throw new TypeError(`not SERVICESxENDPOINTS or SERVICESxENDPOINTS+affinity: ${text}`);
+  return { services: Number(found[1]), endpoints: Number(found[2]), affinity: found[3] !== undefined };
+}
 
-/** Writes the cluster's manifests as JSON files into a directory. */
-export function writeCluster(directory: string, cluster: Cluster): void {
-  mkdirSync(directory, { recursive: true });
-  writeChanged(directory, cluster, null);
-  for (let first = 1; first < cluster.services; first += SERVICES_PER_FILE) {
-    const count = Math.min(SERVICES_PER_FILE, cluster.services - first);
-    const items = Array.from({ length: count }, (_, index) => first + index).flatMap((number) => [
-      service(number),
-      endpointSlice(number, cluster.endpoints, null),
-    ]);
-    writeFileSync(join(directory, `services-${first}.json`), JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
+export function printCluster({ services, endpoints, affinity }: Cluster): string {
+  return `${services} × ${endpoints}${affinity ? ', affinity' : ''}`;
+}
+
+/** How many nodes the endpoints are spread over. The proxy runs on the first. */
+export const NODES = 1000;
+export const NODE_NAME = 'node-0';
+export const NODE_ADDRESS = '192.0.2.1';
+/** What contains every address of a Service, and of an endpoint. */
+export const SERVICE_RANGE = '10.96.0.0/12';
+export const POD_RANGE = '10.128.0.0/9';
+/** The port that endpoints answer on. */
+export const ENDPOINT_PORT = 8080;
+export const SERVICE_PORT = 80;
+
+/** The cluster IP of a Service. */
+export function serviceAddress(number: number): string {
+  const { clusterIP } = clusterService(number)['spec'] as { readonly clusterIP: string };
+  return clusterIP;
+}
+
+export function nodeObject(): ApiObject {
+  return {
+    kind: 'Node',
+    apiVersion: 'v1',
+    metadata: { name: NODE_NAME, labels: { 'kubernetes.io/hostname': NODE_NAME } },
+    spec: { podCIDR: '10.128.0.0/24', podCIDRs: ['10.128.0.0/24'] },
+    status: { addresses: [{ type: 'InternalIP', address: NODE_ADDRESS }] },
+  };
+}
+
+/** One of the Service's slices with its first endpoint ready or not. */
+export function changedSlice({ endpoints }: Cluster, service: number, ready: boolean): ApiObject {
+  return clusterSlice(service, 0, Math.min(ENDPOINTS_PER_SLICE, endpoints), NODES, ready ? 0 : 1);
+}
+
+/** A further Service with one endpoint, of which a benchmark sees from outside where it leads. */
+export class ProbeService {
+  readonly address: string;
+  private replaced = 0;
+
+  constructor(private readonly number: number) {
+    this.address = serviceAddress(number);
+  }
+
+  service(): ApiObject {
+    return clusterService(this.number);
+  }
+
+  /** The slice with its endpoint replaced by the other of the two that it may be, and that endpoint's address. */
+  next(): { readonly slice: ApiObject; readonly address: string } {
+    this.replaced = 1 - this.replaced;
+    const slice = clusterSlice(this.number, 0, 1, NODES, 0, this.replaced);
+    const [endpoint] = slice['endpoints'] as readonly { readonly addresses: readonly string[] }[];
+    return { slice, address: endpoint?.addresses[0] ?? '' };
   }
 }
 
-/** Replaces the changed Service's file at once; one of its endpoints may be not ready. */
-export function writeChanged(directory: string, cluster: Cluster, notReady: number | null): void {
-  const items = [service(CHANGED_SERVICE), endpointSlice(CHANGED_SERVICE, cluster.endpoints, notReady)];
-  const path = join(directory, 'changed.json');
-  const hidden = join(directory, '.changed.json');
-  writeFileSync(hidden, JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
-  renameSync(hidden, path);
-}
-
-function service(number: number): object {
-  const clusterIP = `10.${96 + (number >> 16)}.${(number >> 8) & 0xff}.${number & 0xff}`;
-  return {
-    apiVersion: 'v1',
-    kind: 'Service',
-    metadata: { namespace: 'bench', name: `service-${number}`, creationTimestamp: '2026-01-01T00:00:00Z' },
-    spec: {
-      type: 'ClusterIP',
-      clusterIP,
-      clusterIPs: [clusterIP],
-      ipFamilies: ['IPv4'],
-      ports: [{ name: 'http', protocol: 'TCP', port: 80, targetPort: 8080 }],
-    },
-  };
-}
-
-function endpointSlice(number: number, endpoints: number, notReady: number | null): object {
-  return {
-    apiVersion: 'discovery.k8s.io/v1',
-    kind: 'EndpointSlice',
-    metadata: {
-      namespace: 'bench',
-      name: `service-${number}-slice`,
-      labels: { 'kubernetes.io/service-name': `service-${number}` },
-    },
-    addressType: 'IPv4',
-    ports: [{ name: 'http', protocol: 'TCP', port: 8080 }],
-    endpoints: Array.from({ length: endpoints }, (_, index) =>
-      endpoint(number * endpoints + index, index !== notReady),
-    ),
-  };
-}
-
-function endpoint(pod: number, ready: boolean): object {
-  return {
-    addresses: [`10.${128 + (pod >> 16)}.${(pod >> 8) & 0xff}.${pod & 0xff}`],
-    conditions: { ready, serving: ready, terminating: false },
-    nodeName: `node-${pod % NODES}`,
-  };
+/** What a rolling replacement does: in each of ten steps, every Service gets another tenth of its endpoints replaced. */
+export function rollingSteps({ services, endpoints }: Cluster, rolled: number): readonly (readonly ApiObject[])[] {
+  const steps = Math.min(10, endpoints);
+  return Array.from({ length: steps }, (_, step) => {
+    const slices: ApiObject[] = [];
+    for (let service = 0; service < Math.min(services, rolled); service++) {
+      for (let first = 0; first < endpoints; first += ENDPOINTS_PER_SLICE) {
+        const count = Math.min(ENDPOINTS_PER_SLICE, endpoints - first);
+        const replaced = Math.ceil((count * (step + 1)) / steps);
+        slices.push(clusterSlice(service, first, count, NODES, 0, replaced));
+      }
+    }
+    return slices;
+  });
 }

@@ -2,20 +2,26 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { monotonicMs } from '../test/support/api-server/control.js';
 
-/** One `synced` line of the process's log. */
+/** One `synced` line of our own log. */
 export interface Sync {
   readonly family: string;
   readonly full: boolean;
   readonly transactions: number;
-  readonly elementOperations: number;
+  readonly operations: number;
   readonly bytes: number;
-  /** Kernel and rendering: from the start of the sync to the acknowledgement. */
+  /** From the start of the sync to the kernel's acknowledgement. */
   readonly syncMs: number;
-  /** From the change in the state to the acknowledgement. */
-  readonly sinceChangeMs: number;
-  /** When this process read the line, on its performance.now clock. */
+  /** When this process read the line, in milliseconds of the clock that all processes share. */
   readonly seenAt: number;
+}
+
+/** In MB. */
+export interface Memory {
+  readonly resident: number;
+  readonly peak: number;
 }
 
 interface Waiting {
@@ -24,69 +30,104 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** A proxy process in a network namespace of its own, watched through its log. */
-export class Proxy {
-  private readonly waiting: Waiting[] = [];
-  private readonly lines: string[] = [];
+const HEALTHZ = 'http://127.0.0.1:10256/healthz';
+/** `USER_HZ`, which Linux fixes for all it tells user space. */
+const TICKS_PER_SECOND = 100;
+const TAIL_LINES = 20;
 
-  private constructor(
-    private readonly child: ChildProcess,
-    readonly startedAt: number,
-  ) {
-    if (child.stderr === null) throw new Error('the log must be piped');
-    createInterface({ input: child.stderr }).on('line', (line) => {
+/** A proxy's process, ours or another, in the network namespace of this one. */
+export class Proxy {
+  readonly startedAt = monotonicMs();
+  private readonly child: ChildProcess;
+  private readonly waiting: Waiting[] = [];
+  private readonly tail: string[] = [];
+  private ended = false;
+
+  /** @param command a line for the shell. */
+  constructor(command: string) {
+    this.child = spawn('sh', ['-c', `exec ${command}`], { stdio: ['ignore', 'ignore', 'pipe'] });
+    if (this.child.stderr === null) throw new Error('the log must be piped');
+    createInterface({ input: this.child.stderr }).on('line', (line) => {
       this.read(line);
     });
-    child.once('exit', (code) => {
-      const error = new Error(`the process ended with ${code ?? 'a signal'}:\n${this.lines.slice(-20).join('\n')}`);
-      for (const { reject } of this.waiting) reject(error);
+    this.child.once('exit', () => {
+      this.ended = true;
+      for (const { reject } of this.waiting) reject(this.failure());
     });
   }
 
-  /** Starts it; benchmarks run in a network namespace already, so the process shares it. */
-  static start(main: string, parameters: readonly string[]): Proxy {
-    const startedAt = performance.now();
-    return new Proxy(
-      spawn(process.execPath, [main, ...parameters], { stdio: ['ignore', 'ignore', 'pipe'] }),
-      startedAt,
-    );
+  /** Resolves with when `/healthz` first said that all is well. */
+  async healthy(): Promise<number> {
+    while (!(await isHealthy())) {
+      if (this.ended) throw this.failure();
+      await sleep(2);
+    }
+    return monotonicMs();
   }
 
-  /** The next sync that the test accepts. */
+  /** The next sync of IPv4 that the test accepts. */
   sync(test: (sync: Sync) => boolean): Promise<Sync> {
     return new Promise((resolve, reject) => {
-      this.waiting.push({ test, resolve, reject });
+      this.waiting.push({ test: (sync) => sync.family === 'IPv4' && test(sync), resolve, reject });
     });
   }
 
-  /** Resident memory now and at its peak, in MB. */
-  memory(): { readonly resident: number; readonly peak: number } {
-    const status = readFileSync(`/proc/${this.child.pid ?? 0}/status`, 'utf8');
+  memory(): Memory {
+    const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
     const value = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024;
     return { resident: value('VmRSS'), peak: value('VmHWM') };
   }
 
+  /** CPU time so far, all threads, user and system. */
+  cpuSeconds(): number {
+    const fields = readFileSync(`/proc/${this.pid}/stat`, 'utf8')
+      .replace(/^.*\) /, '')
+      .split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+  }
+
   async stop(): Promise<void> {
+    if (this.ended) return;
+    const exit = once(this.child, 'exit');
     this.child.kill('SIGTERM');
-    await once(this.child, 'exit');
+    await exit;
+  }
+
+  private get pid(): number {
+    return this.child.pid ?? 0;
+  }
+
+  private failure(): Error {
+    return new Error(`the proxy has ended:\n${this.tail.join('\n')}`);
   }
 
   private read(line: string): void {
-    this.lines.push(line);
+    this.tail.push(line);
+    if (this.tail.length > TAIL_LINES) this.tail.shift();
     if (!line.includes('] "synced" ')) return;
+    const seenAt = monotonicMs();
     const fields = new Map([...line.matchAll(/(\w+)="?([\w.]+)"?/g)].map((found) => [found[1] ?? '', found[2] ?? '']));
     const number = (name: string): number => Number(fields.get(name));
     const sync: Sync = {
       family: fields.get('family') ?? '',
       full: fields.get('full') === 'true',
       transactions: number('transactions'),
-      elementOperations: number('elementOperations'),
+      operations: number('elementOperations') + number('ruleOperations'),
       bytes: number('bytes'),
       syncMs: number('syncMs'),
-      sinceChangeMs: number('sinceChangeMs'),
-      seenAt: performance.now(),
+      seenAt,
     };
     const index = this.waiting.findIndex(({ test }) => test(sync));
     if (index >= 0) this.waiting.splice(index, 1)[0]?.resolve(sync);
+  }
+}
+
+async function isHealthy(): Promise<boolean> {
+  try {
+    const response = await fetch(HEALTHZ);
+    await response.text();
+    return response.ok;
+  } catch {
+    return false;
   }
 }

@@ -2,25 +2,29 @@ import type { ApiObject } from '../api-objects.js';
 
 /** Objects of a cluster as its controllers write them, managed fields and all, so that sizes are those of real ones. */
 
-const ENDPOINTS_PER_SLICE = 100;
+export const ENDPOINTS_PER_SLICE = 100;
+/** Where the addresses of endpoints that took others' places begin. */
+const REPLACED = 64 << 16;
 
 export interface ClusterSize {
   readonly services: number;
   /** Per Service; slices hold 100 at most. */
   readonly endpoints: number;
   readonly nodes: number;
+  /** Whether Services keep a client on its endpoint. */
+  readonly affinity?: boolean;
 }
 
 export function* clusterObjects(size: ClusterSize): Iterable<ApiObject> {
   for (let number = 0; number < size.services; number++) {
-    yield clusterService(number);
+    yield clusterService(number, size.affinity);
     for (let first = 0; first < size.endpoints; first += ENDPOINTS_PER_SLICE) {
       yield clusterSlice(number, first, Math.min(ENDPOINTS_PER_SLICE, size.endpoints - first), size.nodes, 0);
     }
   }
 }
 
-export function clusterService(number: number): ApiObject {
+export function clusterService(number: number, affinity = false): ApiObject {
   const clusterIP = `10.${96 + (number >> 16)}.${(number >> 8) & 0xff}.${number & 0xff}`;
   const app = `app-${number}`;
   return {
@@ -56,7 +60,8 @@ export function clusterService(number: number): ApiObject {
       clusterIP,
       clusterIPs: [clusterIP],
       type: 'ClusterIP',
-      sessionAffinity: 'None',
+      sessionAffinity: affinity ? 'ClientIP' : 'None',
+      ...(affinity ? { sessionAffinityConfig: { clientIP: { timeoutSeconds: 10_800 } } } : {}),
       ipFamilies: ['IPv4'],
       ipFamilyPolicy: 'SingleStack',
       internalTrafficPolicy: 'Cluster',
@@ -65,8 +70,18 @@ export function clusterService(number: number): ApiObject {
   };
 }
 
-/** @param notReady how many of the first endpoints are not ready: what distinguishes one version from another. */
-export function clusterSlice(number: number, first: number, count: number, nodes: number, notReady: number): ApiObject {
+/**
+ * @param notReady how many of the first endpoints are not ready: what distinguishes one version from another.
+ * @param replaced how many of the first endpoints are others than at the start.
+ */
+export function clusterSlice(
+  number: number,
+  first: number,
+  count: number,
+  nodes: number,
+  notReady: number,
+  replaced = 0,
+): ApiObject {
   return {
     kind: 'EndpointSlice',
     apiVersion: 'discovery.k8s.io/v1',
@@ -74,7 +89,7 @@ export function clusterSlice(number: number, first: number, count: number, nodes
       name: `service-${number}-${first.toString(36).padStart(5, 'x')}`,
       generateName: `service-${number}-`,
       namespace: `team-${number % 50}`,
-      generation: 1 + notReady,
+      generation: 1 + notReady + replaced,
       labels: {
         app: `app-${number}`,
         'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io',
@@ -93,13 +108,15 @@ export function clusterSlice(number: number, first: number, count: number, nodes
       }),
     },
     addressType: 'IPv4',
-    endpoints: Array.from({ length: count }, (_, index) => endpoint(number, first + index, nodes, index >= notReady)),
+    endpoints: Array.from({ length: count }, (_, index) =>
+      endpoint(number, first + index, nodes, index >= notReady, index < replaced),
+    ),
     ports: [{ name: 'http', protocol: 'TCP', port: 8080 }],
   };
 }
 
-function endpoint(service: number, index: number, nodes: number, ready: boolean): ApiObject {
-  const flow = service * 61 + index;
+function endpoint(service: number, index: number, nodes: number, ready: boolean, replaced: boolean): ApiObject {
+  const flow = service * 61 + index + (replaced ? REPLACED : 0);
   return {
     addresses: [`10.${128 + ((flow >> 16) & 0x7f)}.${(flow >> 8) & 0xff}.${flow & 0xff}`],
     conditions: { ready, serving: ready, terminating: false },

@@ -10,7 +10,7 @@ import type { ApiServer } from './server.js';
 /**
  * What another process asks of a running test API server, as JSON by POST:
  *
- * - `put`, `delete`: objects
+ * - `put`, `delete`: objects; `put/timed`: objects, and the answer is when the first was put, in milliseconds of the monotonic clock
  * - `fault`: a fault rule; `faults/clear`: none any more
  * - `watches`: `end`, `reset` or `stall` for every open watch
  * - `down`, `up`: nobody is answered for a while, and every connection breaks; objects and their versions stay
@@ -42,6 +42,11 @@ async function answer(server: ApiServer, request: IncomingMessage): Promise<unkn
     case 'put':
       server.put(...(value as readonly ApiObject[]));
       return server.store.version;
+    case 'put/timed': {
+      const at = monotonicMs();
+      server.put(...(value as readonly ApiObject[]));
+      return at;
+    }
     case 'delete':
       for (const object of value as readonly ApiObject[]) {
         server.store.delete(resourceOfKind(object['kind']), nameOf(object));
@@ -83,7 +88,7 @@ async function answer(server: ApiServer, request: IncomingMessage): Promise<unkn
   }
 }
 
-/** Changes of the slices of a cluster made by `clusterObjects`, evenly spread. */
+/** Changes of the slices of a cluster made by `clusterObjects`, evenly spread; each takes one endpoint away, or at last gives all back. */
 interface Churn {
   readonly perSecond: number;
   readonly seconds: number;
@@ -99,8 +104,14 @@ async function churn(server: ApiServer, { perSecond, seconds, services, endpoint
     const due = startedAt + (change * 1000) / perSecond;
     if (due > performance.now()) await delay(due - performance.now());
     const count = Math.min(100, endpoints);
-    server.put(clusterSlice((change * 7919) % services, 0, count, CHURN_NODES, 1 + (change % count)));
+    const notReady = (Math.floor(change / services) + 1) % (count + 1);
+    server.put(clusterSlice((change * 7919) % services, 0, count, CHURN_NODES, notReady));
   }
+}
+
+/** A clock that all processes of a machine share, in milliseconds. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
 }
 
 function state(server: ApiServer): unknown {

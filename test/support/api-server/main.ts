@@ -32,6 +32,8 @@ const { values } = parseArgs({
     objects: { type: 'string' },
     /** `services,endpoints,nodes`: a made-up cluster. */
     cluster: { type: 'string' },
+    /** The Services of the made-up cluster have session affinity. */
+    affinity: { type: 'boolean', default: false },
   },
 });
 
@@ -56,7 +58,7 @@ if (values.objects !== undefined) {
 }
 if (values.cluster !== undefined) {
   const [services = 0, endpoints = 0, nodes = 1] = values.cluster.split(',').map(Number);
-  for (const object of clusterObjects({ services, endpoints, nodes })) server.put(object);
+  for (const object of clusterObjects({ services, endpoints, nodes, affinity: values.affinity })) server.put(object);
   server.store.compact();
 }
 await server.start();

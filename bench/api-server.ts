@@ -1,0 +1,76 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { ApiObject } from '../test/support/api-objects.js';
+import { Authority } from '../test/support/certificates.js';
+import { NODES, type Cluster } from './cluster.js';
+
+const SCRIPT = fileURLToPath(new URL('../test/support/api-server/main.js', import.meta.url));
+
+/** The test API server in a process of its own, over TLS, with a generated cluster. */
+export class ApiServerProcess {
+  private constructor(
+    private readonly child: ChildProcess,
+    private readonly authority: Authority,
+    private readonly control: string,
+    /** To be given to the proxy. */
+    readonly kubeconfig: string,
+  ) {}
+
+  static async start(cluster: Cluster, directory: string): Promise<ApiServerProcess> {
+    const authority = new Authority();
+    const { certificateFile, keyFile } = authority.issue({
+      commonName: 'kube-apiserver',
+      alternativeNames: ['IP:127.0.0.1'],
+    });
+    const tls = ['--tls-cert-file', certificateFile, '--tls-key-file', keyFile];
+    const made = ['--cluster', `${cluster.services},${cluster.endpoints},${NODES}`];
+    const affinity = cluster.affinity ? ['--affinity'] : [];
+    const child = spawn(process.execPath, [SCRIPT, ...tls, ...made, ...affinity], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+    const { url, control } = JSON.parse(line) as { readonly url: string; readonly control: string };
+    const kubeconfig = join(directory, 'kubeconfig');
+    writeFileSync(kubeconfig, kubeconfigText(url, authority.own.certificateFile));
+    return new ApiServerProcess(child, authority, control, kubeconfig);
+  }
+
+  /** Writes objects; resolves with when the first was, in milliseconds of the clock that all processes share. */
+  async put(...objects: readonly ApiObject[]): Promise<number> {
+    return Number(await this.ask('put/timed', objects));
+  }
+
+  /** Changes slices evenly; resolves when the last is changed. */
+  async churn({ services, endpoints }: Cluster, perSecond: number, seconds: number): Promise<void> {
+    await this.ask('churn', { perSecond, seconds, services, endpoints });
+  }
+
+  async stop(): Promise<void> {
+    const ended = once(this.child, 'exit');
+    this.child.stdin?.end();
+    await ended;
+    this.authority.remove();
+  }
+
+  private async ask(command: string, body: unknown): Promise<unknown> {
+    const response = await fetch(`${this.control}/${command}`, { method: 'POST', body: JSON.stringify(body) });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`API server: ${command}: ${text}`);
+    return JSON.parse(text);
+  }
+}
+
+function kubeconfigText(server: string, ca: string): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'bench',
+    contexts: [{ name: 'bench', context: { cluster: 'bench', user: 'bench' } }],
+    clusters: [{ name: 'bench', cluster: { server, 'certificate-authority': ca } }],
+    users: [{ name: 'bench', user: { token: 'bench' } }],
+  });
+}

@@ -1,0 +1,326 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { monotonicMs } from '../test/support/api-server/control.js';
+import { ApiServerProcess } from './api-server.js';
+import {
+  changedSlice,
+  ENDPOINT_PORT,
+  nodeObject,
+  POD_RANGE,
+  ProbeService,
+  rollingSteps,
+  serviceAddress,
+  type Cluster,
+} from './cluster.js';
+import type { InsideMeasures, OutsideMeasures } from './measures.js';
+import { Proxy, type Sync } from './proxy.js';
+import { spread, type Spread } from './statistics.js';
+import { prepareNetwork, Traffic } from './traffic.js';
+
+export interface MeasureOptions {
+  readonly cluster: Cluster;
+  /** A shell command that starts the proxy, with `{config}` and `{kubeconfig}` for files. */
+  readonly command: string;
+  /** Whether its log is ours. */
+  readonly ours: boolean;
+  /** For configuration and kubeconfig. */
+  readonly directory: string;
+  /** How many single changes. */
+  readonly changes: number;
+  /** How long endpoints are churned. */
+  readonly churnSeconds: number;
+  readonly connections: number;
+  /** How long the proxy is left alone before its memory is looked at. */
+  readonly settleMs: number;
+}
+
+export interface Measured {
+  readonly outside: OutsideMeasures;
+  readonly inside: InsideMeasures | null;
+}
+
+const KERNEL_SETTLE_MS = 1000;
+const WARM_UP = 20;
+/** Single changes end after this time, however few they were: a slow proxy has shown what it can by then. */
+const CHANGES_LIMIT_MS = 60_000;
+const ROLLED_SERVICES = 100;
+const CHURN_PER_SECOND = 500;
+const CHURN_PROBE_MS = 200;
+const FIRST_PACKETS = 200;
+const SERVICES_CONNECTED = 64;
+const CHECKS = 3;
+const HOUR = '1h0m0s';
+
+/** Measures one proxy with one cluster. The network namespace must be fresh and this process's own. */
+export async function measure(options: MeasureOptions): Promise<Measured> {
+  prepareNetwork();
+  const server = await ApiServerProcess.start(options.cluster, options.directory);
+  const traffic = await Traffic.start();
+  try {
+    return await new Measurement(options, server, traffic).run();
+  } finally {
+    traffic.stop();
+    await server.stop();
+  }
+}
+
+class Measurement {
+  private readonly probe: ProbeService;
+  private readonly config: string;
+
+  constructor(
+    private readonly options: MeasureOptions,
+    private readonly server: ApiServerProcess,
+    private readonly traffic: Traffic,
+  ) {
+    this.probe = new ProbeService(options.cluster.services);
+    this.config = join(options.directory, 'config.yaml');
+  }
+
+  async run(): Promise<Measured> {
+    const { ours } = this.options;
+    this.configure(HOUR);
+    await this.server.put(nodeObject(), this.probe.service(), this.probe.next().slice);
+    const first = this.start();
+    try {
+      const cold = await this.coldStart(first);
+      const changes = ours ? await this.changes(first) : null;
+      const changeSeenMs = await this.seenChanges();
+      const churn = await this.churn(first);
+      const rollingMs = await this.roll();
+      const fullCheckMs = ours ? await this.fullCheck(first) : 0;
+      const connections = await this.connect();
+      const { peak } = first.memory();
+      await first.stop();
+      const restart = await this.restart();
+      const kernelMb = await kernelMemory();
+      return {
+        outside: {
+          ...cold.outside,
+          peakMb: peak,
+          kernelMb,
+          changeSeenMs,
+          rollingMs,
+          ...churn.outside,
+          ...connections,
+          restartHealthyMs: restart.healthyMs,
+        },
+        inside: changes && { ...cold.inside, ...changes, ...churn.inside, fullCheckMs, ...restart.inside },
+      };
+    } finally {
+      await first.stop();
+    }
+  }
+
+  private start(): Proxy {
+    const { command } = this.options;
+    return new Proxy(command.replaceAll('{config}', this.config).replaceAll('{kubeconfig}', this.server.kubeconfig));
+  }
+
+  private configure(syncPeriod: string): void {
+    const text = JSON.stringify({
+      apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+      kind: 'KubeProxyConfiguration',
+      clientConnection: { kubeconfig: this.server.kubeconfig, contentType: 'application/vnd.kubernetes.protobuf' },
+      mode: 'nftables',
+      clusterCIDR: POD_RANGE,
+      detectLocalMode: 'ClusterCIDR',
+      conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
+      nftables: { minSyncPeriod: '0s', syncPeriod },
+    });
+    writeFileSync(this.config, text);
+  }
+
+  private async coldStart(proxy: Proxy): Promise<{
+    readonly outside: Pick<OutsideMeasures, 'coldHealthyMs' | 'coldAnsweredMs' | 'coldCpuSeconds' | 'residentMb'>;
+    readonly inside: Pick<InsideMeasures, 'coldSyncMs' | 'coldBytes'>;
+  }> {
+    const synced = this.syncOf(proxy, ({ full }) => full);
+    const answered = this.traffic.answered(serviceAddress(this.options.cluster.services - 1));
+    const healthy = await proxy.healthy();
+    const answeredAt = await answered;
+    const coldCpuSeconds = proxy.cpuSeconds();
+    const { syncMs, bytes } = await synced;
+    await sleep(this.options.settleMs);
+    return {
+      outside: {
+        coldHealthyMs: healthy - proxy.startedAt,
+        coldAnsweredMs: answeredAt - proxy.startedAt,
+        coldCpuSeconds,
+        residentMb: proxy.memory().resident,
+      },
+      inside: { coldSyncMs: syncMs, coldBytes: bytes },
+    };
+  }
+
+  /** Takes an endpoint of one Service away and puts it back, again and again, one Service after the other. */
+  private async changes(proxy: Proxy): Promise<Pick<InsideMeasures, 'changeMs' | 'changeBytes' | 'changeOperations'>> {
+    const { cluster, changes } = this.options;
+    const times: number[] = [];
+    const syncs: Sync[] = [];
+    for (let round = 0; round < changes + WARM_UP; round++) {
+      const acknowledged = proxy.sync(({ transactions }) => transactions > 0);
+      const slice = changedSlice(cluster, Math.floor(round / 2) % cluster.services, round % 2 === 1);
+      const sentAt = await this.server.put(slice);
+      const sync = await acknowledged;
+      await sleep(5);
+      if (round < WARM_UP) continue;
+      times.push(sync.seenAt - sentAt);
+      syncs.push(sync);
+    }
+    return {
+      changeMs: spread(times),
+      changeBytes: Math.max(...syncs.map(({ bytes }) => bytes)),
+      changeOperations: Math.max(...syncs.map(({ operations }) => operations)),
+    };
+  }
+
+  private async seenChanges(): Promise<Spread> {
+    const times: number[] = [];
+    const limit = monotonicMs() + CHANGES_LIMIT_MS;
+    while (times.length < this.options.changes && monotonicMs() < limit) {
+      times.push(await this.probeMs());
+      await sleep(5);
+    }
+    return spread(times);
+  }
+
+  /** Time from a change of the probe's endpoint on the watch to the first connection that reaches the new one. */
+  private async probeMs(): Promise<number> {
+    const { slice, address } = this.probe.next();
+    const sentAt = await this.server.put(slice);
+    return (await this.traffic.reaches(this.probe.address, address)) - sentAt;
+  }
+
+  private async churn(proxy: Proxy): Promise<{
+    readonly outside: Pick<OutsideMeasures, 'churnCpuPercent' | 'churnLagMs' | 'churnGrowthMb'>;
+    readonly inside: Pick<InsideMeasures, 'churnBytesPerChange'>;
+  }> {
+    const { cluster, churnSeconds } = this.options;
+    const lags: number[] = [];
+    const resident: number[] = [];
+    const seen = { bytes: 0, over: false };
+    const count = (sync: Sync): boolean => {
+      seen.bytes += sync.bytes;
+      return seen.over;
+    };
+    if (this.options.ours) void proxy.sync(count).catch(() => undefined);
+    const cpuBefore = proxy.cpuSeconds();
+    const startedAt = monotonicMs();
+    const churning = this.server.churn(cluster, CHURN_PER_SECOND, churnSeconds).then(() => {
+      seen.over = true;
+    });
+    while (!seen.over) {
+      lags.push(await this.probeMs());
+      resident.push(proxy.memory().resident);
+      await Promise.race([churning, sleep(CHURN_PROBE_MS)]);
+    }
+    // A change behind all others: when it is there, so are they.
+    lags.push(await this.probeMs());
+    const seconds = (monotonicMs() - startedAt) / 1000;
+    return {
+      outside: {
+        churnCpuPercent: ((proxy.cpuSeconds() - cpuBefore) * 100) / seconds,
+        churnLagMs: spread(lags),
+        churnGrowthMb: growth(resident),
+      },
+      inside: { churnBytesPerChange: seen.bytes / (CHURN_PER_SECOND * churnSeconds + lags.length) },
+    };
+  }
+
+  private async roll(): Promise<number> {
+    let startedAt: number | null = null;
+    for (const slices of rollingSteps(this.options.cluster, ROLLED_SERVICES)) {
+      const sentAt = await this.server.put(...slices);
+      startedAt ??= sentAt;
+    }
+    await this.probeMs();
+    return monotonicMs() - (startedAt ?? monotonicMs());
+  }
+
+  /** The periodic check, made frequent for a while. It compares the whole table when somebody else has changed the ruleset, as here. */
+  private async fullCheck(proxy: Proxy): Promise<number> {
+    const times: number[] = [];
+    this.configure('1s');
+    while (times.length < CHECKS) {
+      const checked = proxy.sync(({ full }) => full);
+      execFileSync('nft', ['add', 'table', 'ip', `other-${times.length}`]);
+      times.push((await checked).syncMs);
+    }
+    this.configure(HOUR);
+    await sleep(this.options.settleMs);
+    return spread(times).p50;
+  }
+
+  private async connect(): Promise<
+    Pick<
+      OutsideMeasures,
+      'connectionsPerSecond' | 'directConnectionsPerSecond' | 'firstPacketMs' | 'directFirstPacketMs'
+    >
+  > {
+    const { cluster, connections } = this.options;
+    const count = Math.min(SERVICES_CONNECTED, cluster.services);
+    const services = Array.from({ length: count }, (_, number) => serviceAddress(cluster.services - 1 - number));
+    const endpoints = services.map((_, number) => `10.255.0.${number + 1}`);
+    const firstPacketMs = await this.firstPackets(services, undefined);
+    const connectionsPerSecond = await this.traffic.rate(services, 80, connections);
+    const directFirstPacketMs = await this.firstPackets(endpoints, ENDPOINT_PORT);
+    const directConnectionsPerSecond = await this.traffic.rate(endpoints, ENDPOINT_PORT, connections);
+    return { connectionsPerSecond, directConnectionsPerSecond, firstPacketMs, directFirstPacketMs };
+  }
+
+  private async firstPackets(addresses: readonly string[], port: number | undefined): Promise<Spread> {
+    const times: number[] = [];
+    for (let number = 0; number < FIRST_PACKETS; number++) {
+      times.push(await this.traffic.connectMs(addresses[number % addresses.length] ?? '', port));
+    }
+    return spread(times);
+  }
+
+  private async restart(): Promise<{
+    readonly healthyMs: number;
+    readonly inside: Pick<InsideMeasures, 'restartSyncMs' | 'restartOperations'>;
+  }> {
+    const proxy = this.start();
+    try {
+      const synced = this.syncOf(proxy, ({ full }) => full);
+      const healthyMs = (await proxy.healthy()) - proxy.startedAt;
+      const { syncMs, operations } = await synced;
+      return { healthyMs, inside: { restartSyncMs: syncMs, restartOperations: operations } };
+    } finally {
+      await proxy.stop();
+    }
+  }
+
+  private syncOf(proxy: Proxy, test: (sync: Sync) => boolean): Promise<Sync> {
+    return this.options.ours ? proxy.sync(test) : Promise.resolve(NO_SYNC);
+  }
+}
+
+const NO_SYNC: Sync = { family: '', full: true, transactions: 0, operations: 0, bytes: 0, syncMs: 0, seenAt: 0 };
+
+/** From the mean of the first quarter to that of the last. */
+function growth(values: readonly number[]): number {
+  const quarter = Math.ceil(values.length / 4);
+  const mean = (part: readonly number[]): number => part.reduce((sum, value) => sum + value, 0) / part.length;
+  return mean(values.slice(-quarter)) - mean(values.slice(0, quarter));
+}
+
+/** What the kernel frees with this namespace's ruleset, in MB. Other processes' doings at the same moment count as well. */
+async function kernelMemory(): Promise<number> {
+  const before = kernelAllocated();
+  execFileSync('nft', ['flush', 'ruleset']);
+  // The kernel frees sets in the background.
+  await sleep(KERNEL_SETTLE_MS);
+  return (before - kernelAllocated()) / 1024;
+}
+
+function kernelAllocated(): number {
+  const text = readFileSync('/proc/meminfo', 'utf8');
+  return ['SUnreclaim', 'VmallocUsed'].reduce(
+    (sum, name) => sum + Number(new RegExp(`${name}:\\s+(\\d+)`).exec(text)?.[1] ?? 0),
+    0,
+  );
+}

@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import type { Result } from '../../bench/measures.js';
+
+/** `npm run bench` with a cluster so small that it only shows that the benchmark works. */
+const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
+
+t.test('a small cluster, with our own process as the peer', async (t) => {
+  const directory = t.testdir();
+  const json = join(directory, 'bench.json');
+  const plot = join(directory, 'bench.svg');
+  const quick = ['--changes', '4', '--churn-seconds', '1', '--connections', '100', '--settle-ms', '100'];
+  const peer = ['--peer', 'dist/main.js --config {config} --hostname-override node-0'];
+  const child = spawn(process.execPath, [MAIN, ...quick, ...peer, '--json', json, '--plot', plot, '4x3'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  let errors = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  const [status] = (await once(child, 'close')) as [number];
+  t.equal(status, 0, errors);
+  const { results } = JSON.parse(readFileSync(json, 'utf8')) as { readonly results: readonly Result[] };
+  t.same(
+    results.map(({ proxy, cluster }) => [proxy, cluster]),
+    [
+      ['pointsman', '4 × 3'],
+      ['peer', '4 × 3'],
+    ],
+  );
+  for (const { proxy, outside, inside } of results) {
+    t.equal(outside.changeSeenMs.count, 4, proxy);
+    t.ok(outside.coldHealthyMs > 0 && outside.coldCpuSeconds > 0 && outside.residentMb > 0, proxy);
+    t.ok(outside.connectionsPerSecond > 0 && outside.churnCpuPercent > 0, proxy);
+    t.equal(inside === null, proxy === 'peer');
+  }
+  const own = results[0]?.inside;
+  t.equal(own?.changeMs.count, 4);
+  t.ok((own?.changeOperations ?? 0) > 0 && (own?.changeOperations ?? 99) < 10, 'an endpoint is a few elements');
+  t.equal(own?.restartOperations, 0, 'the table is what a fresh process wants: no change was lost');
+  t.match(output, /^\| one change, watch to first connection .* ×\) \|$/m);
+  t.match(readFileSync(plot, 'utf8'), /<svg [^]*<polyline [^]*<\/svg>/);
+});
