@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../src/loop/clock.js';
 import { NO_EVENTS } from '../src/net/events.js';
+import { limitInlining } from '../src/main/memory.js';
 import type { Log } from '../src/net/log.js';
 import { startKubernetes } from '../src/sources/kubernetes/source.js';
 import { DEFAULT_TIMING } from '../src/sources/kubernetes/timing.js';
@@ -44,6 +45,7 @@ function say(line: object): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
+limitInlining();
 const store = new Store();
 const connection = await connectToApi({ kubeconfig, master: '', qps: 5, burst: 10, userAgent: 'pointsman-bench', log });
 const bareMb = resident('VmRSS');

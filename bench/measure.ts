@@ -262,7 +262,8 @@ class Measurement {
   > {
     const { cluster, connections } = this.options;
     const count = Math.min(SERVICES_CONNECTED, cluster.services);
-    const services = Array.from({ length: count }, (_, number) => serviceAddress(cluster.services - 1 - number));
+    // Those that were rolled over have all their endpoints again.
+    const services = Array.from({ length: count }, (_, number) => serviceAddress(number));
     const endpoints = services.map((_, number) => `10.255.0.${number + 1}`);
     const firstPacketMs = await this.firstPackets(services, undefined);
     const connectionsPerSecond = await this.traffic.rate(services, 80, connections);

@@ -5,8 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { monotonicMs } from '../test/support/api-server/control.js';
 import { ENDPOINT_PORT, NODE_ADDRESS, POD_RANGE, SERVICE_PORT, SERVICE_RANGE } from './cluster.js';
 
-/** A connection that is not answered by then has met no rule. */
+/** Between attempts at what is not there yet: who is not answered by then has met no rule. */
 const PATIENCE_MS = 50;
+const ANSWER_MS = 10_000;
 const LIMIT_MS = 120_000;
 const CONCURRENCY = 16;
 
@@ -59,7 +60,7 @@ export class Traffic {
   /** How long one connection takes, in milliseconds: from the first packet to the answer. */
   async connectMs(address: string, port = SERVICE_PORT): Promise<number> {
     const startedAt = monotonicMs();
-    if (!(await attempt(address, port))) throw new Error(`${address}:${port} does not answer`);
+    if (!(await attempt(address, port, ANSWER_MS))) throw new Error(`${address}:${port} does not answer`);
     return monotonicMs() - startedAt;
   }
 
@@ -77,7 +78,7 @@ export class Traffic {
   private async repeat(service: string, test: () => boolean): Promise<number> {
     const limit = monotonicMs() + LIMIT_MS;
     while (monotonicMs() < limit) {
-      const connected = await attempt(service, SERVICE_PORT);
+      const connected = await attempt(service, SERVICE_PORT, PATIENCE_MS);
       // The server hears of a connection in a turn of its own.
       await sleep(0);
       if (connected && test()) return monotonicMs();
@@ -86,8 +87,8 @@ export class Traffic {
   }
 }
 
-/** Whether a connection is answered. It is reset afterwards, so that no port is kept waiting. */
-function attempt(host: string, port: number): Promise<boolean> {
+/** Whether a connection is answered in time. It is reset afterwards, so that no port is kept waiting. */
+function attempt(host: string, port: number, patienceMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket: Socket = connect({ host, port });
     const done = (connected: boolean): void => {
@@ -96,7 +97,7 @@ function attempt(host: string, port: number): Promise<boolean> {
       else socket.destroy();
       resolve(connected);
     };
-    const timer = setTimeout(done, PATIENCE_MS, false);
+    const timer = setTimeout(done, patienceMs, false);
     socket.once('connect', () => {
       done(true);
     });

@@ -11,7 +11,7 @@ import { Generation } from './dataplane/nftables/generation.js';
 import { ConfigWatch, type ConfigOutcome } from './main/config-watch.js';
 import { cleanup, dump, init, plan, render, type Output } from './main/commands.js';
 import { supportedFamilies } from './main/families.js';
-import { limitHeapGrowth } from './main/memory.js';
+import { limitHeapGrowth, limitInlining } from './main/memory.js';
 import { NodeProxy } from './main/node-proxy.js';
 import { Takeover } from './main/takeover.js';
 import { loadAddon } from './native/load.js';
@@ -91,6 +91,7 @@ async function print({ text, errors, warnings }: Output, log: Logger): Promise<n
 /** Runs until a signal, a fatal error or a configuration that needs another process; the exit status. */
 async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promise<number> {
   limitHeapGrowth();
+  limitInlining();
   const { config, version } = loaded;
   const addon = loadAddon();
   const families = supportedFamilies();
