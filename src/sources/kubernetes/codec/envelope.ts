@@ -1,6 +1,6 @@
 import type { ApiStatus } from './events.js';
 import { CodecError } from './errors.js';
-import { BYTES, tagOf, VARINT, type Cursor } from './wire.js';
+import { BYTES, tagOf, VARINT, type Cursor, type Range } from './wire.js';
 
 /** Every protobuf answer begins with the bytes of `k8s` and a zero; a runtime.Unknown follows. */
 const MAGIC = 0x6b387300;
@@ -27,22 +27,21 @@ export function readKind(cursor: Cursor): string {
   return kind;
 }
 
-/** What an envelope holds, as a range of the bytes it was read from. */
+/** What an envelope holds, and where in the bytes it was read from. */
 export interface Envelope {
   readonly kind: string;
-  readonly raw: Buffer;
+  readonly raw: Range;
 }
 
-/** Opens a whole envelope. @throws CodecError when it is none. */
-export function openEnvelope(bytes: Buffer, cursor: Cursor): Envelope {
-  if (!hasMagic(bytes, 0, bytes.length))
-    throw new CodecError('a protobuf object lacks the prefix of the Kubernetes API');
-  cursor.reset(bytes, MAGIC_BYTES, bytes.length);
+/** Opens the envelope that is in a part of the bytes. @throws CodecError when it is none. */
+export function openEnvelope(bytes: Buffer, { start, end }: Range, cursor: Cursor): Envelope {
+  if (!hasMagic(bytes, start, end)) throw new CodecError('a protobuf object lacks the prefix of the Kubernetes API');
+  cursor.reset(bytes, start + MAGIC_BYTES, end);
   let kind = '';
-  let raw: Buffer | null = null;
+  let raw: Range | null = null;
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
     if (tag === UNKNOWN.TYPE_META) kind = readKind(cursor);
-    else if (tag === UNKNOWN.RAW) raw = cursor.view();
+    else if (tag === UNKNOWN.RAW) raw = cursor.range();
     else cursor.skip(tag);
   }
   if (raw === null) throw new CodecError(`the envelope of a ${kind === '' ? 'protobuf object' : kind} is empty`);

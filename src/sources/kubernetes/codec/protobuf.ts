@@ -5,7 +5,7 @@ import type { ApiStatus, Codec, EventSink, WatchDecoder, WatchEvent } from './ev
 import { FrameCutter, type Framing } from './frames.js';
 import { ProtobufListDecoder } from './protobuf-list.js';
 import { ProtobufObject } from './protobuf-object.js';
-import { BYTES, Cursor, tagOf } from './wire.js';
+import { BYTES, Cursor, tagOf, type Range } from './wire.js';
 
 export const PROTOBUF_CODEC: Codec = {
   watch: (kind, sink) => new ProtobufWatchDecoder(kind, sink),
@@ -13,8 +13,8 @@ export const PROTOBUF_CODEC: Codec = {
   status: (body) => {
     try {
       const cursor = new Cursor();
-      const { kind, raw } = openEnvelope(body, cursor);
-      return kind === 'Status' ? statusOf(raw, cursor) : null;
+      const { kind, raw } = openEnvelope(body, { start: 0, end: body.length }, cursor);
+      return kind === 'Status' ? statusOf(body, raw, cursor) : null;
     } catch (error) {
       if (error instanceof CodecError) return null;
       throw error;
@@ -22,8 +22,8 @@ export const PROTOBUF_CODEC: Codec = {
   },
 };
 
-function statusOf(raw: Buffer, cursor: Cursor): ApiStatus {
-  cursor.reset(raw, 0, raw.length);
+function statusOf(bytes: Buffer, { start, end }: Range, cursor: Cursor): ApiStatus {
+  cursor.reset(bytes, start, end);
   return readStatus(cursor);
 }
 
@@ -69,20 +69,20 @@ class ProtobufWatchDecoder implements WatchDecoder, Framing {
     const { cursor } = this;
     cursor.reset(bytes, start, end);
     let type = '';
-    let object: Buffer | null = null;
+    let object: Range | null = null;
     for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
       if (tag === WATCH_EVENT.TYPE) type = cursor.text();
       else if (tag === WATCH_EVENT.OBJECT) object = readRawExtension(cursor);
       else cursor.skip(tag);
     }
     if (object === null) throw new CodecError(`a watch event of type ${JSON.stringify(type)} has no object`);
-    const { kind, raw } = openEnvelope(object, cursor);
+    const { kind, raw } = openEnvelope(bytes, object, cursor);
     if (type === 'ERROR') {
       if (kind !== 'Status') throw new CodecError(`an ERROR event with a ${kind}`);
-      return { type, status: statusOf(raw, cursor) };
+      return { type, status: statusOf(bytes, raw, cursor) };
     }
     if (kind !== this.kind) throw new CodecError(`an event of kind ${JSON.stringify(kind)}, not ${this.kind}`);
-    const received = new ProtobufObject(this.kind, raw, 0, raw.length, cursor);
+    const received = new ProtobufObject(this.kind, bytes, raw.start, raw.end, cursor);
     switch (type) {
       case 'BOOKMARK':
         return { type, version: received.version, initialEventsEnd: received.initialEventsEnd };
@@ -96,11 +96,11 @@ class ProtobufWatchDecoder implements WatchDecoder, Framing {
   }
 }
 
-function readRawExtension(cursor: Cursor): Buffer | null {
-  let raw: Buffer | null = null;
+function readRawExtension(cursor: Cursor): Range | null {
+  let raw: Range | null = null;
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-    if (tag === RAW_EXTENSION.RAW) raw = cursor.view();
+    if (tag === RAW_EXTENSION.RAW) raw = cursor.range();
     else cursor.skip(tag);
   }
   cursor.leave(outer);

@@ -11,6 +11,12 @@ export function tagOf(field: number, wireType: number): number {
   return field * 8 + wireType;
 }
 
+/** A part of the bytes being read. A view on them, as a Buffer, would cost as much as reading a small object. */
+export interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
 const MAX_VARINT_BYTES = 10;
 const WORD = 2 ** 32;
 
@@ -60,12 +66,12 @@ export class Cursor {
     this.end = outer;
   }
 
-  /** Bytes as a view on the buffer, valid as long as the buffer is. */
-  view(): Buffer {
+  /** Where the bytes of this field are, which are passed over. */
+  range(): Range {
     const length = this.length();
     const start = this.at;
     this.at += length;
-    return this.bytes.subarray(start, this.at);
+    return { start, end: this.at };
   }
 
   text(): string {
@@ -98,13 +104,13 @@ export class Cursor {
     }
     let low = 0;
     let high = 0;
-    let shift = 0;
+    let scale = 1;
     for (let count = 0; count < MAX_VARINT_BYTES; count++) {
       const byte = this.byte();
       const bits = byte & 0x7f;
-      if (shift < 28) low += bits * 2 ** shift;
-      else high += bits * 2 ** (shift - 28);
-      shift += 7;
+      if (count < 4) low += bits * scale;
+      else high += bits * scale;
+      scale = count === 3 ? 1 : scale * 128;
       if (byte < 0x80) return this.signed(low, high);
     }
     throw new CodecError('a protobuf number has more than ten bytes');
