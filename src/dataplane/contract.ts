@@ -26,6 +26,8 @@ export interface SyncReport {
  */
 export interface FamilyDataplane {
   readonly family: Family;
+  /** Begins what the first call of `apply` needs and no plan has to be known for; `apply` waits for it. For modes in which that takes long. */
+  prepare?(): void;
   apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport>;
   /** UDP and SCTP frontends that are gone and whose conntrack flows nobody confirmed removed; survives a restart. */
   goneFlows(): ReadonlySet<FrontendKey>;

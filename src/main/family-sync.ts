@@ -44,6 +44,11 @@ export class FamilySync {
 
   constructor(private readonly parts: FamilySyncParts) {}
 
+  /** To be called once, before anything is known. */
+  prepare(): void {
+    this.parts.dataplane.prepare?.();
+  }
+
   /**
    * One sync; what the dataplane did. Rejects with what failed; everything not done is still owed.
    *

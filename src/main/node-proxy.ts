@@ -175,6 +175,7 @@ export class NodeProxy {
 
   async start(): Promise<void> {
     const { log } = this.options;
+    for (const family of this.families) family.prepare();
     await Promise.all([this.healthServer?.start(), this.metricsServer.start()]);
     await this.applyKernelValues();
     await this.applyOomScore();

@@ -37,6 +37,8 @@ export class NftablesFamily implements FamilyDataplane {
   private readonly forget = new Map<FrontendKey, Forget>();
   /** Null while we do not know what the kernel holds: at the start and after any failure. */
   private kernel: KernelTable | null = null;
+  /** What {@link prepare} listed; null when it did not or when it has been used. */
+  private prepared: Promise<KernelTable | null> | null = null;
   /** Where the ruleset stood when the kernel's table was last listed; null when that cannot be said. */
   private mark: Mark | null = null;
   private listedAt = 0;
@@ -59,11 +61,17 @@ export class NftablesFamily implements FamilyDataplane {
     };
   }
 
+  /** Lists the table that the last process left while the sources are still being read. */
+  prepare(): void {
+    // A failure is for the first sync to meet when it lists for itself.
+    this.prepared = this.list().catch(() => null);
+  }
+
   async apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
     this.pending.add(change);
     const full = this.kernel === null || (options.full && !(await this.isUntouched()));
     const before = this.kernel;
-    const kernel = full ? await this.list() : (this.kernel ?? emptyKernelTable());
+    const kernel = full ? ((await this.takePrepared()) ?? (await this.list())) : (this.kernel ?? emptyKernelTable());
     const repairs = full && before !== null ? differences(before, kernel) : [];
     if (full || (this.leftAlone && !table.gaps)) this.leftAlone = this.pending.addEverything(table, kernel);
     // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself.
@@ -119,6 +127,13 @@ export class NftablesFamily implements FamilyDataplane {
   private async isUntouched(): Promise<boolean> {
     if (this.mark === null || performance.now() - this.listedAt >= TRUST_MS) return false;
     return await this.generation.isUntouchedSince(this.mark);
+  }
+
+  /** The table as it was listed ahead, unless somebody has touched the ruleset since. */
+  private async takePrepared(): Promise<KernelTable | null> {
+    const kernel = await this.prepared;
+    this.prepared = null;
+    return kernel !== null && (await this.isUntouched()) ? kernel : null;
   }
 
   private async list(): Promise<KernelTable> {

@@ -1,6 +1,7 @@
 import t from 'tap';
 import { differences } from '../../../src/dataplane/nftables/differences.js';
 import { NO_ELEMENTS } from '../../../src/dataplane/nftables/frontend-elements.js';
+import { NftablesFamily } from '../../../src/dataplane/nftables/family.js';
 import { emptyKernelTable, readKernelTable, type KernelTable } from '../../../src/dataplane/nftables/kernel-table.js';
 import type { NftElementsListing, NftTableListing } from '../../../src/native/contract.js';
 import type { Family } from '../../../src/net/ip.js';
@@ -216,4 +217,39 @@ t.test('names of any length read the same in plan and dump', async (t) => {
   ]);
   await rig.sync();
   t.same(await rig.difference(), []);
+});
+
+t.test('a table listed ahead of the first sync is not listed again, unless it was touched', async (t) => {
+  const kernel = new FakeKernel(compiler);
+  const before = new Rig(kernel);
+  before.commit(rows('IPv4'));
+  await before.sync();
+  for (const touched of [false, true]) {
+    let listings = 0;
+    const counting = {
+      nftCompile: kernel.nftCompile.bind(kernel),
+      nftTransact: kernel.nftTransact.bind(kernel),
+      nftGeneration: kernel.nftGeneration.bind(kernel),
+      nftMaxBatch: kernel.nftMaxBatch.bind(kernel),
+      nftList: (...parameters: Parameters<typeof kernel.nftList>) => {
+        if (parameters[2] === null) listings++;
+        return kernel.nftList(...parameters);
+      },
+    };
+    const rig = new Rig(kernel);
+    rig.dataplane = new NftablesFamily(counting, 'IPv4');
+    rig.commit(rows('IPv4'));
+    rig.dataplane.prepare();
+    await new Promise((resolve) => setImmediate(resolve));
+    t.equal(listings, 1);
+    if (touched) {
+      const intruder = new Rig(kernel);
+      intruder.commit(rows('IPv4').filter(({ kind }) => kind !== 'EndpointSlice'));
+      await intruder.sync();
+    }
+    const report = await rig.sync();
+    t.equal(listings, touched ? 2 : 1);
+    t.equal(report.elementOperations > 0, touched);
+    t.same(await rig.difference(), []);
+  }
 });
