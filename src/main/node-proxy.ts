@@ -21,8 +21,8 @@ import { Planner } from '../plan/planner.js';
 import { EventSender } from '../sources/kubernetes/event-sender.js';
 import { localAddresses } from '../sources/local-addresses.js';
 import { Store } from '../state/store.js';
-import { collectGarbage } from './memory.js';
 import { ConflictReports } from './conflict-reports.js';
+import { settleHeap } from './memory.js';
 import { FamilySync } from './family-sync.js';
 import { OwnNode } from './own-node.js';
 import { kernelValues, planSettings } from './settings.js';
@@ -269,7 +269,7 @@ export class NodeProxy {
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
     if (!results.some((result) => result.status === 'fulfilled' && result.value.full)) return;
     this.options.takeover.proceed();
-    setImmediate(collectGarbage);
+    setImmediate(settleHeap);
   }
 
   /** Values that cannot be set yet are tried again with every full sync; what is wrong with them is said once. */

@@ -4,6 +4,7 @@ import type { ApiObject } from '../api-objects.js';
 import { clusterObjects } from './cluster.js';
 import { serveControl } from './control.js';
 import type { PolicyRule } from './rbac.js';
+import { encodeObject } from './protobuf.js';
 import { ApiServer, type TlsFiles, type WatchListSupport } from './server.js';
 
 /**
@@ -58,7 +59,10 @@ if (values.objects !== undefined) {
 }
 if (values.cluster !== undefined) {
   const [services = 0, endpoints = 0, nodes = 1] = values.cluster.split(',').map(Number);
-  for (const object of clusterObjects({ services, endpoints, nodes, affinity: values.affinity })) server.put(object);
+  // Encoded at once, so that the first client need not wait for it.
+  for (const object of clusterObjects({ services, endpoints, nodes, affinity: values.affinity })) {
+    encodeObject(server.store.put(object));
+  }
   server.store.compact();
 }
 await server.start();
