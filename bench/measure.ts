@@ -81,7 +81,7 @@ class Measurement {
 
   async run(): Promise<Measured> {
     const { ours } = this.options;
-    this.configure(HOUR);
+    this.configure();
     await this.server.put(nodeObject(), this.probe.service(), this.probe.next().slice);
     const first = this.start();
     try {
@@ -103,11 +103,11 @@ class Measurement {
           kernelMb,
           changeSeenMs,
           rollingMs,
-          ...churn.outside,
+          ...churn,
           ...connections,
           restartHealthyMs: restart.healthyMs,
         },
-        inside: changes && { ...cold.inside, ...changes, ...churn.inside, fullCheckMs, ...restart.inside },
+        inside: changes && { ...cold.inside, ...changes, fullCheckMs, ...restart.inside },
       };
     } finally {
       await first.stop();
@@ -119,12 +119,13 @@ class Measurement {
     return new Proxy(command.replaceAll('{config}', this.config).replaceAll('{kubeconfig}', this.server.kubeconfig));
   }
 
-  private configure(syncPeriod: string): void {
+  private configure({ syncPeriod = HOUR, verbosity = 2 } = {}): void {
     const text = JSON.stringify({
       apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
       kind: 'KubeProxyConfiguration',
       clientConnection: { kubeconfig: this.server.kubeconfig, contentType: 'application/vnd.kubernetes.protobuf' },
       mode: 'nftables',
+      logging: { verbosity },
       clusterCIDR: POD_RANGE,
       detectLocalMode: 'ClusterCIDR',
       conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
@@ -194,25 +195,22 @@ class Measurement {
     return (await this.traffic.reaches(this.probe.address, address)) - sentAt;
   }
 
-  private async churn(proxy: Proxy): Promise<{
-    readonly outside: Pick<OutsideMeasures, 'churnCpuPercent' | 'churnLagMs' | 'churnGrowthMb'>;
-    readonly inside: Pick<InsideMeasures, 'churnBytesPerChange'>;
-  }> {
-    const { cluster, churnSeconds } = this.options;
+  private async churn(
+    proxy: Proxy,
+  ): Promise<Pick<OutsideMeasures, 'churnCpuPercent' | 'churnLagMs' | 'churnGrowthMb'>> {
+    const { cluster, churnSeconds, settleMs } = this.options;
     const lags: number[] = [];
     const resident: number[] = [];
-    const seen = { bytes: 0, over: false };
-    const count = (sync: Sync): boolean => {
-      seen.bytes += sync.bytes;
-      return seen.over;
-    };
-    if (this.options.ours) void proxy.sync(count).catch(() => undefined);
+    const done = { churning: false };
+    // As a node runs it: a line of log per change costs as much as the change.
+    this.configure({ verbosity: 0 });
+    await sleep(settleMs);
     const cpuBefore = proxy.cpuSeconds();
     const startedAt = monotonicMs();
     const churning = this.server.churn(cluster, CHURN_PER_SECOND, churnSeconds).then(() => {
-      seen.over = true;
+      done.churning = true;
     });
-    while (!seen.over) {
+    while (!done.churning) {
       lags.push(await this.probeMs());
       resident.push(proxy.memory().resident);
       await Promise.race([churning, sleep(CHURN_PROBE_MS)]);
@@ -220,14 +218,9 @@ class Measurement {
     // A change behind all others: when it is there, so are they.
     lags.push(await this.probeMs());
     const seconds = (monotonicMs() - startedAt) / 1000;
-    return {
-      outside: {
-        churnCpuPercent: ((proxy.cpuSeconds() - cpuBefore) * 100) / seconds,
-        churnLagMs: spread(lags),
-        churnGrowthMb: growth(resident),
-      },
-      inside: { churnBytesPerChange: seen.bytes / (CHURN_PER_SECOND * churnSeconds + lags.length) },
-    };
+    const churnCpuPercent = ((proxy.cpuSeconds() - cpuBefore) * 100) / seconds;
+    this.configure();
+    return { churnCpuPercent, churnLagMs: spread(lags), churnGrowthMb: growth(resident) };
   }
 
   private async roll(): Promise<number> {
@@ -243,13 +236,13 @@ class Measurement {
   /** The periodic check, made frequent for a while. It compares the whole table when somebody else has changed the ruleset, as here. */
   private async fullCheck(proxy: Proxy): Promise<number> {
     const times: number[] = [];
-    this.configure('1s');
+    this.configure({ syncPeriod: '1s' });
     while (times.length < CHECKS) {
       const checked = proxy.sync(({ full }) => full);
       execFileSync('nft', ['add', 'table', 'ip', `other-${times.length}`]);
       times.push((await checked).syncMs);
     }
-    this.configure(HOUR);
+    this.configure();
     await sleep(this.options.settleMs);
     return spread(times).p50;
   }

@@ -40,7 +40,6 @@ export interface InsideMeasures {
   /** The most for one change. */
   readonly changeBytes: number;
   readonly changeOperations: number;
-  readonly churnBytesPerChange: number;
   readonly fullCheckMs: number;
   readonly restartSyncMs: number;
   /** Zero: nothing was lost before, and nothing is done twice. */

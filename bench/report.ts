@@ -33,7 +33,6 @@ const INSIDE: readonly Column<InsideMeasures>[] = [
     print: (m) => `${times(m.changeMs)} ms, ${m.changeOperations} operations, ${m.changeBytes} bytes`,
     value: null,
   },
-  { title: 'bytes to the kernel per change at 500/s', print: (m) => digits(m.churnBytesPerChange), value: null },
   { title: 'full check', print: (m) => `${digits(m.fullCheckMs)} ms`, value: null },
 ];
 

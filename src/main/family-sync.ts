@@ -91,9 +91,15 @@ export class FamilySync {
 
   private syncServiceHealth(): void {
     const { table, serviceHealth } = this.parts;
-    const addresses = table.node.nodePortPrefixes === null ? 'all' : this.nodePortAddresses();
+    const plans = [...table.healthChecks()];
     // Sockets follow in the background; rules do not wait for them.
-    void serviceHealth.sync([{ family: table.family, plans: [...table.healthChecks()], addresses }]);
+    void serviceHealth.sync([{ family: table.family, plans, addresses: this.healthAddresses(plans.length) }]);
+  }
+
+  /** Asking the system for its addresses takes longer than planning a change, so it is not asked for nothing. */
+  private healthAddresses(checks: number): 'all' | readonly IPAddress[] {
+    if (this.parts.table.node.nodePortPrefixes === null) return 'all';
+    return checks === 0 ? [] : this.nodePortAddresses();
   }
 
   private async reconcileFlows(): Promise<void> {
@@ -136,7 +142,7 @@ export class FamilySync {
     const counts = { family, full, transactions, elementOperations, ruleOperations, bytes };
     const since = (start: number): number => Math.round((performance.now() - start) * 1000) / 1000;
     const times = { syncMs: since(startedAt), sinceChangeMs: since(changedAt) };
-    log.info(report.transactions > 0 ? 2 : 4, 'synced', { ...counts, ...times });
+    log.info(report.full || report.transactions > 0 ? 2 : 4, 'synced', { ...counts, ...times });
     for (const repair of report.repairs)
       log.warn('repaired what the kernel no longer held as acknowledged', { family, repair });
     for (const problem of report.problems) log.warn(problem, { family });

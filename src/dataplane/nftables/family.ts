@@ -71,6 +71,8 @@ export class NftablesFamily implements FamilyDataplane {
     this.pending.add(change);
     const full = this.kernel === null || (options.full && !(await this.isUntouched()));
     const before = this.kernel;
+    // Most changes are of one family and come to both.
+    if (!full && this.pending.empty && !this.leftAlone) return this.unchanged();
     const kernel = full ? ((await this.takePrepared()) ?? (await this.list())) : (this.kernel ?? emptyKernelTable());
     const repairs = full && before !== null ? differences(before, kernel) : [];
     if (full || (this.leftAlone && !table.gaps)) this.leftAlone = this.pending.addEverything(table, kernel);
@@ -88,6 +90,11 @@ export class NftablesFamily implements FamilyDataplane {
     this.kernel = kernel;
     this.pending.clear();
     return { family: this.family, full, ...sent, repairs, problems, flows };
+  }
+
+  private unchanged(): SyncReport {
+    const nothing = { transactions: 0, elementOperations: 0, ruleOperations: 0, bytes: 0, repairs: [], problems: [] };
+    return { family: this.family, full: false, ...nothing, flows: new Set() };
   }
 
   goneFlows(): ReadonlySet<FrontendKey> {

@@ -10,6 +10,10 @@ export class Pending {
   /** Rules of the whole table. */
   rules = true;
 
+  get empty(): boolean {
+    return !this.rules && this.frontends.size + this.clusterAddresses.size + this.hairpinAddresses.size === 0;
+  }
+
   add(change: TableChange): void {
     for (const key of change.frontends) this.frontends.add(key);
     for (const address of change.clusterAddresses) this.clusterAddresses.add(address);
