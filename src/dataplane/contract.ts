@@ -1,5 +1,5 @@
-import type { Family } from '../net/ip.js';
-import type { FamilyTable, FrontendKey, NodePlan, TableChange } from '../plan/types.js';
+import type { Family, IPAddress } from '../net/ip.js';
+import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../plan/types.js';
 
 /** What the kernel was asked to do in one sync of one family. */
 export interface SyncReport {
@@ -18,6 +18,14 @@ export interface SyncReport {
   readonly problems: readonly string[];
   /** UDP and SCTP frontends whose flows may be stale now; `all` after a full sync. */
   readonly flows: ReadonlySet<FrontendKey> | 'all';
+}
+
+/** What the kernel holds that decides over some packets. */
+export interface Inspection {
+  /** As {@link FamilyDataplane.dump}, but of the scope alone. */
+  readonly lines: readonly string[];
+  /** `address:port` to which session affinity sends the source again; null when nothing is remembered. */
+  readonly remembered: string | null;
 }
 
 /**
@@ -40,6 +48,18 @@ export interface FamilyDataplane {
    * words: where they are those that `node` calls for its lines are printed, otherwise the rules themselves.
    */
   dump(node: NodePlan): Promise<readonly string[]>;
+  /**
+   * The part of {@link dump} that decides over packets of a scope, without listing the rest. Disturbs no sync. Absent: the mode cannot tell.
+   *
+   * @param source whose affinity to look up; null: nobody's.
+   * @param affinitySeconds the timeout under which to look it up; null: no affinity.
+   */
+  inspect?(
+    node: NodePlan,
+    scope: PacketScope,
+    source: IPAddress | null,
+    affinitySeconds: number | null,
+  ): Promise<Inspection>;
 }
 
 /** The error itself, with the frontend that could not be programmed for whoever reports it. */

@@ -33,6 +33,35 @@ export interface PolicyUse {
 }
 
 /**
+ * Why an endpoint is left out: not ready while others are; not serving, or not on its way out, where none is ready; hinted for other nodes or other
+ * zones; not on this node under policy Local; given a second time.
+ */
+export type Exclusion =
+  'not-ready' | 'not-serving' | 'not-terminating' | 'node-hint' | 'zone-hint' | 'other-node' | 'duplicate';
+
+/** What became of one endpoint of a port. */
+export interface EndpointVerdict {
+  readonly address: IPAddress;
+  readonly port: number;
+  readonly nodeName: string | null;
+  readonly ready: boolean;
+  readonly serving: boolean;
+  readonly terminating: boolean;
+  readonly zoneHints: readonly string[];
+  readonly nodeHints: readonly string[];
+  /** Null: it is used. */
+  readonly excluded: Exclusion | null;
+}
+
+/** A slice of the Service that has nothing for the port. */
+export interface SkippedSlice {
+  readonly slice: string;
+  readonly family: Family;
+  readonly endpoints: number;
+  readonly because: 'other-family' | 'no-such-port';
+}
+
+/**
  * Selects endpoints by readiness, locality and topology hints (KEP-1669 terminating endpoints, KEP-2433 and KEP-3015 hints). Depends on its
  * arguments alone: slices must come in an order that does not depend on their arrival.
  */
@@ -44,19 +73,13 @@ export function selectEndpoints(
   uses: PolicyUse,
 ): Selection {
   const candidates = collect(family, port, slices);
-  const ready = candidates.filter((candidate) => has(candidate, READY));
-  const fallback = candidates.filter((candidate) => has(candidate, SERVING) && has(candidate, TERMINATING));
-  const onNode = (candidate: Candidate): boolean => candidate.nodeName === node.name;
-
-  let cluster: readonly Candidate[] = [];
-  let local: readonly Candidate[] = [];
-  if (uses.cluster) cluster = orElse(withinTopology(ready, node), fallback);
-  if (uses.local) local = orElse(ready.filter(onNode), fallback.filter(onNode));
-  const any = cluster.length > 0 || (uses.local && (ready.length > 0 || fallback.length > 0));
+  const cluster = uses.cluster ? keep(candidates, clusterRules(candidates, node)) : [];
+  const local = uses.local ? keep(candidates, localRules(candidates, node)) : [];
+  const any = cluster.length > 0 || (uses.local && candidates.some(couldServe));
 
   const hairpin = new Set<IPAddress>();
   for (const candidate of [...cluster, ...local]) {
-    if (candidate.nodeName === null || onNode(candidate)) hairpin.add(addressOf(family, candidate));
+    if (candidate.nodeName === null || candidate.nodeName === node.name) hairpin.add(addressOf(family, candidate));
   }
   const clusterList = pack(family, cluster);
   const localList = pack(family, local);
@@ -70,6 +93,33 @@ export function selectEndpoints(
     ),
     hairpin,
   };
+}
+
+/** The same decision for the traffic of one policy, endpoint by endpoint: sorted, those used first. */
+export function examineEndpoints(
+  family: Family,
+  port: ServicePortRow,
+  slices: readonly EndpointSliceRow[],
+  node: NodeFacts,
+  policy: 'Cluster' | 'Local',
+): { readonly endpoints: readonly EndpointVerdict[]; readonly skipped: readonly SkippedSlice[] } {
+  const duplicates: Candidate[] = [];
+  const skipped: SkippedSlice[] = [];
+  const candidates = collect(family, port, slices, {
+    duplicate: (candidate) => duplicates.push(candidate),
+    slice: ({ name, family: sliceFamily, count }, because) =>
+      skipped.push({ slice: name, family: sliceFamily, endpoints: count, because }),
+  });
+  const rules = policy === 'Cluster' ? clusterRules(candidates, node) : localRules(candidates, node);
+  const examined = candidates.map((candidate): readonly [Candidate, Exclusion | null] => [
+    candidate,
+    rules.find(({ admits }) => !admits(candidate))?.excludes ?? null,
+  ]);
+  const order = ([one, why]: readonly [Candidate, Exclusion | null]): string =>
+    (why === null ? '' : '\u{ffff}') + one.key;
+  examined.sort((one, other) => (order(one) < order(other) ? -1 : 1));
+  examined.push(...duplicates.map((candidate): readonly [Candidate, Exclusion] => [candidate, 'duplicate']));
+  return { endpoints: examined.map(([candidate, why]) => verdictOf(family, candidate, why)), skipped };
 }
 
 /** Distinct addresses of ready endpoints on this node over all ports (behaviour SH-04). */
@@ -92,47 +142,93 @@ function has(candidate: Candidate, condition: number): boolean {
   return (candidate.conditions & condition) !== 0;
 }
 
-function orElse(first: readonly Candidate[], second: readonly Candidate[]): readonly Candidate[] {
-  return first.length > 0 ? first : second;
+/** One condition that endpoints have to meet, and what those are told that do not. */
+interface Rule {
+  readonly excludes: Exclusion;
+  readonly admits: (candidate: Candidate) => boolean;
 }
 
-/** Ready endpoints that topology hints leave: all of them unless every one is hinted and some are hinted to us. */
-function withinTopology(ready: readonly Candidate[], node: NodeFacts): readonly Candidate[] {
-  if (ready.length > 0 && ready.every((candidate) => candidate.nodeHints.length > 0)) {
-    const sameNode = ready.filter((candidate) => candidate.nodeHints.includes(node.name));
-    if (sameNode.length > 0) return sameNode;
-  }
-  const zone = node.zone;
-  if (zone === null || !ready.every((candidate) => candidate.zoneHints.length > 0)) return ready;
-  return orElse(
-    ready.filter((candidate) => candidate.zoneHints.includes(zone)),
-    ready,
-  );
+const IS_READY: Rule = { excludes: 'not-ready', admits: (candidate) => has(candidate, READY) };
+
+/** Where nothing is ready: what still serves on its way out (KEP-1669). */
+const LAST_RESORT: readonly Rule[] = [
+  { excludes: 'not-serving', admits: (candidate) => has(candidate, SERVING) },
+  { excludes: 'not-terminating', admits: (candidate) => has(candidate, TERMINATING) },
+];
+
+function keep(candidates: readonly Candidate[], rules: readonly Rule[]): readonly Candidate[] {
+  return candidates.filter((candidate) => rules.every(({ admits }) => admits(candidate)));
+}
+
+function couldServe(candidate: Candidate): boolean {
+  return has(candidate, READY) || (has(candidate, SERVING) && has(candidate, TERMINATING));
+}
+
+/** What endpoints have to meet for traffic under policy Cluster. */
+function clusterRules(candidates: readonly Candidate[], node: NodeFacts): readonly Rule[] {
+  const ready = candidates.filter(IS_READY.admits);
+  return ready.length === 0 ? LAST_RESORT : [IS_READY, ...topologyRules(ready, node)];
+}
+
+/** What endpoints have to meet for traffic under policy Local, to which topology never applies. */
+function localRules(candidates: readonly Candidate[], node: NodeFacts): readonly Rule[] {
+  const onNode: Rule = { excludes: 'other-node', admits: ({ nodeName }) => nodeName === node.name };
+  const anyReady = candidates.some((candidate) => onNode.admits(candidate) && IS_READY.admits(candidate));
+  return [onNode, ...(anyReady ? [IS_READY] : LAST_RESORT)];
+}
+
+/** Topology hints count only where every ready endpoint is hinted and some are hinted to us; those for nodes before those for zones. */
+function topologyRules(ready: readonly Candidate[], { name, zone }: NodeFacts): readonly Rule[] {
+  const toNode: Rule = { excludes: 'node-hint', admits: ({ nodeHints }) => nodeHints.includes(name) };
+  if (ready.every(({ nodeHints }) => nodeHints.length > 0) && ready.some(toNode.admits)) return [toNode];
+  if (zone === null) return [];
+  const toZone: Rule = { excludes: 'zone-hint', admits: ({ zoneHints }) => zoneHints.includes(zone) };
+  return ready.every(({ zoneHints }) => zoneHints.length > 0) && ready.some(toZone.admits) ? [toZone] : [];
 }
 
 const NO_HINTS: readonly string[] = [];
 
+/** Told of what {@link collect} leaves out. */
+interface Omissions {
+  readonly duplicate: (candidate: Candidate) => void;
+  readonly slice: (slice: EndpointSliceRow, because: SkippedSlice['because']) => void;
+}
+
 /** Endpoints of every slice port of the right name and protocol, without duplicates. */
-function collect(family: Family, port: ServicePortRow, slices: readonly EndpointSliceRow[]): readonly Candidate[] {
+function collect(
+  family: Family,
+  port: ServicePortRow,
+  slices: readonly EndpointSliceRow[],
+  omissions: Omissions | null = null,
+): readonly Candidate[] {
   const found = new Map<string, Candidate>();
   const size = addressLength(family);
   for (const slice of slices) {
-    if (slice.family !== family) continue;
-    for (const target of slice.ports) {
-      if (target.name !== port.name || target.protocol !== port.protocol) continue;
+    if (slice.family !== family) {
+      omissions?.slice(slice, 'other-family');
+      continue;
+    }
+    const targets = slice.ports.filter(({ name, protocol }) => name === port.name && protocol === port.protocol);
+    if (targets.length === 0) omissions?.slice(slice, 'no-such-port');
+    for (const target of targets) {
       const suffix = String.fromCharCode(target.port >> 8, target.port & 0xff);
       for (let index = 0; index < slice.count; index++) {
         const key = packedKey(slice.addresses, index * size, size) + suffix;
         const conditions = slice.conditions[index] ?? 0;
-        // Of two endpoints with one address the later counts, unless it is on its way out (behaviour EP-06).
-        if ((conditions & TERMINATING) !== 0 && found.has(key)) continue;
-        found.set(key, {
+        const candidate: Candidate = {
           key,
           conditions,
           nodeName: slice.nodeNames[index] ?? null,
           zoneHints: slice.zoneHints?.[index] ?? NO_HINTS,
           nodeHints: slice.nodeHints?.[index] ?? NO_HINTS,
-        });
+        };
+        // Of two endpoints with one address the later counts, unless it is on its way out (behaviour EP-06).
+        const isLate = (conditions & TERMINATING) !== 0 && found.has(key);
+        if (omissions !== null) {
+          const lost = isLate ? candidate : found.get(key);
+          if (lost !== undefined) omissions.duplicate(lost);
+        }
+        if (!isLate) found.set(key, candidate);
       }
     }
   }
@@ -151,4 +247,20 @@ function pack(family: Family, candidates: readonly Candidate[]): EndpointList {
 
 function addressOf(family: Family, candidate: Candidate): IPAddress {
   return addressFromBytes(Buffer.from(candidate.key, 'latin1').subarray(0, addressLength(family)));
+}
+
+function verdictOf(family: Family, candidate: Candidate, excluded: Exclusion | null): EndpointVerdict {
+  const { key, nodeName, zoneHints, nodeHints } = candidate;
+  const end = key.length - 2;
+  return {
+    address: addressOf(family, candidate),
+    port: (key.charCodeAt(end) << 8) | key.charCodeAt(end + 1),
+    nodeName,
+    ready: has(candidate, READY),
+    serving: has(candidate, SERVING),
+    terminating: has(candidate, TERMINATING),
+    zoneHints,
+    nodeHints,
+    excluded,
+  };
 }

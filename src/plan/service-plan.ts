@@ -56,6 +56,11 @@ function clusterIPOf(family: Family, service: ServiceRow): IPAddress | null {
   return address !== undefined && familyOf(address) === family ? address : null;
 }
 
+/** Whether policy Local holds for traffic to the Service's cluster IP, and for traffic to its other addresses. */
+export function localPolicies(service: ServiceRow): { readonly internal: boolean; readonly external: boolean } {
+  return { internal: service.internalTrafficPolicy === 'Local', external: externalPolicyLocal(service) };
+}
+
 /** Behaviour SV-08: policy Local counts for types that can be reached from outside. */
 function externalPolicyLocal(service: ServiceRow): boolean {
   return service.externalTrafficPolicy === 'Local' && (service.type !== 'ClusterIP' || service.externalIPs.length > 0);
@@ -105,9 +110,10 @@ class ServicePlanner {
   }
 
   policies(port: ServicePortRow): Policies {
+    const { internal, external } = localPolicies(this.service);
     return {
-      internalLocal: this.service.internalTrafficPolicy === 'Local',
-      externalLocal: externalPolicyLocal(this.service),
+      internalLocal: internal,
+      externalLocal: external,
       accessible: port.nodePort !== 0 || this.balancerAddresses.length > 0 || this.externalIPs.length > 0,
     };
   }

@@ -1,5 +1,5 @@
 import type { Family, IPAddress } from '../net/ip.js';
-import type { Conflict, FamilyTable, FrontendPlan, LocalDetector, NodePlan } from './types.js';
+import type { Conflict, FamilyTable, FrontendPlan, LocalDetector, NodePlan, PacketScope } from './types.js';
 
 /** What a frontend says to the kernel; a dataplane that lists its kernel state in the plan's terms fills this from there. */
 export type FrontendText = Omit<FrontendPlan, 'flowEndpoints'>;
@@ -13,6 +13,18 @@ export function printTable(table: FamilyTable): string[] {
   for (const address of table.clusterAddresses) lines.push(clusterAddressLine(table.family, address));
   for (const address of table.hairpinAddresses) lines.push(hairpinLine(table.family, address));
   for (const frontend of table.frontends()) lines.push(...printFrontend(frontend));
+  return lines.sort();
+}
+
+/** The lines of {@link printTable} that decide over packets of a scope. */
+export function printScope(table: FamilyTable, { frontend: key, addresses }: PacketScope): string[] {
+  const lines = printNode(table.node);
+  for (const address of addresses) {
+    if (table.clusterAddresses.has(address)) lines.push(clusterAddressLine(table.family, address));
+    if (table.hairpinAddresses.has(address)) lines.push(hairpinLine(table.family, address));
+  }
+  const frontend = table.frontend(key);
+  if (frontend !== undefined) lines.push(...printFrontend(frontend));
   return lines.sort();
 }
 

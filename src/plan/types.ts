@@ -97,6 +97,14 @@ export interface FamilyTable {
   readonly hairpinAddresses: AddressSet;
 }
 
+/** All that decides over packets to one frontend: the frontend, and the addresses that a table knows apart from it. */
+export interface PacketScope {
+  readonly frontend: FrontendKey;
+  readonly addresses: readonly IPAddress[];
+  /** Original destination, which differs from the frontend's address for node ports. */
+  readonly destination: IPAddress;
+}
+
 /** Read side of a set of addresses. */
 export interface AddressSet extends Iterable<IPAddress> {
   has(address: IPAddress): boolean;

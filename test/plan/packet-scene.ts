@@ -67,6 +67,6 @@ export class PacketTracer {
     const local = LOCAL_ADDRESSES[family];
     const from = sourceKind(table.node, source, null, local);
     const packet = { source, from, destination, port: Number(match?.[2]), protocol };
-    return printVerdict(tracePacket(table, packet, local));
+    return printVerdict(tracePacket(table, packet, local).verdict);
   }
 }

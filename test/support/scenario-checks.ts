@@ -1,11 +1,12 @@
 import { FAMILIES, familyOf, parseAddress, type Family, type IPAddress } from '../../src/net/ip.js';
-import { printTable } from '../../src/plan/text.js';
+import type { Explanation } from '../../src/plan/explain.js';
+import { printScope, printTable } from '../../src/plan/text.js';
 import type { FamilyTable } from '../../src/plan/types.js';
 import type { FakeKernel } from './fake-kernel/fake-kernel.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
 import { references, type FakeTable } from './fake-kernel/table.js';
 import { printKernelVerdict } from './fake-kernel/trace.js';
-import { printVerdict, sourceKind, tracePacket } from './plan-tracer.js';
+import { printVerdict } from './plan-tracer.js';
 import { normalVerdict, type PacketExpectation, type PlanExpectation, type Story } from './scenario-file.js';
 import type { ScenarioProcess } from './scenario-process.js';
 
@@ -44,23 +45,45 @@ export function checkPackets(
   expectations: readonly PacketExpectation[],
 ): Findings {
   return expectations.flatMap(({ text, packet, verdict }) => {
-    const byPlan = planVerdict(process, story, packet);
+    const byPlan = planVerdict(process, packet);
     const byRules = kernelVerdict(kernel, story, packet);
     if (byPlan === verdict && byRules === verdict) return [];
     return [`${text}: the plan says "${byPlan}", the rules say "${byRules}"`];
   });
 }
 
-/** Where rules remember a client: they choose among what the plan allows. */
-export function checkRemembered(
+/** What decides over each packet, read back from the kernel alone, is what the plan says of it. */
+export async function checkInspections(
+  process: ScenarioProcess,
+  expectations: readonly PacketExpectation[],
+): Promise<Findings> {
+  const findings: Findings = [];
+  for (const { text, packet } of expectations) {
+    const { scope, inspection } = await process.inspect(packet);
+    const planned = printScope(process.table(familyOf(packet.destination)), scope).join('\n');
+    const held = inspection.lines.join('\n');
+    if (held !== planned) findings.push(`${text}: the plan says\n${planned}\nthe kernel holds\n${held}`);
+  }
+  return findings;
+}
+
+/** Where rules remember a client: they choose among what the plan allows, and the memory can be read back. */
+export async function checkRemembered(
   kernel: FakeKernel,
+  process: ScenarioProcess,
   story: Story,
   expectations: readonly PacketExpectation[],
-): Findings {
-  return expectations.flatMap(({ text, packet, verdict }) => {
+): Promise<Findings> {
+  const findings: Findings = [];
+  for (const { text, packet, verdict } of expectations) {
     const byRules = kernelVerdict(kernel, story, packet);
-    return byRules === verdict ? [] : [`${text}: the rules say "${byRules}"`];
-  });
+    if (byRules !== verdict) findings.push(`${text}: the rules say "${byRules}"`);
+    const { remembered } = (await process.inspect(packet)).inspection;
+    const [only = '', ...rest] = verdict.split(' ').slice(0, -1);
+    const expected = rest.length === 0 && only !== '' ? only.replace('(m)', '') : null;
+    if (remembered !== expected) findings.push(`${text}: inspection finds ${String(remembered)} remembered`);
+  }
+  return findings;
 }
 
 /** Every frontend, and the port beside it, from every kind of source: plan and rules must agree. */
@@ -68,7 +91,7 @@ export function checkEverywhere(kernel: FakeKernel, process: ScenarioProcess, st
   const findings: Findings = [];
   for (const family of FAMILIES) {
     for (const packet of probes(process.table(family), family, story)) {
-      const byPlan = planVerdict(process, story, packet);
+      const byPlan = planVerdict(process, packet);
       const byRules = kernelVerdict(kernel, story, packet);
       if (byPlan === byRules) continue;
       const { source, destination, port, protocol } = packet;
@@ -120,10 +143,25 @@ function leftovers(table: FakeTable): readonly string[] {
   ];
 }
 
-function planVerdict(process: ScenarioProcess, story: Story, packet: KernelPacket): string {
-  const table = process.table(familyOf(packet.destination));
-  const from = sourceKind(table.node, packet.source, packet.inputInterface, story.localAddresses);
-  return normalVerdict(printVerdict(tracePacket(table, { ...packet, from }, story.localAddresses)));
+/** What the plan makes of a packet, as `pointsman explain` tells it. */
+function planVerdict(process: ScenarioProcess, packet: KernelPacket): string {
+  const explanation = process.explain(packet);
+  const doubt = contradiction(explanation);
+  const verdict = normalVerdict(printVerdict(explanation.verdict));
+  return doubt === null ? verdict : `${verdict}, but ${doubt}`;
+}
+
+/** Reasons that do not lead to the verdict; null when they do. */
+export function contradiction({ verdict, endpoints, frontend, masquerade }: Explanation): string | null {
+  const used = endpoints.flatMap(({ endpoint, excluded }) => (excluded === null ? [endpoint] : [])).sort();
+  if (verdict.type === 'forward') {
+    const wanted = [...verdict.endpoints].sort();
+    if (used.join() !== wanted.join()) return `these endpoints are explained as used: ${used.join(', ')}`;
+    return masquerade === null ? 'nothing is said of masquerading' : null;
+  }
+  if (frontend !== null && used.length > 0 && !(verdict.type === 'drop' && verdict.because === 'source-range'))
+    return `these endpoints are explained as used: ${used.join(', ')}`;
+  return null;
 }
 
 function kernelVerdict(kernel: FakeKernel, story: Story, packet: KernelPacket): string {

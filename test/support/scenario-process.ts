@@ -1,17 +1,20 @@
-import type { FamilyDataplane, SyncReport } from '../../src/dataplane/contract.js';
+import type { FamilyDataplane, Inspection, SyncReport } from '../../src/dataplane/contract.js';
 import { ConntrackReconciler } from '../../src/dataplane/conntrack/reconciler.js';
 import { NftablesFamily } from '../../src/dataplane/nftables/family.js';
 import { FamilySync } from '../../src/main/family-sync.js';
 import { NO_EVENTS } from '../../src/net/events.js';
-import { FAMILIES, type Family } from '../../src/net/ip.js';
+import { FAMILIES, familyOf, type Family } from '../../src/net/ip.js';
 import { HealthState } from '../../src/observe/health.js';
+import { explain, type Explanation } from '../../src/plan/explain.js';
+import { frontendKey } from '../../src/plan/frontend-key.js';
 import { Planner } from '../../src/plan/planner.js';
 import type { ForwardingTable } from '../../src/plan/forwarding-table.js';
-import type { FrontendKey, NodePlan, TableChange } from '../../src/plan/types.js';
+import type { FrontendKey, NodePlan, PacketScope, TableChange } from '../../src/plan/types.js';
 import { Store } from '../../src/state/store.js';
 import type { SourceWriter, StateChange } from '../../src/state/writer.js';
 import { FakeClock } from './fake-clock.js';
 import type { FakeKernel } from './fake-kernel/fake-kernel.js';
+import type { KernelPacket } from './fake-kernel/packet.js';
 import { RecordingLog } from './recording-log.js';
 import type { Story } from './scenario-file.js';
 
@@ -45,6 +48,10 @@ class Reported implements FamilyDataplane {
   dump(node: NodePlan): Promise<readonly string[]> {
     return this.dataplane.dump(node);
   }
+
+  inspect(...parameters: Parameters<NftablesFamily['inspect']>): Promise<Inspection> {
+    return this.dataplane.inspect(...parameters);
+  }
 }
 
 /** One life of the process: everything between a commit of state and the kernel's seam, without sockets and timers. */
@@ -59,7 +66,7 @@ export class ScenarioProcess {
 
   constructor(
     private readonly kernel: FakeKernel,
-    story: Pick<Story, 'settings' | 'localAddresses'>,
+    private readonly story: Pick<Story, 'settings' | 'localAddresses'>,
   ) {
     this.writer = this.store.register('story');
     this.planner = new Planner(story.settings);
@@ -93,6 +100,24 @@ export class ScenarioProcess {
 
   dump(family: Family): Promise<readonly string[]> {
     return this.dataplanes[family].dump(this.table(family).node);
+  }
+
+  explain({ source, destination, port, protocol, inputInterface }: KernelPacket): Explanation {
+    const { settings, localAddresses } = this.story;
+    const sender = { type: 'address', address: source, interface: inputInterface } as const;
+    const table = this.table(familyOf(destination));
+    return explain(this.store.snapshot, table, settings, localAddresses, { sender, destination, port, protocol });
+  }
+
+  /** What the kernel holds about a packet. */
+  async inspect(packet: KernelPacket): Promise<{ readonly scope: PacketScope; readonly inspection: Inspection }> {
+    const { source, destination, port, protocol } = packet;
+    const family = familyOf(destination);
+    const { frontend, affinitySeconds } = this.explain(packet);
+    const key = frontend?.key ?? frontendKey(destination, port, protocol);
+    const scope = { frontend: key, addresses: [source, destination], destination };
+    const inspection = await this.dataplanes[family].inspect(this.table(family).node, scope, source, affinitySeconds);
+    return { scope, inspection };
   }
 
   apply(changes: readonly StateChange[]): void {

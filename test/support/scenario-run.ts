@@ -11,6 +11,7 @@ import { SeededRandom } from './random.js';
 import {
   checkDump,
   checkEverywhere,
+  checkInspections,
   checkLeftovers,
   checkPackets,
   checkPlan,
@@ -91,11 +92,12 @@ class Run {
     if (step !== null && !this.remembers) found.push(...checkEverywhere(kernel, process, story));
     if (step !== null)
       found.push(...checkPlan(process, step.plan), ...checkPackets(kernel, process, story, step.packets));
+    if (step !== null) found.push(...(await checkInspections(process, step.packets)));
     this.findings.push(...found.map((finding) => `${where}: ${finding}`));
   }
 
-  checkStory(where: string, step: Step): void {
-    const found = checkRemembered(this.kernel, this.story, step.remembered);
+  async checkStory(where: string, step: Step): Promise<void> {
+    const found = await checkRemembered(this.kernel, this.process, this.story, step.remembered);
     if (step.flowsLeft !== null) {
       const left = [...this.kernel.flows].map(printFlow).sort();
       if (left.join('\n') !== step.flowsLeft.join('\n')) found.push(`flows left: ${left.join(', ')}`);
@@ -156,7 +158,7 @@ async function asTold(story: Story, compiler: Compiler): Promise<Findings> {
     await run.sync();
     run.checkOperations(where, step);
     await run.check(where, step);
-    run.checkStory(where, step);
+    await run.checkStory(where, step);
   }
   return run.finish();
 }
@@ -189,7 +191,7 @@ async function withEmptySteps(story: Story, compiler: Compiler): Promise<Finding
     run.commit(step.changes);
     await run.sync();
     await run.checkIdle(`after step ${index + 1}`);
-    run.checkStory(`after step ${index + 1}`, step);
+    await run.checkStory(`after step ${index + 1}`, step);
   }
   return run.finish();
 }
@@ -257,7 +259,7 @@ async function withFaults(story: Story, compiler: Compiler, seed: number): Promi
     await run.syncUntilDone();
     run.kernel.faults.clear();
     await run.check(`step ${index + 1}`, step);
-    run.checkStory(`step ${index + 1}`, step);
+    await run.checkStory(`step ${index + 1}`, step);
     run.kernel.faults.atRandom(new SeededRandom(seed + index + 1));
   }
   run.kernel.faults.clear();
@@ -282,7 +284,7 @@ async function withCrash(story: Story, compiler: Compiler, after: number, unseen
     }
     if (index < after) continue;
     await run.check(`step ${index + 1}`, step);
-    run.checkStory(`step ${index + 1}`, step);
+    await run.checkStory(`step ${index + 1}`, step);
   }
   return run.finish();
 }

@@ -1,7 +1,7 @@
-import type { Family } from '../../net/ip.js';
+import type { Family, IPAddress } from '../../net/ip.js';
 import type { NativeAddon, NftAck, NftOperation } from '../../native/contract.js';
-import type { FamilyTable, FrontendKey, NodePlan, TableChange } from '../../plan/types.js';
-import { blameFrontend, type FamilyDataplane, type SyncReport } from '../contract.js';
+import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
+import { blameFrontend, type FamilyDataplane, type Inspection, type SyncReport } from '../contract.js';
 import { refusedFrontend } from './blame.js';
 import { FORGETTING_BYTES, forgetClients, staleClients, type Forget } from './clients.js';
 import { differences } from './differences.js';
@@ -11,6 +11,7 @@ import { Generation, type Mark } from './generation.js';
 import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, printCommands, addTable } from './json.js';
 import type { FrontendElements } from './frontend-elements.js';
 import { lostSlot } from './slots.js';
+import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
 import { emptyKernelTable, readKernelTable, type KernelTable } from './kernel-table.js';
 import { packFrontend } from './keys.js';
 import { NFT_FAMILY, TABLE, staleSet } from './names.js';
@@ -123,6 +124,23 @@ export class NftablesFamily implements FamilyDataplane {
   async dump(node: NodePlan): Promise<readonly string[]> {
     const listing = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, null);
     return listing === null ? [] : dumpTable(this.family, readKernelTable(this.family, listing), this.structure, node);
+  }
+
+  async inspect(
+    node: NodePlan,
+    scope: PacketScope,
+    source: IPAddress | null,
+    affinitySeconds: number | null,
+  ): Promise<Inspection> {
+    const { addon, family, structure } = this;
+    const listing = await addon.nftList(NFT_FAMILY[family], TABLE, inspectedSets(scope, affinitySeconds));
+    if (listing === null) return { lines: [], remembered: null };
+    const lines = inspectTable(family, readKernelTable(family, listing), structure, node, scope);
+    const remembered =
+      source === null || affinitySeconds === null
+        ? null
+        : await rememberedEndpoint(addon, family, scope, source, affinitySeconds);
+    return { lines, remembered };
   }
 
   private maxBatch(): number {

@@ -1,0 +1,74 @@
+import { EndpointList, endpointSize } from '../../net/endpoint-list.js';
+import type { Family, IPAddress } from '../../net/ip.js';
+import type { NativeAddon } from '../../native/contract.js';
+import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
+import type { NodePlan, PacketScope } from '../../plan/types.js';
+import { dumpTable } from './dump.js';
+import type { KernelTable } from './kernel-table.js';
+import { packAddress, packFrontend, shardOf } from './keys.js';
+import { NFT_FAMILY, SET, TABLE, clientsMap, endpointsMap, stickyNodePortSet, stickySet } from './names.js';
+import type { Structure } from './structure.js';
+
+/** Names of the sets in which something of a scope may be: of the maps of endpoints just the frontend's own. */
+export function inspectedSets({ frontend }: PacketScope, affinitySeconds: number | null): readonly string[] {
+  const packed = packFrontend(frontend);
+  const nodePort = parseFrontendKey(frontend).address === null;
+  const shard = nodePort ? null : shardOf(packed);
+  const sticky = nodePort ? stickyNodePortSet : stickySet;
+  return [
+    ...(nodePort
+      ? [SET.nodePortFrontends, SET.rejectedNodePorts, SET.droppedNodePorts]
+      : [SET.frontends, SET.rejected, SET.dropped, SET.restricted, SET.admitted]),
+    endpointsMap(shard, false),
+    endpointsMap(shard, true),
+    SET.clusterAddresses,
+    SET.hairpin,
+    ...(affinitySeconds === null ? [] : [sticky(affinitySeconds)]),
+  ];
+}
+
+/** What a table says of a scope, in the lines of plan/text.ts. Rules count as far as the scope's packets meet them. */
+export function inspectTable(
+  family: Family,
+  kernel: KernelTable,
+  structure: Structure,
+  node: NodePlan,
+  { frontend, addresses }: PacketScope,
+): readonly string[] {
+  const elements = kernel.frontends.get(frontend);
+  const among = (held: ReadonlySet<IPAddress>): Set<IPAddress> =>
+    new Set(addresses.filter((address) => held.has(address)));
+  const part: KernelTable = {
+    ...kernel,
+    frontends: new Map(elements === undefined ? [] : [[frontend, elements]]),
+    clusterAddresses: among(kernel.clusterAddresses),
+    hairpinAddresses: among(kernel.hairpinAddresses),
+    strays: [],
+  };
+  return dumpTable(family, part, structure, node);
+}
+
+/** The endpoint that a client map holds for a source, `address:port`; null for none. */
+export async function rememberedEndpoint(
+  addon: Pick<NativeAddon, 'nftList'>,
+  family: Family,
+  { frontend, destination }: PacketScope,
+  source: IPAddress,
+  affinitySeconds: number,
+): Promise<string | null> {
+  const { port, protocol } = parseFrontendKey(frontend);
+  const wanted = Buffer.from(packAddress(source) + packFrontend(frontendKey(destination, port, protocol)), 'latin1');
+  const name = clientsMap(affinitySeconds);
+  const listing = await addon.nftList(NFT_FAMILY[family], TABLE, [name]);
+  const set = listing?.sets.find((candidate) => candidate.name === name);
+  const elements = set?.elements ?? null;
+  if (set === undefined || elements === null || elements.data === null) return null;
+  for (let row = 0; row < elements.count; row++) {
+    const key = elements.keys.subarray(row * set.keyLength, (row + 1) * set.keyLength);
+    if (wanted.compare(key) !== 0) continue;
+    const at = row * set.dataLength;
+    const [endpoint] = new EndpointList(family, elements.data.slice(at, at + endpointSize(family))).toStrings();
+    return endpoint ?? null;
+  }
+  return null;
+}

@@ -1,0 +1,148 @@
+import type { ExplainedEndpoint, ExplainedPolicy, ExplainedSource, Explanation } from './explain.js';
+import type { Exclusion, SkippedSlice } from './selection.js';
+import { printConflict } from './text.js';
+import type { MasqueradeReason, SourceKind } from './trace.js';
+import type { FrontendKind } from './types.js';
+
+/** Where what is said of a subject begins. */
+const INDENT = 12;
+
+/** One subject with its lines. */
+export function paragraph(subject: string, lines: readonly string[]): string[] {
+  return lines.map((line, index) => `${(index === 0 ? subject : '').padEnd(INDENT)}${line}`);
+}
+
+/** An explanation for people: the verdict, then what it comes from. */
+export function printExplanation(explanation: Explanation): string[] {
+  const { frontend, policy, conflicts, sourceRanges, affinitySeconds, notes } = explanation;
+  return [
+    printHead(explanation),
+    ...paragraph('source', [printSource(explanation.source)]),
+    ...paragraph('service', [
+      frontend === null
+        ? 'none has this address and port'
+        : `${frontend.servicePort}, ${KINDS[frontend.kind]} ${frontend.key}`,
+    ]),
+    ...paragraph('conflict', conflicts.map(printConflict)),
+    ...paragraph('ranges', sourceRanges === null ? [] : [printRanges(explanation)]),
+    ...paragraph('policy', policy === null ? [] : [printPolicy(policy)]),
+    ...paragraph('endpoints', [
+      ...printEndpoints(explanation.endpoints),
+      ...explanation.skippedSlices.map(printSkipped),
+    ]),
+    ...paragraph('masquerade', explanation.masquerade === null ? [] : printMasquerade(explanation)),
+    ...paragraph('affinity', affinitySeconds === null ? [] : [`by client address, for ${affinitySeconds} s`]),
+    ...paragraph('note', notes),
+  ];
+}
+
+function printHead({ protocol, source, destination, verdict }: Explanation): string {
+  const packet = `${protocol} from ${source.address ?? SENDERS[source.kind]} to ${destination}`;
+  switch (verdict.type) {
+    case 'none':
+      return `${packet} is left alone: it is not for a Service`;
+    case 'reject':
+      return `${packet} is rejected: ${REJECTIONS[verdict.because]}`;
+    case 'drop':
+      return `${packet} is dropped: ${DROPS[verdict.because]}`;
+    case 'forward': {
+      const { endpoints, masquerade } = verdict;
+      const where = endpoints.length === 1 ? (endpoints[0] ?? '') : `one of ${endpoints.length} endpoints`;
+      return `${packet} is forwarded to ${where}, ${masquerade ? 'masqueraded' : 'keeping its source'}`;
+    }
+  }
+}
+
+const SENDERS: Readonly<Record<SourceKind, string>> = {
+  pod: 'a pod',
+  node: 'this node',
+  other: 'outside',
+};
+
+const REJECTIONS = {
+  'no-endpoints': 'the Service has no endpoint that could serve',
+  'unused-port': 'no Service has this port of the cluster IP',
+} as const;
+
+const DROPS = {
+  policy: 'policy Local, and there is no endpoint on this node',
+  'source-range': 'the source is in none of loadBalancerSourceRanges',
+  unallocated: 'the address is in a service CIDR and no Service has it',
+} as const;
+
+const KINDS: Readonly<Record<FrontendKind, string>> = {
+  ClusterIP: 'cluster IP',
+  ExternalIP: 'external IP',
+  LoadBalancer: 'load balancer address',
+  NodePort: 'node port',
+};
+
+function printSource({ sender, address, interface: name, kind }: ExplainedSource): string {
+  const kinds: Readonly<Record<SourceKind, string>> = {
+    pod: 'a pod by the local detector',
+    node: 'the node itself',
+    other: 'neither a pod by the local detector nor the node',
+  };
+  const who =
+    sender.type === 'external' ? 'an external client' : (address ?? (sender.type === 'node' ? 'node' : 'anybody'));
+  return `${who}${name === null ? '' : ` through ${name}`}: ${kinds[kind]}`;
+}
+
+function printRanges({ sourceRanges, source, verdict }: Explanation): string {
+  const ranges = (sourceRanges ?? []).join(', ');
+  if (verdict.type !== 'drop' || verdict.because !== 'source-range') return `${ranges}: the source is admitted`;
+  return source.address === null
+    ? `${ranges}: others are dropped; ask with an address to see one admitted`
+    : `${ranges}: the source is not admitted`;
+}
+
+function printPolicy({ field, value, applied }: ExplainedPolicy): string {
+  if (value === 'Cluster') return `${field} Cluster: endpoints on every node`;
+  if (applied === 'Local') return `${field} Local: endpoints on this node only`;
+  return `${field} Local, which pods and the node itself are not subject to: endpoints on every node`;
+}
+
+function printEndpoints(endpoints: readonly ExplainedEndpoint[]): readonly string[] {
+  if (endpoints.length === 0) return ['none'];
+  const width = (texts: readonly string[]): number => Math.max(...texts.map((text) => text.length));
+  const addresses = width(endpoints.map(({ endpoint }) => endpoint));
+  const nodes = width(endpoints.map(({ node }) => node ?? '-'));
+  return endpoints.map(
+    (each) => `${each.endpoint.padEnd(addresses)}  ${(each.node ?? '-').padEnd(nodes)}  ${printUse(each)}`,
+  );
+}
+
+function printUse({ excluded, conditions, nodeHints, zoneHints }: ExplainedEndpoint): string {
+  if (excluded === null) return conditions.includes('ready') ? 'used' : 'used: terminating, and none is ready';
+  const exclusions: Readonly<Record<Exclusion, string>> = {
+    'not-ready': conditions.includes('terminating') ? 'terminating, and others are ready' : 'not ready',
+    'not-serving': 'not ready, and does not serve',
+    'not-terminating': 'not ready',
+    'node-hint': `hints name other nodes: ${nodeHints.join(', ')}`,
+    'zone-hint': `hints name other zones: ${zoneHints.join(', ')}`,
+    'other-node': 'not on this node',
+    duplicate: 'the same address and port are given again',
+  };
+  return `not used: ${exclusions[excluded]}`;
+}
+
+function printSkipped({ slice, family, endpoints, because }: SkippedSlice): string {
+  const why = because === 'other-family' ? family : 'it has no port of this name and protocol';
+  return `not used: ${endpoints} of slice ${slice}: ${why}`;
+}
+
+const MASQUERADE: Readonly<Record<MasqueradeReason, string>> = {
+  'external-policy-cluster': 'yes: externalTrafficPolicy is Cluster',
+  'sent-by-node': 'yes: the node itself sends it',
+  'masquerade-all': 'yes: masqueradeAll',
+  'not-a-pod': 'yes: the source is not a pod by the local detector',
+  'kept-pod': 'no: the source is a pod',
+  'kept-no-detector': 'no: there is no local detector, every source counts as a pod',
+  'kept-policy-local': 'no: policy Local keeps the source',
+};
+
+function printMasquerade({ masquerade, verdict }: Explanation): readonly string[] {
+  if (masquerade === null || verdict.type !== 'forward') return [];
+  const hairpin = verdict.hairpin.map((endpoint) => `yes if it goes to ${endpoint}, the sender itself`);
+  return [MASQUERADE[masquerade], ...(verdict.masquerade ? [] : hairpin)];
+}

@@ -1,0 +1,249 @@
+import { printEndpoint } from '../net/endpoint-list.js';
+import { familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../net/ip.js';
+import type { Protocol } from '../net/protocol.js';
+import type { ServicePortRow, ServiceRow } from '../state/rows.js';
+import type { Snapshot } from '../state/snapshot.js';
+import { anyContains, nodeFacts, type PlanSettings } from './facts.js';
+import type { ForwardingTable } from './forwarding-table.js';
+import { frontendKey } from './frontend-key.js';
+import type { Question, Sender } from './question.js';
+import { examineEndpoints, type Exclusion, type SkippedSlice } from './selection.js';
+import { localPolicies } from './service-plan.js';
+import {
+  nodePortRefusal,
+  sourceKind,
+  tracePacket,
+  type MasqueradeReason,
+  type SourceKind,
+  type Trace,
+  type Verdict,
+} from './trace.js';
+import type { Conflict, FrontendKey, FrontendKind, FrontendPlan, NodePlan } from './types.js';
+
+/** What happens to the first packet of a connection on this node, and why. As JSON it is the answer of `pointsman explain -o json`. */
+export interface Explanation {
+  readonly family: Family;
+  readonly protocol: Protocol;
+  /** `address:port`. */
+  readonly destination: string;
+  readonly source: ExplainedSource;
+  readonly verdict: Verdict;
+  /** Null: no Service has the address and port on this node. */
+  readonly frontend: ExplainedFrontend | null;
+  /** Other Services that claim the frontend and do not get it. */
+  readonly conflicts: readonly Conflict[];
+  /** Null without a frontend. */
+  readonly policy: ExplainedPolicy | null;
+  /** Every endpoint of the port, those used first. */
+  readonly endpoints: readonly ExplainedEndpoint[];
+  readonly skippedSlices: readonly SkippedSlice[];
+  /** ClientIP affinity; null: none. */
+  readonly affinitySeconds: number | null;
+  /** Null: all sources are admitted. */
+  readonly sourceRanges: readonly IPPrefix[] | null;
+  /** Null unless the packet is forwarded. */
+  readonly masquerade: MasqueradeReason | null;
+  /** What else one may want to know, in sentences. */
+  readonly notes: readonly string[];
+}
+
+export interface ExplainedSource {
+  readonly sender: Sender;
+  /** Null: any. */
+  readonly address: IPAddress | null;
+  /** Where the packet comes in; null: not known, or sent by the node itself. */
+  readonly interface: string | null;
+  readonly kind: SourceKind;
+}
+
+export interface ExplainedFrontend {
+  readonly key: FrontendKey;
+  readonly kind: FrontendKind;
+  /** `namespace/name:port`. */
+  readonly servicePort: string;
+}
+
+export interface ExplainedPolicy {
+  readonly field: 'internalTrafficPolicy' | 'externalTrafficPolicy';
+  readonly value: 'Cluster' | 'Local';
+  /** By which endpoints are chosen for this packet. */
+  readonly applied: 'Cluster' | 'Local';
+}
+
+export interface ExplainedEndpoint {
+  /** `address:port`. */
+  readonly endpoint: string;
+  readonly node: string | null;
+  readonly conditions: readonly ('ready' | 'serving' | 'terminating')[];
+  readonly zoneHints: readonly string[];
+  readonly nodeHints: readonly string[];
+  /** Null: the packet may go there. */
+  readonly excluded: Exclusion | null;
+}
+
+/**
+ * Explains what the forwarding table says of a packet by what the sources say of its Service. Pure; made of the functions that plan, so that reasons
+ * are those by which was decided. Costs what the table costs to walk: not for the way of a change.
+ *
+ * @param localAddresses every address of the node.
+ */
+export function explain(
+  snapshot: Snapshot,
+  table: ForwardingTable,
+  settings: PlanSettings,
+  localAddresses: readonly IPAddress[],
+  question: Question,
+): Explanation {
+  const { destination, port, protocol } = question;
+  const notes: string[] = [];
+  const source = locate(snapshot, table.node, settings, localAddresses, question, notes);
+  const trace = tracePacket(
+    table,
+    { source: source.address, from: source.kind, destination, port, protocol },
+    localAddresses,
+  );
+  const { frontend } = trace;
+  if (frontend === null) notes.push(...aboutNobody(snapshot, table, settings, localAddresses, question));
+  if (table.gaps) notes.push('the sources could not read everything yet: what is missing here may be wanted');
+  const key = frontend?.key ?? frontendKey(destination, port, protocol);
+  return {
+    family: table.family,
+    protocol,
+    destination: printEndpoint(destination, port),
+    source,
+    verdict: trace.verdict,
+    frontend: frontend && { key, kind: frontend.kind, servicePort: frontend.servicePort },
+    conflicts: [...table.conflicts()].filter((conflict) => conflict.frontend === key),
+    ...ofService(snapshot, settings, trace, notes),
+    affinitySeconds: frontend?.affinitySeconds ?? null,
+    sourceRanges: frontend?.sourceRanges ?? null,
+    masquerade: trace.masquerade,
+    notes,
+  };
+}
+
+type OfService = Pick<Explanation, 'policy' | 'endpoints' | 'skippedSlices'>;
+
+/** The policy, and what became of each endpoint. */
+function ofService(snapshot: Snapshot, settings: PlanSettings, { frontend, local }: Trace, notes: string[]): OfService {
+  const nothing: OfService = { policy: null, endpoints: [], skippedSlices: [] };
+  if (frontend === null) return nothing;
+  const [service, port] = servicePortOf(snapshot, frontend);
+  if (service === null || port === null) {
+    notes.push(`${frontend.servicePort} is gone; the next sync takes the frontend away`);
+    return nothing;
+  }
+  const policies = localPolicies(service);
+  const internal = frontend.kind === 'ClusterIP';
+  const value = (internal ? policies.internal : policies.external) ? 'Local' : 'Cluster';
+  const applied = internal ? value : local ? 'Local' : 'Cluster';
+  const slices = snapshot.slicesOf(`${service.namespace}/${service.name}`);
+  const facts = nodeFacts(settings, snapshot.node(settings.nodeName));
+  const { endpoints, skipped } = examineEndpoints(frontend.family, port, slices, facts, applied);
+  return {
+    policy: { field: internal ? 'internalTrafficPolicy' : 'externalTrafficPolicy', value, applied },
+    endpoints: endpoints.map(({ address, port: number, nodeName, zoneHints, nodeHints, excluded, ...conditions }) => ({
+      endpoint: printEndpoint(address, number),
+      node: nodeName,
+      conditions: CONDITIONS.filter((condition) => conditions[condition]),
+      zoneHints,
+      nodeHints,
+      excluded,
+    })),
+    skippedSlices: skipped,
+  };
+}
+
+const CONDITIONS = ['ready', 'serving', 'terminating'] as const;
+
+function servicePortOf(
+  snapshot: Snapshot,
+  { servicePort, address, port, protocol }: FrontendPlan,
+): readonly [ServiceRow | null, ServicePortRow | null] {
+  // Neither names nor namespaces have a colon.
+  const [key = '', portName = ''] = servicePort.split(':');
+  const service = snapshot.service(key) ?? null;
+  const row = service?.ports.find(
+    (candidate) =>
+      candidate.name === portName &&
+      candidate.protocol === protocol &&
+      (address === null ? candidate.nodePort : candidate.port) === port,
+  );
+  return [service, row ?? null];
+}
+
+/** Who the sender is to the rules. */
+function locate(
+  snapshot: Snapshot,
+  node: NodePlan,
+  settings: PlanSettings,
+  localAddresses: readonly IPAddress[],
+  { sender, destination }: Question,
+  notes: string[],
+): ExplainedSource {
+  const byInterface = node.localDetector !== null && node.localDetector.type !== 'source-prefix';
+  switch (sender.type) {
+    case 'external':
+      return { sender, address: null, interface: null, kind: 'other' };
+    case 'node': {
+      const facts = nodeFacts(settings, snapshot.node(settings.nodeName));
+      const address = facts.addresses[familyOf(destination)];
+      const pod = sourceKind(node, address, null, []) === 'pod';
+      return { sender, address, interface: null, kind: pod ? 'pod' : 'node' };
+    }
+    case 'interface': {
+      if (node.localDetector?.type === 'source-prefix')
+        notes.push('pods are told by their address, which an interface does not say: ask with address%interface');
+      const kind = sourceKind(node, null, sender.name, localAddresses);
+      return { sender, address: null, interface: sender.name, kind };
+    }
+    case 'address': {
+      const { address, interface: name } = sender;
+      const kind = sourceKind(node, address, name, localAddresses);
+      if (!byInterface || name !== null || kind === 'node') return { sender, address, interface: name, kind };
+      const isPod = anyContains(snapshot.node(settings.nodeName)?.podCIDRs ?? [], address);
+      notes.push(
+        `pods are told by the interface they come in through; the sender counts as ${isPod ? 'one, being' : 'none, not being'} in the Node's podCIDRs: ask with address%interface to be sure`,
+      );
+      return { sender, address, interface: null, kind: isPod ? 'pod' : 'other' };
+    }
+  }
+}
+
+/** What there is to say of an address and port that no Service has here. */
+function aboutNobody(
+  snapshot: Snapshot,
+  table: ForwardingTable,
+  settings: PlanSettings,
+  localAddresses: readonly IPAddress[],
+  { destination, port, protocol }: Question,
+): readonly string[] {
+  const notes: string[] = [];
+  const others = [...table.frontends()].filter(({ address }) => address === destination);
+  if (others.length > 0) {
+    const list = others.map((frontend) => `${frontend.port}/${frontend.protocol} of ${frontend.servicePort}`).sort();
+    notes.push(`the address has ${list.join(', ')}`);
+  }
+  const nodePort = table.frontend(frontendKey(null, port, protocol));
+  const refusal = nodePortRefusal(table.node, destination, localAddresses);
+  if (nodePort !== undefined && refusal !== null)
+    notes.push(`${port}/${protocol} is a node port of ${nodePort.servicePort}; ${REFUSALS[refusal]}`);
+  for (const { namespace, name, loadBalancerIngress, externalIPs } of snapshot.services()) {
+    if (loadBalancerIngress.some(({ address, ipMode }) => address === destination && ipMode === 'Proxy'))
+      notes.push(`it is a load balancer address of ${namespace}/${name} with ipMode Proxy: left to the balancer`);
+    if (!settings.allowExternalIPs && externalIPs.includes(destination))
+      notes.push(`it is an external IP of ${namespace}/${name}, and external IPs are switched off`);
+  }
+  return notes;
+}
+
+const REFUSALS = {
+  loopback: 'node ports do not answer on loopback',
+  'not-local': 'this is no address of the node',
+  'not-configured': 'nodePortAddresses leave this address out',
+} as const;
+
+/** The range that admits an address; null when none does. */
+export function admittingRange(ranges: readonly IPPrefix[], address: IPAddress | null): IPPrefix | null {
+  return ranges.find((range) => address !== null && prefixContains(range, address)) ?? null;
+}

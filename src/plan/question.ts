@@ -1,0 +1,80 @@
+import { familyOf, parseAddress, type IPAddress } from '../net/ip.js';
+import { isPort, parseProtocol, type Protocol } from '../net/protocol.js';
+
+/** Who sends: some client outside the cluster, this node itself, whoever is behind an interface, or an address. */
+export type Sender =
+  | { readonly type: 'external' | 'node' }
+  | { readonly type: 'interface'; readonly name: string }
+  | {
+      readonly type: 'address';
+      readonly address: IPAddress;
+      /** Where its packets come in; null: not known, or not at all. */
+      readonly interface: string | null;
+    };
+
+/** The first packet of a connection that somebody wants explained. */
+export interface Question {
+  readonly sender: Sender;
+  readonly destination: IPAddress;
+  readonly port: number;
+  readonly protocol: Protocol;
+}
+
+/** A question that cannot be asked; the message names the part and its value. */
+export class QuestionError extends Error {
+  override readonly name = 'QuestionError';
+}
+
+/**
+ * @param from `external`, `node`, an address, an interface, or `address%interface`.
+ * @param to `address:port/protocol`, IPv6 addresses in brackets; without a protocol TCP is meant.
+ * @throws QuestionError
+ */
+export function parseQuestion(from: string, to: string): Question {
+  const target = parseTarget(to);
+  const sender = parseSender(from);
+  if (sender.type === 'address' && familyOf(sender.address) !== familyOf(target.destination))
+    throw new QuestionError(
+      `--from: ${quote(from)} cannot send to ${quote(to)}: the addresses are of different families`,
+    );
+  return { sender, ...target };
+}
+
+function parseTarget(text: string): Omit<Question, 'sender'> {
+  const found = /^(?:\[([^\]]*:[^\]]*)\]|([^[\]:]*)):(\d+)(?:\/(\w+))?$/.exec(text);
+  if (found === null)
+    throw new QuestionError(`destination ${quote(text)}: must be address:port/protocol, with IPv6 in brackets`);
+  const [, v6, v4, digits, protocolText = 'TCP'] = found;
+  const destination = parseAddress(v6 ?? v4 ?? '');
+  if (destination === null)
+    throw new QuestionError(`destination ${quote(text)}: ${quote(v6 ?? v4 ?? '')} is no IP address`);
+  const port = Number(digits);
+  if (!isPort(port)) throw new QuestionError(`destination ${quote(text)}: the port must be 1 to 65535`);
+  const protocol = parseProtocol(protocolText.toUpperCase());
+  if (protocol === null) throw new QuestionError(`destination ${quote(text)}: the protocol must be TCP, UDP or SCTP`);
+  return { destination, port, protocol };
+}
+
+function parseSender(text: string): Sender {
+  if (text === 'external' || text === 'node') return { type: text };
+  const bare = text.replace(/^\[(.*)\]$/, '$1');
+  const percent = bare.indexOf('%');
+  const address = parseAddress(percent < 0 ? bare : bare.slice(0, percent));
+  const name = percent < 0 ? null : bare.slice(percent + 1);
+  if (address !== null && (name === null || isInterfaceName(name)))
+    return { type: 'address', address, interface: name };
+  // What looks like an address is a misspelt one.
+  if (address === null && isInterfaceName(bare) && !/^[\d.]+$/.test(bare)) return { type: 'interface', name: bare };
+  throw new QuestionError(
+    `--from: ${quote(text)} must be external, node, an IP address, an interface, or address%interface`,
+  );
+}
+
+/** What Linux takes as a name of an interface: up to 15 bytes, neither "/" nor ":" nor white space (dev_valid_name). */
+function isInterfaceName(text: string): boolean {
+  return /^[^\s/:%]{1,15}$/.test(text) && text !== '.' && text !== '..';
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text);
+}

@@ -1,0 +1,179 @@
+import { printEndpoint, type EndpointList } from '../net/endpoint-list.js';
+import { isLoopback, prefixContains, type IPAddress } from '../net/ip.js';
+import type { Protocol } from '../net/protocol.js';
+import { anyContains } from './facts.js';
+import { frontendKey } from './frontend-key.js';
+import type { FamilyTable, FrontendPlan, NodePlan } from './types.js';
+
+/**
+ * What has to happen on this node to the first packet of a connection, read off the forwarding table: the plan's meaning, whatever renders it. Knows
+ * of no rules, hooks or sets.
+ */
+
+/** A pod by the local detector, an address of the node itself, anything else. A pod comes first where both hold (NF-36). */
+export type SourceKind = 'pod' | 'node' | 'other';
+
+export interface TracedPacket {
+  /** Null: some address that is neither the node's nor in any prefix that matters. */
+  readonly source: IPAddress | null;
+  readonly from: SourceKind;
+  readonly destination: IPAddress;
+  readonly port: number;
+  readonly protocol: Protocol;
+}
+
+export type Verdict =
+  /** Not ours: the packet goes on as it is. */
+  | { readonly type: 'none' }
+  /** `unused-port`: of a cluster IP in use (VD-15). */
+  | { readonly type: 'reject'; readonly because: 'no-endpoints' | 'unused-port' }
+  /** `policy`: endpoints elsewhere only. `unallocated`: no Service has the address (VD-16). */
+  | { readonly type: 'drop'; readonly because: 'policy' | 'source-range' | 'unallocated' }
+  | {
+      readonly type: 'forward';
+      /** Any of these with equal probability; `address:port`, in the plan's order, at least one. */
+      readonly endpoints: readonly string[];
+      /** Whether the source is translated whichever endpoint is chosen. */
+      readonly masquerade: boolean;
+      /** Those of `endpoints` that are the sender itself: chosen, the source is translated in any case (VD-14). */
+      readonly hairpin: readonly string[];
+    };
+
+/** Why the source of a forwarded packet is translated, or why not. */
+export type MasqueradeReason =
+  | 'external-policy-cluster'
+  | 'sent-by-node'
+  | 'masquerade-all'
+  | 'not-a-pod'
+  | 'kept-pod'
+  | 'kept-no-detector'
+  | 'kept-policy-local';
+
+/** A verdict and what it comes from. */
+export interface Trace {
+  readonly verdict: Verdict;
+  /** Null: none has the address and port. */
+  readonly frontend: FrontendPlan | null;
+  /** Whether the frontend's `localEndpoints` are the list that applies. */
+  readonly local: boolean;
+  /** Null unless the packet is forwarded. */
+  readonly masquerade: MasqueradeReason | null;
+}
+
+/** @param localAddresses every address of the node; node ports answer on those the plan admits. */
+export function tracePacket(table: FamilyTable, packet: TracedPacket, localAddresses: readonly IPAddress[]): Trace {
+  const frontend = findFrontend(table, packet, localAddresses);
+  if (frontend === undefined)
+    return { verdict: withoutFrontend(table, packet), frontend: null, local: false, masquerade: null };
+  const from = seenAs(table.node, packet.from, frontend);
+  const local = from === 'other' && frontend.localEndpoints !== null;
+  const list = (local ? frontend.localEndpoints : null) ?? frontend.endpoints;
+  const { sourceRanges, whenEmpty } = frontend;
+  const ending = (verdict: Verdict): Trace => ({ verdict, frontend, local, masquerade: null });
+  if (sourceRanges !== null && (packet.source === null || !anyContains(sourceRanges, packet.source)))
+    return ending({ type: 'drop', because: 'source-range' });
+  if (list.count === 0)
+    return ending(
+      whenEmpty === 'drop' ? { type: 'drop', because: 'policy' } : { type: 'reject', because: 'no-endpoints' },
+    );
+  const masquerade = masqueradeReason(table.node, from, frontend);
+  return {
+    verdict: {
+      type: 'forward',
+      endpoints: list.toStrings(),
+      masquerade: !masquerade.startsWith('kept-'),
+      hairpin:
+        packet.source !== null && table.hairpinAddresses.has(packet.source) ? endpointsAt(list, packet.source) : [],
+    },
+    frontend,
+    local,
+    masquerade,
+  };
+}
+
+/**
+ * What kind of source a packet has. An interface detector knows a pod by where the packet came in; null: it did not, it was sent here.
+ *
+ * @param source null: some address that is neither the node's nor a pod's.
+ */
+export function sourceKind(
+  node: NodePlan,
+  source: IPAddress | null,
+  inputInterface: string | null,
+  localAddresses: readonly IPAddress[],
+): SourceKind {
+  if (isPod(node, source, inputInterface)) return 'pod';
+  return source !== null && localAddresses.includes(source) ? 'node' : 'other';
+}
+
+/** Why node ports do not answer on an address; null where they do. */
+export function nodePortRefusal(
+  node: NodePlan,
+  address: IPAddress,
+  localAddresses: readonly IPAddress[],
+): 'loopback' | 'not-local' | 'not-configured' | null {
+  if (isLoopback(address)) return 'loopback';
+  if (!localAddresses.includes(address)) return 'not-local';
+  const { nodePortPrefixes } = node;
+  return nodePortPrefixes === null || anyContains(nodePortPrefixes, address) ? null : 'not-configured';
+}
+
+/** A frontend of the address itself comes before a node port (NF-30). */
+function findFrontend(
+  table: FamilyTable,
+  { destination, port, protocol }: TracedPacket,
+  localAddresses: readonly IPAddress[],
+): FrontendPlan | undefined {
+  const own = table.frontend(frontendKey(destination, port, protocol));
+  if (own !== undefined || nodePortRefusal(table.node, destination, localAddresses) !== null) return own;
+  return table.frontend(frontendKey(null, port, protocol));
+}
+
+function withoutFrontend(table: FamilyTable, { destination }: TracedPacket): Verdict {
+  if (table.clusterAddresses.has(destination)) return { type: 'reject', because: 'unused-port' };
+  const unallocated = anyContains(table.node.serviceCIDRs, destination);
+  return unallocated ? { type: 'drop', because: 'unallocated' } : { type: 'none' };
+}
+
+/** Without a detector every source of cluster IP traffic counts as a pod, and none of external traffic (VD-10, VD-20). */
+function seenAs(node: NodePlan, from: SourceKind, { masquerade }: FrontendPlan): SourceKind {
+  if (node.localDetector !== null) return from;
+  if (masquerade === 'off-cluster') return 'pod';
+  return from === 'pod' ? 'other' : from;
+}
+
+/** @param from as {@link seenAs} says. */
+function masqueradeReason(node: NodePlan, from: SourceKind, { masquerade }: FrontendPlan): MasqueradeReason {
+  switch (masquerade) {
+    case 'always':
+      return 'external-policy-cluster';
+    case 'node':
+      if (from === 'node') return 'sent-by-node';
+      return from === 'pod' ? 'kept-pod' : 'kept-policy-local';
+    case 'off-cluster':
+      if (node.masqueradeAll) return 'masquerade-all';
+      if (from !== 'pod') return 'not-a-pod';
+      return node.localDetector === null ? 'kept-no-detector' : 'kept-pod';
+  }
+}
+
+function endpointsAt(list: EndpointList, address: IPAddress): readonly string[] {
+  const found: string[] = [];
+  for (let index = 0; index < list.count; index++) {
+    if (list.address(index) === address) found.push(printEndpoint(address, list.port(index)));
+  }
+  return found;
+}
+
+function isPod({ localDetector }: NodePlan, source: IPAddress | null, inputInterface: string | null): boolean {
+  switch (localDetector?.type) {
+    case undefined:
+      return false;
+    case 'source-prefix':
+      return source !== null && prefixContains(localDetector.prefix, source);
+    case 'input-interface':
+      return inputInterface === localDetector.name;
+    case 'input-interface-prefix':
+      return inputInterface?.startsWith(localDetector.prefix) ?? false;
+  }
+}
