@@ -9,12 +9,14 @@ import { KUBERNETES_VERSION } from './config/version.js';
 import { NftablesFamily } from './dataplane/nftables/family.js';
 import { Generation } from './dataplane/nftables/generation.js';
 import { ConfigWatch, type ConfigOutcome } from './main/config-watch.js';
-import { cleanup, dump, init, plan, render, type Output } from './main/commands.js';
+import { AskError } from './main/ask.js';
+import { cleanup, dump, explain, init, plan, render, status, type Output } from './main/commands.js';
 import { supportedFamilies } from './main/families.js';
 import { limitHeapGrowth, limitInlining } from './main/memory.js';
 import { NodeProxy } from './main/node-proxy.js';
 import { Takeover } from './main/takeover.js';
 import { loadAddon } from './native/load.js';
+import { QuestionError } from './plan/question.js';
 import { KubeconfigError } from './sources/kubernetes/auth/errors.js';
 import { createLogger, type Logger } from './observe/log.js';
 import { logStreams } from './observe/log-streams.js';
@@ -38,6 +40,8 @@ async function main(argv: readonly string[]): Promise<number> {
     case 'render':
     case 'dump':
     case 'cleanup':
+    case 'explain':
+    case 'status':
       return await runConfigured(loaded, argv);
   }
 }
@@ -57,7 +61,9 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
   const { config } = loaded;
   const log = await createLogger(config.logging, logStreams(config.logging));
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
-  for (const warning of loaded.warnings) log.warn(warning);
+  // Asking another process is not the place to warn of this one's settings.
+  const asks = loaded.command === 'status' || (loaded.command === 'explain' && config.manifests.length === 0);
+  for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
   switch (loaded.command) {
     case 'plan':
       return print(await plan(config), log);
@@ -65,6 +71,10 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
       return print(await render(config, loadAddon()), log);
     case 'dump':
       return print(await dump(config, loadAddon()), log);
+    case 'explain':
+      return print(await explain(config, loaded.from, loaded.to, loaded.output), log);
+    case 'status':
+      return print(await status(config, loaded.output), log);
     case 'cleanup':
       return print(await cleanup(loadAddon()), log);
     case 'init':
@@ -185,6 +195,7 @@ try {
 /** Problems with flags and files in words, with the usage where it helps; anything else with its stack. */
 function describe(error: unknown): string {
   if (error instanceof ConfigError) return [error.message, error.usage].filter((part) => part !== null).join('\n\n');
-  if (error instanceof KubeconfigError) return error.message;
+  const expected = [KubeconfigError, QuestionError, AskError];
+  if (error instanceof Error && expected.some((kind) => error instanceof kind)) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -22,6 +22,7 @@ const LIVE: Readonly<Record<keyof Config, boolean>> = {
   manifests: false,
   manifestsHeaders: false,
   bindAddress: false,
+  statusSocket: false,
   healthz: false,
   metrics: false,
   profiling: false,

@@ -20,6 +20,8 @@ export interface Config {
   readonly manifestsHeaders: readonly HttpHeader[];
   /** Overrides the node's primary address of its family, and the primary family, unless it is unspecified (`0.0.0.0`, `::`). Nothing is bound to it. */
   readonly bindAddress: IPAddress;
+  /** Path of the Unix socket on which the running process is asked; null: none. */
+  readonly statusSocket: string | null;
   /** Where /healthz and /livez are served; null: nowhere. */
   readonly healthz: HostPort | null;
   /** Where /metrics and what belongs to it are served. */
@@ -117,18 +119,20 @@ export interface Surroundings {
   readonly master: string;
   readonly manifests: readonly string[];
   readonly manifestsHeaders: readonly HttpHeader[];
+  readonly statusSocket: string | null;
 }
 
 /** Translates a document that passed validation. @throws TypeError when it had not. */
 export function buildConfig(document: KubeProxyConfiguration, surroundings: Surroundings): Config {
   const section = document[activeSection(document)];
   const { conntrack, nodePortAddresses } = document;
-  const { nodeName, master, manifests, manifestsHeaders } = surroundings;
+  const { nodeName, master, manifests, manifestsHeaders, statusSocket } = surroundings;
   return deepFreeze({
     nodeName,
     kubernetes: kubernetes(document, master, manifests.length === 0),
     manifests,
     manifestsHeaders,
+    statusSocket,
     mode: checked(
       'mode',
       LINUX_MODES.find((mode) => mode === document.mode),

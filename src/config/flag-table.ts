@@ -33,6 +33,28 @@ const PROCESS_FLAGS = [
     secret: true,
   },
   {
+    name: 'status-socket',
+    type: 'string',
+    value: 'path',
+    help: 'Unix socket on which `status` and `explain` ask the running process; empty: none',
+    initial: '/run/pointsman/status.sock',
+  },
+  {
+    name: 'from',
+    type: 'string',
+    value: 'sender',
+    help: 'for explain: external, node, an IP address, an interface, or address%interface',
+    initial: 'external',
+  },
+  {
+    name: 'output',
+    short: 'o',
+    type: 'string',
+    value: 'text|json',
+    help: 'for explain and status: how to print',
+    initial: 'text',
+  },
+  {
     name: 'master',
     type: 'string',
     value: 'URL',

@@ -4,7 +4,7 @@ import type { Flag } from './flag.js';
 import { FLAGS, type FlagName } from './flag-table.js';
 import { printFlagValue, readFlagValue, Refusal, type FlagType, type FlagValue } from './flag-values.js';
 
-export const SUBCOMMANDS = ['plan', 'render', 'dump'] as const;
+export const SUBCOMMANDS = ['plan', 'render', 'dump', 'status', 'explain'] as const;
 export type Subcommand = (typeof SUBCOMMANDS)[number];
 
 const SUBCOMMAND_HELP = [
@@ -13,12 +13,17 @@ const SUBCOMMAND_HELP = [
   '  plan    print the forwarding table of this node',
   '  render  print the ruleset as nftables JSON; needs no privileges',
   '  dump    print what the kernel holds, in the terms of plan',
+  '  status  print how the running process is doing',
+  '  explain address:port/protocol',
+  '          say what becomes of a packet and why, by the running process or by --manifests',
   '',
 ].join('\n');
 
 /** The command line taken apart. */
 export interface CommandLine {
   readonly subcommand: Subcommand | null;
+  /** What the subcommand is to work on: for explain the destination; null for the others. */
+  readonly operand: string | null;
   /** Set when help was asked for: the text to print. */
   readonly help: string | null;
   /** Flags that were given, by name. */
@@ -40,7 +45,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   let output = '';
   program
     .description('Node service proxy for Kubernetes.')
-    .usage('[plan|render|dump] [flags]')
+    .usage('[plan|render|dump|status|explain] [flags]')
     .argument('[command...]')
     .helpOption('-h, --help', 'print this text')
     .addHelpText('after', SUBCOMMAND_HELP)
@@ -59,28 +64,31 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
     program.parse(normalise(argv), { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.code === 'commander.helpDisplayed') return { subcommand: null, help: output, given: new Map() };
+    if (error.code === 'commander.helpDisplayed')
+      return { subcommand: null, operand: null, help: output, given: new Map() };
     throw new ConfigError('CONFIG_USAGE', null, [describe(error)], usage());
   }
   const subcommand = SUBCOMMANDS.find((name) => name === program.args[0]) ?? null;
-  if (program.args.length > (subcommand === null ? 0 : 1)) {
-    const unexpected = program.args.slice(subcommand === null ? 0 : 1).filter((argument) => argument !== '');
-    if (unexpected.length > 0) {
-      throw new ConfigError(
-        'CONFIG_USAGE',
-        null,
-        [`"pointsman" does not take any arguments, got ${JSON.stringify(unexpected)}`],
-        usage(),
-      );
-    }
-  }
+  const operands = program.args.slice(subcommand === null ? 0 : 1).filter((argument) => argument !== '');
+  const operand = subcommand === 'explain' ? (operands.shift() ?? null) : null;
+  const problem = operandProblem(subcommand, operand, operands);
+  if (problem !== null) throw new ConfigError('CONFIG_USAGE', null, [problem], usage());
   const options: Record<string, FlagValue> = program.opts();
   const given = FLAGS.map((flag): [string, FlagValue | undefined] => [flag.name, options[camelCase(flag.name)]]);
   return {
     subcommand,
+    operand,
     help: null,
     given: new Map(given.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
   };
+}
+
+/** What is wrong with the words beside the flags; null: nothing. */
+function operandProblem(subcommand: Subcommand | null, operand: string | null, rest: readonly string[]): string | null {
+  const got = JSON.stringify(rest);
+  if (subcommand !== 'explain') return rest.length === 0 ? null : `"pointsman" does not take any arguments, got ${got}`;
+  if (operand === null) return 'explain needs an argument: address:port/protocol';
+  return rest.length === 0 ? null : `explain takes one argument, got ${got} as well`;
 }
 
 /** Rewrites pflag's spellings into the one commander reads: `--name=value` or `--name value`, with dashes and without aliases. */
@@ -165,6 +173,12 @@ function camelCase(name: string): string {
 /** The text of a flag; empty when it was not given. */
 export function textFlag({ given }: CommandLine, name: FlagName): string {
   const value = given.get(name);
+  return typeof value === 'string' ? value : '';
+}
+
+/** The text of a flag that counts when it is not given, too. */
+export function settingOf({ given }: CommandLine, name: FlagName): string {
+  const value = given.get(name) ?? FLAGS.find((flag) => flag.name === name)?.initial;
   return typeof value === 'string' ? value : '';
 }
 

@@ -15,6 +15,7 @@ import {
   isFlagSet,
   listFlag,
   parseCommandLine,
+  settingOf,
   textFlag,
   type CommandLine,
   type FlagSetting,
@@ -32,7 +33,12 @@ export type LoadedConfig =
   | { readonly command: 'help'; readonly text: string }
   | { readonly command: 'version'; readonly format: 'short' | 'raw' }
   | ({ readonly command: 'write-config'; readonly path: string; readonly text: string } & Loaded)
-  | ({ readonly command: 'run' | 'init' | 'cleanup' | Subcommand } & Loaded);
+  | ({ readonly command: 'status'; readonly output: OutputForm } & Loaded)
+  | ({ readonly command: 'explain'; readonly from: string; readonly to: string; readonly output: OutputForm } & Loaded)
+  | ({ readonly command: 'run' | 'init' | 'cleanup' | Exclude<Subcommand, 'status' | 'explain'> } & Loaded);
+
+/** How a command prints. */
+export type OutputForm = 'text' | 'json';
 
 export interface Loaded {
   readonly config: Config;
@@ -80,6 +86,7 @@ export function loadConfig(
     ...surroundings.problems,
     ...modeProblems(defaulted, command),
     ...sourceProblems(line, command),
+    ...outputProblems(line),
   ];
   if (problems.length > 0) throw new ConfigError('CONFIG_INVALID', 'failed validate', problems);
 
@@ -97,6 +104,10 @@ export function loadConfig(
     flags: flagSettings(line),
     paths,
   };
+  const output = settingOf(line, 'output') === 'json' ? 'json' : 'text';
+  if (command === 'status') return { command, output, ...loaded };
+  if (command === 'explain')
+    return { command, from: settingOf(line, 'from'), to: line.operand ?? '', output, ...loaded };
   if (command !== 'write-config') return { command, ...loaded };
   return { command, path: textFlag(line, 'write-config-to'), text: printConfiguration(document), ...loaded };
 }
@@ -134,8 +145,8 @@ function validateSource(document: KubeProxyConfiguration, { document: read, laye
 }
 
 function modeProblems({ mode }: KubeProxyConfiguration, command: Command): string[] {
-  // Neither of these two runs a mode: cleaning up removes what is ours whatever the configuration says.
-  if (command === 'write-config' || command === 'cleanup') return [];
+  // None of these runs a mode: cleaning up removes what is ours whatever the configuration says.
+  if (['write-config', 'cleanup', 'status', 'explain'].includes(command)) return [];
   if (mode !== 'iptables' && mode !== 'ipvs') return [];
   return [invalid(`${KIND}.mode`, mode, `is not supported yet (supported: ${SUPPORTED_MODES.join(', ')})`)];
 }
@@ -145,4 +156,9 @@ function sourceProblems(line: CommandLine, command: Command): string[] {
   return isNeeded && listFlag(line, 'manifests').length === 0
     ? [`--manifests: Required value: ${command} reads no API server`]
     : [];
+}
+
+function outputProblems(line: CommandLine): string[] {
+  const output = settingOf(line, 'output');
+  return output === 'text' || output === 'json' ? [] : [invalid('--output', output, 'must be text or json')];
 }

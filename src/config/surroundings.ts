@@ -1,6 +1,6 @@
 import type { HttpHeader, Surroundings } from './config.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
-import { listFlag, textFlag, type CommandLine } from './flags.js';
+import { listFlag, settingOf, textFlag, type CommandLine } from './flags.js';
 
 /** What the configuration needs beside its document: the node's name, and what only flags say. */
 export function readSurroundings(
@@ -26,6 +26,7 @@ export function readSurroundings(
       master: textFlag(line, 'master'),
       manifests,
       manifestsHeaders: manifestsHeaders.filter((header) => header !== null),
+      statusSocket: settingOf(line, 'status-socket') || null,
     },
     problems,
   };

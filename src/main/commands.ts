@@ -1,19 +1,24 @@
 import type { Config } from '../config/config.js';
 import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
+import type { OutputForm } from '../config/load.js';
 import { NftablesFamily } from '../dataplane/nftables/family.js';
 import { tryKernel } from '../dataplane/nftables/trial.js';
 import { renderTable } from '../dataplane/nftables/render.js';
 import { applyKernelValues } from '../dataplane/sysctl.js';
 import type { NativeAddon } from '../native/contract.js';
-import { FAMILIES } from '../net/ip.js';
+import { FAMILIES, familyOf } from '../net/ip.js';
 import type { Log } from '../net/log.js';
 import { planNode } from '../plan/node-plan.js';
+import { parseQuestion } from '../plan/question.js';
 import { Planner } from '../plan/planner.js';
 import { printConflict, printTable } from '../plan/text.js';
 import { loadManifests } from '../sources/manifests/load.js';
 import { printProblem, type Problem } from '../sources/manifests/problems.js';
+import type { Snapshot } from '../state/snapshot.js';
 import { Store } from '../state/store.js';
+import { ask } from './ask.js';
 import { supportedFamilies } from './families.js';
+import { EXPLAIN_PAGE, formatted, STATUS_PAGE } from './inside.js';
 import { checkNode } from './node-checks.js';
 import { lookUpNode } from './node-lookup.js';
 import { kernelValues, manifestsOptions, planSettings } from './settings.js';
@@ -28,24 +33,43 @@ export interface Output {
 
 /** The forwarding table as text. */
 export async function plan(config: Config): Promise<Output> {
-  const { planner, ...problems } = await planned(config);
+  const { planner, problems } = await planned(config);
   return { text: lines(FAMILIES.flatMap((family) => printTable(planner.tables[family]))), ...problems };
 }
 
 /** The ruleset as libnftables JSON. */
 export async function render(config: Config, addon: NativeAddon): Promise<Output> {
-  const { planner, ...problems } = await planned(config);
+  const { planner, problems } = await planned(config);
   const nftables = FAMILIES.flatMap((family) => renderTable(addon, planner.tables[family]));
   return { text: `${JSON.stringify({ nftables }, null, 1)}\n`, ...problems };
 }
 
 /** What the kernel holds, in the terms of {@link plan}. */
 export async function dump(config: Config, addon: NativeAddon): Promise<Output> {
-  const { planner, ...problems } = await planned(config);
+  const { planner, problems } = await planned(config);
   const dumps = await Promise.all(
     FAMILIES.map((family) => new NftablesFamily(addon, family).dump(planner.tables[family].node)),
   );
   return { text: lines(dumps.flat()), ...problems };
+}
+
+/** What becomes of a packet: by the manifests where there are some, else by the running process. */
+export async function explain(config: Config, from: string, to: string, output: OutputForm): Promise<Output> {
+  const question = parseQuestion(from, to);
+  if (config.manifests.length === 0) {
+    const query = new URLSearchParams({ from, to, output }).toString();
+    return { text: await ask(config.statusSocket, `${EXPLAIN_PAGE}?${query}`), errors: [], warnings: [] };
+  }
+  const { explainPlanned, printExplainedPacket } = await import('./explain-packet.js');
+  const { planner, snapshot, problems } = await planned(config);
+  const table = planner.tables[familyOf(question.destination)];
+  const answer = explainPlanned({ snapshot, table, settings: planSettings(config) }, question);
+  return { text: formatted(answer, output, printExplainedPacket), ...problems };
+}
+
+/** How the running process is doing. */
+export async function status(config: Config, output: OutputForm): Promise<Output> {
+  return { text: await ask(config.statusSocket, `${STATUS_PAGE}?output=${output}`), errors: [], warnings: [] };
 }
 
 /** Removes everything from the kernel that a proxy in any mode put there. */
@@ -90,8 +114,10 @@ function kernelProblem(mode: string, reason: unknown): string {
   return `this kernel, or what this process may do, is not enough for mode ${mode}: ${reason instanceof Error ? reason.message : String(reason)}`;
 }
 
-interface Planned extends Omit<Output, 'text'> {
+interface Planned {
   readonly planner: Planner;
+  readonly snapshot: Snapshot;
+  readonly problems: Omit<Output, 'text'>;
 }
 
 async function planned(config: Config): Promise<Planned> {
@@ -106,7 +132,8 @@ async function planned(config: Config): Promise<Planned> {
   const texts = (severity: Problem['severity']): readonly string[] =>
     problems.filter((problem) => problem.severity === severity).map(printProblem);
   const conflicts = FAMILIES.flatMap((family) => [...planner.tables[family].conflicts()].map(printConflict));
-  return { planner, errors: texts('error'), warnings: [...texts('warning'), ...conflicts] };
+  const found = { errors: texts('error'), warnings: [...texts('warning'), ...conflicts] };
+  return { planner, snapshot: store.snapshot, problems: found };
 }
 
 function lines(list: readonly string[]): string {

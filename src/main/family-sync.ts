@@ -7,6 +7,7 @@ import type { Log } from '../net/log.js';
 import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ServiceHealth } from '../observe/service-health.js';
+import { SyncHistory } from '../observe/sync-history.js';
 import { anyContains } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import type { FrontendKey } from '../plan/types.js';
@@ -37,6 +38,7 @@ export type SyncMetrics = Pick<
  * A failure in one family does not stop the other.
  */
 export class FamilySync {
+  readonly history = new SyncHistory();
   /** Frontends whose flows no successful pass has looked at since they changed. */
   private flowsOwed = new Set<FrontendKey>();
   private allFlowsOwed = false;
@@ -47,6 +49,14 @@ export class FamilySync {
   /** To be called once, before anything is known. */
   prepare(): void {
     this.parts.dataplane.prepare?.();
+  }
+
+  get table(): ForwardingTable {
+    return this.parts.table;
+  }
+
+  get dataplane(): FamilyDataplane {
+    return this.parts.dataplane;
   }
 
   /**
@@ -60,6 +70,7 @@ export class FamilySync {
     const change = table.takeChange();
     health.started(family);
     metrics?.syncStarted(family, change.frontends);
+    this.history.started(change.frontends);
     const startedAt = performance.now();
     const seconds = (): number => (performance.now() - startedAt) / 1000;
     let report: SyncReport;
@@ -137,11 +148,12 @@ export class FamilySync {
   }
 
   private report(report: SyncReport, startedAt: number, changedAt: number): void {
-    const { log } = this.parts;
+    const { log, table } = this.parts;
     const { family, full, transactions, elementOperations, ruleOperations, bytes } = report;
     const counts = { family, full, transactions, elementOperations, ruleOperations, bytes };
     const since = (start: number): number => Math.round((performance.now() - start) * 1000) / 1000;
     const times = { syncMs: since(startedAt), sinceChangeMs: since(changedAt) };
+    this.history.acknowledged(report, (key) => table.frontend(key), times);
     log.info(report.full || report.transactions > 0 ? 2 : 4, 'synced', { ...counts, ...times });
     for (const repair of report.repairs)
       log.warn('repaired what the kernel no longer held as acknowledged', { family, repair });
@@ -153,6 +165,7 @@ export class FamilySync {
     const { table, health, log } = this.parts;
     health.failed(table.family);
     const message = error instanceof Error ? error.message : String(error);
+    this.history.failedWith(message);
     if (message === this.lastFailure) {
       log.info(2, 'sync failed again', { family: table.family, error: message });
       this.recordRefusal(error, message);

@@ -16,6 +16,7 @@ import type { Logger } from '../observe/log.js';
 import { MetricsServer } from '../observe/metrics-server.js';
 import { ProxyMetrics } from '../observe/metrics.js';
 import { ServiceHealth } from '../observe/service-health.js';
+import { StatusSocket } from '../observe/status-socket.js';
 import { systemWallClock } from '../observe/timestamp.js';
 import { Planner } from '../plan/planner.js';
 import { EventSender } from '../sources/kubernetes/event-sender.js';
@@ -24,6 +25,7 @@ import { Store } from '../state/store.js';
 import { ConflictReports } from './conflict-reports.js';
 import { settleHeap } from './memory.js';
 import { FamilySync } from './family-sync.js';
+import { insidePages } from './inside.js';
 import { OwnNode } from './own-node.js';
 import { kernelValues, planSettings } from './settings.js';
 import { startSources, type RunningSources } from './sources.js';
@@ -64,6 +66,7 @@ export class NodeProxy {
   private readonly loop: Loop;
   private readonly metrics: ProxyMetrics;
   private readonly metricsServer: MetricsServer;
+  private readonly statusSocket: StatusSocket | null;
   private sources: RunningSources | null = null;
   /** The process is about to end for a reason that its events name. */
   private ending = false;
@@ -167,6 +170,7 @@ export class NodeProxy {
       random: Math.random,
       onOutcome: () => undefined,
     });
+    this.statusSocket = this.openInside();
     this.store.onChange((edits) => {
       this.metrics.stateChanged(edits, this.store.snapshot.ready);
       this.changed();
@@ -176,7 +180,7 @@ export class NodeProxy {
   async start(): Promise<void> {
     const { log } = this.options;
     for (const family of this.families) family.prepare();
-    await Promise.all([this.healthServer?.start(), this.metricsServer.start()]);
+    await Promise.all([this.healthServer?.start(), this.metricsServer.start(), this.statusSocket?.start()]);
     await this.applyKernelValues();
     await this.applyOomScore();
     const { config, version } = this.loaded;
@@ -213,7 +217,28 @@ export class NodeProxy {
     await Promise.allSettled([this.sources?.stop()]);
     await this.loop.stop();
     this.conflicts.close();
-    await Promise.allSettled([this.serviceHealth.close(), this.healthServer?.close(), this.metricsServer.close()]);
+    await Promise.allSettled([
+      this.serviceHealth.close(),
+      this.healthServer?.close(),
+      this.metricsServer.close(),
+      this.statusSocket?.close(),
+    ]);
+  }
+
+  /** What `pointsman status` and `explain` ask; null when it is switched off. */
+  private openInside(): StatusSocket | null {
+    const path = this.loaded.config.statusSocket;
+    if (path === null) return null;
+    const pages = insidePages({
+      loaded: () => this.loaded,
+      snapshot: this.store.snapshot,
+      families: this.families,
+      health: this.health,
+      loop: () => this.loop.status(),
+      sources: () => this.sources?.states() ?? [],
+      now: () => systemClock.now(),
+    });
+    return new StatusSocket({ path, pages, clock: systemClock, log: this.options.log });
   }
 
   private get config(): Config {

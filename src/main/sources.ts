@@ -91,7 +91,7 @@ export async function connectKubernetes(
 }
 
 /** Our own release, behind the Kubernetes version whose place we take. */
-const OWN_VERSION = '0.1.0';
+export const OWN_VERSION = '0.1.0';
 
 function apiState(status: ReturnType<RunningKubernetes['status']>[number]): SourceState {
   const { resource, synced, sinceLastEventMs, failures } = status;

@@ -26,10 +26,7 @@ export function printExplanation(explanation: Explanation): string[] {
     ...paragraph('conflict', conflicts.map(printConflict)),
     ...paragraph('ranges', sourceRanges === null ? [] : [printRanges(explanation)]),
     ...paragraph('policy', policy === null ? [] : [printPolicy(policy)]),
-    ...paragraph('endpoints', [
-      ...printEndpoints(explanation.endpoints),
-      ...explanation.skippedSlices.map(printSkipped),
-    ]),
+    ...paragraph('endpoints', frontend === null ? [] : printEndpoints(explanation)),
     ...paragraph('masquerade', explanation.masquerade === null ? [] : printMasquerade(explanation)),
     ...paragraph('affinity', affinitySeconds === null ? [] : [`by client address, for ${affinitySeconds} s`]),
     ...paragraph('note', notes),
@@ -102,14 +99,16 @@ function printPolicy({ field, value, applied }: ExplainedPolicy): string {
   return `${field} Local, which pods and the node itself are not subject to: endpoints on every node`;
 }
 
-function printEndpoints(endpoints: readonly ExplainedEndpoint[]): readonly string[] {
-  if (endpoints.length === 0) return ['none'];
+function printEndpoints({ endpoints, skippedSlices }: Explanation): readonly string[] {
+  const skipped = skippedSlices.map(printSkipped);
+  if (endpoints.length === 0) return ['none', ...skipped];
   const width = (texts: readonly string[]): number => Math.max(...texts.map((text) => text.length));
   const addresses = width(endpoints.map(({ endpoint }) => endpoint));
   const nodes = width(endpoints.map(({ node }) => node ?? '-'));
-  return endpoints.map(
+  const lines = endpoints.map(
     (each) => `${each.endpoint.padEnd(addresses)}  ${(each.node ?? '-').padEnd(nodes)}  ${printUse(each)}`,
   );
+  return [...lines, ...skipped];
 }
 
 function printUse({ excluded, conditions, nodeHints, zoneHints }: ExplainedEndpoint): string {

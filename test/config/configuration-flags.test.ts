@@ -229,7 +229,14 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'root-hnsendpoint-name': 'cbr0',
     'forward-healthcheck-vip': 'false',
   };
-  const ours = { 'config-dir': '', manifests: '[]', 'manifests-header': '[]' };
+  const ours = {
+    'config-dir': '',
+    manifests: '[]',
+    'manifests-header': '[]',
+    'status-socket': '/run/pointsman/status.sock',
+    from: 'external',
+    output: 'text',
+  };
   t.same(Object.fromEntries(FLAGS.map(({ name, initial }) => [name, initial])), { ...peers, ...ours });
   t.end();
 });

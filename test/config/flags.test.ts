@@ -57,7 +57,7 @@ t.test('spellings of flags', (t) => {
 });
 
 t.test('subcommands take the flags on either side', (t) => {
-  for (const name of ['plan', 'render', 'dump'] as const) {
+  for (const name of ['plan', 'render', 'dump', 'status'] as const) {
     for (const argv of [
       [name, '--config', 'a'],
       ['--config', 'a', name],
@@ -68,6 +68,7 @@ t.test('subcommands take the flags on either side', (t) => {
       t.equal(line.given.get('config'), 'a');
     }
   }
+  t.equal(parseCommandLine(['--from', 'node', 'explain', '10.0.0.1:80']).operand, '10.0.0.1:80');
   t.equal(parseCommandLine([]).subcommand, null);
   t.equal(parseCommandLine(['--config', 'plan']).subcommand, null, 'a value is no subcommand');
   t.equal(parseCommandLine(['--cleanup', 'plan']).subcommand, 'plan', 'a switch takes no separate value');
@@ -79,6 +80,9 @@ t.test('a wrong command line: message and usage', (t) => {
     [['start'], '"pointsman" does not take any arguments, got ["start"]'],
     [['start', 'now'], '"pointsman" does not take any arguments, got ["start","now"]'],
     [['plan', 'now'], '"pointsman" does not take any arguments, got ["now"]'],
+    [['status', 'now'], '"pointsman" does not take any arguments, got ["now"]'],
+    [['explain'], 'explain needs an argument: address:port/protocol'],
+    [['explain', 'a', 'b'], 'explain takes one argument, got ["b"] as well'],
     [['--cleanup', 'false'], '"pointsman" does not take any arguments, got ["false"]'],
     [['--', '--config=a'], '"pointsman" does not take any arguments, got ["--config=a"]'],
     [['--no-such-flag'], 'unknown flag: --no-such-flag'],

@@ -8,6 +8,7 @@ const DEFAULTS = {
   kubernetes: null,
   manifests: ['objects.yaml'],
   manifestsHeaders: [],
+  statusSocket: '/run/pointsman/status.sock',
   bindAddress: '0.0.0.0',
   healthz: { address: '0.0.0.0', port: 10256 },
   metrics: { address: '127.0.0.1', port: 10249 },
@@ -344,5 +345,18 @@ t.test('garbage in the file gives a ConfigError, nothing else', (t) => {
     }
   }
   t.ok(outcomes.loaded > 100 && outcomes.refused > 100, JSON.stringify(outcomes));
+  t.end();
+});
+
+t.test('commands that look inside', (t) => {
+  const status = load(['status', '-o', 'json', '--status-socket=/run/other.sock']);
+  t.match(status, { command: 'status', output: 'json', config: { statusSocket: '/run/other.sock', kubernetes: {} } });
+  const to = '[fd00::1]:80/TCP';
+  t.match(load(['explain', to]), { command: 'explain', from: 'external', to, output: 'text' });
+  t.match(load(['--from=node', 'explain', '--output=json', to]), { from: 'node', to, output: 'json' });
+  t.equal(loaded(['--status-socket=']).config.statusSocket, null, 'switched off');
+  t.same(failure(() => load(['status', '-o', 'yaml'])).problems, [
+    '--output: Invalid value: "yaml": must be text or json',
+  ]);
   t.end();
 });

@@ -118,6 +118,11 @@ export class Proxy {
     return join(this.#folder, 'manifests', 'objects.json');
   }
 
+  /** Where the running process can be asked. */
+  get statusSocket(): string {
+    return join(this.#folder, 'status.sock');
+  }
+
   get pid(): number | null {
     return this.#process?.pid ?? null;
   }
@@ -203,6 +208,8 @@ export class Proxy {
       process.execPath,
       projectFile('dist/main.js'),
       ...(this.#options.cluster === undefined ? this.#flags() : this.#nodeFlags()),
+      '--status-socket',
+      this.statusSocket,
       '-v',
       '2',
       ...(this.#options.flags ?? []),

@@ -1,0 +1,135 @@
+import type { LoopStatus } from '../loop/loop.js';
+import type { Loaded } from '../config/load.js';
+import { familyOf } from '../net/ip.js';
+import type { HealthState } from '../observe/health.js';
+import type { SourceState } from '../observe/metrics.js';
+import { printStatus, type FamilyState, type ProcessStatus } from '../observe/process-status.js';
+import type { StatusAnswer } from '../observe/status-socket.js';
+import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { parseQuestion, QuestionError } from '../plan/question.js';
+import { printConflict } from '../plan/text.js';
+import type { Snapshot } from '../state/snapshot.js';
+import type { FamilySync } from './family-sync.js';
+import { planSettings } from './settings.js';
+import { OWN_VERSION } from './sources.js';
+
+/** What of the running process may be looked at. */
+export interface Inside {
+  readonly loaded: () => Loaded;
+  readonly snapshot: Snapshot;
+  readonly families: readonly FamilySync[];
+  readonly health: HealthState;
+  readonly loop: () => LoopStatus;
+  readonly sources: () => readonly SourceState[];
+  /** On the loop's clock, in milliseconds. */
+  readonly now: () => number;
+}
+
+/** Where the status socket serves what, and how it is asked. */
+export const STATUS_PAGE = '/status';
+export const EXPLAIN_PAGE = '/explain';
+
+/** What the status socket serves. */
+export function insidePages(inside: Inside): ReadonlyMap<string, (query: URLSearchParams) => Promise<StatusAnswer>> {
+  return new Map([
+    [STATUS_PAGE, (query: URLSearchParams) => answerStatus(inside, query)],
+    [EXPLAIN_PAGE, (query: URLSearchParams) => answerExplain(inside, query)],
+  ]);
+}
+
+/** An answer in the form asked for. */
+export function formatted<Answer>(
+  answer: Answer,
+  output: string | null,
+  print: (answer: Answer) => readonly string[],
+): string {
+  if (output === 'json') return `${JSON.stringify(answer, null, 1)}\n`;
+  return print(answer)
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
+function answerStatus(inside: Inside, query: URLSearchParams): Promise<StatusAnswer> {
+  const text = formatted(processStatus(inside), query.get('output'), printStatus);
+  return Promise.resolve({ status: 200, text });
+}
+
+async function answerExplain(inside: Inside, query: URLSearchParams): Promise<StatusAnswer> {
+  // Loaded only when it is asked for.
+  const { explainRunning, printExplainedPacket } = await import('./explain-packet.js');
+  try {
+    if (!inside.snapshot.ready)
+      throw new QuestionError('the process is still reading its sources, see pointsman status');
+    const question = parseQuestion(query.get('from') ?? 'external', query.get('to') ?? '');
+    const family = familyOf(question.destination);
+    const sync = inside.families.find(({ table }) => table.family === family);
+    if (sync === undefined) throw new QuestionError(`this node does not serve ${family}`);
+    const { table, dataplane } = sync;
+    const planned = { snapshot: inside.snapshot, table, settings: planSettings(inside.loaded().config) };
+    const answer = await explainRunning(planned, dataplane, pendingMs(inside), question);
+    return { status: 200, text: formatted(answer, query.get('output'), printExplainedPacket) };
+  } catch (error) {
+    if (error instanceof QuestionError) return { status: 400, text: error.message };
+    throw error;
+  }
+}
+
+function pendingMs({ loop, now }: Inside): number | null {
+  const { pendingSince } = loop();
+  return pendingSince === null ? null : now() - pendingSince;
+}
+
+function processStatus(inside: Inside): ProcessStatus {
+  const { snapshot, health } = inside;
+  const { version, config } = inside.loaded();
+  const { rss, heapUsed, external } = process.memoryUsage();
+  const uptimeSeconds = process.uptime();
+  return {
+    version,
+    release: OWN_VERSION,
+    pid: process.pid,
+    mode: config.mode,
+    node: config.nodeName,
+    startedAt: new Date(Date.now() - uptimeSeconds * 1000).toISOString(),
+    uptimeSeconds,
+    ready: snapshot.ready,
+    gaps: snapshot.gaps,
+    sources: inside.sources(),
+    healthy: health.healthy(),
+    nodeEligible: health.nodeEligible,
+    pendingMs: pendingMs(inside),
+    families: inside.families.map((sync) => familyState(sync, health)),
+    memory: { residentBytes: rss, heapBytes: heapUsed, externalBytes: external },
+  };
+}
+
+function familyState({ table, history }: FamilySync, health: HealthState): FamilyState {
+  const { family } = table;
+  const { recent, slowest, failures, repairs, pendingFrontends } = history;
+  return {
+    family,
+    healthy: health.families().some((status) => status.family === family && status.healthy),
+    ...countTable(table),
+    pendingFrontends,
+    conflicts: [...table.conflicts()].map(printConflict),
+    recentSyncs: recent,
+    slowestSyncs: slowest,
+    failures,
+    repairs,
+  };
+}
+
+function countTable(table: ForwardingTable): Pick<FamilyState, 'services' | 'frontends' | 'endpoints'> {
+  const endpoints = new Map<string, number>();
+  let frontends = 0;
+  for (const { servicePort, protocol, endpoints: list } of table.frontends()) {
+    frontends++;
+    const port = `${servicePort}/${protocol}`;
+    endpoints.set(port, Math.max(endpoints.get(port) ?? 0, list.count));
+  }
+  return {
+    services: [...table.services()].length,
+    frontends,
+    endpoints: [...endpoints.values()].reduce((sum, count) => sum + count, 0),
+  };
+}

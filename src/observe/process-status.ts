@@ -1,0 +1,123 @@
+import type { Family } from '../net/ip.js';
+import type { SourceState } from './metrics.js';
+import type { Occurrences, SyncRecord } from './sync-history.js';
+
+/** The running process at a glance. As JSON it is the answer of `pointsman status -o json`. */
+export interface ProcessStatus {
+  /** As reported by --version. */
+  readonly version: string;
+  /** Our own. */
+  readonly release: string;
+  readonly pid: number;
+  readonly mode: string;
+  readonly node: string;
+  /** RFC 3339. */
+  readonly startedAt: string;
+  readonly uptimeSeconds: number;
+  /** Every source has said all it knew at its start. */
+  readonly ready: boolean;
+  /** Something could not be read yet: what is not known is left alone. */
+  readonly gaps: boolean;
+  readonly sources: readonly SourceState[];
+  readonly healthy: boolean;
+  /** Whether balancers may send here; null: not known. */
+  readonly nodeEligible: boolean | null;
+  /** Since when a change waits; null: none does. */
+  readonly pendingMs: number | null;
+  readonly families: readonly FamilyState[];
+  readonly memory: { readonly residentBytes: number; readonly heapBytes: number; readonly externalBytes: number };
+}
+
+export interface FamilyState {
+  readonly family: Family;
+  readonly healthy: boolean;
+  readonly services: number;
+  readonly frontends: number;
+  /** Distinct per Service port. */
+  readonly endpoints: number;
+  readonly pendingFrontends: number;
+  readonly conflicts: readonly string[];
+  /** Latest first. */
+  readonly recentSyncs: readonly SyncRecord[];
+  /** Slowest first. */
+  readonly slowestSyncs: readonly SyncRecord[];
+  readonly failures: Occurrences;
+  /** What the kernel no longer held as acknowledged. */
+  readonly repairs: Occurrences;
+}
+
+/** A status for people. */
+export function printStatus(status: ProcessStatus): string[] {
+  const { version, release, pid, mode, node, ready, gaps, healthy, pendingMs, memory } = status;
+  return [
+    `pointsman ${release} for Kubernetes ${version}, ${mode} on ${node}, process ${pid}, up ${printSeconds(status.uptimeSeconds)}`,
+    `${healthy ? 'healthy' : 'NOT healthy'}${printEligible(status.nodeEligible)}`,
+    `sources: ${ready ? 'all read' : 'still reading'}${gaps ? ', with gaps: what could not be read is left alone' : ''}`,
+    ...status.sources.map(printSource),
+    `changes waiting: ${pendingMs === null ? 'none' : `for ${Math.round(pendingMs)} ms`}`,
+    ...status.families.flatMap(printFamily),
+    `memory: ${megabytes(memory.residentBytes)} resident, ${megabytes(memory.heapBytes)} heap, ${megabytes(memory.externalBytes)} external`,
+  ];
+}
+
+function printEligible(eligible: boolean | null): string {
+  return eligible === true
+    ? ''
+    : `, balancers are told to stay away: the node is ${eligible === null ? 'unknown' : 'leaving'}`;
+}
+
+function printSource({ source, synced, sinceLastEventMs, failures }: SourceState): string {
+  const heard = sinceLastEventMs === null ? '' : `, heard of ${printSeconds(sinceLastEventMs / 1000)} ago`;
+  const failed = Object.entries(failures)
+    .filter(([, count]) => count > 0)
+    .map(([kind, count]) => `, ${count} × ${kind}`);
+  return `  ${source}: ${synced ? 'read' : 'not read yet'}${heard}${failed.join('')}`;
+}
+
+function printFamily(state: FamilyState): string[] {
+  const { family, services, frontends, endpoints, conflicts, failures, repairs, recentSyncs, slowestSyncs } = state;
+  return [
+    `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${services} Services, ${frontends} frontends, ${endpoints} endpoints, ${state.pendingFrontends} frontends pending`,
+    ...printOccurrences('failed syncs', failures),
+    ...printOccurrences('repairs', repairs),
+    ...conflicts.map((conflict) => `  ${conflict}`),
+    ...printSyncs('last syncs', recentSyncs),
+    ...printSyncs('slowest', slowestSyncs),
+  ];
+}
+
+function printOccurrences(what: string, { count, last }: Occurrences): string[] {
+  return [`  ${what}: ${count}${last === null ? '' : `, last at ${last.at}: ${last.text}`}`];
+}
+
+function printSyncs(title: string, syncs: readonly SyncRecord[]): string[] {
+  if (syncs.length === 0) return [`  ${title}: none`];
+  return [`  ${title}:`, ...syncs.map((sync) => `    ${printSync(sync)}`)];
+}
+
+function printSync(sync: SyncRecord): string {
+  const { endedAt, full, syncMs, elementOperations, ruleOperations, frontends, servicePorts } = sync;
+  const names = servicePorts.join(', ') + (frontends > servicePorts.length ? ', …' : '');
+  const what = `${elementOperations} elements, ${ruleOperations} rules`;
+  return `${endedAt}  ${syncMs.toFixed(1)} ms${full ? ', full' : ''}, ${what}${names === '' ? '' : `: ${names}`}`;
+}
+
+function printSeconds(seconds: number): string {
+  const whole = Math.floor(seconds);
+  const parts = [
+    [Math.floor(whole / 86_400), 'd'],
+    [Math.floor(whole / 3600) % 24, 'h'],
+    [Math.floor(whole / 60) % 60, 'm'],
+    [whole % 60, 's'],
+  ] as const;
+  const first = parts.findIndex(([value]) => value > 0);
+  return parts
+    .slice(first < 0 ? 3 : first)
+    .slice(0, 2)
+    .map(([value, unit]) => `${value}${unit}`)
+    .join(' ');
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.round(bytes / 1_000_000)} MB`;
+}

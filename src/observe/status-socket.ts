@@ -1,0 +1,140 @@
+import { lstat, mkdir, rm } from 'node:fs/promises';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import { dirname } from 'node:path';
+import type { Clock } from '../loop/clock.js';
+import type { Log } from '../net/log.js';
+import { answerText } from './http-endpoint.js';
+import { errorCode, shut } from './listener.js';
+
+/** Time between attempts to listen. */
+const RETRY_MS = 5000;
+
+/** What a question is answered with. */
+export interface StatusAnswer {
+  /** 400: the question cannot be answered, and the text says why. */
+  readonly status: 200 | 400;
+  readonly text: string;
+}
+
+export interface StatusSocketOptions {
+  /** Where the socket is to be; its folder is made when there is none. */
+  readonly path: string;
+  /** By path, such as `/status`. */
+  readonly pages: ReadonlyMap<string, (query: URLSearchParams) => Promise<StatusAnswer>>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * A Unix socket on which the commands that look inside ask the running process, in HTTP. Only its own user may connect: what it tells of Services is not
+ * for everybody on the node, and unlike the metrics address it cannot be bound to the network. Forwarding does not depend on it, so nothing
+ * that goes wrong here ends the process.
+ */
+export class StatusSocket {
+  private server: Server | null = null;
+  private cancelRetry: (() => void) | null = null;
+  private closed = false;
+  private opening: Promise<void> = Promise.resolve();
+  private lastFailure: string | null = null;
+
+  constructor(private readonly options: StatusSocketOptions) {}
+
+  /** Resolves after the first attempt to listen, whether it succeeded or not. Never rejects. */
+  start(): Promise<void> {
+    this.opening = this.open();
+    return this.opening;
+  }
+
+  /** Stops listening and removes the socket. */
+  async close(): Promise<void> {
+    this.closed = true;
+    this.cancelRetry?.();
+    await this.opening;
+    if (this.server !== null) await shut(this.server);
+    this.server = null;
+  }
+
+  private async open(): Promise<void> {
+    const { path, clock, log } = this.options;
+    try {
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      await removeAbandoned(path);
+      this.server = await this.listen();
+      if (this.lastFailure !== null) log.info(0, 'status socket is open now', { path });
+      this.lastFailure = null;
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      if (message !== this.lastFailure)
+        log.warn(`cannot open the status socket, will be retried: ${message}`, { path });
+      this.lastFailure = message;
+      if (this.closed) return;
+      this.cancelRetry = clock.callAt(clock.now() + RETRY_MS, () => {
+        this.opening = this.open();
+      });
+    }
+  }
+
+  private async listen(): Promise<Server> {
+    const { path, log } = this.options;
+    const server = createServer((request, response) => {
+      void this.answer(request.url ?? '', response);
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      // The socket is made within this call, so nobody else can connect at any moment.
+      const mask = process.umask(0o177);
+      try {
+        server.listen(path, resolve);
+      } finally {
+        process.umask(mask);
+      }
+    });
+    server.removeAllListeners('error').on('error', (error) => {
+      log.error(error, 'serving the status socket');
+    });
+    return server;
+  }
+
+  private async answer(url: string, response: ServerResponse): Promise<void> {
+    const [path = '', query = ''] = url.split('?', 2);
+    const page = this.options.pages.get(path);
+    if (page === undefined) {
+      answerText(response, 404, `there is no ${path}`);
+      return;
+    }
+    try {
+      const { status, text } = await page(new URLSearchParams(query));
+      answerText(response, status, text);
+    } catch (error) {
+      this.options.log.error(error, 'cannot answer on the status socket', { path });
+      answerText(response, 500, error instanceof Error ? error.message : String(error));
+    }
+  }
+}
+
+/** Takes away what a process that was killed left behind. Rejects when somebody listens there, or when it is no socket. */
+async function removeAbandoned(path: string): Promise<void> {
+  try {
+    if (!(await lstat(path)).isSocket()) throw new Error('there is a file of this name that is no socket');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return;
+    throw error;
+  }
+  if (await isAnswered(path)) throw new Error('another process listens on it');
+  await rm(path, { force: true });
+}
+
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', (error) => {
+      if (['ECONNREFUSED', 'ENOENT'].includes(errorCode(error) ?? '')) resolve(false);
+      else reject(error);
+    });
+  });
+}
