@@ -134,7 +134,8 @@ try {
  * @param {string} manifests
  */
 async function startProxy(manifests) {
-  const flags = ['--config', CONFIG, '--manifests', manifests, '--hostname-override', 'demo-node', '-v', '2'];
+  const node = ['--hostname-override', 'demo-node', '--status-socket', join(folder, 'status.sock')];
+  const flags = ['--config', CONFIG, '--manifests', manifests, ...node, '-v', '2'];
   const started = performance.now();
   const child = laboratory.spawn('node', [process.execPath, PROGRAM, ...flags]);
   let log = '';

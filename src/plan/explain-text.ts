@@ -1,4 +1,10 @@
-import type { ExplainedEndpoint, ExplainedPolicy, ExplainedSource, Explanation } from './explain.js';
+import {
+  masqueradedEndpoints,
+  type ExplainedEndpoint,
+  type ExplainedPolicy,
+  type ExplainedSource,
+  type Explanation,
+} from './explain.js';
 import type { Exclusion, SkippedSlice } from './selection.js';
 import { printConflict } from './text.js';
 import type { MasqueradeReason, SourceKind } from './trace.js';
@@ -33,7 +39,8 @@ export function printExplanation(explanation: Explanation): string[] {
   ];
 }
 
-function printHead({ protocol, source, destination, verdict }: Explanation): string {
+function printHead(explanation: Explanation): string {
+  const { protocol, source, destination, verdict } = explanation;
   const packet = `${protocol} from ${source.address ?? SENDERS[source.kind]} to ${destination}`;
   switch (verdict.type) {
     case 'none':
@@ -43,11 +50,16 @@ function printHead({ protocol, source, destination, verdict }: Explanation): str
     case 'drop':
       return `${packet} is dropped: ${DROPS[verdict.because]}`;
     case 'forward': {
-      const { endpoints, masquerade } = verdict;
+      const { endpoints } = verdict;
       const where = endpoints.length === 1 ? (endpoints[0] ?? '') : `one of ${endpoints.length} endpoints`;
-      return `${packet} is forwarded to ${where}, ${masquerade ? 'masqueraded' : 'keeping its source'}`;
+      return `${packet} is forwarded to ${where}, ${printSourceUse(endpoints, masqueradedEndpoints(explanation))}`;
     }
   }
+}
+
+function printSourceUse(endpoints: readonly string[], masqueraded: readonly string[]): string {
+  if (masqueraded.length === 0) return 'keeping its source';
+  return masqueraded.length === endpoints.length ? 'masqueraded' : 'masqueraded or not as the endpoint may be';
 }
 
 const SENDERS: Readonly<Record<SourceKind, string>> = {
@@ -140,8 +152,12 @@ const MASQUERADE: Readonly<Record<MasqueradeReason, string>> = {
   'kept-policy-local': 'no: policy Local keeps the source',
 };
 
-function printMasquerade({ masquerade, verdict }: Explanation): readonly string[] {
+function printMasquerade({ masquerade, verdict, delivered }: Explanation): readonly string[] {
   if (masquerade === null || verdict.type !== 'forward') return [];
-  const hairpin = verdict.hairpin.map((endpoint) => `yes if it goes to ${endpoint}, the sender itself`);
-  return [MASQUERADE[masquerade], ...(verdict.masquerade ? [] : hairpin)];
+  const exceptions = verdict.masquerade
+    ? delivered.map(
+        (endpoint) => `no if it goes to ${endpoint}, on this node itself: what does not leave keeps its source`,
+      )
+    : verdict.hairpin.map((endpoint) => `yes if it goes to ${endpoint}, the sender itself`);
+  return [MASQUERADE[masquerade], ...exceptions];
 }

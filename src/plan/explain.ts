@@ -1,5 +1,5 @@
 import { printEndpoint } from '../net/endpoint-list.js';
-import { familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../net/ip.js';
+import { familyOf, type Family, type IPAddress, type IPPrefix } from '../net/ip.js';
 import type { Protocol } from '../net/protocol.js';
 import type { ServicePortRow, ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
@@ -43,6 +43,8 @@ export interface Explanation {
   readonly sourceRanges: readonly IPPrefix[] | null;
   /** Null unless the packet is forwarded. */
   readonly masquerade: MasqueradeReason | null;
+  /** Endpoints whose connections keep their source all the same, being on the node itself: see {@link Trace.delivered}. */
+  readonly delivered: readonly string[];
   /** What else one may want to know, in sentences. */
   readonly notes: readonly string[];
 }
@@ -118,6 +120,7 @@ export function explain(
     affinitySeconds: frontend?.affinitySeconds ?? null,
     sourceRanges: frontend?.sourceRanges ?? null,
     masquerade: trace.masquerade,
+    delivered: trace.delivered,
     notes,
   };
 }
@@ -243,7 +246,9 @@ const REFUSALS = {
   'not-configured': 'nodePortAddresses leave this address out',
 } as const;
 
-/** The range that admits an address; null when none does. */
-export function admittingRange(ranges: readonly IPPrefix[], address: IPAddress | null): IPPrefix | null {
-  return ranges.find((range) => address !== null && prefixContains(range, address)) ?? null;
+/** Those of the endpoints that see an address of the node in place of the sender's. */
+export function masqueradedEndpoints({ verdict, delivered }: Explanation): readonly string[] {
+  if (verdict.type !== 'forward') return [];
+  const { endpoints, masquerade, hairpin } = verdict;
+  return endpoints.filter((endpoint) => (masquerade || hairpin.includes(endpoint)) && !delivered.includes(endpoint));
 }

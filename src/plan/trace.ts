@@ -58,18 +58,23 @@ export interface Trace {
   readonly local: boolean;
   /** Null unless the packet is forwarded. */
   readonly masquerade: MasqueradeReason | null;
+  /**
+   * Endpoints on the node's own addresses, for a packet that comes in from elsewhere: delivered locally it never leaves, and only what leaves has its
+   * source translated (netfilter's postrouting).
+   */
+  readonly delivered: readonly string[];
 }
 
 /** @param localAddresses every address of the node; node ports answer on those the plan admits. */
 export function tracePacket(table: FamilyTable, packet: TracedPacket, localAddresses: readonly IPAddress[]): Trace {
   const frontend = findFrontend(table, packet, localAddresses);
   if (frontend === undefined)
-    return { verdict: withoutFrontend(table, packet), frontend: null, local: false, masquerade: null };
+    return { verdict: withoutFrontend(table, packet), frontend: null, local: false, masquerade: null, delivered: [] };
   const from = seenAs(table.node, packet.from, frontend);
   const local = from === 'other' && frontend.localEndpoints !== null;
   const list = (local ? frontend.localEndpoints : null) ?? frontend.endpoints;
   const { sourceRanges, whenEmpty } = frontend;
-  const ending = (verdict: Verdict): Trace => ({ verdict, frontend, local, masquerade: null });
+  const ending = (verdict: Verdict): Trace => ({ verdict, frontend, local, masquerade: null, delivered: [] });
   if (sourceRanges !== null && (packet.source === null || !anyContains(sourceRanges, packet.source)))
     return ending({ type: 'drop', because: 'source-range' });
   if (list.count === 0)
@@ -83,11 +88,14 @@ export function tracePacket(table: FamilyTable, packet: TracedPacket, localAddre
       endpoints: list.toStrings(),
       masquerade: !masquerade.startsWith('kept-'),
       hairpin:
-        packet.source !== null && table.hairpinAddresses.has(packet.source) ? endpointsAt(list, packet.source) : [],
+        packet.source !== null && table.hairpinAddresses.has(packet.source)
+          ? endpointsAt(list, (address) => address === packet.source)
+          : [],
     },
     frontend,
     local,
     masquerade,
+    delivered: isOwn(packet, localAddresses) ? [] : endpointsAt(list, (address) => localAddresses.includes(address)),
   };
 }
 
@@ -157,10 +165,15 @@ function masqueradeReason(node: NodePlan, from: SourceKind, { masquerade }: Fron
   }
 }
 
-function endpointsAt(list: EndpointList, address: IPAddress): readonly string[] {
+function isOwn({ from, source }: TracedPacket, localAddresses: readonly IPAddress[]): boolean {
+  return from === 'node' || (source !== null && localAddresses.includes(source));
+}
+
+function endpointsAt(list: EndpointList, isWanted: (address: IPAddress) => boolean): readonly string[] {
   const found: string[] = [];
   for (let index = 0; index < list.count; index++) {
-    if (list.address(index) === address) found.push(printEndpoint(address, list.port(index)));
+    const address = list.address(index);
+    if (isWanted(address)) found.push(printEndpoint(address, list.port(index)));
   }
   return found;
 }

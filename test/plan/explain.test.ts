@@ -226,6 +226,14 @@ t.test('masquerading', (t) => {
   t.same(masquerade(new Scene(balanced(), { masqueradeAll: true }), '10.9.9.9', CLUSTER_IP), ['yes: masqueradeAll']);
   const blind = new Scene(balanced(), { localDetection: { type: 'ClusterCIDR', prefixes: [] } });
   t.same(masquerade(blind, 'external', CLUSTER_IP), ['no: there is no local detector, every source counts as a pod']);
+  const host = new Scene(balanced({}, [...TWO, { address: '192.168.0.2', node: 'me' }]));
+  t.same(masquerade(host, 'external', '192.0.2.1:80'), [
+    'yes: externalTrafficPolicy is Cluster',
+    'no if it goes to 192.168.0.2:80, on this node itself: what does not leave keeps its source',
+  ]);
+  t.match(host.head('external', '192.0.2.1:80'), /to one of 3 endpoints, masqueraded or not as the endpoint may be$/);
+  t.match(host.head('node', '192.0.2.1:80'), /, masqueraded$/, 'what the node sends itself leaves first');
+  t.match(host.head('external', '8.8.8.8:80'), /left alone/);
   t.same(masquerade(plain, 'external', '192.0.2.1:81'), [], 'nothing where nothing is forwarded');
   t.end();
 });

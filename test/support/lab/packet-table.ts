@@ -9,6 +9,7 @@ import {
   type ServiceOptions,
   type ServicePort,
 } from './objects.js';
+import { misprediction, unexplained } from './prediction.js';
 import { NODE_NAME } from './proxy.js';
 import { ADDRESSES } from './topology.js';
 
@@ -20,6 +21,8 @@ export interface Row {
   /** Address to send from; the kernel's choice when not given. */
   readonly source?: string;
   readonly expect: string;
+  /** Nobody listens on the endpoints: that the network refuses the packets says nothing of the proxy. */
+  readonly deaf?: boolean;
   /** Which rule of behaviour it shows. */
   readonly shows?: string;
 }
@@ -32,12 +35,14 @@ const DROP_TIMEOUT_MS = 250;
 const AT_ONCE = 6;
 const REQUESTS_TO_ONE = 12;
 
-/** Sends every row's packets, rows side by side, and compares what became of them. */
+/** Sends every row's packets, rows side by side, and compares what became of them; a running process has to explain the same. */
 export async function checkRows(t: Checks, lab: Lab, rows: readonly Row[], state = ''): Promise<void> {
-  const verdict = ({ from, to, protocol = 'TCP', source, expect }: Row): Promise<string> => {
+  const verdict = async ({ from, to, protocol = 'TCP', source, expect, deaf = false }: Row): Promise<string> => {
     const patience = expect === 'dropped' ? { timeoutMs: DROP_TIMEOUT_MS } : {};
     const traffic = { from, to, protocol, ...patience, ...(source === undefined ? {} : { source }) };
-    return lab.verdict(traffic, expect.includes(',') ? undefined : REQUESTS_TO_ONE);
+    const outcome = await lab.verdict(traffic, expect.includes(',') ? undefined : REQUESTS_TO_ONE);
+    const wrong = await misprediction(lab, traffic, outcome, deaf);
+    return wrong === null ? outcome : `${outcome}, but ${wrong}`;
   };
   const found = new Array<string>(rows.length);
   const waiting = rows.map((row, index) => ({ row, index }));
@@ -171,8 +176,10 @@ export async function addVisitor(lab: Lab): Promise<void> {
   await Promise.all(FAMILY_VIEWS.map((view) => lab.addPodAddress('pod-c', view.visitor)));
 }
 
-/** Requests of one kind from the same client, and the names of those who answered. */
+/** Requests of one kind from the same client, and the names of those who answered; and what a running process would not explain of it. */
 export async function answeringNames(lab: Lab, traffic: Traffic, count: number): Promise<readonly string[]> {
   const outcomes = await lab.burst(traffic, count);
-  return outcomes.map((outcome) => ('name' in outcome ? outcome.name : outcome.error)).sort();
+  const wrong = await unexplained(lab, traffic, outcomes);
+  const names = outcomes.map((outcome) => ('name' in outcome ? outcome.name : outcome.error)).sort();
+  return wrong === null ? names : [...names, wrong];
 }

@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ask } from '../../../src/main/ask.js';
+import type { ExplainedPacket } from '../../../src/main/explain-packet.js';
 import { projectFile } from './agent.js';
 import { endpoint, eventually, type Closable, type CommandResult, type Lab } from './lab.js';
 import { endpointSlice, node, service, type Manifest } from './objects.js';
@@ -63,6 +65,15 @@ const MARKER_PORT = [{ port: MARKER.targetPort }];
 const START_TIMEOUT_MS = 60_000;
 const SETTLE_TIMEOUT_MS = 20_000;
 
+/** The process of each laboratory, for those who know the laboratory only. */
+const PROXIES = new WeakMap<Lab, Proxy>();
+
+/** The running process of a laboratory; null when there is none. */
+export function runningProxy(lab: Lab): Proxy | null {
+  const proxy = PROXIES.get(lab);
+  return proxy?.isRunning === true ? proxy : null;
+}
+
 /** The process under test in the node's namespace, on manifests of its own. */
 export class Proxy {
   readonly #lab: Lab;
@@ -92,6 +103,7 @@ export class Proxy {
   static async prepare(t: ProxyScope, lab: Lab, options: ProxyOptions = {}): Promise<Proxy> {
     const folder = await mkdtemp(join(tmpdir(), 'lab-'));
     const proxy = new Proxy(lab, folder, options);
+    PROXIES.set(lab, proxy);
     const markers: Closable[] = [];
     t.teardown(async () => {
       await proxy.stop('SIGKILL');
@@ -121,6 +133,16 @@ export class Proxy {
   /** Where the running process can be asked. */
   get statusSocket(): string {
     return join(this.#folder, 'status.sock');
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== null && !hasEnded(this.#process);
+  }
+
+  /** What the running process says of a packet, as `pointsman explain` asks it. */
+  async explain(from: string, to: string): Promise<ExplainedPacket> {
+    const query = new URLSearchParams({ from, to, output: 'json' }).toString();
+    return JSON.parse(await ask(this.statusSocket, `/explain?${query}`)) as ExplainedPacket;
   }
 
   get pid(): number | null {

@@ -46,6 +46,13 @@ export const ADDRESSES = {
   blocked: { IPv4: '203.0.113.130', IPv6: '2001:db8:203:0:8000::2' },
 } as const satisfies Record<string, Record<Family, string>>;
 
+/** Where packets of a namespace come in to the node; those of all others by eth0. */
+export const INPUT_INTERFACES: Readonly<Record<string, string>> = {
+  'pod-a': 'veth-a',
+  'pod-b': 'veth-b',
+  'pod-c': 'cbr0',
+};
+
 export const PREFIXES = {
   pods: { IPv4: '10.244.0.0/16', IPv6: 'fd00:244::/32' },
   nodes: { IPv4: '192.168.0.0/24', IPv6: 'fd00:192:168::/64' },

@@ -1,0 +1,187 @@
+// pointsman explain and status as their user has them: the real program beside a running process.
+import t from 'tap';
+import type { ExplainedPacket } from '../../src/main/explain-packet.js';
+import type { ProcessStatus } from '../../src/observe/process-status.js';
+import { projectFile } from '../support/lab/agent.js';
+import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
+import { endpointSlice, service, type Manifest } from '../support/lab/objects.js';
+import { dualStack } from '../support/lab/packet-table.js';
+import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
+
+class Console {
+  constructor(
+    private readonly lab: Lab,
+    private readonly proxy: Proxy,
+  ) {}
+
+  /** Runs the program beside the process. */
+  run(...words: readonly string[]): Promise<CommandResult> {
+    const socket = ['--status-socket', this.proxy.statusSocket];
+    return this.lab.run('node', [process.execPath, projectFile('dist/main.js'), ...words, ...socket]);
+  }
+
+  /** What it prints when all is well. */
+  async print(...words: readonly string[]): Promise<string> {
+    const { status, stdout, stderr } = await this.run(...words);
+    if (status !== 0 || stderr !== '') throw new Error(`${words.join(' ')}: ${String(status)}: ${stderr}`);
+    return stdout;
+  }
+
+  async explain(...words: readonly string[]): Promise<ExplainedPacket> {
+    return JSON.parse(await this.print('explain', ...words, '-o', 'json')) as ExplainedPacket;
+  }
+
+  async status(): Promise<ProcessStatus> {
+    return JSON.parse(await this.print('status', '-o', 'json')) as ProcessStatus;
+  }
+}
+
+const WEB: readonly Manifest[] = dualStack('web', {
+  type: 'LoadBalancer',
+  number: 41,
+  loadBalancers: [3],
+  externalTrafficPolicy: 'Local',
+  affinitySeconds: 600,
+  ports: [{ name: 'http', port: 80, targetPort: 8080, nodePort: 30001 }],
+  endpoints: ['pod-a', { pod: 'pod-c', ready: false }, 'remote-a'],
+});
+
+t.test('explain', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(['pod-a', 'remote-a'], [[8080, 'TCP']]);
+  const proxy = await Proxy.start(t, lab, { objects: WEB });
+  const inside = new Console(lab, proxy);
+  t.equal(
+    await inside.print('explain', '192.0.2.3:80/TCP'),
+    [
+      'TCP from outside to 192.0.2.3:80 is forwarded to 10.244.1.10:8080, keeping its source',
+      'source      an external client: neither a pod by the local detector nor the node',
+      'service     default/web:http, load balancer address 192.0.2.3:80/TCP',
+      'policy      externalTrafficPolicy Local: endpoints on this node only',
+      'endpoints   10.244.1.10:8080  node-1  used',
+      '            10.244.1.12:8080  node-1  not used: not ready',
+      '            10.244.2.10:8080  node-2  not used: not on this node',
+      '            not used: 3 of slice web-ipv6: IPv6',
+      'masquerade  no: policy Local keeps the source',
+      'affinity    by client address, for 600 s',
+      'kernel      holds what the plan says',
+      '',
+    ].join('\n'),
+  );
+  const [v6, manifests] = ['[2001:db8:192::3]:80', proxy.manifestFile];
+  t.match(await inside.explain(v6, '--from=fd00:244:1::b'), {
+    family: 'IPv6',
+    source: { kind: 'pod' },
+    verdict: { type: 'forward', endpoints: ['[fd00:244:1::a]:8080', '[fd00:244:2::a]:8080'], masquerade: false },
+    kernel: { agrees: true, remembered: null },
+    pendingMs: null,
+  });
+  const offline = ['--manifests', manifests, '--config', proxy.configFile, '--hostname-override', NODE_NAME];
+  t.match(await inside.explain(v6, '--from=fd00:244:1::b', ...offline), {
+    verdict: { endpoints: ['[fd00:244:1::a]:8080', '[fd00:244:2::a]:8080'] },
+    kernel: { agrees: null, unknown: 'only manifests were asked' },
+  });
+
+  t.test('affinity', async (t) => {
+    for (const [to, from, client] of [
+      ['10.96.0.41:80', '10.244.1.11', 'pod-b'],
+      ['192.168.0.2:30001', '10.244.1.11%veth-b', 'pod-b'],
+      ['[fd00:10:96::41]:80', '2001:db8:203::2', 'client'],
+      ['10.96.0.41:80', 'node', 'node'],
+    ] as const) {
+      const answer = await lab.request({ from: client, to, timeoutMs: 3000 });
+      t.ok('at' in answer, `${client} to ${to}`);
+      const { kernel } = await inside.explain(to, '--from', from);
+      t.equal(kernel.remembered, 'at' in answer ? answer.at : '', `${client} to ${to}`);
+    }
+    t.match(
+      await inside.print('explain', '10.96.0.41:80', '--from', '10.244.1.11'),
+      /^remembered {2}the kernel sends this client to 10\.244\.[12]\.10:8080 again$/m,
+    );
+  });
+
+  t.test('a kernel that was meddled with', async (t) => {
+    await lab.output('node', ['nft', 'delete', 'element', 'ip', 'kube-proxy', 'frontends', '{ 10.96.0.41 . tcp . 80 }']);
+    const { kernel, verdict } = await inside.explain('10.96.0.41:80', '--from=node');
+    t.equal(verdict.type, 'forward', 'the plan is what it was');
+    t.match(kernel, { agrees: false, missing: { length: 7 }, surplus: [/has elements and the verdict none/] });
+    t.match(
+      await inside.print('explain', '10.96.0.41:80'),
+      /^kernel {6}does NOT hold what the plan says:\n {14}missing: IPv4 frontend 10\.96\.0\.41:80\/TCP /m,
+    );
+    t.match((await inside.explain('192.0.2.3:80')).kernel, { agrees: true }, 'another frontend is not concerned');
+    await lab.output('node', ['nft', 'flush', 'chain', 'ip', 'kube-proxy', 'nat-prerouting']);
+    t.match((await inside.explain('192.0.2.3:80')).kernel, { agrees: false }, 'a chain on the way is');
+  });
+});
+
+t.test('bad questions', async (t) => {
+  const lab = await Lab.start(t);
+  const proxy = await Proxy.start(t, lab, { objects: WEB });
+  const inside = new Console(lab, proxy);
+  const rows: readonly (readonly [readonly string[], RegExp])[] = [
+    [['10.96.0.41'], /^destination "10.96.0.41": must be address:port\/protocol, with IPv6 in brackets\n$/],
+    [['10.96.0.41:80', '--from=10.0.0.256'], /^--from: "10.0.0.256" must be external, node, an IP address.*\n$/],
+    [['10.96.0.41:80', '--from=veth-z'], /^--from: the node has no interface "veth-z" \(it has .*veth-a.*\)\n$/],
+    [['10.96.0.41:80', '--from=10.244.1.10%eth9'], /^--from: the node has no interface "eth9" .*\n$/],
+    [['10.96.0.41:80', '--from=fd00::1'], /are of different families\n$/],
+    [[], /^explain needs an argument: address:port\/protocol\n\nUsage:/],
+  ];
+  for (const [words, message] of rows) {
+    const { status, stdout, stderr } = await inside.run('explain', ...words);
+    t.equal(status, 1, words.join(' '));
+    t.equal(stdout, '');
+    t.match(stderr, message);
+  }
+  await proxy.stop();
+  for (const words of [['status'], ['explain', '10.96.0.41:80']]) {
+    const { status, stderr } = await inside.run(...words);
+    t.equal(status, 1);
+    t.equal(stderr, `no answer on --status-socket ${proxy.statusSocket}: no pointsman runs there\n`);
+  }
+});
+
+t.test('status', async (t) => {
+  const lab = await Lab.start(t);
+  const conflict = [
+    service('late', { clusterIPs: ['10.96.0.77'], externalIPs: ['198.51.100.9'], ports: [{ port: 80 }] }),
+    service('later', { clusterIPs: ['10.96.0.78'], externalIPs: ['198.51.100.9'], ports: [{ port: 80 }] }),
+    endpointSlice('late', [{ address: '10.244.1.10', node: NODE_NAME }], [{ port: 80 }]),
+  ];
+  const proxy = await Proxy.start(t, lab, { objects: WEB });
+  const inside = new Console(lab, proxy);
+  await proxy.apply([...WEB, ...conflict]);
+  const status = await inside.status();
+  t.match(status, {
+    version: /^v1\.36/,
+    pid: Number,
+    mode: 'nftables',
+    node: NODE_NAME,
+    ready: true,
+    gaps: false,
+    healthy: true,
+    nodeEligible: true,
+    pendingMs: null,
+    sources: [{ synced: true }],
+    families: [
+      { family: 'IPv4', healthy: true, services: 4, frontends: 8, endpoints: 4, pendingFrontends: 0, failures: { count: 0 } },
+      { family: 'IPv6', healthy: true, services: 2, frontends: 4, endpoints: 3, conflicts: [] },
+    ],
+  });
+  const [v4] = status.families;
+  t.match(v4?.conflicts, [/^conflict: IPv4 198\.51\.100\.9:80\/TCP belongs to default\/late/]);
+  t.match(v4?.recentSyncs[0], { full: false, servicePorts: Array });
+  t.ok(v4?.slowestSyncs.some(({ syncMs, servicePorts }) => syncMs > 0 && servicePorts.length > 0));
+  t.equal(status.families.flatMap(({ recentSyncs }) => recentSyncs.filter(({ full }) => full)).length, 2, 'the first of each');
+  t.ok(status.memory.residentBytes > 1e6 && status.uptimeSeconds > 0);
+  const text = await inside.print('status');
+  t.match(text, /^pointsman 0\.1\.0 for Kubernetes v1\.36\.\d+, nftables on node-1, process \d+, up \d+s\nhealthy\n/);
+  t.match(text, /^IPv4: in sync, 4 Services, 8 frontends, 4 endpoints, 0 frontends pending$/m);
+  t.match(text, /^ {2}conflict: IPv4 198\.51\.100\.9:80\/TCP/m);
+
+  const restarted = await eventually('a status after a restart', async () => {
+    await proxy.restart();
+    return (await inside.status()).families[0] ?? null;
+  });
+  t.match(restarted.recentSyncs.at(-1), { full: true, transactions: 0 }, 'adopted');
+});

@@ -1,0 +1,142 @@
+import t from 'tap';
+import type { SyncReport } from '../../src/dataplane/contract.js';
+import { printStatus, type ProcessStatus } from '../../src/observe/process-status.js';
+import { SyncHistory } from '../../src/observe/sync-history.js';
+
+const REPORT: SyncReport = {
+  family: 'IPv4',
+  full: false,
+  transactions: 1,
+  elementOperations: 3,
+  ruleOperations: 0,
+  bytes: 300,
+  repairs: [],
+  problems: [],
+  flows: new Set(),
+};
+
+function keys(...names: readonly string[]): ReadonlySet<string> {
+  return new Set(names);
+}
+
+function history(): { readonly history: SyncHistory; readonly done: (syncMs: number, report?: Partial<SyncReport>) => void } {
+  let hour = 0;
+  const made = new SyncHistory(() => new Date(Date.UTC(2026, 0, 1, hour++)));
+  const done = (syncMs: number, report: Partial<SyncReport> = {}): void => {
+    made.acknowledged({ ...REPORT, ...report }, () => undefined, { syncMs, sinceChangeMs: syncMs + 1 });
+  };
+  return { history: made, done };
+}
+
+t.test('recent and slowest syncs', (t) => {
+  const { history: told, done } = history();
+  t.same([told.recent, told.slowest, told.pendingFrontends], [[], [], 0]);
+  told.started(keys('a', 'b', 'c', 'd'));
+  t.equal(told.pendingFrontends, 4);
+  done(90, { full: true });
+  t.equal(told.pendingFrontends, 0);
+  t.match(told.recent, [{ full: true, syncMs: 90, sinceChangeMs: 91, frontends: 4, servicePorts: ['a', 'b', 'c'] }]);
+  t.same(told.slowest, [], 'those that compare everything do not count');
+  for (const ms of [3, 9, 1, 8, 2, 7]) {
+    told.started(keys(`f${ms}`));
+    done(ms);
+  }
+  done(50, { transactions: 0 });
+  t.same(
+    told.recent.map(({ syncMs }) => syncMs),
+    [7, 2, 8, 1, 9],
+  );
+  t.same(
+    told.slowest.map(({ syncMs, servicePorts }) => `${servicePorts.join()} ${syncMs}`),
+    ['f9 9', 'f8 8', 'f7 7', 'f3 3', 'f2 2'],
+  );
+  t.end();
+});
+
+t.test('what is owed, what failed, what was repaired', (t) => {
+  const { history: told, done } = history();
+  told.started(keys('a', 'b'));
+  told.failedWith('EBUSY');
+  told.started(keys());
+  told.failedWith('ENOBUFS');
+  told.started(keys('b', 'c'));
+  t.equal(told.pendingFrontends, 3);
+  t.same(told.failures, { count: 2, last: { at: '2026-01-01T01:00:00.000Z', text: 'ENOBUFS' } });
+  done(1, { repairs: ['chain a was lost', 'set b was lost'] });
+  t.equal(told.recent[0]?.frontends, 3, 'with what failed before');
+  t.match(told.repairs, { count: 2, last: { text: 'chain a was lost; set b was lost' } });
+  t.end();
+});
+
+t.test('a status in words', (t) => {
+  const never = { count: 0, last: null };
+  const status: ProcessStatus = {
+    version: 'v1.36.2',
+    release: '0.1.0',
+    pid: 7,
+    mode: 'nftables',
+    node: 'me',
+    startedAt: '2026-01-01T00:00:00.000Z',
+    uptimeSeconds: 93_784,
+    ready: false,
+    gaps: true,
+    sources: [
+      { source: 'services', synced: true, sinceLastEventMs: 61_000, failures: { watch: 2, list: 0 } },
+      { source: 'nodes', synced: false, sinceLastEventMs: null, failures: {} },
+    ],
+    healthy: false,
+    nodeEligible: null,
+    pendingMs: 12.4,
+    families: [
+      {
+        family: 'IPv4',
+        healthy: false,
+        services: 1,
+        frontends: 2,
+        endpoints: 3,
+        pendingFrontends: 4,
+        conflicts: ['conflict: one'],
+        recentSyncs: [],
+        slowestSyncs: [],
+        failures: { count: 2, last: { at: '2026-01-01T01:00:00.000Z', text: 'EBUSY' } },
+        repairs: never,
+      },
+    ],
+    memory: { residentBytes: 100_400_000, heapBytes: 30_000_000, externalBytes: 1_000_000 },
+  };
+  t.same(printStatus(status), [
+    'pointsman 0.1.0 for Kubernetes v1.36.2, nftables on me, process 7, up 1d 2h',
+    'NOT healthy, balancers are told to stay away: the node is unknown',
+    'sources: still reading, with gaps: what could not be read is left alone',
+    '  services: read, heard of 1m 1s ago, 2 × watch',
+    '  nodes: not read yet',
+    'changes waiting: for 12 ms',
+    'IPv4: NOT in sync, 1 Services, 2 frontends, 3 endpoints, 4 frontends pending',
+    '  failed syncs: 2, last at 2026-01-01T01:00:00.000Z: EBUSY',
+    '  repairs: 0',
+    '  conflict: one',
+    '  last syncs: none',
+    '  slowest: none',
+    'memory: 100 MB resident, 30 MB heap, 1 MB external',
+  ]);
+  const sync = {
+    endedAt: '2026-01-01T02:00:00.000Z',
+    full: false,
+    syncMs: 1.25,
+    sinceChangeMs: 2,
+    transactions: 1,
+    elementOperations: 3,
+    ruleOperations: 0,
+    bytes: 100,
+    frontends: 4,
+    servicePorts: ['default/web:http'],
+  };
+  const [family] = status.families;
+  const busy = family === undefined ? [] : [{ ...family, recentSyncs: [sync], slowestSyncs: [{ ...sync, full: true, frontends: 1 }] }];
+  const lines = printStatus({ ...status, families: busy, uptimeSeconds: 0.4, ready: true, gaps: false, pendingMs: null });
+  t.ok(lines.includes('    2026-01-01T02:00:00.000Z  1.3 ms, 3 elements, 0 rules: default/web:http, …'), lines.join('\n'));
+  t.ok(lines.includes('    2026-01-01T02:00:00.000Z  1.3 ms, full, 3 elements, 0 rules: default/web:http'));
+  t.match(lines[0], /up 0s$/);
+  t.ok(lines.includes('changes waiting: none') && lines.includes('sources: all read'));
+  t.end();
+});
