@@ -26,7 +26,7 @@ Clusters: SERVICESxENDPOINTS or SERVICESxENDPOINTS+affinity; by default ${CLUSTE
 `;
 
 const MAIN = resolve('dist/main.js');
-const COMMAND = `'${MAIN}' --config {config} --hostname-override ${NODE_NAME}`;
+const COMMAND = `'${MAIN}' --config {config} --hostname-override ${NODE_NAME} --status-socket=`;
 /** Set in the copy of this program that runs inside a namespace: what it is to measure. */
 const INSIDE = 'POINTSMAN_BENCH_INSIDE';
 

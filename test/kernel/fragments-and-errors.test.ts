@@ -45,8 +45,12 @@ t.test('an endpoint that nobody listens on says so to the client', async (t) => 
   const proxy = await Proxy.start(t, lab);
   await proxy.apply(dns(5353, 'Cluster'));
   const shows = 'port unreachable';
-  const rows = FAMILY_VIEWS.flatMap(ways).map(
-    (way): Row => ({ ...way, protocol: 'UDP', expect: 'refused', deaf: true, shows }),
-  );
+  const rows = FAMILY_VIEWS.flatMap(ways).map((way): Row => ({
+    ...way,
+    protocol: 'UDP',
+    expect: 'refused',
+    deaf: true,
+    shows,
+  }));
   await checkRows(t, lab, rows);
 });

