@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "netlink/socket_pool.h"
+#include "nftables/watch.h"
 
 namespace pointsman::addon {
 
@@ -12,6 +13,7 @@ namespace pointsman::addon {
 /// hold on to what they use.
 struct Environment {
   std::shared_ptr<netlink::SocketPool> sockets = std::make_shared<netlink::SocketPool>();
+  std::shared_ptr<nftables::Watches> watches = std::make_shared<nftables::Watches>();
 };
 
 inline void attach_environment(Napi::Env env) { env.SetInstanceData(std::make_unique<Environment>().release()); }
@@ -19,6 +21,11 @@ inline void attach_environment(Napi::Env env) { env.SetInstanceData(std::make_un
 /// The environment's sockets; calls take one, and give it back when they read every answer.
 inline std::shared_ptr<netlink::SocketPool> sockets_of(Napi::Env env) {
   return env.GetInstanceData<Environment>()->sockets;
+}
+
+/// The environment's running watches.
+inline std::shared_ptr<nftables::Watches> watches_of(Napi::Env env) {
+  return env.GetInstanceData<Environment>()->watches;
 }
 
 }  // namespace pointsman::addon

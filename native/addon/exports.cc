@@ -5,6 +5,7 @@
 #include "addon/iptables.h"
 #include "addon/ipvs.h"
 #include "addon/nftables.h"
+#include "addon/watch.h"
 
 namespace pointsman::addon {
 
@@ -19,6 +20,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("nftList", Napi::Function::New<nft_list>(env, "nftList"));
   exports.Set("nftGeneration", Napi::Function::New<nft_generation>(env, "nftGeneration"));
   exports.Set("nftMaxBatch", Napi::Function::New<nft_max_batch>(env, "nftMaxBatch"));
+  exports.Set("nftWatch", Napi::Function::New<nft_watch>(env, "nftWatch"));
   exports.Set("conntrackList", Napi::Function::New<conntrack_list>(env, "conntrackList"));
   exports.Set("conntrackDelete", Napi::Function::New<conntrack_delete>(env, "conntrackDelete"));
   exports.Set("iptablesFlavors", Napi::Function::New<iptables_flavors>(env, "iptablesFlavors"));

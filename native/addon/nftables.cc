@@ -120,12 +120,13 @@ void release_memory() {
 
 class TransactCall final : public AsyncCall {
  public:
-  TransactCall(std::shared_ptr<netlink::SocketPool> sockets, nftables::Transaction transaction)
-      : sockets_(std::move(sockets)), transaction_(std::move(transaction)) {}
+  TransactCall(std::shared_ptr<netlink::SocketPool> sockets, std::shared_ptr<nftables::Watches> watches,
+               nftables::Transaction transaction)
+      : sockets_(std::move(sockets)), watches_(std::move(watches)), transaction_(std::move(transaction)) {}
 
  private:
   void execute() override {
-    auto sent = nftables::transact(transaction_, *sockets_);
+    auto sent = nftables::transact(transaction_, *sockets_, *watches_);
     if (!sent.ok()) return fail(from_failure(sent.error()));
     ack_ = sent.value();
     if (ack_.bytes > kLargeBatch) release_memory();
@@ -139,6 +140,7 @@ class TransactCall final : public AsyncCall {
   }
 
   std::shared_ptr<netlink::SocketPool> sockets_;
+  std::shared_ptr<nftables::Watches> watches_;
   nftables::Transaction transaction_;
   nftables::Ack ack_;
 };
@@ -153,7 +155,7 @@ class ListCall final : public AsyncCall {
   void execute() override {
     auto socket = sockets_->take();
     if (!socket.ok()) return fail(from_netlink(socket.error(), kList));
-    auto listed = nftables::list_table(socket.value(), family_, table_, elements_);
+    auto listed = nftables::list_table(socket.value(), sockets_->port_bits(), family_, table_, elements_);
     if (!listed.ok()) return fail(from_netlink(listed.error(), kList));
     sockets_->give_back(std::move(socket.value()));
     listing_ = std::move(listed.value());
@@ -222,7 +224,8 @@ Napi::Value nft_transact(const Napi::CallbackInfo& info) {
   Misuse misuse(env);
   nftables::Transaction transaction = transaction_argument(Argument(info[0], "", misuse));
   if (misuse.failed()) return raise(env, misuse);
-  return AsyncCall::start(env, kTransaction, std::make_unique<TransactCall>(sockets_of(env), std::move(transaction)));
+  return AsyncCall::start(env, kTransaction,
+                          std::make_unique<TransactCall>(sockets_of(env), watches_of(env), std::move(transaction)));
 }
 
 Napi::Value nft_list(const Napi::CallbackInfo& info) {

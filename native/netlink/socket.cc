@@ -1,5 +1,7 @@
 #include "netlink/socket.h"
 
+#include <arpa/inet.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -7,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <limits>
 
 #include "netlink/attribute_reader.h"
@@ -58,7 +61,7 @@ void Socket::close() {
   descriptor_ = -1;
 }
 
-Result<Socket> Socket::open(int protocol) {
+Result<Socket> Socket::open(int protocol, std::uint32_t port) {
   Socket opened(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol));
   if (opened.descriptor_ < 0) return system_error(errno, "cannot open a netlink socket");
   const int on = 1;
@@ -68,6 +71,7 @@ Result<Socket> Socket::open(int protocol) {
   setsockopt(opened.descriptor_, SOL_SOCKET, SO_RCVTIMEO, &kReceiveTimeout, sizeof kReceiveTimeout);
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
+  address.nl_pid = port;
   if (bind(opened.descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return system_error(errno, "cannot bind a netlink socket");
   }
@@ -121,6 +125,30 @@ Result<ByteView> Socket::receive(bool wait) {
     if ((header.msg_flags & MSG_TRUNC) != 0) return decode_error("a netlink answer is larger than the receive buffer");
     return ByteView(buffer_).first(static_cast<std::size_t>(length));
   }
+}
+
+Status Socket::join(int group) {
+  if (setsockopt(descriptor_, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof group) == 0) return Done{};
+  return system_error(errno, "cannot join a netlink group");
+}
+
+Status Socket::leave(int group) {
+  if (setsockopt(descriptor_, SOL_NETLINK, NETLINK_DROP_MEMBERSHIP, &group, sizeof group) == 0) return Done{};
+  return system_error(errno, "cannot leave a netlink group");
+}
+
+Status Socket::ignore_ports(std::uint32_t bits, std::uint32_t mask) {
+  // Loads are big-endian, the header is in host order.
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(nlmsghdr, nlmsg_pid)),
+      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ntohl(mask)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(bits), 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  };
+  const sock_fprog filter{static_cast<unsigned short>(std::size(program)), program};
+  if (setsockopt(descriptor_, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0) return Done{};
+  return system_error(errno, "cannot filter a netlink socket");
 }
 
 Status Socket::dump(ByteView request, const std::function<Status(const Message&)>& on_message) {

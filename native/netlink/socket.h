@@ -16,8 +16,8 @@ namespace pointsman::netlink {
 /// repeated.
 class Socket {
  public:
-  /// Extended acks and capped acks are switched on.
-  static Result<Socket> open(int protocol = NETLINK_NETFILTER);
+  /// Extended acks and capped acks are switched on. `port` is the socket's address, 0 for one of the kernel's choice; EADDRINUSE when it is taken.
+  static Result<Socket> open(int protocol = NETLINK_NETFILTER, std::uint32_t port = 0);
 
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
@@ -36,6 +36,15 @@ class Socket {
 
   /// Receives one datagram; it stays valid until the next call. `wait` false: an error with EAGAIN when nothing is queued.
   Result<ByteView> receive(bool wait);
+
+  /// Receives what is sent to a multicast group from now on, or no longer.
+  Status join(int group);
+  Status leave(int group);
+  /// Discards in the kernel, from now on, every datagram whose first message answers a port with these bits: what is sent to a group on
+  /// behalf of a request names the port that asked.
+  Status ignore_ports(std::uint32_t bits, std::uint32_t mask);
+  /// For poll(2).
+  int descriptor() const { return descriptor_; }
 
   /// Sends a request with NLM_F_DUMP and gives `on_message` every answer, until NLMSG_DONE. `on_message` returns success to go on. When
   /// the kernel marks the dump interrupted (NLM_F_DUMP_INTR), the error is EINTR after everything was received: call again.

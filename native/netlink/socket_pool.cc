@@ -1,6 +1,29 @@
 #include "netlink/socket_pool.h"
 
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 namespace pointsman::netlink {
+
+namespace {
+// The kernel gives a socket its process's id, below 2^22, or a number with the highest bit; ports with this bit alone are free.
+constexpr std::uint32_t kUnassigned = 0x40000000;
+}  // namespace
+
+SocketPool::SocketPool() {
+  std::uint32_t random = static_cast<std::uint32_t>(getpid());
+  if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) random *= 2654435761U;
+  port_bits_ = kUnassigned | (random & kPortMask & (kUnassigned - 1));
+}
+
+Result<Socket> SocketPool::open() {
+  for (std::uint32_t attempt = 0;; ++attempt) {
+    auto socket = Socket::open(port_bits_ | (opened_++ & ~kPortMask));
+    if (socket.ok() || socket.error().code != EADDRINUSE || attempt == ~kPortMask) return socket;
+  }
+}
 
 Result<Socket> SocketPool::take() {
   {
@@ -11,7 +34,7 @@ Result<Socket> SocketPool::take() {
       return socket;
     }
   }
-  return Socket::open();
+  return open();
 }
 
 void SocketPool::give_back(Socket socket) {

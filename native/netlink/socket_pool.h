@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -10,18 +12,30 @@ namespace pointsman::netlink {
 /// Open sockets between uses, for use from several threads. They are kept because closing one is slow: nf_tables then waits, with its lock
 /// held, until what was deleted shortly before is freed, which takes an RCU grace period of ten milliseconds and more (nft_rcv_nl_event;
 /// 100 times the transaction that changes one element).
+///
+/// The ports of a pool's sockets have common bits, so that what the kernel tells everybody about their transactions can be recognized.
 class SocketPool {
  public:
+  SocketPool();
+
   /// An idle socket, or a new one.
   Result<Socket> take();
   /// Only for a socket whose answers were all read. Any other is left to close.
   void give_back(Socket socket);
 
+  /// What the ports of all sockets of this pool have in common, under `kPortMask`.
+  std::uint32_t port_bits() const { return port_bits_; }
+  static constexpr std::uint32_t kPortMask = 0xfffff000;
+
  private:
+  Result<Socket> open();
+
   static constexpr std::size_t kIdle = 4;
 
   std::mutex mutex_;
   std::vector<Socket> idle_;
+  std::uint32_t port_bits_ = 0;
+  std::atomic<std::uint32_t> opened_ = 0;
 };
 
 }  // namespace pointsman::netlink

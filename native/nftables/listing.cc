@@ -11,6 +11,7 @@
 #include "netlink/attribute_reader.h"
 #include "netlink/message_writer.h"
 #include "nftables/element_columns.h"
+#include "nftables/watch.h"
 
 namespace pointsman::nftables {
 
@@ -52,9 +53,9 @@ std::optional<std::string> hook_of(const Chain& chain) {
 
 class TableReader {
  public:
-  TableReader(netlink::Socket& socket, Family family, std::string_view table,
+  TableReader(netlink::Socket& socket, std::uint32_t own_ports, Family family, std::string_view table,
               const std::optional<std::vector<std::string>>& elements)
-      : socket_(socket), family_(family), table_(table), elements_(elements) {}
+      : socket_(socket), own_ports_(own_ports), family_(family), table_(table), elements_(elements) {}
 
   netlink::Result<std::optional<TableListing>> read() {
     auto before = ruleset_generation(socket_);
@@ -66,18 +67,44 @@ class TableReader {
       auto listed = read_all();
       auto after = ruleset_generation(socket_);
       if (!after.ok()) return after.error();
-      if (after.value() == before.value()) {
+      if (after.value() == before.value() || (watch_ && !touched())) {
         if (!listed.ok()) return listed.error();
         return std::optional<TableListing>(std::move(listing_));
       }
       if (attempt == netlink::Socket::kMaxRestarts) {
         return netlink::system_error(EINTR, "the ruleset changed during every listing");
       }
+      if (auto watching = watch(); !watching.ok()) return watching.error();
       before = std::move(after);
     }
   }
 
  private:
+  /// From the second attempt on: the ruleset changes, but that may be other tables, of which others write all the time.
+  Status watch() {
+    if (watch_) return Done{};
+    auto opened = Watch::open(std::string(table_), own_ports_);
+    if (!opened.ok()) return opened.error();
+    watch_ = std::move(opened.value());
+    return Done{};
+  }
+
+  /// Whether somebody else changed the table since this was last asked.
+  bool touched() {
+    const ForeignChange change = watch_->poll();
+    return change.missed || (family_ == Family::kIp ? change.ip : change.ip6);
+  }
+
+  /// While a watch tells what matters, the kernel's word that some table changed is not reason enough to start over.
+  Status dump(const Bytes& message, const std::function<void()>& restart,
+              const std::function<Status(const Message&)>& on_message) {
+    if (!watch_) return socket_.dump_consistent(message, restart, on_message);
+    restart();
+    auto dumped = socket_.dump(message, on_message);
+    if (!dumped.ok() && dumped.error().code == EINTR) return Done{};
+    return dumped;
+  }
+
   /// Whether the table is there; notes whether it sleeps.
   netlink::Result<bool> table_exists() {
     dormant_ = false;
@@ -109,7 +136,7 @@ class TableReader {
 
   Status read_chains() {
     const auto restart = [this] { listing_.chains.clear(); };
-    return socket_.dump_consistent(request(NFT_MSG_GETCHAIN, NLM_F_DUMP, family_, {}), restart, [this](const Message& message) -> Status {
+    return dump(request(NFT_MSG_GETCHAIN, NLM_F_DUMP, family_, {}), restart, [this](const Message& message) -> Status {
       if (!is_message(message, NFT_MSG_NEWCHAIN)) return Done{};
       auto chain = read_chain(message);
       if (!chain.ok()) return chain.error();
@@ -130,7 +157,7 @@ class TableReader {
       for (ChainListing& chain : listing_.chains) chain.rules.clear();
     };
     const Bytes message = request(NFT_MSG_GETRULE, NLM_F_DUMP, family_, {{NFTA_RULE_TABLE, table_}});
-    return socket_.dump_consistent(message, restart, [this, &chains](const Message& answer) -> Status {
+    return dump(message, restart, [this, &chains](const Message& answer) -> Status {
       if (!is_message(answer, NFT_MSG_NEWRULE)) return Done{};
       auto rule = read_rule(answer);
       if (!rule.ok()) return rule.error();
@@ -149,7 +176,7 @@ class TableReader {
     std::vector<Set> sets;
     const auto restart = [&sets] { sets.clear(); };
     const Bytes message = request(NFT_MSG_GETSET, NLM_F_DUMP, family_, {{NFTA_SET_TABLE, table_}});
-    auto dumped = socket_.dump_consistent(message, restart, [this, &sets](const Message& answer) -> Status {
+    auto dumped = dump(message, restart, [this, &sets](const Message& answer) -> Status {
       if (!is_message(answer, NFT_MSG_NEWSET)) return Done{};
       auto set = read_set(answer);
       if (!set.ok()) return set.error();
@@ -170,7 +197,7 @@ class TableReader {
     const auto restart = [&] { builder.emplace(set); };
     const Bytes message = request(NFT_MSG_GETSETELEM, NLM_F_DUMP, family_,
                                   {{NFTA_SET_ELEM_LIST_TABLE, table_}, {NFTA_SET_ELEM_LIST_SET, set.name}});
-    auto dumped = socket_.dump_consistent(message, restart, [&](const Message& answer) -> Status {
+    auto dumped = dump(message, restart, [&](const Message& answer) -> Status {
       if (!is_message(answer, NFT_MSG_NEWSETELEM)) return Done{};
       auto elements = read_elements(answer);
       if (!elements.ok()) return elements.error();
@@ -186,6 +213,8 @@ class TableReader {
   }
 
   netlink::Socket& socket_;
+  std::uint32_t own_ports_;
+  std::unique_ptr<Watch> watch_;
   Family family_;
   std::string_view table_;
   const std::optional<std::vector<std::string>>& elements_;
@@ -243,9 +272,10 @@ class CompiledTable {
 
 }  // namespace
 
-netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket, Family family, std::string_view table,
+netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket, std::uint32_t own_ports, Family family,
+                                                        std::string_view table,
                                                         const std::optional<std::vector<std::string>>& elements) {
-  return TableReader(socket, family, table, elements).read();
+  return TableReader(socket, own_ports, family, table, elements).read();
 }
 
 netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket) {

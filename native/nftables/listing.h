@@ -44,8 +44,9 @@ struct TableListing {
 };
 
 /// The table as the kernel has it; nothing when there is none. `elements`: the sets whose elements are wanted, all when absent. A change
-/// made meanwhile by anybody starts the listing over, a few times.
-netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket, Family family, std::string_view table,
+/// that others make to it meanwhile starts the listing over, a few times; what the owner of `own_ports` (see Watch) makes does not.
+netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket, std::uint32_t own_ports, Family family,
+                                                        std::string_view table,
                                                         const std::optional<std::vector<std::string>>& elements);
 
 /// A number that grows by one with every change of any table in the network namespace, whoever made it.

@@ -9,6 +9,8 @@ namespace pointsman::nftables {
 namespace {
 // What a send buffer may grow to with CAP_NET_ADMIN; a batch of a million elements has 120 MB.
 constexpr std::size_t kMaxBatch = std::size_t{512} * 1024 * 1024;
+// Notifications of a batch of this size, some thousand elements, cost a few milliseconds.
+constexpr std::size_t kPausingBatch = std::size_t{256} * 1024;
 
 Failure compiler_failure(std::string message, std::optional<std::uint32_t> operation) {
   Failure failure;
@@ -113,13 +115,15 @@ Failure EncodedTransaction::explain(netlink::Error error, netlink::Socket* socke
   return failure;
 }
 
-netlink::Result<Ack, Failure> transact(const Transaction& transaction, netlink::SocketPool& sockets) {
+netlink::Result<Ack, Failure> transact(const Transaction& transaction, netlink::SocketPool& sockets, Watches& watches) {
   auto encoded = EncodedTransaction::encode(transaction);
   if (!encoded.ok()) return std::move(encoded.error());
   const EncodedTransaction& batch = encoded.value();
   if (batch.messages() == 0) return Ack{};
   auto socket = sockets.take();
   if (!socket.ok()) return kernel_failure(std::move(socket.error()));
+  std::optional<Watches::Pause> pause;
+  if (batch.bytes().size() >= kPausingBatch) pause.emplace(watches);
   auto sent = netlink::send_batch(socket.value(), batch.bytes(), batch.messages());
   if (!sent.ok()) return batch.explain(std::move(sent.error()), &socket.value());
   sockets.give_back(std::move(socket.value()));

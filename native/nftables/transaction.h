@@ -12,6 +12,7 @@
 #include "nftables/compile.h"
 #include "nftables/encode.h"
 #include "nftables/object.h"
+#include "nftables/watch.h"
 
 namespace pointsman::nftables {
 
@@ -86,8 +87,8 @@ class EncodedTransaction {
   std::uint32_t sets_ = 0;
 };
 
-/// Encodes, sends and waits for the kernel's verdict. An empty transaction succeeds without a system call.
-netlink::Result<Ack, Failure> transact(const Transaction& transaction, netlink::SocketPool& sockets);
+/// Encodes, sends and waits for the kernel's verdict. An empty transaction succeeds without a system call; a large one pauses `watches`.
+netlink::Result<Ack, Failure> transact(const Transaction& transaction, netlink::SocketPool& sockets, Watches& watches);
 
 /// The largest batch a socket takes here, in bytes.
 netlink::Result<std::size_t> max_batch(netlink::SocketPool& sockets);

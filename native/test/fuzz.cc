@@ -18,6 +18,7 @@
 #include "nftables/element_columns.h"
 #include "nftables/transaction.h"
 #include "route/link.h"
+#include "nftables/watch.h"
 #include "test/samples.h"
 
 namespace {
@@ -119,6 +120,9 @@ Set sample_set() {
 
 // Everything that reads what a kernel might send.
 void read_answer(ByteView datagram) {
+  ChangeReader changes("t");
+  changes.read(datagram);
+  static_cast<void>(changes.take().any());
   const Set set = sample_set();
   ColumnBuilder builder(set);
   netlink::MessageReader reader(datagram);

@@ -132,7 +132,7 @@ export interface NativeErrorFields {
    * the rules kept changing, `ETIMEDOUT` the program was killed.
    */
   readonly errno: string | null;
-  /** The system or netlink call: `nft transaction`, `nft list`, `nft generation`, `nft compile`, `nft max batch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `ipvs list`, `ipvs delete`, `ipset list`, `ipset destroy`, `link addresses`, `link delete`. */
+  /** The system or netlink call: `nft transaction`, `nft list`, `nft generation`, `nft compile`, `nft max batch`, `nft watch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `ipvs list`, `ipvs delete`, `ipset list`, `ipset destroy`, `link addresses`, `link delete`. */
   readonly operation: string;
   /** The kernel's extended message; null when it sent none. */
   readonly kernelMessage: string | null;
@@ -141,6 +141,16 @@ export interface NativeErrorFields {
   /** Index into `operations` of the failing operation, and of the element in it; null as above. */
   readonly index: number | null;
   readonly element: number | null;
+}
+
+/** What others did to a watched table since the last call. */
+export interface NftForeignChange {
+  /** Families in which a transaction of someone else named the table or something in it. */
+  readonly families: readonly NftFamily[];
+  /** Something may have happened unseen: more was notified than could be received, or a large transaction of ours was under way. */
+  readonly missed: boolean;
+  /** The process that committed last, as `nft[1234]`; its id is that of the initial PID namespace. Null when unknown. */
+  readonly process: string | null;
 }
 
 /** The names of {@link IptablesAddon} come after these, then those of {@link IpvsAddon}. */
@@ -154,7 +164,10 @@ export interface NativeAddon extends IptablesAddon, IpvsAddon {
   nftEncode(transaction: NftTransaction): Uint8Array;
   /** Sends one batch and waits for the kernel's verdict: all of it happened, or none. */
   nftTransact(transaction: NftTransaction): Promise<NftAck>;
-  /** Lists a table; null when it does not exist. `elements`: of which sets to fetch elements; null for all. Restarts when the kernel reports an interrupted dump. */
+  /**
+   * Lists a table; null when it does not exist. `elements`: of which sets to fetch elements; null for all. Starts over when others change the
+   * table meanwhile. What this environment changes meanwhile does not count: an element that it did not touch may then be missing or twice.
+   */
   nftList(family: NftFamily, table: string, elements: readonly string[] | null): Promise<NftTableListing | null>;
   /**
    * The ruleset's generation: it grows by one (modulo 2^32, never 0) with every transaction that changes any table of this network namespace,
@@ -163,6 +176,12 @@ export interface NativeAddon extends IptablesAddon, IpvsAddon {
   nftGeneration(): Promise<number>;
   /** Largest batch the socket takes here, in bytes (SO_SNDBUFFORCE needs CAP_NET_ADMIN in the initial user namespace). */
   nftMaxBatch(): number;
+  /**
+   * Calls back when somebody else changed the table of this name in family ip or ip6 of this network namespace; what happens until JavaScript gets to
+   * run is gathered. Transactions of this environment do not count, nor what packets do to dynamic sets, and other tables cost no call. Answers
+   * what ends it; it ends with the environment too, and does not keep the process alive. Throws ERR_NETLINK when the kernel refuses.
+   */
+  nftWatch(table: string, onChange: (change: NftForeignChange) => void): () => void;
   conntrackList(filter: FlowFilter): Promise<FlowListing>;
   /** Deletes listed flows, `records` as {@link FlowListing}. A flow replaced by another since the listing (other id) is left alone. */
   conntrackDelete(family: NftFamily, records: Uint8Array): Promise<FlowDeletion>;

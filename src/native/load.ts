@@ -15,6 +15,7 @@ export const ADDON_FUNCTIONS = [
   'nftList',
   'nftGeneration',
   'nftMaxBatch',
+  'nftWatch',
   'conntrackList',
   'conntrackDelete',
   'iptablesFlavors',

@@ -3,10 +3,10 @@ import type { IptablesTransaction } from './iptables-contract.js';
 
 /** Writes one line a crossing: method, bytes or count where there is one, milliseconds, and the error's message when there is one. */
 export function traced(addon: NativeAddon, write: (line: string) => void): NativeAddon {
-  const log = (method: string, detail: string, start: bigint, error: unknown): void => {
-    const milliseconds = (Number(process.hrtime.bigint() - start) / 1e6).toFixed(3);
+  const log = (method: string, detail: string, start: bigint | null, error: unknown): void => {
+    const took = start === null ? '' : ` ${(Number(process.hrtime.bigint() - start) / 1e6).toFixed(3)}ms`;
     const failure = error === null ? '' : ` error="${error instanceof Error ? error.message : 'not an Error'}"`;
-    write(`native ${method} ${detail} ${milliseconds}ms${failure}\n`);
+    write(`native ${method} ${detail}${took}${failure}\n`);
   };
   const sync = <T>(method: string, call: () => T, detail: (value: T | null) => string): T => {
     const start = process.hrtime.bigint();
@@ -67,6 +67,17 @@ export function traced(addon: NativeAddon, write: (line: string) => void): Nativ
         'nftMaxBatch',
         () => addon.nftMaxBatch(),
         (bytes) => `bytes=${bytes ?? 0}`,
+      ),
+    nftWatch: (table, onChange) =>
+      sync(
+        'nftWatch',
+        () =>
+          addon.nftWatch(table, (change) => {
+            const by = change.process ?? 'unknown';
+            log('nftWatch', `${table} families=${change.families.join()} missed=${change.missed} by=${by}`, null, null);
+            onChange(change);
+          }),
+        () => table,
       ),
     conntrackList: (filter) =>
       async(

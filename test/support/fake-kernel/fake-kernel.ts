@@ -6,6 +6,7 @@ import type {
   NftAck,
   NftElementsListing,
   NftFamily,
+  NftForeignChange,
   NftOperation,
   NftSetListing,
   NftTableListing,
@@ -40,6 +41,7 @@ export class FakeKernel implements NativeAddon {
   /** Bytes the socket takes. */
   maxBatch = Number.MAX_SAFE_INTEGER;
   private readonly tables = new Map<string, FakeTable>();
+  private readonly watches = new Set<(change: NftForeignChange) => void>();
   private generation = 1;
 
   constructor(
@@ -71,7 +73,18 @@ export class FakeKernel implements NativeAddon {
     }
   }
 
-  /** Counts a transaction of someone else. */
+  /** Commits a transaction of someone else, which those who watch are told of. */
+  foreign(transaction: NftTransaction, process = 'nft[7]'): void {
+    this.commit(transaction);
+    this.notify({ families: [transaction.family], missed: false, process });
+  }
+
+  /** Tells those who watch that they may have missed something. */
+  miss(): void {
+    this.notify({ families: [], missed: true, process: null });
+  }
+
+  /** Counts a transaction of someone else, on other tables. */
   touch(): void {
     this.generation = this.generation === 2 ** 32 - 1 ? 1 : this.generation + 1;
   }
@@ -90,12 +103,8 @@ export class FakeKernel implements NativeAddon {
     if (fault?.type === 'refuse') throw refusal(fault.errno, fault.operation);
     const bytes = this.bytesOf(transaction);
     if (bytes > this.maxBatch) throw refusal('EMSGSIZE', null);
-    const key = `${transaction.family} ${transaction.table}`;
-    const { table, changed } = applyTransaction(this.tables.get(key) ?? null, transaction, this.compiler, this.quirks);
-    if (table === null) this.tables.delete(key);
-    else this.tables.set(key, table);
+    this.commit(transaction);
     this.committed.push(transaction);
-    if (changed) this.touch();
     if (fault?.type === 'lose-ack') throw refusal('ENOBUFS', null);
     return { messages: transaction.operations.length, bytes };
   }
@@ -126,6 +135,12 @@ export class FakeKernel implements NativeAddon {
 
   nftMaxBatch(): number {
     return this.maxBatch;
+  }
+
+  nftWatch(table: string, onChange: (change: NftForeignChange) => void): () => void {
+    if (table !== TABLE) throw new Error(`nobody should watch ${table}`);
+    this.watches.add(onChange);
+    return () => this.watches.delete(onChange);
   }
 
   async conntrackList(filter: FlowFilter): Promise<FlowListing> {
@@ -192,6 +207,18 @@ export class FakeKernel implements NativeAddon {
     await Promise.resolve();
     this.failFlows('conntrack delete');
     return this.flows.delete(family, records);
+  }
+
+  private commit(transaction: NftTransaction): void {
+    const key = `${transaction.family} ${transaction.table}`;
+    const { table, changed } = applyTransaction(this.tables.get(key) ?? null, transaction, this.compiler, this.quirks);
+    if (table === null) this.tables.delete(key);
+    else this.tables.set(key, table);
+    if (changed) this.touch();
+  }
+
+  private notify(change: NftForeignChange): void {
+    for (const watch of this.watches) setImmediate(watch, change);
   }
 
   private failFlows(operation: string): void {
