@@ -75,6 +75,9 @@ export class Loop {
   private queuedSince: number | null = null;
   /** First trigger that a started run took over and no run has satisfied. */
   private owedSince: number | null = null;
+  /** The queued run does not keep the minimum interval; nor does the retry of such a run. */
+  private urgent = false;
+  private urgentOwed = false;
   private fullOwed = true;
   private fullAt: number | null = null;
   private retryAt: number | null = null;
@@ -93,6 +96,14 @@ export class Loop {
   trigger(): void {
     if (this.stopped || this.queuedSince !== null) return;
     this.queuedSince = this.options.clock.now();
+    this.arm();
+  }
+
+  /** The same without keeping the minimum interval: what is wrong in the kernel does not wait. */
+  triggerNow(): void {
+    if (this.stopped) return;
+    this.queuedSince ??= this.options.clock.now();
+    this.urgent = true;
     this.arm();
   }
 
@@ -133,9 +144,11 @@ export class Loop {
   }
 
   private nextStart(): number | null {
-    const due = Math.min(this.queuedSince ?? Infinity, this.retryAt ?? Infinity, this.fullAt ?? Infinity);
-    if (due === Infinity) return null;
-    return this.lastStart === null ? due : Math.max(due, this.lastStart + this.intervals.minIntervalMs);
+    const spaced = this.lastStart === null ? -Infinity : this.lastStart + this.intervals.minIntervalMs;
+    const queued = this.urgent ? this.queuedSince : later(this.queuedSince, spaced);
+    const retry = this.urgentOwed ? this.retryAt : later(this.retryAt, spaced);
+    const due = Math.min(queued ?? Infinity, retry ?? Infinity, later(this.fullAt, spaced) ?? Infinity);
+    return due === Infinity ? null : due;
   }
 
   private async runOnce(): Promise<void> {
@@ -146,6 +159,8 @@ export class Loop {
     this.lastStart = startedAt;
     this.owedSince ??= this.queuedSince;
     this.queuedSince = null;
+    this.urgentOwed ||= this.urgent;
+    this.urgent = false;
     this.retryAt = null;
     if (full) {
       this.fullOwed = true;
@@ -167,6 +182,7 @@ export class Loop {
     const finishedAt = this.options.clock.now();
     const failuresBefore = this.consecutiveFailures;
     this.owedSince = null;
+    this.urgentOwed = false;
     this.lastSuccess = finishedAt;
     this.lastError = null;
     this.consecutiveFailures = 0;
@@ -195,4 +211,8 @@ export class Loop {
       retryAt: this.retryAt,
     };
   }
+}
+
+function later(time: number | null, least: number): number | null {
+  return time === null ? null : Math.max(time, least);
 }

@@ -79,6 +79,29 @@ t.test('with no minimum interval every trigger runs at once, and those of one tu
   t.same(starts(), [0, 0, 0]);
 });
 
+t.test('an urgent trigger does not keep the minimum interval, and neither does its retry', async (t) => {
+  const { clock, loop, starts } = setup({}, (index) => (index === 1 ? new Error('no') : null));
+  loop.trigger();
+  await clock.advance(10);
+  loop.triggerNow();
+  await clock.advance(0);
+  t.same(starts(), [0, 10]);
+  await clock.advance(99);
+  t.same(starts(), [0, 10], 'a retry waits its time');
+  await clock.advance(1);
+  t.same(starts(), [0, 10, 110], 'but no longer');
+  loop.trigger();
+  await clock.advance(999);
+  t.same(starts(), [0, 10, 110], 'others keep the interval');
+  loop.triggerNow();
+  await clock.advance(0);
+  t.same(starts(), [0, 10, 110, 1109], 'unless an urgent one comes');
+  await loop.stop();
+  loop.triggerNow();
+  await clock.advance(0);
+  t.equal(starts().length, 4);
+});
+
 t.test('triggers during a run lead to exactly one more', async (t) => {
   const { clock, loop, runs, starts } = setup({ minIntervalMs: 0 }, () => undefined);
   loop.trigger();
