@@ -1,8 +1,8 @@
 import type { NftFamily } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
 import { address, concat, dnatTo, dport, goto, match, meta, type Chain, type Expression, type Rule } from './json.js';
-import { NFT_FAMILY, clientsMap, endpointsMap } from './names.js';
-import { fibType, fromPod, markForMasquerade } from './skeleton.js';
+import { CLIENT_PARTS, NFT_FAMILY, clientsMap, endpointsMap } from './names.js';
+import { clientIn, fibType, fromPod, markForMasquerade } from './skeleton.js';
 
 /**
  * A class chain handles every Service of one kind and size: `pick-8` chooses among up to 8 endpoints of any frontend. Kinds multiply by
@@ -88,13 +88,18 @@ function pickChains(service: ServiceClass, size: number, local: boolean, family:
   const key = nodePort ? [meta('l4proto'), dport] : [address(family, 'daddr'), meta('l4proto'), dport];
   const pick: Chain = { name, hook: null, rules: draws(size).map((mod) => [dnatTo(family, drawKey(mod, key), map)]) };
   if (service.affinitySeconds === null) return [pick];
+  const seconds = service.affinitySeconds;
   const client = concat(address(family, 'saddr'), address(family, 'daddr'), meta('l4proto'), dport);
+  const remembered = Array.from({ length: CLIENT_PARTS }, (_, part): Rule => [
+    clientIn(family, part),
+    dnatTo(family, client, clientsMap(seconds, part)),
+  ]);
   return [
     pick,
     {
-      name: `${name}-sticky-${service.affinitySeconds}`,
+      name: `${name}-sticky-${seconds}`,
       hook: null,
-      rules: [[dnatTo(family, client, clientsMap(service.affinitySeconds))], [goto(name)]],
+      rules: [...remembered, [goto(name)]],
     },
   ];
 }

@@ -2,8 +2,8 @@ import { endpointSize, packedKey } from '../../net/endpoint-list.js';
 import { addressLength } from '../../net/ip.js';
 import type { NativeAddon, NftElementsListing, NftElementsOperation, NftSetListing } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, FrontendPlan } from '../../plan/types.js';
-import { unpackFrontend } from './keys.js';
-import { NFT_FAMILY, TABLE, affinitySecondsOf, clientsMap } from './names.js';
+import { packRange, unpackFrontend } from './keys.js';
+import { NFT_FAMILY, TABLE, affinitySecondsOf, clientsMaps, isClientsMap } from './names.js';
 
 /** Which remembered clients of a frontend have to be forgotten: those whose endpoint is gone, or all. */
 export type Forget = 'gone' | 'all';
@@ -26,11 +26,11 @@ export async function staleClients(
   timeouts: readonly number[],
   forget: ReadonlyMap<FrontendKey, Forget> | 'check-all',
 ): Promise<readonly Forgetting[]> {
-  const listing = await addon.nftList(NFT_FAMILY[table.family], TABLE, timeouts.map(clientsMap));
+  const listing = await addon.nftList(NFT_FAMILY[table.family], TABLE, timeouts.flatMap(clientsMaps));
   const forgettings: Forgetting[] = [];
   for (const set of listing?.sets ?? []) {
     const seconds = affinitySecondsOf(set.name);
-    if (set.elements === null || seconds === null || set.name !== clientsMap(seconds)) continue;
+    if (set.elements === null || seconds === null || !isClientsMap(set.name)) continue;
     const rows = staleRows(table, set, set.elements, seconds, forget);
     for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
       const operation = rowsOperation(set, set.elements, rows.slice(start, start + ROWS_AT_ONCE));
@@ -64,7 +64,8 @@ function staleRows(
   seconds: number,
   forget: ReadonlyMap<FrontendKey, Forget> | 'check-all',
 ): readonly number[] {
-  const allowed = new Map<FrontendKey, ReadonlySet<string>>();
+  const allowed = new Map<FrontendKey, Allowed>();
+  const isPod = podTest(table);
   const rows: number[] = [];
   for (let row = 0; row < elements.count; row++) {
     const key = packedKey(elements.keys, row * set.keyLength, set.keyLength);
@@ -74,11 +75,11 @@ function staleRows(
     const frontend = table.frontend(frontendKey);
     let endpoints = allowed.get(frontendKey);
     if (endpoints === undefined) {
-      endpoints = mode === 'all' || frontend?.affinitySeconds !== seconds ? new Set() : endpointsOf(frontend);
+      endpoints = mode === 'all' || frontend?.affinitySeconds !== seconds ? NOBODY : allowedBy(frontend);
       allowed.set(frontendKey, endpoints);
     }
     const endpoint = packedKey(elements.data ?? new Uint8Array(0), row * set.dataLength, endpointSize(table.family));
-    if (!endpoints.has(endpoint)) rows.push(row);
+    if (!(isPod(key) ? endpoints.pods : endpoints.others).has(endpoint)) rows.push(row);
   }
   return rows;
 }
@@ -105,12 +106,34 @@ function findFrontend(
   return null;
 }
 
-function endpointsOf(frontend: FrontendPlan): ReadonlySet<string> {
-  const keys = new Set<string>();
-  for (const list of [frontend.endpoints, frontend.localEndpoints]) {
-    for (let index = 0; list !== null && index < list.count; index++) keys.add(list.key(index));
-  }
-  return keys;
+/** Endpoints that remembered clients may keep. */
+interface Allowed {
+  readonly pods: ReadonlySet<string>;
+  readonly others: ReadonlySet<string>;
+}
+
+const NOBODY: Allowed = { pods: new Set(), others: new Set() };
+
+/** Pods never use the list of local endpoints; the node itself uses the other one too, so that both will do for everybody else. */
+function allowedBy({ endpoints, localEndpoints }: FrontendPlan): Allowed {
+  const pods = new Set<string>();
+  for (let index = 0; index < endpoints.count; index++) pods.add(endpoints.key(index));
+  const others = new Set(pods);
+  for (let index = 0; localEndpoints !== null && index < localEndpoints.count; index++)
+    others.add(localEndpoints.key(index));
+  return { pods, others };
+}
+
+/** Whether the client in an entry's key is a pod, as far as addresses tell: where pods are known by their interface nobody is. */
+function podTest({ node, family }: FamilyTable): (key: string) => boolean {
+  if (node.localDetector?.type !== 'source-prefix') return () => false;
+  const range = packRange(node.localDetector.prefix);
+  const size = addressLength(family);
+  const [first, last] = [range.slice(0, size), range.slice(size)];
+  return (key) => {
+    const client = key.slice(0, size);
+    return client >= first && client <= last;
+  };
 }
 
 function rowsOperation(

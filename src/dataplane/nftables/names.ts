@@ -69,15 +69,30 @@ export function parseEndpointsMap(name: string): { readonly shard: number | null
   return endpointsMap(shard, local) === name && (shard ?? 0) < SHARDS ? { shard, local } : null;
 }
 
-/** Client → endpoint, one map per affinity timeout; and the frontends that use it. */
-export const clientsMap = (seconds: number): string => `clients-${seconds}`;
+/**
+ * Clients of an affinity timeout are divided among this many maps, by the lowest bits of their address, for the same reason: whoever looks for some
+ * has to list all. A power of two.
+ */
+export const CLIENT_PARTS = 8;
+
+/** Client → endpoint, for each affinity timeout and part; and the frontends that use it. */
+export const clientsMap = (seconds: number, part: number): string => `clients-${seconds}-${part}`;
+export const clientsMaps = (seconds: number): readonly string[] =>
+  Array.from({ length: CLIENT_PARTS }, (_, part) => clientsMap(seconds, part));
+/** The chain that remembers clients of one timeout. */
+export const rememberChain = (seconds: number): string => `remember-clients-${seconds}`;
 export const stickySet = (seconds: number): string => `sticky-frontends-${seconds}`;
 export const stickyNodePortSet = (seconds: number): string => `sticky-nodeports-${seconds}`;
 
 /** The timeout in the name of a set made by one of the above; null for any other name. */
 export function affinitySecondsOf(set: string): number | null {
-  const found = /^(?:clients|sticky-frontends|sticky-nodeports)-(\d+)$/.exec(set);
-  return found === null ? null : Number(found[1]);
+  const found = /^(?:clients-(\d+)-\d+|sticky-(?:frontends|nodeports)-(\d+))$/.exec(set);
+  return found === null ? null : Number(found[1] ?? found[2]);
+}
+
+/** Whether a name may be one made by {@link clientsMap}, of this or an earlier version. */
+export function isClientsMap(set: string): boolean {
+  return set.startsWith('clients-');
 }
 
 /** The set that remembers a gone frontend. */

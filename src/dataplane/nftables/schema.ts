@@ -1,9 +1,11 @@
 import type { Family } from '../../net/ip.js';
 import type { SetDeclaration } from './json.js';
-import { SET, SHARDS, clientsMap, endpointsMap, stickyNodePortSet, stickySet } from './names.js';
+import { CLIENT_PARTS, SET, SHARDS, clientsMaps, endpointsMap, stickyNodePortSet, stickySet } from './names.js';
 
-/** Clients remembered per affinity timeout and family; past it new clients are balanced but not remembered. */
+/** Clients remembered per affinity timeout and family at least, if they are spread; past it new clients are balanced but not remembered. */
 const CLIENTS_SIZE = 262_144;
+/** Addresses are not spread evenly over the parts. */
+const PART_SIZE = (CLIENTS_SIZE / CLIENT_PARTS) * 2;
 
 /** Every set and map of the table that does not depend on an affinity timeout. */
 export function staticSets(family: Family): readonly SetDeclaration[] {
@@ -31,20 +33,20 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
   ];
 }
 
-/** The sets and the map of one affinity timeout. */
+/** The sets and the maps of one affinity timeout. */
 export function affinitySets(family: Family, seconds: number): readonly SetDeclaration[] {
   const ip = addressType(family);
   return [
     set(stickySet(seconds), [ip, 'inet_proto', 'inet_service']),
     set(stickyNodePortSet(seconds), ['inet_proto', 'inet_service']),
-    {
-      name: clientsMap(seconds),
+    ...clientsMaps(seconds).map((name): SetDeclaration => ({
+      name,
       type: [ip, ip, 'inet_proto', 'inet_service'],
       map: [ip, 'inet_service'],
       flags: ['timeout', 'dynamic'],
       timeout: seconds,
-      size: CLIENTS_SIZE,
-    },
+      size: PART_SIZE,
+    })),
   ];
 }
 

@@ -21,7 +21,16 @@ import {
   type Rule,
   type Statement,
 } from './json.js';
-import { CHAIN, NFT_FAMILY, SET, clientsMap, stickyNodePortSet, stickySet } from './names.js';
+import {
+  CHAIN,
+  CLIENT_PARTS,
+  NFT_FAMILY,
+  SET,
+  clientsMap,
+  rememberChain,
+  stickyNodePortSet,
+  stickySet,
+} from './names.js';
 import type { NftFamily } from '../../native/contract.js';
 
 /** Priorities by their names in nft(8); kube-proxy's, see behaviour NF-01 to NF-05. */
@@ -72,8 +81,9 @@ export function skeletonChains(node: NodePlan, affinityTimeouts: readonly number
     regular(CHAIN.refuse, [[match(meta('l4proto'), 'tcp'), { reject: { type: 'tcp reset' } }], [{ reject: null }]]),
     regular(
       CHAIN.rememberClients,
-      affinityTimeouts.flatMap((seconds) => rememberClients(family, seconds)),
+      affinityTimeouts.flatMap((seconds) => toRemember(family, seconds)),
     ),
+    ...affinityTimeouts.map((seconds) => regular(rememberChain(seconds), rememberClients(family, seconds))),
     regular(CHAIN.masquerade, masqueradeRules(node, family)),
   ];
 }
@@ -128,26 +138,56 @@ function masqueradeRules(node: NodePlan, family: NftFamily): readonly Rule[] {
   ];
 }
 
-/** Notes where a connection went, keyed by what the client asked for. Runs before the source is rewritten and reads the original tuple. */
-function rememberClients(family: NftFamily, seconds: number): readonly Rule[] {
+const PROTOCOLS = ['tcp', 'udp', 'sctp'] as const;
+
+/** Picks connections to frontends with affinity, by what the client asked for: the original tuple. */
+function toRemember(family: NftFamily, seconds: number): readonly Rule[] {
   const destination = original(`${family} daddr`);
   const port = original('proto-dst');
-  const update: Statement = {
-    map: {
-      op: 'update',
-      elem: concat(original(`${family} saddr`), destination, meta('l4proto'), port),
-      data: concat(address(family, 'daddr'), dport),
-      map: `@${clientsMap(seconds)}`,
-    },
-  };
-  return ['tcp', 'udp', 'sctp'].flatMap((protocol): readonly Rule[] => [
+  const remember = jump(rememberChain(seconds));
+  return PROTOCOLS.flatMap((protocol): readonly Rule[] => [
     [
       match(meta('l4proto'), protocol),
       match(concat(destination, meta('l4proto'), port), `@${stickySet(seconds)}`),
-      update,
+      remember,
     ],
-    [match(meta('l4proto'), protocol), match(concat(meta('l4proto'), port), `@${stickyNodePortSet(seconds)}`), update],
+    [
+      match(meta('l4proto'), protocol),
+      match(concat(meta('l4proto'), port), `@${stickyNodePortSet(seconds)}`),
+      remember,
+    ],
   ]);
+}
+
+/** Notes where a connection went. Runs before the source is rewritten. */
+function rememberClients(family: NftFamily, seconds: number): readonly Rule[] {
+  const client = concat(
+    original(`${family} saddr`),
+    original(`${family} daddr`),
+    meta('l4proto'),
+    original('proto-dst'),
+  );
+  const data = concat(address(family, 'daddr'), dport);
+  return PROTOCOLS.flatMap((protocol) =>
+    Array.from({ length: CLIENT_PARTS }, (_, part): Rule => {
+      const map = `@${clientsMap(seconds, part)}`;
+      return [
+        match(meta('l4proto'), protocol),
+        clientIn(family, part),
+        { map: { op: 'update', elem: client, data, map } },
+      ];
+    }),
+  );
+}
+
+/** That the source address belongs to a part of the clients. */
+export function clientIn(family: NftFamily, part: number): Statement {
+  const zeros = family === 'ip' ? '0.0.0.' : '::';
+  // The address of all zeros is spelled so in both families' canonical text.
+  return match(
+    { '&': [address(family, 'saddr'), `${zeros}${CLIENT_PARTS - 1}`] },
+    part === 0 && family === 'ip6' ? '::' : `${zeros}${part}`,
+  );
 }
 
 export function markForMasquerade(node: NodePlan): Statement {

@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { Row } from '../../../src/state/rows.js';
+import { CLIENT_PARTS, clientsMaps } from '../../../src/dataplane/nftables/names.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { address, service, slice, type ServiceText } from '../../support/rows.js';
 import { commandsOf, compiler, elementLines, NODE_ROWS, Rig } from './rig.js';
@@ -47,8 +48,9 @@ function connect(rig: Rig, client: string, to: string, endpoint: number): void {
 
 /** `client → endpoint` of every client remembered. */
 function clients(rig: Rig, seconds = 60): readonly string[] {
-  const elements = rig.kernel.table('ip')?.sets.get(`clients-${seconds}`)?.elements;
-  return [...(elements?.values() ?? [])]
+  const sets = rig.kernel.table('ip')?.sets;
+  return clientsMaps(seconds)
+    .flatMap((name) => [...(sets?.get(name)?.elements.values() ?? [])])
     .map(
       ({ key, value }) =>
         `${[...Buffer.from(key, 'latin1').subarray(0, 4)].join('.')} ${Buffer.from(value ?? '', 'latin1')[3] ?? 0}`,
@@ -84,7 +86,8 @@ t.test('clients of a gone endpoint are forgotten in the transaction that removes
   const sent = await rig.during(() => rig.sync());
   t.same(clients(rig), ['10.0.0.1 1', '203.0.113.8 3']);
   t.equal(sent.length, 1);
-  t.same(elementLines(sent).slice(-2), ['add clients 2', 'delete clients 2'], 'an entry may expire at any moment');
+  const forgetting = ['add clients-60 1', 'delete clients-60 1'];
+  t.same(elementLines(sent).slice(-4), [...forgetting, ...forgetting], 'an entry may expire at any moment');
 });
 
 t.test('an endpoint more, another order, another Service: nobody is forgotten and no client is listed', async (t) => {
@@ -101,7 +104,7 @@ t.test('only the maps of clients are listed', async (t) => {
   const rig = await started();
   rig.commit([endpoints(1)]);
   await rig.sync();
-  t.same(rig.kernel.listed[rig.kernel.listed.length - 1]?.elements, ['clients-60']);
+  t.same(rig.kernel.listed[rig.kernel.listed.length - 1]?.elements, clientsMaps(60));
 });
 
 t.test('a Service that goes takes its clients with it', async (t) => {
@@ -121,6 +124,27 @@ t.test('other treatment of a connection is another decision', async (t) => {
   t.same(clients(rig), ['10.0.0.1 2'], 'the client from outside may not go to another node any more');
 });
 
+t.test('a pod leaves an endpoint that only connections from outside may use any more', async (t) => {
+  const zoned = (...hints: readonly string[]): Row =>
+    slice(
+      'web',
+      [1, 2].map((number) => ({
+        address: `10.0.1.${number}`,
+        node: number === 1 ? 'me' : 'other',
+        zones: [hints[number - 1] ?? ''],
+      })),
+      { ports: [{ port: 8080 }] },
+    );
+  const rig = new Rig(new FakeKernel(compiler));
+  rig.commit([...NODE_ROWS, sticky({ externalTrafficPolicy: 'Local', type: 'NodePort' }), zoned('zone-a', 'zone-a')]);
+  await rig.sync();
+  connect(rig, '10.0.7.1', '192.168.0.2:30080', 1);
+  connect(rig, '203.0.113.9', '192.168.0.2:30080', 1);
+  rig.commit([zoned('zone-b', 'zone-a')]);
+  await rig.sync();
+  t.same(clients(rig), ['203.0.113.9 1']);
+});
+
 t.test('another timeout: another map, and the old one goes with the next full sync', async (t) => {
   const rig = await started();
   connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
@@ -129,11 +153,11 @@ t.test('another timeout: another map, and the old one goes with the next full sy
   t.same(await rig.difference(), []);
   t.same(clients(rig, 90), []);
   const sets = (): readonly string[] =>
-    [...(rig.kernel.table('ip')?.sets.keys() ?? [])].filter((name) => name.endsWith('-60') || name.endsWith('-90'));
-  t.equal(sets().length, 6);
+    [...(rig.kernel.table('ip')?.sets.keys() ?? [])].filter((name) => /-(60|90)(-|$)/.test(name));
+  t.equal(sets().length, 2 * (CLIENT_PARTS + 2));
   const sent = await rig.during(() => rig.sync(true));
-  t.ok(commandsOf(sent).includes('delete set clients-60'));
-  t.equal(sets().length, 3);
+  t.ok(commandsOf(sent).includes('delete set clients-60-0'));
+  t.equal(sets().length, CLIENT_PARTS + 2);
   t.same(await rig.difference(), []);
 });
 

@@ -1,5 +1,5 @@
 import type { Expression, Rule, Statement } from '../../../src/dataplane/nftables/json.js';
-import { packAddress, packRange, packSlot, unpackSlot, type PackedKey } from '../../../src/dataplane/nftables/keys.js';
+import { packAddress, packRange, packSlot, type PackedKey } from '../../../src/dataplane/nftables/keys.js';
 import { parseAddress, parsePrefix } from '../../../src/net/ip.js';
 import { parseProtocol, protocolNumber } from '../../../src/net/protocol.js';
 import type { Traveller } from './packet.js';
@@ -127,16 +127,18 @@ export class Evaluation {
   }
 
   private bitwise(
-    [left, right]: readonly [Expression, Expression],
+    operands: readonly [Expression, Expression],
     combine: (one: number, other: number) => number,
   ): PackedKey {
-    return packSlot(combine(this.number(left), this.number(right)) >>> 0);
+    const [left, right] = operands.map((operand) => Buffer.from(this.bits(operand), 'latin1'));
+    if (left?.length !== right?.length) throw new TypeError(`operands of different sizes: ${JSON.stringify(operands)}`);
+    return String.fromCharCode(...(left ?? []).map((byte, index) => combine(byte, right?.[index] ?? 0) & 255));
   }
 
-  private number(expression: Expression): number {
-    const status = STATUS_BITS.get(this.bytes(expression));
-    if (status !== undefined) return status;
-    return unpackSlot(Buffer.from(this.bytes(expression), 'latin1'), 0);
+  private bits(expression: Expression): PackedKey {
+    const bytes = this.bytes(expression);
+    const status = STATUS_BITS.get(bytes);
+    return status === undefined ? bytes : packSlot(status);
   }
 }
 
