@@ -8,6 +8,7 @@ import { loadConfig, type Loaded, type LoadedConfig } from './config/load.js';
 import { KUBERNETES_VERSION } from './config/version.js';
 import { NftablesFamily } from './dataplane/nftables/family.js';
 import { Generation } from './dataplane/nftables/generation.js';
+import { watchTables } from './dataplane/nftables/watch.js';
 import { ConfigWatch, type ConfigOutcome } from './main/config-watch.js';
 import { AskError } from './main/ask.js';
 import { cleanup, dump, explain, init, plan, render, status, type Output } from './main/commands.js';
@@ -116,6 +117,7 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
     families,
     dataplane: (family) => new NftablesFamily(addon, family, generation),
     takeover: new Takeover({ addon, families, keep: { type: 'nftables' }, log }),
+    watch: watchTables(addon),
     log,
     onFatal: (error) => {
       log.error(error, 'cannot go on');

@@ -18,6 +18,8 @@ export interface SyncReport {
   readonly problems: readonly string[];
   /** UDP and SCTP frontends whose flows may be stale now; `all` after a full sync. */
   readonly flows: ReadonlySet<FrontendKey> | 'all';
+  /** What goes on after the sync, beside further ones, and may take its time. When it rejects a full sync has to make up for it. */
+  readonly aside?: Promise<void>;
 }
 
 /** What the kernel holds that decides over some packets. */
@@ -28,6 +30,19 @@ export interface Inspection {
   readonly remembered: string | null;
 }
 
+/** What somebody else did to what a mode has in the kernel. */
+export interface ForeignChange {
+  /** Families of which something was changed. */
+  readonly families: readonly Family[];
+  /** Something may have happened unseen, in any family. */
+  readonly missed: boolean;
+  /** Who did it last, as `nft[1234]`; null when unknown. */
+  readonly process: string | null;
+}
+
+/** Tells of foreign changes from now on, as they happen; answers what ends it. */
+export type WatchForeignChanges = (onChange: (change: ForeignChange) => void) => () => void;
+
 /**
  * One family of one mode. Not re-entrant: one call at a time. What the kernel did not acknowledge stays pending for the next call, so a failed
  * call needs no memory of its change in the caller.
@@ -37,6 +52,11 @@ export interface FamilyDataplane {
   /** Begins what the first call of `apply` needs and no plan has to be known for; `apply` waits for it. For modes in which that takes long. */
   prepare?(): void;
   apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport>;
+  /**
+   * Compares the kernel with what it acknowledged, beside syncs and without delaying them: whether a full `apply` would find something to do. A
+   * mode without it is compared by a full `apply` now and then.
+   */
+  audit?(table: FamilyTable): Promise<boolean>;
   /** UDP and SCTP frontends that are gone and whose conntrack flows nobody confirmed removed; survives a restart. */
   goneFlows(): ReadonlySet<FrontendKey>;
   /** Forgets gone frontends after their flows were removed. */

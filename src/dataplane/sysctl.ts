@@ -36,8 +36,14 @@ export interface KernelValueProblem {
   readonly message: string;
 }
 
+/** A value that was set. */
+export interface WrittenValue extends KernelValue {
+  /** What it had been. */
+  readonly found: string;
+}
+
 export interface KernelValueReport {
-  readonly written: readonly KernelValue[];
+  readonly written: readonly WrittenValue[];
   readonly problems: readonly KernelValueProblem[];
 }
 
@@ -86,12 +92,13 @@ export async function applyKernelValues(
   values: readonly KernelValue[],
   files: KernelFiles = KERNEL_FILES,
 ): Promise<KernelValueReport> {
-  const written: KernelValue[] = [];
+  const written: WrittenValue[] = [];
   const problems: KernelValueProblem[] = [];
   for (const wanted of values) {
     const outcome = await applyKernelValue(wanted, files);
-    if (outcome === 'written') written.push(wanted);
-    else if (outcome !== 'right') problems.push(outcome);
+    if (outcome === 'right') continue;
+    if ('message' in outcome) problems.push(outcome);
+    else written.push(outcome);
   }
   return { written, problems };
 }
@@ -108,13 +115,13 @@ export async function applyOomScoreAdj(
 async function applyKernelValue(
   wanted: KernelValue,
   files: KernelFiles,
-): Promise<'right' | 'written' | KernelValueProblem> {
+): Promise<'right' | WrittenValue | KernelValueProblem> {
   let found: string | null = null;
   try {
     found = (await files.read(wanted.path)).trim();
     if (isRight(found, wanted)) return 'right';
     await files.write(wanted.path, `${wanted.value}`);
-    return 'written';
+    return { ...wanted, found };
   } catch (error) {
     return problemOf(wanted, found, error);
   }

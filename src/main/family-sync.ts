@@ -2,7 +2,7 @@ import { blamedFrontend, type FamilyDataplane, type SyncReport } from '../datapl
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import { isNativeError } from '../native/errors.js';
 import { serviceSubject, type EventRecorder } from '../net/events.js';
-import { familyOf, isLoopback, type IPAddress } from '../net/ip.js';
+import { familyOf, isLoopback, type Family, type IPAddress } from '../net/ip.js';
 import type { Log } from '../net/log.js';
 import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
@@ -12,6 +12,10 @@ import { anyContains } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import type { FrontendKey } from '../plan/types.js';
 import type { ConflictReports } from './conflict-reports.js';
+
+/** Lines about repairs that may be logged at once, and in the long run. */
+const REPAIR_LINES = 400;
+const REPAIR_LINES_PER_SECOND = 2;
 
 export interface FamilySyncParts {
   readonly table: ForwardingTable;
@@ -43,6 +47,7 @@ export class FamilySync {
   private flowsOwed = new Set<FrontendKey>();
   private allFlowsOwed = false;
   private lastFailure: string | null = null;
+  private repairLines = { left: REPAIR_LINES, at: performance.now() };
 
   constructor(private readonly parts: FamilySyncParts) {}
 
@@ -59,9 +64,25 @@ export class FamilySync {
     return this.parts.dataplane;
   }
 
+  get family(): Family {
+    return this.parts.table.family;
+  }
+
+  /** Whether the dataplane can be compared beside syncs. */
+  get canAudit(): boolean {
+    return this.parts.dataplane.audit !== undefined;
+  }
+
+  /** Whether the kernel differs from what it acknowledged. */
+  async audit(): Promise<boolean> {
+    const { dataplane, table } = this.parts;
+    return (await dataplane.audit?.(table)) ?? false;
+  }
+
   /**
    * One sync; what the dataplane did. Rejects with what failed; everything not done is still owed.
    *
+   * @param full whether everything is compared with the kernel.
    * @param changedAt when the first change that this run takes reached the state, on performance.now's clock; null for none.
    */
   async run(full: boolean, changedAt: number | null): Promise<SyncReport> {
@@ -155,9 +176,22 @@ export class FamilySync {
     const times = { syncMs: since(startedAt), sinceChangeMs: since(changedAt) };
     this.history.acknowledged(report, (key) => table.frontend(key), times);
     log.info(report.full || report.transactions > 0 ? 2 : 4, 'synced', { ...counts, ...times });
-    for (const repair of report.repairs)
-      log.warn('repaired what the kernel no longer held as acknowledged', { family, repair });
+    this.reportRepairs(report);
     for (const problem of report.problems) log.warn(problem, { family });
+  }
+
+  /** In detail, but not for ever when somebody goes on destroying. */
+  private reportRepairs({ family, repairs }: SyncReport): void {
+    if (repairs.length === 0) return;
+    const { log } = this.parts;
+    const now = performance.now();
+    const earned = ((now - this.repairLines.at) / 1000) * REPAIR_LINES_PER_SECOND;
+    const left = Math.min(REPAIR_LINES, this.repairLines.left + earned);
+    const message = 'repaired what the kernel no longer held as acknowledged';
+    const detailed = repairs.length <= left;
+    if (detailed) for (const repair of repairs) log.warn(message, { family, repair });
+    else log.warn(message, { family, differences: repairs.length });
+    this.repairLines = { left: detailed ? left - repairs.length : left, at: now };
   }
 
   /** Speaks when it breaks and when the reason changes, not at every retry. */

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.js';
 import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
 import { configurationFields } from '../config/write.js';
-import type { FamilyDataplane } from '../dataplane/contract.js';
+import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import { applyKernelValues, applyOomScoreAdj } from '../dataplane/sysctl.js';
 import { systemClock } from '../loop/clock.js';
@@ -23,6 +23,7 @@ import { EventSender } from '../sources/kubernetes/event-sender.js';
 import { localAddresses } from '../sources/local-addresses.js';
 import { Store } from '../state/store.js';
 import { ConflictReports } from './conflict-reports.js';
+import { Drift } from './drift.js';
 import { settleHeap } from './memory.js';
 import { FamilySync } from './family-sync.js';
 import { insidePages } from './inside.js';
@@ -45,6 +46,8 @@ export interface NodeProxyOptions {
   readonly families: readonly Family[];
   readonly dataplane: (family: Family) => FamilyDataplane;
   readonly takeover: Takeover;
+  /** Null: nobody tells what others do; the periodic check has to find it. */
+  readonly watch: WatchForeignChanges | null;
   readonly log: Logger;
   /** Called when the process cannot go on. */
   readonly onFatal: (error: Error) => void;
@@ -64,6 +67,9 @@ export class NodeProxy {
   private readonly sender: EventSender | null;
   private readonly events: EventRecorder;
   private readonly loop: Loop;
+  private readonly drift: Drift;
+  private endWatch: (() => void) | null = null;
+  private watchFailed = false;
   private readonly metrics: ProxyMetrics;
   private readonly metricsServer: MetricsServer;
   private readonly statusSocket: StatusSocket | null;
@@ -74,7 +80,8 @@ export class NodeProxy {
   private loaded: Loaded;
   /** When the first change that no run has taken reached the state. */
   private changedAt: number | null = null;
-  private kernelValuesDue = true;
+  /** Sysctls that were right once, and problems that were reported. */
+  private kernelValuesSet = new Map<string, number>();
   private kernelValuesReported = new Set<string>();
 
   constructor(private readonly options: NodeProxyOptions) {
@@ -171,6 +178,20 @@ export class NodeProxy {
       onOutcome: () => undefined,
     });
     this.statusSocket = this.openInside();
+    this.drift = new Drift({
+      clock: systemClock,
+      check: () => {
+        this.loop.triggerNow();
+      },
+      audit: () => {
+        for (const family of this.families) void this.audit(family);
+      },
+      onSuspicion: (family, process) => {
+        this.health.drifted(family, process);
+        this.metrics.foreignChange(family);
+        log.info(2, 'somebody else changed the table', { family, process: process ?? 'unknown' });
+      },
+    });
     this.store.onChange((edits) => {
       this.metrics.stateChanged(edits, this.store.snapshot.ready);
       this.changed();
@@ -214,6 +235,8 @@ export class NodeProxy {
   async stop(): Promise<void> {
     if (this.ending) await this.sender?.flush(LAST_WORDS_MS);
     this.sender?.stop();
+    this.endWatch?.();
+    this.drift.stop();
     await Promise.allSettled([this.sources?.stop()]);
     await this.loop.stop();
     this.conflicts.close();
@@ -288,8 +311,9 @@ export class NodeProxy {
     // Manifests without a Node object: there is no autoscaler that could ask for this node to be drained.
     const unknown = config.kubernetes === null ? true : null;
     this.health.nodeEligible = this.store.snapshot.node(config.nodeName)?.eligible ?? unknown;
-    if (full && this.kernelValuesDue) await this.applyKernelValues();
-    const results = await Promise.allSettled(this.families.map((family) => family.run(full, changedAt)));
+    if (full) await this.applyKernelValues();
+    if (full) this.watch();
+    const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, changedAt)));
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
     if (!results.some((result) => result.status === 'fulfilled' && result.value.full)) return;
@@ -297,13 +321,76 @@ export class NodeProxy {
     setImmediate(settleHeap);
   }
 
-  /** Values that cannot be set yet are tried again with every full sync; what is wrong with them is said once. */
+  /** From the first sync on: a predecessor's table is compared anyway. Where the kernel does not let us listen, the periodic check remains, and
+   * tries again. */
+  private watch(): void {
+    const { watch, log } = this.options;
+    if (this.endWatch !== null || watch === null) return;
+    try {
+      this.endWatch = watch((change) => {
+        this.drift.noticed(change);
+      });
+    } catch (error) {
+      if (this.watchFailed) return;
+      this.watchFailed = true;
+      log.error(error, 'cannot follow what others do to the ruleset, only the periodic check will find it');
+    }
+  }
+
+  private async syncFamily(family: FamilySync, full: boolean, changedAt: number | null): Promise<SyncReport> {
+    const startedAt = systemClock.now();
+    const suspected = this.drift.begin(family.family);
+    let report: SyncReport | null = null;
+    try {
+      report = await family.run(suspected || (full && !family.canAudit), changedAt);
+    } finally {
+      this.settle(family.family, startedAt, report);
+    }
+    report.aside?.catch((error: unknown) => {
+      this.options.log.error(error, 'what was left to do after a sync failed, comparing everything');
+      this.drift.suspect(family.family, null);
+    });
+    if (full && !report.full) void this.audit(family);
+    return report;
+  }
+
+  private settle(family: Family, startedAt: number, report: SyncReport | null): void {
+    const settledMs = this.drift.ended(family, startedAt, report !== null);
+    if (settledMs !== null) this.metrics.driftSettled(family, settledMs / 1000);
+    const compared = report?.full === true || settledMs !== null;
+    if (compared && !this.drift.suspects(family)) this.health.repaired(family);
+  }
+
+  /** Beside the loop, so that no change waits for it. What it finds is repaired as if somebody had told. */
+  private async audit(family: FamilySync): Promise<void> {
+    try {
+      const different = await family.audit();
+      if (different) this.drift.suspect(family.family, null);
+      this.metrics.audited(family.family, different ? 'different' : 'intact');
+    } catch (error) {
+      this.metrics.audited(family.family, 'failed');
+      this.options.log.info(2, 'audit failed', { family: family.family, error: String(error) });
+    }
+  }
+
+  /**
+   * Values that cannot be set yet, or that somebody changes, are set again with every periodic check; what is wrong with them is said once.
+   */
   private async applyKernelValues(): Promise<void> {
     const { log } = this.options;
-    const { written, problems } = await applyKernelValues(kernelValues(this.loaded.config));
-    for (const { path, value } of written) log.info(1, 'set sysctl', { path, value });
+    const values = kernelValues(this.loaded.config);
+    const { written, problems } = await applyKernelValues(values);
+    for (const { path, value, found } of written) {
+      if (this.kernelValuesSet.get(path) === value) {
+        log.warn('repaired a sysctl that somebody else had changed', { path, value, found });
+        this.metrics.sysctlRepaired();
+      } else log.info(1, 'set sysctl', { path, value });
+    }
+    const wrong = new Set(problems.map(({ path }) => path));
+    this.kernelValuesSet = new Map(
+      values.flatMap(({ path, value }) => (wrong.has(path) ? [] : [[path, value] as const])),
+    );
     for (const problem of problems) log.info(this.kernelValuesReported.has(problem.message) ? 4 : 0, problem.message);
     this.kernelValuesReported = new Set(problems.map(({ message }) => message));
-    this.kernelValuesDue = problems.length > 0;
   }
 }

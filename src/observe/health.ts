@@ -14,6 +14,15 @@ interface FamilyHealth {
   lastUpdated: bigint | null;
 }
 
+/** Something of ours in the kernel that somebody else may have changed, until it was looked at and repaired. */
+export interface DriftStatus {
+  readonly family: Family;
+  /** Nanoseconds since the epoch. */
+  readonly since: bigint;
+  /** Who did it, as `nft[1234]`; null when unknown. */
+  readonly process: string | null;
+}
+
 export interface FamilyStatus {
   readonly family: Family;
   readonly healthy: boolean;
@@ -29,6 +38,7 @@ export class HealthState {
   /** Whether balancers may send to this node (KEP-3836); null while the Node is not known, which counts as no. */
   nodeEligible: boolean | null = null;
   private readonly states = new Map<Family, FamilyHealth>();
+  private readonly drifts = new Map<Family, DriftStatus>();
 
   /** @param timeoutMs how long a change may wait: kube-proxy's is twice syncPeriod. */
   constructor(
@@ -66,6 +76,21 @@ export class HealthState {
     this.stateOf(family).owedSince ??= this.clock.now();
   }
 
+  /** Somebody else may have changed what a family has in the kernel. */
+  drifted(family: Family, process: string | null): void {
+    if (!this.drifts.has(family)) this.drifts.set(family, { family, since: this.wallClock(), process });
+  }
+
+  /** The kernel was compared and holds what it should. */
+  repaired(family: Family): void {
+    this.drifts.delete(family);
+  }
+
+  /** In the order of {@link FAMILIES}. */
+  drift(): readonly DriftStatus[] {
+    return FAMILIES.flatMap((family) => this.drifts.get(family) ?? []);
+  }
+
   /** Whether all families are in order; the node's eligibility is not part of it. */
   healthy(): boolean {
     return this.states.size > 0 && this.families().every((family) => family.healthy);
@@ -95,8 +120,12 @@ export class HealthState {
 
 export type HealthPath = '/healthz' | '/livez';
 
-/** The body and status of a health answer, field for field what kube-proxy answers. */
-export function healthAnswer(state: HealthState, path: HealthPath): { status: 200 | 503; body: string } {
+/** The body and status of a health answer: field for field what kube-proxy answers; `verbose` adds the drift of each family. */
+export function healthAnswer(
+  state: HealthState,
+  path: HealthPath,
+  verbose = false,
+): { status: 200 | 503; body: string } {
   const now = state.wallClock();
   const families = state.families();
   const healthy = state.healthy();
@@ -115,8 +144,15 @@ export function healthAnswer(state: HealthState, path: HealthPath): { status: 20
     ...(path === '/healthz' ? { nodeEligible } : {}),
     healthy,
     ...(families.length > 0 ? { status: Object.fromEntries(status) as unknown } : {}),
+    ...(verbose ? { drift: printDrift(state) } : {}),
   });
   return { status: ok ? 200 : 503, body };
+}
+
+function printDrift(state: HealthState): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    state.drift().map(({ family, since, process }) => [family, { since: formatTimestamp(since), process }]),
+  );
 }
 
 export interface HealthServerOptions extends HttpEndpointOptions {
@@ -150,12 +186,12 @@ export class HealthServer {
   }
 
   private answer(url: string, response: ServerResponse): void {
-    const [path] = url.split('?', 1);
+    const [path, query] = url.split('?', 2);
     if (path !== '/healthz' && path !== '/livez') {
       answerNotFound(response);
       return;
     }
-    const { status, body } = healthAnswer(this.options.state, path);
+    const { status, body } = healthAnswer(this.options.state, path, new URLSearchParams(query).has('verbose'));
     response.writeHead(status, JSON_HEADERS).end(body);
     this.options.onAnswer?.(path, status);
   }

@@ -231,6 +231,22 @@ export class OwnInstruments extends Definitions {
   );
   readonly bytes = this.histogram('sync_bytes', 'Netlink bytes of a sync that changed something.', FAMILY, BYTES);
   readonly repairs = this.counter('repairs_total', 'Differences found and repaired that nobody had asked for.', FAMILY);
+  readonly foreignChanges = this.counter(
+    'foreign_changes_total',
+    'Times that somebody else was seen changing our table, gathered while they were looked at.',
+    FAMILY,
+  );
+  readonly driftDuration = this.histogram(
+    'drift_duration_seconds',
+    'Time from a foreign change being noticed to the kernel holding again what it should.',
+    FAMILY,
+    COMMIT_SECONDS,
+  );
+  readonly audits = this.counter('audits_total', 'Comparisons of the kernel with the plan beside syncs by result.', [
+    'result',
+    ...FAMILY,
+  ]);
+  readonly sysctlRepairs = this.counter('sysctl_repairs_total', 'Kernel values that somebody else had changed.');
   readonly conflicts = this.gauge(
     'conflicts',
     'Service ports that do not get a frontend because another has it.',

@@ -172,6 +172,24 @@ export class ProxyMetrics implements RequestObserver {
     this.own.conflicts.set({ ip_family: family }, conflicts);
   }
 
+  /** Somebody else was seen changing a family's table. */
+  foreignChange(family: Family): void {
+    this.own.foreignChanges.inc({ ip_family: family });
+  }
+
+  /** What somebody else changed has been looked at and repaired. */
+  driftSettled(family: Family, seconds: number): void {
+    this.own.driftDuration.observe({ ip_family: family }, seconds);
+  }
+
+  audited(family: Family, result: 'intact' | 'different' | 'failed'): void {
+    this.own.audits.inc({ result, ip_family: family });
+  }
+
+  sysctlRepaired(): void {
+    this.own.sysctlRepairs.inc();
+  }
+
   healthAnswered(path: HealthPath, status: number): void {
     (path === '/healthz' ? this.proxy.healthz : this.proxy.livez).inc({ code: String(status) });
   }

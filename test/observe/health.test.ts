@@ -52,6 +52,22 @@ t.test('unhealthy until every expected family has been synced', async (t) => {
   t.equal(state.healthy(), true, 'nothing waits, so nothing is late');
 });
 
+t.test('drift is shown to who asks for more, and says nothing of health', async (t) => {
+  const { clock, state } = setup();
+  state.expect(['IPv4']);
+  sync(state, 'IPv4');
+  const drift = (): unknown => (JSON.parse(healthAnswer(state, '/healthz', true).body) as { drift: unknown }).drift;
+  t.same(drift(), {});
+  state.drifted('IPv4', 'nft[7]');
+  await clock.advance(1000);
+  state.drifted('IPv4', 'other[8]');
+  t.same(drift(), { IPv4: { since: '2025-01-02T03:04:05.000000007Z', process: 'nft[7]' } }, 'since the first');
+  t.equal(state.healthy(), true);
+  t.notMatch(healthAnswer(state, '/healthz').body, /drift/);
+  state.repaired('IPv4');
+  t.same(drift(), {});
+});
+
 t.test('a family that was not expected is neither shown nor missed', (t) => {
   const { state } = setup();
   state.expect(['IPv4']);

@@ -1,39 +1,75 @@
+import type { IPAddress } from '../../net/ip.js';
+import type { FrontendKey } from '../../plan/types.js';
 import type { FrontendElements } from './frontend-elements.js';
 import type { KernelTable } from './kernel-table.js';
 
 /** Lines kept of a report: a flushed table would otherwise name every Service. */
 const LIMIT = 20;
 
+/** What is not compared, because we may have changed it ourselves. */
+export interface Uncertain {
+  readonly frontends: ReadonlySet<FrontendKey>;
+  readonly clusterAddresses: ReadonlySet<IPAddress>;
+  readonly hairpinAddresses: ReadonlySet<IPAddress>;
+  /** Of chains, sets and maps. */
+  readonly structure: (name: string) => boolean;
+}
+
 /** What the kernel held at the last acknowledgement and holds no longer, or holds differently; one line each, the rest counted. */
-export function differences(known: KernelTable, listed: KernelTable): readonly string[] {
+export function differences(
+  known: KernelTable,
+  listed: KernelTable,
+  uncertain: Uncertain | null = null,
+): readonly string[] {
   const lines: string[] = [];
-  compareMaps(lines, 'chain', known.chains, listed.chains, (one, other) => one === other);
-  compareMaps(lines, 'set', known.sets, listed.sets, (one, other) => one === other);
-  compareMaps(lines, 'frontend', known.frontends, listed.frontends, sameElements);
-  compareSets(lines, 'cluster address', known.clusterAddresses, listed.clusterAddresses);
-  compareSets(lines, 'hairpin address', known.hairpinAddresses, listed.hairpinAddresses);
+  const skipStructure = uncertain?.structure ?? ((): boolean => false);
+  compareMaps(lines, 'chain', known.chains, listed.chains, (one, other) => one === other, skipStructure);
+  compareMaps(lines, 'set', known.sets, listed.sets, (one, other) => one === other, skipStructure);
+  compareMaps(lines, 'frontend', known.frontends, listed.frontends, sameElements, isIn(uncertain?.frontends));
+  for (const [kind, field] of ADDRESS_SETS) {
+    compareSets(lines, kind, known[field], listed[field], isIn(uncertain?.[field]));
+  }
   for (const stray of listed.strays) lines.push(`element of ${stray.set} is not ours`);
   return lines.length <= LIMIT ? lines : [...lines.slice(0, LIMIT), `… and ${lines.length - LIMIT} more`];
 }
 
-function compareMaps<Value>(
+const ADDRESS_SETS = [
+  ['cluster address', 'clusterAddresses'],
+  ['hairpin address', 'hairpinAddresses'],
+] as const;
+
+type Skip<Name> = (name: Name) => boolean;
+
+function isIn<Name>(names: ReadonlySet<Name> | undefined): Skip<Name> {
+  return (name) => names?.has(name) === true;
+}
+
+function compareMaps<Name extends string, Value>(
   lines: string[],
   kind: string,
-  known: ReadonlyMap<string, Value>,
-  listed: ReadonlyMap<string, Value>,
+  known: ReadonlyMap<Name, Value>,
+  listed: ReadonlyMap<Name, Value>,
   same: (one: Value, other: Value) => boolean,
+  skip: Skip<Name>,
 ): void {
   for (const [name, value] of known) {
+    if (skip(name)) continue;
     const found = listed.get(name);
     if (found === undefined) lines.push(`${kind} ${name} was lost`);
     else if (!same(value, found)) lines.push(`${kind} ${name} was altered`);
   }
-  for (const name of listed.keys()) if (!known.has(name)) lines.push(`${kind} ${name} was added`);
+  for (const name of listed.keys()) if (!known.has(name) && !skip(name)) lines.push(`${kind} ${name} was added`);
 }
 
-function compareSets(lines: string[], kind: string, known: ReadonlySet<string>, listed: ReadonlySet<string>): void {
-  for (const name of known) if (!listed.has(name)) lines.push(`${kind} ${name} was lost`);
-  for (const name of listed) if (!known.has(name)) lines.push(`${kind} ${name} was added`);
+function compareSets<Name extends string>(
+  lines: string[],
+  kind: string,
+  known: ReadonlySet<Name>,
+  listed: ReadonlySet<Name>,
+  skip: Skip<Name>,
+): void {
+  for (const name of known) if (!listed.has(name) && !skip(name)) lines.push(`${kind} ${name} was lost`);
+  for (const name of listed) if (!known.has(name) && !skip(name)) lines.push(`${kind} ${name} was added`);
 }
 
 function sameElements(one: FrontendElements, other: FrontendElements): boolean {

@@ -1,9 +1,10 @@
 import type { Family, IPAddress } from '../../net/ip.js';
-import type { NativeAddon, NftAck, NftOperation } from '../../native/contract.js';
+import type { NativeAddon, NftAck, NftOperation, NftTableListing } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
 import { blameFrontend, type FamilyDataplane, type Inspection, type SyncReport } from '../contract.js';
 import { refusedFrontend } from './blame.js';
 import { FORGETTING_BYTES, forgetClients, staleClients, type Forget } from './clients.js';
+import { Audit } from './audit.js';
 import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
 import { ElementBatches } from './element-batches.js';
@@ -14,7 +15,7 @@ import { lostSlot } from './slots.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
 import { emptyKernelTable, readKernelTable, type KernelTable } from './kernel-table.js';
 import { packFrontend } from './keys.js';
-import { NFT_FAMILY, TABLE, staleSet } from './names.js';
+import { NFT_FAMILY, TABLE, isClientsMap, staleSet } from './names.js';
 import { Pending } from './pending.js';
 import { Structure, timeoutsOf } from './structure.js';
 import { planSync, type FrontendStep, type SyncPlan } from './sync-plan.js';
@@ -40,14 +41,25 @@ export class NftablesFamily implements FamilyDataplane {
   private kernel: KernelTable | null = null;
   /** What {@link prepare} listed; null when it did not or when it has been used. */
   private prepared: Promise<KernelTable | null> | null = null;
+  /** What the kernel acknowledged last, whatever became of it since; null before the first listing. */
+  private acknowledged: KernelTable | null = null;
+  /** Settles when the kernel holds what it is known to hold. */
+  private underWay: Promise<unknown> = Promise.resolve();
+  private audited: Audit | null = null;
+  /** Losses that were found and not reported: the repair may take several attempts. */
+  private repairs: readonly string[] = [];
   /** Where the ruleset stood when the kernel's table was last listed; null when that cannot be said. */
   private mark: Mark | null = null;
   private listedAt = 0;
   private knownMaxBatch: number | null = null;
   /** The kernel has frontends that the plan does not name, and may be right: see {@link FamilyTable.gaps}. */
   private leftAlone = false;
+  /** The kernel has chains and sets that nothing needs any more: the next sync removes them. */
+  private untidy = false;
   /** How long it took to look for stale clients the last time. */
   private clientsTakeMs = 0;
+  /** How many searches for them are under way. */
+  private forgetters = 0;
 
   constructor(
     private readonly addon: Addon,
@@ -68,29 +80,33 @@ export class NftablesFamily implements FamilyDataplane {
     this.prepared = this.list().catch(() => null);
   }
 
-  async apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
-    this.pending.add(change);
-    const full = this.kernel === null || (options.full && !(await this.isUntouched()));
-    const before = this.kernel;
-    // Most changes are of one family and come to both.
-    if (!full && this.pending.empty && !this.leftAlone) return this.unchanged();
-    const kernel = full ? ((await this.takePrepared()) ?? (await this.list())) : (this.kernel ?? emptyKernelTable());
-    const repairs = full && before !== null ? differences(before, kernel) : [];
-    if (full || (this.leftAlone && !table.gaps)) this.leftAlone = this.pending.addEverything(table, kernel);
-    // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself.
-    this.kernel = null;
-    const plan = planSync(this.structure, kernel, table, this.pending, full, this.maxBatch());
-    for (const step of plan.steps) this.noteClients(step);
-    const forgetting = plan.rebuild ? [] : await this.clientsOfRemoved(table, kernel);
-    const sent = await this.send(kernel, plan, forgetting);
-    await this.forgetClients(table, kernel, full);
-    const problems = full ? await this.removeForeign(table.node, kernel) : [];
-    // Other addresses of the node take node ports when its settings change: any flow may be of another frontend now.
-    const flows =
-      full || this.pending.rules ? 'all' : new Set([...this.pending.frontends].filter((key) => !key.endsWith('/TCP')));
-    this.kernel = kernel;
-    this.pending.clear();
-    return { family: this.family, full, ...sent, repairs, problems, flows };
+  apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
+    const sync = this.sync(table, change, options);
+    this.underWay = sync.catch(() => undefined);
+    return sync;
+  }
+
+  async audit(table: FamilyTable): Promise<boolean> {
+    await this.underWay;
+    const known = this.kernel;
+    if (known === null || this.audited !== null || (await this.isUntouched())) return false;
+    const audit = new Audit(this.family, known);
+    this.audited = audit;
+    try {
+      const mark = await this.generation.mark();
+      const listedAt = performance.now();
+      const found = await audit.compare(await this.listTable());
+      // A sync that failed or compared everything itself meanwhile knows better.
+      if (this.acknowledged !== known) return false;
+      if (found.length > 0) return true;
+      this.untidy = hasObjects(this.foreign(table.node, known));
+      await this.forgetting(table, timeoutsOf(known), new Map(), true);
+      if (mark !== null) this.mark = mark;
+      this.listedAt = listedAt;
+      return false;
+    } finally {
+      this.audited = null;
+    }
   }
 
   private unchanged(): SyncReport {
@@ -109,7 +125,9 @@ export class NftablesFamily implements FamilyDataplane {
     const batches = new ElementBatches(this.family);
     for (const key of held) batches.delete(staleSet(key), packFrontend(key));
     this.kernel = null;
-    await this.transact(batches.operations());
+    const cleared = this.transact(batches.operations());
+    this.underWay = cleared.catch(() => undefined);
+    await cleared;
     for (const key of held) kernel.staleFlows.delete(key);
     this.kernel = kernel;
   }
@@ -122,7 +140,7 @@ export class NftablesFamily implements FamilyDataplane {
   }
 
   async dump(node: NodePlan): Promise<readonly string[]> {
-    const listing = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, null);
+    const listing = await this.listTable();
     return listing === null ? [] : dumpTable(this.family, readKernelTable(this.family, listing), this.structure, node);
   }
 
@@ -141,6 +159,41 @@ export class NftablesFamily implements FamilyDataplane {
         ? null
         : await rememberedEndpoint(addon, family, scope, source, affinitySeconds);
     return { lines, remembered };
+  }
+
+  private async sync(
+    table: FamilyTable,
+    change: TableChange,
+    options: { readonly full: boolean },
+  ): Promise<SyncReport> {
+    this.pending.add(change);
+    const full = this.kernel === null || (options.full && !(await this.isUntouched()));
+    // Most changes are of one family and come to both.
+    if (!full && this.pending.empty && !this.leftAlone && !this.untidy) return this.unchanged();
+    this.audited?.touched(this.pending);
+    const kernel = full ? ((await this.takePrepared()) ?? (await this.list())) : (this.kernel ?? emptyKernelTable());
+    const lost = full ? this.losses(kernel) : [];
+    if (lost.length > 0) this.repairs = lost;
+    if (full || (this.leftAlone && !table.gaps)) this.leftAlone = this.pending.addEverything(table, kernel);
+    this.acknowledged = kernel;
+    // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself.
+    this.kernel = null;
+    const tidy = full || this.untidy;
+    if (tidy) this.pending.rules = true;
+    const plan = planSync(this.structure, kernel, table, this.pending, tidy, this.maxBatch());
+    for (const step of plan.steps) this.noteClients(step);
+    const forgetting = plan.rebuild ? [] : await this.clientsOfRemoved(table, kernel);
+    const sent = await this.send(kernel, plan, forgetting);
+    const aside = await this.forgetClients(table, kernel, full);
+    const problems = tidy ? await this.removeForeign(table.node, kernel) : [];
+    // Other addresses of the node take node ports when its settings change: any flow may be of another frontend now.
+    const flows =
+      full || this.pending.rules ? 'all' : new Set([...this.pending.frontends].filter((key) => !key.endsWith('/TCP')));
+    this.kernel = kernel;
+    this.pending.clear();
+    const { repairs } = this;
+    this.repairs = [];
+    return { family: this.family, full, ...sent, repairs, problems, flows, ...aside };
   }
 
   private maxBatch(): number {
@@ -164,8 +217,29 @@ export class NftablesFamily implements FamilyDataplane {
   private async list(): Promise<KernelTable> {
     this.mark = await this.generation.mark();
     this.listedAt = performance.now();
-    const listing = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, null);
+    const listing = await this.listTable();
     return listing === null ? emptyKernelTable() : readKernelTable(this.family, listing);
+  }
+
+  /** Everything but the clients, of whom there may be very many and of whom no sync needs to know. */
+  private async listTable(): Promise<NftTableListing | null> {
+    const outline = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, []);
+    if (outline === null) return null;
+    const names = outline.sets.flatMap(({ name }) => (isClientsMap(name) ? [] : [name]));
+    return await this.addon.nftList(NFT_FAMILY[this.family], TABLE, names);
+  }
+
+  /**
+   * What a listing lacks of what was acknowledged. After a failure that which was on its way may or may not have arrived: it is not missed, nor is
+   * anything that is there in addition.
+   */
+  private losses(listed: KernelTable): readonly string[] {
+    const known = this.acknowledged;
+    if (known === null) return [];
+    if (this.kernel !== null) return differences(known, listed);
+    const { frontends, clusterAddresses, hairpinAddresses, rules } = this.pending;
+    const structure = (name: string): boolean => rules || !(known.chains.has(name) || known.sets.has(name));
+    return differences(known, listed, { frontends, clusterAddresses, hairpinAddresses, structure });
   }
 
   /** @param last operations that go with the last transaction. */
@@ -204,15 +278,44 @@ export class NftablesFamily implements FamilyDataplane {
     return forgettings.slice(0, Math.floor(this.maxBatch() / 4 / FORGETTING_BYTES)).flat();
   }
 
-  private async forgetClients(table: FamilyTable, kernel: KernelTable, full: boolean): Promise<void> {
+  /** Clients that are found quickly are forgotten at once. Otherwise it goes on beside further syncs, which must not wait for it. */
+  private async forgetClients(
+    table: FamilyTable,
+    kernel: KernelTable,
+    full: boolean,
+  ): Promise<Pick<SyncReport, 'aside'>> {
     const timeouts = timeoutsOf(kernel);
-    const startedAt = performance.now();
-    if (timeouts.length > 0) {
-      if (this.forget.size > 0) await forgetClients(this.counted, table, timeouts, this.forget);
-      if (full) await forgetClients(this.counted, table, timeouts, 'check-all');
-      if (full || this.forget.size > 0) this.clientsTakeMs = performance.now() - startedAt;
-    }
+    const forget = new Map(this.forget);
     this.forget.clear();
+    if (timeouts.length === 0 || (forget.size === 0 && !full)) return {};
+    const aside = full || this.forgetters > 0 || this.clientsTakeMs > CLIENTS_PATIENCE_MS;
+    const work = this.forgetting(table, timeouts, forget, full);
+    if (!aside) await work;
+    // The caller hears of a failure, if it still listens.
+    work.catch(() => undefined);
+    return aside ? { aside: work } : {};
+  }
+
+  private async forgetting(
+    table: FamilyTable,
+    timeouts: readonly number[],
+    forget: ReadonlyMap<FrontendKey, Forget>,
+    everybody: boolean,
+  ): Promise<void> {
+    const startedAt = performance.now();
+    this.forgetters++;
+    try {
+      if (forget.size > 0) await forgetClients(this.counted, table, timeouts, forget);
+      if (everybody) await forgetClients(this.counted, table, timeouts, 'check-all');
+      this.clientsTakeMs = performance.now() - startedAt;
+    } catch (error) {
+      // For the full sync that makes up for it, which now really looks.
+      for (const [key, mode] of forget) if (mode === 'all' || !this.forget.has(key)) this.forget.set(key, mode);
+      this.mark = null;
+      throw error;
+    } finally {
+      this.forgetters--;
+    }
   }
 
   /**
@@ -220,15 +323,9 @@ export class NftablesFamily implements FamilyDataplane {
    * deleted: kernels before 6.2 let go of a map's references only after the transaction.
    */
   private async removeForeign(node: NodePlan, kernel: KernelTable): Promise<readonly string[]> {
-    const classNames = new Set([...kernel.frontends.values()].flatMap(({ chain }) => chain ?? []));
-    const timeouts = new Set([...kernel.frontends.values()].flatMap(({ sticky }) => sticky));
-    const foreign = this.structure.foreign(
-      kernel,
-      node,
-      classNames,
-      [...timeouts].sort((one, other) => one - other),
-    );
-    if (foreign.chains.length === 0 && foreign.sets.length === 0) return [];
+    const foreign = this.foreign(node, kernel);
+    this.untidy = false;
+    if (!hasObjects(foreign)) return [];
     const where = { family: NFT_FAMILY[this.family], table: TABLE };
     // The next full sync looks whether it worked; emptying what is empty the kernel does not even count.
     this.mark = null;
@@ -253,6 +350,18 @@ export class NftablesFamily implements FamilyDataplane {
     return [];
   }
 
+  /** Chains and sets that neither the rules nor the frontends in the kernel need. */
+  private foreign(node: NodePlan, kernel: KernelTable): ForeignObjects {
+    const frontends = [...kernel.frontends.values()];
+    const timeouts = new Set(frontends.flatMap(({ sticky }) => sticky));
+    return this.structure.foreign(
+      kernel,
+      node,
+      new Set(frontends.flatMap(({ chain }) => chain ?? [])),
+      [...timeouts].sort((one, other) => one - other),
+    );
+  }
+
   private async transact(operations: readonly NftOperation[]): Promise<NftAck> {
     try {
       return await this.counted.nftTransact({ family: NFT_FAMILY[this.family], table: TABLE, operations });
@@ -261,6 +370,12 @@ export class NftablesFamily implements FamilyDataplane {
       throw frontend === null ? error : blameFrontend(error, frontend);
     }
   }
+}
+
+type ForeignObjects = ReturnType<Structure['foreign']>;
+
+function hasObjects({ chains, sets }: ForeignObjects): boolean {
+  return chains.length > 0 || sets.length > 0;
 }
 
 function commands(list: Parameters<typeof printCommands>[0]): NftOperation {

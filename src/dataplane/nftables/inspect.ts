@@ -6,7 +6,7 @@ import type { NodePlan, PacketScope } from '../../plan/types.js';
 import { dumpTable } from './dump.js';
 import type { KernelTable } from './kernel-table.js';
 import { packAddress, packFrontend, shardOf } from './keys.js';
-import { NFT_FAMILY, SET, TABLE, clientsMap, endpointsMap, stickyNodePortSet, stickySet } from './names.js';
+import { NFT_FAMILY, SET, TABLE, clientsMaps, endpointsMap, stickyNodePortSet, stickySet } from './names.js';
 import type { Structure } from './structure.js';
 
 /** Names of the sets in which something of a scope may be: of the maps of endpoints just the frontend's own. */
@@ -48,7 +48,7 @@ export function inspectTable(
   return dumpTable(family, part, structure, node);
 }
 
-/** The endpoint that a client map holds for a source, `address:port`; null for none. */
+/** The endpoint that a map of clients holds for a source, `address:port`; null for none. */
 export async function rememberedEndpoint(
   addon: Pick<NativeAddon, 'nftList'>,
   family: Family,
@@ -58,17 +58,16 @@ export async function rememberedEndpoint(
 ): Promise<string | null> {
   const { port, protocol } = parseFrontendKey(frontend);
   const wanted = Buffer.from(packAddress(source) + packFrontend(frontendKey(destination, port, protocol)), 'latin1');
-  const name = clientsMap(affinitySeconds);
-  const listing = await addon.nftList(NFT_FAMILY[family], TABLE, [name]);
-  const set = listing?.sets.find((candidate) => candidate.name === name);
-  const elements = set?.elements ?? null;
-  if (set === undefined || elements === null || elements.data === null) return null;
-  for (let row = 0; row < elements.count; row++) {
-    const key = elements.keys.subarray(row * set.keyLength, (row + 1) * set.keyLength);
-    if (wanted.compare(key) !== 0) continue;
-    const at = row * set.dataLength;
-    const [endpoint] = new EndpointList(family, elements.data.slice(at, at + endpointSize(family))).toStrings();
-    return endpoint ?? null;
+  const listing = await addon.nftList(NFT_FAMILY[family], TABLE, clientsMaps(affinitySeconds));
+  for (const { elements, keyLength, dataLength } of listing?.sets ?? []) {
+    if (elements === null || elements.data === null) continue;
+    for (let row = 0; row < elements.count; row++) {
+      const key = elements.keys.subarray(row * keyLength, (row + 1) * keyLength);
+      if (keyLength !== wanted.length || wanted.compare(key) !== 0) continue;
+      const at = row * dataLength;
+      const [endpoint] = new EndpointList(family, elements.data.slice(at, at + endpointSize(family))).toStrings();
+      return endpoint ?? null;
+    }
   }
   return null;
 }

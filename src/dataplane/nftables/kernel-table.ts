@@ -47,17 +47,37 @@ export function chainText(chain: NftChainListing): string {
 
 /** Reads a listing of a table back into our terms. */
 export function readKernelTable(family: Family, listing: NftTableListing): KernelTable {
-  const reader = new ListingReader(family);
-  for (const set of listing.sets) if (set.elements !== null) reader.readSet(set, set.elements);
-  return {
-    chains: new Map(listing.chains.map((chain) => [chain.name, chainText(chain)])),
-    sets: new Map(listing.sets.flatMap((set) => (isAnonymous(set) ? [] : [[set.name, set.declaration]]))),
-    frontends: reader.frontends(),
-    clusterAddresses: reader.clusterAddresses,
-    hairpinAddresses: reader.hairpinAddresses,
-    staleFlows: reader.staleFlows,
-    strays: reader.strays,
-  };
+  const reader = new TableReader(family);
+  for (const set of listing.sets) reader.readSet(set);
+  return reader.finish(listing.chains);
+}
+
+/** The same one set at a time. */
+export class TableReader {
+  private readonly sets = new Map<string, string>();
+  private readonly reader: ListingReader;
+
+  constructor(family: Family) {
+    this.reader = new ListingReader(family);
+  }
+
+  readSet(set: NftSetListing): void {
+    if (set.elements !== null) this.reader.readSet(set, set.elements);
+    if (!isAnonymous(set)) this.sets.set(set.name, set.declaration);
+  }
+
+  finish(chains: readonly NftChainListing[]): KernelTable {
+    const { reader, sets } = this;
+    return {
+      chains: new Map(chains.map((chain) => [chain.name, chainText(chain)])),
+      sets,
+      frontends: reader.frontends(),
+      clusterAddresses: reader.clusterAddresses,
+      hairpinAddresses: reader.hairpinAddresses,
+      staleFlows: reader.staleFlows,
+      strays: reader.strays,
+    };
+  }
 }
 
 /** A set written into a rule lives and dies with the rule and cannot be addressed by its name. */

@@ -41,13 +41,15 @@ export interface SyncPlan {
  *
  * Deleting chains and sets that nothing refers to any more is a transaction of its own afterwards. A sync is one transaction unless it exceeds
  * what the socket takes; then class chains and frontends are divided among several, each of them whole, and 3 goes with the last.
+ *
+ * @param tidy whether all rules are looked at, and nothing is kept for affinity timeouts that no frontend has.
  */
 export function planSync(
   structure: Structure,
   kernel: KernelTable,
   table: FamilyTable,
   pending: Pending,
-  full: boolean,
+  tidy: boolean,
   maxBatch: number,
 ): SyncPlan {
   const render = (from: KernelTable): FrontendStep[] => [...pending.frontends].map((key) => step(key, from, table));
@@ -57,14 +59,14 @@ export function planSync(
     from,
     table.node,
     classNames(steps, from, pending),
-    timeouts(steps, from, full),
-    pending.rules || full,
+    timeouts(steps, from, tidy),
+    pending.rules || tidy,
   );
   const { rebuild } = structural;
   if (rebuild) {
     from = emptyKernelTable();
     steps = render(from);
-    structural = structure.anew(table.node, classNames(steps, from, pending), timeouts(steps, from, full));
+    structural = structure.anew(table.node, classNames(steps, from, pending), timeouts(steps, from, tidy));
   }
   const { before, after, sets, chains } = structural;
   const builder = new TransactionBuilder(table.family, maxBatch);
@@ -131,13 +133,13 @@ function classNames(steps: readonly FrontendStep[], kernel: KernelTable, pending
   return names;
 }
 
-/** Affinity timeouts in use; those no longer used go with the next full sync. */
-function timeouts(steps: readonly FrontendStep[], kernel: KernelTable, full: boolean): readonly number[] {
-  const seconds = new Set(full ? [] : timeoutsOf(kernel));
+/** Affinity timeouts in use; those no longer used only go when the table is tidied up. */
+function timeouts(steps: readonly FrontendStep[], kernel: KernelTable, tidy: boolean): readonly number[] {
+  const seconds = new Set(tidy ? [] : timeoutsOf(kernel));
   for (const { next } of steps) for (const timeout of next.sticky) seconds.add(timeout);
   // Frontends left alone.
   const looked = new Set(steps.map(({ key }) => key));
-  for (const [key, { sticky }] of full ? kernel.frontends : []) {
+  for (const [key, { sticky }] of tidy ? kernel.frontends : []) {
     if (!looked.has(key)) for (const timeout of sticky) seconds.add(timeout);
   }
   return [...seconds].sort((one, other) => one - other);

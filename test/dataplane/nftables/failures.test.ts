@@ -12,6 +12,7 @@ import { compiler, NODE_ROWS, Rig } from './rig.js';
 /** What one family does when the kernel refuses, does not answer, lies about what it holds, or takes small batches only. */
 
 const UDP = [{ port: 53, protocol: 'UDP' }] as const;
+const STILL_TO_REMOVE = '+ IPv4 kernel flows of 10.96.0.53:53/UDP are still to be removed';
 
 function web(count: number): Row {
   return slice(
@@ -34,8 +35,12 @@ async function started(): Promise<Rig> {
 }
 
 const FAULTS: readonly Fault[] = [
-  { type: 'refuse', errno: 'ENOMEM', operation: 0 },
-  { type: 'refuse', errno: 'EINTR', operation: null },
+  ...['EBUSY', 'ENOBUFS', 'EINTR', 'ENOSPC', 'ENOMEM', 'EPERM'].flatMap((errno): Fault[] => [
+    { type: 'refuse', errno, operation: 0 },
+    { type: 'refuse', errno, operation: null },
+  ]),
+  // A kernel without an expression that a rule needs.
+  { type: 'refuse', errno: 'ENOENT', operation: 0 },
   { type: 'lose-ack' },
 ];
 
@@ -227,6 +232,79 @@ t.test('a failure in the middle of several transactions', async (t) => {
   await t.rejects(rig.sync(), /ENOMEM/);
   t.ok((await rig.sync()).transactions > 0);
   t.same(await rig.difference(), []);
+});
+
+/** Ends a process at one of its calls into the kernel: everything after that fails, whether or not the kernel did what was asked. */
+function killAt(kernel: FakeKernel, call: number, done: boolean): () => boolean {
+  const original = {
+    nftTransact: kernel.nftTransact.bind(kernel),
+    nftList: kernel.nftList.bind(kernel),
+    nftGeneration: kernel.nftGeneration.bind(kernel),
+  };
+  let calls = 0;
+  const fatal =
+    <Parameters extends unknown[], Answer>(method: (...parameters: Parameters) => Promise<Answer>) =>
+    async (...parameters: Parameters): Promise<Answer> => {
+      calls++;
+      if (calls > call || (calls === call && !done)) throw new Error('killed');
+      const answer = await method(...parameters);
+      if (calls >= call) throw new Error('killed');
+      return answer;
+    };
+  kernel.nftTransact = fatal(original.nftTransact);
+  kernel.nftList = fatal(original.nftList);
+  kernel.nftGeneration = fatal(original.nftGeneration);
+  return () => {
+    Object.assign(kernel, original);
+    return calls >= call;
+  };
+}
+
+t.test('killed at every call, the next process ends with what is planned', async (t) => {
+  const sticky = service('web', { clusterIPs: ['10.96.0.10'], affinitySeconds: 30 });
+  const gone = [{ kind: 'Service', namespace: 'default', name: 'dns' }] as const;
+  const stories: Readonly<Record<string, (rig: Rig) => Promise<unknown>>> = {
+    'a change': (rig) => {
+      rig.commit([sticky, web(9)], gone);
+      return rig.sync();
+    },
+    'a start': (rig) => {
+      rig.commit([sticky, web(9)], gone);
+      rig.restart();
+      return rig.sync();
+    },
+    'a check': (rig) => {
+      rig.commit([sticky, web(9)], gone);
+      return rig.sync(true).then(() => rig.sync(true));
+    },
+    'an audit': (rig) => {
+      rig.kernel.touch();
+      return rig.dataplane.audit(rig.table);
+    },
+  };
+  for (const [title, story] of Object.entries(stories)) {
+    let reached = true;
+    let calls = 0;
+    while (reached) {
+      calls++;
+      for (const done of [false, true]) {
+        const rig = await started();
+        const revive = killAt(rig.kernel, calls, done);
+        await story(rig).catch(() => undefined);
+        reached = revive();
+        rig.restart();
+        await rig.sync();
+        t.same(
+          await rig.difference(),
+          rig.dataplane.goneFlows().size === 0 ? [] : [STILL_TO_REMOVE],
+          `${title}, call ${calls}`,
+        );
+        const removed = rig.table.frontend('10.96.0.53:53/UDP') === undefined;
+        t.equal(rig.dataplane.goneFlows().size, removed ? 1 : 0, 'flows of what is gone are remembered');
+      }
+    }
+    t.ok(calls > 1, `${title} has ${calls - 1} calls`);
+  }
 });
 
 t.test('random faults, random changes: it always converges', async (t) => {

@@ -59,10 +59,12 @@ export class Rig {
   }
 
   /** @param full after somebody else did something to the ruleset, so that it cannot be skipped. */
-  sync(full = false): Promise<SyncReport> {
+  async sync(full = false): Promise<SyncReport> {
     if (full) this.kernel.touch();
     this.plan();
-    return this.dataplane.apply(this.table, this.table.takeChange(), { full });
+    const report = await this.dataplane.apply(this.table, this.table.takeChange(), { full });
+    await report.aside;
+    return report;
   }
 
   /** A new process on the same kernel, which plans the same. */

@@ -151,8 +151,13 @@ export class Lab {
 
   /** An HTTP GET from the namespace. */
   http(from: string, url: string, timeoutMs = ANSWER_TIMEOUT_MS): Promise<HttpAnswer> {
-    const { host, pathname } = new URL(url);
-    return this.#agent.call('http', { from, ...parseEndpoint(host), path: pathname, timeout: timeoutMs / 1000 });
+    const { host, pathname, search } = new URL(url);
+    return this.#agent.call('http', {
+      from,
+      ...parseEndpoint(host),
+      path: pathname + search,
+      timeout: timeoutMs / 1000,
+    });
   }
 
   async addAddress(namespace: string, link: string, address: string): Promise<void> {

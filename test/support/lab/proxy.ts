@@ -26,6 +26,26 @@ export interface ProxyOptions {
   readonly cluster?: Cluster;
   /** A program and its arguments that the process is started by. */
   readonly launcher?: readonly string[];
+  /** Environment variables of the process. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** What goes wrong between the process and the kernel: see faulty-addon.cjs. */
+export interface KernelFaults {
+  readonly kill?: { readonly call: number; readonly when: 'before' | 'during' | 'after' };
+  readonly refuse?: Readonly<Record<string, string>>;
+  readonly while?: string;
+  readonly rate?: number;
+  readonly seed?: number;
+  readonly calls?: string;
+}
+
+/** The environment of a process with such faults. */
+export function faulty(faults: KernelFaults): Readonly<Record<string, string>> {
+  return {
+    POINTSMAN_ADDON: projectFile('test/support/lab/faulty-addon.cjs'),
+    POINTSMAN_FAULTS: JSON.stringify(faults),
+  };
 }
 
 /** An API server: which objects it has, and what the process needs to read them. */
@@ -223,10 +243,15 @@ export class Proxy {
     await this.ready();
   }
 
-  /** Starts the process without waiting for it. */
-  launch(): void {
+  /** Starts the process without waiting for it, by a command of its own if there is one. */
+  launch(
+    env: Readonly<Record<string, string>> = this.#options.env ?? {},
+    by: readonly string[] = this.#options.launcher ?? [],
+  ): void {
     const child = this.#lab.spawn('node', [
-      ...(this.#options.launcher ?? []),
+      'env',
+      ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
+      ...by,
       process.execPath,
       projectFile('dist/main.js'),
       ...(this.#options.cluster === undefined ? this.#flags() : this.#nodeFlags()),
@@ -249,6 +274,19 @@ export class Proxy {
       return 'status' in answer && answer.status === 200;
     });
     await this.synced();
+  }
+
+  /** Waits until the process has ended by itself, or all that was written is in the kernel and nothing is left to do. Whether it has ended. */
+  async diesOrSettles(): Promise<boolean> {
+    const child = this.#process;
+    if (child === null) return true;
+    try {
+      await this.ready();
+      await this.consistent();
+    } catch (error) {
+      if (!hasEnded(child)) throw error;
+    }
+    return hasEnded(child);
   }
 
   /** Ends the process and waits for it; resolves to its exit code, null if it was not running or died of a signal. */

@@ -1,0 +1,12 @@
+import type { NativeAddon } from '../../native/contract.js';
+import { FAMILIES } from '../../net/ip.js';
+import type { WatchForeignChanges } from '../contract.js';
+import { NFT_FAMILY, TABLE } from './names.js';
+
+/** Tells what others do to our tables, by the kernel's notifications. Throws when the kernel does not let us listen. */
+export function watchTables(addon: Pick<NativeAddon, 'nftWatch'>): WatchForeignChanges {
+  return (onChange) =>
+    addon.nftWatch(TABLE, ({ families, missed, process }) => {
+      onChange({ families: FAMILIES.filter((family) => families.includes(NFT_FAMILY[family])), missed, process });
+    });
+}

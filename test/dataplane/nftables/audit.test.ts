@@ -1,0 +1,140 @@
+import t from 'tap';
+import type { NftTransaction } from '../../../src/native/contract.js';
+import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
+import { service, slice } from '../../support/rows.js';
+import { commandsOf, compiler, NODE_ROWS, Rig } from './rig.js';
+
+/** The comparison beside syncs. */
+
+const web = (count: number): ReturnType<typeof slice> =>
+  slice(
+    'web',
+    Array.from({ length: count }, (_, index) => ({ address: `10.0.1.${index + 1}`, node: 'other' })),
+  );
+
+async function started(): Promise<Rig> {
+  const rig = new Rig(new FakeKernel(compiler));
+  rig.commit([
+    ...NODE_ROWS,
+    service('web', { clusterIPs: ['10.96.0.10'] }),
+    web(3),
+    service('other', { clusterIPs: ['10.96.0.11'], affinitySeconds: 60 }),
+    slice('other', [{ address: '10.0.2.1' }]),
+  ]);
+  await rig.sync();
+  return rig;
+}
+
+function flush(chain: string): NftTransaction {
+  const json = JSON.stringify({ nftables: [{ flush: { chain: { family: 'ip', table: 'kube-proxy', name: chain } } }] });
+  return { family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', json }] };
+}
+
+/** Lets something happen in the middle of the next listing. */
+function during(rig: Rig, work: () => Promise<unknown>): void {
+  const list = rig.kernel.nftList.bind(rig.kernel);
+  rig.kernel.nftList = async (family, table, elements) => {
+    const listing = await list(family, table, elements);
+    if (elements?.length === 0) return listing;
+    rig.kernel.nftList = list;
+    await work();
+    return listing;
+  };
+}
+
+t.test('nothing happened: nothing is listed', async (t) => {
+  const rig = await started();
+  const listings = rig.kernel.listed.length;
+  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(rig.kernel.listed.length, listings);
+});
+
+t.test('others changed other tables: listed once, without clients', async (t) => {
+  const rig = await started();
+  rig.kernel.touch();
+  t.equal(await rig.dataplane.audit(rig.table), false);
+  const elements = rig.kernel.listed.map((listing) => listing.elements ?? ['all']);
+  t.notOk(elements.flat().includes('all'));
+  const listings = rig.kernel.listed.length;
+  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(rig.kernel.listed.length, listings, 'and is trusted again');
+});
+
+t.test('what others did to ours is found, and the next full sync names and repairs it', async (t) => {
+  const rig = await started();
+  rig.kernel.foreign(flush('dispatch'));
+  t.equal(await rig.dataplane.audit(rig.table), true);
+  t.equal(await rig.dataplane.audit(rig.table), true, 'until it is repaired');
+  t.same((await rig.sync(true)).repairs, ['chain dispatch was altered']);
+  t.equal(await rig.dataplane.audit(rig.table), false);
+});
+
+t.test('what a sync changes meanwhile is no difference', async (t) => {
+  const rig = await started();
+  rig.kernel.touch();
+  during(rig, async () => {
+    rig.commit([web(9), service('new', { clusterIPs: ['10.96.0.12'], affinitySeconds: 90 })]);
+    t.match(await rig.sync(), { full: false, transactions: 1 }, 'and the sync does not wait');
+  });
+  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.same(await rig.difference(), []);
+});
+
+t.test('what others do while a sync changes something else is a difference', async (t) => {
+  const rig = await started();
+  rig.kernel.foreign(flush('dispatch'));
+  during(rig, async () => {
+    rig.commit([web(9)]);
+    await rig.sync();
+  });
+  t.equal(await rig.dataplane.audit(rig.table), true);
+});
+
+t.test('a sync that fails or compares everything meanwhile makes the audit pointless', async (t) => {
+  const rig = await started();
+  rig.kernel.foreign(flush('dispatch'));
+  during(rig, () => rig.sync(true));
+  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.same(await rig.difference(), []);
+});
+
+t.test('an audit that fails says so and harms nothing', async (t) => {
+  const rig = await started();
+  rig.kernel.touch();
+  rig.kernel.faults.next({ type: 'fail-list', errno: 'EINTR' });
+  await t.rejects(rig.dataplane.audit(rig.table), /EINTR/);
+  t.equal(await rig.dataplane.audit(rig.table), false);
+});
+
+t.test('objects that nobody needs any more go with the sync after it', async (t) => {
+  const rig = await started();
+  rig.commit([service('other', { clusterIPs: ['10.96.0.11'], affinitySeconds: 90 })]);
+  await rig.sync();
+  rig.kernel.touch();
+  t.equal(await rig.dataplane.audit(rig.table), false);
+  const listings = rig.kernel.listed.length;
+  const sent = await rig.during(() => rig.sync());
+  t.ok(commandsOf(sent).includes('delete set clients-60-0'), 'the maps of the timeout before');
+  t.equal(rig.kernel.listed.length, listings, 'without a listing');
+  t.same(await rig.difference(), []);
+  t.same(await rig.during(() => rig.sync()), []);
+});
+
+t.test('losses are reported although the repair fails at first, and a failure is none', async (t) => {
+  const rig = await started();
+  rig.kernel.foreign(flush('dispatch'));
+  rig.kernel.faults.next({ type: 'refuse', errno: 'EPERM', operation: 0 });
+  await t.rejects(rig.sync(true));
+  t.same((await rig.sync()).repairs, ['chain dispatch was altered']);
+  t.same((await rig.sync(true)).repairs, []);
+});
+
+t.test('a change that fails because the table is gone: the loss is reported', async (t) => {
+  const rig = await started();
+  const json = '{"nftables":[{"delete":{"table":{"family":"ip","name":"kube-proxy"}}}]}';
+  rig.kernel.foreign({ family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', json }] });
+  rig.commit([web(4)]);
+  await t.rejects(rig.sync(), /ENOENT/);
+  t.ok((await rig.sync()).repairs.includes('chain dispatch was lost'));
+  t.same(await rig.difference(), []);
+});
