@@ -167,6 +167,49 @@ t.test('rolling replacement', async (t) => {
   t.same(failed, [], 'none of them lost');
 });
 
+t.test('100 Services roll over all their endpoints', async (t) => {
+  const lab = await Lab.start(t);
+  const olds = ['pod-a', 'remote-a'] as const;
+  const news = ['pod-b', 'remote-b'] as const;
+  const serve = (pods: readonly (typeof olds | typeof news)[number][]): Promise<readonly Closable[]> =>
+    Promise.all(pods.flatMap((pod) => FAMILY_VIEWS.map((view) => lab.serve(pod, endpoint(view.address(pod), 80)))));
+  const leaving = await serve(olds);
+  await serve(news);
+  /** How far each Service has come: on the old endpoints, on the old and some new, on the new. */
+  const stages: readonly (readonly PodEndpoint['pod'][])[] = [olds, [...olds, news[0]], [olds[1], ...news], news];
+  const rolled = (stage: (index: number) => number): Manifest[] =>
+    Array.from({ length: 100 }, (_, index) =>
+      dualStack(`rolling-${index}`, {
+        number: 100 + index,
+        ports: [{ port: 80, ...(index % 4 === 0 ? { nodePort: 31000 + index } : {}) }],
+        ...(index % 4 === 0 ? { type: 'NodePort' as const } : {}),
+        ...(index % 5 === 0 ? { affinitySeconds: 600 } : {}),
+        endpoints: stages[Math.max(0, Math.min(stages.length - 1, stage(index)))] ?? [],
+      }),
+    ).flat();
+  const proxy = await Proxy.start(t, lab, { objects: rolled(() => 0) });
+  const watched = [0, 25, 33, 50, 75, 99];
+  const traffic = FAMILY_VIEWS.flatMap((view) =>
+    watched.flatMap((index): Traffic[] => [
+      { from: 'pod-c', to: endpoint(view.clusterIP(100 + index), 80) },
+      ...(index % 4 === 0 ? [{ from: 'client', to: view.nodePort(31000 + index) }] : []),
+    ]),
+  );
+  const watches = await watchAll(lab, traffic, 1);
+  // Ten at a time take their next step, so that at every moment some are at each stage.
+  for (let step = 1; step <= 12; step++) {
+    await proxy.write(rolled((index) => step - Math.floor(index / 10)));
+    await proxy.synced();
+  }
+  await proxy.apply(rolled(() => stages.length));
+  await pause(100);
+  for (const server of leaving) await server.close();
+  await pause(100);
+  const { total, failed } = await failures(watches);
+  t.ok(total > 500, `${total} requests`);
+  t.same(failed, [], 'none that an endpoint could have served is refused or lost');
+});
+
 function transportPorts(nodePort: number): { name: string; protocol: 'TCP' | 'UDP'; port: number; nodePort: number }[] {
   return (['TCP', 'UDP'] as const).map((protocol) => ({ name: protocol.toLowerCase(), protocol, port: 80, nodePort }));
 }

@@ -1,0 +1,146 @@
+// A long random history with faults: plan, kernel and packets agree all along, and memory does not grow.
+// POINTSMAN_ENDURANCE_SECONDS (60) is how long, POINTSMAN_ENDURANCE_SEED repeats a history.
+import { readFile } from 'node:fs/promises';
+import t from 'tap';
+import { endpoint, Lab, type Traffic } from '../support/lab/lab.js';
+import type { Manifest } from '../support/lab/objects.js';
+import { dualStack, FAMILY_VIEWS } from '../support/lab/packet-table.js';
+import { faulty, Proxy } from '../support/lab/proxy.js';
+import { SeededRandom } from '../support/random.js';
+
+const SECONDS = Number(process.env['POINTSMAN_ENDURANCE_SECONDS'] ?? 60);
+const SEED = Number(process.env['POINTSMAN_ENDURANCE_SEED'] ?? Date.now() % 1_000_000);
+const FAULT_RATE = 0.05;
+/** With faults a write may take several attempts, on a busy machine. */
+const PATIENCE_MS = 30_000;
+const MEMORY_GROWTH_KB = 24 * 1024;
+
+const PODS = ['pod-a', 'pod-b', 'remote-a', 'remote-b'] as const;
+type Pod = (typeof PODS)[number];
+const SERVICES = 12;
+const STEADY = 40;
+
+interface Service {
+  readonly endpoints: readonly Pod[];
+  readonly affinitySeconds: number | null;
+  readonly port: number;
+  readonly nodePort: boolean;
+  readonly local: boolean;
+}
+
+function draw(random: SeededRandom): Service {
+  return {
+    endpoints: random.some(PODS, 0.5),
+    affinitySeconds: random.pick([null, null, 60, 600]),
+    port: random.pick([80, 81]),
+    nodePort: random.chance(0.5),
+    local: random.chance(0.3),
+  };
+}
+
+function manifests(services: ReadonlyMap<number, Service>): Manifest[] {
+  const steady = dualStack('steady', { number: STEADY, ports: [{ port: 80 }], endpoints: ['pod-a', 'remote-a'] });
+  const drawn = [...services].flatMap(([index, { endpoints, affinitySeconds, port, nodePort, local }]) =>
+    dualStack(`s${index}`, {
+      number: STEADY + 1 + index,
+      ports: [{ port, targetPort: 80, ...(nodePort ? { nodePort: 31000 + index } : {}) }],
+      endpoints,
+      ...(nodePort ? { type: 'NodePort', externalTrafficPolicy: local ? 'Local' : 'Cluster' } : {}),
+      ...(affinitySeconds === null ? {} : { affinitySeconds }),
+    }),
+  );
+  return [...steady, ...drawn];
+}
+
+/** One step of the history: some Services come, go or change. */
+function step(random: SeededRandom, services: Map<number, Service>): number {
+  let last = 0;
+  for (let changes = 1 + random.below(4); changes > 0; changes--) {
+    last = random.below(SERVICES);
+    if (random.chance(0.2)) services.delete(last);
+    else services.set(last, draw(random));
+  }
+  return last;
+}
+
+/** What is wrong with the answers to a Service; null when all is well. */
+async function misled(lab: Lab, index: number, service: Service | undefined): Promise<string | null> {
+  for (const view of FAMILY_VIEWS) {
+    const to = endpoint(view.clusterIP(STEADY + 1 + index), service?.port ?? 80);
+    if (service === undefined) {
+      const answer = await lab.request({ from: 'pod-c', to, timeoutMs: 100 });
+      if ('name' in answer) return `${to}: ${answer.name}, although there is no such Service`;
+      continue;
+    }
+    const outcomes = await lab.burst({ from: 'pod-c', to, timeoutMs: 2000 }, 8, 2);
+    const right = service.endpoints.map((pod) => endpoint(view.address(pod), 80));
+    for (const outcome of outcomes) {
+      const found = 'error' in outcome ? outcome.error : outcome.at;
+      if (right.length === 0 ? found !== 'refused' : !right.includes(found))
+        return `${to}: ${found}, not ${right.join()}`;
+    }
+  }
+  return null;
+}
+
+async function residentKilobytes(pid: number | null): Promise<number> {
+  const status = await readFile(`/proc/${String(pid)}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0);
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((one, other) => one - other)[values.length >> 1] ?? 0;
+}
+
+t.setTimeout((SECONDS + 120) * 1000);
+
+t.test(`${SECONDS} s of random changes with faults`, async (t) => {
+  t.comment(`POINTSMAN_ENDURANCE_SEED=${SEED}`);
+  t.setTimeout((SECONDS + 100) * 1000);
+  const random = new SeededRandom(SEED);
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, [[80, 'TCP']]);
+  const services = new Map<number, Service>();
+  for (let index = 0; index < SERVICES; index++) services.set(index, draw(random));
+  const proxy = await Proxy.start(t, lab, {
+    objects: manifests(services),
+    config: { nftables: { minSyncPeriod: '0s', syncPeriod: '5s' } },
+    env: faulty({ rate: FAULT_RATE, seed: SEED }),
+  });
+  const traffic = FAMILY_VIEWS.map((view): Traffic => ({
+    from: 'pod-b',
+    to: endpoint(view.clusterIP(STEADY), 80),
+    timeoutMs: 3000,
+  }));
+  const watches = await Promise.all(traffic.map((each) => lab.watch(each, 1, 10)));
+  const memory: number[] = [];
+  const deadline = Date.now() + SECONDS * 1000;
+  let steps = 0;
+  while (Date.now() < deadline) {
+    const changed = step(random, services);
+    // Also written while the one before is under way.
+    if (random.chance(0.3)) {
+      await proxy.write(manifests(services));
+      step(random, services);
+    }
+    await proxy.write(manifests(services));
+    await proxy.synced(PATIENCE_MS);
+    const wrong = await misled(lab, changed, services.get(changed));
+    if (wrong !== null) t.fail(`step ${steps}: ${wrong}`);
+    if (steps % 10 === 0) await proxy.consistent();
+    memory.push(await residentKilobytes(proxy.pid));
+    steps++;
+  }
+  await proxy.consistent();
+  const outcomes = (await Promise.all(watches.map((watch) => watch.stop()))).flat();
+  t.same(
+    outcomes.filter((outcome) => 'error' in outcome),
+    [],
+    'a Service that nothing happens to never notices',
+  );
+  const failures = [...proxy.log.matchAll(/\(injected\)/g)].length;
+  t.ok(steps >= SECONDS / 5, `${steps} steps`);
+  t.ok(failures > 0, `${failures} faults were felt`);
+  const [early, late] = [memory.slice(memory.length >> 2, memory.length >> 1), memory.slice((memory.length * 3) >> 2)];
+  t.ok(median(late) - median(early) < MEMORY_GROWTH_KB, `memory: ${median(early)} KB, then ${median(late)} KB`);
+});
