@@ -16,6 +16,8 @@ export interface SyncReport {
   readonly repairs: readonly string[];
   /** What could not be tidied up; forwarding does not depend on it and the next full sync tries again. */
   readonly problems: readonly string[];
+  /** Of modes whose rules are counted by table: those that this sync wrote, and those that there are. */
+  readonly rules: { readonly written: TableRules; readonly held: TableRules } | null;
   /** UDP and SCTP frontends whose flows may be stale now; `all` after a full sync. */
   readonly flows: ReadonlySet<FrontendKey> | 'all';
   /** What goes on after the sync, beside further ones, and may take its time. When it rejects a full sync has to make up for it. */
@@ -42,6 +44,11 @@ export interface ForeignChange {
 
 /** Tells of foreign changes from now on, as they happen; answers what ends it. */
 export type WatchForeignChanges = (onChange: (change: ForeignChange) => void) => () => void;
+
+export interface TableRules {
+  readonly filter: number;
+  readonly nat: number;
+}
 
 /**
  * One family of one mode. Not re-entrant: one call at a time. What the kernel did not acknowledge stays pending for the next call, so a failed

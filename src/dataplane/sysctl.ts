@@ -103,6 +103,22 @@ export async function applyKernelValues(
   return { written, problems };
 }
 
+/** The value that lets node ports answer on 127.0.0.0/8 (behaviour ST-44): the kernel otherwise drops what it should route off loopback. */
+export const ROUTE_LOCALNET: KernelValue = {
+  path: '/proc/sys/net/ipv4/conf/all/route_localnet',
+  value: 1,
+  match: 'equal',
+};
+
+/** Whether conntrack takes TCP packets outside the window for valid; false where the kernel does not say (behaviour ST-45). */
+export async function isTcpBeLiberal(files: KernelFiles = KERNEL_FILES): Promise<boolean> {
+  try {
+    return (await files.read(`${SYSCTL}/nf_conntrack_tcp_be_liberal`)).trim() !== '0';
+  } catch {
+    return false;
+  }
+}
+
 /** Tells the kernel's OOM killer how dear this process is (behaviour ST-48); null when it is done. */
 export async function applyOomScoreAdj(
   score: number,

@@ -36,6 +36,7 @@ export class ForwardingTable implements FamilyTable {
   private readonly hairpinCounts = new AddressCounts();
   private withoutLocal = NO_PORTS;
   private changedFrontends = new Set<FrontendKey>();
+  private healthChecksChanged = false;
   private nodeChanged = true;
 
   constructor(node: NodePlan) {
@@ -107,6 +108,7 @@ export class ForwardingTable implements FamilyTable {
     this.clusterCounts.replace(clusterAddresses(previous), clusterAddresses(plan));
     this.hairpinCounts.replace(previous?.hairpinAddresses ?? [], plan?.hairpinAddresses ?? []);
     this.countWithoutLocal(previous, plan);
+    this.healthChecksChanged ||= this.checks.get(service)?.port !== plan?.healthCheck?.port;
     put(this.checks, service, plan?.healthCheck ?? null);
     put(this.plans, service, plan);
   }
@@ -117,9 +119,11 @@ export class ForwardingTable implements FamilyTable {
       frontends: this.changedFrontends,
       clusterAddresses: this.clusterCounts.takeChanged(),
       hairpinAddresses: this.hairpinCounts.takeChanged(),
+      healthChecks: this.healthChecksChanged,
       node: this.nodeChanged,
     };
     this.changedFrontends = new Set();
+    this.healthChecksChanged = false;
     this.nodeChanged = false;
     return change;
   }

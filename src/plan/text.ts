@@ -30,15 +30,15 @@ export function printScope(table: FamilyTable, { frontend: key, addresses }: Pac
 
 export function printFrontend(frontend: FrontendText): string[] {
   const head = `${frontend.family} frontend ${frontend.key}`;
-  const lines = [
-    `${head} service ${printServicePort(frontend.servicePort)} ${frontend.kind}`,
-    `${head} masquerade ${frontend.masquerade}`,
-  ];
   const { endpoints, localEndpoints } = frontend;
+  const lines = [`${head} service ${printServicePort(frontend.servicePort)} ${frontend.kind}`];
+  // Without any endpoint there is nothing to treat, and not every kernel is told how.
+  const isServed = endpoints.count > 0 || (localEndpoints?.count ?? 0) > 0;
+  if (isServed) lines.push(`${head} masquerade ${frontend.masquerade}`);
   for (const endpoint of endpoints.toStrings()) lines.push(`${head} endpoint ${endpoint}`);
   for (const endpoint of localEndpoints?.toStrings() ?? []) lines.push(`${head} local-endpoint ${endpoint}`);
   if ((localEndpoints ?? endpoints).count === 0) lines.push(`${head} empty ${frontend.whenEmpty}`);
-  if (frontend.affinitySeconds !== null) lines.push(`${head} affinity ${frontend.affinitySeconds}s`);
+  if (isServed && frontend.affinitySeconds !== null) lines.push(`${head} affinity ${frontend.affinitySeconds}s`);
   for (const range of frontend.sourceRanges ?? []) lines.push(`${head} admit ${range}`);
   return lines;
 }

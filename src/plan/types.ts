@@ -69,7 +69,7 @@ export interface NodePlan {
   readonly masqueradeAll: boolean;
   /** One bit of the packet mark. */
   readonly masqueradeMark: number;
-  /** Node ports answer on local addresses within these prefixes; null: on every local address. Loopback never. */
+  /** Node ports answer on local addresses within these prefixes; null: on every local address. Loopback is up to the mode. */
   readonly nodePortPrefixes: readonly IPPrefix[] | null;
   /** Addresses in here that no Service holds are dropped. Sorted. */
   readonly serviceCIDRs: readonly IPPrefix[];
@@ -95,6 +95,7 @@ export interface FamilyTable {
   readonly clusterAddresses: AddressSet;
   /** Hairpin addresses of all Services. */
   readonly hairpinAddresses: AddressSet;
+  healthChecks(): Iterable<HealthCheckPlan>;
 }
 
 /** All that decides over packets to one frontend: the frontend, and the addresses that a table knows apart from it. */
@@ -115,5 +116,7 @@ export interface TableChange {
   readonly frontends: ReadonlySet<FrontendKey>;
   readonly clusterAddresses: ReadonlySet<IPAddress>;
   readonly hairpinAddresses: ReadonlySet<IPAddress>;
+  /** Ports of health checks, or whose they are. */
+  readonly healthChecks: boolean;
   readonly node: boolean;
 }

@@ -4,6 +4,7 @@ import {
   applyKernelValues,
   applyOomScoreAdj,
   conntrackValues,
+  isTcpBeLiberal,
   KERNEL_FILES,
   type ConntrackSettings,
   type KernelFiles,
@@ -192,6 +193,13 @@ t.test('oom_score_adj', async (t) => {
   const problem = await applyOomScoreAdj(-999, refusing);
   t.equal(problem?.errno, 'EROFS');
   t.equal(problem?.found, '0');
+});
+
+t.test('ST-45: whether conntrack is liberal', async (t) => {
+  const path = `${NF}/nf_conntrack_tcp_be_liberal`;
+  t.equal(await isTcpBeLiberal(new MemoryFiles({ [path]: '1\n' })), true);
+  t.equal(await isTcpBeLiberal(new MemoryFiles({ [path]: '0\n' })), false);
+  t.equal(await isTcpBeLiberal(new MemoryFiles({})), false);
 });
 
 t.test('the kernel’s own files', async (t) => {

@@ -266,7 +266,14 @@ t.test('a table is what its Services are, whatever happened before', (t) => {
 });
 
 const seen = (found: FrontendPlan | undefined): string | null =>
-  found === undefined ? null : [...printFrontend(found), found.flowEndpoints?.toStrings().join() ?? '-'].join('\n');
+  found === undefined
+    ? null
+    : [
+        ...printFrontend(found),
+        found.masquerade,
+        found.affinitySeconds,
+        found.flowEndpoints?.toStrings().join() ?? '-',
+      ].join('\n');
 
 /** A copy kept by nothing but the changes. */
 class Copy {

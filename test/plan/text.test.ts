@@ -42,7 +42,6 @@ t.test('a table as text', (t) => {
     'IPv4 frontend 10.96.0.10:80/TCP masquerade off-cluster',
     'IPv4 frontend 10.96.0.10:80/TCP service default/web:http ClusterIP',
     'IPv4 frontend 10.96.0.11:80/TCP empty reject',
-    'IPv4 frontend 10.96.0.11:80/TCP masquerade off-cluster',
     'IPv4 frontend 10.96.0.11:80/TCP service default/empty ClusterIP',
     'IPv4 frontend nodeport:30080/TCP affinity 30s',
     'IPv4 frontend nodeport:30080/TCP endpoint 10.0.0.1:8080',

@@ -57,6 +57,9 @@ function counting(table: ForwardingTable): { readonly table: FamilyTable; readon
       },
       clusterAddresses: set(clusterAddresses),
       hairpinAddresses: set(hairpinAddresses),
+      healthChecks: () => {
+        throw new Error('every health check was asked for');
+      },
     },
     calls: () => calls,
   };

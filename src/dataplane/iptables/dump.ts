@@ -1,0 +1,66 @@
+import type { IptablesAddon, IptablesChainListing } from '../../native/contract.js';
+import type { Family } from '../../net/ip.js';
+import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
+import type { NodePlan } from '../../plan/types.js';
+import { servesLocalhost, type ModeSettings } from './fixed-chains.js';
+import { hookRepairs } from './hooks.js';
+import { isOwnChain } from './names.js';
+import { statesOf } from './operations.js';
+import { readBack } from './read-back.js';
+import { chainId, everything, Ruleset, type TableView } from './ruleset.js';
+
+/**
+ * A listing in the lines of plan/text.ts, sorted. What was read back is made into rules again: where that gives the very same, the node's lines
+ * are printed, and otherwise the chains that differ.
+ */
+export async function dumpRules(
+  addon: Pick<IptablesAddon, 'iptablesDigests'>,
+  family: Family,
+  listing: readonly IptablesChainListing[],
+  node: NodePlan,
+  settings: ModeSettings,
+): Promise<readonly string[]> {
+  if (!listing.some(({ table, name }) => isOwnChain(table, name))) return [];
+  const { frontends, hairpinAddresses, healthChecks } = readBack(family, listing);
+  const view: TableView = {
+    node,
+    frontend: (key) => frontends.get(key),
+    frontends: () => frontends.values(),
+    hairpinAddresses,
+    healthChecks: () => healthChecks,
+  };
+  const lines = new Set<string>();
+  for (const frontend of frontends.values()) {
+    for (const line of printFrontend(frontend)) lines.add(line);
+    if (frontend.kind === 'ClusterIP' && frontend.address !== null)
+      lines.add(clusterAddressLine(family, frontend.address));
+  }
+  for (const address of hairpinAddresses) lines.add(hairpinLine(family, address));
+  const differences = await compare(addon, family, listing, view, settings);
+  for (const line of differences.length === 0 ? printNode(node) : differences) lines.add(line);
+  return [...lines].sort();
+}
+
+async function compare(
+  addon: Pick<IptablesAddon, 'iptablesDigests'>,
+  family: Family,
+  listing: readonly IptablesChainListing[],
+  view: TableView,
+  settings: ModeSettings,
+): Promise<readonly string[]> {
+  const ruleset = new Ruleset(view, () => settings);
+  ruleset.update(everything(view));
+  const wanted = await statesOf(addon, family, ruleset.takeTouched().chains);
+  const lines: string[] = [];
+  for (const chain of listing.filter(({ table, name }) => isOwnChain(table, name))) {
+    const id = chainId(chain.table, chain.name);
+    if (wanted.get(id)?.digest !== chain.digest)
+      lines.push(...(chain.rules ?? []).map((rule) => `${family} kernel chain ${id} has: ${rule}`));
+    if (!wanted.has(id)) lines.push(`${family} kernel chain ${id} is not ours`);
+    wanted.delete(id);
+  }
+  for (const id of wanted.keys()) lines.push(`${family} kernel chain ${id} is missing`);
+  for (const { verb, table, chain, text } of hookRepairs(listing, servesLocalhost(view.node, settings)))
+    lines.push(`${family} kernel chain ${table} ${chain} ${verb === 'insert' ? 'lacks' : 'has surplus'}: ${text}`);
+  return lines;
+}

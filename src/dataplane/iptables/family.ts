@@ -1,0 +1,264 @@
+import type {
+  IptablesAddon,
+  IptablesChainListing,
+  IptablesFlavor,
+  IptablesOperation,
+  IptablesTable,
+} from '../../native/contract.js';
+import type { Family } from '../../net/ip.js';
+import type { FamilyTable, FrontendKey, NodePlan, TableChange } from '../../plan/types.js';
+import type { FamilyDataplane, SyncReport, TableRules } from '../contract.js';
+import { AdoptedTable } from './adopted-table.js';
+import { cleanupOperations } from './cleanup.js';
+import { dumpRules } from './dump.js';
+import { servesLocalhost, type ModeSettings } from './fixed-chains.js';
+import { firewallOperations, hookRepairs } from './hooks.js';
+import { CHAIN, DISPATCH_PREFIXES } from './names.js';
+import {
+  chainOperation,
+  deleteOperation,
+  inOrder,
+  listedStates,
+  statesOf,
+  type ChainState,
+  type ChainStates,
+} from './operations.js';
+import { readBack } from './read-back.js';
+import { ruleCount, type Chain } from './rules.js';
+import { chainId, everything, Ruleset, type ChainId, type Changes } from './ruleset.js';
+
+export interface IptablesOptions {
+  readonly addon: IptablesAddon;
+  readonly family: Family;
+  readonly flavor: IptablesFlavor;
+  /** Asked for at every full sync. */
+  readonly settings: () => Promise<ModeSettings>;
+  /** Milliseconds on a clock that only goes forward. */
+  readonly now: () => number;
+}
+
+const TABLES: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
+
+/** The share of the time that listing may take: large rulesets take seconds. */
+const LISTING_SHARE = 0.01;
+
+/** The iptables mode of one family. The README of this folder says what the chains look like and why. */
+export class IptablesFamily implements FamilyDataplane {
+  readonly family: Family;
+  private settings: ModeSettings = { localhostNodePorts: false, dropInvalid: false };
+  /** Null before the first sync. */
+  private desired: { readonly view: AdoptedTable; readonly ruleset: Ruleset } | null = null;
+  /** Our chains as the kernel acknowledged them; null while that is not known: at the start and after any failure. */
+  private acknowledged: ChainStates | null = null;
+  private readonly gone = new Set<FrontendKey>();
+  private listedAt = 0;
+  private listingTook = 0;
+
+  constructor(private readonly options: IptablesOptions) {
+    this.family = options.family;
+  }
+
+  async apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
+    const { view, ruleset } = this.follow(table, change);
+    const before = this.acknowledged;
+    const full = before === null || (options.full && (await this.isListingDue()));
+    this.acknowledged = null;
+    const listing = full ? await this.list(before === null ? this.textsToRead(table) : []) : null;
+    if (listing !== null) await this.readSettings(ruleset);
+    if (before === null && listing !== null) this.takeOver(table, view, ruleset, listing);
+    const repairs = before !== null && listing !== null ? differences(before, listing) : [];
+    const plan = await this.plan(ruleset, before, listing, table.node);
+    const sent = await this.send(plan.operations);
+    const problems = await this.tidyUp(plan.later);
+    this.acknowledged = plan.wanted;
+    const flows = full || change.node ? 'all' : new Set([...change.frontends].filter((key) => !key.endsWith('/TCP')));
+    const rules = { written: plan.written, held: countStates(plan.wanted) };
+    return { family: this.family, full, ...sent, elementOperations: 0, repairs, problems, flows, rules };
+  }
+
+  goneFlows(): ReadonlySet<FrontendKey> {
+    return this.gone;
+  }
+
+  clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void> {
+    for (const key of keys) this.gone.delete(key);
+    return Promise.resolve();
+  }
+
+  async cleanup(): Promise<void> {
+    this.acknowledged = null;
+    const operations = cleanupOperations(await this.list([]));
+    if (operations.length > 0) await this.restore(operations);
+  }
+
+  async dump(node: NodePlan): Promise<readonly string[]> {
+    this.settings = await this.options.settings();
+    return await dumpRules(this.options.addon, this.family, await this.list(['KUBE-']), node, this.settings);
+  }
+
+  /** Brings what is wanted up to date with the table. */
+  private follow(table: FamilyTable, change: TableChange): { readonly view: AdoptedTable; readonly ruleset: Ruleset } {
+    if (this.desired === null) {
+      const view = new AdoptedTable(table);
+      const ruleset = new Ruleset(view, () => this.settings);
+      this.desired = { view, ruleset };
+      ruleset.update(everything(table));
+      return this.desired;
+    }
+    const { view, ruleset } = this.desired;
+    view.follow(table);
+    view.forget(change.frontends);
+    this.update(view, ruleset, change);
+    if (!table.gaps) this.update(view, ruleset, view.release());
+    return this.desired;
+  }
+
+  private update(view: AdoptedTable, ruleset: Ruleset, changes: Changes): void {
+    for (const key of changes.frontends) {
+      if (key.endsWith('/TCP')) continue;
+      if (view.frontend(key) !== undefined) this.gone.delete(key);
+      else if (ruleset.has(key)) this.gone.add(key);
+    }
+    ruleset.update(changes);
+  }
+
+  /** Of which chains the rules themselves are needed at a start. */
+  private textsToRead({ gaps }: FamilyTable): readonly string[] {
+    return gaps ? ['KUBE-'] : DISPATCH_PREFIXES;
+  }
+
+  private async readSettings(ruleset: Ruleset): Promise<void> {
+    const settings = await this.options.settings();
+    if (JSON.stringify(settings) !== JSON.stringify(this.settings)) ruleset.touchAll();
+    this.settings = settings;
+  }
+
+  /** What a predecessor left: frontends that the plan does not have are gone, or if it has gaps, stay. */
+  private takeOver(
+    table: FamilyTable,
+    view: AdoptedTable,
+    ruleset: Ruleset,
+    listing: readonly IptablesChainListing[],
+  ): void {
+    const held = readBack(this.family, listing);
+    if (table.gaps) ruleset.update(view.adopt(held));
+    for (const key of held.frontends.keys()) {
+      if (!key.endsWith('/TCP') && view.frontend(key) === undefined) this.gone.add(key);
+    }
+    ruleset.touchAll();
+  }
+
+  /** What has to be written, and what our chains are after that. */
+  private async plan(
+    ruleset: Ruleset,
+    before: ChainStates | null,
+    listing: readonly IptablesChainListing[] | null,
+    node: NodePlan,
+  ): Promise<Plan> {
+    const { chains, gone } = ruleset.takeTouched();
+    const states = await statesOf(this.options.addon, this.family, chains);
+    const kernel: ChainStates = listing === null ? (before ?? new Map<ChainId, ChainState>()) : listedStates(listing);
+    const differs = (id: ChainId, digest: string): boolean => kernel.get(id)?.digest !== digest;
+    const changed = chains.filter(({ table, name }) => {
+      const id = chainId(table, name);
+      return differs(id, states.get(id)?.digest ?? '');
+    });
+    const stale = gone.filter((id) => kernel.has(id));
+    const wanted: ChainStates = before ?? new Map<ChainId, ChainState>();
+    for (const id of gone) wanted.delete(id);
+    for (const [id, state] of states) wanted.set(id, state);
+    if (listing === null) {
+      const operations = [...changed.map(chainOperation), ...stale.map(deleteOperation)];
+      return { operations, later: [], wanted, written: countRules(changed, this.family) };
+    }
+    const lost = [...wanted].filter(([id, { digest }]) => !states.has(id) && differs(id, digest)).map(([id]) => id);
+    const written = [...changed, ...ruleset.make(new Set(lost))];
+    return {
+      operations: [...written.map(chainOperation), ...this.hookOperations(listing, node)],
+      later: [...kernel.keys()].filter((id) => !wanted.has(id)).map(deleteOperation),
+      wanted,
+      written: countRules(written, this.family),
+    };
+  }
+
+  private hookOperations(listing: readonly IptablesChainListing[], node: NodePlan): readonly IptablesOperation[] {
+    const withFirewall = servesLocalhost(node, this.settings);
+    return [...hookRepairs(listing, withFirewall), ...(withFirewall ? firewallOperations(listing) : [])];
+  }
+
+  private async send(
+    operations: readonly IptablesOperation[],
+  ): Promise<Pick<SyncReport, 'transactions' | 'ruleOperations' | 'bytes'>> {
+    if (operations.length === 0) return { transactions: 0, ruleOperations: 0, bytes: 0 };
+    const { bytes, rules } = await this.restore(operations);
+    return { transactions: 1, ruleOperations: rules, bytes };
+  }
+
+  private restore(operations: readonly IptablesOperation[]): ReturnType<IptablesAddon['iptablesRestore']> {
+    const { addon, flavor } = this.options;
+    return addon.iptablesRestore({ family: this.family, flavor, operations: inOrder(operations) });
+  }
+
+  /** Removes what a complete ruleset does not need; forwarding does not depend on it. Answers what did not work. */
+  private async tidyUp(later: readonly IptablesOperation[]): Promise<readonly string[]> {
+    if (later.length === 0) return [];
+    try {
+      await this.restore(later);
+      return [];
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      return [`cannot remove chains that are no longer used: ${reason}`];
+    }
+  }
+
+  private async list(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
+    const { addon, flavor } = this.options;
+    const startedAt = this.options.now();
+    const listing = await addon.iptablesList(this.family, flavor, TABLES, [CHAIN.firewall, ...textOf]);
+    this.listedAt = this.options.now();
+    this.listingTook = this.listedAt - startedAt;
+    return listing;
+  }
+
+  /** Whether it is time to compare everything again; in between only whether the canary is still there, as it is not after a flush. */
+  private async isListingDue(): Promise<boolean> {
+    if (this.options.now() - this.listedAt >= this.listingTook / LISTING_SHARE) return true;
+    const { addon, flavor } = this.options;
+    const mangle = await addon.iptablesList(this.family, flavor, ['mangle'], []);
+    return !mangle.some(({ name }) => name === CHAIN.canary);
+  }
+}
+
+interface Plan {
+  readonly operations: readonly IptablesOperation[];
+  /** Removals that can wait until everything else is in place. */
+  readonly later: readonly IptablesOperation[];
+  readonly wanted: ChainStates;
+  readonly written: TableRules;
+}
+
+function countRules(chains: readonly Chain[], family: Family): TableRules {
+  return sumRules(chains.map((chain) => [chain.table, ruleCount(chain, family)]));
+}
+
+function countStates(states: ChainStates): TableRules {
+  return sumRules([...states].map(([id, { rules }]) => [id.slice(0, id.indexOf(' ')), rules]));
+}
+
+function sumRules(counts: readonly (readonly [table: string, rules: number])[]): TableRules {
+  const sum = (wanted: string): number =>
+    counts.reduce((total, [table, rules]) => (table === wanted ? total + rules : total), 0);
+  return { filter: sum('filter'), nat: sum('nat') };
+}
+
+/** What a periodic comparison found lost or altered. */
+function differences(acknowledged: ChainStates, listing: readonly IptablesChainListing[]): readonly string[] {
+  const found = listedStates(listing);
+  const lines = [...acknowledged].flatMap(([id, { digest }]) => {
+    const state = found.get(id);
+    if (state === undefined) return [`chain ${id} was missing`];
+    return state.digest === digest ? [] : [`chain ${id} had other rules`];
+  });
+  const jumps = hookRepairs(listing, false).filter(({ verb }) => verb === 'insert');
+  return [...lines, ...jumps.map(({ table, chain, text }) => `rule of ${table} ${chain} was missing: ${text}`)];
+}

@@ -1,0 +1,61 @@
+import type { IptablesAddon, IptablesChainListing, IptablesFlavor } from '../../native/contract.js';
+import type { Family } from '../../net/ip.js';
+
+/** Chains by which a host's flavour is known, the surest first: kubelet's own words for it, then what kubelet and a service proxy keep there. */
+const SIGNS: readonly RegExp[] = [/^KUBE-IPTABLES-HINT$/, /^KUBE-KUBELET-CANARY$/, /^KUBE-PROXY-CANARY$/, /^KUBE-/];
+
+/**
+ * The flavour to write a family's rules with; null when no program works for it. All software of a host should use one: two flavours are two
+ * separate rulesets, of which each packet meets both.
+ *
+ * @param wanted null: the one in which Kubernetes has chains, then the one with more rules, then nft.
+ */
+export async function chooseFlavor(
+  addon: IptablesAddon,
+  family: Family,
+  wanted: IptablesFlavor | null,
+): Promise<IptablesFlavor | null> {
+  // Legacy is not looked for where nobody uses it; a host may still be told to.
+  if (wanted === 'legacy') return wanted;
+  const working = (await addon.iptablesFlavors(family)).map(({ flavor }) => flavor);
+  if (wanted !== null) return working.includes(wanted) ? wanted : null;
+  const [only, ...others] = working;
+  if (only === undefined || others.length === 0) return only ?? null;
+  const found = await Promise.all(
+    working.map(async (flavor) => ({ flavor, chains: await addon.iptablesList(family, flavor, ['mangle'], []) })),
+  );
+  const signed = bySign(found);
+  if (signed !== null) return signed;
+  const all = await Promise.all(
+    working.map(async (flavor) => ({
+      flavor,
+      chains: await addon.iptablesList(family, flavor, ['nat', 'filter'], []),
+    })),
+  );
+  return bySign(all) ?? byRules(all);
+}
+
+interface Found {
+  readonly flavor: IptablesFlavor;
+  readonly chains: readonly IptablesChainListing[];
+}
+
+function bySign(found: readonly Found[]): IptablesFlavor | null {
+  for (const sign of SIGNS) {
+    const holders = found.filter(({ chains }) => chains.some(({ name }) => sign.test(name)));
+    const [only, ...others] = holders;
+    if (only !== undefined && others.length === 0) return only.flavor;
+    if (only !== undefined) return byRules(holders);
+  }
+  return null;
+}
+
+function byRules(found: readonly Found[]): IptablesFlavor | null {
+  const counted = found.map(({ flavor, chains }) => ({
+    flavor,
+    rules: chains.reduce((sum, { ruleCount }) => sum + ruleCount, 0),
+  }));
+  const most = Math.max(...counted.map(({ rules }) => rules));
+  const best = counted.filter(({ rules }) => rules === most).map(({ flavor }) => flavor);
+  return best.includes('nft') ? 'nft' : (best[0] ?? null);
+}

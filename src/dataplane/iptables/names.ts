@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import type { IptablesTable } from '../../native/contract.js';
+import type { Protocol } from '../../net/protocol.js';
+
+/**
+ * Names in the kernel. The fixed chains and those of Services have kube-proxy's names (behaviour IT-01, IT-02): other software and administrators
+ * know them, and either proxy may start where the other stopped. Every other chain of ours in nat begins with `KUBE-SVC-`, because kube-proxy
+ * removes chains of that prefix that it did not make; one it left behind could hold a reference that fails its whole restore.
+ */
+export const CHAIN = {
+  services: 'KUBE-SERVICES',
+  external: 'KUBE-EXTERNAL-SERVICES',
+  /** Filter: what becomes of node ports without endpoints. */
+  externalNodePorts: 'KUBE-EXTERNAL-NP',
+  nodePorts: 'KUBE-NODEPORTS',
+  forward: 'KUBE-FORWARD',
+  proxyFirewall: 'KUBE-PROXY-FIREWALL',
+  /** Shared with kubelet. */
+  firewall: 'KUBE-FIREWALL',
+  postrouting: 'KUBE-POSTROUTING',
+  markMasquerade: 'KUBE-MARK-MASQ',
+  hairpin: 'KUBE-SVC-HAIRPIN',
+  canary: 'KUBE-PROXY-CANARY',
+} as const;
+
+/** Beginnings of the names of chains that divide a long chain. */
+export const DIVISION = {
+  services: 'KUBE-SVC-IP',
+  nodePorts: 'KUBE-SVC-NP',
+  hairpin: CHAIN.hairpin,
+  filterServices: CHAIN.services,
+  external: CHAIN.external,
+  externalNodePorts: CHAIN.externalNodePorts,
+  proxyFirewall: CHAIN.proxyFirewall,
+  healthChecks: CHAIN.nodePorts,
+} as const;
+
+/** Beginnings of the names of chains whose rules tell which frontends there are. */
+export const DISPATCH_PREFIXES: readonly string[] = [
+  CHAIN.services,
+  CHAIN.nodePorts,
+  CHAIN.external,
+  CHAIN.externalNodePorts,
+  CHAIN.proxyFirewall,
+  DIVISION.services,
+  DIVISION.nodePorts,
+];
+
+const SERVICE_CHAIN = /^KUBE-(SVC|SVL|FW|EXT|SEP|XLB)-/;
+const FILTER_CHAIN = /^KUBE-(SERVICES|EXTERNAL-SERVICES|EXTERNAL-NP|NODEPORTS|PROXY-FIREWALL)(-|$)/;
+const FIXED_NAT: readonly string[] = [CHAIN.services, CHAIN.nodePorts, CHAIN.postrouting, CHAIN.markMasquerade];
+
+/** Whether a chain is this mode's, or kube-proxy's in the same mode, to change and remove. {@link CHAIN.firewall} is not: kubelet shares it. */
+export function isOwnChain(table: IptablesTable, chain: string): boolean {
+  if (chain === CHAIN.canary) return true;
+  if (table === 'nat') return FIXED_NAT.includes(chain) || SERVICE_CHAIN.test(chain);
+  return table === 'filter' && (chain === CHAIN.forward || FILTER_CHAIN.test(chain));
+}
+
+/** The 16 characters that stand for a Service port in the names of its chains. */
+export function serviceHash(servicePort: string, protocol: Protocol): string {
+  return hash16(servicePort + protocol.toLowerCase());
+}
+
+/** The `recent` list of clients of one endpoint of a Service port. @param endpoint as `address:port`, `[v6]:port`. */
+export function clientList(servicePort: string, protocol: Protocol, endpoint: string): string {
+  return `KUBE-SEP-${hash16(servicePort + protocol.toLowerCase() + endpoint)}`;
+}
+
+const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+
+/** The first 16 characters of the base32 form (RFC 4648) of the text's SHA-256. */
+function hash16(text: string): string {
+  const digest = createHash('sha256').update(text).digest();
+  let bits = 0n;
+  for (const byte of digest.subarray(0, 10)) bits = (bits << 8n) | BigInt(byte);
+  let name = '';
+  for (let shift = 75n; shift >= 0n; shift -= 5n) name += BASE32[Number((bits >> shift) & 31n)] ?? '';
+  return name;
+}

@@ -1,0 +1,223 @@
+import type { IptablesChainListing } from '../../native/contract.js';
+import { EndpointList, endpointSize } from '../../net/endpoint-list.js';
+import { addressBytes, parseAddress, parsePrefix, type Family, type IPAddress } from '../../net/ip.js';
+import { parseProtocol, type Protocol } from '../../net/protocol.js';
+import { frontendKey } from '../../plan/frontend-key.js';
+import type { FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan } from '../../plan/types.js';
+import { ListedRules, type ParsedRule } from './listing.js';
+import { CHAIN, DIVISION } from './names.js';
+
+/** What a listing says in the plan's terms. */
+export interface HeldRules {
+  readonly frontends: ReadonlyMap<FrontendKey, FrontendPlan>;
+  readonly hairpinAddresses: ReadonlySet<IPAddress>;
+  readonly healthChecks: readonly HealthCheckPlan[];
+}
+
+/**
+ * Reads chains back: ours, and as far as they are like ours those of kube-proxy in the same mode. Frontends whose own chains were not listed with
+ * their rules come without endpoints. A frontend without endpoints does not say how it would treat connections if it had some.
+ */
+export function readBack(family: Family, listing: readonly IptablesChainListing[]): HeldRules {
+  return new Reader(family, new ListedRules(listing)).read();
+}
+
+const KINDS: readonly (readonly [string, FrontendKind])[] = [
+  [' cluster IP', 'ClusterIP'],
+  [' external IP', 'ExternalIP'],
+  [' loadbalancer IP', 'LoadBalancer'],
+];
+
+interface Endpoints {
+  readonly list: EndpointList;
+  readonly affinitySeconds: number | null;
+}
+
+type Treatment = Pick<FrontendPlan, 'endpoints' | 'localEndpoints' | 'masquerade' | 'affinitySeconds' | 'sourceRanges'>;
+
+class Reader {
+  private readonly frontends = new Map<FrontendKey, FrontendPlan>();
+  private readonly hairpin = new Set<IPAddress>();
+
+  constructor(
+    private readonly family: Family,
+    private readonly rules: ListedRules,
+  ) {}
+
+  read(): HeldRules {
+    this.readForwarded(CHAIN.services, false);
+    this.readForwarded(CHAIN.nodePorts, true);
+    this.readRefused(CHAIN.services, DIVISION.filterServices, 'ClusterIP');
+    this.readRefused(CHAIN.external, DIVISION.external, 'LoadBalancer');
+    this.readRefused(CHAIN.externalNodePorts, DIVISION.externalNodePorts, 'NodePort');
+    this.readRefused(CHAIN.proxyFirewall, DIVISION.proxyFirewall, 'LoadBalancer');
+    this.readHairpin(CHAIN.hairpin);
+    return { frontends: this.frontends, hairpinAddresses: this.hairpin, healthChecks: this.healthChecks() };
+  }
+
+  private readForwarded(chain: string, isNodePort: boolean): void {
+    for (const rule of this.rules.of('nat', chain)) {
+      const key = this.keyOf(rule, isNodePort);
+      if (key !== null && rule.target !== null) this.add(key, rule, this.treatment(rule.target), isNodePort);
+      else if (rule.target !== null && divides(rule.target, isNodePort ? DIVISION.nodePorts : DIVISION.services))
+        this.readForwarded(rule.target, isNodePort);
+    }
+  }
+
+  private add(key: FrontendKey, rule: ParsedRule, treatment: Treatment, isNodePort: boolean): void {
+    const { kind, servicePort } = describe(rule.comment ?? '', isNodePort ? 'NodePort' : 'ExternalIP');
+    this.frontends.set(key, { ...this.common(key, rule, kind), servicePort, whenEmpty: 'reject', ...treatment });
+  }
+
+  private readRefused(chain: string, division: string, kind: FrontendKind): void {
+    for (const rule of this.rules.of('filter', chain)) {
+      const key = this.keyOf(rule, kind === 'NodePort');
+      if (key !== null) this.addRefusal(key, rule, kind);
+      else if (rule.target !== null && divides(rule.target, division)) this.readRefused(rule.target, division, kind);
+    }
+  }
+
+  private addRefusal(key: FrontendKey, rule: ParsedRule, fallback: FrontendKind): void {
+    const text = rule.comment ?? '';
+    const source = parsePrefix(rule.source ?? '');
+    const isOthers = / traffic not accepted by /.test(text);
+    const known = this.frontends.get(key);
+    const comment = text.replace(/ has no (local )?endpoints$| traffic not accepted by .*$/, '');
+    const { kind, servicePort } = describe(comment, fallback);
+    const none = new EndpointList(this.family, new Uint8Array(0));
+    const base: FrontendPlan = known ?? {
+      ...this.common(key, rule, kind),
+      servicePort,
+      endpoints: none,
+      localEndpoints: null,
+      masquerade: kind === 'ClusterIP' ? 'off-cluster' : 'always',
+      whenEmpty: 'reject',
+      affinitySeconds: null,
+      sourceRanges: isOthers ? [] : null,
+    };
+    const ranges = source === null ? base.sourceRanges : [...new Set([...(base.sourceRanges ?? []), source])];
+    const whenEmpty = isOthers ? base.whenEmpty : rule.target === 'DROP' ? 'drop' : 'reject';
+    this.frontends.set(key, { ...base, whenEmpty, sourceRanges: ranges });
+  }
+
+  private common(
+    key: FrontendKey,
+    rule: ParsedRule,
+    kind: FrontendKind,
+  ): Pick<FrontendPlan, 'key' | 'kind' | 'family' | 'address' | 'protocol' | 'port' | 'flowEndpoints'> {
+    return {
+      ...{ key, kind, family: this.family },
+      address: kind === 'NodePort' ? null : hostAddress(rule.destination),
+      protocol: protocolOf(rule) ?? 'TCP',
+      port: Number(rule.port),
+      flowEndpoints: null,
+    };
+  }
+
+  /** Null for rules that do not select one frontend. */
+  private keyOf(rule: ParsedRule, isNodePort: boolean): FrontendKey | null {
+    const protocol = protocolOf(rule);
+    const address = hostAddress(rule.destination);
+    if (protocol === null || !/^\d+$/.test(rule.port ?? '')) return null;
+    if (isNodePort) return frontendKey(null, Number(rule.port), protocol);
+    return address === null ? null : frontendKey(address, Number(rule.port), protocol);
+  }
+
+  private treatment(target: string): Treatment {
+    if (target.startsWith('KUBE-FW-')) {
+      const rules = this.rules.of('nat', target);
+      const external = rules.find((rule) => rule.target?.startsWith('KUBE-EXT-'))?.target ?? '';
+      const sourceRanges = rules.flatMap(({ source }) => parsePrefix(source ?? '') ?? []);
+      return { ...this.treatment(external), sourceRanges };
+    }
+    if (target.startsWith('KUBE-EXT-')) return this.externalTreatment(this.rules.of('nat', target));
+    const { list, affinitySeconds } = this.endpointsOf(target);
+    return { endpoints: list, localEndpoints: null, masquerade: 'off-cluster', affinitySeconds, sourceRanges: null };
+  }
+
+  private externalTreatment(rules: readonly ParsedRule[]): Treatment {
+    const jump = (prefix: string): string => rules.find((rule) => rule.target?.startsWith(prefix))?.target ?? '';
+    const cluster = this.endpointsOf(jump('KUBE-SVC-'));
+    const always = rules.some((rule) => rule.unconditional && rule.target === CHAIN.markMasquerade);
+    const local = always ? null : this.endpointsOf(jump('KUBE-SVL-'));
+    return {
+      endpoints: cluster.list,
+      localEndpoints: local && local.list,
+      masquerade: always ? 'always' : 'node',
+      affinitySeconds: cluster.affinitySeconds ?? local?.affinitySeconds ?? null,
+      sourceRanges: null,
+    };
+  }
+
+  /** What a chain translates to, itself or in the chains it is divided into; kube-proxy has one for every endpoint. */
+  private endpointsOf(chain: string): Endpoints {
+    const found = new Map<string, Buffer>();
+    let affinitySeconds: number | null = null;
+    const visit = (name: string): void => {
+      for (const { translation, seconds, target, source } of this.rules.of('nat', name)) {
+        const endpoint = translation === null ? null : packEndpoint(this.family, translation);
+        if (endpoint !== null) found.set(endpoint.toString('latin1'), endpoint);
+        if (seconds !== null) affinitySeconds = Number(seconds);
+        if (target !== null && (target.startsWith('KUBE-SEP-') || divides(target, chain))) visit(target);
+        const itself = name.startsWith('KUBE-SEP-') ? hostAddress(source) : null;
+        if (itself !== null) this.hairpin.add(itself);
+      }
+    };
+    visit(chain);
+    const packed = Buffer.concat([...found.values()].sort((one, other) => Buffer.compare(one, other)));
+    return { list: new EndpointList(this.family, packed), affinitySeconds };
+  }
+
+  private readHairpin(chain: string): void {
+    for (const { source, target } of this.rules.of('nat', chain)) {
+      const address = hostAddress(source);
+      if (address !== null) this.hairpin.add(address);
+      else if (target !== null && divides(target, DIVISION.hairpin)) this.readHairpin(target);
+    }
+  }
+
+  private healthChecks(chain: string = CHAIN.nodePorts): readonly HealthCheckPlan[] {
+    return this.rules.of('filter', chain).flatMap(({ comment, port, target }): readonly HealthCheckPlan[] => {
+      if (target !== null && divides(target, DIVISION.healthChecks)) return this.healthChecks(target);
+      const service = / health check node port$/.test(comment ?? '') ? comment?.replace(/ .*/, '') : undefined;
+      return service === undefined || !/^\d+$/.test(port ?? '')
+        ? []
+        : [{ service, port: Number(port), localEndpoints: 0 }];
+    });
+  }
+}
+
+function divides(target: string, division: string): boolean {
+  return target.startsWith(`${division}-`);
+}
+
+function describe(
+  comment: string,
+  fallback: FrontendKind,
+): { readonly kind: FrontendKind; readonly servicePort: string } {
+  for (const [ending, kind] of KINDS) {
+    if (comment.endsWith(ending)) return { kind, servicePort: comment.slice(0, -ending.length) };
+  }
+  return { kind: fallback, servicePort: comment };
+}
+
+function protocolOf({ protocol }: ParsedRule): Protocol | null {
+  return parseProtocol(protocol?.toUpperCase() ?? '');
+}
+
+/** The address of a prefix of full length; null for anything else. */
+function hostAddress(text: string | null): IPAddress | null {
+  const match = /^([^/]+)\/(32|128)$/.exec(text ?? '');
+  return match?.[1] === undefined ? null : parseAddress(match[1]);
+}
+
+function packEndpoint(family: Family, text: string): Buffer | null {
+  const match = /^\[?([^\]]+?)\]?:(\d+)$/.exec(text);
+  const address = parseAddress(match?.[1] ?? '');
+  const bytes = address === null ? null : addressBytes(address);
+  if (bytes === null || bytes.length + 2 !== endpointSize(family)) return null;
+  const packed = Buffer.alloc(bytes.length + 2);
+  packed.set(bytes);
+  packed.writeUInt16BE(Number(match?.[2]) & 0xffff, bytes.length);
+  return packed;
+}

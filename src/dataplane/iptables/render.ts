@@ -1,0 +1,24 @@
+import type { IptablesAddon, IptablesFlavor } from '../../native/contract.js';
+import type { FamilyTable } from '../../plan/types.js';
+import { servesLocalhost, type ModeSettings } from './fixed-chains.js';
+import { firewallOperations, hookRepairs } from './hooks.js';
+import { chainOperation, inOrder } from './operations.js';
+import { everything, Ruleset } from './ruleset.js';
+
+/** What a first sync sends to a kernel without rules, as iptables-restore reads it. Needs no privileges. */
+export function renderTable(
+  addon: Pick<IptablesAddon, 'iptablesEncode'>,
+  table: FamilyTable,
+  flavor: IptablesFlavor,
+  settings: ModeSettings,
+): string {
+  const ruleset = new Ruleset(table, () => settings);
+  ruleset.update(everything(table));
+  const withFirewall = servesLocalhost(table.node, settings);
+  const operations = [
+    ...ruleset.takeTouched().chains.map(chainOperation),
+    ...hookRepairs([], withFirewall),
+    ...(withFirewall ? firewallOperations([]) : []),
+  ];
+  return addon.iptablesEncode({ family: table.family, flavor, operations: inOrder(operations) });
+}

@@ -1,0 +1,74 @@
+import type { IptablesEndpointRules, IptablesFamily, IptablesTable } from '../../native/contract.js';
+import { addressLength, familyOf, type IPAddress } from '../../net/ip.js';
+import type { Protocol } from '../../net/protocol.js';
+import type { FrontendPlan, LocalDetector } from '../../plan/types.js';
+
+/** A chain as it should be. Rules are in the very spelling of iptables-save, so that what is sent and what is listed have one digest. */
+export interface Chain {
+  readonly table: IptablesTable;
+  readonly name: string;
+  readonly rules: readonly (string | IptablesEndpointRules)[];
+  /** The Service port that it belongs to; null for the fixed chains. */
+  readonly owner: string | null;
+}
+
+/** How many rules the kernel will hold for it. */
+export function ruleCount({ rules }: Chain, family: IptablesFamily): number {
+  return rules.reduce((count, rule) => count + (typeof rule === 'string' ? 1 : endpointRuleCount(rule, family)), 0);
+}
+
+function endpointRuleCount({ endpoints, affinity }: IptablesEndpointRules, family: IptablesFamily): number {
+  const count = endpoints.length / (addressLength(family) + 2);
+  return affinity === null ? count : 2 * count;
+}
+
+/** `tcp`, as iptables spells it. */
+export function protocolWord(protocol: Protocol): 'tcp' | 'udp' | 'sctp' {
+  return PROTOCOL_WORDS[protocol];
+}
+
+const PROTOCOL_WORDS = { TCP: 'tcp', UDP: 'udp', SCTP: 'sctp' } as const;
+
+/** An address as the only one of its prefix, as iptables-save prints it. */
+export function hostText(address: IPAddress): string {
+  return `${address}/${addressLength(familyOf(address)) * 8}`;
+}
+
+/** What selects packets to a frontend, with a comment; node ports are selected by their port alone. */
+export function toFrontend({ address, protocol, port }: FrontendPlan, comment: string): string {
+  const word = protocolWord(protocol);
+  const destination = address === null ? '' : `-d ${hostText(address)} `;
+  return `${destination}-p ${word} ${commentMatch(comment)} -m ${word} --dport ${port}`;
+}
+
+/** The kernel holds 255 bytes of comment and a terminating zero. */
+const COMMENT_LIMIT = 255;
+
+/** Names are validated where they come in; anything a stream of rules could misread is replaced all the same. */
+export function commentMatch(comment: string): string {
+  return `-m comment --comment "${comment.replace(/[^A-Za-z0-9 ._:;/-]/g, '_').slice(0, COMMENT_LIMIT)}"`;
+}
+
+/** Selects by whether the source is a pod; goes before or after a destination as iptables-save orders it. */
+export function sourceMatch(
+  detector: LocalDetector,
+  isPod: boolean,
+): { readonly before: string; readonly after: string } {
+  const not = isPod ? '' : '! ';
+  switch (detector.type) {
+    case 'source-prefix':
+      return { before: `${not}-s ${detector.prefix} `, after: '' };
+    case 'input-interface':
+      return { before: '', after: `${not}-i ${detector.name} ` };
+    case 'input-interface-prefix':
+      return { before: '', after: `${not}-i ${detector.prefix}+ ` };
+  }
+}
+
+const SCALE = 0x80000000;
+
+/** The kernel keeps probabilities as fractions of 2^31, and iptables-save prints those. */
+export function probabilityMatch(favourable: number, possible: number): string {
+  const kept = Math.round((favourable / possible) * SCALE) / SCALE;
+  return `-m statistic --mode random --probability ${kept.toFixed(11)}`;
+}

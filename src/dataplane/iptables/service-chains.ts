@@ -1,0 +1,170 @@
+import type { EndpointList } from '../../net/endpoint-list.js';
+import type { FrontendPlan, NodePlan } from '../../plan/types.js';
+import { CHAIN } from './names.js';
+import { hostText, protocolWord, sourceMatch, toFrontend, type Chain } from './rules.js';
+import { spreadChains } from './spread.js';
+
+/**
+ * The frontends of one Service port and protocol. They share two lists of endpoints at most: one for everybody, and with a policy Local one for
+ * those who have to stay on this node.
+ */
+export interface ServiceGroup {
+  /** See serviceHash. */
+  readonly hash: string;
+  /** In any order; at least one. */
+  readonly frontends: readonly FrontendPlan[];
+}
+
+export interface ChainNames {
+  readonly cluster: string;
+  readonly local: string;
+  readonly external: string;
+  readonly sources: string;
+}
+
+export function chainNames(hash: string): ChainNames {
+  return {
+    cluster: `KUBE-SVC-${hash}`,
+    local: `KUBE-SVL-${hash}`,
+    external: `KUBE-EXT-${hash}`,
+    sources: `KUBE-FW-${hash}`,
+  };
+}
+
+/** Whether any connection to the frontend finds an endpoint. */
+export function hasEndpoints({ endpoints, localEndpoints }: FrontendPlan): boolean {
+  return endpoints.count > 0 || (localEndpoints?.count ?? 0) > 0;
+}
+
+/** Whether some connections to the frontend find none. */
+export function isEmpty({ endpoints, localEndpoints }: FrontendPlan): boolean {
+  return (localEndpoints ?? endpoints).count === 0;
+}
+
+/** The chain that decides on connections to a frontend of the group; the frontend must have endpoints. */
+export function entryChain(group: ServiceGroup, frontend: FrontendPlan): string {
+  const names = chainNames(group.hash);
+  if (frontend.kind === 'ClusterIP') return frontend.endpoints.equals(clusterList(group)) ? names.cluster : names.local;
+  return frontend.sourceRanges === null ? names.external : names.sources;
+}
+
+/** Every chain of the group. */
+export function serviceChains(group: ServiceGroup, node: NodePlan): readonly Chain[] {
+  const names = chainNames(group.hash);
+  const [first] = group.frontends;
+  if (first === undefined) return [];
+  const { servicePort, protocol, affinitySeconds } = first;
+  const spread = (chain: string, endpoints: EndpointList | null): readonly Chain[] =>
+    endpoints === null || endpoints.count === 0
+      ? []
+      : spreadChains({
+          ...{ chain, servicePort, protocol, endpoints, affinitySeconds },
+          head: group.frontends.flatMap((frontend) =>
+            frontend.kind === 'ClusterIP' && entryChain(group, frontend) === chain
+              ? clusterMasquerade(frontend, node)
+              : [],
+          ),
+        });
+  const make = (name: string, rules: readonly string[]): Chain => ({ table: 'nat', name, rules, owner: servicePort });
+  const external = externalFrontend(group);
+  const chains = [...spread(names.cluster, clusterList(group)), ...spread(names.local, localList(group))];
+  if (external === undefined || !hasEndpoints(external)) return chains;
+  chains.push(make(names.external, externalRules(external, names, node)));
+  const restricted = group.frontends.find(({ sourceRanges }) => sourceRanges !== null);
+  if (restricted?.sourceRanges) {
+    const admit = restricted.sourceRanges.map((range) => `-s ${range} -j ${names.external}`);
+    chains.push(make(names.sources, admit));
+  }
+  return chains;
+}
+
+function externalFrontend({ frontends }: ServiceGroup): FrontendPlan | undefined {
+  return frontends.find(({ kind }) => kind !== 'ClusterIP');
+}
+
+function internalFrontend({ frontends }: ServiceGroup): FrontendPlan | undefined {
+  return frontends.find(({ kind }) => kind === 'ClusterIP');
+}
+
+function clusterList(group: ServiceGroup): EndpointList {
+  const frontend = externalFrontend(group) ?? internalFrontend(group);
+  if (frontend === undefined) throw new RangeError(`Service port ${group.hash} has no frontends`);
+  return frontend.endpoints;
+}
+
+/** Of external traffic if it has a policy Local, and of internal traffic otherwise: with both policies Local the two are the same. Null: no policy is. */
+function localList(group: ServiceGroup): EndpointList | null {
+  const external = externalFrontend(group)?.localEndpoints ?? null;
+  const internal = internalFrontend(group)?.endpoints ?? null;
+  return external ?? (internal?.equals(clusterList(group)) === false ? internal : null);
+}
+
+/** Source NAT of what reaches a cluster IP from elsewhere than a pod. */
+function clusterMasquerade(frontend: FrontendPlan, { masqueradeAll, localDetector }: NodePlan): readonly string[] {
+  const { address, protocol, port } = frontend;
+  if (address === null || (!masqueradeAll && localDetector === null)) return [];
+  const { before, after } =
+    masqueradeAll || localDetector === null ? { before: '', after: '' } : sourceMatch(localDetector, false);
+  const word = protocolWord(protocol);
+  return [`${before}-d ${hostText(address)} ${after}-p ${word} -m ${word} --dport ${port} -j ${CHAIN.markMasquerade}`];
+}
+
+function externalRules(frontend: FrontendPlan, names: ChainNames, { localDetector }: NodePlan): readonly string[] {
+  const { endpoints, localEndpoints } = frontend;
+  if (localEndpoints === null) return [`-j ${CHAIN.markMasquerade}`, `-j ${names.cluster}`];
+  const rules: string[] = [];
+  if (endpoints.count > 0) {
+    if (localDetector !== null) {
+      const { before, after } = sourceMatch(localDetector, true);
+      rules.push(`${before}${after}-j ${names.cluster}`);
+    }
+    const fromNode = '-m addrtype --src-type LOCAL';
+    rules.push(`${fromNode} -j ${CHAIN.markMasquerade}`, `${fromNode} -j ${names.cluster}`);
+  }
+  if (localEndpoints.count > 0) rules.push(`-j ${names.local}`);
+  return rules;
+}
+
+/** What sends connections to a frontend with endpoints on; none for others. */
+export function dispatchRules(group: ServiceGroup, frontend: FrontendPlan): readonly string[] {
+  if (!hasEndpoints(frontend)) return [];
+  return [`${toFrontend(frontend, describe(frontend))} -j ${entryChain(group, frontend)}`];
+}
+
+const KIND_TEXT = {
+  ClusterIP: ' cluster IP',
+  ExternalIP: ' external IP',
+  LoadBalancer: ' loadbalancer IP',
+  NodePort: '',
+} as const;
+
+function describe({ servicePort, kind }: FrontendPlan): string {
+  return servicePort + KIND_TEXT[kind];
+}
+
+/**
+ * What becomes of connections that nothing translated; none where all are. Before them what it says for sources that are not admitted, which
+ * are dropped whether there are endpoints or not.
+ */
+export function refusalRules(frontend: FrontendPlan, hash: string): readonly string[] {
+  const { sourceRanges, servicePort } = frontend;
+  const verdict = isEmpty(frontend) ? [refusal(frontend)] : [];
+  if (sourceRanges === null) return verdict;
+  const others = `${servicePort} traffic not accepted by ${chainNames(hash).sources}`;
+  return [
+    ...sourceRanges.flatMap((range) => verdict.map((rule) => `-s ${range} ${rule}`)),
+    `${toFrontend(frontend, others)} -j DROP`,
+  ];
+}
+
+function refusal(frontend: FrontendPlan): string {
+  const isDropped = frontend.whenEmpty === 'drop';
+  const what = `${describe(frontend)} has no ${isDropped ? 'local ' : ''}endpoints`;
+  return `${toFrontend(frontend, what)} -j ${isDropped ? 'DROP' : rejection(frontend)}`;
+}
+
+/** A TCP reset is not rate limited as ICMP errors are (net.ipv4.icmp_ratelimit), so every client learns at once. */
+function rejection({ protocol, family }: FrontendPlan): string {
+  if (protocol === 'TCP') return 'REJECT --reject-with tcp-reset';
+  return `REJECT --reject-with ${family === 'IPv4' ? 'icmp' : 'icmp6'}-port-unreachable`;
+}

@@ -1,0 +1,80 @@
+import type { IptablesEndpointRules } from '../../native/contract.js';
+import { endpointSize, printEndpoint, type EndpointList } from '../../net/endpoint-list.js';
+import type { Protocol } from '../../net/protocol.js';
+import { clientList } from './names.js';
+import { probabilityMatch, protocolWord, type Chain } from './rules.js';
+
+/** Lists above this are divided, so that a packet walks about twice the square root of their length and a change rewrites that much. */
+export const UNDIVIDED_ENDPOINTS = 64;
+
+/** Two hexadecimal digits name a bucket. */
+const MOST_BUCKETS = 256;
+
+export interface Spreading {
+  readonly chain: string;
+  readonly servicePort: string;
+  readonly protocol: Protocol;
+  readonly endpoints: EndpointList;
+  readonly affinitySeconds: number | null;
+  /** Rules before the first pick. */
+  readonly head: readonly string[];
+}
+
+/**
+ * The chains that spread connections evenly over endpoints; the first is the one to jump to. Affinity looks at every endpoint's list of clients
+ * before any pick, so these lists are not divided.
+ */
+export function spreadChains(spreading: Spreading): readonly Chain[] {
+  const { chain, servicePort, protocol, endpoints, affinitySeconds, head } = spreading;
+  const picks = (packed: Uint8Array): IptablesEndpointRules => ({
+    type: 'endpoints',
+    protocol: protocolWord(protocol),
+    endpoints: packed,
+    affinity: affinitySeconds === null ? null : { seconds: affinitySeconds, lists: clientLists(spreading) },
+  });
+  const make = (name: string, rules: Chain['rules']): Chain => ({ table: 'nat', name, rules, owner: servicePort });
+  if (affinitySeconds !== null || endpoints.count <= UNDIVIDED_ENDPOINTS)
+    return [make(chain, [...head, picks(endpoints.packed)])];
+  const size = endpointSize(endpoints.family);
+  let remaining = endpoints.count;
+  const jumps: string[] = [];
+  const chains: Chain[] = [];
+  for (const [index, bucket] of buckets(endpoints)) {
+    const name = `${chain}-${index.toString(16).toUpperCase().padStart(2, '0')}`;
+    const count = bucket.length / size;
+    jumps.push(count === remaining ? `-j ${name}` : `${probabilityMatch(count, remaining)} -j ${name}`);
+    remaining -= count;
+    chains.push(make(name, [picks(bucket)]));
+  }
+  return [make(chain, [...head, ...jumps]), ...chains];
+}
+
+function clientLists({ servicePort, protocol, endpoints }: Spreading): readonly string[] {
+  return Array.from({ length: endpoints.count }, (_, index) =>
+    clientList(servicePort, protocol, printEndpoint(endpoints.address(index), endpoints.port(index))),
+  );
+}
+
+/** Endpoints by a hash of theirs, so that one more or less changes one bucket, or when their number doubles all of them. Empty ones are left out. */
+function buckets(endpoints: EndpointList): readonly (readonly [number, Uint8Array])[] {
+  const size = endpointSize(endpoints.family);
+  const { packed, count } = endpoints;
+  const wanted = Math.min(MOST_BUCKETS, 2 ** Math.round(Math.log2(count) / 2));
+  const offsets: number[][] = Array.from({ length: wanted }, () => []);
+  for (let offset = 0; offset < packed.length; offset += size)
+    offsets[hash(packed, offset, size) & (wanted - 1)]?.push(offset);
+  return offsets.flatMap((members, index) => {
+    if (members.length === 0) return [];
+    const bucket = new Uint8Array(members.length * size);
+    for (const [at, offset] of members.entries()) bucket.set(packed.subarray(offset, offset + size), at * size);
+    return [[index, bucket] as const];
+  });
+}
+
+/** FNV-1a, folded: its low bits alone vary too little between neighbouring addresses. */
+function hash(bytes: Uint8Array, offset: number, length: number): number {
+  let value = 0x811c9dc5;
+  for (let index = offset; index < offset + length; index++)
+    value = Math.imul(value ^ (bytes[index] ?? 0), 0x01000193) >>> 0;
+  return value ^ (value >>> 15) ^ (value >>> 23);
+}

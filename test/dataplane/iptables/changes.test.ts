@@ -1,0 +1,300 @@
+import t from 'tap';
+import { jumpTarget } from '../../support/fake-iptables/rule-text.js';
+import type { IptablesFault } from '../../support/fake-iptables/fake-iptables.js';
+import { node, service, slice } from '../../support/rows.js';
+import type { Row } from '../../../src/state/rows.js';
+import { NODE_ROWS, Rig } from './rig.js';
+
+/** What a change writes, what large clusters look like, and what becomes of failures, damage, restarts and gaps. */
+
+function web(index: number): Row {
+  return service(`web-${index}`, { clusterIPs: [`10.96.${index >> 8}.${index & 0xff}`] });
+}
+
+function endpoints(index: number, count: number): Row {
+  const each = (number: number): string => `10.${index & 0xff}.${number >> 8}.${number & 0xff}`;
+  return slice(
+    `web-${index}`,
+    Array.from({ length: count }, (_, number) => ({ address: each(number), node: 'other' })),
+  );
+}
+
+const UDP = [{ port: 53, protocol: 'UDP' }] as const;
+const DNS = [
+  service('dns', { clusterIPs: ['10.96.0.53'], ports: UDP }),
+  slice('dns', [{ address: '10.0.2.1', node: 'other' }], { ports: UDP }),
+];
+const DNS_REFS = [
+  { kind: 'Service', namespace: 'default', name: 'dns' },
+  { kind: 'EndpointSlice', namespace: 'default', name: 'dns' },
+] as const;
+
+async function cluster(services: number, perService: number): Promise<Rig> {
+  const rig = new Rig();
+  const rows = Array.from({ length: services }, (_, index) => [web(index), endpoints(index, perService)]);
+  rig.commit([...NODE_ROWS, ...rows.flat()]);
+  await rig.sync();
+  return rig;
+}
+
+t.test('a plain Service costs a rule for dispatch, one for masquerading, and one per endpoint', async (t) => {
+  const counts = await Promise.all(
+    [
+      [10, 3],
+      [11, 3],
+      [11, 4],
+    ].map(async ([services = 0, each = 0]) => {
+      const rig = await cluster(services, each);
+      return rig.kernel.chains('nat').reduce((sum, name) => sum + (rig.kernel.rules('nat', name)?.length ?? 0), 0);
+    }),
+  );
+  t.equal((counts[1] ?? 0) - (counts[0] ?? 0), 2 + 3);
+  t.equal((counts[2] ?? 0) - (counts[1] ?? 0), 11);
+});
+
+t.test('an endpoint changes one chain, a Service its chain and one of the dispatch', async (t) => {
+  const rig = await cluster(300, 2);
+  t.same(await rig.difference(), []);
+  rig.commit([endpoints(7, 3)]);
+  const [only = '', ...others] = await rig.during(() => rig.sync());
+  t.match(only, /^chain nat KUBE-SVC-[A-Z2-7]{16}$/);
+  t.same(others, []);
+  rig.commit([web(300), endpoints(300, 1)]);
+  const added = await rig.during(() => rig.sync());
+  t.equal(added.length, 2, added.join());
+  t.ok(added.includes('chain nat KUBE-SVC-IP-C2'), 'the leaf of 10.96.1.44');
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web-300' }]);
+  const removed = await rig.during(() => rig.sync());
+  t.match([...removed].sort(), ['chain nat KUBE-SVC-IP-C2', /^delete-chain nat KUBE-SVC-/]);
+  t.same(await rig.difference(), []);
+  t.same(await rig.during(() => rig.sync()), [], 'nothing changed, nothing sent');
+});
+
+t.test('a new connection walks few rules of a large dispatch', async (t) => {
+  const rig = await cluster(1000, 1);
+  const rules = (name: string): readonly string[] => rig.kernel.rules('nat', name) ?? [];
+  const longest = Math.max(...rig.kernel.chains('nat').map((name) => rules(name).length));
+  t.equal(rules('KUBE-SERVICES').length, 17);
+  t.equal(rules('KUBE-SERVICES')[0], '-d 0.0.0.0/0.0.0.15 -j KUBE-SVC-IP-0');
+  t.equal(rules('KUBE-SVC-IP-A')[15], '-d 0.0.0.240/0.0.0.240 -j KUBE-SVC-IP-AF');
+  t.ok(longest <= 17, `${longest} rules in the longest chain`);
+});
+
+t.test('node ports are divided by range, empty Services like others, and few again are not', async (t) => {
+  const rig = new Rig();
+  const of = (index: number): Row =>
+    service(`web-${index}`, { clusterIPs: [`10.96.0.${index}`], ports: [{ port: 80, nodePort: 30000 + index }] });
+  rig.commit([...NODE_ROWS, ...Array.from({ length: 80 }, (_, index) => of(index))]);
+  await rig.sync();
+  t.equal(
+    rig.kernel.rules('filter', 'KUBE-EXTERNAL-NP')?.[0],
+    '-p tcp -m tcp --dport 29952:30015 -j KUBE-EXTERNAL-NP-T1D4',
+  );
+  t.ok(rig.kernel.chains('filter').includes('KUBE-SERVICES-00'));
+  t.same(await rig.difference(), []);
+  rig.commit(
+    [],
+    Array.from({ length: 20 }, (_, index) => ({ kind: 'Service', namespace: 'default', name: `web-${index}` })),
+  );
+  await rig.sync();
+  t.notOk(rig.kernel.chains('filter').some((name) => /^KUBE-(SERVICES|EXTERNAL-NP)-/.test(name)));
+  t.same(await rig.difference(), []);
+});
+
+/** The probability with which each endpoint is drawn from a chain. */
+function shares(rig: Rig, chain: string): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  const walk = (name: string, reaching: number): void => {
+    let left = reaching;
+    for (const rule of rig.kernel.rules('nat', name) ?? []) {
+      const share = left * Number(/--probability (\S+)/.exec(rule)?.[1] ?? 1);
+      const endpoint = /--to-destination (\S+)/.exec(rule)?.[1];
+      const target = jumpTarget(rule);
+      if (target === 'KUBE-MARK-MASQ') continue;
+      if (endpoint !== undefined) found.set(endpoint, (found.get(endpoint) ?? 0) + share);
+      else if (target !== null) walk(target, share);
+      left -= share;
+    }
+  };
+  walk(chain, 1);
+  return found;
+}
+
+t.test('every endpoint of a long list is as likely as another, and a change rewrites little', async (t) => {
+  for (const count of [1, 2, 64, 65, 250, 1000]) {
+    const rig = await cluster(1, count);
+    const [chain = ''] = rig.kernel.chains('nat').filter((name) => /^KUBE-SVC-[A-Z2-7]{16}$/.test(name));
+    const found = shares(rig, chain);
+    t.equal(found.size, count);
+    t.ok(
+      [...found.values()].every((share) => Math.abs(share * count - 1) < 1e-4),
+      `1/${count} each`,
+    );
+    t.same(await rig.difference(), []);
+  }
+  const rig = await cluster(1, 1000);
+  rig.commit([endpoints(0, 1001)]);
+  const changed = await rig.during(() => rig.sync());
+  t.equal(changed.length, 2, changed.join());
+});
+
+const FAULTS: readonly IptablesFault[] = ['refuse', 'lose-ack', 'fail-list', 'fail-digests'];
+
+for (const fault of FAULTS) {
+  t.test(`${fault}: the next call looks for itself and converges`, async (t) => {
+    const rig = await cluster(3, 2);
+    rig.kernel.faults.push(fault);
+    rig.commit([endpoints(1, 3)]);
+    await t.rejects(rig.sync(fault === 'fail-list'));
+    rig.commit([endpoints(2, 4)]);
+    const report = await rig.sync();
+    t.equal(report.full, true);
+    t.equal(report.transactions, 1);
+    t.same(report.repairs, [], 'its own failure is no damage');
+    t.equal(report.flows, 'all');
+    t.same(await rig.difference(), []);
+    t.equal((await rig.sync()).full, false, 'and trusts itself again');
+  });
+}
+
+t.test('a restart sends nothing, and only what it slept through', async (t) => {
+  const rig = await cluster(100, 2);
+  rig.restart();
+  const report = await rig.sync();
+  t.equal(report.full, true);
+  t.equal(report.transactions, 0);
+  rig.restart();
+  rig.commit([endpoints(4, 5)]);
+  t.equal((await rig.during(() => rig.sync())).length, 1);
+  t.same(await rig.difference(), []);
+});
+
+t.test('damage is found, named and repaired', async (t) => {
+  const rig = await cluster(2, 2);
+  rig.kernel.tamper('nat', (chains) => {
+    chains.set('KUBE-MARK-MASQ', []);
+    chains.get('PREROUTING')?.pop();
+    chains.set('KUBE-SVC-FOREIGN', []);
+  });
+  const report = await rig.sync(true);
+  t.match(report.repairs, [
+    'chain nat KUBE-MARK-MASQ had other rules',
+    /^rule of nat PREROUTING was missing: .* -j KUBE-SERVICES$/,
+  ]);
+  t.notOk(rig.kernel.chains('nat').includes('KUBE-SVC-FOREIGN'));
+  t.same(await rig.difference(), []);
+  rig.kernel.tamper('nat', (chains) => {
+    for (const [name, rules] of chains) {
+      if (name.startsWith('KUBE-')) chains.delete(name);
+      else rules.length = 0;
+    }
+  });
+  t.ok((await rig.sync(true)).repairs.length > 5, 'after a flush everything is missing');
+  t.same(await rig.difference(), []);
+  t.same((await rig.sync(true)).repairs, []);
+});
+
+t.test('others’ rules in built-in chains stay where they are, and ours come within reach', async (t) => {
+  const rig = new Rig();
+  rig.commit(NODE_ROWS);
+  await rig.sync();
+  rig.kernel.tamper('filter', (chains) => {
+    chains.get('INPUT')?.unshift('-i lo -j ACCEPT');
+    chains.get('FORWARD')?.unshift('-j ACCEPT');
+    chains.get('OUTPUT')?.push(chains.get('OUTPUT')?.[0] ?? '');
+  });
+  await rig.sync(true);
+  t.equal(rig.kernel.rules('filter', 'INPUT')?.[0], '-i lo -j ACCEPT');
+  t.equal(rig.kernel.rules('filter', 'FORWARD')?.at(-1), '-j ACCEPT');
+  t.equal(rig.kernel.rules('filter', 'FORWARD')?.length, 5);
+  t.equal(rig.kernel.rules('filter', 'OUTPUT')?.length, 4, 'a jump twice is one too many');
+});
+
+t.test('KUBE-FIREWALL is shared: what kubelet has there stays', async (t) => {
+  const rig = new Rig();
+  rig.kernel.tamper('filter', (chains) => chains.set('KUBE-FIREWALL', ['-m mark --mark 0x8000/0x8000 -j DROP']));
+  rig.commit(NODE_ROWS);
+  await rig.sync();
+  t.equal(rig.kernel.rules('filter', 'KUBE-FIREWALL')?.length, 2);
+  await rig.dataplane.cleanup();
+  t.equal(rig.kernel.rules('filter', 'KUBE-FIREWALL')?.length, 2);
+});
+
+t.test('a chain that cannot be removed is a problem, not a failure', async (t) => {
+  const rig = await cluster(1, 1);
+  rig.kernel.tamper('nat', (chains) => {
+    chains.set('KUBE-SEP-OLD', []);
+    chains.set('MINE', ['-j KUBE-SEP-OLD']);
+  });
+  rig.restart();
+  const report = await rig.sync();
+  t.match(report.problems, [/^cannot remove chains that are no longer used: .*KUBE-SEP-OLD/]);
+  rig.kernel.tamper('nat', (chains) => chains.set('MINE', []));
+  t.same((await rig.sync(true)).problems, []);
+  t.notOk(rig.kernel.chains('nat').includes('KUBE-SEP-OLD'));
+});
+
+t.test('frontends of datagrams that are gone are told until their flows are', async (t) => {
+  const rig = new Rig();
+  rig.commit([...NODE_ROWS, ...DNS]);
+  await rig.sync();
+  rig.commit([], DNS_REFS);
+  const { flows } = await rig.sync();
+  t.same(flows, new Set(['10.96.0.53:53/UDP']));
+  t.same(rig.dataplane.goneFlows(), new Set(['10.96.0.53:53/UDP']));
+  rig.commit(DNS);
+  await rig.sync();
+  t.same(rig.dataplane.goneFlows(), new Set(), 'it is back');
+  rig.commit([], DNS_REFS);
+  rig.restart();
+  await rig.sync();
+  t.same(rig.dataplane.goneFlows(), new Set(['10.96.0.53:53/UDP']), 'a restart reads what its predecessor had');
+  await rig.dataplane.clearGoneFlows(new Set(['10.96.0.53:53/UDP']));
+  t.same(rig.dataplane.goneFlows(), new Set());
+});
+
+t.test('with gaps in the plan what it does not name stays, until the gaps go', async (t) => {
+  const rig = await cluster(70, 2);
+  const held = rig.kernel.chains('nat').length;
+  const late = new Rig(rig.kernel);
+  late.gaps(true);
+  late.commit([...NODE_ROWS, web(1), endpoints(1, 3)]);
+  const first = await late.sync();
+  t.equal(first.transactions, 1);
+  t.equal(rig.kernel.chains('nat').length, held);
+  late.commit([], [{ kind: 'Service', namespace: 'default', name: 'web-1' }]);
+  await late.sync();
+  t.equal(
+    rig.kernel.chains('nat').length,
+    held - 2,
+    'its chain and its leaf: what the plan did name goes when it says so',
+  );
+  late.gaps(false);
+  await late.sync(true);
+  t.same(await late.difference(), []);
+  t.notOk(rig.kernel.chains('nat').some((name) => /^KUBE-SVC-[A-Z2-7]{16}$/.test(name)));
+});
+
+t.test('cleanup removes everything of ours and nothing else', async (t) => {
+  const rig = await cluster(80, 3);
+  rig.kernel.tamper('nat', (chains) => {
+    chains.set('KUBE-KUBELET-CANARY', []);
+    chains.get('PREROUTING')?.push('-j KUBE-KUBELET-CANARY');
+  });
+  await rig.dataplane.cleanup();
+  t.same(rig.kernel.chains('nat'), ['KUBE-KUBELET-CANARY']);
+  t.same(rig.kernel.rules('nat', 'PREROUTING'), ['-j KUBE-KUBELET-CANARY']);
+  t.same(rig.kernel.chains('mangle'), []);
+  t.same(rig.kernel.chains('filter'), ['KUBE-FIREWALL']);
+  t.same(await rig.during(() => rig.dataplane.cleanup()), [], 'nothing there is success');
+});
+
+t.test('changed settings of the mode are taken over by the next full sync', async (t) => {
+  const rig = new Rig();
+  rig.commit([node('me', ['192.168.0.2'])]);
+  await rig.sync();
+  rig.settings = { localhostNodePorts: false, dropInvalid: false };
+  await rig.sync(true);
+  t.notOk(rig.kernel.rules('filter', 'KUBE-FORWARD')?.some((rule) => rule.includes('INVALID')));
+  t.match(rig.kernel.rules('nat', 'KUBE-SERVICES'), [/^! -d 127/]);
+});

@@ -1,0 +1,49 @@
+import t from 'tap';
+import { chooseFlavor } from '../../../src/dataplane/iptables/flavor.js';
+import type { IptablesFlavor } from '../../../src/native/contract.js';
+import { FakeIptables } from '../../support/fake-iptables/fake-iptables.js';
+
+/** A host with these chains and rules in a flavour. */
+function host(held: Partial<Record<IptablesFlavor, Readonly<Record<string, number>>>>): FakeIptables {
+  const kernel = new FakeIptables();
+  for (const flavor of kernel.flavors) {
+    for (const [name, rules] of Object.entries(held[flavor] ?? {})) {
+      const [table = '', chain = ''] = name.split(' ');
+      kernel.tamper(
+        table === 'mangle' ? 'mangle' : 'nat',
+        (chains) => chains.set(chain, new Array<string>(rules).fill('-j RETURN')),
+        flavor,
+      );
+    }
+  }
+  return kernel;
+}
+
+t.test('the flavour that this host uses', async (t) => {
+  const rows: readonly (readonly [string, Parameters<typeof host>[0], IptablesFlavor])[] = [
+    ['nobody has said anything', {}, 'nft'],
+    ['more rules', { legacy: { 'nat DOCKER': 3 }, nft: { 'nat OTHER': 2 } }, 'legacy'],
+    ['as many rules', { legacy: { 'nat DOCKER': 2 }, nft: { 'nat OTHER': 2 } }, 'nft'],
+    ["kubelet's hint", { legacy: { 'mangle KUBE-IPTABLES-HINT': 0 }, nft: { 'nat OTHER': 9 } }, 'legacy'],
+    [
+      "kubelet's hint before a proxy's canary",
+      { legacy: { 'mangle KUBE-IPTABLES-HINT': 0 }, nft: { 'mangle KUBE-PROXY-CANARY': 0, 'nat KUBE-SERVICES': 9 } },
+      'legacy',
+    ],
+    ["kubelet's canary", { legacy: { 'mangle KUBE-KUBELET-CANARY': 0 }, nft: { 'nat OTHER': 9 } }, 'legacy'],
+    ["a proxy's chains", { legacy: { 'nat KUBE-SERVICES': 1 }, nft: { 'nat OTHER': 9 } }, 'legacy'],
+    ['chains in both', { legacy: { 'nat KUBE-SERVICES': 9 }, nft: { 'nat KUBE-SERVICES': 1 } }, 'legacy'],
+  ];
+  for (const [what, held, expected] of rows) t.equal(await chooseFlavor(host(held), 'IPv4', null), expected, what);
+});
+
+t.test('what works and what is wanted', async (t) => {
+  const kernel = host({ legacy: { 'mangle KUBE-IPTABLES-HINT': 0 } });
+  t.equal(await chooseFlavor(kernel, 'IPv4', 'nft'), 'nft', 'an order goes before what is found');
+  kernel.flavors = ['nft'];
+  t.equal(await chooseFlavor(kernel, 'IPv6', null), 'nft');
+  t.equal(await chooseFlavor(kernel, 'IPv6', 'legacy'), 'legacy', 'nobody used it yet');
+  kernel.flavors = [];
+  t.equal(await chooseFlavor(kernel, 'IPv4', null), null);
+  t.equal(await chooseFlavor(kernel, 'IPv4', 'nft'), null);
+});
