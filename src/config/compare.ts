@@ -34,6 +34,8 @@ const LIVE: Readonly<Record<keyof Config, boolean>> = {
   minSyncPeriod: true,
   masqueradeAll: true,
   masqueradeBit: true,
+  localhostNodePorts: false,
+  iptablesFlavor: false,
   localDetection: true,
   nodePortAddresses: true,
   allowExternalIPs: true,

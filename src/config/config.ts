@@ -42,6 +42,10 @@ export interface Config {
   readonly masqueradeAll: boolean;
   /** 0–31: the bit of the packet mark that asks for source NAT. */
   readonly masqueradeBit: number;
+  /** Whether node ports answer on 127.0.0.0/8; iptables mode only. */
+  readonly localhostNodePorts: boolean;
+  /** Which kernel interface iptables mode writes; auto: the one that this host uses. */
+  readonly iptablesFlavor: IptablesFlavorChoice;
   readonly localDetection: LocalDetection;
   /** Local addresses where node ports answer: the node's primary ones, or those within the prefixes. An empty list, or a list without an entry for a family, means all of that family. */
   readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
@@ -112,6 +116,9 @@ export interface LoggingConfig {
   readonly flushFrequency: number;
 }
 
+export const IPTABLES_FLAVORS = ['auto', 'legacy', 'nft'] as const;
+export type IptablesFlavorChoice = (typeof IPTABLES_FLAVORS)[number];
+
 /** What does not come from the v1alpha1 document. */
 export interface Surroundings {
   readonly nodeName: string;
@@ -120,13 +127,14 @@ export interface Surroundings {
   readonly manifests: readonly string[];
   readonly manifestsHeaders: readonly HttpHeader[];
   readonly statusSocket: string | null;
+  readonly iptablesFlavor: IptablesFlavorChoice;
 }
 
 /** Translates a document that passed validation. @throws TypeError when it had not. */
 export function buildConfig(document: KubeProxyConfiguration, surroundings: Surroundings): Config {
   const section = document[activeSection(document)];
   const { conntrack, nodePortAddresses } = document;
-  const { nodeName, master, manifests, manifestsHeaders, statusSocket } = surroundings;
+  const { nodeName, master, manifests, manifestsHeaders, statusSocket, iptablesFlavor } = surroundings;
   return deepFreeze({
     nodeName,
     kubernetes: kubernetes(document, master, manifests.length === 0),
@@ -149,6 +157,8 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     minSyncPeriod: durationMilliseconds(section.minSyncPeriod),
     masqueradeAll: document[masqueradeAllSection(document)].masqueradeAll,
     masqueradeBit: document[masqueradeAllSection(document)].masqueradeBit,
+    localhostNodePorts: document.iptables.localhostNodePorts,
+    iptablesFlavor,
     localDetection: localDetection(document),
     nodePortAddresses:
       nodePortAddresses?.includes(PRIMARY) === true

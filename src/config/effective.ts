@@ -6,10 +6,10 @@ export type ProxyMode = 'nftables' | 'iptables' | 'ipvs';
 export const LINUX_MODES: readonly ProxyMode[] = ['iptables', 'ipvs', 'nftables'];
 
 /** The modes this program can run. */
-export const SUPPORTED_MODES: readonly ProxyMode[] = ['nftables'];
+export const SUPPORTED_MODES: readonly ProxyMode[] = ['iptables', 'nftables'];
 
-/** What an unset mode means. */
-export const DEFAULT_MODE: ProxyMode = 'nftables';
+/** What an unset mode means, as in kube-proxy (behaviour CL-44). */
+export const DEFAULT_MODE: ProxyMode = 'iptables';
 
 /** The word for "the node's own primary addresses" in nodePortAddresses. */
 export const PRIMARY = 'primary';

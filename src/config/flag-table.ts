@@ -55,6 +55,13 @@ const PROCESS_FLAGS = [
     initial: 'text',
   },
   {
+    name: 'iptables-flavor',
+    type: 'string',
+    value: 'auto|legacy|nft',
+    help: 'which iptables programs mode iptables uses: auto finds out which this host uses; counts beside --config',
+    initial: 'auto',
+  },
+  {
     name: 'master',
     type: 'string',
     value: 'URL',

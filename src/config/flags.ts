@@ -11,7 +11,7 @@ const SUBCOMMAND_HELP = [
   '',
   'Commands, with the same flags:',
   '  plan    print the forwarding table of this node',
-  '  render  print the ruleset as nftables JSON; needs no privileges',
+  '  render  print the ruleset as nftables JSON, or as iptables-restore takes it; needs no privileges',
   '  dump    print what the kernel holds, in the terms of plan',
   '  status  print how the running process is doing',
   '  explain address:port/protocol',

@@ -5,8 +5,8 @@ import { unknownGates } from './gates.js';
 import { isZeroQuantity } from './validate.js';
 import { Mapping } from './yaml.js';
 
-/** Fields of sections that act only in other modes than nftables. */
-const OTHER_MODES = ['iptables', 'ipvs', 'winkernel'] as const;
+/** Sections that act only in the mode of their name. */
+const MODE_SECTIONS = ['iptables', 'ipvs', 'nftables', 'winkernel'] as const;
 
 /**
  * Names what the user set and this program does not heed, one line per field. Fields at their defaults, and fields that are null or
@@ -16,13 +16,17 @@ const OTHER_MODES = ['iptables', 'ipvs', 'winkernel'] as const;
  */
 export function describeIneffective(document: KubeProxyConfiguration): readonly string[] {
   const defaults = defaultsFor(document);
-  const changed = (section: (typeof OTHER_MODES)[number]): string[] => {
+  const changed = (section: (typeof MODE_SECTIONS)[number]): string[] => {
     const untouched = new Map(Object.entries(defaults[section]));
-    return Object.entries(document[section])
-      .filter(([field, value]) => JSON.stringify(value ?? []) !== JSON.stringify(untouched.get(field) ?? []))
-      .map(([field]) => `${section}.${field}`);
+    return (
+      Object.entries(document[section])
+        .filter(([field, value]) => JSON.stringify(value ?? []) !== JSON.stringify(untouched.get(field) ?? []))
+        // kubeadm writes this zero into every cluster's file.
+        .filter(([field, value]) => !(section === 'nftables' && field === 'minSyncPeriod' && value === '0s'))
+        .map(([field]) => `${section}.${field}`)
+    );
   };
-  const otherModes = document.mode === 'nftables' ? OTHER_MODES.flatMap(changed) : [];
+  const otherModes = MODE_SECTIONS.filter((section) => section !== document.mode).flatMap(changed);
   const gates = unknownGates(document.featureGates).map(clip);
   const { logging, windowsRunAsService } = document;
   const isFlushSet = logging.flushFrequency !== defaults.logging.flushFrequency;

@@ -147,7 +147,7 @@ function validateSource(document: KubeProxyConfiguration, { document: read, laye
 function modeProblems({ mode }: KubeProxyConfiguration, command: Command): string[] {
   // None of these runs a mode: cleaning up removes what is ours whatever the configuration says.
   if (['write-config', 'cleanup', 'status', 'explain'].includes(command)) return [];
-  if (mode !== 'iptables' && mode !== 'ipvs') return [];
+  if (mode !== 'ipvs') return [];
   return [invalid(`${KIND}.mode`, mode, `is not supported yet (supported: ${SUPPORTED_MODES.join(', ')})`)];
 }
 

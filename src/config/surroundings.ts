@@ -1,4 +1,5 @@
-import type { HttpHeader, Surroundings } from './config.js';
+import { IPTABLES_FLAVORS, type HttpHeader, type Surroundings } from './config.js';
+import { invalid } from './errors.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { listFlag, settingOf, textFlag, type CommandLine } from './flags.js';
 
@@ -20,6 +21,10 @@ export function readSurroundings(
   const manifestsHeaders = headerLines.map(parseHeader);
   // The value may be a credential, so messages name the flag only.
   if (manifestsHeaders.includes(null)) problems.push("--manifests-header: Invalid value: must be 'Name: value'");
+  const flavorText = textFlag(line, 'iptables-flavor') || 'auto';
+  const iptablesFlavor = IPTABLES_FLAVORS.find((flavor) => flavor === flavorText);
+  if (iptablesFlavor === undefined)
+    problems.push(invalid('--iptables-flavor', flavorText, `must be one of ${IPTABLES_FLAVORS.join(', ')}`));
   return {
     value: {
       nodeName,
@@ -27,6 +32,7 @@ export function readSurroundings(
       manifests,
       manifestsHeaders: manifestsHeaders.filter((header) => header !== null),
       statusSocket: settingOf(line, 'status-socket') || null,
+      iptablesFlavor: iptablesFlavor ?? 'auto',
     },
     problems,
   };

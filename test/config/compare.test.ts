@@ -53,7 +53,15 @@ t.test('which fields change under a running process', (t) => {
       ],
     ],
   ];
-  for (const [body, expected] of rows) t.same(changes('', body), expected, body);
+  for (const [body, expected] of rows) t.same(changes('mode: nftables\n', `mode: nftables\n${body}`), expected, body);
+  const iptables: typeof rows = [
+    ['iptables: {syncPeriod: 1m}', [['syncPeriod: 30000 → 60000', true]]],
+    ['iptables: {masqueradeAll: true}', [['masqueradeAll: false → true', true]]],
+    ['iptables: {masqueradeBit: 5}', [['masqueradeBit: 14 → 5', true]]],
+    ['iptables: {localhostNodePorts: false}', [['localhostNodePorts: true → false', false]]],
+    ['nftables: {syncPeriod: 1m}', []],
+  ];
+  for (const [body, expected] of iptables) t.same(changes('', body), expected, body);
   t.end();
 });
 

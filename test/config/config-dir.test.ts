@@ -40,11 +40,11 @@ t.test(
     const argv = ['--config-dir=d', '--proxy-mode=ipvs', '--oom-score-adj=7', '-v=3'];
     for (const files of [{ 'd/': '' }, { 'd/a.yaml': 'clusterCIDR: 10.0.0.0/8' }]) {
       const { document, warnings } = read(files, argv);
-      t.match(document, { mode: 'nftables', oomScoreAdj: -999, logging: { verbosity: 3 } });
+      t.match(document, { mode: 'iptables', oomScoreAdj: -999, logging: { verbosity: 3 } });
       t.same(warnings, [
         '--oom-score-adj: is ignored because --config-dir is given',
         '--proxy-mode: is ignored because --config-dir is given',
-        'KubeProxyConfiguration.mode: is not set, using nftables',
+        'KubeProxyConfiguration.mode: is not set, using iptables',
       ]);
     }
     t.equal(

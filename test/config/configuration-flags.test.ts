@@ -233,6 +233,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'config-dir': '',
     manifests: '[]',
     'manifests-header': '[]',
+    'iptables-flavor': 'auto',
     'status-socket': '/run/pointsman/status.sock',
     from: 'external',
     output: 'text',

@@ -3,7 +3,7 @@ import type { Config } from '../../src/config/config.js';
 import { failure, fromFile, HEADER, KUBEADM, load, loaded } from './load-from.js';
 
 const DEFAULTS = {
-  mode: 'nftables',
+  mode: 'iptables',
   nodeName: 'worker-1.example',
   kubernetes: null,
   manifests: ['objects.yaml'],
@@ -21,8 +21,10 @@ const DEFAULTS = {
   minSyncPeriod: 1000,
   masqueradeAll: false,
   masqueradeBit: 14,
+  localhostNodePorts: true,
+  iptablesFlavor: 'auto',
   localDetection: { type: 'ClusterCIDR', prefixes: [] },
-  nodePortAddresses: 'primary',
+  nodePortAddresses: [],
   allowExternalIPs: true,
   conntrack: {
     maxPerCore: 32768,
@@ -59,7 +61,7 @@ t.test('no flags: every default', (t) => {
   t.equal(command, 'run');
   t.strictSame(config, DEFAULTS);
   t.equal(version, 'v1.36.2');
-  t.same(warnings, ['KubeProxyConfiguration.mode: is not set, using nftables']);
+  t.same(warnings, ['KubeProxyConfiguration.mode: is not set, using iptables']);
   t.same(loaded(['--mode=nftables']).warnings, []);
   t.end();
 });
@@ -97,10 +99,18 @@ t.test('what each field of the document does to the configuration', (t) => {
     ],
     ['healthzBindAddress: "[::1]:99"', { healthz: { address: '::1', port: 99 } }],
     ['bindAddressHardFail: true', { bindAddressHardFail: true }],
-    ['nftables: {syncPeriod: 1m, minSyncPeriod: 250ms}', { syncPeriod: 60_000, minSyncPeriod: 250 }],
-    ['nftables: {minSyncPeriod: 0s}', { minSyncPeriod: 0 }],
-    ['nftables: {masqueradeAll: true, masqueradeBit: 3}', { masqueradeAll: true, masqueradeBit: 3 }],
-    ['iptables: {masqueradeAll: true, masqueradeBit: 3, syncPeriod: 9s}', {}],
+    ['iptables: {syncPeriod: 1m, minSyncPeriod: 250ms}', { syncPeriod: 60_000, minSyncPeriod: 250 }],
+    ['iptables: {masqueradeAll: true, masqueradeBit: 3}', { masqueradeAll: true, masqueradeBit: 3 }],
+    ['iptables: {localhostNodePorts: false}', { localhostNodePorts: false }],
+    ['nftables: {masqueradeAll: true, masqueradeBit: 3, syncPeriod: 9s}', {}],
+    [
+      'mode: nftables\nnftables: {syncPeriod: 1m, minSyncPeriod: 250ms}',
+      { mode: 'nftables', nodePortAddresses: 'primary', syncPeriod: 60_000, minSyncPeriod: 250 },
+    ],
+    [
+      'mode: nftables\nnftables: {minSyncPeriod: 0s, masqueradeAll: true, masqueradeBit: 3}\nnodePortAddresses: []',
+      { mode: 'nftables', minSyncPeriod: 0, masqueradeAll: true, masqueradeBit: 3 },
+    ],
     [
       'clusterCIDR: "10.244.1.0/16,fd00::/48"',
       { localDetection: { type: 'ClusterCIDR', prefixes: ['10.244.0.0/16', 'fd00::/48'] } },
@@ -116,7 +126,7 @@ t.test('what each field of the document does to the configuration', (t) => {
     ],
     ['nodePortAddresses: [10.1.2.3/8, "::/0"]', { nodePortAddresses: ['10.0.0.0/8', '::/0'] }],
     ['nodePortAddresses: []', { nodePortAddresses: [] }],
-    ['nodePortAddresses: [primary]', {}],
+    ['nodePortAddresses: [primary]', { nodePortAddresses: 'primary' }],
     ['featureGates: {AllowServiceExternalIPs: false}', { allowExternalIPs: false }],
     ['oomScoreAdj: 5', { oomScoreAdj: 5 }],
     ['hostnameOverride: " Node-A "', { nodeName: 'node-a' }],
@@ -280,7 +290,7 @@ t.test('ST-10: the node name', (t) => {
   t.end();
 });
 
-t.test("CF-53: kubeadm's file means the defaults, and a sync at once", (t) => {
+t.test("CF-53: kubeadm's file means the defaults", (t) => {
   const { config, warnings } = loaded(['--config=/var/lib/kube-proxy/config.conf', '--hostname-override=Node-1'], {
     '/var/lib/kube-proxy/config.conf': KUBEADM,
   });
@@ -288,10 +298,9 @@ t.test("CF-53: kubeadm's file means the defaults, and a sync at once", (t) => {
     ...DEFAULTS,
     nodeName: 'node-1',
     kubernetes: { ...KUBERNETES, kubeconfig: '/var/lib/kube-proxy/kubeconfig.conf' },
-    minSyncPeriod: 0,
     localDetection: { type: 'ClusterCIDR', prefixes: ['10.244.0.0/16'] },
   });
-  t.same(warnings, ['KubeProxyConfiguration.mode: is not set, using nftables']);
+  t.same(warnings, ['KubeProxyConfiguration.mode: is not set, using iptables']);
   t.end();
 });
 
@@ -357,6 +366,14 @@ t.test('commands that look inside', (t) => {
   t.equal(loaded(['--status-socket=']).config.statusSocket, null, 'switched off');
   t.same(failure(() => load(['status', '-o', 'yaml'])).problems, [
     '--output: Invalid value: "yaml": must be text or json',
+  ]);
+  t.end();
+});
+
+t.test('the flavour of mode iptables', (t) => {
+  t.equal(fromFile('', ['--iptables-flavor=legacy']).config.iptablesFlavor, 'legacy', 'counts beside a file');
+  t.same(failure(() => loaded(['--iptables-flavor=new'])).problems, [
+    '--iptables-flavor: Invalid value: "new": must be one of auto, legacy, nft',
   ]);
   t.end();
 });

@@ -41,6 +41,7 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'from',
     'output',
     'version',
+    'iptables-flavor',
     'boot-id-file',
     'machine-id-file',
   ];
@@ -215,6 +216,6 @@ t.test('the command line of the DaemonSets there are', (t) => {
     nodePortAddresses: ['10.1.1.1/32'],
     oomScoreAdj: -998,
   });
-  t.same(flags.warnings, ['KubeProxyConfiguration.mode: is not set, using nftables']);
+  t.same(flags.warnings, ['KubeProxyConfiguration.mode: is not set, using iptables']);
   t.end();
 });

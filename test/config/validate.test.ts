@@ -12,7 +12,7 @@ const MASQUERADE_BIT = 'must be within the range [0, 31]';
 const AT_LEAST_0 = 'must be greater than or equal to 0';
 const CIDR = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)';
 const UNSUPPORTED_IPVS =
-  'KubeProxyConfiguration.mode: Invalid value: "ipvs": is not supported yet (supported: nftables)';
+  'KubeProxyConfiguration.mode: Invalid value: "ipvs": is not supported yet (supported: iptables, nftables)';
 
 /** One rule a row: a body that breaks only it, and the message after `KubeProxyConfiguration.`. */
 const RULES: readonly (readonly [string, string, string])[] = [
@@ -23,7 +23,11 @@ const RULES: readonly (readonly [string, string, string])[] = [
   ],
   ['VA-02', 'iptables: {masqueradeBit: 32}', `iptables.masqueradeBit: Invalid value: 32: ${MASQUERADE_BIT}`],
   ['VA-02 low', 'iptables: {masqueradeBit: -1}', `iptables.masqueradeBit: Invalid value: -1: ${MASQUERADE_BIT}`],
-  ['VA-05', 'nftables: {masqueradeBit: 32}', `nftables.masqueradeBit: Invalid value: 32: ${MASQUERADE_BIT}`],
+  [
+    'VA-05',
+    'mode: nftables\nnftables: {masqueradeBit: 32}',
+    `nftables.masqueradeBit: Invalid value: 32: ${MASQUERADE_BIT}`,
+  ],
   ['VA-06 maxPerCore', 'conntrack: {maxPerCore: -1}', `conntrack.maxPerCore: Invalid value: -1: ${AT_LEAST_0}`],
   ['VA-06 min', 'conntrack: {min: -1}', `conntrack.min: Invalid value: -1: ${AT_LEAST_0}`],
   [
@@ -47,24 +51,28 @@ const RULES: readonly (readonly [string, string, string])[] = [
   [
     'VA-08',
     'mode: userspace',
-    'mode: Invalid value: "userspace": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently nftables])',
+    'mode: Invalid value: "userspace": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently iptables])',
   ],
   [
     'VA-08 other platform',
     'mode: kernelspace',
-    'mode: Invalid value: "kernelspace": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently nftables])',
+    'mode: Invalid value: "kernelspace": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently iptables])',
   ],
   [
     'VA-08 case',
     'mode: NFTables',
-    'mode: Invalid value: "NFTables": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently nftables])',
+    'mode: Invalid value: "NFTables": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently iptables])',
   ],
   ['VA-09', 'clientConnection: {burst: -1}', 'clientConnection.burst: Invalid value: -1: must be non-negative'],
   ['VA-10', 'configSyncPeriod: -1s', 'configSyncPeriod: Invalid value: "-1s": must be greater than 0'],
-  ['VA-12', 'nftables: {minSyncPeriod: -1s}', `nftables.minSyncPeriod: Invalid value: "-1s": ${AT_LEAST_0}`],
+  [
+    'VA-12',
+    'mode: nftables\nnftables: {minSyncPeriod: -1s}',
+    `nftables.minSyncPeriod: Invalid value: "-1s": ${AT_LEAST_0}`,
+  ],
   [
     'VA-13',
-    'nftables: {syncPeriod: 1s, minSyncPeriod: 2s}',
+    'mode: nftables\nnftables: {syncPeriod: 1s, minSyncPeriod: 2s}',
     'nftables.syncPeriod: Invalid value: "1s": must be greater than or equal to KubeProxyConfiguration.nftables.minSyncPeriod (2s)',
   ],
   [
@@ -210,7 +218,7 @@ for (const [rule, body, message] of RULES) {
 }
 
 t.test('VA-11: a negative period is below zero and below the minimum', (t) => {
-  t.same(problems('nftables: {syncPeriod: -1s}'), [
+  t.same(problems('mode: nftables\nnftables: {syncPeriod: -1s}'), [
     'KubeProxyConfiguration.nftables.syncPeriod: Invalid value: "-1s": must be greater than 0',
     'KubeProxyConfiguration.nftables.syncPeriod: Invalid value: "-1s": must be greater than or equal to KubeProxyConfiguration.nftables.minSyncPeriod (1s)',
   ]);
@@ -228,7 +236,7 @@ t.test('VA-03, VA-04: the ipvs section is checked in its mode, and the mode refu
     `KubeProxyConfiguration.ipvs.minSyncPeriod: Invalid value: "-4s": ${AT_LEAST_0}`,
     UNSUPPORTED_IPVS,
   ]);
-  t.equal(fromFile(body).config.mode, 'nftables', 'VA-30: not checked in another mode');
+  t.equal(fromFile(body).config.mode, 'iptables', 'VA-30: not checked in another mode');
   t.end();
 });
 
@@ -274,8 +282,8 @@ t.test('at the edges of what is allowed', (t) => {
 });
 
 t.test('a mode that cannot run is refused by flag and by file, but can be cleaned up and written', (t) => {
-  for (const mode of ['iptables', 'ipvs']) {
-    const message = `KubeProxyConfiguration.mode: Invalid value: "${mode}": is not supported yet (supported: nftables)`;
+  for (const mode of ['ipvs']) {
+    const message = `KubeProxyConfiguration.mode: Invalid value: "${mode}": is not supported yet (supported: iptables, nftables)`;
     t.same(failure(() => loaded([`--mode=${mode}`])).problems, [message]);
     t.same(problems(`mode: ${mode}`), [message]);
     for (const subcommand of ['plan', 'render', 'dump'])

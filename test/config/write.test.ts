@@ -10,7 +10,7 @@ function written(argv: readonly string[], files: Readonly<Record<string, string>
 t.test('CL-50: the written file', (t) => {
   t.match(loaded(['--write-config-to=out']), { command: 'write-config', path: 'out' });
   t.equal(
-    written([]),
+    written(['--mode=nftables']),
     `apiVersion: kubeproxy.config.k8s.io/v1alpha1
 bindAddress: 0.0.0.0
 bindAddressHardFail: false
