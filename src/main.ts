@@ -6,14 +6,12 @@ import { systemFiles } from './config/files.js';
 import { printChange } from './config/compare.js';
 import { loadConfig, type Loaded, type LoadedConfig } from './config/load.js';
 import { KUBERNETES_VERSION } from './config/version.js';
-import { NftablesFamily } from './dataplane/nftables/family.js';
-import { Generation } from './dataplane/nftables/generation.js';
-import { watchTables } from './dataplane/nftables/watch.js';
 import { ConfigWatch, type ConfigOutcome } from './main/config-watch.js';
 import { AskError } from './main/ask.js';
 import { cleanup, dump, explain, init, plan, render, status, type Output } from './main/commands.js';
 import { supportedFamilies } from './main/families.js';
 import { limitHeapGrowth, limitInlining } from './main/memory.js';
+import { ModeError, prepareMode } from './main/mode.js';
 import { NodeProxy } from './main/node-proxy.js';
 import { Takeover } from './main/takeover.js';
 import { loadAddon } from './native/load.js';
@@ -71,7 +69,7 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
     case 'render':
       return print(await render(config, loadAddon()), log);
     case 'dump':
-      return print(await dump(config, loadAddon()), log);
+      return print(await dump(config, loadAddon(), log), log);
     case 'explain':
       return print(await explain(config, loaded.from, loaded.to, loaded.output), log);
     case 'status':
@@ -105,8 +103,8 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
   limitInlining();
   const { config, version } = loaded;
   const addon = loadAddon();
-  const families = supportedFamilies();
-  const generation = new Generation(addon);
+  const mode = await prepareMode(config, addon, supportedFamilies(), log);
+  const { families } = mode;
   let end: (status: number) => void = () => undefined;
   const ended = new Promise<number>((resolve) => {
     end = resolve;
@@ -115,9 +113,9 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
     loaded,
     addon,
     families,
-    dataplane: (family) => new NftablesFamily(addon, family, generation),
-    takeover: new Takeover({ addon, families, keep: { type: 'nftables' }, log }),
-    watch: watchTables(addon),
+    dataplane: mode.dataplane,
+    takeover: new Takeover({ addon, families, keep: mode.keep, log }),
+    watch: mode.watch,
     log,
     onFatal: (error) => {
       log.error(error, 'cannot go on');
@@ -197,7 +195,7 @@ try {
 /** Problems with flags and files in words, with the usage where it helps; anything else with its stack. */
 function describe(error: unknown): string {
   if (error instanceof ConfigError) return [error.message, error.usage].filter((part) => part !== null).join('\n\n');
-  const expected = [KubeconfigError, QuestionError, AskError];
+  const expected = [KubeconfigError, ModeError, QuestionError, AskError];
   if (error instanceof Error && expected.some((kind) => error instanceof kind)) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

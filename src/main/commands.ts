@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.js';
+import { renderTable as renderIptables } from '../dataplane/iptables/render.js';
 import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
 import type { OutputForm } from '../config/load.js';
 import { NftablesFamily } from '../dataplane/nftables/family.js';
@@ -21,6 +22,7 @@ import { supportedFamilies } from './families.js';
 import { EXPLAIN_PAGE, formatted, STATUS_PAGE } from './inside.js';
 import { checkNode } from './node-checks.js';
 import { lookUpNode } from './node-lookup.js';
+import { iptablesSettings, prepareMode } from './mode.js';
 import { kernelValues, manifestsOptions, planSettings } from './settings.js';
 
 /** What a command prints, and what was wrong with its input. */
@@ -37,19 +39,27 @@ export async function plan(config: Config): Promise<Output> {
   return { text: lines(FAMILIES.flatMap((family) => printTable(planner.tables[family]))), ...problems };
 }
 
-/** The ruleset as libnftables JSON. */
+/** The ruleset as libnftables JSON, or as iptables-restore takes it: a stream for iptables and one for ip6tables. */
 export async function render(config: Config, addon: NativeAddon): Promise<Output> {
   const { planner, problems } = await planned(config);
+  if (config.mode === 'iptables') {
+    const settings = await iptablesSettings(config)();
+    const flavor = config.iptablesFlavor === 'legacy' ? 'legacy' : 'nft';
+    const streams = FAMILIES.map((family) => {
+      const stream = renderIptables(addon, planner.tables[family], flavor, settings);
+      return `# ${family}\n${stream}`;
+    });
+    return { text: streams.join(''), ...problems };
+  }
   const nftables = FAMILIES.flatMap((family) => renderTable(addon, planner.tables[family]));
   return { text: `${JSON.stringify({ nftables }, null, 1)}\n`, ...problems };
 }
 
 /** What the kernel holds, in the terms of {@link plan}. */
-export async function dump(config: Config, addon: NativeAddon): Promise<Output> {
+export async function dump(config: Config, addon: NativeAddon, log: Log): Promise<Output> {
   const { planner, problems } = await planned(config);
-  const dumps = await Promise.all(
-    FAMILIES.map((family) => new NftablesFamily(addon, family).dump(planner.tables[family].node)),
-  );
+  const { families, dataplane } = await prepareMode(config, addon, FAMILIES, log);
+  const dumps = await Promise.all(families.map((family) => dataplane(family).dump(planner.tables[family].node)));
   return { text: lines(dumps.flat()), ...problems };
 }
 
@@ -94,7 +104,9 @@ export async function init(config: Config, version: string, addon: NativeAddon, 
   const { problems } = await applyKernelValues(kernelValues(config));
   const families = supportedFamilies();
   const trials = await Promise.allSettled(
-    families.map((family) => tryKernel(addon, planNode(family, planSettings(config), undefined, []))),
+    config.mode === 'iptables'
+      ? [prepareMode(config, addon, families, log)]
+      : families.map((family) => tryKernel(addon, planNode(family, planSettings(config), undefined, []))),
   );
   const { node, ...found } = await lookUpNode(config, version, log);
   const checked = checkNode(config, families, node);

@@ -96,6 +96,7 @@ export class NodeProxy {
     this.sender = config.kubernetes && new EventSender({ hostname: hostname(), clock: systemClock, wallClock, log });
     this.events = this.sender ?? NO_EVENTS;
     this.metrics = new ProxyMetrics({
+      mode: config.mode,
       families: options.families,
       version: loaded.version,
       features: gateStates(loaded.document.featureGates),
@@ -317,7 +318,8 @@ export class NodeProxy {
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
     if (!results.some((result) => result.status === 'fulfilled' && result.value.full)) return;
-    this.options.takeover.proceed();
+    // What another mode left may still forward what the plan does not know yet.
+    if (!this.options.families.some((family) => this.planner.tables[family].gaps)) this.options.takeover.proceed();
     setImmediate(settleHeap);
   }
 

@@ -1,6 +1,8 @@
 import { cpus } from 'node:os';
 import type { Config } from '../config/config.js';
-import { conntrackValues, type KernelValue } from '../dataplane/sysctl.js';
+import { conntrackValues, ROUTE_LOCALNET, type KernelValue } from '../dataplane/sysctl.js';
+import { touchesLoopback } from '../dataplane/iptables/fixed-chains.js';
+import { familyOf } from '../net/ip.js';
 import type { PlanSettings } from '../plan/facts.js';
 import type { ManifestsOptions } from '../sources/manifests/start.js';
 
@@ -12,8 +14,9 @@ export function planSettings(config: Config): PlanSettings {
 }
 
 /** Sysctls that the configuration asks for on this machine. */
-export function kernelValues({ conntrack }: Config): readonly KernelValue[] {
-  return conntrackValues(
+export function kernelValues(config: Config): readonly KernelValue[] {
+  const { conntrack } = config;
+  const values = conntrackValues(
     {
       maxPerCore: conntrack.maxPerCore,
       min: conntrack.min,
@@ -25,6 +28,14 @@ export function kernelValues({ conntrack }: Config): readonly KernelValue[] {
     },
     cpus().length,
   );
+  return routesLocalnet(config) ? [...values, ROUTE_LOCALNET] : values;
+}
+
+/** Whether node ports are to answer on IPv4's loopback: those whose addresses have it, which without any of the family all have. */
+function routesLocalnet({ mode, localhostNodePorts, nodePortAddresses }: Config): boolean {
+  if (mode !== 'iptables' || !localhostNodePorts || nodePortAddresses === 'primary') return false;
+  const own = nodePortAddresses.filter((prefix) => familyOf(prefix) === 'IPv4');
+  return own.length === 0 || own.some(touchesLoopback);
 }
 
 /** Where to read objects from. */

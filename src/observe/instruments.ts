@@ -62,7 +62,7 @@ export abstract class Definitions {
 
 const FAMILY = ['ip_family'];
 
-/** kube-proxy's metrics as far as they mean something in nftables mode (behaviour §7), under its names, types, labels and buckets. */
+/** kube-proxy's metrics as far as they mean something in nftables or iptables mode (behaviour §7), under its names, types, labels and buckets. */
 export class ProxyInstruments extends Definitions {
   readonly syncDuration = this.histogram(
     'sync_proxy_rules_duration_seconds',
@@ -120,6 +120,21 @@ export class ProxyInstruments extends Definitions {
     'Syncs that could not remove all that was in the way.',
     FAMILY,
   );
+  readonly restoreFailures = this.counter(
+    'sync_proxy_rules_iptables_restore_failures_total',
+    'Syncs that failed.',
+    FAMILY,
+  );
+  readonly partialRestoreFailures = this.counter(
+    'sync_proxy_rules_iptables_partial_restore_failures_total',
+    'Syncs of what had changed that failed; a full one follows.',
+    FAMILY,
+  );
+  readonly rulesHeld = this.gauge('sync_proxy_rules_iptables_total', 'Rules there are.', ['table', ...FAMILY]);
+  readonly rulesWritten = this.gauge('sync_proxy_rules_iptables_last', 'Rules that the last sync wrote.', [
+    'table',
+    ...FAMILY,
+  ]);
   readonly reconcileDuration = this.histogram(
     'conntrack_reconciler_sync_duration_seconds',
     'Length of a search for stale conntrack entries.',

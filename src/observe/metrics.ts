@@ -1,5 +1,6 @@
 import type { Registry as PromRegistry } from 'prom-client';
 import Registry from 'prom-client/lib/registry.js';
+import type { ProxyMode } from '../config/effective.js';
 import type { GateState } from '../config/gates.js';
 import type { SyncReport } from '../dataplane/contract.js';
 import type { Clock } from '../loop/clock.js';
@@ -29,6 +30,8 @@ export interface SourceState {
 }
 
 export interface ProxyMetricsOptions {
+  /** Decides under which of kube-proxy's names failures count. */
+  readonly mode: ProxyMode;
   /** Those that are synced. */
   readonly families: readonly Family[];
   /** As reported by --version. */
@@ -129,7 +132,8 @@ export class ProxyMetrics implements RequestObserver {
       own.bytes.observe(labels, report.bytes);
     }
     if (report.repairs.length > 0) own.repairs.inc(labels, report.repairs.length);
-    if (report.problems.length > 0) proxy.cleanupFailures.inc(labels);
+    if (report.problems.length > 0 && report.rules === null) proxy.cleanupFailures.inc(labels);
+    if (report.rules !== null) this.countRules(report.family, report.rules);
     const progress = this.progress.get(report.family);
     if (progress === undefined) return;
     progress.pending = new Set();
@@ -139,6 +143,13 @@ export class ProxyMetrics implements RequestObserver {
     for (const at of commits) own.commitDuration.observe(labels, (now - at) / 1000);
     const wall = this.seconds();
     for (const at of triggers) this.proxy.networkProgramming.observe(labels, Math.max(0, wall - at / 1000));
+  }
+
+  private countRules(ip_family: Family, { held, written }: NonNullable<SyncReport['rules']>): void {
+    for (const table of ['filter', 'nat'] as const) {
+      this.proxy.rulesHeld.set({ table, ip_family }, held[table]);
+      this.proxy.rulesWritten.set({ table, ip_family }, written[table]);
+    }
   }
 
   /**
@@ -155,7 +166,12 @@ export class ProxyMetrics implements RequestObserver {
       proxy.lastSync.set(labels, this.seconds());
       return;
     }
-    proxy.syncFailures.inc(labels);
+    if (this.options.mode === 'iptables') {
+      proxy.restoreFailures.inc(labels);
+      if (!full) proxy.partialRestoreFailures.inc(labels);
+    } else {
+      proxy.syncFailures.inc(labels);
+    }
     if (result.errno !== null) own.nativeFailures.inc({ errno: result.errno, ...labels });
   }
 

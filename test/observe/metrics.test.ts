@@ -1,5 +1,6 @@
 import t from 'tap';
 import { gateStates } from '../../src/config/gates.js';
+import type { ProxyMode } from '../../src/config/effective.js';
 import type { SyncReport } from '../../src/dataplane/contract.js';
 import type { Family } from '../../src/net/ip.js';
 import { ProxyMetrics, type SourceState } from '../../src/observe/metrics.js';
@@ -24,10 +25,11 @@ interface Scene {
 }
 
 /** Metrics of a state whose one source is complete, on a clock that begins at START_MS. */
-function scene(families = FAMILIES, complete = true): Scene {
+function scene(families = FAMILIES, complete = true, mode: ProxyMode = 'nftables'): Scene {
   const clock = new FakeClock(0);
   const sources: SourceState[] = [];
   const metrics = new ProxyMetrics({
+    mode,
     families,
     version: 'v1.36.2',
     features: gateStates({}),
@@ -58,7 +60,7 @@ function scene(families = FAMILIES, complete = true): Scene {
 
 function report(family: Family, fields: Partial<SyncReport> = {}): SyncReport {
   const counts = { transactions: 1, elementOperations: 3, ruleOperations: 0, bytes: 400 };
-  return { family, full: false, ...counts, repairs: [], problems: [], flows: new Set(), ...fields };
+  return { family, full: false, ...counts, repairs: [], problems: [], rules: null, flows: new Set(), ...fields };
 }
 
 /** One sync of a family from start to end. */
@@ -395,4 +397,24 @@ t.test('two instances share nothing', async (t) => {
   one.metrics.healthAnswered('/livez', 200);
   t.equal(valueOf(await one.scrape(), 'kubeproxy_proxy_livez_total', { code: '200' }), 1);
   t.notOk((await other.scrape()).has('kubeproxy_proxy_livez_total'));
+});
+
+t.test('mode iptables: rules by table, and failures under its names', async (t) => {
+  const world = scene(['IPv4'], true, 'iptables');
+  const { metrics } = world;
+  const labels = { ip_family: 'IPv4' };
+  const rules = { written: { filter: 1, nat: 20 }, held: { filter: 30, nat: 400 } };
+  metrics.syncAcknowledged(report('IPv4', { rules, problems: ['x'] }));
+  metrics.syncFinished('IPv4', true, 0.1, { type: 'failure', errno: null });
+  metrics.syncFinished('IPv4', false, 0.1, { type: 'failure', errno: null });
+  const found = await world.scrape();
+  const value = (name: string, more: Readonly<Record<string, string>> = {}): number | null =>
+    valueOf(found, `kubeproxy_sync_proxy_rules_${name}`, { ...labels, ...more });
+  t.equal(value('iptables_total', { table: 'filter' }), 30);
+  t.equal(value('iptables_total', { table: 'nat' }), 400);
+  t.equal(value('iptables_last', { table: 'filter' }), 1);
+  t.equal(value('iptables_last', { table: 'nat' }), 20);
+  t.equal(value('iptables_restore_failures_total'), 2);
+  t.equal(value('iptables_partial_restore_failures_total'), 1);
+  t.notOk([...found.keys()].some((name) => name.includes('nftables')));
 });

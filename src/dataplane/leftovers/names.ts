@@ -30,6 +30,9 @@ const FIXED: Readonly<Record<IptablesTable, ReadonlySet<string>>> = {
 /** Chains of single Services and endpoints, in nat. */
 const PER_SERVICE = /^KUBE-(SVC|SVL|FW|EXT|SEP)-/;
 
+/** Chains in filter into which the iptables mode divides long ones, or to which they lead. */
+const DIVIDED = /^KUBE-(SERVICES|EXTERNAL-SERVICES|EXTERNAL-NP|NODEPORTS|PROXY-FIREWALL)-|^KUBE-EXTERNAL-NP$/;
+
 /** Of the ipvs mode alone; its other chains have names that the iptables mode uses too. */
 const IPVS_ONLY: ReadonlySet<string> = new Set([
   'KUBE-NODE-PORT',
@@ -61,7 +64,7 @@ export const MASQUERADE_CHAIN = 'KUBE-POSTROUTING';
 /** Chains that no rule but kube-proxy's has a reason to lead to. KUBE-FIREWALL and everything of kubelet's is not among them. */
 export function isLeftoverChain(table: IptablesTable, chain: string, ipvsOnly: boolean): boolean {
   if (ipvsOnly) return IPVS_ONLY.has(chain) && FIXED[table].has(chain);
-  return FIXED[table].has(chain) || (table === 'nat' && PER_SERVICE.test(chain));
+  return FIXED[table].has(chain) || (table === 'nat' ? PER_SERVICE : DIVIDED).test(chain);
 }
 
 export function isServiceChain(chain: string): boolean {
