@@ -1,6 +1,7 @@
 // On which addresses node ports answer: behaviour §4.5 and §10.4.
 import t from 'tap';
 import { endpoint, Lab } from '../support/lab/lab.js';
+import { labMode, traitsOf } from '../support/lab/mode.js';
 import { node } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS, type FamilyView, type Row } from '../support/lab/packet-table.js';
 import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
@@ -36,8 +37,16 @@ const VARIANTS: readonly {
   readonly alternate: Readonly<Record<FamilyView['family'], boolean>>;
   /** Whether they do so on addresses that the node is given later. */
   readonly later: boolean;
+  /** Whether their addresses have IPv4's loopback. */
+  readonly loopback: boolean;
 }[] = [
-  { shows: 'PF-030, PF-032 primary', config: {}, alternate: { IPv4: false, IPv6: false }, later: false },
+  {
+    shows: 'PF-030, PF-032 primary',
+    config: {},
+    alternate: { IPv4: false, IPv6: false },
+    later: false,
+    loopback: false,
+  },
   {
     shows: 'PF-031, PF-033 prefixes of both families',
     config: {
@@ -53,18 +62,21 @@ const VARIANTS: readonly {
     },
     alternate: { IPv4: true, IPv6: true },
     later: true,
+    loopback: true,
   },
   {
     shows: 'SV-31 prefixes of one family leave the other open',
     config: { [nodePorts]: [PREFIXES.nodes.IPv4] },
     alternate: { IPv4: false, IPv6: true },
     later: false,
+    loopback: false,
   },
   {
     shows: 'SV-32 all',
     config: { [nodePorts]: ['0.0.0.0/0', '::/0'] },
     alternate: { IPv4: true, IPv6: true },
     later: true,
+    loopback: true,
   },
 ];
 
@@ -74,7 +86,7 @@ t.test('node port addresses', async (t) => {
     TWO,
     PROTOCOLS.map((protocol) => [80, protocol]),
   );
-  for (const { shows, config, alternate, later } of VARIANTS) {
+  for (const { shows, config, alternate, later, loopback } of VARIANTS) {
     await t.test(shows, async (t) => {
       const proxy = await Proxy.start(t, lab, { config, objects: OBJECTS });
       await proxy.consistent();
@@ -99,12 +111,14 @@ t.test('node port addresses', async (t) => {
             ];
           }),
           ...elsewhere(view, 'alternate', alternate[view.family]),
-          // SV-35: loopback never, unlike the iptables mode.
           {
-            shows: 'SV-32',
+            shows: 'SV-32, SV-35',
             from: 'node',
             to: endpoint(view.family === 'IPv4' ? '127.0.0.1' : '::1', 30001),
-            expect: NOT_A_NODE_PORT,
+            expect:
+              loopback && view.family === 'IPv4' && traitsOf(labMode()).servesLocalhost
+                ? view.masqueraded(TWO, 80)
+                : NOT_A_NODE_PORT,
           },
           { shows: 'not a node port', from: 'client', to: view.nodePort(30009), expect: NOT_A_NODE_PORT },
           { shows: 'another machine', from: 'pod-b', to: view.nodePort(30001, 'remote-node'), expect: NOT_A_NODE_PORT },

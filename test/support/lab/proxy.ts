@@ -8,6 +8,7 @@ import type { ExplainedPacket } from '../../../src/main/explain-packet.js';
 import { projectFile } from './agent.js';
 import { endpoint, eventually, type Closable, type CommandResult, type Lab } from './lab.js';
 import { endpointSlice, node, service, type Manifest } from './objects.js';
+import { labMode, modeConfiguration, type LabMode } from './mode.js';
 import { ADDRESSES, PREFIXES } from './topology.js';
 
 /** Name of the node under test. */
@@ -16,6 +17,8 @@ export const NODE_NAME = 'node-1';
 export interface ProxyOptions {
   /** Fields of KubeProxyConfiguration that replace the laboratory's. */
   readonly config?: Readonly<Record<string, unknown>>;
+  /** The test process's, see mode.ts, when not given. */
+  readonly mode?: LabMode;
   /** Further command-line flags. */
   readonly flags?: readonly string[];
   /** What the manifests hold at the start, besides the Node. */
@@ -67,10 +70,8 @@ export interface ProxyScope {
 const CONFIG = {
   apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
   kind: 'KubeProxyConfiguration',
-  mode: 'nftables',
   clusterCIDR: `${PREFIXES.pods.IPv4},${PREFIXES.pods.IPv6}`,
   conntrack: { maxPerCore: 0 },
-  nftables: { minSyncPeriod: '0s' },
 };
 
 /** A Service that changes its port with every write, so that a client sees which write the node has reached. */
@@ -99,6 +100,7 @@ export class Proxy {
   readonly #lab: Lab;
   readonly #folder: string;
   readonly #options: ProxyOptions;
+  #labMode: LabMode;
   #node: Manifest;
   #process: ChildProcess | null = null;
   #generation = 0;
@@ -108,6 +110,7 @@ export class Proxy {
     this.#lab = lab;
     this.#folder = folder;
     this.#options = options;
+    this.#labMode = options.mode ?? labMode();
     this.#node = options.node ?? node(NODE_NAME, { addresses: Object.values(ADDRESSES.node) });
   }
 
@@ -131,10 +134,7 @@ export class Proxy {
       await rm(folder, { recursive: true });
       if (!t.passing()) t.comment(proxy.log);
     });
-    await writeFile(
-      proxy.configFile,
-      JSON.stringify({ ...CONFIG, ...options.cluster?.config, ...options.config }, null, 2),
-    );
+    await proxy.useMode(proxy.mode);
     for (const address of [ADDRESSES['pod-a'].IPv4, ADDRESSES['pod-a'].IPv6]) {
       markers.push(await lab.serve('pod-a', endpoint(address, MARKER.targetPort), 'TCP', MARKER.name));
     }
@@ -165,6 +165,24 @@ export class Proxy {
     return JSON.parse(await ask(this.statusSocket, `/explain?${query}`)) as ExplainedPacket;
   }
 
+  get mode(): LabMode {
+    return this.#labMode;
+  }
+
+  /** From the next start on the process runs in this mode. */
+  async useMode(mode: LabMode): Promise<void> {
+    this.#labMode = mode;
+    await writeFile(this.configFile, JSON.stringify(this.#mode().config, null, 2));
+  }
+
+  /** The node's rules as the mode's own tools print them, both families together. */
+  async rules(): Promise<string> {
+    if (this.mode === 'nftables') return await this.#lab.ruleset();
+    const flavor = this.mode.replace('iptables-', '');
+    const programs = [`iptables-${flavor}-save`, `ip6tables-${flavor}-save`];
+    return (await Promise.all(programs.map((program) => this.#lab.output('node', [program])))).join('');
+  }
+
   get pid(): number | null {
     return this.#process?.pid ?? null;
   }
@@ -192,9 +210,9 @@ export class Proxy {
     return taken;
   }
 
-  /** Rejects unless the distribution's nft lists everything, as text and as JSON, and the kernel holds what the manifests ask for. */
+  /** Rejects unless the distribution's tools list everything, and the kernel holds what the manifests ask for. */
   async consistent(): Promise<void> {
-    const lists = [this.#lab.ruleset(), this.#lab.rulesetJson()];
+    const lists = [this.rules(), ...(this.mode === 'nftables' ? [this.#lab.rulesetJson()] : [])];
     const [plan, first] = await Promise.all([this.run('plan'), this.run('dump'), ...lists]);
     if (plan.stdout === '') throw new Error(`the plan is empty: ${plan.stderr}`);
     let difference = lineDifference(plan.stdout, first.stdout);
@@ -317,7 +335,12 @@ export class Proxy {
   }
 
   #nodeFlags(): string[] {
-    return ['--config', this.configFile, '--hostname-override', NODE_NAME];
+    return ['--config', this.configFile, '--hostname-override', NODE_NAME, ...this.#mode().flags];
+  }
+
+  #mode(): ReturnType<typeof modeConfiguration> {
+    const { cluster, config } = this.#options;
+    return modeConfiguration(this.mode, { ...CONFIG, ...cluster?.config, ...config });
   }
 
   #marker(): Manifest[] {

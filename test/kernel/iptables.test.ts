@@ -1,0 +1,239 @@
+// What only iptables mode has to show: two flavours, migration, repair, other software's filters, cleanup.
+import t from 'tap';
+import { endpoint, eventually, Lab, type TimedOutcome, type Watch } from '../support/lab/lab.js';
+import type { LabMode } from '../support/lab/mode.js';
+import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type FamilyView, type Row } from '../support/lab/packet-table.js';
+import { iptablesRules, type PeerService } from '../support/lab/peer-iptables.js';
+import { Proxy } from '../support/lab/proxy.js';
+import { ADDRESSES } from '../support/lab/topology.js';
+
+const PODS = ['pod-a', 'pod-b', 'remote-a'] as const;
+const CHECK_PORT = 32000;
+const OBJECTS = [
+  ...dualStack('web', {
+    number: 41,
+    loadBalancers: [3],
+    externals: [11],
+    externalTrafficPolicy: 'Local',
+    healthCheckNodePort: CHECK_PORT,
+    ports: [{ port: 80, nodePort: 30001 }],
+    endpoints: PODS,
+  }),
+  ...dualStack('sticky', { number: 42, affinitySeconds: 600, ports: [{ port: 80 }], endpoints: PODS }),
+  ...dualStack('empty', { number: 44, loadBalancers: [5], ports: [{ port: 80 }], endpoints: [] }),
+];
+const LOCAL = ['pod-a', 'pod-b'] as const;
+const ROWS: readonly Row[] = FAMILY_VIEWS.flatMap((view) => [
+  { from: 'pod-c', to: endpoint(view.clusterIP(41), 80), expect: view.kept(PODS, 80) },
+  { from: 'client', to: endpoint(view.loadBalancerIP(3), 80), expect: view.kept(LOCAL, 80) },
+  { from: 'client', to: view.nodePort(30001), expect: view.kept(LOCAL, 80) },
+  { from: 'pod-c', to: endpoint(view.clusterIP(44), 80), expect: 'refused' },
+  { shows: 'IT-19 is no gap here', from: 'node', to: endpoint(view.loadBalancerIP(5), 80), expect: 'refused' },
+]);
+
+function watchAll(lab: Lab): Promise<readonly Watch[]> {
+  const traffic = FAMILY_VIEWS.flatMap((view) => [
+    { from: 'pod-c', to: endpoint(view.clusterIP(41), 80) },
+    { from: 'client', to: endpoint(view.loadBalancerIP(3), 80) },
+    { from: 'client', to: view.nodePort(30001) },
+    { from: 'node', to: endpoint(view.clusterIP(42), 80) },
+  ]);
+  return Promise.all(traffic.map((each) => lab.watch({ ...each, timeoutMs: 3000 }, 1, 2)));
+}
+
+async function failed(watches: readonly Watch[]): Promise<readonly TimedOutcome[]> {
+  const outcomes = (await Promise.all(watches.map((watch) => watch.stop()))).flat();
+  if (!outcomes.some((outcome) => 'name' in outcome)) throw new Error('nobody ever answered');
+  return outcomes.filter((outcome) => 'error' in outcome);
+}
+
+/** A listing without what changes by itself. */
+function lasting(saved: string): string {
+  return saved.replace(/^#.*\n/gm, '').replace(/ \[\d+:\d+\]$/gm, '');
+}
+
+const MODES: readonly (readonly [mode: LabMode, programs: readonly string[]])[] = [
+  ['iptables-nft', ['iptables-nft', 'ip6tables-nft']],
+  ['iptables-legacy', ['iptables-legacy', 'ip6tables-legacy']],
+];
+
+for (const [mode, programs] of MODES) {
+  t.test(mode, async (t) => {
+    const lab = await Lab.start(t);
+    await lab.serveAll(PODS, [[80, 'TCP']]);
+    const proxy = await Proxy.start(t, lab, {
+      mode: 'nftables',
+      objects: OBJECTS,
+      config: { nftables: { minSyncPeriod: '0s', syncPeriod: '1s' } },
+      flags: ['-v', '4'],
+    });
+    const all = async (...words: readonly string[]): Promise<void> => {
+      for (const program of programs) await lab.output('node', [program, '-w', '10', ...words]);
+    };
+
+    await t.test('migration from nftables mode, and a restart', async (t) => {
+      await checkRows(t, lab, ROWS, 'nftables mode');
+      const watches = await watchAll(lab);
+      await proxy.stop('SIGTERM');
+      await proxy.useMode(mode);
+      proxy.launch();
+      await proxy.ready();
+      await proxy.consistent();
+      await checkRows(t, lab, ROWS, mode);
+      await eventually('the end of the other mode’s table', async () =>
+        (await lab.output('node', ['nft', 'list', 'tables'])).includes('kube-proxy') ? null : true,
+      );
+      const saved = lasting(await proxy.rules());
+      const logged = proxy.log.length;
+      await proxy.restart();
+      for (const family of ['IPv4', 'IPv6']) {
+        const synced = proxy.log.slice(logged).match(new RegExp(`"synced" family="${family}".*`, 'g')) ?? [];
+        t.match(synced[0], /full=true transactions=0 .* ruleOperations=0 bytes=0/, `${family} adopted`);
+      }
+      t.equal(lasting(await proxy.rules()), saved, 'the same rules');
+      t.same(await failed(watches), [], 'no request is lost');
+    });
+
+    await t.test('rules that somebody flushes or changes come back', async (t) => {
+      for (const table of ['filter', 'nat', 'mangle']) await all('-t', table, '-F');
+      for (const table of ['filter', 'nat', 'mangle']) await all('-t', table, '-X');
+      await eventually('repair after a flush', () => isConsistent(proxy), 20_000);
+      await checkRows(t, lab, ROWS, 'after the flush');
+      t.match(proxy.log, /repaired what the kernel no longer held.*chain mangle KUBE-PROXY-CANARY was missing/);
+      await all('-t', 'nat', '-A', 'KUBE-MARK-MASQ', '-j', 'ACCEPT');
+      await all('-t', 'nat', '-D', 'PREROUTING', '1');
+      await eventually('repair of damage', () => isConsistent(proxy), 20_000);
+      t.match(proxy.log, /chain nat KUBE-MARK-MASQ had other rules/);
+      await checkRows(t, lab, ROWS, 'after the damage');
+    });
+
+    await t.test('IT-27: health checks come through a host that lets nothing in', async (t) => {
+      const [program = ''] = programs;
+      await lab.output('node', [program, '-w', '10', '-P', 'INPUT', 'DROP']);
+      const ask = (port: number): ReturnType<Lab['http']> =>
+        lab.http('client', `http://${endpoint(ADDRESSES.node.IPv4, port)}/`, 500);
+      const answer = await eventually('a health check', async () => {
+        const found = await ask(CHECK_PORT);
+        return 'status' in found ? found : null;
+      });
+      t.equal(answer.status, 200);
+      t.notOk('status' in (await ask(10256)), 'what is no health check of a Service does not');
+      await lab.output('node', [program, '-w', '10', '-P', 'INPUT', 'ACCEPT']);
+    });
+
+    await t.test('--cleanup', async (t) => {
+      await all('-t', 'nat', '-N', 'MINE');
+      await all('-t', 'nat', '-A', 'PREROUTING', '-j', 'MINE');
+      await proxy.stop('SIGTERM');
+      const { status, stderr } = await proxy.run(null, ['--cleanup']);
+      t.equal(status, 0, stderr);
+      const left = (await proxy.rules()).match(/KUBE-\S+/g) ?? [];
+      t.same([...new Set(left)], [], 'nothing of ours is left');
+      t.match(await proxy.rules(), /-A PREROUTING -j MINE/);
+      await checkRows(t, lab, [{ from: 'client', to: IPV4.nodePort(30001), expect: 'refused' }], 'after a cleanup');
+    });
+  });
+}
+
+const PEER_PODS = ['pod-a', 'remote-a'] as const;
+const PEER_OBJECTS = [
+  ...dualStack('web', {
+    number: 41,
+    loadBalancers: [3],
+    sourceRanges: ['203.0.113.0/25', '2001:db8:203::/65'],
+    ports: [{ name: 'p80', port: 80, nodePort: 30001 }],
+    endpoints: PEER_PODS,
+  }),
+  ...dualStack('sticky', {
+    number: 42,
+    affinitySeconds: 10800,
+    ports: [{ name: 'p80', port: 80 }],
+    endpoints: PEER_PODS,
+  }),
+  ...dualStack('empty', { number: 43, ports: [{ name: 'p80', port: 80 }], endpoints: [] }),
+];
+const PEER_SERVICES: readonly PeerService[] = [
+  { name: 'default/web:p80', protocol: 'tcp', number: 41, port: 80, nodePort: 30001, loadBalancer: 3, pods: PEER_PODS },
+  { name: 'default/sticky:p80', protocol: 'tcp', number: 42, port: 80, affinitySeconds: 10800, pods: PEER_PODS },
+  { name: 'default/empty:p80', protocol: 'tcp', number: 43, port: 80, pods: [] },
+];
+const PEER_ROWS: readonly Row[] = FAMILY_VIEWS.flatMap((view) => [
+  { from: 'pod-b', to: endpoint(view.clusterIP(41), 80), expect: view.kept(PEER_PODS, 80) },
+  { from: 'client', to: endpoint(view.loadBalancerIP(3), 80), expect: view.masqueraded(PEER_PODS, 80) },
+  { from: 'blocked', to: endpoint(view.loadBalancerIP(3), 80), expect: 'dropped' },
+  { from: 'client', to: view.nodePort(30001), expect: view.masqueraded(PEER_PODS, 80) },
+  { from: 'client', to: endpoint(view.clusterIP(43), 80), expect: 'refused' },
+]);
+
+/** Chains that kube-proxy removes if they are not its own (behaviour IT-43). */
+const PEER_PREFIX = /^:(KUBE-(?:SVC|SVL|FW|EXT|SEP)-\S+)/gm;
+
+/** What kube-proxy's first sync feeds: its own rules, and the removal of chains that it does not know. */
+function peerStart(view: FamilyView, saved: string): string {
+  const rules = iptablesRules(view, PEER_SERVICES);
+  const chains = (text: string): string[] => [...text.matchAll(PEER_PREFIX)].map((match) => match[1] ?? '');
+  const own = chains(rules);
+  const foreign = [...new Set(chains(saved))].filter((name) => !own.includes(name));
+  const removal = [...foreign.map((name) => `:${name} - [0:0]`), ...foreign.map((name) => `-X ${name}`)];
+  return `${rules}*nat\n${removal.join('\n')}\nCOMMIT\n`;
+}
+
+for (const [mode, programs] of MODES) {
+  t.test(`${mode}: from kube-proxy and back, under traffic`, async (t) => {
+    const lab = await Lab.start(t);
+    await lab.serveAll(PEER_PODS, [[80, 'TCP']]);
+    const startPeer = async (): Promise<void> => {
+      for (const [index, view] of FAMILY_VIEWS.entries()) {
+        const program = programs[index] ?? '';
+        const saved = await lab.output('node', [`${program}-save`]);
+        await lab.output('node', [`${program}-restore`, '--noflush', '-w', '30'], peerStart(view, saved));
+      }
+    };
+    const sticky = async (): Promise<readonly string[]> =>
+      await Promise.all(
+        FAMILY_VIEWS.map(async (view) => {
+          const answer = await lab.request({ from: 'pod-b', to: endpoint(view.clusterIP(42), 80), timeoutMs: 3000 });
+          return 'name' in answer ? answer.name : answer.error;
+        }),
+      );
+    await startPeer();
+    await checkRows(t, lab, PEER_ROWS, 'kube-proxy alone');
+    const remembered = await sticky();
+    const traffic = FAMILY_VIEWS.flatMap((view) => [
+      { from: 'pod-b', to: endpoint(view.clusterIP(41), 80) },
+      { from: 'client', to: endpoint(view.loadBalancerIP(3), 80) },
+      { from: 'client', to: view.nodePort(30001) },
+    ]);
+    const watches = await Promise.all(traffic.map((each) => lab.watch({ ...each, timeoutMs: 3000 }, 1, 2)));
+
+    // More than fit one dispatch chain, so that there is all that kube-proxy could stumble over.
+    const more = Array.from({ length: 70 }, (_, index) =>
+      dualStack(`more-${index}`, { number: 100 + index, ports: [{ port: 80 }], endpoints: ['pod-a'] }),
+    );
+    const proxy = await Proxy.start(t, lab, {
+      mode,
+      objects: [...PEER_OBJECTS, ...more.flat()],
+      flags: ['--iptables-flavor', 'auto'],
+    });
+    await proxy.consistent();
+    await checkRows(t, lab, PEER_ROWS, 'after the takeover');
+    t.notMatch(await proxy.rules(), /:KUBE-SEP-/, 'its chains are gone');
+    t.same(await sticky(), remembered, 'clients keep their endpoint');
+
+    await proxy.stop('SIGTERM');
+    await startPeer();
+    await checkRows(t, lab, PEER_ROWS, 'kube-proxy started on our rules');
+    t.notMatch(await proxy.rules(), /:KUBE-SVC-IP-/, 'and could remove what it does not know');
+    t.same(await sticky(), remembered, 'clients still keep it');
+    t.same(await failed(watches), [], 'no request is lost');
+  });
+}
+
+async function isConsistent(proxy: Proxy): Promise<true | null> {
+  try {
+    await proxy.consistent();
+    return true;
+  } catch {
+    return null;
+  }
+}
