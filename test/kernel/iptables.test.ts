@@ -121,6 +121,27 @@ for (const [mode, programs] of MODES) {
       await lab.output('node', [program, '-w', '10', '-P', 'INPUT', 'ACCEPT']);
     });
 
+    await t.test('to nftables mode and back again', async (t) => {
+      const watches = await watchAll(lab);
+      for (const next of ['nftables', mode] as const) {
+        await proxy.stop('SIGTERM');
+        await proxy.useMode(next);
+        proxy.launch();
+        await proxy.ready();
+        const left = next === 'nftables' ? programs.map((program) => [`${program}-save`]) : [['nft', 'list', 'tables']];
+        await eventually(
+          `nothing of the mode before ${next}`,
+          async () => {
+            const texts = await Promise.all(left.map((command) => lab.output('node', command)));
+            return /KUBE-|kube-proxy/.test(texts.join('')) ? null : true;
+          },
+          20_000,
+        );
+        await checkRows(t, lab, ROWS, next);
+      }
+      t.same(await failed(watches), [], 'no request is lost');
+    });
+
     await t.test('--cleanup', async (t) => {
       await all('-t', 'nat', '-N', 'MINE');
       await all('-t', 'nat', '-A', 'PREROUTING', '-j', 'MINE');
