@@ -35,6 +35,8 @@ import type { Takeover } from './takeover.js';
 const RETRY = { initialMs: 100, factor: 2 } as const;
 /** A change may wait this many sync periods before the node counts as unhealthy (behaviour HZ-04). */
 const HEALTH_TIMEOUT_PERIODS = 2;
+/** The log has more of them. */
+const REPAIRS_IN_EVENT = 5;
 /** What the peer calls the start, in events. */
 const START = 'StartKubeProxy';
 /** How long a process that ends for a reason tries to say so. */
@@ -352,6 +354,7 @@ export class NodeProxy {
       this.options.log.error(error, 'what was left to do after a sync failed, comparing everything');
       this.drift.suspect(family.family, null);
     });
+    this.recordRepairs(report);
     if (full && !report.full) void this.audit(family);
     return report;
   }
@@ -361,6 +364,13 @@ export class NodeProxy {
     if (settledMs !== null) this.metrics.driftSettled(family, settledMs / 1000);
     const compared = report?.full === true || settledMs !== null;
     if (compared && !this.drift.suspects(family)) this.health.repaired(family);
+  }
+
+  private recordRepairs({ family, repairs }: SyncReport): void {
+    if (repairs.length === 0) return;
+    const some = repairs.slice(0, REPAIRS_IN_EVENT).join(', ');
+    const note = `the ${family} rules had been changed by somebody else and were repaired: ${some}`;
+    this.recordOfNode({ type: 'Warning', reason: 'RulesRepaired', action: 'RepairRules', note });
   }
 
   /** Beside the loop, so that no change waits for it. What it finds is repaired as if somebody had told. */

@@ -147,3 +147,14 @@ t.test('EV-02, EV-03: an address that is taken, and bindAddressHardFail', async 
     t.equal((await plane.state()).events.filter((event) => event.reason === 'Starting').length, 0);
   }
 });
+
+t.test('rules that somebody else removed', async (t) => {
+  const { lab, plane, proxy } = await prepared(t);
+  await proxy.write(web('web', 41, 30001, 1));
+  await proxy.restart();
+  await lab.output('node', ['nft', 'delete', 'table', 'ip', 'kube-proxy']);
+  t.match(await told(plane, 'RulesRepaired'), {
+    regarding: { kind: 'Node', name: NODE_NAME },
+    note: /^the IPv4 rules .* repaired: (chain \S+ was lost(, )?){5}$/,
+  });
+});
