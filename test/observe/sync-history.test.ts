@@ -12,6 +12,7 @@ const REPORT: SyncReport = {
   bytes: 300,
   repairs: [],
   problems: [],
+  rules: null,
   flows: new Set(),
 };
 
