@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -56,11 +57,21 @@ export class ApiServerProcess {
     this.authority.remove();
   }
 
-  private async ask(command: string, body: unknown): Promise<unknown> {
-    const response = await fetch(`${this.control}/${command}`, { method: 'POST', body: JSON.stringify(body) });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`API server: ${command}: ${text}`);
-    return JSON.parse(text);
+  /** Without a time limit, as a churn is answered when it is over, and on a connection of its own. */
+  private ask(command: string, body: unknown): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const outgoing = request(`${this.control}/${command}`, { method: 'POST', agent: false }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+        response.on('error', reject);
+        response.on('end', () => {
+          if (response.statusCode === 200) resolve(JSON.parse(text));
+          else reject(new Error(`API server: ${command}: ${text}`));
+        });
+      });
+      outgoing.on('error', reject);
+      outgoing.end(JSON.stringify(body));
+    });
   }
 }
 
