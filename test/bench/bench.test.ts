@@ -13,7 +13,18 @@ t.test('a small cluster, with our own process as the peer', async (t) => {
   const directory = t.testdir();
   const json = join(directory, 'bench.json');
   const plot = join(directory, 'bench.svg');
-  const quick = ['--flat', '60', '--changes', '4', '--churn-seconds', '1', '--connections', '100', '--settle-ms', '100'];
+  const quick = [
+    '--flat',
+    '60',
+    '--changes',
+    '4',
+    '--churn-seconds',
+    '1',
+    '--connections',
+    '100',
+    '--settle-ms',
+    '100',
+  ];
   const peer = ['--peer', 'dist/main.js --config {config} --hostname-override node-0'];
   const child = spawn(process.execPath, [MAIN, ...quick, ...peer, '--json', json, '--plot', plot, '4x3'], {
     stdio: ['ignore', 'pipe', 'pipe'],
