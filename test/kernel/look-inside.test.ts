@@ -176,7 +176,7 @@ t.test('status', async (t) => {
         family: 'IPv4',
         healthy: true,
         services: 4,
-        frontends: 8,
+        frontends: 7,
         endpoints: 4,
         pendingFrontends: 0,
         failures: { count: 0 },
@@ -196,7 +196,7 @@ t.test('status', async (t) => {
   t.ok(status.memory.residentBytes > 1e6 && status.uptimeSeconds > 0);
   const text = await inside.print('status');
   t.match(text, /^pointsman 0\.1\.0 for Kubernetes v1\.36\.\d+, nftables on node-1, process \d+, up \d+s\nhealthy\n/);
-  t.match(text, /^IPv4: in sync, 4 Services, 8 frontends, 4 endpoints, 0 frontends pending$/m);
+  t.match(text, /^IPv4: in sync, 4 Services, 7 frontends, 4 endpoints, 0 frontends pending$/m);
   t.match(text, /^ {2}conflict: IPv4 198\.51\.100\.9:80\/TCP/m);
 
   const restarted = await eventually('a status after a restart', async () => {
