@@ -1,6 +1,6 @@
 // What the fields of a Service do to packets: behaviour §4.1, §4.2, §4.4, §4.7.
 import t from 'tap';
-import { endpoint, Lab } from '../support/lab/lab.js';
+import { endpoint, eventually, Lab } from '../support/lab/lab.js';
 import { endpointSlice, service, type Endpoint, type Manifest, type ServiceOptions } from '../support/lab/objects.js';
 import { checkRows, FAMILY_VIEWS, IPV4, IPV6, slices, type Row } from '../support/lab/packet-table.js';
 import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
@@ -149,7 +149,9 @@ t.test('addresses of a Service', async (t) => {
   await checkRows(t, lab, [toPodA('198.51.100.20', IPV4.masqueraded(['pod-b'], 80), 'conflict, alone')]);
   await proxy.apply([...young, ...old]);
   await checkRows(t, lab, [toPodA('198.51.100.20', one, 'conflict, the oldest holds')]);
-  t.match(proxy.log, /198\.51\.100\.20.*default\/(old|young)/, 'and it is reported');
+  // A conflict is told of once it has lasted.
+  const isReported = (): boolean => /198\.51\.100\.20.*default\/(old|young)/.test(proxy.log);
+  await eventually('the report of the conflict', () => Promise.resolve(isReported() || null), 20_000);
   await proxy.apply(young);
   await checkRows(t, lab, [toPodA('198.51.100.20', IPV4.masqueraded(['pod-b'], 80), 'conflict, the loser takes over')]);
 });
