@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { CLUSTERS, NODE_NAME, parseCluster, printCluster } from './cluster.js';
-import { measure, type Measured, type MeasureOptions } from './measure.js';
+import { measure, MODES, type BenchMode, type Measured, type MeasureOptions } from './measure.js';
 import type { Result } from './measures.js';
 import { plotSyncTimes } from './plot.js';
 import { describeMachine, printTables } from './report.js';
@@ -14,6 +14,7 @@ const USAGE = `Usage: npm run bench -- [options] [cluster …]
 Measures the process as a node runs it, against the test API server, in network namespaces of its own.
 Clusters: SERVICESxENDPOINTS or SERVICESxENDPOINTS+affinity; by default ${CLUSTERS.join(' ')}.
 
+  --mode MODE             ${MODES.join(', ')} (nftables)
   --peer COMMAND          measure another proxy as well; {config} and {kubeconfig} stand for files it needs, such as
                           'kube-proxy --config {config} --hostname-override ${NODE_NAME}'
   --changes NUMBER        single changes (200)
@@ -26,7 +27,13 @@ Clusters: SERVICESxENDPOINTS or SERVICESxENDPOINTS+affinity; by default ${CLUSTE
 `;
 
 const MAIN = resolve('dist/main.js');
-const COMMAND = `'${MAIN}' --config {config} --hostname-override ${NODE_NAME} --status-socket=`;
+
+function ownCommand(mode: BenchMode): string {
+  const command = `'${MAIN}' --config {config} --hostname-override ${NODE_NAME} --status-socket=`;
+  const flavor = mode.split('-')[1];
+  return flavor === undefined ? command : `${command} --iptables-flavor ${flavor}`;
+}
+
 /** Set in the copy of this program that runs inside a namespace: what it is to measure. */
 const INSIDE = 'POINTSMAN_BENCH_INSIDE';
 
@@ -47,6 +54,7 @@ function main(): number {
     allowPositionals: true,
     options: {
       help: { type: 'boolean', default: false },
+      mode: { type: 'string', default: MODES[0] },
       peer: { type: 'string' },
       changes: { type: 'string', default: '200' },
       'churn-seconds': { type: 'string', default: '10' },
@@ -61,8 +69,10 @@ function main(): number {
     process.stdout.write(USAGE);
     return 0;
   }
+  const mode = MODES.find((each) => each === values.mode);
+  if (mode === undefined) throw new Error(`--mode ${values.mode}: must be one of ${MODES.join(', ')}`);
   const subjects = [
-    { proxy: 'pointsman' as const, command: COMMAND },
+    { proxy: 'pointsman' as const, command: ownCommand(mode) },
     ...(values.peer === undefined ? [] : [{ proxy: 'peer' as const, command: values.peer }]),
   ];
   const results: Result[] = [];
@@ -73,6 +83,7 @@ function main(): number {
       try {
         const measured = measureInNamespace({
           cluster,
+          mode,
           command,
           ours: proxy === 'pointsman',
           directory,

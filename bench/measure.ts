@@ -19,8 +19,13 @@ import { Proxy, type Sync } from './proxy.js';
 import { spread, type Spread } from './statistics.js';
 import { prepareNetwork, Traffic } from './traffic.js';
 
+/** A mode, and for iptables the flavour of its programs. */
+export const MODES = ['nftables', 'iptables-nft', 'iptables-legacy'] as const;
+export type BenchMode = (typeof MODES)[number];
+
 export interface MeasureOptions {
   readonly cluster: Cluster;
+  readonly mode: BenchMode;
   /** A shell command that starts the proxy, with `{config}` and `{kubeconfig}` for files. */
   readonly command: string;
   /** Whether its log is ours. */
@@ -95,7 +100,7 @@ class Measurement {
       const { peak } = first.memory();
       await first.stop();
       const restart = await this.restart();
-      const kernelMb = await kernelMemory();
+      const kernelMb = await kernelMemory(this.options.mode);
       return {
         outside: {
           ...cold.outside,
@@ -120,16 +125,18 @@ class Measurement {
   }
 
   private configure({ syncPeriod = HOUR, verbosity = 2 } = {}): void {
+    const [mode = ''] = this.options.mode.split('-');
     const text = JSON.stringify({
       apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
       kind: 'KubeProxyConfiguration',
       clientConnection: { kubeconfig: this.server.kubeconfig, contentType: 'application/vnd.kubernetes.protobuf' },
-      mode: 'nftables',
+      mode,
       logging: { verbosity },
       clusterCIDR: POD_RANGE,
       detectLocalMode: 'ClusterCIDR',
       conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
-      nftables: { minSyncPeriod: '0s', syncPeriod },
+      // kube-proxy takes 0 for its default of 1 s.
+      [mode]: { minSyncPeriod: mode === 'nftables' ? '0s' : '1ms', syncPeriod },
     });
     writeFileSync(this.config, text);
   }
@@ -303,9 +310,12 @@ function growth(values: readonly number[]): number {
 }
 
 /** What the kernel frees with this namespace's ruleset, in MB. Other processes' doings at the same moment count as well. */
-async function kernelMemory(): Promise<number> {
+async function kernelMemory(mode: BenchMode): Promise<number> {
   const before = kernelAllocated();
-  execFileSync('nft', ['flush', 'ruleset']);
+  if (mode === 'nftables') execFileSync('nft', ['flush', 'ruleset']);
+  else
+    for (const program of ['iptables', 'ip6tables'])
+      execFileSync(mode.replace('iptables', program) + '-restore', { input: '*nat\nCOMMIT\n*filter\nCOMMIT\n' });
   // The kernel frees sets in the background.
   await sleep(KERNEL_SETTLE_MS);
   return (before - kernelAllocated()) / 1024;
