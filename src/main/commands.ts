@@ -101,13 +101,14 @@ export async function cleanup(addon: NativeAddon): Promise<Output> {
  * kernel and the Node are as it needs them (behaviour CL-62).
  */
 export async function init(config: Config, version: string, addon: NativeAddon, log: Log): Promise<Output> {
-  const { problems } = await applyKernelValues(kernelValues(config));
   const families = supportedFamilies();
+  // Before the settings: those of conntrack are only there once the kernel has loaded it, and the trial makes it do so.
   const trials = await Promise.allSettled(
     config.mode === 'iptables'
       ? [prepareMode(config, addon, families, log)]
       : families.map((family) => tryKernel(addon, planNode(family, planSettings(config), undefined, []))),
   );
+  const { problems } = await applyKernelValues(kernelValues(config));
   const { node, ...found } = await lookUpNode(config, version, log);
   const checked = checkNode(config, families, node);
   return {

@@ -190,5 +190,7 @@ t.test('the unprivileged variant', async (t) => {
   const status = await lab.output('node', ['cat', `/proc/${String(running.process.pid)}/status`]);
   t.match(status, /^CapEff:\t0000000000001000$/m, 'CAP_NET_ADMIN and nothing else');
   t.match(status, /^NoNewPrivs:\t1$/m);
+  const asked = await kubelet.run(pod, { ...container, command: ['pointsman', 'status'] });
+  t.match(asked, { status: 0, log: /nftables/ }, 'the status socket, on a read-only root');
   t.notMatch(running.log(), /sysctl|cannot be written/i);
 });

@@ -163,6 +163,11 @@ export class Kubelet {
   #source(volume: ApiObject): string {
     const { name } = fieldsOf(volume['configMap']);
     if (typeof name === 'string') return this.#volume(name);
+    if (volume['emptyDir'] !== undefined) {
+      const empty = join(this.#folder, 'empty', String(volume['name']));
+      this.#place(empty, false);
+      return empty;
+    }
     const { path, type } = fieldsOf(volume['hostPath']);
     const source = join(this.#folder, 'host', String(path));
     this.#place(source, type === 'FileOrCreate');
