@@ -20,7 +20,7 @@ SocketPool::SocketPool() {
 
 Result<Socket> SocketPool::open() {
   for (std::uint32_t attempt = 0;; ++attempt) {
-    auto socket = Socket::open(port_bits_ | (opened_++ & ~kPortMask));
+    auto socket = Socket::open(NETLINK_NETFILTER, port_bits_ | (opened_++ & ~kPortMask));
     if (socket.ok() || socket.error().code != EADDRINUSE || attempt == ~kPortMask) return socket;
   }
 }

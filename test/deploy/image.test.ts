@@ -52,7 +52,10 @@ t.test('the program imports packages only that are there in production', (t) => 
   const imported = new Set<string>();
   for (const file of files) {
     const text = readFileSync(join(dist, file), 'utf8');
-    for (const [, name = ''] of text.matchAll(/(?:from|import)\s*\(?\s*'([^.'][^']*)'/g)) imported.add(packageOf(name));
+    for (const [, name = '', dynamic = ''] of text.matchAll(
+      /^(?:import|export)\b(?:[^;']*\bfrom)? '([^.'][^']*)'|\bimport\('([^.'][^']*)'\)/gm,
+    ))
+      imported.add(packageOf(name || dynamic));
   }
   const missing = [...imported].filter((name) => !present.has(name) && !builtinModules.includes(name));
   t.same(missing, []);

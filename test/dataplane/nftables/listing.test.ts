@@ -232,7 +232,8 @@ t.test('a table listed ahead of the first sync is not listed again, unless it wa
       nftGeneration: kernel.nftGeneration.bind(kernel),
       nftMaxBatch: kernel.nftMaxBatch.bind(kernel),
       nftList: (...parameters: Parameters<typeof kernel.nftList>) => {
-        if (parameters[2] === null) listings++;
+        // Not the outline of chains and sets, which comes before.
+        if (parameters[2]?.length !== 0) listings++;
         return kernel.nftList(...parameters);
       },
     };
@@ -240,7 +241,7 @@ t.test('a table listed ahead of the first sync is not listed again, unless it wa
     rig.dataplane = new NftablesFamily(counting, 'IPv4');
     rig.commit(rows('IPv4'));
     rig.dataplane.prepare();
-    await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < 10 && listings === 0; turn++) await new Promise((resolve) => setImmediate(resolve));
     t.equal(listings, 1);
     if (touched) {
       const intruder = new Rig(kernel);
