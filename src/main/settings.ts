@@ -3,14 +3,28 @@ import type { Config } from '../config/config.js';
 import { conntrackValues, ROUTE_LOCALNET, type KernelValue } from '../dataplane/sysctl.js';
 import { touchesLoopback } from '../dataplane/iptables/fixed-chains.js';
 import { familyOf } from '../net/ip.js';
-import type { PlanSettings } from '../plan/facts.js';
+import type { ModeTraits, PlanSettings } from '../plan/facts.js';
 import type { ManifestsOptions } from '../sources/manifests/start.js';
 
 /** What planning takes from the configuration. */
 export function planSettings(config: Config): PlanSettings {
   const { nodeName, bindAddress, allowExternalIPs, localDetection, masqueradeAll, masqueradeBit, nodePortAddresses } =
     config;
-  return { nodeName, bindAddress, allowExternalIPs, localDetection, masqueradeAll, masqueradeBit, nodePortAddresses };
+  return {
+    nodeName,
+    bindAddress,
+    allowExternalIPs,
+    localDetection,
+    masqueradeAll,
+    masqueradeBit,
+    nodePortAddresses,
+    traits: modeTraits(config),
+  };
+}
+
+function modeTraits({ mode, localhostNodePorts }: Config): ModeTraits {
+  const isIptables = mode === 'iptables';
+  return { guardsClusterAddresses: !isIptables, servesLocalhost: isIptables && localhostNodePorts };
 }
 
 /** Sysctls that the configuration asks for on this machine. */

@@ -103,6 +103,7 @@ export function explain(
     table,
     { source: source.address, from: source.kind, destination, port, protocol },
     localAddresses,
+    settings.traits,
   );
   const { frontend } = trace;
   if (frontend === null) notes.push(...aboutNobody(snapshot, table, settings, localAddresses, question));
@@ -228,7 +229,7 @@ function aboutNobody(
     notes.push(`the address has ${list.join(', ')}`);
   }
   const nodePort = table.frontend(frontendKey(null, port, protocol));
-  const refusal = nodePortRefusal(table.node, destination, localAddresses);
+  const refusal = nodePortRefusal(table.node, destination, localAddresses, settings.traits);
   if (nodePort !== undefined && refusal !== null)
     notes.push(`${port}/${protocol} is a node port of ${nodePort.servicePort}; ${REFUSALS[refusal]}`);
   for (const { namespace, name, loadBalancerIngress, externalIPs } of snapshot.services()) {

@@ -9,7 +9,16 @@ export type LocalDetection =
   | { readonly type: 'InterfaceNamePrefix'; readonly prefix: string };
 
 /** What planning takes from the configuration. */
+/** What packets notice of the mode they meet, beyond the plan. */
+export interface ModeTraits {
+  /** Ports of cluster IPs that no Service port has are refused, and addresses of Service CIDRs that no Service has dropped (behaviour VD-15, VD-16). */
+  readonly guardsClusterAddresses: boolean;
+  /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35). */
+  readonly servesLocalhost: boolean;
+}
+
 export interface PlanSettings {
+  readonly traits: ModeTraits;
   readonly nodeName: string;
   readonly bindAddress: IPAddress;
   readonly allowExternalIPs: boolean;

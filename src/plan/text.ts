@@ -28,6 +28,24 @@ export function printScope(table: FamilyTable, { frontend: key, addresses }: Pac
   return lines.sort();
 }
 
+/** Of all lines of a table those that {@link printScope} would print, and what is no line of a plan. */
+export function withinScope(
+  lines: readonly string[],
+  family: Family,
+  { frontend, addresses }: PacketScope,
+): readonly string[] {
+  const own = new Set(
+    addresses.flatMap((address) => [clusterAddressLine(family, address), hairpinLine(family, address)]),
+  );
+  const others = ['frontend', 'cluster-address', 'hairpin'].map((word) => `${family} ${word} `);
+  return lines.filter(
+    (line) =>
+      own.has(line) ||
+      line.startsWith(`${family} frontend ${frontend} `) ||
+      !others.some((start) => line.startsWith(start)),
+  );
+}
+
 export function printFrontend(frontend: FrontendText): string[] {
   const head = `${frontend.family} frontend ${frontend.key}`;
   const { endpoints, localEndpoints } = frontend;

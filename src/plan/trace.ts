@@ -1,7 +1,7 @@
 import { printEndpoint, type EndpointList } from '../net/endpoint-list.js';
 import { isLoopback, prefixContains, type IPAddress } from '../net/ip.js';
 import type { Protocol } from '../net/protocol.js';
-import { anyContains } from './facts.js';
+import { anyContains, type ModeTraits } from './facts.js';
 import { frontendKey } from './frontend-key.js';
 import type { FamilyTable, FrontendPlan, NodePlan } from './types.js';
 
@@ -66,10 +66,17 @@ export interface Trace {
 }
 
 /** @param localAddresses every address of the node; node ports answer on those the plan admits. */
-export function tracePacket(table: FamilyTable, packet: TracedPacket, localAddresses: readonly IPAddress[]): Trace {
-  const frontend = findFrontend(table, packet, localAddresses);
-  if (frontend === undefined)
-    return { verdict: withoutFrontend(table, packet), frontend: null, local: false, masquerade: null, delivered: [] };
+export function tracePacket(
+  table: FamilyTable,
+  packet: TracedPacket,
+  localAddresses: readonly IPAddress[],
+  traits: ModeTraits,
+): Trace {
+  const frontend = findFrontend(table, packet, localAddresses, traits);
+  if (frontend === undefined) {
+    const verdict = withoutFrontend(table, packet, traits);
+    return { verdict, frontend: null, local: false, masquerade: null, delivered: [] };
+  }
   const from = seenAs(table.node, packet.from, frontend);
   const local = from === 'other' && frontend.localEndpoints !== null;
   const list = (local ? frontend.localEndpoints : null) ?? frontend.endpoints;
@@ -119,9 +126,11 @@ export function nodePortRefusal(
   node: NodePlan,
   address: IPAddress,
   localAddresses: readonly IPAddress[],
+  { servesLocalhost }: ModeTraits,
 ): 'loopback' | 'not-local' | 'not-configured' | null {
-  if (isLoopback(address)) return 'loopback';
-  if (!localAddresses.includes(address)) return 'not-local';
+  const loopback = isLoopback(address);
+  if (loopback && !(servesLocalhost && node.family === 'IPv4')) return 'loopback';
+  if (!loopback && !localAddresses.includes(address)) return 'not-local';
   const { nodePortPrefixes } = node;
   return nodePortPrefixes === null || anyContains(nodePortPrefixes, address) ? null : 'not-configured';
 }
@@ -131,13 +140,19 @@ function findFrontend(
   table: FamilyTable,
   { destination, port, protocol }: TracedPacket,
   localAddresses: readonly IPAddress[],
+  traits: ModeTraits,
 ): FrontendPlan | undefined {
   const own = table.frontend(frontendKey(destination, port, protocol));
-  if (own !== undefined || nodePortRefusal(table.node, destination, localAddresses) !== null) return own;
+  if (own !== undefined || nodePortRefusal(table.node, destination, localAddresses, traits) !== null) return own;
   return table.frontend(frontendKey(null, port, protocol));
 }
 
-function withoutFrontend(table: FamilyTable, { destination }: TracedPacket): Verdict {
+function withoutFrontend(
+  table: FamilyTable,
+  { destination }: TracedPacket,
+  { guardsClusterAddresses }: ModeTraits,
+): Verdict {
+  if (!guardsClusterAddresses) return { type: 'none' };
   if (table.clusterAddresses.has(destination)) return { type: 'reject', because: 'unused-port' };
   const unallocated = anyContains(table.node.serviceCIDRs, destination);
   return unallocated ? { type: 'drop', because: 'unallocated' } : { type: 'none' };

@@ -67,6 +67,6 @@ export class PacketTracer {
     const local = LOCAL_ADDRESSES[family];
     const from = sourceKind(table.node, source, null, local);
     const packet = { source, from, destination, port: Number(match?.[2]), protocol };
-    return printVerdict(tracePacket(table, packet, local).verdict);
+    return printVerdict(tracePacket(table, packet, local, planSettings().traits).verdict);
   }
 }

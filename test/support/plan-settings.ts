@@ -11,6 +11,7 @@ export function planSettings(fields: Partial<PlanSettings> = {}): PlanSettings {
     masqueradeAll: false,
     masqueradeBit: 14,
     nodePortAddresses: 'primary',
+    traits: { guardsClusterAddresses: true, servesLocalhost: false },
     ...fields,
   };
 }

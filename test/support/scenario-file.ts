@@ -124,6 +124,7 @@ class NodeSection {
       masqueradeAll: this.values.get('masquerade all') === 'yes',
       masqueradeBit: 14,
       nodePortAddresses: nodePorts === 'primary' ? nodePorts : this.words('node port addresses').map(prefix),
+      traits: { guardsClusterAddresses: true, servesLocalhost: false },
     };
   }
 

@@ -6,8 +6,9 @@ import type {
   IptablesTable,
 } from '../../native/contract.js';
 import type { Family } from '../../net/ip.js';
-import type { FamilyTable, FrontendKey, NodePlan, TableChange } from '../../plan/types.js';
-import type { FamilyDataplane, SyncReport, TableRules } from '../contract.js';
+import { withinScope } from '../../plan/text.js';
+import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
+import type { FamilyDataplane, Inspection, SyncReport, TableRules } from '../contract.js';
 import { AdoptedTable } from './adopted-table.js';
 import { cleanupOperations } from './cleanup.js';
 import { dumpRules } from './dump.js';
@@ -92,8 +93,13 @@ export class IptablesFamily implements FamilyDataplane {
   }
 
   async dump(node: NodePlan): Promise<readonly string[]> {
-    this.settings = await this.options.settings();
-    return await dumpRules(this.options.addon, this.family, await this.list(['KUBE-']), node, this.settings);
+    const { addon, settings } = this.options;
+    return await dumpRules(addon, this.family, await this.list(['KUBE-']), node, await settings());
+  }
+
+  /** Lists everything: the programs know no less. Whom `recent` remembers is not looked up. */
+  async inspect(node: NodePlan, scope: PacketScope): Promise<Inspection> {
+    return { lines: withinScope(await this.dump(node), this.family, scope), remembered: null };
   }
 
   /** Brings what is wanted up to date with the table. */
