@@ -243,7 +243,7 @@ class Measurement {
   /** The periodic check, made frequent for a while. It compares the whole table when somebody else has changed the ruleset, as here. */
   private async fullCheck(proxy: Proxy): Promise<number> {
     const times: number[] = [];
-    this.configure({ syncPeriod: '1s' });
+    this.configure({ syncPeriod: '1s', verbosity: 4 });
     while (times.length < CHECKS) {
       const checked = proxy.sync(({ full }) => full);
       execFileSync('nft', ['add', 'table', 'ip', `other-${times.length}`]);

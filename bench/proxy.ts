@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { monotonicMs } from '../test/support/api-server/control.js';
 
-/** One `synced` line of our own log. */
+/** One `synced` or `audited` line of our own log. */
 export interface Sync {
   readonly family: string;
   readonly full: boolean;
@@ -104,17 +104,19 @@ export class Proxy {
   private read(line: string): void {
     this.tail.push(line);
     if (this.tail.length > TAIL_LINES) this.tail.shift();
-    if (!line.includes('] "synced" ')) return;
+    const what = /\] "(synced|audited)" /.exec(line)?.[1];
+    if (what === undefined) return;
     const seenAt = monotonicMs();
     const fields = new Map([...line.matchAll(/(\w+)="?([\w.]+)"?/g)].map((found) => [found[1] ?? '', found[2] ?? '']));
     const number = (name: string): number => Number(fields.get(name));
     const sync: Sync = {
       family: fields.get('family') ?? '',
-      full: fields.get('full') === 'true',
+      // In nftables mode the periodic check is an audit beside the syncs.
+      full: what === 'audited' || fields.get('full') === 'true',
       transactions: number('transactions'),
       operations: number('elementOperations') + number('ruleOperations'),
       bytes: number('bytes'),
-      syncMs: number('syncMs'),
+      syncMs: number(what === 'audited' ? 'auditMs' : 'syncMs'),
       seenAt,
     };
     const index = this.waiting.findIndex(({ test }) => test(sync));

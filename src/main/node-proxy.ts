@@ -375,10 +375,13 @@ export class NodeProxy {
 
   /** Beside the loop, so that no change waits for it. What it finds is repaired as if somebody had told. */
   private async audit(family: FamilySync): Promise<void> {
+    const startedAt = performance.now();
     try {
       const different = await family.audit();
       if (different) this.drift.suspect(family.family, null);
       this.metrics.audited(family.family, different ? 'different' : 'intact');
+      const auditMs = Math.round((performance.now() - startedAt) * 1000) / 1000;
+      this.options.log.info(4, 'audited', { family: family.family, different, auditMs });
     } catch (error) {
       this.metrics.audited(family.family, 'failed');
       this.options.log.info(2, 'audit failed', { family: family.family, error: String(error) });
