@@ -355,7 +355,7 @@ export class NodeProxy {
       this.drift.suspect(family.family, null);
     });
     this.recordRepairs(report);
-    if (full && !report.full) void this.audit(family);
+    if (full && !report.full && family.canAudit) void this.audit(family);
     return report;
   }
 

@@ -291,8 +291,8 @@ const OUTAGES: readonly Outage[] = [
     title: 'garbage in answers and in watches',
     begin: async (plane) => {
       await plane.fault({ fault: { type: 'corrupt', bytes: 0, replacement: '\x7f\xff\xff\xff' }, operation: 'watch' });
-      // Halfway through the initial events, and at their very start.
-      await plane.fault({ fault: { type: 'corrupt', bytes: 900, replacement: '\xff'.repeat(9) }, times: 3 });
+      // From halfway through the initial events on: a few bytes could as well fall into a text and leave the message whole.
+      await plane.fault({ fault: { type: 'corrupt', bytes: 900, replacement: '\xff'.repeat(9000) }, times: 3 });
       await plane.fault({ fault: { type: 'status', code: 200, body: 'under maintenance' } });
       await plane.watches('end');
     },
