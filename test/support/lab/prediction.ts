@@ -38,7 +38,8 @@ async function explained(lab: Lab, traffic: Traffic): Promise<ExplainedPacket | 
   const { agrees, missing, surplus, unknown } = explanation.kernel;
   // A process that may not read the kernel says so, and is asked for the verdict alone.
   const mayNotLook = agrees === null && /EPERM/.test(unknown ?? '');
-  if (agrees !== true && !mayNotLook) return `the kernel is said to differ: ${[unknown, ...missing, ...surplus].join('; ')}`;
+  if (agrees !== true && !mayNotLook)
+    return `the kernel is said to differ: ${[unknown, ...missing, ...surplus].join('; ')}`;
   return contradiction(explanation) ?? explanation;
 }
 
