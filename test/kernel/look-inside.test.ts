@@ -1,4 +1,6 @@
 // pointsman explain and status as their user has them: the real program beside a running process.
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import t from 'tap';
 import type { ExplainedPacket } from '../../src/main/explain-packet.js';
 import type { ProcessStatus } from '../../src/observe/process-status.js';
@@ -6,7 +8,7 @@ import { projectFile } from '../support/lab/agent.js';
 import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
 import { endpointSlice, service, type Manifest } from '../support/lab/objects.js';
 import { dualStack } from '../support/lab/packet-table.js';
-import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
+import { faulty, NODE_NAME, Proxy } from '../support/lab/proxy.js';
 
 class Console {
   constructor(
@@ -99,28 +101,26 @@ t.test('explain', async (t) => {
       /^remembered {2}the kernel sends this client to 10\.244\.[12]\.10:8080 again$/m,
     );
   });
+});
 
-  t.test('a kernel that was meddled with', async (t) => {
-    await lab.output('node', [
-      'nft',
-      'delete',
-      'element',
-      'ip',
-      'kube-proxy',
-      'frontends',
-      '{ 10.96.0.41 . tcp . 80 }',
-    ]);
-    const { kernel, verdict } = await inside.explain('10.96.0.41:80', '--from=node');
-    t.equal(verdict.type, 'forward', 'the plan is what it was');
-    t.match(kernel, { agrees: false, missing: { length: 5 }, surplus: [/has elements and the verdict none/] });
-    t.match(
-      await inside.print('explain', '10.96.0.41:80'),
-      /^kernel {6}does NOT hold what the plan says:\n {14}missing: IPv4 frontend 10\.96\.0\.41:80\/TCP /m,
-    );
-    t.match((await inside.explain('192.0.2.3:80')).kernel, { agrees: true }, 'another frontend is not concerned');
-    await lab.output('node', ['nft', 'flush', 'chain', 'ip', 'kube-proxy', 'nat-prerouting']);
-    t.match((await inside.explain('192.0.2.3:80')).kernel, { agrees: false }, 'a chain on the way is');
-  });
+t.test('a kernel that was meddled with, and that cannot be repaired', async (t) => {
+  const lab = await Lab.start(t);
+  const refusing = join(t.testdir(), 'refusing');
+  const env = faulty({ refuse: { nftTransact: 'EBUSY' }, while: refusing });
+  const proxy = await Proxy.start(t, lab, { objects: WEB, env });
+  const inside = new Console(lab, proxy);
+  await writeFile(refusing, '');
+  await lab.output('node', ['nft', 'delete', 'element', 'ip', 'kube-proxy', 'frontends', '{ 10.96.0.41 . tcp . 80 }']);
+  const { kernel, verdict } = await inside.explain('10.96.0.41:80', '--from=node');
+  t.equal(verdict.type, 'forward', 'the plan is what it was');
+  t.match(kernel, { agrees: false, missing: { length: 5 }, surplus: [/has elements and the verdict none/] });
+  t.match(
+    await inside.print('explain', '10.96.0.41:80'),
+    /^kernel {6}does NOT hold what the plan says:\n {14}missing: IPv4 frontend 10\.96\.0\.41:80\/TCP /m,
+  );
+  t.match((await inside.explain('192.0.2.3:80')).kernel, { agrees: true }, 'another frontend is not concerned');
+  await lab.output('node', ['nft', 'flush', 'chain', 'ip', 'kube-proxy', 'nat-prerouting']);
+  t.match((await inside.explain('192.0.2.3:80')).kernel, { agrees: false }, 'a chain on the way is');
 });
 
 t.test('bad questions', async (t) => {
