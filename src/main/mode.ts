@@ -72,7 +72,9 @@ async function prepareFlavor(
   }
   if (chosen !== null && served.length > 0) return { flavor: chosen, served };
   const programs = wanted === null ? 'iptables-nft-restore or iptables-legacy-restore' : `iptables-${wanted}-restore`;
-  throw new ModeError(`iptables is not available on this host: found no ${programs} that works`);
+  throw new ModeError(
+    `iptables is not available on this host: found no ${programs} that works (mode nftables needs no programs)`,
+  );
 }
 
 export function iptablesSettings({ localhostNodePorts }: Config): () => Promise<ModeSettings> {

@@ -24,7 +24,7 @@ t.test('ST-30: without any programs there is one clear error, without those of a
   await t.rejects(
     prepare([]),
     new ModeError(
-      'iptables is not available on this host: found no iptables-nft-restore or iptables-legacy-restore that works',
+      'iptables is not available on this host: found no iptables-nft-restore or iptables-legacy-restore that works (mode nftables needs no programs)',
     ),
   );
   await t.rejects(prepare([], ['--iptables-flavor=nft']), { message: /found no iptables-nft-restore that works/ });
