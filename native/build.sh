@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 for prefix in "$(node -p 'path.dirname(path.dirname(process.execPath))')" /usr; do
   if [ -f "$prefix/include/node/node_api.h" ]; then
-    exec npx --no-install node-gyp rebuild --silent --nodedir="$prefix"
+    exec npx --no-install node-gyp rebuild --jobs max --silent --nodedir="$prefix"
   fi
 done
-exec npx --no-install node-gyp rebuild --silent
+exec npx --no-install node-gyp rebuild --jobs max --silent

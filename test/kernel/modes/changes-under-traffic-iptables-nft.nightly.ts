@@ -1,0 +1,4 @@
+import { MODE_VARIABLE } from '../../support/lab/mode.js';
+
+process.env[MODE_VARIABLE] = 'iptables-nft';
+await import('../changes-under-traffic.test.js');
