@@ -176,7 +176,7 @@ async function throughApiServer(story: Story, compiler: Compiler, contentType: s
       await run.sync();
       run.checkOperations(where, step);
       await run.check(where, step);
-      run.checkStory(where, step);
+      await run.checkStory(where, step);
     }
     return await run.finish();
   } finally {
