@@ -4,6 +4,7 @@ import { endpoint, eventually, Lab, type TimedOutcome, type Watch } from '../sup
 import type { LabMode } from '../support/lab/mode.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type FamilyView, type Row } from '../support/lab/packet-table.js';
 import { iptablesRules, type PeerService } from '../support/lab/peer-iptables.js';
+import { PEER_OBJECTS, PEER_PODS } from '../support/lab/peer-table.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
 
@@ -156,23 +157,6 @@ for (const [mode, programs] of MODES) {
   });
 }
 
-const PEER_PODS = ['pod-a', 'remote-a'] as const;
-const PEER_OBJECTS = [
-  ...dualStack('web', {
-    number: 41,
-    loadBalancers: [3],
-    sourceRanges: ['203.0.113.0/25', '2001:db8:203::/65'],
-    ports: [{ name: 'p80', port: 80, nodePort: 30001 }],
-    endpoints: PEER_PODS,
-  }),
-  ...dualStack('sticky', {
-    number: 42,
-    affinitySeconds: 10800,
-    ports: [{ name: 'p80', port: 80 }],
-    endpoints: PEER_PODS,
-  }),
-  ...dualStack('empty', { number: 43, ports: [{ name: 'p80', port: 80 }], endpoints: [] }),
-];
 const PEER_SERVICES: readonly PeerService[] = [
   { name: 'default/web:p80', protocol: 'tcp', number: 41, port: 80, nodePort: 30001, loadBalancer: 3, pods: PEER_PODS },
   { name: 'default/sticky:p80', protocol: 'tcp', number: 42, port: 80, affinitySeconds: 10800, pods: PEER_PODS },
