@@ -45,7 +45,8 @@ constexpr std::array kFamilies{ValueName{2, "ip"}, ValueName{10, "ip6"}};
 constexpr std::array kRejectTypes{ValueName{NFT_REJECT_ICMP_UNREACH, "icmp"}, ValueName{NFT_REJECT_TCP_RST, "tcp-reset"},
                                   ValueName{NFT_REJECT_ICMPX_UNREACH, "icmpx"}};
 
-constexpr std::array kBitwiseOps{ValueName{NFT_BITWISE_MASK_XOR, "mask-xor"}};
+// The name that headers before Linux 6.12 know as well.
+constexpr std::array kBitwiseOps{ValueName{NFT_BITWISE_BOOL, "mask-xor"}};
 constexpr std::array kByteorderOps{ValueName{NFT_BYTEORDER_NTOH, "ntoh"}, ValueName{NFT_BYTEORDER_HTON, "hton"}};
 
 constexpr std::array kPayload{
@@ -79,7 +80,7 @@ constexpr std::array kBitwise{
     FieldSchema{.attribute = NFTA_BITWISE_OP,
                 .name = "op",
                 .kind = kBe32,
-                .implied = NFT_BITWISE_MASK_XOR,
+                .implied = NFT_BITWISE_BOOL,
                 .names = kBitwiseOps},
     FieldSchema{.attribute = NFTA_BITWISE_LEN, .name = "len", .kind = kBe32},
     FieldSchema{.attribute = NFTA_BITWISE_MASK, .name = "mask", .kind = kContent},

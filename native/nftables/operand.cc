@@ -281,7 +281,7 @@ void emit_bitwise(std::size_t slot, const Bytes& mask, const Bytes& toggle, std:
   Expression bitwise{"bitwise", {}, {}};
   bitwise.set(NFTA_BITWISE_SREG, register_of(slot));
   bitwise.set(NFTA_BITWISE_DREG, register_of(slot));
-  bitwise.set(NFTA_BITWISE_OP, NFT_BITWISE_MASK_XOR);
+  bitwise.set(NFTA_BITWISE_OP, NFT_BITWISE_BOOL);
   bitwise.set(NFTA_BITWISE_LEN, mask.size());
   bitwise.fields.push_back(Field{NFTA_BITWISE_MASK, mask});
   bitwise.fields.push_back(Field{NFTA_BITWISE_XOR, toggle});
