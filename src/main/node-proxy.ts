@@ -5,7 +5,7 @@ import type { Loaded } from '../config/load.js';
 import { configurationFields } from '../config/write.js';
 import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
-import { applyKernelValues, applyOomScoreAdj } from '../dataplane/sysctl.js';
+import { applyOomScoreAdj } from '../dataplane/sysctl.js';
 import { systemClock } from '../loop/clock.js';
 import { Loop, type RunRequest } from '../loop/loop.js';
 import type { NativeAddon } from '../native/contract.js';
@@ -27,6 +27,7 @@ import { Drift } from './drift.js';
 import { settleHeap } from './memory.js';
 import { FamilySync } from './family-sync.js';
 import { insidePages } from './inside.js';
+import { KernelValues } from './kernel-values.js';
 import { OwnNode } from './own-node.js';
 import { kernelValues, planSettings } from './settings.js';
 import { startSources, type RunningSources } from './sources.js';
@@ -70,6 +71,7 @@ export class NodeProxy {
   private readonly events: EventRecorder;
   private readonly loop: Loop;
   private readonly drift: Drift;
+  private readonly kernelValues: KernelValues;
   private endWatch: (() => void) | null = null;
   private watchFailed = false;
   private readonly metrics: ProxyMetrics;
@@ -82,9 +84,6 @@ export class NodeProxy {
   private loaded: Loaded;
   /** When the first change that no run has taken reached the state. */
   private changedAt: number | null = null;
-  /** Sysctls that were right once, and problems that were reported. */
-  private kernelValuesSet = new Map<string, number>();
-  private kernelValuesReported = new Set<string>();
 
   constructor(private readonly options: NodeProxyOptions) {
     const { loaded, addon, dataplane, log } = options;
@@ -195,6 +194,19 @@ export class NodeProxy {
         log.info(2, 'somebody else changed the table', { family, process: process ?? 'unknown' });
       },
     });
+    this.kernelValues = new KernelValues({
+      values: () => kernelValues(this.loaded.config),
+      clock: systemClock,
+      log,
+      onRepaired: ({ path, value, found }) => {
+        this.metrics.sysctlRepaired();
+        const note = `${path} had been set to ${found} by somebody else and is ${value} again`;
+        this.recordOfNode({ type: 'Warning', reason: 'SysctlRepaired', action: 'RepairSysctl', note });
+      },
+      onChecked: (problems) => {
+        this.health.sysctls = problems;
+      },
+    });
     this.store.onChange((edits) => {
       this.metrics.stateChanged(edits, this.store.snapshot.ready);
       this.changed();
@@ -205,7 +217,7 @@ export class NodeProxy {
     const { log } = this.options;
     for (const family of this.families) family.prepare();
     await Promise.all([this.healthServer?.start(), this.metricsServer.start(), this.statusSocket?.start()]);
-    await this.applyKernelValues();
+    await this.kernelValues.apply();
     await this.applyOomScore();
     const { config, version } = this.loaded;
     this.sources = await startSources(config, version, this.store, log, this.metrics, this.sender);
@@ -220,7 +232,7 @@ export class NodeProxy {
     this.health.timeoutMs = HEALTH_TIMEOUT_PERIODS * config.syncPeriod;
     this.loop.setIntervals({ minIntervalMs: config.minSyncPeriod, fullIntervalMs: config.syncPeriod });
     this.planner.setSettings(planSettings(config));
-    await this.applyKernelValues();
+    await this.kernelValues.apply();
     await this.applyOomScore();
     this.metrics.configChanged('applied');
     this.changed();
@@ -240,6 +252,7 @@ export class NodeProxy {
     this.sender?.stop();
     this.endWatch?.();
     this.drift.stop();
+    this.kernelValues.stop();
     await Promise.allSettled([this.sources?.stop()]);
     await this.loop.stop();
     this.conflicts.close();
@@ -314,7 +327,6 @@ export class NodeProxy {
     // Manifests without a Node object: there is no autoscaler that could ask for this node to be drained.
     const unknown = config.kubernetes === null ? true : null;
     this.health.nodeEligible = this.store.snapshot.node(config.nodeName)?.eligible ?? unknown;
-    if (full) await this.applyKernelValues();
     if (full) this.watch();
     const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, changedAt)));
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
@@ -386,26 +398,5 @@ export class NodeProxy {
       this.metrics.audited(family.family, 'failed');
       this.options.log.info(2, 'audit failed', { family: family.family, error: String(error) });
     }
-  }
-
-  /**
-   * Values that cannot be set yet, or that somebody changes, are set again with every periodic check; what is wrong with them is said once.
-   */
-  private async applyKernelValues(): Promise<void> {
-    const { log } = this.options;
-    const values = kernelValues(this.loaded.config);
-    const { written, problems } = await applyKernelValues(values);
-    for (const { path, value, found } of written) {
-      if (this.kernelValuesSet.get(path) === value) {
-        log.warn('repaired a sysctl that somebody else had changed', { path, value, found });
-        this.metrics.sysctlRepaired();
-      } else log.info(1, 'set sysctl', { path, value });
-    }
-    const wrong = new Set(problems.map(({ path }) => path));
-    this.kernelValuesSet = new Map(
-      values.flatMap(({ path, value }) => (wrong.has(path) ? [] : [[path, value] as const])),
-    );
-    for (const problem of problems) log.info(this.kernelValuesReported.has(problem.message) ? 4 : 0, problem.message);
-    this.kernelValuesReported = new Set(problems.map(({ message }) => message));
   }
 }

@@ -37,6 +37,8 @@ export interface FamilyStatus {
 export class HealthState {
   /** Whether balancers may send to this node (KEP-3836); null while the Node is not known, which counts as no. */
   nodeEligible: boolean | null = null;
+  /** Sysctls that are not what they should be, in sentences. */
+  sysctls: readonly string[] = [];
   private readonly states = new Map<Family, FamilyHealth>();
   private readonly drifts = new Map<Family, DriftStatus>();
 
@@ -120,7 +122,10 @@ export class HealthState {
 
 export type HealthPath = '/healthz' | '/livez';
 
-/** The body and status of a health answer: field for field what kube-proxy answers; `verbose` adds the drift of each family. */
+/**
+ * The body and status of a health answer: field for field what kube-proxy answers; `verbose` adds the sysctls that are not right and the
+ * drift of each family.
+ */
 export function healthAnswer(
   state: HealthState,
   path: HealthPath,
@@ -144,7 +149,7 @@ export function healthAnswer(
     ...(path === '/healthz' ? { nodeEligible } : {}),
     healthy,
     ...(families.length > 0 ? { status: Object.fromEntries(status) as unknown } : {}),
-    ...(verbose ? { drift: printDrift(state) } : {}),
+    ...(verbose ? { sysctls: state.sysctls, drift: printDrift(state) } : {}),
   });
   return { status: ok ? 200 : 503, body };
 }

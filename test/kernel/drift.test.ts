@@ -247,7 +247,7 @@ t.test('who removes our table again and again is answered, within limits', async
 
 t.test('sysctls that others change are set again', async (t) => {
   const lab = await laboratory(t);
-  const proxy = await Proxy.start(t, lab, { objects: OBJECTS, config: PERIODIC_CHECK });
+  const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
   const key = 'net/netfilter/nf_conntrack_tcp_timeout_close_wait';
   const wanted = await lab.sysctl('node', key);
   for (let round = 1; round <= 2; round++) {
