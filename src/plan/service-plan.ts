@@ -120,22 +120,21 @@ class ServicePlanner {
 
   /** A balancer address comes before an external one: it may carry source ranges, which must not be lost. */
   frontends(port: ServicePortRow, policies: Policies, selection: Selection): readonly FrontendPlan[] {
-    const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan => ({
-      ...this.frontend(kind, address, port, selection),
-      endpoints: selection.cluster,
-      localEndpoints: policies.externalLocal ? selection.local : null,
-      masquerade: policies.externalLocal ? 'node' : 'always',
-      whenEmpty: policies.externalLocal && selection.any ? 'drop' : 'reject',
-      sourceRanges: kind === 'LoadBalancer' ? this.balancerSources : null,
-    });
-    const internal: FrontendPlan = {
-      ...this.frontend('ClusterIP', this.clusterIP, port, selection),
+    const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan =>
+      this.frontend(kind, address, port, selection, {
+        endpoints: selection.cluster,
+        localEndpoints: policies.externalLocal ? selection.local : null,
+        masquerade: policies.externalLocal ? 'node' : 'always',
+        whenEmpty: policies.externalLocal && selection.any ? 'drop' : 'reject',
+        sourceRanges: kind === 'LoadBalancer' ? this.balancerSources : null,
+      });
+    const internal = this.frontend('ClusterIP', this.clusterIP, port, selection, {
       endpoints: policies.internalLocal ? selection.local : selection.cluster,
       localEndpoints: null,
       masquerade: 'off-cluster',
       whenEmpty: policies.internalLocal && selection.any ? 'drop' : 'reject',
       sourceRanges: null,
-    };
+    });
     return [
       internal,
       ...this.balancerAddresses.map((address) => external('LoadBalancer', address)),
@@ -144,12 +143,14 @@ class ServicePlanner {
     ];
   }
 
+  /** Field by field: plans made by spreading get a hidden class each, which doubles what a plan takes. */
   private frontend(
     kind: FrontendKind,
     address: IPAddress | null,
     port: ServicePortRow,
     selection: Selection,
-  ): CommonFields {
+    handling: Handling,
+  ): FrontendPlan {
     const number = address === null ? port.nodePort : port.port;
     const service = objectKey(this.service.namespace, this.service.name);
     return {
@@ -162,11 +163,17 @@ class ServicePlanner {
       servicePort: port.name === '' ? service : `${service}:${port.name}`,
       affinitySeconds: this.service.affinitySeconds,
       flowEndpoints: flowEndpoints(port, selection),
+      endpoints: handling.endpoints,
+      localEndpoints: handling.localEndpoints,
+      masquerade: handling.masquerade,
+      whenEmpty: handling.whenEmpty,
+      sourceRanges: handling.sourceRanges,
     };
   }
 }
 
-type CommonFields = Omit<FrontendPlan, 'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges'>;
+/** What becomes of packets to a frontend. */
+type Handling = Pick<FrontendPlan, 'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges'>;
 
 /** Datagram flows outlive their packets in conntrack; TCP ends by itself (behaviour CT-05). */
 function flowEndpoints(port: ServicePortRow, selection: Selection): EndpointList | null {
