@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Clock } from '../loop/clock.js';
 import { FAMILIES, type Family } from '../net/ip.js';
 import { answerNotFound, HttpEndpoint, type HttpEndpointOptions } from './http-endpoint.js';
-import { JSON_HEADERS } from './listener.js';
+import { answerWhole, JSON_HEADERS } from './listener.js';
 import { formatTimestamp, type WallClock } from './timestamp.js';
 
 interface FamilyHealth {
@@ -197,7 +197,7 @@ export class HealthServer {
       return;
     }
     const { status, body } = healthAnswer(this.options.state, path, new URLSearchParams(query).has('verbose'));
-    response.writeHead(status, JSON_HEADERS).end(body);
+    answerWhole(response, status, JSON_HEADERS, body);
     this.options.onAnswer?.(path, status);
   }
 }

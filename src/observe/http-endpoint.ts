@@ -2,7 +2,7 @@ import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { Clock } from '../loop/clock.js';
 import type { IPAddress } from '../net/ip.js';
 import type { Log } from '../net/log.js';
-import { boundPort, listen, openBindAddress, shut } from './listener.js';
+import { answerWhole, boundPort, listen, openBindAddress, shut } from './listener.js';
 
 /** Time between attempts to bind. */
 const BIND_RETRY_MS = 5000;
@@ -87,7 +87,7 @@ const PLAIN_TEXT = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Typ
 
 /** Answers in plain text. */
 export function answerText(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, PLAIN_TEXT).end(text);
+  answerWhole(response, status, PLAIN_TEXT, text);
 }
 
 /** Answers as Go's server does where nothing is served. */

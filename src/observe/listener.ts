@@ -1,4 +1,10 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import {
+  createServer,
+  type OutgoingHttpHeaders,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { addressFromBytes, isUnspecified, type Family, type IPAddress } from '../net/ip.js';
 
 /** What the health servers answer with. */
@@ -28,7 +34,9 @@ export async function listen(
   handler: RequestListener,
   onError: (error: Error) => void,
 ): Promise<Server> {
-  const server = createServer(handler);
+  // As in Go, connections may stay open without a request for as long as clients like. Node's own limit of 5 s is how often many balancers ask, and
+  // a request that crosses the closing on its way fails.
+  const server = createServer({ keepAliveTimeout: 0 }, handler);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen({ host: socket.address, port: socket.port, ipv6Only: !socket.dualStack }, () => {
@@ -67,6 +75,16 @@ export async function shut(server: Server): Promise<void> {
   });
   server.closeAllConnections();
   await closed;
+}
+
+/** Answers in one piece, with its length: who checks health need not know of chunks. */
+export function answerWhole(
+  response: ServerResponse,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  body: string,
+): void {
+  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body);
 }
 
 /** The port a server listens on, which the system chose if 0 was asked for; null when it does not listen. */

@@ -4,7 +4,7 @@ import { ComponentHealth } from './component-health.js';
 import { EXPOSITION_TYPES, negotiateExposition, type ExpositionFormat } from './exposition.js';
 import { flagzPage } from './flagz.js';
 import { answerNotFound, answerText, HttpEndpoint, type HttpEndpointOptions } from './http-endpoint.js';
-import { JSON_HEADERS } from './listener.js';
+import { answerWhole, JSON_HEADERS } from './listener.js';
 import { answerCpuProfile, answerHeapSnapshot, answerVerbosity, PROFILING_INDEX } from './profiling.js';
 import { statuszPage, type StatusFacts } from './statusz.js';
 import { answerPage } from './structured-page.js';
@@ -88,7 +88,7 @@ function pagesOf(options: MetricsServerOptions): ReadonlyMap<string, Page> {
       '/configz',
       (_request, response) => {
         const body = JSON.stringify({ [CONFIGURATION_GROUP]: options.configuration() });
-        response.writeHead(200, JSON_HEADERS).end(body);
+        answerWhole(response, 200, JSON_HEADERS, body);
       },
     ],
     ...(options.setVerbosity === null ? [] : profilingPages(options.setVerbosity)),
@@ -116,7 +116,7 @@ async function answerMetrics(
 ): Promise<void> {
   const format = negotiateExposition(request.headers.accept);
   const text = await metrics.scrape(format);
-  response.writeHead(200, { 'Content-Type': EXPOSITION_TYPES[format] }).end(text);
+  answerWhole(response, 200, { 'Content-Type': EXPOSITION_TYPES[format] }, text);
 }
 
 function healthPages(): readonly (readonly [string, Page])[] {

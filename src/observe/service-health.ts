@@ -4,7 +4,7 @@ import { familyOf, type Family, type IPAddress } from '../net/ip.js';
 import type { Log } from '../net/log.js';
 import type { HealthCheckPlan } from '../plan/types.js';
 import type { ObjectKey } from '../state/rows.js';
-import { boundPort, errorCode, JSON_HEADERS, listen, shut, WILDCARD } from './listener.js';
+import { answerWhole, boundPort, errorCode, JSON_HEADERS, listen, shut, WILDCARD } from './listener.js';
 
 /** Time between attempts to listen where it failed, unless a sync comes first. */
 const LISTEN_RETRY_MS = 5000;
@@ -184,11 +184,9 @@ export class ServiceHealth {
     return (_request, response) => {
       const { localEndpoints } = check;
       const serviceProxyHealthy = this.options.proxyHealthy();
-      response.writeHead(localEndpoints !== 0 && serviceProxyHealthy ? 200 : 503, {
-        ...JSON_HEADERS,
-        'X-Load-Balancing-Endpoint-Weight': String(localEndpoints),
-      });
-      response.end(JSON.stringify({ service, localEndpoints, serviceProxyHealthy }, null, '\t'));
+      const headers = { ...JSON_HEADERS, 'X-Load-Balancing-Endpoint-Weight': String(localEndpoints) };
+      const body = JSON.stringify({ service, localEndpoints, serviceProxyHealthy }, null, '\t');
+      answerWhole(response, localEndpoints !== 0 && serviceProxyHealthy ? 200 : 503, headers, body);
     };
   }
 }

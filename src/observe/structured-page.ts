@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { dump } from 'js-yaml';
 import { parseAccept } from './accept.js';
 import { answerText } from './http-endpoint.js';
+import { answerWhole } from './listener.js';
 
 /** The name under which clients know a node proxy. */
 const COMPONENT = 'kube-proxy';
@@ -39,14 +40,14 @@ export function answerPage(request: IncomingMessage, response: ServerResponse, p
   const { encoding, version } = form;
   const kind = page.kind;
   const object = { kind, apiVersion: `${GROUP}/${version}`, metadata: { name: COMPONENT }, ...page.fields() };
-  response.writeHead(200, {
+  const headers = {
     'Content-Type': `application/${encoding}`,
     'X-Content-Type-Options': 'nosniff',
     ...(version === DEPRECATED_VERSION
       ? { Warning: `299 - "${GROUP}/${version} ${kind} is deprecated, use ${GROUP}/${VERSION}"` }
       : {}),
-  });
-  response.end(encoding === 'json' ? JSON.stringify(object) : dump(object, { lineWidth: -1 }));
+  };
+  answerWhole(response, 200, headers, encoding === 'json' ? JSON.stringify(object) : dump(object, { lineWidth: -1 }));
 }
 
 function textOf({ kind, lines }: StructuredPage): string {

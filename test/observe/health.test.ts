@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { Agent, createServer } from 'node:http';
 import t from 'tap';
 import { HealthServer, HealthState, healthAnswer, type HealthServerOptions } from '../../src/observe/health.js';
 import { boundPort, listen, shut } from '../../src/observe/listener.js';
@@ -236,6 +236,27 @@ t.test('serves exact paths to any method', async (t) => {
   options.state.nodeEligible = false;
   t.equal((await ask('127.0.0.1', port, '/healthz')).status, 503);
   t.equal((await ask('127.0.0.1', port, '/livez')).status, 200);
+});
+
+t.test('answers come in one piece, on connections that may stay open between them', async (t) => {
+  const server = new HealthServer(served('127.0.0.1'));
+  await server.start();
+  t.teardown(() => server.close());
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  t.teardown(() => {
+    agent.destroy();
+  });
+  for (const [path, status] of [
+    ['/healthz', 200],
+    ['/nothing', 404],
+  ] as const) {
+    const { headers, ...answer } = await ask('127.0.0.1', server.port()!, path, 'GET', agent);
+    t.equal(answer.status, status);
+    t.equal(headers['content-length'], String(answer.body.length), path);
+    t.notOk('transfer-encoding' in headers, 'no chunks');
+    // A balancer that asks every five seconds must not meet a connection that is closed after five.
+    t.notOk('keep-alive' in headers, 'no time after which an idle connection is closed');
+  }
 });
 
 t.test('answers to the two paths are told, and no others', async (t) => {
