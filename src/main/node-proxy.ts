@@ -209,6 +209,7 @@ export class NodeProxy {
     });
     this.store.onChange((edits) => {
       this.metrics.stateChanged(edits, this.store.snapshot.ready);
+      this.noteEligibility();
       this.changed();
     });
   }
@@ -311,6 +312,14 @@ export class NodeProxy {
     this.loop.trigger();
   }
 
+  /** At once, not with the next sync: a balancer has to know of it however long syncs take. A Node that is gone counts as it was (behaviour HZ-07). */
+  private noteEligibility(): void {
+    const { config, health } = this;
+    // Manifests without a Node object: there is no autoscaler that could ask for this node to be drained.
+    const otherwise = config.kubernetes === null ? true : health.nodeEligible;
+    health.nodeEligible = this.store.snapshot.node(config.nodeName)?.eligible ?? otherwise;
+  }
+
   private isNodeKnown(): boolean {
     const { config } = this;
     return this.node.update(config, this.store.snapshot.node(config.nodeName));
@@ -324,9 +333,6 @@ export class NodeProxy {
     const { config } = this;
     this.planner.update(this.node.view(this.store.snapshot, config.nodeName), this.store.takeChanges());
     this.metrics.changesTaken();
-    // Manifests without a Node object: there is no autoscaler that could ask for this node to be drained.
-    const unknown = config.kubernetes === null ? true : null;
-    this.health.nodeEligible = this.store.snapshot.node(config.nodeName)?.eligible ?? unknown;
     if (full) this.watch();
     const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, changedAt)));
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));

@@ -129,6 +129,21 @@ t.test('a life with a healthy API server', async (t) => {
       });
       t.match(await get(10256, '/livez'), { status: 200 }, '/livez does not mind');
     }
+    // HZ-07: a Node that is gone counts as it was.
+    for (const [manifest, status] of [
+      [plain, 200],
+      [{ ...plain, spec: { taints } }, 503],
+    ] as const) {
+      for (const node of [manifest, null]) {
+        proxy.replaceNode(node);
+        await proxy.write(web());
+        await proxy.synced();
+      }
+      await pause(300);
+      t.match(await get(10256, '/healthz'), { status, body: /"healthy":true/ }, `gone after ${status}`);
+    }
+    proxy.replaceNode(plain);
+    await proxy.apply(web());
   });
 
   await t.test('what a scraper sees', async (t) => {

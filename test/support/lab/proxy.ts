@@ -101,7 +101,7 @@ export class Proxy {
   readonly #folder: string;
   readonly #options: ProxyOptions;
   #labMode: LabMode;
-  #node: Manifest;
+  #node: Manifest | null;
   #process: ChildProcess | null = null;
   #generation = 0;
   #log = '';
@@ -224,15 +224,15 @@ export class Proxy {
     if (difference !== '') throw new Error(`plan and dump differ:\n${difference}${first.stderr}`);
   }
 
-  /** From the next write on this is the node under test. */
-  replaceNode(manifest: Manifest): void {
+  /** From the next write on this is the node under test; null: there is no such object. */
+  replaceNode(manifest: Manifest | null): void {
     this.#node = manifest;
   }
 
   /** Replaces all objects, in one rename, without waiting. */
   async write(objects: readonly Manifest[]): Promise<void> {
     this.#generation++;
-    const own = [this.#node, ...this.#marker()];
+    const own = [...(this.#node === null ? [] : [this.#node]), ...this.#marker()];
     await mkdir(join(this.#folder, 'manifests'), { recursive: true });
     const unfinished = join(this.#folder, 'manifests', '.objects.json');
     await writeFile(
