@@ -128,10 +128,11 @@ export class FamilySync {
     void serviceHealth.sync([{ family: table.family, plans, addresses: this.healthAddresses(plans.length) }]);
   }
 
-  /** Asking the system for its addresses takes longer than planning a change, so it is not asked for nothing. */
+  /** Loopback too, where it is asked for (behaviour SH-01). Asking the system for its addresses takes longer than planning a change, so it is not
+   * asked for nothing. */
   private healthAddresses(checks: number): 'all' | readonly IPAddress[] {
     if (this.parts.table.node.nodePortPrefixes === null) return 'all';
-    return checks === 0 ? [] : this.nodePortAddresses();
+    return checks === 0 ? [] : this.ownAddresses();
   }
 
   private async reconcileFlows(): Promise<void> {
@@ -158,13 +159,15 @@ export class FamilySync {
 
   /** The node's own addresses on which node ports answer; loopback never does. */
   private nodePortAddresses(): readonly IPAddress[] {
+    return this.ownAddresses().filter((address) => !isLoopback(address));
+  }
+
+  /** The node's own addresses in nodePortAddresses. */
+  private ownAddresses(): readonly IPAddress[] {
     const { table, localAddresses } = this.parts;
     const prefixes = table.node.nodePortPrefixes;
     return localAddresses().filter(
-      (address) =>
-        familyOf(address) === table.family &&
-        !isLoopback(address) &&
-        (prefixes === null || anyContains(prefixes, address)),
+      (address) => familyOf(address) === table.family && (prefixes === null || anyContains(prefixes, address)),
     );
   }
 

@@ -201,3 +201,27 @@ t.test('health check node ports', async (t) => {
   await proxy.apply([]);
   await becomes('Service gone', /refused/i, () => ask());
 });
+
+t.test('SH-01: health checks on loopback, where nodePortAddresses have it', async (t) => {
+  const lab = await Lab.start(t);
+  const config = { nodePortAddresses: ['127.0.0.0/8', `${ADDRESSES.alternate.IPv4}/32`, '::1/128'] };
+  const objects = dualStack('web', {
+    number: 41,
+    loadBalancers: [3],
+    externalTrafficPolicy: 'Local',
+    healthCheckNodePort: CHECK_PORT,
+    ports: [{ port: 80 }],
+    endpoints: ['pod-a'],
+  });
+  await Proxy.start(t, lab, { config, objects });
+  for (const [address, wanted] of [
+    ['127.0.0.1', 200],
+    ['::1', 200],
+    [ADDRESSES.alternate.IPv4, 200],
+    [ADDRESSES.node.IPv4, /refused/i],
+    [ADDRESSES.node.IPv6, /refused/i],
+  ] as const) {
+    await becomes(address, wanted, () => lab.http('node', `http://${endpoint(address, CHECK_PORT)}/`, 500));
+    t.pass(address);
+  }
+});
