@@ -101,7 +101,7 @@ export class ProxyInstruments extends Definitions {
   readonly endpointChanges = this.counter('sync_proxy_rules_endpoint_changes_total', 'EndpointSlice changes.');
   readonly serviceChangesPending = this.gauge(
     'sync_proxy_rules_service_changes_pending',
-    'Service changes that no sync has taken, counted once per IP family.',
+    'Services with changes that no sync has taken.',
   );
   readonly serviceChanges = this.counter(
     'sync_proxy_rules_service_changes_total',
@@ -166,6 +166,12 @@ export class ComponentInstruments extends Definitions {
     'platform',
   ]);
   readonly features = this.gauge('kubernetes_feature_enabled', '1 where the feature gate is on.', ['name', 'stage']);
+  readonly registered = this.counter('registered_metrics_total', 'Metrics there are, by how stable they are.', [
+    'stability_level',
+    'deprecated_version',
+  ]);
+  readonly hidden = this.counter('hidden_metrics_total', 'Metrics hidden since they were deprecated: none.');
+  readonly disabled = this.counter('disabled_metrics_total', 'Metrics that were switched off: none.');
   readonly requests = this.counter('rest_client_requests_total', 'Requests to the API server by outcome.', [
     'code',
     'host',

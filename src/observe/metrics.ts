@@ -9,13 +9,13 @@ import type { PortsWithoutLocal } from '../plan/local-endpoints.js';
 import type { FrontendKey } from '../plan/types.js';
 import type { ExecOutcome } from '../sources/kubernetes/auth/exec-plugin.js';
 import type { RequestObserver } from '../sources/kubernetes/transport.js';
-import type { EndpointSliceRow } from '../state/rows.js';
+import type { EndpointSliceRow, ObjectKey } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
 import { ChangeTimes } from './change-times.js';
 import { expose, type ExpositionFormat } from './exposition.js';
 import type { HealthPath } from './health.js';
 import { ComponentInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
-import { ProcessInstruments } from './process-metrics.js';
+import { ProcessInstruments, RuntimeInstruments } from './process-metrics.js';
 import type { WallClock } from './timestamp.js';
 
 /** How a source of objects is doing. */
@@ -64,8 +64,11 @@ export class ProxyMetrics implements RequestObserver {
   private readonly component = new ComponentInstruments(this.registry);
   private readonly own = new OwnInstruments(this.registry);
   private readonly process = new ProcessInstruments(this.registry);
+  private readonly runtime = new RuntimeInstruments(this.registry);
   private readonly progress: ReadonlyMap<Family, FamilyProgress>;
   private readonly startedAt: number;
+  /** Services with changes that no run has taken. */
+  private readonly changedServices = new Set<ObjectKey>();
   /** Milliseconds since the epoch. */
   private certificateExpiresAt = Infinity;
 
@@ -77,12 +80,22 @@ export class ProxyMetrics implements RequestObserver {
     this.component.build.set(buildLabels(options.version), 1);
     for (const { name, stage, enabled } of options.features)
       this.component.features.set({ name, stage }, enabled ? 1 : 0);
+    this.countMetrics();
     this.syncQueued();
+  }
+
+  /** Those under a promise of stability, which our own are not. */
+  private countMetrics(): void {
+    for (const { help } of this.registry.getMetricsAsArray()) {
+      const stability_level = /^\[([A-Z]+)\] /.exec(help)?.[1];
+      if (stability_level !== undefined) this.component.registered.inc({ stability_level, deprecated_version: '' });
+    }
   }
 
   /** All metrics as a scraper reads them. */
   async scrape(format: ExpositionFormat): Promise<string> {
     this.process.update();
+    this.runtime.update();
     this.component.pluginTtl.set(this.certificateExpiresAt / 1000 - this.seconds());
     this.updateSources();
     for (const [family, { times }] of this.progress) {
@@ -110,6 +123,7 @@ export class ProxyMetrics implements RequestObserver {
   /** A run takes every change so far into its plan. */
   changesTaken(): void {
     this.proxy.endpointChangesPending.set(0);
+    this.changedServices.clear();
     this.proxy.serviceChangesPending.set(0);
     for (const { times } of this.progress.values()) times.take();
   }
@@ -254,7 +268,8 @@ export class ProxyMetrics implements RequestObserver {
       case 'Service':
         // Both families' syncs have it to do: counted as often.
         this.proxy.serviceChanges.inc(families.length);
-        this.proxy.serviceChangesPending.inc(families.length);
+        this.changedServices.add(`${row.namespace}/${row.name}`);
+        this.proxy.serviceChangesPending.set(this.changedServices.size);
         return families;
       case 'EndpointSlice':
         return families.includes(row.family) ? this.noteSlice(row, after !== null) : [];

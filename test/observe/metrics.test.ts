@@ -196,7 +196,19 @@ t.test('what any component and any process shows', async (t) => {
     t.equal(after.get(`process_${name}`)?.type, type);
     t.ok((valueOf(after, `process_${name}`) ?? -2) >= least, name);
   }
-  t.notOk([...after.keys()].some((name) => name.startsWith('go_') || name.startsWith('nodejs_')));
+  for (const name of ['network_receive_bytes_total', 'network_transmit_bytes_total'])
+    t.equal(after.get(`process_${name}`)?.type, 'counter');
+  const [major = ''] = process.versions.node.split('.');
+  t.match(after.get('nodejs_version_info')?.samples, [{ labels: { version: process.version, major }, value: 1 }]);
+  for (const name of ['heap_size_total_bytes', 'heap_size_used_bytes', 'external_memory_bytes'])
+    t.ok((valueOf(after, `nodejs_${name}`) ?? 0) > 1e5, name);
+  t.equal(after.get('nodejs_active_resources_total')?.type, 'gauge');
+  t.notOk([...after.keys()].some((name) => name.startsWith('go_')));
+  const [alpha] = after.get('registered_metrics_total')?.samples ?? [];
+  t.match(alpha?.labels, { stability_level: 'ALPHA', deprecated_version: '' });
+  const shown = [...after.values()].filter(({ help }) => help.startsWith('[ALPHA]'));
+  t.ok((alpha?.value ?? 0) >= shown.length, 'those without a value yet as well');
+  for (const name of ['hidden', 'disabled']) t.equal(valueOf(after, `${name}_metrics_total`), 0);
 });
 
 t.test('series with labels appear with their first use only, and none for other modes', async (t) => {
@@ -236,13 +248,15 @@ t.test('changes are counted as kube-proxy counts them, and pending until taken',
   const count = async (name: string): Promise<number | null> =>
     valueOf(await world.scrape(), `kubeproxy_sync_proxy_rules_${name}`);
   t.equal(await count('service_changes_total'), 2, 'each family’s share');
-  t.equal(await count('service_changes_pending'), 2);
+  t.equal(await count('service_changes_pending'), 1);
   t.equal(await count('endpoint_changes_total'), 2);
   t.equal(await count('endpoint_changes_pending'), 2);
   world.metrics.changesTaken();
   world.remove(web);
   t.equal(await count('service_changes_total'), 4);
-  t.equal(await count('service_changes_pending'), 2);
+  t.equal(await count('service_changes_pending'), 1);
+  world.upsert(web);
+  t.equal(await count('service_changes_pending'), 1, 'a Service, however often it changes');
   t.equal(await count('endpoint_changes_total'), 2);
   t.equal(await count('endpoint_changes_pending'), 0);
 });
