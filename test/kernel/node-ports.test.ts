@@ -120,6 +120,15 @@ t.test('node port addresses', async (t) => {
                 ? view.masqueraded(TWO, 80)
                 : NOT_A_NODE_PORT,
           },
+          {
+            shows: 'PF-109 policy Local, none local',
+            from: 'node',
+            to: endpoint(view.family === 'IPv4' ? '127.0.0.1' : '::1', 30003),
+            expect:
+              loopback && view.family === 'IPv4' && traitsOf(labMode()).servesLocalhost
+                ? view.masqueraded(['remote-a'], 80)
+                : NOT_A_NODE_PORT,
+          },
           { shows: 'not a node port', from: 'client', to: view.nodePort(30009), expect: NOT_A_NODE_PORT },
           { shows: 'another machine', from: 'pod-b', to: view.nodePort(30001, 'remote-node'), expect: NOT_A_NODE_PORT },
         ]),
