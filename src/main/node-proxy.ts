@@ -306,8 +306,10 @@ export class NodeProxy {
 
   private changed(): void {
     // Nothing reaches the kernel before every source has said all it knows: absence would be read as removal.
-    if (!this.store.snapshot.ready || !this.isNodeKnown()) return;
+    if (!this.store.snapshot.ready) return;
+    const isKnown = this.isNodeKnown();
     for (const family of this.options.families) this.health.queued(family);
+    if (!isKnown) return;
     this.changedAt ??= performance.now();
     this.loop.trigger();
   }
@@ -322,7 +324,9 @@ export class NodeProxy {
 
   private isNodeKnown(): boolean {
     const { config } = this;
-    return this.node.update(config, this.store.snapshot.node(config.nodeName));
+    const isKnown = this.node.update(config, this.store.snapshot.node(config.nodeName));
+    this.health.hold(this.node.waitsFor);
+    return isKnown;
   }
 
   private async sync({ full }: RunRequest): Promise<void> {

@@ -22,7 +22,7 @@ export class OwnNode {
   private admitted = false;
   /** Something may have been programmed. */
   private started = false;
-  private waiting = false;
+  private waiting: string | null = null;
   private readonly said = new Set<string>();
 
   constructor(private readonly options: OwnNodeOptions) {}
@@ -44,9 +44,14 @@ export class OwnNode {
     }
     for (const each of errors) this.warn(each);
     if (config.localDetection.type === 'NodeCIDR') this.admitPodCIDRs(config.nodeName, now);
-    else this.admitted = true;
+    else this.admit();
     this.started ||= this.admitted;
     return this.admitted;
+  }
+
+  /** What is to be known before anything is programmed; null: nothing. */
+  get waitsFor(): string | null {
+    return this.waiting;
   }
 
   /** The state with this node as it is known. */
@@ -75,16 +80,20 @@ export class OwnNode {
   private admitPodCIDRs(nodeName: string, now: NodeRow | undefined): void {
     const { log } = this.options;
     if ((this.known?.podCIDRs.length ?? 0) > 0) {
-      if (this.waiting) log.info(0, 'pod CIDRs are known', { podCIDRs: this.known?.podCIDRs.join() });
+      if (this.waiting !== null) log.info(0, 'pod CIDRs are known', { podCIDRs: this.known?.podCIDRs.join() });
       if (now?.podCIDRs.length === 0) this.warn('the Node has no podCIDRs any more, the last known stay');
-      this.waiting = false;
-      this.admitted = true;
+      this.admit();
       return;
     }
-    this.waiting = true;
-    this.admitted = false;
     const what = now === undefined ? `there is no Node ${nodeName}` : `Node ${nodeName} has no podCIDRs`;
-    this.warn(`${what}, and detectLocalMode is NodeCIDR: nothing is programmed before they are known`);
+    this.waiting = `${what}, and detectLocalMode is NodeCIDR: nothing is programmed before they are known`;
+    this.admitted = false;
+    this.warn(this.waiting);
+  }
+
+  private admit(): void {
+    this.waiting = null;
+    this.admitted = true;
   }
 
   /** Says it once. */

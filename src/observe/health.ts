@@ -25,7 +25,10 @@ export interface DriftStatus {
 
 export interface FamilyStatus {
   readonly family: Family;
+  /** Synced, and no change waits too long. */
   readonly healthy: boolean;
+  /** A change waits too long, and not because changes are held back: the process does not do its work. */
+  readonly stuck: boolean;
   /** End of the last successful sync, nanoseconds since the epoch; null before the first. */
   readonly lastUpdated: bigint | null;
 }
@@ -39,6 +42,8 @@ export class HealthState {
   nodeEligible: boolean | null = null;
   /** Sysctls that are not what they should be, in sentences. */
   sysctls: readonly string[] = [];
+  private holding: string | null = null;
+  private releasedAt = -Infinity;
   private readonly states = new Map<Family, FamilyHealth>();
   private readonly drifts = new Map<Family, DriftStatus>();
 
@@ -78,6 +83,20 @@ export class HealthState {
     this.stateOf(family).owedSince ??= this.clock.now();
   }
 
+  /**
+   * Changes are held back on purpose from now on, for the reason given; null: no longer. What waits makes the node unhealthy all the same, but the
+   * process alive: another one would hold it back, too.
+   */
+  hold(reason: string | null): void {
+    if (reason === null && this.holding !== null) this.releasedAt = this.clock.now();
+    this.holding = reason;
+  }
+
+  /** Why changes are held back; null: they are not. */
+  held(): string | null {
+    return this.holding;
+  }
+
   /** Somebody else may have changed what a family has in the kernel. */
   drifted(family: Family, process: string | null): void {
     if (!this.drifts.has(family)) this.drifts.set(family, { family, since: this.wallClock(), process });
@@ -98,6 +117,11 @@ export class HealthState {
     return this.states.size > 0 && this.families().every((family) => family.healthy);
   }
 
+  /** Whether the process does its work, as far as there is work for it. Nothing to do yet is no reason to end it (behaviour HZ-04). */
+  alive(): boolean {
+    return this.families().every((family) => !family.stuck);
+  }
+
   /** In the order of {@link FAMILIES}. */
   families(): readonly FamilyStatus[] {
     const now = this.clock.now();
@@ -106,7 +130,9 @@ export class HealthState {
       if (state === undefined) return [];
       const since = state.owedSince ?? state.queuedSince;
       const late = since !== null && now - since >= this.timeoutMs;
-      return [{ family, healthy: state.lastUpdated !== null && !late, lastUpdated: state.lastUpdated }];
+      const stuck = late && this.holding === null && now - this.releasedAt >= this.timeoutMs;
+      const { lastUpdated } = state;
+      return [{ family, healthy: lastUpdated !== null && !late, stuck, lastUpdated }];
     });
   }
 
@@ -123,8 +149,9 @@ export class HealthState {
 export type HealthPath = '/healthz' | '/livez';
 
 /**
- * The body and status of a health answer: field for field what kube-proxy answers; `verbose` adds the sysctls that are not right and the
- * drift of each family.
+ * The body and status of a health answer: field for field what kube-proxy answers; `verbose` adds the sysctls that are not right, the drift of each
+ * family, and why changes are held back while they are. /livez asks for less: families that have never been synced are not part of it unless they are
+ * stuck.
  */
 export function healthAnswer(
   state: HealthState,
@@ -132,24 +159,26 @@ export function healthAnswer(
   verbose = false,
 ): { status: 200 | 503; body: string } {
   const now = state.wallClock();
-  const families = state.families();
-  const healthy = state.healthy();
+  const isLivez = path === '/livez';
+  const families = state.families().filter((family) => !isLivez || family.stuck || family.lastUpdated !== null);
+  const healthy = isLivez ? state.alive() : state.healthy();
   const nodeEligible = state.nodeEligible ?? false;
-  const ok = healthy && (path === '/livez' || nodeEligible);
+  const ok = healthy && (isLivez || nodeEligible);
   const updates = families.flatMap(({ lastUpdated }) => (lastUpdated === null ? [] : [lastUpdated]));
   const latest = updates.reduce<bigint | null>((max, time) => (max === null || time > max ? time : max), null);
-  const status = families.map(({ family, healthy, lastUpdated }) => [
+  const status = families.map(({ family, healthy, stuck, lastUpdated }) => [
     family,
-    { lastUpdated: formatTimestamp(lastUpdated), healthy },
+    { lastUpdated: formatTimestamp(lastUpdated), healthy: isLivez ? !stuck : healthy },
   ]);
+  const held = state.held();
   const body = JSON.stringify({
     // Clients of old expect a proxy that is well to have been updated just now.
     lastUpdated: formatTimestamp(ok ? now : latest),
     currentTime: formatTimestamp(now),
-    ...(path === '/healthz' ? { nodeEligible } : {}),
+    ...(isLivez ? {} : { nodeEligible }),
     healthy,
     ...(families.length > 0 ? { status: Object.fromEntries(status) as unknown } : {}),
-    ...(verbose ? { sysctls: state.sysctls, drift: printDrift(state) } : {}),
+    ...(verbose ? { sysctls: state.sysctls, drift: printDrift(state), ...(held === null ? {} : { held }) } : {}),
   });
   return { status: ok ? 200 : 503, body };
 }

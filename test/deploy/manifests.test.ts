@@ -135,7 +135,6 @@ t.test("CF-53: kubeadm's DaemonSet with another image and additions", (t) => {
     'ports',
     'readinessProbe',
     'resources.requests',
-    'startupProbe',
   ]);
   t.end();
 });

@@ -1,8 +1,9 @@
 // What the Node says, and what becomes of it while the process runs: behaviour §3.2, §3.3.
+import { readFile, writeFile } from 'node:fs/promises';
 import type { Test } from 'tap';
 import t from 'tap';
 import { ControlPlane } from '../support/lab/control-plane.js';
-import { endpoint, eventually, Lab } from '../support/lab/lab.js';
+import { endpoint, eventually, Lab, type HttpAnswer } from '../support/lab/lab.js';
 import { node, type Manifest, type NodeOptions } from '../support/lab/objects.js';
 import {
   checkRows,
@@ -83,6 +84,29 @@ t.test('ST-15, ST-16: NodeCIDR, from a Node that is not there yet on', async (t)
   await checkRows(t, lab, detectorRows(true), 'a Node made anew');
   await plane.put(node(NODE_NAME, OWN));
   t.equal(await proxy.stop('SIGTERM'), 0);
+});
+
+t.test('a change to NodeCIDR while there are no pod CIDRs: nothing is programmed, and /healthz says so', async (t) => {
+  const config = {
+    nftables: { minSyncPeriod: '0s', syncPeriod: '1s' },
+    iptables: { minSyncPeriod: '1ms', syncPeriod: '1s' },
+  };
+  const { lab, plane, proxy } = await prepared(t, config, { addresses: OWN.addresses });
+  await proxy.restart();
+  const get = (path: string): Promise<HttpAnswer> => lab.http('node', `http://127.0.0.1:10256${path}`);
+  const becomes = (status: number, body: RegExp): Promise<boolean> =>
+    eventually(`${status} ${String(body)}`, async () => {
+      const answer = await get('/healthz?verbose');
+      return ('status' in answer && answer.status === status && body.test(answer.body)) || null;
+    });
+  await becomes(200, /^(?!.*held)/);
+  const written = JSON.parse(await readFile(proxy.configFile, 'utf8')) as object;
+  await writeFile(proxy.configFile, JSON.stringify({ ...written, detectLocalMode: 'NodeCIDR' }));
+  await becomes(503, /"held":"Node node-1 has no podCIDRs/);
+  t.match(await get('/livez'), { status: 200 }, 'a new process would wait as well');
+  await plane.put(node(NODE_NAME, OWN));
+  await becomes(200, /^(?!.*held)/);
+  await checkRows(t, lab, detectorRows(true));
 });
 
 t.test('ST-14, ST-21, WA-13: addresses and zone of the Node, addresses of interfaces', async (t) => {

@@ -125,8 +125,11 @@ t.test('a change to NodeCIDR waits for the pod CIDRs too', (t) => {
   const plain = node('me', ['192.168.0.2']);
   t.equal(own.update(config(PRIMARY), plain), true);
   const settings = config(PRIMARY, '--detect-local-mode=NodeCIDR');
+  t.equal(own.waitsFor, null);
   t.equal(own.update(settings, plain), false);
+  t.match(own.waitsFor, /^Node me has no podCIDRs/);
   t.equal(own.update(config(PRIMARY), plain), true, 'and back');
+  t.equal(own.waitsFor, null);
   t.equal(own.update(settings, plain), false);
   t.equal(own.update(settings, node('me', ['192.168.0.2'], { podCIDRs: ['10.244.1.0/24'] })), true);
   t.same(fatal, []);

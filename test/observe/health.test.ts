@@ -143,9 +143,14 @@ t.test('a sync that never ends is noticed', async (t) => {
 t.test('payload', async (t) => {
   const { clock, state } = setup();
   const never = '"0001-01-01T00:00:00Z"';
+  const now = '"2025-01-02T03:04:05.000000007Z"';
   t.same(healthAnswer(state, '/livez'), {
+    status: 200,
+    body: `{"lastUpdated":${now},"currentTime":${now},"healthy":true}`,
+  });
+  t.same(healthAnswer(state, '/healthz'), {
     status: 503,
-    body: `{"lastUpdated":${never},"currentTime":"2025-01-02T03:04:05.000000007Z","healthy":false}`,
+    body: `{"lastUpdated":${never},"currentTime":${now},"nodeEligible":false,"healthy":false}`,
   });
   state.expect(['IPv4', 'IPv6']);
   await clock.advance(1000);
@@ -190,10 +195,62 @@ t.test('eligibility decides /healthz only', (t) => {
     t.equal(healthAnswer(state, '/livez').status, 200);
     t.notMatch(healthAnswer(state, '/livez').body, 'nodeEligible');
   }
-  state.queued('IPv4');
-  state.expect(['IPv6']);
-  t.equal(healthAnswer(state, '/livez').status, 503);
   t.end();
+});
+
+t.test(
+  'HZ-04, HZ-05: /livez does not wait for the first sync, only for one that does not come to its end',
+  async (t) => {
+    const { clock, state } = setup();
+    state.expect(['IPv4', 'IPv6']);
+    const livez = (): { readonly status: number; readonly body: unknown } => {
+      const { status, body } = healthAnswer(state, '/livez');
+      return { status, body: JSON.parse(body) };
+    };
+    await clock.advance(10 * TIMEOUT_MS);
+    t.equal(livez().status, 200, 'sources that cannot be read are nothing a new process could mend');
+    t.notMatch(livez().body, { status: {} }, 'families that were never synced are not shown');
+    t.equal(healthAnswer(state, '/healthz').status, 503);
+    sync(state, 'IPv6');
+    state.queued('IPv4');
+    state.started('IPv4');
+    state.failed('IPv4');
+    t.equal(livez().status, 200);
+    await clock.advance(TIMEOUT_MS);
+    t.match(livez(), {
+      status: 503,
+      body: { healthy: false, status: { IPv4: { healthy: false }, IPv6: { healthy: true } } },
+    });
+    sync(state, 'IPv4');
+    t.match(livez(), { status: 200, body: { healthy: true, status: { IPv4: { healthy: true } } } });
+  },
+);
+
+t.test('changes that are held back make the node unhealthy in time, but not the process', async (t) => {
+  const { clock, state } = setup();
+  state.expect(['IPv4']);
+  sync(state, 'IPv4');
+  state.nodeEligible = true;
+  const statuses = (): readonly number[] =>
+    (['/healthz', '/livez'] as const).map((path) => healthAnswer(state, path).status);
+  const held = (): unknown => (JSON.parse(healthAnswer(state, '/healthz', true).body) as { held?: unknown }).held;
+  t.equal(held(), undefined);
+  state.hold('no pod CIDRs');
+  state.queued('IPv4');
+  t.equal(held(), 'no pod CIDRs');
+  t.notMatch(healthAnswer(state, '/healthz').body, /held/, 'only who asks for more is told');
+  await clock.advance(TIMEOUT_MS - 1);
+  t.same(statuses(), [200, 200]);
+  await clock.advance(1);
+  t.same(statuses(), [503, 200]);
+  t.match(JSON.parse(healthAnswer(state, '/livez').body), { healthy: true, status: { IPv4: { healthy: true } } });
+  state.hold(null);
+  t.equal(held(), undefined);
+  t.same(statuses(), [503, 200], 'from now on the process is asked again');
+  await clock.advance(TIMEOUT_MS);
+  t.same(statuses(), [503, 503]);
+  sync(state, 'IPv4');
+  t.same(statuses(), [200, 200]);
 });
 
 interface Served extends HealthServerOptions {
