@@ -1,5 +1,5 @@
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../net/ip.js';
-import type { KubeProxyConfiguration, Logging } from './document.js';
+import { DEFAULT_BURST, DEFAULT_QPS, type KubeProxyConfiguration, type Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
 import { activeSection, LINUX_MODES, masqueradeAllSection, PRIMARY, type ProxyMode } from './effective.js';
 import { isGateEnabled } from './gates.js';
@@ -66,9 +66,9 @@ export interface KubernetesConfig {
   /** The Accept header; empty: what follows from `contentType`. */
   readonly acceptContentTypes: string;
   readonly contentType: string;
-  /** Requests per second; negative: unlimited. */
+  /** Requests per second; negative: unlimited. Never 0. */
   readonly qps: number;
-  /** Requests that may come at once. */
+  /** Requests that may come at once; at least 1. */
   readonly burst: number;
   /** How often what came from the API server is checked. Above 0. */
   readonly configSyncPeriod: number;
@@ -181,7 +181,14 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
 function kubernetes(document: KubeProxyConfiguration, master: string, isOnly: boolean): KubernetesConfig | null {
   const { clientConnection, configSyncPeriod } = document;
   if (!isOnly && clientConnection.kubeconfig === '' && master === '') return null;
-  return { ...clientConnection, master, configSyncPeriod: durationMilliseconds(configSyncPeriod) };
+  return {
+    ...clientConnection,
+    // Only flags can say zero, which to the peer's client library is the same as nothing.
+    qps: clientConnection.qps || DEFAULT_QPS,
+    burst: clientConnection.burst || DEFAULT_BURST,
+    master,
+    configSyncPeriod: durationMilliseconds(configSyncPeriod),
+  };
 }
 
 function buildLogging({ format: name, verbosity, vmodule, options, flushFrequency }: Logging): LoggingConfig {

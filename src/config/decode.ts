@@ -2,6 +2,8 @@ import {
   API_GROUP,
   API_VERSION,
   KIND,
+  DEFAULT_BURST,
+  DEFAULT_QPS,
   type ClientConnection,
   type ConntrackSection,
   type IptablesSection,
@@ -125,8 +127,8 @@ function decodeClientConnection(reader: FieldReader): ClientConnection {
     kubeconfig: reader.text('kubeconfig'),
     acceptContentTypes: reader.text('acceptContentTypes'),
     contentType: reader.filledText('contentType', 'application/vnd.kubernetes.protobuf'),
-    qps: reader.number('qps') || 5,
-    burst: reader.integer('burst') || 10,
+    qps: reader.number('qps') || DEFAULT_QPS,
+    burst: reader.integer('burst') || DEFAULT_BURST,
   };
   reader.finish();
   return section;

@@ -22,7 +22,7 @@ export interface KubeProxyConfiguration {
   readonly detectLocalMode: string;
   readonly detectLocal: { readonly bridgeInterface: string; readonly interfaceNamePrefix: string };
   readonly clusterCIDR: string;
-  /** Null when unset, which in some modes is not the same as empty. */
+  /** Null when unset. */
   readonly nodePortAddresses: readonly string[] | null;
   readonly oomScoreAdj: number;
   readonly conntrack: ConntrackSection;
@@ -34,6 +34,10 @@ export interface KubeProxyConfiguration {
 export const API_GROUP = 'kubeproxy.config.k8s.io';
 export const API_VERSION = 'kubeproxy.config.k8s.io/v1alpha1';
 export const KIND = 'KubeProxyConfiguration';
+
+/** Requests to the API server per second, and how many may come at once, when nothing is said. */
+export const DEFAULT_QPS = 5;
+export const DEFAULT_BURST = 10;
 
 export interface ClientConnection {
   readonly kubeconfig: string;

@@ -17,11 +17,13 @@ export const PRIMARY = 'primary';
 /** Fills in what depends on the platform and the mode. */
 export function applyPlatformDefaults(document: KubeProxyConfiguration): KubeProxyConfiguration {
   const mode = document.mode || DEFAULT_MODE;
+  // An empty list is as good as none, in a file as on the command line: every local address is `0.0.0.0/0` here.
+  const isPrimary = mode === 'nftables' && (document.nodePortAddresses ?? []).length === 0;
   return {
     ...document,
     mode,
     detectLocalMode: document.detectLocalMode || 'ClusterCIDR',
-    nodePortAddresses: document.nodePortAddresses ?? (mode === 'nftables' ? [PRIMARY] : null),
+    nodePortAddresses: isPrimary ? [PRIMARY] : document.nodePortAddresses,
   };
 }
 

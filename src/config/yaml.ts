@@ -50,7 +50,7 @@ const MAX_ALIASES = 100;
 
 /**
  * Parses YAML or JSON of at most 1 MiB into its non-empty documents: mappings as {@link Mapping}, all else as the usual JavaScript values.
- * Scalars are read as Kubernetes components read them: YAML 1.1 booleans (`yes`, `on`) and octal numbers (`010` is 8).
+ * Scalars are read as Kubernetes components read them: YAML 1.1 booleans (`yes`, `on`), octal and binary numbers (`010` is 8, `0b11` is 3).
  *
  * @throws YamlError with the line of a syntax error.
  */
@@ -103,6 +103,8 @@ const integerTag = defineScalarTag<number>('tag:yaml.org,2002:int', {
   resolve: (source, isExplicit, tagName) => {
     const digits = source.replaceAll('_', '');
     if (/^[-+]?0[0-7]+$/.test(digits)) return parseInt(digits, 8);
+    const binary = /^([-+]?)0b([01]+)$/.exec(digits);
+    if (binary !== null) return parseInt(`${binary[1] ?? ''}${binary[2] ?? ''}`, 2);
     const value: unknown = intCoreTag.resolve(digits, isExplicit, tagName);
     return typeof value === 'number' ? value : NOT_RESOLVED;
   },

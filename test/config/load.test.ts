@@ -109,7 +109,7 @@ t.test('what each field of the document does to the configuration', (t) => {
     ],
     [
       'mode: nftables\nnftables: {minSyncPeriod: 0s, masqueradeAll: true, masqueradeBit: 3}\nnodePortAddresses: []',
-      { mode: 'nftables', minSyncPeriod: 0, masqueradeAll: true, masqueradeBit: 3 },
+      { mode: 'nftables', nodePortAddresses: 'primary', minSyncPeriod: 0, masqueradeAll: true, masqueradeBit: 3 },
     ],
     [
       'clusterCIDR: "10.244.1.0/16,fd00::/48"',
@@ -238,6 +238,11 @@ t.test('the source: the API server, manifests in its place, or both', (t) => {
   const file = { c: `${HEADER}clientConnection: {kubeconfig: /k}` };
   t.same(source([]), { kubernetes: KUBERNETES, manifests: [] }, 'in-cluster');
   t.same(source(['--kubeconfig=/k']), { kubernetes: { ...KUBERNETES, kubeconfig: '/k' }, manifests: [] });
+  t.same(
+    source(['--kube-api-qps=0', '--kube-api-burst=0']),
+    { kubernetes: KUBERNETES, manifests: [] },
+    'zero is unset',
+  );
   t.same(source(['--master=m']), { kubernetes: { ...KUBERNETES, master: 'm' }, manifests: [] });
   t.same(source(['--manifests=a']), { kubernetes: null, manifests: ['a'] });
   t.same(source(['--manifests=a', '--kubeconfig=/k']), {

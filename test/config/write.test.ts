@@ -85,6 +85,22 @@ winkernel:
   t.end();
 });
 
+t.test('CL-50: quotes are those of the peer', (t) => {
+  const lines = written(['--config=in'], {
+    in: `${HEADER}bindAddress: "::"\nhostnameOverride: "010"\nclusterCIDR: "::/0"`,
+  });
+  for (const line of [
+    "bindAddress: '::'",
+    "healthzBindAddress: '[::]:10256'",
+    "metricsBindAddress: '[::1]:10249'",
+    'hostnameOverride: "010"',
+    'clusterCIDR: ::/0',
+    'portRange: ""',
+  ])
+    t.match(lines, `\n${line}\n`);
+  t.end();
+});
+
 t.test('CL-50: periods and masqueradeAll are written only where they act', (t) => {
   const body = ['iptables', 'ipvs', 'nftables']
     .map((section) => `${section}: {syncPeriod: 7s, minSyncPeriod: 3s}\n`)
