@@ -15,6 +15,7 @@ import { ModeError, prepareMode } from './main/mode.js';
 import { NodeProxy } from './main/node-proxy.js';
 import { Takeover } from './main/takeover.js';
 import { loadAddon } from './native/load.js';
+import { goPlatform } from './net/platform.js';
 import { QuestionError } from './plan/question.js';
 import { KubeconfigError } from './sources/kubernetes/auth/errors.js';
 import { createLogger, type Logger } from './observe/log.js';
@@ -182,7 +183,24 @@ function followConfig(outcome: ConfigOutcome, proxy: NodeProxy, log: Logger, end
 function versionText(format: 'short' | 'raw'): string {
   if (format === 'short') return `Kubernetes ${KUBERNETES_VERSION}\n`;
   const [major, minor] = KUBERNETES_VERSION.slice(1).split('.');
-  return `${JSON.stringify({ major, minor, gitVersion: KUBERNETES_VERSION, compiler: 'node', goVersion: process.version, platform: `${process.platform}/${process.arch}` })}\n`;
+  // The peer prints its structure as Go source (behaviour CL-03); what it says of a build in Go is empty or Node's here.
+  const fields = {
+    Major: major,
+    Minor: minor,
+    EmulationMajor: '',
+    EmulationMinor: '',
+    MinCompatibilityMajor: '',
+    MinCompatibilityMinor: '',
+    GitVersion: KUBERNETES_VERSION,
+    GitCommit: '',
+    GitTreeState: '',
+    BuildDate: '',
+    GoVersion: process.version,
+    Compiler: 'node',
+    Platform: goPlatform(),
+  };
+  const parts = Object.entries(fields).map(([name, value]) => `${name}:${JSON.stringify(value)}`);
+  return `version.Info{${parts.join(', ')}}\n`;
 }
 
 try {

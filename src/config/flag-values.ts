@@ -82,7 +82,8 @@ function earlier(previous: FlagValue | undefined): readonly string[] {
 const TRUE_WORDS = ['1', 't', 'T', 'TRUE', 'true', 'True'];
 const FALSE_WORDS = ['0', 'f', 'F', 'FALSE', 'false', 'False'];
 
-function readTruth(text: string): boolean | null {
+/** A truth as flags of the Kubernetes components spell it; null for anything else. */
+export function readTruth(text: string): boolean | null {
   if (TRUE_WORDS.includes(text)) return true;
   return FALSE_WORDS.includes(text) ? false : null;
 }

@@ -21,6 +21,7 @@ import {
   type FlagSetting,
   type Subcommand,
 } from './flags.js';
+import { readTruth } from './flag-values.js';
 import { describeIneffective } from './ineffective.js';
 import { applyFlags, flagWarnings, type FileFlag } from './overlay.js';
 import { readSurroundings } from './surroundings.js';
@@ -69,9 +70,9 @@ export function loadConfig(
   const line = parseCommandLine(argv);
   if (line.help !== null) return { command: 'help', text: line.help };
   const version = textFlag(line, 'version');
-  if (version === 'true' || version === 'raw')
-    return { command: 'version', format: version === 'raw' ? 'raw' : 'short' };
-  const reportedVersion = version === '' || version === 'false' ? KUBERNETES_VERSION : overrideVersion(version);
+  const isAsked = readTruth(version || 'false');
+  if (isAsked === true || version === 'raw') return { command: 'version', format: version === 'raw' ? 'raw' : 'short' };
+  const reportedVersion = isAsked === false ? KUBERNETES_VERSION : overrideVersion(version);
 
   const paths = { file: textFlag(line, 'config') || null, directory: textFlag(line, 'config-dir') || null };
   const source = readConfiguration(paths, files);

@@ -5,6 +5,7 @@ import type { GateState } from '../config/gates.js';
 import type { SyncReport } from '../dataplane/contract.js';
 import type { Clock } from '../loop/clock.js';
 import type { Family } from '../net/ip.js';
+import { goPlatform } from '../net/platform.js';
 import type { PortsWithoutLocal } from '../plan/local-endpoints.js';
 import type { FrontendKey } from '../plan/types.js';
 import type { ExecOutcome } from '../sources/kubernetes/auth/exec-plugin.js';
@@ -322,6 +323,6 @@ function buildLabels(version: string): Record<string, string> {
     build_date: '',
     go_version: process.version,
     compiler: 'node',
-    platform: `${process.platform}/${process.arch}`,
+    platform: goPlatform(),
   };
 }

@@ -211,6 +211,8 @@ t.test('commands', (t) => {
   t.equal(loaded(['--cleanup=false']).command, 'run');
   t.equal(load(['--write-config-to=x', '--cleanup']).command, 'write-config');
   t.same(load(['--version']), { command: 'version', format: 'short' });
+  for (const yes of ['true', '1', 'T']) t.same(load([`--version=${yes}`]), { command: 'version', format: 'short' });
+  t.equal(loaded(['--version=0']).command, 'run');
   t.same(load(['--version=raw', '--config=gone']), { command: 'version', format: 'raw' });
   t.equal(loaded(['--version=false']).version, 'v1.36.2');
   t.equal(loaded(['--version=v1.36.2-acme.1+x']).version, 'v1.36.2-acme.1+x');

@@ -3,6 +3,7 @@ import { gateStates } from '../../src/config/gates.js';
 import type { ProxyMode } from '../../src/config/effective.js';
 import type { SyncReport } from '../../src/dataplane/contract.js';
 import type { Family } from '../../src/net/ip.js';
+import { goPlatform } from '../../src/net/platform.js';
 import { ProxyMetrics, type SourceState } from '../../src/observe/metrics.js';
 import { Store } from '../../src/state/store.js';
 import type { SourceWriter } from '../../src/state/writer.js';
@@ -155,7 +156,10 @@ t.test('what any component and any process shows', async (t) => {
   useEverything(world);
   const families = await world.scrape();
   t.match(families.get('kubernetes_build_info')?.samples, [
-    { labels: { major: '1', minor: '36', git_version: 'v1.36.2', go_version: process.version }, value: 1 },
+    {
+      labels: { major: '1', minor: '36', git_version: 'v1.36.2', go_version: process.version, platform: goPlatform() },
+      value: 1,
+    },
   ]);
   t.equal(valueOf(families, 'kubernetes_feature_enabled', { name: 'NFTablesProxyMode', stage: '' }), 1);
   t.equal(valueOf(families, 'kubernetes_feature_enabled', { name: 'ClientsPreferCBOR', stage: 'ALPHA' }), 0);

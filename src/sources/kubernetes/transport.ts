@@ -1,5 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Log } from '../../net/log.js';
+import { goPlatform } from '../../net/platform.js';
 import { hostOf, resolveAccess, SERVICE_ACCOUNT_DIRECTORY, type Access } from './auth/access.js';
 import type { ExecObserver } from './auth/exec-plugin.js';
 import { Credentials, systemSurroundings, type CredentialsSurroundings, type Identity } from './auth/credentials.js';
@@ -365,9 +366,5 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 
 /** What the server sees of us; the peer's form, so that rules and dashboards that know `kube-proxy/` keep working. */
 export function userAgent(kubernetesVersion: string, ownVersion: string): string {
-  const architecture = GO_ARCHITECTURES[process.arch] ?? process.arch;
-  const system = process.platform === 'win32' ? 'windows' : process.platform;
-  return `kube-proxy/${kubernetesVersion} (${system}/${architecture}) pointsman/${ownVersion}`;
+  return `kube-proxy/${kubernetesVersion} (${goPlatform()}) pointsman/${ownVersion}`;
 }
-
-const GO_ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', ppc64: 'ppc64le' };

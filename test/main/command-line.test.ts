@@ -1,0 +1,57 @@
+// What the process prints and how it ends: behaviour §1.1, §1.4, §1.5.
+import '../support/namespace.js';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { goPlatform } from '../../src/net/platform.js';
+
+const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+
+const folder = mkdtempSync(join(tmpdir(), 'command-line-'));
+t.teardown(() => {
+  rmSync(folder, { recursive: true });
+});
+
+function run(...argv: readonly string[]): { status: number | null; stdout: string; stderr: string } {
+  return spawnSync(process.execPath, [MAIN, ...argv], { encoding: 'utf8', cwd: folder });
+}
+
+t.test('CL-03: the version, short and as the structure that the peer prints', (t) => {
+  t.match(run('--version'), { status: 0, stdout: 'Kubernetes v1.36.2\n', stderr: '' });
+  const { status, stdout } = run('--version=raw');
+  t.equal(status, 0);
+  t.match(stdout, /^version\.Info\{Major:"1", Minor:"36", .*GitVersion:"v1\.36\.2", .*\}\n$/);
+  t.match(stdout, `Platform:"${goPlatform()}"`);
+  t.end();
+});
+
+t.test('CL-02: a wrong command line ends with 1, the problem and the usage', (t) => {
+  const wrong = run('--no-such-flag');
+  t.match(wrong, { status: 1, stdout: '', stderr: /^unknown flag: --no-such-flag\n\nUsage: / });
+  t.match(run('argument'), { status: 1, stderr: /does not take any arguments, got \["argument"\]/ });
+  t.match(run('--help'), { status: 0, stdout: /--proxy-mode <mode>/, stderr: '' });
+  t.end();
+});
+
+t.test('CL-50: the path of --write-config-to is a path, whatever it looks like', (t) => {
+  t.match(run('--proxy-mode=nftables', '--write-config-to=-'), { status: 0, stdout: '' });
+  t.same(readdirSync(folder), ['-']);
+  t.match(readFileSync(join(folder, '-'), 'utf8'), /^apiVersion: kubeproxy/);
+  t.match(run('--config=-', '--write-config-to=gone/x'), { status: 1, stderr: /--write-config-to: ENOENT/ });
+  t.end();
+});
+
+t.test('CL-60: --cleanup goes before --init-only, and says with 1 that it could not', (t) => {
+  spawnSync('nft', ['add', 'table', 'ip', 'kube-proxy']);
+  t.match(run('--cleanup', '--init-only'), { status: 0, stdout: '' });
+  t.equal(spawnSync('nft', ['list', 'ruleset'], { encoding: 'utf8' }).stdout, '');
+  const bounded = ['--bounding-set=-net_admin', process.execPath, MAIN, '--cleanup'];
+  t.match(spawnSync('setpriv', bounded, { encoding: 'utf8' }), {
+    status: 1,
+    stderr: /encountered an error while tearing down rules: .*EPERM/,
+  });
+  t.end();
+});
