@@ -1,4 +1,4 @@
-import { cpus } from 'node:os';
+import { availableParallelism, cpus } from 'node:os';
 import type { Config } from '../config/config.js';
 import { conntrackValues, ROUTE_LOCALNET, type KernelValue } from '../dataplane/sysctl.js';
 import { touchesLoopback } from '../dataplane/iptables/fixed-chains.js';
@@ -40,7 +40,8 @@ export function kernelValues(config: Config): readonly KernelValue[] {
       udpStreamMs: conntrack.udpStreamTimeout,
       tcpBeLiberal: conntrack.tcpBeLiberal,
     },
-    cpus().length,
+    // Nothing is listed where /proc shows processes only.
+    cpus().length || availableParallelism(),
   );
   return routesLocalnet(config) ? [...values, ROUTE_LOCALNET] : values;
 }
