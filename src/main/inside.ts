@@ -98,6 +98,7 @@ function processStatus(inside: Inside): ProcessStatus {
     healthy: health.healthy(),
     nodeEligible: health.nodeEligible,
     pendingMs: pendingMs(inside),
+    held: health.held(),
     families: inside.families.map((sync) => familyState(sync, health)),
     memory: { residentBytes: rss, heapBytes: heapUsed, externalBytes: external },
   };

@@ -24,6 +24,8 @@ export interface ProcessStatus {
   readonly nodeEligible: boolean | null;
   /** Since when a change waits; null: none does. */
   readonly pendingMs: number | null;
+  /** Why changes are held back; null: they are not. */
+  readonly held: string | null;
   readonly families: readonly FamilyState[];
   readonly memory: { readonly residentBytes: number; readonly heapBytes: number; readonly externalBytes: number };
 }
@@ -48,13 +50,14 @@ export interface FamilyState {
 
 /** A status for people. */
 export function printStatus(status: ProcessStatus): string[] {
-  const { version, release, pid, mode, node, ready, gaps, healthy, pendingMs, memory } = status;
+  const { version, release, pid, mode, node, ready, gaps, healthy, pendingMs, held, memory } = status;
   return [
     `pointsman ${release} for Kubernetes ${version}, ${mode} on ${node}, process ${pid}, up ${printSeconds(status.uptimeSeconds)}`,
     `${healthy ? 'healthy' : 'NOT healthy'}${printEligible(status.nodeEligible)}`,
     `sources: ${ready ? 'all read' : 'still reading'}${gaps ? ', with gaps: what could not be read is left alone' : ''}`,
     ...status.sources.map(printSource),
     `changes waiting: ${pendingMs === null ? 'none' : `for ${Math.round(pendingMs)} ms`}`,
+    ...(held === null ? [] : [`changes are held back: ${held}`]),
     ...status.families.flatMap(printFamily),
     `memory: ${megabytes(memory.residentBytes)} resident, ${megabytes(memory.heapBytes)} heap, ${megabytes(memory.externalBytes)} external`,
   ];

@@ -170,6 +170,7 @@ t.test('status', async (t) => {
     healthy: true,
     nodeEligible: true,
     pendingMs: null,
+    held: null,
     sources: [{ synced: true }],
     families: [
       {

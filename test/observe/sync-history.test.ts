@@ -91,6 +91,7 @@ t.test('a status in words', (t) => {
     healthy: false,
     nodeEligible: null,
     pendingMs: 12.4,
+    held: 'no pod CIDRs',
     families: [
       {
         family: 'IPv4',
@@ -115,6 +116,7 @@ t.test('a status in words', (t) => {
     '  services: read, heard of 1m 1s ago, 2 × watch',
     '  nodes: not read yet',
     'changes waiting: for 12 ms',
+    'changes are held back: no pod CIDRs',
     'IPv4: NOT in sync, 1 Services, 2 frontends, 3 endpoints, 4 frontends pending',
     '  failed syncs: 2, last at 2026-01-01T01:00:00.000Z: EBUSY',
     '  repairs: 0',
@@ -147,6 +149,7 @@ t.test('a status in words', (t) => {
     ready: true,
     gaps: false,
     pendingMs: null,
+    held: null,
   });
   t.ok(
     lines.includes('    2026-01-01T02:00:00.000Z  1.3 ms, 3 elements, 0 rules: default/web:http, …'),
@@ -155,5 +158,6 @@ t.test('a status in words', (t) => {
   t.ok(lines.includes('    2026-01-01T02:00:00.000Z  1.3 ms, full, 3 elements, 0 rules: default/web:http'));
   t.match(lines[0], /up 0s$/);
   t.ok(lines.includes('changes waiting: none') && lines.includes('sources: all read'));
+  t.notMatch(lines.join('\n'), /held back/);
   t.end();
 });
