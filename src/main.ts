@@ -137,12 +137,17 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
     families: families.join(),
   });
   let watch: ConfigWatch | null = null;
+  let { warnings } = loaded;
   try {
     await proxy.start();
     watch = new ConfigWatch({
       argv,
       current: loaded,
       onOutcome: (outcome) => {
+        if (outcome.type === 'apply' || outcome.type === 'unchanged') {
+          for (const warning of outcome.warnings) if (!warnings.includes(warning)) log.warn(warning);
+          ({ warnings } = outcome);
+        }
         followConfig(outcome, proxy, log, end);
       },
     });

@@ -1,9 +1,10 @@
 // What the process prints and how it ends: behaviour §1.1, §1.4, §1.5.
 import '../support/namespace.js';
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { goPlatform } from '../../src/net/platform.js';
@@ -42,6 +43,37 @@ t.test('CL-50: the path of --write-config-to is a path, whatever it looks like',
   t.match(readFileSync(join(folder, '-'), 'utf8'), /^apiVersion: kubeproxy/);
   t.match(run('--config=-', '--write-config-to=gone/x'), { status: 1, stderr: /--write-config-to: ENOENT/ });
   t.end();
+});
+
+t.test('CL-41: a file that changes is warned of like one that is there at the start, and once', async (t) => {
+  const config = join(folder, 'config.yaml');
+  const write = (body: string): void => {
+    const header = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\n';
+    writeFileSync(config, `${header}${body}`);
+  };
+  write('first: 1\n');
+  const manifests = mkdtempSync(join(folder, 'manifests-'));
+  const argv = [MAIN, '--config', config, '--manifests', manifests, '--status-socket='];
+  const running = spawn(process.execPath, argv, { stdio: ['ignore', 'ignore', 'pipe'] });
+  t.teardown(() => running.kill('SIGKILL'));
+  let log = '';
+  running.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
+  const said = async (pattern: RegExp): Promise<void> => {
+    while (!pattern.test(log)) {
+      if (running.exitCode !== null) throw new Error(`it has ended: ${log}`);
+      await setTimeout(20);
+    }
+  };
+  await said(/strict decoding failed: .*\.first: unknown field/);
+  await said(/Manifests loaded/);
+  write('first: 1\n# the same\n');
+  await setTimeout(1000);
+  write('first: 1\noomScoreAdj: 5\n');
+  await said(/"configuration changed"/);
+  t.equal(log.match(/unknown field/g)?.length, 1, 'what was said before is not said again');
+  write('second: 1\noomScoreAdj: 5\n');
+  await said(/strict decoding failed: .*\.second: unknown field/);
+  t.equal(running.exitCode, null);
 });
 
 t.test('CL-60: --cleanup goes before --init-only, and says with 1 that it could not', (t) => {
