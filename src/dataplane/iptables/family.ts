@@ -69,11 +69,18 @@ export class IptablesFamily implements FamilyDataplane {
     if (before === null && listing !== null) this.takeOver(table, view, ruleset, listing);
     const repairs = before !== null && listing !== null ? differences(before, listing) : [];
     const plan = await this.plan(ruleset, before, listing, table.node);
-    const sent = await this.send(plan.operations);
+    const first = await this.send(plan.operations);
+    const rest = ruleset.settle() ? await this.plan(ruleset, plan.wanted, null, table.node) : null;
+    const second = await this.send(rest?.operations ?? []);
     const problems = await this.tidyUp(plan.later);
     this.acknowledged = plan.wanted;
     const flows = full || change.node ? 'all' : new Set([...change.frontends].filter((key) => !key.endsWith('/TCP')));
-    const rules = { written: plan.written, held: countStates(plan.wanted) };
+    const rules = { written: addRules(plan.written, rest?.written), held: countStates(plan.wanted) };
+    const sent: Sent = {
+      transactions: first.transactions + second.transactions,
+      ruleOperations: first.ruleOperations + second.ruleOperations,
+      bytes: first.bytes + second.bytes,
+    };
     return { family: this.family, full, ...sent, elementOperations: 0, repairs, problems, flows, rules };
   }
 
@@ -192,9 +199,7 @@ export class IptablesFamily implements FamilyDataplane {
     return [...hookRepairs(listing, withFirewall), ...(withFirewall ? firewallOperations(listing) : [])];
   }
 
-  private async send(
-    operations: readonly IptablesOperation[],
-  ): Promise<Pick<SyncReport, 'transactions' | 'ruleOperations' | 'bytes'>> {
+  private async send(operations: readonly IptablesOperation[]): Promise<Sent> {
     if (operations.length === 0) return { transactions: 0, ruleOperations: 0, bytes: 0 };
     const { bytes, rules } = await this.restore(operations);
     return { transactions: 1, ruleOperations: rules, bytes };
@@ -235,6 +240,8 @@ export class IptablesFamily implements FamilyDataplane {
   }
 }
 
+type Sent = Pick<SyncReport, 'transactions' | 'ruleOperations' | 'bytes'>;
+
 interface Plan {
   readonly operations: readonly IptablesOperation[];
   /** Removals that can wait until everything else is in place. */
@@ -249,6 +256,10 @@ function countRules(chains: readonly Chain[], family: Family): TableRules {
 
 function countStates(states: ChainStates): TableRules {
   return sumRules([...states].map(([id, { rules }]) => [id.slice(0, id.indexOf(' ')), rules]));
+}
+
+function addRules(one: TableRules, other: TableRules = { filter: 0, nat: 0 }): TableRules {
+  return { filter: one.filter + other.filter, nat: one.nat + other.nat };
 }
 
 function sumRules(counts: readonly (readonly [table: string, rules: number])[]): TableRules {

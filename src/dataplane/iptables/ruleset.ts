@@ -9,7 +9,7 @@ import { commentMatch, hostText, type Chain } from './rules.js';
 import {
   dispatchRules,
   hasEndpoints,
-  isEmpty,
+  refusalChain,
   refusalRules,
   serviceChains,
   type ServiceGroup,
@@ -44,6 +44,10 @@ export class Ruleset {
   /** By group: the names its chains had when they were last made. */
   private readonly chainsOf = new Map<string, readonly string[]>();
   private readonly healthPorts = new Map<string, string>();
+  /** Frontends that refuse some connections, as they were when the kernel had all of that. */
+  private readonly refusing = new Map<FrontendKey, FrontendPlan>();
+  /** Those of them that refuse less now: see {@link settle}. */
+  private readonly relenting = new Set<FrontendKey>();
   private readonly addresses: Readonly<Record<'nat' | 'refused' | 'external' | 'firewall', Dispatch>>;
   private readonly ports: Readonly<Record<'nat' | 'external', Dispatch>>;
   private readonly hairpin: Dispatch;
@@ -56,11 +60,11 @@ export class Ruleset {
     private readonly settings: () => ModeSettings,
   ) {
     const frontends = (options: Pick<DispatchOptions, 'table' | 'chain' | 'division'>, tail = NOTHING) => {
-      const rules = (key: FrontendKey): readonly string[] => this.frontendRules(options.table, key);
+      const rules = (key: FrontendKey): readonly string[] => this.frontendRules(options, key);
       return new Dispatch({ ...options, branches: frontendBranches, rules, tail });
     };
     const nodePorts = (options: Pick<DispatchOptions, 'table' | 'chain' | 'division'>) => {
-      const rules = (key: FrontendKey): readonly string[] => this.frontendRules(options.table, key);
+      const rules = (key: FrontendKey): readonly string[] => this.frontendRules(options, key);
       return new Dispatch({ ...options, branches: portBranches, rules, tail: NOTHING });
     };
     const { services, external, proxyFirewall, nodePorts: nodePortChain, externalNodePorts } = CHAIN;
@@ -100,6 +104,21 @@ export class Ruleset {
     for (const address of changes.hairpinAddresses) this.hairpin.set(address, this.view.hairpinAddresses.has(address));
     if (changes.healthChecks) this.updateHealthChecks();
     if (changes.node) this.touchAll();
+  }
+
+  /**
+   * Lets go of refusals that outlived their time, once everything else of a change is in the kernel; whether there were any. Tables are written one
+   * after the other: given up before there is a translation, a refusal lets connections out untranslated, and the kernel keeps all their packets on
+   * that way.
+   */
+  settle(): boolean {
+    const relenting = [...this.relenting];
+    this.relenting.clear();
+    for (const key of relenting) {
+      this.refusing.delete(key);
+      this.touch(key);
+    }
+    return relenting.length > 0;
   }
 
   /** Says that any chain may have to be made again. */
@@ -188,25 +207,45 @@ export class Ruleset {
   /** Notes in which chains a frontend has rules. */
   private place(key: FrontendKey, frontend: FrontendPlan | undefined): void {
     const forwarded = frontend !== undefined && hasEndpoints(frontend);
-    const refused = frontend !== undefined && isEmpty(frontend);
+    this.followRefusal(key, frontend);
+    const refusals = [frontend, this.refusing.get(key)].map((plan) => plan && refusalChain(plan));
+    const isIn = (chain: string): boolean => refusals.includes(chain);
     if (parseFrontendKey(key).address === null) {
       this.ports.nat.set(key, forwarded);
-      this.ports.external.set(key, refused);
+      this.ports.external.set(key, isIn(CHAIN.externalNodePorts));
       return;
     }
-    const restricted = frontend !== undefined && frontend.sourceRanges !== null;
-    const internal = frontend?.kind === 'ClusterIP';
     this.addresses.nat.set(key, forwarded);
-    this.addresses.firewall.set(key, restricted);
-    this.addresses.refused.set(key, refused && internal);
-    this.addresses.external.set(key, refused && !internal && !restricted);
+    this.addresses.firewall.set(key, isIn(CHAIN.proxyFirewall));
+    this.addresses.refused.set(key, isIn(CHAIN.services));
+    this.addresses.external.set(key, isIn(CHAIN.external));
   }
 
-  private frontendRules(table: IptablesTable, key: FrontendKey): readonly string[] {
+  /** What refuses more does so at once; what refuses less, or something else, keeps its rules until {@link settle}. */
+  private followRefusal(key: FrontendKey, frontend: FrontendPlan | undefined): void {
+    const before = this.refusing.get(key);
+    this.relenting.delete(key);
+    if (before !== undefined && frontend !== undefined) {
+      const rules = new Set(refusalRules(frontend));
+      if (refusalRules(before).some((rule) => !rules.has(rule))) {
+        this.relenting.add(key);
+        return;
+      }
+    }
+    if (frontend === undefined || refusalChain(frontend) === null) this.refusing.delete(key);
+    else this.refusing.set(key, frontend);
+  }
+
+  private frontendRules(
+    { table, chain }: Pick<DispatchOptions, 'table' | 'chain'>,
+    key: FrontendKey,
+  ): readonly string[] {
     const frontend = this.view.frontend(key);
     const hash = this.groupOf.get(key);
     if (frontend === undefined || hash === undefined) return [];
-    return table === 'nat' ? dispatchRules(this.group(hash), frontend) : refusalRules(frontend, hash);
+    if (table === 'nat') return dispatchRules(this.group(hash), frontend);
+    const refusals = [this.refusing.get(key), frontend].filter((plan) => plan && refusalChain(plan) === chain);
+    return [...new Set(refusals.flatMap((plan) => (plan === undefined ? [] : refusalRules(plan))))];
   }
 
   private serviceChains(hash: string): readonly Chain[] {

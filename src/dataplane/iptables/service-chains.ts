@@ -1,6 +1,6 @@
 import type { EndpointList } from '../../net/endpoint-list.js';
 import type { FrontendPlan, NodePlan } from '../../plan/types.js';
-import { CHAIN } from './names.js';
+import { CHAIN, serviceHash } from './names.js';
 import { hostText, protocolWord, sourceMatch, toFrontend, type Chain } from './rules.js';
 import { spreadChains } from './spread.js';
 
@@ -142,15 +142,23 @@ function describe({ servicePort, kind }: FrontendPlan): string {
   return servicePort + KIND_TEXT[kind];
 }
 
+/** The chain of table filter in which a frontend refuses some connections; null: it takes all. */
+export function refusalChain(frontend: FrontendPlan): string | null {
+  if (frontend.sourceRanges !== null) return CHAIN.proxyFirewall;
+  if (!isEmpty(frontend)) return null;
+  if (frontend.address === null) return CHAIN.externalNodePorts;
+  return frontend.kind === 'ClusterIP' ? CHAIN.services : CHAIN.external;
+}
+
 /**
  * What becomes of connections that nothing translated; none where all are. Before them what it says for sources that are not admitted, which
  * are dropped whether there are endpoints or not.
  */
-export function refusalRules(frontend: FrontendPlan, hash: string): readonly string[] {
-  const { sourceRanges, servicePort } = frontend;
+export function refusalRules(frontend: FrontendPlan): readonly string[] {
+  const { sourceRanges, servicePort, protocol } = frontend;
   const verdict = isEmpty(frontend) ? [refusal(frontend)] : [];
   if (sourceRanges === null) return verdict;
-  const others = `${servicePort} traffic not accepted by ${chainNames(hash).sources}`;
+  const others = `${servicePort} traffic not accepted by ${chainNames(serviceHash(servicePort, protocol)).sources}`;
   return [
     ...sourceRanges.flatMap((range) => verdict.map((rule) => `-s ${range} ${rule}`)),
     `${toFrontend(frontend, others)} -j DROP`,

@@ -70,6 +70,35 @@ t.test('an endpoint changes one chain, a Service its chain and one of the dispat
   t.same(await rig.during(() => rig.sync()), [], 'nothing changed, nothing sent');
 });
 
+t.test('what refuses less stops doing so after it translates, what refuses more does so before', async (t) => {
+  const rig = new Rig();
+  const balancer = (sourceRanges: readonly string[]): Row =>
+    service('balancer', { clusterIPs: ['10.96.0.9'], balancer: ['192.0.2.3'], sourceRanges });
+  rig.commit([...NODE_ROWS, web(1), web(2), endpoints(2, 1), balancer(['203.0.113.0/24']), slice('balancer', [])]);
+  await rig.sync();
+  t.equal(rig.kernel.rules('filter', 'KUBE-SERVICES')?.length, 2);
+  const first = /^chain filter KUBE-(SERVICES|PROXY-FIREWALL)$/;
+  const tables = async (rows: readonly Row[]): Promise<readonly string[]> => {
+    rig.commit(rows);
+    const sent = await rig.during(() => rig.sync());
+    t.same(await rig.difference(), []);
+    return sent.map((line) => (first.test(line) ? line.replace('chain ', '') : (line.split(' ')[1] ?? '')));
+  };
+  t.same(await tables([endpoints(1, 1)]), ['nat', 'nat', 'filter KUBE-SERVICES'], 'first endpoint');
+  t.same(await tables([endpoints(1, 0)]), ['filter KUBE-SERVICES', 'nat', 'nat'], 'last endpoint');
+  t.same(
+    await tables([endpoints(1, 1), endpoints(2, 0)]),
+    ['filter KUBE-SERVICES', 'nat', 'nat', 'nat', 'filter KUBE-SERVICES'],
+    'both at once',
+  );
+  const served = await tables([slice('balancer', [{ address: '10.0.3.1', node: 'other' }])]);
+  t.equal(served[0], 'nat');
+  t.same(served.slice(-2).sort(), ['filter KUBE-PROXY-FIREWALL', 'filter KUBE-SERVICES']);
+  t.same((await tables([balancer([])])).at(-1), 'filter KUBE-PROXY-FIREWALL', 'source ranges taken away');
+  t.same(await tables([balancer(['203.0.113.0/24'])]), ['filter KUBE-PROXY-FIREWALL', 'nat', 'nat'], 'and back');
+  t.same(await tables([balancer(['203.0.114.0/24'])]), ['nat'], 'others: the rest is refused all along');
+});
+
 t.test('a new connection walks few rules of a large dispatch', async (t) => {
   const rig = await cluster(1000, 1);
   const rules = (name: string): readonly string[] => rig.kernel.rules('nat', name) ?? [];
