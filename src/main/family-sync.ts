@@ -8,8 +8,9 @@ import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ServiceHealth } from '../observe/service-health.js';
 import { SyncHistory } from '../observe/sync-history.js';
-import { anyContains } from '../plan/facts.js';
+import { anyContains, type ModeTraits } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { nodePortRefusal } from '../plan/trace.js';
 import type { FrontendKey } from '../plan/types.js';
 import type { ConflictReports } from './conflict-reports.js';
 
@@ -25,6 +26,7 @@ export interface FamilySyncParts {
   readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
   readonly conflicts: Pick<ConflictReports, 'update'>;
   readonly localAddresses: () => readonly IPAddress[];
+  readonly traits: ModeTraits;
   /** Null: nothing is counted. */
   readonly metrics: SyncMetrics | null;
   readonly events: EventRecorder;
@@ -139,11 +141,11 @@ export class FamilySync {
     const { table, dataplane, conntrack, metrics, log } = this.parts;
     const gone = dataplane.goneFlows();
     if (!this.allFlowsOwed && this.flowsOwed.size === 0 && gone.size === 0) return;
-    const own = new Set(this.nodePortAddresses());
+    const own = this.parts.localAddresses();
     const startedAt = performance.now();
     const report = await conntrack.reconcile({
       table,
-      isNodePortAddress: (address) => own.has(address),
+      isNodePortAddress: (address) => nodePortRefusal(table.node, address, own, this.parts.traits) === null,
       full: this.allFlowsOwed,
       changed: new Set([...this.flowsOwed, ...gone]),
     });
@@ -157,7 +159,7 @@ export class FamilySync {
     await dataplane.clearGoneFlows(new Set(gone));
   }
 
-  /** The node's own addresses on which node ports answer; loopback never does. */
+  /** The node's own addresses on which health checks are answered; never loopback. */
   private nodePortAddresses(): readonly IPAddress[] {
     return this.ownAddresses().filter((address) => !isLoopback(address));
   }

@@ -165,6 +165,7 @@ export class NodeProxy {
           serviceHealth: this.serviceHealth,
           conflicts: this.conflicts,
           localAddresses,
+          traits: planSettings(config).traits,
           metrics: this.metrics,
           events,
           log,

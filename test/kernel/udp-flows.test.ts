@@ -2,9 +2,11 @@
 import t from 'tap';
 import type { Protocol } from '../../src/net/protocol.js';
 import { endpoint, eventually, Lab, type Connection, type Traffic } from '../support/lab/lab.js';
+import { labMode, traitsOf } from '../support/lab/mode.js';
 import type { Manifest } from '../support/lab/objects.js';
 import { dualStack, FAMILY_VIEWS, IPV4, type DualStackOptions, type FamilyView } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
+import { PREFIXES } from '../support/lab/topology.js';
 
 const PODS = ['pod-a', 'pod-b', 'remote-a', 'remote-b'] as const;
 /** A client that keeps sending must have moved by then. */
@@ -225,6 +227,37 @@ t.test('flows that are nobody’s business stay', async (t) => {
   await proxy.restart();
   t.same(await ids(), before, 'not one of their conntrack entries was replaced');
   for (const connection of connections) t.match(await who(connection), /:(30053|53)$/);
+});
+
+t.test('flows to 127.0.0.1 follow where node ports answer there, and are left alone where they do not', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, [[53, 'UDP']]);
+  // Some process of the node that has the node port's number on loopback.
+  await lab.serve('node', '127.0.0.1:30053', 'UDP', 'own');
+  const proxy = await Proxy.start(t, lab, {
+    objects: dns('UDP', {}),
+    config: { nodePortAddresses: [PREFIXES.nodes.IPv4, '127.0.0.0/8'] },
+  });
+  const served = traitsOf(labMode()).servesLocalhost;
+  const answers = (name: string): RegExp => new RegExp(served ? `^${name}( |$)` : '^own ');
+  const flow = await lab.open({ from: 'node', to: '127.0.0.1:30053', protocol: 'UDP' });
+  const id = async (): Promise<string | undefined> => {
+    const lines = await lab.output('node', ['conntrack', '-L', '-p', 'udp', '-o', 'id', '--orig-dst', '127.0.0.1']);
+    return / id=(\d+)/.exec(lines)?.[1];
+  };
+  await until(flow, answers('pod-a'));
+  const before = await id();
+  t.type(before, 'string');
+  for (const pod of ['remote-a', 'pod-b'] as const) {
+    await proxy.apply(dns('UDP', { endpoints: [pod] }));
+    t.ok((await until(flow, answers(pod))) < MOVE_MS, `endpoint replaced by ${pod}`);
+  }
+  await proxy.apply(dns('UDP', { endpoints: [] }));
+  t.ok((await until(flow, answers('refused'))) < MOVE_MS, 'last endpoint gone');
+  await proxy.apply([]);
+  t.ok((await until(flow, /^own /)) < MOVE_MS, 'Service deleted: the process has its port again');
+  if (served) t.not(await id(), before);
+  else t.equal(await id(), before, 'one and the same conntrack entry');
 });
 
 t.test('flows from before the rules, and from a time without the process', async (t) => {
