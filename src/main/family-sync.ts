@@ -2,7 +2,7 @@ import { blamedFrontend, type FamilyDataplane, type SyncReport } from '../datapl
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import { isNativeError } from '../native/errors.js';
 import { serviceSubject, type EventRecorder } from '../net/events.js';
-import { familyOf, isLoopback, type Family, type IPAddress } from '../net/ip.js';
+import { familyOf, type Family, type IPAddress } from '../net/ip.js';
 import type { Log } from '../net/log.js';
 import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
@@ -157,11 +157,6 @@ export class FamilySync {
     this.flowsOwed = new Set();
     this.allFlowsOwed = false;
     await dataplane.clearGoneFlows(new Set(gone));
-  }
-
-  /** The node's own addresses on which health checks are answered; never loopback. */
-  private nodePortAddresses(): readonly IPAddress[] {
-    return this.ownAddresses().filter((address) => !isLoopback(address));
   }
 
   /** The node's own addresses in nodePortAddresses. */
