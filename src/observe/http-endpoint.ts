@@ -63,7 +63,8 @@ export class HttpEndpoint {
       if (this.closed) return;
       const message = `cannot serve ${this.what} on ${address} port ${port}`;
       if (hardFail) {
-        onFatal(new Error(`${message}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause }));
+        // The event has the message alone, so the cause is part of it; as `cause` the log would print it twice.
+        onFatal(new Error(`${message}: ${cause instanceof Error ? cause.message : String(cause)}`));
         return;
       }
       log.error(cause, message, { retryMs: BIND_RETRY_MS });

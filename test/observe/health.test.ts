@@ -379,6 +379,7 @@ t.test('with hardFail a port in use is fatal and not retried', async (t) => {
   const options = served('127.0.0.1', boundPort(squatter)!, true);
   const server = new HealthServer(options);
   await server.start();
+  t.equal(options.fatal[0]?.cause, undefined, 'which the log would print a second time');
   t.match(options.fatal, [{ message: /^cannot serve health checks on 127\.0\.0\.1 port \d+: listen EADDRINUSE/ }]);
   t.equal(options.clock.waiting, 0);
   await server.close();
