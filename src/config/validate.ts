@@ -133,7 +133,7 @@ function validateLocalDetection({ detectLocalMode, detectLocal, clusterCIDR }: K
   const required = (field: 'bridgeInterface' | 'interfaceNamePrefix'): Problems =>
     detectLocal[field] === ''
       ? [`${KIND}.detectLocal.${field}: Required value: detectLocalMode ${detectLocalMode} needs it`]
-      : [];
+      : check(isInterfaceName(detectLocal[field]), `detectLocal.${field}`, detectLocal[field], NO_INTERFACE);
   switch (detectLocalMode) {
     case 'ClusterCIDR':
       return clusterCIDR === '' ? [] : validateClusterCIDR(clusterCIDR);
@@ -144,6 +144,13 @@ function validateLocalDetection({ detectLocalMode, detectLocal, clusterCIDR }: K
     case 'InterfaceNamePrefix':
       return required('interfaceNamePrefix');
   }
+}
+
+const NO_INTERFACE = 'is not what Linux calls interfaces: at most 15 bytes, without blanks, slashes and colons';
+
+/** The peer takes any text, and then no sync of it succeeds. */
+function isInterfaceName(text: string): boolean {
+  return Buffer.byteLength(text) <= 15 && !/[\s/:]/.test(text);
 }
 
 /** The list is split at commas and not trimmed: `a, b` has an invalid second entry. */

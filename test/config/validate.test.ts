@@ -11,6 +11,7 @@ function problems(body: string): readonly string[] {
 const MASQUERADE_BIT = 'must be within the range [0, 31]';
 const AT_LEAST_0 = 'must be greater than or equal to 0';
 const CIDR = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)';
+const NO_INTERFACE = 'is not what Linux calls interfaces: at most 15 bytes, without blanks, slashes and colons';
 const UNSUPPORTED_IPVS =
   'KubeProxyConfiguration.mode: Invalid value: "ipvs": is not supported yet (supported: iptables, nftables)';
 
@@ -139,6 +140,16 @@ const RULES: readonly (readonly [string, string, string])[] = [
     'VA-21',
     'detectLocalMode: InterfaceNamePrefix',
     'detectLocal.interfaceNamePrefix: Required value: detectLocalMode InterfaceNamePrefix needs it',
+  ],
+  [
+    'no name of an interface',
+    'detectLocalMode: BridgeInterface\ndetectLocal: {bridgeInterface: abcdefghijklmnop}',
+    `detectLocal.bridgeInterface: Invalid value: "abcdefghijklmnop": ${NO_INTERFACE}`,
+  ],
+  [
+    'no beginning of one',
+    'detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: "a b"}',
+    `detectLocal.interfaceNamePrefix: Invalid value: "a b": ${NO_INTERFACE}`,
   ],
   ['VA-22', 'clusterCIDR: 10.0.0.0', `clusterCIDR[0]: Invalid value: "10.0.0.0": ${CIDR}`],
   ['VA-22 not trimmed', 'clusterCIDR: 10.0.0.0/8, fd00::/64', `clusterCIDR[1]: Invalid value: " fd00::/64": ${CIDR}`],
@@ -270,6 +281,8 @@ t.test('at the edges of what is allowed', (t) => {
     'clusterCIDR: "fd00::1/64"',
     'detectLocalMode: NodeCIDR\nclusterCIDR: nonsense',
     'detectLocalMode: BridgeInterface\ndetectLocal: {bridgeInterface: cbr0}',
+    'detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: "abcdefghijklm\u00e9"}',
+    'detectLocalMode: NodeCIDR\ndetectLocal: {bridgeInterface: abcdefghijklmnop, interfaceNamePrefix: a b}',
     'logging: {format: json}',
     'logging: {options: {json: {infoBufferSize: "0"}, text: {splitStream: true, infoBufferSize: 1Mi}}}\nfeatureGates: {LoggingAlphaOptions: true}',
     'logging: {options: {json: {infoBufferSize: 1k}}}\nfeatureGates: {AllAlpha: true}',
