@@ -24,12 +24,19 @@ export function planNode(
   };
 }
 
+/** Bytes: IFNAMSIZ less the NUL at the end. */
+const LONGEST_INTERFACE_NAME = 15;
+
 function localDetector(family: Family, settings: PlanSettings, node: NodeRow | undefined): LocalDetector | null {
   const detection = settings.localDetection;
   switch (detection.type) {
     case 'BridgeInterface':
       return { type: 'input-interface', name: detection.name };
     case 'InterfaceNamePrefix':
+      // No name is longer, and with the wildcard after it iptables takes no prefix of this length.
+      if (Buffer.byteLength(detection.prefix) === LONGEST_INTERFACE_NAME) {
+        return { type: 'input-interface', name: detection.prefix };
+      }
       return { type: 'input-interface-prefix', prefix: detection.prefix };
     case 'ClusterCIDR':
     case 'NodeCIDR': {

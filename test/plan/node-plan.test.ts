@@ -98,6 +98,11 @@ t.test('ST-34: local detectors', (t) => {
       type: 'input-interface-prefix',
       prefix: 'veth',
     });
+    t.same(
+      detector(family, { type: 'InterfaceNamePrefix', prefix: 'vethvethvethvet' }),
+      { type: 'input-interface', name: 'vethvethvethvet' },
+      'a prefix as long as a name can be',
+    );
   }
   t.end();
 });
