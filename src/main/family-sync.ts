@@ -49,6 +49,7 @@ export class FamilySync {
   private flowsOwed = new Set<FrontendKey>();
   private allFlowsOwed = false;
   private lastFailure: string | null = null;
+  private lastFlowFailure: string | null = null;
   private repairLines = { left: REPAIR_LINES, at: performance.now() };
 
   constructor(private readonly parts: FamilySyncParts) {}
@@ -137,6 +138,14 @@ export class FamilySync {
     return checks === 0 ? [] : this.ownAddresses();
   }
 
+  /** Whether flows that the last sync made stale could not be removed: they are owed to the next. */
+  get flowsRefused(): boolean {
+    return this.lastFlowFailure !== null;
+  }
+
+  /**
+   * Conntrack's refusal does not reject: the rules are in the kernel and new flows are right, and a kernel may lack ctnetlink (behaviour RT-08).
+   */
   private async reconcileFlows(): Promise<void> {
     const { table, dataplane, conntrack, metrics, log } = this.parts;
     const gone = dataplane.goneFlows();
@@ -152,11 +161,23 @@ export class FamilySync {
     metrics?.flowsReconciled(table.family, report.deleted, (performance.now() - startedAt) / 1000);
     if (report.deleted > 0)
       log.info(2, 'removed stale flows', { family: table.family, deleted: report.deleted, listed: report.flows });
-    if (report.errors.length > 0)
-      throw new AggregateError(report.errors, report.errors.map(({ message }) => message).join('; '));
+    if (this.reportFlowErrors(report.errors)) return;
     this.flowsOwed = new Set();
     this.allFlowsOwed = false;
     await dataplane.clearGoneFlows(new Set(gone));
+  }
+
+  /** Speaks when it breaks and when the reason changes, not at every retry. */
+  private reportFlowErrors(errors: readonly Error[]): boolean {
+    const { table, log } = this.parts;
+    const failure = errors.length === 0 ? null : errors.map(({ message }) => message).join('; ');
+    if (failure !== null && failure !== this.lastFlowFailure) {
+      log.error(new AggregateError(errors, failure), 'cannot remove stale flows, will be retried', {
+        family: table.family,
+      });
+    }
+    this.lastFlowFailure = failure;
+    return failure !== null;
   }
 
   /** The node's own addresses in nodePortAddresses. */

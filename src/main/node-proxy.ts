@@ -342,7 +342,13 @@ export class NodeProxy {
     const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, changedAt)));
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
-    if (!results.some((result) => result.status === 'fulfilled' && result.value.full)) return;
+    if (results.some((result) => result.status === 'fulfilled' && result.value.full)) this.complete();
+    // The loop tries again.
+    if (this.families.some((family) => family.flowsRefused)) throw new Error('stale flows are left');
+  }
+
+  /** All rules have been compared with the plan. */
+  private complete(): void {
     // What another mode left may still forward what the plan does not know yet.
     if (!this.options.families.some((family) => this.planner.tables[family].gaps)) this.options.takeover.proceed();
     setImmediate(settleHeap);

@@ -3,7 +3,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { endpoint, eventually, Lab } from '../support/lab/lab.js';
-import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
+import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
 import { faulty, Proxy } from '../support/lab/proxy.js';
 
 const OBJECTS = dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: ['pod-a'] });
@@ -67,4 +67,33 @@ t.test('a kernel without nf_tables, and one that gets it', async (t) => {
   t.match(proxy.log, /"sync works again"/);
   await checkRows(t, lab, ROWS);
   await proxy.consistent();
+});
+
+t.test('a kernel without ctnetlink, and one that gets it', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(['pod-a', 'pod-b'], [[53, 'UDP']]);
+  const missing = join(t.testdir(), 'missing');
+  await writeFile(missing, '');
+  const refuse = { conntrackList: 'EOPNOTSUPP', conntrackDelete: 'EOPNOTSUPP' };
+  const dns = (pod: 'pod-a' | 'pod-b'): ReturnType<typeof dualStack> =>
+    dualStack('dns', { number: 42, ports: [{ protocol: 'UDP', port: 53 }], endpoints: [pod] });
+  const proxy = await Proxy.prepare(t, lab, { env: faulty({ refuse, while: missing }) });
+  await proxy.write(dns('pod-a'));
+  proxy.launch();
+  await proxy.ready();
+  t.equal(await status(lab), 200, 'rules do not depend on it');
+  const client = await lab.open({ from: 'pod-c', to: endpoint(IPV4.clusterIP(42), 53), protocol: 'UDP' });
+  const who = async (): Promise<string> => {
+    const answer = await client.exchange({ timeoutMs: 300 });
+    return 'name' in answer ? answer.name : answer.error;
+  };
+  t.equal(await who(), 'pod-a');
+  await proxy.write(dns('pod-b'));
+  await proxy.synced();
+  t.equal(await who(), 'pod-a', 'the flow goes on as it was');
+  t.equal(await status(lab), 200);
+  t.equal(count(proxy.log, /"cannot remove stale flows, will be retried"/g), 2, 'said once for each family');
+  t.equal(count(proxy.log, /"sync failed/g), 0);
+  await rm(missing);
+  await eventually('the flow to move', async () => ((await who()) === 'pod-b' ? true : null));
 });
