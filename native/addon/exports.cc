@@ -1,5 +1,6 @@
 #include <napi.h>
 
+#include "addon/accounting.h"
 #include "addon/conntrack.h"
 #include "addon/environment.h"
 #include "addon/iptables.h"
@@ -28,6 +29,9 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("iptablesDigests", Napi::Function::New<iptables_digests>(env, "iptablesDigests"));
   exports.Set("iptablesRestore", Napi::Function::New<iptables_restore>(env, "iptablesRestore"));
   exports.Set("iptablesList", Napi::Function::New<iptables_list>(env, "iptablesList"));
+  exports.Set("iptablesRemembering", Napi::Function::New<iptables_remembering>(env, "iptablesRemembering"));
+  exports.Set("accountCreate", Napi::Function::New<account_create>(env, "accountCreate"));
+  exports.Set("accountPackets", Napi::Function::New<account_packets>(env, "accountPackets"));
   exports.Set("ipvsList", Napi::Function::New<ipvs_list>(env, "ipvsList"));
   exports.Set("ipvsDelete", Napi::Function::New<ipvs_delete>(env, "ipvsDelete"));
   exports.Set("ipsetNames", Napi::Function::New<ipset_names>(env, "ipsetNames"));

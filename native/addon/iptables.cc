@@ -7,6 +7,7 @@
 #include "addon/iptables_argument.h"
 #include "iptables/digest.h"
 #include "iptables/programs.h"
+#include "iptables/recent.h"
 #include "iptables/render.h"
 
 namespace pointsman::addon {
@@ -21,6 +22,7 @@ constexpr const char* kFlavors = "iptables flavors";
 constexpr const char* kDigests = "iptables digests";
 constexpr const char* kRestore = "iptables restore";
 constexpr const char* kList = "iptables list";
+constexpr const char* kRemembering = "iptables remembering";
 
 NativeError from_failure(const iptables::Failure& failure, const char* operation) {
   NativeError error;
@@ -151,6 +153,26 @@ class ListCall final : public AsyncCall {
   std::vector<ChainListing> chains_;
 };
 
+class RememberingCall final : public AsyncCall {
+ public:
+  RememberingCall(std::vector<std::string> lists, netlink::Bytes source, std::uint32_t seconds)
+      : lists_(std::move(lists)), source_(std::move(source)), seconds_(seconds) {}
+
+ private:
+  void execute() override {
+    const auto found = iptables::first_remembering(lists_, source_, seconds_);
+    if (!found.ok()) return fail(from_failure(found.error(), kRemembering));
+    index_ = found.value();
+  }
+
+  Napi::Value finish(Napi::Env env) override { return index_ ? Napi::Number::New(env, *index_) : env.Null(); }
+
+  std::vector<std::string> lists_;
+  netlink::Bytes source_;
+  std::uint32_t seconds_;
+  std::optional<std::uint32_t> index_;
+};
+
 }  // namespace
 
 Napi::Value iptables_flavors(const Napi::CallbackInfo& info) {
@@ -192,6 +214,18 @@ Napi::Value iptables_list(const Napi::CallbackInfo& info) {
   if (misuse.failed()) return raise(info.Env(), misuse);
   return AsyncCall::start(info.Env(), kList,
                           std::make_unique<ListCall>(family, flavor, std::move(tables), std::move(text_of)));
+}
+
+Napi::Value iptables_remembering(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  std::vector<std::string> lists;
+  for (const Argument& list : Argument(info[0], "lists", misuse).items()) lists.push_back(iptables_list_argument(list));
+  const Argument at(info[1], "source", misuse);
+  netlink::Bytes source = at.bytes();
+  if (source.size() != 4 && source.size() != 16) at.expect("an address of 4 or 16 bytes");
+  const std::uint32_t seconds = Argument(info[2], "seconds", misuse).integer(1, kMaxSeconds);
+  if (misuse.failed()) return raise(info.Env(), misuse);
+  return AsyncCall::start(info.Env(), kRemembering, std::make_unique<RememberingCall>(std::move(lists), std::move(source), seconds));
 }
 
 }  // namespace pointsman::addon

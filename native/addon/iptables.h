@@ -14,5 +14,7 @@ Napi::Value iptables_digests(const Napi::CallbackInfo& info);
 Napi::Value iptables_restore(const Napi::CallbackInfo& info);
 /// iptablesList(family, flavor, tables: readonly IptablesTable[], textOf: readonly string[]): Promise<readonly IptablesChainListing[]>
 Napi::Value iptables_list(const Napi::CallbackInfo& info);
+/// iptablesRemembering(lists: readonly string[], source: Uint8Array, seconds: number): Promise<number | null>
+Napi::Value iptables_remembering(const Napi::CallbackInfo& info);
 
 }  // namespace pointsman::addon

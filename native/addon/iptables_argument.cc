@@ -14,7 +14,6 @@ constexpr std::size_t kMaxChain = 28;
 constexpr std::size_t kMaxList = 199;
 /// The programs read lines of less than 10 KiB.
 constexpr std::size_t kMaxRule = 8192;
-constexpr std::uint32_t kMaxSeconds = 86'400;
 
 bool is_control(char byte) { return static_cast<unsigned char>(byte) < ' ' || byte == '\x7f'; }
 
@@ -48,7 +47,7 @@ iptables::EndpointRules endpoints_argument(const Argument& at, Family family) {
   const auto items = lists.items();
   const std::size_t count = rules.endpoints.size() / length;
   if (items.size() != count) lists.expect("one list for each of " + std::to_string(count) + " endpoints");
-  for (const Argument& item : items) rules.affinity->lists.push_back(word_argument(item, kMaxList));
+  for (const Argument& item : items) rules.affinity->lists.push_back(iptables_list_argument(item));
   return rules;
 }
 
@@ -89,6 +88,12 @@ iptables::Flavor iptables_flavor_argument(const Argument& at) {
 iptables::Table iptables_table_argument(const Argument& at) {
   constexpr iptables::Table kTables[] = {iptables::Table::kFilter, iptables::Table::kNat, iptables::Table::kMangle};
   return kTables[at.word({"filter", "nat", "mangle"})];
+}
+
+std::string iptables_list_argument(const Argument& at) {
+  std::string name = word_argument(at, kMaxList);
+  if (name.find('/') != std::string::npos) at.expect("a name without slashes");
+  return name;
 }
 
 iptables::Transaction iptables_transaction_argument(const Argument& at) {

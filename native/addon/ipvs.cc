@@ -4,11 +4,8 @@
 #include <net/if.h>
 #include <sys/socket.h>
 
-#include <functional>
-#include <memory>
-
 #include "addon/argument.h"
-#include "addon/async_call.h"
+#include "addon/simple_call.h"
 #include "ipset/sets.h"
 #include "ipvs/services.h"
 #include "route/link.h"
@@ -16,41 +13,6 @@
 namespace pointsman::addon {
 
 namespace {
-
-using netlink::Result;
-
-/// A call whose work is one function: what it answers becomes the promise's value.
-template <typename Answer>
-class SimpleCall final : public AsyncCall {
- public:
-  using Work = std::function<Result<Answer>()>;
-  using Convert = Napi::Value (*)(Napi::Env, const Answer&);
-
-  static Napi::Value start(const Napi::CallbackInfo& info, const char* name, Work work, Convert convert) {
-    return AsyncCall::start(info.Env(), name, std::make_unique<SimpleCall>(name, std::move(work), convert));
-  }
-
-  SimpleCall(const char* name, Work work, Convert convert) : name_(name), work_(std::move(work)), convert_(convert) {}
-
- private:
-  void execute() override {
-    auto answer = work_();
-    if (!answer.ok()) return fail(from_netlink(answer.error(), name_));
-    answer_ = std::move(answer.value());
-  }
-
-  Napi::Value finish(Napi::Env env) override { return convert_(env, answer_); }
-
-  const char* name_;
-  Work work_;
-  Convert convert_;
-  Answer answer_{};
-};
-
-Napi::Value raise(const Napi::CallbackInfo& info, const Misuse& misuse) {
-  misuse.raise();
-  return info.Env().Undefined();
-}
 
 Napi::Value to_boolean(Napi::Env env, const bool& value) { return Napi::Boolean::New(env, value); }
 

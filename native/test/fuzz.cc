@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "accounting/objects.h"
 #include "ipset/sets.h"
 #include "iptables/programs.h"
 #include "iptables/save_parser.h"
@@ -141,6 +142,7 @@ void read_answer(ByteView datagram) {
     static_cast<void>(ipvs::decode_connections(*message).ok());
     static_cast<void>(ipvs::decode_family(*message).ok());
     static_cast<void>(ipset::decode_name(*message).ok());
+    static_cast<void>(accounting::decode_packets(*message).ok());
     static_cast<void>(route::decode_address(*message, message->sequence).ok());
   }
   static_cast<void>(builder.take());

@@ -2,10 +2,12 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <sstream>
 
 #include "iptables/child_process.h"
 #include "iptables/digest.h"
 #include "iptables/programs.h"
+#include "iptables/recent.h"
 #include "iptables/render.h"
 #include "iptables/save_parser.h"
 #include "test/check.h"
@@ -211,4 +213,31 @@ TEST(child_process_that_cannot_start_says_why) {
   const Surroundings surroundings{{"/nonexistent", "/bin"}, {}};
   CHECK_EQUAL(surroundings.find("sh").value_or(""), "/bin/sh");
   CHECK(!surroundings.find("no-such-program"));
+}
+
+TEST(iptables_recent_lists_say_when_a_client_was_seen) {
+  const auto seen = [](const std::string& list, const std::string& address, std::uint64_t moment) {
+    std::istringstream stream(list);
+    return seen_since(stream, address, moment);
+  };
+  // iptables -A OUTPUT -m recent --set --name X; cat /proc/net/xt_recent/X
+  const std::string list =
+      "src=10.0.0.1 ttl: 64 last_seen: 4295422319 oldest_pkt: 3 4295421819, 4295422069, 4295422319\n"
+      "src=10.0.0.11 ttl: 64 last_seen: 4295422069 oldest_pkt: 2 4295421819, 4295422069\n";
+  CHECK(seen(list, "10.0.0.1", 4295422319));
+  CHECK(!seen(list, "10.0.0.1", 4295422320));
+  CHECK(seen(list, "10.0.0.11", 4295422000));
+  CHECK(!seen(list, "10.0.0.111", 0));
+  CHECK(!seen("src=10.0.0.1 ttl: 64 last_seen:", "10.0.0.1", 0));
+  CHECK(!seen("src=10.0.0.1 ttl: 64 last_seen: soon", "10.0.0.1", 0));
+  CHECK(!seen("src=10.0.0.1", "10.0.0.1", 0));
+  CHECK(!seen("", "10.0.0.1", 0));
+  CHECK_EQUAL(recent_address(netlink::Bytes{10, 0, 0, 1}), "10.0.0.1");
+  CHECK_EQUAL(recent_address(netlink::Bytes{0xfd, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xab, 1}),
+              "fd00:0010:0000:0000:0000:0000:0000:ab01");
+}
+
+TEST(iptables_recent_lists_that_are_not_there_saw_nobody) {
+  const auto found = first_remembering({"POINTSMAN-NO-SUCH-LIST"}, netlink::Bytes{10, 0, 0, 1}, 60);
+  CHECK(found.ok() && !found.value());
 }

@@ -2,12 +2,14 @@
 #include <linux/ip_vs.h>
 #include <linux/netfilter/ipset/ip_set.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_acct.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
 #include <cstddef>
 #include <cstring>
 
+#include "accounting/objects.h"
 #include "ipset/sets.h"
 #include "ipvs/services.h"
 #include "netlink/answer.h"
@@ -101,6 +103,23 @@ TEST(ipset_requests_name_their_set) {
   const Bytes list = ipset::encode_list(1);
   CHECK(!ipset::decode_name(only_message(list)).ok());
   CHECK_EQUAL(only_message(list).flags, NLM_F_REQUEST | NLM_F_DUMP);
+}
+
+TEST(accounting_requests_name_their_object) {
+  const Bytes creation = accounting::encode_new(1, "seen");
+  const Message message = only_message(creation);
+  CHECK_EQUAL(message.type, NFNL_SUBSYS_ACCT << 8 | NFNL_MSG_ACCT_NEW);
+  CHECK_EQUAL(message.flags, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL);
+  const Bytes question = accounting::encode_get(1, "seen");
+  CHECK(!accounting::decode_packets(only_message(question)).ok());
+  netlink::MessageWriter writer;
+  writer.begin_message(NFNL_SUBSYS_ACCT << 8 | NFNL_MSG_ACCT_NEW, 0, 1, AF_UNSPEC);
+  writer.put_string(NFACCT_NAME, "seen");
+  writer.put_be64(NFACCT_BYTES, 1);
+  writer.put_be64(NFACCT_PKTS, 5'000'000'000);
+  writer.end_message();
+  const auto packets = accounting::decode_packets(only_message(writer.bytes()));
+  CHECK(packets.ok() && packets.value() == 5'000'000'000);
 }
 
 TEST(route_addresses_of_one_link) {

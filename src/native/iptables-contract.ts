@@ -117,4 +117,18 @@ export interface IptablesAddon {
     tables: readonly IptablesTable[],
     textOf: readonly string[],
   ): Promise<readonly IptablesChainListing[]>;
+  /**
+   * The first of the `recent` lists that saw the source within so many seconds, as the rules of {@link IptablesEndpointRules} would find it: its index.
+   * Null: none did. Lists that are not there saw nobody. One name serves both families.
+   *
+   * @param source 4 or 16 bytes.
+   */
+  iptablesRemembering(lists: readonly string[], source: Uint8Array, seconds: number): Promise<number | null>;
+  /**
+   * Makes an accounting object (nfnetlink_acct) of at most 31 bytes of name, which a rule counts packets in by `-m nfacct`; false: it was there, and keeps
+   * its count. Rejects with ERR_NETLINK, with errno EINVAL where the kernel has no accounting.
+   */
+  accountCreate(name: string): Promise<boolean>;
+  /** The packets that it counted; null: there is no such object. Rejects as above. */
+  accountPackets(name: string): Promise<number | null>;
 }

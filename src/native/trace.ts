@@ -121,6 +121,24 @@ export function traced(addon: NativeAddon, write: (line: string) => void): Nativ
         () => addon.iptablesList(family, flavor, tables, textOf),
         (chains) => `${family} ${flavor} ${tables.join(',')} chains=${chains?.length ?? 0}`,
       ),
+    iptablesRemembering: (lists, source, seconds) =>
+      async(
+        'iptablesRemembering',
+        () => addon.iptablesRemembering(lists, source, seconds),
+        (index) => `lists=${lists.length} index=${index ?? 'none'}`,
+      ),
+    accountCreate: (name) =>
+      async(
+        'accountCreate',
+        () => addon.accountCreate(name),
+        () => name,
+      ),
+    accountPackets: (name) =>
+      async(
+        'accountPackets',
+        () => addon.accountPackets(name),
+        (packets) => `${name} packets=${packets ?? 'none'}`,
+      ),
     ipvsList: () =>
       async(
         'ipvsList',

@@ -34,6 +34,12 @@ export class FakeIptables implements IptablesAddon {
   /** Listings that were answered. */
   readonly listed: { readonly tables: readonly IptablesTable[]; readonly textOf: readonly string[] }[] = [];
   flavors: readonly IptablesFlavor[] = ['legacy', 'nft'];
+  /** Packets by accounting object; null: the kernel has no accounting. */
+  accounts: Map<string, number> | null = null;
+  /** Whether the programs know `-m nfacct`. */
+  programsCount = true;
+  /** By `recent` list: the clients that it saw, as text of their bytes, and how many seconds ago. */
+  readonly clients = new Map<string, ReadonlyMap<string, number>>();
   private readonly states = new Map<string, Tables>();
 
   /** Rules of a chain; undefined when there is none. */
@@ -81,7 +87,10 @@ export class FakeIptables implements IptablesAddon {
     const { family, flavor, operations } = transaction;
     const tables = copy(this.tables(family, flavor));
     const declared = new Set<string>();
-    for (const operation of operations) applyOperation(tables, family, operation, declared);
+    for (const operation of operations) {
+      applyOperation(tables, family, operation, declared);
+      this.checkAccounts(family, operation);
+    }
     for (const operation of operations) checkDeletion(tables, operation);
     checkReferences(tables);
     this.states.set(`${family} ${flavor}`, tables);
@@ -115,6 +124,34 @@ export class FakeIptables implements IptablesAddon {
         };
       }),
     );
+  }
+
+  iptablesRemembering(lists: readonly string[], source: Uint8Array, seconds: number): Promise<number | null> {
+    const index = lists.findIndex((list) => (this.clients.get(list)?.get(source.join('.')) ?? Infinity) <= seconds);
+    return Promise.resolve(index < 0 ? null : index);
+  }
+
+  async accountCreate(name: string): Promise<boolean> {
+    await Promise.resolve();
+    if (this.accounts === null) throw refusal('EINVAL', name);
+    if (this.accounts.has(name)) return false;
+    this.accounts.set(name, 0);
+    return true;
+  }
+
+  async accountPackets(name: string): Promise<number | null> {
+    await Promise.resolve();
+    if (this.accounts === null) throw refusal('EINVAL', name);
+    return this.accounts.get(name) ?? null;
+  }
+
+  private checkAccounts(family: IptablesFamily, operation: IptablesOperation): void {
+    for (const line of linesOf(family, operation)) {
+      const account = /-m nfacct --nfacct-name (\S+)/.exec(line)?.[1];
+      if (account === undefined) continue;
+      if (!this.programsCount) throw refusal("couldn't load match", 'nfacct');
+      if (this.accounts?.has(account) !== true) throw refusal('no accounting object', account);
+    }
   }
 
   private tables(family: IptablesFamily, flavor: IptablesFlavor): Tables {

@@ -173,6 +173,21 @@ export class FakeKernel implements NativeAddon {
     throw noPrograms('iptables list');
   }
 
+  async iptablesRemembering(): Promise<null> {
+    await Promise.resolve();
+    return null;
+  }
+
+  async accountCreate(): Promise<boolean> {
+    await Promise.resolve();
+    throw noPrograms('account create');
+  }
+
+  async accountPackets(): Promise<null> {
+    await Promise.resolve();
+    return null;
+  }
+
   async ipvsList(): Promise<readonly []> {
     await Promise.resolve();
     return [];

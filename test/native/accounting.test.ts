@@ -1,0 +1,89 @@
+import '../support/namespace.js';
+
+import { spawnSync } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { setTimeout } from 'node:timers/promises';
+import t from 'tap';
+import { loadAddon } from '../../src/native/load.js';
+import { addressBytes, parseAddress } from '../../src/net/ip.js';
+
+const addon = loadAddon();
+
+function packAddress(text: string): Uint8Array {
+  const address = parseAddress(text);
+  if (address === null) throw new RangeError(text);
+  return addressBytes(address);
+}
+
+/** Runs a program that must succeed. */
+function run(command: string): void {
+  const [program = '', ...args] = command.split(' ');
+  const { status, stderr, error } = spawnSync(program, args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${command}: ${error?.message ?? stderr}`);
+}
+
+async function send(address: string, port: number): Promise<void> {
+  const socket = createSocket(address.includes(':') ? 'udp6' : 'udp4');
+  await new Promise<void>((resolve, reject) => {
+    socket.send('x', port, address, (error) => {
+      if (error) reject(error);
+      else resolve();
+    });
+  });
+  socket.close();
+}
+
+t.before(() => {
+  run('ip link set lo up');
+});
+
+for (const flavor of ['nft', 'legacy']) {
+  t.test(`${flavor}: an accounting object counts what comes to its rule, and is made once`, async (t) => {
+    const name = `count-${flavor}`;
+    t.equal(await addon.accountPackets(name), null);
+    t.equal(await addon.accountCreate(name), true);
+    run(`iptables-${flavor} -A OUTPUT -p udp --dport 9 -m nfacct --nfacct-name ${name}`);
+    t.equal(await addon.accountPackets(name), 0);
+    for (let count = 0; count < 3; count++) await send('127.0.0.1', 9);
+    t.equal(await addon.accountPackets(name), 3);
+    t.equal(await addon.accountCreate(name), false);
+    t.equal(await addon.accountPackets(name), 3, 'its count stays');
+  });
+
+  t.test(`${flavor}: the lists of recent tell who was seen when`, async (t) => {
+    const [first, second] = [`FIRST-${flavor}`, `SECOND-${flavor}`];
+    for (const [family, list] of [
+      ['iptables', second],
+      ['ip6tables', first],
+    ] as const)
+      run(`${family}-${flavor} -A OUTPUT -p udp --dport 7 -m recent --set --name ${list} --rsource`);
+    const lists = ['MISSING', first, second];
+    const [v4, v6] = [packAddress('127.0.0.1'), packAddress('::1')];
+    t.equal(await addon.iptablesRemembering(lists, v4, 60), null);
+    await send('127.0.0.1', 7);
+    t.equal(await addon.iptablesRemembering(lists, v4, 60), 2);
+    t.equal(await addon.iptablesRemembering(lists, v6, 60), null);
+    await send('::1', 7);
+    t.equal(await addon.iptablesRemembering(lists, v6, 60), 1);
+    t.equal(await addon.iptablesRemembering([second], v6, 60), null);
+    await setTimeout(3500);
+    t.equal(await addon.iptablesRemembering(lists, v4, 2), null, 'too long ago');
+    t.equal(await addon.iptablesRemembering(lists, v4, 8), 2);
+  });
+}
+
+t.test('misuse names the argument', (t) => {
+  t.throws(() => addon.accountCreate('x'.repeat(32)), {
+    name: 'TypeError',
+    message: /^name: expected a string of 1 to 31 bytes/,
+  });
+  t.throws(() => addon.accountPackets(''), { name: 'TypeError', message: /^name: / });
+  t.throws(() => addon.iptablesRemembering(['../a'], packAddress('10.0.0.1'), 1), {
+    message: /lists\[0\]: .* without slashes/,
+  });
+  t.throws(() => addon.iptablesRemembering([], new Uint8Array(5), 1), {
+    message: /source: expected an address of 4 or 16 bytes/,
+  });
+  t.throws(() => addon.iptablesRemembering([], new Uint8Array(4), 0), { message: /seconds: / });
+  t.end();
+});
