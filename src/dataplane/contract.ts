@@ -24,6 +24,17 @@ export interface SyncReport {
   readonly aside?: Promise<void>;
 }
 
+/** Where session affinity sends a client. */
+export interface AffinityQuestion {
+  /** Null: nobody in particular. */
+  readonly source: IPAddress | null;
+  readonly seconds: number;
+  /** `namespace/name:port`. */
+  readonly servicePort: string;
+  /** `address:port` of those that the client may be sent to, in the plan's order. */
+  readonly endpoints: readonly string[];
+}
+
 /** What the kernel holds that decides over some packets. */
 export interface Inspection {
   /** As {@link FamilyDataplane.dump}, but of the scope alone. */
@@ -78,15 +89,9 @@ export interface FamilyDataplane {
   /**
    * The part of {@link dump} that decides over packets of a scope, without listing the rest. Disturbs no sync. Absent: the mode cannot tell.
    *
-   * @param source whose affinity to look up; null: nobody's.
-   * @param affinitySeconds the timeout under which to look it up; null: no affinity.
+   * @param affinity null: the frontend has none.
    */
-  inspect?(
-    node: NodePlan,
-    scope: PacketScope,
-    source: IPAddress | null,
-    affinitySeconds: number | null,
-  ): Promise<Inspection>;
+  inspect?(node: NodePlan, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection>;
 }
 
 /** The error itself, with the frontend that could not be programmed for whoever reports it. */

@@ -97,15 +97,20 @@ async function compareKernel(
   table: ForwardingTable,
   dataplane: FamilyDataplane,
   { destination, port, protocol }: Question,
-  { frontend, source, affinitySeconds }: Explanation,
+  { frontend, source, affinitySeconds, verdict }: Explanation,
 ): Promise<KernelAgreement> {
   const addresses: readonly IPAddress[] = source.address === null ? [destination] : [destination, source.address];
   const key = frontend?.key ?? frontendKey(destination, port, protocol);
   const scope: PacketScope = { frontend: key, addresses, destination };
   const planned = printScope(table, scope);
+  const endpoints = verdict.type === 'forward' ? verdict.endpoints : [];
+  const affinity =
+    frontend === null || affinitySeconds === null
+      ? null
+      : { source: source.address, seconds: affinitySeconds, servicePort: frontend.servicePort, endpoints };
   if (dataplane.inspect === undefined) return unknownKernel('this mode cannot tell');
   try {
-    const { lines, remembered } = await dataplane.inspect(table.node, scope, source.address, affinitySeconds);
+    const { lines, remembered } = await dataplane.inspect(table.node, scope, affinity);
     const missing = planned.filter((line) => !lines.includes(line));
     const surplus = lines.filter((line) => !planned.includes(line));
     return { agrees: missing.length + surplus.length === 0, unknown: null, missing, surplus, remembered };

@@ -5,16 +5,17 @@ import type {
   IptablesOperation,
   IptablesTable,
 } from '../../native/contract.js';
-import type { Family } from '../../net/ip.js';
+import { addressBytes, type Family } from '../../net/ip.js';
+import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
-import type { FamilyDataplane, Inspection, SyncReport, TableRules } from '../contract.js';
+import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport, TableRules } from '../contract.js';
 import { AdoptedTable } from './adopted-table.js';
 import { cleanupOperations } from './cleanup.js';
 import { dumpRules } from './dump.js';
 import { servesLocalhost, type ModeSettings } from './fixed-chains.js';
 import { firewallOperations, hookRepairs } from './hooks.js';
-import { CHAIN, DISPATCH_PREFIXES } from './names.js';
+import { CHAIN, clientList, DISPATCH_PREFIXES } from './names.js';
 import {
   chainOperation,
   deleteOperation,
@@ -104,9 +105,21 @@ export class IptablesFamily implements FamilyDataplane {
     return await dumpRules(addon, this.family, await this.list(['KUBE-']), node, await settings());
   }
 
-  /** Lists everything: the programs know no less. Whom `recent` remembers is not looked up. */
-  async inspect(node: NodePlan, scope: PacketScope): Promise<Inspection> {
-    return { lines: withinScope(await this.dump(node), this.family, scope), remembered: null };
+  /** Lists everything: the programs know no less. */
+  async inspect(node: NodePlan, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection> {
+    const lines = withinScope(await this.dump(node), this.family, scope);
+    return { lines, remembered: affinity && (await this.remembered(scope, affinity)) };
+  }
+
+  private async remembered(
+    { frontend }: PacketScope,
+    { source, seconds, servicePort, endpoints }: AffinityQuestion,
+  ): Promise<string | null> {
+    if (source === null) return null;
+    const { protocol } = parseFrontendKey(frontend);
+    const lists = endpoints.map((endpoint) => clientList(servicePort, protocol, endpoint));
+    const index = await this.options.addon.iptablesRemembering(lists, addressBytes(source), seconds);
+    return index === null ? null : (endpoints[index] ?? null);
   }
 
   /** Brings what is wanted up to date with the table. */

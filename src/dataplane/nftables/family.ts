@@ -1,7 +1,13 @@
-import type { Family, IPAddress } from '../../net/ip.js';
+import type { Family } from '../../net/ip.js';
 import type { NativeAddon, NftAck, NftOperation, NftTableListing } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
-import { blameFrontend, type FamilyDataplane, type Inspection, type SyncReport } from '../contract.js';
+import {
+  blameFrontend,
+  type AffinityQuestion,
+  type FamilyDataplane,
+  type Inspection,
+  type SyncReport,
+} from '../contract.js';
 import { refusedFrontend } from './blame.js';
 import { FORGETTING_BYTES, forgetClients, staleClients, type Forget } from './clients.js';
 import { Audit } from './audit.js';
@@ -144,20 +150,15 @@ export class NftablesFamily implements FamilyDataplane {
     return listing === null ? [] : dumpTable(this.family, readKernelTable(this.family, listing), this.structure, node);
   }
 
-  async inspect(
-    node: NodePlan,
-    scope: PacketScope,
-    source: IPAddress | null,
-    affinitySeconds: number | null,
-  ): Promise<Inspection> {
+  async inspect(node: NodePlan, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection> {
     const { addon, family, structure } = this;
-    const listing = await addon.nftList(NFT_FAMILY[family], TABLE, inspectedSets(scope, affinitySeconds));
+    const listing = await addon.nftList(NFT_FAMILY[family], TABLE, inspectedSets(scope, affinity && affinity.seconds));
     if (listing === null) return { lines: [], remembered: null };
     const lines = inspectTable(family, readKernelTable(family, listing), structure, node, scope);
     const remembered =
-      source === null || affinitySeconds === null
+      affinity === null || affinity.source === null
         ? null
-        : await rememberedEndpoint(addon, family, scope, source, affinitySeconds);
+        : await rememberedEndpoint(addon, family, scope, affinity.source, affinity.seconds);
     return { lines, remembered };
   }
 
