@@ -117,6 +117,7 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
     dataplane: mode.dataplane,
     takeover: new Takeover({ addon, families, keep: mode.keep, log }),
     watch: mode.watch,
+    packetCounts: mode.packetCounts,
     log,
     onFatal: (error) => {
       log.error(error, 'cannot go on');

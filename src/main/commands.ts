@@ -43,7 +43,8 @@ export async function plan(config: Config): Promise<Output> {
 export async function render(config: Config, addon: NativeAddon): Promise<Output> {
   const { planner, problems } = await planned(config);
   if (config.mode === 'iptables') {
-    const settings = await iptablesSettings(config)();
+    // What this host's kernel and programs can count is not asked: the rules are for any.
+    const settings = { ...(await iptablesSettings(config)()), countsPackets: false };
     const flavor = config.iptablesFlavor === 'legacy' ? 'legacy' : 'nft';
     const streams = FAMILIES.map((family) => {
       const stream = renderIptables(addon, planner.tables[family], flavor, settings);

@@ -1,8 +1,9 @@
 import type { Config } from '../config/config.js';
 import type { FamilyDataplane, WatchForeignChanges } from '../dataplane/contract.js';
 import { IptablesFamily } from '../dataplane/iptables/family.js';
-import type { ModeSettings } from '../dataplane/iptables/fixed-chains.js';
+import type { NodeSettings } from '../dataplane/iptables/fixed-chains.js';
 import { chooseFlavor } from '../dataplane/iptables/flavor.js';
+import { PacketCounters, type PacketCounts } from '../dataplane/iptables/packet-counters.js';
 import type { Keep } from '../dataplane/leftovers/removal.js';
 import { NftablesFamily } from '../dataplane/nftables/family.js';
 import { Generation } from '../dataplane/nftables/generation.js';
@@ -21,6 +22,8 @@ export interface Mode {
   readonly keep: Keep;
   /** Null: nobody tells what others do to this mode's rules. */
   readonly watch: WatchForeignChanges | null;
+  /** Null: nothing counts packets. */
+  readonly packetCounts: () => Promise<PacketCounts | null>;
 }
 
 /** The configured mode cannot run on this host at all. */
@@ -40,18 +43,21 @@ export async function prepareMode(
       dataplane: (family) => new NftablesFamily(addon, family, generation),
       keep: { type: 'nftables' },
       watch: watchTables(addon),
+      packetCounts: () => Promise.resolve(null),
     };
   }
   const { flavor, served } = await prepareFlavor(config, addon, families);
   log.info(0, 'iptables', { flavor, families: served.join() });
   for (const family of families)
     if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
-  const settings = iptablesSettings(config);
+  const counters = new PacketCounters(addon, flavor);
+  const options = { addon, flavor, counters, settings: iptablesSettings(config), now: () => performance.now() };
   return {
     families: served,
-    dataplane: (family) => new IptablesFamily({ addon, family, flavor, settings, now: () => performance.now() }),
+    dataplane: (family) => new IptablesFamily({ ...options, family }),
     keep: { type: 'iptables', flavor },
     watch: null,
+    packetCounts: () => counters.read(),
   };
 }
 
@@ -77,6 +83,6 @@ async function prepareFlavor(
   );
 }
 
-export function iptablesSettings({ localhostNodePorts }: Config): () => Promise<ModeSettings> {
+export function iptablesSettings({ localhostNodePorts }: Config): () => Promise<NodeSettings> {
   return async () => ({ localhostNodePorts, dropInvalid: !(await isTcpBeLiberal()) });
 }

@@ -28,6 +28,7 @@ import { settleHeap } from './memory.js';
 import { FamilySync } from './family-sync.js';
 import { insidePages } from './inside.js';
 import { KernelValues } from './kernel-values.js';
+import type { Mode } from './mode.js';
 import { OwnNode } from './own-node.js';
 import { kernelValues, planSettings } from './settings.js';
 import { startSources, type RunningSources } from './sources.js';
@@ -51,6 +52,7 @@ export interface NodeProxyOptions {
   readonly takeover: Takeover;
   /** Null: nobody tells what others do; the periodic check has to find it. */
   readonly watch: WatchForeignChanges | null;
+  readonly packetCounts: Mode['packetCounts'];
   readonly log: Logger;
   /** Called when the process cannot go on. */
   readonly onFatal: (error: Error) => void;
@@ -102,6 +104,7 @@ export class NodeProxy {
       version: loaded.version,
       features: gateStates(loaded.document.featureGates),
       sources: () => this.sources?.states() ?? [],
+      packetCounts: options.packetCounts,
       clock: systemClock,
       wallClock,
     });

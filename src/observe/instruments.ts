@@ -152,6 +152,30 @@ export class ProxyInstruments extends Definitions {
   }
 }
 
+/** What iptables mode's rules count, under kube-proxy's names (ME-16, ME-17). */
+export class PacketInstruments extends Definitions {
+  private readonly invalidDropped = this.counter(
+    'iptables_ct_state_invalid_dropped_packets_total',
+    'Packets dropped on their way through because conntrack could not place them.',
+  );
+  private readonly localhostAccepted = this.counter(
+    'iptables_localhost_nodeports_accepted_packets_total',
+    'First packets of connections to node ports on loopback.',
+  );
+
+  constructor(registry: Registry) {
+    super(registry, 'kubeproxy_', '[ALPHA] ');
+  }
+
+  /** Takes over what the kernel has counted. */
+  set(invalidDropped: number, localhostAccepted: number): void {
+    this.invalidDropped.reset();
+    this.invalidDropped.inc(invalidDropped);
+    this.localhostAccepted.reset();
+    this.localhostAccepted.inc(localhostAccepted);
+  }
+}
+
 /** What every Kubernetes component says of itself and of its requests. */
 export class ComponentInstruments extends Definitions {
   readonly build = this.gauge('kubernetes_build_info', 'Always 1; the labels say what is running.', [

@@ -3,6 +3,7 @@ import Registry from 'prom-client/lib/registry.js';
 import type { ProxyMode } from '../config/effective.js';
 import type { GateState } from '../config/gates.js';
 import type { SyncReport } from '../dataplane/contract.js';
+import type { PacketCounts } from '../dataplane/iptables/packet-counters.js';
 import type { Clock } from '../loop/clock.js';
 import type { Family } from '../net/ip.js';
 import { goPlatform } from '../net/platform.js';
@@ -15,7 +16,7 @@ import type { RowEdit } from '../state/store.js';
 import { ChangeTimes } from './change-times.js';
 import { expose, type ExpositionFormat } from './exposition.js';
 import type { HealthPath } from './health.js';
-import { ComponentInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
+import { ComponentInstruments, OwnInstruments, PacketInstruments, ProxyInstruments } from './instruments.js';
 import { ProcessInstruments, RuntimeInstruments } from './process-metrics.js';
 import type { WallClock } from './timestamp.js';
 
@@ -40,6 +41,8 @@ export interface ProxyMetricsOptions {
   readonly features: readonly GateState[];
   /** Asked at each scrape. */
   readonly sources: () => readonly SourceState[];
+  /** Asked at each scrape; null: nothing counts packets. */
+  readonly packetCounts: () => Promise<PacketCounts | null>;
   readonly clock: Clock;
   readonly wallClock: WallClock;
 }
@@ -66,6 +69,8 @@ export class ProxyMetrics implements RequestObserver {
   private readonly own = new OwnInstruments(this.registry);
   private readonly process = new ProcessInstruments(this.registry);
   private readonly runtime = new RuntimeInstruments(this.registry);
+  /** Null until somebody counts: what is never counted has no metric. */
+  private packets: PacketInstruments | null = null;
   private readonly progress: ReadonlyMap<Family, FamilyProgress>;
   private readonly startedAt: number;
   /** Services with changes that no run has taken. */
@@ -87,6 +92,7 @@ export class ProxyMetrics implements RequestObserver {
 
   /** Those under a promise of stability, which our own are not. */
   private countMetrics(): void {
+    this.component.registered.reset();
     for (const { help } of this.registry.getMetricsAsArray()) {
       const stability_level = /^\[([A-Z]+)\] /.exec(help)?.[1];
       if (stability_level !== undefined) this.component.registered.inc({ stability_level, deprecated_version: '' });
@@ -99,6 +105,7 @@ export class ProxyMetrics implements RequestObserver {
     this.runtime.update();
     this.component.pluginTtl.set(this.certificateExpiresAt / 1000 - this.seconds());
     this.updateSources();
+    await this.updatePackets();
     for (const [family, { times }] of this.progress) {
       const oldest = times.oldest();
       const age = oldest === null ? 0 : (this.options.clock.now() - oldest) / 1000;
@@ -293,6 +300,16 @@ export class ProxyMetrics implements RequestObserver {
 
   private syncQueued(): void {
     for (const family of this.options.families) this.proxy.lastQueued.set({ ip_family: family }, this.seconds());
+  }
+
+  private async updatePackets(): Promise<void> {
+    const counts = await this.options.packetCounts().catch(() => null);
+    if (counts === null) return;
+    if (this.packets === null) {
+      this.packets = new PacketInstruments(this.registry);
+      this.countMetrics();
+    }
+    this.packets.set(counts.invalidDropped, counts.localhostAccepted);
   }
 
   private updateSources(): void {

@@ -234,6 +234,59 @@ for (const [mode, programs] of MODES) {
   });
 }
 
+for (const [mode] of MODES) {
+  t.test(`${mode}: dropped and loopback packets are counted, and whom affinity remembers is told`, async (t) => {
+    const lab = await Lab.start(t);
+    await lab.serveAll(PODS, [[80, 'TCP']]);
+    const proxy = await Proxy.start(t, lab, { mode, objects: OBJECTS, config: { nodePortAddresses: ['0.0.0.0/0'] } });
+    const counted = async (): Promise<readonly number[]> => {
+      const answer = await lab.http('node', 'http://127.0.0.1:10249/metrics');
+      const text = 'body' in answer ? answer.body : '';
+      return [...text.matchAll(/^kubeproxy_iptables_\w+_packets_total (\d+)$/gm)].map(([, count]) => Number(count));
+    };
+    t.same(await counted(), [0, 0], 'ME-16, ME-17');
+    const request = { from: 'node', to: '127.0.0.1:30001', timeoutMs: 3000 };
+    t.equal(
+      (await lab.burst(request, 5)).reduce((sum, outcome) => sum + ('name' in outcome ? outcome.count : 0), 0),
+      5,
+    );
+    await lab.request({ ...request, to: IPV4.nodePort(30001) });
+    t.same(await counted(), [0, 5], 'E-61: connections to loopback alone');
+    await lab.output('pod-c', ['python3', '-c', RESETS, '10.244.2.10', '4']);
+    t.same(await counted(), [4, 5], 'IT-22: resets of connections that nobody has');
+    await proxy.restart();
+    t.same(await counted(), [4, 5], 'the kernel goes on counting');
+    await proxy.consistent();
+
+    for (const view of FAMILY_VIEWS) {
+      const to = endpoint(view.clusterIP(42), 80);
+      const [client, stranger] = [view.address('pod-c'), view.address('client')];
+      const answer = await lab.request({ from: 'pod-c', to, timeoutMs: 3000 });
+      const { kernel } = await proxy.explain(client, to);
+      t.same([kernel.agrees, kernel.remembered], [true, 'at' in answer ? answer.at : ''], 'where it went');
+      t.equal((await proxy.explain(stranger, to)).kernel.remembered, null);
+      t.equal((await proxy.explain(client, endpoint(view.clusterIP(41), 80))).kernel.remembered, null, 'no affinity');
+    }
+  });
+}
+
+/** Sends TCP resets out of nowhere: address, count. */
+const RESETS = `
+import socket, struct, sys
+to, count = sys.argv[1], int(sys.argv[2])
+with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP) as raw:
+    for index in range(count):
+        head = struct.pack('!HHIIBBHHH', 40000 + index, 80, 1, 0, 5 << 4, 4, 1024, 0, 0)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((to, 80))
+            source = socket.inet_aton(probe.getsockname()[0])
+        pseudo = source + socket.inet_aton(to) + struct.pack('!BBH', 0, 6, len(head)) + head
+        total = sum(struct.unpack('!%dH' % (len(pseudo) // 2), pseudo))
+        total = (total >> 16) + (total & 0xffff)
+        total = ~(total + (total >> 16)) & 0xffff
+        raw.sendto(head[:16] + struct.pack('!H', total) + head[18:], (to, 0))
+`;
+
 async function isConsistent(proxy: Proxy): Promise<true | null> {
   try {
     await proxy.consistent();

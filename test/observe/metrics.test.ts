@@ -2,6 +2,7 @@ import t from 'tap';
 import { gateStates } from '../../src/config/gates.js';
 import type { ProxyMode } from '../../src/config/effective.js';
 import type { SyncReport } from '../../src/dataplane/contract.js';
+import type { PacketCounts } from '../../src/dataplane/iptables/packet-counters.js';
 import type { Family } from '../../src/net/ip.js';
 import { goPlatform } from '../../src/net/platform.js';
 import { ProxyMetrics, type SourceState } from '../../src/observe/metrics.js';
@@ -19,6 +20,7 @@ interface Scene {
   readonly clock: FakeClock;
   readonly metrics: ProxyMetrics;
   readonly sources: SourceState[];
+  readonly counted: { packets: PacketCounts | null };
   readonly upsert: (...rows: readonly Row[]) => void;
   readonly remove: (...rows: readonly Row[]) => void;
   readonly writer: SourceWriter;
@@ -28,6 +30,7 @@ interface Scene {
 /** Metrics of a state whose one source is complete, on a clock that begins at START_MS. */
 function scene(families = FAMILIES, complete = true, mode: ProxyMode = 'nftables'): Scene {
   const clock = new FakeClock(0);
+  const counted: Scene['counted'] = { packets: null };
   const sources: SourceState[] = [];
   const metrics = new ProxyMetrics({
     mode,
@@ -35,6 +38,7 @@ function scene(families = FAMILIES, complete = true, mode: ProxyMode = 'nftables
     version: 'v1.36.2',
     features: gateStates({}),
     sources: () => sources,
+    packetCounts: () => Promise.resolve(counted.packets),
     clock,
     wallClock: () => BigInt(Math.round((START_MS + clock.now()) * 1000)) * 1000n,
   });
@@ -48,6 +52,7 @@ function scene(families = FAMILIES, complete = true, mode: ProxyMode = 'nftables
     clock,
     metrics,
     sources,
+    counted,
     writer,
     upsert: (...rows) => {
       writer.apply(rows.map((row) => ({ type: 'upsert', row })));
@@ -435,4 +440,26 @@ t.test('mode iptables: rules by table, and failures under its names', async (t) 
   t.equal(value('iptables_restore_failures_total'), 2);
   t.equal(value('iptables_partial_restore_failures_total'), 1);
   t.notOk([...found.keys()].some((name) => name.includes('nftables')));
+});
+
+t.test('packets have metrics where rules count them (ME-16, ME-17), and show what the kernel says', async (t) => {
+  const world = scene(FAMILIES, true, 'iptables');
+  const dropped = 'kubeproxy_iptables_ct_state_invalid_dropped_packets_total';
+  const accepted = 'kubeproxy_iptables_localhost_nodeports_accepted_packets_total';
+  const before = await world.scrape();
+  t.notOk(before.has(dropped) || before.has(accepted));
+  const alpha = { stability_level: 'ALPHA', deprecated_version: '' };
+  const registered = valueOf(before, 'registered_metrics_total', alpha) ?? 0;
+  for (const [invalidDropped, localhostAccepted] of [
+    [0, 0],
+    [5, 2],
+    [9, 2],
+  ] as const) {
+    world.counted.packets = { invalidDropped, localhostAccepted };
+    const found = await world.scrape();
+    t.equal(found.get(dropped)?.type, 'counter');
+    t.equal(valueOf(found, dropped), invalidDropped);
+    t.equal(valueOf(found, accepted), localhostAccepted);
+    t.equal(valueOf(found, 'registered_metrics_total', alpha), registered + 2);
+  }
 });

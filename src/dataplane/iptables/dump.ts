@@ -2,10 +2,11 @@ import type { IptablesAddon, IptablesChainListing } from '../../native/contract.
 import type { Family } from '../../net/ip.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
 import type { NodePlan } from '../../plan/types.js';
-import { servesLocalhost, type ModeSettings } from './fixed-chains.js';
+import { servesLocalhost, type ModeSettings, type NodeSettings } from './fixed-chains.js';
 import { hookRepairs } from './hooks.js';
 import { isOwnChain } from './names.js';
 import { statesOf } from './operations.js';
+import { countsPackets } from './packet-counters.js';
 import { readBack } from './read-back.js';
 import { chainId, everything, Ruleset, type TableView } from './ruleset.js';
 
@@ -18,7 +19,7 @@ export async function dumpRules(
   family: Family,
   listing: readonly IptablesChainListing[],
   node: NodePlan,
-  settings: ModeSettings,
+  settings: NodeSettings,
 ): Promise<readonly string[]> {
   if (!listing.some(({ table, name }) => isOwnChain(table, name))) return [];
   const { frontends, hairpinAddresses, healthChecks } = readBack(family, listing);
@@ -36,7 +37,9 @@ export async function dumpRules(
       lines.add(clusterAddressLine(family, frontend.address));
   }
   for (const address of hairpinAddresses) lines.add(hairpinLine(family, address));
-  const differences = await compare(addon, family, listing, view, settings);
+  // Whether packets can be counted is no setting: where they are, they can.
+  const complete = { ...settings, countsPackets: countsPackets(listing) };
+  const differences = await compare(addon, family, listing, view, complete);
   for (const line of differences.length === 0 ? printNode(node) : differences) lines.add(line);
   return [...lines].sort();
 }

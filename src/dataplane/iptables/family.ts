@@ -13,7 +13,7 @@ import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport, TableRu
 import { AdoptedTable } from './adopted-table.js';
 import { cleanupOperations } from './cleanup.js';
 import { dumpRules } from './dump.js';
-import { servesLocalhost, type ModeSettings } from './fixed-chains.js';
+import { servesLocalhost, type ModeSettings, type NodeSettings } from './fixed-chains.js';
 import { firewallOperations, hookRepairs } from './hooks.js';
 import { CHAIN, clientList, DISPATCH_PREFIXES } from './names.js';
 import {
@@ -25,6 +25,7 @@ import {
   type ChainState,
   type ChainStates,
 } from './operations.js';
+import type { PacketCounters } from './packet-counters.js';
 import { readBack } from './read-back.js';
 import { ruleCount, type Chain } from './rules.js';
 import { chainId, everything, Ruleset, type ChainId, type Changes } from './ruleset.js';
@@ -34,7 +35,8 @@ export interface IptablesOptions {
   readonly family: Family;
   readonly flavor: IptablesFlavor;
   /** Asked for at every full sync. */
-  readonly settings: () => Promise<ModeSettings>;
+  readonly settings: () => Promise<NodeSettings>;
+  readonly counters: PacketCounters;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
 }
@@ -47,7 +49,7 @@ const LISTING_SHARE = 0.01;
 /** The iptables mode of one family. The README of this folder says what the chains look like and why. */
 export class IptablesFamily implements FamilyDataplane {
   readonly family: Family;
-  private settings: ModeSettings = { localhostNodePorts: false, dropInvalid: false };
+  private settings: ModeSettings = { localhostNodePorts: false, dropInvalid: false, countsPackets: false };
   /** Null before the first sync. */
   private desired: { readonly view: AdoptedTable; readonly ruleset: Ruleset } | null = null;
   /** Our chains as the kernel acknowledged them; null while that is not known: at the start and after any failure. */
@@ -66,7 +68,7 @@ export class IptablesFamily implements FamilyDataplane {
     const full = before === null || (options.full && (await this.isListingDue()));
     this.acknowledged = null;
     const listing = full ? await this.list(before === null ? this.textsToRead(table) : []) : null;
-    if (listing !== null) await this.readSettings(ruleset);
+    if (listing !== null) await this.readSettings(ruleset, listing);
     if (before === null && listing !== null) this.takeOver(table, view, ruleset, listing);
     const repairs = before !== null && listing !== null ? differences(before, listing) : [];
     const plan = await this.plan(ruleset, before, listing, table.node);
@@ -153,8 +155,9 @@ export class IptablesFamily implements FamilyDataplane {
     return gaps ? ['KUBE-'] : DISPATCH_PREFIXES;
   }
 
-  private async readSettings(ruleset: Ruleset): Promise<void> {
-    const settings = await this.options.settings();
+  private async readSettings(ruleset: Ruleset, listing: readonly IptablesChainListing[]): Promise<void> {
+    const countsPackets = await this.options.counters.prepare(this.family, listing);
+    const settings = { ...(await this.options.settings()), countsPackets };
     if (JSON.stringify(settings) !== JSON.stringify(this.settings)) ruleset.touchAll();
     this.settings = settings;
   }
@@ -238,7 +241,7 @@ export class IptablesFamily implements FamilyDataplane {
   private async list(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
     const { addon, flavor } = this.options;
     const startedAt = this.options.now();
-    const listing = await addon.iptablesList(this.family, flavor, TABLES, [CHAIN.firewall, ...textOf]);
+    const listing = await addon.iptablesList(this.family, flavor, TABLES, [CHAIN.firewall, CHAIN.forward, ...textOf]);
     this.listedAt = this.options.now();
     this.listingTook = this.listedAt - startedAt;
     return listing;

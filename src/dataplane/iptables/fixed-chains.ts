@@ -2,14 +2,20 @@ import type { IptablesTable } from '../../native/contract.js';
 import { prefixContains, prefixLength, parseAddress, type Family, type IPPrefix } from '../../net/ip.js';
 import type { NodePlan } from '../../plan/types.js';
 import { CHAIN } from './names.js';
+import { ACCOUNT, countIn } from './packet-counters.js';
 import { commentMatch, type Chain } from './rules.js';
 
 /** What the mode itself is told, beside the plan. */
-export interface ModeSettings {
+export interface NodeSettings {
   /** Whether node ports answer on 127.0.0.0/8 (behaviour SV-35). */
   readonly localhostNodePorts: boolean;
   /** Whether packets that conntrack cannot place are dropped on their way through (IT-22, ST-45). */
   readonly dropInvalid: boolean;
+}
+
+export interface ModeSettings extends NodeSettings {
+  /** Whether rules count packets in accounting objects. */
+  readonly countsPackets: boolean;
 }
 
 /** Chains whose rules depend on the node alone. */
@@ -17,13 +23,14 @@ export function fixedChains(node: NodePlan, settings: ModeSettings): readonly Ch
   const bit = `0x${node.masqueradeMark.toString(16)}`;
   const marked = `-m mark --mark ${bit}/${bit}`;
   const unmarked = `-m mark ! --mark ${bit}/${bit}`;
+  const counting = (account: string): string => (settings.countsPackets ? `${countIn(account)} ` : '');
   const make = (table: IptablesTable, name: string, rules: readonly string[]): Chain => ({
     ...{ table, name, rules },
     owner: null,
   });
   return [
     make('filter', CHAIN.forward, [
-      ...(settings.dropInvalid ? ['-m conntrack --ctstate INVALID -j DROP'] : []),
+      ...(settings.dropInvalid ? [`-m conntrack --ctstate INVALID ${counting(ACCOUNT.invalidDropped)}-j DROP`] : []),
       `${commentMatch('kubernetes forwarding rules')} ${marked} -j ACCEPT`,
       `${commentMatch('kubernetes forwarding conntrack rule')} -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`,
     ]),
@@ -31,6 +38,10 @@ export function fixedChains(node: NodePlan, settings: ModeSettings): readonly Ch
     make('nat', CHAIN.postrouting, [
       `${unmarked} -m conntrack --ctstate DNAT -j ${CHAIN.hairpin}`,
       `${unmarked} -j RETURN`,
+      // All connections to node ports on loopback are masqueraded, and come by here once each; a rule for every node port would do the same.
+      ...(settings.countsPackets && servesLocalhost(node, settings)
+        ? [`-m conntrack --ctstate DNAT --ctorigdst 127.0.0.0/8 ${countIn(ACCOUNT.localhostAccepted)}`]
+        : []),
       // The bit is cleared so that a packet that is encapsulated and comes by again is not masqueraded twice.
       `-j MARK --set-xmark ${bit}/0x0`,
       `${commentMatch('kubernetes service traffic requiring SNAT')} -j ${MASQUERADE}`,
@@ -48,7 +59,7 @@ export const LOCALNET_RULE =
   '! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP';
 
 /** Whether node ports answer on loopback: IPv4 only, as the kernel can route nothing else off it (ST-44). */
-export function servesLocalhost(node: NodePlan, settings: ModeSettings): boolean {
+export function servesLocalhost(node: NodePlan, settings: NodeSettings): boolean {
   if (node.family !== 'IPv4' || !settings.localhostNodePorts) return false;
   return node.nodePortPrefixes === null || node.nodePortPrefixes.some(touchesLoopback);
 }

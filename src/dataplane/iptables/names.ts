@@ -21,6 +21,8 @@ export const CHAIN = {
   markMasquerade: 'KUBE-MARK-MASQ',
   hairpin: 'KUBE-SVC-HAIRPIN',
   canary: 'KUBE-PROXY-CANARY',
+  /** Filter: there for a moment, to try a rule. */
+  probe: 'KUBE-PROXY-PROBE',
 } as const;
 
 /** Beginnings of the names of chains that divide a long chain. */
@@ -48,13 +50,14 @@ export const DISPATCH_PREFIXES: readonly string[] = [
 
 const SERVICE_CHAIN = /^KUBE-(SVC|SVL|FW|EXT|SEP|XLB)-/;
 const FILTER_CHAIN = /^KUBE-(SERVICES|EXTERNAL-SERVICES|EXTERNAL-NP|NODEPORTS|PROXY-FIREWALL)(-|$)/;
+const FIXED_FILTER: readonly string[] = [CHAIN.forward, CHAIN.probe];
 const FIXED_NAT: readonly string[] = [CHAIN.services, CHAIN.nodePorts, CHAIN.postrouting, CHAIN.markMasquerade];
 
 /** Whether a chain is this mode's, or kube-proxy's in the same mode, to change and remove. {@link CHAIN.firewall} is not: kubelet shares it. */
 export function isOwnChain(table: IptablesTable, chain: string): boolean {
   if (chain === CHAIN.canary) return true;
   if (table === 'nat') return FIXED_NAT.includes(chain) || SERVICE_CHAIN.test(chain);
-  return table === 'filter' && (chain === CHAIN.forward || FILTER_CHAIN.test(chain));
+  return table === 'filter' && (FIXED_FILTER.includes(chain) || FILTER_CHAIN.test(chain));
 }
 
 /** The 16 characters that stand for a Service port in the names of its chains. */

@@ -10,6 +10,7 @@ const FIXED: Readonly<Record<IptablesTable, ReadonlySet<string>>> = {
     'KUBE-FORWARD',
     'KUBE-PROXY-FIREWALL',
     'KUBE-PROXY-CANARY',
+    'KUBE-PROXY-PROBE',
     'KUBE-NODE-PORT',
     'KUBE-SOURCE-RANGES-FIREWALL',
     'KUBE-IPVS-FILTER',

@@ -8,7 +8,7 @@ t.test('a first sync as iptables-restore takes it', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, service('web'), slice('web', [{ address: '10.0.1.1' }, { address: '10.0.1.2' }])]);
   await rig.sync();
-  const lines = renderTable(loadAddon(), rig.table, 'nft', rig.settings).split('\n');
+  const lines = renderTable(loadAddon(), rig.table, 'nft', { ...rig.settings, countsPackets: false }).split('\n');
   t.ok(lines.includes('*nat'));
   t.ok(lines.some((line) => line.startsWith(':KUBE-SERVICES - ')));
   t.ok(lines.some((line) => line.startsWith('-I PREROUTING ') && line.endsWith(' -j KUBE-SERVICES')));

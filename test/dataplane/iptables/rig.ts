@@ -1,6 +1,7 @@
 import type { SyncReport } from '../../../src/dataplane/contract.js';
 import { IptablesFamily } from '../../../src/dataplane/iptables/family.js';
-import type { ModeSettings } from '../../../src/dataplane/iptables/fixed-chains.js';
+import type { NodeSettings } from '../../../src/dataplane/iptables/fixed-chains.js';
+import { PacketCounters } from '../../../src/dataplane/iptables/packet-counters.js';
 import type { IptablesOperation } from '../../../src/native/contract.js';
 import type { Family } from '../../../src/net/ip.js';
 import type { PlanSettings } from '../../../src/plan/facts.js';
@@ -19,8 +20,9 @@ export const NODE_ROWS: readonly Row[] = [node('me', ['192.168.0.2', '2001:db8::
 /** One family of one process on fake iptables, with the planning before it. */
 export class Rig {
   readonly table: ForwardingTable;
+  counters: PacketCounters;
   dataplane: IptablesFamily;
-  settings: ModeSettings = { localhostNodePorts: true, dropInvalid: true };
+  settings: NodeSettings = { localhostNodePorts: true, dropInvalid: true };
   /** Milliseconds since the process began; every full sync comes long after what was before. */
   private now = 0;
   private readonly store = new Store();
@@ -35,6 +37,7 @@ export class Rig {
     this.writer = this.store.register('test');
     this.planner = new Planner(planSettings({ nodePortAddresses: [], ...settings }));
     this.table = this.planner.tables[family];
+    this.counters = new PacketCounters(this.kernel, 'nft');
     this.dataplane = this.process();
   }
 
@@ -82,11 +85,13 @@ export class Rig {
   }
 
   private process(): IptablesFamily {
+    this.counters = new PacketCounters(this.kernel, 'nft');
     return new IptablesFamily({
       addon: this.kernel,
       family: this.family,
       flavor: 'nft',
       settings: () => Promise.resolve(this.settings),
+      counters: this.counters,
       now: () => this.now++,
     });
   }

@@ -1,0 +1,77 @@
+import type { IptablesAddon, IptablesChainListing, IptablesFlavor, IptablesOperation } from '../../native/contract.js';
+import type { Family } from '../../net/ip.js';
+import { CHAIN } from './names.js';
+
+/** Accounting objects of the kernel, by kube-proxy's names; both families share them (behaviour IT-22, IT-26, IT-47). */
+export const ACCOUNT = {
+  invalidDropped: 'ct_state_invalid_dropped_pkts',
+  localhostAccepted: 'localhost_nps_accepted_pkts',
+} as const;
+
+/** Packets counted since the objects were made, by whichever proxy. */
+export interface PacketCounts {
+  /** Dropped on their way through because conntrack could not place them. */
+  readonly invalidDropped: number;
+  /** First packets of connections to node ports on 127.0.0.0/8. */
+  readonly localhostAccepted: number;
+}
+
+const MATCH = '-m nfacct --nfacct-name';
+
+/** What makes a rule count the packets that come as far as this match. */
+export function countIn(account: string): string {
+  return `${MATCH} ${account}`;
+}
+
+/** Whether some listed rule counts packets. */
+export function countsPackets(listing: readonly IptablesChainListing[]): boolean {
+  return listing.some(({ rules }) => rules?.some((rule) => rule.includes(MATCH)));
+}
+
+/** Counts packets where the kernel has accounting objects, and the match for them, and the programs know it: any of the three may be missing. */
+export class PacketCounters {
+  private readonly working = new Set<Family>();
+
+  constructor(
+    private readonly addon: Pick<IptablesAddon, 'accountCreate' | 'accountPackets' | 'iptablesRestore'>,
+    private readonly flavor: IptablesFlavor,
+  ) {}
+
+  /**
+   * Makes the objects that are not there, and answers whether rules may name them. Objects that no rule names can be deleted by anybody, so they are
+   * made before every writing of all rules; a rule is tried once.
+   *
+   * @param listing as it is now: rules that count already need not be tried.
+   */
+  async prepare(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
+    try {
+      for (const account of Object.values(ACCOUNT)) await this.addon.accountCreate(account);
+      if (!this.working.has(family) && !countsPackets(listing)) await this.tryRule(family);
+      this.working.add(family);
+    } catch {
+      // Nobody misses a count who has another kernel; everything else goes on without.
+      this.working.delete(family);
+    }
+    return this.working.has(family);
+  }
+
+  /** Null: no rule counts. */
+  async read(): Promise<PacketCounts | null> {
+    if (this.working.size === 0) return null;
+    const packets = async (account: string): Promise<number> => (await this.addon.accountPackets(account)) ?? 0;
+    return {
+      invalidDropped: await packets(ACCOUNT.invalidDropped),
+      localhostAccepted: await packets(ACCOUNT.localhostAccepted),
+    };
+  }
+
+  /** Writes a rule where no packet comes by, and takes it away. */
+  private async tryRule(family: Family): Promise<void> {
+    const probe = { table: 'filter', chain: CHAIN.probe } as const;
+    const send = (operation: IptablesOperation): Promise<unknown> =>
+      this.addon.iptablesRestore({ family, flavor: this.flavor, operations: [operation] });
+    const rules = [{ type: 'text', text: countIn(ACCOUNT.invalidDropped) }] as const;
+    await send({ type: 'chain', ...probe, rules, owner: null });
+    await send({ type: 'delete-chain', ...probe });
+  }
+}

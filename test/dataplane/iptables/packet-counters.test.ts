@@ -1,0 +1,98 @@
+import t from 'tap';
+import { FakeIptables } from '../../support/fake-iptables/fake-iptables.js';
+import { service, slice } from '../../support/rows.js';
+import { NODE_ROWS, Rig } from './rig.js';
+
+/** Which rules count packets, and where none can (behaviour IT-22, IT-26, IT-47). */
+
+const DROPPED = '-m conntrack --ctstate INVALID -m nfacct --nfacct-name ct_state_invalid_dropped_pkts -j DROP';
+const PLAIN = '-m conntrack --ctstate INVALID -j DROP';
+const LOOPBACK =
+  '-m conntrack --ctstate DNAT --ctorigdst 127.0.0.0/8 -m nfacct --nfacct-name localhost_nps_accepted_pkts';
+const ROWS = [
+  ...NODE_ROWS,
+  service('web', { clusterIPs: ['10.96.0.10'], ports: [{ port: 80, nodePort: 30080 }] }),
+  slice('web', [{ address: '10.0.1.1', node: 'me' }]),
+];
+
+function counting({ kernel, family }: Rig): readonly string[] {
+  const rules = [
+    ...(kernel.rules('filter', 'KUBE-FORWARD', family) ?? []),
+    ...(kernel.rules('nat', 'KUBE-POSTROUTING', family) ?? []),
+  ];
+  return rules.filter((rule) => /INVALID|nfacct/.test(rule));
+}
+
+function kernel(fields: Partial<Pick<FakeIptables, 'accounts' | 'programsCount'>>): FakeIptables {
+  return Object.assign(new FakeIptables(), fields);
+}
+
+t.test('where the kernel and the programs can', async (t) => {
+  const rig = new Rig(kernel({ accounts: new Map() }));
+  rig.commit(ROWS);
+  t.equal(await rig.counters.read(), null, 'nothing is known before the first sync');
+  await rig.sync();
+  t.same(counting(rig), [DROPPED, LOOPBACK]);
+  t.same(await rig.difference(), []);
+  t.same(await rig.counters.read(), { invalidDropped: 0, localhostAccepted: 0 });
+  rig.kernel.accounts?.set('ct_state_invalid_dropped_pkts', 7).set('localhost_nps_accepted_pkts', 3);
+  t.same(await rig.counters.read(), { invalidDropped: 7, localhostAccepted: 3 });
+
+  rig.restart();
+  t.same(await rig.during(() => rig.sync()), [], 'rules that count already show that they can');
+  t.same(await rig.counters.read(), { invalidDropped: 7, localhostAccepted: 3 }, 'and the count goes on');
+});
+
+t.test('objects that somebody deleted with all rules come back with them', async (t) => {
+  const rig = new Rig(kernel({ accounts: new Map() }));
+  rig.commit(ROWS);
+  await rig.sync();
+  for (const table of ['filter', 'nat', 'mangle'] as const)
+    rig.kernel.tamper(table, (chains) => {
+      for (const [name, rules] of chains)
+        if (name.startsWith('KUBE-')) chains.delete(name);
+        else rules.length = 0;
+    });
+  rig.kernel.accounts?.clear();
+  await rig.sync(true);
+  t.same(counting(rig), [DROPPED, LOOPBACK]);
+});
+
+t.test('IPv6 has no node ports on loopback, and a node without them counts none', async (t) => {
+  const v6 = new Rig(kernel({ accounts: new Map() }), 'IPv6');
+  v6.commit(ROWS);
+  await v6.sync();
+  t.same(counting(v6), [DROPPED]);
+  const primary = new Rig(kernel({ accounts: new Map() }), 'IPv4', { nodePortAddresses: 'primary' });
+  primary.commit(ROWS);
+  primary.settings = { ...primary.settings, dropInvalid: false };
+  await primary.sync();
+  t.same(counting(primary), []);
+  t.same(await primary.difference(), []);
+});
+
+for (const [what, fields] of [
+  ['the kernel has no accounting', { accounts: null }],
+  ['the programs do not know the match', { accounts: new Map<string, number>(), programsCount: false }],
+] as const) {
+  t.test(`${what}: rules do without`, async (t) => {
+    const rig = new Rig(kernel(fields));
+    rig.commit(ROWS);
+    const report = await rig.sync();
+    t.same(counting(rig), [PLAIN]);
+    t.same(report.problems, []);
+    t.notOk(rig.kernel.chains('filter').includes('KUBE-PROXY-PROBE'));
+    t.same(await rig.difference(), []);
+    t.equal(await rig.counters.read(), null);
+    t.same(await rig.during(() => rig.sync(true)), [], 'nor does it matter later');
+  });
+}
+
+t.test('a chain that a killed process tried a rule in goes', async (t) => {
+  const rig = new Rig();
+  rig.commit(ROWS);
+  await rig.sync();
+  rig.kernel.tamper('filter', (chains) => chains.set('KUBE-PROXY-PROBE', []));
+  rig.restart();
+  t.same(await rig.during(() => rig.sync()), ['delete-chain filter KUBE-PROXY-PROBE']);
+});
