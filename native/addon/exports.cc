@@ -19,6 +19,8 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("nftEncode", Napi::Function::New<nft_encode>(env, "nftEncode"));
   exports.Set("nftTransact", Napi::Function::New<nft_transact>(env, "nftTransact"));
   exports.Set("nftList", Napi::Function::New<nft_list>(env, "nftList"));
+  exports.Set("nftElements", Napi::Function::New<nft_elements>(env, "nftElements"));
+  exports.Set("nftHas", Napi::Function::New<nft_has>(env, "nftHas"));
   exports.Set("nftGeneration", Napi::Function::New<nft_generation>(env, "nftGeneration"));
   exports.Set("nftMaxBatch", Napi::Function::New<nft_max_batch>(env, "nftMaxBatch"));
   exports.Set("nftWatch", Napi::Function::New<nft_watch>(env, "nftWatch"));

@@ -3,6 +3,7 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#include <linux/netfilter/nf_tables.h>
 
 #include <memory>
 
@@ -19,6 +20,8 @@ namespace {
 
 constexpr const char* kTransaction = "nft transaction";
 constexpr const char* kList = "nft list";
+constexpr const char* kElements = "nft elements";
+constexpr const char* kHas = "nft has";
 constexpr const char* kGeneration = "nft generation";
 constexpr const char* kCompile = "nft compile";
 
@@ -69,6 +72,22 @@ Napi::Value elements_value(Napi::Env env, const std::optional<nftables::ElementC
   return value;
 }
 
+Napi::Value sets_value(Napi::Env env, const std::vector<nftables::SetListing>& listings) {
+  const Napi::Array sets = Napi::Array::New(env, listings.size());
+  for (std::uint32_t index = 0; index < listings.size(); ++index) {
+    const nftables::SetListing& set = listings[index];
+    const Napi::HandleScope scope(env);
+    Napi::Object value = Napi::Object::New(env);
+    value.Set("name", Napi::String::New(env, set.name));
+    value.Set("declaration", Napi::String::New(env, set.declaration));
+    value.Set("keyLength", Napi::Number::New(env, set.key_length));
+    value.Set("dataLength", Napi::Number::New(env, set.data_length));
+    value.Set("elements", elements_value(env, set.elements));
+    sets.Set(index, value);
+  }
+  return sets;
+}
+
 Napi::Value table_value(Napi::Env env, const nftables::TableListing& listing) {
   const Napi::Array chains = Napi::Array::New(env, listing.chains.size());
   for (std::uint32_t index = 0; index < listing.chains.size(); ++index) {
@@ -80,21 +99,9 @@ Napi::Value table_value(Napi::Env env, const nftables::TableListing& listing) {
     value.Set("rules", texts(env, chain.rules));
     chains.Set(index, value);
   }
-  const Napi::Array sets = Napi::Array::New(env, listing.sets.size());
-  for (std::uint32_t index = 0; index < listing.sets.size(); ++index) {
-    const nftables::SetListing& set = listing.sets[index];
-    const Napi::HandleScope scope(env);
-    Napi::Object value = Napi::Object::New(env);
-    value.Set("name", Napi::String::New(env, set.name));
-    value.Set("declaration", Napi::String::New(env, set.declaration));
-    value.Set("keyLength", Napi::Number::New(env, set.key_length));
-    value.Set("dataLength", Napi::Number::New(env, set.data_length));
-    value.Set("elements", elements_value(env, set.elements));
-    sets.Set(index, value);
-  }
   Napi::Object value = Napi::Object::New(env);
   value.Set("chains", chains);
-  value.Set("sets", sets);
+  value.Set("sets", sets_value(env, listing.sets));
   return value;
 }
 
@@ -171,6 +178,67 @@ class ListCall final : public AsyncCall {
   std::optional<nftables::TableListing> listing_;
 };
 
+class ElementsCall final : public AsyncCall {
+ public:
+  ElementsCall(std::shared_ptr<netlink::SocketPool> sockets, nftables::Family family, std::string table,
+               std::vector<std::string> sets)
+      : sockets_(std::move(sockets)), family_(family), table_(std::move(table)), sets_(std::move(sets)) {}
+
+ private:
+  void execute() override {
+    auto socket = sockets_->take();
+    if (!socket.ok()) return fail(from_netlink(socket.error(), kElements));
+    auto listed = nftables::list_elements(socket.value(), family_, table_, sets_);
+    if (!listed.ok()) return fail(from_netlink(listed.error(), kElements));
+    sockets_->give_back(std::move(socket.value()));
+    listings_ = std::move(listed.value());
+  }
+
+  Napi::Value finish(Napi::Env env) override { return sets_value(env, listings_); }
+
+  std::shared_ptr<netlink::SocketPool> sockets_;
+  nftables::Family family_;
+  std::string table_;
+  std::vector<std::string> sets_;
+  std::vector<nftables::SetListing> listings_;
+};
+
+/// What is asked of one set.
+struct Question {
+  nftables::Family family = nftables::Family::kIp;
+  std::string table;
+  std::string set;
+  std::size_t key_length = 0;
+  netlink::Bytes keys;
+};
+
+class HasCall final : public AsyncCall {
+ public:
+  HasCall(std::shared_ptr<netlink::SocketPool> sockets, Question question)
+      : sockets_(std::move(sockets)), question_(std::move(question)) {}
+
+ private:
+  void execute() override {
+    auto socket = sockets_->take();
+    if (!socket.ok()) return fail(from_netlink(socket.error(), kHas));
+    const auto& [family, table, set, key_length, keys] = question_;
+    auto held = nftables::held_keys(socket.value(), family, table, set, key_length, keys);
+    if (!held.ok()) return fail(from_netlink(held.error(), kHas));
+    sockets_->give_back(std::move(socket.value()));
+    held_ = std::move(held.value());
+  }
+
+  Napi::Value finish(Napi::Env env) override {
+    const Napi::Array held = Napi::Array::New(env, held_.size());
+    for (std::uint32_t index = 0; index < held_.size(); ++index) held.Set(index, Napi::Boolean::New(env, held_[index]));
+    return held;
+  }
+
+  std::shared_ptr<netlink::SocketPool> sockets_;
+  Question question_;
+  std::vector<bool> held_;
+};
+
 class GenerationCall final : public AsyncCall {
  public:
   explicit GenerationCall(std::shared_ptr<netlink::SocketPool> sockets) : sockets_(std::move(sockets)) {}
@@ -242,6 +310,33 @@ Napi::Value nft_list(const Napi::CallbackInfo& info) {
   if (misuse.failed()) return raise(env, misuse);
   return AsyncCall::start(
       env, kList, std::make_unique<ListCall>(sockets_of(env), family, std::move(table), std::move(elements)));
+}
+
+Napi::Value nft_elements(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Misuse misuse(env);
+  const nftables::Family family = family_argument(Argument(info[0], "family", misuse));
+  std::string table = name_argument(Argument(info[1], "table", misuse));
+  std::vector<std::string> sets;
+  for (const Argument& name : Argument(info[2], "sets", misuse).items()) sets.push_back(name_argument(name));
+  if (misuse.failed()) return raise(env, misuse);
+  return AsyncCall::start(
+      env, kElements, std::make_unique<ElementsCall>(sockets_of(env), family, std::move(table), std::move(sets)));
+}
+
+Napi::Value nft_has(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Misuse misuse(env);
+  Question question;
+  question.family = family_argument(Argument(info[0], "family", misuse));
+  question.table = name_argument(Argument(info[1], "table", misuse));
+  question.set = name_argument(Argument(info[2], "set", misuse));
+  question.key_length = Argument(info[3], "keyLength", misuse).integer(1, NFT_DATA_VALUE_MAXLEN);
+  const Argument keys(info[4], "keys", misuse);
+  question.keys = keys.bytes();
+  if (!misuse.failed() && question.keys.size() % question.key_length != 0) keys.expect("a multiple of keyLength bytes");
+  if (misuse.failed()) return raise(env, misuse);
+  return AsyncCall::start(env, kHas, std::make_unique<HasCall>(sockets_of(env), std::move(question)));
 }
 
 Napi::Value nft_generation(const Napi::CallbackInfo& info) {

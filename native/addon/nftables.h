@@ -12,6 +12,10 @@ Napi::Value nft_encode(const Napi::CallbackInfo& info);
 Napi::Value nft_transact(const Napi::CallbackInfo& info);
 /// nftList(family: NftFamily, table: string, elements: readonly string[] | null): Promise<NftTableListing | null>
 Napi::Value nft_list(const Napi::CallbackInfo& info);
+/// nftElements(family: NftFamily, table: string, sets: readonly string[]): Promise<readonly NftSetListing[]>
+Napi::Value nft_elements(const Napi::CallbackInfo& info);
+/// nftHas(family: NftFamily, table: string, set: string, keyLength: number, keys: Uint8Array): Promise<readonly boolean[]>
+Napi::Value nft_has(const Napi::CallbackInfo& info);
 /// nftGeneration(): Promise<number>
 Napi::Value nft_generation(const Napi::CallbackInfo& info);
 /// nftMaxBatch(): number

@@ -22,6 +22,8 @@ using netlink::Message;
 using netlink::Status;
 
 constexpr std::uint32_t kSequence = 1;
+// What the answers to this many questions take fits the default receive buffer.
+constexpr std::size_t kQuestionsPerSend = 64;
 
 Bytes request(std::uint8_t message, std::uint16_t flags, Family family,
               const std::vector<std::pair<std::uint16_t, std::string_view>>& names) {
@@ -44,6 +46,43 @@ void sort_by_name(std::vector<Listing>& listings) {
 
 SetListing set_listing(const Set& set) {
   return SetListing{set.name, declaration_text(set), set.key_length, set.data_length, std::nullopt};
+}
+
+using Dump = std::function<Status(const Bytes&, const std::function<void()>&, const std::function<Status(const Message&)>&)>;
+
+/// Fills in the elements of a set, which the listing holds without.
+Status read_set_elements(const Dump& dump, Family family, std::string_view table, const Set& set, SetListing& to) {
+  std::optional<ColumnBuilder> builder;
+  const auto restart = [&] { builder.emplace(set); };
+  const Bytes message = request(NFT_MSG_GETSETELEM, NLM_F_DUMP, family,
+                                {{NFTA_SET_ELEM_LIST_TABLE, table}, {NFTA_SET_ELEM_LIST_SET, set.name}});
+  auto dumped = dump(message, restart, [&](const Message& answer) -> Status {
+    if (!is_message(answer, NFT_MSG_NEWSETELEM)) return Done{};
+    auto elements = read_elements(answer);
+    if (!elements.ok()) return elements.error();
+    for (const ListedElement& element : elements.value()) {
+      if (auto added = builder->add(element); !added.ok()) return added;
+    }
+    return Done{};
+  });
+  if (!dumped.ok()) return dumped;
+  if (builder->has_catch_all()) to.declaration += " catch-all";
+  to.elements = builder->take();
+  return Done{};
+}
+
+void put_question(netlink::MessageWriter& writer, Family family, std::string_view table, std::string_view set,
+                  std::uint32_t sequence, ByteView key) {
+  writer.begin_message(NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETSETELEM, NLM_F_REQUEST | NLM_F_ACK, sequence,
+                       static_cast<std::uint8_t>(family));
+  writer.put_string(NFTA_SET_ELEM_LIST_TABLE, table);
+  writer.put_string(NFTA_SET_ELEM_LIST_SET, set);
+  writer.nest(NFTA_SET_ELEM_LIST_ELEMENTS, [&] {
+    writer.nest(NFTA_LIST_ELEM, [&] {
+      writer.nest(NFTA_SET_ELEM_KEY, [&] { writer.put_bytes(NFTA_DATA_VALUE, key); });
+    });
+  });
+  writer.end_message();
 }
 
 std::optional<std::string> hook_of(const Chain& chain) {
@@ -184,31 +223,14 @@ class TableReader {
       return Done{};
     });
     if (!dumped.ok()) return dumped;
+    const Dump dump_elements = [this](const auto& asked, const auto& again, const auto& on_message) {
+      return dump(asked, again, on_message);
+    };
     for (const Set& set : sets) {
       listing_.sets.push_back(set_listing(set));
       if (!wanted(set.name)) continue;
-      if (auto read = read_set_elements(set, listing_.sets.back()); !read.ok()) return read;
+      if (auto read = read_set_elements(dump_elements, family_, table_, set, listing_.sets.back()); !read.ok()) return read;
     }
-    return Done{};
-  }
-
-  Status read_set_elements(const Set& set, SetListing& to) {
-    std::optional<ColumnBuilder> builder;
-    const auto restart = [&] { builder.emplace(set); };
-    const Bytes message = request(NFT_MSG_GETSETELEM, NLM_F_DUMP, family_,
-                                  {{NFTA_SET_ELEM_LIST_TABLE, table_}, {NFTA_SET_ELEM_LIST_SET, set.name}});
-    auto dumped = dump(message, restart, [&](const Message& answer) -> Status {
-      if (!is_message(answer, NFT_MSG_NEWSETELEM)) return Done{};
-      auto elements = read_elements(answer);
-      if (!elements.ok()) return elements.error();
-      for (const ListedElement& element : elements.value()) {
-        if (auto added = builder->add(element); !added.ok()) return added;
-      }
-      return Done{};
-    });
-    if (!dumped.ok()) return dumped;
-    if (builder->has_catch_all()) to.declaration += " catch-all";
-    to.elements = builder->take();
     return Done{};
   }
 
@@ -276,6 +298,51 @@ netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket,
                                                         std::string_view table,
                                                         const std::optional<std::vector<std::string>>& elements) {
   return TableReader(socket, own_ports, family, table, elements).read();
+}
+
+netlink::Result<std::vector<SetListing>> list_elements(netlink::Socket& socket, Family family, std::string_view table,
+                                                       const std::vector<std::string>& sets) {
+  // Interrupted means that something in the ruleset changed, hardly ever one of these sets.
+  const Dump dump = [&socket](const auto& asked, const auto& again, const auto& on_message) -> Status {
+    again();
+    auto dumped = socket.dump(asked, on_message);
+    if (!dumped.ok() && dumped.error().code == EINTR) return Done{};
+    return dumped;
+  };
+  std::vector<SetListing> listings;
+  for (const std::string& name : sets) {
+    auto set = find_set(socket, family, table, name);
+    if (!set.ok() && set.error().code == ENOENT) continue;
+    if (!set.ok()) return set.error();
+    SetListing listing = set_listing(set.value());
+    auto read = read_set_elements(dump, family, table, set.value(), listing);
+    if (!read.ok() && read.error().code == ENOENT) continue;
+    if (!read.ok()) return read.error();
+    listings.push_back(std::move(listing));
+  }
+  return listings;
+}
+
+netlink::Result<std::vector<bool>> held_keys(netlink::Socket& socket, Family family, std::string_view table,
+                                             std::string_view set, std::size_t key_length, ByteView keys) {
+  std::vector<bool> held;
+  const std::size_t count = keys.size() / key_length;
+  while (held.size() < count) {
+    const std::size_t batch = std::min(kQuestionsPerSend, count - held.size());
+    netlink::MessageWriter writer;
+    for (std::size_t index = 0; index < batch; ++index) {
+      const ByteView key = keys.subspan((held.size() + index) * key_length, key_length);
+      put_question(writer, family, table, set, kSequence + static_cast<std::uint32_t>(index), key);
+    }
+    std::optional<netlink::Error> failure;
+    auto asked = socket.request_each(writer.bytes(), kSequence, batch, [&](const netlink::Acknowledgement& answer) {
+      if (answer.error && answer.error->code != ENOENT && !failure) failure = answer.error;
+      held.push_back(!answer.error);
+    });
+    if (!asked.ok()) return asked.error();
+    if (failure) return *std::move(failure);
+  }
+  return held;
 }
 
 netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket) {

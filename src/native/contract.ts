@@ -132,7 +132,7 @@ export interface NativeErrorFields {
    * the rules kept changing, `ETIMEDOUT` the program was killed.
    */
   readonly errno: string | null;
-  /** The system or netlink call: `nft transaction`, `nft list`, `nft generation`, `nft compile`, `nft max batch`, `nft watch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `iptables remembering`, `account create`, `account packets`, `ipvs list`, `ipvs delete`, `ipset list`, `ipset destroy`, `link addresses`, `link delete`. */
+  /** The system or netlink call: `nft transaction`, `nft list`, `nft elements`, `nft has`, `nft generation`, `nft compile`, `nft max batch`, `nft watch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `iptables remembering`, `account create`, `account packets`, `ipvs list`, `ipvs delete`, `ipset list`, `ipset destroy`, `link addresses`, `link delete`. */
   readonly operation: string;
   /** The kernel's extended message; null when it sent none. */
   readonly kernelMessage: string | null;
@@ -169,6 +169,19 @@ export interface NativeAddon extends IptablesAddon, IpvsAddon {
    * table meanwhile. What this environment changes meanwhile does not count: an element that it did not touch may then be missing or twice.
    */
   nftList(family: NftFamily, table: string, elements: readonly string[] | null): Promise<NftTableListing | null>;
+  /**
+   * Elements of some sets of a table, without a look at anything else in it; sets that do not exist are left out. What packets or transactions add or
+   * delete meanwhile may hide others.
+   */
+  nftElements(family: NftFamily, table: string, sets: readonly string[]): Promise<readonly NftSetListing[]>;
+  /** For each of the keys, `keyLength` bytes each, whether a set has it. A set that does not exist has none. */
+  nftHas(
+    family: NftFamily,
+    table: string,
+    set: string,
+    keyLength: number,
+    keys: Uint8Array,
+  ): Promise<readonly boolean[]>;
   /**
    * The ruleset's generation: it grows by one (modulo 2^32, never 0) with every transaction that changes any table of this network namespace,
    * whoever sends it. Not with what packets do to dynamic sets.

@@ -13,6 +13,8 @@ export const ADDON_FUNCTIONS = [
   'nftEncode',
   'nftTransact',
   'nftList',
+  'nftElements',
+  'nftHas',
   'nftGeneration',
   'nftMaxBatch',
   'nftWatch',

@@ -56,6 +56,19 @@ export function traced(addon: NativeAddon, write: (line: string) => void): Nativ
         (listing) =>
           `${family} ${table} elements=${listing?.sets.reduce((sum, set) => sum + (set.elements?.count ?? 0), 0) ?? 0}`,
       ),
+    nftElements: (family, table, sets) =>
+      async(
+        'nftElements',
+        () => addon.nftElements(family, table, sets),
+        (listed) =>
+          `${family} ${table} sets=${sets.length} elements=${listed?.reduce((sum, { elements }) => sum + (elements?.count ?? 0), 0) ?? 0}`,
+      ),
+    nftHas: (family, table, set, keyLength, keys) =>
+      async(
+        'nftHas',
+        () => addon.nftHas(family, table, set, keyLength, keys),
+        (held) => `${family} ${table} ${set} keys=${held?.length ?? 0} held=${held?.filter(Boolean).length ?? 0}`,
+      ),
     nftGeneration: () =>
       async(
         'nftGeneration',

@@ -70,5 +70,9 @@ export function printEndpoint(address: IPAddress, port: number): string {
 
 /** A run of bytes as a string with one character per byte: compact, comparable, usable as a map key. */
 export function packedKey(bytes: Uint8Array, start: number, length: number): string {
+  // One change of a large Service makes thousands, and a Buffer around IPv4's few bytes costs several times as much as the string.
+  const octet = (index: number): number => bytes[start + index] ?? 0;
+  if (length === 4) return String.fromCharCode(octet(0), octet(1), octet(2), octet(3));
+  if (length === 6) return String.fromCharCode(octet(0), octet(1), octet(2), octet(3), octet(4), octet(5));
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, length).toString('latin1');
 }

@@ -82,15 +82,13 @@ export function selectEndpoints(
     if (candidate.nodeName === null || candidate.nodeName === node.name) hairpin.add(addressOf(family, candidate));
   }
   const clusterList = pack(family, cluster);
-  const localList = pack(family, local);
+  const listOf = (list: readonly Candidate[]): EndpointList =>
+    sameCandidates(list, cluster) ? clusterList : pack(family, list);
   return {
     cluster: clusterList,
-    local: localList.equals(clusterList) ? clusterList : localList,
+    local: listOf(local),
     any,
-    serving: pack(
-      family,
-      candidates.filter((candidate) => has(candidate, SERVING)),
-    ),
+    serving: listOf(candidates.filter((candidate) => has(candidate, SERVING))),
     hairpin,
   };
 }
@@ -233,6 +231,11 @@ function collect(
     }
   }
   return [...found.values()];
+}
+
+/** Of lists in one order. */
+function sameCandidates(one: readonly Candidate[], other: readonly Candidate[]): boolean {
+  return one.length === other.length && one.every((candidate, index) => candidate === other[index]);
 }
 
 function pack(family: Family, candidates: readonly Candidate[]): EndpointList {

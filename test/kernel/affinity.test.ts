@@ -288,7 +288,7 @@ t.test('a client that keeps asking a silent endpoint on the node is not remember
   const lab = await Lab.start(t);
   // Nothing listens there, so the flow stays without an answer and every packet of it is one of a new connection.
   await Proxy.start(t, lab, { objects: sticky(LONG, { endpoints: [{ pod: 'node' }] }) });
-  const map = ['ip', 'kube-proxy', `clients-${LONG}-2`];
+  const map = ['ip', 'kube-proxy', `clients-${LONG}-part-2`];
   const remembered = async (): Promise<boolean> =>
     (await lab.output('node', ['nft', 'list', 'map', ...map])).includes('elements');
   const connection = await lab.open({ from: 'client', to: CLUSTER_IP, protocol: 'UDP' });

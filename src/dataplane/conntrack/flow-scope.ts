@@ -1,10 +1,10 @@
 import type { FlowFilter } from '../../native/contract.js';
+import { EndpointIndex } from '../../net/endpoint-index.js';
 import { EndpointList, packedKey } from '../../net/endpoint-list.js';
 import { addressBytes, addressFromBytes, addressLength, type Family, type IPAddress } from '../../net/ip.js';
 import { protocolNumber, type Protocol } from '../../net/protocol.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
-import { EndpointIndex } from './endpoint-index.js';
 
 /** Protocols whose flows have no end that the kernel could see and so outlive their endpoint for as long as a client keeps sending. */
 export const FLOW_PROTOCOLS: readonly Protocol[] = ['UDP', 'SCTP'];

@@ -3,7 +3,7 @@ import { addressLength } from '../../net/ip.js';
 import type { NativeAddon, NftElementsListing, NftElementsOperation, NftSetListing } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, FrontendPlan } from '../../plan/types.js';
 import { packRange, unpackFrontend } from './keys.js';
-import { NFT_FAMILY, TABLE, affinitySecondsOf, clientsMaps, isClientsMap } from './names.js';
+import { NFT_FAMILY, TABLE, affinitySecondsOf, clientsMaps } from './names.js';
 
 /** Which remembered clients of a frontend have to be forgotten: those whose endpoint is gone, or all. */
 export type Forget = 'gone' | 'all';
@@ -21,16 +21,16 @@ export const FORGETTING_BYTES = ROWS_AT_ONCE * 256;
  * a removal, to forget them in its own transaction, and after its acknowledgement, for those whom the kernel remembered in between.
  */
 export async function staleClients(
-  addon: Pick<NativeAddon, 'nftList'>,
+  addon: Pick<NativeAddon, 'nftElements'>,
   table: FamilyTable,
   timeouts: readonly number[],
   forget: ReadonlyMap<FrontendKey, Forget> | 'check-all',
 ): Promise<readonly Forgetting[]> {
-  const listing = await addon.nftList(NFT_FAMILY[table.family], TABLE, timeouts.flatMap(clientsMaps));
+  const sets = await addon.nftElements(NFT_FAMILY[table.family], TABLE, timeouts.flatMap(clientsMaps));
   const forgettings: Forgetting[] = [];
-  for (const set of listing?.sets ?? []) {
+  for (const set of sets) {
     const seconds = affinitySecondsOf(set.name);
-    if (set.elements === null || seconds === null || !isClientsMap(set.name)) continue;
+    if (set.elements === null || seconds === null) continue;
     const rows = staleRows(table, set, set.elements, seconds, forget);
     for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
       const operation = rowsOperation(set, set.elements, rows.slice(start, start + ROWS_AT_ONCE));
@@ -43,7 +43,7 @@ export async function staleClients(
 
 /** Finds and removes stale clients in transactions of their own; how many. */
 export async function forgetClients(
-  addon: Pick<NativeAddon, 'nftList' | 'nftTransact'>,
+  addon: Pick<NativeAddon, 'nftElements' | 'nftTransact'>,
   table: FamilyTable,
   timeouts: readonly number[],
   forget: ReadonlyMap<FrontendKey, Forget> | 'check-all',

@@ -9,27 +9,25 @@ import {
   type SyncReport,
 } from '../contract.js';
 import { refusedFrontend } from './blame.js';
-import { FORGETTING_BYTES, forgetClients, staleClients, type Forget } from './clients.js';
 import { Audit } from './audit.js';
 import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
 import { ElementBatches } from './element-batches.js';
 import { Generation, type Mark } from './generation.js';
 import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, printCommands, addTable } from './json.js';
-import type { FrontendElements } from './frontend-elements.js';
-import { lostSlot } from './slots.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
 import { emptyKernelTable, readKernelTable, type KernelTable } from './kernel-table.js';
 import { packFrontend } from './keys.js';
-import { NFT_FAMILY, TABLE, isClientsMap, staleSet } from './names.js';
+import { NFT_FAMILY, TABLE, isOfClients, staleSet } from './names.js';
 import { Pending } from './pending.js';
+import { RememberedClients } from './remembered-clients.js';
 import { Structure, timeoutsOf } from './structure.js';
-import { planSync, type FrontendStep, type SyncPlan } from './sync-plan.js';
+import { planSync, type SyncPlan } from './sync-plan.js';
 
-type Addon = Pick<NativeAddon, 'nftCompile' | 'nftTransact' | 'nftList' | 'nftGeneration' | 'nftMaxBatch'>;
-
-/** A removal waits this long at most for the clients that go with it. */
-const CLIENTS_PATIENCE_MS = 50;
+type Addon = Pick<
+  NativeAddon,
+  'nftCompile' | 'nftTransact' | 'nftList' | 'nftElements' | 'nftHas' | 'nftGeneration' | 'nftMaxBatch'
+>;
 
 /** How long the kernel's word is taken that nobody else changed the ruleset. */
 const TRUST_MS = 3_600_000;
@@ -40,9 +38,8 @@ export class NftablesFamily implements FamilyDataplane {
   private readonly structure: Structure;
   private readonly pending = new Pending();
   /** The addon with our transactions counted. */
-  private readonly counted: Pick<NativeAddon, 'nftList' | 'nftTransact'>;
-  /** Clients to forget once the kernel let go of their endpoints. */
-  private readonly forget = new Map<FrontendKey, Forget>();
+  private readonly counted: Pick<NativeAddon, 'nftElements' | 'nftHas' | 'nftTransact'>;
+  private readonly clients: RememberedClients;
   /** Null while we do not know what the kernel holds: at the start and after any failure. */
   private kernel: KernelTable | null = null;
   /** What {@link prepare} listed; null when it did not or when it has been used. */
@@ -62,10 +59,6 @@ export class NftablesFamily implements FamilyDataplane {
   private leftAlone = false;
   /** The kernel has chains and sets that nothing needs any more: the next sync removes them. */
   private untidy = false;
-  /** How long it took to look for stale clients the last time. */
-  private clientsTakeMs = 0;
-  /** How many searches for them are under way. */
-  private forgetters = 0;
 
   constructor(
     private readonly addon: Addon,
@@ -75,9 +68,12 @@ export class NftablesFamily implements FamilyDataplane {
     this.family = family;
     this.structure = new Structure(addon, family);
     this.counted = {
-      nftList: (...parameters) => addon.nftList(...parameters),
+      nftElements: (...parameters) => addon.nftElements(...parameters),
+      nftHas: (...parameters) => addon.nftHas(...parameters),
       nftTransact: (transaction) => generation.count(() => addon.nftTransact(transaction)),
     };
+    // The full sync that makes up for a failure really looks.
+    this.clients = new RememberedClients(this.counted, family, () => (this.mark = null));
   }
 
   /** Lists the table that the last process left while the sources are still being read. */
@@ -106,7 +102,7 @@ export class NftablesFamily implements FamilyDataplane {
       if (this.acknowledged !== known) return false;
       if (found.length > 0) return true;
       this.untidy = hasObjects(this.foreign(table.node, known));
-      await this.forgetting(table, timeoutsOf(known), new Map(), true);
+      await this.clients.checkAll(table, timeoutsOf(known));
       if (mark !== null) this.mark = mark;
       this.listedAt = listedAt;
       return false;
@@ -182,10 +178,12 @@ export class NftablesFamily implements FamilyDataplane {
     const tidy = full || this.untidy;
     if (tidy) this.pending.rules = true;
     const plan = planSync(this.structure, kernel, table, this.pending, tidy, this.maxBatch());
-    for (const step of plan.steps) this.noteClients(step);
-    const forgetting = plan.rebuild ? [] : await this.clientsOfRemoved(table, kernel);
+    for (const step of plan.steps) this.clients.note(step);
+    const forgetting = plan.rebuild
+      ? []
+      : await this.clients.ofRemoved(table, timeoutsOf(kernel), Math.floor(this.maxBatch() / 4));
     const sent = await this.send(kernel, plan, forgetting);
-    const aside = await this.forgetClients(table, kernel, full);
+    const aside = await this.clients.forgetRest(table, timeoutsOf(kernel), full);
     const problems = tidy ? await this.removeForeign(table.node, kernel) : [];
     // Other addresses of the node take node ports when its settings change: any flow may be of another frontend now.
     const flows =
@@ -226,7 +224,7 @@ export class NftablesFamily implements FamilyDataplane {
   private async listTable(): Promise<NftTableListing | null> {
     const outline = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, []);
     if (outline === null) return null;
-    const names = outline.sets.flatMap(({ name }) => (isClientsMap(name) ? [] : [name]));
+    const names = outline.sets.flatMap(({ name }) => (isOfClients(name) ? [] : [name]));
     return await this.addon.nftList(NFT_FAMILY[this.family], TABLE, names);
   }
 
@@ -257,66 +255,6 @@ export class NftablesFamily implements FamilyDataplane {
     }
     const { elementOperations, ruleOperations } = plan;
     return { transactions: plan.transactions.length, elementOperations, ruleOperations, bytes };
-  }
-
-  /** A client may only be kept if its endpoint still serves its frontend in the same way. */
-  private noteClients({ key, current, next }: FrontendStep): void {
-    if (current.sticky.length === 0) return;
-    const treatment = (chain: string | null): string | undefined => chain?.replace(/-\d+/g, '');
-    if (treatment(current.chain) !== treatment(next.chain)) this.forget.set(key, 'all');
-    else if (!this.forget.has(key) && lostEndpoint(this.family, current, next)) this.forget.set(key, 'gone');
-  }
-
-  /**
-   * What forgets clients in the transaction that removes their endpoint, so that none of them is sent there in between, as far as it fits. A new
-   * connection of theirs that passes the hooks just then may still be remembered, so they are looked for again afterwards. With so many clients
-   * that listing them takes long, only afterwards: the removal must not wait for it.
-   */
-  private async clientsOfRemoved(table: FamilyTable, kernel: KernelTable): Promise<readonly NftOperation[]> {
-    const timeouts = timeoutsOf(kernel);
-    if (this.forget.size === 0 || timeouts.length === 0 || this.clientsTakeMs > CLIENTS_PATIENCE_MS) return [];
-    const forgettings = await staleClients(this.addon, table, timeouts, this.forget);
-    return forgettings.slice(0, Math.floor(this.maxBatch() / 4 / FORGETTING_BYTES)).flat();
-  }
-
-  /** Clients that are found quickly are forgotten at once. Otherwise it goes on beside further syncs, which must not wait for it. */
-  private async forgetClients(
-    table: FamilyTable,
-    kernel: KernelTable,
-    full: boolean,
-  ): Promise<Pick<SyncReport, 'aside'>> {
-    const timeouts = timeoutsOf(kernel);
-    const forget = new Map(this.forget);
-    this.forget.clear();
-    if (timeouts.length === 0 || (forget.size === 0 && !full)) return {};
-    const aside = full || this.forgetters > 0 || this.clientsTakeMs > CLIENTS_PATIENCE_MS;
-    const work = this.forgetting(table, timeouts, forget, full);
-    if (!aside) await work;
-    // The caller hears of a failure, if it still listens.
-    work.catch(() => undefined);
-    return aside ? { aside: work } : {};
-  }
-
-  private async forgetting(
-    table: FamilyTable,
-    timeouts: readonly number[],
-    forget: ReadonlyMap<FrontendKey, Forget>,
-    everybody: boolean,
-  ): Promise<void> {
-    const startedAt = performance.now();
-    this.forgetters++;
-    try {
-      if (forget.size > 0) await forgetClients(this.counted, table, timeouts, forget);
-      if (everybody) await forgetClients(this.counted, table, timeouts, 'check-all');
-      this.clientsTakeMs = performance.now() - startedAt;
-    } catch (error) {
-      // For the full sync that makes up for it, which now really looks.
-      for (const [key, mode] of forget) if (mode === 'all' || !this.forget.has(key)) this.forget.set(key, mode);
-      this.mark = null;
-      throw error;
-    } finally {
-      this.forgetters--;
-    }
   }
 
   /**
@@ -381,10 +319,4 @@ function hasObjects({ chains, sets }: ForeignObjects): boolean {
 
 function commands(list: Parameters<typeof printCommands>[0]): NftOperation {
   return { type: 'commands', json: printCommands(list) };
-}
-
-function lostEndpoint(family: Family, current: FrontendElements, next: FrontendElements): boolean {
-  return (
-    lostSlot(family, current.endpoints, next.endpoints) || lostSlot(family, current.localEndpoints, next.localEndpoints)
-  );
 }

@@ -124,7 +124,7 @@ function diffAdmitted(
 function diffEndpoints(batches: ElementBatches, map: string, packed: PackedKey, current: Slots, next: Slots): void {
   for (const change of diffSlots(batches.family, current, next)) {
     const key = packSlot(change.slot) + packed;
-    if (change.replaces) batches.delete(map, key);
+    if (change.before !== null) batches.delete(map, key);
     if (change.endpoint !== null) batches.addMapping(map, key, packEndpoint(change.endpoint));
   }
 }

@@ -50,7 +50,7 @@ export function inspectTable(
 
 /** The endpoint that a map of clients holds for a source, `address:port`; null for none. */
 export async function rememberedEndpoint(
-  addon: Pick<NativeAddon, 'nftList'>,
+  addon: Pick<NativeAddon, 'nftElements'>,
   family: Family,
   { frontend, destination }: PacketScope,
   source: IPAddress,
@@ -58,8 +58,8 @@ export async function rememberedEndpoint(
 ): Promise<string | null> {
   const { port, protocol } = parseFrontendKey(frontend);
   const wanted = Buffer.from(packAddress(source) + packFrontend(frontendKey(destination, port, protocol)), 'latin1');
-  const listing = await addon.nftList(NFT_FAMILY[family], TABLE, clientsMaps(affinitySeconds));
-  for (const { elements, keyLength, dataLength } of listing?.sets ?? []) {
+  const sets = await addon.nftElements(NFT_FAMILY[family], TABLE, clientsMaps(affinitySeconds));
+  for (const { elements, keyLength, dataLength } of sets) {
     if (elements === null || elements.data === null) continue;
     for (let row = 0; row < elements.count; row++) {
       const key = elements.keys.subarray(row * keyLength, (row + 1) * keyLength);

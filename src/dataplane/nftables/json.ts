@@ -36,6 +36,7 @@ export type Statement =
         readonly map: string;
       };
     }
+  | { readonly set: { readonly op: 'update'; readonly elem: Expression; readonly set: string } }
   | { readonly jump: { readonly target: string } }
   | { readonly goto: { readonly target: string } }
   | { readonly drop: null };

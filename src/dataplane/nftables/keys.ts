@@ -81,6 +81,16 @@ export function packEndpoint(packed: PackedKey): PackedKey {
   return `${packed}\0\0`;
 }
 
+/** The packed endpoint of a frontend as one of those that have clients: `address . protocol . port`, where the frontend's protocol is meant. */
+export function packSticky(key: FrontendKey, endpoint: PackedKey): PackedKey {
+  const { protocol } = parseFrontendKey(key);
+  const port = endpoint.length - 2;
+  return (
+    endpoint.slice(0, port) +
+    packService(protocolNumber(protocol), (endpoint.charCodeAt(port) << 8) | endpoint.charCodeAt(port + 1))
+  );
+}
+
 function packService(protocol: number, port: number): PackedKey {
   return String.fromCharCode(protocol, 0, 0, 0, port >> 8, port & 0xff, 0, 0);
 }

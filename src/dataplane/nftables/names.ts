@@ -75,8 +75,12 @@ export function parseEndpointsMap(name: string): { readonly shard: number | null
  */
 export const CLIENT_PARTS = 8;
 
-/** Client → endpoint, for each affinity timeout and part; and the frontends that use it. */
-export const clientsMap = (seconds: number, part: number): string => `clients-${seconds}-${part}`;
+/**
+ * Client → endpoint, for each affinity timeout and part; the endpoints that have clients; and the frontends that use it. Versions without a set of
+ * endpoints had other names for the maps: what is in them would not be found.
+ */
+export const clientsMap = (seconds: number, part: number): string => `clients-${seconds}-part-${part}`;
+export const clientEndpointsSet = (seconds: number): string => `clients-${seconds}-endpoints`;
 export const clientsMaps = (seconds: number): readonly string[] =>
   Array.from({ length: CLIENT_PARTS }, (_, part) => clientsMap(seconds, part));
 /** The chain that remembers clients of one timeout. */
@@ -86,12 +90,12 @@ export const stickyNodePortSet = (seconds: number): string => `sticky-nodeports-
 
 /** The timeout in the name of a set made by one of the above; null for any other name. */
 export function affinitySecondsOf(set: string): number | null {
-  const found = /^(?:clients-(\d+)-\d+|sticky-(?:frontends|nodeports)-(\d+))$/.exec(set);
+  const found = /^(?:clients-(\d+)-(?:part-\d+|endpoints)|sticky-(?:frontends|nodeports)-(\d+))$/.exec(set);
   return found === null ? null : Number(found[1] ?? found[2]);
 }
 
-/** Whether a name may be one made by {@link clientsMap}, of this or an earlier version. */
-export function isClientsMap(set: string): boolean {
+/** Whether packets write to a set of this name, in this or an earlier version. */
+export function isOfClients(set: string): boolean {
   return set.startsWith('clients-');
 }
 

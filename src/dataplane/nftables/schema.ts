@@ -1,6 +1,15 @@
 import type { Family } from '../../net/ip.js';
 import type { SetDeclaration } from './json.js';
-import { CLIENT_PARTS, SET, SHARDS, clientsMaps, endpointsMap, stickyNodePortSet, stickySet } from './names.js';
+import {
+  CLIENT_PARTS,
+  SET,
+  SHARDS,
+  clientEndpointsSet,
+  clientsMaps,
+  endpointsMap,
+  stickyNodePortSet,
+  stickySet,
+} from './names.js';
 
 /** Clients remembered per affinity timeout and family at least, if they are spread; past it new clients are balanced but not remembered. */
 const CLIENTS_SIZE = 262_144;
@@ -36,6 +45,7 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
 /** The sets and the maps of one affinity timeout. */
 export function affinitySets(family: Family, seconds: number): readonly SetDeclaration[] {
   const ip = addressType(family);
+  const remembered = { flags: ['timeout', 'dynamic'], timeout: seconds } as const;
   return [
     set(stickySet(seconds), [ip, 'inet_proto', 'inet_service']),
     set(stickyNodePortSet(seconds), ['inet_proto', 'inet_service']),
@@ -43,10 +53,10 @@ export function affinitySets(family: Family, seconds: number): readonly SetDecla
       name,
       type: [ip, ip, 'inet_proto', 'inet_service'],
       map: [ip, 'inet_service'],
-      flags: ['timeout', 'dynamic'],
-      timeout: seconds,
+      ...remembered,
       size: PART_SIZE,
     })),
+    { ...set(clientEndpointsSet(seconds), [ip, 'inet_proto', 'inet_service']), ...remembered, size: CLIENTS_SIZE },
   ];
 }
 

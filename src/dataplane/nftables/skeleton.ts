@@ -26,6 +26,7 @@ import {
   CLIENT_PARTS,
   NFT_FAMILY,
   SET,
+  clientEndpointsSet,
   clientsMap,
   rememberChain,
   stickyNodePortSet,
@@ -159,7 +160,10 @@ function toRemember(family: NftFamily, seconds: number): readonly Rule[] {
   ]);
 }
 
-/** Notes where a connection went. Runs before the source is rewritten. */
+/**
+ * Notes where a connection went. Runs before the source is rewritten. The endpoint is noted first, by the same rule: where there is no room for it the
+ * client is not remembered either, so that every client's endpoint can be asked for.
+ */
 function rememberClients(family: NftFamily, seconds: number): readonly Rule[] {
   const client = concat(
     original(`${family} saddr`),
@@ -168,12 +172,14 @@ function rememberClients(family: NftFamily, seconds: number): readonly Rule[] {
     original('proto-dst'),
   );
   const data = concat(address(family, 'daddr'), dport);
+  const endpoint = concat(address(family, 'daddr'), meta('l4proto'), dport);
   return PROTOCOLS.flatMap((protocol) =>
     Array.from({ length: CLIENT_PARTS }, (_, part): Rule => {
       const map = `@${clientsMap(seconds, part)}`;
       return [
         match(meta('l4proto'), protocol),
         clientIn(family, part),
+        { set: { op: 'update', elem: endpoint, set: `@${clientEndpointsSet(seconds)}` } },
         { map: { op: 'update', elem: client, data, map } },
       ];
     }),

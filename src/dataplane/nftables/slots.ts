@@ -1,3 +1,4 @@
+import { EndpointIndex } from '../../net/endpoint-index.js';
 import { endpointSize, packedKey, type EndpointList } from '../../net/endpoint-list.js';
 import type { Family } from '../../net/ip.js';
 
@@ -11,10 +12,10 @@ export const NO_SLOTS: Slots = new Uint8Array(0);
 
 export interface SlotChange {
   readonly slot: number;
+  /** Packed endpoint that the kernel holds in the slot and that has to go first; null for none. */
+  readonly before: string | null;
   /** Packed endpoint, or null to leave the slot empty. */
   readonly endpoint: string | null;
-  /** Whether the kernel holds something in the slot that has to go first. */
-  readonly replaces: boolean;
 }
 
 /**
@@ -23,45 +24,57 @@ export interface SlotChange {
  */
 export function assignSlots(current: Slots, desired: EndpointList): Slots {
   const size = endpointSize(desired.family);
-  const waiting = new Set<string>();
-  for (let index = 0; index < desired.count; index++) waiting.add(desired.key(index));
+  const positions = new EndpointIndex(desired);
+  const placed = new Uint8Array(desired.count);
   const slots = new Uint8Array(desired.packed.length);
   const holes: number[] = [];
-  for (let slot = 0; slot < desired.count; slot++) {
-    const at = slot * size;
-    const held = at < current.length ? packedKey(current, at, size) : '';
-    if (waiting.delete(held)) slots.set(current.subarray(at, at + size), at);
-    else holes.push(at);
+  for (let at = 0; at < slots.length; at += size) {
+    const position = at < current.length ? positions.find(current, at, at + size - 2) : -1;
+    if (position < 0 || placed[position] === 1) {
+      holes.push(at);
+      continue;
+    }
+    placed[position] = 1;
+    copy(current, at, slots, at, size);
   }
-  for (const endpoint of waiting) {
-    const at = holes.shift();
-    if (at !== undefined) slots.set(Buffer.from(endpoint, 'latin1'), at);
+  let filled = 0;
+  for (let position = 0; filled < holes.length && position < desired.count; position++) {
+    if (placed[position] === 1) continue;
+    copy(desired.packed, position * size, slots, holes[filled++] ?? 0, size);
   }
   return slots;
 }
 
 /** What has to change in the kernel to get from one assignment to the other. */
 export function diffSlots(family: Family, current: Slots, next: Slots): readonly SlotChange[] {
-  if (Buffer.compare(current, next) === 0) return [];
   const size = endpointSize(family);
   const changes: SlotChange[] = [];
   for (let at = 0; at < Math.max(current.length, next.length); at += size) {
-    const before = at < current.length ? packedKey(current, at, size) : null;
-    const after = at < next.length ? packedKey(next, at, size) : null;
-    const held = before !== null && !isEmpty(before);
-    if (before === after || (!held && after === null)) continue;
-    changes.push({ slot: at / size, endpoint: after, replaces: held });
+    if (sameSlot(current, next, at, size)) continue;
+    const held = at < current.length ? packedKey(current, at, size) : null;
+    const before = held === null || isEmpty(held) ? null : held;
+    const endpoint = at < next.length ? packedKey(next, at, size) : null;
+    if (before !== null || endpoint !== null) changes.push({ slot: at / size, before, endpoint });
   }
   return changes;
 }
 
-/** Whether an endpoint of `current` is in no slot of `next`. */
-export function lostSlot(family: Family, current: Slots, next: Slots): boolean {
-  const size = endpointSize(family);
-  const kept = new Set<string>();
-  for (let at = 0; at < next.length; at += size) kept.add(packedKey(next, at, size));
-  for (let at = 0; at < current.length; at += size) if (!kept.has(packedKey(current, at, size))) return true;
-  return false;
+/** Endpoints of `current` that are in no slot of `next`. */
+export function lostEndpoints(family: Family, current: Slots, next: Slots): readonly string[] {
+  const changes = diffSlots(family, current, next);
+  const placed = new Set(changes.map(({ endpoint }) => endpoint));
+  return changes.flatMap(({ before }) => (before === null || placed.has(before) ? [] : [before]));
+}
+
+function copy(from: Uint8Array, start: number, to: Uint8Array, at: number, size: number): void {
+  for (let index = 0; index < size; index++) to[at + index] = from[start + index] ?? 0;
+}
+
+/** Whether both have the slot at this offset, with the same bytes. Thousands are compared for one that differs, so no string is made of them. */
+function sameSlot(one: Slots, other: Slots, at: number, size: number): boolean {
+  if (at >= one.length || at >= other.length) return false;
+  for (let index = at; index < at + size; index++) if (one[index] !== other[index]) return false;
+  return true;
 }
 
 function isEmpty(endpoint: string): boolean {

@@ -114,7 +114,7 @@ t.test('objects that nobody needs any more go with the sync after it', async (t)
   t.equal(await rig.dataplane.audit(rig.table), false);
   const listings = rig.kernel.listed.length;
   const sent = await rig.during(() => rig.sync());
-  t.ok(commandsOf(sent).includes('delete set clients-60-0'), 'the maps of the timeout before');
+  t.ok(commandsOf(sent).includes('delete set clients-60-part-0'), 'the maps of the timeout before');
   t.equal(rig.kernel.listed.length, listings, 'without a listing');
   t.same(await rig.difference(), []);
   t.same(await rig.during(() => rig.sync()), []);

@@ -86,7 +86,7 @@ t.test('clients of a gone endpoint are forgotten in the transaction that removes
   const sent = await rig.during(() => rig.sync());
   t.same(clients(rig), ['10.0.0.1 1', '203.0.113.8 3']);
   t.equal(sent.length, 1);
-  const forgetting = ['add clients-60 1', 'delete clients-60 1'];
+  const forgetting = ['add clients-60-part 1', 'delete clients-60-part 1'];
   t.same(elementLines(sent).slice(-4), [...forgetting, ...forgetting], 'an entry may expire at any moment');
 });
 
@@ -100,11 +100,89 @@ t.test('an endpoint more, another order, another Service: nobody is forgotten an
   t.equal(rig.kernel.listed.length, listings);
 });
 
+t.test('an endpoint without clients goes: the kernel is asked for it alone, and no client is listed', async (t) => {
+  const rig = await started();
+  connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
+  const listings = rig.kernel.listed.length;
+  rig.commit([endpoints(1, 3)]);
+  const sent = await rig.during(() => rig.sync());
+  t.same(clients(rig), ['10.0.0.1 1']);
+  t.equal(sent.length, 1);
+  t.equal(rig.kernel.listed.length, listings);
+  const question = { family: 'ip', set: 'clients-60-endpoints', keys: 1 };
+  t.same(rig.kernel.asked, [question, question], 'before the removal and after it');
+});
+
 t.test('only the maps of clients are listed', async (t) => {
   const rig = await started();
+  connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
+  const listings = rig.kernel.listed.length;
   rig.commit([endpoints(1)]);
   await rig.sync();
-  t.same(rig.kernel.listed[rig.kernel.listed.length - 1]?.elements, clientsMaps(60));
+  t.same(
+    rig.kernel.listed.slice(listings).map(({ elements }) => elements),
+    [clientsMaps(60), clientsMaps(60)],
+    'before the removal and after it',
+  );
+});
+
+t.test('what a removal costs does not depend on the clients of others', async (t) => {
+  for (const strangers of [0, 500]) {
+    const rig = await started();
+    rig.commit([service('other', { clusterIPs: ['10.96.0.99'], ports: [{ port: 80 }], affinitySeconds: 60 })]);
+    rig.commit([slice('other', [{ address: '10.0.1.9', node: 'other' }], { ports: [{ port: 8080 }] })]);
+    await rig.sync();
+    for (let index = 0; index < strangers; index++)
+      connect(rig, `10.9.${index >> 8}.${index & 255}`, '10.96.0.99:80', 9);
+    const counts = (): readonly number[] => [rig.kernel.listed.length, rig.kernel.asked.length];
+    const [listed = 0, asked = 0] = counts();
+    rig.commit([endpoints(1, 3)]);
+    await rig.sync();
+    t.same(counts(), [listed, asked + 2]);
+  }
+});
+
+t.test('searches beside syncs do not pile up', async (t) => {
+  const rig = await started();
+  const list = rig.kernel.nftElements.bind(rig.kernel);
+  let listings = 0;
+  const held: (() => void)[] = [];
+  rig.kernel.nftElements = async (...parameters) => {
+    listings++;
+    await new Promise<void>((resolve) => held.push(resolve));
+    return await list(...parameters);
+  };
+  const asides: unknown[] = [];
+  for (let round = 0; round < 10; round++) {
+    rig.kernel.touch();
+    rig.plan();
+    const report = await rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
+    asides.push(report.aside);
+  }
+  let done = false;
+  void Promise.all(asides).then(() => (done = true));
+  while (!done) {
+    held.shift()?.();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  t.ok(listings <= 2, 'the one under way, and one for all that came meanwhile');
+});
+
+t.test('a search that failed is made up for, also where the endpoint would still do', async (t) => {
+  const rig = await started(sticky({ externalTrafficPolicy: 'Cluster', type: 'NodePort' }));
+  connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
+  const list = rig.kernel.nftElements.bind(rig.kernel);
+  let calls = 0;
+  rig.kernel.nftElements = async (...parameters) => {
+    calls++;
+    if (calls === 2) throw new Error('no listing');
+    return calls === 1 ? [] : await list(...parameters);
+  };
+  rig.commit([sticky({ externalTrafficPolicy: 'Local', type: 'NodePort' })]);
+  await t.rejects(rig.sync(), /no listing/);
+  t.same(clients(rig), ['203.0.113.9 2']);
+  await rig.sync();
+  t.same(clients(rig), []);
 });
 
 t.test('a Service that goes takes its clients with it', async (t) => {
@@ -154,10 +232,10 @@ t.test('another timeout: another map, and the old one goes with the next full sy
   t.same(clients(rig, 90), []);
   const sets = (): readonly string[] =>
     [...(rig.kernel.table('ip')?.sets.keys() ?? [])].filter((name) => /-(60|90)(-|$)/.test(name));
-  t.equal(sets().length, 2 * (CLIENT_PARTS + 2));
+  t.equal(sets().length, 2 * (CLIENT_PARTS + 3));
   const sent = await rig.during(() => rig.sync(true));
-  t.ok(commandsOf(sent).includes('delete set clients-60-0'));
-  t.equal(sets().length, CLIENT_PARTS + 2);
+  t.ok(commandsOf(sent).includes('delete set clients-60-part-0'));
+  t.equal(sets().length, CLIENT_PARTS + 3);
   t.same(await rig.difference(), []);
 });
 

@@ -239,6 +239,8 @@ function killAt(kernel: FakeKernel, call: number, done: boolean): () => boolean 
   const original = {
     nftTransact: kernel.nftTransact.bind(kernel),
     nftList: kernel.nftList.bind(kernel),
+    nftElements: kernel.nftElements.bind(kernel),
+    nftHas: kernel.nftHas.bind(kernel),
     nftGeneration: kernel.nftGeneration.bind(kernel),
   };
   let calls = 0;
@@ -253,6 +255,8 @@ function killAt(kernel: FakeKernel, call: number, done: boolean): () => boolean 
     };
   kernel.nftTransact = fatal(original.nftTransact);
   kernel.nftList = fatal(original.nftList);
+  kernel.nftElements = fatal(original.nftElements);
+  kernel.nftHas = fatal(original.nftHas);
   kernel.nftGeneration = fatal(original.nftGeneration);
   return () => {
     Object.assign(kernel, original);

@@ -231,6 +231,8 @@ t.test('a table listed ahead of the first sync is not listed again, unless it wa
       nftTransact: kernel.nftTransact.bind(kernel),
       nftGeneration: kernel.nftGeneration.bind(kernel),
       nftMaxBatch: kernel.nftMaxBatch.bind(kernel),
+      nftElements: kernel.nftElements.bind(kernel),
+      nftHas: kernel.nftHas.bind(kernel),
       nftList: (...parameters: Parameters<typeof kernel.nftList>) => {
         // Neither the outline of chains and sets, which comes before, nor that of clients.
         if (parameters[2]?.includes('frontends')) listings++;

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { assignSlots, diffSlots, lostSlot, NO_SLOTS, type Slots } from '../../../src/dataplane/nftables/slots.js';
+import { assignSlots, diffSlots, lostEndpoints, NO_SLOTS, type Slots } from '../../../src/dataplane/nftables/slots.js';
 import { EndpointList } from '../../../src/net/endpoint-list.js';
 import type { Family } from '../../../src/net/ip.js';
 import { SeededRandom } from '../../support/random.js';
@@ -19,13 +19,18 @@ function print(family: Family, slots: Slots): readonly string[] {
   return new EndpointList(family, slots).toStrings();
 }
 
+function printOne(family: Family, endpoint: string): string {
+  return print(family, Buffer.from(endpoint, 'latin1'))[0] ?? '';
+}
+
 /** Replays changes on slots as the kernel would. */
 function replay(family: Family, current: Slots, next: Slots): readonly string[] {
   const held = new Map(print(family, current).map((endpoint, slot) => [slot, endpoint]));
-  for (const { slot, endpoint, replaces } of diffSlots(family, current, next)) {
-    if (replaces !== held.has(slot)) throw new Error(`slot ${slot}: replaces is ${replaces}`);
+  for (const { slot, before, endpoint } of diffSlots(family, current, next)) {
+    const replaced = before === null ? undefined : printOne(family, before);
+    if (replaced !== held.get(slot)) throw new Error(`slot ${slot}: replaces ${replaced}`);
     held.delete(slot);
-    if (endpoint !== null) held.set(slot, print(family, Buffer.from(endpoint, 'latin1'))[0] ?? '');
+    if (endpoint !== null) held.set(slot, printOne(family, endpoint));
   }
   return [...held.entries()].sort(([one], [other]) => one - other).map(([slot, endpoint]) => `${slot} ${endpoint}`);
 }
@@ -62,14 +67,13 @@ t.test('one endpoint goes: the last one takes its slot', (t) => {
   const before = assignSlots(NO_SLOTS, endpoints('IPv4', [1, 2, 3, 4]));
   const after = assignSlots(before, endpoints('IPv4', [1, 3, 4]));
   t.same(print('IPv4', after), ['10.0.0.1:8001', '10.0.0.4:8004', '10.0.0.3:8003']);
-  const changes = diffSlots('IPv4', before, after).map(({ slot, endpoint, replaces }) => [
-    slot,
-    endpoint !== null,
-    replaces,
+  const changes = diffSlots('IPv4', before, after).map((change) => [
+    change.slot,
+    ...[change.before, change.endpoint].map((endpoint) => endpoint && printOne('IPv4', endpoint)),
   ]);
   t.same(changes, [
-    [1, true, true],
-    [3, false, true],
+    [1, '10.0.0.2:8002', '10.0.0.4:8004'],
+    [3, '10.0.0.4:8004', null],
   ]);
   t.end();
 });
@@ -88,8 +92,8 @@ t.test('holes and doubles that someone else made are filled and removed', (t) =>
   const filled = assignSlots(holed, list);
   t.same(print('IPv4', filled), list.toStrings());
   t.same(
-    diffSlots('IPv4', holed, filled).map(({ slot, replaces }) => [slot, replaces]),
-    [[1, false]],
+    diffSlots('IPv4', holed, filled).map((change) => [change.slot, change.before]),
+    [[1, null]],
     'an empty slot has nothing to delete',
   );
   const doubled = Uint8Array.from([...list.packed.subarray(0, 6), ...list.packed.subarray(0, 6)]);
@@ -99,8 +103,10 @@ t.test('holes and doubles that someone else made are filled and removed', (t) =>
 
 t.test('lost endpoints are noticed, moved ones are not', (t) => {
   const before = assignSlots(NO_SLOTS, endpoints('IPv4', [1, 2, 3]));
-  t.equal(lostSlot('IPv4', before, assignSlots(before, endpoints('IPv4', [1, 3]))), true);
-  t.equal(lostSlot('IPv4', before, assignSlots(NO_SLOTS, endpoints('IPv4', [3, 2, 1, 4]))), false);
-  t.equal(lostSlot('IPv4', before, NO_SLOTS), true);
+  const lost = (next: Slots): readonly string[] =>
+    lostEndpoints('IPv4', before, next).map((endpoint) => printOne('IPv4', endpoint));
+  t.same(lost(assignSlots(before, endpoints('IPv4', [1, 3]))), ['10.0.0.2:8002']);
+  t.same(lost(assignSlots(NO_SLOTS, endpoints('IPv4', [3, 2, 1, 4]))), []);
+  t.same(lost(NO_SLOTS), ['10.0.0.1:8001', '10.0.0.2:8002', '10.0.0.3:8003']);
   t.end();
 });

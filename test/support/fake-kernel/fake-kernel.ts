@@ -13,6 +13,7 @@ import type {
   NftTransaction,
 } from '../../../src/native/contract.js';
 import type { IptablesAck, IptablesChainListing } from '../../../src/native/iptables-contract.js';
+import { packedKey } from '../../../src/net/endpoint-list.js';
 import type { IPAddress } from '../../../src/net/ip.js';
 import { familyOf } from '../../../src/net/ip.js';
 import type { Compiler } from './compiler.js';
@@ -38,6 +39,8 @@ export class FakeKernel implements NativeAddon {
   readonly committed: NftTransaction[] = [];
   /** Listings that were answered: which table, and of which sets the elements. */
   readonly listed: { readonly family: NftFamily; readonly elements: readonly string[] | null }[] = [];
+  /** Questions about keys. */
+  readonly asked: { readonly family: NftFamily; readonly set: string; readonly keys: number }[] = [];
   /** Bytes the socket takes. */
   maxBatch = Number.MAX_SAFE_INTEGER;
   private readonly tables = new Map<string, FakeTable>();
@@ -66,8 +69,8 @@ export class FakeKernel implements NativeAddon {
     const ways = table === null ? [] : courses(table, packet, localAddresses);
     const way = ways.find(({ packet: end }) => printTarget(end) === endpoint);
     if (way === undefined) throw new Error(`no way leads to ${endpoint}`);
-    for (const { map, key, value } of way.packet.updates) {
-      const elements = table?.sets.get(map)?.elements;
+    for (const { set, key, value } of way.packet.updates) {
+      const elements = table?.sets.get(set)?.elements;
       // An update refreshes what is there and changes no value.
       if (elements?.has(key) !== true) elements?.set(key, { key, keyEnd: null, value, chain: null, comment: null });
     }
@@ -126,6 +129,34 @@ export class FakeKernel implements NativeAddon {
       })),
       sets: byName(held.sets).map((set) => listSet(set, elements?.includes(set.name) ?? true, part)),
     };
+  }
+
+  async nftElements(family: NftFamily, table: string, sets: readonly string[]): Promise<readonly NftSetListing[]> {
+    await Promise.resolve();
+    this.failListing('nft elements');
+    this.listed.push({ family, elements: sets });
+    const held = this.tables.get(`${family} ${table}`)?.sets;
+    return sets.flatMap((name) => {
+      const set = held?.get(name);
+      return set === undefined ? [] : [listSet(set, true, 1)];
+    });
+  }
+
+  async nftHas(
+    family: NftFamily,
+    table: string,
+    set: string,
+    keyLength: number,
+    keys: Uint8Array,
+  ): Promise<readonly boolean[]> {
+    await Promise.resolve();
+    this.failListing('nft has');
+    this.asked.push({ family, set, keys: keys.length / keyLength });
+    const held = this.tables.get(`${family} ${table}`)?.sets.get(set)?.elements;
+    return Array.from(
+      { length: keys.length / keyLength },
+      (_, index) => held?.has(packedKey(keys, index * keyLength, keyLength)) === true,
+    );
   }
 
   async nftGeneration(): Promise<number> {
@@ -234,6 +265,12 @@ export class FakeKernel implements NativeAddon {
 
   private notify(change: NftForeignChange): void {
     for (const watch of this.watches) setImmediate(watch, change);
+  }
+
+  private failListing(operation: string): void {
+    const fault = this.faults.take('list');
+    if (fault?.type === 'fail-list')
+      throw new KernelError(fault.errno, operation, { object: null, index: null, element: null });
   }
 
   private failFlows(operation: string): void {

@@ -29,11 +29,12 @@ export interface Traveller {
   /** Whether the node has the address. */
   readonly isLocal: (address: PackedKey) => boolean;
   /** What rules remembered of it on its way. */
-  readonly updates: readonly MapUpdate[];
+  readonly updates: readonly SetUpdate[];
 }
 
-export interface MapUpdate {
-  readonly map: string;
+export interface SetUpdate {
+  readonly set: string;
   readonly key: PackedKey;
-  readonly value: PackedKey;
+  /** Null: the set is no map. */
+  readonly value: PackedKey | null;
 }

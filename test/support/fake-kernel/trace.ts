@@ -6,7 +6,7 @@ import { addressFromBytes, familyOf, isLoopback, type IPAddress } from '../../..
 import { protocolNumber } from '../../../src/net/protocol.js';
 import { printVerdict, type Verdict } from '../plan-tracer.js';
 import { drawnModulus, Evaluation, isList } from './evaluate.js';
-import type { KernelPacket, MapUpdate, Traveller } from './packet.js';
+import type { KernelPacket, Traveller } from './packet.js';
 import type { FakeChain, FakeTable } from './table.js';
 
 /** Where the rules of a table send a packet, in the plan tracer's terms; the kernel does not say why. */
@@ -206,7 +206,13 @@ class Walk {
         const mark = unpackSlot(Buffer.from(evaluation.bytes(statement.mangle.value), 'latin1'), 0);
         current = { ...current, mark };
       } else if ('map' in statement) {
-        current = { ...current, updates: [...current.updates, mapUpdate(evaluation, statement)] };
+        const { elem, data, map } = statement.map;
+        const update = { set: map.slice(1), key: evaluation.bytes(elem), value: evaluation.bytes(data) };
+        current = { ...current, updates: [...current.updates, update] };
+      } else if ('set' in statement) {
+        const { elem, set } = statement.set;
+        const update = { set: set.slice(1), key: evaluation.bytes(elem), value: null };
+        current = { ...current, updates: [...current.updates, update] };
       } else if (index !== statements.length - 1) {
         throw new Error(`statements after a verdict: ${JSON.stringify(statements)}`);
       } else {
@@ -249,9 +255,4 @@ class Walk {
 /** After a goto the calling chain is over too; after a jump its next rule has its turn. */
 function afterJump({ verdict, packet }: Exit): Exit {
   return { verdict: verdict === 'return' ? 'next' : verdict, packet };
-}
-
-function mapUpdate(evaluation: Evaluation, statement: Extract<Statement, { readonly map: unknown }>): MapUpdate {
-  const { elem, data, map } = statement.map;
-  return { map: map.slice(1), key: evaluation.bytes(elem), value: evaluation.bytes(data) };
 }

@@ -1,9 +1,9 @@
-import type { EndpointList } from '../../net/endpoint-list.js';
-import { addressLength } from '../../net/ip.js';
+import type { EndpointList } from './endpoint-list.js';
+import { addressLength } from './ip.js';
 
 /**
- * Positions of packed (address, port) endpoints by their bytes. A conntrack table holds up to a million flows, and a map keyed by text
- * would make as many strings only to throw them away; here a lookup reads the flow's bytes where they lie.
+ * Positions of packed (address, port) endpoints by their bytes. A conntrack table holds up to a million flows and a Service thousands of
+ * endpoints, and a map keyed by text would make as many strings only to throw them away; here a lookup reads the bytes where they lie.
  */
 export class EndpointIndex {
   readonly #packed: Uint8Array;
