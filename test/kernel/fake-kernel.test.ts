@@ -391,6 +391,19 @@ for (const family of ['IPv4', 'IPv6'] as const) {
       listed?.sets.map(({ elements: held, ...rest }) => ({ ...rest, count: held?.count })),
     ];
     t.same(rules(await fake.nftList(nft, TABLE, null)), rules(await addon.nftList(nft, TABLE, null)));
+    const names = ['hairpin-pairs', 'no-such-set', 'restricted-frontends'];
+    const counts = async (kernel: NativeAddon): Promise<unknown> =>
+      (await kernel.nftElements(nft, TABLE, names)).map(({ elements: held, ...rest }) => ({
+        ...rest,
+        count: held?.count,
+      }));
+    t.same(await counts(fake), await counts(addon));
+    const has = async (kernel: NativeAddon): Promise<unknown> => {
+      const [set] = await addon.nftElements(nft, TABLE, ['hairpin-pairs']);
+      const keys = Buffer.concat([set?.elements?.keys ?? Buffer.alloc(0), Buffer.alloc(set?.keyLength ?? 0)]);
+      return await kernel.nftHas(nft, TABLE, 'hairpin-pairs', set?.keyLength ?? 0, keys);
+    };
+    t.same(await has(fake), await has(addon));
     await new NftablesFamily(addon, family).cleanup();
     t.equal(await addon.nftList(nft, TABLE, null), null);
   });

@@ -105,6 +105,57 @@ t.test('only the elements asked for are fetched', async (t) => {
   );
 });
 
+t.test('elements of some sets, without the table', async (t) => {
+  await fresh();
+  await transact(withData(elements('targets', 'add', [frontend(1)]), [endpoint(1)]));
+  const listing = await addon.nftList('ip', TABLE, null);
+  for (const names of [['targets'], ['frontends', 'targets'], []]) {
+    const found = await addon.nftElements('ip', TABLE, names);
+    t.strictSame(
+      found,
+      names.map((name) => listing?.sets.find((set) => set.name === name)),
+    );
+  }
+  t.strictSame(await addon.nftElements('ip', TABLE, ['no-such-set']), []);
+  t.strictSame(await addon.nftElements('ip', 'no-such-table', ['targets']), []);
+});
+
+t.test('which keys a set has', async (t) => {
+  await fresh();
+  const has = (set: string, ...keys: readonly (readonly number[])[]): Promise<readonly boolean[]> =>
+    addon.nftHas('ip', TABLE, set, 12, column(keys));
+  await transact(
+    elements('frontends', 'add', [frontend(1), frontend(3)]),
+    withData(elements('targets', 'add', [frontend(2)]), [endpoint(2)]),
+  );
+  t.strictSame(await has('frontends', frontend(1), frontend(2), frontend(3, 81), frontend(3)), [
+    true,
+    false,
+    false,
+    true,
+  ]);
+  t.strictSame(await has('targets', frontend(1), frontend(2)), [false, true], 'a map');
+  t.strictSame(await has('no-such-set', frontend(1)), [false]);
+  t.strictSame(await addon.nftHas('ip', 'no-such-table', 'frontends', 12, column([frontend(1)])), [false]);
+  t.strictSame(await has('frontends'), []);
+  const many = Array.from({ length: 1000 }, (_, index) => frontend(1, index + 1));
+  await transact(
+    elements(
+      'frontends',
+      'add',
+      many.filter((_, index) => index % 3 === 0),
+    ),
+  );
+  const held = await has('frontends', ...many);
+  t.strictSame(
+    held.map((answer, index) => answer === (index % 3 === 0 || index === 79)),
+    many.map(() => true),
+    'in several questions',
+  );
+  const error = await failure(addon.nftHas('ip', TABLE, 'frontends', 8, column([frontend(1).slice(0, 8)])));
+  t.match(error, { operation: 'nft has', errno: 'EINVAL' }, 'a key of another length');
+});
+
 t.test('intervals of concatenations are deleted and added again in one batch', async (t) => {
   await fresh();
   const range = (low: number, high: number): NftElementsOperation => ({
