@@ -42,8 +42,10 @@ export class RememberedClients {
   /** Searches beside syncs that have not ended. */
   private asides = 0;
   private waiting: Search | null = null;
-  /** Settles when the next search beside syncs may begin. */
-  private rested: Promise<void> = Promise.resolve();
+  /** Settles when the last search beside syncs has ended. */
+  private last: Promise<void> = Promise.resolve();
+  /** When the next may begin, on performance.now's clock. */
+  private restUntil = 0;
 
   /** @param onFailure called when a search failed: a full sync has to make up for it. */
   constructor(
@@ -138,14 +140,18 @@ export class RememberedClients {
 
   private enqueue(table: FamilyTable): Search {
     this.asides++;
-    const done = this.rested
-      .then(() => {
-        this.waiting = null;
-        return this.search(table, search.timeouts, search.forget, search.everybody);
-      })
-      .finally(() => this.asides--);
+    const begin = async (): Promise<void> => {
+      const rest = this.restUntil - performance.now();
+      if (rest > 0) await sleep(rest);
+      this.waiting = null;
+      await this.search(table, search.timeouts, search.forget, search.everybody);
+    };
+    const done = this.last.then(begin).finally(() => {
+      this.asides--;
+      this.restUntil = performance.now() + this.tookMs * REST;
+    });
     const search: Search = { forget: new Map(), timeouts: [], everybody: false, done };
-    this.rested = done.catch(() => undefined).then(() => sleep(this.tookMs * REST));
+    this.last = done.catch(() => undefined);
     return search;
   }
 
