@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import { deliverAtOnce } from './at-once.js';
 
 /** A response's body whose errors are ours: a connection that breaks says so, an aborted request gives the reason. */
 export class Body extends Readable {
@@ -14,6 +15,8 @@ export class Body extends Readable {
   ) {
     super({ highWaterMark: incoming.readableHighWaterMark });
     let length = 0;
+    deliverAtOnce(this);
+    deliverAtOnce(incoming);
     incoming.on('data', (chunk: Buffer) => {
       length += chunk.length;
       if (!this.push(chunk)) incoming.pause();

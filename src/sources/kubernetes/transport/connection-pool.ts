@@ -1,6 +1,7 @@
 import { Agent, type ClientRequestArgs } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { deliverAtOnce } from './at-once.js';
 import { dial, type Destination } from './dial.js';
 
 /** Beyond what a request says of itself. */
@@ -41,7 +42,7 @@ export class ConnectionPool extends Agent {
   ): undefined {
     dial(destination, dialSignal).then((socket) => {
       this.madeWith.set(socket, destination.tls);
-      callback(null, socket);
+      callback(null, deliverAtOnce(socket));
     }, callback);
   }
 
