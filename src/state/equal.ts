@@ -10,17 +10,24 @@ export function rowsEqual(one: Row, other: Row): boolean {
 
 function equal(one: unknown, other: unknown): boolean {
   if (one === other) return true;
-  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
-  if (one instanceof Uint8Array) return other instanceof Uint8Array && Buffer.compare(one, other) === 0;
+  if (!isObject(one) || !isObject(other)) return false;
+  if (one instanceof Uint8Array) return other instanceof Uint8Array && equalLists(one, other);
   if (Array.isArray(one)) return Array.isArray(other) && equalLists(one, other);
-  const fields = Object.entries(one);
-  const others = new Map(Object.entries(other));
-  return (
-    fields.length === others.size &&
-    fields.every(([name, value]) => name === NOT_COMPARED || (others.has(name) && equal(value, others.get(name))))
-  );
+  const names = Object.keys(one);
+  if (names.length !== Object.keys(other).length) return false;
+  for (const name of names) {
+    if (name === NOT_COMPARED) continue;
+    if (!Object.hasOwn(other, name) || !equal(one[name], other[name])) return false;
+  }
+  return true;
 }
 
-function equalLists(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.length === other.length && one.every((item, index) => equal(item, other[index]));
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
+
+function equalLists(one: ArrayLike<unknown>, other: ArrayLike<unknown>): boolean {
+  if (one.length !== other.length) return false;
+  for (let index = 0; index < one.length; index++) if (!equal(one[index], other[index])) return false;
+  return true;
 }

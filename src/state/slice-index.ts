@@ -16,7 +16,14 @@ export class SliceIndex {
   }
 
   put(row: EndpointSliceRow): void {
-    const slices = this.writable(serviceOf(row));
+    const service = serviceOf(row);
+    if (!this.byService.has(service)) {
+      // Most Services have one slice; an array that grows to one takes room for 17.
+      this.byService.set(service, [row]);
+      this.fresh.add(service);
+      return;
+    }
+    const slices = this.writable(service);
     const place = placeOf(slices, row.name);
     slices.splice(place, slices[place]?.name === row.name ? 1 : 0, row);
   }

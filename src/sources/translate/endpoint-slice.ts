@@ -90,16 +90,15 @@ function readEndpoints(fields: Fields, family: Family, names: Interner): Columns
   if (packed.length < endpoints.length * size) packed = new Uint8Array(endpoints.length * size);
   const used: Fields[] = [];
   for (const endpoint of endpoints) if (packEndpoint(endpoint, family, used.length * size)) used.push(endpoint);
-  // Both columns in one buffer: half the overhead of two.
-  const buffer = new Uint8Array(used.length * (size + 1));
-  const addresses = buffer.subarray(0, used.length * size);
-  addresses.set(packed.subarray(0, addresses.length));
-  const conditions = buffer.subarray(addresses.length);
+  const addresses = packed.slice(0, used.length * size);
+  // What is packed has been copied: its room serves for the conditions.
+  const conditions = packed;
   const nodeNames = new Array<string | null>(used.length).fill(null);
   const zoneHints = new HintColumn('forZones', used.length, names);
   const nodeHints = new HintColumn('forNodes', used.length, names);
-  for (const [index, endpoint] of used.entries()) {
-    conditions[index] = readConditions(endpoint);
+  let index = -1;
+  for (const endpoint of used) {
+    conditions[++index] = readConditions(endpoint);
     const nodeName = endpoint.string('nodeName') ?? '';
     if (nodeName !== '') nodeNames[index] = names.text(nodeName);
     if (endpoint.lacks('hints')) continue;
@@ -110,7 +109,7 @@ function readEndpoints(fields: Fields, family: Family, names: Interner): Columns
   return {
     count: used.length,
     addresses,
-    conditions,
+    conditions: names.column(conditions.subarray(0, used.length)),
     nodeNames,
     zoneHints: zoneHints.column,
     nodeHints: nodeHints.column,

@@ -104,9 +104,9 @@ export class Fields {
   choice<T extends string>(name: string, values: readonly T[], fallback: T): T {
     const text = this.string(name);
     if (text === null || text === '') return fallback;
-    const choice = values.find((value) => value === text);
-    if (choice === undefined) this.refuse(name, text, `must be one of ${values.join(', ')}`);
-    return choice ?? fallback;
+    for (const value of values) if (value === text) return value;
+    this.refuse(name, text, `must be one of ${values.join(', ')}`);
+    return fallback;
   }
 
   boolean(name: string): boolean | null {
@@ -137,7 +137,9 @@ export class Fields {
   /** The mappings of a list; none when it is absent. */
   sections(name: string): readonly Fields[] {
     const sections: Fields[] = [];
-    for (const [index, item] of this.list(name).entries()) {
+    let index = -1;
+    for (const item of this.list(name)) {
+      index++;
       if (isMapping(item)) sections.push(new Fields(item, this, name, index, this.findings));
       else this.refuse(`${name}[${index}]`, item, 'must be a mapping');
     }

@@ -10,6 +10,9 @@ const PROXY_NAME_LABEL = 'service.kubernetes.io/service-proxy-name';
 const TYPES = ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'] as const;
 const POLICIES = ['Cluster', 'Local'] as const;
 const FAMILIES = ['IPv4', 'IPv6'] as const;
+const FAMILY_LISTS: readonly (readonly Family[])[] = [['IPv4'], ['IPv6'], ['IPv4', 'IPv6'], ['IPv6', 'IPv4']];
+/** What most lists of most Services are. */
+const NONE: readonly never[] = [];
 const DEFAULT_AFFINITY_SECONDS = 10_800;
 const MAX_AFFINITY_SECONDS = 86_400;
 
@@ -49,7 +52,7 @@ export function translateService(object: unknown, names: Interner): Translation<
     internalTrafficPolicy: spec.choice('internalTrafficPolicy', POLICIES, 'Cluster'),
     affinitySeconds: readAffinity(spec),
     healthCheckNodePort: spec.integer('healthCheckNodePort', 0, 65_535) ?? 0,
-    ports: ports.map((port) => ({ ...port, name: names.text(port.name) })),
+    ports: names.servicePorts(ports),
   };
   fields.check();
   return { ref, row, warnings: fields.findings.warnings };
@@ -92,7 +95,12 @@ function readClusterIPs(spec: Fields, type: ServiceRow['type']): ClusterIPs {
     spec.warn('clusterIP', null, 'has no address, and nobody here to assign one: the Service is not served');
   }
   const ipFamilies = [...clusterIPs.map(familyOf), ...families.slice(clusterIPs.length)];
-  return { clusterIPs, ipFamilies, headless: false };
+  return { clusterIPs: clusterIPs.slice(), ipFamilies: sharedFamilies(ipFamilies), headless: false };
+}
+
+/** There are only four lists, in all Services. */
+function sharedFamilies(families: readonly Family[]): readonly Family[] {
+  return FAMILY_LISTS.find((list) => list[0] === families[0] && list[1] === families[1]) ?? families;
 }
 
 function readFamilies(spec: Fields): readonly Family[] {
@@ -133,6 +141,7 @@ function refuseRepeated(seen: Set<string>, key: string, section: Fields, path: s
 
 /** An entry that cannot be an external address is left out, as kube-proxy does (behaviour SV-04). */
 function readExternalIPs(spec: Fields): readonly IPAddress[] {
+  if (spec.lacks('externalIPs')) return NONE;
   const addresses = new Set<IPAddress>();
   for (const { text, at } of spec.strings('externalIPs')) {
     const address = parseAddress(text);
@@ -146,6 +155,7 @@ function readExternalIPs(spec: Fields): readonly IPAddress[] {
 
 /** Behaviour SV-05. A balancer known by hostname only is not ours to handle. */
 function readIngress(loadBalancer: Fields): readonly LoadBalancerIngressRow[] {
+  if (loadBalancer.lacks('ingress')) return NONE;
   const rows: LoadBalancerIngressRow[] = [];
   for (const entry of loadBalancer.sections('ingress')) {
     const text = entry.string('ip') ?? '';

@@ -10,6 +10,7 @@ const NOBODY: Readonly<Record<Family, string>> = { IPv4: '0.0.0.0/32', IPv6: '::
  * told counts for both.
  */
 export function readSourceRanges(spec: Fields): readonly IPPrefix[] {
+  if (spec.lacks('loadBalancerSourceRanges')) return NO_RANGES;
   const ranges = new Set<IPPrefix>();
   const unreadable = new Set<Family>();
   for (const { text, at } of spec.strings('loadBalancerSourceRanges')) {
@@ -29,6 +30,8 @@ export function readSourceRanges(spec: Fields): readonly IPPrefix[] {
   }
   return [...ranges];
 }
+
+const NO_RANGES: readonly IPPrefix[] = [];
 
 function familiesMeant(text: string): readonly Family[] {
   if (text.includes(':')) return ['IPv6'];
