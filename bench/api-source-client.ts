@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../src/loop/clock.js';
 import { NO_EVENTS } from '../src/net/events.js';
-import { limitInlining } from '../src/main/memory.js';
+import { limitHeapGrowth, limitInlining, settleHeap } from '../src/main/memory.js';
 import type { Log } from '../src/net/log.js';
 import { startKubernetes } from '../src/sources/kubernetes/source.js';
 import { DEFAULT_TIMING } from '../src/sources/kubernetes/timing.js';
@@ -45,6 +45,7 @@ function say(line: object): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
+limitHeapGrowth();
 limitInlining();
 const store = new Store();
 const connection = await connectToApi({ kubeconfig, master: '', qps: 5, burst: 10, userAgent: 'pointsman-bench', log });
@@ -70,6 +71,7 @@ while (!store.snapshot.ready) await sleep(5);
 const syncMs = performance.now() - startedAt;
 const syncCpuMs = cpuMs() - cpuBefore;
 const peakMb = resident('VmHWM');
+settleHeap();
 await sleep(500);
 say({ syncMs, syncCpuMs, bareMb, peakMb, residentMb: resident('VmRSS'), retainedMb: heapMb() - heapBefore });
 
@@ -84,8 +86,14 @@ process.stdin.setEncoding('utf8');
 for await (const line of process.stdin) {
   if (String(line).startsWith('end')) break;
   const now = cpuMs();
-  say({ cpuMs: now - cpu, events: eventCount() - events, residentMb: resident('VmRSS'), peakMb: resident('VmHWM') });
-  cpu = now;
+  say({
+    cpuMs: now - cpu,
+    events: eventCount() - events,
+    residentMb: resident('VmRSS'),
+    peakMb: resident('VmHWM'),
+    heapMb: heapMb(),
+  });
+  cpu = cpuMs();
   events = eventCount();
 }
 await running.stop();

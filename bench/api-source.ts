@@ -5,15 +5,26 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { Authority } from '../test/support/certificates.js';
 
 /**
- * Measures the API source over TLS: initial sync of 10,000 Services and 10,000 EndpointSlices of 10 endpoints, then a churn of slices.
- * Usage: `node .build/bench/api-source.js [services] [endpoints] [seconds of churn]`.
+ * Measures the API source and the state, run as the product runs: what an event costs from its bytes to the state; over TLS an initial sync of Services and
+ * their EndpointSlices, connections, and a churn of slices. Usage: `node .build/bench/api-source.js [services] [endpoints] [seconds of churn]`, with
+ * `--only protobuf` or `--only json` for one encoding, and `--idle SECONDS` for a time without changes before the churn.
  */
 
-const [services = 10_000, endpoints = 10, seconds = 10] = process.argv.slice(2).map((text) => Number(text));
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { only: { type: 'string', default: '' }, idle: { type: 'string', default: '0' } },
+});
+const [services = 10_000, endpoints = 10, seconds = 10] = positionals.map(Number);
+const idleSeconds = Number(options.idle);
 const EVENTS_PER_SECOND = 500;
+const NODES = 1000;
+/** The flags of the product's first line. */
+const NODE_ARGUMENTS = ['--max-semi-space-size=2'];
+const ENCODINGS = { protobuf: 'application/vnd.kubernetes.protobuf', json: 'application/json' };
 
 /** A child that speaks in lines of JSON. */
 class Child {
@@ -48,27 +59,57 @@ function print(title: string, values: Record<string, unknown>): void {
   process.stdout.write(`${title.padEnd(44)} ${parts.join('  ')}\n`);
 }
 
-async function measure(
-  kubeconfig: string,
-  control: string,
-  type: string,
-  nodeArguments: readonly string[],
-): Promise<void> {
-  const client = new Child('api-source-client.js', ['--expose-gc', ...nodeArguments], [kubeconfig, type]);
-  const title = `${type.includes('json') ? 'JSON' : 'protobuf'} ${nodeArguments.join(' ')}`;
+async function measureEvents(title: string, type: string): Promise<void> {
+  const client = new Child('api-source-events.js', NODE_ARGUMENTS, [type, String(services), String(endpoints)]);
+  print(`${title} event, bytes to state`, await client.line());
+}
+
+async function measure(kubeconfig: string, control: string, title: string, type: string): Promise<void> {
+  const before = await serverState(control);
+  const client = new Child('api-source-client.js', ['--expose-gc', ...NODE_ARGUMENTS], [kubeconfig, type]);
   print(`${title} sync`, await client.line());
-  await client.ask('idle');
-  const body = JSON.stringify({ perSecond: EVENTS_PER_SECOND, seconds, services, endpoints });
-  await fetch(`${control}/churn`, { method: 'POST', body });
+  if (idleSeconds > 0) {
+    await client.ask('before the idle time');
+    const start = await serverState(control);
+    await sleep(idleSeconds * 1000);
+    const end = await serverState(control);
+    const { cpuMs, residentMb } = await client.ask('after the idle time');
+    const values = { connections: end.connections - start.connections, watches: end.watches - start.watches };
+    print(`${title} idle ${idleSeconds} s, new`, { ...values, cpuMs, residentMb });
+  }
+  const first = await client.ask('before the churn');
+  await post(control, 'churn', { perSecond: EVENTS_PER_SECOND, seconds, services, endpoints });
   await sleep(300);
-  const churn = await client.ask('churn');
-  const events = Number(churn['events']);
+  const churn = await client.ask('after the churn');
+  const after = await serverState(control);
   print(`${title} churn`, {
+    'heapMb before': first['heapMb'],
+    'residentMb before': first['residentMb'],
     ...churn,
-    'µs/event': (Number(churn['cpuMs']) * 1000) / events,
+    'µs/event': (Number(churn['cpuMs']) * 1000) / Number(churn['events']),
     'CPU %': Number(churn['cpuMs']) / seconds / 10,
   });
+  print(`${title} altogether`, {
+    connections: after.connections - before.connections,
+    watches: after.watches - before.watches,
+  });
   client.end();
+  // What clients of before might have asked for again only costs the server memory.
+  await post(control, 'compact', null);
+}
+
+async function post(control: string, command: string, value: unknown): Promise<unknown> {
+  return (await fetch(`${control}/${command}`, { method: 'POST', body: JSON.stringify(value) })).json();
+}
+
+/** How many connections were made and watches were asked for since the server started. */
+async function serverState(control: string): Promise<{ readonly connections: number; readonly watches: number }> {
+  const { connections, requests } = (await post(control, 'state', null)) as {
+    readonly connections: number;
+    readonly requests: Readonly<Record<string, number>>;
+  };
+  const watches = Object.entries(requests).filter(([name]) => name.startsWith('watch'));
+  return { connections, watches: watches.reduce((sum, [, count]) => sum + count, 0) };
 }
 
 const directory = mkdtempSync(join(tmpdir(), 'pointsman-bench-'));
@@ -77,7 +118,7 @@ const { certificateFile, keyFile } = authority.issue({ commonName: 'api', altern
 const server = new Child(
   '../test/support/api-server/main.js',
   [],
-  ['--tls-cert-file', certificateFile, '--tls-key-file', keyFile, '--cluster', `${services},${endpoints},1000`],
+  ['--tls-cert-file', certificateFile, '--tls-key-file', keyFile, '--cluster', `${services},${endpoints},${NODES}`],
 );
 const { url, control } = await server.line();
 const kubeconfig = join(directory, 'kubeconfig');
@@ -92,10 +133,10 @@ writeFileSync(
     users: [{ name: 'bench', user: { token: 'bench' } }],
   }),
 );
-for (const nodeArguments of [[], ['--max-semi-space-size=2']]) {
-  for (const type of ['application/vnd.kubernetes.protobuf', 'application/json']) {
-    await measure(kubeconfig, String(control), type, nodeArguments);
-  }
+for (const [title, type] of Object.entries(ENCODINGS)) {
+  if (options.only !== '' && options.only !== title) continue;
+  await measureEvents(title, type);
+  await measure(kubeconfig, String(control), title, type);
 }
 server.end();
 authority.remove();
