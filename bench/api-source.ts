@@ -21,6 +21,7 @@ const { values: options, positionals } = parseArgs({
 const [services = 10_000, endpoints = 10, seconds = 10] = positionals.map(Number);
 const idleSeconds = Number(options.idle);
 const EVENTS_PER_SECOND = 500;
+const PIECE_SECONDS = 60;
 const NODES = 1000;
 /** The flags of the product's first line. */
 const NODE_ARGUMENTS = ['--max-semi-space-size=2'];
@@ -78,7 +79,11 @@ async function measure(kubeconfig: string, control: string, title: string, type:
     print(`${title} idle ${idleSeconds} s, new`, { ...values, cpuMs, residentMb });
   }
   const first = await client.ask('before the churn');
-  await post(control, 'churn', { perSecond: EVENTS_PER_SECOND, seconds, services, endpoints });
+  // In pieces: an answer that takes minutes would be given up.
+  for (let left = seconds; left > 0; left -= PIECE_SECONDS) {
+    const piece = { perSecond: EVENTS_PER_SECOND, seconds: Math.min(left, PIECE_SECONDS), services, endpoints };
+    await post(control, 'churn', piece);
+  }
   await sleep(300);
   const churn = await client.ask('after the churn');
   const after = await serverState(control);
