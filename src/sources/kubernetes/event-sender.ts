@@ -156,7 +156,7 @@ export class EventSender implements EventRecorder {
       // A conflict: an attempt before did arrive, and only its answer did not.
       if ((status >= 200 && status < 300) || status === 409) return { type: 'delivered' };
       const why = `status ${status}`;
-      const transient = status === 429 || status >= 500;
+      const transient = status === 401 || status === 429 || status >= 500;
       return transient ? { type: 'failed', why, retryAfterMs } : { type: 'refused', why };
     } catch (error) {
       return { type: 'failed', why: describe(error), retryAfterMs: null };

@@ -150,6 +150,16 @@ for (const [code, name] of [
   });
 }
 
+t.test('401: tried again, as a token may just be changing', async (t) => {
+  const made = await world(t);
+  made.server.faults.add({ fault: { type: 'status', code: 401 }, resource: 'events', times: 1 });
+  made.sender.record(trouble('first'));
+  await until(() => made.posts === 1 && made.clock.waiting > 0, 'refused');
+  await made.clock.advance(2000);
+  await made.delivered(1);
+  t.same(made.notes, ['first']);
+});
+
 t.test('429 and 5xx: tried again, the server’s time heeded, five times at most', async (t) => {
   const made = await world(t);
   const { server, sender, clock } = made;
