@@ -1,4 +1,4 @@
-import type { ListMeta } from './codec/events.js';
+import type { ListMeta, ReceivedObject } from './codec/events.js';
 import type { ApiQuery } from './connection.js';
 import type { Exchanger } from './exchange.js';
 import { failureOf, SourceFailure } from './failure.js';
@@ -7,6 +7,8 @@ import type { Resource } from './resources.js';
 
 /** Only asked for when a server cuts a list short although we set no limit. */
 const PAGE_SIZE = '500';
+/** Of a list that is asked for its version only. */
+const NO_MORE = '1';
 
 export interface Listing {
   readonly relist: Relist;
@@ -48,6 +50,22 @@ export class Lister {
     }
   }
 
+  /**
+   * Asks whether the server has seen a version. A watch from one that is still to come is answered well and then says nothing, not even in bookmarks,
+   * until the server gets there, and what changed before stays unknown; a list is refused.
+   *
+   * @throws SourceFailure of kind `ahead` when it has not.
+   */
+  async confirm(version: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.request({ ...notOlderThan(version), limit: NO_MORE }, () => undefined, signal);
+    } catch (error) {
+      const failure = failureOf(error);
+      // Who may only watch is not kept from it.
+      if (failure.kind !== 'forbidden') throw failure;
+    }
+  }
+
   /** The server has not seen the version we know: the next list is to be the newest, however old that is, and is read whole. */
   startAgain(): void {
     this.newest = true;
@@ -56,21 +74,32 @@ export class Lister {
 
   private start(seen: string): ApiQuery {
     if (this.newest) return {};
-    return seen === '' ? { resourceVersion: '0' } : { resourceVersion: seen, resourceVersionMatch: 'NotOlderThan' };
+    return seen === '' ? { resourceVersion: '0' } : notOlderThan(seen);
   }
 
   private page(query: ApiQuery, relist: Relist, signal: AbortSignal): Promise<ListMeta> {
+    return this.request(
+      query,
+      (object) => {
+        relist.add(object);
+      },
+      signal,
+    );
+  }
+
+  private request(query: ApiQuery, take: (object: ReceivedObject) => void, signal: AbortSignal): Promise<ListMeta> {
     const { resource } = this;
     return this.exchanger.run(
       {
         path: resource.path,
         query: { ...resource.selectors, ...query },
-        open: (codec) =>
-          codec.list(resource.kind, (object) => {
-            relist.add(object);
-          }),
+        open: (codec) => codec.list(resource.kind, take),
       },
       signal,
     );
   }
+}
+
+function notOlderThan(version: string): ApiQuery {
+  return { resourceVersion: version, resourceVersionMatch: 'NotOlderThan' };
 }

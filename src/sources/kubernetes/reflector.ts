@@ -43,6 +43,8 @@ export class Reflector implements StreamListener {
   private version: string | null = null;
   /** The last version the state stood at. */
   private seen = '';
+  /** The server was out of reach since: what comes back may be restored from a backup. */
+  private lost = false;
   private synced = false;
   private watchingSince: number | null = null;
   private lastEventAt: number | null = null;
@@ -135,7 +137,7 @@ export class Reflector implements StreamListener {
     await this.options.before(this.stopper.signal);
     try {
       if (this.doubtUntil !== null && clock.now() >= this.doubtUntil) this.version = null;
-      if (this.version !== null) await this.watch(this.version);
+      if (this.version !== null) await this.resume(this.version);
       else if (!this.mayStream() || !(await this.streamInitial())) {
         await this.list();
         return 0;
@@ -190,8 +192,11 @@ export class Reflector implements StreamListener {
     }
   }
 
-  private watch(version: string): Promise<void> {
-    return this.stream({ resourceVersion: version }, false);
+  /** Watches on from a version, which a server that was out of reach is asked about first. */
+  private async resume(version: string): Promise<void> {
+    if (this.lost) await this.lister.confirm(version, this.stopper.signal);
+    this.lost = false;
+    await this.stream({ resourceVersion: version }, false);
   }
 
   private stream(query: ApiQuery, initial: boolean): Promise<void> {
@@ -223,6 +228,7 @@ export class Reflector implements StreamListener {
     this.trouble.report(failure);
     if (STARTS_OVER.includes(failure.kind)) this.version = null;
     if (failure.kind === 'ahead') this.lister.startAgain();
+    if (failure.kind === 'unavailable' || failure.kind === 'silent') this.lost = true;
     if (failure.kind === 'expired' && this.mayRestart()) return 0;
     const delay = this.backoff.next();
     if (failure.retryAfterMs === null || failure.retryAfterMs === 0) return delay;

@@ -50,6 +50,7 @@ t.test('410 after a long outage: at once, but not again and again', async (t) =>
     (await world.request('services', ++requests)).refuse();
   }
   await world.advance(30_000);
+  (await world.request('services', ++requests)).list('Service', '90', []);
   (await world.request('services', ++requests)).fail(EXPIRED);
   const again = await world.request('services', ++requests);
   t.equal(again.operation, 'watchlist');
@@ -83,6 +84,30 @@ t.test('a version the server has not seen: reads anew, and a list takes what is 
   await settle();
   t.same(world.services.rows.size, 0);
   t.match(world.status('services'), { failures: { ahead: 1 }, version: '20' });
+  await world.running.stop();
+});
+
+t.test('a server out of reach is asked for the version before it is watched from it', async (t) => {
+  const { world, watch } = await synced();
+  watch.break();
+  await world.advance(800);
+  (await world.request('services', 2)).fail(tooLargeVersion(10, 5), 1000);
+  await world.advance(1000);
+  const anew = await world.request('services', 3);
+  t.equal(anew.operation, 'watchlist');
+  anew.open().event('ADDED', serviceAt('a', 1)).event('ADDED', serviceAt('c', 2)).bookmark(SERVICE_TYPE, '5', true);
+  await settle();
+  t.same(world.services.takeCommits(), ['+a +c -b'], 'a is read again, though its version was known');
+  t.match(world.status('services'), { version: '5', failures: { ahead: 1, unavailable: 1 }, trouble: null });
+
+  anew.break();
+  await world.advance(3200);
+  (await world.request('services', 4)).fail({ code: 403, reason: 'Forbidden', message: 'list is' });
+  const second = await world.request('services', 5);
+  t.equal(second.operation, 'watch', 'who may only watch watches');
+  second.open().end();
+  await world.advance(6400);
+  t.equal((await world.request('services', 6)).operation, 'watch', 'after an end nothing is asked');
   await world.running.stop();
 });
 
@@ -149,8 +174,15 @@ t.test('refused, reset, 5xx: the version is kept; said once, and once that it is
   (await world.request('services', 4)).fail({ code: 500, reason: 'InternalError', message: 'etcd' });
   t.match(world.status('services'), { watching: false, synced: true });
   await world.advance(6400);
-  const last = await world.request('services', 5);
+  const asked = await world.request('services', 5);
+  t.match(asked, {
+    operation: 'list',
+    query: { resourceVersion: '10', resourceVersionMatch: 'NotOlderThan', limit: '1' },
+  });
+  asked.list('Service', '30', [serviceAt('z', 30)]);
+  const last = await world.request('services', 6);
   t.match(last, { operation: 'watch', query: { resourceVersion: '10' } });
+  t.same(world.services.takeCommits(), [], 'what the answer holds is nobody’s business');
   last.open();
   await settle();
   t.match(world.status('services'), { failures: { unavailable: 4 }, trouble: null, watching: true });
@@ -211,7 +243,8 @@ t.test('three minutes without a byte: broken off, and watched again from the ver
   await world.advance(1);
   t.ok(watch.aborted);
   await world.advance(800);
-  const second = await world.request('services', 2);
+  (await world.request('services', 2)).list('Service', '15', []);
+  const second = await world.request('services', 3);
   t.match(second, { operation: 'watch', query: { resourceVersion: '15' } });
   t.match(world.status('services').failures, { silent: 1, unavailable: 0 });
   await world.advance(180_000);

@@ -279,10 +279,6 @@ export class ApiServer {
     }
     const version = query.get('resourceVersion') ?? '';
     const from = operation === 'watchlist' || version === '' || version === '0' ? null : Number(version);
-    if (from !== null && from > this.store.version) {
-      fail(answer, encoding, tooLargeVersion(from, this.store.version));
-      return;
-    }
     const seconds = query.get('timeoutSeconds');
     const watch = new ServedWatch(
       {
@@ -301,6 +297,8 @@ export class ApiServer {
     answer.head(200, { 'content-type': encoding.watchContentType });
     if (fault?.type === 'errorEvent') watch.error(fault);
     else if (listed && this.watchList === 'errorEvent') watch.error(NO_PROGRESS);
+    else if (listed && Number(version) > this.store.version)
+      watch.error(tooLargeVersion(Number(version), this.store.version));
     else this.keep(watch, answer);
   }
 

@@ -76,6 +76,8 @@ export class ServedWatch {
 
   bookmark(initialEventsEnd: boolean): void {
     const { resource } = this.request;
+    // A watch from a version that is still to come is not told that the server has not got there.
+    if (this.store.version < (this.request.from ?? 0)) return;
     const annotations = initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {};
     this.send('BOOKMARK', {
       kind: resource.kind,
@@ -113,7 +115,8 @@ export class ServedWatch {
 
   /** An object that begins or ceases to match comes or goes, as far as this watch is concerned. */
   private change({ type, object, previous, version }: StoredEvent): void {
-    const { selected } = this.request;
+    const { selected, from } = this.request;
+    if (from !== null && version <= from) return;
     const before = previous !== null && selected(previous);
     const after = type !== 'DELETED' && selected(object);
     if (after) this.send(before ? 'MODIFIED' : 'ADDED', object);
