@@ -83,6 +83,7 @@ export class ApiServer {
   /** Connections made so far, and the most at one time. */
   connections = 0;
   peakConnections = 0;
+  private lastPort: number;
   private readonly sockets = new Set<Socket>();
   private readonly lists = new Lists(this.store);
   private readonly options: ApiServerOptions;
@@ -90,6 +91,7 @@ export class ApiServer {
 
   constructor(options: Partial<ApiServerOptions> = {}) {
     this.options = { ...DEFAULTS, ...options };
+    this.lastPort = this.options.port;
     this.tokens = this.options.tokens;
     this.watchList = this.options.watchList;
     const { tls } = this.options;
@@ -129,11 +131,13 @@ export class ApiServer {
     return `${this.options.tls === null ? 'http' : 'https'}://${this.options.address}:${this.port}`;
   }
 
-  start(port = this.options.port): Promise<void> {
-    return new Promise((resolve, reject) => {
+  /** Listens; a server that was stopped comes back where it was. */
+  async start(port = this.lastPort): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
       this.server.once('error', reject);
       this.server.listen(port, this.options.address, resolve);
     });
+    this.lastPort = this.port;
   }
 
   /** Breaks every connection and stops listening; `start` may follow. */
@@ -366,8 +370,15 @@ function send(answer: Answer, status: number, content: { readonly contentType: s
   answer.end();
 }
 
+/** A time to wait is said twice, as the real server does: in the Status and in a header. */
 function fail(answer: Answer, encoding: Encoding, status: StatusFields): void {
-  send(answer, status.code, { contentType: encoding.contentType, bytes: encoding.object(statusObject(status)) });
+  const seconds = status.details?.['retryAfterSeconds'];
+  answer.head(status.code, {
+    'content-type': encoding.contentType,
+    ...(typeof seconds === 'number' ? { 'retry-after': String(seconds) } : {}),
+  });
+  answer.write(encoding.object(statusObject(status)));
+  answer.end();
 }
 
 function failWith(response: ServerResponse, encoding: Encoding, fault: Fault & { readonly type: 'status' }): void {
