@@ -140,6 +140,7 @@ export class ScenarioProcess {
     this.planner.update(this.store.snapshot, this.store.takeChanges());
     const results = await Promise.allSettled(this.syncs.map((sync) => sync.run(full, null)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
+    if (this.syncs.some((sync) => sync.flowsRefused)) throw new Error('stale flows are left');
   }
 
   /** Syncs until it works, as the loop does. */
