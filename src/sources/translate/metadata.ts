@@ -77,6 +77,9 @@ export function parseTime(text: string): number | null {
 
 /** A time in milliseconds since the epoch; null when absent or refused. */
 export function readTime(fields: Fields, name: string): number | null {
+  const value = fields.raw(name);
+  // Protobuf has no text of it.
+  if (value instanceof Date) return value.getTime();
   const text = fields.string(name);
   if (text === null) return null;
   const time = parseTime(text);

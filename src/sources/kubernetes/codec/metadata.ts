@@ -2,7 +2,7 @@ import { INITIAL_EVENTS_END } from './events.js';
 import { CodecError } from './errors.js';
 import { BYTES, tagOf, type Cursor } from './wire.js';
 
-/** meta/v1 ObjectMeta, in part. The translators take it as it is; times are put in words only for those who ask. */
+/** meta/v1 ObjectMeta, in part. The translators take it as it is. */
 export class Metadata {
   name = '';
   namespace = '';
@@ -13,12 +13,12 @@ export class Metadata {
   readonly labels: Record<string, string> = {};
   readonly annotations: Record<string, string> = {};
 
-  get creationTimestamp(): string | null {
-    return this.creation === null ? null : new Date(this.creation * 1000).toISOString();
+  get creationTimestamp(): Date | null {
+    return this.creation === null ? null : new Date(this.creation * 1000);
   }
 
-  get deletionTimestamp(): string | null {
-    return this.deletion === null ? null : new Date(this.deletion * 1000).toISOString();
+  get deletionTimestamp(): Date | null {
+    return this.deletion === null ? null : new Date(this.deletion * 1000);
   }
 }
 
