@@ -34,8 +34,16 @@ const STAGES: ReadonlyMap<string, Gate['stage']> = new Map([
   ['AllBeta', 'beta'],
 ]);
 
-export type GateName =
-  'AllowServiceExternalIPs' | 'ComponentFlagz' | 'ComponentStatusz' | 'LoggingAlphaOptions' | 'LoggingBetaOptions';
+/** Those that we act upon. */
+const ACTING = [
+  'AllowServiceExternalIPs',
+  'ComponentFlagz',
+  'ComponentStatusz',
+  'LoggingAlphaOptions',
+  'LoggingBetaOptions',
+] as const;
+
+export type GateName = (typeof ACTING)[number];
 
 type GateSettings = Readonly<Record<string, boolean>>;
 
@@ -80,6 +88,16 @@ export function lockedGateProblems(settings: Readonly<Record<string, boolean>>):
       ({ name, value, gate }) =>
         `cannot set feature gate ${name} to ${value}, feature is locked to ${gate?.enabled ?? value}`,
     );
+}
+
+/** Gates that are set, by their own name, to what we do not do. */
+export function ineffectiveGates(settings: GateSettings): readonly string[] {
+  const acting: ReadonlySet<string> = new Set(ACTING);
+  return Object.entries(settings).flatMap(([name, value]) => {
+    const gate = GATES.get(name);
+    if (gate === undefined || gate.locked || acting.has(name) || value === gate.enabled) return [];
+    return [`${name}=${value}`];
+  });
 }
 
 export function unknownGates(settings: Readonly<Record<string, boolean>>): readonly string[] {

@@ -1,7 +1,7 @@
 import { KIND, type KubeProxyConfiguration, type Logging } from './document.js';
 import { decodeConfiguration } from './decode.js';
 import { clip, joinProblems } from './errors.js';
-import { unknownGates } from './gates.js';
+import { ineffectiveGates, unknownGates } from './gates.js';
 import { isZeroQuantity } from './validate.js';
 import { Mapping } from './yaml.js';
 
@@ -28,6 +28,7 @@ export function describeIneffective(document: KubeProxyConfiguration): readonly 
   };
   const otherModes = MODE_SECTIONS.filter((section) => section !== document.mode).flatMap(changed);
   const gates = unknownGates(document.featureGates).map(clip);
+  const unsupported = ineffectiveGates(document.featureGates);
   const { logging, windowsRunAsService } = document;
   const isFlushSet = logging.flushFrequency !== defaults.logging.flushFrequency;
   return [
@@ -36,6 +37,9 @@ export function describeIneffective(document: KubeProxyConfiguration): readonly 
     ...otherModes.map((field) => `${KIND}.${field}: has no effect in mode ${document.mode}`),
     ...(isFlushSet && !isBuffered(logging)
       ? [`${KIND}.logging.flushFrequency: has no effect, log lines are written unbuffered`]
+      : []),
+    ...(unsupported.length > 0
+      ? [`${KIND}.featureGates: not supported, no effect: ${joinProblems(unsupported)}`]
       : []),
     ...(gates.length > 0 ? [`${KIND}.featureGates: unknown gates have no effect: ${joinProblems(gates)}`] : []),
   ];

@@ -32,7 +32,7 @@ t.test('settings that do nothing are named, and only when set', (t) => {
     'ipvs: {excludeCIDRs: []}',
     'portRange: 1-2',
     'logging: {flushFrequency: 5000000000}',
-    'featureGates: {AllAlpha: true, AllBeta: false, NFTablesProxyMode: true, WatchListClient: false}',
+    'featureGates: {AllAlpha: true, AllBeta: false, NFTablesProxyMode: true, WatchListClient: true}',
   ];
   for (const body of silent) t.same(fromFile(`mode: nftables\n${body}`).warnings, [], body);
   t.same(fromFile('mode: nftables\nlogging: {flushFrequency: 1s}').warnings, [
@@ -40,6 +40,9 @@ t.test('settings that do nothing are named, and only when set', (t) => {
   ]);
   t.same(fromFile('mode: nftables\nfeatureGates: {SomethingElse: true}').warnings, [
     'KubeProxyConfiguration.featureGates: unknown gates have no effect: SomethingElse',
+  ]);
+  t.same(fromFile('mode: nftables\nfeatureGates: {WatchListClient: false, ClientsAllowCBOR: true}').warnings, [
+    'KubeProxyConfiguration.featureGates: not supported, no effect: WatchListClient=false; ClientsAllowCBOR=true',
   ]);
   t.same(
     fromFile(
