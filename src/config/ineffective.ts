@@ -38,9 +38,7 @@ export function describeIneffective(document: KubeProxyConfiguration): readonly 
     ...(isFlushSet && !isBuffered(logging)
       ? [`${KIND}.logging.flushFrequency: has no effect, log lines are written unbuffered`]
       : []),
-    ...(unsupported.length > 0
-      ? [`${KIND}.featureGates: not supported, no effect: ${joinProblems(unsupported)}`]
-      : []),
+    ...(unsupported.length > 0 ? [`${KIND}.featureGates: not supported, no effect: ${joinProblems(unsupported)}`] : []),
     ...(gates.length > 0 ? [`${KIND}.featureGates: unknown gates have no effect: ${joinProblems(gates)}`] : []),
   ];
 }

@@ -142,7 +142,7 @@ t.test('CL-44: defaults of a mode that is written only', (t) => {
 
 t.test('CL-41: strict problems are passed over with one warning that lists them all', (t) => {
   const { document, warnings } = fromFile(
-    'unknown: 1\nClusterCIDR: 10.1.0.0/16\nclusterCIDR: 10.2.0.0/16\nclusterCIDR: 10.3.0.0/16\nnftables: {MasqueradeAll: true, ipset: {a: 1}}\nlogging: {vmodule: [{filePattern: a, verbosity: 1, x: 1}]}\nfeatureGates: {ContextualLogging: true, ContextualLogging: false}\nmode: nftables\n',
+    'unknown: 1\nClusterCIDR: 10.1.0.0/16\nclusterCIDR: 10.2.0.0/16\nclusterCIDR: 10.3.0.0/16\nnftables: {MasqueradeAll: true, ipset: {a: 1}}\nlogging: {vmodule: [{filePattern: a, verbosity: 1, x: 1}]}\nfeatureGates: {ContextualLogging: false, ContextualLogging: true}\nmode: nftables\n',
   );
   t.equal(document.clusterCIDR, '10.3.0.0/16', 'the last of two counts, another case counts for nothing');
   t.equal(document.nftables.masqueradeAll, false);

@@ -42,7 +42,7 @@ t.test('settings that do nothing are named, and only when set', (t) => {
     'KubeProxyConfiguration.featureGates: unknown gates have no effect: SomethingElse',
   ]);
   t.same(fromFile('mode: nftables\nfeatureGates: {WatchListClient: false, ClientsAllowCBOR: true}').warnings, [
-    'KubeProxyConfiguration.featureGates: not supported, no effect: WatchListClient=false; ClientsAllowCBOR=true',
+    'KubeProxyConfiguration.featureGates: not supported, no effect: [WatchListClient=false, ClientsAllowCBOR=true]',
   ]);
   t.same(
     fromFile(
