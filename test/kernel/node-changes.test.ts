@@ -190,7 +190,8 @@ t.test('ST-31, ST-33: a machine without IPv6', async (t) => {
 async function followed(t: Test, lab: Lab, rows: readonly Row[], state: string): Promise<void> {
   for (const { from, to, expect } of rows) {
     await eventually(`${state}: ${from} to ${to}`, async () => {
-      const found = await lab.verdict({ from, to, timeoutMs: 900 }, expect.includes(',') ? undefined : 1);
+      // Several times: one answer of the right endpoint may be chance while there are still two.
+      const found = await lab.verdict({ from, to, timeoutMs: 900 });
       return found === expect || null;
     });
   }
