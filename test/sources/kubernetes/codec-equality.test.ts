@@ -97,7 +97,7 @@ class Maker {
       endpoints: random.some(['10.0.0.1', '10.0.0.300', 'fd00::1', '', 'host'], 0.5).map((address) => ({
         addresses: random.chance(0.9) ? [address, '10.9.9.9'] : [],
         conditions: { ...condition('ready'), ...condition('serving'), ...condition('terminating') },
-        ...(random.chance(0.7) ? { nodeName: random.pick(['node-1', 'node-2', '']) } : {}),
+        ...(random.chance(0.7) ? { nodeName: random.pick(['node-1', 'node-2', '', 'nœud-1', 'nœud-'.repeat(4)]) } : {}),
         ...(random.chance(0.5) ? { zone: 'z1' } : {}),
         ...(random.chance(0.5)
           ? {
