@@ -37,6 +37,8 @@ import type { Takeover } from './takeover.js';
 const RETRY = { initialMs: 100, factor: 2 } as const;
 /** A change may wait this many sync periods before the node counts as unhealthy (behaviour HZ-04). */
 const HEALTH_TIMEOUT_PERIODS = 2;
+/** After conntrack refused to remove stale flows. */
+const FLOW_RETRY_MS = 1000;
 /** The log has more of them. */
 const REPAIRS_IN_EVENT = 5;
 /** What the peer calls the start, in events. */
@@ -75,6 +77,7 @@ export class NodeProxy {
   private readonly drift: Drift;
   private readonly kernelValues: KernelValues;
   private endWatch: (() => void) | null = null;
+  private cancelFlowRetry: (() => void) | null = null;
   private watchFailed = false;
   private readonly metrics: ProxyMetrics;
   private readonly metricsServer: MetricsServer;
@@ -260,6 +263,7 @@ export class NodeProxy {
     this.kernelValues.stop();
     await Promise.allSettled([this.sources?.stop()]);
     await this.loop.stop();
+    this.cancelFlowRetry?.();
     this.conflicts.close();
     await Promise.allSettled([
       this.serviceHealth.close(),
@@ -346,8 +350,15 @@ export class NodeProxy {
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
     if (results.some((result) => result.status === 'fulfilled' && result.value.full)) this.complete();
-    // The loop tries again.
-    if (this.families.some((family) => family.flowsRefused)) throw new Error('stale flows are left');
+    if (this.families.some((family) => family.flowsRefused)) this.retryFlows();
+  }
+
+  /** Not as a failed sync: where the kernel never takes it, every later one would have to compare everything. */
+  private retryFlows(): void {
+    this.cancelFlowRetry?.();
+    this.cancelFlowRetry = systemClock.callAt(systemClock.now() + FLOW_RETRY_MS, () => {
+      this.loop.trigger();
+    });
   }
 
   /** All rules have been compared with the plan. */
