@@ -5,7 +5,7 @@ import { addressBytes, addressLength, familyOf, parseAddress, type Family } from
  * address of that family. Accepts exactly what {@link parseAddress} accepts; plain dotted IPv4 costs no allocation.
  */
 export function packAddress(text: string, family: Family, target: Uint8Array, offset: number): boolean {
-  if (family === 'IPv4' && packDotted(text, target, offset)) return true;
+  if (family === 'IPv4' && packDottedText(text, target, offset)) return true;
   const address = parseAddress(text);
   if (address === null || familyOf(address) !== family) return false;
   target.set(addressBytes(address), offset);
@@ -15,14 +15,37 @@ export function packAddress(text: string, family: Family, target: Uint8Array, of
 const DOT = 0x2e;
 const ZERO = 0x30;
 
-/** Four decimal octets of one to three digits. False for all else, which need not be wrong. */
-function packDotted(text: string, target: Uint8Array, offset: number): boolean {
+const LONGEST_DOTTED = '255.255.255.255'.length;
+const characters = new Uint8Array(LONGEST_DOTTED);
+
+function packDottedText(text: string, target: Uint8Array, offset: number): boolean {
+  if (text.length > LONGEST_DOTTED) return false;
+  let beyond = 0;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    characters[index] = code;
+    beyond |= code >> 7;
+  }
+  return beyond === 0 && packDotted(characters, 0, text.length, target, offset);
+}
+
+/**
+ * Writes the 4 bytes of an address that is given as four decimal octets of one to three digits, in the characters from `start` to `end`. False, and nothing
+ * written, for all else, which need not be wrong.
+ */
+export function packDotted(
+  characters: Uint8Array,
+  start: number,
+  end: number,
+  target: Uint8Array,
+  offset: number,
+): boolean {
   let packed = 0;
   let octet = 0;
   let digits = 0;
   let dots = 0;
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index);
+  for (let index = start; index < end; index++) {
+    const code = characters[index] ?? 0;
     if (code === DOT) {
       if (digits === 0 || ++dots > 3) return false;
       packed = packed * 256 + octet;
@@ -36,8 +59,8 @@ function packDotted(text: string, target: Uint8Array, offset: number): boolean {
   if (dots !== 3 || digits === 0) return false;
   packed = packed * 256 + octet;
   for (let byte = addressLength('IPv4') - 1; byte >= 0; byte--) {
-    target[offset + byte] = packed % 256;
-    packed = Math.floor(packed / 256);
+    target[offset + byte] = packed;
+    packed >>>= 8;
   }
   return true;
 }

@@ -3,7 +3,7 @@ import type { Row } from './rows.js';
 
 interface Claim<R> {
   readonly source: number;
-  readonly row: R;
+  row: R;
 }
 
 /** A change of what the table holds for a key: `null` where it held or holds nothing. */
@@ -52,12 +52,16 @@ export class KindTable<R extends Row> {
       this.held.delete(key);
       return { before: before.row, after: null };
     }
-    if (before !== undefined && rowsEqual(before.row, after.row)) {
+    const held = before?.row ?? null;
+    if (held !== null && rowsEqual(held, after.row)) {
       // The old row object stays, so that whoever compares by identity sees no change.
-      if (before.source !== after.source) this.held.set(key, { source: after.source, row: before.row });
+      after.row = held;
+      if (before?.source !== after.source) this.held.set(key, after);
       return null;
     }
-    this.held.set(key, after);
-    return { before: before?.row ?? null, after: after.row };
+    // What the same source says anew takes the old one's place where it is.
+    if (before?.source === after.source) before.row = after.row;
+    else this.held.set(key, after);
+    return { before: held, after: after.row };
   }
 }

@@ -1,4 +1,4 @@
-import { objectKey, type EndpointSliceRow, type ObjectKey } from './rows.js';
+import type { EndpointSliceRow, ObjectKey } from './rows.js';
 
 const NONE: readonly EndpointSliceRow[] = [];
 
@@ -15,22 +15,24 @@ export class SliceIndex {
     return this.byService.get(service) ?? NONE;
   }
 
-  put(row: EndpointSliceRow): void {
-    const service = serviceOf(row);
-    if (!this.byService.has(service)) {
+  /** @param service the key of the Service that the slice names, as for {@link remove}. */
+  put(service: ObjectKey, row: EndpointSliceRow): void {
+    const held = this.byService.get(service);
+    if (held === undefined) {
       // Most Services have one slice; an array that grows to one takes room for 17.
       this.byService.set(service, [row]);
       this.fresh.add(service);
       return;
     }
-    const slices = this.writable(service);
+    const slices = this.writable(service, held);
     const place = placeOf(slices, row.name);
     slices.splice(place, slices[place]?.name === row.name ? 1 : 0, row);
   }
 
-  remove(row: EndpointSliceRow): void {
-    const service = serviceOf(row);
-    const slices = this.writable(service);
+  remove(service: ObjectKey, row: EndpointSliceRow): void {
+    const held = this.byService.get(service);
+    if (held === undefined) return;
+    const slices = this.writable(service, held);
     const place = placeOf(slices, row.name);
     if (slices[place]?.name === row.name) slices.splice(place, 1);
     if (slices.length === 0) this.byService.delete(service);
@@ -41,18 +43,13 @@ export class SliceIndex {
     this.fresh.clear();
   }
 
-  private writable(service: ObjectKey): EndpointSliceRow[] {
-    const held = this.byService.get(service);
-    if (held !== undefined && this.fresh.has(service)) return held;
-    const copy = held?.slice() ?? [];
+  private writable(service: ObjectKey, held: EndpointSliceRow[]): EndpointSliceRow[] {
+    if (this.fresh.has(service)) return held;
+    const copy = held.slice();
     this.byService.set(service, copy);
     this.fresh.add(service);
     return copy;
   }
-}
-
-export function serviceOf(row: EndpointSliceRow): ObjectKey {
-  return objectKey(row.namespace, row.serviceName);
 }
 
 /** Where `name` is, or belongs, in a list sorted by name. Names at the end are found at once, as a sorted load brings them. */

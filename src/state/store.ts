@@ -2,7 +2,6 @@ import { KindTable, type TableEdit } from './kind-table.js';
 import { Readiness } from './readiness.js';
 import {
   objectKey,
-  refOf,
   type EndpointSliceRow,
   type NodeRow,
   type ObjectKey,
@@ -11,7 +10,7 @@ import {
   type ServiceCIDRRow,
   type ServiceRow,
 } from './rows.js';
-import { serviceOf, SliceIndex } from './slice-index.js';
+import { SliceIndex } from './slice-index.js';
 import type { Snapshot, StateChanges } from './snapshot.js';
 import type { SourceWriter, StateChange, Writer } from './writer.js';
 
@@ -112,10 +111,10 @@ export class Store implements Writer {
     let cidrsChanged = false;
     for (const change of changes) {
       const edit =
-        change.type === 'upsert' ? this.set(source, refOf(change.row), change.row) : this.set(source, change.ref, null);
+        change.type === 'upsert' ? this.upsert(source, change.row, change.key) : this.remove(source, change.ref);
       if (edit === null) continue;
       edits.push(edit);
-      if ((change.type === 'upsert' ? change.row : change.ref).kind === 'ServiceCIDR') cidrsChanged = true;
+      if ((edit.after ?? edit.before)?.kind === 'ServiceCIDR') cidrsChanged = true;
     }
     this.sliceIndex.seal();
     if (cidrsChanged) {
@@ -125,17 +124,30 @@ export class Store implements Writer {
     return edits;
   }
 
-  /** Null when the state did not change. */
-  private set(source: number, { kind, namespace, name }: RowRef, row: Row | null): RowEdit | null {
+  /** Null when the state did not change; as {@link remove}. */
+  private upsert(source: number, row: Row, key: ObjectKey | undefined): RowEdit | null {
+    switch (row.kind) {
+      case 'Service':
+        return this.setService(source, key ?? objectKey(row.namespace, row.name), row);
+      case 'EndpointSlice':
+        return this.setSlice(source, key ?? objectKey(row.namespace, row.name), row);
+      case 'Node':
+        return this.setNode(source, row.name, row);
+      case 'ServiceCIDR':
+        return this.serviceCIDRs.set(row.name, source, row);
+    }
+  }
+
+  private remove(source: number, { kind, namespace, name }: RowRef): RowEdit | null {
     switch (kind) {
       case 'Service':
-        return this.setService(source, objectKey(namespace, name), row?.kind === kind ? row : null);
+        return this.setService(source, objectKey(namespace, name), null);
       case 'EndpointSlice':
-        return this.setSlice(source, objectKey(namespace, name), row?.kind === kind ? row : null);
+        return this.setSlice(source, objectKey(namespace, name), null);
       case 'Node':
-        return this.setNode(source, name, row?.kind === kind ? row : null);
+        return this.setNode(source, name, null);
       case 'ServiceCIDR':
-        return this.serviceCIDRs.set(name, source, row?.kind === kind ? row : null);
+        return this.serviceCIDRs.set(name, source, null);
     }
   }
 
@@ -155,13 +167,16 @@ export class Store implements Writer {
     const edit = this.slices.set(key, source, row);
     if (edit === null) return null;
     const { before, after } = edit;
-    if (before !== null) {
-      this.changedServices.add(serviceOf(before));
-      if (after === null || serviceOf(after) !== serviceOf(before)) this.sliceIndex.remove(before);
+    const stays = before?.namespace === after?.namespace && before?.serviceName === after?.serviceName;
+    if (before !== null && !stays) {
+      const service = objectKey(before.namespace, before.serviceName);
+      this.changedServices.add(service);
+      this.sliceIndex.remove(service, before);
     }
     if (after !== null) {
-      this.changedServices.add(serviceOf(after));
-      this.sliceIndex.put(after);
+      const service = objectKey(after.namespace, after.serviceName);
+      this.changedServices.add(service);
+      this.sliceIndex.put(service, after);
     }
     return edit;
   }

@@ -1,7 +1,13 @@
-import type { Row, RowRef } from './rows.js';
+import type { ObjectKey, Row, RowRef } from './rows.js';
 
 export type StateChange =
-  { readonly type: 'upsert'; readonly row: Row } | { readonly type: 'remove'; readonly ref: RowRef };
+  | {
+      readonly type: 'upsert';
+      readonly row: Row;
+      /** The row's `namespace/name`, where the source has it anyway: the state keeps that string rather than one of its own. */
+      readonly key?: ObjectKey;
+    }
+  | { readonly type: 'remove'; readonly ref: RowRef };
 
 /**
  * The only way into the state. A source registers before it starts, applies changes as they come (each call is one atomic commit: a

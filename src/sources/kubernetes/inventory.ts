@@ -116,7 +116,7 @@ export class Inventory {
     const translation = this.translate(key, object);
     if (translation === null) return null;
     const { row } = translation;
-    return row === null ? { type: 'remove', ref: this.refOf(key) } : { type: 'upsert', row };
+    return row === null ? { type: 'remove', ref: this.refOf(key) } : { type: 'upsert', row, key };
   }
 
   /** Null when the object is invalid. */

@@ -1,7 +1,7 @@
-import { packAddress } from '../../net/pack-address.js';
-import { addressLength, type Family } from '../../net/ip.js';
+import type { Family } from '../../net/ip.js';
 import { PROTOCOLS } from '../../net/protocol.js';
-import { READY, SERVING, TERMINATING, type EndpointPortRow, type EndpointSliceRow } from '../../state/rows.js';
+import type { EndpointPortRow, EndpointSliceRow } from '../../state/rows.js';
+import { conditionFlags, EndpointColumns } from './endpoint-columns.js';
 import { Fields, isMapping } from './fields.js';
 import { ownCopy, type Interner } from './intern.js';
 import { checkName, parseTime, readRef, type Translation } from './metadata.js';
@@ -68,13 +68,14 @@ function readAddressType(fields: Fields): (typeof ADDRESS_TYPES)[number] {
 
 /** Behaviour EP-03. A port without a number means all ports, which no Service port can be joined with: left out. */
 function readPorts(fields: Fields): readonly EndpointPortRow[] {
+  const sections = fields.sections('ports');
+  const seen = sections.length > 1 ? new Set<string>() : null;
   const ports: EndpointPortRow[] = [];
-  const seen = new Set<string>();
-  for (const section of fields.sections('ports')) {
+  for (const section of sections) {
     const name = section.string('name') ?? '';
     if (name !== '') checkName(section, 'name', name, 'label');
-    if (seen.has(name)) section.refuse('name', name, 'must not be used by two ports of one slice');
-    seen.add(name);
+    if (seen?.has(name) === true) section.refuse('name', name, 'must not be used by two ports of one slice');
+    seen?.add(name);
     const protocol = section.choice('protocol', PROTOCOLS, 'TCP');
     const port = section.integer('port', 0, 65_535) ?? 0;
     if (port !== 0) ports.push({ name, protocol, port });
@@ -85,52 +86,106 @@ function readPorts(fields: Fields): readonly EndpointPortRow[] {
 type Columns = Pick<EndpointSliceRow, 'count' | 'addresses' | 'conditions' | 'nodeNames' | 'zoneHints' | 'nodeHints'>;
 
 function readEndpoints(fields: Fields, family: Family, names: Interner): Columns {
-  const endpoints = fields.sections('endpoints');
-  const size = addressLength(family);
-  if (packed.length < endpoints.length * size) packed = new Uint8Array(endpoints.length * size);
-  const used: Fields[] = [];
-  for (const endpoint of endpoints) if (packEndpoint(endpoint, family, used.length * size)) used.push(endpoint);
-  const addresses = packed.slice(0, used.length * size);
-  // What is packed has been copied: its room serves for the conditions.
-  const conditions = packed;
-  const nodeNames = new Array<string | null>(used.length).fill(null);
-  const zoneHints = new HintColumn('forZones', used.length, names);
-  const nodeHints = new HintColumn('forNodes', used.length, names);
-  let index = -1;
-  for (const endpoint of used) {
-    conditions[++index] = readConditions(endpoint);
-    const nodeName = endpoint.string('nodeName') ?? '';
-    if (nodeName !== '') nodeNames[index] = names.text(nodeName);
-    if (endpoint.lacks('hints')) continue;
-    const hints = endpoint.section('hints');
-    zoneHints.read(index, hints);
-    nodeHints.read(index, hints);
-  }
+  const given = fields.raw('endpoints');
+  const columns = given instanceof EndpointColumns ? given : collect(fields, family, names);
+  const { count, hinted } = columns;
   return {
-    count: used.length,
-    addresses,
-    conditions: names.column(conditions.subarray(0, used.length)),
-    nodeNames,
-    zoneHints: zoneHints.column,
-    nodeHints: nodeHints.column,
+    count,
+    addresses: columns.copyAddresses(),
+    conditions: names.column(columns.conditions, count),
+    nodeNames: columns.copyNodeNames(),
+    zoneHints: hinted ? hintColumn(columns.zones, count, names) : null,
+    nodeHints: hinted ? hintColumn(columns.nodes, count, names) : null,
   };
 }
 
-/** Addresses of the slice that is being read: how many of its endpoints can be used is known only at its end. */
-let packed = new Uint8Array(1024);
-
-/** Packs the endpoint's first address at `offset` of `packed`. False, after noting why, when it cannot be used (behaviour EP-04). */
-function packEndpoint(endpoint: Fields, family: Family, offset: number): boolean {
-  const text = firstAddress(endpoint);
-  if (text === null) return false;
-  if (!packAddress(text, family, packed, offset)) {
-    endpoint.warn('addresses[0]', text, `is not an ${family} address: the endpoint is left out`);
-    return false;
+/** No column at all unless an endpoint has some. */
+function hintColumn(
+  hints: (readonly string[])[],
+  count: number,
+  names: Interner,
+): readonly (readonly string[])[] | null {
+  let column: (readonly string[])[] | null = null;
+  for (let index = 0; index < count; index++) {
+    const named = hints[index] ?? NO_HINTS;
+    if (named.length === 0) continue;
+    column ??= new Array<readonly string[]>(count).fill(NO_HINTS);
+    // Written back as well: what stays there until the next slice must not be a window on a whole file.
+    column[index] = hints[index] = names.list(named);
   }
-  const end = offset + addressLength(family);
-  for (let at = offset; at < end; at++) if (packed[at] !== 0) return true;
-  endpoint.warn('addresses[0]', text, 'is the unspecified address: the endpoint is left out');
-  return false;
+  return column;
+}
+
+/** The endpoints of the list that is being read. */
+const listed = new EndpointColumns();
+
+function collect(fields: Fields, family: Family, names: Interner): EndpointColumns {
+  listed.clear(family);
+  const endpoints = fields.list('endpoints');
+  for (let index = 0; index < endpoints.length; index++) {
+    if (takePlain(endpoints[index], names)) continue;
+    const endpoint = fields.item('endpoints', index);
+    if (endpoint !== null) takeOdd(endpoint, family, names);
+  }
+  return listed;
+}
+
+/** Takes an endpoint without hints that nothing is to be said about, as most are. False, and nothing taken, for any other. */
+function takePlain(endpoint: unknown, names: Interner): boolean {
+  if (!isMapping(endpoint)) return false;
+  const { addresses, conditions, nodeName, hints } = endpoint;
+  if (!Array.isArray(addresses) || (hints ?? null) !== null) return false;
+  const address: unknown = addresses[0];
+  if (typeof address !== 'string' || !listed.packText(address) || listed.unspecified) return false;
+  const flags = plainConditions(conditions);
+  const name = nodeName ?? '';
+  if (flags === null || typeof name !== 'string') return false;
+  listed.add(flags, name === '' ? null : names.text(name), NO_HINTS, NO_HINTS);
+  return true;
+}
+
+/** Null when one of them is neither true nor false. */
+function plainConditions(conditions: unknown): number | null {
+  if ((conditions ?? null) === null) return conditionFlags(null, null, null);
+  if (!isMapping(conditions)) return null;
+  const { ready, serving, terminating } = conditions;
+  return isFlag(ready) && isFlag(serving) && isFlag(terminating) ? conditionFlags(ready, serving, terminating) : null;
+}
+
+function isFlag(value: unknown): value is boolean | null | undefined {
+  return typeof value === 'boolean' || (value ?? null) === null;
+}
+
+/** Takes an endpoint, or notes why it cannot be used (behaviour EP-04). */
+function takeOdd(endpoint: Fields, family: Family, names: Interner): void {
+  const text = firstAddress(endpoint);
+  if (text === null) return;
+  if (!listed.packText(text)) {
+    endpoint.warn('addresses[0]', text, `is not an ${family} address: the endpoint is left out`);
+  } else if (listed.unspecified) {
+    endpoint.warn('addresses[0]', text, 'is the unspecified address: the endpoint is left out');
+  } else {
+    const name = endpoint.string('nodeName') ?? '';
+    const hints = endpoint.lacks('hints') ? null : endpoint.section('hints');
+    listed.add(
+      readConditions(endpoint),
+      name === '' ? null : names.text(name),
+      hintedNames(hints, 'forZones'),
+      hintedNames(hints, 'forNodes'),
+    );
+  }
+}
+
+function readConditions(endpoint: Fields): number {
+  if (endpoint.lacks('conditions')) return conditionFlags(null, null, null);
+  const conditions = endpoint.section('conditions');
+  return conditionFlags(conditions.boolean('ready'), conditions.boolean('serving'), conditions.boolean('terminating'));
+}
+
+function hintedNames(hints: Fields | null, field: 'forZones' | 'forNodes'): readonly string[] {
+  return hints === null || hints.lacks(field)
+    ? NO_HINTS
+    : hints.sections(field).map((hint) => hint.requiredString('name'));
 }
 
 function firstAddress(endpoint: Fields): string | null {
@@ -139,36 +194,6 @@ function firstAddress(endpoint: Fields): string | null {
   if (first === null) endpoint.warn('addresses', null, 'has no address: the endpoint is left out');
   else endpoint.refuse('addresses[0]', first, 'must be a string');
   return null;
-}
-
-/** Behaviour EP-05: absent means ready, serving, not terminating. */
-function readConditions(endpoint: Fields): number {
-  if (endpoint.lacks('conditions')) return READY | SERVING;
-  const conditions = endpoint.section('conditions');
-  return (
-    ((conditions.boolean('ready') ?? true) ? READY : 0) |
-    ((conditions.boolean('serving') ?? true) ? SERVING : 0) |
-    ((conditions.boolean('terminating') ?? false) ? TERMINATING : 0)
-  );
-}
-
-/** One kind of hints of every endpoint; no column at all until an endpoint has some. */
-class HintColumn {
-  column: (readonly string[])[] | null = null;
-
-  constructor(
-    private readonly field: 'forZones' | 'forNodes',
-    private readonly count: number,
-    private readonly names: Interner,
-  ) {}
-
-  read(index: number, hints: Fields): void {
-    if (hints.lacks(this.field)) return;
-    const named = hints.sections(this.field).map((hint) => hint.requiredString('name'));
-    if (named.length === 0) return;
-    this.column ??= new Array<readonly string[]>(this.count).fill(NO_HINTS);
-    this.column[index] = this.names.list(named);
-  }
 }
 
 const NO_HINTS: readonly string[] = [];

@@ -137,24 +137,38 @@ export class Fields {
   /** The mappings of a list; none when it is absent. */
   sections(name: string): readonly Fields[] {
     const sections: Fields[] = [];
-    let index = -1;
-    for (const item of this.list(name)) {
-      index++;
-      if (isMapping(item)) sections.push(new Fields(item, this, name, index, this.findings));
-      else this.refuse(`${name}[${index}]`, item, 'must be a mapping');
+    for (let index = 0; index < this.list(name).length; index++) {
+      const section = this.item(name, index);
+      if (section !== null) sections.push(section);
     }
     return sections;
   }
 
+  /** The mapping at a place of the list at `name`; null when it is none, which is noted. */
+  item(name: string, index: number): Fields | null {
+    const item = this.list(name)[index];
+    if (isMapping(item)) return new Fields(item, this, name, index, this.findings);
+    this.refuse(`${name}[${index}]`, item, 'must be a mapping');
+    return null;
+  }
+
   /** The texts of a list, each with its place in it; none when it is absent. */
   strings(name: string): readonly { readonly text: string; readonly at: string }[] {
+    const list = this.list(name);
     const texts: { text: string; at: string }[] = [];
-    for (const [index, item] of this.list(name).entries()) {
-      const at = `${name}[${index}]`;
-      if (typeof item === 'string') texts.push({ text: item, at });
-      else this.refuse(at, item, 'must be a string');
+    for (let index = 0; index < list.length; index++) {
+      const text = this.textAt(name, list, index);
+      if (text !== null) texts.push({ text, at: `${name}[${index}]` });
     }
     return texts;
+  }
+
+  /** One text of the list at `name`; null when it is something else, which is noted. */
+  textAt(name: string, list: readonly unknown[], index: number): string | null {
+    const item = list[index];
+    if (typeof item === 'string') return item;
+    this.refuse(`${name}[${index}]`, item, 'must be a string');
+    return null;
   }
 
   list(name: string): readonly unknown[] {

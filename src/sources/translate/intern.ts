@@ -1,6 +1,8 @@
 import type { EndpointPortRow, ServicePortRow } from '../../state/rows.js';
 
 const DEFAULT_LIMIT = 65_536;
+/** The API allows no slice more endpoints. */
+const LONGEST_SHARED = 1000;
 
 /**
  * Shares equal names and lists between rows: a cluster has far fewer node names than endpoints. Each source has its own. Every table is
@@ -12,7 +14,8 @@ export class Interner {
   private readonly portLists: InternTable<readonly EndpointPortRow[]>;
 
   private readonly servicePortLists: InternTable<readonly ServicePortRow[]>;
-  private readonly columns: InternTable<Uint8Array>;
+  /** By length, then by the byte that all of it is. */
+  private readonly columns: Uint8Array[][] = [];
 
   /** @param limit entries per table. */
   constructor(limit = DEFAULT_LIMIT) {
@@ -20,7 +23,6 @@ export class Interner {
     this.lists = new InternTable(limit);
     this.portLists = new InternTable(limit);
     this.servicePortLists = new InternTable(limit);
-    this.columns = new InternTable(limit);
   }
 
   text(text: string): string {
@@ -35,20 +37,24 @@ export class Interner {
   }
 
   ports(ports: readonly EndpointPortRow[]): readonly EndpointPortRow[] {
-    const key = ports.map(({ name, protocol, port }) => `${name}/${protocol}/${port}`).join();
+    let key = '';
+    for (const { name, protocol, port } of ports) key += `${name}/${protocol}/${port},`;
     return this.portLists.get(key, () => ports.map((port) => ({ ...port, name: this.text(port.name) })));
   }
 
   servicePorts(ports: readonly ServicePortRow[]): readonly ServicePortRow[] {
-    const key = ports.map(({ name, protocol, port, nodePort }) => `${name}/${protocol}/${port}/${nodePort}`).join();
+    let key = '';
+    for (const { name, protocol, port, nodePort } of ports) key += `${name}/${protocol}/${port}/${nodePort},`;
     return this.servicePortLists.get(key, () => ports.map((port) => ({ ...port, name: this.text(port.name) })));
   }
 
-  /** A copy of a column, shared where all its bytes are the same, as they mostly are. An array costs 180 bytes beside its content. */
-  column(bytes: Uint8Array): Uint8Array {
-    const [first = 0] = bytes;
-    for (const byte of bytes) if (byte !== first) return bytes.slice();
-    return this.columns.get(`${first}*${bytes.length}`, () => bytes.slice());
+  /** A copy of a column of `length` bytes, shared where all of them are the same, as they mostly are. An array costs 180 bytes beside its content. */
+  column(bytes: Uint8Array, length: number): Uint8Array {
+    const first = bytes[0] ?? 0;
+    for (let index = 1; index < length; index++) if (bytes[index] !== first) return bytes.slice(0, length);
+    if (length > LONGEST_SHARED) return bytes.slice(0, length);
+    const ofLength = (this.columns[length] ??= []);
+    return (ofLength[length === 0 ? 0 : first] ??= bytes.slice(0, length));
   }
 }
 

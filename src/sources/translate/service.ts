@@ -9,7 +9,6 @@ import { readSourceRanges } from './source-ranges.js';
 const PROXY_NAME_LABEL = 'service.kubernetes.io/service-proxy-name';
 const TYPES = ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'] as const;
 const POLICIES = ['Cluster', 'Local'] as const;
-const FAMILIES = ['IPv4', 'IPv6'] as const;
 const FAMILY_LISTS: readonly (readonly Family[])[] = [['IPv4'], ['IPv6'], ['IPv4', 'IPv6'], ['IPv6', 'IPv4']];
 /** What most lists of most Services are. */
 const NONE: readonly never[] = [];
@@ -69,72 +68,133 @@ interface ClusterIPs {
  * there must agree with them, so the address of a family is the same however it is looked up (behaviour SV-02).
  */
 function readClusterIPs(spec: Fields, type: ServiceRow['type']): ClusterIPs {
-  const single = spec.string('clusterIP') ?? '';
-  const listed = spec.strings('clusterIPs').filter(({ text }) => text !== '');
-  const [first] = listed;
-  if (single !== '' && first !== undefined && first.text !== single) {
-    spec.refuse('clusterIP', single, `must be the first of clusterIPs, ${JSON.stringify(first.text)}`);
-  }
-  const texts = first === undefined && single !== '' ? [{ text: single, at: 'clusterIP' }] : listed;
   const families = readFamilies(spec);
-  if (texts.some(({ text }) => text === 'None')) {
-    if (texts.length > 1) spec.refuse('clusterIPs[1]', texts[1]?.text, 'must not follow or be followed by "None"');
-    return { clusterIPs: [], ipFamilies: families, headless: true };
-  }
   const clusterIPs: IPAddress[] = [];
-  for (const { text, at } of texts) {
-    const address = parseAddress(text);
-    if (address === null) spec.refuse(at, text, 'must be an IP address or "None"');
-    else if (clusterIPs.some((other) => familyOf(other) === familyOf(address))) {
-      spec.refuse(at, text, `must be of another family than ${clusterIPs.join()}`);
-    } else if (families[clusterIPs.length] !== undefined && families[clusterIPs.length] !== familyOf(address)) {
-      spec.refuse(at, text, `must be ${families[clusterIPs.length] ?? ''}, as ipFamilies says`);
-    } else clusterIPs.push(address);
+  const single = spec.string('clusterIP') ?? '';
+  const listed = spec.list('clusterIPs');
+  if (listed.includes(HEADLESS)) return readHeadless(spec, single, listed, families);
+  let given = 0;
+  for (let index = 0; index < listed.length; index++) {
+    const text = spec.textAt('clusterIPs', listed, index) ?? '';
+    if (text === '') continue;
+    if (++given === 1) refuseOther(spec, single, text);
+    takeClusterIP(spec, 'clusterIPs', index, text, families, clusterIPs);
   }
-  if (texts.length === 0 && type !== 'ExternalName') {
+  if (given === 0 && single === HEADLESS) return { clusterIPs, ipFamilies: families, headless: true };
+  if (given === 0 && single !== '') takeClusterIP(spec, 'clusterIP', null, single, families, clusterIPs);
+  if (given === 0 && single === '' && type !== 'ExternalName') {
     spec.warn('clusterIP', null, 'has no address, and nobody here to assign one: the Service is not served');
   }
-  const ipFamilies = [...clusterIPs.map(familyOf), ...families.slice(clusterIPs.length)];
-  return { clusterIPs: clusterIPs.slice(), ipFamilies: sharedFamilies(ipFamilies), headless: false };
+  // Copied, as an array that was pushed to takes room for 17.
+  return { clusterIPs: clusterIPs.slice(), ipFamilies: completed(families, clusterIPs), headless: false };
+}
+
+const HEADLESS = 'None';
+
+/** What `clusterIPs` says when it says "None", which is to be all it says. */
+function readHeadless(
+  spec: Fields,
+  single: string,
+  listed: readonly unknown[],
+  families: readonly Family[],
+): ClusterIPs {
+  const texts = listed.map((_, index) => spec.textAt('clusterIPs', listed, index) ?? '').filter((text) => text !== '');
+  refuseOther(spec, single, texts[0] ?? '');
+  if (texts.length > 1) spec.refuse('clusterIPs[1]', texts[1], 'must not follow or be followed by "None"');
+  return { clusterIPs: [], ipFamilies: families, headless: true };
+}
+
+function refuseOther(spec: Fields, single: string, first: string): void {
+  if (single === '' || single === first) return;
+  spec.refuse('clusterIP', single, `must be the first of clusterIPs, ${JSON.stringify(first)}`);
+}
+
+/** @param index of the text in the list at `name`; null when it is the field itself. */
+function takeClusterIP(
+  spec: Fields,
+  name: string,
+  index: number | null,
+  text: string,
+  families: readonly Family[],
+  taken: IPAddress[],
+): void {
+  const address = parseAddress(text);
+  const family = address === null ? null : familyOf(address);
+  const wanted = families[taken.length];
+  const [other] = taken;
+  if (address !== null && (wanted ?? family) === family && (other === undefined || familyOf(other) !== family)) {
+    taken.push(address);
+    return;
+  }
+  const at = index === null ? name : `${name}[${index}]`;
+  if (address === null) spec.refuse(at, text, 'must be an IP address or "None"');
+  else if (taken.some((before) => familyOf(before) === family)) {
+    spec.refuse(at, text, `must be of another family than ${taken.join()}`);
+  } else spec.refuse(at, text, `must be ${wanted ?? ''}, as ipFamilies says`);
+}
+
+/** The families that the addresses have, which agree with those given, and what more is given. */
+function completed(families: readonly Family[], addresses: readonly IPAddress[]): readonly Family[] {
+  if (families.length >= addresses.length) return families;
+  return sharedFamilies(addresses.map(familyOf));
 }
 
 /** There are only four lists, in all Services. */
 function sharedFamilies(families: readonly Family[]): readonly Family[] {
-  return FAMILY_LISTS.find((list) => list[0] === families[0] && list[1] === families[1]) ?? families;
-}
-
-function readFamilies(spec: Fields): readonly Family[] {
-  const families: Family[] = [];
-  for (const { text, at } of spec.strings('ipFamilies')) {
-    const family = FAMILIES.find((candidate) => candidate === text);
-    if (family === undefined) spec.refuse(at, text, 'must be one of IPv4, IPv6');
-    else if (families.includes(family)) spec.refuse(at, text, 'must not be given twice');
-    else families.push(family);
+  for (const list of FAMILY_LISTS) {
+    if (list.length === families.length && list[0] === families[0] && list[1] === families[1]) return list;
   }
   return families;
 }
 
-function readPorts(spec: Fields, type: ServiceRow['type']): readonly ServicePortRow[] {
-  const sections = spec.sections('ports');
-  const seen = new Set<string>();
-  return sections.map((section) => {
-    const name = section.string('name') ?? '';
-    if (name !== '') checkName(section, 'name', name, 'label');
-    else if (sections.length > 1) section.refuse('name', null, 'is required when there are several ports');
-    if (name !== '') refuseRepeated(seen, `name ${name}`, section, 'name', name);
-    const protocol = section.choice('protocol', PROTOCOLS, 'TCP');
-    if (section.lacks('port')) section.refuse('port', null, 'is required');
-    const port = section.integer('port', 1, 65_535) ?? 0;
-    if (port !== 0) refuseRepeated(seen, `${protocol} port ${port}`, section, 'port', port);
-    const nodePort = section.integer('nodePort', 0, 65_535) ?? 0;
-    if (nodePort !== 0 && type === 'ClusterIP')
-      section.refuse('nodePort', nodePort, 'may not be used when type is ClusterIP');
-    if (nodePort !== 0) refuseRepeated(seen, `${protocol} node port ${nodePort}`, section, 'nodePort', nodePort);
-    return { name, protocol, port, nodePort };
-  });
+function readFamilies(spec: Fields): readonly Family[] {
+  const listed = spec.list('ipFamilies');
+  const families: Family[] = [];
+  for (let index = 0; index < listed.length; index++) {
+    const text = spec.textAt('ipFamilies', listed, index);
+    if (text === null) continue;
+    if (text !== 'IPv4' && text !== 'IPv6') {
+      spec.refuse(`ipFamilies[${index}]`, text, 'must be one of IPv4, IPv6');
+    } else if (families.includes(text)) spec.refuse(`ipFamilies[${index}]`, text, 'must not be given twice');
+    else families.push(text);
+  }
+  return sharedFamilies(families);
 }
 
-function refuseRepeated(seen: Set<string>, key: string, section: Fields, path: string, value: unknown): void {
+function readPorts(spec: Fields, type: ServiceRow['type']): readonly ServicePortRow[] {
+  const sections = spec.sections('ports');
+  const seen = sections.length > 1 ? new Set<string>() : null;
+  const ports: ServicePortRow[] = [];
+  for (const section of sections) {
+    const port = readPort(section, type);
+    if (seen !== null) refuseRepeated(seen, section, port);
+    ports.push(port);
+  }
+  return ports;
+}
+
+function readPort(section: Fields, type: ServiceRow['type']): ServicePortRow {
+  const name = section.string('name') ?? '';
+  if (name !== '') checkName(section, 'name', name, 'label');
+  const protocol = section.choice('protocol', PROTOCOLS, 'TCP');
+  if (section.lacks('port')) section.refuse('port', null, 'is required');
+  const port = section.integer('port', 1, 65_535) ?? 0;
+  const nodePort = section.integer('nodePort', 0, 65_535) ?? 0;
+  if (nodePort !== 0 && type === 'ClusterIP') {
+    section.refuse('nodePort', nodePort, 'may not be used when type is ClusterIP');
+  }
+  return { name, protocol, port, nodePort };
+}
+
+/** What each of several ports must have, and have for itself. */
+function refuseRepeated(seen: Set<string>, section: Fields, { name, protocol, port, nodePort }: ServicePortRow): void {
+  if (name === '') section.refuse('name', null, 'is required when there are several ports');
+  else refuseSeen(seen, `name ${name}`, section, 'name', name);
+  if (port !== 0) refuseSeen(seen, `${protocol} port ${port}`, section, 'port', port);
+  if (nodePort !== 0) refuseSeen(seen, `${protocol} node port ${nodePort}`, section, 'nodePort', nodePort);
+}
+
+function refuseSeen(seen: Set<string>, key: string, section: Fields, path: string, value: unknown): void {
   if (seen.has(key)) section.refuse(path, value, 'must not be used by two ports of one Service');
   seen.add(key);
 }

@@ -1,5 +1,7 @@
+import { READY, SERVING, TERMINATING } from '../../../state/rows.js';
+import { conditionFlags, EndpointColumns } from '../../translate/endpoint-columns.js';
 import type { Metadata } from './metadata.js';
-import { BYTES, tagOf, VARINT, type Cursor } from './wire.js';
+import { append, BYTES, tagOf, VARINT, type Cursor } from './wire.js';
 
 /** Field numbers of discovery.k8s.io/v1. */
 const SLICE = { ENDPOINTS: tagOf(2, BYTES), PORTS: tagOf(3, BYTES), ADDRESS_TYPE: tagOf(4, BYTES) };
@@ -15,9 +17,9 @@ const HINT = { NAME: tagOf(1, BYTES) };
 const PORT = { NAME: tagOf(1, BYTES), PROTOCOL: tagOf(2, BYTES), PORT: tagOf(3, VARINT) };
 
 interface Conditions {
-  ready: boolean | null;
-  serving: boolean | null;
-  terminating: boolean | null;
+  readonly ready: boolean;
+  readonly serving: boolean;
+  readonly terminating: boolean;
 }
 
 interface Hint {
@@ -43,18 +45,107 @@ interface Port {
   port: number | null;
 }
 
+/** Reads the endpoints to columns, and to a list of plain objects only when something about one of them is unusual. */
 export function readEndpointSlice(cursor: Cursor, metadata: Metadata): unknown {
-  const slice = { metadata, addressType: '', endpoints: new Array<Endpoint>(), ports: new Array<Port>() };
+  columns.clear('IPv4');
+  const slice = readSlice(cursor, metadata, columns, addEndpoint);
+  if (slice !== null && (columns.count === 0 || columns.family === slice.addressType)) return slice;
+  cursor.rewind();
+  return readSlice(cursor, metadata, new Array<Endpoint>(), listEndpoint);
+}
+
+interface Slice<E> {
+  readonly metadata: Metadata;
+  addressType: string;
+  readonly endpoints: E;
+  ports: Port[] | null;
+}
+
+/** Null when an endpoint was not taken. */
+function readSlice<E>(
+  cursor: Cursor,
+  metadata: Metadata,
+  endpoints: E,
+  take: (cursor: Cursor, endpoints: E) => boolean,
+): Slice<E> | null {
+  const slice: Slice<E> = { metadata, addressType: '', endpoints, ports: null };
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-    if (tag === SLICE.ENDPOINTS) slice.endpoints.push(readEndpoint(cursor));
-    else if (tag === SLICE.PORTS) slice.ports.push(readPort(cursor));
-    else if (tag === SLICE.ADDRESS_TYPE) slice.addressType = cursor.text();
+    if (tag === SLICE.ENDPOINTS) {
+      if (!take(cursor, endpoints)) return null;
+    } else if (tag === SLICE.PORTS) slice.ports = append(slice.ports, readPort(cursor));
+    else if (tag === SLICE.ADDRESS_TYPE) slice.addressType = cursor.sharedText();
     else cursor.skip(tag);
   }
   return slice;
 }
 
+/** The endpoints of the slice that is being read. */
+const columns = new EndpointColumns();
+
+/** False when there is something unusual about the endpoint. */
+function addEndpoint(cursor: Cursor, columns: EndpointColumns): boolean {
+  let addressed = false;
+  let flags = conditionFlags(null, null, null);
+  let nodeName: string | null = null;
+  let hints: Hints | null = null;
+  const outer = cursor.enter();
+  for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
+    if (tag === ENDPOINT.ADDRESSES && !addressed) {
+      if (!packAddress(cursor, columns)) return false;
+      addressed = true;
+    } else if (tag === ENDPOINT.CONDITIONS) flags = readFlags(cursor);
+    else if (tag === ENDPOINT.NODE_NAME) nodeName = cursor.sharedText();
+    else if (tag === ENDPOINT.HINTS) hints = readHints(cursor);
+    else cursor.skip(tag);
+  }
+  cursor.leave(outer);
+  if (!addressed) return false;
+  const zones = hints === null ? NO_NAMES : namesOf(hints.forZones);
+  const nodes = hints === null ? NO_NAMES : namesOf(hints.forNodes);
+  if (zones.includes('') || nodes.includes('')) return false;
+  columns.add(flags, nodeName === '' ? null : nodeName, zones, nodes);
+  return true;
+}
+
+/** Packs the text that comes next. The first address of a slice tells the family of all. False when it cannot be used. */
+function packAddress(cursor: Cursor, columns: EndpointColumns): boolean {
+  const start = cursor.pass();
+  const { source, position: end } = cursor;
+  if (columns.count === 0) columns.clear(source.subarray(start, end).includes(COLON) ? 'IPv6' : 'IPv4');
+  const packed =
+    columns.family === 'IPv4'
+      ? columns.packDotted(source, start, end)
+      : columns.packText(source.toString('latin1', start, end));
+  return packed && !columns.unspecified;
+}
+
+function namesOf(hints: readonly Hint[]): readonly string[] {
+  return hints.length === 0 ? NO_NAMES : hints.map(({ name }) => name);
+}
+
+function readFlags(cursor: Cursor): number {
+  let ready: boolean | null = null;
+  let serving: boolean | null = null;
+  let terminating: boolean | null = null;
+  const outer = cursor.enter();
+  for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
+    if (tag === CONDITIONS.READY) ready = cursor.boolean();
+    else if (tag === CONDITIONS.SERVING) serving = cursor.boolean();
+    else if (tag === CONDITIONS.TERMINATING) terminating = cursor.boolean();
+    else cursor.skip(tag);
+  }
+  cursor.leave(outer);
+  return conditionFlags(ready, serving, terminating);
+}
+
+const COLON = 0x3a;
+const NO_NAMES: readonly string[] = [];
 const NO_ADDRESS: readonly string[] = [];
+
+function listEndpoint(cursor: Cursor, endpoints: Endpoint[]): boolean {
+  endpoints.push(readEndpoint(cursor));
+  return true;
+}
 
 function readEndpoint(cursor: Cursor): Endpoint {
   const endpoint: Endpoint = { addresses: NO_ADDRESS, conditions: null, nodeName: null, hints: null };
@@ -62,7 +153,7 @@ function readEndpoint(cursor: Cursor): Endpoint {
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
     if (tag === ENDPOINT.ADDRESSES && endpoint.addresses.length === 0) endpoint.addresses = [cursor.text()];
     else if (tag === ENDPOINT.CONDITIONS) endpoint.conditions = readConditions(cursor);
-    else if (tag === ENDPOINT.NODE_NAME) endpoint.nodeName = cursor.text();
+    else if (tag === ENDPOINT.NODE_NAME) endpoint.nodeName = cursor.sharedText();
     else if (tag === ENDPOINT.HINTS) endpoint.hints = readHints(cursor);
     else cursor.skip(tag);
   }
@@ -71,16 +162,12 @@ function readEndpoint(cursor: Cursor): Endpoint {
 }
 
 function readConditions(cursor: Cursor): Conditions {
-  const conditions: Conditions = { ready: null, serving: null, terminating: null };
-  const outer = cursor.enter();
-  for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-    if (tag === CONDITIONS.READY) conditions.ready = cursor.boolean();
-    else if (tag === CONDITIONS.SERVING) conditions.serving = cursor.boolean();
-    else if (tag === CONDITIONS.TERMINATING) conditions.terminating = cursor.boolean();
-    else cursor.skip(tag);
-  }
-  cursor.leave(outer);
-  return conditions;
+  const flags = readFlags(cursor);
+  return {
+    ready: (flags & READY) !== 0,
+    serving: (flags & SERVING) !== 0,
+    terminating: (flags & TERMINATING) !== 0,
+  };
 }
 
 function readHints(cursor: Cursor): Hints {
@@ -99,7 +186,7 @@ function readHint(cursor: Cursor): Hint {
   let name = '';
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-    if (tag === HINT.NAME) name = cursor.text();
+    if (tag === HINT.NAME) name = cursor.sharedText();
     else cursor.skip(tag);
   }
   cursor.leave(outer);
@@ -110,8 +197,8 @@ function readPort(cursor: Cursor): Port {
   const port: Port = { name: null, protocol: null, port: null };
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-    if (tag === PORT.NAME) port.name = cursor.text();
-    else if (tag === PORT.PROTOCOL) port.protocol = cursor.text();
+    if (tag === PORT.NAME) port.name = cursor.sharedText();
+    else if (tag === PORT.PROTOCOL) port.protocol = cursor.sharedText();
     else if (tag === PORT.PORT) port.port = cursor.integer();
     else cursor.skip(tag);
   }

@@ -60,7 +60,7 @@ function readField(cursor: Cursor, tag: number, metadata: Metadata): void {
       metadata.name = cursor.text();
       return;
     case NAMESPACE:
-      metadata.namespace = cursor.text();
+      metadata.namespace = cursor.sharedText();
       return;
     case RESOURCE_VERSION:
       metadata.resourceVersion = cursor.text();

@@ -1,5 +1,5 @@
 import type { Metadata } from './metadata.js';
-import { BYTES, tagOf, VARINT, type Cursor } from './wire.js';
+import { append, BYTES, tagOf, VARINT, type Cursor } from './wire.js';
 
 /** Field numbers of core/v1. */
 const SERVICE = { SPEC: tagOf(2, BYTES), STATUS: tagOf(3, BYTES) };
@@ -41,17 +41,17 @@ interface AffinityConfig {
 }
 
 class Spec {
-  readonly ports: Port[] = [];
+  ports: Port[] | null = null;
   clusterIP = '';
   type = '';
-  readonly externalIPs: string[] = [];
+  externalIPs: string[] | null = null;
   sessionAffinity = '';
-  readonly loadBalancerSourceRanges: string[] = [];
+  loadBalancerSourceRanges: string[] | null = null;
   externalTrafficPolicy = '';
   healthCheckNodePort = 0;
   sessionAffinityConfig: AffinityConfig | null = null;
-  readonly clusterIPs: string[] = [];
-  readonly ipFamilies: string[] = [];
+  clusterIPs: string[] | null = null;
+  ipFamilies: string[] | null = null;
   internalTrafficPolicy = '';
 }
 
@@ -82,22 +82,22 @@ function readSpec(cursor: Cursor, spec: Spec): void {
 function readAddressField(cursor: Cursor, tag: number, spec: Spec): boolean {
   switch (tag) {
     case SPEC.PORTS:
-      spec.ports.push(readPort(cursor));
+      spec.ports = append(spec.ports, readPort(cursor));
       return true;
     case SPEC.CLUSTER_IP:
       spec.clusterIP = cursor.text();
       return true;
     case SPEC.CLUSTER_IPS:
-      spec.clusterIPs.push(cursor.text());
+      spec.clusterIPs = append(spec.clusterIPs, cursor.text());
       return true;
     case SPEC.IP_FAMILIES:
-      spec.ipFamilies.push(cursor.text());
+      spec.ipFamilies = append(spec.ipFamilies, cursor.sharedText());
       return true;
     case SPEC.EXTERNAL_IPS:
-      spec.externalIPs.push(cursor.text());
+      spec.externalIPs = append(spec.externalIPs, cursor.text());
       return true;
     case SPEC.SOURCE_RANGES:
-      spec.loadBalancerSourceRanges.push(cursor.text());
+      spec.loadBalancerSourceRanges = append(spec.loadBalancerSourceRanges, cursor.text());
       return true;
     default:
       return false;
@@ -107,19 +107,19 @@ function readAddressField(cursor: Cursor, tag: number, spec: Spec): boolean {
 function readPolicyField(cursor: Cursor, tag: number, spec: Spec): void {
   switch (tag) {
     case SPEC.TYPE:
-      spec.type = cursor.text();
+      spec.type = cursor.sharedText();
       return;
     case SPEC.SESSION_AFFINITY:
-      spec.sessionAffinity = cursor.text();
+      spec.sessionAffinity = cursor.sharedText();
       return;
     case SPEC.SESSION_AFFINITY_CONFIG:
       spec.sessionAffinityConfig = readAffinityConfig(cursor);
       return;
     case SPEC.EXTERNAL_TRAFFIC_POLICY:
-      spec.externalTrafficPolicy = cursor.text();
+      spec.externalTrafficPolicy = cursor.sharedText();
       return;
     case SPEC.INTERNAL_TRAFFIC_POLICY:
-      spec.internalTrafficPolicy = cursor.text();
+      spec.internalTrafficPolicy = cursor.sharedText();
       return;
     case SPEC.HEALTH_CHECK_NODE_PORT:
       spec.healthCheckNodePort = cursor.integer();
@@ -133,8 +133,8 @@ function readPort(cursor: Cursor): Port {
   const port: Port = { name: '', protocol: '', port: 0, nodePort: 0 };
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-    if (tag === PORT.NAME) port.name = cursor.text();
-    else if (tag === PORT.PROTOCOL) port.protocol = cursor.text();
+    if (tag === PORT.NAME) port.name = cursor.sharedText();
+    else if (tag === PORT.PROTOCOL) port.protocol = cursor.sharedText();
     else if (tag === PORT.PORT) port.port = cursor.integer();
     else if (tag === PORT.NODE_PORT) port.nodePort = cursor.integer();
     else cursor.skip(tag);
@@ -188,7 +188,7 @@ function readIngress(cursor: Cursor): Ingress {
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
     if (tag === INGRESS.IP) entry.ip = cursor.text();
-    else if (tag === INGRESS.IP_MODE) entry.ipMode = cursor.text();
+    else if (tag === INGRESS.IP_MODE) entry.ipMode = cursor.sharedText();
     else cursor.skip(tag);
   }
   cursor.leave(outer);

@@ -18,11 +18,10 @@ export interface Range {
 }
 
 const MAX_VARINT_BYTES = 10;
-/**
- * Cutting a short text out of a string takes a fraction of the time that making it from bytes does. A longer one V8 would not copy: it would keep the whole
- * object's bytes alive.
- */
-const LONGEST_COPIED = 12;
+const LONGEST_SHARED = 64;
+const SHARED_TEXTS = 8192;
+/** How many places a text may have. */
+const STEPS = 4;
 const WORD = 2 ** 32;
 
 /**
@@ -34,10 +33,9 @@ export class Cursor {
   private bytes: Buffer = EMPTY;
   private at = 0;
   private end = 0;
-  /** Where the object begins, and its bytes as characters, once a text of it was read. */
+  /** Where all of it begins and ends. */
   private origin = 0;
   private limit = 0;
-  private characters: string | null = null;
 
   reset(bytes: Buffer, start: number, end: number): void {
     this.bytes = bytes;
@@ -45,7 +43,12 @@ export class Cursor {
     this.end = end;
     this.origin = start;
     this.limit = end;
-    this.characters = null;
+  }
+
+  /** Back to the beginning of what `reset` gave. */
+  rewind(): void {
+    this.at = this.origin;
+    this.end = this.limit;
   }
 
   get position(): number {
@@ -78,29 +81,52 @@ export class Cursor {
     this.end = outer;
   }
 
-  /** Where the bytes of this field are, which are passed over. */
+  /** What the cursor walks. */
+  get source(): Buffer {
+    return this.bytes;
+  }
+
+  /** Where in {@link source} the bytes of this field are, which are passed over. */
   range(): Range {
-    const length = this.length();
-    const start = this.at;
-    this.at += length;
+    const start = this.pass();
     return { start, end: this.at };
   }
 
-  text(): string {
+  /** As {@link range}; returns where they begin, and {@link position} is where they end. */
+  pass(): number {
     const length = this.length();
-    if (length === 0) return '';
     const start = this.at;
     this.at += length;
-    if (length > LONGEST_COPIED || !this.isASCII(start)) return this.bytes.toString('utf8', start, this.at);
-    this.characters ??= this.bytes.toString('latin1', this.origin, this.limit);
-    return this.characters.slice(start - this.origin, this.at - this.origin);
+    return start;
+  }
+
+  text(): string {
+    const start = this.pass();
+    return start === this.at ? '' : this.bytes.toString('utf8', start, this.at);
+  }
+
+  /** A text that many objects have, such as a node's name: mostly a string that was made before, as making one costs more than finding it. */
+  sharedText(): string {
+    const start = this.pass();
+    const length = this.at - start;
+    if (length > LONGEST_SHARED) return this.bytes.toString('utf8', start, this.at);
+    let hash = length;
+    for (let index = start; index < this.at; index++) hash = Math.imul(hash, 31) + (this.bytes[index] ?? 0);
+    const home = (hash ^ (hash >>> 13)) & (SHARED_TEXTS - 1);
+    let place = home;
+    for (let step = 0; step < STEPS; step++, place = (place + 1) & (SHARED_TEXTS - 1)) {
+      const held = shared[place];
+      if (held === undefined) return (shared[place] = this.bytes.toString('utf8', start, this.at));
+      // Only a text in ASCII has as many characters as bytes and is matched.
+      if (held.length === length && this.matches(held, start)) return held;
+    }
+    return (shared[home] = this.bytes.toString('utf8', start, this.at));
   }
 
   /** Which of some texts in ASCII this is; null when it is another, of which no string is made. */
   oneOf(texts: readonly string[]): string | null {
-    const length = this.length();
-    const start = this.at;
-    this.at += length;
+    const start = this.pass();
+    const length = this.at - start;
     for (const text of texts) if (text.length === length && this.matches(text, start)) return text;
     return null;
   }
@@ -193,15 +219,19 @@ export class Cursor {
     return true;
   }
 
-  private isASCII(start: number): boolean {
-    for (let index = start; index < this.at; index++) if ((this.bytes[index] ?? 0) >= 0x80) return false;
-    return true;
-  }
-
   private advance(count: number): void {
     if (count > this.end - this.at) throw new CodecError('a protobuf message ends in the middle of a field');
     this.at += count;
   }
 }
 
+/** Adds an item to a list that is null while it is empty. The first one is not pushed, as an array that was takes room for 17. */
+export function append<T>(list: T[] | null, item: T): T[] {
+  if (list === null) return [item];
+  list.push(item);
+  return list;
+}
+
 const EMPTY = Buffer.alloc(0);
+/** By hash. A text that finds its places taken takes the first of them, so that the table stays as it is in size. */
+const shared = new Array<string | undefined>(SHARED_TEXTS);
