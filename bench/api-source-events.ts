@@ -50,7 +50,7 @@ function record(notReady: number): readonly Buffer[] {
 async function play(stream: EventStream, recorded: readonly Buffer[]): Promise<number> {
   const before = process.cpuUsage();
   for (const frame of recorded) {
-    stream.push(frame);
+    stream.push(frame, 0);
     // The commit is made in a microtask.
     await Promise.resolve();
   }

@@ -214,10 +214,10 @@ export class NodeProxy {
         this.health.sysctls = problems;
       },
     });
-    this.store.onChange((edits) => {
+    this.store.onChange((edits, receivedAt) => {
       this.metrics.stateChanged(edits, this.store.snapshot.ready);
       this.noteEligibility();
-      this.changed();
+      this.changed(receivedAt);
     });
   }
 
@@ -243,7 +243,7 @@ export class NodeProxy {
     await this.kernelValues.apply();
     await this.applyOomScore();
     this.metrics.configChanged('applied');
-    this.changed();
+    this.changed(null);
   }
 
   /** A changed configuration that is not taken over, and why. */
@@ -312,13 +312,13 @@ export class NodeProxy {
     if (problem !== null) this.options.log.info(2, problem.message);
   }
 
-  private changed(): void {
+  private changed(receivedAt: number | null): void {
     // Nothing reaches the kernel before every source has said all it knows: absence would be read as removal.
     if (!this.store.snapshot.ready) return;
     const isKnown = this.isNodeKnown();
     for (const family of this.options.families) this.health.queued(family);
     if (!isKnown) return;
-    this.changedAt ??= performance.now();
+    this.changedAt ??= receivedAt ?? performance.now();
     this.loop.trigger();
   }
 

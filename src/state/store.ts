@@ -17,6 +17,9 @@ import type { SourceWriter, StateChange, Writer } from './writer.js';
 /** One row that a commit changed. */
 export type RowEdit = TableEdit<Row>;
 
+/** Hears of a commit; `receivedAt` as in {@link SourceWriter.apply}. */
+export type ChangeListener = (edits: readonly RowEdit[], receivedAt: number | null) => void;
+
 const NO_EDITS: readonly RowEdit[] = [];
 
 /**
@@ -31,7 +34,7 @@ export class Store implements Writer {
   private readonly serviceCIDRs = new KindTable<ServiceCIDRRow>();
   private sortedServiceCIDRs: readonly ServiceCIDRRow[] = [];
   private readonly readiness = new Readiness();
-  private readonly listeners: ((edits: readonly RowEdit[]) => void)[] = [];
+  private readonly listeners: ChangeListener[] = [];
   private changedServices = new Set<ObjectKey>();
   private changedNodes = new Set<string>();
   private changedServiceCIDRs = false;
@@ -45,9 +48,9 @@ export class Store implements Writer {
     const number = this.readiness.register(source);
     if (wasReady) this.notify(NO_EDITS);
     return {
-      apply: (changes) => {
+      apply: (changes, receivedAt = null) => {
         const edits = this.commit(number, changes);
-        if (edits.length > 0) this.notify(edits);
+        if (edits.length > 0) this.notify(edits, receivedAt);
       },
       complete: () => {
         const before = this.readiness.ready;
@@ -66,7 +69,7 @@ export class Store implements Writer {
    * Calls `listener` once after each commit that changed something, with what it changed in the order of the commit, and with no edits when
    * readiness changes.
    */
-  onChange(listener: (edits: readonly RowEdit[]) => void): void {
+  onChange(listener: ChangeListener): void {
     this.listeners.push(listener);
   }
 
@@ -181,7 +184,7 @@ export class Store implements Writer {
     return edit;
   }
 
-  private notify(edits: readonly RowEdit[]): void {
-    for (const listener of this.listeners) listener(edits);
+  private notify(edits: readonly RowEdit[], receivedAt: number | null = null): void {
+    for (const listener of this.listeners) listener(edits, receivedAt);
   }
 }

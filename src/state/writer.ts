@@ -19,7 +19,8 @@ export interface Writer {
 }
 
 export interface SourceWriter {
-  apply(changes: readonly StateChange[]): void;
+  /** @param receivedAt when the first of them reached the process, on performance.now's clock; null, or not given: now. */
+  apply(changes: readonly StateChange[], receivedAt?: number | null): void;
   complete(): void;
   /**
    * Whether there is something that the source could not read and of which it has no earlier version. While there is, nobody can tell what of

@@ -35,6 +35,8 @@ export class EventStream implements BodyDecoder<void> {
   private pending: StateChange[] = [];
   private version: string | null = null;
   private flushing = false;
+  /** When the first of what is pending came. */
+  private receivedAt: number | null = null;
 
   constructor(
     codec: Codec,
@@ -46,7 +48,8 @@ export class EventStream implements BodyDecoder<void> {
     });
   }
 
-  push(chunk: Buffer): void {
+  push(chunk: Buffer, receivedAt: number): void {
+    this.receivedAt ??= receivedAt;
     try {
       this.decoder.push(chunk);
     } catch (error) {
@@ -72,8 +75,9 @@ export class EventStream implements BodyDecoder<void> {
     if (this.pending.length > 0) {
       const changes = this.pending;
       this.pending = [];
-      this.settings.writer.apply(changes);
+      this.settings.writer.apply(changes, this.receivedAt);
     }
+    this.receivedAt = null;
     if (this.version !== null) this.settings.listener.advanced(this.version);
     this.version = null;
   }

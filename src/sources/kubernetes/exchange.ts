@@ -4,11 +4,13 @@ import { TruncatedError } from './codec/errors.js';
 import type { Codec } from './codec/events.js';
 import type { ApiConnection, ApiQuery, ApiResponse } from './connection.js';
 import { failureOfStatus, SourceFailure } from './failure.js';
-import type { Surroundings } from './timing.js';
+import { Coalescer } from './coalescer.js';
+import type { Clock, Surroundings } from './timing.js';
 
 /** What decodes a response's body. */
 export interface BodyDecoder<T> {
-  push(chunk: Buffer): void;
+  /** @param receivedAt when the chunk came, in milliseconds on the clock's time. */
+  push(chunk: Buffer, receivedAt: number): void;
   end(): T;
 }
 
@@ -58,7 +60,7 @@ export class ApiExchanger implements Exchanger {
     const { status, contentType, retryAfterMs, body } = response;
     guard.heard();
     if (status !== 200) {
-      const text = await readStart(body, guard);
+      const text = await readStart(body, this.surroundings.clock, guard);
       throw failureOfStatus(status, codecOf(contentType)?.status(text) ?? null, retryAfterMs);
     }
     const codec = codecOf(contentType);
@@ -67,9 +69,9 @@ export class ApiExchanger implements Exchanger {
       throw new SourceFailure('rejected', `the answer is ${contentType === '' ? 'of no type' : contentType}`);
     }
     const decoder = exchange.open(codec);
-    await consume(body, (chunk) => {
-      guard.heard();
-      decoder.push(chunk);
+    const { clock } = this.surroundings;
+    await consume(body, clock, guard, (chunk, receivedAt) => {
+      decoder.push(chunk, receivedAt);
     });
     return decoder.end();
   }
@@ -79,36 +81,53 @@ export class ApiExchanger implements Exchanger {
  * Hands over a body's chunks as they come, until its end. An error of `take` destroys the body and is the result. By events, as an async
  * iterator costs a good part of what decoding does.
  */
-function consume(body: Readable, take: (chunk: Buffer) => void): Promise<void> {
+function consume(
+  body: Readable,
+  clock: Clock,
+  guard: SilenceGuard,
+  take: (chunk: Buffer, receivedAt: number) => void,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     if (body.destroyed) {
       reject(body.errored ?? new TruncatedError('the answer was cut off'));
       return;
     }
-    body.on('error', reject);
-    body.on('end', resolve);
-    body.on('close', () => {
-      reject(new TruncatedError('the answer was cut off'));
-    });
-    body.on('data', (chunk: Buffer) => {
+    let failed = false;
+    const coalescer = new Coalescer(clock, (chunk, receivedAt) => {
+      if (failed) return;
       try {
-        take(chunk);
+        take(chunk, receivedAt);
       } catch (error) {
-        body.removeAllListeners('data');
+        failed = true;
         reject(error instanceof Error ? error : new Error(String(error)));
         body.destroy();
       }
+    });
+    body.on('data', (chunk: Buffer) => {
+      guard.heard();
+      coalescer.push(chunk);
+    });
+    body.on('error', (error) => {
+      coalescer.flush();
+      reject(error);
+    });
+    body.on('end', () => {
+      coalescer.flush();
+      resolve();
+    });
+    body.on('close', () => {
+      coalescer.flush();
+      reject(new TruncatedError('the answer was cut off'));
     });
   });
 }
 
 /** The first of a body's bytes; the rest is not waited for. */
-async function readStart(body: Readable, guard: SilenceGuard): Promise<Buffer> {
+async function readStart(body: Readable, clock: Clock, guard: SilenceGuard): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   try {
-    await consume(body, (chunk) => {
-      guard.heard();
+    await consume(body, clock, guard, (chunk) => {
       chunks.push(chunk);
       length += chunk.length;
       if (length >= MAX_ERROR_BODY_BYTES) throw new TruncatedError('enough');

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
 import { JSON_CODEC } from '../../../src/sources/kubernetes/codec/json.js';
 import { PROTOBUF_CODEC } from '../../../src/sources/kubernetes/codec/protobuf.js';
@@ -162,6 +163,46 @@ t.test('made-up objects: JSON and protobuf give the same rows, warnings and refu
       else bad++;
     }
     t.ok(good > 20 && bad > 20, `${kind}: ${good} good and ${bad} bad`);
+  }
+  t.end();
+});
+
+/** A slice that nothing is to be said about. */
+function usualSlice(random: SeededRandom, endpoints: number): ApiObject {
+  const family = random.pick(['IPv4', 'IPv6']);
+  const hinted = random.chance(0.3);
+  return {
+    kind: 'EndpointSlice',
+    apiVersion: 'discovery.k8s.io/v1',
+    metadata: {
+      name: 'web-1',
+      namespace: 'default',
+      resourceVersion: '1',
+      labels: { 'kubernetes.io/service-name': 'web' },
+    },
+    addressType: family,
+    ports: [{ name: 'http', protocol: 'TCP', port: 8080 }],
+    endpoints: Array.from({ length: endpoints }, (_, index) => ({
+      addresses: [family === 'IPv4' ? `10.${index >> 8}.${index & 255}.1` : `fd00::${index.toString(16)}`],
+      ...(random.chance(0.9) ? { conditions: { ready: random.chance(0.8), serving: random.chance(0.8) } } : {}),
+      ...(random.chance(0.9) ? { nodeName: `${random.pick(['node', 'nœud'])}-${random.below(20_000)}` } : {}),
+      ...(hinted && random.chance(0.5) ? { hints: { forZones: [{ name: `zone-${random.below(3)}` }] } } : {}),
+    })),
+  };
+}
+
+t.test('usual slices, to thousands of endpoints on more nodes than share their names', (t) => {
+  const random = new SeededRandom(11);
+  for (const endpoints of [0, 1, 2, 10, 100, 1000, 1001, 2500, 3, 6000, 1, 0]) {
+    const object = usualSlice(random, endpoints);
+    const [json] = decodeWatch(
+      JSON_CODEC,
+      'EndpointSlice',
+      Buffer.from(`${JSON.stringify({ type: 'ADDED', object })}\n`),
+    );
+    const [protobuf] = decodeWatch(PROTOBUF_CODEC, 'EndpointSlice', encodeWatchEvent('ADDED', object));
+    t.match(protobuf, { object: { row: { count: endpoints }, warnings: [], problem: null } });
+    t.ok(isDeepStrictEqual(protobuf, json), `${endpoints} endpoints`);
   }
   t.end();
 });

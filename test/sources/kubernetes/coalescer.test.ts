@@ -1,0 +1,107 @@
+import t from 'tap';
+import { Coalescer } from '../../../src/sources/kubernetes/coalescer.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { FakeWorld, serviceAt, settle } from './fake-world.js';
+
+/** What was handed on, as `text@when it came`, and nothing that was seen before. */
+class Heard {
+  readonly clock = new FakeClock(0);
+  private readonly taken: string[] = [];
+  readonly coalescer = new Coalescer(this.clock, (chunk, receivedAt) => {
+    this.taken.push(`${chunk.toString()}@${receivedAt}`);
+  });
+
+  push(text: string): void {
+    this.coalescer.push(Buffer.from(text));
+  }
+
+  take(): readonly string[] {
+    return this.taken.splice(0);
+  }
+
+  /** Chunks for a second, at a rate. */
+  async second(chunks: number): Promise<void> {
+    for (let count = 0; count < chunks; count++) {
+      this.push('.');
+      await this.clock.advance(1000 / chunks);
+    }
+    this.take();
+  }
+}
+
+t.test('below 400 chunks a second each is handed on as it comes', async (t) => {
+  const heard = new Heard();
+  for (let second = 0; second < 3; second++) {
+    await heard.second(250);
+    heard.push('one');
+    t.strictSame(heard.take(), [`one@${heard.clock.now()}`]);
+  }
+  t.equal(heard.clock.waiting, 0);
+});
+
+t.test('in a flood, what comes within 8 ms goes on together, in order, with the time of the first', async (t) => {
+  const heard = new Heard();
+  await heard.second(500);
+  heard.push('a');
+  await heard.clock.advance(5);
+  heard.push('b');
+  await heard.clock.advance(2);
+  t.strictSame(heard.take(), []);
+  await heard.clock.advance(1);
+  t.strictSame(heard.take(), ['a@1000', 'b@1000']);
+  t.equal(heard.clock.waiting, 0, 'no timer without chunks');
+  heard.push('c');
+  heard.coalescer.flush();
+  t.strictSame(heard.take(), ['c@1008']);
+  t.equal(heard.clock.waiting, 0);
+});
+
+t.test('a flood ends with the first second that is none', async (t) => {
+  const heard = new Heard();
+  await heard.second(500);
+  await heard.second(100);
+  heard.push('a');
+  t.strictSame(heard.take(), ['a@2000']);
+});
+
+/** Follows 500 changes of one Service in a second, so that further ones are held back. Returns the last version. */
+async function flood(world: FakeWorld, write: (version: number) => void): Promise<number> {
+  const first = 100;
+  for (let count = 0; count < 500; count++) {
+    write(first + count);
+    await world.advance(2);
+  }
+  world.services.takeCommits();
+  return first + 499;
+}
+
+t.test('a connection that breaks in a flood: what had come counts, and the watch goes on from there', async (t) => {
+  const world = new FakeWorld();
+  const watch = await world.syncServices(10, [serviceAt('web', 5)]);
+  const version = await flood(world, (at) => watch.event('MODIFIED', serviceAt('web', at, { clusterIP: '10.96.0.1' })));
+  watch.event('ADDED', serviceAt('late', version + 1, { clusterIP: '10.96.0.2' }));
+  await settle();
+  t.strictSame(world.services.takeCommits(), [], 'held back');
+  watch.break();
+  await settle();
+  t.strictSame(world.services.takeCommits(), ['+late']);
+  await world.advance(1000);
+  t.equal((await world.request('services', 2)).query['resourceVersion'], String(version + 1));
+  await world.running.stop();
+  t.equal(world.clock.waiting, 0);
+});
+
+t.test('nonsense in a flood: what came before it counts, what came after does not', async (t) => {
+  const world = new FakeWorld();
+  const watch = await world.syncServices(10, [serviceAt('web', 5)]);
+  const version = await flood(world, (at) => watch.event('MODIFIED', serviceAt('web', at, { clusterIP: '10.96.0.1' })));
+  watch.event('ADDED', serviceAt('before', version + 1, { clusterIP: '10.96.0.2' }));
+  await settle();
+  watch.write('{nonsense}\n');
+  await settle();
+  watch.event('ADDED', serviceAt('after', version + 2, { clusterIP: '10.96.0.3' }));
+  await world.advance(8);
+  t.strictSame(world.services.takeCommits(), ['+before']);
+  t.equal(world.status('services').failures.undecodable, 1);
+  await world.running.stop();
+});
