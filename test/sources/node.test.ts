@@ -99,11 +99,14 @@ t.test('what is wrong with a Node', (t) => {
 });
 
 t.test('WA-04 ServiceCIDR', (t) => {
-  const { row, ref } = translateServiceCIDR(serviceCIDRObject('kubernetes', ['10.96.0.1/12', 'fd00::/108']));
+  const { row, ref } = translateServiceCIDR(
+    serviceCIDRObject('kubernetes', ['10.96.0.1/12', 'fd00::/108']),
+    new Interner(),
+  );
   t.strictSame(row, { kind: 'ServiceCIDR', name: 'kubernetes', cidrs: ['10.96.0.0/12', 'fd00::/108'] });
   t.strictSame(ref, { kind: 'ServiceCIDR', namespace: '', name: 'kubernetes' });
   t.strictSame(
-    problemsOf(() => translateServiceCIDR(serviceCIDRObject('k', ['10.0.0.0', '::/0']))),
+    problemsOf(() => translateServiceCIDR(serviceCIDRObject('k', ['10.0.0.0', '::/0']), new Interner())),
     ['spec.cidrs[0]: "10.0.0.0": must be a prefix such as "192.0.2.0/24"'],
   );
   t.end();

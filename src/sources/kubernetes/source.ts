@@ -89,7 +89,8 @@ export function watchNode(
 }
 
 class Start {
-  private readonly names = new Interner();
+  /** Neither codec makes strings that are windows on others. */
+  private readonly names = new Interner(undefined, false);
 
   constructor(
     private readonly options: KubernetesOptions,

@@ -3,7 +3,7 @@ import { PROTOCOLS } from '../../net/protocol.js';
 import type { EndpointPortRow, EndpointSliceRow } from '../../state/rows.js';
 import { conditionFlags, EndpointColumns } from './endpoint-columns.js';
 import { Fields, isMapping } from './fields.js';
-import { ownCopy, type Interner } from './intern.js';
+import type { Interner } from './intern.js';
 import { checkName, parseTime, readRef, type Translation } from './metadata.js';
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
@@ -43,7 +43,7 @@ export function translateEndpointSlice(object: unknown, names: Interner): Transl
   const row: EndpointSliceRow = {
     kind: 'EndpointSlice',
     namespace: names.text(ref.namespace),
-    name: ownCopy(ref.name),
+    name: names.own(ref.name),
     serviceName: names.text(serviceName),
     family: addressType,
     lastChangeTriggerTime: readTriggerTime(fields),

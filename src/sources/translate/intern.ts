@@ -17,35 +17,52 @@ export class Interner {
   /** By length, then by the byte that all of it is. */
   private readonly columns: Uint8Array[][] = [];
 
-  /** @param limit entries per table. */
-  constructor(limit = DEFAULT_LIMIT) {
+  /**
+   * @param limit entries per table.
+   * @param windows whether the parser's strings may be windows on a whole file, which must not be kept.
+   */
+  constructor(
+    limit = DEFAULT_LIMIT,
+    private readonly windows = true,
+  ) {
     this.texts = new InternTable(limit);
     this.lists = new InternTable(limit);
     this.portLists = new InternTable(limit);
     this.servicePortLists = new InternTable(limit);
   }
 
+  /** A text to be kept that is like no other. */
+  own(text: string): string {
+    return this.windows ? Buffer.from(text, 'utf8').toString('utf8') : text;
+  }
+
   text(text: string): string {
-    return this.texts.get(text, (own) => own);
+    const held = this.texts.find(text);
+    if (held !== undefined) return held;
+    const own = this.own(text);
+    return this.texts.keep(own, own);
   }
 
   list(texts: readonly string[]): readonly string[] {
     const [first] = texts;
     // Most lists have one entry; a list as JSON starts with a bracket, so the two forms cannot meet.
     const key = texts.length === 1 && first !== undefined ? `=${first}` : JSON.stringify(texts);
-    return this.lists.get(key, () => texts.map((text) => this.text(text)));
+    const held = this.lists.find(key);
+    if (held !== undefined) return held;
+    const own = texts.map((text) => this.text(text));
+    return this.lists.keep(this.own(key), own);
   }
 
   ports(ports: readonly EndpointPortRow[]): readonly EndpointPortRow[] {
     let key = '';
     for (const { name, protocol, port } of ports) key += `${name}/${protocol}/${port},`;
-    return this.portLists.get(key, () => ports.map((port) => ({ ...port, name: this.text(port.name) })));
+    return this.portLists.find(key) ?? this.portLists.keep(this.own(key), this.ownNames(ports));
   }
 
   servicePorts(ports: readonly ServicePortRow[]): readonly ServicePortRow[] {
     let key = '';
     for (const { name, protocol, port, nodePort } of ports) key += `${name}/${protocol}/${port}/${nodePort},`;
-    return this.servicePortLists.get(key, () => ports.map((port) => ({ ...port, name: this.text(port.name) })));
+    return this.servicePortLists.find(key) ?? this.servicePortLists.keep(this.own(key), this.ownNames(ports));
   }
 
   /** A copy of a column of `length` bytes, shared where all of them are the same, as they mostly are. An array costs 180 bytes beside its content. */
@@ -56,6 +73,10 @@ export class Interner {
     const ofLength = (this.columns[length] ??= []);
     return (ofLength[length === 0 ? 0 : first] ??= bytes.slice(0, length));
   }
+
+  private ownNames<P extends EndpointPortRow>(ports: readonly P[]): readonly P[] {
+    return ports.map((port) => ({ ...port, name: this.text(port.name) }));
+  }
 }
 
 class InternTable<T> {
@@ -63,19 +84,13 @@ class InternTable<T> {
 
   constructor(private readonly limit: number) {}
 
-  /** @param make gets the key as the table keeps it. */
-  get(key: string, make: (key: string) => T): T {
-    const held = this.entries.get(key);
-    if (held !== undefined) return held;
-    if (this.entries.size >= this.limit) this.entries.clear();
-    const own = ownCopy(key);
-    const made = make(own);
-    this.entries.set(own, made);
-    return made;
+  find(key: string): T | undefined {
+    return this.entries.get(key);
   }
-}
 
-/** A copy that does not keep alive the text it was cut from: a parser's strings may be windows on a whole file. */
-export function ownCopy(text: string): string {
-  return Buffer.from(text, 'utf8').toString('utf8');
+  keep(key: string, value: T): T {
+    if (this.entries.size >= this.limit) this.entries.clear();
+    this.entries.set(key, value);
+    return value;
+  }
 }

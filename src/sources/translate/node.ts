@@ -1,7 +1,7 @@
 import { isUnspecified, parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../../net/ip.js';
 import type { NodeRow } from '../../state/rows.js';
 import { Fields } from './fields.js';
-import { ownCopy, type Interner } from './intern.js';
+import type { Interner } from './intern.js';
 import { readRef, readTime, type Translation } from './metadata.js';
 
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
@@ -25,7 +25,7 @@ export function translateNode(object: unknown, names: Interner): Translation<Nod
     .includes(AUTOSCALER_TAINT);
   const row: NodeRow = {
     kind: 'Node',
-    name: ownCopy(ref.name),
+    name: names.own(ref.name),
     addresses: readAddresses(fields.section('status')),
     podCIDRs: readPodCIDRs(spec),
     zone: zone === '' ? null : names.text(zone),

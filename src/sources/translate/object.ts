@@ -50,6 +50,6 @@ export function translate(kind: RowKind, object: unknown, names: Interner): Tran
     case 'Node':
       return translateNode(object, names);
     case 'ServiceCIDR':
-      return translateServiceCIDR(object);
+      return translateServiceCIDR(object, names);
   }
 }

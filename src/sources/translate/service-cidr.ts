@@ -1,6 +1,6 @@
 import type { ServiceCIDRRow } from '../../state/rows.js';
 import { Fields } from './fields.js';
-import { ownCopy } from './intern.js';
+import type { Interner } from './intern.js';
 import { readRef, type Translation } from './metadata.js';
 import { readPrefixes } from './node.js';
 
@@ -9,13 +9,13 @@ import { readPrefixes } from './node.js';
  *
  * @throws TranslateError naming every field that is wrong.
  */
-export function translateServiceCIDR(object: unknown): Translation<ServiceCIDRRow> {
+export function translateServiceCIDR(object: unknown, names: Interner): Translation<ServiceCIDRRow> {
   const fields = Fields.of(object);
   const ref = readRef(fields, 'ServiceCIDR');
   const spec = fields.section('spec');
   const row: ServiceCIDRRow = {
     kind: 'ServiceCIDR',
-    name: ownCopy(ref.name),
+    name: names.own(ref.name),
     cidrs: readPrefixes(spec, spec.strings('cidrs')),
   };
   fields.check();

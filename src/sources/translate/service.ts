@@ -2,7 +2,7 @@ import { familyOf, isLoopback, isUnspecified, parseAddress, type Family, type IP
 import { PROTOCOLS } from '../../net/protocol.js';
 import type { LoadBalancerIngressRow, ServicePortRow, ServiceRow } from '../../state/rows.js';
 import { Fields } from './fields.js';
-import { ownCopy, type Interner } from './intern.js';
+import type { Interner } from './intern.js';
 import { checkName, readRef, readTime, type Translation } from './metadata.js';
 import { readSourceRanges } from './source-ranges.js';
 
@@ -39,7 +39,7 @@ export function translateService(object: unknown, names: Interner): Translation<
   const row: ServiceRow = {
     kind: 'Service',
     namespace: names.text(ref.namespace),
-    name: ownCopy(ref.name),
+    name: names.own(ref.name),
     creationTime: readTime(metadata, 'creationTimestamp'),
     type,
     clusterIPs,

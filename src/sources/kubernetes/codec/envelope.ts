@@ -20,7 +20,7 @@ export function readKind(cursor: Cursor): string {
   let kind = '';
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-    if (tag === TYPE_META.KIND) kind = cursor.text();
+    if (tag === TYPE_META.KIND) kind = cursor.sharedText();
     else cursor.skip(tag);
   }
   cursor.leave(outer);

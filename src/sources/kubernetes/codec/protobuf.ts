@@ -71,7 +71,7 @@ class ProtobufWatchDecoder implements WatchDecoder, Framing {
     let type = '';
     let object: Range | null = null;
     for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-      if (tag === WATCH_EVENT.TYPE) type = cursor.text();
+      if (tag === WATCH_EVENT.TYPE) type = cursor.sharedText();
       else if (tag === WATCH_EVENT.OBJECT) object = readRawExtension(cursor);
       else cursor.skip(tag);
     }
