@@ -35,8 +35,9 @@ export class EventStream implements BodyDecoder<void> {
   private pending: StateChange[] = [];
   private version: string | null = null;
   private flushing = false;
-  /** When the first of what is pending came. */
-  private receivedAt: number | null = null;
+  /** When the chunk came that is being decoded, and the one with the first of what is pending. */
+  private chunkAt = 0;
+  private pendingSince = 0;
 
   constructor(
     codec: Codec,
@@ -49,7 +50,7 @@ export class EventStream implements BodyDecoder<void> {
   }
 
   push(chunk: Buffer, receivedAt: number): void {
-    this.receivedAt ??= receivedAt;
+    this.chunkAt = receivedAt;
     try {
       this.decoder.push(chunk);
     } catch (error) {
@@ -75,9 +76,8 @@ export class EventStream implements BodyDecoder<void> {
     if (this.pending.length > 0) {
       const changes = this.pending;
       this.pending = [];
-      this.settings.writer.apply(changes, this.receivedAt);
+      this.settings.writer.apply(changes, this.pendingSince);
     }
-    this.receivedAt = null;
     if (this.version !== null) this.settings.listener.advanced(this.version);
     this.version = null;
   }
@@ -101,7 +101,7 @@ export class EventStream implements BodyDecoder<void> {
   private takeLive(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ReceivedObject): void {
     const { inventory } = this.settings;
     const change = type === 'DELETED' ? inventory.remove(object) : inventory.upsert(object);
-    if (change !== null) this.pending.push(change);
+    if (change !== null && this.pending.push(change) === 1) this.pendingSince = this.chunkAt;
     if (object.version === '') throw new CodecError('an object without a resource version');
     this.version = object.version;
   }

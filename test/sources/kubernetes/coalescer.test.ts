@@ -75,6 +75,28 @@ async function flood(world: FakeWorld, write: (version: number) => void): Promis
   return first + 499;
 }
 
+t.test('the state is told when a change came, held back or not', async (t) => {
+  const world = new FakeWorld();
+  const watch = await world.syncServices(10, [serviceAt('web', 5)]);
+  const change = (version: number): void => {
+    watch.event('MODIFIED', serviceAt('web', version, { clusterIP: `10.96.0.${version % 250}` }));
+  };
+  await world.advance(5000);
+  change(11);
+  await settle();
+  t.equal(world.services.receivedAt.at(-1), world.clock.now(), 'not when the initial events came');
+  const version = await flood(world, change);
+  await world.advance(8);
+  const commits = world.services.receivedAt.length;
+  const first = world.clock.now();
+  change(version + 1);
+  await world.advance(3);
+  change(version + 2);
+  await world.advance(5);
+  t.strictSame(world.services.receivedAt.slice(commits), [first]);
+  await world.running.stop();
+});
+
 t.test('a connection that breaks in a flood: what had come counts, and the watch goes on from there', async (t) => {
   const world = new FakeWorld();
   const watch = await world.syncServices(10, [serviceAt('web', 5)]);

@@ -5,10 +5,13 @@ import type { SourceWriter, StateChange, Writer } from '../../../src/state/write
 export class RecordedSource implements SourceWriter {
   readonly commits: (readonly StateChange[])[] = [];
   readonly rows = new Map<string, Row>();
+  /** When the changes of each commit had come, as the source said. */
+  readonly receivedAt: (number | null)[] = [];
   completed = 0;
 
-  apply(changes: readonly StateChange[]): void {
+  apply(changes: readonly StateChange[], receivedAt: number | null = null): void {
     this.commits.push(changes);
+    this.receivedAt.push(receivedAt);
     for (const change of changes) {
       const { namespace, name } = change.type === 'upsert' ? refOf(change.row) : change.ref;
       if (change.type === 'upsert') this.rows.set(`${namespace}/${name}`, change.row);

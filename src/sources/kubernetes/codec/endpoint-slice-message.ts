@@ -47,9 +47,9 @@ interface Port {
 
 /** Reads the endpoints to columns, and to a list of plain objects only when something about one of them is unusual. */
 export function readEndpointSlice(cursor: Cursor, metadata: Metadata): unknown {
-  columns.clear('IPv4');
-  const slice = readSlice(cursor, metadata, columns, addEndpoint);
-  if (slice !== null && (columns.count === 0 || columns.family === slice.addressType)) return slice;
+  usual.clear('IPv4');
+  const slice = readSlice(cursor, metadata, usual, addEndpoint);
+  if (slice !== null && (usual.count === 0 || usual.family === slice.addressType)) return slice;
   cursor.rewind();
   return readSlice(cursor, metadata, new Array<Endpoint>(), listEndpoint);
 }
@@ -80,7 +80,7 @@ function readSlice<E>(
 }
 
 /** The endpoints of the slice that is being read. */
-const columns = new EndpointColumns();
+const usual = new EndpointColumns();
 
 /** False when there is something unusual about the endpoint. */
 function addEndpoint(cursor: Cursor, columns: EndpointColumns): boolean {
