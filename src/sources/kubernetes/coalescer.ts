@@ -4,14 +4,17 @@ import type { Clock } from './timing.js';
 const FLOOD_PER_SECOND = 400;
 const WINDOW_MS = 1000;
 const HOLD_MS = 8;
+/** A pause that no flood has: what was counted before it, initial events mostly, says nothing of what comes. */
+const PAUSE_MS = 50;
 
 /**
  * Hands chunks on as they come; in a flood, what comes within 8 ms together, as a network card moderates its interrupts. An event that wakes the process by
- * itself finds every cache cold and costs several times what it costs among others. Whether there is a flood is decided once in a second.
+ * itself finds every cache cold and costs several times what it costs among others. Whether there is a flood is decided once in a second, and a pause of 50 ms ends it.
  */
 export class Coalescer {
   private count = 0;
   private since: number;
+  private last: number;
   private flood = false;
   private held: Buffer[] = [];
   private heldSince = 0;
@@ -23,6 +26,7 @@ export class Coalescer {
     private readonly take: (chunk: Buffer, receivedAt: number) => void,
   ) {
     this.since = clock.now();
+    this.last = this.since;
   }
 
   push(chunk: Buffer): void {
@@ -51,8 +55,10 @@ export class Coalescer {
 
   private observe(now: number): void {
     const elapsed = now - this.since;
-    if (elapsed >= WINDOW_MS) {
-      this.flood = (this.count * 1000) / elapsed >= FLOOD_PER_SECOND;
+    const paused = now - this.last >= PAUSE_MS;
+    this.last = now;
+    if (paused || elapsed >= WINDOW_MS) {
+      this.flood = !paused && (this.count * 1000) / elapsed >= FLOOD_PER_SECOND;
       this.count = 0;
       this.since = now;
     }

@@ -64,6 +64,19 @@ t.test('a flood ends with the first second that is none', async (t) => {
   t.strictSame(heard.take(), ['a@2000']);
 });
 
+t.test('a pause ends a flood at once, and a burst before it is none', async (t) => {
+  const heard = new Heard();
+  await heard.second(500);
+  await heard.clock.advance(49);
+  heard.push('a');
+  t.strictSame(heard.take(), ['a@1049']);
+  for (let count = 0; count < 5000; count++) heard.push('.');
+  heard.take();
+  await heard.clock.advance(3000);
+  heard.push('b');
+  t.strictSame(heard.take(), ['b@4049']);
+});
+
 /** Follows 500 changes of one Service in a second, so that further ones are held back. Returns the last version. */
 async function flood(world: FakeWorld, write: (version: number) => void): Promise<number> {
   const first = 100;
