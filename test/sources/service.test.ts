@@ -321,6 +321,16 @@ t.test('every problem is found, each with path and value', (t) => {
       ['spec.clusterIP: "10.96.0.10": must be the first of clusterIPs, "10.0.0.9"'],
     ],
     [
+      'a third',
+      { clusterIPs: ['10.96.0.10', 'fd00::1', 'fd00::2'] },
+      ['spec.clusterIPs[2]: "fd00::2": must be of another family than 10.96.0.10,fd00::1'],
+    ],
+    [
+      "a third of the first one's family",
+      { clusterIPs: ['10.96.0.10', 'fd00::1', '10.96.0.11'] },
+      ['spec.clusterIPs[2]: "10.96.0.11": must be of another family than 10.96.0.10,fd00::1'],
+    ],
+    [
       'two of one family',
       { clusterIPs: ['10.96.0.10', '10.96.0.11'] },
       ['spec.clusterIPs[1]: "10.96.0.11": must be of another family than 10.96.0.10'],

@@ -120,17 +120,16 @@ function takeClusterIP(
 ): void {
   const address = parseAddress(text);
   const family = address === null ? null : familyOf(address);
-  const wanted = families[taken.length];
-  const [other] = taken;
-  if (address !== null && (wanted ?? family) === family && (other === undefined || familyOf(other) !== family)) {
+  const wanted = families[taken.length] ?? family;
+  const repeated = taken.some((before) => familyOf(before) === family);
+  if (address !== null && !repeated && wanted === family) {
     taken.push(address);
     return;
   }
   const at = index === null ? name : `${name}[${index}]`;
   if (address === null) spec.refuse(at, text, 'must be an IP address or "None"');
-  else if (taken.some((before) => familyOf(before) === family)) {
-    spec.refuse(at, text, `must be of another family than ${taken.join()}`);
-  } else spec.refuse(at, text, `must be ${wanted ?? ''}, as ipFamilies says`);
+  else if (repeated) spec.refuse(at, text, `must be of another family than ${taken.join()}`);
+  else spec.refuse(at, text, `must be ${wanted ?? ''}, as ipFamilies says`);
 }
 
 /** The families that the addresses have, which agree with those given, and what more is given. */

@@ -91,7 +91,7 @@ function addEndpoint(cursor: Cursor, columns: EndpointColumns): boolean {
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
     if (tag === ENDPOINT.ADDRESSES && !addressed) {
-      if (!packAddress(cursor, columns)) return false;
+      if (!takeAddress(cursor, columns)) return false;
       addressed = true;
     } else if (tag === ENDPOINT.CONDITIONS) flags = readFlags(cursor);
     else if (tag === ENDPOINT.NODE_NAME) nodeName = cursor.sharedText();
@@ -108,7 +108,7 @@ function addEndpoint(cursor: Cursor, columns: EndpointColumns): boolean {
 }
 
 /** Packs the text that comes next. The first address of a slice tells the family of all. False when it cannot be used. */
-function packAddress(cursor: Cursor, columns: EndpointColumns): boolean {
+function takeAddress(cursor: Cursor, columns: EndpointColumns): boolean {
   const start = cursor.pass();
   const { source, position: end } = cursor;
   if (columns.count === 0) columns.clear(source.subarray(start, end).includes(COLON) ? 'IPv6' : 'IPv4');
