@@ -1,6 +1,7 @@
 import t from 'tap';
 import { Coalescer } from '../../../src/sources/kubernetes/coalescer.js';
 import { FakeClock } from '../../support/fake-clock.js';
+import type { FakeRequest } from '../../support/api-server/fake-connection.js';
 import { FakeWorld, serviceAt, settle } from './fake-world.js';
 
 /** What was handed on, as `text@when it came`, and nothing that was seen before. */
@@ -77,43 +78,37 @@ t.test('a pause ends a flood at once, and a burst before it is none', async (t) 
   t.strictSame(heard.take(), ['b@4049']);
 });
 
-/** Follows 500 changes of one Service in a second, so that further ones are held back. Returns the last version. */
-async function flood(world: FakeWorld, write: (version: number) => void): Promise<number> {
-  const first = 100;
+/** A watch of Services that has brought 500 changes in a second, so that further ones are held back, and the last version. */
+async function flood(): Promise<{ readonly world: FakeWorld; readonly watch: FakeRequest; readonly version: number }> {
+  const world = new FakeWorld();
+  const watch = await world.syncServices(10, [serviceAt('web', 5)]);
+  await world.advance(5000);
+  let version = 100;
   for (let count = 0; count < 500; count++) {
-    write(first + count);
+    watch.event('MODIFIED', serviceAt('web', ++version, { clusterIP: `10.96.0.${version % 250}` }));
     await world.advance(2);
   }
   world.services.takeCommits();
-  return first + 499;
+  return { world, watch, version };
 }
 
 t.test('the state is told when a change came, held back or not', async (t) => {
-  const world = new FakeWorld();
-  const watch = await world.syncServices(10, [serviceAt('web', 5)]);
-  const change = (version: number): void => {
-    watch.event('MODIFIED', serviceAt('web', version, { clusterIP: `10.96.0.${version % 250}` }));
-  };
-  await world.advance(5000);
-  change(11);
-  await settle();
-  t.equal(world.services.receivedAt.at(-1), world.clock.now(), 'not when the initial events came');
-  const version = await flood(world, change);
+  const { world, watch, version } = await flood();
+  const times = world.services.receivedAt;
+  t.equal(Number(times.at(-1)) - Number(times.at(-500)), 499 * 2, 'not counted from the initial events');
   await world.advance(8);
   const commits = world.services.receivedAt.length;
   const first = world.clock.now();
-  change(version + 1);
+  watch.event('MODIFIED', serviceAt('web', version + 1, { clusterIP: '10.96.1.1' }));
   await world.advance(3);
-  change(version + 2);
+  watch.event('MODIFIED', serviceAt('web', version + 2, { clusterIP: '10.96.1.2' }));
   await world.advance(5);
   t.strictSame(world.services.receivedAt.slice(commits), [first]);
   await world.running.stop();
 });
 
 t.test('a connection that breaks in a flood: what had come counts, and the watch goes on from there', async (t) => {
-  const world = new FakeWorld();
-  const watch = await world.syncServices(10, [serviceAt('web', 5)]);
-  const version = await flood(world, (at) => watch.event('MODIFIED', serviceAt('web', at, { clusterIP: '10.96.0.1' })));
+  const { world, watch, version } = await flood();
   watch.event('ADDED', serviceAt('late', version + 1, { clusterIP: '10.96.0.2' }));
   await settle();
   t.strictSame(world.services.takeCommits(), [], 'held back');
@@ -127,9 +122,7 @@ t.test('a connection that breaks in a flood: what had come counts, and the watch
 });
 
 t.test('nonsense in a flood: what came before it counts, what came after does not', async (t) => {
-  const world = new FakeWorld();
-  const watch = await world.syncServices(10, [serviceAt('web', 5)]);
-  const version = await flood(world, (at) => watch.event('MODIFIED', serviceAt('web', at, { clusterIP: '10.96.0.1' })));
+  const { world, watch, version } = await flood();
   watch.event('ADDED', serviceAt('before', version + 1, { clusterIP: '10.96.0.2' }));
   await settle();
   watch.write('{nonsense}\n');
