@@ -32,16 +32,26 @@ export function parseAddress(text: string): IPAddress | null {
   return addressFromBytes(isMapped(bytes) ? bytes.subarray(12) : bytes);
 }
 
-/** Parses `address/length`; host bits are masked off. Null when it is not a prefix. */
+/** Bits before the IPv4 address in an IPv4-mapped one. */
+const MAPPED_BITS = 96;
+
+/**
+ * Parses `address/length`; host bits are masked off. Null when it is not a prefix. An IPv4-mapped one counts its length in 128 bits and is the
+ * IPv4 prefix, as it is to Kubernetes components; with a length that leaves some of the mapping open it is neither family's and refused.
+ */
 export function parsePrefix(text: string): IPPrefix | null {
   const slash = text.lastIndexOf('/');
   if (slash < 0) return null;
-  // A mapped IPv4 address in a prefix counts its length in 128 bits, which no user means: refused.
   const bytes = parseBytes(text.slice(0, slash));
   const digits = text.slice(slash + 1);
-  if (bytes === null || !/^\d{1,3}$/.test(digits) || isMapped(bytes)) return null;
+  if (bytes === null || !/^\d{1,3}$/.test(digits)) return null;
   const length = Number(digits);
   if (length > bytes.length * 8) return null;
+  if (!isMapped(bytes)) return printPrefix(bytes, length);
+  return length < MAPPED_BITS ? null : printPrefix(bytes.subarray(MAPPED_BITS / 8), length - MAPPED_BITS);
+}
+
+function printPrefix(bytes: Uint8Array, length: number): IPPrefix {
   return `${addressFromBytes(maskBytes(bytes, length))}/${length}` as IPPrefix;
 }
 

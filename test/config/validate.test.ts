@@ -152,6 +152,16 @@ const RULES: readonly (readonly [string, string, string])[] = [
     `detectLocal.interfaceNamePrefix: Invalid value: "a b": ${NO_INTERFACE}`,
   ],
   ['VA-22', 'clusterCIDR: 10.0.0.0', `clusterCIDR[0]: Invalid value: "10.0.0.0": ${CIDR}`],
+  [
+    'VA-22 neither family',
+    'clusterCIDR: "::ffff:10.0.0.0/95"',
+    `clusterCIDR[0]: Invalid value: "::ffff:10.0.0.0/95": ${CIDR}`,
+  ],
+  [
+    'VA-22 two of IPv4',
+    'clusterCIDR: "10.0.0.0/8,::ffff:11.0.0.0/104"',
+    'clusterCIDR: Invalid value: "10.0.0.0/8,::ffff:11.0.0.0/104": two CIDRs must be of different IP families',
+  ],
   ['VA-22 not trimmed', 'clusterCIDR: 10.0.0.0/8, fd00::/64', `clusterCIDR[1]: Invalid value: " fd00::/64": ${CIDR}`],
   [
     'VA-22 too many',
@@ -279,6 +289,8 @@ t.test('at the edges of what is allowed', (t) => {
     'showHiddenMetricsForVersion: "1.35"',
     'clusterCIDR: "10.0.0.0/8,fd00::/64"',
     'clusterCIDR: "fd00::1/64"',
+    'clusterCIDR: "::ffff:10.0.0.0/104,fd00::/64"',
+    'nodePortAddresses: ["::ffff:192.0.2.0/120"]',
     'detectLocalMode: NodeCIDR\nclusterCIDR: nonsense',
     'detectLocalMode: BridgeInterface\ndetectLocal: {bridgeInterface: cbr0}',
     'detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: "abcdefghijklm\u00e9"}',

@@ -94,6 +94,10 @@ t.test('source ranges', async (t) => {
     [['198.18.0.0/15', '2001:db8:1::/48'], false, false],
     [['198.18.0.0/15', '0.0.0.0/0', '::/0'], true, true],
     [['203.0.113.000/025', '2001:db8:203::/65'], true, false],
+    [['::ffff:203.0.113.0/121', '2001:db8:203::/65'], true, false],
+    [['::ffff:203.0.113.128/121', '2001:db8:203:0:8000::/65'], false, true],
+    [['::ffff:203.0.113.0/95'], false, false],
+    [['everyone'], false, false],
     [[], true, true],
   ];
   for (const [ranges, client, blocked] of lists) {

@@ -198,8 +198,14 @@ t.test('prefixes and their canonical text', (t) => {
     ['10.0.0.0/8/8', null],
     ['10.0.0/8', null],
     ['10.0.0.0/1e1', null],
-    ['::ffff:10.0.0.0/104', null],
+    ['::ffff:10.1.2.3/104', '10.0.0.0/8'],
+    ['::FFFF:c000:0201/120', '192.0.2.0/24'],
+    ['0:0:0:0:0:ffff:192.0.2.1/128', '192.0.2.1/32'],
+    ['::ffff:192.0.2.1/96', '0.0.0.0/0'],
+    ['::ffff:192.0.2.1/95', null],
     ['::ffff:10.0.0.0/8', null],
+    ['::ffff:10.0.0.0/129', null],
+    ['::fffe:192.0.2.1/120', '::fffe:c000:200/120'],
   ];
   for (const [text, expected] of cases) t.equal(parsePrefix(text), expected, JSON.stringify(text));
   t.equal(hostPrefix(address('1.2.3.4')), '1.2.3.4/32');

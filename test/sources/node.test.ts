@@ -52,6 +52,7 @@ t.test('ST-14 InternalIPs come before ExternalIPs, bad ones are left out', (t) =
 
 t.test('pod CIDRs, from either field', (t) => {
   t.strictSame(rowOf({ spec: { podCIDR: '10.244.1.7/24' } }).podCIDRs, ['10.244.1.0/24']);
+  t.strictSame(rowOf({ spec: { podCIDR: '::ffff:10.244.1.7/120' } }).podCIDRs, ['10.244.1.0/24'], 'mapped');
   t.strictSame(rowOf({ spec: { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.1.0/24', 'fd00:1::/64'] } }).podCIDRs, [
     '10.244.1.0/24',
     'fd00:1::/64',
@@ -84,6 +85,10 @@ t.test('what is wrong with a Node', (t) => {
       ['metadata.name: "UPPER": must be a DNS subdomain: at most 253 of a-z, 0-9, - and .'],
     ],
     [{ spec: { podCIDR: 'x' } }, ['spec.podCIDR: "x": must be a prefix such as "192.0.2.0/24"']],
+    [
+      { spec: { podCIDR: '::ffff:10.244.0.0/16' } },
+      ['spec.podCIDR: "::ffff:10.244.0.0/16": must be a prefix such as "192.0.2.0/24"'],
+    ],
     [{ spec: { podCIDRs: ['10.0.0.0/8', 5] } }, ['spec.podCIDRs[1]: 5: must be a string']],
     [{ spec: { taints: [{ key: 1 }] } }, ['spec.taints[0].key: 1: must be a string']],
     [{ status: { addresses: [{ type: 1 }] } }, ['status.addresses[0].type: 1: must be a string']],
