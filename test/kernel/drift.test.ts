@@ -1,5 +1,5 @@
 // What others do to our table comes back at once, is reported, and costs traffic as little as it can.
-import { rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { endpoint, eventually, Lab, type TimedOutcome, type Traffic, type Watch } from '../support/lab/lab.js';
@@ -259,6 +259,32 @@ t.test('sysctls that others change are set again', async (t) => {
       ),
     );
   }
+});
+
+t.test('sysctls are what they were before once the configuration does not ask for them', async (t) => {
+  const lab = await laboratory(t);
+  const keys = ['tcp_be_liberal', 'udp_timeout', 'tcp_timeout_close_wait'].map(
+    (key) => `net/netfilter/nf_conntrack_${key}`,
+  );
+  const values = (): Promise<readonly string[]> => Promise.all(keys.map((key) => lab.sysctl('node', key)));
+  const before = await values();
+  const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
+  const written = JSON.parse(await readFile(proxy.configFile, 'utf8')) as object;
+  const configure = (conntrack: object): Promise<void> =>
+    writeFile(proxy.configFile, JSON.stringify({ ...written, conntrack: { maxPerCore: 0, ...conntrack } }));
+  const become = (wanted: readonly string[]): Promise<unknown> =>
+    eventually(wanted.join(), async () => ((await values()).join() === wanted.join() ? true : null));
+  for (const [liberal, udp] of [
+    ['1', '77'],
+    ['1', '78'],
+  ] as const) {
+    await configure({ tcpBeLiberal: true, udpTimeout: `${udp}s`, tcpCloseWaitTimeout: '5s' });
+    await become([liberal, udp, '5']);
+  }
+  await configure({ tcpCloseWaitTimeout: '0s' });
+  await become(before);
+  t.notMatch(proxy.log, /stays: what it was before/);
+  t.ok(proxy.isRunning);
 });
 
 /** Of a ruleset, what does not come and go with clients. */

@@ -7,12 +7,17 @@ import { RecordingLog } from '../support/recording-log.js';
 const PATH = '/proc/sys/net/netfilter/nf_conntrack_udp_timeout';
 const WANTED: readonly KernelValue[] = [{ path: PATH, value: 30, match: 'equal' }];
 
+/** The configuration asks for this, for another value, or for nothing. */
+type Wish = number | null;
+
 function setup(content: string | null): {
   readonly values: KernelValues;
   readonly clock: FakeClock;
   readonly file: { content: string | null; readOnly: boolean; reads: number };
   readonly repaired: string[];
   readonly problems: () => readonly string[];
+  readonly log: RecordingLog;
+  readonly wish: (value: Wish) => Promise<void>;
 } {
   const file = { content, readOnly: false, reads: 0 };
   const files: KernelFiles = {
@@ -29,17 +34,23 @@ function setup(content: string | null): {
   const clock = new FakeClock();
   const repaired: string[] = [];
   let problems: readonly string[] = [];
+  const log = new RecordingLog();
+  let wanted = WANTED;
   const values = new KernelValues({
-    values: () => WANTED,
+    values: () => wanted,
     clock,
-    log: new RecordingLog(),
+    log,
     files,
     onRepaired: ({ found }) => repaired.push(found),
     onChecked: (found) => {
       problems = found;
     },
   });
-  return { values, clock, file, repaired, problems: () => problems };
+  const wish = (value: Wish): Promise<void> => {
+    wanted = value === null ? [] : [{ path: PATH, value, match: 'equal' }];
+    return values.apply();
+  };
+  return { values, clock, file, repaired, problems: () => problems, log, wish };
 }
 
 function refuse(code: string): Promise<never> {
@@ -99,4 +110,42 @@ t.test('one timer at most, none after the stop', async (t) => {
   values.stop();
   await last;
   t.equal(clock.waiting, 0);
+});
+
+t.test('a value that is no longer asked for is what it was before', async (t) => {
+  const { values, clock, file, repaired, problems, wish } = setup('60');
+  await values.apply();
+  await wish(45);
+  t.equal(file.content, '45');
+  t.same(repaired, [], 'another wish is no repair');
+  await wish(null);
+  t.equal(file.content, '60', 'as before the first time it was set');
+  file.content = '7';
+  await clock.advance(60_000);
+  t.equal(file.content, '7', 'from then on others may set it');
+  await wish(30);
+  await wish(null);
+  t.equal(file.content, '7', 'and that is what it was the next time');
+  t.same([repaired, problems()], [[], []]);
+});
+
+t.test('giving a value back is tried until it works', async (t) => {
+  const { values, clock, file, repaired, problems, wish } = setup('60');
+  await values.apply();
+  file.readOnly = true;
+  await wish(null);
+  t.match(problems(), [/should be 60, is 30 and cannot be written: EROFS/]);
+  file.readOnly = false;
+  await clock.advance(1000);
+  t.same([file.content, problems(), repaired], ['60', [], []]);
+});
+
+t.test('a value that was right at the start stays, and that is said once', async (t) => {
+  const { values, clock, file, problems, log, wish } = setup('30');
+  await values.apply();
+  await wish(45);
+  await wish(null);
+  await clock.advance(5000);
+  t.same([file.content, problems()], ['45', []]);
+  t.equal(log.lines.filter((line) => line.includes('stays: what it was before is not known')).length, 1);
 });
