@@ -72,7 +72,9 @@ export class ApiServer {
   readonly requests: RecordedRequest[] = [];
   /** Event objects that clients posted. */
   readonly events: ApiObject[] = [];
-  /** What was refused for want of a rule, as `watch apps/daemonsets`. */
+  /** What was asked for of resources, in the terms of a rule, as `watch apps/daemonsets`. */
+  readonly asked = new Set<string>();
+  /** What of it was refused for want of a rule. */
   readonly forbidden: string[] = [];
   readonly watches = new Set<ServedWatch>();
   /** May be changed while it runs. */
@@ -202,8 +204,11 @@ export class ApiServer {
   private forbids(request: IncomingMessage): boolean {
     const { rules } = this.options;
     const access = accessOf(request);
-    if (access === null || rules === null || allows(rules, access)) return false;
-    this.forbidden.push(`${access.verb} ${access.apiGroup}/${access.resource}`);
+    if (access === null) return false;
+    const asked = `${access.verb} ${access.apiGroup}/${access.resource}`;
+    this.asked.add(asked);
+    if (rules === null || allows(rules, access)) return false;
+    this.forbidden.push(asked);
     return true;
   }
 
