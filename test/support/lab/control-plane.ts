@@ -141,9 +141,8 @@ export class ControlPlane implements Cluster {
     const rest = ['--port', String(PORT), '--control', this.#socket, '--objects', objects];
     const flags = [...tls, ...clients, ...rest, ...(this.#options.flags ?? [])];
     const child = this.#lab.spawn('node', [process.execPath, SCRIPT, ...flags]);
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#errors += text));
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (this.#errors += text));
     this.#process = child;
-    if (child.stdout === null) throw new Error('the API server has no output');
     const [line] = (await Promise.race([
       once(createInterface({ input: child.stdout }), 'line'),
       once(child, 'close').then(() => ['']),

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
 import { printEndpoint } from '../../../src/net/endpoint-list.js';
 import { parseAddress, type Family } from '../../../src/net/ip.js';
@@ -191,7 +191,7 @@ export class Lab {
   }
 
   /** Starts a program in the namespace; it is killed with the test process. */
-  spawn(namespace: string, command: readonly string[]): ChildProcess {
+  spawn(namespace: string, command: readonly string[]): ChildProcessWithoutNullStreams {
     const fd = this.#namespaces[namespace];
     if (fd === undefined) throw new Error(`no namespace ${namespace}`);
     const sameUser = readlinkSync('/proc/self/ns/user') === readlinkSync(`/proc/${this.pid}/ns/user`);
@@ -207,9 +207,9 @@ export class Lab {
     const child = this.spawn(namespace, command);
     let stdout = '';
     let stderr = '';
-    child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-    child.stdin?.on('error', () => undefined).end(input);
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+    child.stdin.on('error', () => undefined).end(input);
     return new Promise((resolve, reject) => {
       child.once('error', reject);
       child.once('close', (status) => {

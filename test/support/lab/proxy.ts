@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { ask } from '../../../src/main/ask.js';
 import type { ExplainedPacket } from '../../../src/main/explain-packet.js';
 import { projectFile } from './agent.js';
+import { Inspector } from './inspect.js';
+import type { Contents } from './inspector.js';
 import { endpoint, eventually, type Closable, type CommandResult, type Lab } from './lab.js';
 import { endpointSlice, node, service, type Manifest } from './objects.js';
 import { labMode, modeConfiguration, type LabMode } from './mode.js';
@@ -103,6 +105,7 @@ export class Proxy {
   #labMode: LabMode;
   #node: Manifest | null;
   #process: ChildProcess | null = null;
+  #inspector: Inspector | null = null;
   #generation = 0;
   #log = '';
 
@@ -130,6 +133,7 @@ export class Proxy {
     const markers: Closable[] = [];
     t.teardown(async () => {
       await proxy.stop('SIGKILL');
+      await proxy.#inspector?.close();
       await Promise.all(markers.map((marker) => marker.close()));
       await rm(folder, { recursive: true });
       if (!t.passing()) t.comment(proxy.log);
@@ -213,15 +217,13 @@ export class Proxy {
   /** Rejects unless the distribution's tools list everything, and the kernel holds what the manifests ask for. */
   async consistent(): Promise<void> {
     const lists = [this.rules(), ...(this.mode === 'nftables' ? [this.#lab.rulesetJson()] : [])];
-    const [plan, first] = await Promise.all([this.run('plan'), this.run('dump'), ...lists]);
-    if (plan.stdout === '') throw new Error(`the plan is empty: ${plan.stderr}`);
-    let difference = lineDifference(plan.stdout, first.stdout);
+    let [held] = await Promise.all([this.#contents(), ...lists]);
+    if (held.plan === '') throw new Error(`the plan is empty: ${held.errors.join('; ')}`);
     // What is deleted after its last use, such as notes of gone flows, may take a moment longer.
     const deadline = Date.now() + SETTLE_TIMEOUT_MS;
-    while (difference !== '' && Date.now() < deadline) {
-      difference = lineDifference(plan.stdout, (await this.run('dump')).stdout);
-    }
-    if (difference !== '') throw new Error(`plan and dump differ:\n${difference}${first.stderr}`);
+    while (lineDifference(held) !== '' && Date.now() < deadline) held = await this.#contents();
+    const difference = lineDifference(held);
+    if (difference !== '') throw new Error(`plan and dump differ:\n${difference}${held.errors.join('\n')}`);
   }
 
   /** From the next write on this is the node under test; null: there is no such object. */
@@ -280,7 +282,7 @@ export class Proxy {
       ...(this.#options.flags ?? []),
     ]);
     for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
+      stream.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
     }
     this.#process = child;
   }
@@ -330,6 +332,12 @@ export class Proxy {
     return this.#lab.run('node', [process.execPath, projectFile('dist/main.js'), ...flags, '--init-only']);
   }
 
+  /** What `plan` and `dump` print with the flags of the running process. */
+  async #contents(): Promise<Contents> {
+    this.#inspector ??= new Inspector(this.#lab);
+    return await this.#inspector.contents(this.#flags());
+  }
+
   #flags(): string[] {
     return [...this.#nodeFlags(), '--manifests', join(this.#folder, 'manifests')];
   }
@@ -372,8 +380,8 @@ export class Proxy {
   }
 }
 
-/** Lines that only one of two sorted texts has. */
-function lineDifference(plan: string, dump: string): string {
+/** Lines that only one of both sorted texts has. */
+function lineDifference({ plan, dump }: Contents): string {
   const [planned, held] = [new Set(plan.split('\n')), new Set(dump.split('\n'))];
   const missing = [...planned].filter((line) => !held.has(line)).map((line) => `- ${line}\n`);
   const surplus = [...held].filter((line) => !planned.has(line)).map((line) => `+ ${line}\n`);

@@ -1,0 +1,37 @@
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { Contents } from './inspector.js';
+import type { Lab } from './lab.js';
+
+/** A process in the node's namespace that says what is to be there and what is; see inspector.ts. */
+export class Inspector {
+  readonly #process;
+  readonly #lines;
+  #errors = '';
+
+  constructor(lab: Lab) {
+    const program = fileURLToPath(new URL('inspector.js', import.meta.url));
+    this.#process = lab.spawn('node', [process.execPath, program]);
+    this.#process.stderr.setEncoding('utf8').on('data', (text: string) => (this.#errors += text));
+    this.#process.stdin.on('error', () => undefined);
+    this.#lines = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
+  }
+
+  /** By the arguments of a command line, without the command. One call at a time. */
+  async contents(argv: readonly string[]): Promise<Contents> {
+    this.#process.stdin.write(`${JSON.stringify(argv)}\n`);
+    const line = await this.#lines.next();
+    if (line.done === true) throw new Error(`the inspector has ended: ${this.#errors}`);
+    const answer = JSON.parse(line.value) as Contents | { readonly error: string };
+    if ('error' in answer) throw new Error(answer.error);
+    return answer;
+  }
+
+  async close(): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const closed = once(this.#process, 'close');
+    this.#process.kill('SIGKILL');
+    await closed;
+  }
+}
