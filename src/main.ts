@@ -134,7 +134,7 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
     version,
     mode: config.mode,
     node: config.nodeName,
-    manifests: config.manifests.join(),
+    manifests: config.manifests.map(({ name }) => name).join(),
     families: families.join(),
   });
   let watch: ConfigWatch | null = null;

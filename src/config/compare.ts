@@ -1,3 +1,4 @@
+import { REDACTED } from '../net/url-text.js';
 import type { Config } from './config.js';
 
 /** One setting that is not what it was. */
@@ -48,7 +49,8 @@ const LIVE: Readonly<Record<keyof Config, boolean>> = {
 const LIVE_PARTS: readonly string[] = ['logging.verbosity', 'logging.vmodule'];
 
 /** Values that may be credentials, or could hold some. */
-const SECRET: readonly string[] = ['manifestsHeaders'];
+const HIDDEN = { before: JSON.stringify(REDACTED), after: JSON.stringify(REDACTED) } as const;
+const SECRET: readonly string[] = ['manifests', 'manifestsHeaders'];
 
 /** Every setting that differs, by its path; empty when the two mean the same. */
 export function compareConfigs(before: Config, after: Config): readonly FieldChange[] {
@@ -56,7 +58,7 @@ export function compareConfigs(before: Config, after: Config): readonly FieldCha
     const live = LIVE[field];
     return differences(field, before[field], after[field]).map((difference) => ({
       ...difference,
-      ...(SECRET.includes(field) ? { before: '"[REDACTED]"', after: '"[REDACTED]"' } : {}),
+      ...(SECRET.includes(field) ? HIDDEN : {}),
       live: live || LIVE_PARTS.includes(difference.field),
     }));
   });

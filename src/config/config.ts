@@ -15,7 +15,7 @@ export interface Config {
   /** The API server to read objects from; null: manifests only. */
   readonly kubernetes: KubernetesConfig | null;
   /** Files, directories and URLs to read objects from. */
-  readonly manifests: readonly string[];
+  readonly manifests: readonly ManifestsSource[];
   /** Sent with every request for a manifest URL. */
   readonly manifestsHeaders: readonly HttpHeader[];
   /** Overrides the node's primary address of its family, and the primary family, unless it is unspecified (`0.0.0.0`, `::`). Nothing is bound to it. */
@@ -74,6 +74,25 @@ export interface KubernetesConfig {
   readonly configSyncPeriod: number;
 }
 
+/** Where to read objects from. */
+export type ManifestsSource = PathSource | UrlSource;
+
+/** A file or a directory. */
+export interface PathSource {
+  readonly type: 'path';
+  readonly path: string;
+  /** By which it is shown; no other source has it. */
+  readonly name: string;
+}
+
+export interface UrlSource {
+  readonly type: 'url';
+  /** May hold credentials and is never shown. */
+  readonly url: string;
+  /** By which it is shown; no other source has it. */
+  readonly name: string;
+}
+
 export interface HttpHeader {
   readonly name: string;
   readonly value: string;
@@ -124,7 +143,7 @@ export interface Surroundings {
   readonly nodeName: string;
   /** Empty: none. */
   readonly master: string;
-  readonly manifests: readonly string[];
+  readonly manifests: readonly ManifestsSource[];
   readonly manifestsHeaders: readonly HttpHeader[];
   readonly statusSocket: string | null;
   readonly iptablesFlavor: IptablesFlavorChoice;

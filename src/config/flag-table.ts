@@ -23,6 +23,7 @@ const PROCESS_FLAGS = [
     value: 'source',
     help: 'file, directory or URL to read Services, EndpointSlices and Nodes from, in place of the API server unless a kubeconfig or --master is given too; may be repeated',
     initial: '[]',
+    url: true,
   },
   {
     name: 'manifests-header',
@@ -67,6 +68,7 @@ const PROCESS_FLAGS = [
     value: 'URL',
     help: "the API server, in place of the kubeconfig's; counts beside --config",
     initial: '',
+    url: true,
   },
   {
     name: 'init-only',

@@ -22,6 +22,8 @@ export interface Flag {
   readonly remark?: string;
   /** Its value may be a credential and is never printed. */
   readonly secret?: boolean;
+  /** Its value may be a URL, which is printed without what may be a credential. */
+  readonly url?: boolean;
 }
 
 export type FlagSetter = (document: KubeProxyConfiguration, value: FlagValue) => KubeProxyConfiguration;

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { ConfigError, invalid } from './errors.js';
 import type { Flag } from './flag.js';
 import { FLAGS, type FlagName } from './flag-table.js';
+import { printUrlText, REDACTED } from '../net/url-text.js';
 import { printFlagValue, readFlagValue, Refusal, type FlagType, type FlagValue } from './flag-values.js';
 
 export const SUBCOMMANDS = ['plan', 'render', 'dump', 'status', 'explain'] as const;
@@ -71,9 +72,10 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   const subcommand = SUBCOMMANDS.find((name) => name === program.args[0]) ?? null;
   const operands = program.args.slice(subcommand === null ? 0 : 1).filter((argument) => argument !== '');
   const operand = subcommand === 'explain' ? (operands.shift() ?? null) : null;
-  const problem = operandProblem(subcommand, operand, operands);
-  if (problem !== null) throw new ConfigError('CONFIG_USAGE', null, [problem], usage());
   const options: Record<string, FlagValue> = program.opts();
+  const hidden = FLAGS.some(({ name, secret }) => secret === true && camelCase(name) in options);
+  const problem = operandProblem(subcommand, operand, operands, hidden);
+  if (problem !== null) throw new ConfigError('CONFIG_USAGE', null, [problem], usage());
   const given = FLAGS.map((flag): [string, FlagValue | undefined] => [flag.name, options[camelCase(flag.name)]]);
   return {
     subcommand,
@@ -83,9 +85,20 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   };
 }
 
-/** What is wrong with the words beside the flags; null: nothing. */
-function operandProblem(subcommand: Subcommand | null, operand: string | null, rest: readonly string[]): string | null {
-  const got = JSON.stringify(rest);
+/**
+ * What is wrong with the words beside the flags; null: nothing.
+ *
+ * @param hidden whether they may be credentials: the rest of a value whose quotes were forgotten.
+ */
+function operandProblem(
+  subcommand: Subcommand | null,
+  operand: string | null,
+  rest: readonly string[],
+  hidden: boolean,
+): string | null {
+  const got = hidden
+    ? `${rest.length} that are not shown: they may belong to a header`
+    : JSON.stringify(rest.map(printUrlText));
   if (subcommand !== 'explain') return rest.length === 0 ? null : `"pointsman" does not take any arguments, got ${got}`;
   if (operand === null) return 'explain needs an argument: address:port/protocol';
   return rest.length === 0 ? null : `explain takes one argument, got ${got} as well`;
@@ -148,8 +161,14 @@ export function flagSettings({ given }: CommandLine): readonly FlagSetting[] {
   return FLAGS.map((flag) => {
     const value = given.get(flag.name);
     if (value === undefined) return { name: flag.name, value: flag.initial };
-    return { name: flag.name, value: flag.secret === true ? '[REDACTED]' : printFlagValue(flag.type, value) };
+    return { name: flag.name, value: flag.secret === true ? REDACTED : printFlagValue(flag.type, shown(flag, value)) };
   });
+}
+
+function shown({ url }: Flag, value: FlagValue): FlagValue {
+  if (url !== true) return value;
+  if (typeof value === 'string') return printUrlText(value);
+  return typeof value === 'object' ? value.map(printUrlText) : value;
 }
 
 function parseValue(flag: Flag, text: string, previous: FlagValue | undefined, usage: () => string): FlagValue {
@@ -159,7 +178,8 @@ function parseValue(flag: Flag, text: string, previous: FlagValue | undefined, u
 }
 
 function describe(error: CommanderError): string {
-  const flag = /'(-[^']*?)(?: <.*>)?'/.exec(error.message)?.[1] ?? '';
+  // What is written behind an equals sign may be a credential.
+  const flag = /'(-[^'=]*?)(?: <.*>|=.*)?'/s.exec(error.message)?.[1] ?? '';
   if (error.code === 'commander.unknownOption') return `unknown flag: ${flag}`;
   if (error.code === 'commander.optionMissingArgument')
     return `flag needs an argument: ${flag.split(', ').at(-1) ?? flag}`;

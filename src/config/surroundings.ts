@@ -1,6 +1,7 @@
 import { IPTABLES_FLAVORS, type HttpHeader, type Surroundings } from './config.js';
 import { invalid } from './errors.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
+import { readManifestsSources } from './manifests-sources.js';
 import { listFlag, settingOf, textFlag, type CommandLine } from './flags.js';
 
 /** What the configuration needs beside its document: the node's name, and what only flags say. */
@@ -12,10 +13,10 @@ export function readSurroundings(
   const problems: string[] = [];
   const nodeName = (document.hostnameOverride || systemHostname()).trim().toLowerCase();
   if (nodeName === '') problems.push(`${KIND}.hostnameOverride: empty hostname is invalid`);
-  const manifests = listFlag(line, 'manifests');
-  if (manifests.includes('')) problems.push('--manifests: Required value: must not be empty');
+  const manifests = readManifestsSources(listFlag(line, 'manifests'));
+  problems.push(...manifests.problems);
   const headerLines = listFlag(line, 'manifests-header');
-  if (headerLines.length > 0 && !manifests.some((source) => /^https?:\/\//i.test(source))) {
+  if (headerLines.length > 0 && !manifests.sources.some(({ type }) => type === 'url')) {
     problems.push('--manifests-header: Forbidden: only with a URL in --manifests');
   }
   const manifestsHeaders = headerLines.map(parseHeader);
@@ -29,7 +30,7 @@ export function readSurroundings(
     value: {
       nodeName,
       master: textFlag(line, 'master'),
-      manifests,
+      manifests: manifests.sources,
       manifestsHeaders: manifestsHeaders.filter((header) => header !== null),
       statusSocket: settingOf(line, 'status-socket') || null,
       iptablesFlavor: iptablesFlavor ?? 'auto',

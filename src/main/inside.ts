@@ -21,6 +21,8 @@ export interface Inside {
   readonly health: HealthState;
   readonly loop: () => LoopStatus;
   readonly sources: () => readonly SourceState[];
+  /** Names of the sources that have not said all they knew at their start. */
+  readonly waitingFor: () => readonly string[];
   /** On the loop's clock, in milliseconds. */
   readonly now: () => number;
 }
@@ -59,7 +61,7 @@ async function answerExplain(inside: Inside, query: URLSearchParams): Promise<St
   const { explainRunning, printExplainedPacket } = await import('./explain-packet.js');
   try {
     if (!inside.snapshot.ready)
-      throw new QuestionError('the process is still reading its sources, see pointsman status');
+      throw new QuestionError(`the process is still reading ${inside.waitingFor().join(', ')}, see pointsman status`);
     const question = parseQuestion(query.get('from') ?? 'external', query.get('to') ?? '');
     const family = familyOf(question.destination);
     const sync = inside.families.find(({ table }) => table.family === family);

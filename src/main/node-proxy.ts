@@ -284,6 +284,7 @@ export class NodeProxy {
       health: this.health,
       loop: () => this.loop.status(),
       sources: () => this.sources?.states() ?? [],
+      waitingFor: () => this.store.waitingFor(),
       now: () => systemClock.now(),
     });
     return new StatusSocket({ path, pages, clock: systemClock, log: this.options.log });

@@ -7,7 +7,7 @@ import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import type { EventSender } from '../sources/kubernetes/event-sender.js';
 import type { KubernetesOptions, RunningKubernetes } from '../sources/kubernetes/source.js';
 import type { RequestObserver } from '../sources/kubernetes/transport.js';
-import { startManifests } from '../sources/manifests/start.js';
+import { startManifests, type LocationStatus } from '../sources/manifests/start.js';
 import type { Store } from '../state/store.js';
 import { manifestsOptions } from './settings.js';
 
@@ -42,7 +42,7 @@ export async function startSources(
       await Promise.all([manifests.stop(), running?.stop()]);
       source?.connection.close();
     },
-    states: () => [...manifestStates(config, store), ...(running?.status() ?? []).map(apiState)],
+    states: () => [...manifests.status().map(manifestState), ...(running?.status() ?? []).map(apiState)],
   };
 }
 
@@ -98,12 +98,6 @@ function apiState(status: ReturnType<RunningKubernetes['status']>[number]): Sour
   return { source: resource, synced, sinceLastEventMs, failures };
 }
 
-function manifestStates(config: Config, store: Store): readonly SourceState[] {
-  const waiting = new Set(store.waitingFor());
-  return config.manifests.map((source) => ({
-    source,
-    synced: !waiting.has(source),
-    sinceLastEventMs: null,
-    failures: {},
-  }));
+function manifestState(status: LocationStatus): SourceState {
+  return { ...status, sinceLastEventMs: null, failures: {} };
 }

@@ -86,7 +86,7 @@ t.test('a wrong command line: message and usage', (t) => {
     [['--cleanup', 'false'], '"pointsman" does not take any arguments, got ["false"]'],
     [['--', '--config=a'], '"pointsman" does not take any arguments, got ["--config=a"]'],
     [['--no-such-flag'], 'unknown flag: --no-such-flag'],
-    [['--no_such=1'], 'unknown flag: --no-such=1'],
+    [['--no_such=1'], 'unknown flag: --no-such'],
     [['-x'], 'unknown flag: -x'],
     [['-config'], 'unknown flag: -config'],
     [['--config'], 'flag needs an argument: --config'],

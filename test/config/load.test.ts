@@ -1,12 +1,14 @@
 import t from 'tap';
-import type { Config } from '../../src/config/config.js';
+import type { Config, ManifestsSource } from '../../src/config/config.js';
 import { failure, fromFile, HEADER, KUBEADM, load, loaded } from './load-from.js';
+
+const path = (text: string): ManifestsSource => ({ type: 'path', path: text, name: text });
 
 const DEFAULTS = {
   mode: 'iptables',
   nodeName: 'worker-1.example',
   kubernetes: null,
-  manifests: ['objects.yaml'],
+  manifests: [path('objects.yaml')],
   manifestsHeaders: [],
   statusSocket: '/run/pointsman/status.sock',
   bindAddress: '0.0.0.0',
@@ -246,15 +248,18 @@ t.test('the source: the API server, manifests in its place, or both', (t) => {
     'zero is unset',
   );
   t.same(source(['--master=m']), { kubernetes: { ...KUBERNETES, master: 'm' }, manifests: [] });
-  t.same(source(['--manifests=a']), { kubernetes: null, manifests: ['a'] });
+  t.same(source(['--manifests=a']), { kubernetes: null, manifests: [path('a')] });
   t.same(source(['--manifests=a', '--kubeconfig=/k']), {
     kubernetes: { ...KUBERNETES, kubeconfig: '/k' },
-    manifests: ['a'],
+    manifests: [path('a')],
   });
-  t.same(source(['--manifests=a', '--master=m']), { kubernetes: { ...KUBERNETES, master: 'm' }, manifests: ['a'] });
+  t.same(source(['--manifests=a', '--master=m']), {
+    kubernetes: { ...KUBERNETES, master: 'm' },
+    manifests: [path('a')],
+  });
   t.same(
     source(['--manifests=a', '--config=c', '--master=m'], file),
-    { kubernetes: { ...KUBERNETES, kubeconfig: '/k', master: 'm' }, manifests: ['a'] },
+    { kubernetes: { ...KUBERNETES, kubeconfig: '/k', master: 'm' }, manifests: [path('a')] },
     '--master stays effective beside --config',
   );
   t.end();
@@ -271,7 +276,7 @@ t.test('sources and their headers', (t) => {
     'X-Empty:',
     '--cleanup',
   ]) as ReturnType<typeof loaded>;
-  t.same(config.manifests, ['dir', 'https://h/x']);
+  t.same(config.manifests, [path('dir'), { type: 'url', url: 'https://h/x', name: 'https://h/x' }]);
   t.same(config.manifestsHeaders, [
     { name: 'Authorization', value: 'Bearer a:b' },
     { name: 'X-Empty', value: '' },
@@ -288,6 +293,46 @@ t.test('sources and their headers', (t) => {
     '--manifests-header: Forbidden: only with a URL in --manifests',
   ]);
   t.same(failure(() => load(['--manifests='])).problems, ['--manifests: Required value: must not be empty']);
+  t.end();
+});
+
+t.test('what may be a secret of --manifests and --master shows nowhere', (t) => {
+  const secret = 'https://user:s3cret@h:1/x?token=s3cret#s3cret';
+  const { config, flags } = load([
+    '--mode=nftables',
+    ...['https://h:1/x', secret, secret, 'HTTPS://other@H:443', 'dir/a@b:c'].flatMap((value) => ['--manifests', value]),
+    '--master=user:s3cret@h',
+  ]) as ReturnType<typeof loaded>;
+  const names = ['https://h:1/x', 'https://h:1/x?…', 'https://h:1/x?… (2)', 'https://h/', 'dir/a@b:c'];
+  t.same(
+    config.manifests.map(({ name }) => name),
+    names,
+  );
+  t.match(config.manifests[1], { type: 'url', url: secret });
+  const shown = (name: string): string | undefined => flags.find((flag) => flag.name === name)?.value;
+  t.equal(shown('manifests'), `[${names.join().replace(' (2)', '')}]`);
+  t.equal(shown('master'), '[REDACTED]');
+  t.notMatch(JSON.stringify(flags), 's3cret');
+
+  const bad = [
+    'http://u:s3cret@[bad',
+    ' http://u:s3cret@h/',
+    'ftp://u:s3cret@h/',
+    'https:/u:s3cret@h/',
+    'https://s3cret%ff@h/',
+  ];
+  for (const value of bad) {
+    const { message } = failure(() => load(['--manifests', value]));
+    t.match(message, /^failed validate: --manifests: Invalid value: (must be a path or a URL|user name or password)/);
+    t.notMatch(message, 's3cret');
+  }
+  const usage = [
+    ['--manifest=https://u:s3cret@h/'],
+    ['--manifests', 'a', 'https://u:s3cret@h/'],
+    ['--manifests=https://h/', '--manifests-header', 'Authorization:', 'Bearer', 's3cret'],
+  ];
+  for (const argv of usage) t.notMatch(failure(() => load(argv)).message, 's3cret', argv.join(' '));
+  t.match(failure(() => load(usage[1] ?? [])).message, '["https://h/"]');
   t.end();
 });
 

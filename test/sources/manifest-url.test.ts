@@ -2,7 +2,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
-import { isUrl, printLocation } from '../../src/sources/manifests/url.js';
 import { ManifestRig, eventually, serviceYaml, yaml } from '../support/manifests.js';
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -186,7 +185,7 @@ t.test('stop ends a request that is under way', async (t) => {
 });
 
 t.test('a URL that cannot be asked is an error like any other', async (t) => {
-  for (const url of ['http://127.0.0.1:1/x', 'http://[bad', 'https://127.0.0.1:1/']) {
+  for (const url of ['http://127.0.0.1:1/x', 'https://127.0.0.1:1/']) {
     const rig = new ManifestRig(t, [url], FAST);
     await eventually(() => rig.errors().length > 0, url);
     await delay(100);
@@ -197,12 +196,30 @@ t.test('a URL that cannot be asked is an error like any other', async (t) => {
   await eventually(() => rig.errors().length > 0, 'header');
 });
 
-t.test('what a location is, and how it is shown', (t) => {
-  t.ok(isUrl('https://example.org/x'));
-  t.ok(isUrl('HTTP://example.org/x'));
-  t.notOk(isUrl('/etc/manifests'));
-  t.notOk(isUrl('http.yaml'));
-  t.equal(printLocation('https://user:secret@example.org/x'), 'https://example.org/x');
-  t.equal(printLocation('/etc/x'), '/etc/x');
-  t.end();
+t.test('what is hidden of a URL shows nowhere, and URLs that differ in it only are two sources', async (t) => {
+  const origin = await Origin.start(t);
+  const logins: unknown[] = [];
+  origin.handler = (request, response) => {
+    logins.push(`${request.url ?? ''} ${request.headers.authorization ?? ''}`);
+    if (request.url?.includes('first') === true) send(serviceYaml('a'))(request, response);
+    else response.destroy();
+  };
+  const hidden = (login: string, query: string): string =>
+    `${origin.url.replace('//', `//${login}@`)}?token=${query}#s3cret`;
+  const rig = new ManifestRig(
+    t,
+    [hidden('u:s3cret-first', 's3cret-first'), hidden('u:s3cret-other', 's3cret-other')],
+    FAST,
+  );
+  await eventually(() => rig.running.status()[0]?.synced === true, 'the first is read');
+  await eventually(() => rig.errors().length > 0, 'the other is refused');
+  const name = `${origin.url}?…`;
+  t.same(rig.running.status(), [
+    { source: name, synced: true },
+    { source: `${name} (2)`, synced: false },
+  ]);
+  t.same(rig.writer.store.waitingFor(), [`${name} (2)`]);
+  t.equal(rig.writer.store.snapshot.ready, false);
+  t.match(logins, [`/manifests?token=s3cret-first Basic ${btoa('u:s3cret-first')}`]);
+  t.notMatch(rig.log.lines.join('\n'), 's3cret');
 });

@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { readManifestsSources } from '../../src/config/manifests-sources.js';
+import type { ManifestsSource } from '../../src/config/config.js';
 import { startManifests, type RunningManifests } from '../../src/sources/manifests/start.js';
 import { DEFAULT_TIMING, type Timing } from '../../src/sources/manifests/timing.js';
 import type { RequestHeaders } from '../../src/sources/manifests/http-get.js';
@@ -44,7 +46,10 @@ export class ManifestRig {
   readonly running: RunningManifests;
 
   constructor(t: Teardown, locations: readonly string[], timing: Partial<Timing> = {}, headers: RequestHeaders = []) {
-    this.running = startManifests({ locations, headers }, this.writer, this.log, { ...DEFAULT_TIMING, ...timing });
+    this.running = startManifests({ locations: locationsOf(locations), headers }, this.writer, this.log, {
+      ...DEFAULT_TIMING,
+      ...timing,
+    });
     t.teardown(() => this.running.stop());
   }
 
@@ -71,6 +76,11 @@ export class ManifestRig {
   errors(): readonly string[] {
     return this.log.lines.filter((line) => line.startsWith('error'));
   }
+}
+
+/** Values of --manifests as the configuration has them. */
+export function locationsOf(values: readonly string[]): readonly ManifestsSource[] {
+  return readManifestsSources(values).sources;
 }
 
 /** Waits for something that may take a while on a busy machine; throws when it does not come. */

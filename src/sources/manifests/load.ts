@@ -1,3 +1,4 @@
+import type { ManifestsSource } from '../../config/config.js';
 import type { Log } from '../../net/log.js';
 import type { Row } from '../../state/rows.js';
 import type { SourceWriter, StateChange } from '../../state/writer.js';
@@ -8,7 +9,6 @@ import type { RequestHeaders } from './http-get.js';
 import type { Problem, ProblemSink } from './problems.js';
 import { openLocation } from './start.js';
 import { DEFAULT_TIMING } from './timing.js';
-import { printLocation } from './url.js';
 
 export interface LoadedManifests {
   readonly rows: readonly Row[];
@@ -21,11 +21,14 @@ export interface LoadedManifests {
 const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** Reads manifests once. Of several locations that have the same object the first counts. */
-export async function loadManifests(locations: readonly string[], headers: RequestHeaders): Promise<LoadedManifests> {
+export async function loadManifests(
+  locations: readonly ManifestsSource[],
+  headers: RequestHeaders,
+): Promise<LoadedManifests> {
   const rows = new Map<string, Row>();
   const problems: Problem[] = [];
   let complete = true;
-  for (const path of locations) {
+  for (const source of locations) {
     const collected = new Collector();
     const surroundings = {
       writer: collected,
@@ -34,7 +37,7 @@ export async function loadManifests(locations: readonly string[], headers: Reque
       timing: DEFAULT_TIMING,
       alarm: new Alarm(),
     };
-    const location = openLocation(path, headers, surroundings);
+    const location = openLocation(source, headers, surroundings);
     await location.round();
     location.close();
     problems.push(...collected.problems);
@@ -43,7 +46,7 @@ export async function loadManifests(locations: readonly string[], headers: Reque
       const ref = refOf(row);
       const key = refKey(ref);
       if (!rows.has(key)) rows.set(key, row);
-      else problems.push(duplicate(printLocation(path), printRef(ref)));
+      else problems.push(duplicate(source.name, printRef(ref)));
     }
   }
   return { rows: [...rows.values()], problems, complete };

@@ -1,21 +1,30 @@
+import type { ManifestsSource } from '../../config/config.js';
 import type { Log } from '../../net/log.js';
-import type { Writer } from '../../state/writer.js';
+import type { SourceWriter, Writer } from '../../state/writer.js';
 import { Alarm } from './alarm.js';
 import { FileLocation } from './files.js';
 import type { RequestHeaders } from './http-get.js';
 import { ProblemLog } from './problems.js';
 import type { ManifestLocation, Surroundings } from './source.js';
 import { DEFAULT_TIMING, type Timing } from './timing.js';
-import { isUrl, printLocation, UrlLocation } from './url.js';
+import { UrlLocation } from './url.js';
 
 export interface ManifestsOptions {
-  /** Files, directories, and URLs with scheme http or https. Of several that have the same object the first counts. */
-  readonly locations: readonly string[];
+  /** Of several that have the same object the first counts. */
+  readonly locations: readonly ManifestsSource[];
   /** Sent with every request to a URL. */
   readonly headers: RequestHeaders;
 }
 
+/** Whether a location has been read, under the name by which it is shown. */
+export interface LocationStatus {
+  readonly source: string;
+  readonly synced: boolean;
+}
+
 export interface RunningManifests {
+  /** Each location, in order. */
+  status(): readonly LocationStatus[];
   /** Resolves when nothing more will be applied. */
   stop(): Promise<void>;
 }
@@ -28,20 +37,44 @@ export function startManifests(
   timing: Timing = DEFAULT_TIMING,
 ): RunningManifests {
   const problems = new ProblemLog(log);
-  const runs = options.locations.map((path) => {
-    const alarm = new Alarm();
-    const surroundings = { writer: writer.register(printLocation(path)), problems, log, timing, alarm };
-    return new Run(openLocation(path, options.headers, surroundings), surroundings);
+  const runs = options.locations.map((source) => {
+    const state = { source: source.name, synced: false };
+    const surroundings = {
+      writer: noting(writer.register(source.name), state),
+      problems,
+      log,
+      timing,
+      alarm: new Alarm(),
+    };
+    return { state, run: new Run(openLocation(source, options.headers, surroundings), surroundings) };
   });
   return {
+    status: () => runs.map(({ state }) => ({ ...state })),
     stop: async () => {
-      await Promise.all(runs.map((run) => run.stop()));
+      await Promise.all(runs.map(({ run }) => run.stop()));
     },
   };
 }
 
-export function openLocation(path: string, headers: RequestHeaders, surroundings: Surroundings): ManifestLocation {
-  return isUrl(path) ? new UrlLocation(path, headers, surroundings) : new FileLocation(path, surroundings);
+/** The same writer, which notes when it is told that its source has been read. */
+function noting(writer: SourceWriter, state: { synced: boolean }): SourceWriter {
+  return {
+    ...writer,
+    complete: () => {
+      state.synced = true;
+      writer.complete();
+    },
+  };
+}
+
+export function openLocation(
+  source: ManifestsSource,
+  headers: RequestHeaders,
+  surroundings: Surroundings,
+): ManifestLocation {
+  return source.type === 'url'
+    ? new UrlLocation(source, headers, surroundings)
+    : new FileLocation(source.path, surroundings);
 }
 
 /** One location's rounds, one after the other. */

@@ -1,3 +1,4 @@
+import type { UrlSource } from '../../config/config.js';
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
 import { hasGap, readContent, withLastGood } from './content.js';
@@ -5,24 +6,10 @@ import { httpGet, type HttpAnswer, type RequestHeaders } from './http-get.js';
 import { Pacer } from './pacer.js';
 import type { ManifestLocation, Surroundings } from './source.js';
 
-export function isUrl(location: string): boolean {
-  return /^https?:\/\//i.test(location);
-}
-
-/** A location as it may be shown: without user and password. */
-export function printLocation(location: string): string {
-  if (!isUrl(location) || !URL.canParse(location)) return location;
-  const url = new URL(location);
-  url.username = '';
-  url.password = '';
-  return url.href;
-}
-
 /** Manifests at a URL, asked for again and again. Only a whole, readable body changes anything. */
 export class UrlLocation implements ManifestLocation {
   private readonly names = new Interner();
   private readonly claims = new Claims();
-  private readonly shown: string;
   private readonly stopped = new AbortController();
   private validators: { readonly etag: string | null; readonly lastModified: string | null } | null = null;
   private complete = false;
@@ -30,12 +17,10 @@ export class UrlLocation implements ManifestLocation {
   private gap = false;
 
   constructor(
-    private readonly location: string,
+    private readonly source: UrlSource,
     private readonly headers: RequestHeaders,
     private readonly surroundings: Surroundings,
-  ) {
-    this.shown = printLocation(location);
-  }
+  ) {}
 
   get pollMs(): number {
     return this.surroundings.timing.urlPollMs;
@@ -49,12 +34,12 @@ export class UrlLocation implements ManifestLocation {
       failure = error instanceof Error ? error.message : String(error);
     }
     if (this.stopped.signal.aborted) return;
-    const { shown } = this;
+    const { name } = this.source;
     const problems =
       failure === null
         ? []
-        : [{ severity: 'error', file: shown, document: null, object: null, message: failure } as const];
-    this.surroundings.problems.report(`${shown} (location)`, problems);
+        : [{ severity: 'error', file: name, document: null, object: null, message: failure } as const];
+    this.surroundings.problems.report(`${name} (location)`, problems);
   }
 
   close(): void {
@@ -69,7 +54,7 @@ export class UrlLocation implements ManifestLocation {
     }, urlTimeoutMs);
     try {
       const signal = AbortSignal.any([this.stopped.signal, timeout.signal]);
-      return await httpGet(new URL(this.location), [...this.headers, ...this.conditions()], signal);
+      return await httpGet(new URL(this.source.url), [...this.headers, ...this.conditions()], signal);
     } catch (error) {
       throw timeout.signal.aborted ? new Error(`did not answer within ${urlTimeoutMs} ms`) : error;
     } finally {
@@ -87,19 +72,20 @@ export class UrlLocation implements ManifestLocation {
 
   /** Asks once and commits what is new. Null, or why the answer is of no use. */
   private async poll(): Promise<string | null> {
+    const { name } = this.source;
     const answer = await this.get();
     if (answer.type === 'unchanged') return null;
-    const content = await readContent(answer.text, this.shown, this.names, new Pacer());
+    const content = await readContent(answer.text, name, this.names, new Pacer());
     if (this.stopped.signal.aborted) return null;
     // An empty page is no statement about Services; an empty List is.
     if (content.documents === 0 && !content.unidentified) return 'answered with an empty body';
-    this.surroundings.problems.report(this.shown, content.problems);
+    this.surroundings.problems.report(name, content.problems);
     if (!this.complete && content.unidentified && content.rows.size === 0)
       return 'answered with nothing that can be read';
     this.validators = { etag: answer.etag, lastModified: answer.lastModified };
-    const objects = withLastGood(this.claims.objectsOf(this.shown), content);
+    const objects = withLastGood(this.claims.objectsOf(name), content);
     this.gap = hasGap(content, objects, !this.complete || this.gap);
-    this.claims.replace(this.shown, objects);
+    this.claims.replace(name, objects);
     this.commit();
     return null;
   }
@@ -110,7 +96,7 @@ export class UrlLocation implements ManifestLocation {
     if (changes.length > 0) this.surroundings.writer.apply(changes);
     if (this.complete) return;
     this.complete = true;
-    this.surroundings.log.info(0, 'Manifests loaded', { location: this.shown, objects: changes.length });
+    this.surroundings.log.info(0, 'Manifests loaded', { location: this.source.name, objects: changes.length });
     this.surroundings.writer.complete();
   }
 }

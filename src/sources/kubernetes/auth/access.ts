@@ -206,7 +206,8 @@ function parseServer(text: string, field: string, problems: string[]): URL {
   const url = text !== '' && URL.canParse(full) ? new URL(full) : null;
   if (url === null || !['http:', 'https:'].includes(url.protocol) || url.hostname === '') {
     problems.push(
-      `${field}: ${JSON.stringify(text)}: ${text === '' ? 'is required' : 'must be a URL https://… or http://…'}`,
+      // It is not told what the text is: there may be a password in it.
+      text === '' ? `${field}: is required` : `${field}: must be a URL https://… or http://…`,
     );
     return new URL('https://invalid');
   }

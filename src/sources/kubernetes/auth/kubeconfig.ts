@@ -140,11 +140,11 @@ function readCluster(fields: Fields, at: string, directory: string): Cluster {
   expectOnly(fields, CLUSTER_FIELDS);
   return {
     at,
-    server: fields.string('server') ?? '',
+    server: fields.secretString('server') ?? '',
     tlsServerName: fields.string('tls-server-name') ?? '',
     insecure: fields.boolean('insecure-skip-tls-verify') ?? false,
     authority: readPem(fields, 'certificate-authority', at, directory),
-    proxyUrl: fields.string('proxy-url') ?? '',
+    proxyUrl: fields.secretString('proxy-url') ?? '',
     disableCompression: fields.boolean('disable-compression') ?? false,
     execConfig: readExecConfig(fields),
   };
