@@ -16,6 +16,7 @@ import {
   type Family,
   type IPAddress,
 } from '../../src/net/ip.js';
+import { specialAddress } from '../../src/net/special-address.js';
 import { SeededRandom } from '../support/random.js';
 import { address, prefix } from '../support/rows.js';
 
@@ -266,5 +267,24 @@ t.test('loopback and unspecified', (t) => {
   for (const text of ['128.0.0.1', '12.7.0.0', '::', '::2', '1::1']) t.notOk(isLoopback(address(text)), text);
   for (const text of ['0.0.0.0', '::', '0:0::0']) t.ok(isUnspecified(address(text)), text);
   for (const text of ['0.0.0.1', '::1', '127.0.0.1']) t.notOk(isUnspecified(address(text)), text);
+  t.end();
+});
+
+t.test('special addresses, at their edges', (t) => {
+  const kinds: Readonly<Record<string, readonly string[]>> = {
+    'the unspecified address': ['0.0.0.0', '::', '::ffff:0.0.0.0'],
+    'a loopback address': ['127.0.0.0', '127.0.0.1', '127.255.255.255', '::1', '::ffff:127.0.0.1'],
+    'a link-local address': ['169.254.0.0', '169.254.169.254', '169.254.255.255', 'fe80::', 'fe80::1', 'febf::1'],
+    'a multicast address': ['224.0.0.1', '239.255.255.255', 'ff01::1', 'ff02::1', 'ff0e::1', '::ffff:224.0.0.1'],
+    'the broadcast address': ['255.255.255.255', '::ffff:ffff:ffff'],
+  };
+  for (const [kind, texts] of Object.entries(kinds)) {
+    for (const text of texts) t.equal(specialAddress(address(text)), kind, text);
+  }
+  const usual = ['0.0.0.1', '126.255.255.255', '128.0.0.0', '169.253.255.255', '169.255.0.0', '223.255.255.255'];
+  const usualV6 = ['::2', '::1:0', '1::1', '::7f00:1', 'fe00::1', 'fe7f::1', 'fec0::1', 'fc00::', 'feff::1'];
+  for (const text of [...usual, '240.0.0.0', '255.255.255.254', '255.0.0.0', ...usualV6]) {
+    t.equal(specialAddress(address(text)), null, text);
+  }
   t.end();
 });

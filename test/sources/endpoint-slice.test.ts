@@ -125,9 +125,29 @@ t.test('EP-04 endpoints without a usable first address are left out with a warni
   t.end();
 });
 
+t.test('EP-04 endpoints at addresses that the API forbids are left out with a warning, the others stay', (t) => {
+  const v4 = { '::ffff:127.0.0.1': 'a loopback', '169.254.169.254': 'a link-local', '239.1.2.3': 'a multicast' };
+  const v6 = { '::1': 'a loopback', 'fe80::1': 'a link-local', 'ff01::1': 'a multicast', '::': 'the unspecified' };
+  for (const [addressType, good, bad] of [
+    ['IPv4', '10.0.0.1', v4],
+    ['IPv6', 'fd00::1', v6],
+  ] as const) {
+    for (const [text, kind] of Object.entries(bad)) {
+      // With hints and without them, as these are read by different code.
+      for (const more of [{}, { hints: { forZones: [{ name: 'z' }] } }]) {
+        const endpoints = [{ addresses: [good] }, { addresses: [text], ...more }];
+        const { row, warnings } = translate(sliceObject('s', 'web', [], { addressType, endpoints }));
+        t.strictSame(addressesOf(row!), [good]);
+        t.strictSame(warnings, [`endpoints[1].addresses[0]: "${text}": is ${kind} address: the endpoint is left out`]);
+      }
+    }
+  }
+  t.end();
+});
+
 t.test('PF-124 sloppy addresses, and IPv4 mapped into IPv6', (t) => {
-  const row = rowOf({}, ['10.180.00.001', '010.0.0.08', '::ffff:10.1.2.3', '255.255.255.255']);
-  t.strictSame(addressesOf(row), ['10.180.0.1', '10.0.0.8', '10.1.2.3', '255.255.255.255']);
+  const row = rowOf({}, ['10.180.00.001', '010.0.0.08', '::ffff:10.1.2.3', '255.255.255.254']);
+  t.strictSame(addressesOf(row), ['10.180.0.1', '10.0.0.8', '10.1.2.3', '255.255.255.254']);
   const { warnings } = translate(
     sliceObject('s', 'web', ['10.0.0', '10.0.0.256', '10.0.0.1.', '1..2.3', '10.0.0.1 ', '-1.0.0.0', '']),
   );

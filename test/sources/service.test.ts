@@ -160,9 +160,11 @@ t.test('SV-04, SV-05 entries that are no usable address are left out with a warn
   const { row, warnings } = translate(
     serviceObject(
       'web',
-      { externalIPs: ['nonsense', '192.0.2.1', '127.0.0.1', '0.0.0.0'] },
+      { externalIPs: ['nonsense', '192.0.2.1', '127.0.0.1', '0.0.0.0', '169.254.169.254', 'ff01::1'] },
       {
-        status: { loadBalancer: { ingress: [{ ip: 'bad' }, { ip: '192.0.2.2' }, { ip: '::1' }, {}] } },
+        status: {
+          loadBalancer: { ingress: [{ ip: 'bad' }, { ip: '192.0.2.2' }, { ip: '::1' }, {}, { ip: 'fe80::1' }] },
+        },
       },
     ),
   );
@@ -172,9 +174,40 @@ t.test('SV-04, SV-05 entries that are no usable address are left out with a warn
     /^spec\.externalIPs\[0\]: "nonsense": /,
     /^spec\.externalIPs\[2\]: "127.0.0.1": /,
     /^spec\.externalIPs\[3\]: "0.0.0.0": /,
+    /^spec\.externalIPs\[4\]: "169.254.169.254": is a link-local address and left out$/,
+    /^spec\.externalIPs\[5\]: "ff01::1": is a multicast address and left out$/,
     /^status\.loadBalancer\.ingress\[0\]\.ip: "bad": /,
     /^status\.loadBalancer\.ingress\[2\]\.ip: "::1": /,
+    /^status\.loadBalancer\.ingress\[4\]\.ip: "fe80::1": /,
   ]);
+  t.end();
+});
+
+t.test('SV-02 a cluster IP that no Service can have leaves its family unserved, and the other served', (t) => {
+  const table: [ApiObject, string[], string[], string][] = [
+    [{ clusterIP: '127.0.0.1' }, [], [], 'clusterIP: "127.0.0.1": is a loopback address'],
+    [{ clusterIP: '0.0.0.0', ipFamilies: ['IPv4'] }, [], [], 'clusterIP: "0.0.0.0": is the unspecified address'],
+    [
+      { clusterIP: null, clusterIPs: ['::ffff:127.0.0.1', 'fd00::1'], ipFamilies: ['IPv4', 'IPv6'] },
+      ['fd00::1'],
+      ['IPv6'],
+      'clusterIPs[0]: "::ffff:127.0.0.1": is a loopback address',
+    ],
+    [
+      { clusterIP: '10.0.0.1', clusterIPs: ['10.0.0.1', 'ff02::1'] },
+      ['10.0.0.1'],
+      ['IPv4'],
+      'clusterIPs[1]: "ff02::1": is a multicast address',
+    ],
+  ];
+  for (const [spec, clusterIPs, ipFamilies, warning] of table) {
+    const { row, warnings } = translate(serviceObject('web', spec));
+    t.strictSame(row?.clusterIPs, clusterIPs, warning);
+    t.strictSame(row?.ipFamilies, ipFamilies, warning);
+    t.equal(warnings.length, 1, warning);
+    t.match(warnings[0], `spec.${warning}: the Service is not served over IPv`);
+  }
+  t.strictSame(rowOf({ clusterIP: '169.254.20.1' }).clusterIPs, ['169.254.20.1'], 'a ServiceCIDR may be link-local');
   t.end();
 });
 

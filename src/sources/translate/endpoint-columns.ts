@@ -1,5 +1,6 @@
 import { addressLength, type Family } from '../../net/ip.js';
 import { packAddress, packDotted } from '../../net/pack-address.js';
+import { specialAddressAt, type SpecialAddress } from '../../net/special-address.js';
 import { READY, SERVING, TERMINATING } from '../../state/rows.js';
 
 /** Behaviour EP-05: what is not said means ready, serving, not terminating. */
@@ -60,11 +61,9 @@ export class EndpointColumns {
     return packDotted(characters, start, end, this.room(), this.count * this.size);
   }
 
-  /** Whether the address packed last is 0.0.0.0 or ::. */
-  get unspecified(): boolean {
-    const start = this.count * this.size;
-    for (let at = start; at < start + this.size; at++) if (this.addressRoom[at] !== 0) return false;
-    return true;
+  /** What makes the address packed last one that no endpoint can have; null: nothing. */
+  get special(): SpecialAddress | null {
+    return specialAddressAt(this.addressRoom, this.count * this.size, this.family);
   }
 
   /**

@@ -136,7 +136,7 @@ function takePlain(endpoint: unknown, names: Interner): boolean {
   const { addresses, conditions, nodeName, hints } = endpoint;
   if (!Array.isArray(addresses) || (hints ?? null) !== null) return false;
   const address: unknown = addresses[0];
-  if (typeof address !== 'string' || !listed.packText(address) || listed.unspecified) return false;
+  if (typeof address !== 'string' || !listed.packText(address) || listed.special !== null) return false;
   const flags = plainConditions(conditions);
   const name = nodeName ?? '';
   if (flags === null || typeof name !== 'string') return false;
@@ -160,10 +160,10 @@ function isFlag(value: unknown): value is boolean | null | undefined {
 function takeOdd(endpoint: Fields, family: Family, names: Interner): void {
   const text = firstAddress(endpoint);
   if (text === null) return;
-  if (!listed.packText(text)) {
-    endpoint.warn('addresses[0]', text, `is not an ${family} address: the endpoint is left out`);
-  } else if (listed.unspecified) {
-    endpoint.warn('addresses[0]', text, 'is the unspecified address: the endpoint is left out');
+  const packed = listed.packText(text);
+  if (!packed || listed.special !== null) {
+    const reason = packed ? `is ${listed.special ?? ''}` : `is not an ${family} address`;
+    endpoint.warn('addresses[0]', text, `${reason}: the endpoint is left out`);
   } else {
     const name = endpoint.string('nodeName') ?? '';
     const hints = endpoint.lacks('hints') ? null : endpoint.section('hints');

@@ -1,5 +1,6 @@
-import { familyOf, isLoopback, isUnspecified, parseAddress, type Family, type IPAddress } from '../../net/ip.js';
+import { familyOf, parseAddress, type Family, type IPAddress } from '../../net/ip.js';
 import { PROTOCOLS } from '../../net/protocol.js';
+import { specialAddress } from '../../net/special-address.js';
 import type { LoadBalancerIngressRow, ServicePortRow, ServiceRow } from '../../state/rows.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
@@ -69,7 +70,7 @@ interface ClusterIPs {
  */
 function readClusterIPs(spec: Fields, type: ServiceRow['type']): ClusterIPs {
   const families = readFamilies(spec);
-  const clusterIPs: IPAddress[] = [];
+  const clusterIPs: TakenIPs = { all: [], usable: [] };
   const single = spec.string('clusterIP') ?? '';
   const listed = spec.list('clusterIPs');
   if (listed.includes(HEADLESS)) return readHeadless(spec, single, listed, families);
@@ -80,13 +81,24 @@ function readClusterIPs(spec: Fields, type: ServiceRow['type']): ClusterIPs {
     if (++given === 1) refuseOther(spec, single, text);
     takeClusterIP(spec, 'clusterIPs', index, text, families, clusterIPs);
   }
-  if (given === 0 && single === HEADLESS) return { clusterIPs, ipFamilies: families, headless: true };
+  if (given === 0 && single === HEADLESS) return { clusterIPs: [], ipFamilies: families, headless: true };
   if (given === 0 && single !== '') takeClusterIP(spec, 'clusterIP', null, single, families, clusterIPs);
   if (given === 0 && single === '' && type !== 'ExternalName') {
     spec.warn('clusterIP', null, 'has no address, and nobody here to assign one: the Service is not served');
   }
+  const { all, usable } = clusterIPs;
+  const ipFamilies = completed(families, all);
   // Copied, as an array that was pushed to takes room for 17.
-  return { clusterIPs: clusterIPs.slice(), ipFamilies: completed(families, clusterIPs), headless: false };
+  if (usable.length === all.length) return { clusterIPs: usable.slice(), ipFamilies, headless: false };
+  // A family and its address are looked up by position: both go.
+  return { clusterIPs: usable.slice(), ipFamilies: sharedFamilies(usable.map(familyOf)), headless: false };
+}
+
+interface TakenIPs {
+  /** In the order given. */
+  readonly all: IPAddress[];
+  /** Those of them that a Service may have. */
+  readonly usable: IPAddress[];
 }
 
 const HEADLESS = 'None';
@@ -116,20 +128,23 @@ function takeClusterIP(
   index: number | null,
   text: string,
   families: readonly Family[],
-  taken: IPAddress[],
+  { all, usable }: TakenIPs,
 ): void {
   const address = parseAddress(text);
   const family = address === null ? null : familyOf(address);
-  const wanted = families[taken.length] ?? family;
-  const repeated = taken.some((before) => familyOf(before) === family);
-  if (address !== null && !repeated && wanted === family) {
-    taken.push(address);
-    return;
+  const wanted = families[all.length] ?? family;
+  const repeated = all.some((before) => familyOf(before) === family);
+  const at = (): string => (index === null ? name : `${name}[${index}]`);
+  if (address === null) spec.refuse(at(), text, 'must be an IP address or "None"');
+  else if (repeated) spec.refuse(at(), text, `must be of another family than ${all.join()}`);
+  else if (wanted !== family) spec.refuse(at(), text, `must be ${wanted ?? ''}, as ipFamilies says`);
+  else {
+    all.push(address);
+    const special = specialAddress(address);
+    // The API gives out what its ServiceCIDRs hold, and those may be link-local.
+    if (special === null || special === 'a link-local address') usable.push(address);
+    else spec.warn(at(), text, `is ${special}: the Service is not served over ${familyOf(address)}`);
   }
-  const at = index === null ? name : `${name}[${index}]`;
-  if (address === null) spec.refuse(at, text, 'must be an IP address or "None"');
-  else if (repeated) spec.refuse(at, text, `must be of another family than ${taken.join()}`);
-  else spec.refuse(at, text, `must be ${wanted ?? ''}, as ipFamilies says`);
 }
 
 /** The families that the addresses have, which agree with those given, and what more is given. */
@@ -198,16 +213,21 @@ function refuseSeen(seen: Set<string>, key: string, section: Fields, path: strin
   seen.add(key);
 }
 
-/** An entry that cannot be an external address is left out, as kube-proxy does (behaviour SV-04). */
+/** An address that is reached from outside. Null for one that cannot be, which is left out with a warning, as kube-proxy does (behaviour SV-04). */
+function externalAddress(fields: Fields, at: string, text: string): IPAddress | null {
+  const address = parseAddress(text);
+  const special = address === null ? null : specialAddress(address);
+  if (address !== null && special === null) return address;
+  fields.warn(at, text, `is ${special ?? 'not an IP address'} and left out`);
+  return null;
+}
+
 function readExternalIPs(spec: Fields): readonly IPAddress[] {
   if (spec.lacks('externalIPs')) return NONE;
   const addresses = new Set<IPAddress>();
   for (const { text, at } of spec.strings('externalIPs')) {
-    const address = parseAddress(text);
-    if (address === null) spec.warn(at, text, 'is not an IP address and left out');
-    else if (isUnspecified(address) || isLoopback(address))
-      spec.warn(at, text, 'is no address of a Service and left out');
-    else addresses.add(address);
+    const address = externalAddress(spec, at, text);
+    if (address !== null) addresses.add(address);
   }
   return [...addresses];
 }
@@ -216,15 +236,13 @@ function readExternalIPs(spec: Fields): readonly IPAddress[] {
 function readIngress(loadBalancer: Fields): readonly LoadBalancerIngressRow[] {
   if (loadBalancer.lacks('ingress')) return NONE;
   const rows: LoadBalancerIngressRow[] = [];
+  const seen = new Set<string>();
   for (const entry of loadBalancer.sections('ingress')) {
     const text = entry.string('ip') ?? '';
     const ipMode = entry.choice('ipMode', ['VIP', 'Proxy'], 'VIP');
-    if (text === '') continue;
-    const address = parseAddress(text);
-    if (address === null) entry.warn('ip', text, 'is not an IP address and left out');
-    else if (isUnspecified(address) || isLoopback(address))
-      entry.warn('ip', text, 'is no address of a Service and left out');
-    else if (!rows.some((row) => row.address === address && row.ipMode === ipMode)) rows.push({ address, ipMode });
+    const address = text === '' ? null : externalAddress(entry, 'ip', text);
+    if (address === null || seen.size === seen.add(`${ipMode} ${address}`).size) continue;
+    rows.push({ address, ipMode });
   }
   return rows;
 }

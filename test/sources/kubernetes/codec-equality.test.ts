@@ -36,7 +36,8 @@ class Maker {
 
   Service(): ApiObject {
     const { random } = this;
-    const address = (): string => random.pick(['10.96.0.1', 'fd00::1', 'FD00:0::01', 'bad', '0.0.0.0', '010.1.1.1']);
+    const address = (): string =>
+      random.pick(['10.96.0.1', 'fd00::1', 'FD00:0::01', 'bad', '0.0.0.0', '010.1.1.1', '127.0.0.1']);
     const addresses = random.some([address(), address()], 0.7);
     return {
       kind: 'Service',
@@ -95,21 +96,25 @@ class Maker {
         ...(random.chance(0.8) ? { protocol: random.pick(['TCP', 'SCTP', 'ODD']) } : {}),
         ...(random.chance(0.8) ? { port: random.pick([0, 8080, 65536]) } : {}),
       })),
-      endpoints: random.some(['10.0.0.1', '10.0.0.300', 'fd00::1', '', 'host'], 0.5).map((address) => ({
-        addresses: random.chance(0.9) ? [address, '10.9.9.9'] : [],
-        conditions: { ...condition('ready'), ...condition('serving'), ...condition('terminating') },
-        ...(random.chance(0.7) ? { nodeName: random.pick(['node-1', 'node-2', '', 'nœud-1', 'nœud-'.repeat(4)]) } : {}),
-        ...(random.chance(0.5) ? { zone: 'z1' } : {}),
-        ...(random.chance(0.5)
-          ? {
-              hints: {
-                forZones: [{ name: random.pick(['z1', '']) }],
-                forNodes: random.chance(0.5) ? [{ name: 'n' }] : [],
-              },
-            }
-          : {}),
-        ...(random.chance(0.5) ? { targetRef: { kind: 'Pod', name: 'p' }, deprecatedTopology: { a: 'b' } } : {}),
-      })),
+      endpoints: random
+        .some(['10.0.0.1', '10.0.0.300', 'fd00::1', '', 'host', '127.0.0.1', '169.254.1.1', 'fe80::1', 'ff02::1'], 0.5)
+        .map((address) => ({
+          addresses: random.chance(0.9) ? [address, '10.9.9.9'] : [],
+          conditions: { ...condition('ready'), ...condition('serving'), ...condition('terminating') },
+          ...(random.chance(0.7)
+            ? { nodeName: random.pick(['node-1', 'node-2', '', 'nœud-1', 'nœud-'.repeat(4)]) }
+            : {}),
+          ...(random.chance(0.5) ? { zone: 'z1' } : {}),
+          ...(random.chance(0.5)
+            ? {
+                hints: {
+                  forZones: [{ name: random.pick(['z1', '']) }],
+                  forNodes: random.chance(0.5) ? [{ name: 'n' }] : [],
+                },
+              }
+            : {}),
+          ...(random.chance(0.5) ? { targetRef: { kind: 'Pod', name: 'p' }, deprecatedTopology: { a: 'b' } } : {}),
+        })),
     };
   }
 

@@ -116,7 +116,7 @@ function takeAddress(cursor: Cursor, columns: EndpointColumns): boolean {
     columns.family === 'IPv4'
       ? columns.packDotted(source, start, end)
       : columns.packText(source.toString('latin1', start, end));
-  return packed && !columns.unspecified;
+  return packed && columns.special === null;
 }
 
 function namesOf(hints: readonly Hint[]): readonly string[] {
