@@ -11,7 +11,8 @@ import { AskError } from './main/ask.js';
 import { cleanup, dump, explain, init, plan, render, status, type Output } from './main/commands.js';
 import { supportedFamilies } from './main/families.js';
 import { limitHeapGrowth, limitInlining } from './main/memory.js';
-import { ModeError, prepareMode } from './main/mode.js';
+import { ModeError } from './dataplane/mode.js';
+import { prepareMode } from './main/mode.js';
 import { NodeProxy } from './main/node-proxy.js';
 import { Takeover } from './main/takeover.js';
 import { loadAddon } from './native/load.js';
@@ -115,7 +116,7 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
     addon,
     families,
     dataplane: mode.dataplane,
-    takeover: new Takeover({ addon, families, keep: mode.keep, log }),
+    takeover: new Takeover({ addon, families, own: mode.own, log }),
     watch: mode.watch,
     packetCounts: mode.packetCounts,
     log,

@@ -61,8 +61,9 @@ t.test('arrows that may be', (t) => {
       'observe/health.ts':
         "import type { Clock } from '../loop/clock.js';\nimport type { A } from '../main.js';\nimport { x } from '../net/ip.js';\nimport { y } from '../plan/text.js';",
       'loop/loop.ts': "import './clock.js';\nimport { x } from 'node:timers';",
+      'dataplane/modes.ts': "import './nftables/render.js';\nimport './iptables/mode.js';",
       'main.ts':
-        "import './dataplane/nftables/render.js';\nimport './loop/loop.js';\nconst mode = await import('./dataplane/' + name);\nimport '../package.json';",
+        "import './dataplane/modes.js';\nimport './loop/loop.js';\nconst mode = await import('./dataplane/' + name);\nimport '../package.json';",
     }),
     [],
   );
@@ -93,6 +94,9 @@ t.test('arrows that may not be', (t) => {
     ['dataplane/nftables/a.ts', "import type { B } from '../ipvs/deep/b.js';", 'imports mode ipvs'],
     ['dataplane/conntrack/a.ts', "import '../nftables/b.js';", 'imports mode nftables'],
     ['dataplane/delta.ts', "import './nftables/b.js';", 'imports mode nftables'],
+    ['main.ts', "import './dataplane/nftables/b.js';", 'imports mode nftables'],
+    ['main/a.ts', "import type { B } from '../dataplane/iptables/b.js';", 'imports mode iptables'],
+    ['observe/a.ts', "import type { B } from '../dataplane/iptables/b.js';", 'imports mode iptables'],
     ['native/addon.ts', "import type { A } from '../dataplane/contract.js';", 'imports dataplane/contract'],
     ['loop/loop.ts', "import type { Log } from '../net/log.js';", 'imports net/log'],
     ['observe/a.ts', "import { Loop } from '../loop/loop.js';", 'imports more than types from loop/loop'],

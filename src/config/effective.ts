@@ -6,10 +6,12 @@ export type ProxyMode = 'nftables' | 'iptables' | 'ipvs';
 export const LINUX_MODES: readonly ProxyMode[] = ['iptables', 'ipvs', 'nftables'];
 
 /** The modes this program can run. */
-export const SUPPORTED_MODES: readonly ProxyMode[] = ['iptables', 'nftables'];
+export const SUPPORTED_MODES = ['iptables', 'nftables'] as const satisfies readonly ProxyMode[];
+
+export type SupportedMode = (typeof SUPPORTED_MODES)[number];
 
 /** What an unset mode means, as in kube-proxy (behaviour CL-44). */
-export const DEFAULT_MODE: ProxyMode = 'iptables';
+export const DEFAULT_MODE: SupportedMode = 'iptables';
 
 /** The word for "the node's own primary addresses" in nodePortAddresses. */
 export const PRIMARY = 'primary';

@@ -56,6 +56,14 @@ export interface ForeignChange {
 /** Tells of foreign changes from now on, as they happen; answers what ends it. */
 export type WatchForeignChanges = (onChange: (change: ForeignChange) => void) => () => void;
 
+/** Packets counted since the objects were made, by whichever proxy. */
+export interface PacketCounts {
+  /** Dropped on their way through because conntrack could not place them. */
+  readonly invalidDropped: number;
+  /** First packets of connections to node ports on 127.0.0.0/8. */
+  readonly localhostAccepted: number;
+}
+
 export interface TableRules {
   readonly filter: number;
   readonly nat: number;

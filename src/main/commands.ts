@@ -1,11 +1,8 @@
 import type { Config } from '../config/config.js';
-import { renderTable as renderIptables } from '../dataplane/iptables/render.js';
 import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
 import type { OutputForm } from '../config/load.js';
-import { NftablesFamily } from '../dataplane/nftables/family.js';
-import { tryKernel } from '../dataplane/nftables/trial.js';
-import { renderTable } from '../dataplane/nftables/render.js';
-import { applyKernelValues } from '../dataplane/sysctl.js';
+import { FOOTPRINTS, modeDefinition } from '../dataplane/modes.js';
+import { applyKernelValues, isTcpBeLiberal } from '../dataplane/sysctl.js';
 import type { NativeAddon } from '../native/contract.js';
 import { FAMILIES, familyOf } from '../net/ip.js';
 import type { Log } from '../net/log.js';
@@ -22,7 +19,7 @@ import { supportedFamilies } from './families.js';
 import { EXPLAIN_PAGE, formatted, STATUS_PAGE } from './inside.js';
 import { checkNode } from './node-checks.js';
 import { lookUpNode } from './node-lookup.js';
-import { iptablesSettings, prepareMode } from './mode.js';
+import { modeParts, prepareMode } from './mode.js';
 import { kernelValues, manifestsOptions, planSettings } from './settings.js';
 
 /** What a command prints, and what was wrong with its input. */
@@ -39,21 +36,11 @@ export async function plan(config: Config): Promise<Output> {
   return { text: lines(FAMILIES.flatMap((family) => printTable(planner.tables[family]))), ...problems };
 }
 
-/** The ruleset as libnftables JSON, or as iptables-restore takes it: a stream for iptables and one for ip6tables. */
+/** The ruleset as the mode's own tools print it. */
 export async function render(config: Config, addon: NativeAddon): Promise<Output> {
   const { planner, problems } = await planned(config);
-  if (config.mode === 'iptables') {
-    // What this host's kernel and programs can count is not asked: the rules are for any.
-    const settings = { ...(await iptablesSettings(config)()), countsPackets: false };
-    const flavor = config.iptablesFlavor === 'legacy' ? 'legacy' : 'nft';
-    const streams = FAMILIES.map((family) => {
-      const stream = renderIptables(addon, planner.tables[family], flavor, settings);
-      return `# ${family}\n${stream}`;
-    });
-    return { text: streams.join(''), ...problems };
-  }
-  const nftables = FAMILIES.flatMap((family) => renderTable(addon, planner.tables[family]));
-  return { text: `${JSON.stringify({ nftables }, null, 1)}\n`, ...problems };
+  const tables = FAMILIES.map((family) => planner.tables[family]);
+  return { text: await modeDefinition(config.mode).render({ config, addon, isTcpBeLiberal }, tables), ...problems };
 }
 
 /** What the kernel holds, in the terms of {@link plan}. */
@@ -85,14 +72,10 @@ export async function status(config: Config, output: OutputForm): Promise<Output
 
 /** Removes everything from the kernel that a proxy in any mode put there. */
 export async function cleanup(addon: NativeAddon): Promise<Output> {
-  const results = await Promise.allSettled(FAMILIES.map((family) => new NftablesFamily(addon, family).cleanup()));
-  const failures = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason)] : []));
-  const { problems, kept } = await removeLeftovers(addon, FAMILIES, { type: 'nothing' });
+  const { problems, kept } = await removeLeftovers(addon, FAMILIES, FOOTPRINTS, null);
   return {
     text: '',
-    errors: [...failures, ...problems.map(String)].map(
-      (error) => `encountered an error while tearing down rules: ${error}`,
-    ),
+    errors: problems.map((error) => `encountered an error while tearing down rules: ${String(error)}`),
     warnings: kept.map((what) => `left in place, because rules of others need it: ${what}`),
   };
 }
@@ -104,11 +87,8 @@ export async function cleanup(addon: NativeAddon): Promise<Output> {
 export async function init(config: Config, version: string, addon: NativeAddon, log: Log): Promise<Output> {
   const families = supportedFamilies();
   // Before the settings: those of conntrack are only there once the kernel has loaded it, and the trial makes it do so.
-  const trials = await Promise.allSettled(
-    config.mode === 'iptables'
-      ? [prepareMode(config, addon, families, log)]
-      : families.map((family) => tryKernel(addon, planNode(family, planSettings(config), undefined, []))),
-  );
+  const nodes = families.map((family) => planNode(family, planSettings(config), undefined, []));
+  const refused = await modeDefinition(config.mode).tryKernel(modeParts(config, addon, log), nodes);
   const { problems } = await applyKernelValues(kernelValues(config));
   const { node, ...found } = await lookUpNode(config, version, log);
   const checked = checkNode(config, families, node);
@@ -116,7 +96,7 @@ export async function init(config: Config, version: string, addon: NativeAddon, 
     text: '',
     errors: [
       ...problems.map(({ message }) => `could not set kernel parameters: ${message}`),
-      ...trials.flatMap((trial) => (trial.status === 'rejected' ? [kernelProblem(config.mode, trial.reason)] : [])),
+      ...refused.map((reason) => kernelProblem(config.mode, reason)),
       ...found.errors,
       ...checked.errors,
     ],

@@ -5,6 +5,7 @@ import type { Loaded } from '../config/load.js';
 import { configurationFields } from '../config/write.js';
 import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
+import type { OpenMode } from '../dataplane/mode.js';
 import { applyOomScoreAdj } from '../dataplane/sysctl.js';
 import { systemClock } from '../loop/clock.js';
 import { Loop, type RunRequest } from '../loop/loop.js';
@@ -28,7 +29,6 @@ import { settleHeap } from './memory.js';
 import { FamilySync } from './family-sync.js';
 import { insidePages } from './inside.js';
 import { KernelValues } from './kernel-values.js';
-import type { Mode } from './mode.js';
 import { OwnNode } from './own-node.js';
 import { kernelValues, planSettings } from './settings.js';
 import { startSources, type RunningSources } from './sources.js';
@@ -54,7 +54,7 @@ export interface NodeProxyOptions {
   readonly takeover: Takeover;
   /** Null: nobody tells what others do; the periodic check has to find it. */
   readonly watch: WatchForeignChanges | null;
-  readonly packetCounts: Mode['packetCounts'];
+  readonly packetCounts: OpenMode['packetCounts'];
   readonly log: Logger;
   /** Called when the process cannot go on. */
   readonly onFatal: (error: Error) => void;

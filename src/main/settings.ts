@@ -1,9 +1,8 @@
 import { availableParallelism, cpus } from 'node:os';
 import type { Config } from '../config/config.js';
-import { conntrackValues, ROUTE_LOCALNET, type KernelValue } from '../dataplane/sysctl.js';
-import { touchesLoopback } from '../dataplane/iptables/fixed-chains.js';
-import { familyOf } from '../net/ip.js';
-import type { ModeTraits, PlanSettings } from '../plan/facts.js';
+import { conntrackValues, type KernelValue } from '../dataplane/sysctl.js';
+import { modeDefinition } from '../dataplane/modes.js';
+import type { PlanSettings } from '../plan/facts.js';
 import type { ManifestsOptions } from '../sources/manifests/start.js';
 
 /** What planning takes from the configuration. */
@@ -18,13 +17,8 @@ export function planSettings(config: Config): PlanSettings {
     masqueradeAll,
     masqueradeBit,
     nodePortAddresses,
-    traits: modeTraits(config),
+    traits: modeDefinition(config.mode).traits(config),
   };
-}
-
-function modeTraits({ mode, localhostNodePorts }: Config): ModeTraits {
-  const isIptables = mode === 'iptables';
-  return { guardsClusterAddresses: !isIptables, servesLocalhost: isIptables && localhostNodePorts };
 }
 
 /** Sysctls that the configuration asks for on this machine. */
@@ -43,14 +37,7 @@ export function kernelValues(config: Config): readonly KernelValue[] {
     // Nothing is listed where /proc shows processes only.
     cpus().length || availableParallelism(),
   );
-  return routesLocalnet(config) ? [...values, ROUTE_LOCALNET] : values;
-}
-
-/** Whether node ports are to answer on IPv4's loopback: those whose addresses have it, which without any of the family all have. */
-function routesLocalnet({ mode, localhostNodePorts, nodePortAddresses }: Config): boolean {
-  if (mode !== 'iptables' || !localhostNodePorts || nodePortAddresses === 'primary') return false;
-  const own = nodePortAddresses.filter((prefix) => familyOf(prefix) === 'IPv4');
-  return own.length === 0 || own.some(touchesLoopback);
+  return [...values, ...modeDefinition(config.mode).kernelValues(config)];
 }
 
 /** Where to read objects from. */

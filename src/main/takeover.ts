@@ -1,12 +1,15 @@
 import { removeLeftovers, type LeftoverAddon } from '../dataplane/leftovers/leftovers.js';
-import type { Keep, RemovalReport } from '../dataplane/leftovers/removal.js';
+import type { OwnFootprint } from '../dataplane/footprint.js';
+import type { RemovalReport } from '../dataplane/leftovers/removal.js';
+import { FOOTPRINTS } from '../dataplane/modes.js';
 import type { Family } from '../net/ip.js';
 import type { Log } from '../net/log.js';
 
 export interface TakeoverParts {
   readonly addon: LeftoverAddon;
   readonly families: readonly Family[];
-  readonly keep: Keep;
+  /** Of the mode in force. */
+  readonly own: OwnFootprint;
   readonly log: Log;
 }
 
@@ -22,8 +25,8 @@ export class Takeover {
   proceed(): void {
     if (this.state !== 'due') return;
     this.state = 'running';
-    const { addon, families, keep } = this.parts;
-    void removeLeftovers(addon, families, keep).then((report) => {
+    const { addon, families, own } = this.parts;
+    void removeLeftovers(addon, families, FOOTPRINTS, own).then((report) => {
       this.report(report);
       this.state = report.waiting.length === 0 && report.problems.length === 0 ? 'done' : 'due';
     });

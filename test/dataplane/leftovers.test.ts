@@ -1,7 +1,11 @@
 import t from 'tap';
 import { ruleTarget, tableRemoval } from '../../src/dataplane/leftovers/chains.js';
+import type { OwnFootprint } from '../../src/dataplane/footprint.js';
+import { IPTABLES } from '../../src/dataplane/iptables/mode.js';
 import { removeLeftovers, type LeftoverAddon } from '../../src/dataplane/leftovers/leftovers.js';
-import type { Keep } from '../../src/dataplane/leftovers/removal.js';
+import { Remains, type LeftoverChains } from '../../src/dataplane/leftovers/remains.js';
+import { FOOTPRINTS } from '../../src/dataplane/modes.js';
+import { NFTABLES } from '../../src/dataplane/nftables/mode.js';
 import type {
   IptablesChainListing,
   IptablesTable,
@@ -25,9 +29,20 @@ function listing(chains: Chains, table: IptablesTable = 'nat'): readonly Iptable
   }));
 }
 
+const OWN = {
+  nftables: { footprint: NFTABLES.footprint, flavor: null },
+  nft: { footprint: IPTABLES.footprint, flavor: 'nft' },
+  legacy: { footprint: IPTABLES.footprint, flavor: 'legacy' },
+} as const satisfies Record<string, OwnFootprint>;
+
+/** What is a leftover in the nft flavour. */
+function leftoversBeside(own: OwnFootprint): LeftoverChains {
+  return new Remains(FOOTPRINTS, own).chainsIn('nft');
+}
+
 /** What is removed, as text. */
-function removed(chains: Chains, ipvsOnly = false, table: IptablesTable = 'nat'): readonly string[] {
-  return tableRemoval(table, listing(chains, table), ipvsOnly).operations.map((operation) =>
+function removed(chains: Chains, own: OwnFootprint = OWN.nftables, table: IptablesTable = 'nat'): readonly string[] {
+  return tableRemoval(table, listing(chains, table), leftoversBeside(own)).operations.map((operation) =>
     operation.type === 'rule' ? `${operation.chain} ${operation.text}` : operation.chain,
   );
 }
@@ -68,7 +83,7 @@ t.test("kube-proxy's chains and jumps go, whatever the jumps match; kubelet's an
     ],
   );
   t.same(
-    removed({ INPUT: ['-j KUBE-FIREWALL'], 'KUBE-FIREWALL': [], 'KUBE-SVC-A': [] }, false, 'filter'),
+    removed({ INPUT: ['-j KUBE-FIREWALL'], 'KUBE-FIREWALL': [], 'KUBE-SVC-A': [] }, OWN.nftables, 'filter'),
     [],
     'names mean something in their table only',
   );
@@ -89,7 +104,7 @@ t.test('what rules of others lead to stays, with all that it leads to', (t) => {
   };
   t.same(removed(chains), ['OUTPUT -j KUBE-SERVICES', 'KUBE-SERVICES', 'KUBE-SVC-C']);
   t.same(
-    [...tableRemoval('nat', listing(chains), false).kept],
+    [...tableRemoval('nat', listing(chains), leftoversBeside(OWN.nftables)).kept],
     [
       ['KUBE-SVC-A', 'OUTPUT'],
       ['KUBE-SEP-B', 'KUBE-SVC-A'],
@@ -109,13 +124,16 @@ t.test('beside the iptables mode only what is the ipvs mode alone goes', (t) => 
     'KUBE-NODE-PORT': [],
     'KUBE-SERVICES': [],
   };
-  t.same(removed(chains, true, 'filter'), [
+  t.same(removed(chains, OWN.nft, 'filter'), [
     'INPUT -j KUBE-IPVS-FILTER',
     'INPUT -j KUBE-NODE-PORT',
     'KUBE-IPVS-FILTER',
     'KUBE-NODE-PORT',
   ]);
-  t.same([...tableRemoval('filter', listing(chains, 'filter'), true).kept.keys()], ['KUBE-SOURCE-RANGES-FIREWALL']);
+  t.same(
+    [...tableRemoval('filter', listing(chains, 'filter'), leftoversBeside(OWN.nft)).kept.keys()],
+    ['KUBE-SOURCE-RANGES-FIREWALL'],
+  );
   t.end();
 });
 
@@ -208,8 +226,8 @@ function virtual(address: string | null, port: number, connections = 0): IpvsLis
   return { protocol: 6, family: 'IPv4', address: address === null ? null : bytes(address), port, mark, connections };
 }
 
-const remove = (node: FakeNode, type: 'nftables' | 'nothing' = 'nftables') =>
-  removeLeftovers(node, ['IPv4'], { type } satisfies Keep);
+const remove = (node: FakeNode, own: OwnFootprint | null = OWN.nftables) =>
+  removeLeftovers(node, ['IPv4'], FOOTPRINTS, own);
 
 t.test('a node without leftovers is looked at and left alone', async (t) => {
   const node = new FakeNode();
@@ -260,7 +278,7 @@ t.test("ipvs: kube-proxy's virtual services go when their connections have ended
   );
   t.same(node.sets, ['OTHER']);
   t.not(node.addresses, null);
-  t.same((await remove(node, 'nothing')).removed, ['ipvs: 1 virtual services', 'link kube-ipvs0']);
+  t.same((await remove(node, null)).removed, ['ipvs: 1 virtual services', 'link kube-ipvs0']);
   t.same(
     node.services.map(({ port }) => port),
     [80, 0],
@@ -283,9 +301,25 @@ t.test('in iptables mode the nftables table is a leftover, and the own chains ar
   const node = new FakeNode();
   node.tables = ['ip kube-proxy', 'ip other'];
   node.chains = listing({ OUTPUT: ['-j KUBE-SERVICES'], 'KUBE-SERVICES': [], 'KUBE-LOAD-BALANCER': [] });
-  const own = await removeLeftovers(node, ['IPv4'], { type: 'iptables', flavor: 'nft' });
+  const own = await remove(node, OWN.nft);
   t.same(own.removed, ['iptables (nft) IPv4: 1 chains, 0 jumps to them', 'nftables: table ip kube-proxy']);
   t.same(node.tables, ['ip other']);
-  const other = await removeLeftovers(node, ['IPv4'], { type: 'iptables', flavor: 'legacy' });
+  const other = await remove(node, OWN.legacy);
   t.same(other.removed, ['iptables (nft) IPv4: 2 chains, 1 jumps to them']);
+});
+
+t.test('chains that only older releases of kube-proxy made are leftovers too', (t) => {
+  const chains: Chains = { 'KUBE-XLB-A': [], 'KUBE-SEP-B': [], 'KUBE-SVC-HAIRPIN': [] };
+  t.same(removed(chains), Object.keys(chains));
+  t.same(removed(chains, OWN.nft), []);
+  t.end();
+});
+
+t.test('without a mode in force everything goes', async (t) => {
+  const node = new FakeNode();
+  node.tables = ['ip kube-proxy', 'ip other'];
+  node.chains = listing({ OUTPUT: ['-j KUBE-SERVICES'], 'KUBE-SERVICES': [], 'KUBE-LOAD-BALANCER': [] });
+  const { removed: gone } = await remove(node, null);
+  t.same(gone, ['iptables (nft) IPv4: 2 chains, 1 jumps to them', 'nftables: table ip kube-proxy']);
+  t.same(node.tables, ['ip other']);
 });

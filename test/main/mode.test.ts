@@ -1,5 +1,7 @@
 import t from 'tap';
-import { ModeError, prepareMode } from '../../src/main/mode.js';
+import { ModeError } from '../../src/dataplane/mode.js';
+import { modeDefinition } from '../../src/dataplane/modes.js';
+import { prepareMode } from '../../src/main/mode.js';
 import type { NativeAddon } from '../../src/native/contract.js';
 import { FAMILIES } from '../../src/net/ip.js';
 import { fromFile } from '../config/load-from.js';
@@ -28,8 +30,9 @@ t.test('ST-30: without any programs there is one clear error, without those of a
     ),
   );
   await t.rejects(prepare([], ['--iptables-flavor=nft']), { message: /found no iptables-nft-restore that works/ });
-  const { families, keep } = await prepare(['IPv4']);
+  const { families, own } = await prepare(['IPv4']);
   t.same(families, ['IPv4']);
-  t.same(keep, { type: 'iptables', flavor: 'nft' });
+  t.equal(own.flavor, 'nft');
+  t.equal(own.footprint, modeDefinition('iptables').footprint);
   t.ok(log.lines.includes('warn no iptables-nft programs that work for IPv6, it is not served'));
 });

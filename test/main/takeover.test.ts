@@ -1,4 +1,5 @@
 import t from 'tap';
+import { modeDefinition } from '../../src/dataplane/modes.js';
 import { Takeover } from '../../src/main/takeover.js';
 import { loadAddon } from '../../src/native/load.js';
 import { FakeKernel } from '../support/fake-kernel/fake-kernel.js';
@@ -28,7 +29,12 @@ class NodeWithSet extends FakeKernel {
 t.test('leftovers are looked for until nothing is left, and each thing is said once', async (t) => {
   const log = new RecordingLog();
   const addon = new NodeWithSet(loadAddon());
-  const takeover = new Takeover({ addon, families: ['IPv4', 'IPv6'], keep: { type: 'nftables' }, log });
+  const takeover = new Takeover({
+    addon,
+    families: ['IPv4', 'IPv6'],
+    own: { footprint: modeDefinition('nftables').footprint, flavor: null },
+    log,
+  });
   const passes = (count: number): Promise<unknown> =>
     eventually(`${count} passes`, () => {
       if (addon.passes === count) return Promise.resolve(true);

@@ -2,7 +2,7 @@ import t from 'tap';
 import { gateStates } from '../../src/config/gates.js';
 import type { ProxyMode } from '../../src/config/effective.js';
 import type { SyncReport } from '../../src/dataplane/contract.js';
-import type { PacketCounts } from '../../src/dataplane/iptables/packet-counters.js';
+import type { PacketCounts } from '../../src/dataplane/contract.js';
 import type { Family } from '../../src/net/ip.js';
 import { goPlatform } from '../../src/net/platform.js';
 import { ProxyMetrics, type SourceState } from '../../src/observe/metrics.js';

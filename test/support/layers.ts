@@ -28,6 +28,8 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
     values('plan/text'),
     values('native/contract'),
     values('native/errors'),
+    types('plan/facts'),
+    types('config'),
   ],
   observe: [values('net'), values('plan/text'), types('')],
   main: [values('')],
@@ -37,6 +39,8 @@ const MODES = ['nftables', 'iptables', 'ipvs', 'kernelspace'];
 const MODE_NAME = new RegExp(MODES.join('|'), 'i');
 /** Layers that must not know a mode, not even by name. */
 const MODELESS = ['state', 'plan'];
+/** The one file that knows every mode. */
+const REGISTRY = 'dataplane/modes';
 /** Layers that may load the addon. */
 const ADDON_LOADERS = ['native', 'main'];
 
@@ -98,8 +102,8 @@ function importProblem(file: string, { specifier, typesOnly }: Import): string |
   if (target === null) return null;
   if (target.startsWith('..')) return layer === 'main' ? null : `imports ${specifier}, outside src`;
   const mode = modeOf(target);
-  if (layer !== 'main' && mode !== null && layer === layerOf(target) && modeOf(file) !== mode)
-    return `imports mode ${mode}`;
+  if (mode !== null && file !== REGISTRY && modeOf(file) !== mode && layer !== 'config') return `imports mode ${mode}`;
+  if (file === REGISTRY && target === 'config/effective') return null;
   if (layer === layerOf(target)) return null;
   const arrows = (ARROWS[layer] ?? []).filter(({ to }) => to === '' || target === to || target.startsWith(`${to}/`));
   if (arrows.some((arrow) => typesOnly || !arrow.typesOnly)) return null;

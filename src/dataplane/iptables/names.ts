@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IptablesTable } from '../../native/contract.js';
 import type { Protocol } from '../../net/protocol.js';
+import type { Footprint } from '../footprint.js';
 
 /**
  * Names in the kernel. The fixed chains and those of Services have kube-proxy's names (behaviour IT-01, IT-02): other software and administrators
@@ -59,6 +60,28 @@ export function isOwnChain(table: IptablesTable, chain: string): boolean {
   if (table === 'nat') return FIXED_NAT.includes(chain) || SERVICE_CHAIN.test(chain);
   return table === 'filter' && (FIXED_FILTER.includes(chain) || FILTER_CHAIN.test(chain));
 }
+
+/** Chains that the jumps from built-in chains lead to, ours and kube-proxy's in this mode (behaviour IT-10 to IT-17). */
+const HOOKED: ReadonlySet<string> = new Set([
+  CHAIN.services,
+  CHAIN.external,
+  CHAIN.nodePorts,
+  CHAIN.forward,
+  CHAIN.proxyFirewall,
+  CHAIN.postrouting,
+]);
+
+export const IPTABLES_FOOTPRINT: Footprint = {
+  nftTables: [],
+  chains: {
+    isOwn: isOwnChain,
+    isPerService: (chain) => SERVICE_CHAIN.test(chain),
+    hooked: HOOKED,
+    // Whoever marks packets needs what acts on the mark.
+    companions: new Map([[CHAIN.markMasquerade, CHAIN.postrouting]]),
+  },
+  ipvs: null,
+};
 
 /** The 16 characters that stand for a Service port in the names of its chains. */
 export function serviceHash(servicePort: string, protocol: Protocol): string {

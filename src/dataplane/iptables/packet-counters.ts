@@ -1,5 +1,6 @@
 import type { IptablesAddon, IptablesChainListing, IptablesFlavor, IptablesOperation } from '../../native/contract.js';
 import type { Family } from '../../net/ip.js';
+import type { PacketCounts } from '../contract.js';
 import { CHAIN } from './names.js';
 
 /** Accounting objects of the kernel, by kube-proxy's names; both families share them (behaviour IT-22, IT-26, IT-47). */
@@ -7,14 +8,6 @@ export const ACCOUNT = {
   invalidDropped: 'ct_state_invalid_dropped_pkts',
   localhostAccepted: 'localhost_nps_accepted_pkts',
 } as const;
-
-/** Packets counted since the objects were made, by whichever proxy. */
-export interface PacketCounts {
-  /** Dropped on their way through because conntrack could not place them. */
-  readonly invalidDropped: number;
-  /** First packets of connections to node ports on 127.0.0.0/8. */
-  readonly localhostAccepted: number;
-}
 
 const MATCH = '-m nfacct --nfacct-name';
 

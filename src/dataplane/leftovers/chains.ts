@@ -1,5 +1,5 @@
 import type { IptablesChainListing, IptablesOperation, IptablesTable } from '../../native/contract.js';
-import { isHooked, isLeftoverChain, MARK_CHAIN, MASQUERADE_CHAIN } from './names.js';
+import type { LeftoverChains } from './remains.js';
 
 /** How to remove what kube-proxy left in one table. */
 export interface TableRemoval {
@@ -12,25 +12,22 @@ export interface TableRemoval {
   readonly kept: ReadonlyMap<string, string>;
 }
 
-export function hasLeftovers(chains: readonly IptablesChainListing[], ipvsOnly: boolean): boolean {
-  return chains.some(({ table, name }) => isLeftoverChain(table, name, ipvsOnly));
+export function hasLeftovers(chains: readonly IptablesChainListing[], { isLeftover }: LeftoverChains): boolean {
+  return chains.some(({ table, name }) => isLeftover(table, name));
 }
 
 /**
  * What to remove from a table, given its chains. Chains whose rules were not listed count as leading nowhere.
  *
- * A chain stays where a rule of others leads to it, together with all that it leads to itself; whoever marks packets by {@link MARK_CHAIN} also needs
- * {@link MASQUERADE_CHAIN}.
+ * A chain stays where a rule of others leads to it, together with all that it leads to itself, and its companion.
  */
 export function tableRemoval(
   table: IptablesTable,
   listing: readonly IptablesChainListing[],
-  ipvsOnly: boolean,
+  { isLeftover, isHooked, companion }: LeftoverChains,
 ): TableRemoval {
   const chains = listing.filter((chain) => chain.table === table);
-  const leftovers = new Map(
-    chains.filter(({ name }) => isLeftoverChain(table, name, ipvsOnly)).map((chain) => [chain.name, chain]),
-  );
+  const leftovers = new Map(chains.filter(({ name }) => isLeftover(table, name)).map((chain) => [chain.name, chain]));
   const foreign = chains.filter(({ name }) => !leftovers.has(name));
   const kept = new Map<string, string>();
   const keep = (name: string, because: string): void => {
@@ -38,7 +35,7 @@ export function tableRemoval(
     if (chain === undefined || kept.has(name)) return;
     kept.set(name, because);
     for (const rule of chain.rules ?? []) keep(ruleTarget(rule) ?? '', name);
-    if (name === MARK_CHAIN) keep(MASQUERADE_CHAIN, name);
+    keep(companion(name) ?? '', name);
   };
   for (const { name, policy, rules } of foreign) {
     for (const rule of rules ?? []) {

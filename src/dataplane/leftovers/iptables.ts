@@ -4,23 +4,25 @@ import type {
   IptablesFamily,
   IptablesFlavor,
   IptablesOperation,
+  IptablesTable,
 } from '../../native/contract.js';
 import { hasLeftovers, tableRemoval } from './chains.js';
-import { isLeftoverChain, isServiceChain, TABLES } from './names.js';
-import type { Keep, Removal } from './removal.js';
+import type { LeftoverChains, Remains } from './remains.js';
+import type { Removal } from './removal.js';
+
+const TABLES: readonly IptablesTable[] = ['mangle', 'filter', 'nat'];
 
 export type IptablesPart = Pick<IptablesAddon, 'iptablesFlavors' | 'iptablesList' | 'iptablesRestore'>;
 
-/** Removes kube-proxy's chains and jumps of one family from both flavours; where no programs are installed there is nothing to do. */
+/** Removes leftover chains and jumps of one family from both flavours; where no programs are installed there is nothing to do. */
 export async function removeChains(
   addon: IptablesPart,
   family: IptablesFamily,
-  keep: Keep,
+  remains: Remains,
   report: Removal,
 ): Promise<void> {
   for (const { flavor } of await report.attempt([], () => addon.iptablesFlavors(family))) {
-    const ipvsOnly = keep.type === 'iptables' && keep.flavor === flavor;
-    await report.attempt(undefined, () => removeFlavor(addon, family, flavor, ipvsOnly, report));
+    await report.attempt(undefined, () => removeFlavor(addon, family, flavor, remains.chainsIn(flavor), report));
   }
 }
 
@@ -28,14 +30,14 @@ async function removeFlavor(
   addon: IptablesPart,
   family: IptablesFamily,
   flavor: IptablesFlavor,
-  ipvsOnly: boolean,
+  leftovers: LeftoverChains,
   report: Removal,
 ): Promise<void> {
   const names = await addon.iptablesList(family, flavor, TABLES, []);
-  if (!hasLeftovers(names, ipvsOnly)) return;
-  const chains = await withRules(addon, family, flavor, ipvsOnly, names);
+  if (!hasLeftovers(names, leftovers)) return;
+  const chains = await withRules(addon, family, flavor, leftovers, names);
   const operations: IptablesOperation[] = [];
-  for (const removal of TABLES.map((table) => tableRemoval(table, chains, ipvsOnly))) {
+  for (const removal of TABLES.map((table) => tableRemoval(table, chains, leftovers))) {
     operations.push(...removal.operations);
     for (const [chain, because] of removal.kept)
       report.kept.push(`iptables (${flavor}) ${family} ${removal.table} chain ${chain}, which ${because} leads to`);
@@ -56,14 +58,14 @@ async function withRules(
   addon: IptablesPart,
   family: IptablesFamily,
   flavor: IptablesFlavor,
-  ipvsOnly: boolean,
+  leftovers: LeftoverChains,
   names: readonly IptablesChainListing[],
 ): Promise<readonly IptablesChainListing[]> {
-  const wanted = new Set(names.filter(({ name }) => !isServiceChain(name)).map(({ name }) => name));
+  const wanted = new Set(names.filter(({ name }) => !leftovers.isPerService(name)).map(({ name }) => name));
   const chains = await addon.iptablesList(family, flavor, TABLES, [...wanted]);
   const isKeptUnread = TABLES.some((table) =>
-    [...tableRemoval(table, chains, ipvsOnly).kept.keys()].some(
-      (name) => isServiceChain(name) && isLeftoverChain(table, name, ipvsOnly),
+    [...tableRemoval(table, chains, leftovers).kept.keys()].some(
+      (name) => leftovers.isPerService(name) && leftovers.isLeftover(table, name),
     ),
   );
   return isKeptUnread ? await addon.iptablesList(family, flavor, TABLES, ['']) : chains;

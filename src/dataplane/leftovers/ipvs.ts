@@ -1,6 +1,6 @@
 import type { IpvsAddon, IpvsListedService } from '../../native/contract.js';
 import { addressFromBytes } from '../../net/ip.js';
-import { IPVS_LINK, IPVS_SET_NAMES } from './names.js';
+import type { IpvsFootprint } from '../footprint.js';
 import type { Removal } from './removal.js';
 
 /** The API server's default for --service-node-port-range. */
@@ -9,20 +9,26 @@ const NODE_PORTS = { first: 30_000, last: 32_767 } as const;
 /**
  * Removes the ipvs mode's virtual services, its link and its sets; its chains are gone by then, and with them what used the sets.
  *
- * A virtual service is kube-proxy's when its address is on kube-ipvs0, or when it listens on a node port; without that link nothing is. Others, such as
+ * A virtual service is a proxy's when its address is on the mode's link, or when it listens on a node port; without that link nothing is. Others, such as
  * those of a load balancer on the same node, stay. (kube-proxy's own cleanup flushes them all.)
  *
  * @param drain leave virtual services with connections to the next pass: the kernel drops packets of connections whose service is gone. New connections
  *   do not reach them, because ours are translated before ip_vs sees them.
  */
-export async function removeIpvs(addon: IpvsAddon, drain: boolean, report: Removal): Promise<void> {
-  const addresses = await addon.linkAddresses(IPVS_LINK);
-  if (addresses !== null) await removeServices(addon, new Set(addresses.map(addressFromBytes)), drain, report);
-  await removeSets(addon, report);
+export async function removeIpvs(
+  addon: IpvsAddon,
+  { link, sets }: IpvsFootprint,
+  drain: boolean,
+  report: Removal,
+): Promise<void> {
+  const addresses = await addon.linkAddresses(link);
+  if (addresses !== null) await removeServices(addon, link, new Set(addresses.map(addressFromBytes)), drain, report);
+  await removeSets(addon, sets, report);
 }
 
 async function removeServices(
   addon: IpvsAddon,
+  link: string,
   held: ReadonlySet<string>,
   drain: boolean,
   report: Removal,
@@ -35,7 +41,7 @@ async function removeServices(
   }
   if (deleted > 0) report.removed.push(`ipvs: ${deleted} virtual services`);
   if (busy.length > 0) report.waiting.push('ipvs: virtual services that still have connections');
-  else if (await addon.linkDelete(IPVS_LINK)) report.removed.push(`link ${IPVS_LINK}`);
+  else if (await addon.linkDelete(link)) report.removed.push(`link ${link}`);
 }
 
 function isOurs({ address, port }: IpvsListedService, held: ReadonlySet<string>): boolean {
@@ -43,10 +49,10 @@ function isOurs({ address, port }: IpvsListedService, held: ReadonlySet<string>)
   return held.has(addressFromBytes(address)) || (port >= NODE_PORTS.first && port <= NODE_PORTS.last);
 }
 
-async function removeSets(addon: IpvsAddon, report: Removal): Promise<void> {
+async function removeSets(addon: IpvsAddon, sets: ReadonlySet<string>, report: Removal): Promise<void> {
   let destroyed = 0;
   for (const name of await addon.ipsetNames()) {
-    if (!IPVS_SET_NAMES.has(name)) continue;
+    if (!sets.has(name)) continue;
     if (await report.attempt(false, () => addon.ipsetDestroy(name))) destroyed++;
   }
   if (destroyed > 0) report.removed.push(`ipset: ${destroyed} sets`);

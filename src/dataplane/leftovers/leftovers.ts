@@ -2,15 +2,15 @@ import type { NativeAddon, NftFamily } from '../../native/contract.js';
 import type { Family } from '../../net/ip.js';
 import { removeChains, type IptablesPart } from './iptables.js';
 import { removeIpvs } from './ipvs.js';
-import { Removal, type Keep, type RemovalReport } from './removal.js';
+import type { Footprint, OwnFootprint } from '../footprint.js';
+import { Remains } from './remains.js';
+import { Removal, type RemovalReport } from './removal.js';
 
 export type LeftoverAddon = IptablesPart &
   Pick<NativeAddon, 'nftList' | 'nftTransact'> &
   Pick<NativeAddon, 'ipvsList' | 'ipvsDelete' | 'ipsetNames' | 'ipsetDestroy' | 'linkAddresses' | 'linkDelete'>;
 
 const NFT_FAMILY: Readonly<Record<Family, NftFamily>> = { IPv4: 'ip', IPv6: 'ip6' };
-/** The nftables mode's, of kube-proxy and of pointsman alike. */
-const NFT_TABLE = 'kube-proxy';
 
 /**
  * Removes what a proxy in another mode left behind (behaviour CL-60, CL-61, IT-48, IV-25). Never rejects; call it again until nothing is waiting and
@@ -18,23 +18,29 @@ const NFT_TABLE = 'kube-proxy';
  *
  * Only when the rules of the mode in force are complete in every family: from then on nothing needs the leftovers but established connections, whose
  * translation conntrack keeps.
+ *
+ * @param all what proxies in any mode leave; @param own what must not be taken for a leftover; null: everything goes.
  */
 export async function removeLeftovers(
   addon: LeftoverAddon,
   families: readonly Family[],
-  keep: Keep,
+  all: readonly Footprint[],
+  own: OwnFootprint | null,
 ): Promise<RemovalReport> {
   const report = new Removal();
+  const remains = new Remains(all, own);
   for (const family of families) {
-    await removeChains(addon, family, keep, report);
-    if (keep.type === 'iptables') await report.attempt(undefined, () => removeTable(addon, family, report));
+    await removeChains(addon, family, remains, report);
+    for (const table of remains.nftTables)
+      await report.attempt(undefined, () => removeTable(addon, family, table, report));
   }
-  await report.attempt(undefined, () => removeIpvs(addon, keep.type !== 'nothing', report));
+  const { ipvs, drains } = remains;
+  if (ipvs !== null) await report.attempt(undefined, () => removeIpvs(addon, ipvs, drains, report));
   return report;
 }
 
-async function removeTable(addon: LeftoverAddon, family: Family, report: Removal): Promise<void> {
-  const where = { family: NFT_FAMILY[family], table: NFT_TABLE };
+async function removeTable(addon: LeftoverAddon, family: Family, name: string, report: Removal): Promise<void> {
+  const where = { family: NFT_FAMILY[family], table: name };
   if ((await addon.nftList(where.family, where.table, [])) === null) return;
   const table = { family: where.family, name: where.table };
   // Adding it first makes the deletion succeed even if somebody else was faster.

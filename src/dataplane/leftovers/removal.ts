@@ -1,12 +1,3 @@
-import type { IptablesFlavor } from '../../native/contract.js';
-
-/** What must not be taken for a leftover: what the mode in force owns. `nothing`: kube-proxy and pointsman both leave this node. */
-export type Keep =
-  | { readonly type: 'nftables' }
-  /** Chains that the iptables mode shares with the ipvs mode are its own, in this flavour. */
-  | { readonly type: 'iptables'; readonly flavor: IptablesFlavor }
-  | { readonly type: 'nothing' };
-
 /** What a pass over the leftovers did. */
 export interface RemovalReport {
   /** One line per kind of object. */

@@ -1,0 +1,38 @@
+import type { IptablesFlavor, IptablesTable } from '../native/contract.js';
+
+/**
+ * What of the kernel is a mode's own: what it makes, and what kube-proxy makes in the same mode, which it takes over. Other modes remove it by this
+ * description alone.
+ */
+export interface Footprint {
+  /** Tables of nf_tables, in each family. */
+  readonly nftTables: readonly string[];
+  /** Null: none. */
+  readonly chains: ChainFootprint | null;
+  readonly ipvs: IpvsFootprint | null;
+}
+
+/** Chains of the iptables programs' tables, in either flavour. */
+export interface ChainFootprint {
+  isOwn(table: IptablesTable, chain: string): boolean;
+  /** Chains of single Services and endpoints: in a large cluster nearly all. */
+  isPerService(chain: string): boolean;
+  /** Chains that rules of built-in chains lead to. */
+  readonly hooked: ReadonlySet<string>;
+  /** Chains that do nothing without another one, although no rule of theirs leads there. */
+  readonly companions: ReadonlyMap<string, string>;
+}
+
+export interface IpvsFootprint {
+  /** The link that holds the addresses of virtual services. */
+  readonly link: string;
+  /** Of both families. */
+  readonly sets: ReadonlySet<string>;
+}
+
+/** The footprint of the mode in force. */
+export interface OwnFootprint {
+  readonly footprint: Footprint;
+  /** The flavour its chains are in; null when it has none. Those of the other flavour are nobody's. */
+  readonly flavor: IptablesFlavor | null;
+}

@@ -1,0 +1,91 @@
+import type { Config } from '../../config/config.js';
+import type { IptablesFlavor, NativeAddon } from '../../native/contract.js';
+import { familyOf, type Family } from '../../net/ip.js';
+import { ROUTE_LOCALNET } from '../sysctl.js';
+import { ModeError, type ModeDefinition, type ModeParts, type OpenMode } from '../mode.js';
+import { IptablesFamily } from './family.js';
+import { touchesLoopback, type NodeSettings } from './fixed-chains.js';
+import { chooseFlavor } from './flavor.js';
+import { IPTABLES_FOOTPRINT } from './names.js';
+import { PacketCounters } from './packet-counters.js';
+import { renderTable } from './render.js';
+
+export const IPTABLES: ModeDefinition = {
+  name: 'iptables',
+  platforms: ['linux'],
+  traits: ({ localhostNodePorts }) => ({ guardsClusterAddresses: false, servesLocalhost: localhostNodePorts }),
+  kernelValues: (config) => (routesLocalnet(config) ? [ROUTE_LOCALNET] : []),
+  footprint: IPTABLES_FOOTPRINT,
+  open,
+  async tryKernel(parts, nodes) {
+    try {
+      await open(
+        parts,
+        nodes.map(({ family }) => family),
+      );
+      return [];
+    } catch (error) {
+      return [error];
+    }
+  },
+  async render({ config, addon, isTcpBeLiberal }, tables) {
+    // What this host's kernel and programs can count is not asked: the rules are for any.
+    const settings = { ...(await nodeSettings({ config, isTcpBeLiberal })), countsPackets: false };
+    const flavor = config.iptablesFlavor === 'legacy' ? 'legacy' : 'nft';
+    return tables.map((table) => `# ${table.family}\n${renderTable(addon, table, flavor, settings)}`).join('');
+  },
+};
+
+/** Whether node ports are to answer on IPv4's loopback: those whose addresses have it, which without any of the family all have. */
+function routesLocalnet({ localhostNodePorts, nodePortAddresses }: Config): boolean {
+  if (!localhostNodePorts || nodePortAddresses === 'primary') return false;
+  const own = nodePortAddresses.filter((prefix) => familyOf(prefix) === 'IPv4');
+  return own.length === 0 || own.some(touchesLoopback);
+}
+
+async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
+  const { config, addon, log } = parts;
+  const { flavor, served } = await prepareFlavor(config, addon, families);
+  log.info(0, 'iptables', { flavor, families: served.join() });
+  for (const family of families)
+    if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
+  const counters = new PacketCounters(addon, flavor);
+  const settings = (): Promise<NodeSettings> => nodeSettings(parts);
+  const options = { addon, flavor, counters, settings, now: () => performance.now() };
+  return {
+    families: served,
+    dataplane: (family) => new IptablesFamily({ ...options, family }),
+    own: { footprint: IPTABLES_FOOTPRINT, flavor },
+    watch: null,
+    packetCounts: () => counters.read(),
+  };
+}
+
+/** One flavour for all families: that of the first which has one. @throws ModeError when there is none. */
+async function prepareFlavor(
+  { iptablesFlavor }: Config,
+  addon: NativeAddon,
+  families: readonly Family[],
+): Promise<{ readonly flavor: IptablesFlavor; readonly served: readonly Family[] }> {
+  const wanted = iptablesFlavor === 'auto' ? null : iptablesFlavor;
+  let chosen = wanted;
+  const served: Family[] = [];
+  for (const family of families) {
+    const flavor = await chooseFlavor(addon, family, chosen);
+    if (flavor === null) continue;
+    chosen = flavor;
+    served.push(family);
+  }
+  if (chosen !== null && served.length > 0) return { flavor: chosen, served };
+  const programs = wanted === null ? 'iptables-nft-restore or iptables-legacy-restore' : `iptables-${wanted}-restore`;
+  throw new ModeError(
+    `iptables is not available on this host: found no ${programs} that works (mode nftables needs no programs)`,
+  );
+}
+
+async function nodeSettings({
+  config,
+  isTcpBeLiberal,
+}: Pick<ModeParts, 'config' | 'isTcpBeLiberal'>): Promise<NodeSettings> {
+  return { localhostNodePorts: config.localhostNodePorts, dropInvalid: !(await isTcpBeLiberal()) };
+}

@@ -1,0 +1,53 @@
+import type { IptablesFlavor, IptablesTable } from '../../native/contract.js';
+import type { ChainFootprint, Footprint, IpvsFootprint, OwnFootprint } from '../footprint.js';
+
+/** Which chains of one flavour are leftovers. */
+export interface LeftoverChains {
+  readonly isLeftover: (table: IptablesTable, chain: string) => boolean;
+  readonly isPerService: (chain: string) => boolean;
+  /** Whether rules of built-in chains lead there because of a proxy. */
+  readonly isHooked: (chain: string) => boolean;
+  /** The chain without which this one does nothing; null for none. */
+  readonly companion: (chain: string) => string | null;
+}
+
+/** All that proxies leave in the kernel, less what the mode in force owns. */
+export class Remains {
+  private readonly chainFootprints: readonly ChainFootprint[];
+
+  /** @param own null: kube-proxy and pointsman both leave this node. */
+  constructor(
+    private readonly all: readonly Footprint[],
+    private readonly own: OwnFootprint | null,
+  ) {
+    this.chainFootprints = all.flatMap(({ chains }) => chains ?? []);
+  }
+
+  /** Connections that still need what another mode left matter only while there is a mode in force. */
+  get drains(): boolean {
+    return this.own !== null;
+  }
+
+  get nftTables(): readonly string[] {
+    const held = this.own?.footprint.nftTables ?? [];
+    return this.all.flatMap(({ nftTables }) => nftTables).filter((table) => !held.includes(table));
+  }
+
+  get ipvs(): IpvsFootprint | null {
+    if (this.own !== null && this.own.footprint.ipvs !== null) return null;
+    return this.all.flatMap(({ ipvs }) => ipvs ?? [])[0] ?? null;
+  }
+
+  chainsIn(flavor: IptablesFlavor): LeftoverChains {
+    const { chainFootprints } = this;
+    // What several modes have is the own mode's where it works.
+    const held = this.own?.flavor === flavor ? this.own.footprint.chains : null;
+    return {
+      isLeftover: (table, chain) =>
+        held?.isOwn(table, chain) !== true && chainFootprints.some((footprint) => footprint.isOwn(table, chain)),
+      isPerService: (chain) => chainFootprints.some((footprint) => footprint.isPerService(chain)),
+      isHooked: (chain) => chainFootprints.some(({ hooked }) => hooked.has(chain)),
+      companion: (chain) => chainFootprints.flatMap(({ companions }) => companions.get(chain) ?? [])[0] ?? null,
+    };
+  }
+}

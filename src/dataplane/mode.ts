@@ -1,0 +1,50 @@
+import type { Config } from '../config/config.js';
+import type { SupportedMode } from '../config/effective.js';
+import type { NativeAddon } from '../native/contract.js';
+import type { Family } from '../net/ip.js';
+import type { Log } from '../net/log.js';
+import type { ModeTraits } from '../plan/facts.js';
+import type { FamilyTable, NodePlan } from '../plan/types.js';
+import type { FamilyDataplane, PacketCounts, WatchForeignChanges } from './contract.js';
+import type { Footprint, OwnFootprint } from './footprint.js';
+import type { KernelValue } from './sysctl.js';
+
+/** What a mode is given to work on this host. */
+export interface ModeParts {
+  readonly config: Config;
+  readonly addon: NativeAddon;
+  readonly log: Log;
+  /** Whether the kernel was told that TCP packets out of window are in order (net.netfilter.nf_conntrack_tcp_be_liberal). */
+  readonly isTcpBeLiberal: () => Promise<boolean>;
+}
+
+/** A mode at work on this host. */
+export interface OpenMode {
+  /** Those of the asked families that the mode can serve here. */
+  readonly families: readonly Family[];
+  readonly dataplane: (family: Family) => FamilyDataplane;
+  readonly own: OwnFootprint;
+  /** Null: nobody tells what others do to this mode's rules. */
+  readonly watch: WatchForeignChanges | null;
+  /** Null: nothing counts packets. */
+  readonly packetCounts: () => Promise<PacketCounts | null>;
+}
+
+/** Everything that the rest may ask of a mode. */
+export interface ModeDefinition {
+  readonly name: SupportedMode;
+  readonly platforms: readonly NodeJS.Platform[];
+  readonly traits: (config: Config) => ModeTraits;
+  /** Sysctls that its rules need on this node. */
+  readonly kernelValues: (config: Config) => readonly KernelValue[];
+  readonly footprint: Footprint;
+  /** @throws ModeError when none of the families can be served. */
+  open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode>;
+  /** What this kernel refuses of the mode, tried with the rules for these families' nodes. Nothing stays changed. */
+  tryKernel(parts: ModeParts, nodes: readonly NodePlan[]): Promise<readonly unknown[]>;
+  /** The ruleset of these tables as the mode's own tools print it. Needs no privileges. */
+  render(parts: Omit<ModeParts, 'log'>, tables: readonly FamilyTable[]): Promise<string>;
+}
+
+/** The configured mode cannot run on this host at all. */
+export class ModeError extends Error {}

@@ -1,0 +1,33 @@
+import type { ModeDefinition } from '../mode.js';
+import { NftablesFamily } from './family.js';
+import { Generation } from './generation.js';
+import { TABLE } from './names.js';
+import { renderTable } from './render.js';
+import { tryKernel } from './trial.js';
+import { watchTables } from './watch.js';
+
+export const NFTABLES: ModeDefinition = {
+  name: 'nftables',
+  platforms: ['linux'],
+  traits: () => ({ guardsClusterAddresses: true, servesLocalhost: false }),
+  kernelValues: () => [],
+  footprint: { nftTables: [TABLE], chains: null, ipvs: null },
+  open({ addon }, families) {
+    const generation = new Generation(addon);
+    return Promise.resolve({
+      families,
+      dataplane: (family) => new NftablesFamily(addon, family, generation),
+      own: { footprint: NFTABLES.footprint, flavor: null },
+      watch: watchTables(addon),
+      packetCounts: () => Promise.resolve(null),
+    });
+  },
+  async tryKernel({ addon }, nodes) {
+    const trials = await Promise.allSettled(nodes.map((node) => tryKernel(addon, node)));
+    return trials.flatMap((trial) => (trial.status === 'rejected' ? [trial.reason as unknown] : []));
+  },
+  render({ addon }, tables) {
+    const nftables = tables.flatMap((table) => renderTable(addon, table));
+    return Promise.resolve(`${JSON.stringify({ nftables }, null, 1)}\n`);
+  },
+};
