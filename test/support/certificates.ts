@@ -16,9 +16,13 @@ export interface LeafOptions {
   readonly commonName: string;
   /** `DNS:name` or `IP:address`; none for a client. */
   readonly alternativeNames?: readonly string[];
+  /** What else than its names would tell; `server` for one without alternative names. */
+  readonly use?: 'client' | 'server';
+  /** How long it is valid from now on. */
+  readonly days?: number;
 }
 
-const DAYS = '3650';
+const DAYS = 3650;
 
 /** A certificate authority of its own for a test; needs the `openssl` command. */
 export class Authority {
@@ -26,36 +30,44 @@ export class Authority {
   private issued = 0;
   readonly own: Issued;
 
-  constructor(commonName = 'test authority') {
-    this.own = this.create(commonName, ['basicConstraints=critical,CA:TRUE', 'keyUsage=critical,keyCertSign'], null);
+  /** @param expired whether it no longer vouches for anybody. */
+  constructor(commonName = 'test authority', expired = false) {
+    const extensions = ['basicConstraints=critical,CA:TRUE', 'keyUsage=critical,keyCertSign'];
+    this.own = this.create(commonName, extensions, null, DAYS);
+    if (!expired) return;
+    // `req` makes nothing that has expired already.
+    const { certificateFile: file, keyFile } = this.own;
+    openssl(['x509', '-in', file, '-signkey', keyFile, '-days', '0', '-out', file]);
   }
 
-  issue({ commonName, alternativeNames = [] }: LeafOptions): Issued {
-    const client = alternativeNames.length === 0;
+  issue({ commonName, alternativeNames = [], use, days = DAYS }: LeafOptions): Issued {
+    const named = alternativeNames.length > 0;
     const extensions = [
       'basicConstraints=critical,CA:FALSE',
-      `extendedKeyUsage=${client ? 'clientAuth' : 'serverAuth'}`,
-      ...(client ? [] : [`subjectAltName=${alternativeNames.join(',')}`]),
+      `extendedKeyUsage=${(use ?? (named ? 'server' : 'client')) === 'client' ? 'clientAuth' : 'serverAuth'}`,
+      ...(named ? [`subjectAltName=${alternativeNames.join(',')}`] : []),
     ];
-    return this.create(commonName, extensions, this.own);
+    return this.create(commonName, extensions, this.own, days);
   }
 
   remove(): void {
     rmSync(this.directory, { recursive: true, force: true });
   }
 
-  private create(commonName: string, extensions: readonly string[], issuer: Issued | null): Issued {
+  private create(commonName: string, extensions: readonly string[], issuer: Issued | null, days: number): Issued {
     const base = join(this.directory, String(this.issued++));
     const certificateFile = `${base}.crt`;
     const keyFile = `${base}.key`;
     const by = issuer === null ? [] : ['-CA', issuer.certificateFile, '-CAkey', issuer.keyFile];
     const added = extensions.flatMap((extension) => ['-addext', extension]);
-    const subject = ['-subj', `/CN=${commonName}`, '-days', DAYS];
+    const subject = ['-subj', `/CN=${commonName}`, '-days', String(days)];
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', keyFile];
-    execFileSync('openssl', ['req', '-x509', ...key, ...by, '-out', certificateFile, ...subject, ...added], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
+    openssl(['req', '-x509', ...key, ...by, '-out', certificateFile, ...subject, ...added]);
     const read = (file: string): string => readFileSync(file, 'utf8');
     return { certificateFile, keyFile, certificate: read(certificateFile), key: read(keyFile) };
   }
+}
+
+function openssl(args: readonly string[]): void {
+  execFileSync('openssl', args, { stdio: ['ignore', 'ignore', 'pipe'] });
 }

@@ -65,6 +65,11 @@ t.test('https: the proxy shows a certificate and gets none', async (t) => {
     code: 'tls',
     message: /proxy https:\/\/127\.0\.0\.1:\d+: TLS/,
   });
+  const unnamed = stopWith(t, await startHttpProxy(authority.issue({ commonName: 'localhost', use: 'server' })));
+  await t.rejects(through(t, `https://localhost:${unnamed.port}`), {
+    code: 'tls',
+    message: /proxy https:\/\/localhost:\d+: TLS: .* a common name does not count/,
+  });
 });
 
 t.test('socks5', async (t) => {

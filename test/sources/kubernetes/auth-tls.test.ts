@@ -2,7 +2,7 @@ import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { AuthServer } from '../../support/auth-server.js';
-import { Authority } from '../../support/certificates.js';
+import { Authority, type LeafOptions } from '../../support/certificates.js';
 import { RecordingLog } from '../../support/recording-log.js';
 import { connect, connectBy, fetchText, kubeconfigText, scratch } from './connect.js';
 
@@ -153,6 +153,33 @@ t.test('the server must be who it should be', async (t) => {
   );
   const insecure = { server: server.url('localhost'), 'insecure-skip-tls-verify': true };
   t.equal(await fetchText(await connect(t, { cluster: insecure, user: { token: 'a' } })), '200 ok');
+});
+
+t.test('a certificate counts by its alternative names alone', async (t) => {
+  const shown = async (leaf: LeafOptions, serverName: string, issuer = authority): Promise<string> => {
+    const { certificate, key } = issuer.issue({ use: 'server', ...leaf });
+    const other = await AuthServer.start({ cert: certificate, key });
+    t.teardown(() => other.stop());
+    const cluster = { server: other.url(), 'certificate-authority': issuer.own.certificateFile };
+    const connection = await connect(t, { cluster: { ...cluster, 'tls-server-name': serverName } });
+    return fetchText(connection).catch((error: unknown) => (error instanceof Error ? error.message : ''));
+  };
+  const named = { commonName: 'api.test', alternativeNames: ['DNS:*.apps.test', 'DNS:Api.Test', 'IP:::1'] };
+  t.match(
+    await shown({ commonName: 'api.test' }, 'api.test'),
+    /TLS: the certificate has no subject alternative name of type DNS name, so it is not for api\.test; a common name does/,
+  );
+  t.match(await shown({ commonName: '127.0.0.1' }, '127.0.0.1'), /has no subject alternative name of type IP address/);
+  t.equal(await shown(named, 'api.test.'), '200 ok');
+  t.equal(await shown(named, 'a.apps.test'), '200 ok');
+  t.equal(await shown(named, '[::1]'), '200 ok');
+  t.match(await shown(named, 'a.b.apps.test'), /is for \*\.apps\.test, Api\.Test, not for a\.b\.apps\.test/);
+  t.match(await shown({ ...named, use: 'client' }, 'api.test'), /purpose/, 'a client is no server');
+  const past = new Authority('past', true);
+  t.teardown(() => {
+    past.remove();
+  });
+  t.match(await shown(named, 'api.test', past), /expired/, 'an authority that has expired vouches for nobody');
 });
 
 t.test('SSL_CERT_FILE names what the system trusts', async (t) => {

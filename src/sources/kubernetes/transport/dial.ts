@@ -1,5 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
-import { checkServerIdentity, connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls';
+import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls';
+import { serverIdentity } from '../../../net/server-identity.js';
 import type { Proxy } from '../auth/proxy.js';
 import type { TlsClient } from '../auth/tls-trust.js';
 import { Attempt } from './attempt.js';
@@ -118,10 +119,8 @@ async function handshake(
   const secure = connectTls({
     socket,
     ...(context === undefined ? {} : { secureContext: context }),
-    // RFC 6066: an address is no server name, but it is still what the certificate must have.
-    servername: isIP(serverName) === 0 ? serverName : '',
-    checkServerIdentity: (_, certificate) => checkServerIdentity(serverName, certificate),
-    rejectUnauthorized: !insecure,
+    ...serverIdentity(serverName),
+    ...(insecure ? { rejectUnauthorized: false } : {}),
     ALPNProtocols: ['http/1.1'],
   });
   await attempt.step(secure, 'secureConnect', 'tls', `${detail}TLS`);
