@@ -14,6 +14,7 @@ import { limitHeapGrowth, limitInlining } from './main/memory.js';
 import { ModeError } from './dataplane/mode.js';
 import { prepareMode } from './main/mode.js';
 import { NodeProxy } from './main/node-proxy.js';
+import { nameProcess } from './main/process-name.js';
 import { Takeover } from './main/takeover.js';
 import { loadAddon } from './native/load.js';
 import { goPlatform } from './net/platform.js';
@@ -103,6 +104,7 @@ async function print({ text, errors, warnings }: Output, log: Logger): Promise<n
 async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promise<number> {
   limitHeapGrowth();
   limitInlining();
+  nameProcess('pointsman', argv);
   const { config, version } = loaded;
   const addon = loadAddon();
   const mode = await prepareMode(config, addon, supportedFamilies(), log);

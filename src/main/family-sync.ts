@@ -48,6 +48,8 @@ export class FamilySync {
   /** Frontends whose flows no successful pass has looked at since they changed. */
   private flowsOwed = new Set<FrontendKey>();
   private allFlowsOwed = false;
+  /** Everything has been in the kernel once. */
+  private complete = false;
   private lastFailure: string | null = null;
   private lastFlowFailure: string | null = null;
   private repairLines = { left: REPAIR_LINES, at: performance.now() };
@@ -196,6 +198,10 @@ export class FamilySync {
     const since = (start: number): number => Math.round((performance.now() - start) * 1000) / 1000;
     const times = { syncMs: since(startedAt), sinceChangeMs: since(changedAt) };
     this.history.acknowledged(report, (key) => table.frontend(key), times);
+    if (full && !this.complete) {
+      log.info(0, 'rules complete', { family, sinceStartMs: Math.round(performance.now()) });
+      this.complete = true;
+    }
     log.info(report.full || report.transactions > 0 ? 2 : 4, 'synced', { ...counts, ...times });
     this.reportRepairs(report);
     for (const problem of report.problems) log.warn(problem, { family });

@@ -157,6 +157,14 @@ t.test("CF-53: kubeadm's DaemonSet with another image and additions", (t) => {
   t.end();
 });
 
+t.test('probes: ready within a second of being so, and restarted only for want of life', (t) => {
+  const [container = {}] = items(podSpec(only(overlay('base'), 'DaemonSet'))['containers']);
+  t.match(container['readinessProbe'], { httpGet: { path: '/healthz' }, periodSeconds: 1 });
+  t.match(container['livenessProbe'], { httpGet: { path: '/livez' } });
+  t.notOk('startupProbe' in container, 'which would end a process that waits for its API server');
+  t.end();
+});
+
 t.test('another set of labels and other nodes where both run', (t) => {
   const daemonSet = only(overlay('overlays/one-node'), 'DaemonSet');
   const labels = { 'k8s-app': 'pointsman' };

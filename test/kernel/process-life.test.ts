@@ -1,4 +1,5 @@
 // What the end and the start of the process do to traffic: nothing.
+import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { endpoint, Lab, type TimedOutcome, type Traffic, type Watch } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
@@ -104,6 +105,10 @@ function afterwards(): readonly Row[] {
 t.test('changes that it slept through', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
+  t.equal(proxy.log.match(/"rules complete" family=/g)?.length, 2, 'said once for each family');
+  const pid = proxy.pid ?? 0;
+  t.equal(await readFile(`/proc/${pid}/comm`, 'utf8'), 'pointsman\n', 'what top shows');
+  t.match(await readFile(`/proc/${pid}/cmdline`, 'utf8'), /^pointsman .*--config/, 'what ps shows');
   await proxy.stop('SIGKILL');
   await proxy.write([
     ...dualStack('web', { type: 'NodePort', number: 41, ports: [{ port: 80, nodePort: 30009 }], endpoints: ['pod-b'] }),

@@ -18,6 +18,9 @@ export interface ObjectFaults {
   readonly invalid: number;
 }
 
+/** So many of the objects that are not used are named. */
+const EXAMPLES = 3;
+
 /**
  * Which objects of a resource have been taken, and in which version: an object that comes again unchanged costs no more than being named.
  * Objects that cannot be used keep the row they had. Nothing here is truth: rows go to the state.
@@ -26,6 +29,8 @@ export class Inventory {
   private versions = new Map<ObjectKey, string>();
   /** What is wrong with objects that are present, as last said. */
   private readonly complaints = new Map<ObjectKey, string>();
+  /** Objects that have no row, by why, until it is said. */
+  private readonly unused = new Map<string, ObjectKey[]>();
   private undecodable = 0;
   private invalid = 0;
 
@@ -53,6 +58,7 @@ export class Inventory {
     const key = this.keyOf(object);
     const change = this.changeOf(key, object);
     this.versions.set(key, object.version);
+    this.sayUnused();
     return change;
   }
 
@@ -108,6 +114,7 @@ export class Inventory {
     }
     for (const key of this.complaints.keys()) if (!listed.has(key) && !present.has(key)) this.complaints.delete(key);
     this.versions = listed;
+    this.sayUnused();
     return removed;
   }
 
@@ -123,7 +130,7 @@ export class Inventory {
   private translate(key: ObjectKey, object: ReceivedObject): Translation<Row> | null {
     try {
       const translation = translate(this.resource.kind, object.read(), this.names);
-      this.complain(key, translation.warnings.join('; '), 'warning');
+      this.complain(key, translation.warnings.join('; '), translation.row === null ? 'unused' : 'warning');
       return translation;
     } catch (error) {
       if (error instanceof TranslateError) {
@@ -140,7 +147,7 @@ export class Inventory {
   }
 
   /** Says what is wrong with an object, once for as long as it stays the same. */
-  private complain(key: ObjectKey, text: string, severity: 'warning' | 'error'): void {
+  private complain(key: ObjectKey, text: string, severity: 'unused' | 'warning' | 'error'): void {
     const before = this.complaints.get(key) ?? '';
     if (text === before) return;
     if (text === '') {
@@ -148,7 +155,13 @@ export class Inventory {
       return;
     }
     this.complaints.set(key, text);
-    const object = `${this.resource.kind} ${this.resource.namespaced ? key : key.slice(1)}`;
+    if (severity === 'unused') {
+      const keys = this.unused.get(text);
+      if (keys === undefined) this.unused.set(text, [key]);
+      else keys.push(key);
+      return;
+    }
+    const object = `${this.resource.kind} ${this.print(key)}`;
     if (severity === 'warning') {
       this.log.warn(`Part of an object is left out: ${text}`, { object });
       return;
@@ -164,6 +177,20 @@ export class Inventory {
       related: null,
       note: `the service proxy cannot use this object, its last good version stays: ${text}`,
     });
+  }
+
+  /** In one line for all of a list: such objects are others' business, and there may be thousands of them. */
+  private sayUnused(): void {
+    const { kind } = this.resource;
+    for (const [why, keys] of this.unused) {
+      const examples = keys.slice(0, EXAMPLES).map((key) => this.print(key));
+      this.log.info(2, 'Objects are not used', { kind, why, count: keys.length, examples: examples.join() });
+    }
+    this.unused.clear();
+  }
+
+  private print(key: ObjectKey): string {
+    return this.resource.namespaced ? key : key.slice(1);
   }
 
   private keyOf({ namespace, name }: ReceivedObject): ObjectKey {

@@ -248,3 +248,21 @@ t.test('a list too old to go on with, in pages', async (t) => {
   );
   await world.stop();
 });
+
+t.test('slices that name no Service', async (t) => {
+  for (const watchList of ['yes', 'invalid'] as const) {
+    const world = new LiveWorld({ watchList });
+    const strange = (name: string): ApiObject =>
+      sliceObject(name, '', ['10.0.0.1'], { metadata: { name, namespace: 'default' } });
+    world.server.put(...Array.from({ length: 50 }, (_, number) => strange(`strange-${number}`)));
+    await world.start();
+    await world.ready();
+    const lines = (): readonly string[] => world.log.lines.filter((line) => /object/i.test(line));
+    t.same(lines(), ['info 2 Objects are not used'], 'are said in one line for all, and not always');
+    await world.inStep();
+    world.server.put(strange('strange-0'), strange('late'));
+    await until(() => world.status('endpointslices').objects === 51, 'seen');
+    t.equal(lines().length, 2, 'one that comes later once');
+    await world.stop();
+  }
+});
