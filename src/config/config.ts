@@ -37,7 +37,7 @@ export interface Config {
   readonly bindAddressHardFail: boolean;
   /** How often everything is checked, and a bound for how long a failed sync waits. Above 0. */
   readonly syncPeriod: number;
-  /** The least time between two syncs; 0: none. */
+  /** The least time between two syncs; 0: they are paced by what they cost. */
   readonly minSyncPeriod: number;
   readonly masqueradeAll: boolean;
   /** 0–31: the bit of the packet mark that asks for source NAT. */

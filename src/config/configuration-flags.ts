@@ -165,8 +165,8 @@ export const CONFIGURATION_FLAGS: readonly Flag[] = [
   {
     name: 'iptables-min-sync-period',
     type: 'duration',
-    initial: '1s',
-    help: 'the least time between two syncs, in every mode but ipvs',
+    initial: '0s',
+    help: 'the least time between two syncs, in every mode but ipvs; 0 paces them by what they cost',
     set: duration((document, minSyncPeriod) => shared({ minSyncPeriod }, document)),
   },
   {
@@ -179,8 +179,8 @@ export const CONFIGURATION_FLAGS: readonly Flag[] = [
   {
     name: 'ipvs-min-sync-period',
     type: 'duration',
-    initial: '1s',
-    help: 'the least time between two syncs, in mode ipvs',
+    initial: '0s',
+    help: 'the least time between two syncs, in mode ipvs; 0 paces them by what they cost',
     set: duration(into('ipvs', 'minSyncPeriod')),
   },
   {

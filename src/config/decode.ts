@@ -22,6 +22,8 @@ import { Mapping, parseDocuments } from './yaml.js';
 
 const SECOND = 1_000_000_000n;
 const ZERO = durationFromNanoseconds(0n);
+/** A minSyncPeriod of zero: syncs are paced by what they cost. */
+const ADAPTIVE = ZERO;
 
 /** The ports kube-proxy has always listened on. */
 export const HEALTHZ_PORT = 10256;
@@ -167,7 +169,7 @@ function decodeIptables(reader: FieldReader): IptablesSection {
     masqueradeAll: reader.truth('masqueradeAll'),
     localhostNodePorts: reader.truth('localhostNodePorts', true),
     syncPeriod: filled(reader.duration('syncPeriod'), 30n * SECOND),
-    minSyncPeriod: filled(reader.duration('minSyncPeriod'), SECOND),
+    minSyncPeriod: reader.duration('minSyncPeriod') ?? ADAPTIVE,
   };
   reader.finish();
   return section;
@@ -176,7 +178,7 @@ function decodeIptables(reader: FieldReader): IptablesSection {
 function decodeIpvs(reader: FieldReader): IpvsSection {
   const section: IpvsSection = {
     syncPeriod: filled(reader.duration('syncPeriod'), 30n * SECOND),
-    minSyncPeriod: reader.duration('minSyncPeriod') ?? ZERO,
+    minSyncPeriod: reader.duration('minSyncPeriod') ?? ADAPTIVE,
     scheduler: reader.text('scheduler'),
     excludeCIDRs: reader.texts('excludeCIDRs'),
     strictARP: reader.truth('strictARP'),
@@ -193,8 +195,7 @@ function decodeNftables(reader: FieldReader): NftablesSection {
     masqueradeBit: reader.integer('masqueradeBit', 14),
     masqueradeAll: reader.truth('masqueradeAll'),
     syncPeriod: filled(reader.duration('syncPeriod'), 30n * SECOND),
-    // kube-proxy takes an explicit zero for unset; here it means at once.
-    minSyncPeriod: reader.duration('minSyncPeriod') ?? durationFromNanoseconds(SECOND),
+    minSyncPeriod: reader.duration('minSyncPeriod') ?? ADAPTIVE,
   };
   reader.finish();
   return section;

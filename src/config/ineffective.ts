@@ -18,13 +18,9 @@ export function describeIneffective(document: KubeProxyConfiguration): readonly 
   const defaults = defaultsFor(document);
   const changed = (section: (typeof MODE_SECTIONS)[number]): string[] => {
     const untouched = new Map(Object.entries(defaults[section]));
-    return (
-      Object.entries(document[section])
-        .filter(([field, value]) => JSON.stringify(value ?? []) !== JSON.stringify(untouched.get(field) ?? []))
-        // kubeadm writes this zero into every cluster's file.
-        .filter(([field, value]) => !(section === 'nftables' && field === 'minSyncPeriod' && value === '0s'))
-        .map(([field]) => `${section}.${field}`)
-    );
+    return Object.entries(document[section])
+      .filter(([field, value]) => JSON.stringify(value ?? []) !== JSON.stringify(untouched.get(field) ?? []))
+      .map(([field]) => `${section}.${field}`);
   };
   const otherModes = MODE_SECTIONS.filter((section) => section !== document.mode).flatMap(changed);
   const gates = unknownGates(document.featureGates).map(clip);

@@ -1,7 +1,6 @@
 import { CONFIGURATION_FLAGS } from './configuration-flags.js';
 import { HEALTHZ_PORT, METRICS_PORT } from './decode.js';
 import type { KubeProxyConfiguration } from './document.js';
-import { durationFromNanoseconds } from './duration.js';
 import { ConfigError } from './errors.js';
 import type { Flag } from './flag.js';
 import { FLAGS } from './flag-table.js';
@@ -56,14 +55,11 @@ function portOf(name: string): PortFlag | null {
 
 /** What follows from several flags. */
 function completeFlags(document: KubeProxyConfiguration, line: CommandLine): KubeProxyConfiguration {
-  const { healthzBindAddress, metricsBindAddress, ipvs, mode } = document;
-  // Without a file the minimum of iptables mode holds in ipvs mode too (behaviour FL-27).
-  const isMinimumDue = mode === 'ipvs' && !line.given.has('ipvs-min-sync-period');
+  const { healthzBindAddress, metricsBindAddress } = document;
   return {
     ...document,
     healthzBindAddress: completeAddress(healthzBindAddress, HEALTHZ, line),
     metricsBindAddress: completeAddress(metricsBindAddress, METRICS, line),
-    ipvs: isMinimumDue ? { ...ipvs, minSyncPeriod: durationFromNanoseconds(1_000_000_000n) } : ipvs,
   };
 }
 

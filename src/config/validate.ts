@@ -74,7 +74,8 @@ function validateConntrack({ conntrack }: KubeProxyConfiguration): Problems {
 function validateSyncPeriods(document: KubeProxyConfiguration): Problems {
   const section = activeSection(document);
   const { syncPeriod, minSyncPeriod } = document[section];
-  const isOrdered = durationNanoseconds(syncPeriod) >= durationNanoseconds(minSyncPeriod);
+  const minimum = durationNanoseconds(minSyncPeriod);
+  const isOrdered = minimum === 0n || durationNanoseconds(syncPeriod) >= minimum;
   return [
     ...check(isPositive(syncPeriod), `${section}.syncPeriod`, syncPeriod, 'must be greater than 0'),
     ...notNegative(`${section}.minSyncPeriod`, minSyncPeriod),

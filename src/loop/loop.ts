@@ -1,4 +1,5 @@
 import type { Clock } from './clock.js';
+import { Pacing } from './pacing.js';
 import { Backoff, type BackoffOptions } from './retry.js';
 
 export interface RunRequest {
@@ -34,7 +35,7 @@ export type LoopIntervals = Pick<LoopOptions, 'minIntervalMs' | 'fullIntervalMs'
 export interface LoopOptions {
   /** The work. It keeps what it owes by itself: a rejected run is called again, with nothing but the request. */
   readonly run: (request: RunRequest) => Promise<void>;
-  /** Least time from the start of one run to the start of the next; 0: none. */
+  /** Least time from the start of one run to the start of the next; 0: as {@link Pacing} has it. */
   readonly minIntervalMs: number;
   /** Time from the end of a successful full run to the next full run. */
   readonly fullIntervalMs: number;
@@ -59,14 +60,15 @@ export interface LoopStatus {
 }
 
 /**
- * Runs something after it was triggered: never twice at a time, triggers coalesced, starts at least the minimum interval apart, failures
- * retried with backoff, and a full run now and then. Nothing runs before the first trigger.
+ * Runs something after it was triggered: never twice at a time, triggers coalesced, starts at least the minimum interval apart or paced by
+ * what runs cost, failures retried with backoff, and a full run now and then. Nothing runs before the first trigger.
  *
  * The minimum interval counts from start to start. Counting from the end of a run, as kube-proxy's runner does, adds the length of the
  * run to every delay: the larger the cluster, the later the change.
  */
 export class Loop {
   private readonly backoff: Backoff;
+  private readonly pacing = new Pacing();
   private cancelTimer: (() => void) | null = null;
   private running = false;
   private stopped = false;
@@ -75,7 +77,7 @@ export class Loop {
   private queuedSince: number | null = null;
   /** First trigger that a started run took over and no run has satisfied. */
   private owedSince: number | null = null;
-  /** The queued run does not keep the minimum interval; nor does the retry of such a run. */
+  /** The queued run does not wait for others' sake; nor does the retry of such a run. */
   private urgent = false;
   private urgentOwed = false;
   private fullOwed = true;
@@ -99,7 +101,7 @@ export class Loop {
     this.arm();
   }
 
-  /** The same without keeping the minimum interval: what is wrong in the kernel does not wait. */
+  /** The same without keeping the minimum interval or any rest: what is wrong in the kernel does not wait. */
   triggerNow(): void {
     if (this.stopped) return;
     this.queuedSince ??= this.options.clock.now();
@@ -144,11 +146,17 @@ export class Loop {
   }
 
   private nextStart(): number | null {
-    const spaced = this.lastStart === null ? -Infinity : this.lastStart + this.intervals.minIntervalMs;
+    const spaced = this.spacedFromLast();
     const queued = this.urgent ? this.queuedSince : later(this.queuedSince, spaced);
     const retry = this.urgentOwed ? this.retryAt : later(this.retryAt, spaced);
     const due = Math.min(queued ?? Infinity, retry ?? Infinity, later(this.fullAt, spaced) ?? Infinity);
     return due === Infinity ? null : due;
+  }
+
+  private spacedFromLast(): number {
+    const { minIntervalMs } = this.intervals;
+    if (minIntervalMs === 0) return this.pacing.earliest;
+    return this.lastStart === null ? -Infinity : this.lastStart + minIntervalMs;
   }
 
   private async runOnce(): Promise<void> {
@@ -166,6 +174,7 @@ export class Loop {
       this.fullOwed = true;
       this.fullAt = null;
     }
+    const urgent = this.urgentOwed;
     let outcome: RunOutcome;
     try {
       await this.options.run({ full });
@@ -174,6 +183,8 @@ export class Loop {
       outcome = this.failed(full, startedAt, isRetry, error);
     }
     this.running = false;
+    const extra = outcome.type === 'success' && (full || urgent);
+    this.pacing.ended({ startedAt, finishedAt: outcome.finishedAt, extra });
     this.options.onOutcome(outcome);
     this.arm();
   }

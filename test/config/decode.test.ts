@@ -37,7 +37,7 @@ t.test('CF-01 to CF-40: the defaults of v1alpha1', (t) => {
       masqueradeAll: false,
       localhostNodePorts: true,
       syncPeriod: '30s',
-      minSyncPeriod: '1s',
+      minSyncPeriod: '0s',
     },
     ipvs: {
       syncPeriod: '30s',
@@ -49,7 +49,7 @@ t.test('CF-01 to CF-40: the defaults of v1alpha1', (t) => {
       tcpFinTimeout: '0s',
       udpTimeout: '0s',
     },
-    nftables: { masqueradeBit: 14, masqueradeAll: false, syncPeriod: '30s', minSyncPeriod: '1s' },
+    nftables: { masqueradeBit: 14, masqueradeAll: false, syncPeriod: '30s', minSyncPeriod: '0s' },
     winkernel: {
       networkName: '',
       sourceVip: '',
@@ -106,7 +106,9 @@ t.test('defaults that depend on a value, and zeros that count', (t) => {
     ['mode: nftables\nnftables: {syncPeriod: 0s}', (d) => d.nftables.syncPeriod, '30s'],
     ['mode: nftables\nnftables: {minSyncPeriod: 0s}', (d) => d.nftables.minSyncPeriod, '0s'],
     ['mode: nftables\nnftables: {minSyncPeriod: "0"}', (d) => d.nftables.minSyncPeriod, '0s'],
-    ['mode: nftables\nnftables: {minSyncPeriod: null}', (d) => d.nftables.minSyncPeriod, '1s'],
+    ['mode: nftables\nnftables: {minSyncPeriod: null}', (d) => d.nftables.minSyncPeriod, '0s'],
+    ['iptables: {minSyncPeriod: 0s}', (d) => d.iptables.minSyncPeriod, '0s'],
+    ['iptables: {minSyncPeriod: 1ms}', (d) => d.iptables.minSyncPeriod, '1ms'],
     ['nftables: {masqueradeBit: 0}', (d) => d.nftables.masqueradeBit, 0],
     ['conntrack: {maxPerCore: 0, min: 0}', (d) => [d.conntrack.maxPerCore, d.conntrack.min], [0, 0]],
     [

@@ -20,7 +20,7 @@ const DEFAULTS = {
   showHiddenMetricsForVersion: '',
   bindAddressHardFail: false,
   syncPeriod: 30_000,
-  minSyncPeriod: 1000,
+  minSyncPeriod: 0,
   masqueradeAll: false,
   masqueradeBit: 14,
   localhostNodePorts: true,

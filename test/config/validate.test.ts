@@ -239,7 +239,7 @@ for (const [rule, body, message] of RULES) {
 }
 
 t.test('VA-11: a negative period is below zero and below the minimum', (t) => {
-  t.same(problems('mode: nftables\nnftables: {syncPeriod: -1s}'), [
+  t.same(problems('mode: nftables\nnftables: {syncPeriod: -1s, minSyncPeriod: 1s}'), [
     'KubeProxyConfiguration.nftables.syncPeriod: Invalid value: "-1s": must be greater than 0',
     'KubeProxyConfiguration.nftables.syncPeriod: Invalid value: "-1s": must be greater than or equal to KubeProxyConfiguration.nftables.minSyncPeriod (1s)',
   ]);

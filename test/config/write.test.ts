@@ -67,7 +67,7 @@ mode: nftables
 nftables:
   masqueradeAll: false
   masqueradeBit: 14
-  minSyncPeriod: 1s
+  minSyncPeriod: 0s
   syncPeriod: 30s
 nodePortAddresses:
 - primary

@@ -104,7 +104,7 @@ t.test(`${SECONDS} s of random changes with faults`, async (t) => {
   for (let index = 0; index < SERVICES; index++) services.set(index, draw(random));
   const proxy = await Proxy.start(t, lab, {
     objects: manifests(services),
-    config: { nftables: { minSyncPeriod: '0s', syncPeriod: '5s' } },
+    config: { nftables: { syncPeriod: '5s' } },
     env: faulty({ rate: FAULT_RATE, seed: SEED }),
   });
   const traffic = FAMILY_VIEWS.map((view): Traffic => ({

@@ -70,9 +70,9 @@ t.test('a family that cannot be synced, and one that is not there', async (t) =>
   }));
   await t.test('a table that belongs to another process', async (t) => {
     const owner = lab.spawn('node', ['nft', '-i']);
-    owner.stdin?.write('add table ip kube-proxy { flags owner; }\n');
+    owner.stdin.write('add table ip kube-proxy { flags owner; }\n');
     await eventually("the other process's table", async () => ((await lab.ruleset()).includes('owner') ? true : null));
-    const proxy = await Proxy.prepare(t, lab, { config: { nftables: { minSyncPeriod: '0s', syncPeriod: '1s' } } });
+    const proxy = await Proxy.prepare(t, lab, { config: { nftables: { syncPeriod: '1s' } } });
     await proxy.write(web);
     proxy.launch();
     const answer = await becomes('unhealthy', 503, () => get('/healthz'));

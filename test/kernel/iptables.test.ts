@@ -65,7 +65,7 @@ for (const [mode, programs] of MODES) {
     const proxy = await Proxy.start(t, lab, {
       mode: 'nftables',
       objects: OBJECTS,
-      config: { nftables: { minSyncPeriod: '0s', syncPeriod: '1s' } },
+      config: { nftables: { syncPeriod: '1s' } },
       flags: ['-v', '4'],
     });
     const all = async (...words: readonly string[]): Promise<void> => {

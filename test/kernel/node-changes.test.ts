@@ -87,10 +87,7 @@ t.test('ST-15, ST-16: NodeCIDR, from a Node that is not there yet on', async (t)
 });
 
 t.test('a change to NodeCIDR while there are no pod CIDRs: nothing is programmed, and /healthz says so', async (t) => {
-  const config = {
-    nftables: { minSyncPeriod: '0s', syncPeriod: '1s' },
-    iptables: { minSyncPeriod: '1ms', syncPeriod: '1s' },
-  };
+  const config = { nftables: { syncPeriod: '1s' }, iptables: { syncPeriod: '1s' } };
   const { lab, plane, proxy } = await prepared(t, config, { addresses: OWN.addresses });
   await proxy.restart();
   const get = (path: string): Promise<HttpAnswer> => lab.http('node', `http://127.0.0.1:10256${path}`);

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
+import { Loop } from '../../../src/loop/loop.js';
 import { Interner } from '../../../src/sources/translate/intern.js';
 import { translate } from '../../../src/sources/translate/object.js';
 import { objectKey } from '../../../src/state/rows.js';
@@ -13,6 +14,8 @@ import {
 import { fixture, jsonList } from '../../support/api-server/fixtures.js';
 import { resourceOfKind } from '../../support/api-server/resources.js';
 import type { ServedWatch } from '../../support/api-server/watch.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { fromFile } from '../../config/load-from.js';
 import { LiveWorld, until } from './live-world.js';
 
 /** The objects of the recorded lists. */
@@ -71,6 +74,40 @@ t.test('labels of another proxy come and go', async (t) => {
   world.server.put(serviceObject('web'));
   await until(() => world.services().length === 1, 'back');
   t.equal(world.status('services').events.DELETED, 1);
+  await world.stop();
+});
+
+t.test('by the default configuration no change is held back', async (t) => {
+  const world = new LiveWorld();
+  const { minSyncPeriod, syncPeriod } = fromFile('').config;
+  // It stands still: what waits for a time never runs.
+  const clock = new FakeClock();
+  const synced: string[] = [];
+  const loop = new Loop({
+    run: () => {
+      synced.push(...world.services().slice(-1));
+      return Promise.resolve();
+    },
+    minIntervalMs: minSyncPeriod,
+    fullIntervalMs: syncPeriod,
+    retry: { initialMs: 100, maxMs: 30_000, factor: 2 },
+    clock,
+    random: Math.random,
+    onOutcome: () => undefined,
+  });
+  world.store.onChange(() => {
+    loop.trigger();
+  });
+  await world.start();
+  await world.ready();
+  const names = ['a', 'b', 'c', 'd'];
+  for (const name of names) {
+    world.server.put(serviceObject(name));
+    await until(() => world.services().includes(name), name);
+    await clock.advance(0);
+  }
+  t.same(synced, names);
+  await loop.stop();
   await world.stop();
 });
 

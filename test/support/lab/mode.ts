@@ -46,13 +46,11 @@ export function modeConfiguration(
   config: Readonly<Record<string, unknown>>,
 ): { readonly config: Readonly<Record<string, unknown>>; readonly flags: readonly string[] } {
   const { nftables, ...rest } = config;
-  const section = { minSyncPeriod: '0s', ...(nftables as object | undefined) };
-  if (mode === 'nftables') return { config: { mode, nftables: section, ...rest }, flags: [] };
-  // The file cannot say 0 here: it means the default.
-  const periods = section.minSyncPeriod === '0s' ? { ...section, minSyncPeriod: '1ms' } : section;
+  const section = nftables === undefined ? {} : { [mode === 'nftables' ? 'nftables' : 'iptables']: nftables };
+  if (mode === 'nftables') return { config: { mode, ...section, ...rest }, flags: [] };
   return {
     // Node ports answer where those of nftables mode do when nothing is said.
-    config: { mode: 'iptables', iptables: periods, nodePortAddresses: ['primary'], ...rest },
+    config: { mode: 'iptables', ...section, nodePortAddresses: ['primary'], ...rest },
     flags: ['--iptables-flavor', mode.replace('iptables-', '')],
   };
 }
