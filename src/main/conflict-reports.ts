@@ -2,7 +2,7 @@ import type { Clock } from '../loop/clock.js';
 import { serviceSubject, type EventRecorder } from '../net/events.js';
 import type { Family } from '../net/ip.js';
 import type { Log } from '../net/log.js';
-import { printConflict } from '../plan/text.js';
+import { printConflict, printHolder } from '../plan/text.js';
 import type { Conflict } from '../plan/types.js';
 
 /**
@@ -69,7 +69,7 @@ export class ConflictReports {
 
   private report(text: string, held: Held): void {
     const { log, events } = this.options;
-    const { frontend, winner, loser } = held.conflict;
+    const { winner, loser } = held.conflict;
     held.reported = true;
     log.warn(text);
     events.record({
@@ -78,7 +78,7 @@ export class ConflictReports {
       action: 'ProgramService',
       regarding: serviceSubject(loser),
       related: serviceSubject(winner),
-      note: `${frontend} belongs to ${winner}, the older Service; ${loser} gets no connections there`,
+      note: `${printHolder(held.conflict)}; ${loser} gets no connections there`,
     });
   }
 }

@@ -6,9 +6,8 @@ import {
   type Explanation,
 } from './explain.js';
 import type { Exclusion, SkippedSlice } from './selection.js';
-import { printConflict } from './text.js';
+import { KIND_NAMES, printConflict } from './text.js';
 import type { MasqueradeReason, SourceKind } from './trace.js';
-import type { FrontendKind } from './types.js';
 
 /** Where what is said of a subject begins. */
 const INDENT = 12;
@@ -27,7 +26,7 @@ export function printExplanation(explanation: Explanation): string[] {
     ...paragraph('service', [
       frontend === null
         ? 'none has this address and port'
-        : `${frontend.servicePort}, ${KINDS[frontend.kind]} ${frontend.key}`,
+        : `${frontend.servicePort}, ${KIND_NAMES[frontend.kind]} ${frontend.key}`,
     ]),
     ...paragraph('conflict', conflicts.map(printConflict)),
     ...paragraph('ranges', sourceRanges === null ? [] : [printRanges(explanation)]),
@@ -78,13 +77,6 @@ const DROPS = {
   'source-range': 'the source is in none of loadBalancerSourceRanges',
   unallocated: 'the address is in a service CIDR and no Service has it',
 } as const;
-
-const KINDS: Readonly<Record<FrontendKind, string>> = {
-  ClusterIP: 'cluster IP',
-  ExternalIP: 'external IP',
-  LoadBalancer: 'load balancer address',
-  NodePort: 'node port',
-};
 
 function printSource({ sender, address, interface: name, kind }: ExplainedSource): string {
   const kinds: Readonly<Record<SourceKind, string>> = {

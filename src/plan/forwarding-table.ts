@@ -7,6 +7,7 @@ import type {
   Conflict,
   FamilyTable,
   FrontendKey,
+  FrontendKind,
   FrontendPlan,
   HealthCheckPlan,
   NodePlan,
@@ -20,8 +21,9 @@ interface Claim {
 }
 
 /**
- * All Services' plans of one family, with conflicts settled: of several Services that claim one address and port the oldest holds it,
- * whatever the order in which they became known. Work per change is proportional to the Service that changed.
+ * All Services' plans of one family, with conflicts settled. Of several Services that claim one address and port that one holds it whose cluster IP it is,
+ * which the API gave to it alone; then one whose load balancer says so in its status; then one that names it as an external IP, which any user may. Among
+ * claims of one kind the oldest Service wins, whatever the order in which they became known. Work per change is proportional to the Service that changed.
  */
 export class ForwardingTable implements FamilyTable {
   readonly family: Family;
@@ -80,9 +82,8 @@ export class ForwardingTable implements FamilyTable {
 
   *conflicts(): IterableIterator<Conflict> {
     for (const [key, losers] of this.waiting) {
-      const winner = this.held.get(key)?.frontend.servicePort ?? '';
-      for (const { frontend } of losers)
-        yield { frontend: key, family: this.family, winner, loser: frontend.servicePort };
+      const holder = this.held.get(key);
+      if (holder !== undefined) for (const loser of losers) yield conflictOf(holder, loser);
     }
   }
 
@@ -147,8 +148,10 @@ export class ForwardingTable implements FamilyTable {
       return;
     }
     const claims = [...(holder === undefined ? [] : [holder]), ...(losers ?? [])];
-    const others = claims.filter((candidate) => candidate.plan.service !== service);
-    const [best, ...rest] = [...others, ...(claim === null ? [] : [claim])].sort(byAge);
+    const before = claims.findIndex((candidate) => candidate.plan.service === service);
+    if (before >= 0) claims.splice(before, 1);
+    if (claim !== null) insert(claims, claim);
+    const [best, ...rest] = claims;
     if (best === undefined) this.held.delete(key);
     else this.held.set(key, best);
     if (rest.length === 0) this.waiting.delete(key);
@@ -161,11 +164,41 @@ function put<Value>(map: Map<ObjectKey, Value>, key: ObjectKey, value: Value | n
   else map.set(key, value);
 }
 
-/** Oldest first; without a creation time last; the smaller key among equals. */
-function byAge(one: Claim, other: Claim): number {
+/** To its place in a list that is in order, best first: many Services may claim one address, and each is settled on its own. */
+function insert(claims: Claim[], claim: Claim): void {
+  let low = 0;
+  let high = claims.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const other = claims[middle];
+    if (other !== undefined && compare(other, claim).order < 0) low = middle + 1;
+    else high = middle;
+  }
+  claims.splice(low, 0, claim);
+}
+
+/** The better kind first. Node ports meet only one another. */
+const RANKS: Readonly<Record<FrontendKind, number>> = { ClusterIP: 0, LoadBalancer: 1, ExternalIP: 2, NodePort: 3 };
+
+/** Order below 0: `one` comes first. Within a kind the oldest does, without a creation time last; the smaller key among equals. */
+function compare(one: Claim, other: Claim): { readonly order: number; readonly reason: Conflict['reason'] } {
+  const rank = RANKS[one.frontend.kind] - RANKS[other.frontend.kind];
+  if (rank !== 0) return { order: rank, reason: 'kind' };
   const age = (claim: Claim): number => claim.plan.creationTime ?? Number.POSITIVE_INFINITY;
-  if (age(one) !== age(other)) return age(one) < age(other) ? -1 : 1;
-  return one.plan.service < other.plan.service ? -1 : 1;
+  if (age(one) !== age(other)) return { order: age(one) < age(other) ? -1 : 1, reason: 'age' };
+  return { order: one.plan.service < other.plan.service ? -1 : 1, reason: 'key' };
+}
+
+function conflictOf(winner: Claim, loser: Claim): Conflict {
+  return {
+    frontend: winner.frontend.key,
+    family: winner.frontend.family,
+    winner: winner.frontend.servicePort,
+    loser: loser.frontend.servicePort,
+    winnerKind: winner.frontend.kind,
+    loserKind: loser.frontend.kind,
+    reason: compare(winner, loser).reason,
+  };
 }
 
 function clusterAddresses(plan: ServicePlan | null | undefined): readonly IPAddress[] {

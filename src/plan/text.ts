@@ -1,5 +1,13 @@
 import type { Family, IPAddress } from '../net/ip.js';
-import type { Conflict, FamilyTable, FrontendPlan, LocalDetector, NodePlan, PacketScope } from './types.js';
+import type {
+  Conflict,
+  FamilyTable,
+  FrontendKind,
+  FrontendPlan,
+  LocalDetector,
+  NodePlan,
+  PacketScope,
+} from './types.js';
 
 /** What a frontend says to the kernel; a dataplane that lists its kernel state in the plan's terms fills this from there. */
 export type FrontendText = Omit<FrontendPlan, 'flowEndpoints'>;
@@ -69,8 +77,26 @@ export function printServicePort(servicePort: string): string {
   return servicePort.slice(0, SERVICE_PORT_LIMIT);
 }
 
-export function printConflict({ frontend, family, winner, loser }: Conflict): string {
-  return `conflict: ${family} ${frontend} belongs to ${winner}, the older Service; ${loser} does not get it`;
+/** What users call the kinds of frontends. */
+export const KIND_NAMES: Readonly<Record<FrontendKind, string>> = {
+  ClusterIP: 'cluster IP',
+  ExternalIP: 'external IP',
+  LoadBalancer: 'load balancer address',
+  NodePort: 'node port',
+};
+
+export function printConflict(conflict: Conflict): string {
+  return `conflict: ${conflict.family} ${printHolder(conflict)}; ${conflict.loser} does not get it`;
+}
+
+/** Whose the frontend is, and why. */
+export function printHolder({ frontend, winner, winnerKind, loserKind, reason }: Conflict): string {
+  const why = {
+    kind: `as its ${KIND_NAMES[winnerKind]}, which comes before ${KIND_NAMES[loserKind]}`,
+    age: 'the older Service',
+    key: 'as old as the other and first by name',
+  }[reason];
+  return `${frontend} belongs to ${winner}, ${why}`;
 }
 
 /** The node's facts a line each. */

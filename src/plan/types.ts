@@ -47,7 +47,7 @@ export interface HealthCheckPlan {
 export interface ServicePlan {
   readonly service: ObjectKey;
   readonly family: Family;
-  /** For settling conflicts: the oldest Service wins, then the smaller key. Null counts as youngest. */
+  /** For settling conflicts between claims of one kind: the oldest Service wins, then the smaller key. Null counts as youngest. */
   readonly creationTime: number | null;
   readonly frontends: readonly FrontendPlan[];
   /** Endpoints that may be reached from themselves: local ones, and those that name no node. Sorted, no duplicates. */
@@ -81,6 +81,11 @@ export interface Conflict {
   /** `namespace/name:port` of the Service port that holds the frontend, and of the one that does not get it. */
   readonly winner: string;
   readonly loser: string;
+  /** As what each has the address. */
+  readonly winnerKind: FrontendKind;
+  readonly loserKind: FrontendKind;
+  /** What decided: the kind, the age of the Services, or, with both the same, the key. */
+  readonly reason: 'kind' | 'age' | 'key';
 }
 
 /** One family's table as the dataplane reads it. */

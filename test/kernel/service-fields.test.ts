@@ -140,7 +140,8 @@ t.test('addresses of a Service', async (t) => {
     service(name, {
       clusterIPs: [`10.96.0.${number}`],
       ports: [{ port: 80 }],
-      externalIPs: ['198.51.100.20'],
+      // The cluster IP of `young`, which the older one does not get by this.
+      externalIPs: ['198.51.100.20', '10.96.0.51'],
       creationTimestamp: `${year}-01-01T00:00:00Z`,
     });
   const young = [claim('young', 51, 2025), endpointSlice('young', [pod('pod-b')], [{ port: 80 }])];
@@ -148,7 +149,10 @@ t.test('addresses of a Service', async (t) => {
   await proxy.apply(young);
   await checkRows(t, lab, [toPodA('198.51.100.20', IPV4.masqueraded(['pod-b'], 80), 'conflict, alone')]);
   await proxy.apply([...young, ...old]);
-  await checkRows(t, lab, [toPodA('198.51.100.20', one, 'conflict, the oldest holds')]);
+  await checkRows(t, lab, [
+    toPodA('198.51.100.20', one, 'conflict, the oldest holds'),
+    { shows: 'a cluster IP stays', from: 'pod-a', to: '10.96.0.51:80', expect: IPV4.kept(['pod-b'], 80) },
+  ]);
   // A conflict is told of once it has lasted.
   const isReported = (): boolean => /198\.51\.100\.20.*default\/(old|young)/.test(proxy.log);
   await eventually('the report of the conflict', () => Promise.resolve(isReported() || null), 20_000);

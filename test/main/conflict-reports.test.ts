@@ -19,7 +19,8 @@ function world(): {
 }
 
 function conflict(port: number, loser = 'shop/new:http', family: Conflict['family'] = 'IPv4'): Conflict {
-  return { frontend: `192.0.2.1:${port}/TCP`, family, winner: 'default/old:web', loser };
+  const kinds = { winnerKind: 'LoadBalancer', loserKind: 'ExternalIP', reason: 'kind' } as const;
+  return { frontend: `192.0.2.1:${port}/TCP`, family, winner: 'default/old:web', loser, ...kinds };
 }
 
 t.test('a conflict that stays is told once, on the Service that loses', async (t) => {
@@ -35,7 +36,7 @@ t.test('a conflict that stays is told once, on the Service that loses', async (t
       reason: 'AddressConflict',
       regarding: { kind: 'Service', namespace: 'shop', name: 'new' },
       related: { kind: 'Service', namespace: 'default', name: 'old' },
-      note: /192\.0\.2\.1:80\/TCP belongs to default\/old:web/,
+      note: '192.0.2.1:80/TCP belongs to default/old:web, as its load balancer address, which comes before external IP; shop/new:http gets no connections there',
     },
   ]);
   t.match(log.lines, [/^warn conflict: IPv4 192\.0\.2\.1:80\/TCP/]);

@@ -3,7 +3,7 @@ import { EndpointList } from '../../src/net/endpoint-list.js';
 import { ForwardingTable } from '../../src/plan/forwarding-table.js';
 import { frontendKey } from '../../src/plan/frontend-key.js';
 import { planNode } from '../../src/plan/node-plan.js';
-import { printFrontend, printTable } from '../../src/plan/text.js';
+import { printConflict, printFrontend, printTable } from '../../src/plan/text.js';
 import type { FrontendPlan, NodePlan, ServicePlan } from '../../src/plan/types.js';
 import { planSettings } from '../support/plan-settings.js';
 import { SeededRandom } from '../support/random.js';
@@ -63,6 +63,63 @@ function picture(table: ForwardingTable): readonly string[] {
 function holder(table: ForwardingTable): string | undefined {
   return table.frontend('10.96.0.1:80/TCP')?.servicePort;
 }
+
+t.test('claims rank by kind, then age, then key, whatever the order in which they come and go', (t) => {
+  const random = new SeededRandom(7);
+  const ranks: readonly FrontendPlan['kind'][] = ['ClusterIP', 'LoadBalancer', 'ExternalIP'];
+  for (let round = 0; round < 200; round++) {
+    const claims = ['a', 'b', 'c', 'd', 'e', 'f'].map((service) => {
+      const kind = random.pick(ranks);
+      const creationTime = random.pick([1, 2, null]);
+      return plan(service, [frontend(service, '10.96.0.1', { kind })], { creationTime });
+    });
+    const rank = ({ frontends, creationTime, service }: ServicePlan): string =>
+      `${ranks.indexOf(frontends[0]!.kind)} ${creationTime ?? 9} ${service}`;
+    const expected = [...claims].sort((one, other) => (rank(one) < rank(other) ? -1 : 1));
+    const pictures = [0, 1].map(() => {
+      const table = new ForwardingTable(NODE);
+      // On the way there each may have said something else, or have been away.
+      for (const { service } of random.shuffled(claims)) {
+        const kind = random.pick(ranks);
+        table.setService(service, plan(service, [frontend(service, '10.96.0.1', { kind })], { creationTime: 0 }));
+        if (random.chance(0.3)) table.setService(service, null);
+      }
+      for (const one of random.shuffled(claims)) table.setService(one.service, one);
+      t.equal(holder(table), expected[0]?.service);
+      const conflicts = [...table.conflicts()];
+      for (const [index, loser] of expected.slice(1).entries()) {
+        const [{ kind: winnerKind } = frontend('', null)] = expected[0]!.frontends;
+        const [{ kind: loserKind } = frontend('', null)] = loser.frontends;
+        const older = expected[0]!.creationTime !== loser.creationTime;
+        const reason = winnerKind === loserKind ? (older ? 'age' : 'key') : 'kind';
+        t.match(conflicts[index], { winner: holder(table), loser: loser.service, winnerKind, loserKind, reason });
+      }
+      return picture(table);
+    });
+    t.same(pictures[0], pictures[1]);
+  }
+  t.end();
+});
+
+t.test('an external IP takes no cluster IP of a younger Service, nor its load balancer address', (t) => {
+  const [C, L] = ['10.96.0.1', '10.96.0.2'];
+  const attacker = [C, L].map((host) => frontend('old', host, { kind: 'ExternalIP' }));
+  const victim = [frontend('new', C), frontend('new', L, { kind: 'LoadBalancer' })];
+  const table = new ForwardingTable(NODE);
+  table.setService('old', plan('old', attacker, { creationTime: 1 }));
+  table.takeChange();
+  table.setService('new', plan('new', victim, { creationTime: 2 }));
+  t.same([...table.takeChange().frontends], ['10.96.0.1:80/TCP', '10.96.0.2:80/TCP']);
+  t.same(
+    [...table.frontends()].map(({ servicePort }) => servicePort),
+    ['new', 'new'],
+  );
+  t.same([...table.conflicts()].map(printConflict), [
+    'conflict: IPv4 10.96.0.1:80/TCP belongs to new, as its cluster IP, which comes before external IP; old does not get it',
+    'conflict: IPv4 10.96.0.2:80/TCP belongs to new, as its load balancer address, which comes before external IP; old does not get it',
+  ]);
+  t.end();
+});
 
 t.test('of several claims the oldest holds, whatever the order', (t) => {
   const claims = [claim('b', 20), claim('a', 30), claim('c', 10), claim('e', null), claim('d', null), claim('f', 10)];
