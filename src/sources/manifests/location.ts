@@ -10,11 +10,9 @@ export interface Listing {
   readonly directoryStat: BigIntStats;
 }
 
-const EXTENSION = /\.(yaml|yml|json)$/i;
-
-/** Whether a directory's entry is a manifest by its name. */
+/** Whether a directory's entry is a manifest by its name, as node agents have it. */
 export function isManifestName(name: string): boolean {
-  return !name.startsWith('.') && EXTENSION.test(name);
+  return !name.startsWith('.');
 }
 
 /**

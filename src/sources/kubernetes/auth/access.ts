@@ -126,8 +126,8 @@ function inClusterAccess({ env, serviceAccountDirectory }: AccessOptions): Acces
   const host = env['KUBERNETES_SERVICE_HOST'] ?? '';
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '';
   if (host === '' || port === '') {
-    throw new KubeconfigError('in-cluster', [
-      'no kubeconfig and no --master was given, and this is no pod: the environment variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be set',
+    throw new KubeconfigError('nothing to read Services from', [
+      'there are no --manifests, no kubeconfig (--kubeconfig, or clientConnection.kubeconfig in --config) and no --master, and this is no pod with a service account (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set): give one of them',
     ]);
   }
   const problems: string[] = [];
