@@ -21,7 +21,8 @@ const LIVE: Readonly<Record<keyof Config, boolean>> = {
   nodeName: false,
   kubernetes: false,
   manifests: false,
-  manifestsHeaders: false,
+  fileCheckFrequency: false,
+  httpCheckFrequency: false,
   bindAddress: false,
   statusSocket: false,
   healthz: false,
@@ -50,7 +51,7 @@ const LIVE_PARTS: readonly string[] = ['logging.verbosity', 'logging.vmodule'];
 
 /** Values that may be credentials, or could hold some. */
 const HIDDEN = { before: JSON.stringify(REDACTED), after: JSON.stringify(REDACTED) } as const;
-const SECRET: readonly string[] = ['manifests', 'manifestsHeaders'];
+const SECRET: readonly string[] = ['manifests'];
 
 /** Every setting that differs, by its path; empty when the two mean the same. */
 export function compareConfigs(before: Config, after: Config): readonly FieldChange[] {

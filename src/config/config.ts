@@ -16,8 +16,9 @@ export interface Config {
   readonly kubernetes: KubernetesConfig | null;
   /** Files, directories and URLs to read objects from. */
   readonly manifests: readonly ManifestsSource[];
-  /** Sent with every request for a manifest URL. */
-  readonly manifestsHeaders: readonly HttpHeader[];
+  /** How often they are looked at for what nothing tells of; above 0. */
+  readonly fileCheckFrequency: number;
+  readonly httpCheckFrequency: number;
   /** Overrides the node's primary address of its family, and the primary family, unless it is unspecified (`0.0.0.0`, `::`). Nothing is bound to it. */
   readonly bindAddress: IPAddress;
   /** Path of the Unix socket on which the running process is asked; null: none. */
@@ -91,6 +92,17 @@ export interface UrlSource {
   readonly url: string;
   /** By which it is shown; no other source has it. */
   readonly name: string;
+  /** Sent with every request, and likely credentials. */
+  readonly headers: readonly HttpHeader[];
+  /** Paths of files with further headers, those of other origins among them. */
+  readonly headerFiles: readonly string[];
+  /** Whether all URLs have the same origin, so that headers that name none are for this one. */
+  readonly isOnlyOrigin: boolean;
+  /** Path of the certificates that vouch for the server; null: those that the system trusts. */
+  readonly authorityFile: string | null;
+  /** Paths of the certificate and its key that tell who asks; both null: nobody does. */
+  readonly certificateFile: string | null;
+  readonly keyFile: string | null;
 }
 
 export interface HttpHeader {
@@ -144,7 +156,8 @@ export interface Surroundings {
   /** Empty: none. */
   readonly master: string;
   readonly manifests: readonly ManifestsSource[];
-  readonly manifestsHeaders: readonly HttpHeader[];
+  readonly fileCheckFrequency: number;
+  readonly httpCheckFrequency: number;
   readonly statusSocket: string | null;
   readonly iptablesFlavor: IptablesFlavorChoice;
 }
@@ -153,12 +166,14 @@ export interface Surroundings {
 export function buildConfig(document: KubeProxyConfiguration, surroundings: Surroundings): Config {
   const section = document[activeSection(document)];
   const { conntrack, nodePortAddresses } = document;
-  const { nodeName, master, manifests, manifestsHeaders, statusSocket, iptablesFlavor } = surroundings;
+  const { nodeName, master, manifests, statusSocket, iptablesFlavor } = surroundings;
+  const { fileCheckFrequency, httpCheckFrequency } = surroundings;
   return deepFreeze({
     nodeName,
     kubernetes: kubernetes(document, master, manifests.length === 0),
     manifests,
-    manifestsHeaders,
+    fileCheckFrequency,
+    httpCheckFrequency,
     statusSocket,
     mode: checked(
       'mode',

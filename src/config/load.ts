@@ -81,7 +81,7 @@ export function loadConfig(
 
   const command = chooseCommand(line);
   const defaulted = applyPlatformDefaults(decoded);
-  const surroundings = readSurroundings(line, decoded, systemHostname);
+  const surroundings = readSurroundings(line, decoded, files, systemHostname);
   const problems = [
     ...validateSource(defaulted, source),
     ...surroundings.problems,
@@ -100,6 +100,7 @@ export function loadConfig(
       ...flagWarnings(line, fileFlag),
       ...(decoded.mode === '' ? [`${KIND}.mode: is not set, using ${DEFAULT_MODE}`] : []),
       ...describeIneffective(defaulted),
+      ...surroundings.warnings,
     ],
     version: reportedVersion,
     flags: flagSettings(line),

@@ -1,9 +1,38 @@
+import { isLoopback, parseAddress } from '../net/ip.js';
 import { isUrlText, printUrl } from '../net/url-text.js';
-import type { ManifestsSource } from './config.js';
+import type { ManifestsSource, PathSource, UrlSource } from './config.js';
+import type { ConfigFiles } from './files.js';
+import { listFlag, type CommandLine } from './flags.js';
+import { OriginSettings } from './origin-settings.js';
 
-/** Reads the values of --manifests. The names by which sources are known hold no secret and are all different. */
-export function readManifestsSources(values: readonly string[]): {
+/** What the flags say about where to read objects from. */
+export interface ManifestsFlags {
   readonly sources: readonly ManifestsSource[];
+  /** Never with a value, which may be a credential. */
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** A URL as it is written. */
+type BareUrl = Pick<UrlSource, 'type' | 'url' | 'name'>;
+
+/** Reads --manifests and what belongs to it. The names by which sources are known hold no secret and are all different. */
+export function readManifests(line: CommandLine, files: ConfigFiles): ManifestsFlags {
+  const { sources: bare, problems } = readValues(listFlag(line, 'manifests'));
+  const origins = new Set(bare.flatMap((source) => (source.type === 'url' ? new URL(source.url).origin : [])));
+  const settings = new OriginSettings(line, files, origins);
+  const sources = bare.map((source) => (source.type === 'url' ? { ...source, ...settings.of(source.url) } : source));
+  const warnings = sources.flatMap((source) =>
+    source.type === 'url' && isOverheard(source.url, settings)
+      ? [`--manifests: ${source.name} is asked without encryption, and with what may be a credential: use https`]
+      : [],
+  );
+  return { sources, problems: [...problems, ...settings.problems], warnings };
+}
+
+/** The values of --manifests alone. */
+function readValues(values: readonly string[]): {
+  readonly sources: readonly (PathSource | BareUrl)[];
   readonly problems: readonly string[];
 } {
   const problems: string[] = [];
@@ -22,7 +51,7 @@ export function readManifestsSources(values: readonly string[]): {
 }
 
 /** What is wrong with a value is told without it: what cannot be taken apart may hold a password anywhere. */
-function readSource(value: string): ManifestsSource | string {
+function readSource(value: string): PathSource | BareUrl | string {
   if (value === '') return 'Required value: must not be empty';
   if (!isUrlText(value)) return { type: 'path', path: value, name: value };
   if (!/^https?:\/\/[^/]/i.test(value) || !URL.canParse(value))
@@ -48,4 +77,13 @@ function unused(name: string, taken: ReadonlySet<string>): string {
   let unique = name;
   while (taken.has(unique)) unique = `${name} (${++number})`;
   return unique;
+}
+
+/** Whether others on the way may read a credential. Any header may be one. */
+function isOverheard(text: string, settings: OriginSettings): boolean {
+  const { protocol, hostname, username, password, origin } = new URL(text);
+  if (protocol === 'https:' || hostname === 'localhost' || hostname.endsWith('.localhost')) return false;
+  const address = parseAddress(hostname.replace(/^\[(.*)\]$/, '$1'));
+  if (address !== null && isLoopback(address)) return false;
+  return username !== '' || password !== '' || settings.hasHeaders(origin);
 }

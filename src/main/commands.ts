@@ -20,7 +20,7 @@ import { EXPLAIN_PAGE, formatted, STATUS_PAGE } from './inside.js';
 import { checkNode } from './node-checks.js';
 import { lookUpNode } from './node-lookup.js';
 import { modeParts, prepareMode } from './mode.js';
-import { kernelValues, manifestsOptions, planSettings } from './settings.js';
+import { kernelValues, planSettings } from './settings.js';
 
 /** What a command prints, and what was wrong with its input. */
 export interface Output {
@@ -115,8 +115,7 @@ interface Planned {
 }
 
 async function planned(config: Config): Promise<Planned> {
-  const { locations, headers } = manifestsOptions(config);
-  const { rows, problems } = await loadManifests(locations, headers);
+  const { rows, problems } = await loadManifests(config.manifests);
   const store = new Store();
   const writer = store.register('manifests');
   writer.apply(rows.map((row) => ({ type: 'upsert', row })));

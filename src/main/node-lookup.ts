@@ -7,7 +7,6 @@ import { loadManifests } from '../sources/manifests/load.js';
 import type { NodeRow } from '../state/rows.js';
 import { printProblem } from '../sources/manifests/problems.js';
 import { Store } from '../state/store.js';
-import { manifestsOptions } from './settings.js';
 import { connectKubernetes } from './sources.js';
 
 /** In milliseconds; the peer's (behaviour ST-13, ST-15). */
@@ -45,8 +44,7 @@ export async function lookUpNode(
 }
 
 async function inManifests(config: Config): Promise<FoundNode> {
-  const { locations, headers } = manifestsOptions(config);
-  const { rows, problems, complete } = await loadManifests(locations, headers);
+  const { rows, problems, complete } = await loadManifests(config.manifests);
   const node = rows.find((row) => row.kind === 'Node' && row.name === config.nodeName);
   const texts = problems.filter(({ severity }) => severity === 'error').map(printProblem);
   const found = judge(config, node?.kind === 'Node' ? node : undefined);

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.js';
 import { conntrackValues, type KernelValue } from '../dataplane/sysctl.js';
 import { modeDefinition } from '../dataplane/modes.js';
 import type { PlanSettings } from '../plan/facts.js';
-import type { ManifestsOptions } from '../sources/manifests/start.js';
+import { DEFAULT_TIMING, type Timing } from '../sources/manifests/timing.js';
 
 /** What planning takes from the configuration. */
 export function planSettings(config: Config): PlanSettings {
@@ -40,7 +40,7 @@ export function kernelValues(config: Config): readonly KernelValue[] {
   return [...values, ...modeDefinition(config.mode).kernelValues(config)];
 }
 
-/** Where to read objects from. */
-export function manifestsOptions({ manifests, manifestsHeaders }: Config): ManifestsOptions {
-  return { locations: manifests, headers: manifestsHeaders.map(({ name, value }) => [name, value] as const) };
+/** How often manifests are looked at. */
+export function manifestsTiming({ fileCheckFrequency, httpCheckFrequency }: Config): Timing {
+  return { ...DEFAULT_TIMING, filePollMs: fileCheckFrequency, urlPollMs: httpCheckFrequency };
 }

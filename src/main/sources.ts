@@ -9,7 +9,7 @@ import type { KubernetesOptions, RunningKubernetes } from '../sources/kubernetes
 import type { RequestObserver } from '../sources/kubernetes/transport.js';
 import { startManifests, type LocationStatus } from '../sources/manifests/start.js';
 import type { Store } from '../state/store.js';
-import { manifestsOptions } from './settings.js';
+import { manifestsTiming } from './settings.js';
 
 export interface RunningSources {
   /** Resolves when nothing more will be applied. */
@@ -35,7 +35,7 @@ export async function startSources(
   const source = config.kubernetes && (await connectKubernetes(config, version, log, observer));
   if (source !== null) events?.start(source.connection);
   // All sources register in one go: readiness must not be judged before the last of them has.
-  const manifests = startManifests(manifestsOptions(config), store, log);
+  const manifests = startManifests(config.manifests, store, log, manifestsTiming(config));
   const running = source && source.start(store, events ?? NO_EVENTS);
   return {
     stop: async () => {

@@ -79,7 +79,10 @@ t.test('the API server is another source', (t) => {
 t.test('every field of the configuration is compared, and credentials are not shown', (t) => {
   const { config } = loaded([]);
   for (const field of Object.keys(config)) {
-    const other: Config = { ...config, [field]: field === 'manifestsHeaders' ? [{ name: 'A', value: 'secret' }] : 'x' };
+    const other: Config = {
+      ...config,
+      [field]: field === 'manifests' ? [{ headers: [{ name: 'A', value: 'secret' }] }] : 'x',
+    };
     const found = compareConfigs(config, other);
     t.equal(found.length, 1, field);
     t.equal(found[0]?.field, field);

@@ -9,7 +9,8 @@ const DEFAULTS = {
   nodeName: 'worker-1.example',
   kubernetes: null,
   manifests: [path('objects.yaml')],
-  manifestsHeaders: [],
+  fileCheckFrequency: 500,
+  httpCheckFrequency: 10_000,
   statusSocket: '/run/pointsman/status.sock',
   bindAddress: '0.0.0.0',
   healthz: { address: '0.0.0.0', port: 10256 },
@@ -262,77 +263,6 @@ t.test('the source: the API server, manifests in its place, or both', (t) => {
     { kubernetes: { ...KUBERNETES, kubeconfig: '/k', master: 'm' }, manifests: [path('a')] },
     '--master stays effective beside --config',
   );
-  t.end();
-});
-
-t.test('sources and their headers', (t) => {
-  const { config } = load([
-    '--mode=nftables',
-    '--manifests',
-    'dir',
-    '--manifests=https://h/x',
-    '--manifests-header=Authorization: Bearer a:b ',
-    '--manifests-header',
-    'X-Empty:',
-    '--cleanup',
-  ]) as ReturnType<typeof loaded>;
-  t.same(config.manifests, [path('dir'), { type: 'url', url: 'https://h/x', name: 'https://h/x' }]);
-  t.same(config.manifestsHeaders, [
-    { name: 'Authorization', value: 'Bearer a:b' },
-    { name: 'X-Empty', value: '' },
-  ]);
-  const malformed = ["--manifests-header: Invalid value: must be 'Name: value'"];
-  for (const header of ['secret', ': secret', 'a b: secret', 'A: secret\r\nB: c', 'A: secret\n', '']) {
-    t.same(
-      failure(() => loaded(['--manifests=http://h/', '--manifests-header', header])).problems,
-      malformed,
-      JSON.stringify(header),
-    );
-  }
-  t.same(failure(() => loaded(['--manifests-header=A: b'])).problems, [
-    '--manifests-header: Forbidden: only with a URL in --manifests',
-  ]);
-  t.same(failure(() => load(['--manifests='])).problems, ['--manifests: Required value: must not be empty']);
-  t.end();
-});
-
-t.test('what may be a secret of --manifests and --master shows nowhere', (t) => {
-  const secret = 'https://user:s3cret@h:1/x?token=s3cret#s3cret';
-  const { config, flags } = load([
-    '--mode=nftables',
-    ...['https://h:1/x', secret, secret, 'HTTPS://other@H:443', 'dir/a@b:c'].flatMap((value) => ['--manifests', value]),
-    '--master=user:s3cret@h',
-  ]) as ReturnType<typeof loaded>;
-  const names = ['https://h:1/x', 'https://h:1/x?…', 'https://h:1/x?… (2)', 'https://h/', 'dir/a@b:c'];
-  t.same(
-    config.manifests.map(({ name }) => name),
-    names,
-  );
-  t.match(config.manifests[1], { type: 'url', url: secret });
-  const shown = (name: string): string | undefined => flags.find((flag) => flag.name === name)?.value;
-  t.equal(shown('manifests'), `[${names.join().replace(' (2)', '')}]`);
-  t.equal(shown('master'), '[REDACTED]');
-  t.notMatch(JSON.stringify(flags), 's3cret');
-
-  const bad = [
-    'http://u:s3cret@[bad',
-    ' http://u:s3cret@h/',
-    'ftp://u:s3cret@h/',
-    'https:/u:s3cret@h/',
-    'https://s3cret%ff@h/',
-  ];
-  for (const value of bad) {
-    const { message } = failure(() => load(['--manifests', value]));
-    t.match(message, /^failed validate: --manifests: Invalid value: (must be a path or a URL|user name or password)/);
-    t.notMatch(message, 's3cret');
-  }
-  const usage = [
-    ['--manifest=https://u:s3cret@h/'],
-    ['--manifests', 'a', 'https://u:s3cret@h/'],
-    ['--manifests=https://h/', '--manifests-header', 'Authorization:', 'Bearer', 's3cret'],
-  ];
-  for (const argv of usage) t.notMatch(failure(() => load(argv)).message, 's3cret', argv.join(' '));
-  t.match(failure(() => load(usage[1] ?? [])).message, '["https://h/"]');
   t.end();
 });
 

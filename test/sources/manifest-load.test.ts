@@ -19,7 +19,6 @@ t.test('files, directories and URLs are read once, the first location counts', a
   writeFileSync(join(root, 'f.yaml'), serviceYaml('a', 1));
   const { rows, problems, complete } = await loadManifests(
     locationsOf([join(root, 'f.yaml'), join(root, 'd'), `http://127.0.0.1:${(server.address() as AddressInfo).port}/`]),
-    [],
   );
   t.equal(complete, true);
   t.same(
@@ -36,7 +35,7 @@ t.test('files, directories and URLs are read once, the first location counts', a
 t.test('a location that cannot be read makes the load incomplete', async (t) => {
   const root = scratchDirectory(t);
   writeFileSync(join(root, 'f.yaml'), serviceYaml('a'));
-  const { rows, problems, complete } = await loadManifests(locationsOf([join(root, 'none'), join(root, 'f.yaml')]), []);
+  const { rows, problems, complete } = await loadManifests(locationsOf([join(root, 'none'), join(root, 'f.yaml')]));
   t.equal(complete, false);
   t.equal(rows.length, 1);
   t.match(problems.map(printProblem), [/none: cannot be read: does not exist$/]);
@@ -46,7 +45,7 @@ t.test('the same files give the same rows in the same order', async (t) => {
   const root = scratchDirectory(t);
   for (const name of ['c', 'a', 'b'])
     writeFileSync(join(root, `${name}.yaml`), yaml(serviceYaml(`${name}2`), serviceYaml(`${name}1`)));
-  const { rows } = await loadManifests(locationsOf([root]), []);
+  const { rows } = await loadManifests(locationsOf([root]));
   t.same(
     rows.map((row) => row.name),
     ['a2', 'a1', 'b2', 'b1', 'c2', 'c1'],

@@ -1,8 +1,14 @@
+import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { TLSSocket } from 'node:tls';
 import t from 'tap';
-import { ManifestRig, eventually, serviceYaml, yaml } from '../support/manifests.js';
+import { loadManifests } from '../../src/sources/manifests/load.js';
+import { Authority } from '../support/certificates.js';
+import { ManifestRig, eventually, locationsOf, scratchDirectory, serviceYaml, yaml } from '../support/manifests.js';
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -47,9 +53,8 @@ t.test('a URL is polled, headers are sent', async (t) => {
   const origin = await Origin.start(t);
   origin.handler = send(serviceYaml('a'));
   const rig = new ManifestRig(t, [origin.url], FAST, [
-    ['X-Token', 'secret'],
-    ['X-Other', 'one'],
-    ['x-other', 'two'],
+    '--manifests-header=X-Token: secret,X-Other:one',
+    '--manifests-header=x-other: two',
   ]);
   await rig.ready();
   t.equal(rig.services(), 'a:80');
@@ -192,8 +197,79 @@ t.test('a URL that cannot be asked is an error like any other', async (t) => {
     t.equal(rig.errors().length, 1, url);
     await rig.running.stop();
   }
-  const rig = new ManifestRig(t, ['http://127.0.0.1:1/'], FAST, [['bad header', 'x']]);
-  await eventually(() => rig.errors().length > 0, 'header');
+});
+
+t.test('a header goes to its origin, whatever that answers, and files of headers are read again', async (t) => {
+  const [one, other, elsewhere] = [await Origin.start(t), await Origin.start(t), await Origin.start(t)];
+  const file = join(scratchDirectory(t), 'headers');
+  const originOf = ({ url }: Origin): string => new URL(url).origin;
+  writeFileSync(file, `# comment\n\n${originOf(other)} X-File: v1\r\n`);
+  one.handler = send('', 302, { Location: elsewhere.url });
+  other.handler = send(serviceYaml('a'));
+  const flags = [`--manifests-header=${originOf(one)} X-One: s3cret`, `--manifests-header-file=${file}`];
+  const rig = new ManifestRig(t, [one.url, other.url], FAST, flags);
+  await rig.shows('a:80');
+  await one.served(1);
+  t.match(one.requests[0]?.headers, { 'x-one': 's3cret', 'x-file': undefined });
+  t.match(other.requests[0]?.headers, { 'x-one': undefined, 'x-file': 'v1' });
+  writeFileSync(file, `${originOf(other)} X-File: v2\n${originOf(one)} X-One: too`);
+  await eventually(() => other.requests.at(-1)?.headers['x-file'] === 'v2', 'the new value');
+  await eventually(() => one.requests.at(-1)?.headers['x-one'] === 's3cret, too', 'the new header');
+  writeFileSync(file, `X-File: v3\ns3cret without a name`);
+  const said = (text: string): boolean => rig.errors().some((line) => line.includes(text));
+  await eventually(() => said('headers: line 1: must begin with the origin it is for'), 'no origin');
+  writeFileSync(file, `${originOf(other)} X-File: v4\ns3cret without a name`);
+  await eventually(() => said('headers: line 2: must be'), 'no header');
+  t.notMatch(rig.errors().join(), 's3cret');
+  t.equal(rig.services(), 'a:80');
+  t.same(elsewhere.requests, [], 'redirects carry nothing anywhere');
+});
+
+t.test('TLS: whom to trust, and who asks', async (t) => {
+  const [authority, stranger] = [new Authority(), new Authority('stranger')];
+  t.teardown(() => {
+    authority.remove();
+    stranger.remove();
+  });
+  const server = authority.issue({ commonName: 'server', alternativeNames: ['IP:127.0.0.1'] });
+  const client = authority.issue({ commonName: 'node-1' });
+  const asked: string[] = [];
+  const identity = { cert: server.certificate, key: server.key, ca: authority.own.certificate };
+  const options = { ...identity, requestCert: true, rejectUnauthorized: true };
+  const tlsServer = createTlsServer(options, (request, response) => {
+    const { socket } = request;
+    asked.push(socket instanceof TLSSocket ? String(socket.getPeerCertificate().subject.CN) : 'nobody');
+    response.end(serviceYaml('a'));
+  });
+  await new Promise<void>((resolve) => {
+    tlsServer.listen(0, '127.0.0.1', resolve);
+  });
+  t.teardown(() => tlsServer.close());
+  const origin = `https://127.0.0.1:${(tlsServer.address() as AddressInfo).port}`;
+  const url = `${origin}/x`;
+  const trust = `--manifests-ca-file=${origin} ${authority.own.certificateFile}`;
+  const certificate = `--manifests-cert-file=${client.certificateFile}`;
+  const own = [certificate, `--manifests-key-file=${client.keyFile}`];
+  const good = await loadManifests(locationsOf([url], [trust, ...own]));
+  t.same(
+    good.rows.map(({ name }) => name),
+    ['a'],
+  );
+  t.same(asked, ['node-1']);
+  const untrusted = /unable to verify|self.signed|local issuer|signature/;
+  const bad: [flags: string[], message: RegExp][] = [
+    [own, untrusted],
+    [[`--manifests-ca-file=${stranger.own.certificateFile}`, ...own], untrusted],
+    [[trust], /certificate required|handshake|ECONNRESET|EPROTO|hang up/],
+    [[`--manifests-ca-file=${client.keyFile}`, ...own], /: holds no certificate$/],
+    [[trust, certificate, `--manifests-key-file=${server.keyFile}`], /\.crt, .*\.key: cannot be used: /],
+    [[trust, certificate, '--manifests-key-file=/nowhere'], /\/nowhere: cannot be read: ENOENT/],
+  ];
+  for (const [flags, message] of bad) {
+    const { problems } = await loadManifests(locationsOf([url], flags));
+    t.match(problems, [{ message }], String(message));
+  }
+  t.equal(asked.length, 1);
 });
 
 t.test('what is hidden of a URL shows nowhere, and URLs that differ in it only are two sources', async (t) => {

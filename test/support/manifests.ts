@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { readManifestsSources } from '../../src/config/manifests-sources.js';
+import { systemFiles } from '../../src/config/files.js';
+import { parseCommandLine } from '../../src/config/flags.js';
+import { readManifests } from '../../src/config/manifests-sources.js';
 import type { ManifestsSource } from '../../src/config/config.js';
 import { startManifests, type RunningManifests } from '../../src/sources/manifests/start.js';
 import { DEFAULT_TIMING, type Timing } from '../../src/sources/manifests/timing.js';
-import type { RequestHeaders } from '../../src/sources/manifests/http-get.js';
 import { Store } from '../../src/state/store.js';
 import type { SourceWriter, StateChange, Writer } from '../../src/state/writer.js';
 import { RecordingLog } from './recording-log.js';
@@ -45,8 +46,8 @@ export class ManifestRig {
   readonly log = new RecordingLog();
   readonly running: RunningManifests;
 
-  constructor(t: Teardown, locations: readonly string[], timing: Partial<Timing> = {}, headers: RequestHeaders = []) {
-    this.running = startManifests({ locations: locationsOf(locations), headers }, this.writer, this.log, {
+  constructor(t: Teardown, locations: readonly string[], timing: Partial<Timing> = {}, flags: readonly string[] = []) {
+    this.running = startManifests(locationsOf(locations, flags), this.writer, this.log, {
       ...DEFAULT_TIMING,
       ...timing,
     });
@@ -78,9 +79,10 @@ export class ManifestRig {
   }
 }
 
-/** Values of --manifests as the configuration has them. */
-export function locationsOf(values: readonly string[]): readonly ManifestsSource[] {
-  return readManifestsSources(values).sources;
+/** Values of --manifests as the configuration has them, with other flags. */
+export function locationsOf(values: readonly string[], flags: readonly string[] = []): readonly ManifestsSource[] {
+  const argv = [...values.flatMap((value) => ['--manifests', value]), ...flags];
+  return readManifests(parseCommandLine(argv), systemFiles).sources;
 }
 
 /** Waits for something that may take a while on a busy machine; throws when it does not come. */

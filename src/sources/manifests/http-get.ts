@@ -1,9 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { serverIdentity } from '../../net/server-identity.js';
-
-/** Name and value, in the order given. */
-export type RequestHeaders = readonly (readonly [name: string, value: string])[];
+import type { RequestHeaders, UrlAccess } from './url-access.js';
 
 export type HttpAnswer =
   | { readonly type: 'body'; readonly text: string; readonly etag: string | null; readonly lastModified: string | null }
@@ -16,11 +14,12 @@ const MAX_BODY_BYTES = 64 << 20;
  *
  * @throws Error with a readable message for anything but a whole body with status 200, or status 304.
  */
-export function httpGet(url: URL, headers: RequestHeaders, signal: AbortSignal): Promise<HttpAnswer> {
+export function httpGet(url: URL, { headers, secureContext }: UrlAccess, signal: AbortSignal): Promise<HttpAnswer> {
   const [request, identity] =
     url.protocol === 'https:' ? [httpsRequest, serverIdentity(url.hostname)] : [httpRequest, {}];
+  const trust = secureContext === null ? {} : { secureContext };
   return new Promise((resolve, reject) => {
-    const sent = request(url, { agent: false, signal, headers: merge(headers), ...identity }, (response) => {
+    const sent = request(url, { agent: false, signal, headers: merge(headers), ...identity, ...trust }, (response) => {
       readAnswer(response).then(resolve, (error: unknown) => {
         sent.destroy();
         reject(error instanceof Error ? error : new Error(String(error)));

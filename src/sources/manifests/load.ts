@@ -5,7 +5,6 @@ import type { SourceWriter, StateChange } from '../../state/writer.js';
 import { refOf } from '../../state/rows.js';
 import { Alarm } from './alarm.js';
 import { printRef, refKey } from './content.js';
-import type { RequestHeaders } from './http-get.js';
 import type { Problem, ProblemSink } from './problems.js';
 import { openLocation } from './start.js';
 import { DEFAULT_TIMING } from './timing.js';
@@ -21,10 +20,7 @@ export interface LoadedManifests {
 const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** Reads manifests once. Of several locations that have the same object the first counts. */
-export async function loadManifests(
-  locations: readonly ManifestsSource[],
-  headers: RequestHeaders,
-): Promise<LoadedManifests> {
+export async function loadManifests(locations: readonly ManifestsSource[]): Promise<LoadedManifests> {
   const rows = new Map<string, Row>();
   const problems: Problem[] = [];
   let complete = true;
@@ -37,7 +33,7 @@ export async function loadManifests(
       timing: DEFAULT_TIMING,
       alarm: new Alarm(),
     };
-    const location = openLocation(source, headers, surroundings);
+    const location = openLocation(source, surroundings);
     await location.round();
     location.close();
     problems.push(...collected.problems);

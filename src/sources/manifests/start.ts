@@ -3,18 +3,10 @@ import type { Log } from '../../net/log.js';
 import type { SourceWriter, Writer } from '../../state/writer.js';
 import { Alarm } from './alarm.js';
 import { FileLocation } from './files.js';
-import type { RequestHeaders } from './http-get.js';
 import { ProblemLog } from './problems.js';
 import type { ManifestLocation, Surroundings } from './source.js';
 import { DEFAULT_TIMING, type Timing } from './timing.js';
 import { UrlLocation } from './url.js';
-
-export interface ManifestsOptions {
-  /** Of several that have the same object the first counts. */
-  readonly locations: readonly ManifestsSource[];
-  /** Sent with every request to a URL. */
-  readonly headers: RequestHeaders;
-}
 
 /** Whether a location has been read, under the name by which it is shown. */
 export interface LocationStatus {
@@ -29,15 +21,18 @@ export interface RunningManifests {
   stop(): Promise<void>;
 }
 
-/** Reads manifests now and whenever they change. Each location registers as a source of its own, under its name. */
+/**
+ * Reads manifests now and whenever they change. Each location registers as a source of its own, under its name. Of several that have the
+ * same object the first counts.
+ */
 export function startManifests(
-  options: ManifestsOptions,
+  locations: readonly ManifestsSource[],
   writer: Writer,
   log: Log,
   timing: Timing = DEFAULT_TIMING,
 ): RunningManifests {
   const problems = new ProblemLog(log);
-  const runs = options.locations.map((source) => {
+  const runs = locations.map((source) => {
     const state = { source: source.name, synced: false };
     const surroundings = {
       writer: noting(writer.register(source.name), state),
@@ -46,7 +41,7 @@ export function startManifests(
       timing,
       alarm: new Alarm(),
     };
-    return { state, run: new Run(openLocation(source, options.headers, surroundings), surroundings) };
+    return { state, run: new Run(openLocation(source, surroundings), surroundings) };
   });
   return {
     status: () => runs.map(({ state }) => ({ ...state })),
@@ -67,14 +62,8 @@ function noting(writer: SourceWriter, state: { synced: boolean }): SourceWriter 
   };
 }
 
-export function openLocation(
-  source: ManifestsSource,
-  headers: RequestHeaders,
-  surroundings: Surroundings,
-): ManifestLocation {
-  return source.type === 'url'
-    ? new UrlLocation(source, headers, surroundings)
-    : new FileLocation(source.path, surroundings);
+export function openLocation(source: ManifestsSource, surroundings: Surroundings): ManifestLocation {
+  return source.type === 'url' ? new UrlLocation(source, surroundings) : new FileLocation(source.path, surroundings);
 }
 
 /** One location's rounds, one after the other. */

@@ -2,9 +2,10 @@ import type { UrlSource } from '../../config/config.js';
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
 import { hasGap, readContent, withLastGood } from './content.js';
-import { httpGet, type HttpAnswer, type RequestHeaders } from './http-get.js';
+import { httpGet, type HttpAnswer } from './http-get.js';
 import { Pacer } from './pacer.js';
 import type { ManifestLocation, Surroundings } from './source.js';
+import { readAccess, type RequestHeaders } from './url-access.js';
 
 /** Manifests at a URL, asked for again and again. Only a whole, readable body changes anything. */
 export class UrlLocation implements ManifestLocation {
@@ -18,7 +19,6 @@ export class UrlLocation implements ManifestLocation {
 
   constructor(
     private readonly source: UrlSource,
-    private readonly headers: RequestHeaders,
     private readonly surroundings: Surroundings,
   ) {}
 
@@ -54,7 +54,9 @@ export class UrlLocation implements ManifestLocation {
     }, urlTimeoutMs);
     try {
       const signal = AbortSignal.any([this.stopped.signal, timeout.signal]);
-      return await httpGet(new URL(this.source.url), [...this.headers, ...this.conditions()], signal);
+      const access = readAccess(this.source);
+      const headers = [...access.headers, ...this.conditions()];
+      return await httpGet(new URL(this.source.url), { ...access, headers }, signal);
     } catch (error) {
       throw timeout.signal.aborted ? new Error(`did not answer within ${urlTimeoutMs} ms`) : error;
     } finally {
