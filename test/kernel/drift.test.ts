@@ -25,8 +25,6 @@ const NO_PERIODIC_CHECK = { nftables: { minSyncPeriod: '30s', syncPeriod: '1h' }
 const PERIODIC_CHECK = { nftables: { syncPeriod: '1s' } };
 const REPAIRED = 'repaired what the kernel no longer held';
 
-t.setTimeout(240_000);
-
 async function laboratory(t: Parameters<typeof Lab.start>[0]): Promise<Lab> {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [

@@ -1,5 +1,6 @@
 // What only iptables mode has to show: two flavours, migration, repair, other software's filters, cleanup.
 import t from 'tap';
+import { usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, type TimedOutcome, type Watch } from '../support/lab/lab.js';
 import type { LabMode } from '../support/lab/mode.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type FamilyView, type Row } from '../support/lab/packet-table.js';
@@ -53,10 +54,11 @@ function lasting(saved: string): string {
   return saved.replace(/^#.*\n/gm, '').replace(/ \[\d+:\d+\]$/gm, '');
 }
 
-const MODES: readonly (readonly [mode: LabMode, programs: readonly string[]])[] = [
+const FLAVORS: readonly (readonly [mode: LabMode, programs: readonly string[]])[] = [
   ['iptables-nft', ['iptables-nft', 'ip6tables-nft']],
   ['iptables-legacy', ['iptables-legacy', 'ip6tables-legacy']],
 ];
+const MODES = usually(FLAVORS.slice(0, 1), FLAVORS);
 
 for (const [mode, programs] of MODES) {
   t.test(mode, async (t) => {

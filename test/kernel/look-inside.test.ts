@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import t from 'tap';
 import type { ExplainedPacket } from '../../src/main/explain-packet.js';
 import type { ProcessStatus } from '../../src/observe/process-status.js';
-import { projectFile } from '../support/lab/agent.js';
 import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
 import { endpointSlice, service, type Manifest } from '../support/lab/objects.js';
 import { dualStack } from '../support/lab/packet-table.js';
-import { faulty, NODE_NAME, Proxy } from '../support/lab/proxy.js';
+import { faulty, MAIN, NODE_NAME, Proxy } from '../support/lab/proxy.js';
 
 class Console {
   constructor(
@@ -19,7 +18,7 @@ class Console {
   /** Runs the program beside the process. */
   run(...words: readonly string[]): Promise<CommandResult> {
     const socket = ['--status-socket', this.proxy.statusSocket];
-    return this.lab.run('node', [process.execPath, projectFile('dist/main.js'), ...words, ...socket]);
+    return this.lab.run('node', [process.execPath, MAIN, ...words, ...socket]);
   }
 
   /** What it prints when all is well. */

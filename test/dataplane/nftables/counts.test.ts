@@ -8,8 +8,6 @@ import { commandsOf, compiler, elementsOf, NODE_ROWS, Rig } from './rig.js';
 
 /** Budgets: what one change may cost, counted, in clusters small and large. */
 
-t.setTimeout(120_000);
-
 const ENDPOINTS = 50;
 
 function endpoints(index: number, notReady: readonly number[] = []): readonly EndpointText[] {

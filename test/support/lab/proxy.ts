@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { ask } from '../../../src/main/ask.js';
 import type { ExplainedPacket } from '../../../src/main/explain-packet.js';
 import { projectFile } from './agent.js';
@@ -12,6 +13,9 @@ import { endpoint, eventually, type Closable, type CommandResult, type Lab } fro
 import { endpointSlice, node, service, type Manifest } from './objects.js';
 import { labMode, modeConfiguration, type LabMode } from './mode.js';
 import { ADDRESSES, PREFIXES } from './topology.js';
+
+/** The program as it was compiled with the tests. */
+export const MAIN = fileURLToPath(new URL('../../../src/main.js', import.meta.url));
 
 /** Name of the node under test. */
 export const NODE_NAME = 'node-1';
@@ -273,7 +277,7 @@ export class Proxy {
       ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
       ...by,
       process.execPath,
-      projectFile('dist/main.js'),
+      MAIN,
       ...(this.#options.cluster === undefined ? this.#flags() : this.#nodeFlags()),
       '--status-socket',
       this.statusSocket,
@@ -323,13 +327,13 @@ export class Proxy {
   /** Runs `plan`, `render`, `dump`, or the program without a subcommand, with the flags of the running process and more. */
   run(command: 'plan' | 'render' | 'dump' | null, flags: readonly string[] = []): Promise<CommandResult> {
     const words = command === null ? [] : [command];
-    return this.#lab.run('node', [process.execPath, projectFile('dist/main.js'), ...words, ...this.#flags(), ...flags]);
+    return this.#lab.run('node', [process.execPath, MAIN, ...words, ...this.#flags(), ...flags]);
   }
 
   /** Runs --init-only as the process is configured, with all privileges. */
   initialise(): Promise<CommandResult> {
     const flags = this.#options.cluster === undefined ? this.#flags() : this.#nodeFlags();
-    return this.#lab.run('node', [process.execPath, projectFile('dist/main.js'), ...flags, '--init-only']);
+    return this.#lab.run('node', [process.execPath, MAIN, ...flags, '--init-only']);
   }
 
   /** What `plan` and `dump` print with the flags of the running process. */

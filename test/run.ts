@@ -1,0 +1,126 @@
+// Runs the compiled test files, several processes at a time, and says how many assertions passed and failed.
+//
+//     node .build/test/run.js [usual | all | nightly] [PART OF A PATH ...]
+//
+// usual    every *.test file, those with many cases shortened (support/extent.ts)
+// all      these in full, and every *.thorough file
+// nightly  every *.nightly file, and ten minutes of test/kernel/endurance
+//
+// Small files share a process. A file is stopped when it has told nothing for SILENCE_MS, whatever it has taken until then.
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join, relative } from 'node:path';
+import { EXTENT_VARIABLE } from './support/extent.js';
+
+const FOLDER = import.meta.dirname;
+const EXTENTS = {
+  usual: { files: /\.test\.js$/, env: {} },
+  all: { files: /\.(?:test|thorough)\.js$/, env: {} },
+  nightly: { files: /\.nightly\.js$|\/endurance\.test\.js$/, env: { POINTSMAN_ENDURANCE_SECONDS: '600' } },
+} as const;
+type Extent = keyof typeof EXTENTS;
+
+/** No single step of a test takes that long, even where every core is busy with something else. */
+const SILENCE_MS = 300_000;
+/** How long a stopped process may take to say what it was waiting for. */
+const LAST_WORDS_MS = 10_000;
+
+/** Folders whose files start processes and wait for them. */
+const SLOW_FOLDERS = ['bench', 'deploy', 'kernel', 'native'];
+/** What belongs to one process and must not be another file's too. */
+const NEEDS_PROCESS =
+  /^t\.(?:teardown|jobs|before|beforeEach|afterEach)\b|support\/namespace\.js|createRequire\(|cpuUsage|memoryUsage/m;
+
+/** Test files that run in one process. */
+interface Group {
+  readonly name: string;
+  readonly files: readonly string[];
+}
+
+interface Result {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+function groups(extent: Extent, wanted: readonly string[]): readonly Group[] {
+  const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(FOLDER, name))
+    .filter((file) => EXTENTS[extent].files.test(file) && wanted.every((part) => file.includes(part)))
+    .sort();
+  const alone: Group[] = [];
+  const together = new Map<string, string[]>();
+  for (const file of files) {
+    const name = relative(FOLDER, file);
+    const folder = name.includes('/') ? (name.split('/')[0] ?? '') : '';
+    if (folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(readFileSync(file, 'utf8'))) {
+      alone.push({ name, files: [file] });
+    } else together.set(folder, [...(together.get(folder) ?? []), file]);
+  }
+  return [...alone, ...[...together].map(([folder, members]) => ({ name: `${folder}/*`, files: members }))];
+}
+
+/** Runs one process to its end, and prints its name and what failed. */
+async function run({ name, files }: Group, extent: Extent): Promise<Result> {
+  const started = Date.now();
+  const argv = files.length === 1 ? files : [join(FOLDER, 'support', 'together.js'), ...files];
+  // Limits of tap's own count from a test's start.
+  const env = { ...process.env, ...EXTENTS[extent].env, [EXTENT_VARIABLE]: extent, TAP_TIMEOUT: '0' };
+  const child = spawn(process.execPath, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  let silence: NodeJS.Timeout | undefined;
+  const stop = (): void => {
+    output += `not ok - ${name}: nothing was told for ${SILENCE_MS / 1000} s\n`;
+    // tap says on this signal which test it is in and what keeps it.
+    child.kill('SIGALRM');
+    silence = setTimeout(() => child.kill('SIGKILL'), LAST_WORDS_MS);
+  };
+  const heard = (text: string): void => {
+    output += text;
+    clearTimeout(silence);
+    silence = setTimeout(stop, SILENCE_MS);
+  };
+  heard('');
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', heard);
+  const status = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  clearTimeout(silence);
+
+  const result = resultOf(output, status);
+  const seconds = ((Date.now() - started) / 1000).toFixed(1);
+  const { passed, failed, skipped } = result;
+  const verdict = failed === 0 ? 'ok' : 'not ok';
+  process.stdout.write(`${verdict} - ${name}: ${passed} passed, ${failed} failed, ${skipped} skipped, ${seconds} s\n`);
+  if (failed > 0) process.stdout.write(`${withoutPassed(output)}exit status ${String(status)}\n`);
+  return result;
+}
+
+/** By tap's last line, which leaves out what is 0. A process that ended badly or early without one has failed once. */
+function resultOf(output: string, status: number | null): Result {
+  const summary = [...output.matchAll(/^# \{ (total: .*) \}$/gm)].at(-1)?.[1] ?? '';
+  const count = (what: string): number => Number(new RegExp(`\\b${what}: (\\d+)`).exec(summary)?.[1] ?? 0);
+  const failed = count('fail');
+  const wrong = status !== 0 || summary === '';
+  return {
+    passed: count('pass'),
+    failed: wrong ? Math.max(failed, 1) : failed,
+    skipped: count('skip') + count('todo'),
+  };
+}
+
+function withoutPassed(output: string): string {
+  return output.replaceAll(/^ *ok .*\n/gm, '');
+}
+
+const argv = process.argv.slice(2);
+const extent = (Object.keys(EXTENTS) as Extent[]).find((each) => each === argv[0]) ?? 'all';
+const waiting = [...groups(extent, argv[0] === extent ? argv.slice(1) : argv)];
+const results: Result[] = [];
+const work = async (): Promise<void> => {
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) results.push(await run(next, extent));
+};
+// Most of a packet test is waiting.
+await Promise.all(Array.from({ length: availableParallelism() + 1 }, work));
+const sum = (of: keyof Result): number => results.reduce((total, result) => total + result[of], 0);
+process.stdout.write(`${sum('skipped')} skipped\n${sum('passed')} passed, ${sum('failed')} failed\n`);
+process.exitCode = sum('failed') > 0 || results.length === 0 ? 1 : 0;

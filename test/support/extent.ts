@@ -1,0 +1,7 @@
+/** How much of the tests runs; see test/run.ts. A file that is started by itself runs all that is in it. */
+export const EXTENT_VARIABLE = 'POINTSMAN_TESTS';
+
+/** What `npm test` runs of a longer list of cases: one of each kind. */
+export function usually<T>(some: T, all: T): T {
+  return process.env[EXTENT_VARIABLE] === 'usual' ? some : all;
+}
