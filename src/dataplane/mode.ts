@@ -35,8 +35,8 @@ export interface ModeDefinition {
   readonly name: SupportedMode;
   readonly platforms: readonly NodeJS.Platform[];
   readonly traits: (config: Config) => ModeTraits;
-  /** Sysctls that its rules need on this node. */
-  readonly kernelValues: (config: Config) => readonly KernelValue[];
+  /** Sysctls that open what its IPv4 rules guard: to be set once the kernel holds the rules for this configuration, not before. */
+  readonly guardedValues: (config: Config) => readonly KernelValue[];
   readonly footprint: Footprint;
   /** @throws ModeError when none of the families can be served. */
   open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode>;

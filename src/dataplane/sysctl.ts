@@ -17,6 +17,8 @@ export interface KernelValue {
   readonly value: number;
   /** `at-least`: a larger value found is left alone. */
   readonly match: 'equal' | 'at-least';
+  /** What is missing while it cannot be set, and what to do about it. */
+  readonly advice?: string;
 }
 
 /** Reads and writes whole small files; both reject with an error that carries `code`. */
@@ -103,11 +105,16 @@ export async function applyKernelValues(
   return { written, problems };
 }
 
-/** The value that lets node ports answer on 127.0.0.0/8 (behaviour ST-44): the kernel otherwise drops what it should route off loopback. */
+/**
+ * The value that lets node ports answer on 127.0.0.0/8 (behaviour ST-44): the kernel otherwise drops what it should route off loopback. It also makes
+ * the kernel take packets from the network to 127.0.0.0/8, so it must not be set before the rule is there that drops these (IT-21).
+ */
 export const ROUTE_LOCALNET: KernelValue = {
   path: '/proc/sys/net/ipv4/conf/all/route_localnet',
   value: 1,
   match: 'equal',
+  advice:
+    'node ports do not answer on 127.0.0.1: set net.ipv4.conf.all.route_localnet=1 on the node (in /etc/sysctl.d), or iptables.localhostNodePorts to false',
 };
 
 /** Whether conntrack takes TCP packets outside the window for valid; false where the kernel does not say (behaviour ST-45). */
@@ -152,7 +159,9 @@ function problemOf(wanted: KernelValue, found: string | null, error: unknown): K
   const errno = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
   const reason = errno ?? (error instanceof Error ? error.message : String(error));
   const failure = found === null ? `cannot be read: ${reason}` : `is ${found} and cannot be written: ${reason}`;
-  const message = `${wanted.path} should be ${wanted.match === 'at-least' ? 'at least ' : ''}${wanted.value}, ${failure}`;
+  const atLeast = wanted.match === 'at-least' ? 'at least ' : '';
+  const advice = wanted.advice === undefined ? '' : ` (${wanted.advice})`;
+  const message = `${wanted.path} should be ${atLeast}${wanted.value}, ${failure}${advice}`;
   return { path: wanted.path, wanted: wanted.value, found, errno, message };
 }
 

@@ -81,7 +81,7 @@ export async function cleanup(addon: NativeAddon): Promise<Output> {
 }
 
 /**
- * Makes the kernel settings that need full privileges, so that the process itself can run with CAP_NET_ADMIN only, and finds out before it whether the
+ * Makes the kernel settings that need full privileges, but for those that rules have to guard, so that the process itself can run with CAP_NET_ADMIN only, and finds out before it whether the
  * kernel and the Node are as it needs them (behaviour CL-62).
  */
 export async function init(config: Config, version: string, addon: NativeAddon, log: Log): Promise<Output> {
@@ -89,7 +89,7 @@ export async function init(config: Config, version: string, addon: NativeAddon, 
   // Before the settings: those of conntrack are only there once the kernel has loaded it, and the trial makes it do so.
   const nodes = families.map((family) => planNode(family, planSettings(config), undefined, []));
   const refused = await modeDefinition(config.mode).tryKernel(modeParts(config, addon, log), nodes);
-  const { problems } = await applyKernelValues(kernelValues(config));
+  const { problems } = await applyKernelValues(kernelValues(config, null));
   const { node, ...found } = await lookUpNode(config, version, log);
   const checked = checkNode(config, families, node);
   return {

@@ -85,6 +85,8 @@ export class NodeProxy {
   private sources: RunningSources | null = null;
   /** The process is about to end for a reason that its events name. */
   private ending = false;
+  /** The configuration for which the kernel acknowledged all IPv4 rules. */
+  private guardedBy: Config | null = null;
   /** In force; {@link reconfigure} replaces it. */
   private loaded: Loaded;
   /** When the first change that no run has taken reached the state. */
@@ -202,7 +204,7 @@ export class NodeProxy {
       },
     });
     this.kernelValues = new KernelValues({
-      values: () => kernelValues(this.loaded.config),
+      values: () => kernelValues(this.config, this.guardedBy),
       clock: systemClock,
       log,
       onRepaired: ({ path, value, found }) => {
@@ -310,7 +312,7 @@ export class NodeProxy {
 
   private async applyOomScore(): Promise<void> {
     const problem = await applyOomScoreAdj(this.loaded.config.oomScoreAdj);
-    if (problem !== null) this.options.log.info(2, problem.message);
+    if (problem !== null) this.options.log.warn(problem.message);
   }
 
   private changed(receivedAt: number | null): void {
@@ -348,10 +350,19 @@ export class NodeProxy {
     this.metrics.changesTaken();
     if (full) this.watch();
     const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, changedAt)));
+    const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guarded(config);
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
-    if (results.some((result) => result.status === 'fulfilled' && result.value.full)) this.complete();
+    if (reports.some(({ full }) => full)) this.complete();
     if (this.families.some((family) => family.flowsRefused)) this.retryFlows();
+  }
+
+  /** What the rules guard may be opened now. */
+  private guarded(config: Config): void {
+    if (this.guardedBy === config) return;
+    this.guardedBy = config;
+    void this.kernelValues.apply();
   }
 
   /** Not as a failed sync: where the kernel never takes it, every later one would have to compare everything. */

@@ -21,8 +21,12 @@ export function planSettings(config: Config): PlanSettings {
   };
 }
 
-/** Sysctls that the configuration asks for on this machine. */
-export function kernelValues(config: Config): readonly KernelValue[] {
+/**
+ * Sysctls that the configuration asks for on this machine.
+ *
+ * @param guardedBy the configuration for which the kernel is known to hold all IPv4 rules; null while there is none.
+ */
+export function kernelValues(config: Config, guardedBy: Config | null): readonly KernelValue[] {
   const { conntrack } = config;
   const values = conntrackValues(
     {
@@ -37,7 +41,9 @@ export function kernelValues(config: Config): readonly KernelValue[] {
     // Nothing is listed where /proc shows processes only.
     cpus().length || availableParallelism(),
   );
-  return [...values, ...modeDefinition(config.mode).kernelValues(config)];
+  const { guardedValues } = modeDefinition(config.mode);
+  const guarded = guardedBy === null ? [] : guardedValues(guardedBy);
+  return [...values, ...guardedValues(config).filter((value) => guarded.includes(value))];
 }
 
 /** How often manifests are looked at. */

@@ -3,7 +3,7 @@ import { ROUTE_LOCALNET } from '../../src/dataplane/sysctl.js';
 import { kernelValues } from '../../src/main/settings.js';
 import { fromFile } from '../config/load-from.js';
 
-t.test('ST-44: loopback is routed where node ports answer there', (t) => {
+t.test('ST-44: loopback is routed where node ports answer there, once that is guarded', (t) => {
   const rows: readonly (readonly [string, boolean])[] = [
     ['', true],
     ['mode: nftables', false],
@@ -16,8 +16,11 @@ t.test('ST-44: loopback is routed where node ports answer there', (t) => {
     ['nodePortAddresses: [primary]', false],
   ];
   for (const [body, expected] of rows) {
-    const values = kernelValues(fromFile(body).config);
-    t.equal(values.includes(ROUTE_LOCALNET), expected, body);
+    const { config } = fromFile(body);
+    t.equal(kernelValues(config, config).includes(ROUTE_LOCALNET), expected, body);
+    t.notOk(kernelValues(config, null).includes(ROUTE_LOCALNET), 'not before the rules are there');
+    const before = fromFile('nodePortAddresses: [primary]').config;
+    t.notOk(kernelValues(config, before).includes(ROUTE_LOCALNET), 'nor before those of this configuration are');
   }
   t.end();
 });

@@ -55,6 +55,8 @@ export class IptablesFamily implements FamilyDataplane {
   /** Our chains as the kernel acknowledged them; null while that is not known: at the start and after any failure. */
   private acknowledged: ChainStates | null = null;
   private readonly gone = new Set<FrontendKey>();
+  /** Whether loopback was served, and so guarded, when everything was last compared. */
+  private guardsLocalhost = false;
   private listedAt = 0;
   private listingTook = 0;
 
@@ -65,7 +67,7 @@ export class IptablesFamily implements FamilyDataplane {
   async apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
     const { view, ruleset } = this.follow(table, change);
     const before = this.acknowledged;
-    const full = before === null || (options.full && (await this.isListingDue()));
+    const full = before === null || this.lacksGuard(table.node) || (options.full && (await this.isListingDue()));
     this.acknowledged = null;
     const listing = full ? await this.list(before === null ? this.textsToRead(table) : []) : null;
     if (listing !== null) await this.readSettings(ruleset, listing);
@@ -77,6 +79,7 @@ export class IptablesFamily implements FamilyDataplane {
     const second = await this.send(rest?.operations ?? []);
     const problems = await this.tidyUp(plan.later);
     this.acknowledged = plan.wanted;
+    if (listing !== null) this.guardsLocalhost = servesLocalhost(table.node, this.settings);
     const flows = full || change.node ? 'all' : new Set([...change.frontends].filter((key) => !key.endsWith('/TCP')));
     const rules = { written: addRules(plan.written, rest?.written), held: countStates(plan.wanted) };
     const sent: Sent = {
@@ -85,6 +88,11 @@ export class IptablesFamily implements FamilyDataplane {
       bytes: first.bytes + second.bytes,
     };
     return { family: this.family, full, ...sent, elementOperations: 0, repairs, problems, flows, rules };
+  }
+
+  /** Whether loopback has come to be served since everything was last compared: others use its guard too, so it is not among our chains. */
+  private lacksGuard(node: NodePlan): boolean {
+    return servesLocalhost(node, this.settings) && !this.guardsLocalhost;
   }
 
   goneFlows(): ReadonlySet<FrontendKey> {

@@ -14,7 +14,7 @@ export const IPTABLES: ModeDefinition = {
   name: 'iptables',
   platforms: ['linux'],
   traits: ({ localhostNodePorts }) => ({ guardsClusterAddresses: false, servesLocalhost: localhostNodePorts }),
-  kernelValues: (config) => (routesLocalnet(config) ? [ROUTE_LOCALNET] : []),
+  guardedValues: (config) => (routesLocalnet(config) ? [ROUTE_LOCALNET] : []),
   footprint: IPTABLES_FOOTPRINT,
   open,
   async tryKernel(parts, nodes) {

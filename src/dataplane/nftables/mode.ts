@@ -10,7 +10,7 @@ export const NFTABLES: ModeDefinition = {
   name: 'nftables',
   platforms: ['linux'],
   traits: () => ({ guardsClusterAddresses: true, servesLocalhost: false }),
-  kernelValues: () => [],
+  guardedValues: () => [],
   footprint: { nftTables: [TABLE], chains: null, ipvs: null },
   open({ addon }, families) {
     const generation = new Generation(addon);

@@ -1,0 +1,52 @@
+// 127.0.0.0/8 in iptables mode: routed for node ports (behaviour ST-44), and never open to the network.
+import t from 'tap';
+import { ControlPlane } from '../support/lab/control-plane.js';
+import { eventually, Lab, type Answer } from '../support/lab/lab.js';
+import { dualStack } from '../support/lab/packet-table.js';
+import { Proxy } from '../support/lab/proxy.js';
+
+const PODS = ['pod-a', 'remote-a'] as const;
+const WEB = dualStack('web', { type: 'NodePort', number: 41, ports: [{ port: 80, nodePort: 30001 }], endpoints: PODS });
+
+t.test('loopback is open to the network at no time, and serves node ports once the rules are there', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, [[80, 'TCP']]);
+  await lab.serve('node', '127.0.0.1:8080', 'TCP', 'private');
+  const ROUTE = 'net/ipv4/conf/all/route_localnet';
+  const plane = await ControlPlane.start(t, lab);
+  const proxy = await Proxy.prepare(t, lab, {
+    mode: 'iptables-nft',
+    cluster: plane,
+    config: { nodePortAddresses: ['0.0.0.0/0'], conntrack: { maxPerCore: 0, udpTimeout: '77s' } },
+  });
+  await proxy.write(WEB);
+
+  // A neighbour that sends packets for 127.0.0.1 to the node.
+  await lab.removeAddress('remote-node', 'lo', '127.0.0.1/8');
+  await lab.sysctl('remote-node', ROUTE, '1');
+  await lab.addRoute('remote-node', '127.0.0.1/32', '192.168.0.2');
+  const intrusion = (timeoutMs: number): Promise<Answer> =>
+    lab.request({ from: 'remote-node', to: '127.0.0.1:8080', source: '192.168.0.3', timeoutMs });
+  await lab.sysctl('node', ROUTE, '1');
+  t.match(await intrusion(5000), { name: 'private' }, 'it would get in without a guard');
+  await lab.sysctl('node', ROUTE, '0');
+
+  t.match(await proxy.initialise(), { status: 0 });
+  t.equal((await lab.sysctl('node', ROUTE)).trim(), '0', 'not by --init-only');
+  t.match(await intrusion(300), { error: 'timeout' });
+
+  await plane.down();
+  proxy.launch();
+  await eventually('attempts to reach the API server', () => Promise.resolve(/ECONN/.test(proxy.log) || null));
+  t.equal((await lab.sysctl('node', ROUTE)).trim(), '0', 'not without the rules');
+  t.match(await intrusion(300), { error: 'timeout' });
+
+  await plane.up();
+  await proxy.ready();
+  await eventually('a node port on loopback', async () => {
+    const answer = await lab.request({ from: 'node', to: '127.0.0.1:30001', timeoutMs: 1000 });
+    return 'name' in answer || null;
+  });
+  t.equal((await lab.sysctl('node', ROUTE)).trim(), '1');
+  t.match(await intrusion(300), { error: 'timeout' }, 'guarded');
+});
