@@ -61,7 +61,7 @@ function writeConfig({ path, text, warnings }: Extract<LoadedConfig, { readonly 
 
 async function runConfigured(loaded: Configured, argv: readonly string[]): Promise<number> {
   const { config } = loaded;
-  const log = await createLogger(config.logging, logStreams(config.logging));
+  const log = await createLogger(config.logging, logStreams);
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   // Asking another process is not the place to warn of this one's settings.
   const asks = loaded.command === 'status' || (loaded.command === 'explain' && config.manifests.length === 0);
@@ -141,19 +141,12 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
     families: families.join(),
   });
   let watch: ConfigWatch | null = null;
-  let { warnings } = loaded;
   try {
     await proxy.start();
     watch = new ConfigWatch({
       argv,
-      current: loaded,
-      onOutcome: (outcome) => {
-        if (outcome.type === 'apply' || outcome.type === 'unchanged') {
-          for (const warning of outcome.warnings) if (!warnings.includes(warning)) log.warn(warning);
-          ({ warnings } = outcome);
-        }
-        followConfig(outcome, proxy, log, end);
-      },
+      inForce: () => proxy.inForce,
+      onOutcome: (outcome) => followConfig(outcome, proxy, log, end),
     });
     return await ended;
   } finally {
@@ -163,18 +156,34 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
 }
 
 /** What the process does about changed configuration files. */
-function followConfig(outcome: ConfigOutcome, proxy: NodeProxy, log: Logger, end: (status: number) => void): void {
+async function followConfig(
+  outcome: ConfigOutcome,
+  proxy: NodeProxy,
+  log: Logger,
+  end: (status: number) => void,
+): Promise<void> {
+  const refuse = (error: unknown): void => {
+    log.error(error, 'changed configuration refused, the one in force stays');
+    proxy.configRefused('refused', error instanceof Error ? error.message : String(error));
+  };
   switch (outcome.type) {
-    case 'unchanged':
-      return;
     case 'refused':
-      log.error(outcome.error, 'changed configuration refused, the one in force stays');
-      proxy.configRefused('refused', outcome.error.message);
+      refuse(outcome.error);
       return;
-    case 'apply':
-      log.info(0, 'configuration changed', { changes: outcome.changes.map(printChange).join('; ') });
-      void proxy.reconfigure(outcome);
+    case 'unchanged':
+    case 'apply': {
+      const { warnings } = proxy.inForce;
+      try {
+        await proxy.reconfigure(outcome);
+      } catch (error) {
+        refuse(error);
+        return;
+      }
+      for (const warning of outcome.warnings) if (!warnings.includes(warning)) log.warn(warning);
+      if (outcome.type === 'apply')
+        log.info(0, 'configuration changed', { changes: outcome.changes.map(printChange).join('; ') });
       return;
+    }
     case 'restart': {
       const changes = outcome.changes
         .filter(({ live }) => !live)

@@ -13,8 +13,8 @@ export interface FieldChange {
 }
 
 /**
- * Which settings can change under a running process. The others are what sources, sockets and the dataplane are built upon: another node,
- * another API server or another mode make another process.
+ * Which settings can change under a running process. The others are what sources and the dataplane are built upon: another node, another API server or
+ * another mode make another process. What only flags say cannot change at all: a process has the flags that it was started with.
  */
 const LIVE: Readonly<Record<keyof Config, boolean>> = {
   mode: false,
@@ -23,15 +23,14 @@ const LIVE: Readonly<Record<keyof Config, boolean>> = {
   manifests: false,
   fileCheckFrequency: false,
   httpCheckFrequency: false,
-  bindAddress: false,
+  bindAddress: true,
   statusSocket: false,
-  healthz: false,
-  metrics: false,
-  profiling: false,
-  flagz: false,
-  statusz: false,
-  showHiddenMetricsForVersion: false,
-  bindAddressHardFail: false,
+  healthz: true,
+  metrics: true,
+  profiling: true,
+  flagz: true,
+  statusz: true,
+  bindAddressHardFail: true,
   syncPeriod: true,
   minSyncPeriod: true,
   masqueradeAll: true,
@@ -43,11 +42,8 @@ const LIVE: Readonly<Record<keyof Config, boolean>> = {
   allowExternalIPs: true,
   conntrack: true,
   oomScoreAdj: true,
-  logging: false,
+  logging: true,
 };
-
-/** Parts of fields that are not live as a whole. */
-const LIVE_PARTS: readonly string[] = ['logging.verbosity', 'logging.vmodule'];
 
 /** Values that may be credentials, or could hold some. */
 const HIDDEN = { before: JSON.stringify(REDACTED), after: JSON.stringify(REDACTED) } as const;
@@ -55,14 +51,13 @@ const SECRET: readonly string[] = ['manifests'];
 
 /** Every setting that differs, by its path; empty when the two mean the same. */
 export function compareConfigs(before: Config, after: Config): readonly FieldChange[] {
-  return keysOf(LIVE).flatMap((field) => {
-    const live = LIVE[field];
-    return differences(field, before[field], after[field]).map((difference) => ({
+  return keysOf(LIVE).flatMap((field) =>
+    differences(field, before[field], after[field]).map((difference) => ({
       ...difference,
       ...(SECRET.includes(field) ? HIDDEN : {}),
-      live: live || LIVE_PARTS.includes(difference.field),
-    }));
-  });
+      live: LIVE[field],
+    })),
+  );
 }
 
 /** A change as the log shows it. */

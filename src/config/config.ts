@@ -7,7 +7,10 @@ import { parseHostPort, type HostPort } from './host-port.js';
 import { quantityValue } from './quantity.js';
 import { isLocalMode } from './validate.js';
 
-/** Everything the process is told, resolved: no defaults left to apply, no text left to parse. Times are in milliseconds. Frozen. */
+/**
+ * Everything the process is told, resolved: no defaults left to apply, no text left to parse. What does not act has one value, whatever was said: two
+ * configurations that mean the same are equal. Times are in milliseconds. Frozen.
+ */
 export interface Config {
   readonly mode: ProxyMode;
   /** The Node object this process serves; lower case. */
@@ -32,8 +35,6 @@ export interface Config {
   /** Whether /flagz and /statusz are. */
   readonly flagz: boolean;
   readonly statusz: boolean;
-  /** The release, as `major.minor`, whose metrics that are hidden by now are shown; empty: none. */
-  readonly showHiddenMetricsForVersion: string;
   /** Whether not being able to listen ends the process. */
   readonly bindAddressHardFail: boolean;
   /** How often everything is checked, and a bound for how long a failed sync waits. Above 0. */
@@ -43,7 +44,7 @@ export interface Config {
   readonly masqueradeAll: boolean;
   /** 0–31: the bit of the packet mark that asks for source NAT. */
   readonly masqueradeBit: number;
-  /** Whether node ports answer on 127.0.0.0/8; iptables mode only. */
+  /** Whether node ports answer on 127.0.0.0/8; never but in iptables mode. */
   readonly localhostNodePorts: boolean;
   /** Which kernel interface iptables mode writes; auto: the one that this host uses. */
   readonly iptablesFlavor: IptablesFlavorChoice;
@@ -123,7 +124,7 @@ export type LocalDetection =
 export interface ConntrackSettings {
   /** Table size per CPU core. */
   readonly maxPerCore: number;
-  /** Least table size; heeded only with `maxPerCore`. */
+  /** Least table size; 0 without `maxPerCore`. */
   readonly min: number;
   readonly tcpEstablishedTimeout: number;
   readonly tcpCloseWaitTimeout: number;
@@ -143,7 +144,7 @@ export interface LoggingConfig {
   readonly splitStream: boolean;
   /** Bytes of messages that are gathered before they are written, with split streams; 0: none. */
   readonly infoBufferSize: number;
-  /** How long they are gathered at the most. Above 0. */
+  /** How long they are gathered at the most; 0 when they are not. */
   readonly flushFrequency: number;
 }
 
@@ -185,13 +186,12 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     profiling: document.enableProfiling,
     flagz: isGateEnabled('ComponentFlagz', document.featureGates),
     statusz: isGateEnabled('ComponentStatusz', document.featureGates),
-    showHiddenMetricsForVersion: document.showHiddenMetricsForVersion,
     bindAddressHardFail: document.bindAddressHardFail,
     syncPeriod: durationMilliseconds(section.syncPeriod),
     minSyncPeriod: durationMilliseconds(section.minSyncPeriod),
     masqueradeAll: document[masqueradeAllSection(document)].masqueradeAll,
     masqueradeBit: document[masqueradeAllSection(document)].masqueradeBit,
-    localhostNodePorts: document.iptables.localhostNodePorts,
+    localhostNodePorts: document.mode === 'iptables' && document.iptables.localhostNodePorts,
     iptablesFlavor,
     localDetection: localDetection(document),
     nodePortAddresses:
@@ -201,6 +201,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     allowExternalIPs: isGateEnabled('AllowServiceExternalIPs', document.featureGates),
     conntrack: {
       ...conntrack,
+      min: conntrack.maxPerCore === 0 ? 0 : conntrack.min,
       tcpEstablishedTimeout: durationMilliseconds(conntrack.tcpEstablishedTimeout),
       tcpCloseWaitTimeout: durationMilliseconds(conntrack.tcpCloseWaitTimeout),
       udpTimeout: durationMilliseconds(conntrack.udpTimeout),
@@ -227,14 +228,15 @@ function kubernetes(document: KubeProxyConfiguration, master: string, isOnly: bo
 
 function buildLogging({ format: name, verbosity, vmodule, options, flushFrequency }: Logging): LoggingConfig {
   const format = name === 'json' ? 'json' : 'text';
-  const { splitStream, infoBufferSize } = options[format];
+  const { splitStream, infoBufferSize: size } = options[format];
+  const infoBufferSize = splitStream ? Math.max(0, quantityValue(size)) : 0;
   return {
     format,
     verbosity,
     vmodule,
     splitStream,
-    infoBufferSize: splitStream ? Math.max(0, quantityValue(infoBufferSize)) : 0,
-    flushFrequency: durationMilliseconds(flushFrequency),
+    infoBufferSize,
+    flushFrequency: infoBufferSize === 0 ? 0 : durationMilliseconds(flushFrequency),
   };
 }
 

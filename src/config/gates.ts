@@ -34,7 +34,7 @@ const STAGES: ReadonlyMap<string, Gate['stage']> = new Map([
   ['AllBeta', 'beta'],
 ]);
 
-/** Those that we act upon. */
+/** Those that we act upon; the others are as they are by default, whatever is set. */
 const ACTING = [
   'AllowServiceExternalIPs',
   'ComponentFlagz',
@@ -53,8 +53,12 @@ export function isGateEnabled(name: GateName, settings: GateSettings): boolean {
 }
 
 function isEnabled(name: string, gate: Gate, settings: GateSettings): boolean {
-  const stage = [...STAGES].find(([, of]) => of === gate.stage)?.[0];
-  return settings[name] ?? (stage === undefined ? undefined : settings[stage]) ?? gate.enabled;
+  return settings[name] ?? settings[stageGate(gate)] ?? gate.enabled;
+}
+
+/** The gate that sets all of this one's stage; empty when there is none. */
+function stageGate({ stage }: Gate): string {
+  return [...STAGES].find(([, of]) => of === stage)?.[0] ?? '';
 }
 
 /** A gate as Kubernetes' metrics show it. */
@@ -67,14 +71,15 @@ export interface GateState {
 
 const STAGE_WORDS = { alpha: 'ALPHA', beta: 'BETA', stable: '' } as const;
 
-/** Every gate, those of whole stages included. */
+/** Every gate as it acts, those of whole stages as they are set. */
 export function gateStates(settings: GateSettings): readonly GateState[] {
+  const acting: ReadonlySet<string> = new Set(ACTING);
   return [
     ...[...STAGES].map(([name, stage]) => ({ name, stage: STAGE_WORDS[stage], enabled: settings[name] ?? false })),
     ...[...GATES].map(([name, gate]) => ({
       name,
       stage: STAGE_WORDS[gate.stage],
-      enabled: isEnabled(name, gate, settings),
+      enabled: acting.has(name) ? isEnabled(name, gate, settings) : gate.enabled,
     })),
   ];
 }
@@ -90,13 +95,13 @@ export function lockedGateProblems(settings: Readonly<Record<string, boolean>>):
     );
 }
 
-/** Gates that are set, by their own name, to what we do not do. */
+/** Gates that are set, by their own name or by that of their stage, to what we do not do. */
 export function ineffectiveGates(settings: GateSettings): readonly string[] {
   const acting: ReadonlySet<string> = new Set(ACTING);
-  return Object.entries(settings).flatMap(([name, value]) => {
-    const gate = GATES.get(name);
-    if (gate === undefined || gate.locked || acting.has(name) || value === gate.enabled) return [];
-    return [`${name}=${value}`];
+  return [...GATES].flatMap(([name, gate]) => {
+    const value = isEnabled(name, gate, settings);
+    if (gate.locked || acting.has(name) || value === gate.enabled) return [];
+    return [`${name}=${value}${name in settings ? '' : ` (by ${stageGate(gate)})`}`];
   });
 }
 

@@ -29,6 +29,9 @@ export function describeIneffective(document: KubeProxyConfiguration): readonly 
   const isFlushSet = logging.flushFrequency !== defaults.logging.flushFrequency;
   return [
     ...(windowsRunAsService ? [`${KIND}.windowsRunAsService: has no effect on Linux`] : []),
+    ...(document.showHiddenMetricsForVersion === ''
+      ? []
+      : [`${KIND}.showHiddenMetricsForVersion: has no effect, no metric was hidden since then`]),
     ...unusedStreamOptions(logging).map((option) => `${KIND}.logging.options.${option}`),
     ...otherModes.map((field) => `${KIND}.${field}: has no effect in mode ${document.mode}`),
     ...(isFlushSet && !isBuffered(logging)

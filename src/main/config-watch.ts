@@ -11,7 +11,7 @@ import { loadConfig, type Loaded } from '../config/load.js';
 export type ConfigOutcome =
   /** They mean what is in force: a comment changed, or a refused change was taken back. */
   | ({ readonly type: 'unchanged' } & Loaded)
-  /** Every change can be taken over by the running process. This is the configuration in force from now on. */
+  /** Every change can be taken over by the running process. */
   | ({ readonly type: 'apply'; readonly changes: readonly FieldChange[] } & Loaded)
   /** Some cannot. What was in force stays, and is what later changes are compared with. */
   | ({ readonly type: 'restart'; readonly changes: readonly FieldChange[] } & Loaded)
@@ -21,10 +21,10 @@ export type ConfigOutcome =
 export interface ConfigWatchOptions {
   /** The process's own arguments, with which files are loaded again. */
   readonly argv: readonly string[];
-  /** What is in force. */
-  readonly current: Loaded;
-  /** Called for every change of the files' content, one after the other, and never during the constructor. */
-  readonly onOutcome: (outcome: ConfigOutcome) => void;
+  /** What is in force, which changed files are compared with. */
+  readonly inForce: () => Loaded;
+  /** Called for every change of the files' content, and never during the constructor; the next is looked for once what it returns has resolved. */
+  readonly onOutcome: (outcome: ConfigOutcome) => Promise<void>;
   readonly timing?: ConfigWatchTiming;
 }
 
@@ -46,7 +46,6 @@ const EVENT_MS = 5;
  * was given. Touching a file or changing its mode is no change, and each content is reported once.
  */
 export class ConfigWatch {
-  private current: Loaded;
   private readonly paths: ConfigurationPaths;
   private readonly timing: ConfigWatchTiming;
   /** The node's name does not follow the system's while the process runs. */
@@ -64,8 +63,7 @@ export class ConfigWatch {
   private stopped = false;
 
   constructor(private readonly options: ConfigWatchOptions) {
-    this.current = options.current;
-    this.paths = options.current.paths;
+    this.paths = options.inForce().paths;
     this.timing = options.timing ?? DEFAULT_TIMING;
     this.seen = { fingerprint: '', since: 0 };
     const { file, directory } = this.paths;
@@ -95,11 +93,11 @@ export class ConfigWatch {
     // Only what else it does keeps the process running.
     this.timer = setTimeout(() => {
       this.timer = null;
-      this.look();
+      void this.look();
     }, ms).unref();
   }
 
-  private look(): void {
+  private async look(): Promise<void> {
     for (const directory of this.directories) directory.follow();
     const { pollMs, settleMs } = this.timing;
     const now = performance.now();
@@ -110,12 +108,12 @@ export class ConfigWatch {
     else if (settlesIn > 0) this.lookIn(Math.min(settlesIn + 1, pollMs));
     else {
       this.examined = fingerprint;
+      await this.examine();
       this.lookIn(pollMs);
-      this.examine();
     }
   }
 
-  private examine(): void {
+  private async examine(): Promise<void> {
     const texts: string[] = [];
     const outcome = this.reload(recordingFiles(texts));
     // Written to since: the next look finds another fingerprint and comes back.
@@ -125,8 +123,7 @@ export class ConfigWatch {
     this.content = content;
     // The files may have changed between the process's own reading and the first look, but mostly they have not.
     if (isFirst && outcome.type === 'unchanged') return;
-    if (outcome.type === 'apply' || outcome.type === 'unchanged') this.current = outcome;
-    this.options.onOutcome(outcome);
+    await this.options.onOutcome(outcome);
   }
 
   private reload(files: ConfigFiles): ConfigOutcome {
@@ -135,7 +132,7 @@ export class ConfigWatch {
       if (!('config' in loaded)) throw new TypeError(`the arguments mean ${loaded.command}`);
       const { config, document, warnings, version, flags, paths } = loaded;
       const next: Loaded = { config, document, warnings, version, flags, paths };
-      const changes = compareConfigs(this.current.config, config);
+      const changes = compareConfigs(this.options.inForce().config, config);
       if (changes.length === 0) return { type: 'unchanged', ...next };
       return { type: changes.every(({ live }) => live) ? 'apply' : 'restart', changes, ...next };
     } catch (error) {

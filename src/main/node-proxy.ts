@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
+import { compareConfigs } from '../config/compare.js';
 import type { Config } from '../config/config.js';
 import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
-import { configurationFields } from '../config/write.js';
 import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { OpenMode } from '../dataplane/mode.js';
@@ -12,9 +12,8 @@ import { Loop, type RunRequest } from '../loop/loop.js';
 import type { NativeAddon } from '../native/contract.js';
 import { NO_EVENTS, nodeSubject, serviceSubject, type EventRecorder, type ProxyEvent } from '../net/events.js';
 import type { Family } from '../net/ip.js';
-import { HealthServer, HealthState } from '../observe/health.js';
+import { HealthState } from '../observe/health.js';
 import type { Logger } from '../observe/log.js';
-import { MetricsServer } from '../observe/metrics-server.js';
 import { ProxyMetrics } from '../observe/metrics.js';
 import { ServiceHealth } from '../observe/service-health.js';
 import { StatusSocket } from '../observe/status-socket.js';
@@ -29,6 +28,7 @@ import { settleHeap } from './memory.js';
 import { FamilySync } from './family-sync.js';
 import { insidePages } from './inside.js';
 import { KernelValues } from './kernel-values.js';
+import { Listeners } from './listeners.js';
 import { OwnNode } from './own-node.js';
 import { kernelValues, planSettings } from './settings.js';
 import { startSources, type RunningSources } from './sources.js';
@@ -65,7 +65,6 @@ export class NodeProxy {
   private readonly store = new Store();
   private readonly planner: Planner;
   private readonly health: HealthState;
-  private readonly healthServer: HealthServer | null;
   private readonly serviceHealth: ServiceHealth;
   private readonly families: readonly FamilySync[];
   private readonly conflicts: ConflictReports;
@@ -80,7 +79,7 @@ export class NodeProxy {
   private cancelFlowRetry: (() => void) | null = null;
   private watchFailed = false;
   private readonly metrics: ProxyMetrics;
-  private readonly metricsServer: MetricsServer;
+  private readonly listeners: Listeners;
   private readonly statusSocket: StatusSocket | null;
   private sources: RunningSources | null = null;
   /** The process is about to end for a reason that its events name. */
@@ -113,36 +112,14 @@ export class NodeProxy {
       clock: systemClock,
       wallClock,
     });
-    const sockets = { hardFail: config.bindAddressHardFail, clock: systemClock, log };
-    this.healthServer =
-      config.healthz &&
-      new HealthServer({
-        state: this.health,
-        ...config.healthz,
-        ...sockets,
-        onFatal: (error) => {
-          this.fail('FailedToStartProxierHealthcheck', error);
-        },
-        onAnswer: (path, status) => {
-          this.metrics.healthAnswered(path, status);
-        },
-      });
-    this.metricsServer = new MetricsServer({
-      ...config.metrics,
-      ...sockets,
-      onFatal: (error) => {
-        this.fail('FailedToStartMetricServer', error);
+    this.listeners = new Listeners({
+      ...{ loaded, health: this.health, metrics: this.metrics, clock: systemClock, wallClock, log },
+      setVerbosity: (verbosity) => {
+        log.setThresholds({ ...this.config.logging, verbosity });
       },
-      metrics: this.metrics,
-      mode: config.mode,
-      configuration: () => configurationFields(this.loaded.document),
-      flags: config.flagz ? loaded.flags : null,
-      status: config.statusz ? { version: loaded.version, startedAt: wallClock(), wallClock } : null,
-      setVerbosity: config.profiling
-        ? (verbosity) => {
-            this.setVerbosity(verbosity);
-          }
-        : null,
+      onFatal: (reason, error) => {
+        this.fail(reason, error);
+      },
     });
     this.serviceHealth = new ServiceHealth({
       proxyHealthy: () => this.health.healthy(),
@@ -226,7 +203,7 @@ export class NodeProxy {
   async start(): Promise<void> {
     const { log } = this.options;
     for (const family of this.families) family.prepare();
-    await Promise.all([this.healthServer?.start(), this.metricsServer.start(), this.statusSocket?.start()]);
+    await Promise.all([this.listeners.start(), this.statusSocket?.start()]);
     await this.kernelValues.apply();
     await this.applyOomScore();
     const { config, version } = this.loaded;
@@ -234,11 +211,21 @@ export class NodeProxy {
     if (!this.ending) this.recordOfNode({ type: 'Normal', reason: 'Starting', action: START, note: '' });
   }
 
-  /** Takes over a configuration of which every change is live. */
+  /** The configuration in force. */
+  get inForce(): Loaded {
+    return this.loaded;
+  }
+
+  /** Takes over a configuration of which every change is live. Rejects when that is not possible; what was in force stays. Not to be called again before. */
   async reconfigure(loaded: Loaded): Promise<void> {
+    const changes = compareConfigs(this.config, loaded.config);
+    await this.listeners.follow(loaded);
     this.loaded = loaded;
+    this.metrics.setFeatures(gateStates(loaded.document.featureGates));
+    // The same in other words.
+    if (changes.length === 0) return;
     const { config } = loaded;
-    this.options.log.setThresholds(config.logging);
+    if (changes.some(({ field }) => field.startsWith('logging.'))) await this.options.log.follow(config.logging);
     this.health.timeoutMs = HEALTH_TIMEOUT_PERIODS * config.syncPeriod;
     this.loop.setIntervals({ minIntervalMs: config.minSyncPeriod, fullIntervalMs: config.syncPeriod });
     this.planner.setSettings(planSettings(config));
@@ -267,12 +254,7 @@ export class NodeProxy {
     await this.loop.stop();
     this.cancelFlowRetry?.();
     this.conflicts.close();
-    await Promise.allSettled([
-      this.serviceHealth.close(),
-      this.healthServer?.close(),
-      this.metricsServer.close(),
-      this.statusSocket?.close(),
-    ]);
+    await Promise.allSettled([this.serviceHealth.close(), this.listeners.close(), this.statusSocket?.close()]);
   }
 
   /** What `pointsman status` and `explain` ask; null when it is switched off. */
@@ -304,10 +286,6 @@ export class NodeProxy {
 
   private recordOfNode(event: Omit<ProxyEvent, 'regarding' | 'related'>): void {
     this.events.record({ ...event, regarding: nodeSubject(this.loaded.config.nodeName), related: null });
-  }
-
-  private setVerbosity(verbosity: number): void {
-    this.options.log.setThresholds({ ...this.loaded.config.logging, verbosity });
   }
 
   private async applyOomScore(): Promise<void> {

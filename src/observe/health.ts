@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../loop/clock.js';
 import { FAMILIES, type Family } from '../net/ip.js';
-import { answerNotFound, HttpEndpoint, type HttpEndpointOptions } from './http-endpoint.js';
+import { answerNotFound, HttpEndpoint, type Bind, type HttpEndpointOptions } from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
 import { formatTimestamp, type WallClock } from './timestamp.js';
 
@@ -208,6 +208,11 @@ export class HealthServer {
   /** Resolves after the first attempt to bind, whether it succeeded or not. Never rejects. */
   start(): Promise<void> {
     return this.endpoint.start();
+  }
+
+  /** As {@link HttpEndpoint.move}. */
+  move(to: Bind | null): Promise<void> {
+    return this.endpoint.move(to);
   }
 
   /** The port listened on; null while there is none. */

@@ -1,18 +1,24 @@
 import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { Clock } from '../loop/clock.js';
-import type { IPAddress } from '../net/ip.js';
+import { isUnspecified, type IPAddress } from '../net/ip.js';
 import type { Log } from '../net/log.js';
-import { answerWhole, boundPort, listen, openBindAddress, shut } from './listener.js';
+import { answerWhole, boundPort, errorCode, listen, openBindAddress, shut } from './listener.js';
 
 /** Time between attempts to bind. */
 const BIND_RETRY_MS = 5000;
 
-export interface HttpEndpointOptions {
+/** Where an endpoint is served. */
+export interface Bind {
   /** 0.0.0.0 and :: both mean every address of both families, as in Go. */
   readonly address: IPAddress;
   readonly port: number;
   /** Whether a failure to bind ends the process (bindAddressHardFail) rather than being retried every 5 s. */
   readonly hardFail: boolean;
+}
+
+export interface HttpEndpointOptions {
+  /** At the start; null: nowhere. */
+  readonly bind: Bind | null;
   readonly clock: Clock;
   readonly log: Log;
   /** Called once, with hardFail only. */
@@ -25,18 +31,31 @@ export class HttpEndpoint {
   private cancelRetry: (() => void) | null = null;
   private closed = false;
   private opening: Promise<void> = Promise.resolve();
+  private bind: Bind | null;
 
   /** @param what is served, as messages name it: `health checks`. */
   constructor(
     private readonly what: string,
     private readonly options: HttpEndpointOptions,
     private readonly handler: RequestListener,
-  ) {}
+  ) {
+    this.bind = options.bind;
+  }
 
   /** Resolves after the first attempt to bind, whether it succeeded or not. Never rejects. */
   start(): Promise<void> {
     this.opening = this.open();
     return this.opening;
+  }
+
+  /**
+   * Serves elsewhere. The new socket is open before the old one closes, unless the system cannot have both. Rejects when there is none to be had, and then
+   * serves where it did.
+   */
+  move(to: Bind | null): Promise<void> {
+    const moving = this.opening.then(() => this.moveNow(to));
+    this.opening = moving.catch(() => undefined);
+    return moving;
   }
 
   /** The port listened on; null while there is none. */
@@ -55,19 +74,18 @@ export class HttpEndpoint {
   }
 
   private async open(): Promise<void> {
-    const { address, port, hardFail, clock, log, onFatal } = this.options;
+    if (this.bind === null) return;
+    const { clock, log, onFatal } = this.options;
     try {
-      this.server = await this.bind();
-      log.info(1, `serving ${this.what}`, { address, port: this.port() });
+      await this.listen(this.bind);
     } catch (cause) {
       if (this.closed) return;
-      const message = `cannot serve ${this.what} on ${address} port ${port}`;
-      if (hardFail) {
-        // The event has the message alone, so the cause is part of it; as `cause` the log would print it twice.
-        onFatal(new Error(`${message}: ${cause instanceof Error ? cause.message : String(cause)}`));
+      if (this.bind.hardFail) {
+        onFatal(this.failure(this.bind, cause));
         return;
       }
-      log.error(cause, message, { retryMs: BIND_RETRY_MS });
+      const { address, port } = this.bind;
+      log.error(cause, `cannot serve ${this.what} on ${address} port ${port}`, { retryMs: BIND_RETRY_MS });
       this.cancelRetry = clock.callAt(clock.now() + BIND_RETRY_MS, () => {
         this.cancelRetry = null;
         this.opening = this.open();
@@ -75,13 +93,60 @@ export class HttpEndpoint {
     }
   }
 
-  private bind(): Promise<Server> {
-    const { address, port, log } = this.options;
+  private async moveNow(to: Bind | null): Promise<void> {
+    const from = this.bind;
+    this.bind = to;
+    if (this.closed || (from !== null && to !== null && isSameSocket(from, to))) return;
+    this.cancelRetry?.();
+    this.cancelRetry = null;
+    try {
+      await this.exchange(from, to);
+    } catch (cause) {
+      this.bind = from;
+      if (this.server === null) await this.open();
+      throw to === null ? cause : this.failure(to, cause);
+    }
+  }
+
+  private async exchange(from: Bind | null, to: Bind | null): Promise<void> {
+    const { server } = this;
+    const close = async (): Promise<void> => {
+      if (server !== null) await shut(server);
+    };
+    if (to !== null) {
+      try {
+        await this.listen(to);
+        await close();
+        return;
+      } catch (cause) {
+        // A wildcard and an address of it, on one port, may exclude each other.
+        if (server === null || from?.port !== to.port || errorCode(cause) !== 'EADDRINUSE') throw cause;
+      }
+    }
+    this.server = null;
+    await close();
+    if (to !== null) await this.listen(to);
+  }
+
+  private async listen({ address, port }: Bind): Promise<void> {
+    const { log } = this.options;
     const onError = (error: Error): void => {
       log.error(error, `serving ${this.what}`);
     };
-    return openBindAddress(address, port, (socket) => listen(socket, this.handler, onError));
+    this.server = await openBindAddress(address, port, (socket) => listen(socket, this.handler, onError));
+    log.info(1, `serving ${this.what}`, { address, port: this.port() });
   }
+
+  /** Events have the message alone, so the cause is part of it; as `cause` the log would print it twice. */
+  private failure({ address, port }: Bind, cause: unknown): Error {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    return new Error(`cannot serve ${this.what} on ${address} port ${port}: ${reason}`);
+  }
+}
+
+function isSameSocket(one: Bind, other: Bind): boolean {
+  const everywhere = isUnspecified(one.address) && isUnspecified(other.address);
+  return one.port === other.port && (everywhere || one.address === other.address);
 }
 
 const PLAIN_TEXT = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' } as const;

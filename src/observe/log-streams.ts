@@ -17,28 +17,40 @@ export function logStreams(
 ): LogOutput {
   const now = (): number => performance.timeOrigin + performance.now();
   const writeError = writerTo(stderr);
-  if (!splitStream) return { write: writeError, now };
-  const writeMessage =
-    infoBufferSize > 0 ? buffered(writerTo(stdout), infoBufferSize, flushFrequency) : writerTo(stdout);
+  const unbuffered = (write: Write): Buffered => ({ write, flush: () => undefined });
+  if (!splitStream) return { ...unbuffered(writeError), now };
+  const writeMessage = writerTo(stdout);
+  const messages =
+    infoBufferSize > 0 ? buffered(writeMessage, infoBufferSize, flushFrequency) : unbuffered(writeMessage);
   return {
     write: (line, isError) => {
-      (isError ? writeError : writeMessage)(line);
+      (isError ? writeError : messages.write)(line);
     },
     now,
+    flush: messages.flush,
   };
 }
 
 type Write = (text: string) => void;
 
+interface Buffered {
+  readonly write: Write;
+  readonly flush: () => void;
+}
+
+/** Those whose errors are heard already. */
+const heard = new WeakSet<TextStream>();
+
 function writerTo(stream: TextStream): Write {
-  stream.on('error', () => undefined);
+  if (!heard.has(stream)) stream.on('error', () => undefined);
+  heard.add(stream);
   return (text) => {
     stream.write(text);
   };
 }
 
 /** Gathers text until it has so many bytes or the first of it has waited so long; what is left is written when the process exits. */
-function buffered(write: Write, bytes: number, milliseconds: number): Write {
+function buffered(write: Write, bytes: number, milliseconds: number): Buffered {
   let gathered = '';
   let size = 0;
   let timer: NodeJS.Timeout | null = null;
@@ -49,9 +61,9 @@ function buffered(write: Write, bytes: number, milliseconds: number): Write {
     const text = gathered;
     gathered = '';
     size = 0;
-    write(text);
+    if (text !== '') write(text);
   };
-  return (text) => {
+  const gather = (text: string): void => {
     gathered += text;
     size += Buffer.byteLength(text);
     if (size >= bytes) {
@@ -61,6 +73,7 @@ function buffered(write: Write, bytes: number, milliseconds: number): Write {
       process.once('exit', flush);
     }
   };
+  return { write: gather, flush };
 }
 
 /** Longest delay setTimeout takes; it fires at once for anything longer. */

@@ -10,6 +10,8 @@ export interface Logger extends Log {
   enabled(verbosity: number): boolean;
   /** From now on these decide which lines are written. */
   setThresholds(thresholds: LogThresholds): void;
+  /** Resolves when lines are written as configured. Not to be called again before that. */
+  follow(config: LoggingConfig): Promise<void>;
 }
 
 export type LogThresholds = Pick<LoggingConfig, 'verbosity' | 'vmodule'>;
@@ -20,11 +22,29 @@ export interface LogOutput {
   readonly write: (line: string, isError: boolean) => void;
   /** Milliseconds since the epoch, with a fraction. */
   readonly now: () => number;
+  /** Writes what has been gathered. */
+  readonly flush: () => void;
 }
 
 /** Builds the logger for a format; pino is loaded only where its format is wanted. */
-export async function createLogger(config: LoggingConfig, output: LogOutput): Promise<Logger> {
-  return thresholdLogger(config, config.format === 'json' ? await jsonSink(output) : textSink(output));
+export async function createLogger(config: LoggingConfig, open: (config: LoggingConfig) => LogOutput): Promise<Logger> {
+  let output = open(config);
+  let sink = await sinkOf(config, output);
+  const logger = thresholdLogger(config, (entry) => {
+    sink(entry);
+  });
+  const follow = async (next: LoggingConfig): Promise<void> => {
+    const nextOutput = open(next);
+    const nextSink = await sinkOf(next, nextOutput);
+    output.flush();
+    [output, sink] = [nextOutput, nextSink];
+    logger.setThresholds(next);
+  };
+  return { ...logger, follow };
+}
+
+async function sinkOf({ format }: LoggingConfig, output: LogOutput): Promise<Sink> {
+  return format === 'json' ? await jsonSink(output) : textSink(output);
 }
 
 interface Entry {
@@ -44,7 +64,7 @@ type Sink = (entry: Entry) => void;
 type Method = (...parameters: never[]) => unknown;
 
 /** A file's own threshold replaces the general one, so the caller is looked up early only when files have one. */
-function thresholdLogger(config: LogThresholds, sink: Sink): Logger {
+function thresholdLogger(config: LogThresholds, sink: Sink): Omit<Logger, 'follow'> {
   let { verbosity: general } = config;
   let files = filePatterns(config);
   const setThresholds = (thresholds: LogThresholds): void => {

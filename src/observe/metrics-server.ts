@@ -3,18 +3,22 @@ import type { FlagSetting } from '../config/flags.js';
 import { ComponentHealth } from './component-health.js';
 import { EXPOSITION_TYPES, negotiateExposition, type ExpositionFormat } from './exposition.js';
 import { flagzPage } from './flagz.js';
-import { answerNotFound, answerText, HttpEndpoint, type HttpEndpointOptions } from './http-endpoint.js';
+import { answerNotFound, answerText, HttpEndpoint, type Bind, type HttpEndpointOptions } from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
 import { answerCpuProfile, answerHeapSnapshot, answerVerbosity, PROFILING_INDEX } from './profiling.js';
 import { statuszPage, type StatusFacts } from './statusz.js';
 import { answerPage } from './structured-page.js';
 
-export interface MetricsServerOptions extends HttpEndpointOptions {
+export interface MetricsServerOptions extends HttpEndpointOptions, OptionalPages {
   readonly metrics: { scrape(format: ExpositionFormat): Promise<string> };
   /** What /proxyMode answers. */
   readonly mode: string;
   /** The effective document as it would be written to a file; asked at each request. */
   readonly configuration: () => unknown;
+}
+
+/** What is served only where it is asked for. */
+export interface OptionalPages {
   /** For /flagz; null: not served (feature gate ComponentFlagz). */
   readonly flags: readonly FlagSetting[] | null;
   /** For /statusz; null: not served (feature gate ComponentStatusz). */
@@ -32,10 +36,11 @@ const CONFIGURATION_GROUP = 'kubeproxy.config.k8s.io';
 /** Serves metrics and what else a node's administrator asks a component, over HTTP without authentication (behaviour §6.3). */
 export class MetricsServer {
   private readonly endpoint: HttpEndpoint;
-  private readonly pages: ReadonlyMap<string, Page>;
+  private readonly health = new ComponentHealth();
+  private pages: ReadonlyMap<string, Page>;
 
   constructor(private readonly options: MetricsServerOptions) {
-    this.pages = pagesOf(options);
+    this.pages = pagesOf(options, this.health);
     this.endpoint = new HttpEndpoint('metrics', options, (request, response) => {
       void this.answer(request, response);
     });
@@ -44,6 +49,16 @@ export class MetricsServer {
   /** Resolves after the first attempt to bind, whether it succeeded or not. Never rejects. */
   start(): Promise<void> {
     return this.endpoint.start();
+  }
+
+  /** As {@link HttpEndpoint.move}. */
+  move(to: Bind): Promise<void> {
+    return this.endpoint.move(to);
+  }
+
+  /** From now on these are served. */
+  show(pages: OptionalPages): void {
+    this.pages = pagesOf({ ...this.options, ...pages }, this.health);
   }
 
   /** The port listened on; null while there is none. */
@@ -74,10 +89,10 @@ export class MetricsServer {
   }
 }
 
-function pagesOf(options: MetricsServerOptions): ReadonlyMap<string, Page> {
+function pagesOf(options: MetricsServerOptions, health: ComponentHealth): ReadonlyMap<string, Page> {
   const pages = new Map<string, Page>([
     ['/metrics', (request, response) => answerMetrics(request, response, options.metrics)],
-    ...healthPages(),
+    ...healthPages(health),
     [
       '/proxyMode',
       (_request, response) => {
@@ -119,8 +134,7 @@ async function answerMetrics(
   answerWhole(response, 200, { 'Content-Type': EXPOSITION_TYPES[format] }, text);
 }
 
-function healthPages(): readonly (readonly [string, Page])[] {
-  const health = new ComponentHealth();
+function healthPages(health: ComponentHealth): readonly (readonly [string, Page])[] {
   return [
     [
       '/healthz',

@@ -37,6 +37,7 @@ export interface ProxyMetricsOptions {
   readonly families: readonly Family[];
   /** As reported by --version. */
   readonly version: string;
+  /** Those at the start. */
   readonly features: readonly GateState[];
   /** Asked at each scrape. */
   readonly sources: () => readonly SourceState[];
@@ -83,10 +84,14 @@ export class ProxyMetrics implements RequestObserver {
     );
     this.startedAt = this.seconds();
     this.component.build.set(buildLabels(options.version), 1);
-    for (const { name, stage, enabled } of options.features)
-      this.component.features.set({ name, stage }, enabled ? 1 : 0);
+    this.setFeatures(options.features);
     this.countMetrics();
     this.syncQueued();
+  }
+
+  /** From now on these are in force. */
+  setFeatures(features: readonly GateState[]): void {
+    for (const { name, stage, enabled } of features) this.component.features.set({ name, stage }, enabled ? 1 : 0);
   }
 
   /** Those under a promise of stability, which our own are not. */

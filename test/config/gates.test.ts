@@ -1,5 +1,5 @@
 import t from 'tap';
-import { gateStates, isGateEnabled } from '../../src/config/gates.js';
+import { gateStates, ineffectiveGates, isGateEnabled } from '../../src/config/gates.js';
 
 function states(settings: Readonly<Record<string, boolean>>): Readonly<Record<string, string>> {
   return Object.fromEntries(gateStates(settings).map(({ name, stage, enabled }) => [name, `${stage} ${enabled}`]));
@@ -20,11 +20,14 @@ t.test('every gate and stage with its state', (t) => {
     ...defaults,
     ComponentFlagz: 'BETA false',
     ComponentStatusz: 'BETA false',
-    ContextualLogging: 'BETA false',
     LoggingBetaOptions: 'BETA false',
     AllowServiceExternalIPs: ' false',
   });
-  t.equal(states({ AllAlpha: true })['NativeHistograms'], 'ALPHA true');
+  t.same(
+    states({ AllAlpha: true, WatchListClient: false }),
+    { ...defaults, AllAlpha: 'ALPHA true', LoggingAlphaOptions: 'ALPHA true' },
+    'gates that do not act are as they are, whatever is set',
+  );
   t.end();
 });
 
@@ -33,5 +36,14 @@ t.test('a gate that is asked for says the same', (t) => {
     for (const { name, enabled } of gateStates(settings))
       if (name === 'ComponentFlagz' || name === 'AllowServiceExternalIPs')
         t.equal(isGateEnabled(name, settings), enabled, `${name} ${JSON.stringify(settings)}`);
+  t.end();
+});
+
+t.test('gates that are set and do not act are named', (t) => {
+  t.same(
+    ineffectiveGates({ AllAlpha: true, ClientsAllowCBOR: false, WatchListClient: false, NFTablesProxyMode: true }),
+    ['NativeHistograms=true (by AllAlpha)', 'WatchListClient=false', 'ClientsPreferCBOR=true (by AllAlpha)'],
+  );
+  t.same(ineffectiveGates({ AllAlpha: false, AllBeta: true }), []);
   t.end();
 });

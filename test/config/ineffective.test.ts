@@ -25,18 +25,21 @@ t.test('settings that do nothing are named, and only when set', (t) => {
     'clientConnection: {qps: 5, burst: 0, kubeconfig: ""}',
     'metricsBindAddress: 0.0.0.0',
     'clientConnection: {kubeconfig: /k, qps: 6, burst: 7, contentType: a, acceptContentTypes: b}',
-    'enableProfiling: true\nshowHiddenMetricsForVersion: "1.35"\nconfigSyncPeriod: 1m',
+    'enableProfiling: true\nconfigSyncPeriod: 1m',
     'featureGates: {LoggingAlphaOptions: true}\nlogging: {flushFrequency: 1s, options: {text: {splitStream: true, infoBufferSize: 1}}}',
     'bindAddress: "::1"',
     'iptables: {masqueradeAll: false, masqueradeBit: null, syncPeriod: 0s, minSyncPeriod: 0s}',
     'ipvs: {excludeCIDRs: []}',
     'portRange: 1-2',
     'logging: {flushFrequency: 5000000000}',
-    'featureGates: {AllAlpha: true, AllBeta: false, NFTablesProxyMode: true, WatchListClient: true}',
+    'featureGates: {AllAlpha: false, AllBeta: true, NFTablesProxyMode: true, WatchListClient: true}',
   ];
   for (const body of silent) t.same(fromFile(`mode: nftables\n${body}`).warnings, [], body);
   t.same(fromFile('mode: nftables\nlogging: {flushFrequency: 1s}').warnings, [
     'KubeProxyConfiguration.logging.flushFrequency: has no effect, log lines are written unbuffered',
+  ]);
+  t.same(fromFile('mode: nftables\nshowHiddenMetricsForVersion: "1.35"').warnings, [
+    'KubeProxyConfiguration.showHiddenMetricsForVersion: has no effect, no metric was hidden since then',
   ]);
   t.same(fromFile('mode: nftables\nfeatureGates: {SomethingElse: true}').warnings, [
     'KubeProxyConfiguration.featureGates: unknown gates have no effect: SomethingElse',

@@ -18,7 +18,6 @@ const DEFAULTS = {
   profiling: false,
   flagz: true,
   statusz: true,
-  showHiddenMetricsForVersion: '',
   bindAddressHardFail: false,
   syncPeriod: 30_000,
   minSyncPeriod: 0,
@@ -45,7 +44,7 @@ const DEFAULTS = {
     vmodule: [],
     splitStream: false,
     infoBufferSize: 0,
-    flushFrequency: 5000,
+    flushFrequency: 0,
   },
 };
 
@@ -82,7 +81,6 @@ t.test('what each field of the document does to the configuration', (t) => {
     ],
     ['metricsBindAddress: 0.0.0.0:99', { metrics: { address: '0.0.0.0', port: 99 } }],
     ['enableProfiling: true', { profiling: true }],
-    ['showHiddenMetricsForVersion: "1.35"', { showHiddenMetricsForVersion: '1.35' }],
     ['featureGates: {ComponentFlagz: false}', { flagz: false }],
     ['featureGates: {AllBeta: false, ComponentFlagz: true}', { statusz: false }],
     ['clientConnection: {kubeconfig: /k}', { kubernetes: { ...KUBERNETES, kubeconfig: '/k' } }],
@@ -108,11 +106,24 @@ t.test('what each field of the document does to the configuration', (t) => {
     ['nftables: {masqueradeAll: true, masqueradeBit: 3, syncPeriod: 9s}', {}],
     [
       'mode: nftables\nnftables: {syncPeriod: 1m, minSyncPeriod: 250ms}',
-      { mode: 'nftables', nodePortAddresses: 'primary', syncPeriod: 60_000, minSyncPeriod: 250 },
+      {
+        mode: 'nftables',
+        localhostNodePorts: false,
+        nodePortAddresses: 'primary',
+        syncPeriod: 60_000,
+        minSyncPeriod: 250,
+      },
     ],
     [
       'mode: nftables\nnftables: {minSyncPeriod: 0s, masqueradeAll: true, masqueradeBit: 3}\nnodePortAddresses: []',
-      { mode: 'nftables', nodePortAddresses: 'primary', minSyncPeriod: 0, masqueradeAll: true, masqueradeBit: 3 },
+      {
+        mode: 'nftables',
+        localhostNodePorts: false,
+        nodePortAddresses: 'primary',
+        minSyncPeriod: 0,
+        masqueradeAll: true,
+        masqueradeBit: 3,
+      },
     ],
     [
       'clusterCIDR: "10.244.1.0/16,fd00::/48"',
@@ -151,7 +162,7 @@ t.test('what each field of the document does to the configuration', (t) => {
       {
         conntrack: {
           maxPerCore: 0,
-          min: 1,
+          min: 0,
           tcpEstablishedTimeout: 3_600_000,
           tcpCloseWaitTimeout: 60_000,
           tcpBeLiberal: true,

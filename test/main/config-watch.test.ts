@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { systemFiles } from '../../src/config/files.js';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig, type Loaded } from '../../src/config/load.js';
 import { ConfigWatch, type ConfigOutcome } from '../../src/main/config-watch.js';
 
 const HEADER = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\n';
@@ -54,10 +54,15 @@ class Scene {
     const argv = ['--manifests=/none', ...flags.map(([name, path]) => `--${name}=${this.path(path)}`)];
     const current = loadConfig(argv, systemFiles);
     if (!('config' in current)) throw new Error(current.command);
+    let inForce: Loaded = current;
     this.watch = new ConfigWatch({
       argv,
-      current,
-      onOutcome: (outcome) => this.outcomes.push(outcome),
+      inForce: () => inForce,
+      onOutcome: (outcome) => {
+        this.outcomes.push(outcome);
+        if (outcome.type === 'apply' || outcome.type === 'unchanged') inForce = outcome;
+        return Promise.resolve();
+      },
       timing: { pollMs: this.pollMs, settleMs },
     });
     await this.quiet();
@@ -214,7 +219,8 @@ t.test('a change between the reading at the start and the first look is not lost
 t.test('without files nothing is watched; after stop() nothing is told', async (t) => {
   const current = loadConfig([], systemFiles, () => 'n');
   if (!('config' in current)) throw new Error(current.command);
-  const none = new ConfigWatch({ argv: [], current, onOutcome: () => t.fail('told') });
+  const told = (): Promise<void> => Promise.resolve(void t.fail('told'));
+  const none = new ConfigWatch({ argv: [], inForce: () => current, onOutcome: told });
   none.stop();
   const scene = new Scene(t);
   scene.write('c', 'oomScoreAdj: 1');
@@ -222,7 +228,7 @@ t.test('without files nothing is watched; after stop() nothing is told', async (
   const loaded = loadConfig(argv, systemFiles);
   if (!('config' in loaded)) throw new Error(loaded.command);
   const timing = { pollMs: 20, settleMs: 0 };
-  const watch = new ConfigWatch({ argv, current: loaded, onOutcome: () => t.fail('told'), timing });
+  const watch = new ConfigWatch({ argv, inForce: () => loaded, onOutcome: told, timing });
   await delay(60);
   scene.write('c', 'oomScoreAdj: 2');
   watch.stop();

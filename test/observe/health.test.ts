@@ -266,7 +266,7 @@ function served(text: string, port = 0, hardFail = false): Served {
   state.nodeEligible = true;
   const fatal: Error[] = [];
   const onFatal = (error: Error): void => void fatal.push(error);
-  return { state, address: address(text), port, hardFail, clock, log: new RecordingLog(), onFatal, fatal };
+  return { state, bind: { address: address(text), port, hardFail }, clock, log: new RecordingLog(), onFatal, fatal };
 }
 
 t.test('serves exact paths to any method', async (t) => {

@@ -24,7 +24,7 @@ async function logger(
 ): Promise<{ log: Logger; out: readonly string[]; err: readonly string[] }> {
   const [out, err] = [stream(), stream()];
   const all = { ...DEFAULTS, ...config };
-  return { log: await createLogger(all, logStreams(all, out, err)), out: out.writes, err: err.writes };
+  return { log: await createLogger(all, (config) => logStreams(config, out, err)), out: out.writes, err: err.writes };
 }
 
 for (const format of ['text', 'json'] as const) {
@@ -45,6 +45,21 @@ for (const format of ['text', 'json'] as const) {
     t.match(two.err[0], 'failure');
   });
 }
+
+t.test('another format, other streams, other thresholds: from the next line on, and nothing is lost', async (t) => {
+  const { log, out, err } = await logger({ splitStream: true, infoBufferSize: 10_000 });
+  log.info(0, 'gathered');
+  log.info(2, 'not yet');
+  t.same(out, []);
+  await log.follow({ ...DEFAULTS, format: 'json', verbosity: 2, splitStream: true });
+  t.match(out, [/^I.* "gathered"\n$/], 'what was gathered is written first');
+  log.info(2, 'detail');
+  log.error(null, 'failure');
+  t.match([out[1], err[0]], [/^\{.*"msg":"detail".*\n$/, /^\{.*"msg":"failure".*\n$/]);
+  await log.follow(DEFAULTS);
+  log.info(0, 'last');
+  t.match([out.length, err[1]], [2, /^I.* "last"\n$/]);
+});
 
 t.test('messages are gathered up to a size or a time, errors are not', async (t) => {
   const { log, out, err } = await logger({ splitStream: true, infoBufferSize: 300, flushFrequency: 100 });
@@ -71,7 +86,7 @@ t.test('what is gathered is written when the process exits', (t) => {
     import { createLogger } from './src/observe/log.js';
     import { logStreams } from './src/observe/log-streams.js';
     const config = ${JSON.stringify({ ...DEFAULTS, splitStream: true, infoBufferSize: 1 << 20, flushFrequency: 1e12 })};
-    const log = await createLogger(config, logStreams(config));
+    const log = await createLogger(config, logStreams);
     log.info(0, 'last words');
     process.exit(3);`;
   const root = new URL('../..', import.meta.url);

@@ -9,7 +9,7 @@ const PID = String(process.pid).padStart(7);
 
 async function logger(config: Partial<LoggingConfig>): Promise<{ log: Logger; lines: string[] }> {
   const lines: string[] = [];
-  const output: LogOutput = { write: (line) => lines.push(line), now: () => NOW };
+  const output: LogOutput = { write: (line) => lines.push(line), now: () => NOW, flush: () => undefined };
   const defaults: LoggingConfig = {
     format: 'text',
     verbosity: 0,
@@ -18,7 +18,7 @@ async function logger(config: Partial<LoggingConfig>): Promise<{ log: Logger; li
     infoBufferSize: 0,
     flushFrequency: 5000,
   };
-  return { log: await createLogger({ ...defaults, ...config }, output), lines };
+  return { log: await createLogger({ ...defaults, ...config }, () => output), lines };
 }
 
 t.test('text is klog text', async (t) => {

@@ -2,6 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { load } from 'js-yaml';
 import t, { type Test } from 'tap';
 import { parseAddress } from '../../src/net/ip.js';
+import type { Bind } from '../../src/observe/http-endpoint.js';
 import { boundPort, listen, shut } from '../../src/observe/listener.js';
 import { MetricsServer, type MetricsServerOptions } from '../../src/observe/metrics-server.js';
 import { parseExposition, valueOf } from '../support/exposition.js';
@@ -19,15 +20,17 @@ interface World {
   readonly verbosities: number[];
 }
 
+function bindTo(port: number, hardFail = false): Bind {
+  return { address: parseAddress('127.0.0.1')!, port, hardFail };
+}
+
 function world(fields: Partial<MetricsServerOptions> = {}): World {
   const log = new RecordingLog();
   const clock = new FakeClock(0);
   const fatal: Error[] = [];
   const verbosities: number[] = [];
   const options: MetricsServerOptions = {
-    address: parseAddress('127.0.0.1')!,
-    port: 0,
-    hardFail: false,
+    bind: bindTo(0),
     clock,
     log,
     onFatal: (error) => fatal.push(error),
@@ -264,14 +267,14 @@ t.test('a port in use: retried every five seconds, or fatal', async (t) => {
     (error) => t.error(error),
   );
   const port = boundPort(squatter)!;
-  const fatal = world({ port, hardFail: true });
+  const fatal = world({ bind: bindTo(port, true) });
   const refused = new MetricsServer(fatal.options);
   await refused.start();
   t.match(fatal.fatal, [{ message: /^cannot serve metrics on 127\.0\.0\.1 port \d+: listen EADDRINUSE/ }]);
   t.equal(fatal.clock.waiting, 0);
   await refused.close();
 
-  const patient = world({ port });
+  const patient = world({ bind: bindTo(port) });
   const server = new MetricsServer(patient.options);
   await server.start();
   t.match(patient.log.lines, [/^error cannot serve metrics on 127\.0\.0\.1 port \d+: listen EADDRINUSE/]);
