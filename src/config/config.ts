@@ -1,5 +1,5 @@
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../net/ip.js';
-import { DEFAULT_BURST, DEFAULT_QPS, type KubeProxyConfiguration, type Logging } from './document.js';
+import type { KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
 import { activeSection, LINUX_MODES, masqueradeAllSection, PRIMARY, type ProxyMode } from './effective.js';
 import { isGateEnabled } from './gates.js';
@@ -218,9 +218,6 @@ function kubernetes(document: KubeProxyConfiguration, master: string, isOnly: bo
   if (!isOnly && clientConnection.kubeconfig === '' && master === '') return null;
   return {
     ...clientConnection,
-    // Only flags can say zero, which to the peer's client library is the same as nothing.
-    qps: clientConnection.qps || DEFAULT_QPS,
-    burst: clientConnection.burst || DEFAULT_BURST,
     master,
     configSyncPeriod: durationMilliseconds(configSyncPeriod),
   };

@@ -4,6 +4,7 @@ import { KIND, type KubeProxyConfiguration } from './document.js';
 import { ConfigError, joinProblems } from './errors.js';
 import { isDropIn, type ConfigFiles } from './files.js';
 import type { Findings } from './reader.js';
+import { withoutPlaceholders } from './written-out.js';
 import { Mapping, YamlError } from './yaml.js';
 
 /** Where the configuration is; null: not given. */
@@ -73,7 +74,7 @@ function readLayer(path: string, files: ConfigFiles): Layer {
       ? [`Using lenient decoding as strict decoding failed: ${path}: ${joinProblems(strict)}`]
       : []),
   ];
-  return { path, mapping: found.mapping, warnings };
+  return { path, mapping: withoutPlaceholders(found.mapping), warnings };
 }
 
 function readText(path: string, files: ConfigFiles): string {

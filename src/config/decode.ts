@@ -14,7 +14,7 @@ import {
   type NftablesSection,
   type WinkernelSection,
 } from './document.js';
-import { durationFromNanoseconds, type GoDuration } from './duration.js';
+import { durationFromNanoseconds } from './duration.js';
 import { clip, invalid } from './errors.js';
 import { isIPv4Text, withPort } from './host-port.js';
 import { FieldReader, type Findings } from './reader.js';
@@ -22,6 +22,7 @@ import { Mapping, parseDocuments } from './yaml.js';
 
 const SECOND = 1_000_000_000n;
 const ZERO = durationFromNanoseconds(0n);
+const SYNC_PERIOD = durationFromNanoseconds(30n * SECOND);
 /** A minSyncPeriod of zero: syncs are paced by what they cost. */
 const ADAPTIVE = ZERO;
 
@@ -111,7 +112,7 @@ export function decodeConfiguration(mapping: Mapping, findings: Findings): KubeP
     nodePortAddresses: root.texts('nodePortAddresses'),
     oomScoreAdj: root.integer('oomScoreAdj', -999),
     conntrack: decodeConntrack(root.section('conntrack')),
-    configSyncPeriod: filled(root.duration('configSyncPeriod'), 900n * SECOND),
+    configSyncPeriod: root.duration('configSyncPeriod') ?? durationFromNanoseconds(900n * SECOND),
     portRange: root.text('portRange'),
     windowsRunAsService: root.truth('windowsRunAsService'),
   };
@@ -119,18 +120,13 @@ export function decodeConfiguration(mapping: Mapping, findings: Findings): KubeP
   return configuration;
 }
 
-/** For fields where zero means unset. */
-function filled(duration: GoDuration | null, fallback: bigint): GoDuration {
-  return duration === null || duration === ZERO ? durationFromNanoseconds(fallback) : duration;
-}
-
 function decodeClientConnection(reader: FieldReader): ClientConnection {
   const section: ClientConnection = {
     kubeconfig: reader.text('kubeconfig'),
     acceptContentTypes: reader.text('acceptContentTypes'),
     contentType: reader.filledText('contentType', 'application/vnd.kubernetes.protobuf'),
-    qps: reader.number('qps') || DEFAULT_QPS,
-    burst: reader.integer('burst') || DEFAULT_BURST,
+    qps: reader.number('qps', DEFAULT_QPS),
+    burst: reader.integer('burst', DEFAULT_BURST),
   };
   reader.finish();
   return section;
@@ -140,7 +136,7 @@ function decodeLogging(reader: FieldReader): Logging {
   const options = reader.section('options');
   const section: Logging = {
     format: reader.filledText('format', 'text'),
-    flushFrequency: filled(reader.duration('flushFrequency', 'integers'), 5n * SECOND),
+    flushFrequency: reader.duration('flushFrequency', 'integers') ?? durationFromNanoseconds(5n * SECOND),
     verbosity: reader.integer('verbosity', 0, 'uint32'),
     vmodule: reader.sections('vmodule').map((item) => {
       const entry = { filePattern: item.text('filePattern'), verbosity: item.integer('verbosity', 0, 'uint32') };
@@ -168,7 +164,7 @@ function decodeIptables(reader: FieldReader): IptablesSection {
     masqueradeBit: reader.integer('masqueradeBit', 14),
     masqueradeAll: reader.truth('masqueradeAll'),
     localhostNodePorts: reader.truth('localhostNodePorts', true),
-    syncPeriod: filled(reader.duration('syncPeriod'), 30n * SECOND),
+    syncPeriod: reader.duration('syncPeriod') ?? SYNC_PERIOD,
     minSyncPeriod: reader.duration('minSyncPeriod') ?? ADAPTIVE,
   };
   reader.finish();
@@ -177,7 +173,7 @@ function decodeIptables(reader: FieldReader): IptablesSection {
 
 function decodeIpvs(reader: FieldReader): IpvsSection {
   const section: IpvsSection = {
-    syncPeriod: filled(reader.duration('syncPeriod'), 30n * SECOND),
+    syncPeriod: reader.duration('syncPeriod') ?? SYNC_PERIOD,
     minSyncPeriod: reader.duration('minSyncPeriod') ?? ADAPTIVE,
     scheduler: reader.text('scheduler'),
     excludeCIDRs: reader.texts('excludeCIDRs'),
@@ -194,7 +190,7 @@ function decodeNftables(reader: FieldReader): NftablesSection {
   const section: NftablesSection = {
     masqueradeBit: reader.integer('masqueradeBit', 14),
     masqueradeAll: reader.truth('masqueradeAll'),
-    syncPeriod: filled(reader.duration('syncPeriod'), 30n * SECOND),
+    syncPeriod: reader.duration('syncPeriod') ?? SYNC_PERIOD,
     minSyncPeriod: reader.duration('minSyncPeriod') ?? ADAPTIVE,
   };
   reader.finish();

@@ -1,4 +1,4 @@
-import type { KubeProxyConfiguration, SyncPeriods } from './document.js';
+import { DEFAULT_BURST, DEFAULT_QPS, type KubeProxyConfiguration, type SyncPeriods } from './document.js';
 import { durationFromNanoseconds } from './duration.js';
 
 export type ProxyMode = 'nftables' | 'iptables' | 'ipvs';
@@ -44,8 +44,11 @@ export function masqueradeAllSection(document: KubeProxyConfiguration): 'nftable
   return document.mode === 'nftables' ? 'nftables' : 'iptables';
 }
 
-/** Clears what does not act in the document's mode but would look as if it did: sync periods and masqueradeAll of the other sections. */
-export function clearInactive(document: KubeProxyConfiguration): KubeProxyConfiguration {
+/**
+ * What is in force: without what does not act in the document's mode but would look as if it did, sync periods and masqueradeAll of the other sections,
+ * and with the defaults in place of zeros that Kubernetes' client library takes for them.
+ */
+export function inForce(document: KubeProxyConfiguration): KubeProxyConfiguration {
   const active = activeSection(document);
   const masquerading = masqueradeAllSection(document);
   const none = durationFromNanoseconds(0n);
@@ -53,9 +56,11 @@ export function clearInactive(document: KubeProxyConfiguration): KubeProxyConfig
     section === active ? document[section] : { syncPeriod: none, minSyncPeriod: none };
   const masqueradeAll = (section: 'nftables' | 'iptables'): boolean =>
     section === masquerading && document[section].masqueradeAll;
-  const { iptables, ipvs, nftables } = document;
+  const { iptables, ipvs, nftables, clientConnection } = document;
+  const { qps, burst } = clientConnection;
   return {
     ...document,
+    clientConnection: { ...clientConnection, qps: qps || DEFAULT_QPS, burst: burst || DEFAULT_BURST },
     iptables: { ...iptables, ...pickPeriods(periods('iptables')), masqueradeAll: masqueradeAll('iptables') },
     ipvs: { ...ipvs, ...pickPeriods(periods('ipvs')) },
     nftables: { ...nftables, ...pickPeriods(periods('nftables')), masqueradeAll: masqueradeAll('nftables') },

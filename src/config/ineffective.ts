@@ -27,7 +27,11 @@ export function describeIneffective(document: KubeProxyConfiguration): readonly 
   const unsupported = ineffectiveGates(document.featureGates);
   const { logging, windowsRunAsService } = document;
   const isFlushSet = logging.flushFrequency !== defaults.logging.flushFrequency;
+  const zeros = (['qps', 'burst'] as const).filter((field) => document.clientConnection[field] === 0);
   return [
+    ...zeros.map(
+      (field) => `${KIND}.clientConnection.${field}: 0 means the default, ${defaults.clientConnection[field]}`,
+    ),
     ...(windowsRunAsService ? [`${KIND}.windowsRunAsService: has no effect on Linux`] : []),
     ...(document.showHiddenMetricsForVersion === ''
       ? []

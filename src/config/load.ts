@@ -7,7 +7,7 @@ import {
   type ConfigurationSource,
 } from './configuration-source.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
-import { applyPlatformDefaults, clearInactive, DEFAULT_MODE, SUPPORTED_MODES } from './effective.js';
+import { applyPlatformDefaults, inForce, DEFAULT_MODE, SUPPORTED_MODES } from './effective.js';
 import { ConfigError, invalid } from './errors.js';
 import type { ConfigFiles } from './files.js';
 import {
@@ -91,7 +91,7 @@ export function loadConfig(
   ];
   if (problems.length > 0) throw new ConfigError('CONFIG_INVALID', 'failed validate', problems);
 
-  const document = clearInactive(defaulted);
+  const document = inForce(defaulted);
   const loaded: Loaded = {
     config: buildConfig(document, surroundings.value),
     document,

@@ -2,7 +2,7 @@ import t from 'tap';
 import { decodeConfiguration } from '../../src/config/decode.js';
 import type { Findings } from '../../src/config/reader.js';
 import { Mapping } from '../../src/config/yaml.js';
-import { failure, fromFile, HEADER, loaded } from './load-from.js';
+import { failure, fromFile, HEADER, KUBEADM, loaded } from './load-from.js';
 
 t.test('CF-01 to CF-40: the defaults of v1alpha1', (t) => {
   const findings: Findings = { strict: [], fatal: [] };
@@ -99,11 +99,17 @@ t.test('defaults that depend on a value, and zeros that count', (t) => {
       [5, 10, 'application/vnd.kubernetes.protobuf'],
     ],
     ['clientConnection: {qps: 0.5, burst: 3}', (d) => [d.clientConnection.qps, d.clientConnection.burst], [0.5, 3]],
-    ['configSyncPeriod: 0s', (d) => d.configSyncPeriod, '15m0s'],
-    ['logging: {flushFrequency: 0, format: ""}', (d) => [d.logging.flushFrequency, d.logging.format], ['5s', 'text']],
+    ['configSyncPeriod: null', (d) => d.configSyncPeriod, '15m0s'],
+    ['configSyncPeriod: 0s\noomScoreAdj: null', (d) => d.configSyncPeriod, '15m0s'],
+    ['logging: {flushFrequency: 0}\niptables: {masqueradeBit: null}', (d) => d.logging.flushFrequency, '5s'],
+    [
+      'logging: {flushFrequency: null, format: ""}',
+      (d) => [d.logging.flushFrequency, d.logging.format],
+      ['5s', 'text'],
+    ],
     ['logging: {flushFrequency: 1500000000}', (d) => d.logging.flushFrequency, '1.5s'],
     ['logging: {flushFrequency: 2s}', (d) => d.logging.flushFrequency, '2s'],
-    ['mode: nftables\nnftables: {syncPeriod: 0s}', (d) => d.nftables.syncPeriod, '30s'],
+    ['mode: nftables\nnftables: {syncPeriod: "0", masqueradeBit: null}', (d) => d.nftables.syncPeriod, '30s'],
     ['mode: nftables\nnftables: {minSyncPeriod: 0s}', (d) => d.nftables.minSyncPeriod, '0s'],
     ['mode: nftables\nnftables: {minSyncPeriod: "0"}', (d) => d.nftables.minSyncPeriod, '0s'],
     ['mode: nftables\nnftables: {minSyncPeriod: null}', (d) => d.nftables.minSyncPeriod, '0s'],
@@ -134,6 +140,26 @@ t.test('defaults that depend on a value, and zeros that count', (t) => {
     ],
   ];
   for (const [body, pick, expected] of rows) t.strictSame(pick(fromFile(body).document), expected, body);
+  t.end();
+});
+
+t.test('a zero that somebody wrote is no default: obeyed, or refused by name', (t) => {
+  const positive = 'must be greater than 0';
+  const rows: readonly (readonly [string, string])[] = [
+    ['configSyncPeriod: 0s', 'configSyncPeriod: Invalid value: "0s"'],
+    ['iptables: {syncPeriod: 0s}', 'iptables.syncPeriod: Invalid value: "0s"'],
+    ['mode: nftables\nnftables: {syncPeriod: 0h}', 'nftables.syncPeriod: Invalid value: "0s"'],
+    ['logging: {flushFrequency: 0}', 'logging.flushFrequency: Invalid value: "0s"'],
+  ];
+  for (const [body, problem] of rows)
+    t.same(failure(() => fromFile(body)).problems, [`KubeProxyConfiguration.${problem}: ${positive}`], body);
+  t.same(
+    failure(() => loaded(['--config-dir=d'], { 'd/1.yaml': KUBEADM, 'd/2.yaml': `${HEADER}configSyncPeriod: 0s` }))
+      .problems,
+    [`KubeProxyConfiguration.configSyncPeriod: Invalid value: "0s": ${positive} (from d/2.yaml)`],
+  );
+  const { conntrack, clientConnection } = fromFile(KUBEADM.slice(HEADER.length)).document;
+  t.match([conntrack.tcpEstablishedTimeout, clientConnection.qps], ['24h0m0s', 5], 'what kubeadm writes is unset');
   t.end();
 });
 

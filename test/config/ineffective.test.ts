@@ -22,7 +22,7 @@ t.test('settings that do nothing are named, and only when set', (t) => {
     ]);
   }
   const silent = [
-    'clientConnection: {qps: 5, burst: 0, kubeconfig: ""}',
+    'clientConnection: {qps: 5, burst: 0, kubeconfig: null}',
     'metricsBindAddress: 0.0.0.0',
     'clientConnection: {kubeconfig: /k, qps: 6, burst: 7, contentType: a, acceptContentTypes: b}',
     'enableProfiling: true\nconfigSyncPeriod: 1m',
@@ -57,6 +57,10 @@ t.test('settings that do nothing are named, and only when set', (t) => {
       'KubeProxyConfiguration.logging.options.text.infoBufferSize: has no effect without splitStream',
     ],
   );
+  t.same(fromFile('mode: nftables\nclientConnection: {kubeconfig: /k, qps: 0, burst: 0}').warnings, [
+    'KubeProxyConfiguration.clientConnection.qps: 0 means the default, 5',
+    'KubeProxyConfiguration.clientConnection.burst: 0 means the default, 10',
+  ]);
   t.same(fromFile('mode: nftables\nwindowsRunAsService: true').warnings, [
     'KubeProxyConfiguration.windowsRunAsService: has no effect on Linux',
   ]);
