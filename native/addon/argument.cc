@@ -148,6 +148,32 @@ std::vector<Argument> Argument::items() const {
   return items;
 }
 
+std::vector<std::pair<std::string, Argument>> Argument::members() const {
+  std::vector<std::pair<std::string, Argument>> members;
+  if (misuse_->failed()) return members;
+  if (value_.IsEmpty() || !value_.IsObject()) {
+    expect("an object");
+    return members;
+  }
+  const auto object = value_.As<Napi::Object>();
+  napi_value names = nullptr;
+  const auto filter = static_cast<napi_key_filter>(napi_key_enumerable | napi_key_skip_symbols);
+  if (napi_get_all_property_names(object.Env(), object, napi_key_own_only, filter, napi_key_numbers_to_strings, &names) != napi_ok) {
+    expect("an object");
+    return members;
+  }
+  const Napi::Array list(object.Env(), names);
+  const std::uint32_t length = list.Length();
+  members.reserve(length);
+  for (std::uint32_t index = 0; index < length && !misuse_->failed(); ++index) {
+    const Napi::Value name = list.Get(index);
+    std::string text = name.As<Napi::String>().Utf8Value();
+    std::string path = path_.empty() ? text : path_ + "." + text;
+    members.emplace_back(std::move(text), Argument(object.Get(name), std::move(path), *misuse_));
+  }
+  return members;
+}
+
 Napi::Value to_uint8_array(Napi::Env env, netlink::ByteView bytes) {
   Napi::Uint8Array array = Napi::Uint8Array::New(env, bytes.size());
   if (!bytes.empty() && !env.IsExceptionPending()) std::copy(bytes.begin(), bytes.end(), array.Data());

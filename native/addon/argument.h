@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "netlink/byte_order.h"
@@ -41,6 +42,9 @@ class Argument {
       : value_(value), path_(std::move(path)), misuse_(&misuse) {}
 
   bool is_null() const { return !value_.IsEmpty() && value_.IsNull(); }
+  bool is_undefined() const { return !value_.IsEmpty() && value_.IsUndefined(); }
+  /// Empty after a complaint.
+  const Napi::Value& value() const { return value_; }
   Argument member(const char* name) const;
 
   /// A string of `least` to `most` bytes of UTF-8 without NUL.
@@ -55,6 +59,8 @@ class Argument {
   /// A copy of a Uint8Array of exactly `length` bytes; `why` explains the length in the complaint.
   netlink::Bytes bytes(std::size_t length, const std::string& why) const;
   std::vector<Argument> items() const;
+  /// The own enumerable members of an object whose names are strings.
+  std::vector<std::pair<std::string, Argument>> members() const;
 
   void expect(const std::string& expected) const;
   const std::string& path() const { return path_; }

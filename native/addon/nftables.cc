@@ -10,6 +10,7 @@
 #include "addon/argument.h"
 #include "addon/async_call.h"
 #include "addon/environment.h"
+#include "addon/json_argument.h"
 #include "addon/transaction_argument.h"
 #include "nftables/listing.h"
 #include "nftables/transaction.h"
@@ -29,7 +30,7 @@ NativeError from_failure(const nftables::Failure& failure) {
   NativeError error = from_netlink(failure.cause, kTransaction);
   if (failure.refused_by_compiler) {
     error.code = "ERR_NFT_JSON";
-    if (failure.operation) error.reason = "operations[" + std::to_string(*failure.operation) + "].json: " + error.reason;
+    if (failure.operation) error.reason = "operations[" + std::to_string(*failure.operation) + "]." + error.reason;
   }
   error.object = failure.object;
   error.index = failure.operation;
@@ -266,9 +267,9 @@ Napi::Value nft_compile(const Napi::CallbackInfo& info) {
   Misuse misuse(env);
   const nftables::Family family = family_argument(Argument(info[0], "family", misuse));
   const std::string table = name_argument(Argument(info[1], "table", misuse));
-  const std::string json = Argument(info[2], "json", misuse).text(0, SIZE_MAX);
+  const nftables::json::Value commands = json_argument(Argument(info[2], "commands", misuse));
   if (misuse.failed()) return raise(env, misuse);
-  const auto compiled = nftables::compile_listing(family, table, json);
+  const auto compiled = nftables::compile_listing(family, table, commands);
   if (compiled.ok()) return table_value(env, compiled.value());
   NativeError error;
   error.code = "ERR_NFT_JSON";

@@ -2,13 +2,14 @@
 
 #include <linux/netfilter/nf_tables.h>
 
+#include "addon/json_argument.h"
+
 namespace pointsman::addon {
 
 namespace {
 
 constexpr std::size_t kMaxName = NFT_NAME_MAXLEN - 1;
 constexpr std::size_t kMaxComment = 127;
-constexpr std::size_t kMaxJson = std::size_t{64} * 1024 * 1024;
 constexpr std::uint32_t kMaxCount = 100'000'000;
 
 std::string length_reason(const char* length_field, std::uint32_t count, std::size_t length) {
@@ -77,7 +78,7 @@ nftables::Transaction transaction_argument(const Argument& at) {
     if (operation.member("type").either("commands", "elements")) {
       transaction.operations.emplace_back(elements_argument(operation));
     } else {
-      transaction.operations.emplace_back(nftables::CommandsText{operation.member("json").text(0, kMaxJson)});
+      transaction.operations.emplace_back(nftables::Commands{json_argument(operation.member("commands"))});
     }
   }
   return transaction;

@@ -27,10 +27,8 @@ class Compiler {
   Compiler(Family family, std::string_view table, const SetLookup& declared, Diagnosis& diagnosis)
       : family_(family), table_(table), declared_(declared), diagnosis_(diagnosis) {}
 
-  std::vector<Command> run(const json::Value& document) {
-    const Cursor root(&document, "", diagnosis_);
-    root.only({"nftables"});
-    const Cursor list = root.member("nftables");
+  std::vector<Command> run(const json::Value& commands) {
+    const Cursor list(&commands, "commands", diagnosis_);
     if (list.array() == nullptr) list.refuse("an array of commands");
     const std::size_t count = list.array() == nullptr ? 0 : list.array()->size();
     for (std::size_t index = 0; index < count && !diagnosis_.failed(); ++index) compile_command(list.item(index));
@@ -278,15 +276,11 @@ class Compiler {
 }  // namespace
 
 netlink::Result<std::vector<Command>, CompileError> compile_commands(Family family, std::string_view table,
-                                                                     std::string_view json, const SetLookup& declared) {
-  const auto document = json::parse(json);
-  if (!document.ok()) {
-    return CompileError{"not JSON at byte " + std::to_string(document.error().offset) + ": " + document.error().message};
-  }
+                                                                     const json::Value& commands, const SetLookup& declared) {
   Diagnosis diagnosis;
-  auto commands = Compiler(family, table, declared, diagnosis).run(document.value());
+  auto compiled = Compiler(family, table, declared, diagnosis).run(commands);
   if (diagnosis.failed()) return CompileError{diagnosis.text()};
-  return commands;
+  return compiled;
 }
 
 }  // namespace pointsman::nftables

@@ -7,6 +7,7 @@
 
 #include "netlink/result.h"
 #include "nftables/object.h"
+#include "nftables/value.h"
 
 namespace pointsman::nftables {
 
@@ -18,9 +19,9 @@ struct CompileError {
 /// Finds a set declared earlier in the same transaction; null when there is none.
 using SetLookup = std::function<const Set*(std::string_view name)>;
 
-/// Compiles commands in the libnftables JSON schema, all of `table`. `declared` yields sets of earlier operations: a `dnat` to a map uses
+/// Compiles an array of commands in the libnftables JSON schema, all of `table`; complaints name paths below `commands`. `declared` yields sets of earlier operations: a `dnat` to a map uses
 /// the map's declaration to tell addresses from addresses with ports, and takes a map declared elsewhere for one with ports.
 netlink::Result<std::vector<Command>, CompileError> compile_commands(Family family, std::string_view table,
-                                                                     std::string_view json, const SetLookup& declared);
+                                                                     const json::Value& commands, const SetLookup& declared);
 
 }  // namespace pointsman::nftables

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "nftables/json.h"
+#include "nftables/value.h"
 
 namespace pointsman::nftables {
 
@@ -22,7 +22,7 @@ class Diagnosis {
   std::optional<std::string> text_;
 };
 
-/// A place in a JSON text: the value there, its path, and where complaints go. A cursor on a missing value yields missing values; the
+/// A place in a JSON value: what is there, its path, and where complaints go. A cursor on a missing value yields missing values; the
 /// readers complain once and answer an empty value.
 class Cursor {
  public:

@@ -359,14 +359,15 @@ netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket) {
   return *number;
 }
 
-netlink::Result<TableListing, CompileError> compile_listing(Family family, std::string_view table, std::string_view json) {
-  auto commands = compile_commands(family, table, json, [](std::string_view) { return nullptr; });
-  if (!commands.ok()) return std::move(commands.error());
-  CompiledTable compiled;
-  for (const Command& command : commands.value()) {
-    std::visit([&](const auto& object) { compiled.apply(command.verb, object); }, command.object);
+netlink::Result<TableListing, CompileError> compile_listing(Family family, std::string_view table,
+                                                    const json::Value& commands) {
+  auto compiled = compile_commands(family, table, commands, [](std::string_view) { return nullptr; });
+  if (!compiled.ok()) return std::move(compiled.error());
+  CompiledTable listing;
+  for (const Command& command : compiled.value()) {
+    std::visit([&](const auto& object) { listing.apply(command.verb, object); }, command.object);
   }
-  return compiled.take();
+  return listing.take();
 }
 
 netlink::Result<Set> find_set(netlink::Socket& socket, Family family, std::string_view table, std::string_view name) {

@@ -62,7 +62,8 @@ netlink::Result<std::vector<bool>> held_keys(netlink::Socket& socket, Family fam
 netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket);
 
 /// What `list_table` would answer if these commands were all the table had seen.
-netlink::Result<TableListing, CompileError> compile_listing(Family family, std::string_view table, std::string_view json);
+netlink::Result<TableListing, CompileError> compile_listing(Family family, std::string_view table,
+                                                    const json::Value& commands);
 
 /// The declaration of one set.
 netlink::Result<Set> find_set(netlink::Socket& socket, Family family, std::string_view table, std::string_view name);

@@ -33,9 +33,9 @@ netlink::Result<EncodedTransaction, Failure> EncodedTransaction::encode(const Tr
   for (std::uint32_t index = 0; index < transaction.operations.size(); ++index) {
     const Operation& operation = transaction.operations[index];
     if (const auto* elements = std::get_if<Elements>(&operation)) encoded.add_elements(index, *elements);
-    const auto* text = std::get_if<CommandsText>(&operation);
-    if (text == nullptr) continue;
-    if (auto refused = encoded.add_commands(index, *text)) return compiler_failure(std::move(refused->message), index);
+    const auto* commands = std::get_if<Commands>(&operation);
+    if (commands == nullptr) continue;
+    if (auto refused = encoded.add_commands(index, *commands)) return compiler_failure(std::move(refused->message), index);
   }
   if (encoded.batch_.overflow()) {
     return compiler_failure("a rule, name or element is longer than a netlink attribute holds", std::nullopt);
@@ -53,8 +53,8 @@ const Set* EncodedTransaction::declared(std::string_view name) const {
   return nullptr;
 }
 
-std::optional<CompileError> EncodedTransaction::add_commands(std::uint32_t operation, const CommandsText& text) {
-  auto compiled = compile_commands(transaction_->family, transaction_->table, text.json,
+std::optional<CompileError> EncodedTransaction::add_commands(std::uint32_t operation, const Commands& commands) {
+  auto compiled = compile_commands(transaction_->family, transaction_->table, commands.list,
                                    [this](std::string_view name) { return declared(name); });
   if (!compiled.ok()) return std::move(compiled.error());
   for (Command& command : compiled.value()) {

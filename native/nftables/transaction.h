@@ -16,12 +16,12 @@
 
 namespace pointsman::nftables {
 
-/// Commands in the libnftables JSON schema.
-struct CommandsText {
-  std::string json;
+/// An array of commands in the libnftables JSON schema.
+struct Commands {
+  json::Value list;
 };
 
-using Operation = std::variant<CommandsText, Elements>;
+using Operation = std::variant<Commands, Elements>;
 
 /// Operations on one table that happen together or not at all.
 struct Transaction {
@@ -74,7 +74,7 @@ class EncodedTransaction {
 
   explicit EncodedTransaction(const Transaction& transaction)
       : transaction_(&transaction), batch_(kSubsystem) {}
-  std::optional<CompileError> add_commands(std::uint32_t operation, const CommandsText& text);
+  std::optional<CompileError> add_commands(std::uint32_t operation, const Commands& commands);
   void add_elements(std::uint32_t operation, const Elements& elements);
   std::string element_text(const Elements& elements, std::size_t index, netlink::Socket* socket) const;
 

@@ -65,10 +65,10 @@ Set service_map() {
 
 TEST(rules_come_back_from_their_bytes) {
   for (const std::string& rule : samples::rules()) {
-    const std::string document = samples::document(samples::rule(rule));
-    const Bytes batch = encode(CommandsText{document});
+    const json::Value commands = samples::commands(samples::rule(rule));
+    const Bytes batch = encode(Commands{commands});
     const auto read = read_rule(find(batch, NFT_MSG_NEWRULE));
-    const auto compiled = compile_listing(Family::kIp, "t", document);
+    const auto compiled = compile_listing(Family::kIp, "t", commands);
     CHECK(read.ok());
     CHECK_EQUAL(read.value().table, "t");
     CHECK_EQUAL(read.value().object.chain, "x");
@@ -77,9 +77,9 @@ TEST(rules_come_back_from_their_bytes) {
 }
 
 TEST(objects_come_back_from_their_bytes) {
-  const std::string document = samples::document(samples::objects());
-  const Bytes batch = encode(CommandsText{document});
-  const auto compiled = compile_commands(Family::kIp, "t", document, [](auto) { return nullptr; });
+  const json::Value commands = samples::commands(samples::objects());
+  const Bytes batch = encode(Commands{commands});
+  const auto compiled = compile_commands(Family::kIp, "t", commands, [](auto) { return nullptr; });
   std::vector<std::string> expected;
   for (const Command& command : compiled.value()) {
     if (command.verb == Verb::kDelete || command.verb == Verb::kFlush) continue;
@@ -145,7 +145,7 @@ TEST(failures_find_their_element) {
   const Transaction transaction{
       Family::kIp,
       "t",
-      {CommandsText{samples::document(R"({"add":{"map":{"family":"ip","table":"t","name":"services",)"
+      {Commands{samples::commands(R"({"add":{"map":{"family":"ip","table":"t","name":"services",)"
                                       R"("type":["ipv4_addr","inet_proto","inet_service"],"map":"verdict"}}})")},
        frontends(3000)}};
   const auto encoded = EncodedTransaction::encode(transaction);
@@ -190,7 +190,7 @@ TEST(element_text_uses_the_declaration) {
   const Transaction transaction{
       Family::kIp,
       "t",
-      {CommandsText{samples::document(R"({"add":{"map":{"family":"ip","table":"t","name":"services",)"
+      {Commands{samples::commands(R"({"add":{"map":{"family":"ip","table":"t","name":"services",)"
                                       R"("type":["ipv4_addr","inet_proto","inet_service"],"map":"verdict"}}})")},
        one}};
   netlink::Error error = netlink::system_error(17, "refused");
@@ -292,8 +292,8 @@ TEST(elements_that_do_not_fit_their_set_are_decode_errors) {
 }
 
 TEST(truncated_listings_are_decode_errors_or_shorter) {
-  const std::string document = samples::document(samples::objects() + "," + samples::rule(samples::rules()[9]));
-  for (const Bytes& batch : {encode(CommandsText{document}), encode(frontends(3))}) {
+  const json::Value commands = samples::commands(samples::objects() + "," + samples::rule(samples::rules()[9]));
+  for (const Bytes& batch : {encode(Commands{commands}), encode(frontends(3))}) {
     netlink::MessageReader reader(batch);
     while (const auto whole = reader.next()) {
       for (std::size_t length = 0; length < whole->payload.size(); ++length) {

@@ -11,14 +11,14 @@ namespace {
 using namespace pointsman::nftables;
 
 std::string complaint(const std::string& commands) {
-  const auto compiled = compile_commands(Family::kIp, "t", samples::document(commands), [](auto) { return nullptr; });
+  const auto compiled = compile_commands(Family::kIp, "t", samples::commands(commands), [](auto) { return nullptr; });
   return compiled.ok() ? "" : compiled.error().message;
 }
 
 std::string rule_complaint(const std::string& statement) { return complaint(samples::rule("[" + statement + "]")); }
 
 std::string rule_listing(const std::string& expr) {
-  const auto listing = compile_listing(Family::kIp, "t", samples::document(samples::rule(expr)));
+  const auto listing = compile_listing(Family::kIp, "t", samples::commands(samples::rule(expr)));
   if (!listing.ok()) return listing.error().message;
   return listing.value().chains.front().rules.front();
 }
@@ -45,32 +45,32 @@ TEST(canonical_text_of_a_rule) {
 }
 
 TEST(refusals_name_their_path) {
-  CHECK_EQUAL(complaint("1"), "nftables[0]: expected an object with one member, found 1");
+  CHECK_EQUAL(complaint("1"), "commands[0]: expected an object with one member, found 1");
   CHECK_EQUAL(complaint(R"({"destroy":{"table":{"family":"ip","name":"t"}}})"),
-              "nftables[0].destroy: not a command this compiler takes");
-  CHECK_EQUAL(complaint(R"({"add":{"flowtable":{}}})"), "nftables[0].add.flowtable: not an object this compiler takes");
+              "commands[0].destroy: not a command this compiler takes");
+  CHECK_EQUAL(complaint(R"({"add":{"flowtable":{}}})"), "commands[0].add.flowtable: not an object this compiler takes");
   CHECK_EQUAL(complaint(R"({"add":{"chain":{"family":"ip6","table":"t","name":"x"}}})"),
-              "nftables[0].add.chain.family: expected the transaction's family \"ip\", found \"ip6\"");
+              "commands[0].add.chain.family: expected the transaction's family \"ip\", found \"ip6\"");
   CHECK_EQUAL(complaint(R"({"add":{"chain":{"family":"ip","table":"u","name":"x"}}})"),
-              "nftables[0].add.chain.table: expected the transaction's table \"t\", found \"u\"");
+              "commands[0].add.chain.table: expected the transaction's table \"t\", found \"u\"");
   CHECK_EQUAL(complaint(R"({"add":{"chain":{"family":"ip","table":"t","name":"x","dev":"lo"}}})"),
-              "nftables[0].add.chain.dev: not supported here");
+              "commands[0].add.chain.dev: not supported here");
   CHECK_EQUAL(complaint(R"({"add":{"set":{"family":"ip","table":"t","name":"s","type":["ipv4_addr","verdict"]}}})"),
-              "nftables[0].add.set.type[1]: expected ipv4_addr, ipv6_addr, inet_proto, inet_service, mark or ifname, found "
+              "commands[0].add.set.type[1]: expected ipv4_addr, ipv6_addr, inet_proto, inet_service, mark or ifname, found "
               "\"verdict\"");
   CHECK_EQUAL(complaint(R"({"add":{"set":{"family":"ip","table":"t","name":"s","type":"mark","flags":["interval"]}}})"),
-              "nftables[0].add.set.type: mark and ifname have no intervals");
-  CHECK_EQUAL(rule_complaint(R"({"tproxy":null})"), "nftables[0].add.rule.expr[0].tproxy: not a statement this compiler takes");
+              "commands[0].add.set.type: mark and ifname have no intervals");
+  CHECK_EQUAL(rule_complaint(R"({"tproxy":null})"), "commands[0].add.rule.expr[0].tproxy: not a statement this compiler takes");
   CHECK_EQUAL(rule_complaint(R"({"accept":{"now":1}})"),
-              "nftables[0].add.rule.expr[0].accept: expected null, found an object with \"now\"");
+              "commands[0].add.rule.expr[0].accept: expected null, found an object with \"now\"");
   CHECK_EQUAL(rule_complaint(match("~", kMark, "1")),
-              "nftables[0].add.rule.expr[0].match.op: expected ==, !=, <, <=, >, >= or in, found \"~\"");
+              "commands[0].add.rule.expr[0].match.op: expected ==, !=, <, <=, >, >= or in, found \"~\"");
   CHECK_EQUAL(rule_complaint(match("==", kSource, "\"10.0.0.256\"")),
-              "nftables[0].add.rule.expr[0].match.right: expected a constant of type ipv4_addr, found \"10.0.0.256\"");
+              "commands[0].add.rule.expr[0].match.right: expected a constant of type ipv4_addr, found \"10.0.0.256\"");
   CHECK_EQUAL(rule_complaint(match("==", kSource, R"({"prefix":{"addr":"10.0.0.0","len":33}})")),
-              "nftables[0].add.rule.expr[0].match.right.prefix.len: expected a number from 0 to 32, found 33");
+              "commands[0].add.rule.expr[0].match.right.prefix.len: expected a number from 0 to 32, found 33");
   CHECK_EQUAL(rule_complaint(match("==", kMark, "4294967296")),
-              "nftables[0].add.rule.expr[0].match.right: expected a constant of type mark, found 4294967296");
+              "commands[0].add.rule.expr[0].match.right: expected a constant of type mark, found 4294967296");
 }
 
 TEST(misuse_is_refused) {
@@ -95,7 +95,7 @@ TEST(contradicting_transports_are_refused) {
   const std::string udp = match("==", R"({"meta":{"key":"l4proto"}})", "\"udp\"");
   const std::string tcp = match("==", R"({"payload":{"protocol":"tcp","field":"dport"}})", "80");
   CHECK_EQUAL(rule_complaint(udp + "," + tcp),
-              "nftables[0].add.rule.expr[1].match.left: the rule matches another transport protocol before");
+              "commands[0].add.rule.expr[1].match.left: the rule matches another transport protocol before");
 }
 
 TEST(registers_overflow_is_refused) {
@@ -109,7 +109,7 @@ TEST(dnat_knows_maps_declared_before) {
     const std::string map = R"({"add":{"map":{"family":"ip","table":"t","name":"m","type":"ipv4_addr","map":)" + std::string(content) + "}}}";
     const std::string rule =
         samples::rule(R"([{"dnat":{"addr":{"map":{"key":{"payload":{"protocol":"ip","field":"daddr"}},"data":"@m"}}}}])");
-    const auto listing = compile_listing(Family::kIp, "t", samples::document(map + "," + rule));
+    const auto listing = compile_listing(Family::kIp, "t", samples::commands(map + "," + rule));
     if (!listing.ok()) return std::string("refused");
     return std::string(listing.value().chains.front().rules.front().find(" port ") == std::string::npos ? "address" : "port");
   };
@@ -122,10 +122,10 @@ TEST(dnat_knows_maps_declared_before) {
 TEST(compiled_table_follows_the_commands) {
   const std::string text = R"({"add":{"chain":{"family":"ip","table":"t","name":"x"}}},)" + samples::rule(R"([{"drop":null}])") + "," +
                            samples::rule(R"([{"accept":null}])", "insert");
-  const auto listing = compile_listing(Family::kIp, "t", samples::document(text));
+  const auto listing = compile_listing(Family::kIp, "t", samples::commands(text));
   CHECK_EQUAL(listing.value().chains.front().rules.size(), 2U);
   CHECK_EQUAL(listing.value().chains.front().rules.front(), "[immediate dreg 0 value accept] comment why");
   const auto flushed = compile_listing(
-      Family::kIp, "t", samples::document(text + R"(,{"flush":{"chain":{"family":"ip","table":"t","name":"x"}}})"));
+      Family::kIp, "t", samples::commands(text + R"(,{"flush":{"chain":{"family":"ip","table":"t","name":"x"}}})"));
   CHECK(flushed.value().chains.front().rules.empty());
 }

@@ -157,10 +157,13 @@ void read_answer(ByteView datagram) {
 
 // Whatever compiles must encode, and its rules must come back as the compiler printed them.
 Bytes run_commands(const std::string& text) {
-  const Transaction transaction{Family::kIp, "t", {CommandsText{text}}};
+  const auto parsed = json::parse(text);
+  if (!parsed.ok()) return {};
+  const json::Value& commands = parsed.value();
+  const Transaction transaction{Family::kIp, "t", {Commands{commands}}};
   const auto encoded = EncodedTransaction::encode(transaction);
-  const auto compiled = compile_commands(Family::kIp, "t", text, [](auto) { return nullptr; });
-  static_cast<void>(compile_listing(Family::kIp, "t", text).ok());
+  const auto compiled = compile_commands(Family::kIp, "t", commands, [](auto) { return nullptr; });
+  static_cast<void>(compile_listing(Family::kIp, "t", commands).ok());
   if (!compiled.ok()) {
     require(!encoded.ok(), "encoded what does not compile");
     return {};

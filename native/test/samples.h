@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "test/json_text.h"
+
 namespace samples {
 
 /// Statements of every kind, each a rule's `expr` in an ip table.
@@ -29,7 +31,14 @@ inline const std::vector<std::string>& rules() {
   return list;
 }
 
-inline std::string document(std::string_view commands) { return R"({"nftables":[)" + std::string(commands) + "]}"; }
+/// Commands, separated by commas, as an array's text.
+inline std::string document(std::string_view commands) { return "[" + std::string(commands) + "]"; }
+
+/// The same as a value; null when the text is no JSON.
+inline pointsman::nftables::json::Value commands(std::string_view text) {
+  auto parsed = pointsman::nftables::json::parse(document(text));
+  return parsed.ok() ? std::move(parsed.value()) : pointsman::nftables::json::Value{};
+}
 
 /// Every kind of object and command but rules, in table `t`.
 inline const std::string& objects() {

@@ -37,10 +37,12 @@ export interface NftElementsOperation {
   readonly comments: readonly (string | null)[] | null;
 }
 
-/** Commands in the libnftables JSON schema, `{"nftables":[{"add":{"table":…}}, …]}`, as text. */
+/** A command in the libnftables JSON schema (libnftables-json(5)), `{ add: { table: … } }`: plain objects, arrays, strings, integers, booleans and nulls. */
+export type NftCommand = Readonly<Record<string, unknown>>;
+
 export interface NftCommandsOperation {
   readonly type: 'commands';
-  readonly json: string;
+  readonly commands: readonly NftCommand[];
 }
 
 export type NftOperation = NftCommandsOperation | NftElementsOperation;
@@ -159,7 +161,7 @@ export interface NativeAddon extends IptablesAddon, IpvsAddon {
    * Compiles commands without touching the kernel: what {@link nftList} would show of these objects. Throws ERR_NFT_JSON. Chains and sets
    * appear when a command adds them.
    */
-  nftCompile(family: NftFamily, table: string, json: string): NftTableListing;
+  nftCompile(family: NftFamily, table: string, commands: readonly NftCommand[]): NftTableListing;
   /** The batch as bytes, without sending. */
   nftEncode(transaction: NftTransaction): Uint8Array;
   /** Sends one batch and waits for the kernel's verdict: all of it happened, or none. */

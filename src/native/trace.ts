@@ -31,11 +31,11 @@ export function traced(addon: NativeAddon, write: (line: string) => void): Nativ
     }
   };
   return {
-    nftCompile: (family, table, json) =>
+    nftCompile: (family, table, commands) =>
       sync(
         'nftCompile',
-        () => addon.nftCompile(family, table, json),
-        () => `json=${json.length}`,
+        () => addon.nftCompile(family, table, commands),
+        () => `commands=${commands.length}`,
       ),
     nftEncode: (transaction) =>
       sync(

@@ -29,7 +29,7 @@ function run(...commands: readonly (readonly [verb: string, kind: string, body: 
   const list = commands.map(([verb, kind, body]) => ({
     [verb]: { [kind]: kind === 'table' ? { family: 'ip', name: TABLE, ...body } : { ...where, ...body } },
   }));
-  return { type: 'commands', json: JSON.stringify({ nftables: list }) };
+  return { type: 'commands', commands: list };
 }
 
 const chain = (name: string, hook: Body = {}): readonly ['add', 'chain', Body] => ['add', 'chain', { name, ...hook }];

@@ -61,15 +61,15 @@ t.test('every crossing is traced', async (t) => {
   const lines: string[] = [];
   const addon = traced(loadAddon(), (line) => lines.push(line));
   const nothing = { family: 'ip', table: 't', operations: [] } as const;
-  addon.nftCompile('ip', 't', '{"nftables":[]}');
+  addon.nftCompile('ip', 't', []);
   addon.nftEncode(nothing);
   await addon.nftTransact(nothing);
-  t.throws(() => addon.nftCompile('ip', 't', 'x'));
+  t.throws(() => addon.nftCompile('ip', 't', [{}]));
   t.match(lines, [
-    /^native nftCompile json=15 [\d.]+ms\n$/,
+    /^native nftCompile commands=0 [\d.]+ms\n$/,
     /^native nftEncode ip t operations=0 elements=0 batch=40 [\d.]+ms\n$/,
     /^native nftTransact ip t operations=0 elements=0 messages=0 bytes=0 [\d.]+ms\n$/,
-    /^native nftCompile json=1 [\d.]+ms error="nft compile: not JSON/,
+    /^native nftCompile commands=1 [\d.]+ms error="nft compile: commands\[0\]/,
   ]);
 });
 

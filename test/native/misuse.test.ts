@@ -25,14 +25,30 @@ const ELEMENTS = {
   comments: null,
 };
 
+/** An array in an array … */
+function nested(depth: number): readonly unknown[] {
+  return depth === 0 ? [] : [nested(depth - 1)];
+}
+
 function transaction(operation: unknown): unknown {
-  return { family: 'ip', table: 't', operations: [{ type: 'commands', json: '{"nftables":[]}' }, operation] };
+  return { family: 'ip', table: 't', operations: [{ type: 'commands', commands: [] }, operation] };
 }
 
 const OPERATIONS: readonly (readonly [string, unknown])[] = [
   ['operations[1]: expected an object, found undefined', undefined],
   ['operations[1].type: expected "commands" or "elements", found "other"', { type: 'other' }],
-  ['operations[1].json: expected a string of 0 to 67108864 bytes without NUL, found 7', { type: 'commands', json: 7 }],
+  [
+    'operations[1].commands[0]: expected an object, array, string, integer, boolean or null, found a function',
+    { type: 'commands', commands: [() => 1] },
+  ],
+  [
+    'operations[1].commands[0].add.size: expected an integer, found 1.500000',
+    { type: 'commands', commands: [{ add: { size: 1.5 } }] },
+  ],
+  [
+    `operations[1].commands${'[0]'.repeat(33)}: expected less deeply nested values, found an array of 1`,
+    { type: 'commands', commands: nested(40) },
+  ],
   ['operations[1].verb: expected "add" or "delete", found "flush"', { ...ELEMENTS, verb: 'flush' }],
   ['operations[1].set: expected a string of 1 to 255 bytes without NUL, found ""', { ...ELEMENTS, set: '' }],
   ['operations[1].set: expected a string of 1 to 255 bytes without NUL, found "a\0b"', { ...ELEMENTS, set: 'a\0b' }],
@@ -146,10 +162,10 @@ t.test('bytes are copied before the call returns', (t) => {
 });
 
 t.test('a command the compiler does not take is an ERR_NFT_JSON with its path', async (t) => {
-  const json = '{"nftables":[{"add":{"chain":{"family":"ip","table":"t","name":"c","hook":"input"}}}]}';
-  const path = 'nftables[0].add.chain.type: expected a string, found nothing';
+  const commands = [{ add: { chain: { family: 'ip', table: 't', name: 'c', hook: 'input' } } }];
+  const path = 'commands[0].add.chain.type: expected a string, found nothing';
   const fields = { code: 'ERR_NFT_JSON', errno: null, kernelMessage: null, object: null, element: null };
-  t.throws(() => addon.nftCompile('ip', 't', json), {
+  t.throws(() => addon.nftCompile('ip', 't', commands), {
     ...fields,
     operation: 'nft compile',
     index: null,
@@ -159,13 +175,13 @@ t.test('a command the compiler does not take is an ERR_NFT_JSON with its path', 
     ...fields,
     operation: 'nft transaction',
     index: 0,
-    message: `nft transaction: operations[0].json: ${path}`,
+    message: `nft transaction: operations[0].${path}`,
   };
-  const bad = { family: 'ip', table: 't', operations: [{ type: 'commands', json }] } as const;
+  const bad = { family: 'ip', table: 't', operations: [{ type: 'commands', commands }] } as const;
   t.throws(() => addon.nftEncode(bad), refused);
   await t.rejects(addon.nftTransact(bad), refused);
   await addon.nftTransact(bad).catch((error: unknown) => t.ok(isNativeError(error)));
-  t.throws(() => addon.nftCompile('ip', 't', '{'), {
-    message: 'nft compile: not JSON at byte 1: expected a member name',
+  t.throws(() => addon.nftCompile('ip', 't', [{}]), {
+    message: 'nft compile: commands[0]: expected an object with one member, found an empty object',
   });
 });

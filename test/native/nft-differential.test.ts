@@ -31,8 +31,8 @@ function chains(family: NftFamily, rules: readonly Rule[]): readonly Command[] {
   ]);
 }
 
-function ruleset(family: NftFamily, rules: readonly Rule[]): string {
-  return commands([...skeleton(family), ...setsOfText(family), ...chains(family, rules)]);
+function ruleset(family: NftFamily, rules: readonly Rule[]): readonly Command[] {
+  return [...skeleton(family), ...setsOfText(family), ...chains(family, rules)];
 }
 
 /** Loads with nft: as JSON but for what it takes only as text. Answers what it complained of. */
@@ -76,7 +76,7 @@ for (const family of ['ip', 'ip6'] as const) {
   t.test(`${family}: what nft takes lists as if nft had loaded it`, async (t) => {
     const texts = rulesOfNftText(family);
     const rules = [...rulesOfNft(family), ...texts.map((each) => each.rule)];
-    const json = ruleset(family, rules);
+    const commands = ruleset(family, rules);
     const complaints = loadWithNft(
       family,
       rulesOfNft(family),
@@ -84,9 +84,9 @@ for (const family of ['ip', 'ip6'] as const) {
     );
     if (!t.equal(complaints, '', 'nft takes every rule')) return;
     const theirs = await see(family);
-    await addon.nftTransact({ family, table: TABLE, operations: [{ type: 'commands', json }] });
+    await addon.nftTransact({ family, table: TABLE, operations: [{ type: 'commands', commands }] });
     const ours = await see(family);
-    const compiled = addon.nftCompile(family, TABLE, json);
+    const compiled = addon.nftCompile(family, TABLE, commands);
     for (const [index, rule] of rules.entries()) {
       const name = `r${index}`;
       const shown = JSON.stringify(rule);
@@ -101,10 +101,10 @@ for (const family of ['ip', 'ip6'] as const) {
 
   t.test(`${family}: what nft refuses still lists`, async (t) => {
     const rules = rulesOfOurs(family);
-    const json = ruleset(family, rules);
-    await addon.nftTransact({ family, table: TABLE, operations: [{ type: 'commands', json }] });
+    const commands = ruleset(family, rules);
+    await addon.nftTransact({ family, table: TABLE, operations: [{ type: 'commands', commands }] });
     const ours = await see(family);
-    t.strictSame(addon.nftCompile(family, TABLE, json), ours.ours, 'the compiler foretells the listing');
+    t.strictSame(addon.nftCompile(family, TABLE, commands), ours.ours, 'the compiler foretells the listing');
     t.match(
       ours.text,
       `dnat ${family} to numgen random mod 4 . ${family} daddr . meta l4proto . th dport map @endpoints`,

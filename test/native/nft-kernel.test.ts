@@ -8,12 +8,12 @@ import type { NftElementsListing, NftElementsOperation, NftOperation } from '../
 import { isNativeError } from '../../src/native/errors.js';
 import type { NativeError } from '../../src/native/errors.js';
 import { loadAddon } from '../../src/native/load.js';
-import { accept, add, commands, setsOfText, skeleton, TABLE } from './skeleton.js';
+import { accept, add, setsOfText, skeleton, TABLE } from './skeleton.js';
 import type { Command } from './skeleton.js';
 
 const addon = loadAddon();
 
-const command = (...list: readonly Command[]): NftOperation => ({ type: 'commands', json: commands(list) });
+const command = (...list: readonly Command[]): NftOperation => ({ type: 'commands', commands: list });
 const owner = { family: 'ip', table: TABLE } as const;
 const transact = (...operations: readonly NftOperation[]): Promise<unknown> =>
   addon.nftTransact({ ...owner, operations });
@@ -371,8 +371,8 @@ function child(unshare: readonly string[], code: string): string {
 t.test('without rights the error says so', (t) => {
   // A new user namespace has no rights over the network namespace it came from.
   const show = 'catch((e) => console.log(e.code, e.errno, e.message))';
-  const table = '{"nftables":[{"add":{"table":{"family":"ip","name":"t"}}}]}';
-  const transaction = `{ family: 'ip', table: 't', operations: [{ type: 'commands', json: '${table}' }] }`;
+  const table = `{ add: { table: { family: 'ip', name: 't' } } }`;
+  const transaction = `{ family: 'ip', table: 't', operations: [{ type: 'commands', commands: [${table}] }] }`;
   const output = child(
     ['--user'],
     `await addon.nftTransact(${transaction}).${show}; await addon.nftList('ip', 't', null).${show};`,

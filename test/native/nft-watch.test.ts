@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import t from 'tap';
-import type { NftForeignChange, NftOperation } from '../../src/native/contract.js';
+import type { NftCommand, NftForeignChange, NftOperation } from '../../src/native/contract.js';
 import { loadAddon } from '../../src/native/load.js';
 
 /** Notifications of the kernel, in a namespace of this file's own. */
@@ -18,8 +18,8 @@ function nft(...commands: readonly string[]): void {
   execFileSync('nft', ['-f', '-'], { input: commands.join('\n') });
 }
 
-function commands(...list: readonly object[]): NftOperation {
-  return { type: 'commands', json: JSON.stringify({ nftables: list }) };
+function commands(...list: readonly NftCommand[]): NftOperation {
+  return { type: 'commands', commands: list };
 }
 
 const table = { family: 'ip', name: TABLE };
@@ -135,8 +135,8 @@ t.test('a listing is not disturbed by other tables, and sees what it has to', as
     `const { workerData } = require('node:worker_threads');
     const addon = require(workerData.path);
     const table = { family: 'ip', name: 'noise' };
-    const json = JSON.stringify({ nftables: [{ add: { table } }, { delete: { table } }] });
-    const transaction = { family: 'ip', table: 'noise', operations: [{ type: 'commands', json }] };
+    const commands = [{ add: { table } }, { delete: { table } }];
+    const transaction = { family: 'ip', table: 'noise', operations: [{ type: 'commands', commands }] };
     const loop = () => addon.nftTransact(transaction).then(() => setImmediate(loop));
     loop();`,
     { eval: true, workerData: { path: ADDON } },

@@ -11,6 +11,7 @@ export function add(family: NftFamily, kind: string, fields: Readonly<Record<str
   return { add: { [kind]: { ...owner, ...fields } } };
 }
 
+/** As nft reads them. */
 export function commands(list: readonly Command[]): string {
   return JSON.stringify({ nftables: list });
 }

@@ -8,7 +8,6 @@ import type { WireMessage } from './netlink-text.js';
 import {
   accept,
   add,
-  commands,
   concat,
   ct,
   drop,
@@ -127,7 +126,7 @@ const ELEMENTS: readonly NftOperation[] = [
 ];
 
 t.test('the batch is what nft sends', (t) => {
-  const operations = [{ type: 'commands', json: commands(RULESET) } as const, ...ELEMENTS];
+  const operations = [{ type: 'commands', commands: RULESET } as const, ...ELEMENTS];
   const ours = messages(addon.nftEncode({ family: 'ip', table: 't', operations }));
   const theirs = messages(capture('nft-ruleset.hex'));
   t.equal(ours.length, theirs.length);

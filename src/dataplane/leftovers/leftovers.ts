@@ -44,7 +44,7 @@ async function removeTable(addon: LeftoverAddon, family: Family, name: string, r
   if ((await addon.nftList(where.family, where.table, [])) === null) return;
   const table = { family: where.family, name: where.table };
   // Adding it first makes the deletion succeed even if somebody else was faster.
-  const json = JSON.stringify({ nftables: [{ add: { table } }, { delete: { table } }] });
-  await addon.nftTransact({ ...where, operations: [{ type: 'commands', json }] });
+  const commands = [{ add: { table } }, { delete: { table } }];
+  await addon.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
   report.removed.push(`nftables: table ${where.family} ${where.table}`);
 }

@@ -14,7 +14,7 @@ import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
 import { ElementBatches } from './element-batches.js';
 import { Generation, type Mark } from './generation.js';
-import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, printCommands, addTable } from './json.js';
+import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, addTable } from './json.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
 import { emptyKernelTable, readKernelTable, type KernelTable } from './kernel-table.js';
 import { packFrontend } from './keys.js';
@@ -138,7 +138,7 @@ export class NftablesFamily implements FamilyDataplane {
     this.kernel = null;
     const where = { family: NFT_FAMILY[this.family], table: TABLE };
     // Adding it first makes the deletion succeed whether or not the table is there.
-    await this.transact([commands([addTable(where), deleteTable(where)])]);
+    await this.transact([{ type: 'commands', commands: [addTable(where), deleteTable(where)] }]);
   }
 
   async dump(node: NodePlan): Promise<readonly string[]> {
@@ -276,12 +276,12 @@ export class NftablesFamily implements FamilyDataplane {
         ...foreign.chains.map((name) => flushChain(where, name)),
         ...foreign.sets.map((name) => flushSet(where, name)),
       ];
-      await this.transact([commands(flushes)]);
+      await this.transact([{ type: 'commands', commands: flushes }]);
       const deletions = [
         ...foreign.chains.map((name) => deleteChain(where, name)),
         ...foreign.sets.map((name) => deleteSet(where, name)),
       ];
-      await this.transact([commands(deletions)]);
+      await this.transact([{ type: 'commands', commands: deletions }]);
     } catch (error) {
       const names = [...foreign.chains, ...foreign.sets].slice(0, 5).join(', ');
       return [`could not remove foreign objects (${names}): ${error instanceof Error ? error.message : String(error)}`];
@@ -315,8 +315,4 @@ type ForeignObjects = ReturnType<Structure['foreign']>;
 
 function hasObjects({ chains, sets }: ForeignObjects): boolean {
   return chains.length > 0 || sets.length > 0;
-}
-
-function commands(list: Parameters<typeof printCommands>[0]): NftOperation {
-  return { type: 'commands', json: printCommands(list) };
 }

@@ -1,4 +1,4 @@
-import type { NftFamily } from '../../native/contract.js';
+import type { NftCommand, NftFamily } from '../../native/contract.js';
 
 /**
  * The part of libnftables-json(5) that our rules use, as types and as small builders. A statement or expression here is exactly what
@@ -89,40 +89,38 @@ export const dnatTo = (family: NftFamily, key: Expression, map: string): Stateme
 export const masquerade: Statement = { masquerade: { flags: 'fully-random' } };
 export const drop: Statement = { drop: null };
 
-type Command = Readonly<Record<string, unknown>>;
-
 /** Where an object lives. */
 export interface TableName {
   readonly family: NftFamily;
   readonly table: string;
 }
 
-export function addTable({ family, table }: TableName): Command {
+export function addTable({ family, table }: TableName): NftCommand {
   return { add: { table: { family, name: table, comment: 'rules of the Kubernetes service proxy' } } };
 }
 
-export function deleteTable({ family, table }: TableName): Command {
+export function deleteTable({ family, table }: TableName): NftCommand {
   return { delete: { table: { family, name: table } } };
 }
 
-export function addChain(where: TableName, chain: Chain): Command {
+export function addChain(where: TableName, chain: Chain): NftCommand {
   const hook = chain.hook === null ? {} : { ...chain.hook, policy: 'accept' };
   return { add: { chain: { ...where, name: chain.name, ...hook } } };
 }
 
-export function flushChain(where: TableName, name: string): Command {
+export function flushChain(where: TableName, name: string): NftCommand {
   return { flush: { chain: { ...where, name } } };
 }
 
-export function deleteChain(where: TableName, name: string): Command {
+export function deleteChain(where: TableName, name: string): NftCommand {
   return { delete: { chain: { ...where, name } } };
 }
 
-export function addRule(where: TableName, chain: string, expr: Rule): Command {
+export function addRule(where: TableName, chain: string, expr: Rule): NftCommand {
   return { add: { rule: { ...where, chain, expr } } };
 }
 
-export function addSet(where: TableName, set: SetDeclaration): Command {
+export function addSet(where: TableName, set: SetDeclaration): NftCommand {
   const body = {
     ...where,
     name: set.name,
@@ -135,17 +133,12 @@ export function addSet(where: TableName, set: SetDeclaration): Command {
   return { add: set.map === null ? { set: body } : { map: body } };
 }
 
-export function flushSet(where: TableName, name: string): Command {
+export function flushSet(where: TableName, name: string): NftCommand {
   return { flush: { set: { ...where, name } } };
 }
 
-export function deleteSet(where: TableName, name: string): Command {
+export function deleteSet(where: TableName, name: string): NftCommand {
   return { delete: { set: { ...where, name } } };
-}
-
-/** Commands as the text that crosses to the addon. */
-export function printCommands(commands: readonly Command[]): string {
-  return JSON.stringify({ nftables: commands });
 }
 
 function single(types: readonly string[]): string | readonly string[] {

@@ -1,4 +1,4 @@
-import type { NativeAddon, NftElementsOperation, NftOperation } from '../../native/contract.js';
+import type { NativeAddon, NftCommand, NftElementsOperation, NftOperation } from '../../native/contract.js';
 import { addressFromBytes } from '../../net/ip.js';
 import type { FamilyTable } from '../../plan/types.js';
 import { type SetDeclaration, type TableName } from './json.js';
@@ -15,7 +15,7 @@ type Json = string | number | { readonly [key: string]: Json } | readonly Json[]
  * Commands in libnftables JSON that make a family's whole table from nothing: what a first sync sends, with the packed elements spelled out.
  * Needs no privileges.
  */
-export function renderTable(addon: Pick<NativeAddon, 'nftCompile'>, table: FamilyTable): readonly Json[] {
+export function renderTable(addon: Pick<NativeAddon, 'nftCompile'>, table: FamilyTable): readonly NftCommand[] {
   const structure = new Structure(addon, table.family);
   const kernel = emptyKernelTable();
   const pending = new Pending();
@@ -34,9 +34,8 @@ function commandsOf(
   operation: NftOperation,
   where: TableName,
   sets: ReadonlyMap<string, SetDeclaration>,
-): readonly Json[] {
-  if (operation.type === 'commands')
-    return (JSON.parse(operation.json) as { readonly nftables: readonly Json[] }).nftables;
+): readonly NftCommand[] {
+  if (operation.type === 'commands') return operation.commands;
   const set = sets.get(operation.set);
   if (set === undefined) return [];
   const elem = Array.from({ length: operation.count }, (_, index) => printElement(operation, set, index));

@@ -9,7 +9,6 @@ import {
   addTable,
   deleteTable,
   flushChain,
-  printCommands,
   type Chain,
   type SetDeclaration,
   type TableName,
@@ -143,15 +142,14 @@ export class Structure {
   }
 
   private chainText(chain: Chain): string {
-    const json = printCommands([
-      addChain(this.where, chain),
-      ...chain.rules.map((rule) => addRule(this.where, chain.name, rule)),
-    ]);
-    let text = this.compiledChains.get(json);
+    const key = JSON.stringify(chain);
+    let text = this.compiledChains.get(key);
     if (text === undefined) {
-      const [listing] = this.addon.nftCompile(this.where.family, this.where.table, json).chains;
+      const rules = chain.rules.map((rule) => addRule(this.where, chain.name, rule));
+      const commands = [addChain(this.where, chain), ...rules];
+      const [listing] = this.addon.nftCompile(this.where.family, this.where.table, commands).chains;
       text = listing === undefined ? '' : chainText(listing);
-      this.compiledChains.set(json, text);
+      this.compiledChains.set(key, text);
     }
     return text;
   }
@@ -159,11 +157,7 @@ export class Structure {
   private setText(set: SetDeclaration): string {
     let text = this.compiledSets.get(set.name);
     if (text === undefined) {
-      const [listing] = this.addon.nftCompile(
-        this.where.family,
-        this.where.table,
-        printCommands([addSet(this.where, set)]),
-      ).sets;
+      const [listing] = this.addon.nftCompile(this.where.family, this.where.table, [addSet(this.where, set)]).sets;
       text = listing?.declaration ?? '';
       this.compiledSets.set(set.name, text);
     }

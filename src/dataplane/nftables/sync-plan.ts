@@ -1,9 +1,8 @@
 import type { Family, IPAddress } from '../../net/ip.js';
-import type { NftOperation } from '../../native/contract.js';
+import type { NftCommand, NftOperation } from '../../native/contract.js';
 import type { AddressSet, FamilyTable, FrontendKey } from '../../plan/types.js';
 import { ElementBatches } from './element-batches.js';
 import { diffFrontend, NO_ELEMENTS, renderFrontend, type FrontendElements } from './frontend-elements.js';
-import { printCommands } from './json.js';
 import { emptyKernelTable, type KernelTable } from './kernel-table.js';
 import { packAddress, packFrontend, type PackedKey } from './keys.js';
 import { SET, staleSet } from './names.js';
@@ -218,9 +217,9 @@ function diffAddresses(
 
 type Acknowledge = (kernel: KernelTable) => void;
 
-type Commands = Parameters<typeof printCommands>[0];
+type Commands = readonly NftCommand[];
 
-/** Bytes that a command takes on the wire, roughly, for each of its characters in JSON. */
+/** Bytes that a command takes on the wire, roughly, for each of its characters as JSON. */
 const BYTES_PER_CHARACTER = 1.5;
 
 /** Divides a sync into transactions that fit the socket. */
@@ -228,7 +227,7 @@ class TransactionBuilder {
   batches: ElementBatches;
   elementOperations = 0;
   private readonly transactions: PlannedTransaction[] = [];
-  private commands: Commands[number][] = [];
+  private commands: NftCommand[] = [];
   private commandBytes = 0;
   private acknowledgements: Acknowledge[] = [];
 
@@ -246,7 +245,7 @@ class TransactionBuilder {
   /** Commands that come before all elements added so far and from now on; in one transaction with each other. */
   run(commands: Commands): void {
     this.commands.push(...commands);
-    this.commandBytes += printCommands(commands).length * BYTES_PER_CHARACTER;
+    this.commandBytes += JSON.stringify(commands).length * BYTES_PER_CHARACTER;
     this.splitIfFull();
   }
 
@@ -262,9 +261,9 @@ class TransactionBuilder {
 
   private close(after: Commands): void {
     const operations: NftOperation[] = [];
-    if (this.commands.length > 0) operations.push({ type: 'commands', json: printCommands(this.commands) });
+    if (this.commands.length > 0) operations.push({ type: 'commands', commands: this.commands });
     operations.push(...this.batches.operations());
-    if (after.length > 0) operations.push({ type: 'commands', json: printCommands(after) });
+    if (after.length > 0) operations.push({ type: 'commands', commands: after });
     const acknowledgements = this.acknowledgements;
     this.transactions.push({
       operations,

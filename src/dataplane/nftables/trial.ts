@@ -1,7 +1,7 @@
 import type { NativeAddon } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
 import { className } from './classes.js';
-import { deleteTable, printCommands } from './json.js';
+import { deleteTable } from './json.js';
 import { emptyKernelTable } from './kernel-table.js';
 import { NFT_FAMILY } from './names.js';
 import { Structure } from './structure.js';
@@ -26,6 +26,6 @@ export async function tryKernel(addon: Pick<NativeAddon, 'nftCompile' | 'nftTran
     className({ ...shared, shard: 0, kind: 'external-local', localSize: 2 }),
   ]);
   const change = structure.change(emptyKernelTable(), node, classNames, [AFFINITY_SECONDS], true);
-  const json = printCommands([...change.before.flat(), ...change.after, deleteTable(where)]);
-  await addon.nftTransact({ ...where, operations: [{ type: 'commands', json }] });
+  const commands = [...change.before.flat(), ...change.after, deleteTable(where)];
+  await addon.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
 }

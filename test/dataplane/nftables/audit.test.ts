@@ -26,8 +26,8 @@ async function started(): Promise<Rig> {
 }
 
 function flush(chain: string): NftTransaction {
-  const json = JSON.stringify({ nftables: [{ flush: { chain: { family: 'ip', table: 'kube-proxy', name: chain } } }] });
-  return { family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', json }] };
+  const commands = [{ flush: { chain: { family: 'ip', table: 'kube-proxy', name: chain } } }];
+  return { family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', commands }] };
 }
 
 /** Lets something happen in the middle of the next listing. */
@@ -131,8 +131,8 @@ t.test('losses are reported although the repair fails at first, and a failure is
 
 t.test('a change that fails because the table is gone: the loss is reported', async (t) => {
   const rig = await started();
-  const json = '{"nftables":[{"delete":{"table":{"family":"ip","name":"kube-proxy"}}}]}';
-  rig.kernel.foreign({ family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', json }] });
+  const commands = [{ delete: { table: { family: 'ip', name: 'kube-proxy' } } }];
+  rig.kernel.foreign({ family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', commands }] });
   rig.commit([web(4)]);
   await t.rejects(rig.sync(), /ENOENT/);
   t.ok((await rig.sync()).repairs.includes('chain dispatch was lost'));

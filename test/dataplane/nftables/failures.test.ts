@@ -176,7 +176,9 @@ t.test('a small socket: several transactions, each of them fits, hooks at the en
     t.ok(elementOperations > 300 * 8);
   });
   const hooked = sent.map(({ operations }) =>
-    operations.some((operation) => operation.type === 'commands' && operation.json.includes('"jump"')),
+    operations.some(
+      (operation) => operation.type === 'commands' && JSON.stringify(operation.commands).includes('"jump"'),
+    ),
   );
   t.same(hooked.lastIndexOf(false), hooked.length - 2, 'the rules of the hooks come with the last');
   t.same(await rig.difference(), []);

@@ -45,7 +45,7 @@ async function change(kernel: FakeKernel, ...operations: readonly (Command | Nft
   await kernel.nftTransact({
     ...where,
     operations: operations.map((operation) =>
-      isOperation(operation) ? operation : { type: 'commands', json: JSON.stringify({ nftables: [operation] }) },
+      isOperation(operation) ? operation : { type: 'commands', commands: [operation] },
     ),
   });
 }
@@ -97,7 +97,10 @@ t.test('a cold start is one transaction, in the order that holds for all', async
   t.equal(kinds[kinds.length - 1], 'commands', 'the rules that use it last');
   t.ok(kinds.slice(1, -1).every((kind) => kind === 'add'));
   const last = sent[0]?.operations[kinds.length - 1];
-  t.ok(last?.type === 'commands' && !last.json.includes('"pick-'), 'class chains are not among the last');
+  t.ok(
+    last?.type === 'commands' && !JSON.stringify(last.commands).includes('"pick-'),
+    'class chains are not among the last',
+  );
   t.same(await rig.difference(), []);
 });
 

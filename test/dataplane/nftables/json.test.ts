@@ -11,7 +11,6 @@ import {
   flushSet,
   match,
   meta,
-  printCommands,
 } from '../../../src/dataplane/nftables/json.js';
 import { affinitySets, staticSets } from '../../../src/dataplane/nftables/schema.js';
 import { renderTable } from '../../../src/dataplane/nftables/render.js';
@@ -69,8 +68,8 @@ t.test('the addon compiles every set of both families, each to another declarati
     ['IPv6', 'ip6'],
   ] as const) {
     const sets = [...staticSets(family), ...affinitySets(family, 60)];
-    const json = printCommands(sets.map((set) => addSet({ family: nft, table: 'kube-proxy' }, set)));
-    const listing = compiler.nftCompile(nft, 'kube-proxy', json);
+    const commands = sets.map((set) => addSet({ family: nft, table: 'kube-proxy' }, set));
+    const listing = compiler.nftCompile(nft, 'kube-proxy', commands);
     t.equal(listing.sets.length, sets.length);
     t.equal(new Set(listing.sets.map(({ name }) => name)).size, sets.length);
   }

@@ -3,7 +3,7 @@ import { differences } from '../../../src/dataplane/nftables/differences.js';
 import { NO_ELEMENTS } from '../../../src/dataplane/nftables/frontend-elements.js';
 import { NftablesFamily } from '../../../src/dataplane/nftables/family.js';
 import { emptyKernelTable, readKernelTable, type KernelTable } from '../../../src/dataplane/nftables/kernel-table.js';
-import type { NftElementsListing, NftTableListing } from '../../../src/native/contract.js';
+import type { NftCommand, NftElementsListing, NftTableListing } from '../../../src/native/contract.js';
 import type { Family } from '../../../src/net/ip.js';
 import type { Row } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
@@ -105,11 +105,11 @@ t.test('what is not as the plan has it is printed as it is', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
   rig.commit(rows('IPv4'));
   await rig.sync();
-  const run = (...commands: readonly object[]): Promise<unknown> =>
+  const run = (...commands: readonly NftCommand[]): Promise<unknown> =>
     rig.kernel.nftTransact({
       family: 'ip',
       table: 'kube-proxy',
-      operations: [{ type: 'commands', json: JSON.stringify({ nftables: commands }) }],
+      operations: [{ type: 'commands', commands }],
     });
   const where = { family: 'ip', table: 'kube-proxy' };
   await run(

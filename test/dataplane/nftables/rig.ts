@@ -95,14 +95,9 @@ export function commandsOf(transactions: readonly NftTransaction[]): readonly st
   return transactions.flatMap(({ operations }) =>
     operations.flatMap((operation) => {
       if (operation.type !== 'commands') return [];
-      const { nftables } = JSON.parse(operation.json) as {
-        readonly nftables: readonly Record<
-          string,
-          Record<string, { readonly name?: string; readonly chain?: string }>
-        >[];
-      };
-      return nftables.flatMap((command) =>
-        Object.entries(command).flatMap(([verb, objects]) =>
+      type Objects = Readonly<Record<string, { readonly name?: string; readonly chain?: string }>>;
+      return operation.commands.flatMap((command) =>
+        Object.entries(command as Readonly<Record<string, Objects>>).flatMap(([verb, objects]) =>
           Object.entries(objects).map(([kind, body]) => `${verb} ${kind} ${body.name ?? body.chain ?? ''}`),
         ),
       );

@@ -8,9 +8,9 @@ export function loadCompiler(): Compiler {
   const addon = loadAddon();
   const known = new Map<string, NftTableListing>();
   return {
-    nftCompile: (family, table, json) => {
-      const key = `${family} ${table} ${json}`;
-      const listing = known.get(key) ?? addon.nftCompile(family, table, json);
+    nftCompile: (family, table, commands) => {
+      const key = `${family} ${table} ${JSON.stringify(commands)}`;
+      const listing = known.get(key) ?? addon.nftCompile(family, table, commands);
       known.set(key, listing);
       return listing;
     },

@@ -5,6 +5,7 @@ import type {
   NativeAddon,
   NftAck,
   NftElementsListing,
+  NftCommand,
   NftFamily,
   NftForeignChange,
   NftOperation,
@@ -92,8 +93,8 @@ export class FakeKernel implements NativeAddon {
     this.generation = this.generation === 2 ** 32 - 1 ? 1 : this.generation + 1;
   }
 
-  nftCompile(family: NftFamily, table: string, json: string): NftTableListing {
-    return this.compiler.nftCompile(family, table, json);
+  nftCompile(family: NftFamily, table: string, commands: readonly NftCommand[]): NftTableListing {
+    return this.compiler.nftCompile(family, table, commands);
   }
 
   nftEncode(transaction: NftTransaction): Uint8Array {
@@ -291,7 +292,9 @@ export class FakeKernel implements NativeAddon {
 }
 
 function payload(operation: NftOperation): number {
-  return operation.type === 'commands' ? operation.json.length : operation.keys.length + (operation.data?.length ?? 0);
+  return operation.type === 'commands'
+    ? JSON.stringify(operation.commands).length
+    : operation.keys.length + (operation.data?.length ?? 0);
 }
 
 function refusal(errno: string, index: number | null): KernelError {

@@ -1,6 +1,7 @@
 import type { Chain, ChainHook, Rule, SetDeclaration } from '../../../src/dataplane/nftables/json.js';
 import type {
   NativeAddon,
+  NftCommand,
   NftCommandsOperation,
   NftElementsOperation,
   NftFamily,
@@ -107,11 +108,11 @@ class Draft {
     );
   }
 
-  runCommands({ json }: NftCommandsOperation, index: number): void {
+  runCommands({ commands }: NftCommandsOperation, index: number): void {
     // Throws ERR_NFT_JSON for what the compiler does not take.
-    this.compiler.nftCompile(this.transaction.family, this.transaction.table, json);
-    const { nftables } = JSON.parse(json) as { readonly nftables: readonly Command[] };
-    for (const command of nftables) {
+    this.compiler.nftCompile(this.transaction.family, this.transaction.table, commands);
+    // What compiles has this form. Copied, as by the real one: whoever sent it may go on writing.
+    for (const command of structuredClone(commands) as readonly Command[]) {
       const [verb = '', objects = {}] = Object.entries(command)[0] ?? [];
       const [kind = '', body = {}] = Object.entries(objects)[0] ?? [];
       refusing(index, `${verb} ${kind} ${body.name ?? body.chain ?? ''}`, () => {
@@ -289,9 +290,9 @@ class Draft {
     table.sets.delete(name);
   }
 
-  private compile(commands: readonly object[]): ReturnType<Compiler['nftCompile']> {
+  private compile(commands: readonly NftCommand[]): ReturnType<Compiler['nftCompile']> {
     const { family, table } = this.transaction;
-    return this.compiler.nftCompile(family, table, JSON.stringify({ nftables: commands }));
+    return this.compiler.nftCompile(family, table, commands);
   }
 }
 
@@ -299,7 +300,7 @@ function addChainCommand(
   { family, table }: { readonly family: NftFamily; readonly table: string },
   name: string,
   hook: Chain['hook'],
-): object {
+): NftCommand {
   return { add: { chain: { family, table, name, ...(hook === null ? {} : { ...hook, policy: 'accept' }) } } };
 }
 

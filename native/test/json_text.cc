@@ -1,4 +1,4 @@
-#include "nftables/json.h"
+#include "test/json_text.h"
 
 #include <charconv>
 #include <optional>
