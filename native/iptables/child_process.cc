@@ -13,7 +13,8 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <utility>
+
+#include "iptables/descriptor.h"
 
 namespace pointsman::iptables {
 
@@ -22,29 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxWords = std::size_t{64} * 1024;
-
-/// An owned file descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { close(); }
-
-  int number() const { return number_; }
-  bool open() const { return number_ >= 0; }
-  void set(int number) {
-    close();
-    number_ = number;
-  }
-  void close() {
-    if (number_ >= 0) ::close(std::exchange(number_, -1));
-  }
-
- private:
-  int number_ = -1;
-};
+/// How often a silent program is looked at: whether it has ended although something holds its outputs open.
+constexpr int kLookMilliseconds = 100;
 
 struct Channel {
   Descriptor ours;
@@ -94,7 +74,9 @@ int spawn(const Surroundings& surroundings, const std::string& path, std::vector
   sigaddset(&defaults, SIGPIPE);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  // A group of its own: what it starts can be ended with it, and a terminal's signals to us do not reach it.
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   arguments.insert(arguments.begin(), path);
   std::vector<std::string> environment = surroundings.environment;
   const int failure = posix_spawn(&pid, path.c_str(), &actions, &attributes, pointers(arguments).data(), pointers(environment).data());
@@ -130,16 +112,28 @@ void read_some(Descriptor& from, const std::function<void(std::string_view)>& ta
   }
 }
 
-/// Exchanges until the program closed its outputs; false at the end of its time.
-bool exchange(Descriptor& in, Descriptor& out, Descriptor& error, std::string_view input, Clock::time_point end,
+/// Whether the program has ended; it can still be waited for.
+bool has_ended(pid_t pid) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/// Exchanges until the program closed its outputs, or ended and left nothing in them; false at the end of its time.
+bool exchange(pid_t pid, Descriptor& in, Descriptor& out, Descriptor& error, std::string_view input, Clock::time_point end,
               const std::function<void(std::string_view)>& output, std::string& words) {
   if (input.empty()) in.close();
   const auto keep_words = [&](std::string_view piece) { words += piece.substr(0, kMaxWords - std::min(words.size(), kMaxWords)); };
+  bool ended = false;
   while (out.open() || error.open()) {
     // poll passes over negative descriptors.
     std::array<pollfd, 3> polled{{{in.number(), POLLOUT, 0}, {out.number(), POLLIN, 0}, {error.number(), POLLIN, 0}}};
-    const int ready = poll(polled.data(), polled.size(), remaining(end));
+    const int ready = poll(polled.data(), polled.size(), ended ? 0 : std::min(remaining(end), kLookMilliseconds));
     if (ready < 0 && errno != EINTR) return false;
+    if (ready == 0) {
+      // What it started may hold its outputs open for ever; what it wrote itself is in them by now.
+      if (ended) return true;
+      ended = has_ended(pid);
+    }
     if (ready > 0) {
       if (polled[0].revents != 0) write_some(in, input);
       if (polled[1].revents != 0) read_some(out, output);
@@ -150,13 +144,13 @@ bool exchange(Descriptor& in, Descriptor& out, Descriptor& error, std::string_vi
   return true;
 }
 
-/// Takes the program's end; kills it first when its time is over.
+/// Takes the program's end; kills its group first when its time is over.
 void reap(pid_t pid, bool in_time, Clock::time_point end, Exit& result) {
   int status = 0;
   for (;;) {
     if (!in_time || Clock::now() >= end) {
       result.timed_out = true;
-      kill(pid, SIGKILL);
+      kill(-pid, SIGKILL);
     }
     const pid_t ended = waitpid(pid, &status, result.timed_out ? 0 : WNOHANG);
     if (ended == pid) break;
@@ -174,17 +168,22 @@ void reap(pid_t pid, bool in_time, Clock::time_point end, Exit& result) {
 
 Surroundings Surroundings::current() {
   Surroundings surroundings;
+  std::string folders;
+  if (const char* inherited = std::getenv("PATH")) folders = inherited;
+  folders += ":/usr/local/sbin:/usr/sbin:/sbin";
   std::string path;
-  if (const char* inherited = std::getenv("PATH")) path = inherited;
-  path += ":/usr/local/sbin:/usr/sbin:/sbin";
+  for (std::size_t start = 0; start <= folders.size();) {
+    const std::size_t end = std::min(folders.find(':', start), folders.size());
+    // Others would be meant from wherever this process happens to be.
+    if (folders[start] == '/') {
+      surroundings.path.push_back(folders.substr(start, end - start));
+      path += (path.empty() ? "" : ":") + surroundings.path.back();
+    }
+    start = end + 1;
+  }
   surroundings.environment = {"PATH=" + path, "LC_ALL=C"};
   for (const char* name : {"XTABLES_LOCKFILE", "XTABLES_LIBDIR"}) {
     if (const char* value = std::getenv(name)) surroundings.environment.push_back(std::string(name) + "=" + value);
-  }
-  for (std::size_t start = 0; start <= path.size();) {
-    const std::size_t end = std::min(path.find(':', start), path.size());
-    if (end > start) surroundings.path.push_back(path.substr(start, end - start));
-    start = end + 1;
   }
   return surroundings;
 }
@@ -215,7 +214,7 @@ Exit run_program(const Surroundings& surroundings, const std::string& path, cons
   in.theirs.close();
   out.theirs.close();
   error.theirs.close();
-  const bool in_time = exchange(in.ours, out.ours, error.ours, input, end, output, result.words);
+  const bool in_time = exchange(pid, in.ours, out.ours, error.ours, input, end, output, result.words);
   reap(pid, in_time, end, result);
   return result;
 }

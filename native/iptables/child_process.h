@@ -16,7 +16,8 @@ struct Surroundings {
   /// `NAME=value`.
   std::vector<std::string> environment;
 
-  /// PATH and the usual folders of administrators' programs; XTABLES_LOCKFILE and XTABLES_LIBDIR where set. Messages in English.
+  /// The absolute folders of PATH and the usual ones of administrators' programs; XTABLES_LOCKFILE and XTABLES_LIBDIR where set. Messages in English.
+  /// Nothing else of our environment goes on, LD_PRELOAD and the like neither.
   static Surroundings current();
   /// The first executable file of that name.
   std::optional<std::string> find(const std::string& program) const;
@@ -32,7 +33,11 @@ struct Exit {
   std::string words;
 };
 
-/// Runs a program without a shell and waits for it: feeds its standard input while it reads the outputs, and kills it after `limit`.
+/// Runs a program without a shell and waits for it: feeds its standard input while it reads the outputs, and kills it after `limit`, with all that it
+/// started and that stayed in its process group. Outputs that outlive the program, as something it started holds them, are not waited for.
+///
+/// A program does not end because this process does, however that ends: what it has not been told whole it discards, as its input ends without a COMMIT,
+/// and what it has been told whole it had better finish, table by table, than be cut off between two.
 /// @param output takes pieces of standard output.
 Exit run_program(const Surroundings& surroundings, const std::string& path, const std::vector<std::string>& arguments,
                  std::string_view input, std::chrono::milliseconds limit, const std::function<void(std::string_view)>& output);

@@ -5,8 +5,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
+#include <sstream>
 
+#include "iptables/file.h"
 #include "iptables/render.h"
 
 namespace pointsman::iptables {
@@ -68,21 +69,6 @@ Failure missing_program(Family family, Flavor flavor, const std::string& action)
   return failure;
 }
 
-/// The program's words as one line, without its advice to read the manual.
-std::string in_one_line(const std::string& words) {
-  std::string line;
-  for (std::size_t start = 0; start < words.size();) {
-    const std::size_t end = std::min(words.find('\n', start), words.size());
-    const std::string_view part = std::string_view(words).substr(start, end - start);
-    start = end + 1;
-    if (part.empty() || part.starts_with("Try `") || part.starts_with("# Warning")) continue;
-    if (!line.empty()) line += "; ";
-    line += part;
-  }
-  if (line.size() > kShownWords) line.resize(kShownWords);
-  return line;
-}
-
 Failure failure_of(const std::string& path, const Exit& exit) {
   Failure failure;
   const std::string program = path.substr(path.rfind('/') + 1);
@@ -112,8 +98,9 @@ const char* table_names_file(Family family) {
 
 /// Whether a legacy table is there; asking the programs for one would create it. Where the kernel does not tell, it may be.
 bool legacy_table_exists(Family family, Table table) {
-  std::ifstream names(table_names_file(family));
-  if (!names) return errno != ENOENT;
+  const auto content = read_file(table_names_file(family));
+  if (!content.ok()) return content.error() != ENOENT;
+  std::istringstream names(content.value());
   for (std::string name; std::getline(names, name);) {
     if (name == name_of(table)) return true;
   }
@@ -121,7 +108,7 @@ bool legacy_table_exists(Family family, Table table) {
 }
 
 bool flavor_works(const Surroundings& surroundings, Family family, Flavor flavor, bool last_resort) {
-  if (flavor == Flavor::kLegacy && std::ifstream(table_names_file(family))) return true;
+  if (flavor == Flavor::kLegacy && read_file(table_names_file(family)).ok()) return true;
   if (flavor == Flavor::kLegacy && !last_resort) return false;
   const auto save = find_program(surroundings, family, flavor, "save");
   if (!save) return false;
@@ -141,6 +128,23 @@ std::vector<FoundFlavor> find_flavors(const Surroundings& surroundings, Family f
     if (version && flavor_works(surroundings, family, flavor, found.empty())) found.push_back({flavor, version->number});
   }
   return found;
+}
+
+std::string in_one_line(const std::string& words) {
+  std::string line;
+  for (std::size_t start = 0; start < words.size();) {
+    const std::size_t end = std::min(words.find('\n', start), words.size());
+    const std::string_view part = std::string_view(words).substr(start, end - start);
+    start = end + 1;
+    if (part.empty() || part.starts_with("Try `") || part.starts_with("# Warning")) continue;
+    if (!line.empty()) line += "; ";
+    line += part;
+  }
+  if (line.size() <= kShownWords) return line;
+  std::size_t end = kShownWords;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;
+  line.resize(end);
+  return line + "…";
 }
 
 std::optional<std::size_t> complained_line(const std::string& words) {

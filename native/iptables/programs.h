@@ -45,6 +45,9 @@ netlink::Result<std::vector<ChainListing>, Failure> list_chains(const Surroundin
                                                                 const std::vector<Table>& tables,
                                                                 const std::vector<std::string>& text_of);
 
+/// A program's words as one line without its advice to read the manual, 600 bytes and an ellipsis at most, whole characters only.
+std::string in_one_line(const std::string& words);
+
 /// The number of the line that a program complains about.
 std::optional<std::size_t> complained_line(const std::string& words);
 

@@ -5,8 +5,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
 #include <sstream>
+
+#include "iptables/file.h"
 
 namespace pointsman::iptables {
 
@@ -82,12 +83,13 @@ netlink::Result<std::optional<std::uint32_t>, Failure> first_remembering(const s
   }
   const std::string text = recent_address(address);
   for (std::uint32_t index = 0; index < lists.size(); ++index) {
-    errno = 0;
-    std::ifstream list(kFolder + lists[index]);
-    if (list && seen_since(list, text, *moment)) return std::optional<std::uint32_t>(index);
-    if (!list.is_open() && errno != ENOENT) {
+    const auto content = read_file(kFolder + lists[index]);
+    if (content.ok()) {
+      std::istringstream list(content.value());
+      if (seen_since(list, text, *moment)) return std::optional<std::uint32_t>(index);
+    } else if (content.error() != ENOENT) {
       failure.reason = "cannot read " + (kFolder + lists[index]);
-      failure.error_number = errno;
+      failure.error_number = content.error();
       return failure;
     }
   }

@@ -1,15 +1,22 @@
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <sstream>
 
 #include "iptables/child_process.h"
+#include "iptables/descriptor.h"
 #include "iptables/digest.h"
+#include "iptables/file.h"
 #include "iptables/programs.h"
 #include "iptables/recent.h"
 #include "iptables/render.h"
 #include "iptables/save_parser.h"
+#include "netlink/socket.h"
+#include "nftables/watch.h"
 #include "test/check.h"
 
 namespace {
@@ -197,6 +204,67 @@ TEST(child_process_is_killed_at_the_end_of_its_time) {
   CHECK(closed.exit.timed_out);
   CHECK_EQUAL(waitpid(-1, nullptr, WNOHANG), -1);
   CHECK_EQUAL(errno, ECHILD);
+}
+
+TEST(child_process_takes_with_it_what_it_started) {
+  // Its own child has the other end of the pipe that `output` reads, which therefore ends when all are gone.
+  const auto started = std::chrono::steady_clock::now();
+  const Ran ran = run("sleep 1000 & echo $!; wait", "", milliseconds(300));
+  CHECK(ran.exit.timed_out);
+  const pid_t grandchild = std::stoi(ran.output);
+  // A zombie that nobody waits for yet counts as gone.
+  const auto gone = [&] {
+    const auto status = read_file("/proc/" + std::to_string(grandchild) + "/stat");
+    return !status.ok() || status.value().find(") Z ") != std::string::npos || status.value().find(") X ") != std::string::npos;
+  };
+  while (!gone() && std::chrono::steady_clock::now() - started < seconds(60)) poll(nullptr, 0, 5);
+  CHECK(gone());
+}
+
+TEST(child_process_is_not_waited_for_by_what_it_left_running) {
+  // The leftover holds both outputs; all that the program itself said arrives.
+  const Ran ran = run("sleep 1000 & echo $!; echo words >&2; exit 7", "");
+  CHECK_EQUAL(ran.exit.code.value_or(-1), 7);
+  CHECK(!ran.exit.timed_out);
+  CHECK_EQUAL(ran.exit.words, "words\n");
+  CHECK_EQUAL(kill(std::stoi(ran.output), SIGKILL), 0);
+}
+
+TEST(child_process_gets_no_descriptor_of_ours) {
+  // What we were started with ourselves is in it.
+  const std::string before = run("exec ls /proc/self/fd", "").output;
+  const auto socket = netlink::Socket::open();
+  const auto watch = nftables::Watch::open("mine", 0);
+  const Descriptor file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+  CHECK(file.open());
+  CHECK_EQUAL(run("exec ls /proc/self/fd", "").output, before);
+}
+
+TEST(programs_get_little_of_our_environment) {
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", "bin::.:/usr/bin:", 1);
+  setenv("LD_PRELOAD_PROBE", "x", 1);
+  const Surroundings surroundings = Surroundings::current();
+  setenv("PATH", path.c_str(), 1);
+  unsetenv("LD_PRELOAD_PROBE");
+  CHECK_EQUAL(surroundings.environment.at(0), "PATH=/usr/bin:/usr/local/sbin:/usr/sbin:/sbin");
+  CHECK_EQUAL(surroundings.path.size(), 4U);
+  for (const std::string& variable : surroundings.environment) {
+    const std::string name = variable.substr(0, variable.find('='));
+    CHECK(name == "PATH" || name == "LC_ALL" || name == "XTABLES_LOCKFILE" || name == "XTABLES_LIBDIR");
+  }
+}
+
+TEST(iptables_words_are_cut_at_a_character) {
+  CHECK_EQUAL(in_one_line("a\n\nTry `x'\nb\n"), "a; b");
+  CHECK_EQUAL(in_one_line(std::string(600, 'x')), std::string(600, 'x'));
+  CHECK_EQUAL(in_one_line(std::string(599, 'x') + "ä and more"), std::string(599, 'x') + "…");
+}
+
+TEST(files_are_read_whole_or_say_why_not) {
+  CHECK(read_file("/proc/self/stat").ok());
+  CHECK_EQUAL(read_file("/nonexistent").error(), ENOENT);
+  CHECK_EQUAL(read_file("/proc/self").error(), EISDIR);
 }
 
 TEST(child_process_takes_signals_that_we_ignore) {
