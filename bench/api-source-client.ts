@@ -48,7 +48,15 @@ function say(line: object): void {
 limitHeapGrowth();
 limitInlining();
 const store = new Store();
-const connection = await connectToApi({ kubeconfig, master: '', qps: 5, burst: 10, userAgent: 'pointsman-bench', log });
+const connection = await connectToApi({
+  kubeconfig,
+  master: '',
+  qps: 5,
+  burst: 10,
+  userAgent: 'pointsman-bench',
+  clock: systemClock,
+  log,
+});
 const bareMb = resident('VmRSS');
 const heapBefore = heapMb();
 const cpuBefore = cpuMs();

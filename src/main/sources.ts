@@ -70,6 +70,7 @@ export async function connectKubernetes(
   const connection = await connectToApi({
     ...kubernetes,
     userAgent: userAgent(version, OWN_VERSION),
+    clock: systemClock,
     log,
     ...(observer === null ? {} : { observer }),
   });

@@ -3,6 +3,8 @@ import type { Log } from '../../net/log.js';
 import { goPlatform } from '../../net/platform.js';
 import { hostOf, resolveAccess, SERVICE_ACCOUNT_DIRECTORY, type Access } from './auth/access.js';
 import type { ExecObserver } from './auth/exec-plugin.js';
+import type { TlsClient } from './auth/tls-trust.js';
+import type { Clock } from './timing.js';
 import { Credentials, systemSurroundings, type CredentialsSurroundings, type Identity } from './auth/credentials.js';
 import {
   ApiError,
@@ -18,6 +20,7 @@ import { Body } from './transport/body.js';
 import { ConnectionPool, type PooledRequest } from './transport/connection-pool.js';
 import { printHostPort, proxyAuthorization, type Destination } from './transport/dial.js';
 import { RateLimit } from './transport/rate-limit.js';
+import { OpenWatches } from './transport/open-watches.js';
 
 export interface ConnectionOptions {
   /** `clientConnection.kubeconfig`; empty: none. */
@@ -28,6 +31,7 @@ export interface ConnectionOptions {
   readonly qps: number;
   readonly burst: number;
   readonly userAgent: string;
+  readonly clock: Clock;
   readonly log: Log;
   readonly observer?: RequestObserver;
   /** Where a pod's service account is; only tests have another. */
@@ -56,7 +60,7 @@ export interface RequestObserver extends ExecObserver {
  */
 export async function connectToApi(options: ConnectionOptions): Promise<ApiConnection> {
   const { kubeconfig, master, log } = options;
-  const surroundings = options.surroundings ?? systemSurroundings(log);
+  const surroundings = options.surroundings ?? systemSurroundings(log, options.clock);
   const serviceAccountDirectory = options.serviceAccountDirectory ?? SERVICE_ACCOUNT_DIRECTORY;
   const access = await resolveAccess({ kubeconfig, master, env: surroundings.env, serviceAccountDirectory });
   for (const warning of access.warnings) log.warn(`${access.origin}: ${warning}`);
@@ -64,7 +68,7 @@ export async function connectToApi(options: ConnectionOptions): Promise<ApiConne
   await credentials.check();
   log.info(1, 'API server', { server: access.server.href, from: access.origin, proxy: access.proxy?.host ?? null });
   options.observer?.transportCreated();
-  return new HttpConnection(access, credentials, options);
+  return new HttpConnection(access, credentials, options, surroundings);
 }
 
 interface Request {
@@ -86,13 +90,21 @@ class HttpConnection implements ApiConnection {
   private readonly limit: RateLimit;
   private readonly host: string;
   private readonly open = new Set<AbortController>();
+  private readonly watches: OpenWatches;
   private closed = false;
 
   constructor(
     private readonly access: Access,
     private readonly credentials: Credentials,
     private readonly options: ConnectionOptions,
+    { clock, wallClock }: CredentialsSurroundings,
   ) {
+    this.watches = new OpenWatches({
+      clock,
+      wallClock,
+      refresh: () => this.refresh(),
+      dueInMs: () => credentials.dueInMs,
+    });
     this.host = access.server.host;
     this.limit = new RateLimit(options.qps, options.burst, () => performance.now());
   }
@@ -192,6 +204,18 @@ class HttpConnection implements ApiConnection {
     return this.exchange(request, await this.identity(request.signal));
   }
 
+  /** Renews what is due although nobody asks. Files and commands that fail speak for themselves. */
+  private async refresh(): Promise<TlsClient | null | undefined> {
+    try {
+      const { tls } = await this.credentials.current();
+      this.pool.use(tls);
+      return tls;
+    } catch {
+      this.pool.closeIdle();
+      return undefined;
+    }
+  }
+
   private async identity(signal: AbortSignal): Promise<Identity> {
     try {
       return await unlessAborted(this.credentials.current(), signal);
@@ -213,6 +237,7 @@ class HttpConnection implements ApiConnection {
   /** A connection that the server closed while it was idle says nothing about the server: a GET is sent again over a new one. */
   private async exchange(request: Request, identity: Identity): Promise<ApiResponse> {
     this.pool.use(identity.tls);
+    this.watches.use(identity.tls);
     const startedAt = performance.now();
     const { method, body } = request;
     this.options.observer?.requestSized(method, this.host, body === null ? 0 : Buffer.byteLength(body));
@@ -228,6 +253,7 @@ class HttpConnection implements ApiConnection {
       if (response === 'stale')
         throw new ApiError('broken', `${this.host}: the connection was closed before the answer`);
       answered(response.status);
+      if (response.status !== 401) this.credentials.accepted(identity);
       return response;
     } catch (error) {
       answered(null);
@@ -265,6 +291,7 @@ class HttpConnection implements ApiConnection {
             if (!isWatch) this.options.observer?.responseSized(method, this.host, length);
           },
         );
+        if (isWatch) this.watches.add(response, identity.tls);
         resolve({ ...head(incoming), body: response });
       });
       outgoing.on('error', (error) => {

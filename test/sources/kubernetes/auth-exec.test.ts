@@ -1,14 +1,15 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative as pathBetween } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import type { CredentialsSurroundings } from '../../../src/sources/kubernetes/auth/credentials.js';
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import { AuthServer } from '../../support/auth-server.js';
 import { Authority } from '../../support/certificates.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { RecordingObserver } from '../../support/recording-observer.js';
 import { RecordingLog } from '../../support/recording-log.js';
-import { connect, fetchText, scratch } from './connect.js';
+import { clockOf, connect, fetchText, openWatch, scratch } from './connect.js';
 
 const V1 = 'client.authentication.k8s.io/v1';
 const V1BETA1 = 'client.authentication.k8s.io/v1beta1';
@@ -147,7 +148,7 @@ t.test('renewed before it expires', async (t) => {
   plugin.says('nothing useful');
   now = start + 2 * 3_600_000 - 30_000;
   t.equal(await used(), 'Bearer two', 'not renewed early: the old one goes on');
-  t.match(log.lines, [/could not be renewed early/]);
+  t.match(log.lines, [/The credential plugin fails, what it gave before is used until it expires/]);
   now = start + 2 * 3_600_000;
   await t.rejects(used(), { code: 'credentials' }, 'but not beyond its end');
 });
@@ -187,8 +188,109 @@ t.test('a 401 runs it again, once', async (t) => {
   const before = server.seen.length;
   t.equal(await fetchText(connection), '401 never');
   t.same([plugin.runs, server.seen.length - before], [4, 2]);
+  t.equal(await fetchText(connection), '401 never');
+  t.equal(plugin.runs, 4, 'not again at once, as nothing it gave since was taken');
   plugin.says('broken');
   t.equal(await fetchText(connection), '401 never', "no other credentials: the answer is the caller's");
+});
+
+t.test('a plugin that fails is left alone for a while, and what it says is logged once', async (t) => {
+  const plugin = new Plugin(t, "printf '%2000s\\nno \\033[31mlogin\\n' x >&2; echo secret; exit 3");
+  const clock = new FakeClock();
+  const log = new RecordingLog();
+  const connection = await plugin.connect(t, {}, { clock, random: () => 0, log });
+  const ask = (): Promise<string> => fetchText(connection).catch((error: unknown) => String(error));
+  const answers = await Promise.all(Array.from({ length: 8 }, ask));
+  t.match(answers[0], /exec\.command ".*plugin": failed with exit code 3: …/);
+  t.equal(new Set([...answers, await ask()]).size, 1);
+  t.equal(plugin.runs, 1);
+  for (const [wait, runs] of [
+    [1999, 1],
+    [1, 2],
+    [3999, 2],
+    [1, 3],
+    [7999, 3],
+  ] as const) {
+    await clock.advance(wait);
+    await ask();
+    t.equal(plugin.runs, runs);
+  }
+  const said = log.lines.filter((line) => line.startsWith('error'));
+  t.equal(said.length, 1);
+  t.match(
+    said[0],
+    /The credential plugin fails.*exec\.command ".*": failed with exit code 3: …\s+x\\nno \\u001b\[31mlogin$/,
+  );
+  t.notMatch(`${answers.join('')}${log.lines.join('')}`, /secret/, 'never what it printed');
+  writeFileSync(plugin.command, '#!/bin/sh\ncat "$0.answer"\n');
+  plugin.answer({ token: 'given' });
+  await clock.advance(1);
+  t.equal(await ask(), '200 ok');
+  t.match(log.lines.at(-1), /works again/);
+});
+
+t.test('what has expired when it comes is used, and the plugin left alone for a while', async (t) => {
+  const clock = new FakeClock();
+  const log = new RecordingLog();
+  const plugin = new Plugin(t).answer({ token: 'old', expirationTimestamp: '2020-01-01T00:00:00Z' });
+  const connection = await plugin.connect(t, {}, { clock, log });
+  for (let request = 0; request < 4; request++) t.equal(await fetchText(connection), '200 ok');
+  t.equal(plugin.runs, 1);
+  t.match(log.lines, [/have expired/]);
+  await clock.advance(2000);
+  await fetchText(connection);
+  t.equal(plugin.runs, 2);
+});
+
+t.test('a certificate ends by itself, and its watches with it', async (t) => {
+  const clock = new FakeClock();
+  const start = Date.now() - clock.now();
+  const wallClock = (): number => start + clock.now();
+  const issue = (commonName: string, days: number): object => {
+    const { certificate, key } = authority.issue({ commonName, days });
+    return { clientCertificateData: certificate, clientKeyData: key };
+  };
+  const inMs = (ms: number): string => new Date(wallClock() + ms).toISOString();
+  const plugin = new Plugin(t).answer(issue('one', 1));
+  const connection = await plugin.connect(t, {}, { clock, wallClock, random: () => 0 });
+  await fetchText(connection);
+  await clock.advance(86_000_000);
+  await fetchText(connection);
+  t.equal(plugin.runs, 1);
+  plugin.answer({ ...issue('two', 3), expirationTimestamp: inMs(600_000) });
+  await clock.advance(400_000);
+  const first = await openWatch(t, server, connection);
+  t.same([server.last.client, plugin.runs], ['two', 2], "the certificate's own end counts where nothing is said");
+  plugin.answer(issue('three', 2));
+  t.equal(await first.endAfter(clock), 'begun', 'renewed before its end, though nobody asks');
+  t.equal(plugin.runs, 3);
+
+  const second = await openWatch(t, server, connection);
+  t.equal(server.last.client, 'three');
+  plugin.says('nothing useful');
+  await clock.advance(86_000_000);
+  t.equal(await second.endAfter(clock), 'begun');
+  t.ok(plugin.runs > 3, 'it was asked for others');
+  await t.rejects(fetchText(connection), { code: 'credentials' });
+});
+
+t.test('a plugin is not waited for by what it leaves running', async (t) => {
+  const plugin = new Plugin(t, 'sleep 300 & echo $! >"$0.said"').answer({ token: 'given' });
+  t.equal(await fetchText(await plugin.connect(t)), '200 ok');
+  const left = plugin.read('said');
+  t.ok(isRunning(left));
+  process.kill(Number(left));
+});
+
+t.test('a plugin is not looked for in the current directory', async (t) => {
+  const plugin = new Plugin(t).answer({ token: 'given' });
+  const exec = { command: 'plugin' };
+  const relative = await plugin.connect(t, exec, {
+    env: { PATH: `::.:${pathBetween(process.cwd(), plugin.directory)}:/bin` },
+  });
+  await t.rejects(fetchText(relative), { message: /ENOENT/ });
+  const absolute = await plugin.connect(t, exec, { env: { PATH: `.:${plugin.directory}:/bin` } });
+  t.equal(await fetchText(absolute), '200 ok');
 });
 
 t.test('client certificate', async (t) => {
@@ -310,13 +412,16 @@ t.test('what the observer hears of the command', async (t) => {
   const observer = new RecordingObserver();
   const plugin = new Plugin(t);
   const exec = { apiVersion: V1, interactiveMode: 'Never', command: plugin.command };
-  const connection = await connect(t, { cluster, user: { exec } }, { observer });
+  let now = 0;
+  const clock = clockOf(() => now);
+  const connection = await connect(t, { cluster, user: { exec } }, { observer, surroundings: { clock } });
   const heard = async (): Promise<readonly string[]> => {
     observer.heard.length = 0;
+    now += 120_000;
     await fetchText(connection).catch(() => undefined);
     return observer.heard.filter((line) => /^(plugin|certificate)/.test(line));
   };
-  // Expired at once, so that the command runs for every request.
+  // Expired at once, so that the command runs for every request that comes late enough.
   const answer = (commonName: string): void => {
     const { certificate, key } = authority.issue({ commonName });
     const expirationTimestamp = new Date(Date.now() - 1000).toISOString();

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import t from 'tap';
 import { AuthServer } from '../../support/auth-server.js';
 import { Authority, type LeafOptions } from '../../support/certificates.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { RecordingLog } from '../../support/recording-log.js';
-import { connect, connectBy, fetchText, kubeconfigText, scratch } from './connect.js';
+import { clockOf, connect, connectBy, fetchText, openWatch, kubeconfigText, scratch } from './connect.js';
 
 const authority = new Authority();
 const stranger = new Authority('another authority');
@@ -121,6 +122,38 @@ t.test('a certificate that changes is used by the next request, a broken one is 
   t.equal(server.last.client, 'fifth', 'but its connection is not used again');
 });
 
+t.test('watches end when the certificate or the authority they were asked with is replaced', async (t) => {
+  const directory = scratch(t);
+  const files = {
+    ca: join(directory, 'ca.crt'),
+    certificate: join(directory, 'me.crt'),
+    key: join(directory, 'me.key'),
+  };
+  const put = (name: string): void => {
+    const pair = authority.issue({ commonName: name });
+    copyFileSync(pair.certificateFile, files.certificate);
+    copyFileSync(pair.keyFile, files.key);
+  };
+  copyFileSync(caFile, files.ca);
+  put('first');
+  const clock = new FakeClock();
+  const cluster = { server: server.url(), 'certificate-authority': files.ca };
+  const user = { 'client-certificate': files.certificate, 'client-key': files.key };
+  const connection = await connect(t, { cluster, user }, { surroundings: { clock } });
+  const first = await openWatch(t, server, connection);
+  await clock.advance(60_000);
+  put('second');
+  t.equal(await first.endAfter(clock), 'begun', 'as if the server had ended it');
+  const second = await openWatch(t, server, connection);
+  t.equal(server.last.client, 'second');
+  writeFileSync(files.ca, `${authority.own.certificate}${stranger.own.certificate}`);
+  t.equal(await second.endAfter(clock), 'begun');
+  const third = await openWatch(t, server, connection);
+  put('third');
+  await fetchText(connection);
+  t.equal(await third.text, 'begun', 'at once where a request sees the change first');
+});
+
 t.test('an authority that changes', async (t) => {
   const file = join(scratch(t), 'ca.crt');
   copyFileSync(stranger.own.certificateFile, file);
@@ -200,7 +233,7 @@ t.test('tokenFile: read every 60 seconds, after a 401, and the last one stays', 
   writeFileSync(file, 'one\n');
   let now = 0;
   const log = new RecordingLog();
-  const surroundings = { now: () => now };
+  const surroundings = { clock: clockOf(() => now) };
   const cluster = { server: server.url(), 'certificate-authority': caFile };
   const connection = await connect(t, { cluster, user: { tokenFile: file } }, { log, surroundings });
   const used = async (): Promise<string> => {
@@ -246,7 +279,7 @@ t.test('tokenFile counts before token', async (t) => {
   const connection = await connect(
     t,
     { cluster, user: { token: 'fixed', tokenFile: file } },
-    { log, surroundings: { now: () => now } },
+    { log, surroundings: { clock: clockOf(() => now) } },
   );
   await fetchText(connection);
   t.equal(server.last.headers.authorization, 'Bearer fixed', 'not readable yet');

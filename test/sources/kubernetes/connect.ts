@@ -3,8 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { systemSurroundings, type CredentialsSurroundings } from '../../../src/sources/kubernetes/auth/credentials.js';
+import { systemClock } from '../../../src/loop/clock.js';
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import { connectToApi, type ConnectionOptions } from '../../../src/sources/kubernetes/transport.js';
+import type { Clock } from '../../../src/sources/kubernetes/timing.js';
+import type { AuthServer } from '../../support/auth-server.js';
+import type { FakeClock } from '../../support/fake-clock.js';
 import { RecordingLog } from '../../support/recording-log.js';
 
 /** A directory that goes with the test. */
@@ -53,9 +57,10 @@ export async function connectBy(t: Test, options: ConnectOptions): Promise<ApiCo
     qps: -1,
     burst: 10,
     userAgent: 'test',
+    clock: systemClock,
     log,
     ...given,
-    surroundings: { ...systemSurroundings(log), env: { PATH: process.env['PATH'] }, ...surroundings },
+    surroundings: { ...systemSurroundings(log, systemClock), env: { PATH: process.env['PATH'] }, ...surroundings },
   });
   t.teardown(() => {
     connection.close();
@@ -69,4 +74,37 @@ export async function fetchText(connection: ApiConnection, path = '/version'): P
   const chunks: Buffer[] = [];
   for await (const chunk of response.body as AsyncIterable<Buffer>) chunks.push(chunk);
   return `${response.status} ${Buffer.concat(chunks).toString()}`;
+}
+
+/** A clock for those who only ask for the time. */
+export function clockOf(now: () => number): Clock {
+  return { now, callAt: () => () => undefined };
+}
+
+export interface OpenWatch {
+  /** All that it said, once it has ended well. */
+  readonly text: Promise<string>;
+  /** Lets time pass until it ends. */
+  endAfter(clock: FakeClock): Promise<string>;
+}
+
+/** A watch that the server leaves open after its first word. */
+export async function openWatch(t: Test, server: AuthServer, connection: ApiConnection): Promise<OpenWatch> {
+  const { handler } = server;
+  server.handler = (_, response) => response.write('begun');
+  const controller = new AbortController();
+  t.teardown(() => {
+    controller.abort();
+  });
+  const { body } = await connection.get('/', { watch: '1' }, { accept: '*/*', signal: controller.signal });
+  server.handler = handler;
+  const text = body.toArray().then((chunks) => chunks.map(String).join(''));
+  const endAfter = async (clock: FakeClock): Promise<string> => {
+    while (!body.closed) {
+      await clock.advance(15_000);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    return text;
+  };
+  return { text, endAfter };
 }

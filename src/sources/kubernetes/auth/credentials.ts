@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { Log } from '../../../net/log.js';
+import type { Clock } from '../timing.js';
 import type { Access } from './access.js';
 import { KubeconfigError, messageOf } from './errors.js';
 import {
@@ -28,8 +29,9 @@ export interface Identity {
 
 export interface CredentialsSurroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds of a clock that never goes back. */
-  readonly now: () => number;
+  readonly clock: Clock;
+  /** As Math.random. */
+  readonly random: () => number;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
   readonly isTerminal: () => boolean;
@@ -37,10 +39,11 @@ export interface CredentialsSurroundings {
   readonly log: Log;
 }
 
-export function systemSurroundings(log: Log): CredentialsSurroundings {
+export function systemSurroundings(log: Log, clock: Clock): CredentialsSurroundings {
   return {
     env: process.env,
-    now: () => performance.now(),
+    clock,
+    random: Math.random,
     wallClock: Date.now,
     isTerminal: standardInputIsTerminal,
     execTimeoutMs: EXEC_TIMEOUT_MS,
@@ -61,10 +64,11 @@ export class Credentials {
     observer: ExecObserver | null = null,
   ) {
     const { tls, login, impersonate } = access;
-    const { env, now, wallClock, isTerminal, execTimeoutMs, log } = surroundings;
+    const { env, clock, log } = surroundings;
     this.tls = tls === null ? null : new TlsTrust(tls, env, log);
-    this.tokenFile = login.tokenFile === '' ? null : new TokenFile(login.tokenFile, login.token, now, log);
-    const execSurroundings = { env, now: wallClock, isTerminal, timeoutMs: execTimeoutMs, log, observer };
+    this.tokenFile =
+      login.tokenFile === '' ? null : new TokenFile(login.tokenFile, login.token, () => clock.now(), log);
+    const execSurroundings = { ...surroundings, timeoutMs: surroundings.execTimeoutMs, observer };
     this.exec = login.exec === null ? null : new ExecPlugin(login.exec, execSurroundings);
     this.fixed = impersonate === null ? {} : impersonationHeaders(impersonate);
   }
@@ -113,8 +117,17 @@ export class Credentials {
   async renew({ renewable }: Identity): Promise<boolean> {
     if (renewable?.type === 'token') return (await this.tokenFile?.renew(renewable.token)) ?? false;
     if (renewable?.type !== 'exec' || this.exec === null) return false;
-    await this.exec.renew(renewable.credential);
-    return true;
+    return this.exec.renew(renewable.credential);
+  }
+
+  /** The server did not refuse `identity`. */
+  accepted({ renewable }: Identity): void {
+    if (renewable?.type === 'exec') this.exec?.accepted(renewable.credential);
+  }
+
+  /** Milliseconds until `current` may say something else by itself, files apart. */
+  get dueInMs(): number {
+    return this.exec?.dueInMs ?? Number.POSITIVE_INFINITY;
   }
 
   close(): void {

@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import { isAbsolute } from 'node:path';
 import { isatty } from 'node:tty';
 import type { Log } from '../../../net/log.js';
 import { TranslateError } from '../../translate/errors.js';
@@ -8,21 +9,22 @@ import { parseDocument } from './document.js';
 import { CredentialsError, messageOf } from './errors.js';
 import { CommandError, runCommand } from './exec-run.js';
 import { FileText } from './file-text.js';
-import { checkPair, type PemPair } from './tls-trust.js';
+import { HoldOff, type HoldOffSurroundings } from './hold-off.js';
+import { checkPair, endOfValidity, type PemPair } from './tls-trust.js';
 
 /** What a plugin gave. */
 export interface ExecCredential {
   /** Empty: none. */
   readonly token: string;
   readonly pair: PemPair | null;
-  /** Milliseconds since the epoch; null: until the server refuses it. */
+  /** Milliseconds since the epoch: when the plugin says so, or its certificate ends; null: until the server refuses it. */
   readonly expiresAt: number | null;
 }
 
-export interface ExecSurroundings {
+export interface ExecSurroundings extends HoldOffSurroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Milliseconds since the epoch. */
-  readonly now: () => number;
+  readonly wallClock: () => number;
   readonly isTerminal: () => boolean;
   readonly timeoutMs: number;
   readonly log: Log;
@@ -48,14 +50,27 @@ export function standardInputIsTerminal(): boolean {
   return isatty(0);
 }
 
+interface Held {
+  readonly credential: ExecCredential;
+  /** Milliseconds since the epoch. */
+  readonly renewAt: number;
+  readonly usableUntil: number;
+}
+
 /**
- * Credentials from a command, by the `client.authentication.k8s.io` protocol (KEP 541). However many requests want them at once, it runs once.
+ * Credentials from a command, by the `client.authentication.k8s.io` protocol (KEP 541). However many requests want them at once, it runs once; and what failed
+ * is not tried again with every request.
  */
 export class ExecPlugin {
-  private held: { readonly credential: ExecCredential; readonly renewAt: number } | null = null;
+  private held: Held | null = null;
   private running: Promise<ExecCredential> | null = null;
   private readonly ending = new AbortController();
   private readonly authority: FileText | null;
+  /** Runs that failed, or gave what had expired already. */
+  private readonly failures: HoldOff;
+  /** Runs after a refusal; over when the server takes what came of one. */
+  private readonly refusals: HoldOff;
+  private failure: CredentialsError | null = null;
 
   constructor(
     private readonly access: ExecAccess,
@@ -63,29 +78,48 @@ export class ExecPlugin {
   ) {
     const { cluster } = access;
     this.authority = cluster?.authority?.type === 'file' ? new FileText(cluster.authority.path) : null;
+    this.failures = new HoldOff(surroundings);
+    this.refusals = new HoldOff(surroundings);
   }
 
   /** @throws CredentialsError */
   async current(): Promise<ExecCredential> {
     const { held } = this;
-    const now = this.surroundings.now();
+    const now = this.surroundings.wallClock();
     if (held !== null && now < held.renewAt) return held.credential;
+    const usable = held !== null && now < held.usableUntil ? held.credential : null;
+    if (this.running === null && this.failures.remainingMs > 0) {
+      if (usable !== null) return usable;
+      if (this.failure !== null) throw this.failure;
+    }
     try {
       return await this.run();
     } catch (error) {
-      const { expiresAt = null } = held?.credential ?? {};
-      if (held === null || expiresAt === null || now >= expiresAt) throw error;
-      this.surroundings.log.error(
-        error,
-        'credentials could not be renewed early, the old ones are used until they expire',
-      );
-      return held.credential;
+      if (usable === null) throw error;
+      return usable;
     }
   }
 
-  /** Runs the command again after the server refused what it gave, unless that has happened meanwhile. */
-  async renew(refused: ExecCredential): Promise<void> {
-    if (this.held === null || this.held.credential === refused) await this.run();
+  /** Runs the command again after the server refused what it gave, unless that has happened meanwhile. Answers whether there is something else now. */
+  async renew(refused: ExecCredential): Promise<boolean> {
+    if (this.held !== null && this.held.credential !== refused) return true;
+    if (this.running === null) {
+      if (this.refusals.remainingMs > 0 || this.failures.remainingMs > 0) return false;
+      this.refusals.failed();
+    }
+    await this.run();
+    return true;
+  }
+
+  /** The server took it. */
+  accepted(credential: ExecCredential): void {
+    if (this.held?.credential === credential) this.refusals.over();
+  }
+
+  /** Milliseconds until the command is to run again, if it has run; infinite while nothing expires. */
+  get dueInMs(): number {
+    if (this.held === null) return this.failures.remainingMs;
+    return Math.max(this.held.renewAt - this.surroundings.wallClock(), this.failures.remainingMs);
   }
 
   close(): void {
@@ -99,38 +133,77 @@ export class ExecPlugin {
   }
 
   private async runOnce(): Promise<ExecCredential> {
-    const { at, command, args, installHint, apiVersion } = this.access;
-    const { env, now, timeoutMs } = this.surroundings;
+    const startedAt = this.surroundings.wallClock();
     try {
-      const interactive = this.interactive();
-      const execInfo = await this.execInfo(interactive);
-      const run = {
-        command,
-        args,
-        env: { ...env, ...Object.fromEntries(this.access.env), KUBERNETES_EXEC_INFO: execInfo },
-        interactive,
-        timeoutMs: interactive ? INTERACTIVE_TIMEOUT_MS : timeoutMs,
-        signal: this.ending.signal,
-      };
-      const startedAt = now();
-      const credential = readCredential(await runCommand(run, installHint), apiVersion);
+      const credential = await this.call();
       this.observe(credential);
-      if (!this.ending.signal.aborted) this.held = { credential, renewAt: renewalTime(credential, startedAt) };
+      this.hold(credential, startedAt);
       return credential;
     } catch (error) {
       this.observeFailure(error);
-      throw new CredentialsError(`${at}.command "${command}": ${messageOf(error)}`, { cause: error });
+      throw this.fail(error);
     }
   }
 
+  private async call(): Promise<ExecCredential> {
+    const { command, args, installHint, apiVersion } = this.access;
+    const { env, timeoutMs } = this.surroundings;
+    this.ending.signal.throwIfAborted();
+    const interactive = this.interactive();
+    const execInfo = await this.execInfo(interactive);
+    const run = {
+      command,
+      args,
+      env: { ...pluginEnvironment(env), ...Object.fromEntries(this.access.env), KUBERNETES_EXEC_INFO: execInfo },
+      interactive,
+      timeoutMs: interactive ? INTERACTIVE_TIMEOUT_MS : timeoutMs,
+      signal: this.ending.signal,
+    };
+    return readCredential(await runCommand(run, installHint), apiVersion);
+  }
+
+  private hold(credential: ExecCredential, startedAt: number): void {
+    const { wallClock, log } = this.surroundings;
+    if (this.ending.signal.aborted) return;
+    const { expiresAt } = credential;
+    const expired = expiresAt !== null && expiresAt <= wallClock();
+    // Clocks differ, so the server is to judge; and the command is to be left alone.
+    const usableUntil = expired || expiresAt === null ? Number.POSITIVE_INFINITY : expiresAt;
+    this.held = { credential, renewAt: renewalTime(credential, startedAt), usableUntil };
+    if (expired) {
+      this.failures.failed();
+      log.warn('The credential plugin gave credentials that have expired', { plugin: this.access.command });
+    } else {
+      this.failures.over();
+      if (this.failure !== null) log.info(0, 'The credential plugin works again', { plugin: this.access.command });
+    }
+    this.failure = null;
+  }
+
+  /** Said once for as long as it stays the same. */
+  private fail(error: unknown): CredentialsError {
+    const { at, command } = this.access;
+    const failure = new CredentialsError(`${at}.command "${command}": ${messageOf(error)}`, { cause: error });
+    if (this.ending.signal.aborted) return failure;
+    this.failures.failed();
+    const { log } = this.surroundings;
+    const { exitCode = null, stderr = '' } = error instanceof CommandError ? error : {};
+    const fields = { plugin: command, exitCode, stderr, retryInMs: Math.round(this.failures.remainingMs) };
+    if (this.failure?.message === failure.message)
+      log.info(2, `The credential plugin still fails: ${failure.message}`, fields);
+    else log.error(failure, 'The credential plugin fails, what it gave before is used until it expires', fields);
+    this.failure = failure;
+    return failure;
+  }
+
   private observe({ pair }: ExecCredential): void {
-    const { observer, now } = this.surroundings;
+    const { observer, wallClock } = this.surroundings;
     observer?.pluginCalled('no_error', 0);
     const certificate = pair?.certificate ?? null;
     if (observer === null || certificate === null || certificate === this.held?.credential.pair?.certificate) return;
     const before = this.held?.credential.pair ?? null;
-    const age = before === null ? null : now() - Date.parse(new X509Certificate(before.certificate).validFrom);
-    observer.certificateRotated(Date.parse(new X509Certificate(certificate).validTo), age);
+    const age = before === null ? null : wallClock() - Date.parse(new X509Certificate(before.certificate).validFrom);
+    observer.certificateRotated(endOfValidity(certificate), age);
   }
 
   private observeFailure(error: unknown): void {
@@ -176,6 +249,12 @@ export class ExecPlugin {
   }
 }
 
+/** All of ours, as the protocol has it; but a program is not looked for where this process happens to be, as in Go. */
+function pluginEnvironment(env: ExecSurroundings['env']): NodeJS.ProcessEnv {
+  const path = (env['PATH'] ?? '').split(':').filter(isAbsolute).join(':');
+  return { ...env, PATH: path === '' ? undefined : path };
+}
+
 /** A tenth of the lifetime, at most a minute, before the end. */
 function renewalTime({ expiresAt }: ExecCredential, issuedAt: number): number {
   if (expiresAt === null) return Number.POSITIVE_INFINITY;
@@ -207,8 +286,9 @@ function readCredential(text: string, apiVersion: string): ExecCredential {
       status.refuseSecret('token', 'or clientCertificateData and clientKeyData are required');
     fields.check();
     const pair = certificate === '' ? null : { certificate, key };
-    if (pair !== null) checkPair(pair, 'status.clientCertificateData');
-    return { token, pair, expiresAt };
+    if (pair === null) return { token, pair, expiresAt };
+    checkPair(pair, 'status.clientCertificateData');
+    return { token, pair, expiresAt: Math.min(expiresAt ?? Number.POSITIVE_INFINITY, endOfValidity(certificate)) };
   } catch (error) {
     throw error instanceof TranslateError ? new Error(`printed no usable ExecCredential: ${error.message}`) : error;
   }

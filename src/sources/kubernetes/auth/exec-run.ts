@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { escapeControls } from '../../../net/outside-text.js';
 import { CredentialsError } from './errors.js';
 
 /** One run of a command. */
@@ -14,10 +15,14 @@ export interface Run {
 
 /** A command that could not be started, or did not end well. */
 export class CommandError extends CredentialsError {
-  /** @param exitCode null: it could not be started; -1: it ended without one. */
+  /**
+   * @param exitCode null: it could not be started; -1: it ended without one.
+   * @param stderr the end of what it wrote, in one line.
+   */
   constructor(
     readonly exitCode: number | null,
     message: string,
+    readonly stderr: string,
     options?: ErrorOptions,
   ) {
     super(message, options);
@@ -25,7 +30,9 @@ export class CommandError extends CredentialsError {
 }
 
 const MAX_STDOUT_BYTES = 1 << 20;
-const MAX_STDERR_CHARS = 2048;
+const MAX_STDERR_CHARS = 1024;
+/** For the rest of what it printed, once it has ended while something that it started holds its outputs open. */
+const DRAIN_MS = 500;
 const NOT_EXECUTABLE: readonly unknown[] = ['ENOENT', 'EACCES', 'ENOTDIR'];
 
 /**
@@ -53,15 +60,15 @@ export function runCommand(run: Run, installHint: string): Promise<string> {
     const end = (problem: string | null, cause?: unknown): void => {
       clearTimeout(timer);
       signal.removeEventListener('abort', abort);
+      if (!closed) kill(child.pid, detached);
+      child.stdout?.destroy();
+      child.stderr?.destroy();
       if (problem === null) {
         resolve(Buffer.concat(stdout).toString('utf8'));
         return;
       }
-      if (!closed) kill(child.pid, detached);
-      child.stdout?.destroy();
-      child.stderr?.destroy();
-      const said = stderr.trim() === '' ? '' : `: ${stderr.trim()}`;
-      reject(new CommandError(exitCode, `${problem}${said}`, { cause }));
+      const said = printable(stderr);
+      reject(new CommandError(exitCode, `${problem}${said === '' ? '' : `: ${said}`}`, said, { cause }));
     };
     const abort = (): void => {
       end('was ended, as its result is no longer needed');
@@ -76,19 +83,34 @@ export function runCommand(run: Run, installHint: string): Promise<string> {
       else stdout.push(chunk);
     });
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      stderr = (stderr + text).slice(-MAX_STDERR_CHARS);
+      stderr = (stderr + text).slice(-MAX_STDERR_CHARS - 1);
     });
     child.on('error', (error: NodeJS.ErrnoException) => {
       exitCode = null;
       const hint = NOT_EXECUTABLE.includes(error.code) && installHint !== '' ? `; ${installHint.trim()}` : '';
       end(`cannot be run: ${error.message}${hint}`, error);
     });
-    child.on('close', (code, by) => {
-      closed = true;
-      exitCode = code ?? exitCode;
-      end(code === 0 ? null : code === null ? `was ended by ${by ?? 'a signal'}` : `failed with exit code ${code}`);
+    child.on('exit', (code, by) => {
+      const finish = (): void => {
+        closed = true;
+        exitCode = code ?? exitCode;
+        end(code === 0 ? null : code === null ? `was ended by ${by ?? 'a signal'}` : `failed with exit code ${code}`);
+      };
+      clearTimeout(timer);
+      const drain = setTimeout(finish, DRAIN_MS);
+      child.on('close', () => {
+        clearTimeout(drain);
+        finish();
+      });
     });
   });
+}
+
+/** As one line, its start left out where it is long. */
+function printable(text: string): string {
+  const tail =
+    text.length > MAX_STDERR_CHARS ? `…${text.slice(-MAX_STDERR_CHARS).replace(/^[\udc00-\udfff]/, '')}` : text;
+  return escapeControls(tail.trim());
 }
 
 function kill(pid: number | undefined, group: boolean): void {

@@ -14,6 +14,8 @@ export interface TlsClient {
   readonly proxyContext: () => SecureContext;
   readonly serverName: string;
   readonly insecure: boolean;
+  /** When our certificate ends, in milliseconds since the epoch; infinite without one. */
+  readonly validUntil: number;
 }
 
 export interface PemPair {
@@ -88,6 +90,7 @@ export class TlsTrust {
         })),
       serverName: this.access.serverName,
       insecure: this.access.insecure,
+      validUntil: material.certificate === '' ? Number.POSITIVE_INFINITY : endOfValidity(material.certificate),
     };
   }
 
@@ -106,6 +109,11 @@ export class TlsTrust {
 /** @throws Error naming `field` unless certificate and key can be used together. */
 export function checkPair(pair: PemPair, field: string): void {
   createContext([], pair, field);
+}
+
+/** When a certificate, the first of the text, ends; in milliseconds since the epoch. */
+export function endOfValidity(pem: string): number {
+  return Date.parse(new X509Certificate(pem).validTo);
 }
 
 interface Material {

@@ -4,6 +4,8 @@ import { deliverAtOnce } from './at-once.js';
 
 /** A response's body whose errors are ours: a connection that breaks says so, an aborted request gives the reason. */
 export class Body extends Readable {
+  private finished = false;
+
   /**
    * @param translate makes the error that the reader is to see.
    * @param onEnd told of the length, in bytes, of a body that came to its end.
@@ -18,10 +20,12 @@ export class Body extends Readable {
     deliverAtOnce(this);
     deliverAtOnce(incoming);
     incoming.on('data', (chunk: Buffer) => {
+      if (this.finished) return;
       length += chunk.length;
       if (!this.push(chunk)) incoming.pause();
     });
     incoming.on('end', () => {
+      if (this.finished) return;
       onEnd(length);
       this.push(null);
     });
@@ -29,11 +33,19 @@ export class Body extends Readable {
       this.destroy(translate(error));
     });
     incoming.on('close', () => {
-      if (!incoming.readableEnded) this.destroy(translate(new Error('the connection was closed')));
+      if (!incoming.readableEnded && !this.finished) this.destroy(translate(new Error('the connection was closed')));
     });
     incoming.pause();
     // A reader who has not come yet, or has gone, must not turn a broken connection into a crash.
     this.on('error', () => undefined);
+  }
+
+  /** Ends the body here, as the server might have, and its connection. */
+  finish(): void {
+    if (this.finished || this.readableEnded || this.destroyed) return;
+    this.finished = true;
+    this.push(null);
+    this.incoming.destroy();
   }
 
   override _read(): void {

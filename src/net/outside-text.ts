@@ -1,0 +1,28 @@
+const ELLIPSIS = '…';
+const ELLIPSIS_BYTES = 3;
+
+/**
+ * Text of others, as much of it as may be remembered, logged or sent on: at most `maxBytes` bytes of UTF-8, whole characters, the last an ellipsis where
+ * something is missing. A copy, so that a piece of a large text does not keep all of it in memory.
+ *
+ * @param maxBytes at least 3.
+ */
+export function cutText(text: string, maxBytes: number): string {
+  // A unit of UTF-16 is a byte or more.
+  const encoded = Buffer.from(text.slice(0, maxBytes + 1));
+  if (encoded.length <= maxBytes) return encoded.toString();
+  let end = maxBytes - ELLIPSIS_BYTES;
+  while (end > 0 && ((encoded[end] ?? 0) & 0xc0) === 0x80) end--;
+  return `${encoded.toString('utf8', 0, end)}${ELLIPSIS}`;
+}
+
+/** C0 and C1 controls, line separators, and what turns the direction of writing around. */
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+
+/** Text of others on one line, with nothing in it that a terminal obeys: such characters as `\n` or `\u001b`. */
+export function escapeControls(text: string): string {
+  return text.replace(CONTROLS, (control) => {
+    const escaped = JSON.stringify(control).slice(1, -1);
+    return escaped.length > 1 ? escaped : `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+}
