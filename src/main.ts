@@ -76,7 +76,7 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
     case 'explain':
       return print(await explain(config, loaded.from, loaded.to, loaded.output), log);
     case 'status':
-      return print(await status(config, loaded.output), log);
+      return print(await status(config, loaded.output, loaded.heapSnapshot), log);
     case 'cleanup':
       return print(await cleanup(loadAddon()), log);
     case 'init':

@@ -96,6 +96,13 @@ const PROCESS_FLAGS = [
     initial: 'text',
   },
   {
+    name: 'heap-snapshot',
+    type: 'string',
+    value: 'file',
+    help: "for status: write a snapshot of the process's memory, which holds every credential, to a new file; the process stands still meanwhile",
+    initial: '',
+  },
+  {
     name: 'iptables-flavor',
     type: 'string',
     value: 'auto|legacy|nft',

@@ -34,7 +34,8 @@ export type LoadedConfig =
   | { readonly command: 'help'; readonly text: string }
   | { readonly command: 'version'; readonly format: 'short' | 'raw' }
   | ({ readonly command: 'write-config'; readonly path: string; readonly text: string } & Loaded)
-  | ({ readonly command: 'status'; readonly output: OutputForm } & Loaded)
+  /** `heapSnapshot`: the file to write one to; empty: none. */
+  | ({ readonly command: 'status'; readonly output: OutputForm; readonly heapSnapshot: string } & Loaded)
   | ({ readonly command: 'explain'; readonly from: string; readonly to: string; readonly output: OutputForm } & Loaded)
   | ({ readonly command: 'run' | 'init' | 'cleanup' | Exclude<Subcommand, 'status' | 'explain'> } & Loaded);
 
@@ -107,7 +108,7 @@ export function loadConfig(
     paths,
   };
   const output = settingOf(line, 'output') === 'json' ? 'json' : 'text';
-  if (command === 'status') return { command, output, ...loaded };
+  if (command === 'status') return { command, output, heapSnapshot: textFlag(line, 'heap-snapshot'), ...loaded };
   if (command === 'explain')
     return { command, from: settingOf(line, 'from'), to: line.operand ?? '', output, ...loaded };
   if (command !== 'write-config') return { command, ...loaded };

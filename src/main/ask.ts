@@ -1,4 +1,7 @@
-import { request } from 'node:http';
+import { open, rm, type FileHandle } from 'node:fs/promises';
+import { request, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import { errorCode } from '../observe/listener.js';
 
 /** Why the running process did not answer; the message says it all. */
@@ -14,15 +17,35 @@ export class AskError extends Error {
  * @throws AskError
  */
 export async function ask(socket: string | null, page: string): Promise<string> {
-  if (socket === null) throw new AskError('--status-socket: is empty, so there is no process to ask');
-  let answer: Answer;
+  const answer = await get(socket, page);
   try {
-    answer = await get(socket, page);
+    return await text(answer);
   } catch (error) {
-    throw new AskError(`no answer on --status-socket ${socket}: ${describe(error)}`, { cause: error });
+    throw noAnswer(socket, error);
   }
-  if (answer.status !== 200) throw new AskError(answer.body);
-  return answer.body;
+}
+
+/**
+ * Asks for something that is too large, or too secret, to print, and writes it to a new file that only its owner may read.
+ *
+ * @throws AskError also when the file is there already or cannot be written.
+ */
+export async function askInto(socket: string | null, page: string, path: string): Promise<void> {
+  let file: FileHandle;
+  try {
+    file = await open(path, 'wx', 0o600);
+  } catch (error) {
+    throw new AskError(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+  try {
+    const answer = await get(socket, page);
+    await pipeline(answer, file.createWriteStream());
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error instanceof AskError ? error : noAnswer(socket, error);
+  } finally {
+    await file.close();
+  }
 }
 
 function describe(error: unknown): string {
@@ -38,21 +61,21 @@ function describe(error: unknown): string {
   }
 }
 
-interface Answer {
-  readonly status: number;
-  readonly body: string;
+function noAnswer(socket: string | null, error: unknown): AskError {
+  return new AskError(`no answer on --status-socket ${socket ?? ''}: ${describe(error)}`, { cause: error });
 }
 
-function get(socketPath: string, path: string): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const outgoing = request({ socketPath, path }, (response) => {
-      let body = '';
-      response.setEncoding('utf8').on('data', (text: string) => (body += text));
-      response.once('end', () => {
-        resolve({ status: response.statusCode ?? 0, body });
-      });
-      response.once('error', reject);
+/** An answer of status 200. */
+async function get(socketPath: string | null, path: string): Promise<IncomingMessage> {
+  if (socketPath === null) throw new AskError('--status-socket: is empty, so there is no process to ask');
+  let answer: IncomingMessage;
+  try {
+    answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      request({ socketPath, path }, resolve).once('error', reject).end();
     });
-    outgoing.once('error', reject).end();
-  });
+    if (answer.statusCode === 200) return answer;
+    throw new AskError(await text(answer));
+  } catch (error) {
+    throw error instanceof AskError ? error : noAnswer(socketPath, error);
+  }
 }

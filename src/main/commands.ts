@@ -14,9 +14,9 @@ import { loadManifests } from '../sources/manifests/load.js';
 import { printProblem, type Problem } from '../sources/manifests/problems.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { Store } from '../state/store.js';
-import { ask } from './ask.js';
+import { ask, askInto } from './ask.js';
 import { supportedFamilies } from './families.js';
-import { EXPLAIN_PAGE, formatted, STATUS_PAGE } from './inside.js';
+import { EXPLAIN_PAGE, formatted, HEAP_SNAPSHOT_PAGE, STATUS_PAGE } from './inside.js';
 import { checkNode } from './node-checks.js';
 import { lookUpNode } from './node-lookup.js';
 import { modeParts, prepareMode } from './mode.js';
@@ -65,8 +65,17 @@ export async function explain(config: Config, from: string, to: string, output: 
   return { text: formatted(answer, output, printExplainedPacket), ...problems };
 }
 
-/** How the running process is doing. */
-export async function status(config: Config, output: OutputForm): Promise<Output> {
+/**
+ * How the running process is doing.
+ *
+ * @param heapSnapshot file to write a snapshot of its memory to instead; empty: none.
+ */
+export async function status(config: Config, output: OutputForm, heapSnapshot: string): Promise<Output> {
+  if (heapSnapshot !== '') {
+    await askInto(config.statusSocket, HEAP_SNAPSHOT_PAGE, heapSnapshot);
+    const text = `${heapSnapshot}: the memory of the process, with every credential in it; for V8 tools\n`;
+    return { text, errors: [], warnings: [] };
+  }
   return { text: await ask(config.statusSocket, `${STATUS_PAGE}?output=${output}`), errors: [], warnings: [] };
 }
 

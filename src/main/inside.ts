@@ -30,12 +30,15 @@ export interface Inside {
 /** Where the status socket serves what, and how it is asked. */
 export const STATUS_PAGE = '/status';
 export const EXPLAIN_PAGE = '/explain';
+/** Holds every credential that the process has, so it is served here alone. */
+export const HEAP_SNAPSHOT_PAGE = '/heap-snapshot';
 
 /** What the status socket serves. */
 export function insidePages(inside: Inside): ReadonlyMap<string, (query: URLSearchParams) => Promise<StatusAnswer>> {
-  return new Map([
+  return new Map<string, (query: URLSearchParams) => Promise<StatusAnswer>>([
     [STATUS_PAGE, (query: URLSearchParams) => answerStatus(inside, query)],
     [EXPLAIN_PAGE, (query: URLSearchParams) => answerExplain(inside, query)],
+    [HEAP_SNAPSHOT_PAGE, answerHeapSnapshot],
   ]);
 }
 
@@ -49,6 +52,12 @@ export function formatted<Answer>(
   return print(answer)
     .map((line) => `${line}\n`)
     .join('');
+}
+
+/** The process stands still while it is taken. */
+async function answerHeapSnapshot(): Promise<StatusAnswer> {
+  const { getHeapSnapshot } = await import('node:v8');
+  return { status: 200, stream: getHeapSnapshot() };
 }
 
 function answerStatus(inside: Inside, query: URLSearchParams): Promise<StatusAnswer> {

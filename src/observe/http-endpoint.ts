@@ -1,4 +1,4 @@
-import type { RequestListener, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Clock } from '../loop/clock.js';
 import { isUnspecified, type IPAddress } from '../net/ip.js';
 import type { Log } from '../net/log.js';
@@ -148,6 +148,9 @@ function isSameSocket(one: Bind, other: Bind): boolean {
   const everywhere = isUnspecified(one.address) && isUnspecified(other.address);
   return one.port === other.port && (everywhere || one.address === other.address);
 }
+
+/** Answers one path, whatever the method unless it says otherwise. */
+export type Page = (request: IncomingMessage, response: ServerResponse, query: URLSearchParams) => void | Promise<void>;
 
 const PLAIN_TEXT = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' } as const;
 

@@ -3,9 +3,16 @@ import type { FlagSetting } from '../config/flags.js';
 import { ComponentHealth } from './component-health.js';
 import { EXPOSITION_TYPES, negotiateExposition, type ExpositionFormat } from './exposition.js';
 import { flagzPage } from './flagz.js';
-import { answerNotFound, answerText, HttpEndpoint, type Bind, type HttpEndpointOptions } from './http-endpoint.js';
+import {
+  answerNotFound,
+  answerText,
+  HttpEndpoint,
+  type Bind,
+  type HttpEndpointOptions,
+  type Page,
+} from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
-import { answerCpuProfile, answerHeapSnapshot, answerVerbosity, PROFILING_INDEX } from './profiling.js';
+import { profilingPages } from './profiling.js';
 import { statuszPage, type StatusFacts } from './statusz.js';
 import { answerPage } from './structured-page.js';
 
@@ -26,9 +33,6 @@ export interface OptionalPages {
   /** With enableProfiling: how to set the log's verbosity; null: nothing under /debug is served. */
   readonly setVerbosity: ((verbosity: number) => void) | null;
 }
-
-/** Answers one path, whatever the method unless it says otherwise. */
-type Page = (request: IncomingMessage, response: ServerResponse, query: URLSearchParams) => void | Promise<void>;
 
 /** Name of the configuration in /configz. */
 const CONFIGURATION_GROUP = 'kubeproxy.config.k8s.io';
@@ -159,22 +163,5 @@ function healthPages(health: ComponentHealth): readonly (readonly [string, Page]
         answerText(response, 200, 'metrics reset\n');
       },
     ],
-  ];
-}
-
-function profilingPages(setVerbosity: (verbosity: number) => void): readonly (readonly [string, Page])[] {
-  const index: Page = (_request, response) => {
-    answerText(response, 200, PROFILING_INDEX);
-  };
-  const flags: Page = (_request, response) => {
-    answerText(response, 200, 'v\n');
-  };
-  return [
-    ['/debug/pprof', index],
-    ['/debug/pprof/', index],
-    ['/debug/pprof/profile', (_request, response, query) => answerCpuProfile(query, response)],
-    ['/debug/pprof/heap', (_request, response) => answerHeapSnapshot(response)],
-    ['/debug/flags', flags],
-    ['/debug/flags/v', (request, response) => answerVerbosity(request, response, setVerbosity)],
   ];
 }

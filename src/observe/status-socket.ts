@@ -2,6 +2,8 @@ import { lstat, mkdir, rm } from 'node:fs/promises';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../loop/clock.js';
 import type { Log } from '../net/log.js';
 import { answerText } from './http-endpoint.js';
@@ -11,11 +13,9 @@ import { errorCode, shut } from './listener.js';
 const RETRY_MS = 5000;
 
 /** What a question is answered with. */
-export interface StatusAnswer {
+export type StatusAnswer =
   /** 400: the question cannot be answered, and the text says why. */
-  readonly status: 200 | 400;
-  readonly text: string;
-}
+  { readonly status: 200 | 400; readonly text: string } | { readonly status: 200; readonly stream: Readable };
 
 export interface StatusSocketOptions {
   /** Where the socket is to be; its folder is made when there is none. */
@@ -104,9 +104,12 @@ export class StatusSocket {
       return;
     }
     try {
-      const { status, text } = await page(new URLSearchParams(query));
-      answerText(response, status, text);
+      const answer = await page(new URLSearchParams(query));
+      if ('text' in answer) answerText(response, answer.status, answer.text);
+      else await pipeline(answer.stream, response);
     } catch (error) {
+      // A client that has gone away is no failure of ours.
+      if (response.destroyed) return;
       this.options.log.error(error, 'cannot answer on the status socket', { path });
       answerText(response, 500, error instanceof Error ? error.message : String(error));
     }

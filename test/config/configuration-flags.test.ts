@@ -235,6 +235,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'manifests-key-file': '[]',
     'file-check-frequency': '500ms',
     'http-check-frequency': '10s',
+    'heap-snapshot': '',
     'iptables-flavor': 'auto',
     'status-socket': '/run/pointsman/status.sock',
     from: 'external',

@@ -47,6 +47,7 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'from',
     'output',
     'version',
+    'heap-snapshot',
     'iptables-flavor',
     'boot-id-file',
     'machine-id-file',

@@ -1,11 +1,12 @@
 // What the process prints and how it ends: behaviour §1.1, §1.4, §1.5.
 import '../support/namespace.js';
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { goPlatform } from '../../src/net/platform.js';
 
@@ -91,3 +92,70 @@ t.test('CL-60: --cleanup goes before --init-only, and says with 1 that it could 
   });
   t.end();
 });
+
+t.test(
+  'no credential shows in the log or on any HTTP path; a heap snapshot goes through the socket alone',
+  async (t) => {
+    spawnSync('ip', ['link', 'set', 'lo', 'up']);
+    const kubeconfig = join(folder, 'kubeconfig');
+    const cluster = { server: 'https://127.0.0.1:1', 'proxy-url': 'http://proxy:s3cret-proxy@127.0.0.1:1' };
+    writeFileSync(
+      kubeconfig,
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        'current-context': 'c',
+        contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+        clusters: [{ name: 'c', cluster }],
+        users: [{ name: 'u', user: { token: 's3cret-token' } }],
+      }),
+    );
+    const socket = `--status-socket=${join(folder, 's')}`;
+    const argv = [
+      ...['--proxy-mode=nftables', '--conntrack-max-per-core=0', '--profiling', '--v=9', socket],
+      ...['--metrics-bind-address=127.0.0.1:10249', '--healthz-bind-address=127.0.0.1:10256'],
+      ...[`--kubeconfig=${kubeconfig}`, '--manifests=http://user:s3cret-password@127.0.0.1:1/x?token=s3cret-query'],
+      '--manifests-header=X-Token: s3cret-header',
+    ];
+    const running = spawn(process.execPath, [MAIN, ...argv], { stdio: ['ignore', 'ignore', 'pipe'], cwd: folder });
+    t.teardown(() => running.kill('SIGKILL'));
+    let log = '';
+    running.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
+    const deadline = performance.now() + 60_000;
+    while (!/Bad manifest/.test(log) || !/serving metrics/.test(log)) {
+      if (performance.now() > deadline || running.exitCode !== null) throw new Error(`not asked: ${log}`);
+      await setTimeout(20);
+    }
+    const get = async (path: string): Promise<string> => {
+      const response = await fetch(`http://127.0.0.1:${path}`);
+      const body = Buffer.from(await response.arrayBuffer());
+      return (body[0] === 0x1f ? gunzipSync(body) : body).toString('utf8');
+    };
+    const paths = /^Paths: (.*)$/m.exec(await get('10249/statusz'))?.[1]?.split(' ') ?? [];
+    t.ok(paths.includes('/debug/pprof/heap'), paths.join());
+    const pages = await Promise.all(
+      ['10249/heap-snapshot', '10256/healthz?verbose', ...paths.map((path) => `10249${path}`)]
+        .filter((path) => !/profile|heap$|allocs/.test(path))
+        .map(get),
+    );
+    for (const path of paths.filter((path) => /profile|heap$|allocs/.test(path)))
+      pages.push(await get(`10249${path}?seconds=0.2`));
+    const status = run('status', socket);
+    t.match(status.stdout, '  http://127.0.0.1:1/x?…: not read yet\n');
+    const asked = run('explain', '10.96.0.1:80/TCP', socket);
+    t.match(asked, {
+      status: 1,
+      stderr: /^the process is still reading http:\/\/127\.0\.0\.1:1\/x\?…, kubernetes services/,
+    });
+    const shown = [...pages, log, status.stdout, asked.stderr].join('\n');
+    t.match(shown, 'pointsman_source_synced{source="http://127.0.0.1:1/x?…"} 0');
+    const encoded = [btoa('user:s3cret-password'), btoa('proxy:s3cret-proxy')];
+    for (const secret of ['s3cret', ...encoded]) t.notOk(shown.includes(secret), secret);
+
+    const snapshot = join(folder, 'heap');
+    t.match(run('status', socket, '--heap-snapshot', snapshot), { status: 0, stdout: /with every credential/ });
+    t.equal(statSync(snapshot).mode & 0o777, 0o600);
+    t.match(readFileSync(snapshot, 'utf8'), 'user:s3cret-password', 'which is why');
+    t.match(run('status', socket, '--heap-snapshot', snapshot), { status: 1, stderr: /heap: EEXIST/ });
+  },
+);

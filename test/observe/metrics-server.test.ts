@@ -5,6 +5,7 @@ import { parseAddress } from '../../src/net/ip.js';
 import type { Bind } from '../../src/observe/http-endpoint.js';
 import { boundPort, listen, shut } from '../../src/observe/listener.js';
 import { MetricsServer, type MetricsServerOptions } from '../../src/observe/metrics-server.js';
+import { decodeProfile, type DecodedProfile } from '../support/pprof.js';
 import { parseExposition, valueOf } from '../support/exposition.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { RecordingLog } from '../support/recording-log.js';
@@ -152,7 +153,7 @@ t.test('flagz: text, JSON and YAML', async (t) => {
 t.test('statusz', async (t) => {
   const ask = await serve(t, world());
   const paths =
-    '/configz /debug/flags /debug/flags/v /debug/pprof /debug/pprof/ /debug/pprof/heap /debug/pprof/profile /flagz /healthz /healthz/ping /metrics /metrics/slis /proxyMode /statusz';
+    '/configz /debug/flags /debug/flags/v /debug/pprof /debug/pprof/ /debug/pprof/allocs /debug/pprof/block /debug/pprof/cmdline /debug/pprof/goroutine /debug/pprof/heap /debug/pprof/mutex /debug/pprof/profile /debug/pprof/symbol /debug/pprof/threadcreate /debug/pprof/trace /flagz /healthz /healthz/ping /metrics /metrics/slis /proxyMode /statusz';
   t.equal(
     (await ask('/statusz')).body.replace(/^Warning: .*\n/m, ''),
     [
@@ -180,7 +181,7 @@ t.test('statusz', async (t) => {
     emulationVersion: '1.36',
     paths: paths.split(' '),
   });
-  for (const path of paths.split(' ').filter((path) => !/profile|heap/.test(path)))
+  for (const path of paths.split(' ').filter((path) => !/profile|heap|allocs/.test(path)))
     t.not((await ask(path)).status, 404, path);
 });
 
@@ -198,21 +199,69 @@ t.test('what is switched off is not there', async (t) => {
   t.equal((await ask('/metrics')).status, 200);
 });
 
-t.test('profiling: a CPU profile, one at a time, and a heap snapshot', async (t) => {
-  const ask = await serve(t, world());
-  const first = ask('/debug/pprof/profile?seconds=0.2');
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  t.match(await ask('/debug/pprof/profile?seconds=0.2'), { status: 500, body: /being taken already/ });
-  const profile = await first;
-  t.equal(profile.status, 200);
-  t.match(profile.headers.get('content-disposition'), /profile\.cpuprofile/);
-  t.match(JSON.parse(profile.body), { nodes: [{ callFrame: { functionName: '(root)' } }], samples: Array });
+/** Kept, so that it stays in use. */
+const kept: object[] = [];
+
+function keepMuchMemory(): void {
+  for (let index = 0; index < 2000; index++) kept.push(new Array(100).fill(index));
+}
+
+function burnProcessorTime(): void {
+  const end = performance.now() + 10;
+  while (performance.now() < end);
+}
+
+t.test('profiles: in the format of pprof, one at a time, with names and no contents', async (t) => {
+  const server = new MetricsServer(world().options);
+  await server.start();
+  t.teardown(() => server.close());
+  const ask = async (path: string): Promise<{ status: number; type: string | null; body: Buffer }> => {
+    const response = await fetch(`http://127.0.0.1:${server.port()}/debug/pprof/${path}`);
+    const body = Buffer.from(await response.arrayBuffer());
+    return { status: response.status, type: response.headers.get('content-disposition'), body };
+  };
+  const profile = async (path: string, work: () => void): Promise<DecodedProfile> => {
+    const timer = setInterval(work, 20);
+    try {
+      const { status, type, body } = await ask(path);
+      t.equal(status, 200, path);
+      t.match(type, /\.pb\.gz"$/);
+      return decodeProfile(body);
+    } finally {
+      clearInterval(timer);
+    }
+  };
+  const total = ({ samples }: DecodedProfile, name: string): number =>
+    samples.reduce((sum, { stack, value }) => sum + (stack.includes(name) ? value : 0), 0);
+  const cpu = await profile('profile?seconds=0.5', burnProcessorTime);
+  t.match(cpu, { sampleTypes: ['cpu/nanoseconds'], periodType: 'cpu/nanoseconds', period: 1_000_000 });
+  t.ok(cpu.durationNanos >= 500_000_000, String(cpu.durationNanos));
+  t.ok(total(cpu, 'burnProcessorTime') > 10_000_000, 'nanoseconds are nanoseconds');
+  t.notOk(cpu.samples.some(({ stack }) => stack.includes('(idle)') || stack.includes('(root)')));
+  t.ok(cpu.files.some((file) => file.startsWith('/') && file.endsWith('metrics-server.test.js')));
+  for (const [path, type] of Object.entries({ heap: 'inuse_space', allocs: 'alloc_space' })) {
+    const memory = await profile(`${path}?seconds=0.5&gc=1`, keepMuchMemory);
+    t.match(memory, { sampleTypes: [`${type}/bytes`], period: 524_288 });
+    t.ok(total(memory, 'keepMuchMemory') > 1e6, path);
+  }
+
+  const first = ask('heap?seconds=0.3');
+  for (const path of ['heap', 'profile', 'allocs'])
+    t.match(await ask(path), { status: 500, body: Buffer.from('a profile is being taken already\n') }, path);
+  t.equal((await first).status, 200);
   for (const seconds of ['0', '-1', 'x', '601'])
-    t.match(await ask(`/debug/pprof/profile?seconds=${seconds}`), { status: 400 }, seconds);
-  const heap = await ask('/debug/pprof/heap');
-  t.equal(heap.status, 200);
-  t.match(JSON.parse(heap.body), { snapshot: { meta: { node_fields: Array } } });
-  t.match(await ask('/debug/pprof/'), { status: 200, body: /cpuprofile/ });
+    for (const path of ['profile', 'heap']) t.match(await ask(`${path}?seconds=${seconds}`), { status: 400 }, seconds);
+});
+
+t.test('what Node.js does not have is said', async (t) => {
+  const ask = await serve(t, world());
+  const page = (name: string): ReturnType<Ask> => ask(`/debug/pprof/${name}`);
+  t.match(await page(''), { status: 200, body: /go tool pprof/ });
+  t.match(await page('goroutine'), { status: 200, body: /no goroutines.*\n\d+ \w+/ });
+  t.match(await page('symbol'), { status: 200, body: 'num_symbols: 0\n' });
+  t.match(await page('cmdline'), { status: 200, body: 'pointsman' });
+  for (const name of ['threadcreate', 'block', 'mutex', 'trace'])
+    t.match(await page(name), { status: 501, body: /^Node\.js / }, name);
 });
 
 t.test('a client that goes away ends its profile', async (t) => {
