@@ -1,7 +1,8 @@
 # The shipped image (default target) and, as target `test`, the image that runs the tests.
-# Node 24 is a supported LTS; the addon uses Node-API, so what is built here also runs on Node 20.
+# Node 24 is a supported LTS; the addon uses Node-API, so what is built here also runs on Node 20. The base image is named by its release;
+# deploy/release.sh adds its digest.
 
-FROM node:24-bookworm-slim AS build
+FROM node:24.21.0-bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends g++ make python3 && rm -rf /var/lib/apt/lists/*
 WORKDIR /pointsman
 COPY package.json package-lock.json ./
@@ -14,16 +15,11 @@ RUN apt-get update && apt-get install -y --no-install-recommends nftables iptabl
 CMD ["npm", "test"]
 
 FROM build AS production
+RUN apt-get update && apt-get install -y --no-install-recommends iptables kmod
 RUN npm prune --omit=dev && strip build/Release/pointsman.node
+RUN sh deploy/image-root.sh . /image
 
-# Node itself without npm; iptables in both flavours, and kmod, by which they load the kernel's modules.
-FROM debian:bookworm-slim
-RUN apt-get update && apt-get install -y --no-install-recommends libstdc++6 iptables kmod && rm -rf /var/lib/apt/lists/*
-COPY --from=build /usr/local/bin/node /usr/local/bin/node
-WORKDIR /pointsman
-COPY --from=production /pointsman/package.json ./
-COPY --from=production /pointsman/node_modules ./node_modules
-COPY --from=production /pointsman/dist ./dist
-COPY --from=production /pointsman/build/Release/pointsman.node ./build/Release/pointsman.node
-RUN ln -s /pointsman/dist/main.js /usr/local/bin/pointsman && ln -s pointsman /usr/local/bin/kube-proxy
+FROM scratch
+COPY --from=production /image /
+ENV PATH=/usr/local/bin:/usr/sbin:/usr/bin
 ENTRYPOINT ["pointsman"]

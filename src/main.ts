@@ -1,5 +1,6 @@
 #!/usr/bin/env -S node --max-semi-space-size=2
 // A small young generation: after a start the process only sees changes, and what a large one saves in time it keeps in memory.
+import { handleSignals } from './main/signals.js';
 import { writeFileSync } from 'node:fs';
 import { ConfigError } from './config/errors.js';
 import { systemFiles } from './config/files.js';
@@ -127,12 +128,10 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
       end(1);
     },
   });
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      log.info(0, 'stopping, rules stay in place', { signal });
-      end(0);
-    });
-  }
+  handleSignals((signal) => {
+    log.info(0, 'stopping, rules stay in place', { signal });
+    end(0);
+  });
   log.info(0, 'starting', {
     version,
     mode: config.mode,

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 
 /** The part of the configuration that sets kernel values; durations in milliseconds. 0 and null leave a value as it is. */
@@ -165,15 +166,30 @@ function problemOf(wanted: KernelValue, found: string | null, error: unknown): K
   return { path: wanted.path, wanted: wanted.value, found, errno, message };
 }
 
-/** The kernel's own files. Opened without O_CREAT and O_TRUNC: a missing sysctl answers ENOENT rather than EACCES. */
+/** Where a container may find the host's own files that are read-only in its own /proc: a mount of them all or of a part. */
+const HOST_ROOT = '/host';
+
+/**
+ * The kernel's own files. What cannot be written is written below {@link HOST_ROOT}, if it is there. Opened without O_CREAT and O_TRUNC: a missing sysctl
+ * answers ENOENT rather than EACCES.
+ */
 export const KERNEL_FILES: KernelFiles = {
   read: (path) => readFile(path, 'utf8'),
   async write(path, text) {
-    const file = await open(path, 'r+');
     try {
-      await file.writeFile(text);
-    } finally {
-      await file.close();
+      await overwrite(path, text);
+    } catch (error) {
+      if (!existsSync(`${HOST_ROOT}${path}`)) throw error;
+      await overwrite(`${HOST_ROOT}${path}`, text);
     }
   },
 };
+
+async function overwrite(path: string, text: string): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    await file.writeFile(text);
+  } finally {
+    await file.close();
+  }
+}

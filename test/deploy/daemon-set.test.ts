@@ -1,6 +1,7 @@
 // The DaemonSets' very command lines on a node of the packet laboratory: what kubeadm or deploy/base lays out, in a root like the image's, with
 // the rights of the ClusterRole and no more.
 import { writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import t from 'tap';
@@ -8,7 +9,7 @@ import { KUBEADM } from '../config/load-from.js';
 import type { ApiObject } from '../support/api-objects.js';
 import { KUBEADM_DAEMON_SET } from '../support/deploy/kubeadm.js';
 import { Kubelet, type Container } from '../support/deploy/kubelet.js';
-import { build, buildUncommented, fieldsOf, items, merge, podSpec } from '../support/deploy/kustomize.js';
+import { build, fieldsOf, items, merge, podSpec } from '../support/deploy/kustomize.js';
 import { projectFile } from '../support/lab/agent.js';
 import { ControlPlane, SERVER_URL } from '../support/lab/control-plane.js';
 import { endpoint, eventually, Lab } from '../support/lab/lab.js';
@@ -119,34 +120,54 @@ async function checkRights(t: Test, plane: ControlPlane): Promise<void> {
 }
 
 t.test('deploy/base', async (t) => {
-  const world = await nodeFor(t, daemonSetOf(BASE), CONFIG_MAP);
+  const text = String(fieldsOf(CONFIG_MAP['data'])['config.conf']).replace(/$/, '  udpTimeout: 77s\n');
+  const configMap = merge(CONFIG_MAP, { data: { 'config.conf': text } });
+  const world = await nodeFor(t, daemonSetOf(BASE), configMap);
   const { lab, plane, kubelet, pod, container } = world;
+  const [init = {}] = items(pod['initContainers']);
+  t.match(await kubelet.run(pod, init), { status: 0 });
+  const timeout = 'net/netfilter/nf_conntrack_udp_timeout';
+  t.equal(await lab.sysctl('node', timeout), '77', 'set by the init container');
   const running = await ready(t, world, probesOf(container));
   await checkService(t, lab, 'programmed');
   t.match(await lab.ruleset(), /table ip kube-proxy/);
   await checkRights(t, plane);
 
-  // The comparison of the install page, with kubectl's answers in a file.
-  writeFileSync(
-    join(kubelet.root, 'tmp/cluster.yaml'),
-    JSON.stringify({ apiVersion: 'v1', kind: 'List', items: OBJECTS }),
-  );
-  const compare = `
-    flags="--config=/var/lib/kube-proxy/config.conf --hostname-override=$NODE_NAME --manifests=/tmp/cluster.yaml"
-    pointsman plan $flags > /tmp/plan
-    grep -c default/web /tmp/plan
-    pointsman dump $flags | diff /tmp/plan -`;
-  t.match(await kubelet.run(pod, { ...container, command: ['sh', '-c', compare] }), { status: 0, log: /^[1-9]\d*\n$/ });
+  const status = await readFile(`/proc/${running.pid()}/status`, 'utf8');
+  t.match(status, /^CapEff:\t0000000000003000$/m, 'CAP_NET_ADMIN, CAP_NET_RAW and nothing else');
+  t.match(status, /^NoNewPrivs:\t1$/m);
+  const asked = await kubelet.run(pod, { ...container, command: ['pointsman', 'status'] });
+  t.match(asked, { status: 0, log: /nftables/ }, 'the status socket, on a read-only root');
+  t.notMatch(running.log(), /sysctl|cannot be written|EROFS|EACCES|EPERM/i);
 
-  const texts = fieldsOf(CONFIG_MAP['data']);
+  // The comparison of the install page, with kubectl's answers in a file.
+  const cluster = join(kubelet.root, 'cluster.yaml');
+  writeFileSync(cluster, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: OBJECTS }));
+  const exec = (...command: readonly string[]): Promise<{ readonly status: number | null; readonly log: string }> =>
+    kubelet.run(pod, { ...container, command }, cluster);
+  const copy = 'process.stdin.pipe(fs.createWriteStream("/run/pointsman/cluster.yaml"))';
+  t.match(await exec('node', '-e', copy), { status: 0, log: '' });
+  const flags = [
+    '--config=/var/lib/kube-proxy/config.conf',
+    `--hostname-override=${NODE_NAME}`,
+    '--manifests=/run/pointsman/cluster.yaml',
+    '-v=0',
+  ];
+  const planned = await exec('pointsman', 'plan', ...flags);
+  t.match(planned, { status: 0, log: /default\/web/ });
+  t.same(await exec('pointsman', 'dump', ...flags), planned);
+
+  await lab.sysctl('node', timeout, '66');
+  await eventually('a repair', async () => (await lab.sysctl('node', timeout)) === '77' || null, TIMEOUT_MS);
+
   const configz = async (): Promise<string> => {
     const answer = await lab.http('node', 'http://127.0.0.1:10249/configz');
     return 'body' in answer ? answer.body : '';
   };
-  const changed = `${String(texts['config.conf'])}nftables:\n  syncPeriod: 47s\n`;
-  kubelet.project(merge(CONFIG_MAP, { data: { 'config.conf': changed } }));
+  const changed = `${text}nftables:\n  syncPeriod: 47s\n`;
+  kubelet.project(merge(configMap, { data: { 'config.conf': changed } }));
   await eventually('the new configuration', async () => (await configz()).includes('47s') || null, TIMEOUT_MS);
-  kubelet.project(merge(CONFIG_MAP, { data: { 'config.conf': 'mode: [nftables' } }));
+  kubelet.project(merge(configMap, { data: { 'config.conf': 'mode: [nftables' } }));
   await eventually('a refusal', () => Promise.resolve(running.log().includes('refused') || null), TIMEOUT_MS);
   t.match(await configz(), /47s/);
   t.equal(running.process.exitCode, null, 'the same process all the time');
@@ -161,8 +182,10 @@ t.test('deploy/overlays/kubeadm, and the image alone', async (t) => {
   const probes = probesOf(container);
   const running = await ready(t, world, probes);
   await checkService(t, lab, 'by the overlay');
+  const localnet = (): Promise<string> => lab.sysctl('node', 'net/ipv4/conf/all/route_localnet');
+  await eventually('node ports on loopback', async () => (await localnet()) === '1' || null, TIMEOUT_MS);
   await checkRights(t, plane);
-  running.process.kill('SIGTERM');
+  process.kill(running.pid(), 'SIGTERM');
   await eventually('the end', () => Promise.resolve(running.process.exitCode), TIMEOUT_MS);
   t.equal(running.process.exitCode, 0);
   await checkService(t, lab, 'without a process');
@@ -174,23 +197,4 @@ t.test('deploy/overlays/kubeadm, and the image alone', async (t) => {
   await ready(t, imageAlone, probes);
   await checkService(t, lab, 'by the image alone');
   await checkRights(t, plane);
-});
-
-t.test('the unprivileged variant', async (t) => {
-  const daemonSet = daemonSetOf(buildUncommented(projectFile('deploy/base')));
-  const text = String(fieldsOf(CONFIG_MAP['data'])['config.conf']).replace(/$/, '  udpTimeout: 77s\n');
-  const world = await nodeFor(t, daemonSet, merge(CONFIG_MAP, { data: { 'config.conf': text } }));
-  const { lab, plane, kubelet, pod, container } = world;
-  const [init = {}] = items(pod['initContainers']);
-  t.match(await kubelet.run(pod, init), { status: 0 });
-  t.equal(await lab.sysctl('node', 'net/netfilter/nf_conntrack_udp_timeout'), '77', 'set by the init container');
-  const running = await ready(t, world, probesOf(container));
-  await checkService(t, lab, 'programmed');
-  await checkRights(t, plane);
-  const status = await lab.output('node', ['cat', `/proc/${String(running.process.pid)}/status`]);
-  t.match(status, /^CapEff:\t0000000000001000$/m, 'CAP_NET_ADMIN and nothing else');
-  t.match(status, /^NoNewPrivs:\t1$/m);
-  const asked = await kubelet.run(pod, { ...container, command: ['pointsman', 'status'] });
-  t.match(asked, { status: 0, log: /nftables/ }, 'the status socket, on a read-only root');
-  t.notMatch(running.log(), /sysctl|cannot be written/i);
 });

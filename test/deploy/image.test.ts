@@ -1,19 +1,24 @@
-// What the Dockerfile says, without a Docker engine: its sources exist, and the tree its last stage copies is all the program needs.
+// What the Dockerfile says, without a Docker engine: its sources exist, and the root that its script makes is all the program needs.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { Test } from 'tap';
+import { dirname, join } from 'node:path';
 import t from 'tap';
-import { copies, dockerStages, layOutImage, productionPackages } from '../support/deploy/image.js';
+import { copies, dockerStages, layOutImage, productionPackages, shellsIn } from '../support/deploy/image.js';
+import { run, start } from '../support/deploy/first-process.js';
+import { build, items, podSpec } from '../support/deploy/kustomize.js';
 import { projectFile } from '../support/lab/agent.js';
+
+const CONFIG = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n';
 
 interface Package {
   readonly scripts: Readonly<Record<string, string>>;
   readonly bin: Readonly<Record<string, string>>;
 }
 
+/** Nothing, or an image named by its full version and Debian's release, as deploy/release.sh leaves it or makes it. */
+const EXACT_BASE = /^(?:scratch|node:\d+\.\d+\.\d+-bookworm-slim(?:@sha256:[0-9a-f]{64})?)$/;
 const PACKAGE = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as Package;
 
 t.test('stages and what is copied between them exist', (t) => {
@@ -21,12 +26,10 @@ t.test('stages and what is copied between them exist', (t) => {
   const names = stages.map(({ name }) => name);
   for (const [index, stage] of stages.entries()) {
     const own = names.slice(0, index).includes(stage.from);
-    t.ok(own || /^(?:node:24|debian:)/.test(stage.from), `FROM ${stage.from}`);
+    t.ok(own || EXACT_BASE.test(stage.from), `FROM ${stage.from}`);
     for (const { from, sources } of copies(stage)) {
       if (from !== null) t.ok(names.slice(0, index).includes(from), `COPY --from=${from}`);
-      for (const source of sources.filter((path) => path !== '/usr/local/bin/node')) {
-        t.ok(existsSync(projectFile(source.replace(/^\/pointsman\//, ''))), source);
-      }
+      else for (const source of sources) t.ok(existsSync(projectFile(source)), source);
     }
     const text = stage.instructions.map((instruction) => instruction.text).join('\n');
     for (const [, script = ''] of text.matchAll(/npm run (\S+)/g)) t.hasProp(PACKAGE.scripts, script);
@@ -41,6 +44,50 @@ t.test('the build context holds what the build and the tests read, and nothing t
   for (const name of ['src', 'native', 'test', 'deploy', 'Dockerfile', 'binding.gyp', 'tsconfig.json']) {
     t.notOk(ignored.includes(name), name);
   }
+  t.end();
+});
+
+t.test('a release names images by digests that it was told', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'release-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+  });
+  for (const path of ['deploy', 'Dockerfile']) cpSync(projectFile(path), join(folder, path), { recursive: true });
+  const text = (path: string): string => readFileSync(join(folder, path), 'utf8');
+  const [given, asked] = [`sha256:${'1'.repeat(64)}`, `sha256:${'2'.repeat(64)}`];
+  mkdirSync(join(folder, 'bin'));
+  const registry = (answer: string): void => {
+    writeFileSync(join(folder, 'bin/skopeo'), `#!/bin/sh\n${answer}\n`, { mode: 0o755 });
+  };
+  const release = (...words: readonly string[]): { readonly status: number | null; readonly stderr: string } => {
+    const env = { PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}` };
+    return spawnSync('sh', [join(folder, 'deploy/release.sh'), ...words], { encoding: 'utf8', env });
+  };
+  const [, base = ''] = /^FROM ([^@ ]+)/m.exec(text('Dockerfile')) ?? [];
+
+  t.match(release('base', `${base}@${given}`), { status: 0, stderr: '' });
+  t.match(text('Dockerfile'), `FROM ${base}@${given} AS build\n`);
+  registry(`[ "$4" = docker://${base} ] && echo ${asked}`);
+  t.match(release('base'), { status: 0 });
+  t.match(text('Dockerfile'), `FROM ${base}@${asked} AS build\n`, 'and another release another one');
+
+  const image = 'registry.example:5000/team/pointsman';
+  for (let time = 0; time < 2; time++) t.match(release('image', `${image}:1.2@${given}`), { status: 0 });
+  for (const overlay of ['base', 'overlays/kubeadm', 'overlays/one-node']) {
+    const daemonSet = build(join(folder, 'deploy', overlay)).find(({ kind }) => kind === 'DaemonSet') ?? {};
+    t.equal(items(podSpec(daemonSet)['containers'])[0]?.['image'], `${image}@${given}`, overlay);
+    t.equal(text(`deploy/${overlay}/kustomization.yaml`).match(/digest: /g)?.length, 1);
+  }
+
+  const before = text('Dockerfile');
+  registry('echo no such image; exit 1');
+  t.match(release('base'), { status: 1, stderr: /the registry did not tell/ });
+  registry('echo latest');
+  t.match(release('base'), { status: 1, stderr: /"latest" is no sha256 digest/ });
+  t.match(release('base', `debian:12@${given}`), { status: 1, stderr: /not built from debian:12/ });
+  t.match(release('image', `${image}@${given}`), { status: 1, stderr: /names no tag/ });
+  t.match(release(), { status: 1, stderr: /wants/ });
+  t.equal(text('Dockerfile'), before, 'what is refused changes nothing');
   t.end();
 });
 
@@ -69,51 +116,59 @@ function packageOf(specifier: string): string {
   return parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/');
 }
 
-t.test('the image starts by both of its names', (t) => {
-  const root = mkdtempSync(join(tmpdir(), 'image-'));
+t.test('the image', async (t) => {
+  const root = join(mkdtempSync(join(tmpdir(), 'image-')), 'root');
   t.teardown(() => {
-    rmSync(root, { recursive: true });
+    rmSync(dirname(root), { recursive: true });
   });
   layOutImage(root);
+  t.same(shellsIn(root), [], 'has no shell and no other interpreter but Node');
+
   for (const name of ['pointsman', 'kube-proxy']) {
-    t.match(inside(root, [name, '--version']), { status: 0, stdout: /^Kubernetes v1\.36\.\d+\n$/ });
+    t.match(await run(root, [name, '--version']), { status: 0, output: /^Kubernetes v1\.36\.\d+\n$/ });
   }
-  t.match(inside(root, ['pointsman', '--help']), { status: 0, stdout: /^Usage: pointsman / });
-  const config =
-    'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\nbogus: 1\n';
-  writeFileSync(join(root, 'tmp/config.conf'), config);
-  t.match(inside(root, ['pointsman', '--config=/tmp/config.conf', '--write-config-to=/tmp/config']), {
-    status: 0,
-    stderr: /bogus: unknown field/,
-  });
-  t.match(readFileSync(join(root, 'tmp/config'), 'utf8'), /^mode: nftables$/m);
-  t.match(inside(root, ['pointsman', '--proxy-mode=nftables', '--kubeconfig=/none', '--healthz-port=0']), {
-    status: 1,
-    stderr: /\/none/,
-  });
-  inEveryFormat(t, root);
-  t.end();
+  t.match(await run(root, ['pointsman', '--help']), { status: 0, output: /^Usage: pointsman / });
+  for (const program of ['iptables-nft-restore', 'ip6tables-legacy-save']) {
+    t.match(await run(root, [program, '--version']), { status: 0, output: /^ip6?tables-\S+ v1\./ });
+  }
+  writeFileSync(join(root, 'config.conf'), `${CONFIG}mode: nftables\nbogus: 1\n`);
+  const plan = await run(root, [
+    'pointsman',
+    'plan',
+    '--config=/config.conf',
+    '--manifests=/none',
+    '--logging-format=json',
+  ]);
+  t.match(plan, { status: 1, output: /bogus: unknown field/ }, 'what is loaded for JSON and for manifests is there');
+
+  writeFileSync(join(root, 'config.conf'), `${CONFIG}mode: [\n`);
+  t.match(
+    await run(root, ['kube-proxy', '--config=/config.conf']),
+    { status: 1 },
+    'a configuration that cannot be read',
+  );
+  // An address that answers nobody, so that it waits: the network namespace has no routes but loopback's.
+  const waiting = ['pointsman', '--init-only', '--proxy-mode=nftables', '--master=http://127.0.0.1:1'];
+  const interrupted = start(root, waiting);
+  await interrupted.said(/warn|127\.0\.0\.1:1/i);
+  t.equal(await interrupted.end('SIGTERM'), 143, 'waiting, it ends by SIGTERM, though the first process');
+
+  mkdirSync(join(root, 'manifests'));
+  for (const [signal, mode] of [
+    ['SIGTERM', 'nftables'],
+    ['SIGINT', 'iptables'],
+  ] as const) {
+    const flags = [
+      `--proxy-mode=${mode}`,
+      '--manifests=/manifests',
+      '--conntrack-max-per-core=0',
+      '--conntrack-tcp-timeout-established=0s',
+      '--conntrack-tcp-timeout-close-wait=0s',
+    ];
+    const proxy = start(root, ['kube-proxy', ...flags]);
+    await proxy.said(/"rules complete" family="IPv6"/);
+    t.same(proxy.zombies(), [], 'programs that have ended are waited for');
+    t.equal(await proxy.end(signal), 0, signal);
+    t.notMatch(proxy.output(), /^E|EROFS/m, 'nothing is missed on a read-only root');
+  }
 });
-
-/** Logging in JSON loads a package that text does not, and so does reading manifests. */
-function inEveryFormat(t: Test, root: string): void {
-  const arguments_ = ['pointsman', 'plan', '--proxy-mode=nftables', '--logging-format=json', '--manifests=/tmp/none'];
-  const { stderr } = inside(root, arguments_);
-  t.match(JSON.parse(stderr.split('\n')[0] ?? ''), { msg: String });
-}
-
-/** Runs a command in the image's root, in a mount namespace where the machine's system is below /.host. */
-function inside(
-  root: string,
-  command: readonly string[],
-): { readonly status: number | null; readonly stdout: string; readonly stderr: string } {
-  const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
-  // The test runner gives every process options that load files of its own.
-  const script =
-    'unset NODE_OPTIONS; for at in / /proc /dev; do to=$at; [ $at = / ] && to=/.host; mount --rbind $at "$0$to"; done; exec chroot "$0" "$@"';
-  const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-  return spawnSync('unshare', [...user, '--mount', '--net', 'sh', '-c', script, root, ...command], {
-    encoding: 'utf8',
-    env: { PATH },
-  });
-}

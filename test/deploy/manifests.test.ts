@@ -139,20 +139,25 @@ function combinations(...[groups, resources, verbs]: readonly unknown[]): string
   );
 }
 
-t.test("CF-53: kubeadm's DaemonSet with another image and additions", (t) => {
+t.test("CF-53: kubeadm's DaemonSet with another image, fewer privileges and additions", (t) => {
   const daemonSet = only(overlay('overlays/kubeadm'), 'DaemonSet');
   const [kubeadms] = items(podSpec(KUBEADM_DAEMON_SET)['containers']);
   const [ours] = items(podSpec(daemonSet)['containers']);
   t.same(differences(KUBEADM_DAEMON_SET, merge(KUBEADM_DAEMON_SET, daemonSet)).sort(), [
     'spec.template.spec.containers',
+    'spec.template.spec.initContainers',
+    'spec.template.spec.shareProcessNamespace',
+    'spec.template.spec.volumes',
     'spec.updateStrategy.rollingUpdate.maxUnavailable',
   ]);
-  t.same(differences(kubeadms ?? {}, merge(kubeadms ?? {}, ours ?? {})).sort(), [
+  const added = differences(kubeadms ?? {}, merge(kubeadms ?? {}, ours ?? {}));
+  t.same(added.filter((path) => !path.startsWith('securityContext.')).sort(), [
     'image',
     'livenessProbe',
     'ports',
     'readinessProbe',
     'resources.requests',
+    'volumeMounts',
   ]);
   t.end();
 });
@@ -180,21 +185,34 @@ t.test('another set of labels and other nodes where both run', (t) => {
   t.end();
 });
 
-t.test('the unprivileged variant, applied over any DaemonSet', async (t) => {
-  const daemonSet = merge(KUBEADM_DAEMON_SET, only(withComponents('overlays/kubeadm'), 'DaemonSet'));
+t.test('all privileges are for the init container, also over a DaemonSet that had them', async (t) => {
+  const daemonSet = merge(KUBEADM_DAEMON_SET, only(overlay('overlays/kubeadm'), 'DaemonSet'));
   t.same(await wrongFields(daemonSet), []);
   const pod = podSpec(daemonSet);
   const [init, ...more] = items(pod['initContainers']);
   const [main] = items(pod['containers']);
   t.same(more, []);
-  t.match(init, { image: main?.['image'], securityContext: { privileged: true } });
+  t.match(init, { image: main?.['image'], securityContext: { privileged: true, readOnlyRootFilesystem: true } });
   t.same(init?.['command'], [...(main?.['command'] as readonly string[]), '--init-only']);
-  t.match(main?.['securityContext'], {
+  t.same(main?.['securityContext'], {
     privileged: false,
     allowPrivilegeEscalation: false,
     readOnlyRootFilesystem: true,
-    capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] },
+    runAsUser: 0,
+    capabilities: { drop: ['ALL'], add: ['NET_ADMIN', 'NET_RAW'] },
     seccompProfile: { type: 'RuntimeDefault' },
+  });
+});
+
+t.test('the component privileged: one container that has them all', async (t) => {
+  const daemonSet = only(withComponents('overlays/kubeadm'), 'DaemonSet');
+  t.same(await wrongFields(daemonSet), []);
+  const pod = podSpec(daemonSet);
+  t.notOk('initContainers' in pod);
+  t.same(items(pod['containers'])[0]?.['securityContext'], {
+    privileged: true,
+    readOnlyRootFilesystem: true,
+    runAsUser: 0,
   });
 });
 

@@ -1,5 +1,7 @@
-import { cpSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
 import { projectFile } from '../lab/agent.js';
 
 export interface Instruction {
@@ -51,47 +53,30 @@ export function productionPackages(): string[] {
   return Object.entries(lock.packages).flatMap(([path, { dev = false }]) => (path === '' || dev ? [] : [path]));
 }
 
+const SCRIPT = 'deploy/image-root.sh';
+
 /**
- * Fills a folder with the root of the image that the last stage of the Dockerfile describes. Node and the distribution's programs are links to
- * this machine's, below /.host, where a container has to mount the machine's root.
+ * Fills a folder with the root of the image, by the script that the Dockerfile runs, from this machine's Node and iptables programs and from the program as
+ * it is built here. There is a folder more, /.host, where a test may mount the machine's root.
  */
 export function layOutImage(root: string): void {
-  const final = dockerStages().at(-1);
-  if (final === undefined) throw new Error('the Dockerfile has no stages');
-  for (const folder of ['.host', 'proc', 'sys', 'dev', 'tmp', 'run', 'var', 'usr/local/bin', 'usr/lib']) {
-    mkdirSync(join(root, folder), { recursive: true });
+  const project = mkdtempSync(join(tmpdir(), 'image-project-'));
+  try {
+    const packages = productionPackages().filter((path) => path.lastIndexOf('node_modules/') === 0);
+    for (const path of ['package.json', 'dist', 'build/Release/pointsman.node', ...packages]) {
+      mkdirSync(dirname(join(project, path)), { recursive: true });
+      symlinkSync(projectFile(path), join(project, path));
+    }
+    const PATH = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`;
+    execFileSync('sh', [projectFile(SCRIPT), project, root], { env: { PATH } });
+  } finally {
+    rmSync(project, { recursive: true });
   }
-  symlinkSync('/run', join(root, 'var/run'));
-  symlinkSync('/.host/etc', join(root, 'etc'));
-  for (const name of ['bin', 'sbin', 'lib', 'lib64']) {
-    if (lstatSync(`/${name}`, { throwIfNoEntry: false })?.isSymbolicLink() !== true) continue;
-    symlinkSync(readlinkSync(`/${name}`), join(root, name));
-  }
-  linkEntries('usr', root, ['local', 'lib']);
-  linkEntries('usr/lib', root, ['modules']);
-  for (const { sources, target } of copies(final)) copyInto(root, sources, target);
-  for (const [, from = '', to = ''] of linkCommands(final)) symlinkSync(from, join(root, to));
+  mkdirSync(join(root, '.host'));
 }
 
-/** Links all but some entries of a folder of the machine. */
-function linkEntries(folder: string, root: string, except: readonly string[]): void {
-  for (const name of readdirSync(`/${folder}`)) {
-    if (!except.includes(name)) symlinkSync(`/.host/${folder}/${name}`, join(root, folder, name));
-  }
-}
-
-function copyInto(root: string, sources: readonly string[], target: string): void {
-  for (const source of sources) {
-    const to = join(root, '/pointsman', target, target.endsWith('/') ? (source.split('/').at(-1) ?? '') : '');
-    if (source === '/usr/local/bin/node') symlinkSync(`/.host${process.execPath}`, join(root, source));
-    else if (source === '/pointsman/node_modules') {
-      for (const path of productionPackages()) cpSync(projectFile(path), join(dirname(to), path), { recursive: true });
-    } else cpSync(projectFile(source.replace(/^\/pointsman\//, '')), to, { recursive: true });
-  }
-}
-
-function linkCommands(stage: Stage): RegExpExecArray[] {
-  return stage.instructions.flatMap(({ word, text }) =>
-    word === 'RUN' ? [...text.matchAll(/ln -s (\S+) (\S+)/g)] : [],
-  );
+/** The ways of a shell into a root, or out of what runs in it: programs that take commands. */
+export function shellsIn(root: string): string[] {
+  const names = /^(?:(?:ba|da|a|k|z|c)?sh|busybox|perl\d*|python[\d.]*|apt.*|dpkg.*|npm|npx)$/;
+  return readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => names.test(basename(path)));
 }

@@ -1,6 +1,15 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ApiObject } from '../api-objects.js';
@@ -10,6 +19,9 @@ import { layOutImage } from './image.js';
 import { fieldsOf, items } from './kustomize.js';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const LOADER = '/lib64/ld-linux-x86-64.so.2';
+/** Of the machine, in a container's root. */
+const HOST_LIBRARIES = '/.host/usr/lib/x86_64-linux-gnu:/.host/usr/lib64';
 const ACCOUNT = '/run/secrets/kubernetes.io/serviceaccount';
 
 export interface KubeletOptions {
@@ -22,7 +34,10 @@ export interface KubeletOptions {
 
 /** A container that runs, or has run. */
 export interface Container {
+  /** Ends as the container's first process does. */
   readonly process: ChildProcess;
+  /** The container's first process, as the machine numbers it; throws before it runs. */
+  readonly pid: () => number;
   /** Everything it has written. */
   readonly log: () => string;
 }
@@ -73,25 +88,32 @@ export class Kubelet {
     rmSync(join(volume, `..revision-${this.#revision - 1}`), { recursive: true, force: true });
   }
 
-  /** Starts a container. */
-  start(pod: ApiObject, container: ApiObject): Container {
+  /** Starts a container, whose command is the first process of a PID namespace. */
+  start(pod: ApiObject, container: ApiObject, input = '/dev/null'): Container {
+    const pidFile = join(this.#folder, `pid-${this.#containers.length}`);
     const script = [
       'set -e',
+      // The machine's /proc still, and read by the shell itself, which the command takes the place of.
+      `read -r pid rest < /proc/self/stat; echo "$pid" > ${quote(pidFile)}`,
       ...this.#mountCommands(pod, container),
-      `exec chroot ${quote(this.root)} ${[...confinement(container), ...this.#command(container)].map(quote).join(' ')}`,
+      `exec env -i ${[...this.#environment(container), 'chroot', this.root, ...confinement(container), ...this.#command(container)].map(quote).join(' ')} < ${quote(input)}`,
     ].join('\n');
-    const child = this.lab.spawn('node', ['unshare', '--mount', 'sh', '-c', script]);
+    const child = this.lab.spawn('node', ['unshare', '--mount', '--pid', '--fork', '--kill-child', 'sh', '-c', script]);
     this.#containers.push(child);
     let log = '';
     for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text: string) => (log += text));
+      stream.setEncoding('utf8').on('data', (text: string) => (log += text));
     }
-    return { process: child, log: () => log };
+    return { process: child, pid: () => Number(readFileSync(pidFile, 'utf8')), log: () => log };
   }
 
-  /** Runs a container to its end; resolves to its exit status. */
-  async run(pod: ApiObject, container: ApiObject): Promise<{ readonly status: number | null; readonly log: string }> {
-    const { process, log } = this.start(pod, container);
+  /** Runs a container to its end, with a file as its standard input; resolves to its exit status. */
+  async run(
+    pod: ApiObject,
+    container: ApiObject,
+    input?: string,
+  ): Promise<{ readonly status: number | null; readonly log: string }> {
+    const { process, log } = this.start(pod, container, input);
     await closed(process);
     return { status: process.exitCode, log: log() };
   }
@@ -113,7 +135,8 @@ export class Kubelet {
     return join(this.#folder, 'volumes', configMap);
   }
 
-  #command(container: ApiObject): string[] {
+  /** Words of the form `NAME=value`. */
+  #environment(container: ApiObject): string[] {
     const environment: Record<string, string> = {
       PATH,
       KUBERNETES_SERVICE_HOST: '10.96.0.1',
@@ -123,12 +146,16 @@ export class Kubelet {
       const { fieldPath } = fieldsOf(fieldsOf(valueFrom)['fieldRef']);
       environment[String(name)] = fieldPath === 'spec.nodeName' ? this.options.nodeName : String(value);
     }
+    return Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+  }
+
+  #command(container: ApiObject): string[] {
     const command = container['command'];
     if (!Array.isArray(command)) throw new TypeError('a container without a command');
-    const words = command.map((word) =>
-      String(word).replace(/\$\((\w+)\)/g, (given, name: string) => environment[name] ?? given),
+    const environment = new Map(this.#environment(container).map((word) => word.split('=', 2) as [string, string]));
+    return command.map((word) =>
+      String(word).replace(/\$\((\w+)\)/g, (given, name: string) => environment.get(name) ?? given),
     );
-    return ['env', '-i', ...Object.entries(environment).map(([name, value]) => `${name}=${value}`), ...words];
   }
 
   #mountCommands(pod: ApiObject, container: ApiObject): string[] {
@@ -137,11 +164,12 @@ export class Kubelet {
     const mounts = this.#mounts(pod, container);
     return [
       `mount --bind ${quote(root)} ${quote(root)}`,
-      ...['/', '/proc', '/sys', '/dev'].map((path) => {
-        return `mount --rbind ${path} ${quote(join(root, path === '/' ? '.host' : path))}`;
-      }),
+      ...bind('/', join(root, '.host'), false),
+      `mount --rbind /dev ${quote(join(root, 'dev'))}`,
+      ...bind('/sys', join(root, 'sys'), privileged !== true),
+      `mount -t proc proc ${quote(join(root, 'proc'))}`,
       ...mounts.flatMap(({ source, target, readOnly }) => bind(source, join(root, target), readOnly)),
-      ...(privileged === true ? [] : bind('/proc/sys', join(root, 'proc/sys'), true)),
+      ...(privileged === true ? [] : bind(join(root, 'proc/sys'), join(root, 'proc/sys'), true)),
       ...(readOnlyRootFilesystem === true ? [`mount -o remount,bind,ro ${quote(root)}`] : []),
     ];
   }
@@ -169,6 +197,8 @@ export class Kubelet {
       return empty;
     }
     const { path, type } = fieldsOf(volume['hostPath']);
+    // The kernel's own files are those of the node, as its containers' are.
+    if (String(path).startsWith('/proc/')) return String(path);
     const source = join(this.#folder, 'host', String(path));
     this.#place(source, type === 'FileOrCreate');
     return source;
@@ -190,7 +220,9 @@ function confinement(container: ApiObject): string[] {
   }
   const kept = ['-all', ...add.map((name) => `+${String(name).toLowerCase()}`)].join();
   const escalation = allowPrivilegeEscalation === false ? ['--no-new-privs'] : [];
-  return ['setpriv', `--bounding-set=${kept}`, `--inh-caps=${kept}`, ...escalation, '--'];
+  // The image has no such program, so the machine's is run, with the machine's libraries.
+  const setpriv = [LOADER, '--library-path', HOST_LIBRARIES, '/.host/usr/bin/setpriv'];
+  return [...setpriv, `--bounding-set=${kept}`, `--inh-caps=${kept}`, ...escalation, '--'];
 }
 
 function bind(source: string, target: string, readOnly: boolean): string[] {

@@ -23,7 +23,7 @@ export function build(folder: string, base: readonly ApiObject[] = []): ApiObjec
   return buildText(folder, readFileSync(join(folder, 'kustomization.yaml'), 'utf8'), base);
 }
 
-/** The same with the lines that are commented out, such as `#   - ../components/unprivileged`. */
+/** The same with the lines that are commented out, such as `#   - ../components/privileged`. */
 export function buildUncommented(folder: string): ApiObject[] {
   return buildText(
     folder,
@@ -58,11 +58,15 @@ export function documents(file: string): ApiObject[] {
   return loadAll(readFileSync(file, 'utf8'), { filename: file }).map(fieldsOf);
 }
 
-/** A strategic merge patch: maps merge, lists of objects merge by their key and other lists are replaced. */
+/** A strategic merge patch: maps merge, lists of objects merge by their key, other lists are replaced, and null removes. */
 export function merge(object: ApiObject, patch: ApiObject): ApiObject {
   const merged = { ...object };
   for (const [name, value] of Object.entries(patch)) {
     const key = MERGE_KEYS[name];
+    if (value === null) {
+      Reflect.deleteProperty(merged, name);
+      continue;
+    }
     if (Array.isArray(value) && key !== undefined) merged[name] = mergeList(items(merged[name]), items(value), key);
     else if (isFields(value)) merged[name] = merge(fieldsOf(merged[name]), value);
     else merged[name] = value;
@@ -106,13 +110,16 @@ function labelled(object: ApiObject, labels: ApiObject, selectors: boolean): Api
   return merge(object, { metadata: { labels }, ...(selected ? { spec } : {}) });
 }
 
-function withImage(object: ApiObject, { name, newName, newTag }: ApiObject): ApiObject {
+function withImage(object: ApiObject, { name, newName, newTag, digest }: ApiObject): ApiObject {
   if (object['kind'] !== 'DaemonSet') return object;
   const pod = podSpec(object);
   const images = (list: string): ApiObject[] =>
     items(pod[list]).map((container) =>
       String(container['image']).split(':')[0] === name
-        ? { ...container, image: `${String(newName)}:${String(newTag)}` }
+        ? {
+            ...container,
+            image: `${String(newName)}${typeof digest === 'string' ? `@${digest}` : `:${String(newTag)}`}`,
+          }
         : container,
     );
   const lists = ['initContainers', 'containers'].filter((list) => list in pod);

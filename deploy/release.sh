@@ -1,0 +1,70 @@
+#!/bin/sh
+# release.sh base [REFERENCE...]: writes the digest of every base image into the Dockerfile.
+# release.sh image REFERENCE: names the image in every kustomization, by its digest.
+#
+# A REFERENCE is NAME:TAG@sha256:…, from whoever built or checked the image. Without the digest the registry is asked, by whichever of skopeo, crane and
+# docker is installed. What is no digest is refused: none is ever made up.
+set -eu
+cd "$(dirname "$0")/.."
+
+die() {
+  echo "release.sh: $1" >&2
+  exit 1
+}
+
+# Prints the digest that a reference carries, or that its registry answers.
+digest_of() {
+  case $1 in
+    *@*) digest=${1#*@} ;;
+    *)
+      if command -v skopeo > /dev/null; then digest=$(skopeo inspect --format '{{.Digest}}' "docker://$1")
+      elif command -v crane > /dev/null; then digest=$(crane digest "$1")
+      elif command -v docker > /dev/null; then digest=$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$1")
+      else die "$1: no digest given, and none of skopeo, crane and docker is there to ask for it"
+      fi || die "$1: the registry did not tell its digest"
+      ;;
+  esac
+  echo "$digest" | grep -qxE 'sha256:[0-9a-f]{64}' || die "$1: \"$digest\" is no sha256 digest"
+  echo "$digest"
+}
+
+# edit FILE EXPRESSION: a sed script, in place.
+edit() {
+  sed -E "$2" "$1" > "$1.new"
+  cat "$1.new" > "$1"
+  rm "$1.new"
+}
+
+base() {
+  used=$(sed -nE 's/^FROM ([^ @]+:[^ @]+)(@[^ ]+)?( .*)?$/\1/p' Dockerfile | sort -u)
+  for reference in "$@"; do
+    echo "$used" | grep -qxF "${reference%@*}" || die "$reference: the Dockerfile is not built from ${reference%@*}"
+  done
+  for image in $used; do
+    given=$image
+    for reference in "$@"; do if [ "${reference%@*}" = "$image" ]; then given=$reference; fi; done
+    digest=$(digest_of "$given")
+    edit Dockerfile "s#^FROM $image(@[^ ]+)?( |\$)#FROM $image@$digest\\2#"
+    echo "$image@$digest"
+  done
+}
+
+image() {
+  name=${1%@*}
+  echo "$name" | grep -qE ':[^/]+$' || die "$1: names no tag"
+  digest=$(digest_of "$1")
+  for file in deploy/base/kustomization.yaml deploy/overlays/*/kustomization.yaml; do
+    edit "$file" "/^    digest: /d; s#^    newName: .*#    newName: ${name%:*}#; s#^    newTag: .*#    newTag: '${name##*:}'\\
+    digest: $digest#"
+  done
+  echo "$name@$digest"
+}
+
+case "${1:-} $#" in
+  base\ *)
+    shift
+    base "$@"
+    ;;
+  'image 2') image "$2" ;;
+  *) die 'wants "base [REFERENCE...]" or "image REFERENCE"' ;;
+esac
