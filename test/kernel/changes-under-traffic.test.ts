@@ -43,6 +43,11 @@ function watchAll(lab: Lab, traffic: readonly Traffic[], workers = 2): Promise<r
   return Promise.all(traffic.map((each) => lab.watch({ ...each, timeoutMs: 3000 }, workers, 1)));
 }
 
+/** Everything that was under way has ended, and more has come after it. */
+async function turned(watches: readonly Watch[]): Promise<void> {
+  await Promise.all(watches.map((watch) => watch.turn()));
+}
+
 async function failures(watches: readonly Watch[]): Promise<{ total: number; failed: readonly TimedOutcome[] }> {
   const outcomes = (await Promise.all(watches.map((watch) => watch.stop()))).flat();
   return {
@@ -86,9 +91,10 @@ t.test('growing and shrinking through the classes', async (t) => {
       const emptied = await watchAll(lab, FRONTENDS);
       const before = Date.now();
       await proxy.apply(sized(0, 0, affinitySeconds));
+      await turned(emptied);
       await proxy.apply(sized(1, 0, affinitySeconds));
       const after = Date.now();
-      await pause(100);
+      await turned(emptied);
       const outcomes = (await Promise.all(emptied.map((watch) => watch.stop()))).flat();
       const errors = outcomes.filter((outcome) => 'error' in outcome);
       t.ok(errors.length > 0 && errors.every((outcome) => outcome.error === 'refused'), 'refused without endpoints');
@@ -159,7 +165,7 @@ t.test('rolling replacement', async (t) => {
     const old = olds[index] ?? pod;
     await step(endpoints.filter((each) => each.pod !== old));
     // Requests in flight are answered before the server ends.
-    await pause(100);
+    await turned(watches);
     for (const server of running.get(old) ?? []) await server.close();
   }
   const { total, failed } = await failures(watches);
@@ -202,9 +208,9 @@ t.test('100 Services roll over all their endpoints', async (t) => {
     await proxy.synced();
   }
   await proxy.apply(rolled(() => stages.length));
-  await pause(100);
+  await turned(watches);
   for (const server of leaving) await server.close();
-  await pause(100);
+  await turned(watches);
   const { total, failed } = await failures(watches);
   t.ok(total > 500, `${total} requests`);
   t.same(failed, [], 'none that an endpoint could have served is refused or lost');
@@ -212,8 +218,4 @@ t.test('100 Services roll over all their endpoints', async (t) => {
 
 function transportPorts(nodePort: number): { name: string; protocol: 'TCP' | 'UDP'; port: number; nodePort: number }[] {
   return (['TCP', 'UDP'] as const).map((protocol) => ({ name: protocol.toLowerCase(), protocol, port: 80, nodePort }));
-}
-
-function pause(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }

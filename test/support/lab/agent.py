@@ -120,6 +120,9 @@ class Agent:
     async def watch(self, op):
         return self.keep(Watch(self.client_maker(op), op['bytes'], op['timeout'], op['workers'], op['pause']))
 
+    async def turn(self, op):
+        await self.handles[op['handle']].turn()
+
     async def unwatch(self, op):
         return await self.handles.pop(op['handle']).stop()
 

@@ -55,6 +55,7 @@ interface Operations {
   open: [AgentTraffic, number];
   exchange: [{ handle: number; bytes: number; timeout: number }, AgentAnswer];
   watch: [AgentTraffic & { workers: number; pause: number }, number];
+  turn: [{ handle: number }, null];
   unwatch: [{ handle: number }, readonly TimedOutcome[]];
   close: [{ handle: number }, null];
   http: [{ from: string; address: string; port: number; path: string; timeout: number }, HttpAnswer];

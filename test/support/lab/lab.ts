@@ -55,6 +55,8 @@ export interface Connection extends Closable {
 }
 
 export interface Watch {
+  /** Waits until all that is asked was sent after this call: requests under way have their answers. */
+  turn(): Promise<void>;
   stop(): Promise<readonly TimedOutcome[]>;
 }
 
@@ -146,7 +148,12 @@ export class Lab {
   /** Asks again and again until stopped. */
   async watch(traffic: Traffic, workers = 4, pauseMs = 1): Promise<Watch> {
     const handle = await this.#agent.call('watch', { ...agentTraffic(traffic), workers, pause: pauseMs / 1000 });
-    return { stop: () => this.#agent.call('unwatch', { handle }) };
+    return {
+      turn: async () => {
+        await this.#agent.call('turn', { handle });
+      },
+      stop: () => this.#agent.call('unwatch', { handle }),
+    };
   }
 
   /** An HTTP GET from the namespace. */

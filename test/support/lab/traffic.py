@@ -293,10 +293,11 @@ class Watch:
         self.outcomes = {}
         self.pause = pause
         self.stopped = False
+        self.rounds = [0] * workers
         loop = asyncio.get_running_loop()
-        self.tasks = [loop.create_task(self.work(make_client, size, timeout)) for _ in range(workers)]
+        self.tasks = [loop.create_task(self.work(each, make_client, size, timeout)) for each in range(workers)]
 
-    async def work(self, make_client, size, timeout):
+    async def work(self, worker, make_client, size, timeout):
         while not self.stopped:
             started = time.time() * 1000
             met = outcome(await request(make_client, size, timeout))
@@ -305,6 +306,13 @@ class Watch:
             entry['count'] += 1
             # By the time requests start: a request is decided when it enters the kernel, not when its answer is read.
             entry['last'] = max(entry['last'], started)
+            self.rounds[worker] += 1
+            await asyncio.sleep(self.pause)
+
+    async def turn(self):
+        """Waits until every worker has ended the request that it has under way, and one that it started after that."""
+        wanted = [done + 2 for done in self.rounds]
+        while not self.stopped and any(done < least for done, least in zip(self.rounds, wanted)):
             await asyncio.sleep(self.pause)
 
     async def stop(self):
