@@ -46,8 +46,9 @@ export function readConfiguration({ file, directory }: ConfigurationPaths, files
 
 /** The problem with the file that set the field it is about, when several could have. */
 export function attribute(problem: string, layers: readonly Layer[]): string {
-  const path = new RegExp(`^${KIND}\\.([\\w.]+)`).exec(problem)?.[1]?.split('.');
-  if (path === undefined || layers.length < 2) return problem;
+  const field = problem.startsWith(`${KIND}.`) ? /^[\w.]+/.exec(problem.slice(KIND.length + 1))?.[0] : undefined;
+  if (field === undefined || layers.length < 2) return problem;
+  const path = field.split('.');
   const layer = layers.findLast(({ mapping }) => mapping.has(path));
   return layer === undefined ? problem : `${problem} (from ${layer.path})`;
 }

@@ -1,3 +1,5 @@
+import { trimEnd } from '../net/text.js';
+
 /** Durations in Go's syntax, the only one Kubernetes configuration knows. */
 
 declare const durationBrand: unique symbol;
@@ -52,7 +54,8 @@ export function durationFromNanoseconds(nanoseconds: bigint): GoDuration {
 export function durationNanoseconds(duration: GoDuration): bigint {
   const negative = duration.startsWith('-');
   let total = 0n;
-  for (const [, whole = '0', fraction = '', unit = 's'] of duration.matchAll(/(\d+)(?:\.(\d+))?(ns|µs|ms|s|m|h)/g)) {
+  const body = negative ? duration.slice(1) : duration;
+  for (const [, whole = '0', fraction = '', unit = 's'] of body.matchAll(/(\d+)(?:\.(\d+))?(ns|µs|ms|s|m|h)/gy)) {
     const scale = UNITS.get(unit) ?? 0n;
     total += BigInt(whole) * scale + (BigInt(fraction || '0') * scale) / 10n ** BigInt(fraction.length);
   }
@@ -80,6 +83,6 @@ function printAmount(amount: bigint): string {
 /** `amount` divided by ten to the power of `places`, without trailing zeros. */
 function decimal(amount: bigint, places: number): string {
   const digits = amount.toString().padStart(places + 1, '0');
-  const fraction = digits.slice(-places).replace(/0+$/, '');
+  const fraction = trimEnd(digits.slice(-places), '0');
   return fraction === '' ? digits.slice(0, -places) : `${digits.slice(0, -places)}.${fraction}`;
 }

@@ -46,7 +46,7 @@ export function readFlagValue(type: FlagType, text: string, previous: FlagValue 
     case 'int32':
       return readInt32(text) ?? new Refusal('must be a 32-bit integer');
     case 'float32':
-      return /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?$/.test(text)
+      return /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?$/.test(text)
         ? Number(text)
         : new Refusal('must be a number');
     case 'duration':

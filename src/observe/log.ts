@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import type { LoggingConfig } from '../config/config.js';
+import { matchesGlob } from './glob.js';
 import type { Log } from '../net/log.js';
 
 type LogFields = Readonly<Record<string, unknown>>;
@@ -66,14 +67,14 @@ type Method = (...parameters: never[]) => unknown;
 /** A file's own threshold replaces the general one, so the caller is looked up early only when files have one. */
 function thresholdLogger(config: LogThresholds, sink: Sink): Omit<Logger, 'follow'> {
   let { verbosity: general } = config;
-  let files = filePatterns(config);
+  let files = config.vmodule;
   const setThresholds = (thresholds: LogThresholds): void => {
     general = thresholds.verbosity;
-    files = filePatterns(thresholds);
+    files = thresholds.vmodule;
   };
   const allows = (verbosity: number, method: Method): boolean => {
     const path = files.length === 0 ? '' : callerOf(method).path;
-    const threshold = files.find(({ pattern }) => pattern.test(path))?.verbosity ?? general;
+    const threshold = files.find(({ filePattern }) => matchesGlob(path, filePattern))?.verbosity ?? general;
     return verbosity <= threshold;
   };
   const enabled = (verbosity: number): boolean => allows(verbosity, enabled);
@@ -91,25 +92,14 @@ function thresholdLogger(config: LogThresholds, sink: Sink): Omit<Logger, 'follo
   return { enabled, info, warn, error, setThresholds };
 }
 
-function filePatterns({ vmodule }: LogThresholds): readonly { readonly pattern: RegExp; readonly verbosity: number }[] {
-  return vmodule.map(({ filePattern, verbosity }) => ({ pattern: globPattern(filePattern), verbosity }));
-}
-
-/** A pattern with a slash is matched against the whole path, any other against the file's name; both without the extension. */
-function globPattern(glob: string): RegExp {
-  const body = glob
-    .replace(/[.+^${}()|[\]\\]/g, '\\$&')
-    .replaceAll('*', glob.includes('/') ? '.*' : '[^/]*')
-    .replaceAll('?', '[^/]');
-  return new RegExp(`${glob.includes('/') ? '^' : '(?:^|/)'}${body}$`);
-}
-
 interface Caller {
   /** Without extension. */
   readonly path: string;
   readonly extension: string;
   readonly line: string;
 }
+
+const FILE_SCHEME = 'file://';
 
 /** The place that called `method`; costs a stack frame, so it is asked for only when a line is written or a file has its own threshold. */
 function callerOf(method: Method): Caller {
@@ -118,8 +108,13 @@ function callerOf(method: Method): Caller {
   const trace: { stack?: string } = {};
   Error.captureStackTrace(trace, method);
   Error.stackTraceLimit = limit;
-  const match = /(?:file:\/\/)?(\/[^()]*?)(\.[cm]?[jt]s):(\d+):\d+\)?$/m.exec(trace.stack ?? '');
-  return { path: match?.[1] ?? 'unknown', extension: match?.[2] ?? '', line: match?.[3] ?? '0' };
+  const frame = trace.stack?.split('\n', 2)[1] ?? '';
+  const match = /(\.[cm]?[jt]s):(\d{1,9}):\d{1,9}\)?$/.exec(frame);
+  if (match === null) return { path: 'unknown', extension: '', line: '0' };
+  const [, extension = '', line = ''] = match;
+  const path = frame.slice(0, match.index);
+  const scheme = path.indexOf(FILE_SCHEME);
+  return { path: path.slice(scheme < 0 ? path.indexOf('/') : scheme + FILE_SCHEME.length), extension, line };
 }
 
 function printCaller({ path, extension, line }: Caller): string {

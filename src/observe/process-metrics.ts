@@ -81,7 +81,8 @@ function readProc(name: string): string {
 
 /** The soft limit of a row in /proc/self/limits; -1: unlimited or not known. */
 function limitOf(limits: string, row: string): number {
-  const value = new RegExp(`^${row} +(\\d+)`, 'm').exec(limits)?.[1];
+  const line = limits.split('\n').find((each) => each.startsWith(`${row} `)) ?? '';
+  const value = /^ +(\d+)/.exec(line.slice(row.length))?.[1];
   return value === undefined ? -1 : Number(value);
 }
 

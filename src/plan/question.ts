@@ -41,7 +41,7 @@ export function parseQuestion(from: string, to: string): Question {
 }
 
 function parseTarget(text: string): Omit<Question, 'sender'> {
-  const found = /^(?:\[([^\]]*:[^\]]*)\]|([^[\]:]*)):(\d+)(?:\/(\w+))?$/.exec(text);
+  const found = /^(?:\[([^\]:]*:[^\]]*)\]|([^[\]:]*)):(\d+)(?:\/(\w+))?$/.exec(text);
   if (found === null)
     throw new QuestionError(`destination ${quote(text)}: must be address:port/protocol, with IPv6 in brackets`);
   const [, v6, v4, digits, protocolText = 'TCP'] = found;

@@ -1,3 +1,4 @@
+import { matchesGlob } from '../../src/observe/glob.js';
 import { createRequire } from 'node:module';
 import t from 'tap';
 import { createLogger, type Logger, type LogOutput } from '../../src/observe/log.js';
@@ -85,6 +86,17 @@ t.test('verbosity', async (t) => {
     lines.map((line) => / "(.*)"\n$/.exec(line)?.[1]),
     ['level 0', 'level 2', 'always', 'always'],
   );
+});
+
+t.test('vmodule patterns', (t) => {
+  const path = '/srv/pointsman/dist/observe/log';
+  const matching = ['log', 'l*g', '*', '**', '?og', '/srv/*/log', '*observe/lo?', '/srv/*/*/observe/log*', '*/log'];
+  const others = ['lo', 'og', 'l?', 'logs', 'observe', '/srv/pointsman', 'dist/*/log', '', '*a', '/srv/?/log', '[l]og'];
+  for (const pattern of matching) t.ok(matchesGlob(path, pattern), pattern);
+  for (const pattern of others) t.notOk(matchesGlob(path, pattern), pattern);
+  // Would try every way of dividing the text among the stars.
+  t.notOk(matchesGlob('a'.repeat(1000), `${'*a'.repeat(500)}*b`));
+  t.end();
 });
 
 t.test('vmodule: thresholds of source files', async (t) => {

@@ -22,7 +22,7 @@ const PLAIN: readonly string[] = ['-j', '-m', '--comment', '--to-destination', '
 
 /** Reads the parts that the mode's own rules, and kube-proxy's, are made of. A negated part counts as a condition without a value. */
 export function parseRule(text: string): ParsedRule {
-  const words = text.match(/"(?:[^"\\]|\\.)*"|\S+/g) ?? [];
+  const words = text.match(/"(?:[^"\\]|\\[^]?)*"?|\S+/g) ?? [];
   const options = new Map<string, string>();
   let unconditional = true;
   for (const [index, word] of words.entries()) {

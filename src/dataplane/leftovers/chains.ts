@@ -60,6 +60,6 @@ export function tableRemoval(
 
 /** Where a rule jumps or goes; null for nowhere. Quoted text, such as a comment, does not count. */
 export function ruleTarget(rule: string): string | null {
-  const unquoted = rule.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""');
+  const unquoted = rule.replaceAll(/"(?:[^"\\]|\\[^]?)*"?/g, '""');
   return /(?:^| )-[jg] (\S+)/.exec(unquoted)?.[1] ?? null;
 }

@@ -1,4 +1,5 @@
 import type { EventSubject, ProxyEvent } from '../../net/events.js';
+import { trimEnd } from '../../net/text.js';
 
 /** What an event says of its sending. */
 export interface EventStamp {
@@ -26,7 +27,7 @@ export function eventPath(regarding: EventSubject): string {
 export function eventBody({ type, reason, action, regarding, related, note }: ProxyEvent, stamp: EventStamp): string {
   const { at, uid, hostname } = stamp;
   const suffix = `.${at.toString(16)}`;
-  const stem = regarding.name.slice(0, MAX_NAME - suffix.length).replace(/[-.]+$/, '');
+  const stem = trimEnd(regarding.name.slice(0, MAX_NAME - suffix.length), '-.');
   return JSON.stringify({
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',

@@ -1,6 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Log } from '../../net/log.js';
 import { goPlatform } from '../../net/platform.js';
+import { trimEnd } from '../../net/text.js';
 import { hostOf, resolveAccess, SERVICE_ACCOUNT_DIRECTORY, type Access } from './auth/access.js';
 import type { ExecObserver } from './auth/exec-plugin.js';
 import type { TlsClient } from './auth/tls-trust.js';
@@ -145,7 +146,7 @@ class HttpConnection implements ApiConnection {
 
   private target(path: string, query: ApiQuery): string {
     const search = new URLSearchParams(query).toString();
-    return `${this.access.server.pathname.replace(/\/+$/, '')}${path}${search === '' ? '' : `?${search}`}`;
+    return `${trimEnd(this.access.server.pathname, '/')}${path}${search === '' ? '' : `?${search}`}`;
   }
 
   private async readText(response: ApiResponse): Promise<string> {

@@ -156,11 +156,24 @@ function createContext(ca: readonly string[], { certificate, key }: PemPair, fie
   }
 }
 
-const BLOCK = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
+const BEGIN = '-----BEGIN CERTIFICATE-----';
+const END = '-----END CERTIFICATE-----';
+
+/** Every certificate of a PEM text; one that nothing ends is none. */
+function certificateBlocks(pem: string): readonly string[] {
+  const blocks: string[] = [];
+  for (let begin = pem.indexOf(BEGIN); begin >= 0;) {
+    const end = pem.indexOf(END, begin);
+    if (end < 0) break;
+    blocks.push(pem.slice(begin, end + END.length));
+    begin = pem.indexOf(BEGIN, end);
+  }
+  return blocks;
+}
 
 /** OpenSSL passes over what it cannot read, which would leave an empty list of authorities. */
 function checkCertificates(pem: string, field: string): void {
-  const blocks = pem.match(BLOCK) ?? [];
+  const blocks = certificateBlocks(pem);
   if (blocks.length === 0) throw new Error(`${field}: holds no certificate in PEM form`);
   for (const [index, block] of blocks.entries()) {
     try {
