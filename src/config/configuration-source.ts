@@ -3,6 +3,7 @@ import { decodeConfiguration, findConfiguration } from './decode.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { ConfigError, joinProblems } from './errors.js';
 import { isDropIn, type ConfigFiles } from './files.js';
+import { describeCluster, fillClusterCIDR, type ClusterConfiguration } from './kubeadm.js';
 import type { Findings } from './reader.js';
 import { withoutPlaceholders } from './written-out.js';
 import { Mapping, YamlError } from './yaml.js';
@@ -25,6 +26,7 @@ export interface ConfigurationSource {
 interface Layer {
   readonly path: string;
   readonly mapping: Mapping;
+  readonly cluster: ClusterConfiguration | null;
   readonly warnings: readonly string[];
 }
 
@@ -37,9 +39,15 @@ export function readConfiguration({ file, directory }: ConfigurationPaths, files
   const dropIns = directory === null ? [] : listDropIns(directory, files);
   const layers = [...(file === null ? [] : [file]), ...dropIns].map((path) => readLayer(path, files));
   const merged = layers.reduce((below, { mapping }) => below.merge(mapping), new Mapping([]));
+  const cluster = layers.findLast((layer) => layer.cluster !== null)?.cluster ?? null;
+  const filled = cluster === null ? merged : fillClusterCIDR(merged, cluster);
+  const document = decodeConfiguration(filled, { strict: [], fatal: [] });
   return {
-    document: decodeConfiguration(merged, { strict: [], fatal: [] }),
-    warnings: layers.flatMap(({ warnings }) => warnings),
+    document,
+    warnings: [
+      ...layers.flatMap(({ warnings }) => warnings),
+      ...(cluster === null ? [] : describeCluster(cluster, document, filled !== merged)),
+    ],
     layers,
   };
 }
@@ -75,7 +83,7 @@ function readLayer(path: string, files: ConfigFiles): Layer {
       ? [`Using lenient decoding as strict decoding failed: ${path}: ${joinProblems(strict)}`]
       : []),
   ];
-  return { path, mapping: withoutPlaceholders(found.mapping), warnings };
+  return { path, mapping: withoutPlaceholders(found.mapping), cluster: found.cluster, warnings };
 }
 
 function readText(path: string, files: ConfigFiles): string {

@@ -1,6 +1,7 @@
 import {
   API_GROUP,
   API_VERSION,
+  CONTENT_TYPES,
   KIND,
   DEFAULT_BURST,
   DEFAULT_QPS,
@@ -17,6 +18,7 @@ import {
 import { durationFromNanoseconds } from './duration.js';
 import { clip, invalid } from './errors.js';
 import { isIPv4Text, withPort } from './host-port.js';
+import { readCluster, type ClusterConfiguration } from './kubeadm.js';
 import { FieldReader, type Findings } from './reader.js';
 import { Mapping, parseDocuments } from './yaml.js';
 
@@ -33,6 +35,8 @@ export const METRICS_PORT = 10249;
 /** The one configuration in a file, and the documents beside it that were passed over. */
 export interface ConfigurationFile {
   readonly mapping: Mapping;
+  /** kubeadm's document beside it. */
+  readonly cluster: ClusterConfiguration | null;
   readonly passedOver: readonly string[];
 }
 
@@ -51,7 +55,10 @@ export function findConfiguration(text: string): ConfigurationFile | readonly st
   if (!(ours instanceof Mapping)) {
     return documents.length === 0 ? ['the file holds no document'] : documents.flatMap(({ problems }) => problems);
   }
-  return { mapping: ours, passedOver: documents.filter(({ document }) => document !== ours).map(({ title }) => title) };
+  const others = documents.filter(({ document }) => document !== ours);
+  const clusters = others.flatMap(({ document }) => readCluster(document) ?? []);
+  const passedOver = others.filter(({ document }) => readCluster(document) === null).map(({ title }) => title);
+  return { mapping: ours, cluster: clusters[0] ?? null, passedOver };
 }
 
 function identify(
@@ -124,7 +131,7 @@ function decodeClientConnection(reader: FieldReader): ClientConnection {
   const section: ClientConnection = {
     kubeconfig: reader.text('kubeconfig'),
     acceptContentTypes: reader.text('acceptContentTypes'),
-    contentType: reader.filledText('contentType', 'application/vnd.kubernetes.protobuf'),
+    contentType: reader.filledText('contentType', CONTENT_TYPES[0]),
     qps: reader.number('qps', DEFAULT_QPS),
     burst: reader.integer('burst', DEFAULT_BURST),
   };

@@ -39,6 +39,9 @@ export const KIND = 'KubeProxyConfiguration';
 export const DEFAULT_QPS = 5;
 export const DEFAULT_BURST = 10;
 
+/** Those that the API source reads. */
+export const CONTENT_TYPES = ['application/vnd.kubernetes.protobuf', 'application/json'] as const;
+
 export interface ClientConnection {
   readonly kubeconfig: string;
   readonly acceptContentTypes: string;

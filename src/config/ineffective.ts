@@ -1,5 +1,6 @@
 import { KIND, type KubeProxyConfiguration, type Logging } from './document.js';
 import { decodeConfiguration } from './decode.js';
+import { masqueradeAllSection } from './effective.js';
 import { clip, joinProblems } from './errors.js';
 import { ineffectiveGates, unknownGates } from './gates.js';
 import { isZeroQuantity } from './validate.js';
@@ -13,8 +14,9 @@ const MODE_SECTIONS = ['iptables', 'ipvs', 'nftables', 'winkernel'] as const;
  * zero where that means the default, are not mentioned.
  *
  * @param document as decoded, before fields of other modes are cleared.
+ * @param readsServer whether there is an API server to read from.
  */
-export function describeIneffective(document: KubeProxyConfiguration): readonly string[] {
+export function describeIneffective(document: KubeProxyConfiguration, readsServer: boolean): readonly string[] {
   const defaults = defaultsFor(document);
   const changed = (section: (typeof MODE_SECTIONS)[number]): string[] => {
     const untouched = new Map(Object.entries(defaults[section]));
@@ -25,13 +27,12 @@ export function describeIneffective(document: KubeProxyConfiguration): readonly 
   const otherModes = MODE_SECTIONS.filter((section) => section !== document.mode).flatMap(changed);
   const gates = unknownGates(document.featureGates).map(clip);
   const unsupported = ineffectiveGates(document.featureGates);
-  const { logging, windowsRunAsService } = document;
+  const { logging, windowsRunAsService, portRange } = document;
   const isFlushSet = logging.flushFrequency !== defaults.logging.flushFrequency;
-  const zeros = (['qps', 'burst'] as const).filter((field) => document.clientConnection[field] === 0);
   return [
-    ...zeros.map(
-      (field) => `${KIND}.clientConnection.${field}: 0 means the default, ${defaults.clientConnection[field]}`,
-    ),
+    ...describeRequests(document, defaults, readsServer),
+    ...(portRange === '' ? [] : [`${KIND}.portRange: has no effect`]),
+    ...describeDetection(document),
     ...(windowsRunAsService ? [`${KIND}.windowsRunAsService: has no effect on Linux`] : []),
     ...(document.showHiddenMetricsForVersion === ''
       ? []
@@ -43,6 +44,47 @@ export function describeIneffective(document: KubeProxyConfiguration): readonly 
       : []),
     ...(unsupported.length > 0 ? [`${KIND}.featureGates: not supported, no effect: ${joinProblems(unsupported)}`] : []),
     ...(gates.length > 0 ? [`${KIND}.featureGates: unknown gates have no effect: ${joinProblems(gates)}`] : []),
+  ];
+}
+
+/** Requests to the API server, where there is one. */
+function describeRequests(
+  { clientConnection, configSyncPeriod }: KubeProxyConfiguration,
+  defaults: KubeProxyConfiguration,
+  readsServer: boolean,
+): string[] {
+  const limits = ['qps', 'burst'] as const;
+  if (readsServer)
+    return limits
+      .filter((field) => clientConnection[field] === 0)
+      .map((field) => `${KIND}.clientConnection.${field}: 0 means the default, ${defaults.clientConnection[field]}`);
+  const fields = (['acceptContentTypes', 'contentType', ...limits] as const)
+    .filter((field) => ![defaults.clientConnection[field], 0].includes(clientConnection[field]))
+    .map((field) => `clientConnection.${field}`);
+  const period = configSyncPeriod === defaults.configSyncPeriod ? [] : ['configSyncPeriod'];
+  return [...fields, ...period].map((field) => `${KIND}.${field}: has no effect, everything is read from --manifests`);
+}
+
+/** How pods are told from others goes by one of several fields. */
+function describeDetection(document: KubeProxyConfiguration): string[] {
+  const { detectLocalMode, detectLocal, clusterCIDR } = document;
+  const unused = [
+    ...(clusterCIDR !== '' && detectLocalMode !== 'ClusterCIDR' ? ['clusterCIDR'] : []),
+    ...(detectLocal.bridgeInterface !== '' && detectLocalMode !== 'BridgeInterface'
+      ? ['detectLocal.bridgeInterface']
+      : []),
+    ...(detectLocal.interfaceNamePrefix !== '' && detectLocalMode !== 'InterfaceNamePrefix'
+      ? ['detectLocal.interfaceNamePrefix']
+      : []),
+  ];
+  const isBlind = clusterCIDR === '' && detectLocalMode === 'ClusterCIDR';
+  return [
+    ...unused.map((field) => `${KIND}.${field}: has no effect with detectLocalMode ${detectLocalMode}`),
+    ...(isBlind && !document[masqueradeAllSection(document)].masqueradeAll
+      ? [
+          `${KIND}.clusterCIDR: is not set, so every source counts as a pod, and what others send to cluster IPs is not masqueraded`,
+        ]
+      : []),
   ];
 }
 

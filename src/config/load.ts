@@ -93,14 +93,15 @@ export function loadConfig(
   if (problems.length > 0) throw new ConfigError('CONFIG_INVALID', 'failed validate', problems);
 
   const document = inForce(defaulted);
+  const config = buildConfig(document, surroundings.value);
   const loaded: Loaded = {
-    config: buildConfig(document, surroundings.value),
+    config,
     document,
     warnings: [
       ...source.warnings,
       ...flagWarnings(line, fileFlag),
       ...(decoded.mode === '' ? [`${KIND}.mode: is not set, using ${DEFAULT_MODE}`] : []),
-      ...describeIneffective(defaulted),
+      ...describeIneffective(defaulted, config.kubernetes !== null),
       ...surroundings.warnings,
     ],
     version: reportedVersion,

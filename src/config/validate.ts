@@ -1,6 +1,6 @@
 import { familyOf, parseAddress, parsePrefix } from '../net/ip.js';
 import { activeSection, DEFAULT_MODE, LINUX_MODES, PRIMARY } from './effective.js';
-import { KIND, type KubeProxyConfiguration, type Logging } from './document.js';
+import { CONTENT_TYPES, KIND, type ClientConnection, type KubeProxyConfiguration, type Logging } from './document.js';
 import { durationNanoseconds, type GoDuration } from './duration.js';
 import { invalid, printValue } from './errors.js';
 import { isGateEnabled, lockedGateProblems } from './gates.js';
@@ -33,6 +33,7 @@ export function validateConfiguration(document: KubeProxyConfiguration): Problem
       document.clientConnection.burst,
       'must be non-negative',
     ),
+    ...validateContentTypes(document.clientConnection),
     ...check(
       isPositive(document.configSyncPeriod),
       'configSyncPeriod',
@@ -45,6 +46,27 @@ export function validateConfiguration(document: KubeProxyConfiguration): Problem
     ...validateHiddenMetrics(document.showHiddenMetricsForVersion),
     ...validateLocalDetection(document),
     ...validateLogging(document.logging, document.featureGates),
+  ];
+}
+
+/** What the API server may answer in. The peer knows no more of them, and then fails at every request. */
+function validateContentTypes({ contentType, acceptContentTypes }: ClientConnection): Problems {
+  const accepted = acceptContentTypes === '' ? [] : acceptContentTypes.split(',');
+  const isKnown = (entry: string, known: readonly string[]): boolean => {
+    const [type = '', ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase());
+    return known.includes(type) && !parameters.some((parameter) => parameter.startsWith('as='));
+  };
+  const detail = `must be ${CONTENT_TYPES.join(' or ')}`;
+  return [
+    ...check(isKnown(contentType, CONTENT_TYPES), 'clientConnection.contentType', contentType, detail),
+    ...accepted.flatMap((entry) =>
+      check(
+        isKnown(entry, [...CONTENT_TYPES, 'application/*', '*/*']),
+        'clientConnection.acceptContentTypes',
+        entry.trim(),
+        detail,
+      ),
+    ),
   ];
 }
 

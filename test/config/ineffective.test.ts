@@ -1,5 +1,5 @@
 import t from 'tap';
-import { fromFile } from './load-from.js';
+import { failure, fromFile, HEADER, KUBEADM, load, loaded, NO_PODS } from './load-from.js';
 
 t.test('settings that do nothing are named, and only when set', (t) => {
   const field = (body: string): string => body.replace(/: \{(\w+).*/, '.$1').replace(/: .*/, '');
@@ -23,14 +23,14 @@ t.test('settings that do nothing are named, and only when set', (t) => {
   }
   const silent = [
     'clientConnection: {qps: 5, burst: 0, kubeconfig: null}',
+    'clientConnection: {kubeconfig: /k}\nconfigSyncPeriod: 1m',
     'metricsBindAddress: 0.0.0.0',
-    'clientConnection: {kubeconfig: /k, qps: 6, burst: 7, contentType: a, acceptContentTypes: b}',
-    'enableProfiling: true\nconfigSyncPeriod: 1m',
+    'clientConnection: {kubeconfig: /k, qps: 6, burst: 7, contentType: application/json, acceptContentTypes: application/json}',
+    'enableProfiling: true',
     'featureGates: {LoggingAlphaOptions: true}\nlogging: {flushFrequency: 1s, options: {text: {splitStream: true, infoBufferSize: 1}}}',
     'bindAddress: "::1"',
     'iptables: {masqueradeAll: false, masqueradeBit: null, syncPeriod: 0s, minSyncPeriod: 0s}',
     'ipvs: {excludeCIDRs: []}',
-    'portRange: 1-2',
     'logging: {flushFrequency: 5000000000}',
     'featureGates: {AllAlpha: false, AllBeta: true, NFTablesProxyMode: true, WatchListClient: true}',
   ];
@@ -66,6 +66,122 @@ t.test('settings that do nothing are named, and only when set', (t) => {
   ]);
   t.end();
 });
+
+t.test('fields that another one switches off, and those that nothing reads', (t) => {
+  const detection = (mode: string): string => `has no effect with detectLocalMode ${mode}`;
+  const fromManifests = 'has no effect, everything is read from --manifests';
+  const rows: readonly (readonly [string, readonly string[]])[] = [
+    ['portRange: 1-2', ['portRange: has no effect']],
+    ['detectLocalMode: NodeCIDR\nclusterCIDR: 10.0.0.0/8', [`clusterCIDR: ${detection('NodeCIDR')}`]],
+    ['detectLocal: {bridgeInterface: cbr0}', [`detectLocal.bridgeInterface: ${detection('ClusterCIDR')}`]],
+    [
+      'detectLocalMode: BridgeInterface\ndetectLocal: {bridgeInterface: cbr0, interfaceNamePrefix: veth}',
+      [`detectLocal.interfaceNamePrefix: ${detection('BridgeInterface')}`],
+    ],
+    ['clientConnection: {qps: 7, burst: 0}', [`clientConnection.qps: ${fromManifests}`]],
+    ['clientConnection: {acceptContentTypes: "*/*"}', [`clientConnection.acceptContentTypes: ${fromManifests}`]],
+    ['configSyncPeriod: 1m', [`configSyncPeriod: ${fromManifests}`]],
+    ['clientConnection: {kubeconfig: /k, qps: 7}\nconfigSyncPeriod: 1m', []],
+  ];
+  for (const [body, expected] of rows)
+    t.same(
+      fromFile(`mode: nftables\n${body}`).warnings,
+      expected.map((warning) => `KubeProxyConfiguration.${warning}`),
+      body,
+    );
+  const warnings = (argv: readonly string[]): readonly string[] => {
+    const result = load(['--manifests=m', '--mode=nftables', ...argv]);
+    return 'warnings' in result ? result.warnings : [];
+  };
+  t.same(warnings([]), [NO_PODS]);
+  t.same(warnings(['--cluster-cidr=10.0.0.0/8']), []);
+  t.same(warnings(['--masquerade-all']), [], 'all is masqueraded anyway');
+  t.same(warnings(['--detect-local-mode=NodeCIDR']), []);
+  t.end();
+});
+
+t.test('content types that cannot be decoded are refused', (t) => {
+  const detail = 'must be application/vnd.kubernetes.protobuf or application/json';
+  const rows: readonly (readonly [string, string])[] = [
+    ['contentType: application/cbor', 'contentType: Invalid value: "application/cbor"'],
+    ['contentType: "*/*"', 'contentType: Invalid value: "*/*"'],
+    [
+      'acceptContentTypes: "application/json, application/yaml"',
+      'acceptContentTypes: Invalid value: "application/yaml"',
+    ],
+    ['acceptContentTypes: application/json;as=Table', 'acceptContentTypes: Invalid value: "application/json;as=Table"'],
+  ];
+  for (const [field, problem] of rows)
+    t.same(failure(() => fromFile(`clientConnection: {${field}}`)).problems, [
+      `KubeProxyConfiguration.clientConnection.${problem}: ${detail}`,
+    ]);
+  fromFile('clientConnection: {contentType: application/json, acceptContentTypes: "application/json;q=0.9, */*"}');
+  t.end();
+});
+
+/** The warnings and clusterCIDR of kubeadm's two documents in a file. */
+function beside(
+  cluster: string,
+  configuration = 'mode: nftables\n',
+  version = 'v1beta4',
+): readonly [string, readonly string[]] {
+  const text = `apiVersion: kubeadm.k8s.io/${version}\nkind: ClusterConfiguration\n${cluster}\n---\n${HEADER}${configuration}`;
+  const { document, warnings } = loaded(['--config=c'], { c: text });
+  return [document.clusterCIDR, warnings];
+}
+
+t.test(
+  "kubeadm's ClusterConfiguration beside ours: its pods' subnet counts, and what does not go together is named",
+  (t) => {
+    const [pods, services] = ['networking.podSubnet', 'networking.serviceSubnet'].map(
+      (path) => `ClusterConfiguration.${path}`,
+    );
+    const ours = 'KubeProxyConfiguration.clusterCIDR';
+    const used = (subnet: string): string => `${ours}: is not set, using ${subnet} of ${pods ?? ''}`;
+    t.same(beside('networking: {podSubnet: 10.1.0.0/16}'), ['10.1.0.0/16', [used('10.1.0.0/16')]]);
+    t.same(beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\n', 'v1beta3')[0], '10.1.0.0/16');
+    t.same(
+      beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\n', 'v1beta2')[0],
+      '',
+      'a version nobody reads',
+    );
+    t.same(beside('networking: {podSubnet: 10.244.0.0/16}', KUBEADM.slice(HEADER.length))[1], [
+      'KubeProxyConfiguration.mode: is not set, using iptables',
+    ]);
+    t.same(beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\nclusterCIDR: 10.2.0.0/16'), [
+      '10.2.0.0/16',
+      [`${ours}: 10.2.0.0/16 counts, and not 10.1.0.0/16 of ${pods}`],
+    ]);
+    t.same(beside('proxy: {disabled: true}')[1], [
+      'ClusterConfiguration.proxy.disabled: is true, which does not keep this program from running',
+    ]);
+    t.same(beside('proxy: {disabled: true}', 'mode: nftables\n', 'v1beta3')[1], [], 'it had no such field');
+    t.same(beside('networking: {}', 'mode: nftables\ndetectLocalMode: NodeCIDR')[1], [
+      `${pods}: is not set, so Nodes may have no podCIDRs, which detectLocalMode NodeCIDR needs`,
+    ]);
+    t.same(beside('networking: {podSubnet: 10.1.0.0/16}', 'mode: nftables\ndetectLocalMode: NodeCIDR'), ['', []]);
+
+    const subnets = (pod: string, service: string): readonly string[] =>
+      beside(`networking: {podSubnet: "${pod}", serviceSubnet: "${service}"}`)[1].filter((line) => line !== used(pod));
+    t.same(subnets('10.1.0.0/16,fd00:1::/64', '10.96.0.0/12,fd00:2::/112'), []);
+    t.same(subnets('10.1.0.0/16', '10.96.0.0/12,fd00:2::/112'), [
+      `${pods}: has no IPv6, as ${services} has: such Services get no endpoints`,
+    ]);
+    t.same(subnets('fd00:1::/64,10.1.0.0/16', '10.96.0.0/12,fd00:2::/112'), [
+      `${pods}: its first IP family is not the first of ${services}, the primary one`,
+    ]);
+    t.same(subnets('10.96.0.0/16', '10.96.0.0/12'), [`${pods}: 10.96.0.0/16 overlaps ${services}`]);
+
+    for (const foreign of ['networking: 5', 'networking: {podSubnet: [a], serviceSubnet: 7}', 'proxy: [x]', '1: 2'])
+      t.same(beside(foreign), ['', []], foreign);
+    for (const subnet of ['x', '10.1.0.0/16,10.2.0.0/16', '10.1.0.0/16, fd00::/64']) {
+      const [clusterCIDR, [warning = '']] = beside(`networking: {podSubnet: "${subnet}"}`);
+      t.equal(clusterCIDR, '');
+      t.ok(warning.startsWith(`${pods}: Invalid value: "${subnet}": is passed over`), warning);
+    }
+    t.end();
+  },
+);
 
 t.test('floods of what is passed over stay short warnings', (t) => {
   const names = Array.from({ length: 5000 }, (_, index) => `field${index}`);

@@ -85,13 +85,13 @@ t.test('what each field of the document does to the configuration', (t) => {
     ['featureGates: {AllBeta: false, ComponentFlagz: true}', { statusz: false }],
     ['clientConnection: {kubeconfig: /k}', { kubernetes: { ...KUBERNETES, kubeconfig: '/k' } }],
     [
-      'clientConnection: {kubeconfig: /k, acceptContentTypes: a, contentType: b, qps: 0.5, burst: 3}\nconfigSyncPeriod: 1m',
+      'clientConnection: {kubeconfig: /k, acceptContentTypes: application/json, contentType: application/json, qps: 0.5, burst: 3}\nconfigSyncPeriod: 1m',
       {
         kubernetes: {
           kubeconfig: '/k',
           master: '',
-          acceptContentTypes: 'a',
-          contentType: 'b',
+          acceptContentTypes: 'application/json',
+          contentType: 'application/json',
           qps: 0.5,
           burst: 3,
           configSyncPeriod: 60_000,

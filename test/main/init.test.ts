@@ -30,6 +30,7 @@ function init(udpTimeout: string, flags: readonly string[] = [], launcher: reado
     '--init-only',
     '--proxy-mode=nftables',
     '--hostname-override=me',
+    '--masquerade-all',
     `--manifests=${manifest}`,
     ...others.map((name) => `--conntrack-${name}=0`),
     `--conntrack-udp-timeout=${udpTimeout}`,

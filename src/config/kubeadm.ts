@@ -1,0 +1,114 @@
+import { familyOf, parsePrefix, prefixAddress, prefixContains, type Family, type IPPrefix } from '../net/ip.js';
+import { KIND, type KubeProxyConfiguration } from './document.js';
+import { invalid } from './errors.js';
+import { Mapping } from './yaml.js';
+
+/** What of kubeadm's ClusterConfiguration concerns a proxy; empty text: not set. */
+export interface ClusterConfiguration {
+  readonly podSubnet: string;
+  readonly serviceSubnet: string;
+  readonly proxyDisabled: boolean;
+}
+
+const CLUSTER_KIND = 'ClusterConfiguration';
+const DISABLED_SINCE = 'kubeadm.k8s.io/v1beta4';
+const VERSIONS: readonly unknown[] = ['kubeadm.k8s.io/v1beta3', DISABLED_SINCE];
+
+/** Takes the fields that are as they should be and passes over all else: the document is another program's. Null for any other document. */
+export function readCluster(document: unknown): ClusterConfiguration | null {
+  if (!(document instanceof Mapping)) return null;
+  const version = document.entries.get('apiVersion');
+  if (document.entries.get('kind') !== CLUSTER_KIND || !VERSIONS.includes(version)) return null;
+  return {
+    podSubnet: textAt(document, 'networking', 'podSubnet'),
+    serviceSubnet: textAt(document, 'networking', 'serviceSubnet'),
+    proxyDisabled: version === DISABLED_SINCE && valueAt(document, 'proxy', 'disabled') === true,
+  };
+}
+
+/** The configuration with the pods' subnet in place of a clusterCIDR that is missing where it counts, as kubeadm does it. */
+export function fillClusterCIDR(configuration: Mapping, { podSubnet }: ClusterConfiguration): Mapping {
+  const says = (field: string): unknown => configuration.entries.get(field) ?? '';
+  const counts = says('detectLocalMode') === '' || says('detectLocalMode') === 'ClusterCIDR';
+  const subnets = parseSubnets(podSubnet) ?? [];
+  if (!counts || says('clusterCIDR') !== '' || subnets.length === 0) return configuration;
+  return configuration.merge(new Mapping([['clusterCIDR', podSubnet]]));
+}
+
+/**
+ * What of the two documents does not go together, as far as they alone can tell.
+ *
+ * @param isFilled whether clusterCIDR was taken from the cluster.
+ */
+export function describeCluster(
+  cluster: ClusterConfiguration,
+  { detectLocalMode, clusterCIDR }: KubeProxyConfiguration,
+  isFilled: boolean,
+): readonly string[] {
+  const { podSubnet, serviceSubnet, proxyDisabled } = cluster;
+  const [pods, services] = [parseSubnets(podSubnet), parseSubnets(serviceSubnet)];
+  const isByCluster = detectLocalMode === '' || detectLocalMode === 'ClusterCIDR';
+  const isOther = isByCluster && pods !== null && pods.length > 0 && !sameSubnets(pods, parseSubnets(clusterCIDR));
+  return [
+    ...(proxyDisabled
+      ? [`${CLUSTER_KIND}.proxy.disabled: is true, which does not keep this program from running`]
+      : []),
+    ...(pods === null ? [invalid(POD_SUBNET, podSubnet, NO_SUBNETS)] : []),
+    ...(services === null ? [invalid(SERVICE_SUBNET, serviceSubnet, NO_SUBNETS)] : []),
+    ...(isFilled ? [`${KIND}.clusterCIDR: is not set, using ${podSubnet} of ${POD_SUBNET}`] : []),
+    ...(isOther ? [`${KIND}.clusterCIDR: ${clusterCIDR} counts, and not ${podSubnet} of ${POD_SUBNET}`] : []),
+    ...(detectLocalMode === 'NodeCIDR' && podSubnet === ''
+      ? [`${POD_SUBNET}: is not set, so Nodes may have no podCIDRs, which detectLocalMode NodeCIDR needs`]
+      : []),
+    ...describeSubnets(pods ?? [], services ?? []),
+  ];
+}
+
+const POD_SUBNET = `${CLUSTER_KIND}.networking.podSubnet`;
+const SERVICE_SUBNET = `${CLUSTER_KIND}.networking.serviceSubnet`;
+const NO_SUBNETS = 'is passed over, it must be a CIDR, or one of each IP family with a comma between';
+
+/** Pods' against Services' subnets. */
+function describeSubnets(pods: readonly IPPrefix[], services: readonly IPPrefix[]): string[] {
+  if (pods.length === 0 || services.length === 0) return [];
+  const [podFamilies, serviceFamilies] = [pods.map(familyOf), services.map(familyOf)];
+  const missing: readonly Family[] = serviceFamilies.filter((family) => !podFamilies.includes(family));
+  const isReversed = missing.length === 0 && podFamilies.length === 2 && podFamilies[0] !== serviceFamilies[0];
+  const overlapping = pods.filter((pod) => services.some((service) => overlap(pod, service)));
+  return [
+    ...missing.map(
+      (family) => `${POD_SUBNET}: has no ${family}, as ${SERVICE_SUBNET} has: such Services get no endpoints`,
+    ),
+    ...(isReversed
+      ? [`${POD_SUBNET}: its first IP family is not the first of ${SERVICE_SUBNET}, the primary one`]
+      : []),
+    ...overlapping.map((pod) => `${POD_SUBNET}: ${pod} overlaps ${SERVICE_SUBNET}`),
+  ];
+}
+
+/** At most one prefix of each family; none for empty text, null for anything else. */
+function parseSubnets(text: string): readonly IPPrefix[] | null {
+  if (text === '') return [];
+  const prefixes = text.split(',').flatMap((entry) => parsePrefix(entry) ?? []);
+  const isWhole = prefixes.length === text.split(',').length;
+  return isWhole && new Set(prefixes.map(familyOf)).size === prefixes.length ? prefixes : null;
+}
+
+function sameSubnets(one: readonly IPPrefix[], other: readonly IPPrefix[] | null): boolean {
+  return other !== null && [...one].sort().join() === [...other].sort().join();
+}
+
+function overlap(one: IPPrefix, other: IPPrefix): boolean {
+  if (familyOf(one) !== familyOf(other)) return false;
+  return prefixContains(one, prefixAddress(other)) || prefixContains(other, prefixAddress(one));
+}
+
+function valueAt(document: Mapping, section: string, field: string): unknown {
+  const within = document.entries.get(section);
+  return within instanceof Mapping ? within.entries.get(field) : undefined;
+}
+
+function textAt(document: Mapping, section: string, field: string): string {
+  const value = valueAt(document, section, field);
+  return typeof value === 'string' ? value : '';
+}
