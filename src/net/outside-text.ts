@@ -8,12 +8,20 @@ const ELLIPSIS_BYTES = 3;
  * @param maxBytes at least 3.
  */
 export function cutText(text: string, maxBytes: number): string {
+  if (text === '') return text;
   // A unit of UTF-16 is a byte or more.
   const encoded = Buffer.from(text.slice(0, maxBytes + 1));
   if (encoded.length <= maxBytes) return encoded.toString();
   let end = maxBytes - ELLIPSIS_BYTES;
   while (end > 0 && ((encoded[end] ?? 0) & 0xc0) === 0x80) end--;
   return `${encoded.toString('utf8', 0, end)}${ELLIPSIS}`;
+}
+
+/** For one message about what others said, whatever else it is made of. */
+const MAX_MESSAGE_BYTES = 1024;
+
+export function cutMessage(text: string): string {
+  return cutText(text, MAX_MESSAGE_BYTES);
 }
 
 /** C0 and C1 controls, line separators, and what turns the direction of writing around. */

@@ -21,6 +21,22 @@ t.test('YAML with several documents, empty ones among them', async (t) => {
   t.equal(content.documents, 2);
 });
 
+t.test('problems are kept up to a kilobyte, however long what they are about', async (t) => {
+  const long = 'x'.repeat(100_000);
+  const content = await read(
+    JSON.stringify({
+      ...serviceObject('a'),
+      metadata: { name: long },
+      spec: { ports: Array(50).fill({ port: long }) },
+    }),
+  );
+  t.match(said(content), [/^error f\.yaml: .*…/]);
+  for (const { object, message } of content.problems) {
+    t.ok(Buffer.byteLength(message) <= 1024);
+    t.ok(Buffer.byteLength(object ?? '') <= 1024);
+  }
+});
+
 t.test('JSON: one object, a List, lists of one kind, and a byte order mark', async (t) => {
   const objects = [
     serviceObject('a'),

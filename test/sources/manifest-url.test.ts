@@ -92,6 +92,7 @@ t.test(
     const table: [string, Handler, RegExp][] = [
       ['500', send('oops', 500), /answered 500/],
       ['404', send('', 404), /answered 404/],
+      ['a long reason', (_request, response) => response.writeHead(500, 'x'.repeat(10_000)).end(), /answered 500 x+…$/],
       ['204', send('', 204), /answered 204/],
       ['a redirect', send('', 302, { Location: 'http://127.0.0.1:1/' }), /answered 302.*redirects are not followed/],
       ['empty', send(''), /empty body/],

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { cutMessage } from '../../net/outside-text.js';
 
 /** What a reader or an event sender needs of the API server: where it is and who we are stays behind this. */
 export interface ApiConnection {
@@ -61,11 +62,12 @@ export type ApiErrorCode = 'connect' | 'tls' | 'broken' | 'timeout' | 'credentia
 export class ApiError extends Error {
   override readonly name = 'ApiError';
 
+  /** @param message may hold text of a server's or a proxy's; it is cut. */
   constructor(
     readonly code: ApiErrorCode,
     message: string,
     options?: ErrorOptions,
   ) {
-    super(message, options);
+    super(cutMessage(message), options);
   }
 }

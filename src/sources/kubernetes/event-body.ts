@@ -1,3 +1,4 @@
+import { cutText } from '../../net/outside-text.js';
 import type { EventSubject, ProxyEvent } from '../../net/events.js';
 import { trimEnd } from '../../net/text.js';
 
@@ -16,14 +17,14 @@ const CONTROLLER = 'kube-proxy';
 /** Limits of the API server's validation, in bytes. */
 const MAX_NAME = 253;
 const MAX_INSTANCE = 128;
-const MAX_NOTE = 1024;
+export const MAX_NOTE = 1024;
 
 /** Where events about an object are posted: in its namespace, in `default` if it has none. */
 export function eventPath(regarding: EventSubject): string {
   return `/apis/events.k8s.io/v1/namespaces/${namespaceOf(regarding)}/events`;
 }
 
-/** An events.k8s.io/v1 Event as JSON, of the shape the peer's have: its name is the object's and the time in hexadecimal. */
+/** An events.k8s.io/v1 Event as JSON, of the shape the peer's have; the note has been cut. Its name is the object's and the time in hexadecimal. */
 export function eventBody({ type, reason, action, regarding, related, note }: ProxyEvent, stamp: EventStamp): string {
   const { at, uid, hostname } = stamp;
   const suffix = `.${at.toString(16)}`;
@@ -34,12 +35,12 @@ export function eventBody({ type, reason, action, regarding, related, note }: Pr
     metadata: { name: `${stem}${suffix}`, namespace: namespaceOf(regarding) },
     eventTime: microTime(at),
     reportingController: CONTROLLER,
-    reportingInstance: cut(`${CONTROLLER}-${hostname}`, MAX_INSTANCE),
+    reportingInstance: cutText(`${CONTROLLER}-${hostname}`, MAX_INSTANCE),
     action,
     reason,
     regarding: { ...reference(regarding), ...(uid === null ? {} : { uid }) },
     ...(related === null ? {} : { related: reference(related) }),
-    note: cut(note, MAX_NOTE),
+    note,
     type,
   });
 }
@@ -56,13 +57,4 @@ function reference({ apiVersion, kind, namespace, name }: EventSubject): Record<
 function microTime(at: bigint): string {
   const seconds = new Date(Number(at / 1_000_000n)).toISOString().slice(0, 19);
   return `${seconds}.${String((at / 1000n) % 1_000_000n).padStart(6, '0')}Z`;
-}
-
-/** As much of the text as fits, whole characters only. */
-function cut(text: string, bytes: number): string {
-  const encoded = Buffer.from(text);
-  if (encoded.length <= bytes) return text;
-  let end = bytes;
-  while (end > 0 && ((encoded[end] ?? 0) & 0xc0) === 0x80) end--;
-  return encoded.subarray(0, end).toString();
 }

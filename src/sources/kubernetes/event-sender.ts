@@ -1,7 +1,8 @@
 import type { EventRecorder, EventSubject, ProxyEvent } from '../../net/events.js';
 import type { Log } from '../../net/log.js';
+import { cutText } from '../../net/outside-text.js';
 import type { ApiConnection } from './connection.js';
-import { eventBody, eventPath } from './event-body.js';
+import { eventBody, eventPath, MAX_NOTE } from './event-body.js';
 import { lookUpUid } from './event-subject.js';
 import { sleep, type Clock } from './timing.js';
 import { RateLimit } from './transport/rate-limit.js';
@@ -60,7 +61,8 @@ export class EventSender implements EventRecorder {
     this.limit = new RateLimit(PER_SECOND, BURST, () => options.clock.now());
   }
 
-  record(event: ProxyEvent): void {
+  record(given: ProxyEvent): void {
+    const event = { ...given, note: cutText(given.note, MAX_NOTE) };
     if (this.stopper.signal.aborted || this.isKnown(event)) return;
     if (this.queue.length >= QUEUED) {
       this.drop(event, 'too many wait');

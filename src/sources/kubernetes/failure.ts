@@ -1,3 +1,4 @@
+import { cutMessage } from '../../net/outside-text.js';
 import type { ApiStatus } from './codec/events.js';
 import { CodecError, TruncatedError } from './codec/errors.js';
 import { ApiError } from './connection.js';
@@ -36,13 +37,16 @@ export type FailureKind = (typeof FAILURE_KINDS)[number];
 export class SourceFailure extends Error {
   override readonly name = 'SourceFailure';
 
-  /** @param retryAfterMs what the server asked us to wait; null when it asked nothing. */
+  /**
+   * @param message may hold text of the server's; it is cut.
+   * @param retryAfterMs what the server asked us to wait; null when it asked nothing.
+   */
   constructor(
     readonly kind: FailureKind,
     message: string,
     readonly retryAfterMs: number | null = null,
   ) {
-    super(message);
+    super(cutMessage(message));
   }
 }
 

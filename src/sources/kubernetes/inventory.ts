@@ -1,3 +1,4 @@
+import { cutMessage } from '../../net/outside-text.js';
 import type { EventRecorder } from '../../net/events.js';
 import type { Log } from '../../net/log.js';
 import { objectKey, type ObjectKey, type Row, type RowRef } from '../../state/rows.js';
@@ -147,7 +148,8 @@ export class Inventory {
   }
 
   /** Says what is wrong with an object, once for as long as it stays the same. */
-  private complain(key: ObjectKey, text: string, severity: 'unused' | 'warning' | 'error'): void {
+  private complain(key: ObjectKey, complaint: string, severity: 'unused' | 'warning' | 'error'): void {
+    const text = cutMessage(complaint);
     const before = this.complaints.get(key) ?? '';
     if (text === before) return;
     if (text === '') {

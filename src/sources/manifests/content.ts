@@ -1,3 +1,4 @@
+import { cutMessage } from '../../net/outside-text.js';
 import { refOf, type Row, type RowKind, type RowRef } from '../../state/rows.js';
 import { TranslateError } from '../translate/errors.js';
 import { isMapping } from '../translate/fields.js';
@@ -199,7 +200,8 @@ class ContentReader {
   }
 
   private add(severity: Problem['severity'], document: number, object: string | null, message: string): void {
-    this.problems.push({ severity, file: this.file, document, object, message });
+    const shown = object === null ? null : cutMessage(object);
+    this.problems.push({ severity, file: this.file, document, object: shown, message: cutMessage(message) });
   }
 }
 

@@ -1,3 +1,4 @@
+import { cutMessage } from '../../net/outside-text.js';
 import type { UrlSource } from '../../config/config.js';
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
@@ -31,7 +32,7 @@ export class UrlLocation implements ManifestLocation {
     try {
       failure = await this.poll();
     } catch (error) {
-      failure = error instanceof Error ? error.message : String(error);
+      failure = cutMessage(error instanceof Error ? error.message : String(error));
     }
     if (this.stopped.signal.aborted) return;
     const { name } = this.source;

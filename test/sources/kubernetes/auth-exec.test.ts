@@ -365,6 +365,11 @@ t.test('what can go wrong is said, secrets are not', async (t) => {
   t.match(await said('secret token'), /printed no ExecCredential: must be a mapping$/);
   t.match(await said('{"token": "secret'), /printed no ExecCredential: is no YAML/);
   t.notMatch(await said('{"token": "secret'), /secret/);
+  for (const text of ['a: *secret', 'a: !secret^ b', 'a: !secret!b c', 'a: !<secret> b']) {
+    const failure = await said(text);
+    t.match(failure, /printed no ExecCredential: is no YAML/);
+    t.notMatch(failure, /secret/);
+  }
   t.match(await said(''), /printed no ExecCredential/);
   const credential = async (status: unknown, apiVersion = V1, kind = 'ExecCredential'): Promise<string> =>
     said(JSON.stringify({ kind, apiVersion, status }));

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { ApiError } from '../../../src/sources/kubernetes/connection.js';
 import { EXPIRED, tooLargeVersion } from '../../support/api-server/encoding.js';
 import { FakeWorld, SERVICE_TYPE, serviceAt, settle } from './fake-world.js';
 
@@ -26,6 +27,22 @@ t.test('410 as an event: reads anew, and what is gone meanwhile goes in one comm
   await settle();
   t.same(world.services.takeCommits(), ['+c -a'], 'one commit; b is unchanged and not in it');
   t.match(world.status('services'), { version: '12', lists: 2, failures: { expired: 1 }, trouble: null });
+  await world.running.stop();
+});
+
+t.test('what the server says is kept and logged up to a kilobyte', async (t) => {
+  const { world, watch } = await synced();
+  const long = 'ä'.repeat(50_000);
+  watch.event('ADDED', serviceAt('c', 11, { externalIPs: Array.from({ length: 50 }, () => long) }));
+  watch.event('ADDED', serviceAt('d', 12, { ports: Array.from({ length: 50 }, () => ({ port: long })) }));
+  watch.event('ERROR', { kind: 'Status', metadata: {}, code: 500, reason: 'InternalError', message: long });
+  await settle();
+  t.match(world.status('services').trouble, /^unavailable: 500: ä+…$/);
+  const { lines } = world.log;
+  t.match(lines, [/Part of an object is left out.*…$/, /Object cannot be used.*…$/, /fails.*500: ä+…$/]);
+  t.ok(lines.every((line) => Buffer.byteLength(line) < 1024 + 100));
+  t.ok(Buffer.byteLength(world.status('services').trouble ?? '') < 1024 + 100);
+  t.match(new ApiError('connect', long).message, /^ä{510}…$/, 'a proxy may have as much to say');
   await world.running.stop();
 });
 

@@ -21,6 +21,8 @@ function load(text: string): readonly unknown[] {
     return loadAll(text, { schema: SCHEMA });
   } catch (error) {
     if (!(error instanceof YAMLException) || error.mark === undefined) throw new Error('is no YAML');
-    throw new Error(`is no YAML: line ${error.mark.line + 1}: ${error.reason}`);
+    // What follows these is the document's own text.
+    const [reason = ''] = error.reason.split(/"|<|: /, 1);
+    throw new Error(`is no YAML: line ${error.mark.line + 1}: ${reason.trim()}`);
   }
 }
