@@ -19,6 +19,7 @@ import { nameProcess } from './main/process-name.js';
 import { Takeover } from './main/takeover.js';
 import { loadAddon } from './native/load.js';
 import { goPlatform } from './net/platform.js';
+import { printableText } from './net/printable.js';
 import { QuestionError } from './plan/question.js';
 import { KubeconfigError } from './sources/kubernetes/auth/errors.js';
 import { createLogger, type Logger } from './observe/log.js';
@@ -50,12 +51,12 @@ async function main(argv: readonly string[]): Promise<number> {
 }
 
 function writeConfig({ path, text, warnings }: Extract<LoadedConfig, { readonly command: 'write-config' }>): number {
-  for (const warning of warnings) process.stderr.write(`${warning}\n`);
+  for (const warning of warnings) complain(warning);
   try {
     writeFileSync(path, text);
     return 0;
   } catch (error) {
-    process.stderr.write(`--write-config-to: ${error instanceof Error ? error.message : String(error)}\n`);
+    complain(`--write-config-to: ${error instanceof Error ? error.message : String(error)}`);
     return 1;
   }
 }
@@ -94,7 +95,7 @@ async function print({ text, errors, warnings }: Output, log: Logger): Promise<n
   // A reader that has seen enough, such as head(1), is no error.
   process.stdout.on('error', () => undefined);
   await new Promise<void>((resolve) => {
-    process.stdout.write(text, () => {
+    process.stdout.write(printableText(text), () => {
       resolve();
     });
   });
@@ -223,8 +224,12 @@ function versionText(format: 'short' | 'raw'): string {
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  process.stderr.write(`${describe(error)}\n`);
+  complain(describe(error));
   process.exitCode = 1;
+}
+
+function complain(text: string): void {
+  process.stderr.write(`${printableText(text)}\n`);
 }
 
 /** Problems with flags and files in words, with the usage where it helps; anything else with its stack. */

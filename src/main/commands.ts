@@ -6,6 +6,7 @@ import { applyKernelValues, isTcpBeLiberal } from '../dataplane/sysctl.js';
 import type { NativeAddon } from '../native/contract.js';
 import { FAMILIES, familyOf } from '../net/ip.js';
 import type { Log } from '../net/log.js';
+import { printableLine } from '../net/printable.js';
 import { planNode } from '../plan/node-plan.js';
 import { parseQuestion } from '../plan/question.js';
 import { Planner } from '../plan/planner.js';
@@ -139,5 +140,5 @@ async function planned(config: Config): Promise<Planned> {
 }
 
 function lines(list: readonly string[]): string {
-  return list.map((line) => `${line}\n`).join('');
+  return list.map((line) => `${printableLine(line)}\n`).join('');
 }

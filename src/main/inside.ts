@@ -1,6 +1,7 @@
 import type { LoopStatus } from '../loop/loop.js';
 import type { Loaded } from '../config/load.js';
 import { familyOf } from '../net/ip.js';
+import { printableLine, printableText } from '../net/printable.js';
 import type { HealthState } from '../observe/health.js';
 import type { SourceState } from '../observe/metrics.js';
 import { printStatus, type FamilyState, type ProcessStatus } from '../observe/process-status.js';
@@ -48,9 +49,9 @@ export function formatted<Answer>(
   output: string | null,
   print: (answer: Answer) => readonly string[],
 ): string {
-  if (output === 'json') return `${JSON.stringify(answer, null, 1)}\n`;
+  if (output === 'json') return printableText(`${JSON.stringify(answer, null, 1)}\n`);
   return print(answer)
-    .map((line) => `${line}\n`)
+    .map((line) => `${printableLine(line)}\n`)
     .join('');
 }
 

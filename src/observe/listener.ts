@@ -5,7 +5,11 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
+import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
 import { addressFromBytes, isUnspecified, type Family, type IPAddress } from '../net/ip.js';
+
+/** Of one server. */
+const MAX_CONNECTIONS = 256;
 
 /** What the health servers answer with. */
 export const JSON_HEADERS = { 'Content-Type': 'application/json', 'X-Content-Type-Options': 'nosniff' } as const;
@@ -28,15 +32,18 @@ export interface ListenSocket {
  * Opens an HTTP server. Rejects with the system's error.
  *
  * @param onError for errors after the server has begun to listen.
+ * @param limit of its connections, alone or with other servers.
  */
 export async function listen(
   socket: ListenSocket,
   handler: RequestListener,
   onError: (error: Error) => void,
+  limit: ConnectionLimit = new ConnectionLimit(MAX_CONNECTIONS),
 ): Promise<Server> {
   // As in Go, connections may stay open without a request for as long as clients like. Node's own limit of 5 s is how often many balancers ask, and
   // a request that crosses the closing on its way fails.
-  const server = createServer({ keepAliveTimeout: 0 }, handler);
+  const server = createServer({ keepAliveTimeout: 0, ...SERVER_TIMEOUTS }, handler);
+  limit.watch(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen({ host: socket.address, port: socket.port, ipv6Only: !socket.dualStack }, () => {

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import type { LoggingConfig } from '../config/config.js';
 import { matchesGlob } from './glob.js';
 import type { Log } from '../net/log.js';
+import { printableText } from '../net/printable.js';
 
 type LogFields = Readonly<Record<string, unknown>>;
 
@@ -45,7 +46,10 @@ export async function createLogger(config: LoggingConfig, open: (config: Logging
 }
 
 async function sinkOf({ format }: LoggingConfig, output: LogOutput): Promise<Sink> {
-  return format === 'json' ? await jsonSink(output) : textSink(output);
+  const write = (line: string, isError: boolean): void => {
+    output.write(printableText(line), isError);
+  };
+  return format === 'json' ? await jsonSink({ ...output, write }) : textSink({ ...output, write });
 }
 
 interface Entry {

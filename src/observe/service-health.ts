@@ -4,10 +4,13 @@ import { familyOf, type Family, type IPAddress } from '../net/ip.js';
 import type { Log } from '../net/log.js';
 import type { HealthCheckPlan } from '../plan/types.js';
 import type { ObjectKey } from '../state/rows.js';
+import { ConnectionLimit } from './connection-limit.js';
 import { answerWhole, boundPort, errorCode, JSON_HEADERS, listen, shut, WILDCARD } from './listener.js';
 
 /** Time between attempts to listen where it failed, unless a sync comes first. */
 const LISTEN_RETRY_MS = 5000;
+/** Of all Services together: there may be a thousand of them, and each has a listener for everybody. */
+const MAX_CONNECTIONS = 1024;
 
 /** One family's health checks as of its last successful sync. */
 export interface FamilyHealthChecks {
@@ -56,6 +59,7 @@ export class ServiceHealth {
   private work: Promise<void> = Promise.resolve();
   private cancelRetry: (() => void) | null = null;
   private closed = false;
+  private readonly connections = new ConnectionLimit(MAX_CONNECTIONS);
 
   constructor(private readonly options: ServiceHealthOptions) {}
 
@@ -162,7 +166,10 @@ export class ServiceHealth {
     try {
       for (const address of this.addresses.get(family) ?? []) {
         if (servers.has(address)) continue;
-        servers.set(address, await listen({ address, port, dualStack: false }, this.handler(check), onError));
+        servers.set(
+          address,
+          await listen({ address, port, dualStack: false }, this.handler(check), onError, this.connections),
+        );
       }
       if (check.failure !== null && servers.size > 0)
         log.info(0, 'listening on health check node port again', { service, port, family });

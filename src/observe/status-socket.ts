@@ -1,16 +1,18 @@
-import { lstat, mkdir, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../loop/clock.js';
 import type { Log } from '../net/log.js';
 import { answerText } from './http-endpoint.js';
-import { errorCode, shut } from './listener.js';
+import { claimSocket } from './claimed-socket.js';
+import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
+import { shut } from './listener.js';
 
 /** Time between attempts to listen. */
 const RETRY_MS = 5000;
+const MAX_CONNECTIONS = 32;
 
 /** What a question is answered with. */
 export type StatusAnswer =
@@ -33,6 +35,8 @@ export interface StatusSocketOptions {
  */
 export class StatusSocket {
   private server: Server | null = null;
+  /** Gives the path up. */
+  private release: (() => Promise<void>) | null = null;
   private cancelRetry: (() => void) | null = null;
   private closed = false;
   private opening: Promise<void> = Promise.resolve();
@@ -46,11 +50,19 @@ export class StatusSocket {
     return this.opening;
   }
 
+  /** Whether questions are answered. */
+  get isOpen(): boolean {
+    return this.server !== null;
+  }
+
   /** Stops listening and removes the socket. */
   async close(): Promise<void> {
     this.closed = true;
     this.cancelRetry?.();
     await this.opening;
+    // The name first: while we listen, nobody else takes it.
+    await this.release?.();
+    this.release = null;
     if (this.server !== null) await shut(this.server);
     this.server = null;
   }
@@ -59,7 +71,6 @@ export class StatusSocket {
     const { path, clock, log } = this.options;
     try {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      await removeAbandoned(path);
       this.server = await this.listen();
       if (this.lastFailure !== null) log.info(0, 'status socket is open now', { path });
       this.lastFailure = null;
@@ -77,20 +88,17 @@ export class StatusSocket {
 
   private async listen(): Promise<Server> {
     const { path, log } = this.options;
-    const server = createServer((request, response) => {
+    const server = createServer(SERVER_TIMEOUTS, (request, response) => {
       void this.answer(request.url ?? '', response);
     });
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      // The socket is made within this call, so nobody else can connect at any moment.
-      const mask = process.umask(0o177);
-      try {
-        server.listen(path, resolve);
-      } finally {
-        process.umask(mask);
-      }
-    });
-    server.removeAllListeners('error').on('error', (error) => {
+    new ConnectionLimit(MAX_CONNECTIONS).watch(server);
+    try {
+      this.release = await claimSocket(server, path);
+    } catch (error) {
+      await shut(server);
+      throw error;
+    }
+    server.on('error', (error) => {
       log.error(error, 'serving the status socket');
     });
     return server;
@@ -114,30 +122,4 @@ export class StatusSocket {
       answerText(response, 500, error instanceof Error ? error.message : String(error));
     }
   }
-}
-
-/** Takes away what a process that was killed left behind. Rejects when somebody listens there, or when it is no socket. */
-async function removeAbandoned(path: string): Promise<void> {
-  try {
-    if (!(await lstat(path)).isSocket()) throw new Error('there is a file of this name that is no socket');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return;
-    throw error;
-  }
-  if (await isAnswered(path)) throw new Error('another process listens on it');
-  await rm(path, { force: true });
-}
-
-function isAnswered(path: string): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(path);
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', (error) => {
-      if (['ECONNREFUSED', 'ENOENT'].includes(errorCode(error) ?? '')) resolve(false);
-      else reject(error);
-    });
-  });
 }

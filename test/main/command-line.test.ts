@@ -8,6 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
+import { formatted } from '../../src/main/inside.js';
 import { goPlatform } from '../../src/net/platform.js';
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
@@ -159,3 +160,19 @@ t.test(
     t.match(run('status', socket, '--heap-snapshot', snapshot), { status: 1, stderr: /heap: EEXIST/ });
   },
 );
+
+t.test('control characters do not reach the terminal', (t) => {
+  const hostile = '\u001b[31mred\u009b';
+  const { status, stderr } = run(`--config=${hostile}`);
+  t.match([status, stderr], [1, /\\u001b\[31mred\\u009b/]);
+  t.notMatch(stderr, /[\u001b\u009b]/);
+  const conflict = { lines: [`a${hostile}\nb`] };
+  t.equal(
+    formatted(conflict, 'text', ({ lines }) => lines),
+    'a\\u001b[31mred\\u009b\\u000ab\n',
+  );
+  const json = formatted(conflict, 'json', () => []);
+  t.notMatch(json, /[\u001b\u009b]/);
+  t.same(JSON.parse(json), conflict);
+  t.end();
+});

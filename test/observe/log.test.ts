@@ -161,3 +161,12 @@ t.test('JSON is the shape of Kubernetes JSON logs', async (t) => {
   );
   t.ok(lines.every((line) => line.endsWith('}\n') && line.split('"msg":').length === 2));
 });
+
+t.test('control characters of texts from outside do not reach the terminal', async (t) => {
+  for (const format of ['text', 'json'] as const) {
+    const { log, lines } = await logger({ format });
+    log.error(new Error('\u001b]0;title\u0007 \u009b31m'), 'bad \u202e text', { ['\u0085key']: '\u007f\u2028' });
+    t.notMatch(lines.join(''), /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u202e]/, format);
+    t.match(lines[0], /\\u009b31m/, format);
+  }
+});

@@ -1,7 +1,7 @@
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { spawnSync } from 'node:child_process';
 import t from 'tap';
 import { ask, AskError } from '../../src/main/ask.js';
@@ -98,6 +98,39 @@ t.test('what another process left', async (t) => {
   await t.rejects(ask(path, '/echo'), { message: /no pointsman runs there/ });
   await socket().start();
   t.equal(await ask(path, '/echo?text=third'), 'third');
+});
+
+t.test('of many that start at once on what a killed process left, one has the socket and keeps it', async (t) => {
+  for (let round = 0; round < 5; round++) {
+    const { path, log, socket } = await rig(t);
+    await mkdir(dirname(path));
+    const leave = (name: string): string =>
+      `require('node:net').createServer().listen(${JSON.stringify(name)}, () => process.kill(process.pid, 'SIGKILL'))`;
+    spawnSync(process.execPath, ['-e', leave(path)]);
+    if (round === 0) spawnSync(process.execPath, ['-e', leave(`${path}.0123abcd`)]);
+    const sockets = Array.from({ length: 8 }, socket);
+    await Promise.all(sockets.map((one) => one.start()));
+    t.equal(log.lines.length, 7, 'all others know that they do not have it');
+    t.match(log.lines, Array(7).fill(/another process (?:listens|is about to listen) on it/));
+    const { ino } = await stat(path);
+    t.equal(await ask(path, '/echo?text=one'), 'one');
+    t.same(await readdir(dirname(path)), ['status.sock'], 'nothing else stays');
+    await Promise.all(sockets.filter((one) => !one.isOpen).map((one) => one.close()));
+    t.equal((await stat(path)).ino, ino, 'those who do not have it do not remove it');
+    t.equal(await ask(path, '/echo?text=two'), 'two');
+    await Promise.all(sockets.map((one) => one.close()));
+    await t.rejects(stat(path), { code: 'ENOENT' });
+  }
+});
+
+t.test('a socket that another process has made since is not removed', async (t) => {
+  const { path, socket } = await rig(t);
+  const first = socket();
+  await first.start();
+  await rm(path);
+  await socket().start();
+  await first.close();
+  t.equal(await ask(path, '/echo?text=second'), 'second');
 });
 
 t.test('what is not ours stays', async (t) => {
