@@ -13,8 +13,9 @@ import { cleanup, dump, explain, init, plan, render, status, type Output } from 
 import { supportedFamilies } from './main/families.js';
 import { limitHeapGrowth, limitInlining } from './main/memory.js';
 import { ModeError } from './dataplane/mode.js';
-import { prepareMode } from './main/mode.js';
+import { logTransactions, prepareMode } from './main/mode.js';
 import { NodeProxy } from './main/node-proxy.js';
+import { diff } from './main/diff.js';
 import { nameProcess } from './main/process-name.js';
 import { Takeover } from './main/takeover.js';
 import { loadAddon } from './native/load.js';
@@ -43,6 +44,7 @@ async function main(argv: readonly string[]): Promise<number> {
     case 'plan':
     case 'render':
     case 'dump':
+    case 'diff':
     case 'cleanup':
     case 'explain':
     case 'status':
@@ -75,6 +77,8 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
       return print(await render(config, loadAddon()), log);
     case 'dump':
       return print(await dump(config, loadAddon(), log), log);
+    case 'diff':
+      return await printDiff(await diff(config, loaded.version, loadAddon(), log), log);
     case 'explain':
       return print(await explain(config, loaded.from, loaded.to, loaded.output), log);
     case 'status':
@@ -102,6 +106,12 @@ async function print({ text, errors, warnings }: Output, log: Logger): Promise<n
   return errors.length === 0 ? 0 : 1;
 }
 
+/** As diff(1): 0 when nothing would change, 1 when something would, 2 when that cannot be said. */
+async function printDiff(output: Output, log: Logger): Promise<number> {
+  if ((await print(output, log)) !== 0) return 2;
+  return output.text === '' ? 0 : 1;
+}
+
 /** Runs until a signal, a fatal error or a configuration that needs another process; the exit status. */
 async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promise<number> {
   limitHeapGrowth();
@@ -109,7 +119,7 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
   nameProcess('pointsman', argv);
   const { config, version } = loaded;
   const addon = loadAddon();
-  const mode = await prepareMode(config, addon, supportedFamilies(), log);
+  const mode = await prepareMode(config, addon, supportedFamilies(), log, logTransactions(log));
   const { families } = mode;
   let end: (status: number) => void = () => undefined;
   const ended = new Promise<number>((resolve) => {

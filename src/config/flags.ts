@@ -5,7 +5,7 @@ import { FLAGS, type FlagName } from './flag-table.js';
 import { printUrlText, REDACTED } from '../net/url-text.js';
 import { printFlagValue, readFlagValue, Refusal, type FlagType, type FlagValue } from './flag-values.js';
 
-export const SUBCOMMANDS = ['plan', 'render', 'dump', 'status', 'explain'] as const;
+export const SUBCOMMANDS = ['plan', 'render', 'dump', 'diff', 'status', 'explain'] as const;
 export type Subcommand = (typeof SUBCOMMANDS)[number];
 
 const SUBCOMMAND_HELP = [
@@ -14,6 +14,7 @@ const SUBCOMMAND_HELP = [
   '  plan    print the forwarding table of this node',
   '  render  print the ruleset as nftables JSON, or as iptables-restore takes it; needs no privileges',
   '  dump    print what the kernel holds, in the terms of plan',
+  '  diff    print what a start would change on this node, and change nothing; exits with 1 when there is something',
   '  status  print how the running process is doing',
   '  explain address:port/protocol',
   '          say what becomes of a packet and why, by the running process or by --manifests',
@@ -46,7 +47,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   let output = '';
   program
     .description('Node service proxy for Kubernetes.')
-    .usage('[plan|render|dump|status|explain] [flags]')
+    .usage('[plan|render|dump|diff|status|explain] [flags]')
     .argument('[command...]')
     .helpOption('-h, --help', 'print this text')
     .addHelpText('after', SUBCOMMAND_HELP)

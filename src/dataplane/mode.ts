@@ -14,6 +14,8 @@ export interface ModeParts {
   readonly config: Config;
   readonly addon: NativeAddon;
   readonly log: Log;
+  /** Hears of every transaction before it is sent; `print` makes its text. */
+  readonly onTransaction: (print: () => readonly string[]) => void;
   /** Whether the kernel was told that TCP packets out of window are in order (net.netfilter.nf_conntrack_tcp_be_liberal). */
   readonly isTcpBeLiberal: () => Promise<boolean>;
 }
@@ -43,7 +45,10 @@ export interface ModeDefinition {
   /** What this kernel refuses of the mode, tried with the rules for these families' nodes. Nothing stays changed. */
   tryKernel(parts: ModeParts, nodes: readonly NodePlan[]): Promise<readonly unknown[]>;
   /** The ruleset of these tables as the mode's own tools print it. Needs no privileges. */
-  render(parts: Omit<ModeParts, 'log'>, tables: readonly FamilyTable[]): Promise<string>;
+  render(
+    parts: Pick<ModeParts, 'config' | 'addon' | 'isTcpBeLiberal'>,
+    tables: readonly FamilyTable[],
+  ): Promise<string>;
 }
 
 /** The configured mode cannot run on this host at all. */

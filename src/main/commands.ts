@@ -118,13 +118,14 @@ function kernelProblem(mode: string, reason: unknown): string {
   return `this kernel, or what this process may do, is not enough for mode ${mode}: ${reason instanceof Error ? reason.message : String(reason)}`;
 }
 
-interface Planned {
+export interface Planned {
   readonly planner: Planner;
   readonly snapshot: Snapshot;
   readonly problems: Omit<Output, 'text'>;
 }
 
-async function planned(config: Config): Promise<Planned> {
+/** What the manifests come to. */
+export async function planned(config: Config): Promise<Planned> {
   const { rows, problems } = await loadManifests(config.manifests);
   const store = new Store();
   const writer = store.register('manifests');
@@ -139,6 +140,6 @@ async function planned(config: Config): Promise<Planned> {
   return { planner, snapshot: store.snapshot, problems: found };
 }
 
-function lines(list: readonly string[]): string {
+export function lines(list: readonly string[]): string {
   return list.map((line) => `${printableLine(line)}\n`).join('');
 }

@@ -20,6 +20,7 @@ export interface RunningSources {
 /**
  * Starts what the configuration names: manifests, the API server, or both.
  *
+ * @param observer null: nobody counts requests.
  * @param events sent from now on; null: there is nobody to send them to.
  * @throws KubeconfigError when the way to the API server is not usable as configured.
  */
@@ -28,7 +29,7 @@ export async function startSources(
   version: string,
   store: Store,
   log: Log,
-  observer: RequestObserver,
+  observer: RequestObserver | null,
   events: EventSender | null,
 ): Promise<RunningSources> {
   // Loaded only where it is used: it takes several megabytes.
@@ -44,6 +45,31 @@ export async function startSources(
     },
     states: () => [...manifests.status().map(manifestState), ...(running?.status() ?? []).map(apiState)],
   };
+}
+
+/** How long {@link readOnce} waits for the last source. */
+const READ_ONCE_MS = 60_000;
+
+/**
+ * Reads into the store what all sources hold now.
+ *
+ * @throws KubeconfigError as {@link startSources}; Error with what each source lacks when they do not come to an end.
+ */
+export async function readOnce(config: Config, version: string, store: Store, log: Log): Promise<void> {
+  let done: () => void = () => undefined;
+  const complete = new Promise<void>((resolve) => {
+    done = resolve;
+  });
+  store.onChange(() => {
+    if (store.snapshot.ready) done();
+  });
+  const sources = await startSources(config, version, store, log, null, null);
+  const cancel = systemClock.callAt(systemClock.now() + READ_ONCE_MS, done);
+  await complete;
+  cancel();
+  const missing = sources.states().flatMap(({ source, synced }) => (synced ? [] : [source]));
+  await sources.stop();
+  if (!store.snapshot.ready) throw new Error(`not read within ${READ_ONCE_MS / 1000} s: ${missing.join(', ')}`);
 }
 
 /** A way to the API server, found and checked. */

@@ -205,3 +205,33 @@ t.test('status', async (t) => {
   });
   t.match(restarted.recentSyncs.at(-1), { full: true, transactions: 0 }, 'adopted');
 });
+
+for (const mode of ['nftables', 'iptables-nft'] as const) {
+  t.test(`diff in ${mode}: what a start would change, without changing it`, async (t) => {
+    const lab = await Lab.start(t);
+    const proxy = await Proxy.start(t, lab, { objects: WEB, mode });
+    const inside = new Console(lab, proxy);
+    await proxy.stop();
+    const flavor = mode === 'nftables' ? [] : ['--iptables-flavor', 'nft'];
+    const offline = ['--config', proxy.configFile, '--hostname-override', NODE_NAME, ...flavor];
+    const diff = (): Promise<CommandResult> => inside.run('diff', '--manifests', proxy.manifestFile, ...offline);
+    t.match(await diff(), { status: 0, stdout: '' }, 'a stopped process leaves what the next start wants');
+    await lab.output('node', ['nft', 'delete', 'table', 'ip', mode === 'nftables' ? 'kube-proxy' : 'nat']);
+    const before = await lab.output('node', ['nft', 'list', 'ruleset']);
+    const { status, stdout } = await diff();
+    t.equal(status, 1);
+    t.match(
+      stdout,
+      mode === 'nftables'
+        ? /^add element ip frontends 10\.96\.0\.41 \. tcp \. 80 : goto /m
+        : /^IPv4 nat KUBE-SERVICES -A .* -d 10\.96\.0\.41\/32 /m,
+    );
+    t.notMatch(stdout, mode === 'nftables' ? / ip6 / : /^IPv6 /m, 'the other family is as it should be');
+    t.equal(await lab.output('node', ['nft', 'list', 'ruleset']), before, 'nothing was changed');
+    t.match(
+      await inside.run('diff', '--manifests', '/nowhere', ...offline),
+      { status: 2 },
+      'input that cannot be read',
+    );
+  });
+}

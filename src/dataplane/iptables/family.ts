@@ -4,6 +4,7 @@ import type {
   IptablesFlavor,
   IptablesOperation,
   IptablesTable,
+  IptablesTransaction,
 } from '../../native/contract.js';
 import { addressBytes, type Family } from '../../net/ip.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
@@ -39,6 +40,8 @@ export interface IptablesOptions {
   readonly counters: PacketCounters;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
+  /** Hears of what is sent. */
+  readonly onTransaction?: (transaction: IptablesTransaction) => void;
 }
 
 const TABLES: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
@@ -230,8 +233,10 @@ export class IptablesFamily implements FamilyDataplane {
   }
 
   private restore(operations: readonly IptablesOperation[]): ReturnType<IptablesAddon['iptablesRestore']> {
-    const { addon, flavor } = this.options;
-    return addon.iptablesRestore({ family: this.family, flavor, operations: inOrder(operations) });
+    const { addon, flavor, onTransaction } = this.options;
+    const transaction = { family: this.family, flavor, operations: inOrder(operations) };
+    onTransaction?.(transaction);
+    return addon.iptablesRestore(transaction);
   }
 
   /** Removes what a complete ruleset does not need; forwarding does not depend on it. Answers what did not work. */

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/config.js';
-import type { IptablesFlavor, NativeAddon } from '../../native/contract.js';
+import type { IptablesFlavor, IptablesTransaction, NativeAddon } from '../../native/contract.js';
 import { familyOf, type Family } from '../../net/ip.js';
 import { ROUTE_LOCALNET } from '../sysctl.js';
 import { ModeError, type ModeDefinition, type ModeParts, type OpenMode } from '../mode.js';
@@ -8,6 +8,7 @@ import { touchesLoopback, type NodeSettings } from './fixed-chains.js';
 import { chooseFlavor } from './flavor.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
 import { PacketCounters } from './packet-counters.js';
+import { printTransaction } from './print.js';
 import { renderTable } from './render.js';
 
 export const IPTABLES: ModeDefinition = {
@@ -44,14 +45,17 @@ function routesLocalnet({ localhostNodePorts, nodePortAddresses }: Config): bool
 }
 
 async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
-  const { config, addon, log } = parts;
+  const { config, addon, log, onTransaction } = parts;
   const { flavor, served } = await prepareFlavor(config, addon, families);
   log.info(0, 'iptables', { flavor, families: served.join() });
   for (const family of families)
     if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
   const counters = new PacketCounters(addon, flavor);
   const settings = (): Promise<NodeSettings> => nodeSettings(parts);
-  const options = { addon, flavor, counters, settings, now: () => performance.now() };
+  const note = (transaction: IptablesTransaction): void => {
+    onTransaction(() => printTransaction(addon, transaction));
+  };
+  const options = { addon, flavor, counters, settings, now: () => performance.now(), onTransaction: note };
   return {
     families: served,
     dataplane: (family) => new IptablesFamily({ ...options, family }),

@@ -1,5 +1,5 @@
 import type { Family } from '../../net/ip.js';
-import type { NativeAddon, NftAck, NftOperation, NftTableListing } from '../../native/contract.js';
+import type { NativeAddon, NftAck, NftOperation, NftTableListing, NftTransaction } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
 import {
   blameFrontend,
@@ -64,13 +64,17 @@ export class NftablesFamily implements FamilyDataplane {
     private readonly addon: Addon,
     family: Family,
     private readonly generation: Generation = new Generation(addon),
+    onTransaction: (transaction: NftTransaction) => void = () => undefined,
   ) {
     this.family = family;
     this.structure = new Structure(addon, family);
     this.counted = {
       nftElements: (...parameters) => addon.nftElements(...parameters),
       nftHas: (...parameters) => addon.nftHas(...parameters),
-      nftTransact: (transaction) => generation.count(() => addon.nftTransact(transaction)),
+      nftTransact: (transaction) => {
+        onTransaction(transaction);
+        return generation.count(() => addon.nftTransact(transaction));
+      },
     };
     // The full sync that makes up for a failure really looks.
     this.clients = new RememberedClients(this.counted, family, () => (this.mark = null));

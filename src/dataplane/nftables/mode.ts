@@ -1,7 +1,9 @@
+import type { NftTransaction } from '../../native/contract.js';
 import type { ModeDefinition } from '../mode.js';
 import { NftablesFamily } from './family.js';
 import { Generation } from './generation.js';
 import { TABLE } from './names.js';
+import { printTransaction } from './print.js';
 import { renderTable } from './render.js';
 import { tryKernel } from './trial.js';
 import { watchTables } from './watch.js';
@@ -12,11 +14,14 @@ export const NFTABLES: ModeDefinition = {
   traits: () => ({ guardsClusterAddresses: true, servesLocalhost: false }),
   guardedValues: () => [],
   footprint: { nftTables: [TABLE], chains: null, ipvs: null },
-  open({ addon }, families) {
+  open({ addon, onTransaction }, families) {
     const generation = new Generation(addon);
+    const note = (transaction: NftTransaction): void => {
+      onTransaction(() => printTransaction(transaction));
+    };
     return Promise.resolve({
       families,
-      dataplane: (family) => new NftablesFamily(addon, family, generation),
+      dataplane: (family) => new NftablesFamily(addon, family, generation, note),
       own: { footprint: NFTABLES.footprint, flavor: null },
       watch: watchTables(addon),
       packetCounts: () => Promise.resolve(null),

@@ -1,0 +1,72 @@
+import type { Config } from '../config/config.js';
+import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
+import { FOOTPRINTS } from '../dataplane/modes.js';
+import { applyKernelValues, KERNEL_FILES } from '../dataplane/sysctl.js';
+import type { NativeAddon } from '../native/contract.js';
+import type { Log } from '../net/log.js';
+import { Planner } from '../plan/planner.js';
+import { Store } from '../state/store.js';
+import { lines, planned, type Output, type Planned } from './commands.js';
+import { supportedFamilies } from './families.js';
+import { prepareMode } from './mode.js';
+import { kernelValues, planSettings } from './settings.js';
+import { readOnce } from './sources.js';
+
+/**
+ * What a start of the process would change on this node: its first sync with everything that reads the kernel as usual, and nothing that writes. A line
+ * for each object, sorted within a transaction; empty when everything is as it should be.
+ */
+export async function diff(config: Config, version: string, addon: NativeAddon, log: Log): Promise<Output> {
+  const { planner, problems } = await wanted(config, version, log);
+  const changes: string[] = [];
+  const mode = await prepareMode(config, readOnly(addon), supportedFamilies(), log, (print) =>
+    changes.push(...print()),
+  );
+  for (const family of mode.families) {
+    const table = planner.tables[family];
+    await mode.dataplane(family).apply(table, table.takeChange(), { full: true });
+  }
+  const values = await kernelDifferences(config);
+  const leftovers = await removeLeftovers(readOnly(addon), mode.families, FOOTPRINTS, mode.own);
+  const remains = leftovers.removed.map((what) => `leftover ${what}`);
+  return {
+    text: lines([...values, ...changes, ...remains]),
+    errors: [...problems.errors, ...leftovers.problems.map(({ message }) => message)],
+    warnings: problems.warnings,
+  };
+}
+
+async function wanted(config: Config, version: string, log: Log): Promise<Omit<Planned, 'snapshot'>> {
+  if (config.kubernetes === null) return await planned(config);
+  const store = new Store();
+  await readOnce(config, version, store, log);
+  const planner = new Planner(planSettings(config));
+  planner.update(store.snapshot, store.takeChanges());
+  return { planner, problems: { errors: [], warnings: [] } };
+}
+
+/** Sysctls that would be set; those that cannot be read are for the process to report. */
+async function kernelDifferences(config: Config): Promise<readonly string[]> {
+  const files = { read: (path: string) => KERNEL_FILES.read(path), write: () => Promise.resolve() };
+  const { written } = await applyKernelValues(kernelValues(config, config), files);
+  return written.map(({ path, found, value }) => `sysctl ${path} ${found} becomes ${value}`);
+}
+
+/** The addon, but what would write succeeds without doing so. */
+function readOnly(addon: NativeAddon): NativeAddon {
+  const nothing = { messages: 0, bytes: 0 };
+  return {
+    ...addon,
+    nftTransact: () => Promise.resolve(nothing),
+    iptablesRestore: () => Promise.resolve({ rules: 0, bytes: 0 }),
+    // Whether the kernel can count at all is found out as by making the object.
+    accountCreate: async (name) => {
+      await addon.accountPackets(name);
+      return false;
+    },
+    conntrackDelete: () => Promise.resolve({ deleted: 0, missing: 0 }),
+    ipvsDelete: () => Promise.resolve(true),
+    ipsetDestroy: () => Promise.resolve(true),
+    linkDelete: () => Promise.resolve(true),
+  };
+}
