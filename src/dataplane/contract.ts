@@ -29,6 +29,8 @@ export interface AffinityQuestion {
   /** Null: nobody in particular. */
   readonly source: IPAddress | null;
   readonly seconds: number;
+  /** Of {@link FrontendPlan.clientKeys} the one that counts for the client; null: it is remembered by what it asked for. */
+  readonly clientKey: FrontendKey | null;
   /** `namespace/name:port`. */
   readonly servicePort: string;
   /** `address:port` of those that the client may be sent to, in the plan's order. */

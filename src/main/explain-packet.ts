@@ -97,7 +97,7 @@ async function compareKernel(
   table: ForwardingTable,
   dataplane: FamilyDataplane,
   { destination, port, protocol }: Question,
-  { frontend, source, affinitySeconds, verdict }: Explanation,
+  { frontend, source, affinitySeconds, clientKey, verdict }: Explanation,
 ): Promise<KernelAgreement> {
   const addresses: readonly IPAddress[] = source.address === null ? [destination] : [destination, source.address];
   const key = frontend?.key ?? frontendKey(destination, port, protocol);
@@ -107,7 +107,7 @@ async function compareKernel(
   const affinity =
     frontend === null || affinitySeconds === null
       ? null
-      : { source: source.address, seconds: affinitySeconds, servicePort: frontend.servicePort, endpoints };
+      : { source: source.address, seconds: affinitySeconds, clientKey, servicePort: frontend.servicePort, endpoints };
   if (dataplane.inspect === undefined) return unknownKernel('this mode cannot tell');
   try {
     const { lines, remembered } = await dataplane.inspect(table.node, scope, affinity);

@@ -5,7 +5,7 @@ import type { ServicePortRow, ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { anyContains, nodeFacts, type PlanSettings } from './facts.js';
 import type { ForwardingTable } from './forwarding-table.js';
-import { frontendKey } from './frontend-key.js';
+import { frontendKey, heldClientKeys } from './frontend-key.js';
 import type { Question, Sender } from './question.js';
 import { examineEndpoints, type Exclusion, type SkippedSlice } from './selection.js';
 import { localPolicies } from './service-plan.js';
@@ -39,6 +39,8 @@ export interface Explanation {
   readonly skippedSlices: readonly SkippedSlice[];
   /** ClientIP affinity; null: none. */
   readonly affinitySeconds: number | null;
+  /** The frontend by whose key the client is remembered; null: the one asked for. */
+  readonly clientKey: FrontendKey | null;
   /** Null: all sources are admitted. */
   readonly sourceRanges: readonly IPPrefix[] | null;
   /** Null unless the packet is forwarded. */
@@ -119,11 +121,17 @@ export function explain(
     conflicts: [...table.conflicts()].filter((conflict) => conflict.frontend === key),
     ...ofService(snapshot, settings, trace, notes),
     affinitySeconds: frontend?.affinitySeconds ?? null,
+    clientKey: clientKeyOf(table, trace),
     sourceRanges: frontend?.sourceRanges ?? null,
     masquerade: trace.masquerade,
     delivered: trace.delivered,
     notes,
   };
+}
+
+function clientKeyOf(table: ForwardingTable, { frontend, local }: Trace): FrontendKey | null {
+  const keys = frontend === null ? null : heldClientKeys(frontend, table);
+  return keys === null ? null : local ? keys.localEndpoints : keys.endpoints;
 }
 
 type OfService = Pick<Explanation, 'policy' | 'endpoints' | 'skippedSlices'>;

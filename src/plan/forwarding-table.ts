@@ -101,10 +101,12 @@ export class ForwardingTable implements FamilyTable {
     for (const frontend of plan?.frontends ?? []) keys.add(frontend.key);
     const next = new Map(plan?.frontends.map((frontend) => [frontend.key, frontend]));
     for (const key of keys) {
-      const before = this.held.get(key)?.frontend;
+      const before = this.held.get(key);
       const frontend = next.get(key);
       this.settle(key, service, plan !== null && frontend !== undefined ? { plan, frontend } : null);
-      if (!sameFrontend(before, this.held.get(key)?.frontend)) this.changedFrontends.add(key);
+      const after = this.held.get(key);
+      if (!sameFrontend(before?.frontend, after?.frontend)) this.changedFrontends.add(key);
+      if (before?.plan.service !== after?.plan.service) this.noteHolder(before, after);
     }
     this.clusterCounts.replace(clusterAddresses(previous), clusterAddresses(plan));
     this.hairpinCounts.replace(previous?.hairpinAddresses ?? [], plan?.hairpinAddresses ?? []);
@@ -137,6 +139,14 @@ export class ForwardingTable implements FamilyTable {
       internal: this.withoutLocal.internal - before.internal + after.internal,
       external: this.withoutLocal.external - before.external + after.external,
     };
+  }
+
+  /** Who holds a frontend decides whether the Service's others remember their clients by its key. */
+  private noteHolder(before: Claim | undefined, after: Claim | undefined): void {
+    if (before === undefined || after === undefined) return;
+    for (const { frontends } of [before.plan, after.plan]) {
+      for (const { key, clientKeys } of frontends) if (clientKeys !== null) this.changedFrontends.add(key);
+    }
   }
 
   private settle(key: FrontendKey, service: ObjectKey, claim: Claim | null): void {
@@ -217,6 +227,8 @@ function sameFrontend(one: FrontendPlan | undefined, other: FrontendPlan | undef
     one.masquerade === other.masquerade &&
     one.whenEmpty === other.whenEmpty &&
     one.affinitySeconds === other.affinitySeconds &&
+    one.clientKeys?.endpoints === other.clientKeys?.endpoints &&
+    one.clientKeys?.localEndpoints === other.clientKeys?.localEndpoints &&
     sameList(one.endpoints, other.endpoints) &&
     sameList(one.localEndpoints, other.localEndpoints) &&
     sameList(one.flowEndpoints, other.flowEndpoints) &&

@@ -1,6 +1,6 @@
 import { parseAddress, type IPAddress } from '../net/ip.js';
 import { isPort, parseProtocol, type Protocol } from '../net/protocol.js';
-import type { FrontendKey } from './types.js';
+import type { ClientKeys, FamilyTable, FrontendKey, FrontendPlan } from './types.js';
 
 const NODE_PORT = 'nodeport';
 
@@ -25,4 +25,18 @@ export function parseFrontendKey(key: FrontendKey): {
   if (protocol === null || !isPort(port) || frontendKey(address, port, protocol) !== key)
     throw new TypeError(`not a frontend key: ${key}`);
   return { address, port, protocol };
+}
+
+/**
+ * The keys of a frontend whose clients are remembered together with others'; null when they are remembered apart. Where another Service holds the
+ * frontend that would stand for them, its clients must not be taken for these.
+ */
+export function heldClientKeys(
+  { clientKeys, servicePort }: FrontendPlan,
+  table: Pick<FamilyTable, 'frontend'>,
+): ClientKeys | null {
+  if (clientKeys === null) return null;
+  const { endpoints, localEndpoints } = clientKeys;
+  const own = (key: FrontendKey): boolean => table.frontend(key)?.servicePort === servicePort;
+  return own(endpoints) && (localEndpoints === null || own(localEndpoints)) ? clientKeys : null;
 }

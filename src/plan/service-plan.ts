@@ -5,7 +5,7 @@ import type { NodeFacts, PlanSettings } from './facts.js';
 import { frontendKey } from './frontend-key.js';
 import { countReadyLocal, selectEndpoints, type Selection } from './selection.js';
 import { admittedSources } from './source-ranges.js';
-import type { FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan, ServicePlan } from './types.js';
+import type { ClientKeys, FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan, ServicePlan } from './types.js';
 
 /**
  * What one Service asks of one family on this node: a function of its arguments alone. Null when the Service has nothing in this family
@@ -127,20 +127,45 @@ class ServicePlanner {
         masquerade: policies.externalLocal ? 'node' : 'always',
         whenEmpty: policies.externalLocal && selection.any ? 'drop' : 'reject',
         sourceRanges: kind === 'LoadBalancer' ? this.balancerSources : null,
+        clientKeys,
       });
+    const clientKeys = this.clientKeys(port, policies);
     const internal = this.frontend('ClusterIP', this.clusterIP, port, selection, {
       endpoints: policies.internalLocal ? selection.local : selection.cluster,
       localEndpoints: null,
       masquerade: 'off-cluster',
       whenEmpty: policies.internalLocal && selection.any ? 'drop' : 'reject',
       sourceRanges: null,
+      clientKeys: null,
     });
     return [
       internal,
       ...this.balancerAddresses.map((address) => external('LoadBalancer', address)),
-      ...(this.settings.allowExternalIPs ? this.externalIPs : []).map((address) => external('ExternalIP', address)),
+      ...this.admittedExternalIPs.map((address) => external('ExternalIP', address)),
       ...(port.nodePort === 0 ? [] : [external('NodePort', null)]),
     ];
+  }
+
+  /**
+   * Of the external frontends: the cluster IP and they either use the same list of endpoints, or the first of them stands for the other list. The
+   * cluster IP itself always stands for its own.
+   */
+  private clientKeys(port: ServicePortRow, policies: Policies): ClientKeys | null {
+    if (this.service.affinitySeconds === null) return null;
+    const { internalLocal, externalLocal } = policies;
+    const internal = frontendKey(this.clusterIP, port.port, port.protocol);
+    const [address = null] = [...this.balancerAddresses, ...this.admittedExternalIPs].filter(
+      (candidate) => candidate !== this.clusterIP,
+    );
+    const first = frontendKey(address, address === null ? port.nodePort : port.port, port.protocol);
+    return {
+      endpoints: internalLocal ? first : internal,
+      localEndpoints: externalLocal ? (internalLocal ? internal : first) : null,
+    };
+  }
+
+  private get admittedExternalIPs(): readonly IPAddress[] {
+    return this.settings.allowExternalIPs ? this.externalIPs : [];
   }
 
   /** Field by field: plans made by spreading get a hidden class each, which doubles what a plan takes. */
@@ -162,6 +187,7 @@ class ServicePlanner {
       port: number,
       servicePort: port.name === '' ? service : `${service}:${port.name}`,
       affinitySeconds: this.service.affinitySeconds,
+      clientKeys: handling.clientKeys,
       flowEndpoints: flowEndpoints(port, selection),
       endpoints: handling.endpoints,
       localEndpoints: handling.localEndpoints,
@@ -173,7 +199,10 @@ class ServicePlanner {
 }
 
 /** What becomes of packets to a frontend. */
-type Handling = Pick<FrontendPlan, 'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges'>;
+type Handling = Pick<
+  FrontendPlan,
+  'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges' | 'clientKeys'
+>;
 
 /** Datagram flows outlive their packets in conntrack; TCP ends by itself (behaviour CT-05). */
 function flowEndpoints(port: ServicePortRow, selection: Selection): EndpointList | null {

@@ -10,7 +10,7 @@ import type {
 } from './types.js';
 
 /** What a frontend says to the kernel; a dataplane that lists its kernel state in the plan's terms fills this from there. */
-export type FrontendText = Omit<FrontendPlan, 'flowEndpoints'>;
+export type FrontendText = Omit<FrontendPlan, 'flowEndpoints' | 'clientKeys'>;
 
 /**
  * The forwarding table as text: one fact a line, sorted, stable. `pointsman plan` prints it from the plan and `pointsman dump` from the kernel,

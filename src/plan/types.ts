@@ -30,10 +30,23 @@ export interface FrontendPlan {
   /** For connections that find no endpoint in the list that applies to them. */
   readonly whenEmpty: 'reject' | 'drop';
   readonly affinitySeconds: number | null;
+  /** Where clients are remembered together with those of the Service port's other frontends; null: apart from all others, or not at all. */
+  readonly clientKeys: ClientKeys | null;
   /** Sources admitted, disjoint and sorted; null: all. */
   readonly sourceRanges: readonly IPPrefix[] | null;
   /** UDP and SCTP: endpoints an existing flow may keep (every serving endpoint, whatever the policies); null for TCP. */
   readonly flowEndpoints: EndpointList | null;
+}
+
+/**
+ * A client keeps its endpoint whichever frontend of the Service port it uses, as far as they share a list of endpoints: every list has one frontend
+ * whose key all of its clients are remembered by.
+ */
+export interface ClientKeys {
+  /** For connections that use {@link FrontendPlan.endpoints}. */
+  readonly endpoints: FrontendKey;
+  /** For connections that use {@link FrontendPlan.localEndpoints}; null where there are none. */
+  readonly localEndpoints: FrontendKey | null;
 }
 
 export interface HealthCheckPlan {

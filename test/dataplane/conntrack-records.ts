@@ -101,6 +101,7 @@ export function frontend(family: Family, text: FrontendText): FrontendPlan {
     masquerade: own === null ? 'always' : 'off-cluster',
     whenEmpty: 'reject',
     affinitySeconds: null,
+    clientKeys: null,
     sourceRanges: null,
     flowEndpoints: protocol === 'TCP' ? null : list,
   };

@@ -33,6 +33,7 @@ function frontend(servicePort: string, host: string | null, fields: Partial<Fron
     masquerade: 'off-cluster',
     whenEmpty: 'reject',
     affinitySeconds: null,
+    clientKeys: null,
     sourceRanges: null,
     flowEndpoints: null,
     ...fields,

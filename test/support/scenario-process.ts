@@ -114,14 +114,14 @@ export class ScenarioProcess {
   async inspect(packet: KernelPacket): Promise<{ readonly scope: PacketScope; readonly inspection: Inspection }> {
     const { source, destination, port, protocol } = packet;
     const family = familyOf(destination);
-    const { frontend, affinitySeconds, verdict } = this.explain(packet);
+    const { frontend, affinitySeconds, clientKey, verdict } = this.explain(packet);
     const key = frontend?.key ?? frontendKey(destination, port, protocol);
     const scope = { frontend: key, addresses: [source, destination], destination };
     const endpoints = verdict.type === 'forward' ? verdict.endpoints : [];
     const affinity =
       frontend === null || affinitySeconds === null
         ? null
-        : { source, seconds: affinitySeconds, servicePort: frontend.servicePort, endpoints };
+        : { source, seconds: affinitySeconds, clientKey, servicePort: frontend.servicePort, endpoints };
     const inspection = await this.dataplanes[family].inspect(this.table(family).node, scope, affinity);
     return { scope, inspection };
   }

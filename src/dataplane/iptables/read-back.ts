@@ -104,12 +104,13 @@ class Reader {
     key: FrontendKey,
     rule: ParsedRule,
     kind: FrontendKind,
-  ): Pick<FrontendPlan, 'key' | 'kind' | 'family' | 'address' | 'protocol' | 'port' | 'flowEndpoints'> {
+  ): Pick<FrontendPlan, 'key' | 'kind' | 'family' | 'address' | 'protocol' | 'port' | 'clientKeys' | 'flowEndpoints'> {
     return {
       ...{ key, kind, family: this.family },
       address: kind === 'NodePort' ? null : hostAddress(rule.destination),
       protocol: protocolOf(rule) ?? 'TCP',
       port: Number(rule.port),
+      clientKeys: null,
       flowEndpoints: null,
     };
   }

@@ -1,12 +1,26 @@
 import type { NftFamily } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
-import { address, concat, dnatTo, dport, goto, match, meta, type Chain, type Expression, type Rule } from './json.js';
-import { CLIENT_PARTS, NFT_FAMILY, clientsMap, endpointsMap } from './names.js';
-import { clientIn, fibType, fromPod, markForMasquerade } from './skeleton.js';
+import {
+  address,
+  concat,
+  dnatTo,
+  dport,
+  goto,
+  match,
+  meta,
+  update,
+  type Chain,
+  type Expression,
+  type Rule,
+} from './json.js';
+import { CLIENT_KEY_PATTERN, clientOf, parseClientKey, type ClientKeyName } from './client-keys.js';
+import { CLIENT_PARTS, NFT_FAMILY, clientsMap, endpointsMap, nodePortClientsSet } from './names.js';
+import { clientIn } from './remember-chains.js';
+import { fibType, fromPod, frontendKey, markForMasquerade } from './skeleton.js';
 
 /**
  * A class chain handles every Service of one kind and size: `pick-8` chooses among up to 8 endpoints of any frontend. Kinds multiply by
- * size and affinity timeout, never by Service.
+ * size and affinity timeout; by Service only where frontends of a Service port share their clients.
  */
 export interface ServiceClass {
   /** Which map has the endpoints; null for node ports. */
@@ -18,6 +32,10 @@ export interface ServiceClass {
   /** The same for the local endpoints; only with `external-local`, otherwise 0. */
   readonly localSize: number;
   readonly affinitySeconds: number | null;
+  /** Whose key the clients of `endpoints` are looked up by; null for that of the frontend asked for. */
+  readonly clients: ClientKeyName | null;
+  /** The same for those of the local endpoints. */
+  readonly localClients: ClientKeyName | null;
 }
 
 /** Draws before a class falls back to half its slots, and in each smaller half. */
@@ -32,11 +50,20 @@ const ALWAYS_KEPT = 8;
 export function className(service: ServiceClass): string {
   const sizes = service.kind === 'external-local' ? `${service.size}-${service.localSize}` : `${service.size}`;
   const shard = service.shard === null ? '' : `-shard-${service.shard}`;
-  const sticky = service.affinitySeconds === null ? '' : `-sticky-${service.affinitySeconds}`;
+  const { affinitySeconds, clients, localClients } = service;
+  const local = localClients === null ? '' : `-local-as-${localClients}`;
+  const sticky = affinitySeconds === null ? '' : `${stickySuffix(affinitySeconds, clients)}${local}`;
   return `${service.shard === null ? 'nodeport-' : ''}${service.kind}-${sizes}${shard}${sticky}`;
 }
 
-const CLASS_NAME = /^(?:nodeport-)?(pick|external|external-local)-(\d+)(?:-(\d+))?(?:-shard-(\d+))?(?:-sticky-(\d+))?$/;
+function stickySuffix(seconds: number, clients: ClientKeyName | null): string {
+  return `-sticky-${seconds}${clients === null ? '' : `-as-${clients}`}`;
+}
+
+const STICKY = `-sticky-(\\d+)(?:-as-(${CLIENT_KEY_PATTERN}))?(?:-local-as-(${CLIENT_KEY_PATTERN}))?`;
+const CLASS_NAME = new RegExp(
+  `^(?:nodeport-)?(pick|external|external-local)-(\\d+)(?:-(\\d+))?(?:-shard-(\\d+))?(?:${STICKY})?$`,
+);
 
 /** The class of a chain name made by {@link className}; null for any other name. */
 export function parseClassName(name: string): ServiceClass | null {
@@ -48,7 +75,11 @@ export function parseClassName(name: string): ServiceClass | null {
     size: Number(found[2]),
     localSize: Number(found[3] ?? 0),
     affinitySeconds: found[5] === undefined ? null : Number(found[5]),
+    clients: found[6] ?? null,
+    localClients: found[7] ?? null,
   };
+  const keys = [service.clients, service.localClients].filter((key) => key !== null);
+  if (keys.some((key) => parseClientKey(key) === null)) return null;
   const localSize = service.kind === 'external-local' ? service.localSize : 1;
   return className(service) === name && isPowerOfTwo(service.size) && isPowerOfTwo(localSize) ? service : null;
 }
@@ -89,7 +120,14 @@ function pickChains(service: ServiceClass, size: number, local: boolean, family:
   const pick: Chain = { name, hook: null, rules: draws(size).map((mod) => [dnatTo(family, drawKey(mod, key), map)]) };
   if (service.affinitySeconds === null) return [pick];
   const seconds = service.affinitySeconds;
-  const client = concat(address(family, 'saddr'), address(family, 'daddr'), meta('l4proto'), dport);
+  const clients = local ? service.localClients : service.clients;
+  const saddr = address(family, 'saddr');
+  const client =
+    clients === null
+      ? concat(saddr, address(family, 'daddr'), meta('l4proto'), dport)
+      : clientOf(family, saddr, clients);
+  const asked: Rule[] =
+    nodePort && clients !== null ? [[update(nodePortClientsSet(seconds), frontendKey(family))]] : [];
   const remembered = Array.from({ length: CLIENT_PARTS }, (_, part): Rule => [
     clientIn(family, part),
     dnatTo(family, client, clientsMap(seconds, part)),
@@ -97,9 +135,9 @@ function pickChains(service: ServiceClass, size: number, local: boolean, family:
   return [
     pick,
     {
-      name: `${name}-sticky-${seconds}`,
+      name: `${name}${stickySuffix(seconds, clients)}`,
       hook: null,
-      rules: [...remembered, [goto(name)]],
+      rules: [...asked, ...remembered, [goto(name)]],
     },
   ];
 }

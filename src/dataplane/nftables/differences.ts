@@ -81,6 +81,7 @@ function sameElements(one: FrontendElements, other: FrontendElements): boolean {
     one.restricted === other.restricted &&
     one.admitted.join() === other.admitted.join() &&
     one.sticky.join() === other.sticky.join() &&
+    one.sharing === other.sharing &&
     Buffer.compare(one.endpoints, other.endpoints) === 0 &&
     Buffer.compare(one.localEndpoints, other.localEndpoints) === 0
   );

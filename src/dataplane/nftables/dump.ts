@@ -4,7 +4,7 @@ import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
 import type { FrontendKey, FrontendKind, NodePlan } from '../../plan/types.js';
 import { parseClassName } from './classes.js';
-import type { FrontendElements } from './frontend-elements.js';
+import { chainsOfFrontend, timeoutsOfFrontend, type FrontendElements } from './frontend-elements.js';
 import type { KernelTable } from './kernel-table.js';
 import type { PackedKey } from './keys.js';
 import type { Slots } from './slots.js';
@@ -29,7 +29,7 @@ export function dumpTable(
 
 /** The node's lines where the rules are as they should be for it; otherwise the rules that differ. */
 function dumpRules(family: Family, kernel: KernelTable, structure: Structure, node: NodePlan): readonly string[] {
-  const classNames = new Set([...kernel.frontends.values()].flatMap(({ chain }) => chain ?? []));
+  const classNames = new Set([...kernel.frontends.values()].flatMap(chainsOfFrontend));
   const wanted = structure.chainTexts(node, classNames, timeoutsOf(kernel));
   const lines: string[] = [];
   for (const [name, text] of wanted) {
@@ -60,7 +60,7 @@ function dumpFrontend(family: Family, key: FrontendKey, elements: FrontendElemen
     localEndpoints: local ? listOf(family, elements.localEndpoints) : null,
     masquerade: service.kind === 'pick' ? 'off-cluster' : local ? 'node' : 'always',
     whenEmpty: elements.dropped ? 'drop' : 'reject',
-    affinitySeconds: elements.sticky[0] ?? null,
+    affinitySeconds: timeoutsOfFrontend(elements)[0] ?? null,
     sourceRanges: elements.restricted ? elements.admitted.map((range) => prefixOf(family, range)).sort() : null,
   });
   const empty = local ? elements.localEndpoints : elements.endpoints;

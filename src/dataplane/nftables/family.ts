@@ -13,6 +13,7 @@ import { Audit } from './audit.js';
 import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
 import { ElementBatches } from './element-batches.js';
+import { chainsOfFrontend, timeoutsOfFrontend } from './frontend-elements.js';
 import { Generation, type Mark } from './generation.js';
 import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, addTable } from './json.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
@@ -158,7 +159,7 @@ export class NftablesFamily implements FamilyDataplane {
     const remembered =
       affinity === null || affinity.source === null
         ? null
-        : await rememberedEndpoint(addon, family, scope, affinity.source, affinity.seconds);
+        : await rememberedEndpoint(addon, family, scope, affinity.source, affinity);
     return { lines, remembered };
   }
 
@@ -296,11 +297,11 @@ export class NftablesFamily implements FamilyDataplane {
   /** Chains and sets that neither the rules nor the frontends in the kernel need. */
   private foreign(node: NodePlan, kernel: KernelTable): ForeignObjects {
     const frontends = [...kernel.frontends.values()];
-    const timeouts = new Set(frontends.flatMap(({ sticky }) => sticky));
+    const timeouts = new Set(frontends.flatMap(timeoutsOfFrontend));
     return this.structure.foreign(
       kernel,
       node,
-      new Set(frontends.flatMap(({ chain }) => chain ?? [])),
+      new Set(frontends.flatMap(chainsOfFrontend)),
       [...timeouts].sort((one, other) => one - other),
     );
   }

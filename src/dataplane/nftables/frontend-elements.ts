@@ -1,9 +1,11 @@
 import { printServicePort } from '../../plan/text.js';
-import type { FrontendKey, FrontendPlan } from '../../plan/types.js';
+import type { ClientKeys, FrontendKey, FrontendPlan } from '../../plan/types.js';
+import { nameClientKey } from './client-keys.js';
 import { className, classSize, parseClassName, type ServiceClass } from './classes.js';
 import type { ElementBatches } from './element-batches.js';
 import { packEndpoint, packFrontend, packRange, packSlot, shardOf, type PackedKey } from './keys.js';
-import { SET, endpointsMap, stickyNodePortSet, stickySet } from './names.js';
+import { SET, endpointsMap, sharingMap, sharingNodePortMap, stickyNodePortSet, stickySet } from './names.js';
+import { isOwnKey, parseSharedChain, sharedRememberChain } from './remember-chains.js';
 import { assignSlots, diffSlots, NO_SLOTS, type Slots } from './slots.js';
 
 /** Every element that one frontend has in the table: as the kernel holds it, or as it should be. */
@@ -16,8 +18,10 @@ export interface FrontendElements {
   readonly restricted: boolean;
   /** Packed source ranges, sorted. */
   readonly admitted: readonly PackedKey[];
-  /** Affinity timeouts under which it is listed: none or one, unless someone else added more. */
+  /** Affinity timeouts under which it is listed, as one whose clients are remembered by its own key: none or one, unless someone else added more. */
   readonly sticky: readonly number[];
+  /** The chain that remembers its clients by keys of other frontends; null for none. */
+  readonly sharing: string | null;
   readonly endpoints: Slots;
   readonly localEndpoints: Slots;
 }
@@ -33,27 +37,57 @@ export const NO_ELEMENTS: FrontendElements = {
   restricted: false,
   admitted: EMPTY,
   sticky: EMPTY,
+  sharing: null,
   endpoints: NO_SLOTS,
   localEndpoints: NO_SLOTS,
 };
 
-/** What the kernel should hold for a plan, changing as little as can be of what it holds now. */
-export function renderFrontend(plan: FrontendPlan, current: FrontendElements): FrontendElements {
+/** Affinity timeouts that a frontend needs. */
+export function timeoutsOfFrontend(elements: FrontendElements): readonly number[] {
+  return [...new Set([...elements.sticky, ...sharedTimeouts(elements)])];
+}
+
+function sharedTimeouts({ sharing }: FrontendElements): readonly number[] {
+  const shared = sharing === null ? null : parseSharedChain(sharing);
+  return shared === null ? [] : [shared.seconds];
+}
+
+/** Names of the chains that a frontend leads to, but for those of the skeleton. */
+export function chainsOfFrontend({ chain, sharing }: FrontendElements): readonly string[] {
+  return [chain, sharing].filter((name) => name !== null);
+}
+
+/**
+ * What the kernel should hold for a plan, changing as little as can be of what it holds now.
+ *
+ * @param clientKeys those of the plan, unless others hold the frontends.
+ */
+export function renderFrontend(
+  plan: FrontendPlan,
+  current: FrontendElements,
+  clientKeys: ClientKeys | null,
+): FrontendElements {
   const reachable = plan.localEndpoints ?? plan.endpoints;
+  const seconds = plan.affinitySeconds;
+  const keys = clientKeys === null ? [] : [clientKeys.endpoints, clientKeys.localEndpoints];
+  const byOwnKey = clientKeys === null || keys.some((key) => key !== null && isOwnKey(plan.key, key));
   return {
-    chain: className(classFor(plan, current)),
+    chain: className(classFor(plan, current, clientKeys)),
     comment: comment(plan),
     rejected: reachable.count === 0 && plan.whenEmpty === 'reject',
     dropped: reachable.count === 0 && plan.whenEmpty === 'drop',
     restricted: plan.sourceRanges !== null,
     admitted: plan.sourceRanges === null ? EMPTY : plan.sourceRanges.map(packRange).sort(),
-    sticky: plan.affinitySeconds === null ? EMPTY : [plan.affinitySeconds],
+    sticky: seconds !== null && byOwnKey ? [seconds] : EMPTY,
+    sharing: seconds === null ? null : sharedRememberChain(plan.key, seconds, clientKeys),
     endpoints: assignSlots(current.endpoints, plan.endpoints),
     localEndpoints: plan.localEndpoints === null ? NO_SLOTS : assignSlots(current.localEndpoints, plan.localEndpoints),
   };
 }
 
-function classFor(plan: FrontendPlan, current: FrontendElements): ServiceClass {
+function classFor(plan: FrontendPlan, current: FrontendElements, clientKeys: ClientKeys | null): ServiceClass {
+  const other = (key: FrontendKey | null | undefined): string | null =>
+    key === null || key === undefined || isOwnKey(plan.key, key) ? null : nameClientKey(key);
   const held = current.chain === null ? null : parseClassName(current.chain);
   return {
     shard: plan.address === null ? null : shardOf(packFrontend(plan.key)),
@@ -61,6 +95,8 @@ function classFor(plan: FrontendPlan, current: FrontendElements): ServiceClass {
     size: classSize(plan.endpoints.count, held?.size ?? 0),
     localSize: plan.localEndpoints === null ? 0 : classSize(plan.localEndpoints.count, held?.localSize ?? 0),
     affinitySeconds: plan.affinitySeconds,
+    clients: other(clientKeys?.endpoints),
+    localClients: other(clientKeys?.localEndpoints),
   };
 }
 
@@ -85,6 +121,11 @@ export function diffFrontend(
   if (current.chain !== next.chain || current.comment !== next.comment) {
     if (current.chain !== null) batches.delete(verdicts, packed);
     if (next.chain !== null) batches.addVerdict(verdicts, packed, next.chain, next.comment);
+  }
+  if (current.sharing !== next.sharing) {
+    const mapOf = nodePort ? sharingNodePortMap : sharingMap;
+    for (const seconds of sharedTimeouts(current)) batches.delete(mapOf(seconds), packed);
+    for (const seconds of sharedTimeouts(next)) batches.addVerdict(mapOf(seconds), packed, next.sharing ?? '', null);
   }
   diffMember(batches, nodePort ? SET.rejectedNodePorts : SET.rejected, packed, current.rejected, next.rejected);
   diffMember(batches, nodePort ? SET.droppedNodePorts : SET.dropped, packed, current.dropped, next.dropped);

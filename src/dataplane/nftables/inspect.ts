@@ -2,11 +2,23 @@ import { EndpointList, endpointSize } from '../../net/endpoint-list.js';
 import type { Family, IPAddress } from '../../net/ip.js';
 import type { NativeAddon } from '../../native/contract.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
+import type { AffinityQuestion } from '../contract.js';
 import type { NodePlan, PacketScope } from '../../plan/types.js';
+import { packClientOf } from './client-keys.js';
 import { dumpTable } from './dump.js';
 import type { KernelTable } from './kernel-table.js';
-import { packAddress, packFrontend, shardOf } from './keys.js';
-import { NFT_FAMILY, SET, TABLE, clientsMaps, endpointsMap, stickyNodePortSet, stickySet } from './names.js';
+import { packFrontend, shardOf } from './keys.js';
+import {
+  NFT_FAMILY,
+  SET,
+  TABLE,
+  clientsMaps,
+  endpointsMap,
+  sharingMap,
+  sharingNodePortMap,
+  stickyNodePortSet,
+  stickySet,
+} from './names.js';
 import type { Structure } from './structure.js';
 
 /** Names of the sets in which something of a scope may be: of the maps of endpoints just the frontend's own. */
@@ -14,7 +26,7 @@ export function inspectedSets({ frontend }: PacketScope, affinitySeconds: number
   const packed = packFrontend(frontend);
   const nodePort = parseFrontendKey(frontend).address === null;
   const shard = nodePort ? null : shardOf(packed);
-  const sticky = nodePort ? stickyNodePortSet : stickySet;
+  const affinity = nodePort ? [stickyNodePortSet, sharingNodePortMap] : [stickySet, sharingMap];
   return [
     ...(nodePort
       ? [SET.nodePortFrontends, SET.rejectedNodePorts, SET.droppedNodePorts]
@@ -23,7 +35,7 @@ export function inspectedSets({ frontend }: PacketScope, affinitySeconds: number
     endpointsMap(shard, true),
     SET.clusterAddresses,
     SET.hairpin,
-    ...(affinitySeconds === null ? [] : [sticky(affinitySeconds)]),
+    ...(affinitySeconds === null ? [] : affinity.map((nameOf) => nameOf(affinitySeconds))),
   ];
 }
 
@@ -54,11 +66,12 @@ export async function rememberedEndpoint(
   family: Family,
   { frontend, destination }: PacketScope,
   source: IPAddress,
-  affinitySeconds: number,
+  { seconds, clientKey }: Pick<AffinityQuestion, 'seconds' | 'clientKey'>,
 ): Promise<string | null> {
   const { port, protocol } = parseFrontendKey(frontend);
-  const wanted = Buffer.from(packAddress(source) + packFrontend(frontendKey(destination, port, protocol)), 'latin1');
-  const sets = await addon.nftElements(NFT_FAMILY[family], TABLE, clientsMaps(affinitySeconds));
+  const key = clientKey ?? frontendKey(destination, port, protocol);
+  const wanted = Buffer.from(packClientOf(family, source, key), 'latin1');
+  const sets = await addon.nftElements(NFT_FAMILY[family], TABLE, clientsMaps(seconds));
   for (const { elements, keyLength, dataLength } of sets) {
     if (elements === null || elements.data === null) continue;
     for (let row = 0; row < elements.count; row++) {

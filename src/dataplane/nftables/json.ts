@@ -86,6 +86,10 @@ export const goto = (target: string): Statement => ({ goto: { target } });
 export const dnatTo = (family: NftFamily, key: Expression, map: string): Statement => ({
   dnat: { family, addr: { map: { key, data: `@${map}` } } },
 });
+export const update = (set: string, elem: Expression): Statement => ({ set: { op: 'update', elem, set: `@${set}` } });
+export const updateMap = (map: string, elem: Expression, data: Expression): Statement => ({
+  map: { op: 'update', elem, data, map: `@${map}` },
+});
 export const masquerade: Statement = { masquerade: { flags: 'fully-random' } };
 export const drop: Statement = { drop: null };
 

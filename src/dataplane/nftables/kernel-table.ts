@@ -4,7 +4,16 @@ import type { NftChainListing, NftElementsListing, NftSetListing, NftTableListin
 import type { FrontendKey } from '../../plan/types.js';
 import { NO_ELEMENTS, type FrontendElements } from './frontend-elements.js';
 import { shardOf, unpackAddress, unpackFrontend, unpackSlot, type PackedKey } from './keys.js';
-import { SET, affinitySecondsOf, parseEndpointsMap, stickyNodePortSet, stickySet } from './names.js';
+import {
+  SET,
+  affinitySecondsOf,
+  parseEndpointsMap,
+  sharingMap,
+  sharingNodePortMap,
+  stickyNodePortSet,
+  stickySet,
+} from './names.js';
+import { parseSharedChain } from './remember-chains.js';
 import type { Slots } from './slots.js';
 
 /** An element of one of our sets that means nothing to us: it has to go. */
@@ -146,14 +155,10 @@ class ListingReader {
   private readVerdicts(set: NftSetListing, elements: NftElementsListing): void {
     let index = 0;
     for (const key of keysOf(set, elements)) {
-      const verdict = elements.verdicts?.[index] ?? '';
+      const chain = targetOf(elements.verdicts?.[index]);
       const comment = elements.comments?.[index] ?? null;
       index++;
-      this.edit(set, key, key, (draft) => {
-        // A verdict that is no goto is kept as it is spelled: no class has such a name, so it will be replaced.
-        draft.chain = verdict.startsWith('goto ') ? verdict.slice('goto '.length) : verdict;
-        draft.comment = comment;
-      });
+      this.edit(set, key, key, (draft) => Object.assign(draft, { chain, comment }));
     }
   }
 
@@ -205,8 +210,19 @@ class ListingReader {
 
   private readSticky(set: NftSetListing, elements: NftElementsListing): void {
     const seconds = affinitySecondsOf(set.name);
-    if (seconds === null || (set.name !== stickySet(seconds) && set.name !== stickyNodePortSet(seconds))) return;
-    this.readMembers(set, elements, (draft) => (draft.sticky = [...draft.sticky, seconds]));
+    if (seconds === null) return;
+    if (set.name === stickySet(seconds) || set.name === stickyNodePortSet(seconds))
+      this.readMembers(set, elements, (draft) => (draft.sticky = [...draft.sticky, seconds]));
+    if (set.name === sharingMap(seconds) || set.name === sharingNodePortMap(seconds))
+      this.readSharing(set, elements, seconds);
+  }
+
+  private readSharing(set: NftSetListing, elements: NftElementsListing, seconds: number): void {
+    for (const [index, key] of [...keysOf(set, elements)].entries()) {
+      const chain = targetOf(elements.verdicts?.[index]);
+      if (parseSharedChain(chain)?.seconds === seconds) this.edit(set, key, key, (draft) => (draft.sharing = chain));
+      else this.strays.push({ set: set.name, key, keyEnd: null });
+    }
   }
 
   /** Gathers the slots of each frontend: first how many there are, then what is in them. */
@@ -281,6 +297,11 @@ class ListingReader {
     put(draft);
     return true;
   }
+}
+
+/** A verdict that is no goto is kept as it is spelled: no chain of ours has such a name, so it will be replaced. */
+function targetOf(verdict = ''): string {
+  return verdict.startsWith('goto ') ? verdict.slice('goto '.length) : verdict;
 }
 
 function* keysOf(set: NftSetListing, elements: NftElementsListing): IterableIterator<PackedKey> {

@@ -81,16 +81,22 @@ export const CLIENT_PARTS = 8;
  */
 export const clientsMap = (seconds: number, part: number): string => `clients-${seconds}-part-${part}`;
 export const clientEndpointsSet = (seconds: number): string => `clients-${seconds}-endpoints`;
+/** What clients asked for lately that was a node port. */
+export const nodePortClientsSet = (seconds: number): string => `clients-${seconds}-nodeports`;
 export const clientsMaps = (seconds: number): readonly string[] =>
   Array.from({ length: CLIENT_PARTS }, (_, part) => clientsMap(seconds, part));
 /** The chain that remembers clients of one timeout. */
 export const rememberChain = (seconds: number): string => `remember-clients-${seconds}`;
 export const stickySet = (seconds: number): string => `sticky-frontends-${seconds}`;
 export const stickyNodePortSet = (seconds: number): string => `sticky-nodeports-${seconds}`;
+/** Verdict maps: frontend whose clients are remembered by keys of others → chain that does so. */
+export const sharingMap = (seconds: number): string => `sharing-frontends-${seconds}`;
+export const sharingNodePortMap = (seconds: number): string => `sharing-nodeports-${seconds}`;
 
 /** The timeout in the name of a set made by one of the above; null for any other name. */
 export function affinitySecondsOf(set: string): number | null {
-  const found = /^(?:clients-(\d+)-(?:part-\d+|endpoints)|sticky-(?:frontends|nodeports)-(\d+))$/.exec(set);
+  const found =
+    /^(?:clients-(\d+)-(?:part-\d+|endpoints|nodeports)|(?:sticky|sharing)-(?:frontends|nodeports)-(\d+))$/.exec(set);
   return found === null ? null : Number(found[1] ?? found[2]);
 }
 

@@ -4,6 +4,7 @@ import type { NativeAddon, NftOperation } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 import type { SyncReport } from '../contract.js';
 import { FORGETTING_BYTES, forgetClients, staleClients, type Forget } from './clients.js';
+import { timeoutsOfFrontend } from './frontend-elements.js';
 import { packSticky, type PackedKey } from './keys.js';
 import { NFT_FAMILY, TABLE, clientEndpointsSet } from './names.js';
 import { lostEndpoints, NO_SLOTS } from './slots.js';
@@ -56,7 +57,7 @@ export class RememberedClients {
 
   /** A client may only be kept if its endpoint still serves its frontend in the same way. */
   note({ key, current, next }: FrontendStep): void {
-    if (current.sticky.length === 0) return;
+    if (timeoutsOfFrontend(current).length === 0) return;
     const treatment = (chain: string | null): string | undefined => chain?.replace(/-\d+/g, '');
     const all = treatment(current.chain) !== treatment(next.chain);
     const lost = [

@@ -6,6 +6,9 @@ import {
   SHARDS,
   clientEndpointsSet,
   clientsMaps,
+  nodePortClientsSet,
+  sharingMap,
+  sharingNodePortMap,
   endpointsMap,
   stickyNodePortSet,
   stickySet,
@@ -15,6 +18,11 @@ import {
 const CLIENTS_SIZE = 262_144;
 /** Addresses are not spread evenly over the parts. */
 const PART_SIZE = (CLIENTS_SIZE / CLIENT_PARTS) * 2;
+
+/** Node ports times addresses of the node that clients use within {@link NODE_PORT_SECONDS}. */
+const NODE_PORTS_SIZE = 16_384;
+/** From the prerouting hook of a packet to its postrouting hook. */
+const NODE_PORT_SECONDS = 5;
 
 /** Every set and map of the table that does not depend on an affinity timeout. */
 export function staticSets(family: Family): readonly SetDeclaration[] {
@@ -45,10 +53,15 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
 /** The sets and the maps of one affinity timeout. */
 export function affinitySets(family: Family, seconds: number): readonly SetDeclaration[] {
   const ip = addressType(family);
-  const remembered = { flags: ['timeout', 'dynamic'], timeout: seconds } as const;
+  const written = { flags: ['timeout', 'dynamic'] } as const;
+  const remembered = { ...written, timeout: seconds };
+  const frontend = [ip, 'inet_proto', 'inet_service'];
+  const nodePort = ['inet_proto', 'inet_service'];
   return [
-    set(stickySet(seconds), [ip, 'inet_proto', 'inet_service']),
-    set(stickyNodePortSet(seconds), ['inet_proto', 'inet_service']),
+    set(stickySet(seconds), frontend),
+    set(stickyNodePortSet(seconds), nodePort),
+    map(sharingMap(seconds), frontend, 'verdict'),
+    map(sharingNodePortMap(seconds), nodePort, 'verdict'),
     ...clientsMaps(seconds).map((name): SetDeclaration => ({
       name,
       type: [ip, ip, 'inet_proto', 'inet_service'],
@@ -56,7 +69,8 @@ export function affinitySets(family: Family, seconds: number): readonly SetDecla
       ...remembered,
       size: PART_SIZE,
     })),
-    { ...set(clientEndpointsSet(seconds), [ip, 'inet_proto', 'inet_service']), ...remembered, size: CLIENTS_SIZE },
+    { ...set(clientEndpointsSet(seconds), frontend), ...remembered, size: CLIENTS_SIZE },
+    { ...set(nodePortClientsSet(seconds), frontend), ...written, timeout: NODE_PORT_SECONDS, size: NODE_PORTS_SIZE },
   ];
 }
 

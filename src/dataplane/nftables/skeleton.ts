@@ -12,7 +12,6 @@ import {
   masquerade,
   match,
   meta,
-  original,
   setMark,
   vmap,
   type Chain,
@@ -21,17 +20,8 @@ import {
   type Rule,
   type Statement,
 } from './json.js';
-import {
-  CHAIN,
-  CLIENT_PARTS,
-  NFT_FAMILY,
-  SET,
-  clientEndpointsSet,
-  clientsMap,
-  rememberChain,
-  stickyNodePortSet,
-  stickySet,
-} from './names.js';
+import { CHAIN, NFT_FAMILY, SET } from './names.js';
+import { rememberChains } from './remember-chains.js';
 import type { NftFamily } from '../../native/contract.js';
 
 /** Priorities by their names in nft(8); kube-proxy's, see behaviour NF-01 to NF-05. */
@@ -80,11 +70,7 @@ export function skeletonChains(node: NodePlan, affinityTimeouts: readonly number
     ]),
     // A TCP reset is not rate limited as ICMP errors are (net.ipv4.icmp_ratelimit), so every client learns at once.
     regular(CHAIN.refuse, [[match(meta('l4proto'), 'tcp'), { reject: { type: 'tcp reset' } }], [{ reject: null }]]),
-    regular(
-      CHAIN.rememberClients,
-      affinityTimeouts.flatMap((seconds) => toRemember(family, seconds)),
-    ),
-    ...affinityTimeouts.map((seconds) => regular(rememberChain(seconds), rememberClients(family, seconds))),
+    ...rememberChains(family, affinityTimeouts),
     regular(CHAIN.masquerade, masqueradeRules(node, family)),
   ];
 }
@@ -137,63 +123,6 @@ function masqueradeRules(node: NodePlan, family: NftFamily): readonly Rule[] {
     [differs({ '&': [meta('mark'), bit] }, 0), setMark({ '^': [meta('mark'), bit] }), masquerade],
     [wasTranslated, match(concat(address(family, 'saddr'), address(family, 'daddr')), `@${SET.hairpin}`), masquerade],
   ];
-}
-
-const PROTOCOLS = ['tcp', 'udp', 'sctp'] as const;
-
-/** Picks connections to frontends with affinity, by what the client asked for: the original tuple. */
-function toRemember(family: NftFamily, seconds: number): readonly Rule[] {
-  const destination = original(`${family} daddr`);
-  const port = original('proto-dst');
-  const remember = jump(rememberChain(seconds));
-  return PROTOCOLS.flatMap((protocol): readonly Rule[] => [
-    [
-      match(meta('l4proto'), protocol),
-      match(concat(destination, meta('l4proto'), port), `@${stickySet(seconds)}`),
-      remember,
-    ],
-    [
-      match(meta('l4proto'), protocol),
-      match(concat(meta('l4proto'), port), `@${stickyNodePortSet(seconds)}`),
-      remember,
-    ],
-  ]);
-}
-
-/**
- * Notes where a connection went. Runs before the source is rewritten. The endpoint is noted first, by the same rule: where there is no room for it the
- * client is not remembered either, so that every client's endpoint can be asked for.
- */
-function rememberClients(family: NftFamily, seconds: number): readonly Rule[] {
-  const client = concat(
-    original(`${family} saddr`),
-    original(`${family} daddr`),
-    meta('l4proto'),
-    original('proto-dst'),
-  );
-  const data = concat(address(family, 'daddr'), dport);
-  const endpoint = concat(address(family, 'daddr'), meta('l4proto'), dport);
-  return PROTOCOLS.flatMap((protocol) =>
-    Array.from({ length: CLIENT_PARTS }, (_, part): Rule => {
-      const map = `@${clientsMap(seconds, part)}`;
-      return [
-        match(meta('l4proto'), protocol),
-        clientIn(family, part),
-        { set: { op: 'update', elem: endpoint, set: `@${clientEndpointsSet(seconds)}` } },
-        { map: { op: 'update', elem: client, data, map } },
-      ];
-    }),
-  );
-}
-
-/** That the source address belongs to a part of the clients. */
-export function clientIn(family: NftFamily, part: number): Statement {
-  const zeros = family === 'ip' ? '0.0.0.' : '::';
-  // The address of all zeros is spelled so in both families' canonical text.
-  return match(
-    { '&': [address(family, 'saddr'), `${zeros}${CLIENT_PARTS - 1}`] },
-    part === 0 && family === 'ip6' ? '::' : `${zeros}${part}`,
-  );
 }
 
 export function markForMasquerade(node: NodePlan): Statement {

@@ -15,6 +15,7 @@ import {
 } from './json.js';
 import { chainText, emptyKernelTable, type KernelTable } from './kernel-table.js';
 import { NFT_FAMILY, TABLE, affinitySecondsOf } from './names.js';
+import { parseSharedChain, sharedChain } from './remember-chains.js';
 import { affinitySets, staticSets } from './schema.js';
 import { skeletonChains } from './skeleton.js';
 
@@ -57,8 +58,9 @@ export class Structure {
     const chains = new Map<string, Chain>();
     for (const name of names) {
       const service = parseClassName(name);
-      if (service === null) continue;
-      for (const chain of classChains(service, node)) chains.set(chain.name, chain);
+      const shared = parseSharedChain(name);
+      if (service !== null) for (const chain of classChains(service, node)) chains.set(chain.name, chain);
+      if (shared !== null) chains.set(name, sharedChain(NFT_FAMILY[this.family], shared));
     }
     return [...chains.values()];
   }

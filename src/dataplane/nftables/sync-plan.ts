@@ -1,8 +1,16 @@
 import type { Family, IPAddress } from '../../net/ip.js';
 import type { NftCommand, NftOperation } from '../../native/contract.js';
+import { heldClientKeys } from '../../plan/frontend-key.js';
 import type { AddressSet, FamilyTable, FrontendKey } from '../../plan/types.js';
 import { ElementBatches } from './element-batches.js';
-import { diffFrontend, NO_ELEMENTS, renderFrontend, type FrontendElements } from './frontend-elements.js';
+import {
+  chainsOfFrontend,
+  diffFrontend,
+  NO_ELEMENTS,
+  renderFrontend,
+  timeoutsOfFrontend,
+  type FrontendElements,
+} from './frontend-elements.js';
 import { emptyKernelTable, type KernelTable } from './kernel-table.js';
 import { packAddress, packFrontend, type PackedKey } from './keys.js';
 import { SET, staleSet } from './names.js';
@@ -118,16 +126,17 @@ export function planSync(
 function step(key: FrontendKey, kernel: KernelTable, table: FamilyTable): FrontendStep {
   const current = kernel.frontends.get(key) ?? NO_ELEMENTS;
   const plan = table.frontend(key);
-  return { key, current, next: plan === undefined ? NO_ELEMENTS : renderFrontend(plan, current) };
+  const next = plan === undefined ? NO_ELEMENTS : renderFrontend(plan, current, heldClientKeys(plan, table));
+  return { key, current, next };
 }
 
 /** Class chains needed: by what is pending, and by everything else when the rules of all of them are looked at. */
 function classNames(steps: readonly FrontendStep[], kernel: KernelTable, pending: Pending): ReadonlySet<string> {
   const names = new Set<string>();
-  for (const { next } of steps) if (next.chain !== null) names.add(next.chain);
+  for (const { next } of steps) for (const chain of chainsOfFrontend(next)) names.add(chain);
   if (pending.rules) {
-    for (const [key, { chain }] of kernel.frontends)
-      if (chain !== null && !pending.frontends.has(key)) names.add(chain);
+    for (const [key, elements] of kernel.frontends)
+      if (!pending.frontends.has(key)) for (const chain of chainsOfFrontend(elements)) names.add(chain);
   }
   return names;
 }
@@ -135,11 +144,11 @@ function classNames(steps: readonly FrontendStep[], kernel: KernelTable, pending
 /** Affinity timeouts in use; those no longer used only go when the table is tidied up. */
 function timeouts(steps: readonly FrontendStep[], kernel: KernelTable, tidy: boolean): readonly number[] {
   const seconds = new Set(tidy ? [] : timeoutsOf(kernel));
-  for (const { next } of steps) for (const timeout of next.sticky) seconds.add(timeout);
+  for (const { next } of steps) for (const timeout of timeoutsOfFrontend(next)) seconds.add(timeout);
   // Frontends left alone.
   const looked = new Set(steps.map(({ key }) => key));
-  for (const [key, { sticky }] of tidy ? kernel.frontends : []) {
-    if (!looked.has(key)) for (const timeout of sticky) seconds.add(timeout);
+  for (const [key, elements] of tidy ? kernel.frontends : []) {
+    if (!looked.has(key)) for (const timeout of timeoutsOfFrontend(elements)) seconds.add(timeout);
   }
   return [...seconds].sort((one, other) => one - other);
 }

@@ -1,6 +1,7 @@
 import t from 'tap';
 import type { Row } from '../../../src/state/rows.js';
 import { CLIENT_PARTS, clientsMaps } from '../../../src/dataplane/nftables/names.js';
+import type { KernelPacket } from '../../support/fake-kernel/packet.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { address, service, slice, type ServiceText } from '../../support/rows.js';
 import { commandsOf, compiler, elementLines, NODE_ROWS, Rig } from './rig.js';
@@ -33,17 +34,26 @@ async function started(service = sticky()): Promise<Rig> {
   return rig;
 }
 
-/** A client connects to a frontend and is sent to an endpoint. */
-function connect(rig: Rig, client: string, to: string, endpoint: number): void {
+function packetOf(client: string, to: string): KernelPacket {
   const [destination = '', port = ''] = to.split(':');
-  const packet = {
+  return {
     source: address(client),
     destination: address(destination),
     port: Number(port),
-    protocol: 'TCP' as const,
+    protocol: 'TCP',
     inputInterface: 'eth0',
   };
-  rig.kernel.connect(packet, LOCAL, `10.0.1.${endpoint}:8080`);
+}
+
+/** A client connects to a frontend and is sent to an endpoint. */
+function connect(rig: Rig, client: string, to: string, endpoint: number): void {
+  rig.kernel.connect(packetOf(client, to), LOCAL, `10.0.1.${endpoint}:8080`);
+}
+
+/** Where the rules may send a client that connects. */
+function answers(rig: Rig, client: string, to: string): readonly string[] {
+  const verdict = rig.kernel.trace(packetOf(client, to), LOCAL);
+  return verdict.type === 'forward' ? verdict.endpoints : [verdict.type];
 }
 
 /** `client → endpoint` of every client remembered. */
@@ -166,8 +176,8 @@ t.test('searches beside syncs do not pile up', async (t) => {
 });
 
 t.test('a search that failed is made up for, also where the endpoint would still do', async (t) => {
-  const rig = await started(sticky({ externalTrafficPolicy: 'Cluster', type: 'NodePort' }));
-  connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
+  const rig = await started(sticky({ externalTrafficPolicy: 'Local', type: 'NodePort' }));
+  connect(rig, '203.0.113.9', '192.168.0.2:30080', 1);
   const list = rig.kernel.nftElements.bind(rig.kernel);
   let calls = 0;
   rig.kernel.nftElements = async (...parameters) => {
@@ -175,11 +185,11 @@ t.test('a search that failed is made up for, also where the endpoint would still
     if (calls === 2) throw new Error('no listing');
     return calls === 1 ? [] : await list(...parameters);
   };
-  rig.commit([sticky({ externalTrafficPolicy: 'Local', type: 'NodePort' })]);
+  rig.commit([sticky({ externalTrafficPolicy: 'Cluster', type: 'NodePort' })]);
   await t.rejects(rig.sync(), /no listing/);
-  t.same(clients(rig), ['203.0.113.9 2']);
+  t.same(clients(rig), ['203.0.113.9 1', '203.0.113.9 1'], 'by the cluster IP, and by the list of local endpoints');
   await rig.sync();
-  t.same(clients(rig), []);
+  t.same(clients(rig), ['203.0.113.9 1']);
 });
 
 t.test('a Service that goes takes its clients with it', async (t) => {
@@ -194,9 +204,12 @@ t.test('other treatment of a connection is another decision', async (t) => {
   const rig = await started(sticky({ externalTrafficPolicy: 'Cluster', type: 'NodePort' }));
   connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
   connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
+  t.same(answers(rig, '203.0.113.9', '192.168.0.2:30080'), ['10.0.1.2:8080']);
   rig.commit([sticky({ externalTrafficPolicy: 'Local', type: 'NodePort' })]);
   await rig.sync();
-  t.same(clients(rig), ['10.0.0.1 2'], 'the client from outside may not go to another node any more');
+  const local = answers(rig, '203.0.113.9', '192.168.0.2:30080');
+  t.same(local, ['10.0.1.1:8080'], 'the client from outside may not go to another node any more');
+  t.same(answers(rig, '203.0.113.9', '10.96.0.10:80'), ['10.0.1.2:8080'], 'but by the cluster IP');
 });
 
 t.test('a pod leaves an endpoint that only connections from outside may use any more', async (t) => {
@@ -229,10 +242,10 @@ t.test('another timeout: another map, and the old one goes with the next full sy
   t.same(clients(rig, 90), []);
   const sets = (): readonly string[] =>
     [...(rig.kernel.table('ip')?.sets.keys() ?? [])].filter((name) => /-(60|90)(-|$)/.test(name));
-  t.equal(sets().length, 2 * (CLIENT_PARTS + 3));
+  t.equal(sets().length, 2 * (CLIENT_PARTS + 6));
   const sent = await rig.during(() => rig.sync(true));
   t.ok(commandsOf(sent).includes('delete set clients-60-part-0'));
-  t.equal(sets().length, CLIENT_PARTS + 3);
+  t.equal(sets().length, CLIENT_PARTS + 6);
   t.same(await rig.difference(), []);
 });
 
@@ -272,4 +285,43 @@ t.test('very many clients are forgotten in batches that fit', async (t) => {
   rig.commit([endpoints(1, 3)]);
   await rig.sync();
   t.same(clients(rig), []);
+});
+
+t.test('frontends of a Service port share their clients', async (t) => {
+  const balanced = (fields: ServiceText = {}): Row =>
+    sticky({ type: 'LoadBalancer', balancer: ['192.0.2.1'], externalIPs: ['192.0.2.11'], ...fields });
+  const rig = await started(balanced());
+  const frontends = ['10.96.0.10:80', '192.168.0.2:30080', '192.0.2.1:80', '192.0.2.11:80'] as const;
+  const all = (client: string): readonly (readonly string[])[] => frontends.map((to) => answers(rig, client, to));
+  for (const [index, to] of frontends.entries()) {
+    const client = `203.0.113.${index}`;
+    connect(rig, client, to, 2);
+    t.same(new Set(all(client).flat()), new Set(['10.0.1.2:8080']), `known by ${to}`);
+  }
+  t.equal(clients(rig).length, frontends.length, 'remembered once');
+  connect(rig, '203.0.113.9', '192.168.0.2:30080', 3);
+  const sent = await rig.during(async () => {
+    rig.commit([endpoints(1, 3, 4)]);
+    await rig.sync();
+  });
+  t.notOk(
+    commandsOf(sent).some((command) => /chain|rule|set|map/.test(command)),
+    'an endpoint change is elements',
+  );
+  t.same(clients(rig), ['203.0.113.9 3'], 'all others moved from the endpoint that is gone');
+});
+
+t.test('clients are not shared with a Service that holds the cluster IP by right', async (t) => {
+  const rig = await started(sticky({ creationTime: 5 }));
+  connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
+  const older = service('older', { clusterIPs: ['10.96.0.10'], ports: [{ port: 80 }], affinitySeconds: 60 });
+  rig.commit([older, slice('older', [{ address: '10.0.1.7', node: 'other' }], { ports: [{ port: 8080 }] })]);
+  await rig.sync();
+  connect(rig, '203.0.113.8', '10.96.0.10:80', 7);
+  t.same(answers(rig, '203.0.113.8', '192.168.0.2:30080'), ['10.0.1.1:8080', '10.0.1.2:8080', '10.0.1.3:8080']);
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'older' }]);
+  await rig.sync();
+  connect(rig, '203.0.113.8', '10.96.0.10:80', 3);
+  t.same(answers(rig, '203.0.113.8', '192.168.0.2:30080'), ['10.0.1.3:8080'], 'it is shared again');
+  t.same(await rig.difference(), []);
 });

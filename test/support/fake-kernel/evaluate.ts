@@ -81,7 +81,8 @@ export class Evaluation {
   private equals(value: PackedKey, right: Expression): boolean {
     if (typeof right === 'string' && right.startsWith('@')) {
       const set = this.table.sets.get(right.slice(1));
-      return set !== undefined && findElement(set, value) !== null;
+      const written = this.packet.updates.some((update) => update.set === right.slice(1) && update.key === value);
+      return set !== undefined && (written || findElement(set, value) !== null);
     }
     if (typeof right === 'string' && right.endsWith('*')) return value.startsWith(right.slice(0, -1));
     if (typeof right === 'object' && !isList(right) && 'prefix' in right) {
@@ -130,7 +131,10 @@ export class Evaluation {
     operands: readonly [Expression, Expression],
     combine: (one: number, other: number) => number,
   ): PackedKey {
-    const [left, right] = operands.map((operand) => Buffer.from(this.bits(operand), 'latin1'));
+    const [first, second] = operands;
+    const value = this.bits(first);
+    const constant = value.length === 2 && typeof second === 'number' ? packPort(second) : this.bits(second);
+    const [left, right] = [value, constant].map((bits) => Buffer.from(bits, 'latin1'));
     if (left?.length !== right?.length) throw new TypeError(`operands of different sizes: ${JSON.stringify(operands)}`);
     return String.fromCharCode(...(left ?? []).map((byte, index) => combine(byte, right?.[index] ?? 0) & 255));
   }
@@ -140,6 +144,10 @@ export class Evaluation {
     const status = STATUS_BITS.get(bytes);
     return status === undefined ? bytes : packSlot(status);
   }
+}
+
+function packPort(port: number): PackedKey {
+  return String.fromCharCode(port >> 8, port & 0xff);
 }
 
 function padded(bytes: PackedKey): PackedKey {
