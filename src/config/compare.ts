@@ -13,13 +13,13 @@ export interface FieldChange {
 }
 
 /**
- * Which settings can change under a running process. The others are what sources and the dataplane are built upon: another node, another API server or
- * another mode make another process. What only flags say cannot change at all: a process has the flags that it was started with.
+ * Which settings can change under a running process. A dataplane is built upon the mode, its flavour, and in iptables mode upon whether loopback is
+ * served: another one makes another process. What only flags say cannot change at all: a process has the flags that it was started with.
  */
 const LIVE: Readonly<Record<keyof Config, boolean>> = {
   mode: false,
-  nodeName: false,
-  kubernetes: false,
+  nodeName: true,
+  kubernetes: true,
   manifests: false,
   fileCheckFrequency: false,
   httpCheckFrequency: false,

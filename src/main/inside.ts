@@ -1,4 +1,5 @@
 import type { LoopStatus } from '../loop/loop.js';
+import type { Config } from '../config/config.js';
 import type { Loaded } from '../config/load.js';
 import { familyOf } from '../net/ip.js';
 import { printableLine, printableText } from '../net/printable.js';
@@ -17,6 +18,8 @@ import { OWN_VERSION } from './sources.js';
 /** What of the running process may be looked at. */
 export interface Inside {
   readonly loaded: () => Loaded;
+  /** What planning goes by. */
+  readonly planned: () => Config;
   readonly snapshot: Snapshot;
   readonly families: readonly FamilySync[];
   readonly health: HealthState;
@@ -77,7 +80,7 @@ async function answerExplain(inside: Inside, query: URLSearchParams): Promise<St
     const sync = inside.families.find(({ table }) => table.family === family);
     if (sync === undefined) throw new QuestionError(`this node does not serve ${family}`);
     const { table, dataplane } = sync;
-    const planned = { snapshot: inside.snapshot, table, settings: planSettings(inside.loaded().config) };
+    const planned = { snapshot: inside.snapshot, table, settings: planSettings(inside.planned()) };
     const answer = await explainRunning(planned, dataplane, pendingMs(inside), question);
     return { status: 200, text: formatted(answer, query.get('output'), printExplainedPacket) };
   } catch (error) {

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { compareConfigs } from '../config/compare.js';
+import { compareConfigs, type FieldChange } from '../config/compare.js';
 import type { Config } from '../config/config.js';
 import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
@@ -10,7 +10,7 @@ import { applyOomScoreAdj } from '../dataplane/sysctl.js';
 import { systemClock } from '../loop/clock.js';
 import { Loop, type RunRequest } from '../loop/loop.js';
 import type { NativeAddon } from '../native/contract.js';
-import { NO_EVENTS, nodeSubject, serviceSubject, type EventRecorder, type ProxyEvent } from '../net/events.js';
+import { nodeSubject, serviceSubject, type ProxyEvent } from '../net/events.js';
 import type { Family } from '../net/ip.js';
 import { HealthState } from '../observe/health.js';
 import type { Logger } from '../observe/log.js';
@@ -31,7 +31,7 @@ import { KernelValues } from './kernel-values.js';
 import { Listeners } from './listeners.js';
 import { OwnNode } from './own-node.js';
 import { kernelValues, planSettings } from './settings.js';
-import { startSources, type RunningSources } from './sources.js';
+import { Sources } from './sources.js';
 import type { Takeover } from './takeover.js';
 
 const RETRY = { initialMs: 100, factor: 2 } as const;
@@ -69,9 +69,7 @@ export class NodeProxy {
   private readonly families: readonly FamilySync[];
   private readonly conflicts: ConflictReports;
   private readonly node: OwnNode;
-  /** Null: without an API server there is nobody to tell. */
-  private readonly sender: EventSender | null;
-  private readonly events: EventRecorder;
+  private readonly events: EventSender;
   private readonly loop: Loop;
   private readonly drift: Drift;
   private readonly kernelValues: KernelValues;
@@ -81,13 +79,15 @@ export class NodeProxy {
   private readonly metrics: ProxyMetrics;
   private readonly listeners: Listeners;
   private readonly statusSocket: StatusSocket | null;
-  private sources: RunningSources | null = null;
+  private readonly sources: Sources;
   /** The process is about to end for a reason that its events name. */
   private ending = false;
   /** The configuration for which the kernel acknowledged all IPv4 rules. */
   private guardedBy: Config | null = null;
   /** In force; {@link reconfigure} replaces it. */
   private loaded: Loaded;
+  /** The configuration in force, but this node has its former name until its Node has been read by the new one. */
+  private config: Config;
   /** When the first change that no run has taken reached the state. */
   private changedAt: number | null = null;
 
@@ -96,21 +96,27 @@ export class NodeProxy {
     const { config } = loaded;
     const wallClock = systemWallClock();
     this.loaded = loaded;
+    this.config = config;
     this.planner = new Planner(planSettings(config));
     this.node = new OwnNode({ families: options.families, log, onFatal: options.onFatal });
     this.health = new HealthState(HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, wallClock);
     this.health.expect(options.families);
-    this.sender = config.kubernetes && new EventSender({ hostname: hostname(), clock: systemClock, wallClock, log });
-    this.events = this.sender ?? NO_EVENTS;
+    this.events = new EventSender({ hostname: hostname(), clock: systemClock, wallClock, log });
     this.metrics = new ProxyMetrics({
       mode: config.mode,
       families: options.families,
       version: loaded.version,
       features: gateStates(loaded.document.featureGates),
-      sources: () => this.sources?.states() ?? [],
+      sources: () => this.sources.states(),
       packetCounts: options.packetCounts,
       clock: systemClock,
       wallClock,
+    });
+    this.sources = new Sources({
+      ...{ version: loaded.version, store: this.store, log, observer: this.metrics, events: this.events },
+      onNodeRead: (read) => {
+        this.renamed(read.nodeName);
+      },
     });
     this.listeners = new Listeners({
       ...{ loaded, health: this.health, metrics: this.metrics, clock: systemClock, wallClock, log },
@@ -133,7 +139,7 @@ export class NodeProxy {
           action: 'Listen',
           regarding: serviceSubject(service),
           related: null,
-          note: `node ${config.nodeName} cannot answer health checks of ${service} on port ${port}: ${error.message}`,
+          note: `node ${this.config.nodeName} cannot answer health checks of ${service} on port ${port}: ${error.message}`,
         });
       },
     });
@@ -201,13 +207,11 @@ export class NodeProxy {
   }
 
   async start(): Promise<void> {
-    const { log } = this.options;
     for (const family of this.families) family.prepare();
     await Promise.all([this.listeners.start(), this.statusSocket?.start()]);
     await this.kernelValues.apply();
     await this.applyOomScore();
-    const { config, version } = this.loaded;
-    this.sources = await startSources(config, version, this.store, log, this.metrics, this.sender);
+    await this.sources.start(this.config);
     if (!this.ending) this.recordOfNode({ type: 'Normal', reason: 'Starting', action: START, note: '' });
   }
 
@@ -218,9 +222,16 @@ export class NodeProxy {
 
   /** Takes over a configuration of which every change is live. Rejects when that is not possible; what was in force stays. Not to be called again before. */
   async reconfigure(loaded: Loaded): Promise<void> {
-    const changes = compareConfigs(this.config, loaded.config);
-    await this.listeners.follow(loaded);
+    const changes = compareConfigs(this.loaded.config, loaded.config);
+    const api = changes.some(concernsApi) ? await this.sources.connect(loaded.config) : null;
+    try {
+      await this.listeners.follow(loaded);
+    } catch (error) {
+      api?.source?.connection.close();
+      throw error;
+    }
     this.loaded = loaded;
+    this.config = { ...loaded.config, nodeName: this.config.nodeName };
     this.metrics.setFeatures(gateStates(loaded.document.featureGates));
     // The same in other words.
     if (changes.length === 0) return;
@@ -228,10 +239,21 @@ export class NodeProxy {
     if (changes.some(({ field }) => field.startsWith('logging.'))) await this.options.log.follow(config.logging);
     this.health.timeoutMs = HEALTH_TIMEOUT_PERIODS * config.syncPeriod;
     this.loop.setIntervals({ minIntervalMs: config.minSyncPeriod, fullIntervalMs: config.syncPeriod });
-    this.planner.setSettings(planSettings(config));
+    this.planner.setSettings(planSettings(this.config));
     await this.kernelValues.apply();
     await this.applyOomScore();
+    if (api !== null) await this.sources.follow(api);
+    if (config.kubernetes === null) this.renamed(config.nodeName);
     this.metrics.configChanged('applied');
+    this.changed(null);
+  }
+
+  /** What is this node's is told by another name. */
+  private renamed(nodeName: string): void {
+    if (nodeName === this.config.nodeName) return;
+    this.config = { ...this.config, nodeName };
+    this.planner.setSettings(planSettings(this.config));
+    this.noteEligibility();
     this.changed(null);
   }
 
@@ -245,12 +267,12 @@ export class NodeProxy {
 
   /** Ends everything but the rules, which go on forwarding. */
   async stop(): Promise<void> {
-    if (this.ending) await this.sender?.flush(LAST_WORDS_MS);
-    this.sender?.stop();
+    if (this.ending) await this.events.flush(LAST_WORDS_MS);
+    this.events.stop();
     this.endWatch?.();
     this.drift.stop();
     this.kernelValues.stop();
-    await Promise.allSettled([this.sources?.stop()]);
+    await Promise.allSettled([this.sources.stop()]);
     await this.loop.stop();
     this.cancelFlowRetry?.();
     this.conflicts.close();
@@ -263,19 +285,16 @@ export class NodeProxy {
     if (path === null) return null;
     const pages = insidePages({
       loaded: () => this.loaded,
+      planned: () => this.config,
       snapshot: this.store.snapshot,
       families: this.families,
       health: this.health,
       loop: () => this.loop.status(),
-      sources: () => this.sources?.states() ?? [],
+      sources: () => this.sources.states(),
       waitingFor: () => this.store.waitingFor(),
       now: () => systemClock.now(),
     });
     return new StatusSocket({ path, pages, clock: systemClock, log: this.options.log });
-  }
-
-  private get config(): Config {
-    return this.loaded.config;
   }
 
   private fail(reason: string, error: Error): void {
@@ -420,4 +439,9 @@ export class NodeProxy {
       this.options.log.info(2, 'audit failed', { family: family.family, error: String(error) });
     }
   }
+}
+
+/** Whether another source has to take the API server's place: another server or another way there, or another Node to ask for. */
+function concernsApi({ field }: FieldChange): boolean {
+  return field === 'nodeName' || field === 'kubernetes' || field.startsWith('kubernetes.');
 }

@@ -33,6 +33,8 @@ export class OwnNode {
    */
   update(config: Config, now: NodeRow | undefined): boolean {
     if (this.checked?.config === config && this.checked.node === now) return this.admitted;
+    // By another name it is another Node.
+    if (this.checked !== null && this.checked.config.nodeName !== config.nodeName) this.known = undefined;
     this.checked = { config, node: now };
     this.known = this.remember(now);
     const { warnings, errors } = checkNode(config, this.options.families, this.known);

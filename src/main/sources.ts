@@ -11,40 +11,79 @@ import { startManifests, type LocationStatus } from '../sources/manifests/start.
 import type { Store } from '../state/store.js';
 import { manifestsTiming } from './settings.js';
 
-export interface RunningSources {
-  /** Resolves when nothing more will be applied. */
-  stop(): Promise<void>;
-  states(): readonly SourceState[];
+export interface SourcesParts {
+  readonly version: string;
+  readonly store: Store;
+  readonly log: Log;
+  /** Null: nobody counts requests. */
+  readonly observer: RequestObserver | null;
+  /** Null: nobody is told of anything. */
+  readonly events: EventSender | null;
+  /** The Node of this configuration's name has been read, or there is none. */
+  readonly onNodeRead: (config: Config) => void;
 }
 
-/**
- * Starts what the configuration names: manifests, the API server, or both.
- *
- * @param observer null: nobody counts requests.
- * @param events sent from now on; null: there is nobody to send them to.
- * @throws KubeconfigError when the way to the API server is not usable as configured.
- */
-export async function startSources(
-  config: Config,
-  version: string,
-  store: Store,
-  log: Log,
-  observer: RequestObserver | null,
-  events: EventSender | null,
-): Promise<RunningSources> {
-  // Loaded only where it is used: it takes several megabytes.
-  const source = config.kubernetes && (await connectKubernetes(config, version, log, observer));
-  if (source !== null) events?.start(source.connection);
-  // All sources register in one go: readiness must not be judged before the last of them has.
-  const manifests = startManifests(config.manifests, store, log, manifestsTiming(config));
-  const running = source && source.start(store, events ?? NO_EVENTS);
-  return {
-    stop: async () => {
-      await Promise.all([manifests.stop(), running?.stop()]);
-      source?.connection.close();
-    },
-    states: () => [...manifests.status().map(manifestState), ...(running?.status() ?? []).map(apiState)],
-  };
+/** The way to the API server that another configuration asks for, found and checked, and not used yet. */
+export interface NextApi {
+  readonly config: Config;
+  /** Null: none is asked for. */
+  readonly source: KubernetesSource | null;
+}
+
+/** What the configuration names: manifests, the API server, or both. The API server follows the configuration. */
+export class Sources {
+  private manifests: ReturnType<typeof startManifests> | null = null;
+  private connection: ApiConnection | null = null;
+  private running: RunningKubernetes | null = null;
+
+  constructor(private readonly parts: SourcesParts) {}
+
+  /** @throws KubeconfigError when the way to the API server is not usable as configured. */
+  async start(config: Config): Promise<void> {
+    const { store, log } = this.parts;
+    const next = await this.connect(config);
+    // All sources register in one go: readiness must not be judged before the last of them has.
+    this.manifests = startManifests(config.manifests, store, log, manifestsTiming(config));
+    this.read(next);
+  }
+
+  /** @throws KubeconfigError when the way to the API server is not usable as configured. */
+  async connect(config: Config): Promise<NextApi> {
+    const { version, log, observer } = this.parts;
+    // Loaded only where it is used: it takes several megabytes.
+    return { config, source: config.kubernetes && (await connectKubernetes(config, version, log, observer)) };
+  }
+
+  /** Reads from there in place of where it does. What was read stays until it has been read anew. */
+  async follow(next: NextApi): Promise<void> {
+    const { connection, running } = this;
+    await running?.stop();
+    connection?.close();
+    if (next.source === null) running?.withdraw();
+    this.read(next);
+  }
+
+  /** Resolves when nothing more will be applied. */
+  async stop(): Promise<void> {
+    await Promise.all([this.manifests?.stop(), this.running?.stop()]);
+    this.connection?.close();
+  }
+
+  states(): readonly SourceState[] {
+    const manifests = this.manifests?.status() ?? [];
+    return [...manifests.map(manifestState), ...(this.running?.status() ?? []).map(apiState)];
+  }
+
+  private read({ config, source }: NextApi): void {
+    const { store, events, onNodeRead } = this.parts;
+    const former = this.running;
+    this.connection = source && source.connection;
+    events?.start(this.connection);
+    const nodeRead = (): void => {
+      onNodeRead(config);
+    };
+    this.running = source && source.start(store, events ?? NO_EVENTS, { nodeRead, ...(former === null ? {} : { former }) });
+  }
 }
 
 /** How long {@link readOnce} waits for the last source. */
@@ -53,7 +92,7 @@ const READ_ONCE_MS = 60_000;
 /**
  * Reads into the store what all sources hold now.
  *
- * @throws KubeconfigError as {@link startSources}; Error with what each source lacks when they do not come to an end.
+ * @throws KubeconfigError as {@link Sources.start}; Error with what each source lacks when they do not come to an end.
  */
 export async function readOnce(config: Config, version: string, store: Store, log: Log): Promise<void> {
   let done: () => void = () => undefined;
@@ -63,7 +102,8 @@ export async function readOnce(config: Config, version: string, store: Store, lo
   store.onChange(() => {
     if (store.snapshot.ready) done();
   });
-  const sources = await startSources(config, version, store, log, null, null);
+  const sources = new Sources({ version, store, log, observer: null, events: null, onNodeRead: () => undefined });
+  await sources.start(config);
   const cancel = systemClock.callAt(systemClock.now() + READ_ONCE_MS, done);
   await complete;
   cancel();
@@ -76,7 +116,7 @@ export async function readOnce(config: Config, version: string, store: Store, lo
 export interface KubernetesSource {
   readonly connection: ApiConnection;
   /** Reads everything. */
-  start(store: Store, events: EventRecorder): RunningKubernetes;
+  start(store: Store, events: EventRecorder, more?: Pick<KubernetesOptions, 'former' | 'nodeRead'>): RunningKubernetes;
   /** Reads this node's object alone. */
   watchNode(store: Store, events: EventRecorder): RunningKubernetes;
 }
@@ -112,7 +152,7 @@ export async function connectKubernetes(
   const surroundings = { clock: systemClock, random: Math.random, timing: DEFAULT_TIMING };
   return {
     connection,
-    start: (store, events) => startKubernetes(options(events), store, log, surroundings),
+    start: (store, events, more) => startKubernetes({ ...options(events), ...more }, store, log, surroundings),
     watchNode: (store, events) => watchNode(options(events), store, log, surroundings),
   };
 }

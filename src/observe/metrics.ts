@@ -258,6 +258,10 @@ export class ProxyMetrics implements RequestObserver {
     this.component.transportCalls.inc({ result: 'miss' });
   }
 
+  transportClosed(): void {
+    this.component.transports.dec();
+  }
+
   pluginCalled(outcome: ExecOutcome, exitCode: number): void {
     this.component.pluginCalls.inc({ code: String(exitCode), call_status: outcome });
   }

@@ -99,11 +99,8 @@ t.test('events of a life', async (t) => {
   t.equal(events.filter(({ reason }) => reason === 'AddressConflict').length, 1, 'once, not once per family');
   t.match(proxy.log, /conflict: IPv4 nodeport:30001/);
 
-  await writeFile(
-    proxy.configFile,
-    config.replace('"nftables"', '"nftables", "metricsBindAddress": "127.0.0.1:10250"'),
-  );
-  t.match(await told(plane, 'ConfigurationNeedsRestart'), { note: /metrics\.port/ }, 'told before the end');
+  await writeFile(proxy.configFile, config.replace('"nftables"', '"iptables"'));
+  t.match(await told(plane, 'ConfigurationNeedsRestart'), { note: /^mode:/ }, 'told before the end');
   await eventually('the end', () => Promise.resolve(proxy.ended || null));
 });
 

@@ -45,8 +45,8 @@ class Scene {
     return join(this.root, name);
   }
 
-  write(name: string, body: string): void {
-    writeFileSync(this.path(name), HEADER + body);
+  write(name: string, body: string, mode = 'nftables'): void {
+    writeFileSync(this.path(name), HEADER.replace('nftables', mode) + body);
   }
 
   /** Starts to watch, with flags that name files relative to the scene. */
@@ -100,10 +100,10 @@ t.test('a file written in place', async (t) => {
   await scene.expect([], 'chmod and touch');
   scene.write('c', 'oomScoreAdj: 2 # a comment');
   await scene.expect(['unchanged'], 'a comment');
-  scene.write('c', 'oomScoreAdj: 2\nhostnameOverride: other');
-  await scene.expect(['restart nodeName="other"'], 'not live');
-  scene.write('c', 'oomScoreAdj: 3\nhostnameOverride: other');
-  await scene.expect([/^restart nodeName="other" oomScoreAdj=3$/], 'compared with what is in force');
+  scene.write('c', 'oomScoreAdj: 2', 'iptables');
+  await scene.expect([/^restart mode="iptables" (?!.*oomScoreAdj)/], 'not live');
+  scene.write('c', 'oomScoreAdj: 3', 'iptables');
+  await scene.expect([/^restart mode="iptables" .*oomScoreAdj=3$/], 'compared with what is in force');
   scene.write('c', 'oomScoreAdj: 3');
   await scene.expect(['apply oomScoreAdj=3'], 'taken back');
 });

@@ -24,6 +24,10 @@ export class RecordingObserver implements RequestObserver {
     this.heard.push('transport');
   }
 
+  transportClosed(): void {
+    this.heard.push('transport closed');
+  }
+
   pluginCalled(outcome: string, exitCode: number): void {
     this.heard.push(`plugin ${outcome} ${exitCode}`);
   }

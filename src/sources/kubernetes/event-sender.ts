@@ -54,6 +54,8 @@ export class EventSender implements EventRecorder {
   private readonly told = new Map<string, number>();
   private queue: Letter[] = [];
   private connection: ApiConnection | null = null;
+  /** There is no cluster to tell. */
+  private alone = false;
   private sending: Promise<void> | null = null;
   private lastAt = 0n;
 
@@ -63,7 +65,7 @@ export class EventSender implements EventRecorder {
 
   record(given: ProxyEvent): void {
     const event = { ...given, note: cutText(given.note, MAX_NOTE) };
-    if (this.stopper.signal.aborted || this.isKnown(event)) return;
+    if (this.alone || this.stopper.signal.aborted || this.isKnown(event)) return;
     if (this.queue.length >= QUEUED) {
       this.drop(event, 'too many wait');
       return;
@@ -72,9 +74,11 @@ export class EventSender implements EventRecorder {
     this.send();
   }
 
-  /** From now on events are sent, first those that came before. */
-  start(connection: ApiConnection): void {
+  /** From now on events are sent there, first those that came before; null: there is nobody to send them to. */
+  start(connection: ApiConnection | null): void {
     this.connection = connection;
+    this.alone = connection === null;
+    if (this.alone) this.queue = [];
     this.send();
   }
 
@@ -114,18 +118,18 @@ export class EventSender implements EventRecorder {
 
   private send(): void {
     if (this.connection === null || this.sending !== null || this.queue.length === 0) return;
-    this.sending = this.sendAll(this.connection).finally(() => {
+    this.sending = this.sendAll().finally(() => {
       this.sending = null;
       this.send();
     });
   }
 
-  private async sendAll(connection: ApiConnection): Promise<void> {
+  private async sendAll(): Promise<void> {
     const { signal } = this.stopper;
     for (let letter = this.queue.shift(); letter !== undefined; letter = this.queue.shift()) {
       try {
         await this.limit.take(signal);
-        await this.deliver(connection, letter);
+        await this.deliver(letter);
       } catch (error) {
         if (signal.aborted) return;
         this.drop(letter.event, describe(error));
@@ -133,13 +137,15 @@ export class EventSender implements EventRecorder {
     }
   }
 
-  private async deliver(connection: ApiConnection, letter: Letter): Promise<void> {
+  private async deliver(letter: Letter): Promise<void> {
     const { clock } = this.options;
     const { signal } = this.stopper;
     let wait = RETRY_MS;
     let why = '';
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      const outcome = await this.attempt(connection, letter);
+      // Each by the way that there is by then.
+      if (this.connection === null) return;
+      const outcome = await this.attempt(this.connection, letter);
       if (outcome.type === 'delivered' || signal.aborted) return;
       ({ why } = outcome);
       if (outcome.type === 'refused') break;

@@ -29,6 +29,10 @@ export interface KubernetesOptions {
   readonly nodeRequired: boolean;
   /** Told of objects that cannot be used. */
   readonly events: EventRecorder;
+  /** Called once, when the Node has been read, or there is none. */
+  readonly nodeRead?: () => void;
+  /** One that has stopped, whose place this takes: what it read stays until this one has read all of the resource, and what is the same changes nothing. */
+  readonly former?: RunningKubernetes;
 }
 
 export interface RunningKubernetes {
@@ -36,6 +40,16 @@ export interface RunningKubernetes {
   stop(): Promise<void>;
   /** One entry per resource: services, endpointslices, nodes, servicecidrs. */
   status(): readonly ResourceStatus[];
+  /** To be called after {@link stop}, when no other takes its place: takes back everything it has read. */
+  withdraw(): void;
+  /** What was read, by resource. */
+  readonly holdings: ReadonlyMap<string, Holding>;
+}
+
+/** A resource as the state has it. */
+export interface Holding {
+  readonly writer: SourceWriter;
+  readonly inventory: Inventory;
 }
 
 /**
@@ -68,6 +82,7 @@ export function startKubernetes(
       await Promise.all(reflectors.map((reflector) => reflector.stop()));
     },
     status: () => [...reflectors.map((reflector) => reflector.status()), cidrs.status()],
+    ...start.held(),
   };
 }
 
@@ -80,17 +95,16 @@ export function watchNode(
 ): RunningKubernetes {
   const accept = acceptHeader(options.contentType, options.acceptContentTypes);
   const exchanger = new ApiExchanger(options.connection, accept, surroundings);
-  const reflector = new Start(options, writer, log, surroundings, exchanger).reflector(
-    nodeResource(options.nodeName),
-    true,
-  );
+  const start = new Start(options, writer, log, surroundings, exchanger);
+  const reflector = start.reflector(nodeResource(options.nodeName), true);
   reflector.start();
-  return { stop: () => reflector.stop(), status: () => [reflector.status()] };
+  return { stop: () => reflector.stop(), status: () => [reflector.status()], ...start.held() };
 }
 
 class Start {
   /** Neither codec makes strings that are windows on others. */
   private readonly names = new Interner(undefined, false);
+  private readonly holdings = new Map<string, Holding>();
 
   constructor(
     private readonly options: KubernetesOptions,
@@ -106,43 +120,71 @@ class Start {
     required: boolean,
     before: (signal: AbortSignal) => Promise<void> = () => Promise.resolve(),
   ): Reflector {
-    const writer = this.writer.register(`kubernetes ${resource.name}`);
+    const shared = this.shared(resource);
+    const complete = once(required, () => {
+      shared.writer.complete();
+    });
+    const nodeRead = once(true, () => this.options.nodeRead?.());
     return new Reflector({
-      ...this.shared(resource),
+      ...shared,
       resource,
-      writer,
       before,
-      settled: once(writer, required),
+      settled: (synced) => {
+        complete(synced);
+        if (resource.kind === 'Node') nodeRead(synced);
+      },
     });
   }
 
   serviceCIDRs(): ServiceCIDRList {
-    return new ServiceCIDRList({
-      ...this.shared(SERVICE_CIDRS),
-      writer: this.writer.register(`kubernetes ${SERVICE_CIDRS.name}`),
-    });
+    return new ServiceCIDRList(this.shared(SERVICE_CIDRS));
+  }
+
+  held(): Pick<RunningKubernetes, 'holdings' | 'withdraw'> {
+    const { holdings } = this;
+    const withdraw = (): void => {
+      for (const { writer, inventory } of holdings.values()) {
+        writer.apply(inventory.relist().commit());
+        writer.complete();
+      }
+    };
+    return { holdings, withdraw };
   }
 
   private shared(resource: Resource): {
     readonly exchanger: Exchanger;
+    readonly writer: SourceWriter;
     readonly inventory: Inventory;
     readonly log: Log;
     readonly surroundings: Surroundings;
     readonly configSyncPeriodMs: number;
   } {
     const { exchanger, log, surroundings } = this;
-    const { events, configSyncPeriodMs } = this.options;
-    const inventory = new Inventory(resource, this.names, log, events);
-    return { exchanger, inventory, log, surroundings, configSyncPeriodMs };
+    const { configSyncPeriodMs } = this.options;
+    const holding = this.holding(resource);
+    this.holdings.set(resource.name, holding);
+    return { exchanger, ...holding, log, surroundings, configSyncPeriodMs };
+  }
+
+  private holding(resource: Resource): Holding {
+    const { former, events } = this.options;
+    const before = former?.holdings.get(resource.name);
+    if (before === undefined) {
+      const writer = this.writer.register(`kubernetes ${resource.name}`);
+      return { writer, inventory: new Inventory(resource, this.names, this.log, events) };
+    }
+    // Another server's versions say nothing of this one's.
+    before.inventory.distrustVersions();
+    return before;
   }
 }
 
-/** Says complete, once, at the sync or, when that is not required, after the first attempt. */
-function once(writer: SourceWriter, required: boolean): (synced: boolean) => void {
+/** Calls back once, at the sync or, when that is not required, after the first attempt. */
+function once(required: boolean, call: () => void): (synced: boolean) => void {
   let said = false;
   return (synced) => {
     if (said || (required && !synced)) return;
     said = true;
-    writer.complete();
+    call();
   };
 }

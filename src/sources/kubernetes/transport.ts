@@ -50,8 +50,9 @@ export interface RequestObserver extends ExecObserver {
   /** Lengths of bodies in bytes. A watch's answer has none that would say anything. */
   requestSized(method: 'GET' | 'POST', host: string, bytes: number): void;
   responseSized(method: 'GET' | 'POST', host: string, bytes: number): void;
-  /** A way to a server was made. */
+  /** A way to a server was made, or given up. */
   transportCreated(): void;
+  transportClosed(): void;
 }
 
 /**
@@ -138,6 +139,7 @@ class HttpConnection implements ApiConnection {
   }
 
   close(): void {
+    if (!this.closed) this.options.observer?.transportClosed();
     this.closed = true;
     for (const controller of this.open) controller.abort(closedError());
     this.pool.destroy();

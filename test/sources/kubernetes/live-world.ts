@@ -55,9 +55,25 @@ export class LiveWorld {
   }
 
   async stop(): Promise<void> {
+    await this.end();
+    await this.server.stop();
+  }
+
+  /** Starts another source in place of the one that runs; its connection is a new one, to the same server. */
+  async follow(options: Partial<KubernetesOptions>): Promise<void> {
+    await this.end();
+    await this.start({ ...options, ...(this.running === null ? {} : { former: this.running }) });
+  }
+
+  /** Ends the source, and takes back what it has read. */
+  async withdraw(): Promise<void> {
+    await this.end();
+    this.running?.withdraw();
+  }
+
+  private async end(): Promise<void> {
     await this.running?.stop();
     this.connection?.close();
-    await this.server.stop();
   }
 
   status(resource: string): ResourceStatus {

@@ -28,6 +28,32 @@ function recorded(): readonly ApiObject[] {
 
 const SERVICES = resourceOfKind('Service');
 
+t.test('another source in its place: what is the same stays untouched, and what is gone goes', async (t) => {
+  const world = new LiveWorld({ bookmarkMs: 50 });
+  t.teardown(() => world.stop());
+  world.server.put(...recorded(), nodeObject('node-2'), serviceCIDRObject('kubernetes', ['10.96.0.0/12']));
+  await world.start();
+  await world.ready();
+  await world.inStep();
+  const web = world.store.snapshot.service('default/web');
+  const edits: string[] = [];
+  world.store.onChange((rows) => {
+    edits.push(...rows.map(({ before, after }) => `${before?.name ?? ''} → ${after?.name ?? ''}`));
+    t.ok(world.store.snapshot.ready, 'ready all the time');
+  });
+  let read = 0;
+  await world.follow({ nodeName: 'node-2', contentType: 'application/json', nodeRead: () => read++ });
+  await world.inStep();
+  t.same(edits.sort(), [' → node-2', 'node-1 → '], 'another Node, and nothing else');
+  t.equal(world.store.snapshot.service('default/web'), web);
+  t.equal(read, 1);
+  world.server.store.delete(SERVICES, { namespace: 'default', name: 'web' });
+  await until(() => world.store.snapshot.service('default/web') === undefined, 'removed');
+  await world.withdraw();
+  t.same([...world.store.snapshot.services(), ...world.store.snapshot.serviceCIDRs()], []);
+  t.equal(world.store.snapshot.node('node-2'), undefined);
+});
+
 t.test('either encoding, streamed or listed: the same state', async (t) => {
   for (const contentType of ['application/json', 'application/vnd.kubernetes.protobuf']) {
     for (const watchList of ['yes', 'invalid', 'errorEvent', 'ignored'] as const) {

@@ -347,7 +347,9 @@ export class Proxy {
   }
 
   #nodeFlags(): string[] {
-    return ['--config', this.configFile, '--hostname-override', NODE_NAME, ...this.#mode().flags];
+    // A name in the file is there to be changed.
+    const name = this.#options.config?.['hostnameOverride'] === undefined ? ['--hostname-override', NODE_NAME] : [];
+    return ['--config', this.configFile, ...name, ...this.#mode().flags];
   }
 
   #mode(): ReturnType<typeof modeConfiguration> {

@@ -1,0 +1,101 @@
+// Changes of the configuration that end no process: what they are about follows, and traffic does not notice the rest.
+import { copyFile, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import t from 'tap';
+import { ControlPlane } from '../support/lab/control-plane.js';
+import { endpoint, eventually, Lab, type Traffic } from '../support/lab/lab.js';
+import { node } from '../support/lab/objects.js';
+import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
+import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
+import { ADDRESSES } from '../support/lab/topology.js';
+
+const LOCAL = ['pod-a', 'pod-b'] as const;
+const REMOTE = ['remote-a'] as const;
+const PODS = [...LOCAL, ...REMOTE];
+const OBJECTS = [
+  node('node-2', { addresses: Object.values(ADDRESSES.node) }),
+  ...dualStack('web', { type: 'NodePort', number: 41, ports: [{ port: 80, nodePort: 30001 }], endpoints: PODS }),
+  ...dualStack('near', { number: 42, internalTrafficPolicy: 'Local', ports: [{ port: 80 }], endpoints: PODS }),
+];
+const TRAFFIC: readonly Traffic[] = FAMILY_VIEWS.flatMap((view): Traffic[] => [
+  { from: 'pod-c', to: endpoint(view.clusterIP(41), 80) },
+  { from: 'client', to: view.nodePort(30001) },
+]);
+
+function near(pods: readonly (typeof PODS)[number][]): readonly Row[] {
+  return FAMILY_VIEWS.map((view) => ({
+    from: 'pod-c',
+    to: endpoint(view.clusterIP(42), 80),
+    expect: view.kept(pods, 80),
+  }));
+}
+
+t.test('another API client and another node name, under traffic', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, [[80, 'TCP']]);
+  const plane = await ControlPlane.start(t, lab);
+  const config = { hostnameOverride: NODE_NAME };
+  const proxy = await Proxy.start(t, lab, { objects: OBJECTS, cluster: plane, config, flags: ['-v', '4'] });
+  const { pid } = proxy;
+  await checkRows(t, lab, near(LOCAL));
+  const file = JSON.parse(await readFile(proxy.configFile, 'utf8')) as { clientConnection: { kubeconfig: string } };
+  /** Writes the configuration and answers what is logged until it is said. */
+  const change = async (fields: object, said: RegExp): Promise<string> => {
+    const logged = proxy.log.length;
+    await writeFile(proxy.configFile, JSON.stringify({ ...file, ...fields }));
+    return await eventually(said.source, () => {
+      const log = proxy.log.slice(logged);
+      return Promise.resolve(said.test(log) ? log : null);
+    });
+  };
+  const watchesOf = async (resource: string): Promise<number> =>
+    (await plane.state()).requests[`watchlist ${resource}`] ?? 0;
+  const connections = await Promise.all(TRAFFIC.map((traffic) => lab.open(traffic)));
+  const names = await Promise.all(connections.map((connection) => connection.exchange()));
+  const watches = await Promise.all(TRAFFIC.map((traffic) => lab.watch({ ...traffic, timeoutMs: 3000 }, 1, 2)));
+
+  const before = await lab.ruleset();
+  const kubeconfig = join(t.testdir(), 'other.conf');
+  await copyFile(file.clientConnection.kubeconfig, kubeconfig);
+  const client = { kubeconfig, qps: 50, burst: 100, contentType: 'application/json' };
+  const moved = await change({ clientConnection: client }, /configuration changed.*kubernetes\.kubeconfig/);
+  await eventually('everything read anew', async () => ((await watchesOf('endpointslices')) === 2 ? true : null));
+  const { openConnections } = await plane.state();
+  t.ok(openConnections <= 3, `${openConnections} connections: the former are gone`);
+  await proxy.consistent();
+  t.equal(await lab.ruleset(), before, 'the same objects found again change nothing');
+  for (const line of moved.match(/"synced".*/g) ?? []) t.match(line, /transactions=0/);
+
+  const refused = await change(
+    { clientConnection: { kubeconfig: '/nowhere' } },
+    /changed configuration refused.*nowhere/,
+  );
+  t.notMatch(refused, /configuration changed/);
+  await plane.put(...dualStack('late', { number: 43, ports: [{ port: 80 }], endpoints: REMOTE }));
+  await eventually('what was in force goes on', async () => {
+    const answer = await lab.request({ from: 'pod-c', to: endpoint(IPV4.clusterIP(43), 80) });
+    return 'name' in answer ? true : null;
+  });
+
+  await change({ clientConnection: client, hostnameOverride: 'node-2' }, /configuration changed.*nodeName/);
+  await eventually('the endpoints of the other node', async () => {
+    const answer = await lab.request({ from: 'pod-c', to: endpoint(IPV4.clusterIP(42), 80) });
+    return 'name' in answer && answer.name === 'remote-a' ? true : null;
+  });
+  await checkRows(t, lab, near(REMOTE));
+  const health = await lab.http('node', 'http://127.0.0.1:10256/healthz');
+  t.match(health, { status: 200 });
+
+  for (const [index, connection] of connections.entries()) {
+    const [first, last] = [names[index], await connection.exchange()];
+    t.ok(first !== undefined && 'name' in first && 'name' in last && last.name === first.name, 'a connection goes on');
+  }
+  const outcomes = (await Promise.all(watches.map((watch) => watch.stop()))).flat();
+  t.same(
+    outcomes.filter((outcome) => 'error' in outcome),
+    [],
+    'no request is lost',
+  );
+  t.equal(proxy.pid, pid, 'the same process all the time');
+  t.ok(proxy.isRunning);
+});
