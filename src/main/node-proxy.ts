@@ -26,6 +26,7 @@ import { ConflictReports } from './conflict-reports.js';
 import { Drift } from './drift.js';
 import { settleHeap } from './memory.js';
 import { FamilySync } from './family-sync.js';
+import { ForeignChanges } from './foreign-changes.js';
 import { insidePages } from './inside.js';
 import { KernelValues } from './kernel-values.js';
 import { Listeners } from './listeners.js';
@@ -73,9 +74,8 @@ export class NodeProxy {
   private readonly loop: Loop;
   private readonly drift: Drift;
   private readonly kernelValues: KernelValues;
-  private endWatch: (() => void) | null = null;
   private cancelFlowRetry: (() => void) | null = null;
-  private watchFailed = false;
+  private readonly foreign: ForeignChanges;
   private readonly metrics: ProxyMetrics;
   private readonly listeners: Listeners;
   private readonly statusSocket: StatusSocket | null;
@@ -178,7 +178,7 @@ export class NodeProxy {
         this.loop.triggerNow();
       },
       audit: () => {
-        for (const family of this.families) void this.audit(family);
+        for (const family of this.families) void this.foreign.audit(family);
       },
       onSuspicion: (family, process) => {
         this.health.drifted(family, process);
@@ -186,6 +186,7 @@ export class NodeProxy {
         log.info(2, 'somebody else changed the table', { family, process: process ?? 'unknown' });
       },
     });
+    this.foreign = new ForeignChanges({ watch: options.watch, drift: this.drift, metrics: this.metrics, log });
     this.kernelValues = new KernelValues({
       values: () => kernelValues(this.config, this.guardedBy),
       clock: systemClock,
@@ -269,7 +270,7 @@ export class NodeProxy {
   async stop(): Promise<void> {
     if (this.ending) await this.events.flush(LAST_WORDS_MS);
     this.events.stop();
-    this.endWatch?.();
+    this.foreign.stop();
     this.drift.stop();
     this.kernelValues.stop();
     await Promise.allSettled([this.sources.stop()]);
@@ -345,7 +346,7 @@ export class NodeProxy {
     const { config } = this;
     this.planner.update(this.node.view(this.store.snapshot, config.nodeName), this.store.takeChanges());
     this.metrics.changesTaken();
-    if (full) this.watch();
+    if (full) this.foreign.watch();
     const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, changedAt)));
     const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guarded(config);
@@ -377,22 +378,6 @@ export class NodeProxy {
     setImmediate(settleHeap);
   }
 
-  /** From the first sync on: a predecessor's table is compared anyway. Where the kernel does not let us listen, the periodic check remains, and
-   * tries again. */
-  private watch(): void {
-    const { watch, log } = this.options;
-    if (this.endWatch !== null || watch === null) return;
-    try {
-      this.endWatch = watch((change) => {
-        this.drift.noticed(change);
-      });
-    } catch (error) {
-      if (this.watchFailed) return;
-      this.watchFailed = true;
-      log.error(error, 'cannot follow what others do to the ruleset, only the periodic check will find it');
-    }
-  }
-
   private async syncFamily(family: FamilySync, full: boolean, changedAt: number | null): Promise<SyncReport> {
     const startedAt = systemClock.now();
     const suspected = this.drift.begin(family.family);
@@ -407,7 +392,7 @@ export class NodeProxy {
       this.drift.suspect(family.family, null);
     });
     this.recordRepairs(report);
-    if (full && !report.full && family.canAudit) void this.audit(family);
+    if (full && !report.full && family.canAudit) void this.foreign.audit(family);
     return report;
   }
 
@@ -423,21 +408,6 @@ export class NodeProxy {
     const some = repairs.slice(0, REPAIRS_IN_EVENT).join(', ');
     const note = `the ${family} rules had been changed by somebody else and were repaired: ${some}`;
     this.recordOfNode({ type: 'Warning', reason: 'RulesRepaired', action: 'RepairRules', note });
-  }
-
-  /** Beside the loop, so that no change waits for it. What it finds is repaired as if somebody had told. */
-  private async audit(family: FamilySync): Promise<void> {
-    const startedAt = performance.now();
-    try {
-      const different = await family.audit();
-      if (different) this.drift.suspect(family.family, null);
-      this.metrics.audited(family.family, different ? 'different' : 'intact');
-      const auditMs = Math.round((performance.now() - startedAt) * 1000) / 1000;
-      this.options.log.info(4, 'audited', { family: family.family, different, auditMs });
-    } catch (error) {
-      this.metrics.audited(family.family, 'failed');
-      this.options.log.info(2, 'audit failed', { family: family.family, error: String(error) });
-    }
   }
 }
 

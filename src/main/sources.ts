@@ -82,7 +82,8 @@ export class Sources {
     const nodeRead = (): void => {
       onNodeRead(config);
     };
-    this.running = source && source.start(store, events ?? NO_EVENTS, { nodeRead, ...(former === null ? {} : { former }) });
+    this.running =
+      source && source.start(store, events ?? NO_EVENTS, { nodeRead, ...(former === null ? {} : { former }) });
   }
 }
 
