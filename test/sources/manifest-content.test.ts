@@ -237,3 +237,28 @@ t.test('names do not keep the text of the file alive', async (t) => {
   t.ok(grown < (files * megabyte) / 4, `${grown} bytes are kept of ${files} files of a megabyte`);
   t.equal(held.flatMap(({ rows }) => [...rows.values()]).length, files + 1);
 });
+
+/** CPU milliseconds of reading a text. */
+async function costOf(text: string): Promise<number> {
+  const before = process.cpuUsage();
+  await readContent(text, 'f.yaml', new Interner(), new Pacer());
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
+
+t.test('aliases, merges, markers and errors cost no more than what is written', async (t) => {
+  const bad = Array.from({ length: 3000 }, () => '{addresses: [x]}').join();
+  const slice = `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: s, labels: {kubernetes.io/service-name: w}}, addressType: IPv4, endpoints: [${bad}]}`;
+  const list = (count: number): string =>
+    `apiVersion: v1\nkind: List\nitems:\n- &a ${slice}\n${'- *a\n'.repeat(count)}`;
+  const keys = Array.from({ length: 500 }, (_, index) => `k${index}: 1`).join();
+  // Without its bound each takes many seconds.
+  t.ok((await costOf(list(300))) < 3000, '300 aliases of a slice with bad addresses');
+  t.ok((await costOf(list(2000))) < 3000, '2,000 aliases');
+  t.ok((await costOf(`a: &a {${keys}}\nb:\n${'- {<<: *a}\n'.repeat(20_000)}`)) < 3000, 'merges');
+  t.ok((await costOf('...\n'.repeat(100_000))) < 3000, 'ends of no document');
+  const { problems } = await readContent(list(300), 'f.yaml', new Interner(), new Pacer());
+  t.match(problems, [{ message: 'its aliases repeat more than twice what is written' }]);
+  const one = await readContent(list(0), 'f.yaml', new Interner(), new Pacer());
+  t.match(one.problems[0]?.message, /endpoints\[19\].*; and 2980 more$/);
+});

@@ -32,8 +32,6 @@ export interface Content {
   readonly problems: readonly Problem[];
 }
 
-const MAX_PROBLEMS_PER_OBJECT = 20;
-
 /** Reads every object in a text. Never throws: what is wrong is in `problems`. */
 export async function readContent(text: string, file: string, names: Interner, pacer: Pacer): Promise<Content> {
   const reader = new ContentReader(file, names, pacer);
@@ -171,7 +169,7 @@ class ContentReader {
       }
       if (row === null) this.absent.add(key);
       else this.rows.set(refKey(refOf(row)), row);
-      if (warnings.length > 0) this.add('warning', document, name, shorten(warnings));
+      if (warnings.length > 0) this.add('warning', document, name, warnings.join('; '));
     } catch (error) {
       if (!(error instanceof TranslateError)) throw error;
       this.refuseObject(document, kind, object, at, error.problems);
@@ -187,11 +185,11 @@ class ContentReader {
   ): void {
     const ref = identify(object, kind);
     if (ref === null) {
-      this.refuseDocument(document, shorten(problems), at === null ? kind : `${at}: ${kind}`);
+      this.refuseDocument(document, problems.join('; '), at === null ? kind : `${at}: ${kind}`);
       return;
     }
     this.invalid.add(refKey(ref));
-    this.add('error', document, printRef(ref), shorten(problems));
+    this.add('error', document, printRef(ref), problems.join('; '));
   }
 
   private passOver({ apiVersion, kind }: ObjectType): void {
@@ -209,9 +207,4 @@ function typeOf(value: unknown): ObjectType | null {
   if (!isMapping(value)) return null;
   const { apiVersion, kind } = value;
   return typeof apiVersion === 'string' && typeof kind === 'string' && kind !== '' ? { apiVersion, kind } : null;
-}
-
-function shorten(problems: readonly string[]): string {
-  const rest = problems.length - MAX_PROBLEMS_PER_OBJECT;
-  return [...problems.slice(0, MAX_PROBLEMS_PER_OBJECT), ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
 }

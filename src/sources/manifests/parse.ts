@@ -1,4 +1,5 @@
 import { boolYaml11Tag, CORE_SCHEMA, loadAll, mergeTag, YAMLException } from 'js-yaml';
+import { ExpansionBudget } from './expansion.js';
 import type { Pacer } from './pacer.js';
 
 /** One document of a file, counted from 1: its value, or why there is none. Empty documents have the value null. */
@@ -25,8 +26,13 @@ export async function* parseDocuments(text: string, pacer: Pacer): AsyncGenerato
     }
   }
   let number = 1;
+  const budget = new ExpansionBudget();
+  let line = 1;
+  let counted = 0;
   for (const { start, end } of splitYaml(content)) {
-    for (const document of parseYaml(content, start, end, number)) {
+    line += countNewlines(content, counted, start);
+    counted = start;
+    for (const document of parseYaml(content.slice(start, end), line, number, budget)) {
       number = document.number + 1;
       yield document;
     }
@@ -42,20 +48,33 @@ function parseJson(text: string): ParsedDocument {
   }
 }
 
-function parseYaml(text: string, start: number, end: number, number: number): readonly ParsedDocument[] {
+/** @param line of the text in its file. */
+function parseYaml(text: string, line: number, number: number, budget: ExpansionBudget): readonly ParsedDocument[] {
   try {
-    const values = loadAll(text.slice(start, end), { schema: SCHEMA });
-    return values.map((value, index) => ({ number: number + index, type: 'value', value }));
+    const values = loadAll(text, { schema: SCHEMA, maxTotalMergeKeys: 1000 + text.length / CHARS_PER_MERGED_KEY });
+    const repeats = text.includes('*');
+    return values.map((value, index) =>
+      repeats && !budget.admits(value)
+        ? { number: number + index, type: 'error', message: 'its aliases repeat more than twice what is written' }
+        : { number: number + index, type: 'value', value },
+    );
   } catch (error) {
-    return [{ number, type: 'error', message: `is no YAML: ${describe(error, text, start)}` }];
+    return [{ number, type: 'error', message: `is no YAML: ${describe(error, line)}` }];
   }
 }
 
-function describe(error: unknown, text: string, start: number): string {
+/** What merge keys copy is bounded by what is written, not by the square of it. */
+const CHARS_PER_MERGED_KEY = 8;
+
+function describe(error: unknown, line: number): string {
   if (!(error instanceof YAMLException)) return messageOf(error);
-  if (error.mark === undefined) return error.reason;
-  const line = text.slice(0, start).split('\n').length + error.mark.line;
-  return `line ${line}: ${error.reason}`;
+  return error.mark === undefined ? error.reason : `line ${line + error.mark.line}: ${error.reason}`;
+}
+
+function countNewlines(text: string, start: number, end: number): number {
+  let count = 0;
+  for (let at = text.indexOf('\n', start); at >= 0 && at < end; at = text.indexOf('\n', at + 1)) count++;
+  return count;
 }
 
 function messageOf(error: unknown): string {
@@ -75,11 +94,14 @@ const NO_CONTENT = /^(?:[ \t]*(?:#.*)?(?:\r?\n|$)|%.*(?:\r?\n|$)|\.\.\.[ \t]*(?:
 function splitYaml(text: string): readonly Range[] {
   const ranges: Range[] = [];
   let start = 0;
+  /** Up to here there is nothing but preamble since `start`: not looked at again. */
+  let seen = 0;
   const close = (end: number): void => {
-    if (start < end && !isPreamble(text, start, end)) {
+    if (seen < end && !isPreamble(text, seen, end)) {
       ranges.push({ start, end });
       start = end;
     }
+    seen = end;
   };
   for (const match of text.matchAll(MARKER)) {
     if (match[0] === '---') close(match.index);

@@ -8,6 +8,18 @@ export interface Findings {
   readonly warnings: string[];
 }
 
+/** An object may have as many problems as bytes: so many are told, and how many more there are. */
+const MAX_PROBLEMS = 20;
+
+/** Whether another problem is to be told; else it is counted in the last line. */
+function isRoom(problems: string[]): boolean {
+  if (problems.length < MAX_PROBLEMS) return true;
+  const more =
+    problems.length === MAX_PROBLEMS ? 0 : Number.parseInt(problems[MAX_PROBLEMS]?.slice('and '.length) ?? '', 10);
+  problems[MAX_PROBLEMS] = `and ${more + 1} more`;
+  return false;
+}
+
 type Mapping = Readonly<Record<string, unknown>>;
 
 export function isMapping(value: unknown): value is Mapping {
@@ -40,22 +52,22 @@ export class Fields {
 
   /** Notes that the object cannot be used because of a field. */
   refuse(path: string, value: unknown, detail: string): void {
-    this.findings.errors.push(problemAt(this.path(path), value, detail));
+    if (isRoom(this.findings.errors)) this.findings.errors.push(problemAt(this.path(path), value, detail));
   }
 
   /** Notes that an entry is left out. */
   warn(path: string, value: unknown, detail: string): void {
-    this.findings.warnings.push(problemAt(this.path(path), value, detail));
+    if (isRoom(this.findings.warnings)) this.findings.warnings.push(problemAt(this.path(path), value, detail));
   }
 
   /** Notes that the object cannot be used because of a field whose value must not be shown. */
   refuseSecret(path: string, detail: string): void {
-    this.findings.errors.push(`${this.path(path)}: ${detail}`);
+    if (isRoom(this.findings.errors)) this.findings.errors.push(`${this.path(path)}: ${detail}`);
   }
 
   /** Notes something about a field whose value must not be shown. */
   warnSecret(path: string, detail: string): void {
-    this.findings.warnings.push(`${this.path(path)}: ${detail}`);
+    if (isRoom(this.findings.warnings)) this.findings.warnings.push(`${this.path(path)}: ${detail}`);
   }
 
   /** The names of the fields that are there. */
