@@ -232,7 +232,7 @@ t.test('TLS: whom to trust, and who asks', async (t) => {
     authority.remove();
     stranger.remove();
   });
-  const server = authority.issue({ commonName: 'server', alternativeNames: ['IP:127.0.0.1'] });
+  const server = authority.issue({ commonName: 'localhost', alternativeNames: ['IP:127.0.0.1'] });
   const client = authority.issue({ commonName: 'node-1' });
   const asked: string[] = [];
   const identity = { cert: server.certificate, key: server.key, ca: authority.own.certificate };
@@ -270,6 +270,13 @@ t.test('TLS: whom to trust, and who asks', async (t) => {
     const { problems } = await loadManifests(locationsOf([url], flags));
     t.match(problems, [{ message }], String(message));
   }
+  const wrongName = [
+    `--manifests-ca-file=${authority.own.certificateFile}`,
+    '--manifests-header=Host: 127.0.0.1',
+    ...own,
+  ];
+  const { problems } = await loadManifests(locationsOf([url.replace('127.0.0.1', 'localhost')], wrongName));
+  t.match(problems, [{ message: /so it is not for localhost; a common name does not count/ }], 'nor does a header');
   t.equal(asked.length, 1);
 });
 
