@@ -47,7 +47,9 @@ interface Result {
 function groups(extent: Extent, wanted: readonly string[]): readonly Group[] {
   const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
     .map((name) => join(FOLDER, name))
-    .filter((file) => EXTENTS[extent].files.test(file) && (wanted.length === 0 || wanted.some((part) => file.includes(part))))
+    .filter(
+      (file) => EXTENTS[extent].files.test(file) && (wanted.length === 0 || wanted.some((part) => file.includes(part))),
+    )
     .sort();
   const alone: Group[] = [];
   const together = new Map<string, string[]>();

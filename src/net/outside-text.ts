@@ -23,14 +23,3 @@ const MAX_MESSAGE_BYTES = 1024;
 export function cutMessage(text: string): string {
   return cutText(text, MAX_MESSAGE_BYTES);
 }
-
-/** C0 and C1 controls, line separators, and what turns the direction of writing around. */
-const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
-
-/** Text of others on one line, with nothing in it that a terminal obeys: such characters as `\n` or `\u001b`. */
-export function escapeControls(text: string): string {
-  return text.replace(CONTROLS, (control) => {
-    const escaped = JSON.stringify(control).slice(1, -1);
-    return escaped.length > 1 ? escaped : `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  });
-}

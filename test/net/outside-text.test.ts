@@ -1,5 +1,5 @@
 import t from 'tap';
-import { cutText, escapeControls } from '../../src/net/outside-text.js';
+import { cutText } from '../../src/net/outside-text.js';
 
 t.test('text is cut to bytes, at a character, with an ellipsis', (t) => {
   for (const [text, maxBytes, expected] of [
@@ -21,10 +21,5 @@ t.test('text is cut to bytes, at a character, with an ellipsis', (t) => {
     t.ok(Buffer.byteLength(cut) <= maxBytes);
   }
   t.equal(cutText('x'.repeat(50_000_000), 1000).length, 998);
-  t.end();
-});
-
-t.test('control characters are escaped', (t) => {
-  t.equal(escapeControls('a\tb\r\n\u001b[31mä\u007f\u009b\u202e😀'), 'a\\tb\\r\\n\\u001b[31mä\\u007f\\u009b\\u202e😀');
   t.end();
 });

@@ -219,7 +219,7 @@ t.test('a plugin that fails is left alone for a while, and what it says is logge
   t.equal(said.length, 1);
   t.match(
     said[0],
-    /The credential plugin fails.*exec\.command ".*": failed with exit code 3: …\s+x\\nno \\u001b\[31mlogin$/,
+    /The credential plugin fails.*exec\.command ".*": failed with exit code 3: …\s+x\\u000ano \\u001b\[31mlogin$/,
   );
   t.notMatch(`${answers.join('')}${log.lines.join('')}`, /secret/, 'never what it printed');
   writeFileSync(plugin.command, '#!/bin/sh\ncat "$0.answer"\n');

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { escapeControls } from '../../../net/outside-text.js';
+import { printableLine } from '../../../net/printable.js';
 import { CredentialsError } from './errors.js';
 
 /** One run of a command. */
@@ -110,7 +110,7 @@ export function runCommand(run: Run, installHint: string): Promise<string> {
 function printable(text: string): string {
   const tail =
     text.length > MAX_STDERR_CHARS ? `…${text.slice(-MAX_STDERR_CHARS).replace(/^[\udc00-\udfff]/, '')}` : text;
-  return escapeControls(tail.trim());
+  return printableLine(tail.trim());
 }
 
 function kill(pid: number | undefined, group: boolean): void {
