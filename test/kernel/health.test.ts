@@ -1,4 +1,4 @@
-// What load balancers and probes are told: behaviour §6.1, §6.2, and the README's differences.
+// What load balancers and probes are told: behaviour §6.1, §6.2, and docs/differences.md.
 import t from 'tap';
 import { endpoint, eventually, Lab, type HttpAnswer } from '../support/lab/lab.js';
 import { node, type Manifest } from '../support/lab/objects.js';

@@ -135,7 +135,7 @@ t.test('addresses of a Service', async (t) => {
     { shows: 'E-82', from: 'client', to: '10.96.0.42:53', protocol: 'UDP', expect: '10.244.2.10:53 masqueraded' },
   ]);
 
-  // Of two Services on one address and port the oldest holds it (README), and the other takes over when it goes.
+  // Of two Services on one address and port the oldest holds it (docs/differences.md), and the other takes over when it goes.
   const claim = (name: string, number: number, year: number): Manifest =>
     service(name, {
       clusterIPs: [`10.96.0.${number}`],

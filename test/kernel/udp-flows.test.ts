@@ -1,4 +1,4 @@
-// Flows whose client keeps its source port: behaviour §4.6, E-40, E-42, E-73, and the README's differences from kube-proxy.
+// Flows whose client keeps its source port: behaviour §4.6, E-40, E-42, E-73, and docs/differences.md.
 import t from 'tap';
 import type { Protocol } from '../../src/net/protocol.js';
 import { endpoint, eventually, Lab, type Connection, type Traffic } from '../support/lab/lab.js';
