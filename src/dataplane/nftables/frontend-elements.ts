@@ -154,12 +154,10 @@ function diffAdmitted(
     const half = range.length / 2;
     return [range.slice(0, half) + packed, range.slice(half) + packed];
   };
-  for (const range of current.admitted) {
-    if (!next.admitted.includes(range)) batches.deleteRange(SET.admitted, ...ends(range));
-  }
-  for (const range of next.admitted) {
-    if (!current.admitted.includes(range)) batches.addRange(SET.admitted, ...ends(range));
-  }
+  const before = new Set(current.admitted);
+  const after = new Set(next.admitted);
+  for (const range of before) if (!after.has(range)) batches.deleteRange(SET.admitted, ...ends(range));
+  for (const range of after) if (!before.has(range)) batches.addRange(SET.admitted, ...ends(range));
 }
 
 function diffEndpoints(batches: ElementBatches, map: string, packed: PackedKey, current: Slots, next: Slots): void {

@@ -1,0 +1,45 @@
+import t from 'tap';
+import { addressFromBytes, parsePrefix, prefixAddress, prefixContains, prefixLength } from '../../src/net/ip.js';
+import type { Family, IPPrefix } from '../../src/net/ip.js';
+import { nodeFacts } from '../../src/plan/facts.js';
+import { admittedSources } from '../../src/plan/source-ranges.js';
+import { cpuTime } from '../support/cpu-time.js';
+import { planSettings } from '../support/plan-settings.js';
+import { SeededRandom } from '../support/random.js';
+
+const SETTINGS = planSettings();
+const NODE = nodeFacts(SETTINGS, undefined);
+
+function admitted(family: Family, ranges: readonly IPPrefix[]): readonly IPPrefix[] | null {
+  return admittedSources(family, ranges, [], NODE);
+}
+
+/** Of few different bytes, so that many nest. */
+function randomPrefix(random: SeededRandom, size: 4 | 16): IPPrefix {
+  const bytes = Uint8Array.from({ length: size }, () => random.pick([0, 1, 127, 128, 255]));
+  const prefix = parsePrefix(`${addressFromBytes(bytes)}/${1 + random.below(size * 8)}`);
+  if (prefix === null) throw new Error('no prefix');
+  return prefix;
+}
+
+t.test('what is kept is what no wider range of the list contains, each once, sorted', (t) => {
+  const random = new SeededRandom(8);
+  for (let round = 0; round < 300; round++) {
+    const size = random.pick([4, 16] as const);
+    const ranges = Array.from({ length: random.below(40) + 1 }, () => randomPrefix(random, size));
+    const covers = (wide: IPPrefix, narrow: IPPrefix): boolean =>
+      prefixLength(wide) < prefixLength(narrow) && prefixContains(wide, prefixAddress(narrow));
+    const expected = [...new Set(ranges)].filter((range) => !ranges.some((other) => covers(other, range))).sort();
+    const found = admitted(size === 4 ? 'IPv4' : 'IPv6', ranges);
+    if (JSON.stringify(found) !== JSON.stringify(expected)) t.same(found, expected, `round ${round}`);
+  }
+  t.pass('300 lists');
+  t.end();
+});
+
+t.test('10,000 ranges take no time to speak of', async (t) => {
+  const ranges = Array.from({ length: 10_000 }, (_, index) => `10.${index >> 8}.${index & 255}.0/24` as IPPrefix);
+  // Comparing each with every other takes a hundred times as long.
+  const ms = await cpuTime(() => t.equal(admitted('IPv4', ranges)?.length, ranges.length));
+  t.ok(ms < 2000, `${ms} ms`);
+});
