@@ -75,15 +75,19 @@ function readLayer(path: string, files: ConfigFiles): Layer {
   const findings: Findings = { strict: [], fatal: [] };
   decodeConfiguration(found.mapping, findings);
   if (findings.fatal.length > 0) throw decodeError(path, [...findings.fatal, ...findings.strict]);
-  const { passedOver } = found;
+  const { passedOver, cluster } = found;
   const { strict } = findings;
+  const { mapping, doubtful } = withoutPlaceholders(found.mapping);
   const warnings = [
+    ...(doubtful.length > 0
+      ? [`${path}: 0 is taken for unset, as the file says of other fields that they are: ${joinProblems(doubtful)}`]
+      : []),
     ...(passedOver.length > 0 ? [`${path}: only one ${KIND} is used, passed over: ${joinProblems(passedOver)}`] : []),
     ...(strict.length > 0
       ? [`Using lenient decoding as strict decoding failed: ${path}: ${joinProblems(strict)}`]
       : []),
   ];
-  return { path, mapping: withoutPlaceholders(found.mapping), cluster: found.cluster, warnings };
+  return { path, mapping, cluster, warnings };
 }
 
 function readText(path: string, files: ConfigFiles): string {

@@ -158,10 +158,45 @@ t.test('a zero that somebody wrote is no default: obeyed, or refused by name', (
       .problems,
     [`KubeProxyConfiguration.configSyncPeriod: Invalid value: "0s": ${positive} (from d/2.yaml)`],
   );
-  const { conntrack, clientConnection } = fromFile(KUBEADM.slice(HEADER.length)).document;
-  t.match([conntrack.tcpEstablishedTimeout, clientConnection.qps], ['24h0m0s', 5], 'what kubeadm writes is unset');
   t.end();
 });
+
+t.test(
+  "a zero in a file that writes out what is unset is unset: silently in kubeadm's, named in one that was edited",
+  (t) => {
+    const body = KUBEADM.slice(HEADER.length);
+    const lines = (isKept: (line: string) => boolean): string => body.split('\n').filter(isKept).join('\n');
+    const unset = 'mode: is not set, using iptables';
+    const zeros = '0 is taken for unset, as the file says of other fields that they are:';
+    const kubeadms =
+      '[configSyncPeriod, iptables.syncPeriod, ipvs.syncPeriod, nftables.syncPeriod, logging.flushFrequency]';
+    const rows: readonly (readonly [name: string, body: string, doubtful: string | null])[] = [
+      ['as kubeadm writes it', body, null],
+      ['without its nulls', lines((line) => !line.endsWith(' null')), null],
+      ['of a release without nftables mode', body.replace(/^nftables:\n(?: .*\n)+/m, ''), null],
+      ['a field removed', lines((line) => !line.startsWith('portRange')), kubeadms],
+      ['nulls and a field removed', lines((line) => !/ null$|^portRange/.test(line)), kubeadms],
+      ['zero beside null', 'mode: ""\nconfigSyncPeriod: 0s\noomScoreAdj: null', 'configSyncPeriod'],
+      ['zero beside empty text', 'mode: ""\niptables: {syncPeriod: 0s}', 'iptables.syncPeriod'],
+    ];
+    for (const [name, text, doubtful] of rows) {
+      const { document, warnings } = fromFile(text);
+      t.match([document.configSyncPeriod, document.iptables.syncPeriod], ['15m0s', '30s'], name);
+      t.equal(document.clientConnection.qps, 5, name);
+      const expected = doubtful === null ? [] : [`kube-proxy.yaml: ${zeros} ${doubtful}`];
+      t.same(
+        warnings.filter((warning) => !/clientConnection\.|\.mode:/.test(warning)),
+        expected,
+        name,
+      );
+      t.ok(
+        warnings.some((warning) => warning.endsWith(unset)),
+        name,
+      );
+    }
+    t.end();
+  },
+);
 
 t.test('CL-44: defaults of a mode that is written only', (t) => {
   t.equal(loaded(['--mode=iptables', '--write-config-to=x']).document.nodePortAddresses, null);

@@ -29,7 +29,7 @@ t.test('settings that do nothing are named, and only when set', (t) => {
     'enableProfiling: true',
     'featureGates: {LoggingAlphaOptions: true}\nlogging: {flushFrequency: 1s, options: {text: {splitStream: true, infoBufferSize: 1}}}',
     'bindAddress: "::1"',
-    'iptables: {masqueradeAll: false, masqueradeBit: null, syncPeriod: 0s, minSyncPeriod: 0s}',
+    'iptables: {masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s}',
     'ipvs: {excludeCIDRs: []}',
     'logging: {flushFrequency: 5000000000}',
     'featureGates: {AllAlpha: false, AllBeta: true, NFTablesProxyMode: true, WatchListClient: true}',
