@@ -66,7 +66,7 @@ export function printChange({ field, before, after }: FieldChange): string {
 }
 
 /** Of two objects with the same fields the fields that differ, of anything else the whole. */
-function differences(field: string, before: unknown, after: unknown): Omit<FieldChange, 'live'>[] {
+export function differences(field: string, before: unknown, after: unknown): Omit<FieldChange, 'live'>[] {
   const [a, b] = [JSON.stringify(before), JSON.stringify(after)];
   if (a === b) return [];
   if (isObject(before) && isObject(after) && Object.keys(before).join() === Object.keys(after).join()) {

@@ -1,5 +1,6 @@
-import { KIND, type KubeProxyConfiguration, type Logging } from './document.js';
+import { KIND, type ConntrackSection, type KubeProxyConfiguration, type Logging } from './document.js';
 import { decodeConfiguration } from './decode.js';
+import { durationMilliseconds } from './duration.js';
 import { masqueradeAllSection } from './effective.js';
 import { clip, joinProblems } from './errors.js';
 import { ineffectiveGates, unknownGates } from './gates.js';
@@ -33,6 +34,7 @@ export function describeIneffective(document: KubeProxyConfiguration, readsServe
     ...describeRequests(document, defaults, readsServer),
     ...(portRange === '' ? [] : [`${KIND}.portRange: has no effect`]),
     ...describeDetection(document),
+    ...describeConntrack(document.conntrack, defaults.conntrack),
     ...(windowsRunAsService ? [`${KIND}.windowsRunAsService: has no effect on Linux`] : []),
     ...(document.showHiddenMetricsForVersion === ''
       ? []
@@ -54,15 +56,37 @@ function describeRequests(
   readsServer: boolean,
 ): string[] {
   const limits = ['qps', 'burst'] as const;
+  const { burst, qps } = clientConnection;
   if (readsServer)
-    return limits
-      .filter((field) => clientConnection[field] === 0)
-      .map((field) => `${KIND}.clientConnection.${field}: 0 means the default, ${defaults.clientConnection[field]}`);
+    return [
+      ...limits
+        .filter((field) => clientConnection[field] === 0)
+        .map((field) => `${KIND}.clientConnection.${field}: 0 means the default, ${defaults.clientConnection[field]}`),
+      ...(qps < 0 && ![defaults.clientConnection.burst, 0].includes(burst)
+        ? [`${KIND}.clientConnection.burst: has no effect, as a negative qps limits nothing`]
+        : []),
+    ];
   const fields = (['acceptContentTypes', 'contentType', ...limits] as const)
     .filter((field) => ![defaults.clientConnection[field], 0].includes(clientConnection[field]))
     .map((field) => `clientConnection.${field}`);
   const period = configSyncPeriod === defaults.configSyncPeriod ? [] : ['configSyncPeriod'];
   return [...fields, ...period].map((field) => `${KIND}.${field}: has no effect, everything is read from --manifests`);
+}
+
+/** The kernel counts timeouts in seconds, and the table's least size is one of a size that is set. */
+function describeConntrack(conntrack: ConntrackSection, defaults: ConntrackSection): string[] {
+  const { maxPerCore, min } = conntrack;
+  const timeouts = ['tcpEstablishedTimeout', 'tcpCloseWaitTimeout', 'udpTimeout', 'udpStreamTimeout'] as const;
+  return [
+    ...(maxPerCore === 0 && ![defaults.min, 0].includes(min)
+      ? [`${KIND}.conntrack.min: has no effect with maxPerCore 0`]
+      : []),
+    ...timeouts
+      .filter((field) => durationMilliseconds(conntrack[field]) % 1000 !== 0)
+      .map(
+        (field) => `${KIND}.conntrack.${field}: the kernel takes whole seconds, of ${conntrack[field]} and at least 1`,
+      ),
+  ];
 }
 
 /** How pods are told from others goes by one of several fields. */

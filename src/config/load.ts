@@ -99,7 +99,7 @@ export function loadConfig(
     document,
     warnings: [
       ...source.warnings,
-      ...flagWarnings(line, fileFlag),
+      ...flagWarnings(source.document, line, fileFlag),
       ...(decoded.mode === '' ? [`${KIND}.mode: is not set, using ${DEFAULT_MODE}`] : []),
       ...describeIneffective(defaulted, config.kubernetes !== null),
       ...surroundings.warnings,

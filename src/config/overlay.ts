@@ -1,11 +1,13 @@
 import { CONFIGURATION_FLAGS } from './configuration-flags.js';
-import { HEALTHZ_PORT, METRICS_PORT } from './decode.js';
-import type { KubeProxyConfiguration } from './document.js';
-import { ConfigError } from './errors.js';
+import { differences } from './compare.js';
+import { decodeConfiguration, HEALTHZ_PORT, METRICS_PORT } from './decode.js';
+import { KIND, type KubeProxyConfiguration } from './document.js';
+import { clip, ConfigError } from './errors.js';
 import type { Flag } from './flag.js';
 import { FLAGS } from './flag-table.js';
 import { numberFlag, textFlag, type CommandLine } from './flags.js';
 import { withPort } from './host-port.js';
+import { Mapping } from './yaml.js';
 
 /** The flag that names files which count in place of most flags; null: there are none. */
 export type FileFlag = 'config' | 'config-dir' | null;
@@ -26,13 +28,27 @@ export function applyFlags(
   return file === null ? completeFlags(laid, line) : laid;
 }
 
-/** What of the command line does not do what one may think. */
-export function flagWarnings(line: CommandLine, file: FileFlag): readonly string[] {
-  return FLAGS.filter(({ name }) => line.given.has(name)).flatMap((flag) => [
+/** What of the command line, or of the files' document beside it, does not do what one may think. */
+export function flagWarnings(document: KubeProxyConfiguration, line: CommandLine, file: FileFlag): readonly string[] {
+  const ofFlags = FLAGS.filter(({ name }) => line.given.has(name)).flatMap((flag) => [
     ...(flag.remark === undefined ? [] : [`--${flag.name}: ${flag.remark}`]),
     ...(isReplaced(flag, file) ? [`--${flag.name}: is ignored because --${file ?? ''} is given`] : []),
     ...(file === null ? portWarnings(flag.name, line) : []),
   ]);
+  return [...ofFlags, ...(file === null ? [] : replacedFields(document, line))];
+}
+
+/** Fields that a file sets and a flag sets otherwise. Entries of --vmodule are put before the file's and replace none. */
+function replacedFields(document: KubeProxyConfiguration, line: CommandLine): readonly string[] {
+  const defaults = decodeConfiguration(new Mapping([]), { strict: [], fatal: [] });
+  const ofFile = new Set(differences(KIND, defaults, document).map(({ field }) => field));
+  return CONFIGURATION_FLAGS.flatMap(({ name, type, set, overridesFile }) => {
+    const value = line.given.get(name);
+    if (value === undefined || set === undefined || overridesFile !== true || type === 'vmodule') return [];
+    return differences(KIND, document, set(document, value))
+      .filter(({ field }) => ofFile.has(field))
+      .map(({ field, before }) => `${field}: ${clip(before)} has no effect because --${name} is given`);
+  });
 }
 
 function isReplaced(flag: Flag, file: FileFlag): boolean {

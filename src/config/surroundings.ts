@@ -1,4 +1,4 @@
-import { IPTABLES_FLAVORS, type Surroundings } from './config.js';
+import { IPTABLES_FLAVORS, type ManifestsSource, type Surroundings } from './config.js';
 import { durationMilliseconds, parseDuration } from './duration.js';
 import { invalid } from './errors.js';
 import type { ConfigFiles } from './files.js';
@@ -36,8 +36,25 @@ export function readSurroundings(
       iptablesFlavor: iptablesFlavor ?? 'auto',
     },
     problems,
-    warnings: manifests.warnings,
+    warnings: [...manifests.warnings, ...unusedFlags(line, document, manifests.sources)],
   };
+}
+
+/** Flags that are about what there is none of. */
+function unusedFlags(
+  line: CommandLine,
+  { mode }: KubeProxyConfiguration,
+  sources: readonly ManifestsSource[],
+): readonly string[] {
+  const has = (type: ManifestsSource['type']): boolean => sources.some((source) => source.type === type);
+  const rows: readonly (readonly [flag: FlagName, isUsed: boolean, why: string])[] = [
+    ['iptables-flavor', mode === '' || mode === 'iptables', `in mode ${mode}`],
+    ['file-check-frequency', has('path'), 'without a file or directory in --manifests'],
+    ['http-check-frequency', has('url'), 'without a URL in --manifests'],
+  ];
+  return rows
+    .filter(([flag, isUsed]) => line.given.has(flag) && !isUsed)
+    .map(([flag, , why]) => `--${flag}: has no effect ${why}`);
 }
 
 /** In milliseconds. */

@@ -82,6 +82,20 @@ t.test('fields that another one switches off, and those that nothing reads', (t)
     ['clientConnection: {acceptContentTypes: "*/*"}', [`clientConnection.acceptContentTypes: ${fromManifests}`]],
     ['configSyncPeriod: 1m', [`configSyncPeriod: ${fromManifests}`]],
     ['clientConnection: {kubeconfig: /k, qps: 7}\nconfigSyncPeriod: 1m', []],
+    [
+      'clientConnection: {kubeconfig: /k, qps: -1, burst: 50}',
+      ['clientConnection.burst: has no effect, as a negative qps limits nothing'],
+    ],
+    ['clientConnection: {kubeconfig: /k, qps: -1}', []],
+    ['conntrack: {maxPerCore: 0, min: 5}', ['conntrack.min: has no effect with maxPerCore 0']],
+    ['conntrack: {maxPerCore: 0}', []],
+    [
+      'conntrack: {udpTimeout: 1500ms, udpStreamTimeout: 1ms, tcpCloseWaitTimeout: 2s}',
+      [
+        'conntrack.udpTimeout: the kernel takes whole seconds, of 1.5s and at least 1',
+        'conntrack.udpStreamTimeout: the kernel takes whole seconds, of 1ms and at least 1',
+      ],
+    ],
   ];
   for (const [body, expected] of rows)
     t.same(
@@ -97,6 +111,12 @@ t.test('fields that another one switches off, and those that nothing reads', (t)
   t.same(warnings(['--cluster-cidr=10.0.0.0/8']), []);
   t.same(warnings(['--masquerade-all']), [], 'all is masqueraded anyway');
   t.same(warnings(['--detect-local-mode=NodeCIDR']), []);
+  const local = '--detect-local-mode=NodeCIDR';
+  t.same(warnings([local, '--iptables-flavor=legacy', '--file-check-frequency=1s', '--http-check-frequency=1s']), [
+    '--iptables-flavor: has no effect in mode nftables',
+    '--http-check-frequency: has no effect without a URL in --manifests',
+  ]);
+  t.same(warnings([local, '--manifests=https://host/', '--http-check-frequency=1s']), []);
   t.end();
 });
 

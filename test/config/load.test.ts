@@ -196,7 +196,11 @@ t.test('CL-40: flags beside a file', (t) => {
   t.equal(config.nodeName, 'from-flag');
   t.equal(config.logging.verbosity, 7);
   t.equal(config.mode, 'nftables');
-  t.same(warnings, ['--proxy-mode: is ignored because --config is given']);
+  t.same(warnings, [
+    '--proxy-mode: is ignored because --config is given',
+    'KubeProxyConfiguration.hostnameOverride: "from-file" has no effect because --hostname-override is given',
+    'KubeProxyConfiguration.logging.verbosity: 1 has no effect because --v is given',
+  ]);
   const untouched = fromFile('mode: nftables\nhostnameOverride: from-file\nlogging: {verbosity: 1}', [
     '--hostname-override=',
   ]).config;

@@ -93,6 +93,19 @@ t.test("CL-40: logging flags win over the file's, vmodule entries come before it
     merged.config.logging.vmodule.map(({ filePattern, verbosity }) => `${filePattern}=${verbosity}`),
     ['c=1', 'a=2', 'd=3', 'a=9', 'b=8'],
   );
+  const replaced = fromFile(
+    'mode: nftables\nhostnameOverride: a\nlogging: {verbosity: 3, vmodule: [{filePattern: a, verbosity: 1}]}',
+    ['--hostname-override=B', '-v=4', '--vmodule=a=2', '--logging-format=text'],
+  );
+  t.same(replaced.warnings, [
+    'KubeProxyConfiguration.hostnameOverride: "a" has no effect because --hostname-override is given',
+    'KubeProxyConfiguration.logging.verbosity: 3 has no effect because --v is given',
+  ]);
+  const same = fromFile('mode: nftables\nhostnameOverride: b\nlogging: {verbosity: 0}', [
+    '--hostname-override=b',
+    '-v=4',
+  ]);
+  t.same(same.warnings, [], 'the same, and what is a default anyway');
   t.equal(
     failure(() => fromFile('mode: nftables', ['--log-text-split-stream'])).message,
     'failed validate: KubeProxyConfiguration.logging.options.text.splitStream: Forbidden: needs feature gate LoggingAlphaOptions',
