@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative, resolve, sep } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import t from 'tap';
 import { layerViolations } from './support/layers.js';
 
@@ -29,6 +29,36 @@ t.test('the project keeps to its layers', (t) => {
     t.ok(sources.has(contract), contract);
   }
   t.same(layerViolations(sources), []);
+  t.end();
+});
+
+t.test('ids of behaviour that sources name are in docs/behaviour.md', (t) => {
+  const rows = readFileSync(resolve('docs/behaviour.md'), 'utf8').match(/^\| [A-Z]{2}-[^|]*/gm) ?? [];
+  const ids = new Set(rows.flatMap((row) => row.match(/[A-Z]{2}-\d+/g) ?? []));
+  const topics = [...new Set([...ids].map((id) => id.slice(0, 2)))].join('|');
+  const named = new RegExp(`\\b(?:${topics})-\\d+`, 'g');
+  const missing = [...projectSources()].flatMap(([path, text]) =>
+    (text.match(named) ?? []).filter((id) => !ids.has(id)).map((id) => `${path}: ${id}`),
+  );
+  t.ok(ids.size > 0);
+  t.same(missing, []);
+  t.end();
+});
+
+t.test('links of the documents lead to files that there are', (t) => {
+  const documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'].concat(
+    ['docs', 'src', 'native', 'test'].flatMap((folder) =>
+      readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+    ),
+  );
+  for (const document of documents.filter((path) => path.endsWith('.md'))) {
+    const links = [...readFileSync(document, 'utf8').matchAll(/\]\((?!\w+:)([^)#\s]+)/g)].map(([, link = '']) => link);
+    t.same(
+      links.filter((link) => !existsSync(join(dirname(document), link))),
+      [],
+      document,
+    );
+  }
   t.end();
 });
 

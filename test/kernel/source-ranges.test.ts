@@ -121,7 +121,7 @@ t.test('source ranges', async (t) => {
   await checkRows(t, lab, [
     { shows: 'SV-06', from: 'client', to: endpoint(IPV4.loadBalancerIP(3), 80), expect: 'dropped' },
     {
-      shows: 'quirk 16',
+      shows: 'SV-06: ranges of one family leave the other open',
       from: 'client',
       to: endpoint(IPV6.loadBalancerIP(3), 80),
       expect: IPV6.masqueraded(['pod-a'], 80),

@@ -132,7 +132,7 @@ t.test('cluster IPs', async (t) => {
   );
   if (TRAITS.dropsUnusedAddresses) t.match(await lab.ruleset(), /ip daddr 10\.97\.0\.0\/16 drop/);
   await proxy.apply([...objects, SERVICE_CIDR]);
-  t.notMatch(await lab.ruleset(), /10\.97\.0\.0/, 'E-81, quirk 2: a removed ServiceCIDR is dropped no more');
+  t.notMatch(await lab.ruleset(), /10\.97\.0\.0/, 'E-81: a removed ServiceCIDR is dropped no more');
 });
 
 t.test('policies of external traffic', async (t) => {
