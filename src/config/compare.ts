@@ -13,8 +13,8 @@ export interface FieldChange {
 }
 
 /**
- * Which settings can change under a running process. A dataplane is built upon the mode, its flavour, and in iptables mode upon whether loopback is
- * served: another one makes another process. What only flags say cannot change at all: a process has the flags that it was started with.
+ * Which settings can change under a running process. A dataplane is built upon the mode and its flavour: another one makes another process. What
+ * only flags say cannot change at all: a process has the flags that it was started with.
  */
 const LIVE: Readonly<Record<keyof Config, boolean>> = {
   mode: false,
@@ -35,7 +35,7 @@ const LIVE: Readonly<Record<keyof Config, boolean>> = {
   minSyncPeriod: true,
   masqueradeAll: true,
   masqueradeBit: true,
-  localhostNodePorts: false,
+  localhostNodePorts: true,
   iptablesFlavor: false,
   localDetection: true,
   nodePortAddresses: true,

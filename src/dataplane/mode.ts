@@ -7,7 +7,6 @@ import type { ModeTraits } from '../plan/facts.js';
 import type { FamilyTable, NodePlan } from '../plan/types.js';
 import type { FamilyDataplane, PacketCounts, WatchForeignChanges } from './contract.js';
 import type { Footprint, OwnFootprint } from './footprint.js';
-import type { KernelValue } from './sysctl.js';
 
 /** What a mode is given to work on this host. */
 export interface ModeParts {
@@ -37,8 +36,6 @@ export interface ModeDefinition {
   readonly name: SupportedMode;
   readonly platforms: readonly NodeJS.Platform[];
   readonly traits: (config: Config) => ModeTraits;
-  /** Sysctls that open what its IPv4 rules guard: to be set once the kernel holds the rules for this configuration, not before. */
-  readonly guardedValues: (config: Config) => readonly KernelValue[];
   readonly footprint: Footprint;
   /** @throws ModeError when none of the families can be served. */
   open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode>;

@@ -8,7 +8,7 @@ import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ServiceHealth } from '../observe/service-health.js';
 import { SyncHistory } from '../observe/sync-history.js';
-import { anyContains, type ModeTraits } from '../plan/facts.js';
+import { anyContains } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { nodePortRefusal } from '../plan/trace.js';
 import type { FrontendKey } from '../plan/types.js';
@@ -26,7 +26,6 @@ export interface FamilySyncParts {
   readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
   readonly conflicts: Pick<ConflictReports, 'update'>;
   readonly localAddresses: () => readonly IPAddress[];
-  readonly traits: ModeTraits;
   /** Null: nothing is counted. */
   readonly metrics: SyncMetrics | null;
   readonly events: EventRecorder;
@@ -156,7 +155,7 @@ export class FamilySync {
     const startedAt = performance.now();
     const report = await conntrack.reconcile({
       table,
-      isNodePortAddress: (address) => nodePortRefusal(table.node, address, own, this.parts.traits) === null,
+      isNodePortAddress: (address) => nodePortRefusal(table.node, address, own) === null,
       full: this.allFlowsOwed,
       changed: new Set([...this.flowsOwed, ...gone]),
     });

@@ -41,7 +41,7 @@ function nodePortWarnings(config: Config, primary: Family, node: NodeRow | undef
   if (configured === 'primary')
     return node?.addresses.length === 0 || (node === undefined && config.kubernetes !== null)
       ? [
-          "nodePortAddresses is primary but the Node's addresses are not known: node ports answer on every local address",
+          "nodePortAddresses is primary but the Node's addresses are not known: node ports answer on every local address but loopback",
         ]
       : [];
   if (configured.length === 0)

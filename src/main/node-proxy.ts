@@ -156,7 +156,6 @@ export class NodeProxy {
           serviceHealth: this.serviceHealth,
           conflicts: this.conflicts,
           localAddresses,
-          traits: planSettings(config).traits,
           metrics: this.metrics,
           events,
           log,
@@ -233,6 +232,8 @@ export class NodeProxy {
     }
     this.loaded = loaded;
     this.config = { ...loaded.config, nodeName: this.config.nodeName };
+    // At once: a sync in between would take rules by the former settings for a guard of the new ones.
+    this.planner.setSettings(planSettings(this.config));
     this.metrics.setFeatures(gateStates(loaded.document.featureGates));
     // The same in other words.
     if (changes.length === 0) return;
@@ -240,7 +241,6 @@ export class NodeProxy {
     if (changes.some(({ field }) => field.startsWith('logging.'))) await this.options.log.follow(config.logging);
     this.health.timeoutMs = HEALTH_TIMEOUT_PERIODS * config.syncPeriod;
     this.loop.setIntervals({ minIntervalMs: config.minSyncPeriod, fullIntervalMs: config.syncPeriod });
-    this.planner.setSettings(planSettings(this.config));
     await this.kernelValues.apply();
     await this.applyOomScore();
     if (api !== null) await this.sources.follow(api);

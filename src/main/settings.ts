@@ -1,8 +1,9 @@
 import { availableParallelism, cpus } from 'node:os';
 import type { Config } from '../config/config.js';
-import { conntrackValues, type KernelValue } from '../dataplane/sysctl.js';
+import { conntrackValues, ROUTE_LOCALNET, type KernelValue } from '../dataplane/sysctl.js';
 import { modeDefinition } from '../dataplane/modes.js';
 import type { PlanSettings } from '../plan/facts.js';
+import { opensLoopback } from '../plan/node-plan.js';
 import { DEFAULT_TIMING, type Timing } from '../sources/manifests/timing.js';
 
 /** What planning takes from the configuration. */
@@ -41,9 +42,8 @@ export function kernelValues(config: Config, guardedBy: Config | null): readonly
     // Nothing is listed where /proc shows processes only.
     cpus().length || availableParallelism(),
   );
-  const { guardedValues } = modeDefinition(config.mode);
-  const guarded = guardedBy === null ? [] : guardedValues(guardedBy);
-  return [...values, ...guardedValues(config).filter((value) => guarded.includes(value))];
+  const isGuarded = guardedBy !== null && opensLoopback(planSettings(guardedBy));
+  return isGuarded && opensLoopback(planSettings(config)) ? [...values, ROUTE_LOCALNET] : values;
 }
 
 /** How often manifests are looked at. */

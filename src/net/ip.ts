@@ -102,6 +102,12 @@ export function isLoopback(address: IPAddress): boolean {
   return familyOf(address) === 'IPv4' ? address.startsWith('127.') : address === '::1';
 }
 
+/** Whether some of the prefix is loopback. */
+export function touchesLoopback(prefix: IPPrefix): boolean {
+  const first = parseAddress(familyOf(prefix) === 'IPv4' ? '127.0.0.0' : '::1');
+  return isLoopback(prefixAddress(prefix)) || (first !== null && prefixContains(prefix, first));
+}
+
 export function isUnspecified(address: IPAddress): boolean {
   return address === '0.0.0.0' || address === '::';
 }

@@ -237,7 +237,7 @@ function aboutNobody(
     notes.push(`the address has ${list.join(', ')}`);
   }
   const nodePort = table.frontend(frontendKey(null, port, protocol));
-  const refusal = nodePortRefusal(table.node, destination, localAddresses, settings.traits);
+  const refusal = nodePortRefusal(table.node, destination, localAddresses);
   if (nodePort !== undefined && refusal !== null)
     notes.push(`${port}/${protocol} is a node port of ${nodePort.servicePort}; ${REFUSALS[refusal]}`);
   for (const { namespace, name, loadBalancerIngress, externalIPs } of snapshot.services()) {

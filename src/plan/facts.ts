@@ -13,7 +13,7 @@ export type LocalDetection =
 export interface ModeTraits {
   /** Ports of cluster IPs that no Service port has are refused, and addresses of Service CIDRs that no Service has dropped (behaviour VD-15, VD-16). */
   readonly guardsClusterAddresses: boolean;
-  /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35). */
+  /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35): see {@link opensLoopback}. */
   readonly servesLocalhost: boolean;
 }
 

@@ -1,4 +1,12 @@
-import { familyOf, hostPrefix, isLoopback, prefixLength, type Family, type IPPrefix } from '../net/ip.js';
+import {
+  familyOf,
+  hostPrefix,
+  isLoopback,
+  prefixLength,
+  touchesLoopback,
+  type Family,
+  type IPPrefix,
+} from '../net/ip.js';
 import type { NodeRow, ServiceCIDRRow } from '../state/rows.js';
 import { nodeFacts, type PlanSettings } from './facts.js';
 import type { LocalDetector, NodePlan } from './types.js';
@@ -20,6 +28,7 @@ export function planNode(
     masqueradeAll: settings.masqueradeAll,
     masqueradeMark: 2 ** settings.masqueradeBit,
     nodePortPrefixes: nodePortPrefixes(family, settings, node),
+    nodePortsOnLoopback: family === 'IPv4' && opensLoopback(settings),
     serviceCIDRs: [...cidrs].sort(),
   };
 }
@@ -45,6 +54,19 @@ function localDetector(family: Family, settings: PlanSettings, node: NodeRow | u
       return prefix === undefined ? null : { type: 'source-prefix', prefix };
     }
   }
+}
+
+/**
+ * Whether node ports are to answer on IPv4's loopback, the only one that the kernel routes off (behaviour ST-44, SV-32, SV-35): in a mode that does
+ * so, unless the prefixes of the family leave it out. `primary` never means loopback, not even on a node that has no address for it to stand for.
+ */
+export function opensLoopback({
+  traits,
+  nodePortAddresses,
+}: Pick<PlanSettings, 'traits' | 'nodePortAddresses'>): boolean {
+  if (!traits.servesLocalhost || nodePortAddresses === 'primary') return false;
+  const own = nodePortAddresses.filter((prefix) => familyOf(prefix) === 'IPv4');
+  return own.length === 0 || own.some(touchesLoopback);
 }
 
 /** A family without a prefix of its own answers on every local address, as the peer does (behaviour ST-21, SV-31). */

@@ -72,7 +72,7 @@ export function tracePacket(
   localAddresses: readonly IPAddress[],
   traits: ModeTraits,
 ): Trace {
-  const frontend = findFrontend(table, packet, localAddresses, traits);
+  const frontend = findFrontend(table, packet, localAddresses);
   if (frontend === undefined) {
     const verdict = withoutFrontend(table, packet, traits);
     return { verdict, frontend: null, local: false, masquerade: null, delivered: [] };
@@ -126,10 +126,9 @@ export function nodePortRefusal(
   node: NodePlan,
   address: IPAddress,
   localAddresses: readonly IPAddress[],
-  { servesLocalhost }: ModeTraits,
 ): 'loopback' | 'not-local' | 'not-configured' | null {
   const loopback = isLoopback(address);
-  if (loopback && !(servesLocalhost && node.family === 'IPv4')) return 'loopback';
+  if (loopback && !node.nodePortsOnLoopback) return 'loopback';
   if (!loopback && !localAddresses.includes(address)) return 'not-local';
   const { nodePortPrefixes } = node;
   return nodePortPrefixes === null || anyContains(nodePortPrefixes, address) ? null : 'not-configured';
@@ -140,10 +139,9 @@ function findFrontend(
   table: FamilyTable,
   { destination, port, protocol }: TracedPacket,
   localAddresses: readonly IPAddress[],
-  traits: ModeTraits,
 ): FrontendPlan | undefined {
   const own = table.frontend(frontendKey(destination, port, protocol));
-  if (own !== undefined || nodePortRefusal(table.node, destination, localAddresses, traits) !== null) return own;
+  if (own !== undefined || nodePortRefusal(table.node, destination, localAddresses) !== null) return own;
   return table.frontend(frontendKey(null, port, protocol));
 }
 

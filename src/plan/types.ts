@@ -82,8 +82,10 @@ export interface NodePlan {
   readonly masqueradeAll: boolean;
   /** One bit of the packet mark. */
   readonly masqueradeMark: number;
-  /** Node ports answer on local addresses within these prefixes; null: on every local address. Loopback is up to the mode. */
+  /** Node ports answer on local addresses within these prefixes, loopback apart; null: on every local address. */
   readonly nodePortPrefixes: readonly IPPrefix[] | null;
+  /** Whether they answer on loopback too, where the prefixes have it; never in IPv6. */
+  readonly nodePortsOnLoopback: boolean;
   /** Addresses in here that no Service holds are dropped. Sorted. */
   readonly serviceCIDRs: readonly IPPrefix[];
 }

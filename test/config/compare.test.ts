@@ -61,7 +61,7 @@ t.test('which fields change under a running process', (t) => {
     ['iptables: {syncPeriod: 1m}', [['syncPeriod: 30000 → 60000', true]]],
     ['iptables: {masqueradeAll: true}', [['masqueradeAll: false → true', true]]],
     ['iptables: {masqueradeBit: 5}', [['masqueradeBit: 14 → 5', true]]],
-    ['iptables: {localhostNodePorts: false}', [['localhostNodePorts: true → false', false]]],
+    ['iptables: {localhostNodePorts: false}', [['localhostNodePorts: true → false', true]]],
     ['nftables: {syncPeriod: 1m}', []],
   ];
   for (const [body, expected] of iptables) t.same(changes('', body), expected, body);

@@ -1,4 +1,5 @@
 // 127.0.0.0/8 in iptables mode: routed for node ports (behaviour ST-44), and never open to the network.
+import { readFile, writeFile } from 'node:fs/promises';
 import t from 'tap';
 import { ControlPlane } from '../support/lab/control-plane.js';
 import { eventually, Lab, type Answer } from '../support/lab/lab.js';
@@ -25,8 +26,8 @@ t.test('loopback is open to the network at no time, and serves node ports once t
   await lab.removeAddress('remote-node', 'lo', '127.0.0.1/8');
   await lab.sysctl('remote-node', ROUTE, '1');
   await lab.addRoute('remote-node', '127.0.0.1/32', '192.168.0.2');
-  const intrusion = (timeoutMs: number): Promise<Answer> =>
-    lab.request({ from: 'remote-node', to: '127.0.0.1:8080', source: '192.168.0.3', timeoutMs });
+  const intruder = { from: 'remote-node', to: '127.0.0.1:8080', source: '192.168.0.3' };
+  const intrusion = (timeoutMs: number): Promise<Answer> => lab.request({ ...intruder, timeoutMs });
   await lab.sysctl('node', ROUTE, '1');
   t.match(await intrusion(5000), { name: 'private' }, 'it would get in without a guard');
   await lab.sysctl('node', ROUTE, '0');
@@ -43,10 +44,31 @@ t.test('loopback is open to the network at no time, and serves node ports once t
 
   await plane.up();
   await proxy.ready();
-  await eventually('a node port on loopback', async () => {
-    const answer = await lab.request({ from: 'node', to: '127.0.0.1:30001', timeoutMs: 1000 });
-    return 'name' in answer || null;
-  });
-  t.equal((await lab.sysctl('node', ROUTE)).trim(), '1');
+  const isServed = async (): Promise<boolean> =>
+    'name' in (await lab.request({ from: 'node', to: '127.0.0.1:30001', timeoutMs: 1000 }));
+  const routed = async (): Promise<string> => (await lab.sysctl('node', ROUTE)).trim();
+  await eventually('a node port on loopback', async () => (await isServed()) || null);
+  t.equal(await routed(), '1');
   t.match(await intrusion(300), { error: 'timeout' }, 'guarded');
+
+  const { pid } = proxy;
+  const file = JSON.parse(await readFile(proxy.configFile, 'utf8')) as object;
+  const attempts = await lab.watch({ ...intruder, timeoutMs: 100 }, 4, 1);
+  for (const localhostNodePorts of [false, true, false]) {
+    await writeFile(proxy.configFile, JSON.stringify({ ...file, iptables: { localhostNodePorts } }));
+    await eventually(`node ports on loopback: ${localhostNodePorts}`, async () => {
+      const followed =
+        (await isServed()) === localhostNodePorts && (await routed()) === (localhostNodePorts ? '1' : '0');
+      return followed || null;
+    });
+    await proxy.consistent();
+  }
+  const outcomes = await attempts.stop();
+  t.ok(outcomes.length > 0);
+  t.same(
+    outcomes.filter((outcome) => 'name' in outcome),
+    [],
+    'not while it is opened or closed either',
+  );
+  t.equal(proxy.pid, pid, 'the same process all the time');
 });

@@ -40,7 +40,6 @@ t.test('a Service that the kernel keeps refusing is told of on the Service', asy
     serviceHealth: { sync: () => Promise.resolve() },
     conflicts: { update: () => 0 },
     localAddresses: () => [],
-    traits: planSettings().traits,
     metrics: null,
     events: { record: (event) => events.push(event) },
     log: new RecordingLog(),

@@ -71,6 +71,30 @@ t.test('ST-21, SV-31: node port addresses', (t) => {
   t.end();
 });
 
+t.test('SV-32, SV-35: node ports on loopback', (t) => {
+  const opens = (configured: 'primary' | readonly string[], family: Family = 'IPv4', row?: NodeRow): boolean =>
+    plan(
+      family,
+      {
+        nodePortAddresses: configured === 'primary' ? configured : configured.map(prefix),
+        traits: { guardsClusterAddresses: false, servesLocalhost: true },
+      },
+      row,
+    ).nodePortsOnLoopback;
+  t.ok(opens([]));
+  t.notOk(opens([], 'IPv6'));
+  t.ok(opens(['2001:db8::/64']), 'the other family only: all');
+  t.ok(opens(['10.0.0.0/8', '0.0.0.0/0']));
+  t.ok(opens(['127.0.0.1/32']));
+  t.ok(opens(['126.0.0.0/7']));
+  t.notOk(opens(['10.0.0.0/8']));
+  t.notOk(opens('primary'));
+  for (const row of [UNKNOWN, node('me', ['2001:db8::2']), node('me', ['127.0.0.1'])])
+    t.notOk(opens('primary', 'IPv4', row), 'every local address, but never loopback');
+  t.notOk(plan('IPv4', { nodePortAddresses: [] }).nodePortsOnLoopback, 'not in a mode that does not serve it');
+  t.end();
+});
+
 t.test('ST-34: local detectors', (t) => {
   const detector = (family: Family, localDetection: PlanSettings['localDetection'], row?: NodeRow): unknown =>
     plan(family, { localDetection }, row).localDetector;

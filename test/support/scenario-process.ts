@@ -82,7 +82,6 @@ export class ScenarioProcess {
           serviceHealth: { sync: () => Promise.resolve() },
           conflicts: { update: () => 0 },
           localAddresses: () => story.localAddresses,
-          traits: story.settings.traits,
           metrics: null,
           events: NO_EVENTS,
           log: this.log,

@@ -2,7 +2,7 @@ import type { IptablesAddon, IptablesChainListing } from '../../native/contract.
 import type { Family } from '../../net/ip.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
 import type { NodePlan } from '../../plan/types.js';
-import { servesLocalhost, type ModeSettings, type NodeSettings } from './fixed-chains.js';
+import type { ModeSettings, NodeSettings } from './fixed-chains.js';
 import { hookRepairs } from './hooks.js';
 import { isOwnChain } from './names.js';
 import { statesOf } from './operations.js';
@@ -63,7 +63,7 @@ async function compare(
     wanted.delete(id);
   }
   for (const id of wanted.keys()) lines.push(`${family} kernel chain ${id} is missing`);
-  for (const { verb, table, chain, text } of hookRepairs(listing, servesLocalhost(view.node, settings)))
+  for (const { verb, table, chain, text } of hookRepairs(listing, view.node.nodePortsOnLoopback))
     lines.push(`${family} kernel chain ${table} ${chain} ${verb === 'insert' ? 'lacks' : 'has surplus'}: ${text}`);
   return lines;
 }

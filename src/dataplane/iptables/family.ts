@@ -14,7 +14,7 @@ import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport, TableRu
 import { AdoptedTable } from './adopted-table.js';
 import { cleanupOperations } from './cleanup.js';
 import { dumpRules } from './dump.js';
-import { servesLocalhost, type ModeSettings, type NodeSettings } from './fixed-chains.js';
+import type { ModeSettings, NodeSettings } from './fixed-chains.js';
 import { firewallOperations, hookRepairs } from './hooks.js';
 import { CHAIN, clientList, DISPATCH_PREFIXES } from './names.js';
 import {
@@ -52,14 +52,14 @@ const LISTING_SHARE = 0.01;
 /** The iptables mode of one family. The README of this folder says what the chains look like and why. */
 export class IptablesFamily implements FamilyDataplane {
   readonly family: Family;
-  private settings: ModeSettings = { localhostNodePorts: false, dropInvalid: false, countsPackets: false };
+  private settings: ModeSettings = { dropInvalid: false, countsPackets: false };
   /** Null before the first sync. */
   private desired: { readonly view: AdoptedTable; readonly ruleset: Ruleset } | null = null;
   /** Our chains as the kernel acknowledged them; null while that is not known: at the start and after any failure. */
   private acknowledged: ChainStates | null = null;
   private readonly gone = new Set<FrontendKey>();
   /** Whether loopback was served, and so guarded, when everything was last compared. */
-  private guardsLocalhost = false;
+  private guardsLoopback = false;
   private listedAt = 0;
   private listingTook = 0;
 
@@ -82,7 +82,7 @@ export class IptablesFamily implements FamilyDataplane {
     const second = await this.send(rest?.operations ?? []);
     const problems = await this.tidyUp(plan.later);
     this.acknowledged = plan.wanted;
-    if (listing !== null) this.guardsLocalhost = servesLocalhost(table.node, this.settings);
+    if (listing !== null) this.guardsLoopback = table.node.nodePortsOnLoopback;
     const flows = full || change.node ? 'all' : new Set([...change.frontends].filter((key) => !key.endsWith('/TCP')));
     const rules = { written: addRules(plan.written, rest?.written), held: countStates(plan.wanted) };
     const sent: Sent = {
@@ -95,7 +95,7 @@ export class IptablesFamily implements FamilyDataplane {
 
   /** Whether loopback has come to be served since everything was last compared: others use its guard too, so it is not among our chains. */
   private lacksGuard(node: NodePlan): boolean {
-    return servesLocalhost(node, this.settings) && !this.guardsLocalhost;
+    return node.nodePortsOnLoopback && !this.guardsLoopback;
   }
 
   goneFlows(): ReadonlySet<FrontendKey> {
@@ -222,7 +222,7 @@ export class IptablesFamily implements FamilyDataplane {
   }
 
   private hookOperations(listing: readonly IptablesChainListing[], node: NodePlan): readonly IptablesOperation[] {
-    const withFirewall = servesLocalhost(node, this.settings);
+    const withFirewall = node.nodePortsOnLoopback;
     return [...hookRepairs(listing, withFirewall), ...(withFirewall ? firewallOperations(listing) : [])];
   }
 

@@ -1,5 +1,5 @@
 import type { IptablesTable } from '../../native/contract.js';
-import { prefixContains, prefixLength, parseAddress, type Family, type IPPrefix } from '../../net/ip.js';
+import { isLoopback, prefixAddress, prefixLength, touchesLoopback, type Family } from '../../net/ip.js';
 import type { NodePlan } from '../../plan/types.js';
 import { CHAIN } from './names.js';
 import { ACCOUNT, countIn } from './packet-counters.js';
@@ -7,8 +7,6 @@ import { commentMatch, type Chain } from './rules.js';
 
 /** What the mode itself is told, beside the plan. */
 export interface NodeSettings {
-  /** Whether node ports answer on 127.0.0.0/8 (behaviour SV-35). */
-  readonly localhostNodePorts: boolean;
   /** Whether packets that conntrack cannot place are dropped on their way through (IT-22, ST-45). */
   readonly dropInvalid: boolean;
 }
@@ -39,7 +37,7 @@ export function fixedChains(node: NodePlan, settings: ModeSettings): readonly Ch
       `${unmarked} -m conntrack --ctstate DNAT -j ${CHAIN.hairpin}`,
       `${unmarked} -j RETURN`,
       // All connections to node ports on loopback are masqueraded, and come by here once each; a rule for every node port would do the same.
-      ...(settings.countsPackets && servesLocalhost(node, settings)
+      ...(settings.countsPackets && node.nodePortsOnLoopback
         ? [`-m conntrack --ctstate DNAT --ctorigdst 127.0.0.0/8 ${countIn(ACCOUNT.localhostAccepted)}`]
         : []),
       // The bit is cleared so that a packet that is encapsulated and comes by again is not masqueraded twice.
@@ -58,40 +56,20 @@ export const MASQUERADE = 'MASQUERADE --random-fully';
 export const LOCALNET_RULE =
   '! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP';
 
-/** Whether node ports answer on loopback: IPv4 only, as the kernel can route nothing else off it (ST-44). */
-export function servesLocalhost(node: NodePlan, settings: NodeSettings): boolean {
-  if (node.family !== 'IPv4' || !settings.localhostNodePorts) return false;
-  return node.nodePortPrefixes === null || node.nodePortPrefixes.some(touchesLoopback);
-}
-
 /**
  * Rules that send what is addressed to a node port address on to a chain: the kernel's own idea of local addresses, within the configured
  * prefixes, without loopback. They are the last of their chain: a rule that ends it may be among them.
  */
-export function nodePortRules(
-  node: NodePlan,
-  settings: ModeSettings,
-  chain: string,
-  comment: string,
-): readonly string[] {
+export function nodePortRules(node: NodePlan, chain: string, comment: string): readonly string[] {
   const local = `${commentMatch(comment)} -m addrtype --dst-type LOCAL -j ${chain}`;
-  const withLoopback = servesLocalhost(node, settings);
+  const { nodePortPrefixes, nodePortsOnLoopback: withLoopback } = node;
   const loopback = LOOPBACK[node.family];
-  if (node.nodePortPrefixes === null) return [withLoopback ? local : `! -d ${loopback} ${local}`];
-  const prefixes = withLoopback ? node.nodePortPrefixes : node.nodePortPrefixes.filter((each) => !isLoopback(each));
+  if (nodePortPrefixes === null) return [withLoopback ? local : `! -d ${loopback} ${local}`];
+  const prefixes = withLoopback
+    ? nodePortPrefixes
+    : nodePortPrefixes.filter((each) => !isLoopback(prefixAddress(each)));
   const guard = !withLoopback && prefixes.some(touchesLoopback) ? [`-d ${loopback} -j RETURN`] : [];
   return [...guard, ...prefixes.map((prefix) => `${prefixLength(prefix) === 0 ? '' : `-d ${prefix} `}${local}`)];
 }
 
 const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: '127.0.0.0/8', IPv6: '::1/128' };
-
-function isLoopback(prefix: IPPrefix): boolean {
-  return prefix === LOOPBACK.IPv6 || (prefix.startsWith('127.') && prefixLength(prefix) >= 8);
-}
-
-/** Whether some of the prefix is loopback. */
-export function touchesLoopback(prefix: IPPrefix): boolean {
-  if (isLoopback(prefix)) return true;
-  const first = parseAddress(prefix.includes(':') ? '::1' : '127.0.0.0');
-  return first !== null && prefixContains(prefix, first);
-}

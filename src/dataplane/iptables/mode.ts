@@ -1,10 +1,9 @@
 import type { Config } from '../../config/config.js';
 import type { IptablesFlavor, IptablesTransaction, NativeAddon } from '../../native/contract.js';
-import { familyOf, type Family } from '../../net/ip.js';
-import { ROUTE_LOCALNET } from '../sysctl.js';
+import type { Family } from '../../net/ip.js';
 import { ModeError, type ModeDefinition, type ModeParts, type OpenMode } from '../mode.js';
 import { IptablesFamily } from './family.js';
-import { touchesLoopback, type NodeSettings } from './fixed-chains.js';
+import type { NodeSettings } from './fixed-chains.js';
 import { chooseFlavor } from './flavor.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
 import { PacketCounters } from './packet-counters.js';
@@ -15,7 +14,6 @@ export const IPTABLES: ModeDefinition = {
   name: 'iptables',
   platforms: ['linux'],
   traits: ({ localhostNodePorts }) => ({ guardsClusterAddresses: false, servesLocalhost: localhostNodePorts }),
-  guardedValues: (config) => (routesLocalnet(config) ? [ROUTE_LOCALNET] : []),
   footprint: IPTABLES_FOOTPRINT,
   open,
   async tryKernel(parts, nodes) {
@@ -31,18 +29,11 @@ export const IPTABLES: ModeDefinition = {
   },
   async render({ config, addon, isTcpBeLiberal }, tables) {
     // What this host's kernel and programs can count is not asked: the rules are for any.
-    const settings = { ...(await nodeSettings({ config, isTcpBeLiberal })), countsPackets: false };
+    const settings = { ...(await nodeSettings({ isTcpBeLiberal })), countsPackets: false };
     const flavor = config.iptablesFlavor === 'legacy' ? 'legacy' : 'nft';
     return tables.map((table) => `# ${table.family}\n${renderTable(addon, table, flavor, settings)}`).join('');
   },
 };
-
-/** Whether node ports are to answer on IPv4's loopback: those whose addresses have it, which without any of the family all have. */
-function routesLocalnet({ localhostNodePorts, nodePortAddresses }: Config): boolean {
-  if (!localhostNodePorts || nodePortAddresses === 'primary') return false;
-  const own = nodePortAddresses.filter((prefix) => familyOf(prefix) === 'IPv4');
-  return own.length === 0 || own.some(touchesLoopback);
-}
 
 async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
   const { config, addon, log, onTransaction } = parts;
@@ -87,9 +78,6 @@ async function prepareFlavor(
   );
 }
 
-async function nodeSettings({
-  config,
-  isTcpBeLiberal,
-}: Pick<ModeParts, 'config' | 'isTcpBeLiberal'>): Promise<NodeSettings> {
-  return { localhostNodePorts: config.localhostNodePorts, dropInvalid: !(await isTcpBeLiberal()) };
+async function nodeSettings({ isTcpBeLiberal }: Pick<ModeParts, 'isTcpBeLiberal'>): Promise<NodeSettings> {
+  return { dropInvalid: !(await isTcpBeLiberal()) };
 }

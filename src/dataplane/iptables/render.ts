@@ -1,6 +1,6 @@
 import type { IptablesAddon, IptablesFlavor } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
-import { servesLocalhost, type ModeSettings } from './fixed-chains.js';
+import type { ModeSettings } from './fixed-chains.js';
 import { firewallOperations, hookRepairs } from './hooks.js';
 import { chainOperation, inOrder } from './operations.js';
 import { everything, Ruleset } from './ruleset.js';
@@ -14,7 +14,7 @@ export function renderTable(
 ): string {
   const ruleset = new Ruleset(table, () => settings);
   ruleset.update(everything(table));
-  const withFirewall = servesLocalhost(table.node, settings);
+  const withFirewall = table.node.nodePortsOnLoopback;
   const operations = [
     ...ruleset.takeTouched().chains.map(chainOperation),
     ...hookRepairs([], withFirewall),

@@ -258,7 +258,7 @@ export class Ruleset {
   }
 
   private nodePortTail(chain: string, comment: string): readonly string[] {
-    return nodePortRules(this.view.node, this.settings(), chain, comment);
+    return nodePortRules(this.view.node, chain, comment);
   }
 
   private updateHealthChecks(): void {

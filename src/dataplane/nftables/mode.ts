@@ -12,7 +12,6 @@ export const NFTABLES: ModeDefinition = {
   name: 'nftables',
   platforms: ['linux'],
   traits: () => ({ guardsClusterAddresses: true, servesLocalhost: false }),
-  guardedValues: () => [],
   footprint: { nftTables: [TABLE], chains: null, ipvs: null },
   open({ addon, onTransaction }, families) {
     const generation = new Generation(addon);

@@ -322,8 +322,28 @@ t.test('changed settings of the mode are taken over by the next full sync', asyn
   const rig = new Rig();
   rig.commit([node('me', ['192.168.0.2'])]);
   await rig.sync();
-  rig.settings = { localhostNodePorts: false, dropInvalid: false };
+  rig.settings = { dropInvalid: false };
   await rig.sync(true);
   t.notOk(rig.kernel.rules('filter', 'KUBE-FORWARD')?.some((rule) => rule.includes('INVALID')));
-  t.match(rig.kernel.rules('nat', 'KUBE-SERVICES'), [/^! -d 127/]);
+});
+
+t.test('loopback is closed and opened again, and there is always a guard', async (t) => {
+  const rig = new Rig();
+  rig.commit(NODE_ROWS);
+  await rig.sync();
+  const rule = (): string => rig.kernel.rules('nat', 'KUBE-SERVICES')?.at(-1) ?? '';
+  t.match(rule(), /^-m comment/);
+  const traits = { guardsClusterAddresses: false, servesLocalhost: false };
+  rig.configure({ traits });
+  t.same(await rig.during(() => rig.sync()), ['chain filter KUBE-EXTERNAL-SERVICES', 'chain nat KUBE-SERVICES']);
+  t.match(rule(), /^! -d 127/);
+  t.same(await rig.difference(), []);
+  t.match(rig.kernel.rules('filter', 'KUBE-FIREWALL'), [/^! -s 127/], 'kubelet wants it as well');
+  await rig.sync(true);
+  rig.kernel.tamper('filter', (chains) => chains.set('KUBE-FIREWALL', []));
+  rig.configure({});
+  const { full } = await rig.sync();
+  t.ok(full, 'so that who waits for the guard knows that it is there');
+  t.match(rule(), /^-m comment/);
+  t.match(rig.kernel.rules('filter', 'KUBE-FIREWALL'), [/^! -s 127/]);
 });

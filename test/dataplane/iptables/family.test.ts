@@ -187,15 +187,16 @@ t.test('affinity remembers clients per endpoint, in the lists kube-proxy keeps',
 t.test('node port addresses', async (t) => {
   const jumps = async (
     settings: ConstructorParameters<typeof Rig>[2],
-    localhostNodePorts: boolean,
+    servesLocalhost: boolean,
+    rows: readonly Row[] = NODE_ROWS,
   ): Promise<readonly string[]> => {
-    const rig = new Rig(undefined, 'IPv4', settings);
-    rig.settings = { ...rig.settings, localhostNodePorts };
-    rig.commit(NODE_ROWS);
+    const traits = { guardsClusterAddresses: false, servesLocalhost };
+    const rig = new Rig(undefined, 'IPv4', { ...settings, traits });
+    rig.commit(rows);
     await rig.sync();
     t.equal(
       rig.kernel.rules('filter', 'KUBE-FIREWALL') !== undefined,
-      localhostNodePorts && settings?.nodePortAddresses !== 'primary',
+      servesLocalhost && settings?.nodePortAddresses !== 'primary',
     );
     return (rig.kernel.rules('nat', 'KUBE-SERVICES') ?? []).map((rule) =>
       rule.replace(/-m comment --comment "[^"]*" /, ''),
@@ -205,6 +206,8 @@ t.test('node port addresses', async (t) => {
   t.same(await jumps({}, true), [jump]);
   t.same(await jumps({}, false), [`! -d 127.0.0.0/8 ${jump}`]);
   t.same(await jumps({ nodePortAddresses: 'primary' }, true), [`-d 192.168.0.2/32 ${jump}`]);
+  const withoutIPv4 = [node('me', ['2001:db8::1'])];
+  t.same(await jumps({ nodePortAddresses: 'primary' }, true, withoutIPv4), [`! -d 127.0.0.0/8 ${jump}`]);
 });
 
 t.test('the local detector by interface', async (t) => {

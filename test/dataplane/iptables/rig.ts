@@ -22,7 +22,7 @@ export class Rig {
   readonly table: ForwardingTable;
   counters: PacketCounters;
   dataplane: IptablesFamily;
-  settings: NodeSettings = { localhostNodePorts: true, dropInvalid: true };
+  settings: NodeSettings = { dropInvalid: true };
   /** Milliseconds since the process began; every full sync comes long after what was before. */
   private now = 0;
   private readonly store = new Store();
@@ -35,7 +35,7 @@ export class Rig {
     settings: Partial<PlanSettings> = {},
   ) {
     this.writer = this.store.register('test');
-    this.planner = new Planner(planSettings({ nodePortAddresses: [], ...settings }));
+    this.planner = new Planner(modeSettings(settings));
     this.table = this.planner.tables[family];
     this.counters = new PacketCounters(this.kernel, 'nft');
     this.dataplane = this.process();
@@ -53,7 +53,7 @@ export class Rig {
   }
 
   configure(settings: Partial<PlanSettings>): void {
-    this.planner.setSettings(planSettings({ nodePortAddresses: [], ...settings }));
+    this.planner.setSettings(modeSettings(settings));
   }
 
   sync(full = false): Promise<SyncReport> {
@@ -95,6 +95,12 @@ export class Rig {
       now: () => this.now++,
     });
   }
+}
+
+/** Settings as an unconfigured process in this mode has them. */
+function modeSettings(fields: Partial<PlanSettings>): PlanSettings {
+  const traits = { guardsClusterAddresses: false, servesLocalhost: true };
+  return planSettings({ nodePortAddresses: [], traits, ...fields });
 }
 
 function printOperation(operation: IptablesOperation): string {

@@ -16,6 +16,7 @@ const NODE: NodePlan = {
   masqueradeAll: false,
   masqueradeMark: 0x4000,
   nodePortPrefixes: null,
+  nodePortsOnLoopback: false,
   serviceCIDRs: [],
 };
 
