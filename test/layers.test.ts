@@ -124,9 +124,6 @@ t.test('arrows that may not be', (t) => {
     ['dataplane/nftables/a.ts', "import type { B } from '../ipvs/deep/b.js';", 'imports mode ipvs'],
     ['dataplane/conntrack/a.ts', "import '../nftables/b.js';", 'imports mode nftables'],
     ['dataplane/delta.ts', "import './nftables/b.js';", 'imports mode nftables'],
-    ['main.ts', "import './dataplane/nftables/b.js';", 'imports mode nftables'],
-    ['main/a.ts', "import type { B } from '../dataplane/iptables/b.js';", 'imports mode iptables'],
-    ['observe/a.ts', "import type { B } from '../dataplane/iptables/b.js';", 'imports mode iptables'],
     ['native/addon.ts', "import type { A } from '../dataplane/contract.js';", 'imports dataplane/contract'],
     ['loop/loop.ts', "import type { Log } from '../net/log.js';", 'imports net/log'],
     ['observe/a.ts', "import { Loop } from '../loop/loop.js';", 'imports more than types from loop/loop'],
@@ -192,7 +189,7 @@ t.test('only native and main load an addon', (t) => {
   t.end();
 });
 
-t.test('state and plan name no mode', (t) => {
+t.test('what is no mode names none', (t) => {
   for (const source of [
     "const mode = 'nftables';",
     'const iptablesRules = 1;',
@@ -201,7 +198,7 @@ t.test('state and plan name no mode', (t) => {
     'class A { #ipvs = 1; }',
     'interface A { readonly nftables: boolean }',
   ]) {
-    for (const file of ['plan/a.ts', 'state/a.ts'])
+    for (const file of ['plan/a.ts', 'state/a.ts', 'observe/a.ts', 'main/a.ts'])
       t.same(check({ [file]: source }), [`${file}:1 names a mode`], source);
     t.same(check({ 'config/a.ts': source }), []);
   }

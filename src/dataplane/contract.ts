@@ -58,18 +58,11 @@ export interface ForeignChange {
 /** Tells of foreign changes from now on, as they happen; answers what ends it. */
 export type WatchForeignChanges = (onChange: (change: ForeignChange) => void) => () => void;
 
-/** Packets counted since the objects were made, by whichever proxy. */
-export interface PacketCounts {
-  /** Dropped on their way through because conntrack could not place them. */
-  readonly invalidDropped: number;
-  /** First packets of connections to node ports on 127.0.0.0/8. */
-  readonly localhostAccepted: number;
-}
+/** Rules by table. */
+export type TableRules = Readonly<Record<string, number>>;
 
-export interface TableRules {
-  readonly filter: number;
-  readonly nat: number;
-}
+/** Packets counted since the counters were made, by whichever proxy: by the names in {@link ModeMetrics.packets}. */
+export type PacketCounts = Readonly<Record<string, number>>;
 
 /**
  * One family of one mode. Not re-entrant: one call at a time. What the kernel did not acknowledge stays pending for the next call, so a failed

@@ -31,12 +31,32 @@ export interface OpenMode {
   readonly packetCounts: () => Promise<PacketCounts | null>;
 }
 
+/** A metric that kube-proxy has in some modes only: its name behind `kubeproxy_`, and what it says. */
+export interface ModeMetric {
+  readonly name: string;
+  readonly help: string;
+}
+
+/** Under which names a mode's metrics are known; null: kube-proxy has none in this mode. */
+export interface ModeMetrics {
+  readonly syncFailures: ModeMetric;
+  /** Of syncs that did not compare everything; they count among all as well. */
+  readonly partialSyncFailures: ModeMetric | null;
+  /** Syncs that could not remove all that was in the way. */
+  readonly cleanupFailures: ModeMetric | null;
+  /** Rules by table: those there are, and those that the last sync wrote. */
+  readonly rules: { readonly held: ModeMetric; readonly written: ModeMetric } | null;
+  /** What {@link OpenMode.packetCounts} answers, by name. */
+  readonly packets: readonly ModeMetric[];
+}
+
 /** Everything that the rest may ask of a mode. */
 export interface ModeDefinition {
   readonly name: SupportedMode;
   readonly platforms: readonly NodeJS.Platform[];
   readonly traits: (config: Config) => ModeTraits;
   readonly footprint: Footprint;
+  readonly metrics: ModeMetrics;
   /** @throws ModeError when none of the families can be served. */
   open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode>;
   /** What this kernel refuses of the mode, tried with the rules for these families' nodes. Nothing stays changed. */

@@ -3,6 +3,7 @@ import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
 import { FOOTPRINTS } from '../dataplane/modes.js';
 import { applyKernelValues, KERNEL_FILES } from '../dataplane/sysctl.js';
 import type { NativeAddon } from '../native/contract.js';
+import { readOnly } from '../native/read-only.js';
 import type { Log } from '../net/log.js';
 import { Planner } from '../plan/planner.js';
 import { Store } from '../state/store.js';
@@ -50,23 +51,4 @@ async function kernelDifferences(config: Config): Promise<readonly string[]> {
   const files = { read: (path: string) => KERNEL_FILES.read(path), write: () => Promise.resolve() };
   const { written } = await applyKernelValues(kernelValues(config, config), files);
   return written.map(({ path, found, value }) => `sysctl ${path} ${found} becomes ${value}`);
-}
-
-/** The addon, but what would write succeeds without doing so. */
-function readOnly(addon: NativeAddon): NativeAddon {
-  const nothing = { messages: 0, bytes: 0 };
-  return {
-    ...addon,
-    nftTransact: () => Promise.resolve(nothing),
-    iptablesRestore: () => Promise.resolve({ rules: 0, bytes: 0 }),
-    // Whether the kernel can count at all is found out as by making the object.
-    accountCreate: async (name) => {
-      await addon.accountPackets(name);
-      return false;
-    },
-    conntrackDelete: () => Promise.resolve({ deleted: 0, missing: 0 }),
-    ipvsDelete: () => Promise.resolve(true),
-    ipsetDestroy: () => Promise.resolve(true),
-    linkDelete: () => Promise.resolve(true),
-  };
 }

@@ -6,6 +6,7 @@ import type { Loaded } from '../config/load.js';
 import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { OpenMode } from '../dataplane/mode.js';
+import { modeDefinition } from '../dataplane/modes.js';
 import { applyOomScoreAdj } from '../dataplane/sysctl.js';
 import { systemClock } from '../loop/clock.js';
 import { Loop, type RunRequest } from '../loop/loop.js';
@@ -103,7 +104,7 @@ export class NodeProxy {
     this.health.expect(options.families);
     this.events = new EventSender({ hostname: hostname(), clock: systemClock, wallClock, log });
     this.metrics = new ProxyMetrics({
-      mode: config.mode,
+      mode: modeDefinition(config.mode).metrics,
       families: options.families,
       version: loaded.version,
       features: gateStates(loaded.document.featureGates),

@@ -2,6 +2,8 @@ import type { Registry } from 'prom-client';
 import Counter from 'prom-client/lib/counter.js';
 import Gauge from 'prom-client/lib/gauge.js';
 import Histogram from 'prom-client/lib/histogram.js';
+import type { PacketCounts } from '../dataplane/contract.js';
+import type { ModeMetric, ModeMetrics } from '../dataplane/mode.js';
 
 /** 1 ms to 16.384 s, doubling. */
 const DOUBLING_FROM_1MS = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power);
@@ -62,7 +64,7 @@ export abstract class Definitions {
 
 const FAMILY = ['ip_family'];
 
-/** kube-proxy's metrics as far as they mean something in nftables or iptables mode (behaviour §7), under its names, types, labels and buckets. */
+/** kube-proxy's metrics of every mode (behaviour §7), under its names, types, labels and buckets. */
 export class ProxyInstruments extends Definitions {
   readonly syncDuration = this.histogram(
     'sync_proxy_rules_duration_seconds',
@@ -114,27 +116,6 @@ export class ProxyInstruments extends Definitions {
   );
   readonly healthz = this.counter('proxy_healthz_total', 'Answers to /healthz by status.', ['code']);
   readonly livez = this.counter('proxy_livez_total', 'Answers to /livez by status.', ['code']);
-  readonly syncFailures = this.counter('sync_proxy_rules_nftables_sync_failures_total', 'Syncs that failed.', FAMILY);
-  readonly cleanupFailures = this.counter(
-    'sync_proxy_rules_nftables_cleanup_failures_total',
-    'Syncs that could not remove all that was in the way.',
-    FAMILY,
-  );
-  readonly restoreFailures = this.counter(
-    'sync_proxy_rules_iptables_restore_failures_total',
-    'Syncs that failed.',
-    FAMILY,
-  );
-  readonly partialRestoreFailures = this.counter(
-    'sync_proxy_rules_iptables_partial_restore_failures_total',
-    'Syncs of what had changed that failed; a full one follows.',
-    FAMILY,
-  );
-  readonly rulesHeld = this.gauge('sync_proxy_rules_iptables_total', 'Rules there are.', ['table', ...FAMILY]);
-  readonly rulesWritten = this.gauge('sync_proxy_rules_iptables_last', 'Rules that the last sync wrote.', [
-    'table',
-    ...FAMILY,
-  ]);
   readonly reconcileDuration = this.histogram(
     'conntrack_reconciler_sync_duration_seconds',
     'Length of a search for stale conntrack entries.',
@@ -152,27 +133,41 @@ export class ProxyInstruments extends Definitions {
   }
 }
 
-/** What iptables mode's rules count, under kube-proxy's names (ME-16, ME-17). */
-export class PacketInstruments extends Definitions {
-  private readonly invalidDropped = this.counter(
-    'iptables_ct_state_invalid_dropped_packets_total',
-    'Packets dropped on their way through because conntrack could not place them.',
-  );
-  private readonly localhostAccepted = this.counter(
-    'iptables_localhost_nodeports_accepted_packets_total',
-    'First packets of connections to node ports on loopback.',
-  );
+/** kube-proxy's metrics of the mode in force alone. */
+export class ModeInstruments extends Definitions {
+  readonly syncFailures: Counter;
+  readonly partialSyncFailures: Counter | null;
+  readonly cleanupFailures: Counter | null;
+  readonly rulesHeld: Gauge | null;
+  readonly rulesWritten: Gauge | null;
+  /** By name; made when somebody counts: what is never counted has no metric. */
+  private readonly packets = new Map<string, Counter>();
 
-  constructor(registry: Registry) {
+  constructor(
+    registry: Registry,
+    private readonly metrics: ModeMetrics,
+  ) {
     super(registry, 'kubeproxy_', '[ALPHA] ');
+    const { syncFailures, partialSyncFailures, cleanupFailures, rules } = metrics;
+    const perFamily = ({ name, help }: ModeMetric): Counter => this.counter(name, help, FAMILY);
+    const perTable = ({ name, help }: ModeMetric): Gauge => this.gauge(name, help, ['table', ...FAMILY]);
+    this.syncFailures = perFamily(syncFailures);
+    this.partialSyncFailures = partialSyncFailures && perFamily(partialSyncFailures);
+    this.cleanupFailures = cleanupFailures && perFamily(cleanupFailures);
+    this.rulesHeld = rules && perTable(rules.held);
+    this.rulesWritten = rules && perTable(rules.written);
   }
 
-  /** Takes over what the kernel has counted. */
-  set(invalidDropped: number, localhostAccepted: number): void {
-    this.invalidDropped.reset();
-    this.invalidDropped.inc(invalidDropped);
-    this.localhostAccepted.reset();
-    this.localhostAccepted.inc(localhostAccepted);
+  /** Takes over what the kernel has counted; whether there are metrics that were not there before. */
+  setPackets(counts: PacketCounts): boolean {
+    const before = this.packets.size;
+    for (const { name, help } of this.metrics.packets) {
+      const counter = this.packets.get(name) ?? this.counter(name, help);
+      this.packets.set(name, counter);
+      counter.reset();
+      counter.inc(counts[name] ?? 0);
+    }
+    return this.packets.size > before;
   }
 }
 

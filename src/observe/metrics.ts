@@ -1,8 +1,8 @@
 import type { Registry as PromRegistry } from 'prom-client';
 import Registry from 'prom-client/lib/registry.js';
-import type { ProxyMode } from '../config/effective.js';
 import type { GateState } from '../config/gates.js';
 import type { PacketCounts, SyncReport } from '../dataplane/contract.js';
+import type { ModeMetrics } from '../dataplane/mode.js';
 import type { Clock } from '../loop/clock.js';
 import type { Family } from '../net/ip.js';
 import { goPlatform } from '../net/platform.js';
@@ -15,7 +15,7 @@ import type { RowEdit } from '../state/store.js';
 import { ChangeTimes } from './change-times.js';
 import { expose, type ExpositionFormat } from './exposition.js';
 import type { HealthPath } from './health.js';
-import { ComponentInstruments, OwnInstruments, PacketInstruments, ProxyInstruments } from './instruments.js';
+import { ComponentInstruments, ModeInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
 import { ProcessInstruments, RuntimeInstruments } from './process-metrics.js';
 import type { WallClock } from './timestamp.js';
 
@@ -31,8 +31,8 @@ export interface SourceState {
 }
 
 export interface ProxyMetricsOptions {
-  /** Decides under which of kube-proxy's names failures count. */
-  readonly mode: ProxyMode;
+  /** Of the mode in force. */
+  readonly mode: ModeMetrics;
   /** Those that are synced. */
   readonly families: readonly Family[];
   /** As reported by --version. */
@@ -65,12 +65,11 @@ interface FamilyProgress {
 export class ProxyMetrics implements RequestObserver {
   private readonly registry: PromRegistry = new Registry();
   private readonly proxy = new ProxyInstruments(this.registry);
+  private readonly mode: ModeInstruments;
   private readonly component = new ComponentInstruments(this.registry);
   private readonly own = new OwnInstruments(this.registry);
   private readonly process = new ProcessInstruments(this.registry);
   private readonly runtime = new RuntimeInstruments(this.registry);
-  /** Null until somebody counts: what is never counted has no metric. */
-  private packets: PacketInstruments | null = null;
   private readonly progress: ReadonlyMap<Family, FamilyProgress>;
   private readonly startedAt: number;
   /** Services with changes that no run has taken. */
@@ -82,6 +81,7 @@ export class ProxyMetrics implements RequestObserver {
     this.progress = new Map(
       options.families.map((family) => [family, { times: new ChangeTimes(), pending: new Set() }]),
     );
+    this.mode = new ModeInstruments(this.registry, options.mode);
     this.startedAt = this.seconds();
     this.component.build.set(buildLabels(options.version), 1);
     this.setFeatures(options.features);
@@ -151,14 +151,14 @@ export class ProxyMetrics implements RequestObserver {
   /** The kernel acknowledged all of a sync. Reading of flows and health checks may follow, and fail. */
   syncAcknowledged(report: SyncReport): void {
     const labels = { ip_family: report.family };
-    const { own, proxy } = this;
+    const { own } = this;
     if (report.transactions > 0) {
       own.operations.observe({ kind: 'element', ...labels }, report.elementOperations);
       own.operations.observe({ kind: 'rule', ...labels }, report.ruleOperations);
       own.bytes.observe(labels, report.bytes);
     }
     if (report.repairs.length > 0) own.repairs.inc(labels, report.repairs.length);
-    if (report.problems.length > 0 && report.rules === null) proxy.cleanupFailures.inc(labels);
+    if (report.problems.length > 0) this.mode.cleanupFailures?.inc(labels);
     if (report.rules !== null) this.countRules(report.family, report.rules);
     const progress = this.progress.get(report.family);
     if (progress === undefined) return;
@@ -172,10 +172,8 @@ export class ProxyMetrics implements RequestObserver {
   }
 
   private countRules(ip_family: Family, { held, written }: NonNullable<SyncReport['rules']>): void {
-    for (const table of ['filter', 'nat'] as const) {
-      this.proxy.rulesHeld.set({ table, ip_family }, held[table]);
-      this.proxy.rulesWritten.set({ table, ip_family }, written[table]);
-    }
+    for (const [table, rules] of Object.entries(held)) this.mode.rulesHeld?.set({ table, ip_family }, rules);
+    for (const [table, rules] of Object.entries(written)) this.mode.rulesWritten?.set({ table, ip_family }, rules);
   }
 
   /**
@@ -192,12 +190,8 @@ export class ProxyMetrics implements RequestObserver {
       proxy.lastSync.set(labels, this.seconds());
       return;
     }
-    if (this.options.mode === 'iptables') {
-      proxy.restoreFailures.inc(labels);
-      if (!full) proxy.partialRestoreFailures.inc(labels);
-    } else {
-      proxy.syncFailures.inc(labels);
-    }
+    this.mode.syncFailures.inc(labels);
+    if (!full) this.mode.partialSyncFailures?.inc(labels);
     if (result.errno !== null) own.nativeFailures.inc({ errno: result.errno, ...labels });
   }
 
@@ -312,12 +306,7 @@ export class ProxyMetrics implements RequestObserver {
 
   private async updatePackets(): Promise<void> {
     const counts = await this.options.packetCounts().catch(() => null);
-    if (counts === null) return;
-    if (this.packets === null) {
-      this.packets = new PacketInstruments(this.registry);
-      this.countMetrics();
-    }
-    this.packets.set(counts.invalidDropped, counts.localhostAccepted);
+    if (counts !== null && this.mode.setPackets(counts)) this.countMetrics();
   }
 
   private updateSources(): void {

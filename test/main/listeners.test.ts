@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap';
+import { modeDefinition } from '../../src/dataplane/modes.js';
 import type { Loaded } from '../../src/config/load.js';
 import { gateStates } from '../../src/config/gates.js';
 import { Listeners } from '../../src/main/listeners.js';
@@ -23,7 +24,14 @@ function world(t: Test, loaded: Loaded): World {
   const log = new RecordingLog();
   const fatal: string[] = [];
   const metrics = new ProxyMetrics({
-    ...{ mode: 'nftables', families: ['IPv4'], version: 'v1.36.2', features: gateStates({}), clock, wallClock },
+    ...{
+      mode: modeDefinition('nftables').metrics,
+      families: ['IPv4'],
+      version: 'v1.36.2',
+      features: gateStates({}),
+      clock,
+      wallClock,
+    },
     sources: () => [],
     packetCounts: () => Promise.resolve(null),
   });

@@ -1,8 +1,9 @@
 import t from 'tap';
 import { gateStates } from '../../src/config/gates.js';
-import type { ProxyMode } from '../../src/config/effective.js';
+import type { SupportedMode } from '../../src/config/effective.js';
 import type { SyncReport } from '../../src/dataplane/contract.js';
 import type { PacketCounts } from '../../src/dataplane/contract.js';
+import { modeDefinition } from '../../src/dataplane/modes.js';
 import type { Family } from '../../src/net/ip.js';
 import { goPlatform } from '../../src/net/platform.js';
 import { ProxyMetrics, type SourceState } from '../../src/observe/metrics.js';
@@ -28,12 +29,12 @@ interface Scene {
 }
 
 /** Metrics of a state whose one source is complete, on a clock that begins at START_MS. */
-function scene(families = FAMILIES, complete = true, mode: ProxyMode = 'nftables'): Scene {
+function scene(families = FAMILIES, complete = true, mode: SupportedMode = 'nftables'): Scene {
   const clock = new FakeClock(0);
   const counted: Scene['counted'] = { packets: null };
   const sources: SourceState[] = [];
   const metrics = new ProxyMetrics({
-    mode,
+    mode: modeDefinition(mode).metrics,
     families,
     version: 'v1.36.2',
     features: gateStates({}),
@@ -455,7 +456,10 @@ t.test('packets have metrics where rules count them (ME-16, ME-17), and show wha
     [5, 2],
     [9, 2],
   ] as const) {
-    world.counted.packets = { invalidDropped, localhostAccepted };
+    world.counted.packets = {
+      iptables_ct_state_invalid_dropped_packets_total: invalidDropped,
+      iptables_localhost_nodeports_accepted_packets_total: localhostAccepted,
+    };
     const found = await world.scrape();
     t.equal(found.get(dropped)?.type, 'counter');
     t.equal(valueOf(found, dropped), invalidDropped);

@@ -37,8 +37,8 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
 
 const MODES = ['nftables', 'iptables', 'ipvs', 'kernelspace'];
 const MODE_NAME = new RegExp(MODES.join('|'), 'i');
-/** Layers that must not know a mode, not even by name. */
-const MODELESS = ['state', 'plan'];
+/** Layers that must not know a mode, not even by name: all but config, the modes themselves, their registry and what reaches their kernel interfaces. */
+const MODELESS = ['net', 'loop', 'sources', 'state', 'plan', 'observe', 'main'];
 /** The one file that knows every mode. */
 const REGISTRY = 'dataplane/modes';
 /** Layers that may load the addon. */

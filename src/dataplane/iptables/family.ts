@@ -10,7 +10,7 @@ import { addressBytes, type Family } from '../../net/ip.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
-import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport, TableRules } from '../contract.js';
+import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
 import { AdoptedTable } from './adopted-table.js';
 import { cleanupOperations } from './cleanup.js';
 import { dumpRules } from './dump.js';
@@ -84,7 +84,10 @@ export class IptablesFamily implements FamilyDataplane {
     this.acknowledged = plan.wanted;
     if (listing !== null) this.guardsLoopback = table.node.nodePortsOnLoopback;
     const flows = full || change.node ? 'all' : new Set([...change.frontends].filter((key) => !key.endsWith('/TCP')));
-    const rules = { written: addRules(plan.written, rest?.written), held: countStates(plan.wanted) };
+    const rules = {
+      written: { ...addRules(plan.written, rest?.written) },
+      held: { ...countStates(plan.wanted) },
+    };
     const sent: Sent = {
       transactions: first.transactions + second.transactions,
       ruleOperations: first.ruleOperations + second.ruleOperations,
@@ -277,6 +280,12 @@ interface Plan {
   readonly later: readonly IptablesOperation[];
   readonly wanted: ChainStates;
   readonly written: TableRules;
+}
+
+/** Of the tables that kube-proxy counts in. */
+interface TableRules {
+  readonly filter: number;
+  readonly nat: number;
 }
 
 function countRules(chains: readonly Chain[], family: Family): TableRules {

@@ -6,7 +6,7 @@ import { IptablesFamily } from './family.js';
 import type { NodeSettings } from './fixed-chains.js';
 import { chooseFlavor } from './flavor.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
-import { PacketCounters } from './packet-counters.js';
+import { PACKET_METRICS, PacketCounters } from './packet-counters.js';
 import { printTransaction } from './print.js';
 import { renderTable } from './render.js';
 
@@ -15,6 +15,19 @@ export const IPTABLES: ModeDefinition = {
   platforms: ['linux'],
   traits: ({ localhostNodePorts }) => ({ guardsClusterAddresses: false, servesLocalhost: localhostNodePorts }),
   footprint: IPTABLES_FOOTPRINT,
+  metrics: {
+    syncFailures: { name: 'sync_proxy_rules_iptables_restore_failures_total', help: 'Syncs that failed.' },
+    partialSyncFailures: {
+      name: 'sync_proxy_rules_iptables_partial_restore_failures_total',
+      help: 'Syncs of what had changed that failed; a full one follows.',
+    },
+    cleanupFailures: null,
+    rules: {
+      held: { name: 'sync_proxy_rules_iptables_total', help: 'Rules there are.' },
+      written: { name: 'sync_proxy_rules_iptables_last', help: 'Rules that the last sync wrote.' },
+    },
+    packets: PACKET_METRICS,
+  },
   open,
   async tryKernel(parts, nodes) {
     try {

@@ -9,6 +9,18 @@ export const ACCOUNT = {
   localhostAccepted: 'localhost_nps_accepted_pkts',
 } as const;
 
+const INVALID_DROPPED = {
+  name: 'iptables_ct_state_invalid_dropped_packets_total',
+  help: 'Packets dropped on their way through because conntrack could not place them.',
+};
+const LOCALHOST_ACCEPTED = {
+  name: 'iptables_localhost_nodeports_accepted_packets_total',
+  help: 'First packets of connections to node ports on loopback.',
+};
+
+/** kube-proxy's metrics of what is counted (behaviour ME-16, ME-17). */
+export const PACKET_METRICS = [INVALID_DROPPED, LOCALHOST_ACCEPTED] as const;
+
 const MATCH = '-m nfacct --nfacct-name';
 
 /** What makes a rule count the packets that come as far as this match. */
@@ -53,8 +65,8 @@ export class PacketCounters {
     if (this.working.size === 0) return null;
     const packets = async (account: string): Promise<number> => (await this.addon.accountPackets(account)) ?? 0;
     return {
-      invalidDropped: await packets(ACCOUNT.invalidDropped),
-      localhostAccepted: await packets(ACCOUNT.localhostAccepted),
+      [INVALID_DROPPED.name]: await packets(ACCOUNT.invalidDropped),
+      [LOCALHOST_ACCEPTED.name]: await packets(ACCOUNT.localhostAccepted),
     };
   }
 

@@ -13,6 +13,16 @@ export const NFTABLES: ModeDefinition = {
   platforms: ['linux'],
   traits: () => ({ guardsClusterAddresses: true, servesLocalhost: false }),
   footprint: { nftTables: [TABLE], chains: null, ipvs: null },
+  metrics: {
+    syncFailures: { name: 'sync_proxy_rules_nftables_sync_failures_total', help: 'Syncs that failed.' },
+    partialSyncFailures: null,
+    cleanupFailures: {
+      name: 'sync_proxy_rules_nftables_cleanup_failures_total',
+      help: 'Syncs that could not remove all that was in the way.',
+    },
+    rules: null,
+    packets: [],
+  },
   open({ addon, onTransaction }, families) {
     const generation = new Generation(addon);
     const note = (transaction: NftTransaction): void => {
