@@ -9,10 +9,10 @@ import type { Exclusion, SkippedSlice } from './selection.js';
 import { KIND_NAMES, printConflict } from './text.js';
 import type { MasqueradeReason, SourceKind } from './trace.js';
 
-/** Where what is said of a subject begins. */
+/** Column at which the text of a subject begins. */
 const INDENT = 12;
 
-/** One subject with its lines. */
+/** A subject in the first column, and its lines beside it. */
 export function paragraph(subject: string, lines: readonly string[]): string[] {
   return lines.map((line, index) => `${(index === 0 ? subject : '').padEnd(INDENT)}${line}`);
 }

@@ -47,7 +47,7 @@ export interface Explanation {
   readonly masquerade: MasqueradeReason | null;
   /** Endpoints whose connections keep their source all the same, being on the node itself: see {@link Trace.delivered}. */
   readonly delivered: readonly string[];
-  /** What else one may want to know, in sentences. */
+  /** Further hints, one sentence each. */
   readonly notes: readonly string[];
 }
 
@@ -70,7 +70,7 @@ export interface ExplainedFrontend {
 export interface ExplainedPolicy {
   readonly field: 'internalTrafficPolicy' | 'externalTrafficPolicy';
   readonly value: 'Cluster' | 'Local';
-  /** By which endpoints are chosen for this packet. */
+  /** The policy by which endpoints are chosen for this packet. */
   readonly applied: 'Cluster' | 'Local';
 }
 
@@ -86,8 +86,8 @@ export interface ExplainedEndpoint {
 }
 
 /**
- * Explains what the forwarding table says of a packet by what the sources say of its Service. Pure; made of the functions that plan, so that reasons
- * are those by which was decided. Costs what the table costs to walk: not for the way of a change.
+ * Explains what the forwarding table says of a packet by what the sources say of its Service. Pure; calls the functions that plan, so the reasons are those of
+ * the decision. Walks the whole table: too slow to be called for every change.
  *
  * @param localAddresses every address of the node.
  */
@@ -184,7 +184,7 @@ function servicePortOf(
   return [service, row ?? null];
 }
 
-/** Who the sender is to the rules. */
+/** What the rules take the sender for: a pod, the node, or another source. */
 function locate(
   snapshot: Snapshot,
   node: NodePlan,
@@ -205,7 +205,7 @@ function locate(
     }
     case 'interface': {
       if (node.localDetector?.type === 'source-prefix')
-        notes.push('pods are told by their address, which an interface does not say: ask with address%interface');
+        notes.push('pods are recognised by their address, which an interface does not say: ask with address%interface');
       const kind = sourceKind(node, null, sender.name, localAddresses);
       return { sender, address: null, interface: sender.name, kind };
     }
@@ -215,14 +215,14 @@ function locate(
       if (!byInterface || name !== null || kind === 'node') return { sender, address, interface: name, kind };
       const isPod = anyContains(snapshot.node(settings.nodeName)?.podCIDRs ?? [], address);
       notes.push(
-        `pods are told by the interface they come in through; the sender counts as ${isPod ? 'one, being' : 'none, not being'} in the Node's podCIDRs: ask with address%interface to be sure`,
+        `pods are recognised by the interface they come in through; the sender counts as ${isPod ? 'one, being' : 'none, not being'} in the Node's podCIDRs: ask with address%interface to be sure`,
       );
       return { sender, address, interface: null, kind: isPod ? 'pod' : 'other' };
     }
   }
 }
 
-/** What there is to say of an address and port that no Service has here. */
+/** Hints about an address and port that no Service has on this node. */
 function aboutNobody(
   snapshot: Snapshot,
   table: ForwardingTable,
@@ -255,7 +255,7 @@ const REFUSALS = {
   'not-configured': 'nodePortAddresses leave this address out',
 } as const;
 
-/** Those of the endpoints that see an address of the node in place of the sender's. */
+/** Endpoints that see an address of the node in place of the sender's. */
 export function masqueradedEndpoints({ verdict, delivered }: Explanation): readonly string[] {
   if (verdict.type !== 'forward') return [];
   const { endpoints, masquerade, hairpin } = verdict;

@@ -8,8 +8,7 @@ export type LocalDetection =
   | { readonly type: 'BridgeInterface'; readonly name: string }
   | { readonly type: 'InterfaceNamePrefix'; readonly prefix: string };
 
-/** What planning takes from the configuration. */
-/** What packets notice of the mode they meet, beyond the plan. */
+/** How modes differ in what they do to packets that the plan has no frontend for. */
 export interface ModeTraits {
   /** Ports of cluster IPs that no Service port has are refused, and addresses of Service CIDRs that no Service has dropped (behaviour VD-15, VD-16). */
   readonly guardsClusterAddresses: boolean;
@@ -17,6 +16,7 @@ export interface ModeTraits {
   readonly servesLocalhost: boolean;
 }
 
+/** What planning takes from the configuration. */
 export interface PlanSettings {
   readonly traits: ModeTraits;
   readonly nodeName: string;

@@ -21,9 +21,9 @@ interface Claim {
 }
 
 /**
- * All Services' plans of one family, with conflicts settled. Of several Services that claim one address and port that one holds it whose cluster IP it is,
- * which the API gave to it alone; then one whose load balancer says so in its status; then one that names it as an external IP, which any user may. Among
- * claims of one kind the oldest Service wins, whatever the order in which they became known. Work per change is proportional to the Service that changed.
+ * All Services' plans of one family. A Service claims a frontend: an address and port. Of several claims on one frontend one holds it, and the others wait:
+ * first comes a cluster IP, which the API gave to one Service alone; then an address from a load balancer's status; then an external IP, which any user may
+ * name. Among claims of one kind the oldest Service wins, whatever the order in which they came. Work per change is proportional to the Service that changed.
  */
 export class ForwardingTable implements FamilyTable {
   readonly family: Family;
@@ -32,7 +32,7 @@ export class ForwardingTable implements FamilyTable {
   private readonly plans = new Map<ObjectKey, ServicePlan>();
   private readonly checks = new Map<ObjectKey, HealthCheckPlan>();
   private readonly held = new Map<FrontendKey, Claim>();
-  /** Claims that lost, best first; only for contested frontends. */
+  /** Claims that wait, best first; only for frontends that several Services claim. */
   private readonly waiting = new Map<FrontendKey, readonly Claim[]>();
   private readonly clusterCounts = new AddressCounts();
   private readonly hairpinCounts = new AddressCounts();
@@ -75,7 +75,7 @@ export class ForwardingTable implements FamilyTable {
     return this.checks.values();
   }
 
-  /** Of all Services, winners of conflicts or not. Kept up to date by each change: asking costs nothing. */
+  /** Of all Services, whether they hold their frontends or wait for them. Kept up to date by each change, so reading it costs nothing. */
   get portsWithoutLocal(): PortsWithoutLocal {
     return this.withoutLocal;
   }
@@ -103,7 +103,7 @@ export class ForwardingTable implements FamilyTable {
     for (const key of keys) {
       const before = this.held.get(key);
       const frontend = next.get(key);
-      this.settle(key, service, plan !== null && frontend !== undefined ? { plan, frontend } : null);
+      this.decideHolder(key, service, plan !== null && frontend !== undefined ? { plan, frontend } : null);
       const after = this.held.get(key);
       if (!sameFrontend(before?.frontend, after?.frontend)) this.changedFrontends.add(key);
       if (before?.plan.service !== after?.plan.service) this.noteHolder(before, after);
@@ -141,7 +141,7 @@ export class ForwardingTable implements FamilyTable {
     };
   }
 
-  /** Who holds a frontend decides whether the Service's others remember their clients by its key. */
+  /** Another Service holds a frontend now: frontends of both Services that remember clients by its key have changed. */
   private noteHolder(before: Claim | undefined, after: Claim | undefined): void {
     if (before === undefined || after === undefined) return;
     for (const { frontends } of [before.plan, after.plan]) {
@@ -149,7 +149,8 @@ export class ForwardingTable implements FamilyTable {
     }
   }
 
-  private settle(key: FrontendKey, service: ObjectKey, claim: Claim | null): void {
+  /** Replaces the claim of one Service on a frontend, and decides anew who holds it. */
+  private decideHolder(key: FrontendKey, service: ObjectKey, claim: Claim | null): void {
     const holder = this.held.get(key);
     const losers = this.waiting.get(key);
     if (losers === undefined && (holder === undefined || holder.plan.service === service)) {
@@ -174,7 +175,7 @@ function put<Value>(map: Map<ObjectKey, Value>, key: ObjectKey, value: Value | n
   else map.set(key, value);
 }
 
-/** To its place in a list that is in order, best first: many Services may claim one address, and each is settled on its own. */
+/** Inserts a claim into a list that is sorted, best first. A binary search, as many Services may claim one address. */
 function insert(claims: Claim[], claim: Claim): void {
   let low = 0;
   let high = claims.length;
@@ -187,7 +188,7 @@ function insert(claims: Claim[], claim: Claim): void {
   claims.splice(low, 0, claim);
 }
 
-/** The better kind first. Node ports meet only one another. */
+/** The kind with the smaller number wins. Node ports are claimed by node ports only. */
 const RANKS: Readonly<Record<FrontendKind, number>> = { ClusterIP: 0, LoadBalancer: 1, ExternalIP: 2, NodePort: 3 };
 
 /** Order below 0: `one` comes first. Within a kind the oldest does, without a creation time last; the smaller key among equals. */

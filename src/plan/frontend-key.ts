@@ -28,8 +28,8 @@ export function parseFrontendKey(key: FrontendKey): {
 }
 
 /**
- * The keys of a frontend whose clients are remembered together with others'; null when they are remembered apart. Where another Service holds the
- * frontend that would stand for them, its clients must not be taken for these.
+ * By which keys the frontend's clients are remembered, if it shares them with other frontends of the Service port; null if it remembers its clients alone.
+ * A key that another Service holds is not shared: that Service's clients must not be taken for ours.
  */
 export function heldClientKeys(
   { clientKeys, servicePort }: FrontendPlan,

@@ -1,6 +1,6 @@
 import type { FrontendPlan, ServicePlan } from './types.js';
 
-/** Ports of Services that have endpoints but none on this node, where the policy of the traffic is Local: what comes is dropped. */
+/** Ports of Services that have endpoints but none on this node, where the traffic policy is Local: their packets are dropped. */
 export interface PortsWithoutLocal {
   /** Under internalTrafficPolicy. */
   readonly internal: number;
@@ -21,7 +21,7 @@ export function portsWithoutLocal(plan: ServicePlan): PortsWithoutLocal {
   return { internal: internal.size, external: external.size };
 }
 
-/** Dropping, not rejecting, is what a frontend does that has endpoints elsewhere only. */
+/** A frontend drops, rather than rejects, if all of its endpoints are on other nodes. */
 function dropsAll({ whenEmpty, endpoints, localEndpoints }: FrontendPlan): boolean {
   return whenEmpty === 'drop' && (localEndpoints ?? endpoints).count === 0;
 }

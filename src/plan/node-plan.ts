@@ -69,7 +69,7 @@ export function opensLoopback({
   return own.length === 0 || own.some(touchesLoopback);
 }
 
-/** A family without a prefix of its own answers on every local address, as the peer does (behaviour ST-21, SV-31). */
+/** A family without a prefix of its own answers on every local address, as in kube-proxy (behaviour ST-21, SV-31). */
 function nodePortPrefixes(
   family: Family,
   settings: PlanSettings,

@@ -12,7 +12,7 @@ export type Sender =
       readonly interface: string | null;
     };
 
-/** The first packet of a connection that somebody wants explained. */
+/** The packet to explain: the first of a connection. */
 export interface Question {
   readonly sender: Sender;
   readonly destination: IPAddress;

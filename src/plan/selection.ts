@@ -33,13 +33,13 @@ export interface PolicyUse {
 }
 
 /**
- * Why an endpoint is left out: not ready while others are; not serving, or not on its way out, where none is ready; hinted for other nodes or other
- * zones; not on this node under policy Local; given a second time.
+ * Why an endpoint is left out: not ready while others are; not serving, or not terminating, where none is ready; hinted for other nodes or other
+ * zones; not on this node under policy Local; a duplicate.
  */
 export type Exclusion =
   'not-ready' | 'not-serving' | 'not-terminating' | 'node-hint' | 'zone-hint' | 'other-node' | 'duplicate';
 
-/** What became of one endpoint of a port. */
+/** Whether one endpoint of a port is used, and why not. */
 export interface EndpointVerdict {
   readonly address: IPAddress;
   readonly port: number;
@@ -53,7 +53,7 @@ export interface EndpointVerdict {
   readonly excluded: Exclusion | null;
 }
 
-/** A slice of the Service that has nothing for the port. */
+/** A slice of the Service without endpoints for the port. */
 export interface SkippedSlice {
   readonly slice: string;
   readonly family: Family;
@@ -140,7 +140,7 @@ function has(candidate: Candidate, condition: number): boolean {
   return (candidate.conditions & condition) !== 0;
 }
 
-/** One condition that endpoints have to meet, and what those are told that do not. */
+/** One condition that endpoints have to meet, and the reason to give for those that do not. */
 interface Rule {
   readonly excludes: Exclusion;
   readonly admits: (candidate: Candidate) => boolean;
@@ -148,7 +148,7 @@ interface Rule {
 
 const IS_READY: Rule = { excludes: 'not-ready', admits: (candidate) => has(candidate, READY) };
 
-/** Where nothing is ready: what still serves on its way out (KEP-1669). */
+/** Where nothing is ready: endpoints that are terminating and still serve (KEP-1669). */
 const LAST_RESORT: readonly Rule[] = [
   { excludes: 'not-serving', admits: (candidate) => has(candidate, SERVING) },
   { excludes: 'not-terminating', admits: (candidate) => has(candidate, TERMINATING) },
@@ -175,7 +175,7 @@ function localRules(candidates: readonly Candidate[], node: NodeFacts): readonly
   return [onNode, ...(anyReady ? [IS_READY] : LAST_RESORT)];
 }
 
-/** Topology hints count only where every ready endpoint is hinted and some are hinted to us; those for nodes before those for zones. */
+/** Topology hints count only where every ready endpoint has one and some name us; hints for nodes come before hints for zones. */
 function topologyRules(ready: readonly Candidate[], { name, zone }: NodeFacts): readonly Rule[] {
   const toNode: Rule = { excludes: 'node-hint', admits: ({ nodeHints }) => nodeHints.includes(name) };
   if (ready.every(({ nodeHints }) => nodeHints.length > 0) && ready.some(toNode.admits)) return [toNode];
@@ -186,7 +186,7 @@ function topologyRules(ready: readonly Candidate[], { name, zone }: NodeFacts): 
 
 const NO_HINTS: readonly string[] = [];
 
-/** Told of what {@link collect} leaves out. */
+/** Is called with what {@link collect} leaves out. */
 interface Omissions {
   readonly duplicate: (candidate: Candidate) => void;
   readonly slice: (slice: EndpointSliceRow, because: SkippedSlice['because']) => void;
@@ -220,7 +220,7 @@ function collect(
           zoneHints: slice.zoneHints?.[index] ?? NO_HINTS,
           nodeHints: slice.nodeHints?.[index] ?? NO_HINTS,
         };
-        // Of two endpoints with one address the later counts, unless it is on its way out (behaviour EP-06).
+        // Of two endpoints with one address and port the later counts, unless it is terminating (behaviour EP-06).
         const isLate = (conditions & TERMINATING) !== 0 && found.has(key);
         if (omissions !== null) {
           const lost = isLate ? candidate : found.get(key);
@@ -233,7 +233,7 @@ function collect(
   return [...found.values()];
 }
 
-/** Of lists in one order. */
+/** Both lists are in the same order. */
 function sameCandidates(one: readonly Candidate[], other: readonly Candidate[]): boolean {
   return one.length === other.length && one.every((candidate, index) => candidate === other[index]);
 }

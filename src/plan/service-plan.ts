@@ -147,8 +147,8 @@ class ServicePlanner {
   }
 
   /**
-   * Of the external frontends: the cluster IP and they either use the same list of endpoints, or the first of them stands for the other list. The
-   * cluster IP itself always stands for its own.
+   * By which keys the external frontends remember clients. A list of endpoints that the cluster IP uses has the cluster IP's key; the other list, if
+   * there is one, has that of the first external frontend.
    */
   private clientKeys(port: ServicePortRow, policies: Policies): ClientKeys | null {
     if (this.service.affinitySeconds === null) return null;
@@ -168,7 +168,7 @@ class ServicePlanner {
     return this.settings.allowExternalIPs ? this.externalIPs : [];
   }
 
-  /** Field by field: plans made by spreading get a hidden class each, which doubles what a plan takes. */
+  /** Written field by field: objects made by spreading do not share one of V8's hidden classes, and a plan would take twice the memory. */
   private frontend(
     kind: FrontendKind,
     address: IPAddress | null,
@@ -198,7 +198,7 @@ class ServicePlanner {
   }
 }
 
-/** What becomes of packets to a frontend. */
+/** How packets to a frontend are handled. */
 type Handling = Pick<
   FrontendPlan,
   'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges' | 'clientKeys'

@@ -9,7 +9,7 @@ import type {
   PacketScope,
 } from './types.js';
 
-/** What a frontend says to the kernel; a dataplane that lists its kernel state in the plan's terms fills this from there. */
+/** The fields of a frontend that the kernel holds. `dump` fills them from a listing of the kernel, to print it in the terms of the plan. */
 export type FrontendText = Omit<FrontendPlan, 'flowEndpoints' | 'clientKeys'>;
 
 /**
@@ -36,7 +36,7 @@ export function printScope(table: FamilyTable, { frontend: key, addresses }: Pac
   return lines.sort();
 }
 
-/** Of all lines of a table those that {@link printScope} would print, and what is no line of a plan. */
+/** Those lines of a table that {@link printScope} would print, and lines that no plan has. */
 export function withinScope(
   lines: readonly string[],
   family: Family,
@@ -58,7 +58,7 @@ export function printFrontend(frontend: FrontendText): string[] {
   const head = `${frontend.family} frontend ${frontend.key}`;
   const { endpoints, localEndpoints } = frontend;
   const lines = [`${head} service ${printServicePort(frontend.servicePort)} ${frontend.kind}`];
-  // Without any endpoint there is nothing to treat, and not every kernel is told how.
+  // Without endpoints nothing is masqueraded, and not every mode writes to the kernel how it would be.
   const isServed = endpoints.count > 0 || (localEndpoints?.count ?? 0) > 0;
   if (isServed) lines.push(`${head} masquerade ${frontend.masquerade}`);
   for (const endpoint of endpoints.toStrings()) lines.push(`${head} endpoint ${endpoint}`);
@@ -89,7 +89,7 @@ export function printConflict(conflict: Conflict): string {
   return `conflict: ${conflict.family} ${printHolder(conflict)}; ${conflict.loser} does not get it`;
 }
 
-/** Whose the frontend is, and why. */
+/** Which Service holds the frontend, and why. */
 export function printHolder({ frontend, winner, winnerKind, loserKind, reason }: Conflict): string {
   const why = {
     kind: `as its ${KIND_NAMES[winnerKind]}, which comes before ${KIND_NAMES[loserKind]}`,
@@ -99,7 +99,7 @@ export function printHolder({ frontend, winner, winnerKind, loserKind, reason }:
   return `${frontend} belongs to ${winner}, ${why}`;
 }
 
-/** The node's facts a line each. */
+/** What holds for the node, one fact a line. */
 export function printNode(node: NodePlan): string[] {
   const lines = [
     `${node.family} node local-detector ${printDetector(node.localDetector)}`,

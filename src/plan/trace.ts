@@ -6,11 +6,10 @@ import { frontendKey } from './frontend-key.js';
 import type { FamilyTable, FrontendPlan, NodePlan } from './types.js';
 
 /**
- * What has to happen on this node to the first packet of a connection, read off the forwarding table: the plan's meaning, whatever renders it. Knows
- * of no rules, hooks or sets.
+ * What the forwarding table says of the first packet of a connection on this node: what every mode's rules must do with it. Knows of no rules, hooks or sets.
  */
 
-/** A pod by the local detector, an address of the node itself, anything else. A pod comes first where both hold (NF-36). */
+/** A pod by the local detector, an address of the node itself, anything else. An address that is both counts as a pod (NF-36). */
 export type SourceKind = 'pod' | 'node' | 'other';
 
 export interface TracedPacket {

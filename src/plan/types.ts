@@ -56,7 +56,7 @@ export interface HealthCheckPlan {
   readonly localEndpoints: number;
 }
 
-/** Everything one Service asks of one family on this node, before conflicts with other Services are settled. */
+/** Everything one Service asks of one family on this node, before conflicts with other Services are decided. */
 export interface ServicePlan {
   readonly service: ObjectKey;
   readonly family: Family;

@@ -18,7 +18,7 @@ export interface TableEdit<R> {
  */
 export class KindTable<R extends Row> {
   private readonly held = new Map<string, Claim<R>>();
-  /** What the sources that are not believed say, in order of registration; only for objects that several sources know. */
+  /** Rows of the sources that are not believed at present, in order of registration; only for objects that several sources know. */
   private readonly waiting = new Map<string, readonly Claim<R>[]>();
 
   get(key: string): R | undefined {

@@ -17,13 +17,13 @@ import type { SourceWriter, StateChange, Writer } from './writer.js';
 /** One row that a commit changed. */
 export type RowEdit = TableEdit<Row>;
 
-/** Hears of a commit; `receivedAt` as in {@link SourceWriter.apply}. */
+/** Is called after a commit; `receivedAt` as in {@link SourceWriter.apply}. */
 export type ChangeListener = (edits: readonly RowEdit[], receivedAt: number | null) => void;
 
 const NO_EDITS: readonly RowEdit[] = [];
 
 /**
- * What the sources have said, and what of it changed since somebody last asked. The cost of a commit is proportional to the rows in it
+ * What the sources have said, and what of it changed since the last {@link takeChanges}. The cost of a commit is proportional to the rows in it
  * and to the slices of the Services they belong to, never to the cluster.
  */
 export class Store implements Writer {

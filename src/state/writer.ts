@@ -12,7 +12,7 @@ export type StateChange =
 /**
  * The only way into the state. A source registers before it starts, applies changes as they come (each call is one atomic commit: a
  * relist or a re-read file is one call), and says `complete` once everything it knew at its start has been applied. Applying rows equal
- * to what is held changes nothing and wakes nobody.
+ * to what is held changes nothing and calls no listener.
  */
 export interface Writer {
   register(source: string): SourceWriter;
@@ -23,8 +23,8 @@ export interface SourceWriter {
   apply(changes: readonly StateChange[], receivedAt?: number | null): void;
   complete(): void;
   /**
-   * Whether there is something that the source could not read and of which it has no earlier version. While there is, nobody can tell what of
-   * the kernel's state is no longer wanted: what only the process before us knew stays as it is. Say so before `complete`.
+   * Whether there is something that the source could not read and of which it has no earlier version: a gap. While there is one, what the kernel holds
+   * and the plan does not may still be wanted, so it stays. To be called before `complete`.
    */
   gaps(present: boolean): void;
 }

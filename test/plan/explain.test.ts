@@ -332,7 +332,7 @@ t.test('who sends', (t) => {
   t.equal(kind(names, 'veth7'), 'pod');
   const prefixes = new Scene(endpoints);
   t.equal(kind(prefixes, 'cbr0'), 'other');
-  t.match(prefixes.say('cbr0', CLUSTER_IP, 'note'), [/pods are told by their address/]);
+  t.match(prefixes.say('cbr0', CLUSTER_IP, 'note'), [/pods are recognised by their address/]);
   t.same(prefixes.say('10.0.0.7%cbr0', CLUSTER_IP, 'source'), ['10.0.0.7 through cbr0: a pod by the local detector']);
   t.same(prefixes.say('cbr0', CLUSTER_IP, 'source'), [
     'anybody through cbr0: neither a pod by the local detector nor the node',

@@ -14,7 +14,7 @@ export interface ConntrackReport {
   readonly deleted: number;
   /** Stale flows that were gone by themselves before their deletion. */
   readonly missing: number;
-  /** What failed; not empty: the caller gives the same changes again next time, with whatever changed meanwhile. */
+  /** What failed. If there is anything, the caller gives the same changes again with the next pass, besides those that came meanwhile. */
   readonly errors: readonly Error[];
 }
 
@@ -28,7 +28,7 @@ export class ConntrackReconciler {
 
   /**
    * One pass over one family. Call it after the rules are in the kernel: a flow deleted earlier would come back through the old ones.
-   * A kernel that refuses does not reject the promise: new flows are right all the same. What fails for one protocol does not keep the other from its turn.
+   * Never rejects: where the kernel refuses, the report has the errors, and new flows go right all the same. One protocol's failure does not stop the other's pass.
    */
   async reconcile(view: FlowView): Promise<ConntrackReport> {
     const scopes = flowScopes(view);

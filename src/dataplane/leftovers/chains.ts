@@ -17,7 +17,7 @@ export function hasLeftovers(chains: readonly IptablesChainListing[], { isLeftov
 }
 
 /**
- * What to remove from a table, given its chains. Chains whose rules were not listed count as leading nowhere.
+ * What to remove from a table, given its chains. A chain whose rules were not listed counts as one without jumps.
  *
  * A chain stays where a rule of others leads to it, together with all that it leads to itself, and its companion.
  */

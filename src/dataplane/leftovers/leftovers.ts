@@ -43,7 +43,7 @@ async function removeTable(addon: LeftoverAddon, family: Family, name: string, r
   const where = { family: NFT_FAMILY[family], table: name };
   if ((await addon.nftList(where.family, where.table, [])) === null) return;
   const table = { family: where.family, name: where.table };
-  // Adding it first makes the deletion succeed even if somebody else was faster.
+  // Adding the table first makes the deletion succeed even if other software has deleted it meanwhile.
   const commands = [{ add: { table } }, { delete: { table } }];
   await addon.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
   report.removed.push(`nftables: table ${where.family} ${where.table}`);

@@ -23,7 +23,7 @@ export class Remains {
     this.chainFootprints = all.flatMap(({ chains }) => chains ?? []);
   }
 
-  /** Connections that still need what another mode left matter only while there is a mode in force. */
+  /** Whether virtual services wait for the end of their connections: only while a mode is in force, not with `--cleanup`. */
   get drains(): boolean {
     return this.own !== null;
   }
@@ -40,7 +40,7 @@ export class Remains {
 
   chainsIn(flavor: IptablesFlavor): LeftoverChains {
     const { chainFootprints } = this;
-    // What several modes have is the own mode's where it works.
+    // Chains that several modes have belong to the mode in force, in the flavour that it uses.
     const held = this.own?.flavor === flavor ? this.own.footprint.chains : null;
     return {
       isLeftover: (table, chain) =>
