@@ -185,6 +185,7 @@ export class IptablesFamily implements FamilyDataplane {
   ): void {
     const held = readBack(this.family, listing);
     if (table.gaps) ruleset.update(view.adopt(held));
+    ruleset.adoptRefusals(held.refusals);
     for (const key of held.frontends.keys()) {
       if (!key.endsWith('/TCP') && view.frontend(key) === undefined) this.gone.add(key);
     }

@@ -10,6 +10,8 @@ import { CHAIN, DIVISION } from './names.js';
 /** What a listing says in the plan's terms. */
 export interface HeldRules {
   readonly frontends: ReadonlyMap<FrontendKey, FrontendPlan>;
+  /** Frontends that refuse some connections, with no endpoints but as they refuse: see refusalRules. */
+  readonly refusals: ReadonlyMap<FrontendKey, FrontendPlan>;
   readonly hairpinAddresses: ReadonlySet<IPAddress>;
   readonly healthChecks: readonly HealthCheckPlan[];
 }
@@ -37,6 +39,7 @@ type Treatment = Pick<FrontendPlan, 'endpoints' | 'localEndpoints' | 'masquerade
 
 class Reader {
   private readonly frontends = new Map<FrontendKey, FrontendPlan>();
+  private readonly refusals = new Map<FrontendKey, FrontendPlan>();
   private readonly hairpin = new Set<IPAddress>();
 
   constructor(
@@ -52,7 +55,8 @@ class Reader {
     this.readRefused(CHAIN.externalNodePorts, DIVISION.externalNodePorts, 'NodePort');
     this.readRefused(CHAIN.proxyFirewall, DIVISION.proxyFirewall, 'LoadBalancer');
     this.readHairpin(CHAIN.hairpin);
-    return { frontends: this.frontends, hairpinAddresses: this.hairpin, healthChecks: this.healthChecks() };
+    const { frontends, refusals, hairpin: hairpinAddresses } = this;
+    return { frontends, refusals, hairpinAddresses, healthChecks: this.healthChecks() };
   }
 
   private readForwarded(chain: string, isNodePort: boolean): void {
@@ -81,11 +85,10 @@ class Reader {
     const text = rule.comment ?? '';
     const source = parsePrefix(rule.source ?? '');
     const isOthers = / traffic not accepted by /.test(text);
-    const known = this.frontends.get(key);
     const comment = text.replace(/ has no (local )?endpoints$| traffic not accepted by .*$/, '');
     const { kind, servicePort } = describe(comment, fallback);
     const none = new EndpointList(this.family, new Uint8Array(0));
-    const base: FrontendPlan = known ?? {
+    const unknown: FrontendPlan = {
       ...this.common(key, rule, kind),
       servicePort,
       endpoints: none,
@@ -95,9 +98,12 @@ class Reader {
       affinitySeconds: null,
       sourceRanges: isOthers ? [] : null,
     };
-    const ranges = source === null ? base.sourceRanges : [...new Set([...(base.sourceRanges ?? []), source])];
-    const whenEmpty = isOthers ? base.whenEmpty : rule.target === 'DROP' ? 'drop' : 'reject';
-    this.frontends.set(key, { ...base, whenEmpty, sourceRanges: ranges });
+    for (const held of [this.frontends, this.refusals]) {
+      const base = held.get(key) ?? unknown;
+      const ranges = source === null ? base.sourceRanges : [...new Set([...(base.sourceRanges ?? []), source])];
+      const whenEmpty = isOthers ? base.whenEmpty : rule.target === 'DROP' ? 'drop' : 'reject';
+      held.set(key, { ...base, whenEmpty, sourceRanges: ranges });
+    }
   }
 
   private common(

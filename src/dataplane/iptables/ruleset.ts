@@ -106,6 +106,15 @@ export class Ruleset {
     if (changes.node) this.touchAll();
   }
 
+  /** Takes what the kernel was found to refuse for refused until now: what of it is not wanted is let go of as by any change. */
+  adoptRefusals(refusals: ReadonlyMap<FrontendKey, FrontendPlan>): void {
+    for (const [key, frontend] of refusals) {
+      if (!this.has(key)) continue;
+      this.refusing.set(key, frontend);
+      this.touch(key);
+    }
+  }
+
   /**
    * Lets go of refusals that outlived their time, once everything else of a change is in the kernel; whether there were any. Tables are written one
    * after the other: given up before there is a translation, a refusal lets connections out untranslated, and the kernel keeps all their packets on

@@ -99,6 +99,56 @@ t.test('what refuses less stops doing so after it translates, what refuses more 
   t.same(await tables([balancer(['203.0.114.0/24'])]), ['nat'], 'others: the rest is refused all along');
 });
 
+/** A Service that refuses some connections, in each way there is, with these endpoints. */
+function refusing(index: number, row: Parameters<typeof service>[1], ...addresses: readonly string[]): readonly Row[] {
+  const ports = [{ port: 80, nodePort: 30000 + index }];
+  const endpoints = addresses.map((each) => ({ address: each, node: each.startsWith('10.1.') ? 'me' : 'other' }));
+  const name = `refusing-${index}`;
+  return [service(name, { clusterIPs: [`10.97.0.${index}`], ports, ...row }), slice(name, endpoints)];
+}
+
+const REFUSING: readonly (readonly [number, Parameters<typeof service>[1]])[] = [
+  [1, { externalIPs: ['192.0.2.11'] }],
+  [2, { balancer: ['192.0.2.12'], sourceRanges: ['203.0.113.0/24', '198.18.0.0/15'] }],
+  [3, { balancer: ['192.0.2.13'], externalTrafficPolicy: 'Local' }],
+  [4, { internalTrafficPolicy: 'Local' }],
+  [5, { balancer: ['192.0.2.15'], sourceRanges: ['203.0.113.0/24'], externalTrafficPolicy: 'Local' }],
+];
+
+t.test('after a restart, too, what was refused is let go of once it is translated', async (t) => {
+  for (const gaps of [false, true]) {
+    for (const before of [[], ['10.0.9.1']]) {
+      const rig = new Rig();
+      rig.commit([...NODE_ROWS, ...REFUSING.flatMap(([index, row]) => refusing(index, row, ...before))]);
+      await rig.sync();
+      const refusals = (): readonly string[] =>
+        rig.kernel.chains('filter').flatMap((name) => rig.kernel.rules('filter', name) ?? []);
+      const held = refusals().filter((rule) => / -j (REJECT|DROP)/.test(rule) && !rule.includes('INVALID'));
+      t.ok(held.length > 5);
+
+      const late = new Rig(rig.kernel);
+      late.gaps(gaps);
+      late.commit([...NODE_ROWS, ...REFUSING.flatMap(([index, row]) => refusing(index, row, ...before))]);
+      t.equal((await late.sync()).transactions, 0, 'nothing happened, nothing is sent');
+
+      const last = new Rig(rig.kernel);
+      last.gaps(gaps);
+      last.commit([...NODE_ROWS, ...REFUSING.flatMap(([index, row]) => refusing(index, row, '10.1.9.1'))]);
+      const seen: (readonly string[])[] = [];
+      rig.kernel.onRestored = () => seen.push(refusals());
+      t.equal((await last.sync()).transactions, 2);
+      rig.kernel.onRestored = null;
+      const [first = []] = seen;
+      t.same(
+        held.filter((rule) => !first.includes(rule)),
+        [],
+        'all of them while the translations are written',
+      );
+      t.same(await last.difference(), [], 'and none for longer');
+    }
+  }
+});
+
 t.test('a new connection walks few rules of a large dispatch', async (t) => {
   const rig = await cluster(1000, 1);
   const rules = (name: string): readonly string[] => rig.kernel.rules('nat', name) ?? [];

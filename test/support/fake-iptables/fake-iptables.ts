@@ -40,6 +40,8 @@ export class FakeIptables implements IptablesAddon {
   programsCount = true;
   /** By `recent` list: the clients that it saw, as text of their bytes, and how many seconds ago. */
   readonly clients = new Map<string, ReadonlyMap<string, number>>();
+  /** Called after every transaction. */
+  onRestored: (() => void) | null = null;
   private readonly states = new Map<string, Tables>();
 
   /** Rules of a chain; undefined when there is none. */
@@ -95,6 +97,7 @@ export class FakeIptables implements IptablesAddon {
     checkReferences(tables);
     this.states.set(`${family} ${flavor}`, tables);
     this.committed.push(transaction);
+    this.onRestored?.();
     if (this.take('lose-ack')) throw refusal('killed', 'iptables-restore');
     const lines = operations.flatMap((operation) => linesOf(family, operation));
     return { bytes: lines.join('\n').length, rules: lines.filter((line) => /^-[AID] /.test(line)).length };
