@@ -2,39 +2,11 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ADDON_FUNCTIONS } from './addon-functions.js';
 import type { NativeAddon } from './contract.js';
 import { traced } from './trace.js';
 
 const BUILT = join('build', 'Release', 'pointsman.node');
-
-/** The names the addon must export, in the order of {@link NativeAddon}. */
-export const ADDON_FUNCTIONS = [
-  'nftCompile',
-  'nftEncode',
-  'nftTransact',
-  'nftList',
-  'nftElements',
-  'nftHas',
-  'nftGeneration',
-  'nftMaxBatch',
-  'nftWatch',
-  'conntrackList',
-  'conntrackDelete',
-  'iptablesFlavors',
-  'iptablesEncode',
-  'iptablesDigests',
-  'iptablesRestore',
-  'iptablesList',
-  'iptablesRemembering',
-  'accountCreate',
-  'accountPackets',
-  'ipvsList',
-  'ipvsDelete',
-  'ipsetNames',
-  'ipsetDestroy',
-  'linkAddresses',
-  'linkDelete',
-] as const satisfies readonly (keyof NativeAddon)[];
 
 /**
  * Loads the addon: the file that POINTSMAN_ADDON names, or build/Release/pointsman.node of the nearest folder above this module that has

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { ADDON_FUNCTIONS, loadAddon } from '../../src/native/load.js';
+import { ADDON_FUNCTIONS } from '../../src/native/addon-functions.js';
+import { loadAddon } from '../../src/native/load.js';
 
 function source(...path: readonly string[]): string {
   return readFileSync(join(process.cwd(), ...path), 'utf8');

@@ -52,7 +52,7 @@ t.test('the addon is found', (t) => {
   );
   t.match(
     load(join(root, 'far'), { POINTSMAN_ADDON: addon, POINTSMAN_TRACE_NATIVE: '1' }).output,
-    /native nftMaxBatch bytes=\d+ [\d.]+ms\n/,
+    /native nftMaxBatch\(\) = \d+ [\d.]+ms\n/,
   );
   t.end();
 });
@@ -65,12 +65,15 @@ t.test('every crossing is traced', async (t) => {
   addon.nftEncode(nothing);
   await addon.nftTransact(nothing);
   t.throws(() => addon.nftCompile('ip', 't', [{}]));
+  await addon.nftList('ip', 'no/such', null).catch(() => undefined);
   t.match(lines, [
-    /^native nftCompile commands=0 [\d.]+ms\n$/,
-    /^native nftEncode ip t operations=0 elements=0 batch=40 [\d.]+ms\n$/,
-    /^native nftTransact ip t operations=0 elements=0 messages=0 bytes=0 [\d.]+ms\n$/,
-    /^native nftCompile commands=1 [\d.]+ms error="nft compile: commands\[0\]/,
+    /^native nftCompile\(ip, t, \[0\]\) = \{chains: \[0\], sets: \[0\]\} [\d.]+ms\n$/,
+    /^native nftEncode\(\{family: ip, table: t, operations: \[0\]\}\) = 40 bytes [\d.]+ms\n$/,
+    /^native nftTransact\(\{family: ip, table: t, operations: \[0\]\}\) = \{messages: 0, bytes: 0\} [\d.]+ms\n$/,
+    /^native nftCompile\(ip, t, \[1\]\) failed: nft compile: commands\[0\].* [\d.]+ms\n$/,
+    /^native nftList\(ip, no\/such, null\) (?:= null|failed: .*) [\d.]+ms\n$/,
   ]);
+  t.equal(lines.length, 5);
 });
 
 t.test('errors are told apart', (t) => {

@@ -1,0 +1,30 @@
+import type { NativeAddon } from './contract.js';
+
+/** The names the addon must export, in the order of {@link NativeAddon}. */
+export const ADDON_FUNCTIONS = [
+  'nftCompile',
+  'nftEncode',
+  'nftTransact',
+  'nftList',
+  'nftElements',
+  'nftHas',
+  'nftGeneration',
+  'nftMaxBatch',
+  'nftWatch',
+  'conntrackList',
+  'conntrackDelete',
+  'iptablesFlavors',
+  'iptablesEncode',
+  'iptablesDigests',
+  'iptablesRestore',
+  'iptablesList',
+  'iptablesRemembering',
+  'accountCreate',
+  'accountPackets',
+  'ipvsList',
+  'ipvsDelete',
+  'ipsetNames',
+  'ipsetDestroy',
+  'linkAddresses',
+  'linkDelete',
+] as const satisfies readonly (keyof NativeAddon)[];
