@@ -1,8 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   mkdirSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   unlinkSync,
@@ -11,6 +13,7 @@ import {
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
+import { readManifest } from '../../src/sources/manifests/file-reading.js';
 import { ManifestRig, eventually, scratchDirectory, serviceYaml, yaml } from '../support/manifests.js';
 
 /** So long that only change events can tell. */
@@ -381,6 +384,26 @@ t.test('after stop nothing is read or applied any more', async (t) => {
   writeFileSync(file, serviceYaml('a', 81));
   await delay(200);
   t.equal(rig.services(), 'a:80');
+});
+
+t.test('what is no file, or has no end, keeps nobody waiting', async (t) => {
+  const directory = scratchDirectory(t);
+  const at = (name: string): string => join(directory, name);
+  writeFileSync(at('z.yaml'), serviceYaml('z'));
+  symlinkSync('/proc/self/pagemap', at('a.yaml'));
+  symlinkSync('/dev/zero', at('b.yaml'));
+  symlinkSync('c.yaml', at('c.yaml'));
+  execFileSync('mkfifo', [at('d.yaml')]);
+  const rig = new ManifestRig(t, [directory], EVENTS_ONLY);
+  await rig.ready();
+  t.equal(rig.services(), 'z:80');
+  t.match(rig.errors().join('\n'), /null byte/, 'its beginning was read');
+  for (const size of [1n, 2n << 20n]) {
+    // What a look at a path says may be out of date when it is opened.
+    const seen = { ...statSync(at('z.yaml'), { bigint: true }), size };
+    await t.rejects(readManifest(at('d.yaml'), seen, 100), /is no file any more/);
+    t.equal((await readManifest(at('z.yaml'), seen, 100)).text, serviceYaml('z').slice(0, Number(size)));
+  }
 });
 
 t.test('5,000 files load in one commit while the event loop goes on', async (t) => {
