@@ -98,6 +98,13 @@ t.test(
       ['empty', send(''), /empty body/],
       ['a page', send('<html><body>Log in</body></html>'), /document 1|must be a mapping/],
       ['half of it', send('{"apiVersion": "v1", "kind": "List", "items": ['), /is no YAML/],
+      [
+        'another protocol',
+        (_request, response) => {
+          response.writeHead(101, { Connection: 'Upgrade', Upgrade: 'other' }).end();
+        },
+        /answered 101/,
+      ],
       ['a coding', send('x', 200, { 'Content-Encoding': 'gzip' }), /content coding gzip/],
       [
         'truncated',

@@ -16,7 +16,7 @@ import {
   type GetOptions,
   type PostOptions,
 } from './connection.js';
-import { abortReason, describe } from './transport/attempt.js';
+import { abortReason, describe, unlessAborted } from './transport/attempt.js';
 import { Body } from './transport/body.js';
 import { ConnectionPool, type PooledRequest } from './transport/connection-pool.js';
 import { printHostPort, proxyAuthorization, type Destination } from './transport/dial.js';
@@ -301,10 +301,17 @@ class HttpConnection implements ApiConnection {
         if (method === 'GET' && outgoing.reusedSocket && !signal.aborted && isReset(error)) resolve('stale');
         else reject(this.describe(error));
       });
-      outgoing.on('close', () => {
+      const release = (): void => {
         clearTimeout(timer);
         signal.removeEventListener('abort', abort);
+      };
+      // Without a listener nothing at all would be heard of the request any more.
+      outgoing.on('upgrade', (_incoming, socket) => {
+        release();
+        socket.destroy();
+        reject(new ApiError('broken', `${this.host}: answered 101, which was not asked for`));
       });
+      outgoing.on('close', release);
       outgoing.end(body ?? undefined);
       if (signal.aborted) abort();
     });
@@ -377,21 +384,6 @@ function isReset(error: NodeJS.ErrnoException): boolean {
 
 function closedError(): ApiError {
   return new ApiError('closed', 'the connection to the API server was closed by us');
-}
-
-/** The promise's outcome, or at once the signal's reason; the work itself goes on for others that wait for it. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      reject(abortReason(signal));
-    };
-    const done = (): void => {
-      signal.removeEventListener('abort', abort);
-    };
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    work.then(resolve, reject).finally(done);
-  });
 }
 
 /** What the server sees of us; the peer's form, so that rules and dashboards that know `kube-proxy/` keep working. */

@@ -146,6 +146,12 @@ t.test('a coding nobody asked for', async (t) => {
   await t.rejects(get(connection), { code: 'broken', message: /content coding gzip/ });
 });
 
+t.test('a protocol nobody asked for', async (t) => {
+  const { server, connection } = await open(t);
+  server.handler = (_, response) => response.writeHead(101, { Connection: 'Upgrade', Upgrade: 'other' }).end();
+  await t.rejects(get(connection), { code: 'broken', message: /answered 101/ });
+});
+
 t.test('a connection the server closed while idle', async (t) => {
   const { server, connection } = await open(t);
   let answers = 0;

@@ -115,6 +115,21 @@ export function abortReason(signal: AbortSignal): Error {
   return reason instanceof Error ? reason : new Error(`aborted: ${String(reason)}`);
 }
 
+/** The promise's outcome, or at once the signal's reason; the work itself goes on for others that wait for it. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      reject(abortReason(signal));
+    };
+    const done = (): void => {
+      signal.removeEventListener('abort', abort);
+    };
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(done);
+  });
+}
+
 /** Several addresses tried make one error without a message of its own. */
 export function describe(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) {
