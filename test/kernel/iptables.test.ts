@@ -1,8 +1,13 @@
 // What only iptables mode has to show: two flavours, migration, repair, other software's filters, cleanup.
+import { existsSync } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import t from 'tap';
 import { usually } from '../support/extent.js';
+import { projectFile } from '../support/lab/agent.js';
 import { endpoint, eventually, Lab, type TimedOutcome, type Watch } from '../support/lab/lab.js';
 import type { LabMode } from '../support/lab/mode.js';
+import type { Manifest } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type FamilyView, type Row } from '../support/lab/packet-table.js';
 import { iptablesRules, type PeerService } from '../support/lab/peer-iptables.js';
 import { PEER_OBJECTS, PEER_PODS } from '../support/lab/peer-table.js';
@@ -233,6 +238,39 @@ for (const [mode, programs] of MODES) {
     t.notMatch(await proxy.rules(), /:KUBE-SVC-IP-/, 'and could remove what it does not know');
     t.same(await sticky(), remembered, 'clients still keep it');
     t.same(await failed(watches), [], 'no request is lost');
+  });
+}
+
+for (const [mode, programs] of MODES) {
+  t.test(`${mode}: a Service that got endpoints during a restart is refused until it is served`, async (t) => {
+    const lab = await Lab.start(t);
+    await lab.serveAll(PODS, [[80, 'TCP']]);
+    const halting = t.testdir();
+    for (const program of programs.map((each) => `${each}-restore`)) {
+      const command = [process.execPath, projectFile('test/support/lab/halting-restore.cjs'), halting, program];
+      await writeFile(join(halting, program), `#!/bin/sh\nexec ${command.join(' ')} "$@"\n`, { mode: 0o755 });
+    }
+    const objects = (endpoints: readonly (typeof PODS)[number][]): readonly Manifest[] =>
+      dualStack('late', { number: 44, ports: [{ port: 80 }], endpoints });
+    const proxy = await Proxy.start(t, lab, { mode, objects: objects([]) });
+    const to = FAMILY_VIEWS.map((view) => ({ from: 'pod-c', to: endpoint(view.clusterIP(44), 80) }));
+    const answers = async (expected: object, when: string): Promise<void> => {
+      for (const traffic of to) t.match(await lab.request(traffic), expected, `${traffic.to} ${when}`);
+    };
+    await answers({ error: 'refused' }, 'without endpoints');
+    await proxy.stop('SIGTERM');
+    await proxy.write(objects(['remote-a']));
+    const hold = join(halting, 'hold');
+    await writeFile(hold, '');
+    proxy.launch({ PATH: `${halting}:${process.env['PATH'] ?? ''}` });
+    await eventually('what is about to write the translations', () =>
+      Promise.resolve(programs.every((each) => existsSync(join(halting, `${each}-restore.waits`))) || null),
+    );
+    await answers({ error: 'refused' }, 'while tables are written');
+    await rm(hold);
+    await proxy.ready();
+    await answers({ name: 'remote-a' }, 'afterwards');
+    await proxy.consistent();
   });
 }
 
