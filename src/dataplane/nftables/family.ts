@@ -66,6 +66,7 @@ export class NftablesFamily implements FamilyDataplane {
     family: Family,
     private readonly generation: Generation = new Generation(addon),
     onTransaction: (transaction: NftTransaction) => void = () => undefined,
+    now = (): number => performance.now(),
   ) {
     this.family = family;
     this.structure = new Structure(addon, family);
@@ -78,7 +79,7 @@ export class NftablesFamily implements FamilyDataplane {
       },
     };
     // The full sync that makes up for a failure really looks.
-    this.clients = new RememberedClients(this.counted, family, () => (this.mark = null));
+    this.clients = new RememberedClients(this.counted, family, () => (this.mark = null), now);
   }
 
   /** Lists the table that the last process left while the sources are still being read. */

@@ -45,14 +45,18 @@ export class RememberedClients {
   private waiting: Search | null = null;
   /** Settles when the last search beside syncs has ended. */
   private last: Promise<void> = Promise.resolve();
-  /** When the next may begin, on performance.now's clock. */
+  /** When the next may begin, by {@link now}. */
   private restUntil = 0;
 
-  /** @param onFailure called when a search failed: a full sync has to make up for it. */
+  /**
+   * @param onFailure called when a search failed: a full sync has to make up for it.
+   * @param now milliseconds on a clock that only goes forward.
+   */
   constructor(
     private readonly addon: Addon,
     private readonly family: Family,
     private readonly onFailure: () => void,
+    private readonly now: () => number,
   ) {}
 
   /** A client may only be kept if its endpoint still serves its frontend in the same way. */
@@ -142,14 +146,14 @@ export class RememberedClients {
   private enqueue(table: FamilyTable): Search {
     this.asides++;
     const begin = async (): Promise<void> => {
-      const rest = this.restUntil - performance.now();
+      const rest = this.restUntil - this.now();
       if (rest > 0) await sleep(rest);
       this.waiting = null;
       await this.search(table, search.timeouts, search.forget, search.everybody);
     };
     const done = this.last.then(begin).finally(() => {
       this.asides--;
-      this.restUntil = performance.now() + this.tookMs * REST;
+      this.restUntil = this.now() + this.tookMs * REST;
     });
     const search: Search = { forget: new Map(), timeouts: [], everybody: false, done };
     this.last = done.catch(() => undefined);
@@ -162,11 +166,11 @@ export class RememberedClients {
     forget: ReadonlyMap<FrontendKey, Forget>,
     everybody: boolean,
   ): Promise<void> {
-    const startedAt = performance.now();
+    const startedAt = this.now();
     try {
       if (forget.size > 0) await forgetClients(this.addon, table, timeouts, forget);
       if (everybody) await forgetClients(this.addon, table, timeouts, 'check-all');
-      this.tookMs = performance.now() - startedAt;
+      this.tookMs = this.now() - startedAt;
     } catch (error) {
       // For the full sync that makes up for it.
       addForget(this.forget, forget);

@@ -38,7 +38,7 @@ export class Rig {
     this.writer = this.store.register('test');
     this.planner = new Planner(planSettings(settings));
     this.table = this.planner.tables[family];
-    this.dataplane = new NftablesFamily(kernel, family);
+    this.dataplane = this.process();
   }
 
   /** Rows that come, and rows that go. */
@@ -69,7 +69,7 @@ export class Rig {
 
   /** A new process on the same kernel, which plans the same. */
   restart(): void {
-    this.dataplane = new NftablesFamily(this.kernel, this.family);
+    this.dataplane = this.process();
   }
 
   /** What the kernel has and the plan has not (`+`), and the other way round (`-`). */
@@ -87,6 +87,11 @@ export class Rig {
     const before = this.kernel.committed.length;
     await work();
     return this.kernel.committed.slice(before);
+  }
+
+  /** On a clock that stands still: no search for clients takes long, however busy the machine is. */
+  private process(): NftablesFamily {
+    return new NftablesFamily(this.kernel, this.family, undefined, undefined, () => 0);
   }
 }
 
