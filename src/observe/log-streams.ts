@@ -1,4 +1,5 @@
 import type { LoggingConfig } from '../config/config.js';
+import { MAX_TIMEOUT_MS } from '../net/timeout.js';
 import type { LogOutput } from './log.js';
 
 /** A stream that takes text, as process.stdout does. */
@@ -75,6 +76,3 @@ function buffered(write: Write, bytes: number, milliseconds: number): Buffered {
   };
   return { write: gather, flush };
 }
-
-/** Longest delay setTimeout takes; it fires at once for anything longer. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;

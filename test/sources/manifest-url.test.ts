@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import t from 'tap';
+import { Alarm } from '../../src/sources/manifests/alarm.js';
 import { loadManifests } from '../../src/sources/manifests/load.js';
 import { Authority } from '../support/certificates.js';
 import { ManifestRig, eventually, locationsOf, scratchDirectory, serviceYaml, yaml } from '../support/manifests.js';
@@ -313,4 +314,17 @@ t.test('what is hidden of a URL shows nowhere, and URLs that differ in it only a
   t.equal(rig.writer.store.snapshot.ready, false);
   t.match(logins, [`/manifests?token=s3cret-first Basic ${btoa('u:s3cret-first')}`]);
   t.notMatch(rig.log.lines.join('\n'), 's3cret');
+});
+
+t.test('longer than any timer takes is a long time, not none', async (t) => {
+  const alarm = new Alarm();
+  let isAwake = false;
+  const sleeping = alarm.sleep(2 ** 32).then(() => {
+    isAwake = true;
+  });
+  // A timer that fires at once has fired before one that was set later for longer.
+  await delay(20);
+  t.notOk(isAwake);
+  alarm.ring(0);
+  await sleeping;
 });

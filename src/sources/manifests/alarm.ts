@@ -1,3 +1,5 @@
+import { MAX_TIMEOUT_MS } from '../../net/timeout.js';
+
 /** A sleep that can be cut short, also by a ring that came before it. */
 export class Alarm {
   private timer: NodeJS.Timeout | null = null;
@@ -21,15 +23,21 @@ export class Alarm {
 
   private arm(): void {
     if (this.timer !== null) clearTimeout(this.timer);
+    const delay = Math.max(0, this.deadline - performance.now());
     this.timer = setTimeout(
       () => {
-        const { wake } = this;
-        this.timer = null;
-        this.wake = null;
-        this.deadline = Number.POSITIVE_INFINITY;
-        wake?.();
+        if (delay > MAX_TIMEOUT_MS) this.arm();
+        else this.end();
       },
-      Math.max(0, this.deadline - performance.now()),
+      Math.min(delay, MAX_TIMEOUT_MS),
     );
+  }
+
+  private end(): void {
+    const { wake } = this;
+    this.timer = null;
+    this.wake = null;
+    this.deadline = Number.POSITIVE_INFINITY;
+    wake?.();
   }
 }

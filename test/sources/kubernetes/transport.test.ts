@@ -384,3 +384,17 @@ t.test('what importing it costs', (t) => {
   t.comment(`${(bytes / (1 << 20)).toFixed(1)} MiB`);
   t.end();
 });
+
+t.test('a request whose turn comes in months waits, and does not go at once', async (t) => {
+  const limit = new RateLimit(1e-9, 1, () => 0);
+  const controller = new AbortController();
+  await limit.take(controller.signal);
+  let isServed = false;
+  const second = limit.take(controller.signal).then(() => {
+    isServed = true;
+  });
+  await sleep(20);
+  t.notOk(isServed);
+  controller.abort();
+  await t.rejects(second);
+});

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MAX_TIMEOUT_MS } from '../../../net/timeout.js';
 import { abortReason } from './attempt.js';
 
 /** A token bucket as `clientConnection.qps` and `burst` describe it: full at first, filled at `qps` per second up to `burst`. */
@@ -30,7 +31,7 @@ export class RateLimit {
     if (this.tokens >= 0) return 0;
     const wait = (-this.tokens / this.qps) * 1000;
     try {
-      await sleep(wait, undefined, { signal });
+      await sleep(Math.min(wait, MAX_TIMEOUT_MS), undefined, { signal });
       return wait;
     } catch {
       this.tokens++;
