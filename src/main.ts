@@ -165,34 +165,36 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
   }
 }
 
-/** What the process does about changed configuration files. */
+/** What the process does about changed configuration files; false: nothing yet, and trying again may help. */
 async function followConfig(
   outcome: ConfigOutcome,
   proxy: NodeProxy,
   log: Logger,
   end: (status: number) => void,
-): Promise<void> {
-  const refuse = (error: unknown): void => {
+): Promise<boolean> {
+  const refuse = (error: unknown): false => {
+    const why = error instanceof Error ? error.message : String(error);
+    // It was tried again.
+    if (why === proxy.refusal) return false;
     log.error(error, 'changed configuration refused, the one in force stays');
-    proxy.configRefused('refused', error instanceof Error ? error.message : String(error));
+    proxy.configRefused('refused', why);
+    return false;
   };
   switch (outcome.type) {
     case 'refused':
-      refuse(outcome.error);
-      return;
+      return refuse(outcome.error);
     case 'unchanged':
     case 'apply': {
       const { warnings } = proxy.inForce;
       try {
         await proxy.reconfigure(outcome);
       } catch (error) {
-        refuse(error);
-        return;
+        return refuse(error);
       }
       for (const warning of outcome.warnings) if (!warnings.includes(warning)) log.warn(warning);
       if (outcome.type === 'apply')
         log.info(0, 'configuration changed', { changes: outcome.changes.map(printChange).join('; ') });
-      return;
+      return true;
     }
     case 'restart': {
       const changes = outcome.changes
@@ -204,6 +206,7 @@ async function followConfig(
       });
       proxy.configRefused('restart', changes);
       end(1);
+      return true;
     }
   }
 }

@@ -23,8 +23,11 @@ export interface ConfigWatchOptions {
   readonly argv: readonly string[];
   /** What is in force, which changed files are compared with. */
   readonly inForce: () => Loaded;
-  /** Called for every change of the files' content, and never during the constructor; the next is looked for once what it returns has resolved. */
-  readonly onOutcome: (outcome: ConfigOutcome) => Promise<void>;
+  /**
+   * Called for every change of the files' content, and never during the constructor; the next is looked for once what it returns has resolved. Answers
+   * whether that is dealt with: what is not, as an address was in use, is told again, less and less often.
+   */
+  readonly onOutcome: (outcome: ConfigOutcome) => Promise<boolean>;
   readonly timing?: ConfigWatchTiming;
 }
 
@@ -34,9 +37,12 @@ export interface ConfigWatchTiming {
   readonly pollMs: number;
   /** How long files must have stayed the same: who writes in place empties a file first. */
   readonly settleMs: number;
+  /** From what was not dealt with until it is told again; doubles each time. */
+  readonly retryMs: number;
 }
 
-const DEFAULT_TIMING: ConfigWatchTiming = { pollMs: 500, settleMs: 200 };
+const DEFAULT_TIMING: ConfigWatchTiming = { pollMs: 500, settleMs: 200, retryMs: 1000 };
+const LONGEST_RETRY_MS = 60_000;
 
 /** From a change event to the look, so that a burst of events costs one look. */
 const EVENT_MS = 5;
@@ -60,6 +66,8 @@ export class ConfigWatch {
   private examined: string | null = null;
   /** The content last reported or loaded at the start; null: whatever it was, it is to be looked at. */
   private content: string | null = null;
+  /** When that content is told again, and after how long; null: it was dealt with. */
+  private retry: { readonly at: number; readonly afterMs: number } | null = null;
   private stopped = false;
 
   constructor(private readonly options: ConfigWatchOptions) {
@@ -104,7 +112,7 @@ export class ConfigWatch {
     const fingerprint = fingerprintOf(this.paths);
     if (fingerprint !== this.seen.fingerprint) this.seen = { fingerprint, since: now };
     const settlesIn = this.seen.since + settleMs - now;
-    if (fingerprint === this.examined) this.lookIn(pollMs);
+    if (fingerprint === this.examined && (this.retry === null || now < this.retry.at)) this.lookIn(pollMs);
     else if (settlesIn > 0) this.lookIn(Math.min(settlesIn + 1, pollMs));
     else {
       this.examined = fingerprint;
@@ -118,12 +126,15 @@ export class ConfigWatch {
     const outcome = this.reload(recordingFiles(texts));
     // Written to since: the next look finds another fingerprint and comes back.
     const content = JSON.stringify(texts);
-    if (content === this.content) return;
+    const last = content === this.content ? this.retry : null;
+    if (content === this.content && last === null) return;
     const isFirst = this.content === null;
     this.content = content;
     // The files may have changed between the process's own reading and the first look, but mostly they have not.
     if (isFirst && outcome.type === 'unchanged') return;
-    await this.options.onOutcome(outcome);
+    const isDealtWith = await this.options.onOutcome(outcome);
+    const afterMs = last === null ? this.timing.retryMs : Math.min(2 * last.afterMs, LONGEST_RETRY_MS);
+    this.retry = isDealtWith ? null : { at: performance.now() + afterMs, afterMs };
   }
 
   private reload(files: ConfigFiles): ConfigOutcome {

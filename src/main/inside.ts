@@ -18,6 +18,8 @@ import { OWN_VERSION } from './sources.js';
 /** What of the running process may be looked at. */
 export interface Inside {
   readonly loaded: () => Loaded;
+  /** Why changed configuration files are not in force; null: they are. */
+  readonly refusal: () => string | null;
   /** What planning goes by. */
   readonly planned: () => Config;
   readonly snapshot: Snapshot;
@@ -114,6 +116,7 @@ function processStatus(inside: Inside): ProcessStatus {
     nodeEligible: health.nodeEligible,
     pendingMs: pendingMs(inside),
     held: health.held(),
+    refusedConfiguration: inside.refusal(),
     families: inside.families.map((sync) => familyState(sync, health)),
     memory: { residentBytes: rss, heapBytes: heapUsed, externalBytes: external },
   };

@@ -89,6 +89,8 @@ export class NodeProxy {
   private loaded: Loaded;
   /** The configuration in force, but this node has its former name until its Node has been read by the new one. */
   private config: Config;
+  /** Why the files say otherwise than what is in force; null: they do not. */
+  private refusedFor: string | null = null;
   /** When the first change that no run has taken reached the state. */
   private changedAt: number | null = null;
 
@@ -221,6 +223,11 @@ export class NodeProxy {
     return this.loaded;
   }
 
+  /** Why the configuration files as they are now were refused; null: they are in force. */
+  get refusal(): string | null {
+    return this.refusedFor;
+  }
+
   /** Takes over a configuration of which every change is live. Rejects when that is not possible; what was in force stays. Not to be called again before. */
   async reconfigure(loaded: Loaded): Promise<void> {
     const changes = compareConfigs(this.loaded.config, loaded.config);
@@ -231,6 +238,7 @@ export class NodeProxy {
       api?.source?.connection.close();
       throw error;
     }
+    this.refusedFor = null;
     this.loaded = loaded;
     this.config = { ...loaded.config, nodeName: this.config.nodeName };
     // At once: a sync in between would take rules by the former settings for a guard of the new ones.
@@ -261,6 +269,7 @@ export class NodeProxy {
 
   /** A changed configuration that is not taken over, and why. */
   configRefused(result: 'refused' | 'restart', why: string): void {
+    this.refusedFor = why;
     this.metrics.configChanged(result);
     const reason = result === 'refused' ? 'ConfigurationRefused' : 'ConfigurationNeedsRestart';
     this.recordOfNode({ type: 'Warning', reason, action: 'Reconfigure', note: why });
@@ -287,6 +296,7 @@ export class NodeProxy {
     if (path === null) return null;
     const pages = insidePages({
       loaded: () => this.loaded,
+      refusal: () => this.refusedFor,
       planned: () => this.config,
       snapshot: this.store.snapshot,
       families: this.families,

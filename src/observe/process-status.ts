@@ -26,6 +26,8 @@ export interface ProcessStatus {
   readonly pendingMs: number | null;
   /** Why changes are held back; null: they are not. */
   readonly held: string | null;
+  /** Why changed configuration files are not in force; null: they are. */
+  readonly refusedConfiguration: string | null;
   readonly families: readonly FamilyState[];
   readonly memory: { readonly residentBytes: number; readonly heapBytes: number; readonly externalBytes: number };
 }
@@ -50,7 +52,8 @@ export interface FamilyState {
 
 /** A status for people. */
 export function printStatus(status: ProcessStatus): string[] {
-  const { version, release, pid, mode, node, ready, gaps, healthy, pendingMs, held, memory } = status;
+  const { version, release, pid, mode, node, ready, gaps, healthy, pendingMs, held, refusedConfiguration, memory } =
+    status;
   return [
     `pointsman ${release} for Kubernetes ${version}, ${mode} on ${node}, process ${pid}, up ${printSeconds(status.uptimeSeconds)}`,
     `${healthy ? 'healthy' : 'NOT healthy'}${printEligible(status.nodeEligible)}`,
@@ -58,6 +61,9 @@ export function printStatus(status: ProcessStatus): string[] {
     ...status.sources.map(printSource),
     `changes waiting: ${pendingMs === null ? 'none' : `for ${Math.round(pendingMs)} ms`}`,
     ...(held === null ? [] : [`changes are held back: ${held}`]),
+    ...(refusedConfiguration === null
+      ? []
+      : [`changed configuration refused, the one before it is in force: ${refusedConfiguration}`]),
     ...status.families.flatMap(printFamily),
     `memory: ${megabytes(memory.residentBytes)} resident, ${megabytes(memory.heapBytes)} heap, ${megabytes(memory.externalBytes)} external`,
   ];

@@ -1,6 +1,6 @@
 // Changes of the configuration that end no process: what they are about follows, and traffic does not notice the rest.
-import { copyFile, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import t from 'tap';
 import { ControlPlane } from '../support/lab/control-plane.js';
 import { endpoint, eventually, Lab, type Traffic } from '../support/lab/lab.js';
@@ -66,16 +66,24 @@ t.test('another API client and another node name, under traffic', async (t) => {
   t.equal(await lab.ruleset(), before, 'the same objects found again change nothing');
   for (const line of moved.match(/"synced".*/g) ?? []) t.match(line, /transactions=0/);
 
-  const refused = await change(
-    { clientConnection: { kubeconfig: '/nowhere' } },
-    /changed configuration refused.*nowhere/,
-  );
+  const late = join(dirname(kubeconfig), 'late.conf');
+  const refused = await change({ clientConnection: { kubeconfig: late } }, /changed configuration refused.*late\.conf/);
   t.notMatch(refused, /configuration changed/);
+  t.match(await proxy.status(), { refusedConfiguration: /late\.conf/ });
   await plane.put(...dualStack('late', { number: 43, ports: [{ port: 80 }], endpoints: REMOTE }));
   await eventually('what was in force goes on', async () => {
     const answer = await lab.request({ from: 'pod-c', to: endpoint(IPV4.clusterIP(43), 80) });
     return 'name' in answer ? true : null;
   });
+  const logged = proxy.log.length;
+  await copyFile(kubeconfig, `${late}.new`);
+  await rename(`${late}.new`, late);
+  const taken = await eventually('what was refused is in force once it can be', () => {
+    const log = proxy.log.slice(logged);
+    return Promise.resolve(/configuration changed.*late\.conf/.test(log) ? log : null);
+  });
+  t.notMatch(taken, /refused/, 'said once');
+  t.match(await proxy.status(), { refusedConfiguration: null });
 
   await change({ clientConnection: client, hostnameOverride: 'node-2' }, /configuration changed.*nodeName/);
   await eventually('the endpoints of the other node', async () => {

@@ -28,6 +28,8 @@ function print(outcome: ConfigOutcome): string {
 class Scene {
   readonly root: string;
   readonly outcomes: ConfigOutcome[] = [];
+  /** How many of the next outcomes cannot be dealt with. */
+  obstacles = 0;
   private watch: ConfigWatch | null = null;
 
   constructor(
@@ -60,10 +62,11 @@ class Scene {
       inForce: () => inForce,
       onOutcome: (outcome) => {
         this.outcomes.push(outcome);
-        if (outcome.type === 'apply' || outcome.type === 'unchanged') inForce = outcome;
-        return Promise.resolve();
+        const isDealtWith = this.obstacles-- <= 0;
+        if (isDealtWith && (outcome.type === 'apply' || outcome.type === 'unchanged')) inForce = outcome;
+        return Promise.resolve(isDealtWith);
       },
-      timing: { pollMs: this.pollMs, settleMs },
+      timing: { pollMs: this.pollMs, settleMs, retryMs: 20 },
     });
     await this.quiet();
   }
@@ -124,6 +127,19 @@ t.test('what is refused leaves what is in force, and is told once', async (t) =>
   await scene.expect(['unchanged'], 'as it was');
   scene.write('c', 'oomScoreAdj: 2');
   await scene.expect(['apply oomScoreAdj=2'], 'and still followed');
+});
+
+t.test('what could not be dealt with is told again until it can be', async (t) => {
+  const scene = new Scene(t, 20);
+  scene.write('c', 'oomScoreAdj: 1');
+  await scene.start([['config', 'c']]);
+  scene.obstacles = 3;
+  scene.write('c', 'oomScoreAdj: 2');
+  await scene.expect(
+    Array.from({ length: 4 }, () => 'apply oomScoreAdj=2'),
+    'three times in vain',
+  );
+  await scene.expect([], 'and no more');
 });
 
 t.test('a file renamed over, and a writer who takes his time', async (t) => {
@@ -219,7 +235,7 @@ t.test('a change between the reading at the start and the first look is not lost
 t.test('without files nothing is watched; after stop() nothing is told', async (t) => {
   const current = loadConfig([], systemFiles, () => 'n');
   if (!('config' in current)) throw new Error(current.command);
-  const told = (): Promise<void> => Promise.resolve(void t.fail('told'));
+  const told = (): Promise<boolean> => Promise.resolve(t.fail('told'));
   const none = new ConfigWatch({ argv: [], inForce: () => current, onOutcome: told });
   none.stop();
   const scene = new Scene(t);
@@ -227,7 +243,7 @@ t.test('without files nothing is watched; after stop() nothing is told', async (
   const argv = [`--config=${scene.path('c')}`];
   const loaded = loadConfig(argv, systemFiles);
   if (!('config' in loaded)) throw new Error(loaded.command);
-  const timing = { pollMs: 20, settleMs: 0 };
+  const timing = { pollMs: 20, settleMs: 0, retryMs: 20 };
   const watch = new ConfigWatch({ argv, inForce: () => loaded, onOutcome: told, timing });
   await delay(60);
   scene.write('c', 'oomScoreAdj: 2');

@@ -92,6 +92,7 @@ t.test('a status in words', (t) => {
     nodeEligible: null,
     pendingMs: 12.4,
     held: 'no pod CIDRs',
+    refusedConfiguration: 'address in use',
     families: [
       {
         family: 'IPv4',
@@ -117,6 +118,7 @@ t.test('a status in words', (t) => {
     '  nodes: not read yet',
     'changes waiting: for 12 ms',
     'changes are held back: no pod CIDRs',
+    'changed configuration refused, the one before it is in force: address in use',
     'IPv4: NOT in sync, 1 Services, 2 frontends, 3 endpoints, 4 frontends pending',
     '  failed syncs: 2, last at 2026-01-01T01:00:00.000Z: EBUSY',
     '  repairs: 0',

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ask } from '../../../src/main/ask.js';
+import type { ProcessStatus } from '../../../src/observe/process-status.js';
 import type { ExplainedPacket } from '../../../src/main/explain-packet.js';
 import { projectFile } from './agent.js';
 import { Inspector } from './inspect.js';
@@ -171,6 +172,10 @@ export class Proxy {
   async explain(from: string, to: string): Promise<ExplainedPacket> {
     const query = new URLSearchParams({ from, to, output: 'json' }).toString();
     return JSON.parse(await ask(this.statusSocket, `/explain?${query}`)) as ExplainedPacket;
+  }
+
+  async status(): Promise<ProcessStatus> {
+    return JSON.parse(await ask(this.statusSocket, '/status?output=json')) as ProcessStatus;
   }
 
   get mode(): LabMode {
