@@ -13,7 +13,7 @@ import {
   type Expression,
   type Rule,
 } from './json.js';
-import { CLIENT_KEY_PATTERN, clientOf, parseClientKey, type ClientKeyName } from './client-keys.js';
+import { clientOf, parseClientKey, type ClientKeyName } from './client-keys.js';
 import { CLIENT_PARTS, NFT_FAMILY, clientsMap, endpointsMap, nodePortClientsSet } from './names.js';
 import { clientIn } from './remember-chains.js';
 import { fibType, fromPod, frontendKey, markForMasquerade } from './skeleton.js';
@@ -60,10 +60,8 @@ function stickySuffix(seconds: number, clients: ClientKeyName | null): string {
   return `-sticky-${seconds}${clients === null ? '' : `-as-${clients}`}`;
 }
 
-const STICKY = `-sticky-(\\d+)(?:-as-(${CLIENT_KEY_PATTERN}))?(?:-local-as-(${CLIENT_KEY_PATTERN}))?`;
-const CLASS_NAME = new RegExp(
-  `^(?:nodeport-)?(pick|external|external-local)-(\\d+)(?:-(\\d+))?(?:-shard-(\\d+))?(?:${STICKY})?$`,
-);
+const CLASS_NAME =
+  /^(?:nodeport-)?(pick|external|external-local)-(\d+)(?:-(\d+))?(?:-shard-(\d+))?(?:-sticky-(\d+)(?:-as-([\w.]+-\d+))?(?:-local-as-([\w.]+-\d+))?)?$/;
 
 /** The class of a chain name made by {@link className}; null for any other name. */
 export function parseClassName(name: string): ServiceClass | null {

@@ -12,9 +12,6 @@ import { NFT_FAMILY } from './names.js';
  */
 export type ClientKeyName = string;
 
-/** What a chain name may hold of a {@link ClientKeyName}. */
-export const CLIENT_KEY_PATTERN = '(?:[0-9a-f._]+|nodeport)-\\d+';
-
 export function nameClientKey(key: FrontendKey): ClientKeyName {
   const { address: of, port } = parseFrontendKey(key);
   return `${of === null ? 'nodeport' : of.replaceAll(':', '_')}-${port}`;

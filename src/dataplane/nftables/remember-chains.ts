@@ -1,6 +1,6 @@
 import type { NftFamily } from '../../native/contract.js';
 import type { ClientKeys, FrontendKey } from '../../plan/types.js';
-import { CLIENT_KEY_PATTERN, clientOf, nameClientKey, parseClientKey, type ClientKeyName } from './client-keys.js';
+import { clientOf, nameClientKey, parseClientKey, type ClientKeyName } from './client-keys.js';
 import {
   address,
   concat,
@@ -121,9 +121,7 @@ function sharedChainName(seconds: number, keys: readonly ClientKeyName[]): strin
   return `${rememberChain(seconds)}-as-${keys.join('-and-')}`;
 }
 
-const SHARED_CHAIN = new RegExp(
-  `^remember-clients-(\\d+)-as-(${CLIENT_KEY_PATTERN})(?:-and-(${CLIENT_KEY_PATTERN}))?$`,
-);
+const SHARED_CHAIN = /^remember-clients-(\d+)-as-([\w.]+-\d+)(?:-and-([\w.]+-\d+))?$/;
 
 interface SharedRemembering {
   readonly seconds: number;
