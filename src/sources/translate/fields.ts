@@ -6,6 +6,8 @@ export interface Findings {
   readonly errors: string[];
   /** An entry of it was left out. */
   readonly warnings: string[];
+  /** What stands in place of a text, list or mapping is not shown: it may be a credential in the wrong place. */
+  readonly secret: boolean;
 }
 
 /** An object may have as many problems as bytes: so many are told, and how many more there are. */
@@ -42,7 +44,13 @@ export class Fields {
   /** @throws TranslateError when the object is no mapping. */
   static of(object: unknown): Fields {
     if (!isMapping(object)) throw new TranslateError([problemAt('object', object ?? null, 'must be a mapping')]);
-    return new Fields(object, null, '', null, { errors: [], warnings: [] });
+    return new Fields(object, null, '', null, { errors: [], warnings: [], secret: false });
+  }
+
+  /** Of an object that holds credentials. @throws TranslateError when the object is no mapping. */
+  static ofSecret(object: unknown): Fields {
+    if (!isMapping(object)) throw new TranslateError(['must be a mapping']);
+    return new Fields(object, null, '', null, { errors: [], warnings: [], secret: true });
   }
 
   /** @throws TranslateError when anything was wrong. */
@@ -53,6 +61,12 @@ export class Fields {
   /** Notes that the object cannot be used because of a field. */
   refuse(path: string, value: unknown, detail: string): void {
     if (isRoom(this.findings.errors)) this.findings.errors.push(problemAt(this.path(path), value, detail));
+  }
+
+  /** Notes that something else stands in place of a text, list or mapping. */
+  private refuseType(path: string, value: unknown, detail: string): void {
+    if (this.findings.secret) this.refuseSecret(path, detail);
+    else this.refuse(path, value, detail);
   }
 
   /** Notes that an entry is left out. */
@@ -93,7 +107,7 @@ export class Fields {
   string(name: string): string | null {
     const value = this.mapping[name] ?? null;
     if (value === null || typeof value === 'string') return value;
-    this.refuse(name, value, 'must be a string');
+    this.refuseType(name, value, 'must be a string');
     return null;
   }
 
@@ -142,7 +156,7 @@ export class Fields {
   section(name: string): Fields {
     const value = this.mapping[name] ?? null;
     if (isMapping(value)) return new Fields(value, this, name, null, this.findings);
-    if (value !== null) this.refuse(name, value, 'must be a mapping');
+    if (value !== null) this.refuseType(name, value, 'must be a mapping');
     return new Fields(EMPTY, this, name, null, this.findings);
   }
 
@@ -160,7 +174,7 @@ export class Fields {
   item(name: string, index: number): Fields | null {
     const item = this.list(name)[index];
     if (isMapping(item)) return new Fields(item, this, name, index, this.findings);
-    this.refuse(`${name}[${index}]`, item, 'must be a mapping');
+    this.refuseType(`${name}[${index}]`, item, 'must be a mapping');
     return null;
   }
 
@@ -179,7 +193,7 @@ export class Fields {
   textAt(name: string, list: readonly unknown[], index: number): string | null {
     const item = list[index];
     if (typeof item === 'string') return item;
-    this.refuse(`${name}[${index}]`, item, 'must be a string');
+    this.refuseType(`${name}[${index}]`, item, 'must be a string');
     return null;
   }
 
@@ -187,7 +201,7 @@ export class Fields {
     const value: unknown = this.mapping[name] ?? null;
     if (value === null) return NONE;
     if (Array.isArray(value)) return value;
-    this.refuse(name, value, 'must be a list');
+    this.refuseType(name, value, 'must be a list');
     return NONE;
   }
 

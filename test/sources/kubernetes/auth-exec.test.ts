@@ -365,6 +365,12 @@ t.test('what can go wrong is said, secrets are not', async (t) => {
   t.match(await said('secret token'), /printed no ExecCredential: must be a mapping$/);
   t.match(await said('{"token": "secret'), /printed no ExecCredential: is no YAML/);
   t.notMatch(await said('{"token": "secret'), /secret/);
+  const version = '"apiVersion": "client.authentication.k8s.io/v1"';
+  for (const status of ['"secret"', '{ "expirationTimestamp": "secret" }']) {
+    const failure = await said(`{ ${version}, "status": ${status} }`);
+    t.match(failure, /printed no usable ExecCredential: status/);
+    t.notMatch(failure, /secret/);
+  }
   for (const text of ['a: *secret', 'a: !secret^ b', 'a: !secret!b c', 'a: !<secret> b']) {
     const failure = await said(text);
     t.match(failure, /printed no ExecCredential: is no YAML/);
@@ -382,10 +388,7 @@ t.test('what can go wrong is said, secrets are not', async (t) => {
   t.match(await credential({}), /status\.token: or clientCertificateData and clientKeyData are required/);
   t.match(await credential({ token: 'two\nlines' }), /status\.token: must be printable ASCII/);
   t.match(await credential({ clientKeyData: 'k' }), /status\.clientCertificateData: is required beside the other one/);
-  t.match(
-    await credential({ token: 'a', expirationTimestamp: 'soon' }),
-    /status\.expirationTimestamp: "soon": must be a time/,
-  );
+  t.match(await credential({ token: 'a', expirationTimestamp: 'soon' }), /status\.expirationTimestamp: must be a time/);
   t.match(await credential({ clientCertificateData: 'c', clientKeyData: 'k' }), /holds no certificate/);
 });
 

@@ -112,11 +112,21 @@ t.test("relative paths are the file's", (t) => {
 t.test('each wrong field is named, secrets are not shown', (t) => {
   t.same(problemsOf(text({ user: 'token: 12345, password: [x], tokenFile: {}, as-groups: a, username: 7' })), [
     'users[0].user.token: must be a string',
-    'users[0].user.tokenFile: a mapping: must be a string',
-    'users[0].user.username: 7: must be a string',
+    'users[0].user.tokenFile: must be a string',
+    'users[0].user.username: must be a string',
     'users[0].user.password: must be a string',
-    'users[0].user.as-groups: "a": must be a list',
+    'users[0].user.as-groups: must be a list',
   ]);
+  t.same(problemsOf(text({ user: 'exec: { command: a, args: [12345678], env: [secret] }' })), [
+    'users[0].user.exec.args[0]: must be a string',
+    'users[0].user.exec.env[0]: must be a mapping',
+  ]);
+  t.same(problemsOf(text({ user: 'exec: secret' })), ['users[0].user.exec: must be a mapping']);
+  t.same(problemsOf('users: [{name: a, user: secret}, secret]'), [
+    'users[1]: must be a mapping',
+    'users[0].user: must be a mapping',
+  ]);
+  t.same(problemsOf('users: secret'), ['users: must be a list']);
   t.same(problemsOf(text({ cluster: 'insecure-skip-tls-verify: "yes", certificate-authority-data: "%%"' })), [
     'clusters[0].cluster.insecure-skip-tls-verify: "yes": must be true or false',
     'clusters[0].cluster.certificate-authority-data: must be base64',

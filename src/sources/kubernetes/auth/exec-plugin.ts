@@ -261,7 +261,7 @@ function renewalTime({ expiresAt }: ExecCredential, issuedAt: number): number {
   return expiresAt - Math.min(60_000, Math.max(0, expiresAt - issuedAt) / 10);
 }
 
-/** @throws Error that shows nothing of what was printed but field paths, as it may be secret. */
+/** @throws Error that shows nothing of what was printed but field paths, kind and version, as it may be secret. */
 function readCredential(text: string, apiVersion: string): ExecCredential {
   const fields = openCredential(text);
   try {
@@ -296,7 +296,7 @@ function readCredential(text: string, apiVersion: string): ExecCredential {
 
 function openCredential(text: string): Fields {
   try {
-    return Fields.of(parseDocument(text));
+    return Fields.ofSecret(parseDocument(text));
   } catch (error) {
     const detail = error instanceof TranslateError ? 'must be a mapping' : messageOf(error);
     throw new Error(`printed no ExecCredential: ${detail}`, { cause: error });
@@ -310,6 +310,6 @@ function readTime(fields: Fields, name: string): number | null {
   if (text === null) return null;
   const time = RFC3339.test(text) ? Date.parse(text) : Number.NaN;
   if (!Number.isNaN(time)) return time;
-  fields.refuse(name, text, 'must be a time as in RFC 3339');
+  fields.refuseSecret(name, 'must be a time as in RFC 3339');
   return null;
 }

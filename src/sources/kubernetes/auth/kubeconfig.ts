@@ -107,7 +107,7 @@ export function parseKubeconfig(text: string, file: string): Kubeconfig {
 
 function openRoot(text: string, file: string): Fields {
   try {
-    return Fields.of(parseDocument(text) ?? {});
+    return Fields.ofSecret(parseDocument(text) ?? {});
   } catch (error) {
     if (error instanceof TranslateError) throw new KubeconfigError(file, ['must be a mapping']);
     throw new KubeconfigError(file, [messageOf(error)]);
