@@ -1,5 +1,5 @@
 import { isLoopback, parseAddress } from '../net/ip.js';
-import { isUrlText, printUrl } from '../net/url-text.js';
+import { isUrlText, printUrl, printUrlText } from '../net/url-text.js';
 import type { ManifestsSource, PathSource, UrlSource } from './config.js';
 import type { ConfigFiles } from './files.js';
 import { listFlag, type CommandLine } from './flags.js';
@@ -53,7 +53,11 @@ function readValues(values: readonly string[]): {
 /** What is wrong with a value is told without it: what cannot be taken apart may hold a password anywhere. */
 function readSource(value: string): PathSource | BareUrl | string {
   if (value === '') return 'Required value: must not be empty';
-  if (!isUrlText(value)) return { type: 'path', path: value, name: value };
+  if (!isUrlText(value)) {
+    if (printUrlText(value) !== value)
+      return 'Invalid value: must be a URL with its scheme, http://… or https://…, or a path, which may begin with ./';
+    return { type: 'path', path: value, name: value };
+  }
   if (!/^https?:\/\/[^/]/i.test(value) || !URL.canParse(value))
     return 'Invalid value: must be a path or a URL http://… or https://…';
   const url = new URL(value);

@@ -15,6 +15,6 @@ export function printUrl({ protocol, host, pathname, search }: URL): string {
 export function printUrlText(text: string): string {
   if (isUrlText(text)) return URL.canParse(text) ? printUrl(new URL(text)) : REDACTED;
   // `user:password@host`, whose scheme was forgotten.
-  const [head = ''] = text.split('/', 1);
+  const [head = ''] = text.replace(/^\/\//, '').split('/', 1);
   return head.includes(':') && head.includes('@') ? REDACTED : text;
 }

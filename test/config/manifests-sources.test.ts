@@ -27,10 +27,15 @@ t.test('what may be a secret of --manifests and --master shows nowhere', (t) => 
     'ftp://u:s3cret@h/',
     'https:/u:s3cret@h/',
     'https://s3cret%ff@h/',
+    'u:s3cret@h/x',
+    '//u:s3cret@h/x',
   ];
   for (const value of bad) {
     const { message } = failure(() => load(['--manifests', value]));
-    t.match(message, /^failed validate: --manifests: Invalid value: (must be a path or a URL|user name or password)/);
+    t.match(
+      message,
+      /^failed validate: --manifests: Invalid value: (must be a path or a URL|must be a URL with its scheme|user name or password)/,
+    );
     t.notMatch(message, 's3cret');
   }
   const usage = [
