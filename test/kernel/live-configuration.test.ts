@@ -85,7 +85,19 @@ t.test('another API client and another node name, under traffic', async (t) => {
   t.notMatch(taken, /refused/, 'said once');
   t.match(await proxy.status(), { refusedConfiguration: null });
 
-  await change({ clientConnection: client, hostnameOverride: 'node-2' }, /configuration changed.*nodeName/);
+  const gate = 'AllowServiceExternalIPs';
+  const shown = async (page: string): Promise<string> => {
+    const answer = await lab.http('node', `http://127.0.0.1:10249/${page}`);
+    return 'body' in answer ? answer.body : answer.error;
+  };
+  const metric = (value: number): string => `kubernetes_feature_enabled{name="${gate}",stage=""} ${value}`;
+  t.ok((await shown('metrics')).includes(metric(1)));
+  await change(
+    { clientConnection: client, hostnameOverride: 'node-2', featureGates: { [gate]: false } },
+    /configuration changed.*nodeName/,
+  );
+  t.ok((await shown('metrics')).includes(metric(0)), 'gates are shown as they are in force');
+  t.ok((await shown('configz')).includes(`"featureGates":{"${gate}":false}`));
   await eventually('the endpoints of the other node', async () => {
     const answer = await lab.request({ from: 'pod-c', to: endpoint(IPV4.clusterIP(42), 80) });
     return 'name' in answer && answer.name === 'remote-a' ? true : null;
