@@ -260,5 +260,5 @@ t.test('aliases, merges, markers and errors cost no more than what is written', 
   const { problems } = await readContent(list(300), 'f.yaml', new Interner(), new Pacer());
   t.match(problems, [{ message: 'its aliases repeat more than twice what is written' }]);
   const one = await readContent(list(0), 'f.yaml', new Interner(), new Pacer());
-  t.match(one.problems[0]?.message, /endpoints\[19\].*; and 2980 more$/);
+  t.match(one.problems[0]?.message, /^3000 problems, of which these are the first; endpoints\[0\]/);
 });

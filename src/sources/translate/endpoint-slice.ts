@@ -23,7 +23,7 @@ export function translateEndpointSlice(object: unknown, names: Interner): Transl
   const labels = fields.section('metadata').section('labels');
   const absent = (): Translation<EndpointSliceRow> => {
     fields.check();
-    return { ref, row: null, warnings: fields.findings.warnings };
+    return { ref, row: null, warnings: fields.findings.warnings.texts };
   };
   if (labels.has(HEADLESS_LABEL)) return absent();
   const serviceName = labels.string(SERVICE_NAME_LABEL) ?? '';
@@ -50,7 +50,7 @@ export function translateEndpointSlice(object: unknown, names: Interner): Transl
     ports: names.ports(ports),
     ...columns,
   };
-  return { ref, row, warnings: fields.findings.warnings };
+  return { ref, row, warnings: fields.findings.warnings.texts };
 }
 
 /** Metrics are not worth refusing a slice for: a time that cannot be read counts as none. */

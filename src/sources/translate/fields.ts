@@ -1,25 +1,33 @@
 import { problemAt, TranslateError } from './errors.js';
 
+/** An object may have as many problems as bytes. */
+const MAX_PROBLEMS = 20;
+
+/** Problems of one object: the first of them, and how many there are. */
+class Problems {
+  private readonly first: string[] = [];
+  private count = 0;
+
+  add(print: () => string): void {
+    this.count++;
+    if (this.first.length < MAX_PROBLEMS) this.first.push(print());
+  }
+
+  /** The count comes first, as what is said of an object is cut at its end. */
+  get texts(): readonly string[] {
+    const { count, first } = this;
+    return count === first.length ? first : [`${count} problems, of which these are the first`, ...first];
+  }
+}
+
 /** What reading one object found. */
 export interface Findings {
   /** The object cannot be used. */
-  readonly errors: string[];
+  readonly errors: Problems;
   /** An entry of it was left out. */
-  readonly warnings: string[];
+  readonly warnings: Problems;
   /** What stands in place of a text, list or mapping is not shown: it may be a credential in the wrong place. */
   readonly secret: boolean;
-}
-
-/** An object may have as many problems as bytes: so many are told, and how many more there are. */
-const MAX_PROBLEMS = 20;
-
-/** Whether another problem is to be told; else it is counted in the last line. */
-function isRoom(problems: string[]): boolean {
-  if (problems.length < MAX_PROBLEMS) return true;
-  const more =
-    problems.length === MAX_PROBLEMS ? 0 : Number.parseInt(problems[MAX_PROBLEMS]?.slice('and '.length) ?? '', 10);
-  problems[MAX_PROBLEMS] = `and ${more + 1} more`;
-  return false;
 }
 
 type Mapping = Readonly<Record<string, unknown>>;
@@ -44,23 +52,24 @@ export class Fields {
   /** @throws TranslateError when the object is no mapping. */
   static of(object: unknown): Fields {
     if (!isMapping(object)) throw new TranslateError([problemAt('object', object ?? null, 'must be a mapping')]);
-    return new Fields(object, null, '', null, { errors: [], warnings: [], secret: false });
+    return new Fields(object, null, '', null, { errors: new Problems(), warnings: new Problems(), secret: false });
   }
 
   /** Of an object that holds credentials. @throws TranslateError when the object is no mapping. */
   static ofSecret(object: unknown): Fields {
     if (!isMapping(object)) throw new TranslateError(['must be a mapping']);
-    return new Fields(object, null, '', null, { errors: [], warnings: [], secret: true });
+    return new Fields(object, null, '', null, { errors: new Problems(), warnings: new Problems(), secret: true });
   }
 
   /** @throws TranslateError when anything was wrong. */
   check(): void {
-    if (this.findings.errors.length > 0) throw new TranslateError(this.findings.errors);
+    const { texts } = this.findings.errors;
+    if (texts.length > 0) throw new TranslateError(texts);
   }
 
   /** Notes that the object cannot be used because of a field. */
   refuse(path: string, value: unknown, detail: string): void {
-    if (isRoom(this.findings.errors)) this.findings.errors.push(problemAt(this.path(path), value, detail));
+    this.findings.errors.add(() => problemAt(this.path(path), value, detail));
   }
 
   /** Notes that something else stands in place of a text, list or mapping. */
@@ -71,17 +80,17 @@ export class Fields {
 
   /** Notes that an entry is left out. */
   warn(path: string, value: unknown, detail: string): void {
-    if (isRoom(this.findings.warnings)) this.findings.warnings.push(problemAt(this.path(path), value, detail));
+    this.findings.warnings.add(() => problemAt(this.path(path), value, detail));
   }
 
   /** Notes that the object cannot be used because of a field whose value must not be shown. */
   refuseSecret(path: string, detail: string): void {
-    if (isRoom(this.findings.errors)) this.findings.errors.push(`${this.path(path)}: ${detail}`);
+    this.findings.errors.add(() => `${this.path(path)}: ${detail}`);
   }
 
   /** Notes something about a field whose value must not be shown. */
   warnSecret(path: string, detail: string): void {
-    if (isRoom(this.findings.warnings)) this.findings.warnings.push(`${this.path(path)}: ${detail}`);
+    this.findings.warnings.add(() => `${this.path(path)}: ${detail}`);
   }
 
   /** The names of the fields that are there. */

@@ -19,5 +19,5 @@ export function translateServiceCIDR(object: unknown, names: Interner): Translat
     cidrs: readPrefixes(spec, spec.strings('cidrs')),
   };
   fields.check();
-  return { ref, row, warnings: fields.findings.warnings };
+  return { ref, row, warnings: fields.findings.warnings.texts };
 }

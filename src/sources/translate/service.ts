@@ -28,7 +28,7 @@ export function translateService(object: unknown, names: Interner): Translation<
   const metadata = fields.section('metadata');
   if (metadata.section('labels').has(PROXY_NAME_LABEL)) {
     fields.check();
-    return { ref, row: null, warnings: fields.findings.warnings };
+    return { ref, row: null, warnings: fields.findings.warnings.texts };
   }
   const spec = fields.section('spec');
   const type = spec.choice('type', TYPES, 'ClusterIP');
@@ -55,7 +55,7 @@ export function translateService(object: unknown, names: Interner): Translation<
     ports: names.servicePorts(ports),
   };
   fields.check();
-  return { ref, row, warnings: fields.findings.warnings };
+  return { ref, row, warnings: fields.findings.warnings.texts };
 }
 
 interface ClusterIPs {

@@ -95,7 +95,7 @@ export function parseKubeconfig(text: string, file: string): Kubeconfig {
       clusters: readEntries(root, 'clusters', (fields, at) => readCluster(fields, at, directory)),
       contexts: readEntries(root, 'contexts', readContext),
       users: readEntries(root, 'users', (fields, at) => readUser(fields, at, directory)),
-      warnings: root.findings.warnings,
+      warnings: root.findings.warnings.texts,
     };
     root.check();
     return kubeconfig;
