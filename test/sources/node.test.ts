@@ -110,6 +110,20 @@ t.test('WA-04 ServiceCIDR', (t) => {
   );
   t.strictSame(row, { kind: 'ServiceCIDR', name: 'kubernetes', cidrs: ['10.96.0.0/12', 'fd00::/108'] });
   t.strictSame(ref, { kind: 'ServiceCIDR', namespace: '', name: 'kubernetes' });
+  const special = [
+    '0.0.0.0/0',
+    '127.0.0.0/8',
+    '127.1.0.0/16',
+    '224.0.0.0/3',
+    '::/0',
+    '::1/128',
+    'ff02::/16',
+    '::ffff:127.0.0.0/104',
+  ];
+  const cut = translateServiceCIDR(serviceCIDRObject('k', [...special, '169.254.20.0/24']), new Interner());
+  t.strictSame(cut.row, { kind: 'ServiceCIDR', name: 'k', cidrs: ['169.254.20.0/24'] });
+  t.equal(cut.warnings.length, special.length);
+  t.equal(cut.warnings[1], 'spec.cidrs[1]: "127.0.0.0/8": takes in addresses of 127.0.0.0/8, and is left out');
   t.strictSame(
     problemsOf(() => translateServiceCIDR(serviceCIDRObject('k', ['10.0.0.0', '::/0']), new Interner())),
     ['spec.cidrs[0]: "10.0.0.0": must be a prefix such as "192.0.2.0/24"'],

@@ -1,3 +1,4 @@
+import { parsePrefix, prefixAddress, prefixContains, type IPPrefix } from '../../net/ip.js';
 import type { ServiceCIDRRow } from '../../state/rows.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
@@ -16,8 +17,28 @@ export function translateServiceCIDR(object: unknown, names: Interner): Translat
   const row: ServiceCIDRRow = {
     kind: 'ServiceCIDR',
     name: names.own(ref.name),
-    cidrs: readPrefixes(spec, spec.strings('cidrs')),
+    cidrs: readCIDRs(spec),
   };
   fields.check();
   return { ref, row, warnings: fields.findings.warnings.texts };
+}
+
+/** The unspecified address, loopback and multicast: no Service can have them (RFC 6890, RFC 4291). */
+const SPECIAL = ['0.0.0.0/32', '127.0.0.0/8', '224.0.0.0/4', '::/127', 'ff00::/8'];
+
+/** What goes to an address of these that no Service has is refused, so they must not take in what the node needs for itself. */
+function readCIDRs(spec: Fields): readonly IPPrefix[] {
+  const texts = spec.strings('cidrs').filter(({ text, at }) => {
+    const cidr = parsePrefix(text);
+    const special = SPECIAL.find((range) => cidr !== null && overlap(cidr, parsePrefix(range)));
+    if (special !== undefined) spec.warn(at, text, `takes in addresses of ${special}, and is left out`);
+    return special === undefined;
+  });
+  return readPrefixes(spec, texts);
+}
+
+/** Prefixes nest or are apart. */
+function overlap(one: IPPrefix, other: IPPrefix | null): boolean {
+  if (other === null) return false;
+  return prefixContains(one, prefixAddress(other)) || prefixContains(other, prefixAddress(one));
 }
