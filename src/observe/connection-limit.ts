@@ -10,7 +10,8 @@ export const SERVER_TIMEOUTS = {
 
 /**
  * Caps the connections of one server, or of several together. At the cap a new one takes the place of the one that has been without a request for the
- * longest time, then of one that does not read its answer: neither idle nor slow clients can keep others out.
+ * longest time, then of one that does not read its answer, or does not send the rest of its request: neither idle nor slow clients can keep others
+ * out.
  */
 export class ConnectionLimit {
   /** Without a request, the longest first. */
@@ -45,7 +46,8 @@ export class ConnectionLimit {
 
   private makeRoom(): boolean {
     const [idle] = this.idle;
-    const victim = idle ?? [...this.busy].find(([, response]) => response.writableEnded)?.[0];
+    const isSlow = (response: ServerResponse): boolean => response.writableEnded || !response.req.complete;
+    const victim = idle ?? [...this.busy].find(([, response]) => isSlow(response))?.[0];
     if (victim === undefined) return false;
     this.idle.delete(victim);
     this.busy.delete(victim);

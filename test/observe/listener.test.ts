@@ -91,3 +91,9 @@ t.test('who does not read its answer makes room, who waits for one does not', as
   for (let index = 0; index < 3; index++) await waiting.open('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
   await t.rejects(ask('127.0.0.1', waiting.port, '/now'), { code: 'ECONNRESET' });
 });
+
+t.test('who does not send the body it promised makes room', async (t) => {
+  const { port, open } = await crowded(t, null);
+  for (let index = 0; index < 3; index++) await open('PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n');
+  t.match(await ask('127.0.0.1', port, '/now'), { status: 200, body: 'ok' });
+});
