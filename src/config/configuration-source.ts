@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { YamlError } from '../net/yaml.js';
 import { decodeConfiguration, findConfiguration } from './decode.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { ConfigError, joinProblems } from './errors.js';
@@ -6,7 +7,7 @@ import { isDropIn, type ConfigFiles } from './files.js';
 import { describeCluster, fillClusterCIDR, type ClusterConfiguration } from './kubeadm.js';
 import type { Findings } from './reader.js';
 import { withoutPlaceholders } from './written-out.js';
-import { Mapping, YamlError } from './yaml.js';
+import { Mapping } from './yaml.js';
 
 /** Where the configuration is; null: not given. */
 export interface ConfigurationPaths {

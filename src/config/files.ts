@@ -1,6 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
+import { readFileWithinSync } from '../net/bounded-file.js';
+import { MAX_CONFIG_BYTES } from './yaml.js';
 
-/** Where configuration files are read from. Both functions throw the system's error. */
+/** Where configuration files are read from. Both functions throw the system's error, or that a file is too large. */
 export interface ConfigFiles {
   /** A file's text. */
   readonly read: (path: string) => string;
@@ -9,7 +11,7 @@ export interface ConfigFiles {
 }
 
 export const systemFiles: ConfigFiles = {
-  read: (path) => readFileSync(path, 'utf8'),
+  read: (path) => readFileWithinSync(path, MAX_CONFIG_BYTES).toString('utf8'),
   list: (directory) => readdirSync(directory),
 };
 

@@ -1,13 +1,5 @@
-import {
-  boolYaml11Tag,
-  CORE_SCHEMA,
-  defineMappingTag,
-  defineScalarTag,
-  intCoreTag,
-  loadAll,
-  NOT_RESOLVED,
-  YAMLException,
-} from 'js-yaml';
+import { defineMappingTag, type MappingTagDefinition } from 'js-yaml';
+import { mergeLimit, readYaml, SCALARS, YamlError } from '../net/yaml.js';
 
 /** One YAML mapping: the last value of every key, and the keys that came more than once. */
 export class Mapping {
@@ -39,76 +31,51 @@ export class Mapping {
   }
 }
 
-/** A file that is no YAML, or is too large to be a configuration. */
-export class YamlError extends Error {
-  override readonly name = 'YamlError';
-}
-
-const MAX_BYTES = 1 << 20;
-const MAX_DEPTH = 64;
-const MAX_ALIASES = 100;
+/** Kept small enough for odd YAML to be read in a tenth of a second. */
+export const MAX_CONFIG_BYTES = 1 << 18;
 
 /**
- * Parses YAML or JSON of at most 1 MiB into its non-empty documents: mappings as {@link Mapping}, all else as the usual JavaScript values.
- * Scalars are read as Kubernetes components read them: YAML 1.1 booleans (`yes`, `on`), octal and binary numbers (`010` is 8, `0b11` is 3).
+ * Parses YAML or JSON of at most 256 KiB into its non-empty documents: mappings as {@link Mapping}, all else as the usual JavaScript values.
  *
  * @throws YamlError with the line of a syntax error.
  */
 export function parseDocuments(text: string): unknown[] {
-  if (Buffer.byteLength(text) > MAX_BYTES) throw new YamlError(`is larger than ${MAX_BYTES} bytes`);
-  try {
-    const documents = loadAll(text, { schema: SCHEMA, maxDepth: MAX_DEPTH, maxAliases: MAX_ALIASES });
-    return documents.filter((document) => document !== null);
-  } catch (error) {
-    throw new YamlError(error instanceof YAMLException ? describe(error) : `is no YAML: ${String(error)}`);
-  }
-}
-
-function describe(error: YAMLException): string {
-  return error.mark === undefined ? error.reason : `line ${error.mark.line + 1}: ${error.reason}`;
+  if (Buffer.byteLength(text) > MAX_CONFIG_BYTES) throw new YamlError(`is larger than ${MAX_CONFIG_BYTES} bytes`);
+  const schema = SCALARS.withTags(mappingTag(mergeLimit(text)));
+  return readYaml(text, undefined, schema).filter((document) => document !== null);
 }
 
 const MERGE_KEY = '<<';
 
-const mappingTag = defineMappingTag<[string, unknown][], Mapping>('tag:yaml.org,2002:map', {
-  create: () => [],
-  addPair: (pairs, key, value) => {
-    if (typeof key === 'object' && key !== null) return 'the key of a mapping must be text';
-    pairs.push([String(key), value]);
-    return '';
-  },
-  // The library would refuse a key it has seen; here duplicates are collected and reported with their field path.
-  has: () => false,
-  keys: (mapping) => mapping.entries.keys(),
-  get: (mapping, key) => mapping.entries.get(String(key)),
-  finalize: (pairs) => {
-    const seen = new Set<string>();
-    const duplicates = pairs.map(([key]) => key).filter((key) => seen.size === seen.add(key).size);
-    const merged = pairs.filter(([key]) => key === MERGE_KEY).flatMap(([, value]) => mergeSources(value));
-    const own = merged.length > 0 ? pairs.filter(([key]) => key !== MERGE_KEY) : pairs;
-    return new Mapping([...merged.reverse().flatMap((source) => [...source.entries]), ...own], duplicates);
-  },
-  identify: (value) => value instanceof Mapping,
-});
+/** @param mergeable entries that the merge keys of a text may copy. */
+function mappingTag(mergeable: number): MappingTagDefinition<[string, unknown][], Mapping> {
+  let left = mergeable;
+  return defineMappingTag<[string, unknown][], Mapping>('tag:yaml.org,2002:map', {
+    create: () => [],
+    addPair: (pairs, key, value) => {
+      if (typeof key === 'object' && key !== null) return 'the key of a mapping must be text';
+      pairs.push([String(key), value]);
+      return '';
+    },
+    // The library would refuse a key it has seen; here duplicates are collected and reported with their field path.
+    has: () => false,
+    keys: (mapping) => mapping.entries.keys(),
+    get: (mapping, key) => mapping.entries.get(String(key)),
+    finalize: (pairs) => {
+      const seen = new Set<string>();
+      const duplicates = pairs.map(([key]) => key).filter((key) => seen.size === seen.add(key).size);
+      const merged = pairs.filter(([key]) => key === MERGE_KEY).flatMap(([, value]) => mergeSources(value));
+      for (const source of merged) left -= 1 + source.entries.size;
+      if (left < 0) throw new Error('merge keys copy more than is written');
+      const own = merged.length > 0 ? pairs.filter(([key]) => key !== MERGE_KEY) : pairs;
+      return new Mapping([...merged.reverse().flatMap((source) => [...source.entries]), ...own], duplicates);
+    },
+    identify: (value) => value instanceof Mapping,
+  });
+}
 
 /** What a merge key names; earlier sources win over later ones. */
 function mergeSources(value: unknown): Mapping[] {
   const sources: readonly unknown[] = Array.isArray(value) ? value : [value];
   return sources.filter((source) => source instanceof Mapping);
 }
-
-const integerTag = defineScalarTag<number>('tag:yaml.org,2002:int', {
-  implicit: true,
-  implicitFirstChars: intCoreTag.implicitFirstChars,
-  resolve: (source, isExplicit, tagName) => {
-    const digits = source.replaceAll('_', '');
-    if (/^[-+]?0[0-7]+$/.test(digits)) return parseInt(digits, 8);
-    const binary = /^([-+]?)0b([01]+)$/.exec(digits);
-    if (binary !== null) return parseInt(`${binary[1] ?? ''}${binary[2] ?? ''}`, 2);
-    const value: unknown = intCoreTag.resolve(digits, isExplicit, tagName);
-    return typeof value === 'number' ? value : NOT_RESOLVED;
-  },
-  identify: () => false,
-});
-
-const SCHEMA = CORE_SCHEMA.withTags(mappingTag, integerTag, boolYaml11Tag);

@@ -1,5 +1,7 @@
 import t from 'tap';
-import { Mapping, parseDocuments, YamlError } from '../../src/config/yaml.js';
+import { Mapping, parseDocuments } from '../../src/config/yaml.js';
+import { YamlError } from '../../src/net/yaml.js';
+import { cpuTime } from '../support/cpu-time.js';
 
 function only(text: string): Mapping {
   const [document] = parseDocuments(text);
@@ -95,29 +97,32 @@ t.test('has() looks for a path', (t) => {
   t.end();
 });
 
-t.test('hostile and broken text is refused with a line, and soon', (t) => {
+t.test('hostile and broken text is refused with a line, and soon', async (t) => {
   const bomb = [
     'a: &a [x,x,x,x,x,x,x,x,x]',
     ...'bcdefghijklmn'.split('').map((name, index) => `${name}: &${name} [${`*${'abcdefghijklm'[index]},`.repeat(9)}]`),
   ];
+  const keys = Array.from({ length: 5000 }, (_, index) => `k${index}: 1`).join();
   const rows: readonly (readonly [string, string, RegExp])[] = [
     ['unclosed', 'a: 1\nb: [1,\n', /^line \d+: /],
     ['bad indentation', 'a: 1\n  b: 2\n', /^line 2: /],
     ['deep lists', '['.repeat(200_000), /maxDepth/],
-    ['deep mappings', '{"a":'.repeat(200_000), /maxDepth/],
-    ['deep blocks', Array.from({ length: 1000 }, (_, depth) => `${' '.repeat(depth)}a:\n`).join(''), /maxDepth/],
+    ['deep mappings', '{"a":'.repeat(40_000), /maxDepth/],
+    ['deep blocks', Array.from({ length: 500 }, (_, depth) => `${' '.repeat(depth)}a:\n`).join(''), /maxDepth/],
     ['alias bomb', bomb.join('\n'), /alias/i],
-    ['too large', `a: ${'x'.repeat(1 << 20)}`, /larger than 1048576 bytes/],
+    ['merges', `a: &a {${keys}}\nb:\n${'- {<<: *a}\n'.repeat(10_000)}`, /merge keys/],
+    ['a long text in many places', `a: &a ${'x'.repeat(100_000)}\nb:\n${'- *a\n'.repeat(10_000)}`, /aliases repeat/],
+    ['too large', `a: ${'x'.repeat(1 << 18)}`, /larger than 262144 bytes/],
     ['a mapping as a key', '? {a: 1}\n: 2\n', /must be text/],
     ['control characters', 'a: \u0000\u0001', /^line 1: /],
     ['an unknown tag', 'a: !!js/function "x"', /tag/],
   ];
   for (const [name, text, pattern] of rows) {
-    const start = performance.now();
-    t.throws(() => parseDocuments(text), { name: 'YamlError', message: pattern }, name);
-    t.ok(performance.now() - start < 5000, `${name}: no hang`);
+    const ms = await cpuTime(() => {
+      t.throws(() => parseDocuments(text), { name: 'YamlError', message: pattern }, name);
+    });
+    t.ok(ms < 2000, `${name}: no hang`, { ms });
   }
-  t.end();
 });
 
 t.test('random bytes give documents or a YamlError, nothing else', (t) => {

@@ -7,6 +7,7 @@ import { readContent, withLastGood, type Content } from '../../src/sources/manif
 import { Pacer } from '../../src/sources/manifests/pacer.js';
 import { printProblem } from '../../src/sources/manifests/problems.js';
 import { nodeObject, serviceCIDRObject, serviceObject, sliceObject } from '../support/api-objects.js';
+import { cpuTime } from '../support/cpu-time.js';
 import { serviceYaml, yaml } from '../support/manifests.js';
 
 const read = (text: string): Promise<Content> => readContent(text, 'f.yaml', new Interner(), new Pacer());
@@ -239,11 +240,8 @@ t.test('names do not keep the text of the file alive', async (t) => {
 });
 
 /** CPU milliseconds of reading a text. */
-async function costOf(text: string): Promise<number> {
-  const before = process.cpuUsage();
-  await readContent(text, 'f.yaml', new Interner(), new Pacer());
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1000;
+function costOf(text: string): Promise<number> {
+  return cpuTime(() => read(text));
 }
 
 t.test('aliases, merges, markers and errors cost no more than what is written', async (t) => {
@@ -261,4 +259,54 @@ t.test('aliases, merges, markers and errors cost no more than what is written', 
   t.match(problems, [{ message: 'its aliases repeat more than twice what is written' }]);
   const one = await readContent(list(0), 'f.yaml', new Interner(), new Pacer());
   t.match(one.problems[0]?.message, /^3000 problems, of which these are the first; endpoints\[0\]/);
+});
+
+t.test('of very many problems the first are told, of each severity', async (t) => {
+  const { problems } = await read('--- 1\n'.repeat(250) + '---\n{apiVersion: v1, kind: Pod}\n');
+  t.equal(problems.length, 102);
+  t.match(problems.slice(100), [
+    { severity: 'note', message: 'passed over 1 object of kind v1 Pod' },
+    { severity: 'error', document: null, message: 'and 150 more like these' },
+  ]);
+});
+
+t.test('a large YAML document is parsed in a thread, with the same result', async (t) => {
+  const filler = `# ${'-'.repeat(150_000)}\n`;
+  for (const [name, text] of [
+    ['objects', yaml(serviceYaml('a'), `${serviceYaml('b')}x: &a [1]\ny: *a\n`)],
+    ['a syntax error', yaml(serviceYaml('a'), `a: 1\n  b: 2\n`)],
+    ['several documents, some broken', yaml(serviceYaml('a'), 'x: [', serviceYaml('c'))],
+    ['too many repetitions', yaml(serviceYaml('a'), `x: &a [${'1,'.repeat(2000)}]\ny:\n${'- *a\n'.repeat(2000)}`)],
+  ] as const) {
+    const documents = text.split(/^---\n/m);
+    const large = documents.map((document) => document + filler).join('---\n');
+    const [here, there] = [
+      await read(documents.map((document) => document + '# -\n').join('---\n')),
+      await read(large),
+    ];
+    t.same(there, here, name);
+  }
+});
+
+t.test('while a large YAML document is parsed the event loop goes on', async (t) => {
+  const text = `apiVersion: v1\nkind: List\nitems:\n${'- {apiVersion: v1, kind: Pod, metadata: {labels: {a: b, c: d}}}\n'.repeat(30_000)}`;
+  const before = performance.eventLoopUtilization();
+  const { problems } = await read(text);
+  const { utilization } = performance.eventLoopUtilization(before);
+  t.match(problems, [{ message: 'passed over 30000 objects of kind v1 Pod' }]);
+  t.ok(utilization < 0.5, 'most of the work is not in its way', { utilization });
+});
+
+t.test('who stops need not wait for a parse to end', async (t) => {
+  const stopped = new AbortController();
+  const text = `a:\n${'- {b: c}\n'.repeat(500_000)}`;
+  const reading = readContent(text, 'f.yaml', new Interner(), new Pacer(stopped.signal));
+  stopped.abort();
+  await t.rejects(reading, { message: 'was not read to its end' });
+});
+
+t.test('YAML beyond the limit is refused, JSON is not', async (t) => {
+  const spaces = ' '.repeat(16 << 20);
+  t.match((await read(`a: 1\n#${spaces}`)).problems, [{ message: /^is YAML of more than 16777216 characters/ }]);
+  t.equal((await read(`${JSON.stringify(serviceObject('a'))}${spaces}`)).rows.size, 1);
 });

@@ -1,7 +1,7 @@
 import { refOf, type Row, type RowRef } from '../../state/rows.js';
 import type { StateChange } from '../../state/writer.js';
 import { printRef, type Objects, type RefKey } from './content.js';
-import type { Problem } from './problems.js';
+import { ProblemList, type Problem } from './problems.js';
 
 const NOTHING: Objects = new Map();
 
@@ -42,17 +42,14 @@ export class Claims {
 
   /** Objects in several files: one error for each file whose version does not count. */
   duplicates(): readonly Problem[] {
-    return [...this.contested].flatMap(([key, ref]) => {
+    const problems = new ProblemList();
+    for (const [key, ref] of this.contested) {
       const [first = '', ...others] = this.holders.get(key) ?? [];
       const message = `is also in ${first}, whose version counts`;
-      return others.map((file): Problem => ({
-        severity: 'error',
-        file,
-        document: null,
-        object: printRef(ref),
-        message,
-      }));
-    });
+      const object = printRef(ref);
+      for (const file of others) problems.add({ severity: 'error', file, document: null, object, message });
+    }
+    return problems.all();
   }
 
   private winner(key: RefKey): Row | undefined {

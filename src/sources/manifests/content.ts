@@ -7,7 +7,7 @@ import { identify } from '../translate/metadata.js';
 import { recognise, translate } from '../translate/object.js';
 import type { Pacer } from './pacer.js';
 import { parseDocuments } from './parse.js';
-import type { Problem } from './problems.js';
+import { ProblemList, type Problem } from './problems.js';
 
 /** `kind/namespace/name`. */
 export type RefKey = string;
@@ -32,7 +32,11 @@ export interface Content {
   readonly problems: readonly Problem[];
 }
 
-/** Reads every object in a text. Never throws: what is wrong is in `problems`. */
+/**
+ * Reads every object in a text. What is wrong is in `problems`.
+ *
+ * @throws Error only when it was stopped.
+ */
 export async function readContent(text: string, file: string, names: Interner, pacer: Pacer): Promise<Content> {
   const reader = new ContentReader(file, names, pacer);
   for await (const document of parseDocuments(text, pacer)) {
@@ -83,7 +87,7 @@ class ContentReader {
   private readonly invalid = new Set<RefKey>();
   private unidentified = false;
   private documents = 0;
-  private readonly problems: Problem[] = [];
+  private readonly problems = new ProblemList();
   /** Kinds passed over, and how many objects of each. */
   private readonly others = new Map<string, number>();
 
@@ -95,11 +99,11 @@ class ContentReader {
 
   content(): Content {
     const { rows, absent, invalid, unidentified, documents } = this;
-    const notes = [...this.others].map(([type, count]): Problem => {
+    for (const [type, count] of this.others) {
       const message = `passed over ${count} ${count === 1 ? 'object' : 'objects'} of kind ${type}`;
-      return { severity: 'note', file: this.file, document: null, object: null, message };
-    });
-    return { rows, absent, invalid, unidentified, documents, problems: [...this.problems, ...notes] };
+      this.problems.add({ severity: 'note', file: this.file, document: null, object: null, message });
+    }
+    return { rows, absent, invalid, unidentified, documents, problems: this.problems.all() };
   }
 
   /** A document that cannot be told which objects it means. */
@@ -199,7 +203,7 @@ class ContentReader {
 
   private add(severity: Problem['severity'], document: number, object: string | null, message: string): void {
     const shown = object === null ? null : cutMessage(object);
-    this.problems.push({ severity, file: this.file, document, object: shown, message: cutMessage(message) });
+    this.problems.add({ severity, file: this.file, document, object: shown, message: cutMessage(message) });
   }
 }
 

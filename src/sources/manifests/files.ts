@@ -32,6 +32,7 @@ export class FileLocation implements ManifestLocation {
   private readonly claims = new Claims();
   private readonly known = new Map<string, KnownFile>();
   private readonly watch: DirectoryWatch;
+  private readonly stopped = new AbortController();
   private complete = false;
   private type: Listing['type'] | null = null;
   /** Names to look at; null: everything. */
@@ -63,6 +64,7 @@ export class FileLocation implements ManifestLocation {
       await this.lookAt(listing, rewatched ? null : wanted);
       this.surroundings.problems.report(`${this.path} (location)`, []);
     } catch (error) {
+      if (this.stopped.signal.aborted) return;
       // Nothing is unloaded: a directory that is gone for a moment says nothing about its files.
       this.watch.close();
       this.wanted = null;
@@ -73,6 +75,7 @@ export class FileLocation implements ManifestLocation {
   }
 
   close(): void {
+    this.stopped.abort();
     this.watch.close();
   }
 
@@ -86,7 +89,7 @@ export class FileLocation implements ManifestLocation {
   }
 
   private async lookAt(listing: Listing, wanted: ReadonlySet<string> | null): Promise<void> {
-    const pacer = new Pacer();
+    const pacer = new Pacer(this.stopped.signal);
     const names = wanted ?? new Set([...(await manifestNames(this.path, listing)), ...this.known.keys()]);
     for (const name of names) {
       await this.refresh(name, pathOf(listing, name), pacer);
@@ -124,6 +127,7 @@ export class FileLocation implements ManifestLocation {
       const reading = await readManifest(path, stat, this.surroundings.timing.graceMs);
       await this.take(name, path, reading, pacer);
     } catch (error) {
+      if (this.stopped.signal.aborted) throw error;
       if (isMissing(error)) {
         this.forget(name, path, known);
         return;

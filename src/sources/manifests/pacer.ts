@@ -2,9 +2,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 const TURN_MS = 10;
 
+const NEVER = new AbortController().signal;
+
 /** Lets the event loop breathe in long work: `if (pacer.due()) await pacer.rest()` between its steps. */
 export class Pacer {
   private since = performance.now();
+
+  /** @param stopped the work's result is no longer wanted. */
+  constructor(readonly stopped: AbortSignal = NEVER) {}
 
   due(): boolean {
     return performance.now() - this.since > TURN_MS;

@@ -1,6 +1,6 @@
-import { boolYaml11Tag, CORE_SCHEMA, loadAll, mergeTag, YAMLException } from 'js-yaml';
-import { ExpansionBudget } from './expansion.js';
+import { ExpansionBudget, readYaml, YamlError } from '../../net/yaml.js';
 import type { Pacer } from './pacer.js';
+import { YamlThread } from './yaml-thread.js';
 
 /** One document of a file, counted from 1: its value, or why there is none. Empty documents have the value null. */
 export type ParsedDocument =
@@ -9,12 +9,15 @@ export type ParsedDocument =
 
 /** Up to here a text that looks like JSON and is none may still be YAML; beyond, finding out would take seconds. */
 const YAML_RETRY_CHARS = 1 << 20;
-
-/** As kubectl reads manifests: merge keys, and `yes` and `on` are booleans. */
-const SCHEMA = CORE_SCHEMA.withTags(mergeTag, boolYaml11Tag);
+/** YAML takes ten to fifty times as long as JSON. */
+const MAX_YAML_CHARS = 16 << 20;
+/** A larger document is parsed in a thread of its own: this one takes a tenth of a second at worst. */
+const MAX_CHARS_HERE = 1 << 17;
 
 /**
- * Parses JSON or a stream of YAML documents, one by one, so that an error in one document leaves the others readable. Never throws.
+ * Parses JSON or a stream of YAML documents, one by one, so that an error in one document leaves the others readable.
+ *
+ * @throws Error when it was stopped.
  */
 export async function* parseDocuments(text: string, pacer: Pacer): AsyncGenerator<ParsedDocument, void, void> {
   const content = text.startsWith('\uFEFF') ? text.slice(1) : text;
@@ -25,18 +28,26 @@ export async function* parseDocuments(text: string, pacer: Pacer): AsyncGenerato
       return;
     }
   }
-  let number = 1;
-  const budget = new ExpansionBudget();
-  let line = 1;
-  let counted = 0;
-  for (const { start, end } of splitYaml(content)) {
-    line += countNewlines(content, counted, start);
-    counted = start;
-    for (const document of parseYaml(content.slice(start, end), line, number, budget)) {
-      number = document.number + 1;
-      yield document;
+  if (content.length > MAX_YAML_CHARS) {
+    yield refusal(1, `is YAML of more than ${MAX_YAML_CHARS} characters: give it as JSON, or in several files`);
+    return;
+  }
+  const parser = new YamlParser(pacer);
+  try {
+    let number = 1;
+    let line = 1;
+    let counted = 0;
+    for (const { start, end } of splitYaml(content)) {
+      line += countNewlines(content, counted, start);
+      counted = start;
+      for (const document of await parser.parse(content.slice(start, end), line, number)) {
+        number = document.number + 1;
+        yield document;
+      }
+      if (pacer.due()) await pacer.rest();
     }
-    if (pacer.due()) await pacer.rest();
+  } finally {
+    await parser.close();
   }
 }
 
@@ -44,31 +55,47 @@ function parseJson(text: string): ParsedDocument {
   try {
     return { number: 1, type: 'value', value: JSON.parse(text) as unknown };
   } catch (error) {
-    return { number: 1, type: 'error', message: `is no JSON: ${messageOf(error)}` };
+    return refusal(1, `is no JSON: ${messageOf(error)}`);
   }
 }
 
-/** @param line of the text in its file. */
-function parseYaml(text: string, line: number, number: number, budget: ExpansionBudget): readonly ParsedDocument[] {
-  try {
-    const values = loadAll(text, { schema: SCHEMA, maxTotalMergeKeys: 1000 + text.length / CHARS_PER_MERGED_KEY });
-    const repeats = text.includes('*');
-    return values.map((value, index) =>
-      repeats && !budget.admits(value)
-        ? { number: number + index, type: 'error', message: 'its aliases repeat more than twice what is written' }
-        : { number: number + index, type: 'value', value },
-    );
-  } catch (error) {
-    return [{ number, type: 'error', message: `is no YAML: ${describe(error, line)}` }];
+/** Parses the documents of one file. */
+class YamlParser {
+  private budget = new ExpansionBudget();
+  private readonly thread: YamlThread;
+
+  constructor({ stopped }: Pacer) {
+    this.thread = new YamlThread(stopped);
+  }
+
+  /**
+   * @param line of the text in its file.
+   * @param number of its first document.
+   */
+  async parse(text: string, line: number, number: number): Promise<readonly ParsedDocument[]> {
+    try {
+      const values = await this.read(text, line);
+      return values.map((value, index) => ({ number: number + index, type: 'value', value }));
+    } catch (error) {
+      if (!(error instanceof YamlError)) throw error;
+      return [refusal(number, error.line === null ? error.message : `is no YAML: ${error.message}`)];
+    }
+  }
+
+  close(): Promise<void> {
+    return this.thread.close();
+  }
+
+  private async read(text: string, firstLine: number): Promise<readonly unknown[]> {
+    if (text.length <= MAX_CHARS_HERE) return readYaml(text, this.budget, undefined, firstLine);
+    const { values, free } = await this.thread.parse({ text, firstLine, free: this.budget.remaining });
+    this.budget = new ExpansionBudget(free);
+    return values;
   }
 }
 
-/** What merge keys copy is bounded by what is written, not by the square of it. */
-const CHARS_PER_MERGED_KEY = 8;
-
-function describe(error: unknown, line: number): string {
-  if (!(error instanceof YAMLException)) return messageOf(error);
-  return error.mark === undefined ? error.reason : `line ${line + error.mark.line}: ${error.reason}`;
+function refusal(number: number, message: string): ParsedDocument {
+  return { number, type: 'error', message };
 }
 
 function countNewlines(text: string, start: number, end: number): number {

@@ -20,6 +20,30 @@ export function printProblem({ file, document, object, message }: Problem): stri
     .join(': ');
 }
 
+/** Of each severity; nobody reads more, and they are kept as long as the file is. */
+const MAX_SHOWN = 100;
+
+/** The problems of one group: the first of each severity, and how many more there are. */
+export class ProblemList {
+  private readonly shown: Problem[] = [];
+  private readonly counts = { error: 0, warning: 0, note: 0 };
+
+  add(problem: Problem): void {
+    if (++this.counts[problem.severity] <= MAX_SHOWN) this.shown.push(problem);
+  }
+
+  all(): readonly Problem[] {
+    const [first] = this.shown;
+    if (first === undefined) return [];
+    const more = (['error', 'warning', 'note'] as const).flatMap((severity): readonly Problem[] => {
+      const count = this.counts[severity] - MAX_SHOWN;
+      if (count <= 0) return [];
+      return [{ severity, file: first.file, document: null, object: null, message: `and ${count} more like these` }];
+    });
+    return [...this.shown, ...more];
+  }
+}
+
 /** Where problems go. A group (one file, say) is reported as a whole each time it is looked at, its present problems replacing the earlier. */
 export interface ProblemSink {
   report(group: string, problems: readonly Problem[]): void;

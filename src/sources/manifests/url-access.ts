@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { UrlSource } from '../../config/config.js';
+import { MAX_PEM_BYTES, MAX_SECRET_BYTES, readFileWithinSync } from '../../net/bounded-file.js';
 import { HEADER_FORM, parseHeaderFile } from '../../net/request-header.js';
 
 /** Name and value, in the order given. */
@@ -27,7 +27,7 @@ export function readAccess(source: UrlSource): UrlAccess {
 }
 
 function headersFor(origin: string, isOnlyOrigin: boolean, file: string): RequestHeaders {
-  return parseHeaderFile(readText(file)).flatMap(({ line, header }) => {
+  return parseHeaderFile(readText(file, MAX_SECRET_BYTES)).flatMap(({ line, header }) => {
     if (header === null) throw new Error(`${file}: line ${line}: must be ${HEADER_FORM}`);
     if (header.origin === null && !isOnlyOrigin)
       throw new Error(`${file}: line ${line}: must begin with the origin it is for, as there are several`);
@@ -58,9 +58,9 @@ function readAuthority(file: string): string {
   }
 }
 
-function readText(file: string): string {
+function readText(file: string, maxBytes = MAX_PEM_BYTES): string {
   try {
-    return readFileSync(file, 'utf8');
+    return readFileWithinSync(file, maxBytes).toString('utf8');
   } catch (error) {
     throw new Error(`${file}: cannot be read: ${messageOf(error)}`);
   }

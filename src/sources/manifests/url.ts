@@ -78,7 +78,7 @@ export class UrlLocation implements ManifestLocation {
     const { name } = this.source;
     const answer = await this.get();
     if (answer.type === 'unchanged') return null;
-    const content = await readContent(answer.text, name, this.names, new Pacer());
+    const content = await readContent(answer.text, name, this.names, new Pacer(this.stopped.signal));
     if (this.stopped.signal.aborted) return null;
     // An empty page is no statement about Services; an empty List is.
     if (content.documents === 0 && !content.unidentified) return 'answered with an empty body';

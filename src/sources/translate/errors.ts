@@ -5,7 +5,11 @@ export class TranslateError extends Error {
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {
+    // It is about the object, not about where in the code it was read; and a list may hold a thousand such objects, whose stacks would take most of the time.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(problems.join('; '));
+    Error.stackTraceLimit = stackTraceLimit;
     this.problems = problems;
   }
 }

@@ -1,7 +1,7 @@
 import { problemAt, TranslateError } from './errors.js';
 
 /** An object may have as many problems as bytes. */
-const MAX_PROBLEMS = 20;
+const MAX_PROBLEMS = 10;
 
 /** Problems of one object: the first of them, and how many there are. */
 class Problems {

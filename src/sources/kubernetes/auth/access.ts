@@ -1,6 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isIP } from 'node:net';
+import { readFileWithin } from '../../../net/bounded-file.js';
+import { MAX_DOCUMENT_BYTES } from './document.js';
 import { KubeconfigError, messageOf } from './errors.js';
 import {
   EXEC_API_VERSIONS,
@@ -98,7 +99,7 @@ export async function resolveAccess(options: AccessOptions): Promise<Access> {
 async function readKubeconfig(file: string): Promise<Kubeconfig> {
   let text: string;
   try {
-    text = await readFile(file, 'utf8');
+    text = (await readFileWithin(file, MAX_DOCUMENT_BYTES)).toString('utf8');
   } catch (error) {
     throw new KubeconfigError(file, [`cannot be read: ${messageOf(error)}`], { cause: error });
   }

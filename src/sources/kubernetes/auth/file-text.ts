@@ -1,19 +1,20 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
+import { MAX_PEM_BYTES, readFileWithin } from '../../../net/bounded-file.js';
 
-/** A file's text, read again only when the file is another one or was written to. */
+/** A PEM file's text, read again only when the file is another one or was written to. */
 export class FileText {
   private identity = '';
   private text = '';
 
   constructor(readonly path: string) {}
 
-  /** @throws Error of the file system. */
+  /** @throws Error of the file system, or that it is too large for PEM. */
   async read(): Promise<string> {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(this.path, { bigint: true });
     const identity = [dev, ino, size, mtimeNs, ctimeNs].join(' ');
     if (identity === this.identity) return this.text;
     // Latin-1 keeps every byte; PEM text and tokens are ASCII.
-    this.text = await readFile(this.path, 'latin1');
+    this.text = (await readFileWithin(this.path, MAX_PEM_BYTES)).toString('latin1');
     this.identity = identity;
     return this.text;
   }

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
+import { MAX_PEM_BYTES, readFileWithinSync } from '../../../net/bounded-file.js';
 import type { Log } from '../../../net/log.js';
 import type { TlsAccess } from './access.js';
 import { CredentialsError, messageOf } from './errors.js';
@@ -201,7 +201,7 @@ function systemRoots(env: Readonly<Record<string, string | undefined>>): readonl
   const named = env['SSL_CERT_FILE'] ?? '';
   for (const path of named === '' ? BUNDLES : [named]) {
     try {
-      return [readFileSync(path, 'latin1')];
+      return [readFileWithinSync(path, MAX_PEM_BYTES).toString('latin1')];
     } catch {
       // The next one.
     }

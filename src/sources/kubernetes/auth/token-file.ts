@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { MAX_SECRET_BYTES, readFileWithin } from '../../../net/bounded-file.js';
 import type { Log } from '../../../net/log.js';
 import { isHeaderToken } from './access.js';
 import { CredentialsError, messageOf } from './errors.js';
@@ -45,7 +45,7 @@ export class TokenFile {
 
   private async readOnce(): Promise<void> {
     try {
-      this.token = checkToken(await readFile(this.path, 'latin1'));
+      this.token = checkToken((await readFileWithin(this.path, MAX_SECRET_BYTES)).toString('latin1'));
       if (this.failing) this.log.info(0, 'token file can be read again', { file: this.path });
       this.failing = false;
     } catch (error) {

@@ -1,0 +1,42 @@
+import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
+
+/**
+ * A file's bytes.
+ *
+ * @throws Error of the file system, or one that says it is larger than `maxBytes`, of which no more is read.
+ */
+export async function readFileWithin(path: string, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of createReadStream(path, { end: maxBytes }) as AsyncIterable<Buffer>) chunks.push(chunk);
+  return checkSize(Buffer.concat(chunks), maxBytes);
+}
+
+/** As {@link readFileWithin}, for small files that are waited for. */
+export function readFileWithinSync(path: string, maxBytes: number): Buffer {
+  const file = openSync(path, 'r');
+  try {
+    const chunks: Buffer[] = [];
+    for (let length = 0; length <= maxBytes;) {
+      const chunk = Buffer.allocUnsafe(Math.min(maxBytes + 1 - length, CHUNK_BYTES));
+      const read = readSync(file, chunk);
+      if (read === 0) break;
+      chunks.push(chunk.subarray(0, read));
+      length += read;
+    }
+    return checkSize(Buffer.concat(chunks), maxBytes);
+  } finally {
+    closeSync(file);
+  }
+}
+
+const CHUNK_BYTES = 1 << 16;
+
+function checkSize(bytes: Buffer, maxBytes: number): Buffer {
+  if (bytes.length > maxBytes) throw new Error(`is larger than ${maxBytes} bytes`);
+  return bytes;
+}
+
+/** Certificates and keys; what a system trusts is a twentieth of it. */
+export const MAX_PEM_BYTES = 4 << 20;
+/** Tokens and headers. */
+export const MAX_SECRET_BYTES = 1 << 20;

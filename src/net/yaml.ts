@@ -1,0 +1,127 @@
+import {
+  boolYaml11Tag,
+  CORE_SCHEMA,
+  defineScalarTag,
+  intCoreTag,
+  loadAll,
+  mergeTag,
+  NOT_RESOLVED,
+  YAMLException,
+  type Schema,
+} from 'js-yaml';
+
+/** Why a text is no YAML, or would cost more than its length allows. */
+export class YamlError extends Error {
+  override readonly name = 'YamlError';
+
+  /**
+   * @param reason may quote the text, after a colon, a quotation mark or `<`.
+   * @param line counted from 1; null: it concerns the whole text.
+   */
+  constructor(
+    readonly reason: string,
+    readonly line: number | null = null,
+  ) {
+    super(line === null ? reason : `line ${line}: ${reason}`);
+  }
+}
+
+const integerTag = defineScalarTag<number>('tag:yaml.org,2002:int', {
+  implicit: true,
+  implicitFirstChars: intCoreTag.implicitFirstChars,
+  resolve: (source, isExplicit, tagName) => {
+    const digits = source.replaceAll('_', '');
+    if (/^[-+]?0[0-7]+$/.test(digits)) return parseInt(digits, 8);
+    const binary = /^([-+]?)0b([01]+)$/.exec(digits);
+    if (binary !== null) return parseInt(`${binary[1] ?? ''}${binary[2] ?? ''}`, 2);
+    const value: unknown = intCoreTag.resolve(digits, isExplicit, tagName);
+    return typeof value === 'number' ? value : NOT_RESOLVED;
+  },
+  identify: () => false,
+});
+
+/** Scalars as Kubernetes components read them: YAML 1.1 booleans (`yes`, `on`), octal and binary numbers (`010` is 8, `0b11` is 3). */
+export const SCALARS: Schema = CORE_SCHEMA.withTags(integerTag, boolYaml11Tag);
+const WITH_MERGES = SCALARS.withTags(mergeTag);
+
+/** What merge keys may copy in a text of some length: as much as is written, and not the square of it. */
+export function mergeLimit(text: string): number {
+  return 1000 + text.length / 8;
+}
+
+/**
+ * Reads the documents of a YAML text, the empty ones as null, with merge keys. Takes time in proportion to the text, up to half a second per megabyte.
+ *
+ * @param firstLine of the text in its file.
+ * @throws YamlError
+ */
+export function readYaml(text: string, budget = new ExpansionBudget(), schema = WITH_MERGES, firstLine = 1): unknown[] {
+  const documents = load(text, schema, firstLine);
+  const repeats = text.includes('*');
+  for (const document of documents) if (repeats) budget.charge(document, text.length);
+  return documents;
+}
+
+function load(text: string, schema: Schema, firstLine: number): unknown[] {
+  try {
+    return loadAll(text, { schema, maxTotalMergeKeys: mergeLimit(text) });
+  } catch (error) {
+    if (!(error instanceof YAMLException)) throw new YamlError(String(error), firstLine);
+    throw new YamlError(error.reason, firstLine + (error.mark?.line ?? 0));
+  }
+}
+
+/** What the aliases of one file may repeat beside as much as is written: whoever reads it walks each of these values. */
+const FREE_VALUES = 100_000;
+/** Long texts count as several values. */
+const CHARS_PER_VALUE = 64;
+
+/**
+ * Keeps the aliases of a file's documents from making them much larger than they are written: one list named in a thousand places costs its reader a thousand
+ * lists. Takes time in proportion to what is written.
+ */
+export class ExpansionBudget {
+  constructor(private free = FREE_VALUES) {}
+
+  get remaining(): number {
+    return this.free;
+  }
+
+  /**
+   * @param length of the text that the document is from.
+   * @throws YamlError when the document may not be read.
+   */
+  charge(document: unknown, length: number): void {
+    const { size, written } = measure(document);
+    const excess = Math.max(0, size - 2 * (written + length / CHARS_PER_VALUE));
+    if (excess > this.free) throw new YamlError('its aliases repeat more than twice what is written');
+    this.free -= excess;
+  }
+}
+
+/** How much whoever walks a document meets, in values, and how many values are written down. */
+function measure(document: unknown): { readonly size: number; readonly written: number } {
+  const sizes = new Map<object, number>();
+  let written = 0;
+  // As deep as the parser lets documents be.
+  const sizeOf = (value: unknown): number => {
+    if (typeof value !== 'object' || value === null) {
+      written++;
+      return typeof value === 'string' ? 1 + value.length / CHARS_PER_VALUE : 1;
+    }
+    const known = sizes.get(value);
+    if (known !== undefined) return known;
+    written++;
+    // What leads back into itself is endless.
+    sizes.set(value, Infinity);
+    let size = 1;
+    if (Array.isArray(value)) for (const part of value as unknown[]) size += sizeOf(part);
+    else {
+      const entries = value instanceof Map ? (value as Map<string, unknown>) : Object.entries(value);
+      for (const [key, part] of entries) size += key.length / CHARS_PER_VALUE + sizeOf(part);
+    }
+    sizes.set(value, size);
+    return size;
+  };
+  return { size: sizeOf(document), written };
+}
