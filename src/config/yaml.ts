@@ -32,10 +32,10 @@ export class Mapping {
 }
 
 /** Kept small enough for odd YAML to be read in a tenth of a second. */
-export const MAX_CONFIG_BYTES = 1 << 18;
+export const MAX_CONFIG_BYTES = 1 << 16;
 
 /**
- * Parses YAML or JSON of at most 256 KiB into its non-empty documents: mappings as {@link Mapping}, all else as the usual JavaScript values.
+ * Parses YAML or JSON of at most 64 KiB into its non-empty documents: mappings as {@link Mapping}, all else as the usual JavaScript values.
  *
  * @throws YamlError with the line of a syntax error.
  */

@@ -124,15 +124,7 @@ export class Lab {
     const first = await this.burst(traffic, 1);
     const answered = first.every((outcome) => 'at' in outcome);
     const outcomes = [...first, ...(await this.burst(traffic, answered ? requests - 1 : 1))];
-    const counts = new Map<string, number>();
-    for (const outcome of outcomes) {
-      const text = describeOutcome(outcome);
-      counts.set(text, (counts.get(text) ?? 0) + outcome.count);
-    }
-    // Where the address stays the same, masquerading shows by the port alone, and a port drawn at random is the client's own once in 64,000
-    // times: one such answer among masqueraded ones is that chance.
-    for (const [text, count] of counts) if (count === 1 && counts.has(`${text} masqueraded`)) counts.delete(text);
-    return [...counts.keys()].sort().join(', ');
+    return describeOutcomes(outcomes).join(', ');
   }
 
   /** Opens a TCP connection, or a UDP or SCTP socket; rejects when a TCP connection does not come about. */
@@ -262,6 +254,20 @@ export class Lab {
 export function describeOutcome(outcome: Outcome): string {
   if ('error' in outcome) return outcome.error === 'timeout' || outcome.error === 'denied' ? 'dropped' : outcome.error;
   return outcome.masqueraded ? `${outcome.at} masqueraded` : outcome.at;
+}
+
+/**
+ * The same of many, sorted, each once. Where the address stays the same, masquerading shows by the port alone, and a port drawn at random is the client's
+ * own once in 64,000 times: one such answer among masqueraded ones is that chance.
+ */
+export function describeOutcomes(outcomes: readonly Outcome[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const outcome of outcomes) {
+    const text = describeOutcome(outcome);
+    counts.set(text, (counts.get(text) ?? 0) + outcome.count);
+  }
+  for (const [text, count] of counts) if (count === 1 && counts.has(`${text} masqueraded`)) counts.delete(text);
+  return [...counts.keys()].sort();
 }
 
 /** `address:port` with brackets around IPv6. */

@@ -180,6 +180,6 @@ export async function addVisitor(lab: Lab): Promise<void> {
 export async function answeringNames(lab: Lab, traffic: Traffic, count: number): Promise<readonly string[]> {
   const outcomes = await lab.burst(traffic, count);
   const wrong = await unexplained(lab, traffic, outcomes);
-  const names = outcomes.map((outcome) => ('name' in outcome ? outcome.name : outcome.error)).sort();
+  const names = [...new Set(outcomes.map((outcome) => ('name' in outcome ? outcome.name : outcome.error)))].sort();
   return wrong === null ? names : [...names, wrong];
 }

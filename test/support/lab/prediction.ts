@@ -2,7 +2,7 @@ import type { ExplainedPacket } from '../../../src/main/explain-packet.js';
 import { familyOf, parseAddress } from '../../../src/net/ip.js';
 import { masqueradedEndpoints } from '../../../src/plan/explain.js';
 import { contradiction } from '../scenario-checks.js';
-import { describeOutcome, type Lab, type Outcome, type Traffic } from './lab.js';
+import { describeOutcomes, type Lab, type Outcome, type Traffic } from './lab.js';
 import { runningProxy } from './proxy.js';
 import { ADDRESSES, INPUT_INTERFACES } from './topology.js';
 
@@ -26,7 +26,7 @@ export async function unexplained(lab: Lab, traffic: Traffic, outcomes: readonly
   const explanation = await explained(lab, traffic);
   if (explanation === null || typeof explanation === 'string') return explanation;
   const predicted = predictions(explanation) ?? [];
-  const strange = outcomes.map(describeOutcome).filter((outcome) => !predicted.includes(outcome));
+  const strange = describeOutcomes(outcomes).filter((outcome) => !predicted.includes(outcome));
   return strange.length === 0 ? null : `${strange.join(', ')} explained as ${predicted.join(', ')}`;
 }
 
