@@ -261,6 +261,23 @@ t.test('aliases, merges, markers and errors cost no more than what is written', 
   t.match(one.problems[0]?.message, /^3000 problems, of which these are the first; endpoints\[0\]/);
 });
 
+t.test('very many small documents cost what they are long, and are told apart all the same', async (t) => {
+  t.ok((await costOf('--- {}\n'.repeat(76_000))) < 2000, 'one call of the parser for each takes longer');
+  t.ok((await costOf('---\n[\n'.repeat(89_000))) < 2000, 'nor do very many broken ones');
+  const documents = Array.from({ length: 3000 }, (_, index) => `---\n${serviceYaml(`s${index}`)}`);
+  t.equal((await read(documents.join(''))).rows.size, 3000);
+  const broken = documents.with(1500, '---\na: [\n').with(2000, '---\nx: &a 1\ny: *a\n');
+  const { rows, problems } = await read(broken.join(''));
+  t.equal(rows.size, 2998);
+  t.match(problems, [
+    { document: 1501, message: /^is no YAML: line \d+: / },
+    { document: 2001, message: /must be a mapping/ },
+  ]);
+  const line = broken.slice(0, 1500).join('').split('\n').length;
+  const named = Number(/line (\d+)/.exec(problems[0]?.message ?? '')?.[1]);
+  t.ok(named >= line && named <= line + 3, 'in its line', { line, named });
+});
+
 t.test('of very many problems the first are told, of each severity', async (t) => {
   const { problems } = await read('--- 1\n'.repeat(250) + '---\n{apiVersion: v1, kind: Pod}\n');
   t.equal(problems.length, 102);

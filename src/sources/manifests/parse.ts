@@ -11,6 +11,10 @@ export type ParsedDocument =
 const YAML_RETRY_CHARS = 1 << 20;
 /** YAML takes ten to fifty times as long as JSON. */
 const MAX_YAML_CHARS = 16 << 20;
+/** As many documents as this holds are parsed in one go: a call of the parser costs as much as some hundred characters. */
+const TOGETHER_CHARS = 1 << 15;
+/** Finding out what is wrong with a document takes far longer than reading it: after so many the rest of a file is not looked at. */
+const MAX_BROKEN = 1000;
 /** A larger document is parsed in a thread of its own: this one takes a tenth of a second at worst. */
 const MAX_CHARS_HERE = 1 << 17;
 
@@ -37,12 +41,24 @@ export async function* parseDocuments(text: string, pacer: Pacer): AsyncGenerato
     let number = 1;
     let line = 1;
     let counted = 0;
-    for (const { start, end } of splitYaml(content)) {
-      line += countNewlines(content, counted, start);
-      counted = start;
-      for (const document of await parser.parse(content.slice(start, end), line, number)) {
-        number = document.number + 1;
-        yield document;
+    let broken = 0;
+    for (const ranges of grouped(content, splitYaml(content))) {
+      const together = parser.parseTogether(content, ranges, number);
+      yield* together ?? [];
+      number += together?.length ?? 0;
+      for (const { start, end } of together === null ? ranges : []) {
+        line += countNewlines(content, counted, start);
+        counted = start;
+        for (const document of await parser.parse(content.slice(start, end), line, number)) {
+          number = document.number + 1;
+          if (document.type === 'error') broken++;
+          yield document;
+        }
+        if (broken >= MAX_BROKEN) {
+          yield refusal(number, `is not read, nor is what follows: ${MAX_BROKEN} documents before it are no YAML`);
+          return;
+        }
+        if (pacer.due()) await pacer.rest();
       }
       if (pacer.due()) await pacer.rest();
     }
@@ -79,6 +95,20 @@ class YamlParser {
     } catch (error) {
       if (!(error instanceof YamlError)) throw error;
       return [refusal(number, error.line === null ? error.message : `is no YAML: ${error.message}`)];
+    }
+  }
+
+  /** The documents of several ranges without aliases; null where they have to be parsed one by one, for there is only one or something is wrong with one. */
+  parseTogether(content: string, ranges: readonly Range[], number: number): readonly ParsedDocument[] | null {
+    const [first, last] = [ranges[0], ranges.at(-1)];
+    if (first === undefined || last === undefined || first === last) return null;
+    try {
+      const values = readYaml(content.slice(first.start, last.end), this.budget);
+      if (values.length !== ranges.length) return null;
+      return values.map((value, index) => ({ number: number + index, type: 'value', value }));
+    } catch (error) {
+      if (!(error instanceof YamlError)) throw error;
+      return null;
     }
   }
 
@@ -136,6 +166,26 @@ function splitYaml(text: string): readonly Range[] {
   }
   close(text.length);
   return ranges;
+}
+
+/** Neighbours that are parsed together: small ones without aliases, whose repetitions are judged document by document. */
+function* grouped(text: string, ranges: readonly Range[]): Generator<readonly Range[], void, void> {
+  let group: Range[] = [];
+  let star = text.indexOf('*');
+  for (const range of ranges) {
+    if (star >= 0 && star < range.start) star = text.indexOf('*', range.start);
+    const mayJoin = star < 0 || star >= range.end;
+    const start = group[0]?.start ?? range.start;
+    if (group.length > 0 && (!mayJoin || range.end - start > TOGETHER_CHARS)) {
+      yield group;
+      group = [];
+    }
+    group.push(range);
+    if (mayJoin) continue;
+    yield group;
+    group = [];
+  }
+  if (group.length > 0) yield group;
 }
 
 function endOfLine(text: string, from: number): number {
