@@ -312,6 +312,8 @@ export class Proxy {
     try {
       await this.ready();
       await this.consistent();
+      // The kernel had the last of it before the process heard so: whether it ends for that shows once it has nothing left to do.
+      await this.ready();
     } catch (error) {
       if (!hasEnded(child)) throw error;
     }
