@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { systemClock } from '../src/loop/clock.js';
-import { NO_EVENTS } from '../src/net/events.js';
-import { limitHeapGrowth, limitInlining, settleHeap } from '../src/main/memory.js';
-import type { Log } from '../src/net/log.js';
+import { systemClock } from '../src/base/clock.js';
+import { NO_EVENTS } from '../src/base/events.js';
+import type { Log } from '../src/base/log.js';
+import { limitHeapGrowth, limitInlining, settleHeap } from '../src/cli/memory.js';
+import { connectToApi } from '../src/sources/kubernetes/connect/transport.js';
 import { startKubernetes } from '../src/sources/kubernetes/source.js';
 import { DEFAULT_TIMING } from '../src/sources/kubernetes/timing.js';
-import { connectToApi } from '../src/sources/kubernetes/transport.js';
 import { Store } from '../src/state/store.js';
 
 /**

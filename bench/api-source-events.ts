@@ -1,10 +1,10 @@
-import { limitHeapGrowth, limitInlining } from '../src/main/memory.js';
-import { NO_EVENTS } from '../src/net/events.js';
-import type { Log } from '../src/net/log.js';
+import { NO_EVENTS } from '../src/base/events.js';
+import type { Log } from '../src/base/log.js';
+import { limitHeapGrowth, limitInlining } from '../src/cli/memory.js';
 import { codecOf } from '../src/sources/kubernetes/codec/codec.js';
-import { EventStream } from '../src/sources/kubernetes/event-stream.js';
-import { Inventory } from '../src/sources/kubernetes/inventory.js';
 import { ENDPOINT_SLICES } from '../src/sources/kubernetes/resources.js';
+import { EventStream } from '../src/sources/kubernetes/watch/event-stream.js';
+import { Inventory } from '../src/sources/kubernetes/watch/inventory.js';
 import { Interner } from '../src/sources/translate/intern.js';
 import { Store } from '../src/state/store.js';
 import { clusterSlice } from '../test/support/api-server/cluster.js';

@@ -20,7 +20,7 @@ function projectSources(): ReadonlyMap<string, string> {
 t.test('the project keeps to its layers', (t) => {
   const sources = projectSources();
   for (const contract of [
-    'net/ip.ts',
+    'base/ip.ts',
     'state/rows.ts',
     'plan/types.ts',
     'dataplane/contract.ts',
@@ -75,11 +75,11 @@ t.test('a project that was broken on purpose does not', (t) => {
 t.test('arrows that may be', (t) => {
   t.same(
     check({
-      'net/ip.ts': "import { isIP } from 'node:net';",
-      'config/config.ts': "import { parseAddress } from '../net/ip.js';\nimport { a } from './other.js';",
-      'state/store.ts': "import { parseAddress } from '../net/ip.js';\nimport { objectKey } from './rows.js';",
+      'base/ip.ts': "import { isIP } from 'node:net';",
+      'config/config.ts': "import { parseAddress } from '../base/ip.js';\nimport { a } from './other.js';",
+      'state/store.ts': "import { parseAddress } from '../base/ip.js';\nimport { objectKey } from './rows.js';",
       'plan/service.ts':
-        "import { READY } from '../state/rows.js';\nimport type { Snapshot } from '../state/snapshot.js';\nimport { x } from '../net/ip.js';",
+        "import { READY } from '../state/rows.js';\nimport type { Snapshot } from '../state/snapshot.js';\nimport { x } from '../base/ip.js';",
       'sources/manifests/watch.ts':
         "import type { Config } from '../../config/config.js';\nimport type { Writer } from '../../state/writer.js';\n" +
         "import { objectKey } from '../../state/rows.js';\nimport type { NativeAddon } from '../../native/contract.js';\nimport '../translate/a.js';",
@@ -87,13 +87,13 @@ t.test('arrows that may be', (t) => {
         "import type { FrontendPlan } from '../../plan/types.js';\nimport { k } from '../../plan/frontend-key.js';\nimport { p } from '../../plan/text.js';\n" +
         "import { FLOW_RECORD } from '../../native/contract.js';\nimport { NativeError } from '../../native/errors.js';\nimport '../contract.js';\nimport './ops.js';",
       'native/addon.ts':
-        "import { createRequire } from 'node:module';\nimport '../net/ip.js';\nexport const addon = createRequire(import.meta.url)('../build/pointsman.node');",
+        "import { createRequire } from 'node:module';\nimport '../base/ip.js';\nexport const addon = createRequire(import.meta.url)('../build/pointsman.node');",
       'observe/health.ts':
-        "import type { Clock } from '../loop/clock.js';\nimport type { A } from '../main.js';\nimport { x } from '../net/ip.js';\nimport { y } from '../plan/text.js';",
-      'loop/loop.ts': "import './clock.js';\nimport { x } from 'node:timers';",
+        "import type { Clock } from '../base/clock.js';\nimport type { A } from '../main.js';\nimport { x } from '../base/ip.js';\nimport { y } from '../plan/text.js';",
+      'control/loop.ts': "import '../base/clock.js';\nimport { x } from 'node:timers';",
       'dataplane/modes.ts': "import './nftables/render.js';\nimport './iptables/mode.js';",
       'main.ts':
-        "import './dataplane/modes.js';\nimport './loop/loop.js';\nconst mode = await import('./dataplane/' + name);\nimport '../package.json';",
+        "import './dataplane/modes.js';\nimport './control/loop.js';\nconst mode = await import('./dataplane/' + name);\nimport '../package.json';",
     }),
     [],
   );
@@ -102,8 +102,8 @@ t.test('arrows that may be', (t) => {
 
 t.test('arrows that may not be', (t) => {
   const cases: readonly (readonly [file: string, source: string, violation: string])[] = [
-    ['net/ip.ts', "import '../state/rows.js';", 'imports state/rows'],
-    ['net/ip.ts', "import type { Row } from '../state/rows.js';", 'imports state/rows'],
+    ['base/ip.ts', "import '../state/rows.js';", 'imports state/rows'],
+    ['base/ip.ts', "import type { Row } from '../state/rows.js';", 'imports state/rows'],
     ['config/config.ts', "import { a } from '../state/rows.js';", 'imports state/rows'],
     ['config/config.ts', "import { a } from '../plan/types.js';", 'imports plan/types'],
     ['state/store.ts', "import type { A } from '../plan/types.js';", 'imports plan/types'],
@@ -111,7 +111,7 @@ t.test('arrows that may not be', (t) => {
     ['plan/a.ts', "import { Store } from '../state/store.js';", 'imports more than types from state/store'],
     ['plan/a.ts', "import { type Store } from '../state/store.js';", 'imports more than types from state/store'],
     ['plan/a.ts', "import type { Config } from '../config/config.js';", 'imports config/config'],
-    ['plan/a.ts', "import type { Loop } from '../loop/loop.js';", 'imports loop/loop'],
+    ['plan/a.ts', "import type { Loop } from '../control/loop.js';", 'imports control/loop'],
     ['sources/a.ts', "import { load } from '../config/config.js';", 'imports more than types from config/config'],
     ['sources/a.ts', "import type { Store } from '../state/store.js';", 'imports state/store'],
     ['sources/a.ts', "import { addon } from '../native/contract.js';", 'imports more than types from native/contract'],
@@ -125,44 +125,47 @@ t.test('arrows that may not be', (t) => {
     ['dataplane/conntrack/a.ts', "import '../nftables/b.js';", 'imports mode nftables'],
     ['dataplane/delta.ts', "import './nftables/b.js';", 'imports mode nftables'],
     ['native/addon.ts', "import type { A } from '../dataplane/contract.js';", 'imports dataplane/contract'],
-    ['loop/loop.ts', "import type { Log } from '../net/log.js';", 'imports net/log'],
-    ['observe/a.ts', "import { Loop } from '../loop/loop.js';", 'imports more than types from loop/loop'],
+    ['control/loop.ts', "import type { A } from '../cli/commands.js';", 'imports cli/commands'],
+    ['control/loop.ts', "import { A } from '../serve/listener.js';", 'imports more than types from serve/listener'],
+    ['serve/a.ts', "import { A } from '../state/store.js';", 'imports more than types from state/store'],
+    ['host/a.ts', "import type { A } from '../config/config.js';", 'imports config/config'],
+    ['observe/a.ts', "import { Loop } from '../control/loop.js';", 'imports more than types from control/loop'],
     [
       'observe/a.ts',
       "import { plan } from '../plan/service-plan.js';",
       'imports more than types from plan/service-plan',
     ],
     ['plan/a.ts', "import '../main.js';", 'imports main'],
-    ['net/ip.ts', "import '../../test/support/fake.js';", 'imports ../../test/support/fake.js, outside src'],
+    ['base/ip.ts', "import '../../test/support/fake.js';", 'imports ../../test/support/fake.js, outside src'],
   ];
   for (const [file, source, violation] of cases) t.same(check({ [file]: source }), [`${file}:1 ${violation}`], source);
   t.end();
 });
 
 t.test('every way to import is seen', (t) => {
-  const violation = ['loop/a.ts:2 imports net/ip'];
+  const violation = ['base/a.ts:2 imports plan/ip'];
   for (const source of [
-    "import '../net/ip.js';",
-    "import ip from '../net/ip.js';",
-    "import * as ip from '../net/ip.js';",
-    "import type * as ip from '../net/ip.js';",
-    "import ip = require('../net/ip.js');",
-    "export * from '../net/ip.js';",
-    "export * as ip from '../net/ip.js';",
-    "export { parseAddress } from '../net/ip.js';",
-    "export type { Family } from '../net/ip.js';",
-    "const ip = await import('../net/ip.js');",
-    'const ip = await import(`../net/ip.js`);',
-    "const family: import('../net/ip.js').Family = 'IPv4';",
-    "type Ip = typeof import('../net/ip.js');",
-    "const ip = require('../net/ip.js');",
-    "function f() { if (true) { return () => import('../net/ip.js'); } }",
+    "import '../plan/ip.js';",
+    "import ip from '../plan/ip.js';",
+    "import * as ip from '../plan/ip.js';",
+    "import type * as ip from '../plan/ip.js';",
+    "import ip = require('../plan/ip.js');",
+    "export * from '../plan/ip.js';",
+    "export * as ip from '../plan/ip.js';",
+    "export { parseAddress } from '../plan/ip.js';",
+    "export type { Family } from '../plan/ip.js';",
+    "const ip = await import('../plan/ip.js');",
+    'const ip = await import(`../plan/ip.js`);',
+    "const family: import('../plan/ip.js').Family = 'IPv4';",
+    "type Ip = typeof import('../plan/ip.js');",
+    "const ip = require('../plan/ip.js');",
+    "function f() { if (true) { return () => import('../plan/ip.js'); } }",
   ]) {
-    t.same(check({ 'loop/a.ts': `// first line\n${source}` }), violation, source);
+    t.same(check({ 'base/a.ts': `// first line\n${source}` }), violation, source);
   }
-  t.same(check({ 'loop/a.ts': 'const ip = await import(name);' }), ['loop/a.ts:1 imports something computed']);
+  t.same(check({ 'base/a.ts': 'const ip = await import(name);' }), ['base/a.ts:1 imports something computed']);
   t.same(
-    check({ 'loop/a.ts': "// import '../net/ip.js';\nconst s = \"import '../net/ip.js'\";" }),
+    check({ 'base/a.ts': "// import '../plan/ip.js';\nconst s = \"import '../plan/ip.js'\";" }),
     [],
     'text is no import',
   );
@@ -198,7 +201,7 @@ t.test('what is no mode names none', (t) => {
     'class A { #ipvs = 1; }',
     'interface A { readonly nftables: boolean }',
   ]) {
-    for (const file of ['plan/a.ts', 'state/a.ts', 'observe/a.ts', 'main/a.ts'])
+    for (const file of ['plan/a.ts', 'state/a.ts', 'observe/a.ts', 'control/a.ts', 'serve/a.ts', 'cli/a.ts'])
       t.same(check({ [file]: source }), [`${file}:1 names a mode`], source);
     t.same(check({ 'config/a.ts': source }), []);
   }

@@ -1,4 +1,4 @@
-import { REDACTED } from '../net/url-text.js';
+import { REDACTED } from '../base/url-text.js';
 import type { Config } from './config.js';
 
 /** One setting that is not what it was. */

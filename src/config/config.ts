@@ -1,4 +1,4 @@
-import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../net/ip.js';
+import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
 import { activeSection, LINUX_MODES, masqueradeAllSection, PRIMARY, type ProxyMode } from './effective.js';

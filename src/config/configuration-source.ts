@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { YamlError } from '../net/yaml.js';
+import { YamlError } from '../base/yaml.js';
 import { decodeConfiguration, findConfiguration } from './decode.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { ConfigError, joinProblems } from './errors.js';

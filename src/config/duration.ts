@@ -1,4 +1,4 @@
-import { trimEnd } from '../net/text.js';
+import { trimEnd } from '../base/text.js';
 
 /** Durations in Go's syntax, the only one Kubernetes configuration knows. */
 

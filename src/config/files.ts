@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { readFileWithinSync } from '../net/bounded-file.js';
+import { readFileWithinSync } from '../base/bounded-file.js';
 import { MAX_CONFIG_BYTES } from './yaml.js';
 
 /** Where configuration files are read from. Both functions throw the system's error, or that a file is too large. */

@@ -1,4 +1,4 @@
-import { parseAddress } from '../net/ip.js';
+import { parseAddress } from '../base/ip.js';
 import { parseDuration } from './duration.js';
 import { parseHostPort, withPort } from './host-port.js';
 import { isQuantity } from './quantity.js';

@@ -1,9 +1,9 @@
 import { Command, CommanderError } from 'commander';
+import { printUrlText, REDACTED } from '../base/url-text.js';
 import { ConfigError, invalid } from './errors.js';
-import type { Flag } from './flag.js';
 import { FLAGS, type FlagName } from './flag-table.js';
-import { printUrlText, REDACTED } from '../net/url-text.js';
 import { printFlagValue, readFlagValue, Refusal, type FlagType, type FlagValue } from './flag-values.js';
+import type { Flag } from './flag.js';
 
 export const SUBCOMMANDS = ['plan', 'render', 'dump', 'diff', 'status', 'explain'] as const;
 export type Subcommand = (typeof SUBCOMMANDS)[number];

@@ -1,5 +1,5 @@
-import { parseAddress, type IPAddress } from '../net/ip.js';
-import { isPort } from '../net/protocol.js';
+import { parseAddress, type IPAddress } from '../base/ip.js';
+import { isPort } from '../base/protocol.js';
 
 export interface HostPort {
   readonly address: IPAddress;

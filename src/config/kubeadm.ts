@@ -1,4 +1,4 @@
-import { familyOf, parsePrefix, prefixAddress, prefixContains, type Family, type IPPrefix } from '../net/ip.js';
+import { familyOf, parsePrefix, prefixAddress, prefixContains, type Family, type IPPrefix } from '../base/ip.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { invalid } from './errors.js';
 import { Mapping } from './yaml.js';

@@ -1,5 +1,5 @@
-import { isLoopback, parseAddress } from '../net/ip.js';
-import { isUrlText, printUrl, printUrlText } from '../net/url-text.js';
+import { isLoopback, parseAddress } from '../base/ip.js';
+import { isUrlText, printUrl, printUrlText } from '../base/url-text.js';
 import type { ManifestsSource, PathSource, UrlSource } from './config.js';
 import type { ConfigFiles } from './files.js';
 import { listFlag, type CommandLine } from './flags.js';

@@ -1,8 +1,8 @@
-import { HEADER_FORM, parseHeaderFile, parseHeaders, splitOrigin, type OriginHeader } from '../net/request-header.js';
+import { HEADER_FORM, parseHeaderFile, parseHeaders, splitOrigin, type OriginHeader } from '../base/request-header.js';
 import type { HttpHeader, UrlSource } from './config.js';
 import type { ConfigFiles } from './files.js';
-import { listFlag, type CommandLine } from './flags.js';
 import type { FlagName } from './flag-table.js';
+import { listFlag, type CommandLine } from './flags.js';
 
 const FILE_FLAGS = {
   authorityFile: 'manifests-ca-file',

@@ -1,7 +1,7 @@
-import { familyOf, parseAddress, parsePrefix } from '../net/ip.js';
-import { activeSection, DEFAULT_MODE, LINUX_MODES, PRIMARY } from './effective.js';
+import { familyOf, parseAddress, parsePrefix } from '../base/ip.js';
 import { CONTENT_TYPES, KIND, type ClientConnection, type KubeProxyConfiguration, type Logging } from './document.js';
 import { durationNanoseconds, type GoDuration } from './duration.js';
+import { activeSection, DEFAULT_MODE, LINUX_MODES, PRIMARY } from './effective.js';
 import { invalid, printValue } from './errors.js';
 import { isGateEnabled, lockedGateProblems } from './gates.js';
 import { parseHostPort } from './host-port.js';

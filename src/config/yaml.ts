@@ -1,5 +1,5 @@
 import { defineMappingTag, type MappingTagDefinition } from 'js-yaml';
-import { mergeLimit, readYaml, SCALARS, YamlError } from '../net/yaml.js';
+import { mergeLimit, readYaml, SCALARS, YamlError } from '../base/yaml.js';
 
 /** One YAML mapping: the last value of every key, and the keys that came more than once. */
 export class Mapping {

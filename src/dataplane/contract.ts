@@ -1,4 +1,4 @@
-import type { Family, IPAddress } from '../net/ip.js';
+import type { Family, IPAddress } from '../base/ip.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../plan/types.js';
 
 /** What the kernel was asked to do in one sync of one family. */

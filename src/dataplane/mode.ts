@@ -1,8 +1,8 @@
+import type { Family } from '../base/ip.js';
+import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
 import type { SupportedMode } from '../config/effective.js';
 import type { NativeAddon } from '../native/contract.js';
-import type { Family } from '../net/ip.js';
-import type { Log } from '../net/log.js';
 import type { ModeTraits } from '../plan/facts.js';
 import type { FamilyTable, NodePlan } from '../plan/types.js';
 import type { FamilyDataplane, PacketCounts, WatchForeignChanges } from './contract.js';

@@ -1,5 +1,5 @@
 import type { MetricObjectWithValues, MetricValue, MetricValueWithName, Registry } from 'prom-client';
-import { parseAccept } from './accept.js';
+import { parseAccept } from '../base/accept.js';
 
 export type ExpositionFormat = 'text' | 'openmetrics';
 

@@ -1,5 +1,5 @@
+import { MAX_TIMEOUT_MS } from '../base/timeout.js';
 import type { LoggingConfig } from '../config/config.js';
-import { MAX_TIMEOUT_MS } from '../net/timeout.js';
 import type { LogOutput } from './log.js';
 
 /** A stream that takes text, as process.stdout does. */

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
+import type { Log } from '../base/log.js';
+import { printableText } from '../base/printable.js';
 import type { LoggingConfig } from '../config/config.js';
 import { matchesGlob } from './glob.js';
-import type { Log } from '../net/log.js';
-import { printableText } from '../net/printable.js';
 
 type LogFields = Readonly<Record<string, unknown>>;
 

@@ -1,15 +1,16 @@
 import type { Registry as PromRegistry } from 'prom-client';
 import Registry from 'prom-client/lib/registry.js';
+import type { Clock } from '../base/clock.js';
+import type { Family } from '../base/ip.js';
+import { goPlatform } from '../base/platform.js';
+import type { WallClock } from '../base/timestamp.js';
 import type { GateState } from '../config/gates.js';
 import type { PacketCounts, SyncReport } from '../dataplane/contract.js';
 import type { ModeMetrics } from '../dataplane/mode.js';
-import type { Clock } from '../loop/clock.js';
-import type { Family } from '../net/ip.js';
-import { goPlatform } from '../net/platform.js';
 import type { PortsWithoutLocal } from '../plan/local-endpoints.js';
 import type { FrontendKey } from '../plan/types.js';
 import type { ExecOutcome } from '../sources/kubernetes/auth/exec-plugin.js';
-import type { RequestObserver } from '../sources/kubernetes/transport.js';
+import type { RequestObserver } from '../sources/kubernetes/connect/transport.js';
 import type { EndpointSliceRow, ObjectKey } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
 import { ChangeTimes } from './change-times.js';
@@ -17,7 +18,6 @@ import { expose, type ExpositionFormat } from './exposition.js';
 import type { HealthPath } from './health.js';
 import { ComponentInstruments, ModeInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
 import { ProcessInstruments, RuntimeInstruments } from './process-metrics.js';
-import type { WallClock } from './timestamp.js';
 
 /** How a source of objects is doing. */
 export interface SourceState {

@@ -1,4 +1,4 @@
-import type { Family } from '../net/ip.js';
+import type { Family } from '../base/ip.js';
 import type { SourceState } from './metrics.js';
 import type { Occurrences, SyncRecord } from './sync-history.js';
 

@@ -1,4 +1,4 @@
-import type { IPAddress } from '../net/ip.js';
+import type { IPAddress } from '../base/ip.js';
 import type { AddressSet } from './types.js';
 
 /** A set of addresses that several Services may put there: an address stays while anyone still wants it. */

@@ -1,6 +1,6 @@
-import { printEndpoint } from '../net/endpoint-list.js';
-import { familyOf, type Family, type IPAddress, type IPPrefix } from '../net/ip.js';
-import type { Protocol } from '../net/protocol.js';
+import { printEndpoint } from '../base/endpoint-list.js';
+import { familyOf, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
+import type { Protocol } from '../base/protocol.js';
 import type { ServicePortRow, ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { anyContains, nodeFacts, type PlanSettings } from './facts.js';

@@ -1,4 +1,4 @@
-import { isUnspecified, familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../net/ip.js';
+import { isUnspecified, familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { NodeRow } from '../state/rows.js';
 
 /** How pods are told from other sources (KubeProxyConfiguration detectLocalMode, detectLocal, clusterCIDR). */

@@ -1,5 +1,5 @@
-import type { EndpointList } from '../net/endpoint-list.js';
-import type { Family, IPAddress } from '../net/ip.js';
+import type { EndpointList } from '../base/endpoint-list.js';
+import type { Family, IPAddress } from '../base/ip.js';
 import type { ObjectKey } from '../state/rows.js';
 import { AddressCounts } from './address-counts.js';
 import { NO_PORTS, portsWithoutLocal, type PortsWithoutLocal } from './local-endpoints.js';

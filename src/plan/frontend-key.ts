@@ -1,5 +1,5 @@
-import { parseAddress, type IPAddress } from '../net/ip.js';
-import { isPort, parseProtocol, type Protocol } from '../net/protocol.js';
+import { parseAddress, type IPAddress } from '../base/ip.js';
+import { isPort, parseProtocol, type Protocol } from '../base/protocol.js';
 import type { ClientKeys, FamilyTable, FrontendKey, FrontendPlan } from './types.js';
 
 const NODE_PORT = 'nodeport';

@@ -6,7 +6,7 @@ import {
   touchesLoopback,
   type Family,
   type IPPrefix,
-} from '../net/ip.js';
+} from '../base/ip.js';
 import type { NodeRow, ServiceCIDRRow } from '../state/rows.js';
 import { nodeFacts, type PlanSettings } from './facts.js';
 import type { LocalDetector, NodePlan } from './types.js';

@@ -1,4 +1,4 @@
-import { FAMILIES, type Family } from '../net/ip.js';
+import { FAMILIES, type Family } from '../base/ip.js';
 import { objectKey, type ObjectKey } from '../state/rows.js';
 import type { Snapshot, StateChanges } from '../state/snapshot.js';
 import { nodeFacts, sameFacts, type NodeFacts, type PlanSettings } from './facts.js';

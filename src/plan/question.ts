@@ -1,5 +1,5 @@
-import { familyOf, parseAddress, type IPAddress } from '../net/ip.js';
-import { isPort, parseProtocol, type Protocol } from '../net/protocol.js';
+import { familyOf, parseAddress, type IPAddress } from '../base/ip.js';
+import { isPort, parseProtocol, type Protocol } from '../base/protocol.js';
 
 /** Who sends: some client outside the cluster, this node itself, whoever is behind an interface, or an address. */
 export type Sender =

@@ -1,5 +1,5 @@
-import { EndpointList, endpointSize, packedKey } from '../net/endpoint-list.js';
-import { addressFromBytes, addressLength, type Family, type IPAddress } from '../net/ip.js';
+import { EndpointList, endpointSize, packedKey } from '../base/endpoint-list.js';
+import { addressFromBytes, addressLength, type Family, type IPAddress } from '../base/ip.js';
 import { READY, SERVING, TERMINATING, type EndpointSliceRow, type ServicePortRow } from '../state/rows.js';
 import type { NodeFacts } from './facts.js';
 

@@ -1,5 +1,5 @@
-import type { EndpointList } from '../net/endpoint-list.js';
-import { familyOf, type Family, type IPAddress, type IPPrefix } from '../net/ip.js';
+import type { EndpointList } from '../base/endpoint-list.js';
+import { familyOf, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import { objectKey, type EndpointSliceRow, type ServicePortRow, type ServiceRow } from '../state/rows.js';
 import type { NodeFacts, PlanSettings } from './facts.js';
 import { frontendKey } from './frontend-key.js';

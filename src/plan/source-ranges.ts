@@ -8,7 +8,7 @@ import {
   type Family,
   type IPAddress,
   type IPPrefix,
-} from '../net/ip.js';
+} from '../base/ip.js';
 import { anyContains, type NodeFacts } from './facts.js';
 
 /**

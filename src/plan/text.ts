@@ -1,4 +1,4 @@
-import type { Family, IPAddress } from '../net/ip.js';
+import type { Family, IPAddress } from '../base/ip.js';
 import type {
   Conflict,
   FamilyTable,

@@ -1,6 +1,6 @@
-import { printEndpoint, type EndpointList } from '../net/endpoint-list.js';
-import { isLoopback, prefixContains, type IPAddress } from '../net/ip.js';
-import type { Protocol } from '../net/protocol.js';
+import { printEndpoint, type EndpointList } from '../base/endpoint-list.js';
+import { isLoopback, prefixContains, type IPAddress } from '../base/ip.js';
+import type { Protocol } from '../base/protocol.js';
 import { anyContains, type ModeTraits } from './facts.js';
 import { frontendKey } from './frontend-key.js';
 import type { FamilyTable, FrontendPlan, NodePlan } from './types.js';

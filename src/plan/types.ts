@@ -1,6 +1,6 @@
-import type { EndpointList } from '../net/endpoint-list.js';
-import type { Family, IPAddress, IPPrefix } from '../net/ip.js';
-import type { Protocol } from '../net/protocol.js';
+import type { EndpointList } from '../base/endpoint-list.js';
+import type { Family, IPAddress, IPPrefix } from '../base/ip.js';
+import type { Protocol } from '../base/protocol.js';
 import type { ObjectKey } from '../state/rows.js';
 
 /** The forwarding table: what every mode renders and no mode decides. */

@@ -1,5 +1,5 @@
-import type { Family, IPAddress, IPPrefix } from '../net/ip.js';
-import type { Protocol } from '../net/protocol.js';
+import type { Family, IPAddress, IPPrefix } from '../base/ip.js';
+import type { Protocol } from '../base/protocol.js';
 
 /**
  * What sources say, already validated and in our own terms. Rows are immutable; a changed object is a new row. Nothing here is derived:

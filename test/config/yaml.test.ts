@@ -1,6 +1,6 @@
 import t from 'tap';
+import { YamlError } from '../../src/base/yaml.js';
 import { Mapping, parseDocuments } from '../../src/config/yaml.js';
-import { YamlError } from '../../src/net/yaml.js';
 import { cpuTime } from '../support/cpu-time.js';
 
 function only(text: string): Mapping {

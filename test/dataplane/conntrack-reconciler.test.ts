@@ -3,7 +3,7 @@ import t from 'tap';
 import { ConntrackReconciler, type ConntrackKernel } from '../../src/dataplane/conntrack/reconciler.js';
 import type { FlowView } from '../../src/dataplane/conntrack/flow-scope.js';
 import type { FlowFilter, FlowListing, NftFamily } from '../../src/native/contract.js';
-import { addressFromBytes, type Family } from '../../src/net/ip.js';
+import { addressFromBytes, type Family } from '../../src/base/ip.js';
 import type { FrontendKey } from '../../src/plan/types.js';
 import { listing, printRecords, table, type FlowText, type FrontendText } from './conntrack-records.js';
 

@@ -1,6 +1,4 @@
-import type { FlowListing } from '../../src/native/contract.js';
-import { FLOW_RECORD } from '../../src/native/contract.js';
-import { EndpointList } from '../../src/net/endpoint-list.js';
+import { EndpointList } from '../../src/base/endpoint-list.js';
 import {
   addressBytes,
   addressFromBytes,
@@ -8,8 +6,10 @@ import {
   parseAddress,
   type Family,
   type IPAddress,
-} from '../../src/net/ip.js';
-import { protocolFromNumber, protocolNumber, type Protocol } from '../../src/net/protocol.js';
+} from '../../src/base/ip.js';
+import { protocolFromNumber, protocolNumber, type Protocol } from '../../src/base/protocol.js';
+import type { FlowListing } from '../../src/native/contract.js';
+import { FLOW_RECORD } from '../../src/native/contract.js';
 import { frontendKey } from '../../src/plan/frontend-key.js';
 import type { FamilyTable, FrontendKey, FrontendPlan } from '../../src/plan/types.js';
 

@@ -2,7 +2,7 @@ import t from 'tap';
 
 import { flowScopes } from '../../src/dataplane/conntrack/flow-scope.js';
 import { staleFlows } from '../../src/dataplane/conntrack/stale-flows.js';
-import type { Family } from '../../src/net/ip.js';
+import type { Family } from '../../src/base/ip.js';
 import type { FrontendKey } from '../../src/plan/types.js';
 import { listing, printRecords, table, type FlowText, type FrontendText } from './conntrack-records.js';
 

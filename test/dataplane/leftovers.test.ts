@@ -1,7 +1,8 @@
 import t from 'tap';
-import { ruleTarget, tableRemoval } from '../../src/dataplane/leftovers/chains.js';
+import { addressBytes, parseAddress } from '../../src/base/ip.js';
 import type { OwnFootprint } from '../../src/dataplane/footprint.js';
 import { IPTABLES } from '../../src/dataplane/iptables/mode.js';
+import { ruleTarget, tableRemoval } from '../../src/dataplane/leftovers/chains.js';
 import { removeLeftovers, type LeftoverAddon } from '../../src/dataplane/leftovers/leftovers.js';
 import { Remains, type LeftoverChains } from '../../src/dataplane/leftovers/remains.js';
 import { FOOTPRINTS } from '../../src/dataplane/modes.js';
@@ -13,7 +14,6 @@ import type {
   IpvsListedService,
   NftTransaction,
 } from '../../src/native/contract.js';
-import { addressBytes, parseAddress } from '../../src/net/ip.js';
 
 type Chains = Readonly<Record<string, readonly string[]>>;
 

@@ -8,7 +8,7 @@ import {
   KERNEL_FILES,
   type ConntrackSettings,
   type KernelFiles,
-} from '../../src/dataplane/sysctl.js';
+} from '../../src/host/linux/sysctl.js';
 
 const NF = '/proc/sys/net/netfilter';
 const HASH_SIZE = '/sys/module/nf_conntrack/parameters/hashsize';

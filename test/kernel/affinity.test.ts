@@ -1,6 +1,8 @@
 // Session affinity: behaviour SV-22, SV-23, E-16, E-17, E-72.
 import t from 'tap';
+import type { Protocol } from '../../src/base/protocol.js';
 import { endpoint, Lab, type Traffic } from '../support/lab/lab.js';
+import { labMode } from '../support/lab/mode.js';
 import {
   answeringNames,
   dualStack,
@@ -9,9 +11,7 @@ import {
   type DualStackOptions,
   type PodEndpoint,
 } from '../support/lab/packet-table.js';
-import { labMode } from '../support/lab/mode.js';
 import { Proxy } from '../support/lab/proxy.js';
-import type { Protocol } from '../../src/net/protocol.js';
 
 const PODS = ['pod-a', 'pod-b', 'pod-c', 'remote-a', 'remote-b'] as const;
 const LONG = 3600;

@@ -2,8 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import type { ExplainedPacket } from '../../src/main/explain-packet.js';
 import type { ProcessStatus } from '../../src/observe/process-status.js';
+import type { ExplainedPacket } from '../../src/serve/explain-packet.js';
 import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
 import { endpointSlice, service, type Manifest } from '../support/lab/objects.js';
 import { dualStack } from '../support/lab/packet-table.js';

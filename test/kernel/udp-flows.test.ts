@@ -1,6 +1,6 @@
 // Flows whose client keeps its source port: behaviour §4.6, E-40, E-42, E-73, and docs/differences.md.
 import t from 'tap';
-import type { Protocol } from '../../src/net/protocol.js';
+import type { Protocol } from '../../src/base/protocol.js';
 import { endpoint, eventually, Lab, type Connection, type Traffic } from '../support/lab/lab.js';
 import { labMode, traitsOf } from '../support/lab/mode.js';
 import type { Manifest } from '../support/lab/objects.js';

@@ -5,7 +5,7 @@ import { createSocket } from 'node:dgram';
 import { setTimeout } from 'node:timers/promises';
 import t from 'tap';
 import { loadAddon } from '../../src/native/load.js';
-import { addressBytes, parseAddress } from '../../src/net/ip.js';
+import { addressBytes, parseAddress } from '../../src/base/ip.js';
 
 const addon = loadAddon();
 

@@ -9,7 +9,7 @@ import t from 'tap';
 import { ConntrackReconciler } from '../../src/dataplane/conntrack/reconciler.js';
 import type { FlowFilter } from '../../src/native/contract.js';
 import { loadAddon } from '../../src/native/load.js';
-import { addressBytes, addressFromBytes, type Family } from '../../src/net/ip.js';
+import { addressBytes, addressFromBytes, type Family } from '../../src/base/ip.js';
 import { frontendKey } from '../../src/plan/frontend-key.js';
 import { address, table } from '../dataplane/conntrack-records.js';
 

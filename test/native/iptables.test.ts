@@ -14,8 +14,8 @@ import type {
   IptablesTextRule,
 } from '../../src/native/iptables-contract.js';
 import { loadAddon } from '../../src/native/load.js';
-import { EndpointList } from '../../src/net/endpoint-list.js';
-import { addressFromBytes, addressLength, type IPAddress } from '../../src/net/ip.js';
+import { EndpointList } from '../../src/base/endpoint-list.js';
+import { addressFromBytes, addressLength, type IPAddress } from '../../src/base/ip.js';
 
 const addon = loadAddon();
 

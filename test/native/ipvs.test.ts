@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import t from 'tap';
 import type { IpvsListedService } from '../../src/native/contract.js';
 import { loadAddon } from '../../src/native/load.js';
-import { addressFromBytes } from '../../src/net/ip.js';
+import { addressFromBytes } from '../../src/base/ip.js';
 
 const addon = loadAddon();
 

@@ -3,7 +3,7 @@ import Gauge from 'prom-client/lib/gauge.js';
 import Histogram from 'prom-client/lib/histogram.js';
 import Registry from 'prom-client/lib/registry.js';
 import t from 'tap';
-import { parseAccept } from '../../src/observe/accept.js';
+import { parseAccept } from '../../src/base/accept.js';
 import { expose, negotiateExposition } from '../../src/observe/exposition.js';
 
 function registry(): Registry {

@@ -1,17 +1,17 @@
 import t from 'tap';
-import { gateStates } from '../../src/config/gates.js';
+import type { Family } from '../../src/base/ip.js';
+import { goPlatform } from '../../src/base/platform.js';
 import type { SupportedMode } from '../../src/config/effective.js';
+import { gateStates } from '../../src/config/gates.js';
 import type { SyncReport } from '../../src/dataplane/contract.js';
 import type { PacketCounts } from '../../src/dataplane/contract.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
-import type { Family } from '../../src/net/ip.js';
-import { goPlatform } from '../../src/net/platform.js';
 import { ProxyMetrics, type SourceState } from '../../src/observe/metrics.js';
+import { refOf, type Row } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
 import type { SourceWriter } from '../../src/state/writer.js';
 import { parseExposition, valueOf, type MetricFamily } from '../support/exposition.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { refOf, type Row } from '../../src/state/rows.js';
 import { node, service, slice } from '../support/rows.js';
 
 const START_MS = Date.UTC(2026, 0, 2);

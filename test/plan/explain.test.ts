@@ -1,7 +1,7 @@
 import t from 'tap';
-import { familyOf, type IPAddress } from '../../src/net/ip.js';
-import { explain, type Explanation } from '../../src/plan/explain.js';
+import { familyOf, type IPAddress } from '../../src/base/ip.js';
 import { printExplanation } from '../../src/plan/explain-text.js';
+import { explain, type Explanation } from '../../src/plan/explain.js';
 import type { PlanSettings } from '../../src/plan/facts.js';
 import { Planner } from '../../src/plan/planner.js';
 import { parseQuestion } from '../../src/plan/question.js';

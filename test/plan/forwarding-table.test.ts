@@ -1,5 +1,5 @@
 import t from 'tap';
-import { EndpointList } from '../../src/net/endpoint-list.js';
+import { EndpointList } from '../../src/base/endpoint-list.js';
 import { ForwardingTable } from '../../src/plan/forwarding-table.js';
 import { frontendKey } from '../../src/plan/frontend-key.js';
 import { planNode } from '../../src/plan/node-plan.js';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { PROTOCOLS } from '../../src/net/protocol.js';
+import { PROTOCOLS } from '../../src/base/protocol.js';
 import { frontendKey, parseFrontendKey } from '../../src/plan/frontend-key.js';
 import { address } from '../support/rows.js';
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { Family } from '../../src/net/ip.js';
+import type { Family } from '../../src/base/ip.js';
 import { nodeFacts, sameFacts, type PlanSettings } from '../../src/plan/facts.js';
 import { planNode } from '../../src/plan/node-plan.js';
 import type { NodePlan } from '../../src/plan/types.js';

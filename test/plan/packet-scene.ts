@@ -1,12 +1,12 @@
-import { FAMILIES, familyOf, type Family, type IPAddress } from '../../src/net/ip.js';
-import { parseProtocol } from '../../src/net/protocol.js';
+import { FAMILIES, familyOf, type Family, type IPAddress } from '../../src/base/ip.js';
+import { parseProtocol } from '../../src/base/protocol.js';
 import { nodeFacts, type PlanSettings } from '../../src/plan/facts.js';
 import { ForwardingTable } from '../../src/plan/forwarding-table.js';
 import { planNode } from '../../src/plan/node-plan.js';
 import { planService } from '../../src/plan/service-plan.js';
 import { objectKey, type EndpointSliceRow, type ServiceRow } from '../../src/state/rows.js';
-import { printVerdict, sourceKind, tracePacket } from '../support/plan-tracer.js';
 import { planSettings } from '../support/plan-settings.js';
+import { printVerdict, sourceKind, tracePacket } from '../support/plan-tracer.js';
 import { address, node, serviceCIDR } from '../support/rows.js';
 
 /** The node and the senders of behaviour §10. */

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { FAMILIES } from '../../src/net/ip.js';
+import { FAMILIES } from '../../src/base/ip.js';
 import type { PlanSettings } from '../../src/plan/facts.js';
 import { Planner } from '../../src/plan/planner.js';
 import { printTable } from '../../src/plan/text.js';

@@ -1,5 +1,5 @@
-import { endpointSize } from '../../src/net/endpoint-list.js';
-import { addressFromBytes, type Family } from '../../src/net/ip.js';
+import { endpointSize } from '../../src/base/endpoint-list.js';
+import { addressFromBytes, type Family } from '../../src/base/ip.js';
 import { READY, SERVING, TERMINATING, type EndpointPortRow, type EndpointSliceRow } from '../../src/state/rows.js';
 
 /** Endpoint selection as behaviour §4.2 and §4.3 word it, sentence by sentence and with no thought of speed: the judge of src/plan/selection.ts. */

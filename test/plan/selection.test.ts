@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { Family } from '../../src/net/ip.js';
+import type { Family } from '../../src/base/ip.js';
 import type { NodeFacts } from '../../src/plan/facts.js';
 import { countReadyLocal, selectEndpoints, type PolicyUse, type Selection } from '../../src/plan/selection.js';
 import type { EndpointSliceRow } from '../../src/state/rows.js';

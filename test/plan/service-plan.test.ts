@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { Family } from '../../src/net/ip.js';
+import type { Family } from '../../src/base/ip.js';
 import { nodeFacts, type PlanSettings } from '../../src/plan/facts.js';
 import { planService } from '../../src/plan/service-plan.js';
 import type { FrontendPlan, ServicePlan } from '../../src/plan/types.js';

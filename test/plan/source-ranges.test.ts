@@ -1,6 +1,6 @@
 import t from 'tap';
-import { addressFromBytes, parsePrefix, prefixAddress, prefixContains, prefixLength } from '../../src/net/ip.js';
-import type { Family, IPPrefix } from '../../src/net/ip.js';
+import { addressFromBytes, parsePrefix, prefixAddress, prefixContains, prefixLength } from '../../src/base/ip.js';
+import type { Family, IPPrefix } from '../../src/base/ip.js';
 import { nodeFacts } from '../../src/plan/facts.js';
 import { admittedSources } from '../../src/plan/source-ranges.js';
 import { cpuTime } from '../support/cpu-time.js';

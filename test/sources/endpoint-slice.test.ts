@@ -1,10 +1,10 @@
 import t from 'tap';
-import { READY, SERVING, TERMINATING, type EndpointSliceRow } from '../../src/state/rows.js';
+import { addressFromBytes } from '../../src/base/ip.js';
 import { translateEndpointSlice } from '../../src/sources/translate/endpoint-slice.js';
 import { TranslateError } from '../../src/sources/translate/errors.js';
 import { Interner } from '../../src/sources/translate/intern.js';
 import type { Translation } from '../../src/sources/translate/metadata.js';
-import { addressFromBytes } from '../../src/net/ip.js';
+import { READY, SERVING, TERMINATING, type EndpointSliceRow } from '../../src/state/rows.js';
 import { sliceObject, type ApiObject } from '../support/api-objects.js';
 
 const translate = (object: unknown): Translation<EndpointSliceRow> => translateEndpointSlice(object, new Interner());

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { parseAddress, parsePrefix } from '../../src/net/ip.js';
+import { parseAddress, parsePrefix } from '../../src/base/ip.js';
 import type { EndpointSliceRow, NodeRow, Row, ServiceCIDRRow, ServiceRow } from '../../src/state/rows.js';
 import { refOf } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';

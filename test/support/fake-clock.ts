@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/loop/clock.js';
+import type { Clock } from '../../src/base/clock.js';
 
 interface Timer {
   readonly time: number;

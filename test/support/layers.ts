@@ -14,15 +14,15 @@ const types = (to: string): Arrow => ({ to, typesOnly: true });
 
 /** What each layer may import besides itself. */
 const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
-  net: [],
-  loop: [],
-  native: [values('net')],
-  config: [values('net')],
-  state: [values('net')],
-  plan: [values('net'), values('state/rows'), types('state')],
-  sources: [values('net'), types('config'), values('state/writer'), values('state/rows'), types('native/contract')],
+  base: [],
+  native: [values('base')],
+  config: [values('base')],
+  host: [values('base')],
+  state: [values('base')],
+  plan: [values('base'), values('state/rows'), types('state')],
+  sources: [values('base'), types('config'), values('state/writer'), values('state/rows'), types('native/contract')],
   dataplane: [
-    values('net'),
+    values('base'),
     values('plan/types'),
     values('plan/frontend-key'),
     values('plan/text'),
@@ -31,14 +31,19 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
     types('plan/facts'),
     types('config'),
   ],
-  observe: [values('net'), values('plan/text'), types('')],
+  observe: [values('base'), values('plan/text'), types('')],
+  control: ['base', 'config', 'host', 'state', 'plan', 'sources', 'dataplane', 'native/errors', 'observe']
+    .map(values)
+    .concat(types('native'), types('serve')),
+  serve: ['base', 'config', 'host', 'plan', 'observe', 'control'].map(values).concat(types('')),
+  cli: [values('')],
   main: [values('')],
 };
 
 const MODES = ['nftables', 'iptables', 'ipvs', 'kernelspace'];
 const MODE_NAME = new RegExp(MODES.join('|'), 'i');
 /** Layers that must not know a mode, not even by name: all but config, the modes themselves, their registry and what reaches their kernel interfaces. */
-const MODELESS = ['net', 'loop', 'sources', 'state', 'plan', 'observe', 'main'];
+const MODELESS = ['base', 'host', 'sources', 'state', 'plan', 'control', 'observe', 'serve', 'cli', 'main'];
 /** The one file that knows every mode. */
 const REGISTRY = 'dataplane/modes';
 /** Layers that may load the addon. */

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 
 /**
- * `import '../support/namespace.js'` as a test file's first import runs the file again in a network namespace of its own, as root there, and
+ * `import './namespace.js'` as a test file's first import runs the file again in a network namespace of its own, as root there, and
  * ends this process as that one ended. An ordinary user gets a user namespace as well.
  */
 const MARK = 'POINTSMAN_TEST_NAMESPACE';

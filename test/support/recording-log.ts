@@ -1,4 +1,4 @@
-import type { Log } from '../../src/net/log.js';
+import type { Log } from '../../src/base/log.js';
 
 /** A log that keeps its messages, each after its level. */
 export class RecordingLog implements Log {

@@ -1,4 +1,4 @@
-import type { RequestObserver } from '../../src/sources/kubernetes/transport.js';
+import type { RequestObserver } from '../../src/sources/kubernetes/connect/transport.js';
 
 /** Keeps what a connection tells for metrics, a line each. */
 export class RecordingObserver implements RequestObserver {

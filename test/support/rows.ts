@@ -7,7 +7,7 @@ import {
   type Family,
   type IPAddress,
   type IPPrefix,
-} from '../../src/net/ip.js';
+} from '../../src/base/ip.js';
 import {
   READY,
   SERVING,

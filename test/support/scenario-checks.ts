@@ -1,4 +1,4 @@
-import { FAMILIES, familyOf, parseAddress, type Family, type IPAddress } from '../../src/net/ip.js';
+import { FAMILIES, familyOf, parseAddress, type Family, type IPAddress } from '../../src/base/ip.js';
 import type { Explanation } from '../../src/plan/explain.js';
 import { printScope, printTable } from '../../src/plan/text.js';
 import type { FamilyTable } from '../../src/plan/types.js';

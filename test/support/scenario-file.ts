@@ -1,13 +1,13 @@
 import { loadAll } from 'js-yaml';
-import { Interner } from '../../src/sources/translate/intern.js';
+import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../../src/base/ip.js';
+import { parseProtocol } from '../../src/base/protocol.js';
+import type { PlanSettings } from '../../src/plan/facts.js';
 import { readContent } from '../../src/sources/manifests/content.js';
 import { Pacer } from '../../src/sources/manifests/pacer.js';
 import { printProblem } from '../../src/sources/manifests/problems.js';
-import type { PlanSettings } from '../../src/plan/facts.js';
-import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../../src/net/ip.js';
-import { parseProtocol } from '../../src/net/protocol.js';
-import type { StateChange } from '../../src/state/writer.js';
+import { Interner } from '../../src/sources/translate/intern.js';
 import type { RowRef } from '../../src/state/rows.js';
+import type { StateChange } from '../../src/state/writer.js';
 import type { ApiObject } from './api-objects.js';
 import type { Flow } from './fake-kernel/flows.js';
 import type { KernelPacket } from './fake-kernel/packet.js';

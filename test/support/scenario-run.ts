@@ -1,9 +1,8 @@
-import { FAMILIES } from '../../src/net/ip.js';
+import { FAMILIES } from '../../src/base/ip.js';
 import type { Row } from '../../src/state/rows.js';
 import { refOf } from '../../src/state/rows.js';
-import type { StateChange } from '../../src/state/writer.js';
 import type { Store } from '../../src/state/store.js';
-import { StorySource } from './scenario-source.js';
+import type { StateChange } from '../../src/state/writer.js';
 import type { Compiler } from './fake-kernel/compiler.js';
 import { FakeKernel } from './fake-kernel/fake-kernel.js';
 import { printFlow } from './fake-kernel/flows.js';
@@ -21,6 +20,7 @@ import {
 } from './scenario-checks.js';
 import type { Step, Story } from './scenario-file.js';
 import { ScenarioProcess } from './scenario-process.js';
+import { StorySource } from './scenario-source.js';
 
 /** Tries after which 10 % faults cannot be to blame any more. */
 const ATTEMPTS = 200;

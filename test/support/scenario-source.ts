@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { systemClock } from '../../src/loop/clock.js';
-import { NO_EVENTS } from '../../src/net/events.js';
+import { systemClock } from '../../src/base/clock.js';
+import { NO_EVENTS } from '../../src/base/events.js';
 import { startKubernetes, type RunningKubernetes } from '../../src/sources/kubernetes/source.js';
 import { DEFAULT_TIMING } from '../../src/sources/kubernetes/timing.js';
 import type { Store } from '../../src/state/store.js';

@@ -1,5 +1,5 @@
+import { addressLength, type Family } from '../../base/ip.js';
 import { FLOW_RECORD } from '../../native/contract.js';
-import { addressLength, type Family } from '../../net/ip.js';
 
 /** Byte offsets in a flow record, see FLOW_RECORD. */
 export interface FlowLayout {

@@ -1,8 +1,8 @@
+import { EndpointIndex } from '../../base/endpoint-index.js';
+import { EndpointList, packedKey } from '../../base/endpoint-list.js';
+import { addressBytes, addressFromBytes, addressLength, type Family, type IPAddress } from '../../base/ip.js';
+import { protocolNumber, type Protocol } from '../../base/protocol.js';
 import type { FlowFilter } from '../../native/contract.js';
-import { EndpointIndex } from '../../net/endpoint-index.js';
-import { EndpointList, packedKey } from '../../net/endpoint-list.js';
-import { addressBytes, addressFromBytes, addressLength, type Family, type IPAddress } from '../../net/ip.js';
-import { protocolNumber, type Protocol } from '../../net/protocol.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 

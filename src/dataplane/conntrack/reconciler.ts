@@ -1,5 +1,5 @@
+import type { Family } from '../../base/ip.js';
 import type { NativeAddon } from '../../native/contract.js';
-import type { Family } from '../../net/ip.js';
 import { flowScopes, type FlowScope, type FlowView } from './flow-scope.js';
 import { staleFlows } from './stale-flows.js';
 

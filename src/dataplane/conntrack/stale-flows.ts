@@ -1,5 +1,5 @@
+import { protocolNumber } from '../../base/protocol.js';
 import type { FlowListing } from '../../native/contract.js';
-import { protocolNumber } from '../../net/protocol.js';
 import { flowLayout } from './flow-record.js';
 import type { FlowScope } from './flow-scope.js';
 

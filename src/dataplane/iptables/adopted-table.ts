@@ -1,4 +1,4 @@
-import type { IPAddress } from '../../net/ip.js';
+import type { IPAddress } from '../../base/ip.js';
 import type { FamilyTable, FrontendKey, FrontendPlan, HealthCheckPlan, NodePlan } from '../../plan/types.js';
 import type { HeldRules } from './read-back.js';
 import type { Changes, TableView } from './ruleset.js';

@@ -1,5 +1,5 @@
+import { addressBytes, addressFromBytes, type IPAddress } from '../../base/ip.js';
 import type { IptablesTable } from '../../native/contract.js';
-import { addressBytes, addressFromBytes, type IPAddress } from '../../net/ip.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { protocolWord, type Chain } from './rules.js';
 

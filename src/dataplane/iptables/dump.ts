@@ -1,5 +1,5 @@
+import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing } from '../../native/contract.js';
-import type { Family } from '../../net/ip.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
 import type { NodePlan } from '../../plan/types.js';
 import type { ModeSettings, NodeSettings } from './fixed-chains.js';

@@ -1,3 +1,4 @@
+import { addressBytes, type Family } from '../../base/ip.js';
 import type {
   IptablesAddon,
   IptablesChainListing,
@@ -6,7 +7,6 @@ import type {
   IptablesTable,
   IptablesTransaction,
 } from '../../native/contract.js';
-import { addressBytes, type Family } from '../../net/ip.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';

@@ -1,5 +1,5 @@
+import { isLoopback, prefixAddress, prefixLength, touchesLoopback, type Family } from '../../base/ip.js';
 import type { IptablesTable } from '../../native/contract.js';
-import { isLoopback, prefixAddress, prefixLength, touchesLoopback, type Family } from '../../net/ip.js';
 import type { NodePlan } from '../../plan/types.js';
 import { CHAIN } from './names.js';
 import { ACCOUNT, countIn } from './packet-counters.js';

@@ -1,5 +1,5 @@
+import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing, IptablesFlavor } from '../../native/contract.js';
-import type { Family } from '../../net/ip.js';
 
 /** Chains by which a host's flavour is known, the surest first: kubelet's own words for it, then what kubelet and a service proxy keep there. */
 const SIGNS: readonly RegExp[] = [/^KUBE-IPTABLES-HINT$/, /^KUBE-KUBELET-CANARY$/, /^KUBE-PROXY-CANARY$/, /^KUBE-/];

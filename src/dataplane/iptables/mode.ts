@@ -1,6 +1,6 @@
+import type { Family } from '../../base/ip.js';
 import type { Config } from '../../config/config.js';
 import type { IptablesFlavor, IptablesTransaction, NativeAddon } from '../../native/contract.js';
-import type { Family } from '../../net/ip.js';
 import { ModeError, type ModeDefinition, type ModeParts, type OpenMode } from '../mode.js';
 import { IptablesFamily } from './family.js';
 import type { NodeSettings } from './fixed-chains.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { Protocol } from '../../base/protocol.js';
 import type { IptablesTable } from '../../native/contract.js';
-import type { Protocol } from '../../net/protocol.js';
 import type { Footprint } from '../footprint.js';
 
 /**

@@ -1,5 +1,5 @@
+import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing, IptablesFlavor, IptablesOperation } from '../../native/contract.js';
-import type { Family } from '../../net/ip.js';
 import type { PacketCounts } from '../contract.js';
 import { CHAIN } from './names.js';
 

@@ -1,7 +1,7 @@
+import { EndpointList, endpointSize } from '../../base/endpoint-list.js';
+import { addressBytes, parseAddress, parsePrefix, type Family, type IPAddress } from '../../base/ip.js';
+import { parseProtocol, type Protocol } from '../../base/protocol.js';
 import type { IptablesChainListing } from '../../native/contract.js';
-import { EndpointList, endpointSize } from '../../net/endpoint-list.js';
-import { addressBytes, parseAddress, parsePrefix, type Family, type IPAddress } from '../../net/ip.js';
-import { parseProtocol, type Protocol } from '../../net/protocol.js';
 import { frontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan } from '../../plan/types.js';
 import { ListedRules, type ParsedRule } from './listing.js';

@@ -1,6 +1,6 @@
+import { addressLength, familyOf, type IPAddress } from '../../base/ip.js';
+import type { Protocol } from '../../base/protocol.js';
 import type { IptablesEndpointRules, IptablesFamily, IptablesTable } from '../../native/contract.js';
-import { addressLength, familyOf, type IPAddress } from '../../net/ip.js';
-import type { Protocol } from '../../net/protocol.js';
 import type { FrontendPlan, LocalDetector } from '../../plan/types.js';
 
 /** A chain as it should be. Rules are in the very spelling of iptables-save, so that what is sent and what is listed have one digest. */

@@ -1,5 +1,5 @@
+import { parseAddress, type IPAddress } from '../../base/ip.js';
 import type { IptablesTable } from '../../native/contract.js';
-import { parseAddress, type IPAddress } from '../../net/ip.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey, FrontendPlan, TableChange } from '../../plan/types.js';
 import { addressBranches, Dispatch, portBranches, type Branch, type DispatchOptions } from './dispatch.js';

@@ -1,4 +1,4 @@
-import type { EndpointList } from '../../net/endpoint-list.js';
+import type { EndpointList } from '../../base/endpoint-list.js';
 import type { FrontendPlan, NodePlan } from '../../plan/types.js';
 import { CHAIN, serviceHash } from './names.js';
 import { hostText, protocolWord, sourceMatch, toFrontend, type Chain } from './rules.js';

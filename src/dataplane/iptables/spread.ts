@@ -1,6 +1,6 @@
+import { endpointSize, printEndpoint, type EndpointList } from '../../base/endpoint-list.js';
+import type { Protocol } from '../../base/protocol.js';
 import type { IptablesEndpointRules } from '../../native/contract.js';
-import { endpointSize, printEndpoint, type EndpointList } from '../../net/endpoint-list.js';
-import type { Protocol } from '../../net/protocol.js';
 import { clientList } from './names.js';
 import { probabilityMatch, protocolWord, type Chain } from './rules.js';
 

@@ -1,5 +1,5 @@
+import { addressFromBytes } from '../../base/ip.js';
 import type { IpvsAddon, IpvsListedService } from '../../native/contract.js';
-import { addressFromBytes } from '../../net/ip.js';
 import type { IpvsFootprint } from '../footprint.js';
 import type { Removal } from './removal.js';
 

@@ -1,8 +1,8 @@
+import type { Family } from '../../base/ip.js';
 import type { NativeAddon, NftFamily } from '../../native/contract.js';
-import type { Family } from '../../net/ip.js';
+import type { Footprint, OwnFootprint } from '../footprint.js';
 import { removeChains, type IptablesPart } from './iptables.js';
 import { removeIpvs } from './ipvs.js';
-import type { Footprint, OwnFootprint } from '../footprint.js';
 import { Remains } from './remains.js';
 import { Removal, type RemovalReport } from './removal.js';
 

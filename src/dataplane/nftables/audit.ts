@@ -1,7 +1,7 @@
 import { setImmediate as breathe } from 'node:timers/promises';
-import type { Family, IPAddress } from '../../net/ip.js';
-import type { FrontendKey } from '../../plan/types.js';
+import type { Family, IPAddress } from '../../base/ip.js';
 import type { NftTableListing } from '../../native/contract.js';
+import type { FrontendKey } from '../../plan/types.js';
 import { differences, type Uncertain } from './differences.js';
 import { TableReader, type KernelTable } from './kernel-table.js';
 import type { Pending } from './pending.js';

@@ -1,6 +1,6 @@
-import { isNativeError } from '../../native/errors.js';
+import { addressLength, type Family } from '../../base/ip.js';
 import type { NftOperation } from '../../native/contract.js';
-import { addressLength, type Family } from '../../net/ip.js';
+import { isNativeError } from '../../native/errors.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { unpackFrontend } from './keys.js';
 import { SET } from './names.js';

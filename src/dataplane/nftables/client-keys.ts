@@ -1,4 +1,4 @@
-import { addressFromBytes, parseAddress, type Family, type IPAddress } from '../../net/ip.js';
+import { addressFromBytes, parseAddress, type Family, type IPAddress } from '../../base/ip.js';
 import type { NftFamily } from '../../native/contract.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';

@@ -1,5 +1,5 @@
-import { endpointSize, packedKey } from '../../net/endpoint-list.js';
-import { addressLength } from '../../net/ip.js';
+import { endpointSize, packedKey } from '../../base/endpoint-list.js';
+import { addressLength } from '../../base/ip.js';
 import type { NativeAddon, NftElementsListing, NftElementsOperation, NftSetListing } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, FrontendPlan } from '../../plan/types.js';
 import { packRange, unpackFrontend } from './keys.js';

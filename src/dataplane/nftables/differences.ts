@@ -1,4 +1,4 @@
-import type { IPAddress } from '../../net/ip.js';
+import type { IPAddress } from '../../base/ip.js';
 import type { FrontendKey } from '../../plan/types.js';
 import type { FrontendElements } from './frontend-elements.js';
 import type { KernelTable } from './kernel-table.js';

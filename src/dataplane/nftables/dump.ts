@@ -1,5 +1,12 @@
-import { EndpointList, endpointSize } from '../../net/endpoint-list.js';
-import { addressFromBytes, addressLength, prefixRange, parsePrefix, type Family, type IPPrefix } from '../../net/ip.js';
+import { EndpointList, endpointSize } from '../../base/endpoint-list.js';
+import {
+  addressFromBytes,
+  addressLength,
+  prefixRange,
+  parsePrefix,
+  type Family,
+  type IPPrefix,
+} from '../../base/ip.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
 import type { FrontendKey, FrontendKind, NodePlan } from '../../plan/types.js';

@@ -1,4 +1,4 @@
-import type { Family } from '../../net/ip.js';
+import type { Family } from '../../base/ip.js';
 import type { NftElementsOperation } from '../../native/contract.js';
 import type { PackedKey } from './keys.js';
 

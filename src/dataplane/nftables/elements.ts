@@ -1,4 +1,4 @@
-import { addressFromBytes } from '../../net/ip.js';
+import { addressFromBytes } from '../../base/ip.js';
 import type { NftElementsOperation } from '../../native/contract.js';
 import { unpackSlot } from './keys.js';
 

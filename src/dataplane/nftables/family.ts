@@ -1,4 +1,4 @@
-import type { Family } from '../../net/ip.js';
+import type { Family } from '../../base/ip.js';
 import type { NativeAddon, NftAck, NftOperation, NftTableListing, NftTransaction } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
 import {
@@ -8,15 +8,15 @@ import {
   type Inspection,
   type SyncReport,
 } from '../contract.js';
-import { refusedFrontend } from './blame.js';
 import { Audit } from './audit.js';
+import { refusedFrontend } from './blame.js';
 import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
 import { ElementBatches } from './element-batches.js';
 import { chainsOfFrontend, timeoutsOfFrontend } from './frontend-elements.js';
 import { Generation, type Mark } from './generation.js';
-import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, addTable } from './json.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
+import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, addTable } from './json.js';
 import { emptyKernelTable, readKernelTable, type KernelTable } from './kernel-table.js';
 import { packFrontend } from './keys.js';
 import { NFT_FAMILY, TABLE, isOfClients, staleSet } from './names.js';

@@ -1,9 +1,9 @@
-import { EndpointList, endpointSize } from '../../net/endpoint-list.js';
-import type { Family, IPAddress } from '../../net/ip.js';
+import { EndpointList, endpointSize } from '../../base/endpoint-list.js';
+import type { Family, IPAddress } from '../../base/ip.js';
 import type { NativeAddon } from '../../native/contract.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
-import type { AffinityQuestion } from '../contract.js';
 import type { NodePlan, PacketScope } from '../../plan/types.js';
+import type { AffinityQuestion } from '../contract.js';
 import { packClientOf } from './client-keys.js';
 import { dumpTable } from './dump.js';
 import type { KernelTable } from './kernel-table.js';

@@ -1,5 +1,5 @@
-import { endpointSize, packedKey } from '../../net/endpoint-list.js';
-import { addressLength, type Family, type IPAddress } from '../../net/ip.js';
+import { endpointSize, packedKey } from '../../base/endpoint-list.js';
+import { addressLength, type Family, type IPAddress } from '../../base/ip.js';
 import type { NftChainListing, NftElementsListing, NftSetListing, NftTableListing } from '../../native/contract.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { NO_ELEMENTS, type FrontendElements } from './frontend-elements.js';

@@ -8,8 +8,8 @@ import {
   type Family,
   type IPAddress,
   type IPPrefix,
-} from '../../net/ip.js';
-import { protocolFromNumber, protocolNumber } from '../../net/protocol.js';
+} from '../../base/ip.js';
+import { protocolFromNumber, protocolNumber } from '../../base/protocol.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { SHARDS } from './names.js';

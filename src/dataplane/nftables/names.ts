@@ -1,4 +1,4 @@
-import type { Family } from '../../net/ip.js';
+import type { Family } from '../../base/ip.js';
 import type { NftFamily } from '../../native/contract.js';
 import type { FrontendKey } from '../../plan/types.js';
 

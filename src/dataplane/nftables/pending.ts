@@ -1,4 +1,4 @@
-import type { IPAddress } from '../../net/ip.js';
+import type { IPAddress } from '../../base/ip.js';
 import type { FamilyTable, FrontendKey, TableChange } from '../../plan/types.js';
 import type { KernelTable } from './kernel-table.js';
 

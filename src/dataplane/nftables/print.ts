@@ -1,5 +1,5 @@
+import type { Family } from '../../base/ip.js';
 import type { NftCommand, NftElementsOperation, NftFamily, NftTransaction } from '../../native/contract.js';
-import type { Family } from '../../net/ip.js';
 import { componentsOf, elementAt } from './elements.js';
 import type { SetDeclaration } from './json.js';
 import { affinitySecondsOf, NFT_FAMILY } from './names.js';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Family } from '../../net/ip.js';
+import type { Family } from '../../base/ip.js';
 import type { NativeAddon, NftOperation } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 import type { SyncReport } from '../contract.js';

@@ -1,4 +1,4 @@
-import type { Family } from '../../net/ip.js';
+import type { Family } from '../../base/ip.js';
 import type { SetDeclaration } from './json.js';
 import {
   CLIENT_PARTS,

@@ -1,4 +1,5 @@
-import { prefixAddress, prefixLength, type IPPrefix } from '../../net/ip.js';
+import { prefixAddress, prefixLength, type IPPrefix } from '../../base/ip.js';
+import type { NftFamily } from '../../native/contract.js';
 import type { LocalDetector, NodePlan } from '../../plan/types.js';
 import {
   address,
@@ -22,7 +23,6 @@ import {
 } from './json.js';
 import { CHAIN, NFT_FAMILY, SET } from './names.js';
 import { rememberChains } from './remember-chains.js';
-import type { NftFamily } from '../../native/contract.js';
 
 /** Priorities by their names in nft(8); kube-proxy's, see behaviour NF-01 to NF-05. */
 const BEFORE_DNAT = -110;

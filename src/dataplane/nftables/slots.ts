@@ -1,6 +1,6 @@
-import { EndpointIndex } from '../../net/endpoint-index.js';
-import { endpointSize, packedKey, type EndpointList } from '../../net/endpoint-list.js';
-import type { Family } from '../../net/ip.js';
+import { EndpointIndex } from '../../base/endpoint-index.js';
+import { endpointSize, packedKey, type EndpointList } from '../../base/endpoint-list.js';
+import type { Family } from '../../base/ip.js';
 
 /**
  * The endpoints of one frontend by slot, packed as in {@link EndpointList}. A slot of zeros is empty: only a table that someone else touched has

@@ -1,4 +1,4 @@
-import type { Family } from '../../net/ip.js';
+import type { Family } from '../../base/ip.js';
 import type { NativeAddon } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
 import { classChains, parseClassName } from './classes.js';

@@ -1,4 +1,4 @@
-import type { Family, IPAddress } from '../../net/ip.js';
+import type { Family, IPAddress } from '../../base/ip.js';
 import type { NftCommand, NftOperation } from '../../native/contract.js';
 import { heldClientKeys } from '../../plan/frontend-key.js';
 import type { AddressSet, FamilyTable, FrontendKey } from '../../plan/types.js';

@@ -1,5 +1,5 @@
+import { FAMILIES } from '../../base/ip.js';
 import type { NativeAddon } from '../../native/contract.js';
-import { FAMILIES } from '../../net/ip.js';
 import type { WatchForeignChanges } from '../contract.js';
 import { NFT_FAMILY, TABLE } from './names.js';
 

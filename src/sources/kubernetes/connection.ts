@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { cutMessage } from '../../net/outside-text.js';
+import { cutMessage } from '../../base/outside-text.js';
 
 /** What a reader or an event sender needs of the API server: where it is and who we are stays behind this. */
 export interface ApiConnection {

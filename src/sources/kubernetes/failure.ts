@@ -1,6 +1,6 @@
-import { cutMessage } from '../../net/outside-text.js';
-import type { ApiStatus } from './codec/events.js';
+import { cutMessage } from '../../base/outside-text.js';
 import { CodecError, TruncatedError } from './codec/errors.js';
+import type { ApiStatus } from './codec/events.js';
 import { ApiError } from './connection.js';
 
 /**

@@ -1,16 +1,16 @@
-import type { EventRecorder } from '../../net/events.js';
-import type { Log } from '../../net/log.js';
+import type { EventRecorder } from '../../base/events.js';
+import type { Log } from '../../base/log.js';
 import type { SourceWriter, Writer } from '../../state/writer.js';
 import { Interner } from '../translate/intern.js';
 import { acceptHeader } from './codec/codec.js';
 import type { ApiConnection } from './connection.js';
-import { ApiExchanger, type Exchanger } from './exchange.js';
-import { Inventory } from './inventory.js';
-import { Reflector } from './reflector.js';
 import { ENDPOINT_SLICES, nodeResource, SERVICE_CIDRS, SERVICES, type Resource } from './resources.js';
-import { ServiceCIDRList } from './service-cidrs.js';
-import type { ResourceStatus } from './status.js';
 import type { Surroundings } from './timing.js';
+import { ApiExchanger, type Exchanger } from './watch/exchange.js';
+import { Inventory } from './watch/inventory.js';
+import { Reflector } from './watch/reflector.js';
+import { ServiceCIDRList } from './watch/service-cidrs.js';
+import type { ResourceStatus } from './watch/status.js';
 
 export interface KubernetesOptions {
   readonly connection: ApiConnection;

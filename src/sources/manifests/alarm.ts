@@ -1,4 +1,4 @@
-import { MAX_TIMEOUT_MS } from '../../net/timeout.js';
+import { MAX_TIMEOUT_MS } from '../../base/timeout.js';
 
 /** A sleep that can be cut short, also by a ring that came before it. */
 export class Alarm {

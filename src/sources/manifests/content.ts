@@ -1,4 +1,4 @@
-import { cutMessage } from '../../net/outside-text.js';
+import { cutMessage } from '../../base/outside-text.js';
 import { refOf, type Row, type RowKind, type RowRef } from '../../state/rows.js';
 import { TranslateError } from '../translate/errors.js';
 import { isMapping } from '../translate/fields.js';

@@ -1,5 +1,5 @@
 import { watch, type BigIntStats, type FSWatcher } from 'node:fs';
-import type { Log } from '../../net/log.js';
+import type { Log } from '../../base/log.js';
 
 /**
  * Events of one directory, by whatever path it is reached: when the path comes to mean another directory the watch moves there. Events

@@ -1,6 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { serverIdentity } from '../../net/server-identity.js';
+import { serverIdentity } from '../../base/server-identity.js';
 import type { RequestHeaders, UrlAccess } from './url-access.js';
 
 export type HttpAnswer =

@@ -1,8 +1,8 @@
+import type { Log } from '../../base/log.js';
 import type { ManifestsSource } from '../../config/config.js';
-import type { Log } from '../../net/log.js';
 import type { Row } from '../../state/rows.js';
-import type { SourceWriter, StateChange } from '../../state/writer.js';
 import { refOf } from '../../state/rows.js';
+import type { SourceWriter, StateChange } from '../../state/writer.js';
 import { Alarm } from './alarm.js';
 import { printRef, refKey } from './content.js';
 import type { Problem, ProblemSink } from './problems.js';

@@ -1,4 +1,4 @@
-import { ExpansionBudget, readYaml, YamlError } from '../../net/yaml.js';
+import { ExpansionBudget, readYaml, YamlError } from '../../base/yaml.js';
 import type { Pacer } from './pacer.js';
 import { YamlThread } from './yaml-thread.js';
 

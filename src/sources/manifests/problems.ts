@@ -1,4 +1,4 @@
-import type { Log } from '../../net/log.js';
+import type { Log } from '../../base/log.js';
 
 /** Something worth saying about a manifest. */
 export interface Problem {

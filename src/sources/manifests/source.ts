@@ -1,4 +1,4 @@
-import type { Log } from '../../net/log.js';
+import type { Log } from '../../base/log.js';
 import type { SourceWriter } from '../../state/writer.js';
 import type { Alarm } from './alarm.js';
 import type { ProblemSink } from './problems.js';

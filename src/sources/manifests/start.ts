@@ -1,5 +1,5 @@
+import type { Log } from '../../base/log.js';
 import type { ManifestsSource } from '../../config/config.js';
-import type { Log } from '../../net/log.js';
 import type { SourceWriter, Writer } from '../../state/writer.js';
 import { Alarm } from './alarm.js';
 import { FileLocation } from './files.js';

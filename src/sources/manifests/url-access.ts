@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
+import { MAX_PEM_BYTES, MAX_SECRET_BYTES, readFileWithinSync } from '../../base/bounded-file.js';
+import { HEADER_FORM, parseHeaderFile } from '../../base/request-header.js';
 import type { UrlSource } from '../../config/config.js';
-import { MAX_PEM_BYTES, MAX_SECRET_BYTES, readFileWithinSync } from '../../net/bounded-file.js';
-import { HEADER_FORM, parseHeaderFile } from '../../net/request-header.js';
 
 /** Name and value, in the order given. */
 export type RequestHeaders = readonly (readonly [name: string, value: string])[];

@@ -1,4 +1,4 @@
-import { cutMessage } from '../../net/outside-text.js';
+import { cutMessage } from '../../base/outside-text.js';
 import type { UrlSource } from '../../config/config.js';
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { YamlError } from '../../net/yaml.js';
+import { YamlError } from '../../base/yaml.js';
 import type { Answer, Question } from './yaml-worker.js';
 
 /** What the parser may take for one document: a hundred bytes and more for each byte of odd ones, a quarter of that for usual ones. */

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import { ExpansionBudget, readYaml, YamlError } from '../../net/yaml.js';
+import { ExpansionBudget, readYaml, YamlError } from '../../base/yaml.js';
 
 /** A thread of its own: answers each text with its documents. */
 

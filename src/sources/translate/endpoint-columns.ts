@@ -1,6 +1,6 @@
-import { addressLength, type Family } from '../../net/ip.js';
-import { packAddress, packDotted } from '../../net/pack-address.js';
-import { specialAddressAt, type SpecialAddress } from '../../net/special-address.js';
+import { addressLength, type Family } from '../../base/ip.js';
+import { packAddress, packDotted } from '../../base/pack-address.js';
+import { specialAddressAt, type SpecialAddress } from '../../base/special-address.js';
 import { READY, SERVING, TERMINATING } from '../../state/rows.js';
 
 /** Behaviour EP-05: what is not said means ready, serving, not terminating. */

@@ -1,5 +1,5 @@
-import type { Family } from '../../net/ip.js';
-import { PROTOCOLS } from '../../net/protocol.js';
+import type { Family } from '../../base/ip.js';
+import { PROTOCOLS } from '../../base/protocol.js';
 import type { EndpointPortRow, EndpointSliceRow } from '../../state/rows.js';
 import { conditionFlags, EndpointColumns } from './endpoint-columns.js';
 import { Fields, isMapping } from './fields.js';

@@ -1,4 +1,4 @@
-import { isUnspecified, parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../../net/ip.js';
+import { isUnspecified, parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../../base/ip.js';
 import type { NodeRow } from '../../state/rows.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';

@@ -1,4 +1,4 @@
-import { parsePrefix, prefixAddress, prefixContains, type IPPrefix } from '../../net/ip.js';
+import { parsePrefix, prefixAddress, prefixContains, type IPPrefix } from '../../base/ip.js';
 import type { ServiceCIDRRow } from '../../state/rows.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';

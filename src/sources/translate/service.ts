@@ -1,6 +1,6 @@
-import { familyOf, parseAddress, type Family, type IPAddress } from '../../net/ip.js';
-import { PROTOCOLS } from '../../net/protocol.js';
-import { specialAddress } from '../../net/special-address.js';
+import { familyOf, parseAddress, type Family, type IPAddress } from '../../base/ip.js';
+import { PROTOCOLS } from '../../base/protocol.js';
+import { specialAddress } from '../../base/special-address.js';
 import type { LoadBalancerIngressRow, ServicePortRow, ServiceRow } from '../../state/rows.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';

@@ -1,4 +1,4 @@
-import { FAMILIES, familyOf, parsePrefix, type Family, type IPPrefix } from '../../net/ip.js';
+import { FAMILIES, familyOf, parsePrefix, type Family, type IPPrefix } from '../../base/ip.js';
 import type { Fields } from './fields.js';
 
 /** What no packet's source is: stands for "nobody" where a Service asked for ranges and none of them can be read. */

@@ -1,9 +1,9 @@
+import type { Family } from '../../../src/base/ip.js';
 import type { SyncReport } from '../../../src/dataplane/contract.js';
 import { IptablesFamily } from '../../../src/dataplane/iptables/family.js';
 import type { NodeSettings } from '../../../src/dataplane/iptables/fixed-chains.js';
 import { PacketCounters } from '../../../src/dataplane/iptables/packet-counters.js';
 import type { IptablesOperation } from '../../../src/native/contract.js';
-import type { Family } from '../../../src/net/ip.js';
 import type { PlanSettings } from '../../../src/plan/facts.js';
 import type { ForwardingTable } from '../../../src/plan/forwarding-table.js';
 import { Planner } from '../../../src/plan/planner.js';

@@ -1,14 +1,14 @@
 import t from 'tap';
+import type { IPAddress, IPPrefix } from '../../../src/base/ip.js';
 import { ElementBatches } from '../../../src/dataplane/nftables/element-batches.js';
 import { diffFrontend, NO_ELEMENTS, type FrontendElements } from '../../../src/dataplane/nftables/frontend-elements.js';
 import { packRange } from '../../../src/dataplane/nftables/keys.js';
-import type { IPAddress, IPPrefix } from '../../../src/net/ip.js';
-import { frontendKey } from '../../../src/plan/frontend-key.js';
-import { cpuTime } from '../../support/cpu-time.js';
-import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import type { ForwardingTable } from '../../../src/plan/forwarding-table.js';
+import { frontendKey } from '../../../src/plan/frontend-key.js';
 import type { FamilyTable } from '../../../src/plan/types.js';
 import type { Row } from '../../../src/state/rows.js';
+import { cpuTime } from '../../support/cpu-time.js';
+import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { service, slice, type EndpointText } from '../../support/rows.js';
 import { commandsOf, compiler, elementsOf, NODE_ROWS, Rig } from './rig.js';
 

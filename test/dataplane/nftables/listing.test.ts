@@ -1,10 +1,10 @@
 import t from 'tap';
+import type { Family } from '../../../src/base/ip.js';
 import { differences } from '../../../src/dataplane/nftables/differences.js';
-import { NO_ELEMENTS } from '../../../src/dataplane/nftables/frontend-elements.js';
 import { NftablesFamily } from '../../../src/dataplane/nftables/family.js';
+import { NO_ELEMENTS } from '../../../src/dataplane/nftables/frontend-elements.js';
 import { emptyKernelTable, readKernelTable, type KernelTable } from '../../../src/dataplane/nftables/kernel-table.js';
 import type { NftCommand, NftElementsListing, NftTableListing } from '../../../src/native/contract.js';
-import type { Family } from '../../../src/net/ip.js';
 import type { Row } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { SeededRandom } from '../../support/random.js';

@@ -1,10 +1,10 @@
+import type { Family } from '../../../src/base/ip.js';
+import type { SyncReport } from '../../../src/dataplane/contract.js';
 import { NftablesFamily } from '../../../src/dataplane/nftables/family.js';
 import type { NftElementsOperation, NftTransaction } from '../../../src/native/contract.js';
-import type { SyncReport } from '../../../src/dataplane/contract.js';
-import type { Family } from '../../../src/net/ip.js';
-import { Planner } from '../../../src/plan/planner.js';
-import type { ForwardingTable } from '../../../src/plan/forwarding-table.js';
 import type { PlanSettings } from '../../../src/plan/facts.js';
+import type { ForwardingTable } from '../../../src/plan/forwarding-table.js';
+import { Planner } from '../../../src/plan/planner.js';
 import { printTable } from '../../../src/plan/text.js';
 import type { Row, RowRef } from '../../../src/state/rows.js';
 import { Store } from '../../../src/state/store.js';

@@ -1,7 +1,7 @@
 import t from 'tap';
+import { EndpointList } from '../../../src/base/endpoint-list.js';
+import type { Family } from '../../../src/base/ip.js';
 import { assignSlots, diffSlots, lostEndpoints, NO_SLOTS, type Slots } from '../../../src/dataplane/nftables/slots.js';
-import { EndpointList } from '../../../src/net/endpoint-list.js';
-import type { Family } from '../../../src/net/ip.js';
 import { SeededRandom } from '../../support/random.js';
 import { address } from '../../support/rows.js';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
-import { deliverAtOnce } from '../../../src/sources/kubernetes/transport/at-once.js';
+import { deliverAtOnce } from '../../../src/sources/kubernetes/connect/at-once.js';
 
 function source(): Readable {
   return deliverAtOnce(new Readable({ read: () => undefined, highWaterMark: 4 }));

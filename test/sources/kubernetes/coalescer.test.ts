@@ -1,7 +1,7 @@
 import t from 'tap';
-import { Coalescer } from '../../../src/sources/kubernetes/coalescer.js';
-import { FakeClock } from '../../support/fake-clock.js';
+import { Coalescer } from '../../../src/sources/kubernetes/watch/coalescer.js';
 import type { FakeRequest } from '../../support/api-server/fake-connection.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { FakeWorld, serviceAt, settle } from './fake-world.js';
 
 /** What was handed on, as `text@when it came`, and nothing that was seen before. */

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
-import { nodeSubject, serviceSubject, type ProxyEvent } from '../../../src/net/events.js';
-import { EventSender } from '../../../src/sources/kubernetes/event-sender.js';
+import { nodeSubject, serviceSubject, type ProxyEvent } from '../../../src/base/events.js';
+import { EventSender } from '../../../src/sources/kubernetes/events/event-sender.js';
 import { serviceObject, type ApiObject } from '../../support/api-objects.js';
 import { ApiServer } from '../../support/api-server/server.js';
 import { FakeClock } from '../../support/fake-clock.js';

@@ -1,16 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { NO_EVENTS } from '../../../src/base/events.js';
 import {
   startKubernetes,
   type KubernetesOptions,
   type RunningKubernetes,
 } from '../../../src/sources/kubernetes/source.js';
-import { NO_EVENTS } from '../../../src/net/events.js';
 import { DEFAULT_TIMING } from '../../../src/sources/kubernetes/timing.js';
-import type { ResourceStatus } from '../../../src/sources/kubernetes/status.js';
-import { FakeConnection, type FakeRequest } from '../../support/api-server/fake-connection.js';
-import { RecordingWriter, type RecordedSource } from '../../support/api-server/recording-writer.js';
+import type { ResourceStatus } from '../../../src/sources/kubernetes/watch/status.js';
 import type { ApiObject } from '../../support/api-objects.js';
 import { serviceObject } from '../../support/api-objects.js';
+import { FakeConnection, type FakeRequest } from '../../support/api-server/fake-connection.js';
+import { RecordingWriter, type RecordedSource } from '../../support/api-server/recording-writer.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { RecordingLog } from '../../support/recording-log.js';
 

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { systemClock } from '../../../src/base/clock.js';
+import { NO_EVENTS } from '../../../src/base/events.js';
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import {
   startKubernetes,
   type KubernetesOptions,
   type RunningKubernetes,
 } from '../../../src/sources/kubernetes/source.js';
-import type { ResourceStatus } from '../../../src/sources/kubernetes/status.js';
-import { NO_EVENTS } from '../../../src/net/events.js';
 import { DEFAULT_TIMING, type Timing } from '../../../src/sources/kubernetes/timing.js';
-import { systemClock } from '../../../src/loop/clock.js';
+import type { ResourceStatus } from '../../../src/sources/kubernetes/watch/status.js';
 import { Store } from '../../../src/state/store.js';
 import { SimpleConnection } from '../../support/api-server/connection.js';
 import { ApiServer, type ApiServerOptions } from '../../support/api-server/server.js';

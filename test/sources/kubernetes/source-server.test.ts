@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
-import { Loop } from '../../../src/loop/loop.js';
+import { Loop } from '../../../src/control/loop.js';
 import { Interner } from '../../../src/sources/translate/intern.js';
 import { translate } from '../../../src/sources/translate/object.js';
 import { objectKey } from '../../../src/state/rows.js';
+import { fromFile } from '../../config/load-from.js';
 import {
   nodeObject,
   serviceCIDRObject,
@@ -15,7 +16,6 @@ import { fixture, jsonList } from '../../support/api-server/fixtures.js';
 import { resourceOfKind } from '../../support/api-server/resources.js';
 import type { ServedWatch } from '../../support/api-server/watch.js';
 import { FakeClock } from '../../support/fake-clock.js';
-import { fromFile } from '../../config/load-from.js';
 import { LiveWorld, until } from './live-world.js';
 
 /** The objects of the recorded lists. */

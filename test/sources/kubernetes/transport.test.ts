@@ -4,14 +4,14 @@ import type { ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { RateLimit } from '../../../src/sources/kubernetes/connect/rate-limit.js';
+import { userAgent } from '../../../src/sources/kubernetes/connect/transport.js';
 import {
   ApiError,
   type ApiConnection,
   type ApiResponse,
   type GetOptions,
 } from '../../../src/sources/kubernetes/connection.js';
-import { userAgent } from '../../../src/sources/kubernetes/transport.js';
-import { RateLimit } from '../../../src/sources/kubernetes/transport/rate-limit.js';
 import { AuthServer } from '../../support/auth-server.js';
 import { Authority } from '../../support/certificates.js';
 import { RecordingObserver } from '../../support/recording-observer.js';
@@ -373,7 +373,7 @@ t.test('user agent', (t) => {
 });
 
 t.test('what importing it costs', (t) => {
-  const module = new URL('../../../src/sources/kubernetes/transport.js', import.meta.url).href;
+  const module = new URL('../../../src/sources/kubernetes/connect/transport.js', import.meta.url).href;
   const script = `
     await Promise.all(['http', 'https', 'tls', 'child_process', 'fs/promises'].map((name) => import('node:' + name)));
     const before = process.memoryUsage().rss;

@@ -1,5 +1,5 @@
+import { EndpointList } from '../../../src/base/endpoint-list.js';
 import type { IptablesEndpointRules, IptablesFamily, IptablesTextRule } from '../../../src/native/contract.js';
-import { EndpointList } from '../../../src/net/endpoint-list.js';
 
 /** The rules an operation stands for, as iptables-save spells them. */
 export function ruleTexts(family: IptablesFamily, rule: IptablesTextRule | IptablesEndpointRules): readonly string[] {

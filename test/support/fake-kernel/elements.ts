@@ -1,6 +1,6 @@
+import { packedKey } from '../../../src/base/endpoint-list.js';
 import type { PackedKey } from '../../../src/dataplane/nftables/keys.js';
 import type { NftElementsOperation } from '../../../src/native/contract.js';
-import { packedKey } from '../../../src/net/endpoint-list.js';
 import { Refusal } from './kernel-error.js';
 import { componentLengths, findElement, type FakeChain, type FakeElement, type FakeSet } from './table.js';
 

@@ -1,7 +1,7 @@
+import { parseAddress, parsePrefix } from '../../../src/base/ip.js';
+import { parseProtocol, protocolNumber } from '../../../src/base/protocol.js';
 import type { Expression, Rule, Statement } from '../../../src/dataplane/nftables/json.js';
 import { packAddress, packRange, packSlot, type PackedKey } from '../../../src/dataplane/nftables/keys.js';
-import { parseAddress, parsePrefix } from '../../../src/net/ip.js';
-import { parseProtocol, protocolNumber } from '../../../src/net/protocol.js';
 import type { Traveller } from './packet.js';
 import { findElement, type FakeElement, type FakeTable } from './table.js';
 

@@ -1,3 +1,6 @@
+import { packedKey } from '../../../src/base/endpoint-list.js';
+import type { IPAddress } from '../../../src/base/ip.js';
+import { familyOf } from '../../../src/base/ip.js';
 import type {
   FlowDeletion,
   FlowFilter,
@@ -14,16 +17,13 @@ import type {
   NftTransaction,
 } from '../../../src/native/contract.js';
 import type { IptablesAck, IptablesChainListing } from '../../../src/native/iptables-contract.js';
-import { packedKey } from '../../../src/net/endpoint-list.js';
-import type { IPAddress } from '../../../src/net/ip.js';
-import { familyOf } from '../../../src/net/ip.js';
 import type { Compiler } from './compiler.js';
 import { Faults } from './faults.js';
 import { FakeFlows } from './flows.js';
 import { KernelError } from './kernel-error.js';
 import type { KernelPacket } from './packet.js';
-import { courses, printTarget, trace, type KernelVerdict } from './trace.js';
 import type { FakeElement, FakeSet, FakeTable } from './table.js';
+import { courses, printTarget, trace, type KernelVerdict } from './trace.js';
 import { applyTransaction, type KernelQuirks } from './transaction.js';
 
 const TABLE = 'kube-proxy';

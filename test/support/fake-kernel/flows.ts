@@ -1,3 +1,6 @@
+import { packedKey, printEndpoint } from '../../../src/base/endpoint-list.js';
+import { addressBytes, addressLength, familyOf, type Family, type IPAddress } from '../../../src/base/ip.js';
+import { protocolNumber, type Protocol } from '../../../src/base/protocol.js';
 import {
   FLOW_RECORD,
   type FlowDeletion,
@@ -5,9 +8,6 @@ import {
   type FlowListing,
   type NftFamily,
 } from '../../../src/native/contract.js';
-import { packedKey, printEndpoint } from '../../../src/net/endpoint-list.js';
-import { addressBytes, addressLength, familyOf, type Family, type IPAddress } from '../../../src/net/ip.js';
-import { protocolNumber, type Protocol } from '../../../src/net/protocol.js';
 
 export interface Flow {
   readonly protocol: Protocol;

@@ -1,7 +1,7 @@
+import type { IPAddress } from '../../../src/base/ip.js';
+import type { Protocol } from '../../../src/base/protocol.js';
 import type { PackedKey } from '../../../src/dataplane/nftables/keys.js';
 import type { NftFamily } from '../../../src/native/contract.js';
-import type { IPAddress } from '../../../src/net/ip.js';
-import type { Protocol } from '../../../src/net/protocol.js';
 
 /** The first packet of a connection. */
 export interface KernelPacket {

@@ -1,9 +1,9 @@
+import { printEndpoint } from '../../../src/base/endpoint-list.js';
+import { addressFromBytes, familyOf, isLoopback, type IPAddress } from '../../../src/base/ip.js';
+import { protocolNumber } from '../../../src/base/protocol.js';
 import type { ChainHook, Statement } from '../../../src/dataplane/nftables/json.js';
 import { packAddress, unpackSlot } from '../../../src/dataplane/nftables/keys.js';
 import type { NftFamily } from '../../../src/native/contract.js';
-import { printEndpoint } from '../../../src/net/endpoint-list.js';
-import { addressFromBytes, familyOf, isLoopback, type IPAddress } from '../../../src/net/ip.js';
-import { protocolNumber } from '../../../src/net/protocol.js';
 import { printVerdict, type Verdict } from '../plan-tracer.js';
 import { drawnModulus, Evaluation, isList } from './evaluate.js';
 import type { KernelPacket, Traveller } from './packet.js';

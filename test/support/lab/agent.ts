@@ -2,7 +2,7 @@ import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { Protocol } from '../../../src/net/protocol.js';
+import type { Protocol } from '../../../src/base/protocol.js';
 import type { NetworkDescription } from './topology.js';
 
 /** One end of traffic as agent.py wants it. */

@@ -1,11 +1,11 @@
 // What `pointsman plan` and `pointsman dump` print, for one command line after the other: a process that answers many times costs a tenth of two
 // that answer once. Each line of standard input is the arguments as JSON; each line of standard output is a Contents or { error }.
 import { createInterface } from 'node:readline';
+import type { Log } from '../../../src/base/log.js';
+import { dump, plan } from '../../../src/cli/commands.js';
 import { systemFiles } from '../../../src/config/files.js';
 import { loadConfig } from '../../../src/config/load.js';
-import { dump, plan } from '../../../src/main/commands.js';
 import { loadAddon } from '../../../src/native/load.js';
-import type { Log } from '../../../src/net/log.js';
 
 /** What is to be and what is, in the same terms. */
 export interface Contents {

@@ -1,8 +1,8 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
-import { printEndpoint } from '../../../src/net/endpoint-list.js';
-import { parseAddress, type Family } from '../../../src/net/ip.js';
-import type { Protocol } from '../../../src/net/protocol.js';
+import { printEndpoint } from '../../../src/base/endpoint-list.js';
+import { parseAddress, type Family } from '../../../src/base/ip.js';
+import type { Protocol } from '../../../src/base/protocol.js';
 import {
   Agent,
   type AgentAnswer,

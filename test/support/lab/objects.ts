@@ -1,5 +1,5 @@
-import type { Family } from '../../../src/net/ip.js';
-import type { Protocol } from '../../../src/net/protocol.js';
+import type { Family } from '../../../src/base/ip.js';
+import type { Protocol } from '../../../src/base/protocol.js';
 
 /** A Kubernetes object as it stands in a manifest. */
 export type Manifest = Readonly<Record<string, unknown>> & { readonly kind: string };

@@ -1,5 +1,5 @@
-import { FAMILIES, type Family } from '../../../src/net/ip.js';
-import type { Protocol } from '../../../src/net/protocol.js';
+import { FAMILIES, type Family } from '../../../src/base/ip.js';
+import type { Protocol } from '../../../src/base/protocol.js';
 import { endpoint, type Lab, type Traffic } from './lab.js';
 import {
   endpointSlice,

@@ -1,6 +1,6 @@
-import type { ExplainedPacket } from '../../../src/main/explain-packet.js';
-import { familyOf, parseAddress } from '../../../src/net/ip.js';
+import { familyOf, parseAddress } from '../../../src/base/ip.js';
 import { masqueradedEndpoints } from '../../../src/plan/explain.js';
+import type { ExplainedPacket } from '../../../src/serve/explain-packet.js';
 import { contradiction } from '../scenario-checks.js';
 import { describeOutcomes, type Lab, type Outcome, type Traffic } from './lab.js';
 import { runningProxy } from './proxy.js';

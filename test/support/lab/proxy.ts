@@ -4,15 +4,15 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ask } from '../../../src/main/ask.js';
+import { ask } from '../../../src/cli/ask.js';
 import type { ProcessStatus } from '../../../src/observe/process-status.js';
-import type { ExplainedPacket } from '../../../src/main/explain-packet.js';
+import type { ExplainedPacket } from '../../../src/serve/explain-packet.js';
 import { projectFile } from './agent.js';
 import { Inspector } from './inspect.js';
 import type { Contents } from './inspector.js';
 import { endpoint, eventually, type Closable, type CommandResult, type Lab } from './lab.js';
-import { endpointSlice, node, service, type Manifest } from './objects.js';
 import { labMode, modeConfiguration, type LabMode } from './mode.js';
+import { endpointSlice, node, service, type Manifest } from './objects.js';
 import { ADDRESSES, PREFIXES } from './topology.js';
 
 /** The program as it was compiled with the tests. */

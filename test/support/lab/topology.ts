@@ -1,4 +1,4 @@
-import type { Family } from '../../../src/net/ip.js';
+import type { Family } from '../../../src/base/ip.js';
 
 /** What agent.py builds; see namespaces.py. */
 export type NetworkDescription = Readonly<Record<string, NamespaceDescription>>;

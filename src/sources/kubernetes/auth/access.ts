@@ -1,6 +1,6 @@
-import { join } from 'node:path';
 import { isIP } from 'node:net';
-import { readFileWithin } from '../../../net/bounded-file.js';
+import { join } from 'node:path';
+import { readFileWithin } from '../../../base/bounded-file.js';
 import { MAX_DOCUMENT_BYTES } from './document.js';
 import { KubeconfigError, messageOf } from './errors.js';
 import {

@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders } from 'node:http';
-import type { Log } from '../../../net/log.js';
+import type { Log } from '../../../base/log.js';
 import type { Clock } from '../timing.js';
 import type { Access } from './access.js';
 import { KubeconfigError, messageOf } from './errors.js';

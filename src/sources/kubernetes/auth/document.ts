@@ -1,4 +1,4 @@
-import { readYaml, YamlError } from '../../../net/yaml.js';
+import { readYaml, YamlError } from '../../../base/yaml.js';
 
 /** Kept small enough for odd YAML to be read in a tenth of a second. JSON takes a fortieth of that. */
 const MAX_YAML_CHARS = 1 << 18;

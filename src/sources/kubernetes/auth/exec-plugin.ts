@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { isAbsolute } from 'node:path';
 import { isatty } from 'node:tty';
-import type { Log } from '../../../net/log.js';
+import type { Log } from '../../../base/log.js';
 import { TranslateError } from '../../translate/errors.js';
 import { Fields } from '../../translate/fields.js';
 import { isHeaderToken, type ExecAccess, type ExecCluster } from './access.js';

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { printableLine } from '../../../net/printable.js';
+import { printableLine } from '../../../base/printable.js';
 import { CredentialsError } from './errors.js';
 
 /** One run of a command. */

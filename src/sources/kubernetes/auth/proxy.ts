@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { isLoopback, parseAddress, parsePrefix, prefixContains } from '../../../net/ip.js';
+import { isLoopback, parseAddress, parsePrefix, prefixContains } from '../../../base/ip.js';
 
 /** A proxy on the way to the API server. */
 export interface Proxy {

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
-import { MAX_PEM_BYTES, readFileWithinSync } from '../../../net/bounded-file.js';
-import type { Log } from '../../../net/log.js';
+import { MAX_PEM_BYTES, readFileWithinSync } from '../../../base/bounded-file.js';
+import type { Log } from '../../../base/log.js';
 import type { TlsAccess } from './access.js';
 import { CredentialsError, messageOf } from './errors.js';
 import { FileText } from './file-text.js';

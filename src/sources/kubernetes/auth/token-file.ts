@@ -1,5 +1,5 @@
-import { MAX_SECRET_BYTES, readFileWithin } from '../../../net/bounded-file.js';
-import type { Log } from '../../../net/log.js';
+import { MAX_SECRET_BYTES, readFileWithin } from '../../../base/bounded-file.js';
+import type { Log } from '../../../base/log.js';
 import { isHeaderToken } from './access.js';
 import { CredentialsError, messageOf } from './errors.js';
 

@@ -1,0 +1,81 @@
+import { open, rm, type FileHandle } from 'node:fs/promises';
+import { request, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { errorCode } from '../serve/listener.js';
+
+/** Why the running process did not answer; the message says it all. */
+export class AskError extends Error {
+  override readonly name = 'AskError';
+}
+
+/**
+ * Asks the process that listens on a status socket, and resolves to the text it answers with.
+ *
+ * @param socket path; null when the configuration names none.
+ * @param page such as `/status?key=value`.
+ * @throws AskError
+ */
+export async function ask(socket: string | null, page: string): Promise<string> {
+  const answer = await get(socket, page);
+  try {
+    return await text(answer);
+  } catch (error) {
+    throw noAnswer(socket, error);
+  }
+}
+
+/**
+ * Asks for something that is too large, or too secret, to print, and writes it to a new file that only its owner may read.
+ *
+ * @throws AskError also when the file is there already or cannot be written.
+ */
+export async function askInto(socket: string | null, page: string, path: string): Promise<void> {
+  let file: FileHandle;
+  try {
+    file = await open(path, 'wx', 0o600);
+  } catch (error) {
+    throw new AskError(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+  try {
+    const answer = await get(socket, page);
+    await pipeline(answer, file.createWriteStream());
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error instanceof AskError ? error : noAnswer(socket, error);
+  } finally {
+    await file.close();
+  }
+}
+
+function describe(error: unknown): string {
+  switch (errorCode(error) ?? '') {
+    case 'ENOENT':
+    case 'ECONNREFUSED':
+      return 'no pointsman runs there';
+    case 'EACCES':
+    case 'EPERM':
+      return 'permission denied, only the user of the process may ask';
+    default:
+      return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function noAnswer(socket: string | null, error: unknown): AskError {
+  return new AskError(`no answer on --status-socket ${socket ?? ''}: ${describe(error)}`, { cause: error });
+}
+
+/** An answer of status 200. */
+async function get(socketPath: string | null, path: string): Promise<IncomingMessage> {
+  if (socketPath === null) throw new AskError('--status-socket: is empty, so there is no process to ask');
+  let answer: IncomingMessage;
+  try {
+    answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      request({ socketPath, path }, resolve).once('error', reject).end();
+    });
+    if (answer.statusCode === 200) return answer;
+    throw new AskError(await text(answer));
+  } catch (error) {
+    throw error instanceof AskError ? error : noAnswer(socketPath, error);
+  }
+}

@@ -1,0 +1,145 @@
+import { FAMILIES, familyOf } from '../base/ip.js';
+import type { Log } from '../base/log.js';
+import { printableLine } from '../base/printable.js';
+import type { Config } from '../config/config.js';
+import type { OutputForm } from '../config/load.js';
+import { modeParts, prepareMode } from '../control/mode.js';
+import { checkNode } from '../control/node-checks.js';
+import { lookUpNode } from '../control/node-lookup.js';
+import { kernelValues, planSettings } from '../control/settings.js';
+import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
+import { FOOTPRINTS, modeDefinition } from '../dataplane/modes.js';
+import { supportedFamilies } from '../host/families.js';
+import { applyKernelValues, isTcpBeLiberal } from '../host/linux/sysctl.js';
+import type { NativeAddon } from '../native/contract.js';
+import { planNode } from '../plan/node-plan.js';
+import { Planner } from '../plan/planner.js';
+import { parseQuestion } from '../plan/question.js';
+import { printConflict, printTable } from '../plan/text.js';
+import { EXPLAIN_PAGE, formatted, HEAP_SNAPSHOT_PAGE, STATUS_PAGE } from '../serve/status-pages.js';
+import { loadManifests } from '../sources/manifests/load.js';
+import { printProblem, type Problem } from '../sources/manifests/problems.js';
+import type { Snapshot } from '../state/snapshot.js';
+import { Store } from '../state/store.js';
+import { ask, askInto } from './ask.js';
+
+/** What a command prints, and what was wrong with its input. */
+export interface Output {
+  readonly text: string;
+  /** Part of the input was not used, or part of the work was not done. */
+  readonly errors: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** The forwarding table as text. */
+export async function plan(config: Config): Promise<Output> {
+  const { planner, problems } = await planned(config);
+  return { text: lines(FAMILIES.flatMap((family) => printTable(planner.tables[family]))), ...problems };
+}
+
+/** The ruleset as the mode's own tools print it. */
+export async function render(config: Config, addon: NativeAddon): Promise<Output> {
+  const { planner, problems } = await planned(config);
+  const tables = FAMILIES.map((family) => planner.tables[family]);
+  return { text: await modeDefinition(config.mode).render({ config, addon, isTcpBeLiberal }, tables), ...problems };
+}
+
+/** What the kernel holds, in the terms of {@link plan}. */
+export async function dump(config: Config, addon: NativeAddon, log: Log): Promise<Output> {
+  const { planner, problems } = await planned(config);
+  const { families, dataplane } = await prepareMode(config, addon, FAMILIES, log);
+  const dumps = await Promise.all(families.map((family) => dataplane(family).dump(planner.tables[family].node)));
+  return { text: lines(dumps.flat()), ...problems };
+}
+
+/** What becomes of a packet: by the manifests where there are some, else by the running process. */
+export async function explain(config: Config, from: string, to: string, output: OutputForm): Promise<Output> {
+  const question = parseQuestion(from, to);
+  if (config.manifests.length === 0) {
+    const query = new URLSearchParams({ from, to, output }).toString();
+    return { text: await ask(config.statusSocket, `${EXPLAIN_PAGE}?${query}`), errors: [], warnings: [] };
+  }
+  const { explainPlanned, printExplainedPacket } = await import('../serve/explain-packet.js');
+  const { planner, snapshot, problems } = await planned(config);
+  const table = planner.tables[familyOf(question.destination)];
+  const answer = explainPlanned({ snapshot, table, settings: planSettings(config) }, question);
+  return { text: formatted(answer, output, printExplainedPacket), ...problems };
+}
+
+/**
+ * How the running process is doing.
+ *
+ * @param heapSnapshot file to write a snapshot of its memory to instead; empty: none.
+ */
+export async function status(config: Config, output: OutputForm, heapSnapshot: string): Promise<Output> {
+  if (heapSnapshot !== '') {
+    await askInto(config.statusSocket, HEAP_SNAPSHOT_PAGE, heapSnapshot);
+    const text = `${heapSnapshot}: the memory of the process, with every credential in it; for V8 tools\n`;
+    return { text, errors: [], warnings: [] };
+  }
+  return { text: await ask(config.statusSocket, `${STATUS_PAGE}?output=${output}`), errors: [], warnings: [] };
+}
+
+/** Removes everything from the kernel that a proxy in any mode put there. */
+export async function cleanup(addon: NativeAddon): Promise<Output> {
+  const { problems, kept } = await removeLeftovers(addon, FAMILIES, FOOTPRINTS, null);
+  return {
+    text: '',
+    errors: problems.map((error) => `encountered an error while tearing down rules: ${String(error)}`),
+    warnings: kept.map((what) => `left in place, because rules of others need it: ${what}`),
+  };
+}
+
+/**
+ * Makes the kernel settings that need full privileges, but for those that rules have to guard, so that the process itself can run with CAP_NET_ADMIN only, and finds out before it whether the
+ * kernel and the Node are as it needs them (behaviour CL-62).
+ */
+export async function init(config: Config, version: string, addon: NativeAddon, log: Log): Promise<Output> {
+  const families = supportedFamilies();
+  // Before the settings: those of conntrack are only there once the kernel has loaded it, and the trial makes it do so.
+  const nodes = families.map((family) => planNode(family, planSettings(config), undefined, []));
+  const refused = await modeDefinition(config.mode).tryKernel(modeParts(config, addon, log), nodes);
+  const { problems } = await applyKernelValues(kernelValues(config, null));
+  const { node, ...found } = await lookUpNode(config, version, log);
+  const checked = checkNode(config, families, node);
+  return {
+    text: '',
+    errors: [
+      ...problems.map(({ message }) => `could not set kernel parameters: ${message}`),
+      ...refused.map((reason) => kernelProblem(config.mode, reason)),
+      ...found.errors,
+      ...checked.errors,
+    ],
+    warnings: [...found.warnings, ...checked.warnings],
+  };
+}
+
+function kernelProblem(mode: string, reason: unknown): string {
+  return `this kernel, or what this process may do, is not enough for mode ${mode}: ${reason instanceof Error ? reason.message : String(reason)}`;
+}
+
+export interface Planned {
+  readonly planner: Planner;
+  readonly snapshot: Snapshot;
+  readonly problems: Omit<Output, 'text'>;
+}
+
+/** What the manifests come to. */
+export async function planned(config: Config): Promise<Planned> {
+  const { rows, problems } = await loadManifests(config.manifests);
+  const store = new Store();
+  const writer = store.register('manifests');
+  writer.apply(rows.map((row) => ({ type: 'upsert', row })));
+  writer.complete();
+  const planner = new Planner(planSettings(config));
+  planner.update(store.snapshot, store.takeChanges());
+  const texts = (severity: Problem['severity']): readonly string[] =>
+    problems.filter((problem) => problem.severity === severity).map(printProblem);
+  const conflicts = FAMILIES.flatMap((family) => [...planner.tables[family].conflicts()].map(printConflict));
+  const found = { errors: texts('error'), warnings: [...texts('warning'), ...conflicts] };
+  return { planner, snapshot: store.snapshot, problems: found };
+}
+
+export function lines(list: readonly string[]): string {
+  return list.map((line) => `${printableLine(line)}\n`).join('');
+}

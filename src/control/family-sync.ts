@@ -1,0 +1,257 @@
+import { serviceSubject, type EventRecorder } from '../base/events.js';
+import { familyOf, type Family, type IPAddress } from '../base/ip.js';
+import type { Log } from '../base/log.js';
+import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
+import { blamedFrontend, type FamilyDataplane, type SyncReport } from '../dataplane/contract.js';
+import { isNativeError } from '../native/errors.js';
+import type { HealthState } from '../observe/health.js';
+import type { ProxyMetrics } from '../observe/metrics.js';
+import { SyncHistory } from '../observe/sync-history.js';
+import { anyContains } from '../plan/facts.js';
+import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { nodePortRefusal } from '../plan/trace.js';
+import type { FrontendKey } from '../plan/types.js';
+import type { ServiceHealth } from '../serve/service-health.js';
+import type { ConflictReports } from './conflict-reports.js';
+
+/** Lines about repairs that may be logged at once, and in the long run. */
+const REPAIR_LINES = 400;
+const REPAIR_LINES_PER_SECOND = 2;
+
+export interface FamilySyncParts {
+  readonly table: ForwardingTable;
+  readonly dataplane: FamilyDataplane;
+  readonly conntrack: ConntrackReconciler;
+  readonly health: HealthState;
+  readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
+  readonly conflicts: Pick<ConflictReports, 'update'>;
+  readonly localAddresses: () => readonly IPAddress[];
+  /** Null: nothing is counted. */
+  readonly metrics: SyncMetrics | null;
+  readonly events: EventRecorder;
+  readonly log: Log;
+}
+
+/** The part of the metrics that a sync reports to. */
+export type SyncMetrics = Pick<
+  ProxyMetrics,
+  'syncStarted' | 'syncAcknowledged' | 'syncFinished' | 'flowsReconciled' | 'tableCounted'
+>;
+
+/**
+ * One family's way from forwarding table to kernel: rules first, then whoever answers health checks, then the flows that contradict the rules.
+ * A failure in one family does not stop the other.
+ */
+export class FamilySync {
+  readonly history = new SyncHistory();
+  /** Frontends whose flows no successful pass has looked at since they changed. */
+  private flowsOwed = new Set<FrontendKey>();
+  private allFlowsOwed = false;
+  /** Everything has been in the kernel once. */
+  private complete = false;
+  private lastFailure: string | null = null;
+  private lastFlowFailure: string | null = null;
+  private repairLines = { left: REPAIR_LINES, at: performance.now() };
+
+  constructor(private readonly parts: FamilySyncParts) {}
+
+  /** To be called once, before anything is known. */
+  prepare(): void {
+    this.parts.dataplane.prepare?.();
+  }
+
+  get table(): ForwardingTable {
+    return this.parts.table;
+  }
+
+  get dataplane(): FamilyDataplane {
+    return this.parts.dataplane;
+  }
+
+  get family(): Family {
+    return this.parts.table.family;
+  }
+
+  /** Whether the dataplane can be compared beside syncs. */
+  get canAudit(): boolean {
+    return this.parts.dataplane.audit !== undefined;
+  }
+
+  /** Whether the kernel differs from what it acknowledged. */
+  async audit(): Promise<boolean> {
+    const { dataplane, table } = this.parts;
+    return (await dataplane.audit?.(table)) ?? false;
+  }
+
+  /**
+   * One sync; what the dataplane did. Rejects with what failed; everything not done is still owed.
+   *
+   * @param full whether everything is compared with the kernel.
+   * @param changedAt when the first change that this run takes reached the state, on performance.now's clock; null for none.
+   */
+  async run(full: boolean, changedAt: number | null): Promise<SyncReport> {
+    const { table, dataplane, health, metrics } = this.parts;
+    const { family } = table;
+    const change = table.takeChange();
+    health.started(family);
+    metrics?.syncStarted(family, change.frontends);
+    this.history.started(change.frontends);
+    const startedAt = performance.now();
+    const seconds = (): number => (performance.now() - startedAt) / 1000;
+    let report: SyncReport;
+    try {
+      report = await dataplane.apply(table, change, { full });
+      health.synced(family);
+      metrics?.syncAcknowledged(report);
+      this.report(report, startedAt, changedAt ?? startedAt);
+      this.owe(report);
+      this.syncServiceHealth();
+      const conflicts = this.parts.conflicts.update(family, table.conflicts());
+      metrics?.tableCounted(family, table.portsWithoutLocal, conflicts);
+      await this.reconcileFlows();
+      metrics?.syncFinished(family, report.full, seconds(), { type: 'success' });
+    } catch (error) {
+      const errno = isNativeError(error) ? (error.errno ?? error.code) : null;
+      metrics?.syncFinished(family, full, seconds(), { type: 'failure', errno });
+      this.reportFailure(error);
+      throw error;
+    }
+    this.reportRecovery();
+    return report;
+  }
+
+  private owe({ flows }: SyncReport): void {
+    if (flows === 'all') this.allFlowsOwed = true;
+    else for (const key of flows) this.flowsOwed.add(key);
+  }
+
+  private syncServiceHealth(): void {
+    const { table, serviceHealth } = this.parts;
+    const plans = [...table.healthChecks()];
+    // Sockets follow in the background; rules do not wait for them.
+    void serviceHealth.sync([{ family: table.family, plans, addresses: this.healthAddresses(plans.length) }]);
+  }
+
+  /** Loopback too, where it is asked for (behaviour SH-01). Asking the system for its addresses takes longer than planning a change, so it is not
+   * asked for nothing. */
+  private healthAddresses(checks: number): 'all' | readonly IPAddress[] {
+    if (this.parts.table.node.nodePortPrefixes === null) return 'all';
+    return checks === 0 ? [] : this.ownAddresses();
+  }
+
+  /** Whether flows that the last sync made stale could not be removed: they are owed to the next. */
+  get flowsRefused(): boolean {
+    return this.lastFlowFailure !== null;
+  }
+
+  /**
+   * Conntrack's refusal does not reject: the rules are in the kernel and new flows are right, and a kernel may lack ctnetlink (behaviour RT-08).
+   */
+  private async reconcileFlows(): Promise<void> {
+    const { table, dataplane, conntrack, metrics, log } = this.parts;
+    const gone = dataplane.goneFlows();
+    if (!this.allFlowsOwed && this.flowsOwed.size === 0 && gone.size === 0) return;
+    const own = this.parts.localAddresses();
+    const startedAt = performance.now();
+    const report = await conntrack.reconcile({
+      table,
+      isNodePortAddress: (address) => nodePortRefusal(table.node, address, own) === null,
+      full: this.allFlowsOwed,
+      changed: new Set([...this.flowsOwed, ...gone]),
+    });
+    metrics?.flowsReconciled(table.family, report.deleted, (performance.now() - startedAt) / 1000);
+    if (report.deleted > 0)
+      log.info(2, 'removed stale flows', { family: table.family, deleted: report.deleted, listed: report.flows });
+    if (this.reportFlowErrors(report.errors)) return;
+    this.flowsOwed = new Set();
+    this.allFlowsOwed = false;
+    await dataplane.clearGoneFlows(new Set(gone));
+  }
+
+  /** Speaks when it breaks and when the reason changes, not at every retry. */
+  private reportFlowErrors(errors: readonly Error[]): boolean {
+    const { table, log } = this.parts;
+    const failure = errors.length === 0 ? null : errors.map(({ message }) => message).join('; ');
+    if (failure !== null && failure !== this.lastFlowFailure) {
+      log.error(new AggregateError(errors, failure), 'cannot remove stale flows, will be retried', {
+        family: table.family,
+      });
+    }
+    this.lastFlowFailure = failure;
+    return failure !== null;
+  }
+
+  /** The node's own addresses in nodePortAddresses. */
+  private ownAddresses(): readonly IPAddress[] {
+    const { table, localAddresses } = this.parts;
+    const prefixes = table.node.nodePortPrefixes;
+    return localAddresses().filter(
+      (address) => familyOf(address) === table.family && (prefixes === null || anyContains(prefixes, address)),
+    );
+  }
+
+  private report(report: SyncReport, startedAt: number, changedAt: number): void {
+    const { log, table } = this.parts;
+    const { family, full, transactions, elementOperations, ruleOperations, bytes } = report;
+    const counts = { family, full, transactions, elementOperations, ruleOperations, bytes };
+    const since = (start: number): number => Math.round((performance.now() - start) * 1000) / 1000;
+    const times = { syncMs: since(startedAt), sinceChangeMs: since(changedAt) };
+    this.history.acknowledged(report, (key) => table.frontend(key), times);
+    if (full && !this.complete) {
+      log.info(0, 'rules complete', { family, sinceStartMs: Math.round(performance.now()) });
+      this.complete = true;
+    }
+    log.info(report.full || report.transactions > 0 ? 2 : 4, 'synced', { ...counts, ...times });
+    this.reportRepairs(report);
+    for (const problem of report.problems) log.warn(problem, { family });
+  }
+
+  /** In detail, but not for ever when somebody goes on destroying. */
+  private reportRepairs({ family, repairs }: SyncReport): void {
+    if (repairs.length === 0) return;
+    const { log } = this.parts;
+    const now = performance.now();
+    const earned = ((now - this.repairLines.at) / 1000) * REPAIR_LINES_PER_SECOND;
+    const left = Math.min(REPAIR_LINES, this.repairLines.left + earned);
+    const message = 'repaired what the kernel no longer held as acknowledged';
+    const detailed = repairs.length <= left;
+    if (detailed) for (const repair of repairs) log.warn(message, { family, repair });
+    else log.warn(message, { family, differences: repairs.length });
+    this.repairLines = { left: detailed ? left - repairs.length : left, at: now };
+  }
+
+  /** Speaks when it breaks and when the reason changes, not at every retry. */
+  private reportFailure(error: unknown): void {
+    const { table, health, log } = this.parts;
+    health.failed(table.family);
+    const message = error instanceof Error ? error.message : String(error);
+    this.history.failedWith(message);
+    if (message === this.lastFailure) {
+      log.info(2, 'sync failed again', { family: table.family, error: message });
+      this.recordRefusal(error, message);
+    } else log.error(error, 'sync failed, will be retried', { family: table.family });
+    this.lastFailure = message;
+  }
+
+  /** Tells the Service's users that the kernel does not take it; not of a failure that the first retry mends. */
+  private recordRefusal(error: unknown, message: string): void {
+    const { table, events } = this.parts;
+    const key = blamedFrontend(error);
+    const plan = key === null ? undefined : table.frontend(key);
+    if (plan === undefined) return;
+    events.record({
+      type: 'Warning',
+      reason: 'ProgrammingFailed',
+      action: 'ProgramService',
+      regarding: serviceSubject(plan.servicePort),
+      related: null,
+      note: `${plan.key} cannot be programmed, which is tried again: ${message}`,
+    });
+  }
+
+  private reportRecovery(): void {
+    const { table, log } = this.parts;
+    if (this.lastFailure !== null) log.info(0, 'sync works again', { family: table.family });
+    this.lastFailure = null;
+  }
+}

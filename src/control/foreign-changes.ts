@@ -1,0 +1,57 @@
+import type { Log } from '../base/log.js';
+import type { WatchForeignChanges } from '../dataplane/contract.js';
+import type { ProxyMetrics } from '../observe/metrics.js';
+import type { Drift } from './drift.js';
+import type { FamilySync } from './family-sync.js';
+
+export interface ForeignChangesParts {
+  /** Null: nobody tells what others do; audits and the periodic check have to find it. */
+  readonly watch: WatchForeignChanges | null;
+  readonly drift: Pick<Drift, 'noticed' | 'suspect'>;
+  readonly metrics: Pick<ProxyMetrics, 'audited'>;
+  readonly log: Log;
+}
+
+/** Finds what others do to our tables: by what the kernel tells, and by looking. */
+export class ForeignChanges {
+  private end: (() => void) | null = null;
+  private failed = false;
+
+  constructor(private readonly parts: ForeignChangesParts) {}
+
+  /** Listens from now on. Where the kernel does not let us, the periodic check remains; the next call tries again. */
+  watch(): void {
+    const { watch, drift, log } = this.parts;
+    if (this.end !== null || watch === null) return;
+    try {
+      this.end = watch((change) => {
+        drift.noticed(change);
+      });
+    } catch (error) {
+      if (this.failed) return;
+      this.failed = true;
+      log.error(error, 'cannot follow what others do to the ruleset, only the periodic check will find it');
+    }
+  }
+
+  /** Beside the loop, so that no change waits for it. What it finds is repaired as if somebody had told. */
+  async audit(sync: FamilySync): Promise<void> {
+    const { drift, metrics, log } = this.parts;
+    const { family } = sync;
+    const startedAt = performance.now();
+    try {
+      const different = await sync.audit();
+      if (different) drift.suspect(family, null);
+      metrics.audited(family, different ? 'different' : 'intact');
+      const auditMs = Math.round((performance.now() - startedAt) * 1000) / 1000;
+      log.info(4, 'audited', { family, different, auditMs });
+    } catch (error) {
+      metrics.audited(family, 'failed');
+      log.info(2, 'audit failed', { family, error: String(error) });
+    }
+  }
+
+  stop(): void {
+    this.end?.();
+  }
+}

@@ -1,0 +1,105 @@
+import type { Clock } from '../base/clock.js';
+import type { Log } from '../base/log.js';
+import {
+  applyKernelValues,
+  KERNEL_FILES,
+  type KernelFiles,
+  type KernelValue,
+  type WrittenValue,
+} from '../host/linux/sysctl.js';
+
+export interface KernelValuesOptions {
+  /** Those that the configuration in force asks for. */
+  readonly values: () => readonly KernelValue[];
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A value that was right had been changed, and is right again. */
+  readonly onRepaired: (value: WrittenValue) => void;
+  /** Called after every look with what is not as it should be, in sentences. */
+  readonly onChecked: (problems: readonly string[]) => void;
+  readonly files?: KernelFiles;
+}
+
+/** Reading a handful of small files takes some hundred microseconds. The kernel tells nobody that a sysctl was written. */
+const INTERVAL_MS = 1000;
+/** Who sets a value all the time is not answered all the time. */
+const LONGEST_INTERVAL_MS = 60_000;
+
+/**
+ * Sees to it that the sysctls of the configuration hold: sets them, and again when they cannot be set yet or when somebody changes them. One that the
+ * configuration no longer asks for gets back what it was before it was first set.
+ */
+export class KernelValues {
+  /** Values that were right once, by path. */
+  private readonly known = new Map<string, KernelValue>();
+  /** What values were before they were first set, by path. What was right from the start may be the work of a process before this one. */
+  private readonly originals = new Map<string, KernelValue>();
+  private problems: readonly string[] = [];
+  private intervalMs = INTERVAL_MS;
+  private cancelTimer: (() => void) | null = null;
+  private running = Promise.resolve();
+  private stopped = false;
+
+  constructor(private readonly options: KernelValuesOptions) {}
+
+  /** Sets what differs, and goes on looking until {@link stop}. Never rejects. */
+  async apply(): Promise<void> {
+    this.cancelTimer?.();
+    const run = this.running.then(() => this.check());
+    this.running = run;
+    await run;
+    if (this.stopped || this.running !== run) return;
+    const { clock } = this.options;
+    this.cancelTimer = clock.callAt(clock.now() + this.intervalMs, () => void this.apply());
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.cancelTimer?.();
+  }
+
+  private async check(): Promise<void> {
+    const { log, onRepaired, onChecked, files } = this.options;
+    const values = this.options.values();
+    const wanted = new Set(values.map(({ path }) => path));
+    const restored = this.restorations(wanted);
+    const { written, problems } = await applyKernelValues([...values, ...restored], files ?? KERNEL_FILES);
+    const repaired = written.filter(({ path, value }) => this.known.get(path)?.value === value);
+    for (const { path, value, found } of written) {
+      if (this.known.get(path)?.value === value) {
+        log.warn('repaired a sysctl that somebody else had changed', { path, value, found });
+        continue;
+      }
+      this.remember(path, found);
+      log.info(1, wanted.has(path) ? 'set sysctl' : 'gave a sysctl its former value', { path, value });
+    }
+    for (const value of repaired) onRepaired(value);
+    this.intervalMs = repaired.length > 0 ? Math.min(2 * this.intervalMs, LONGEST_INTERVAL_MS) : INTERVAL_MS;
+
+    const wrong = new Set(problems.map(({ path }) => path));
+    // A value that is wrong now and was right is still known: setting it again, once that works, is a repair.
+    for (const value of values) if (!wrong.has(value.path)) this.known.set(value.path, value);
+    for (const { path } of restored) if (!wrong.has(path)) this.originals.delete(path);
+    const said = new Set(this.problems);
+    this.problems = problems.map(({ message }) => message);
+    for (const problem of this.problems) log.info(said.has(problem) ? 4 : 0, problem);
+    onChecked(this.problems);
+  }
+
+  private remember(path: string, found: string): void {
+    if (!this.originals.has(path) && !this.known.has(path))
+      this.originals.set(path, { path, value: Number(found), match: 'equal' });
+  }
+
+  /** What is to be given back, now that only these are asked for; of what is not known, a word is said. */
+  private restorations(wanted: ReadonlySet<string>): readonly KernelValue[] {
+    for (const { path, value, match } of this.known.values()) {
+      if (wanted.has(path)) continue;
+      this.known.delete(path);
+      if (this.originals.has(path) || match === 'at-least') continue;
+      const message = 'a sysctl that the configuration no longer asks for stays: what it was before is not known';
+      this.options.log.warn(message, { path, value });
+    }
+    return [...this.originals.values()].filter(({ path }) => !wanted.has(path));
+  }
+}

@@ -1,0 +1,229 @@
+import type { Clock } from '../base/clock.js';
+import { Pacing } from './pacing.js';
+import { Backoff, type BackoffOptions } from './retry.js';
+
+export interface RunRequest {
+  /** Whether everything is to be compared, not only what changed: the first run, periodically, and until such a run succeeds. */
+  readonly full: boolean;
+}
+
+/** One finished run. Times are the clock's, in milliseconds. */
+export type RunOutcome =
+  | {
+      readonly type: 'success';
+      readonly full: boolean;
+      readonly startedAt: number;
+      readonly finishedAt: number;
+      /** Runs that failed in a row before this one. */
+      readonly failuresBefore: number;
+    }
+  | {
+      readonly type: 'failure';
+      readonly full: boolean;
+      readonly startedAt: number;
+      readonly finishedAt: number;
+      readonly error: unknown;
+      /** This one included. */
+      readonly consecutiveFailures: number;
+      /** When the retry is due; a trigger may bring it forward. */
+      readonly retryAt: number;
+    };
+
+/** Intervals that may change while the loop runs. */
+export type LoopIntervals = Pick<LoopOptions, 'minIntervalMs' | 'fullIntervalMs'>;
+
+export interface LoopOptions {
+  /** The work. It keeps what it owes by itself: a rejected run is called again, with nothing but the request. */
+  readonly run: (request: RunRequest) => Promise<void>;
+  /** Least time from the start of one run to the start of the next; 0: as {@link Pacing} has it. */
+  readonly minIntervalMs: number;
+  /** Time from the end of a successful full run to the next full run. */
+  readonly fullIntervalMs: number;
+  readonly retry: BackoffOptions;
+  readonly clock: Clock;
+  /** As Math.random. */
+  readonly random: () => number;
+  /** Called after each run, when status() already tells of it. */
+  readonly onOutcome: (outcome: RunOutcome) => void;
+}
+
+/** Times are the clock's, in milliseconds. */
+export interface LoopStatus {
+  readonly running: boolean;
+  /** Low-water mark: the first trigger that no successful run has satisfied yet; null when nothing waits. */
+  readonly pendingSince: number | null;
+  /** End of the last successful run; null before the first. */
+  readonly lastSuccess: number | null;
+  /** Why and when the last run failed; null when it succeeded. */
+  readonly lastError: { readonly at: number; readonly error: unknown } | null;
+  readonly consecutiveFailures: number;
+}
+
+/**
+ * Runs something after it was triggered: never twice at a time, triggers coalesced, starts at least the minimum interval apart or paced by
+ * what runs cost, failures retried with backoff, and a full run now and then. Nothing runs before the first trigger.
+ *
+ * The minimum interval counts from start to start. Counting from the end of a run, as kube-proxy's runner does, adds the length of the
+ * run to every delay: the larger the cluster, the later the change.
+ */
+export class Loop {
+  private readonly backoff: Backoff;
+  private readonly pacing = new Pacing();
+  private cancelTimer: (() => void) | null = null;
+  private running = false;
+  private stopped = false;
+  private lastRun: Promise<void> = Promise.resolve();
+  /** First trigger since the last run started. */
+  private queuedSince: number | null = null;
+  /** First trigger that a started run took over and no run has satisfied. */
+  private owedSince: number | null = null;
+  /** The queued run does not wait for others' sake; nor does the retry of such a run. */
+  private urgent = false;
+  private urgentOwed = false;
+  private fullOwed = true;
+  private fullAt: number | null = null;
+  private retryAt: number | null = null;
+  private lastStart: number | null = null;
+  private lastSuccess: number | null = null;
+  private lastError: { readonly at: number; readonly error: unknown } | null = null;
+  private consecutiveFailures = 0;
+  private intervals: LoopIntervals;
+
+  constructor(private readonly options: LoopOptions) {
+    this.intervals = options;
+    this.backoff = new Backoff(options.retry, options.random);
+  }
+
+  /** Asks for a run that starts after this call. Cheap when one is asked for already. */
+  trigger(): void {
+    if (this.stopped || this.queuedSince !== null) return;
+    this.queuedSince = this.options.clock.now();
+    this.arm();
+  }
+
+  /** The same without keeping the minimum interval or any rest: what is wrong in the kernel does not wait. */
+  triggerNow(): void {
+    if (this.stopped) return;
+    this.queuedSince ??= this.options.clock.now();
+    this.urgent = true;
+    this.arm();
+  }
+
+  /** These hold from the next start on. */
+  setIntervals(intervals: LoopIntervals): void {
+    this.intervals = intervals;
+    if (this.fullAt !== null) this.fullAt = this.options.clock.now() + intervals.fullIntervalMs;
+    this.arm();
+  }
+
+  /** Starts no further run; resolves when the one in flight, if any, has ended. What is still pending is dropped. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    this.disarm();
+    await this.lastRun;
+  }
+
+  status(): LoopStatus {
+    const { running, lastSuccess, lastError, consecutiveFailures } = this;
+    return { running, pendingSince: this.owedSince ?? this.queuedSince, lastSuccess, lastError, consecutiveFailures };
+  }
+
+  private disarm(): void {
+    this.cancelTimer?.();
+    this.cancelTimer = null;
+  }
+
+  /** Sets the one timer to the next start. */
+  private arm(): void {
+    this.disarm();
+    if (this.stopped || this.running) return;
+    const at = this.nextStart();
+    if (at === null) return;
+    this.cancelTimer = this.options.clock.callAt(at, () => {
+      this.cancelTimer = null;
+      this.lastRun = this.runOnce();
+    });
+  }
+
+  private nextStart(): number | null {
+    const spaced = this.spacedFromLast();
+    const queued = this.urgent ? this.queuedSince : later(this.queuedSince, spaced);
+    const retry = this.urgentOwed ? this.retryAt : later(this.retryAt, spaced);
+    const due = Math.min(queued ?? Infinity, retry ?? Infinity, later(this.fullAt, spaced) ?? Infinity);
+    return due === Infinity ? null : due;
+  }
+
+  private spacedFromLast(): number {
+    const { minIntervalMs } = this.intervals;
+    if (minIntervalMs === 0) return this.pacing.earliest;
+    return this.lastStart === null ? -Infinity : this.lastStart + minIntervalMs;
+  }
+
+  private async runOnce(): Promise<void> {
+    const startedAt = this.options.clock.now();
+    const isRetry = this.retryAt !== null && startedAt >= this.retryAt;
+    const full = this.fullOwed || (this.fullAt !== null && startedAt >= this.fullAt);
+    this.running = true;
+    this.lastStart = startedAt;
+    this.owedSince ??= this.queuedSince;
+    this.queuedSince = null;
+    this.urgentOwed ||= this.urgent;
+    this.urgent = false;
+    this.retryAt = null;
+    if (full) {
+      this.fullOwed = true;
+      this.fullAt = null;
+    }
+    const urgent = this.urgentOwed;
+    let outcome: RunOutcome;
+    try {
+      await this.options.run({ full });
+      outcome = this.succeeded(full, startedAt);
+    } catch (error) {
+      outcome = this.failed(full, startedAt, isRetry, error);
+    }
+    this.running = false;
+    const extra = outcome.type === 'success' && (full || urgent);
+    this.pacing.ended({ startedAt, finishedAt: outcome.finishedAt, extra });
+    this.options.onOutcome(outcome);
+    this.arm();
+  }
+
+  private succeeded(full: boolean, startedAt: number): RunOutcome {
+    const finishedAt = this.options.clock.now();
+    const failuresBefore = this.consecutiveFailures;
+    this.owedSince = null;
+    this.urgentOwed = false;
+    this.lastSuccess = finishedAt;
+    this.lastError = null;
+    this.consecutiveFailures = 0;
+    this.backoff.reset();
+    if (full) {
+      this.fullOwed = false;
+      this.fullAt = finishedAt + this.intervals.fullIntervalMs;
+    }
+    return { type: 'success', full, startedAt, finishedAt, failuresBefore };
+  }
+
+  private failed(full: boolean, startedAt: number, isRetry: boolean, error: unknown): RunOutcome {
+    const finishedAt = this.options.clock.now();
+    // Only a retry lengthens the wait: a burst of triggers that all fail must not push the retry after it to the maximum.
+    if (isRetry) this.backoff.grow();
+    this.retryAt = finishedAt + this.backoff.delay();
+    this.lastError = { at: finishedAt, error };
+    this.consecutiveFailures++;
+    return {
+      type: 'failure',
+      full,
+      startedAt,
+      finishedAt,
+      error,
+      consecutiveFailures: this.consecutiveFailures,
+      retryAt: this.retryAt,
+    };
+  }
+}
+
+function later(time: number | null, least: number): number | null {
+  return time === null ? null : Math.max(time, least);
+}

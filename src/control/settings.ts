@@ -1,0 +1,52 @@
+import { availableParallelism, cpus } from 'node:os';
+import type { Config } from '../config/config.js';
+import { modeDefinition } from '../dataplane/modes.js';
+import { conntrackValues, ROUTE_LOCALNET, type KernelValue } from '../host/linux/sysctl.js';
+import type { PlanSettings } from '../plan/facts.js';
+import { opensLoopback } from '../plan/node-plan.js';
+import { DEFAULT_TIMING, type Timing } from '../sources/manifests/timing.js';
+
+/** What planning takes from the configuration. */
+export function planSettings(config: Config): PlanSettings {
+  const { nodeName, bindAddress, allowExternalIPs, localDetection, masqueradeAll, masqueradeBit, nodePortAddresses } =
+    config;
+  return {
+    nodeName,
+    bindAddress,
+    allowExternalIPs,
+    localDetection,
+    masqueradeAll,
+    masqueradeBit,
+    nodePortAddresses,
+    traits: modeDefinition(config.mode).traits(config),
+  };
+}
+
+/**
+ * Sysctls that the configuration asks for on this machine.
+ *
+ * @param guardedBy the configuration for which the kernel is known to hold all IPv4 rules; null while there is none.
+ */
+export function kernelValues(config: Config, guardedBy: Config | null): readonly KernelValue[] {
+  const { conntrack } = config;
+  const values = conntrackValues(
+    {
+      maxPerCore: conntrack.maxPerCore,
+      min: conntrack.min,
+      tcpEstablishedMs: conntrack.tcpEstablishedTimeout,
+      tcpCloseWaitMs: conntrack.tcpCloseWaitTimeout,
+      udpMs: conntrack.udpTimeout,
+      udpStreamMs: conntrack.udpStreamTimeout,
+      tcpBeLiberal: conntrack.tcpBeLiberal,
+    },
+    // Nothing is listed where /proc shows processes only.
+    cpus().length || availableParallelism(),
+  );
+  const isGuarded = guardedBy !== null && opensLoopback(planSettings(guardedBy));
+  return isGuarded && opensLoopback(planSettings(config)) ? [...values, ROUTE_LOCALNET] : values;
+}
+
+/** How often manifests are looked at. */
+export function manifestsTiming({ fileCheckFrequency, httpCheckFrequency }: Config): Timing {
+  return { ...DEFAULT_TIMING, filePollMs: fileCheckFrequency, urlPollMs: httpCheckFrequency };
+}

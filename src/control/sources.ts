@@ -1,0 +1,171 @@
+import { systemClock } from '../base/clock.js';
+import { NO_EVENTS, type EventRecorder } from '../base/events.js';
+import type { Log } from '../base/log.js';
+import type { Config } from '../config/config.js';
+import type { SourceState } from '../observe/metrics.js';
+import type { RequestObserver } from '../sources/kubernetes/connect/transport.js';
+import type { ApiConnection } from '../sources/kubernetes/connection.js';
+import type { EventSender } from '../sources/kubernetes/events/event-sender.js';
+import type { KubernetesOptions, RunningKubernetes } from '../sources/kubernetes/source.js';
+import { startManifests, type LocationStatus } from '../sources/manifests/start.js';
+import type { Store } from '../state/store.js';
+import { manifestsTiming } from './settings.js';
+
+export interface SourcesParts {
+  readonly version: string;
+  readonly store: Store;
+  readonly log: Log;
+  /** Null: nobody counts requests. */
+  readonly observer: RequestObserver | null;
+  /** Null: nobody is told of anything. */
+  readonly events: EventSender | null;
+  /** The Node of this configuration's name has been read, or there is none. */
+  readonly onNodeRead: (config: Config) => void;
+}
+
+/** The way to the API server that another configuration asks for, found and checked, and not used yet. */
+export interface NextApi {
+  readonly config: Config;
+  /** Null: none is asked for. */
+  readonly source: KubernetesSource | null;
+}
+
+/** What the configuration names: manifests, the API server, or both. The API server follows the configuration. */
+export class Sources {
+  private manifests: ReturnType<typeof startManifests> | null = null;
+  private connection: ApiConnection | null = null;
+  private running: RunningKubernetes | null = null;
+
+  constructor(private readonly parts: SourcesParts) {}
+
+  /** @throws KubeconfigError when the way to the API server is not usable as configured. */
+  async start(config: Config): Promise<void> {
+    const { store, log } = this.parts;
+    const next = await this.connect(config);
+    // All sources register in one go: readiness must not be judged before the last of them has.
+    this.manifests = startManifests(config.manifests, store, log, manifestsTiming(config));
+    this.read(next);
+  }
+
+  /** @throws KubeconfigError when the way to the API server is not usable as configured. */
+  async connect(config: Config): Promise<NextApi> {
+    const { version, log, observer } = this.parts;
+    // Loaded only where it is used: it takes several megabytes.
+    return { config, source: config.kubernetes && (await connectKubernetes(config, version, log, observer)) };
+  }
+
+  /** Reads from there in place of where it does. What was read stays until it has been read anew. */
+  async follow(next: NextApi): Promise<void> {
+    const { connection, running } = this;
+    await running?.stop();
+    connection?.close();
+    if (next.source === null) running?.withdraw();
+    this.read(next);
+  }
+
+  /** Resolves when nothing more will be applied. */
+  async stop(): Promise<void> {
+    await Promise.all([this.manifests?.stop(), this.running?.stop()]);
+    this.connection?.close();
+  }
+
+  states(): readonly SourceState[] {
+    const manifests = this.manifests?.status() ?? [];
+    return [...manifests.map(manifestState), ...(this.running?.status() ?? []).map(apiState)];
+  }
+
+  private read({ config, source }: NextApi): void {
+    const { store, events, onNodeRead } = this.parts;
+    const former = this.running;
+    this.connection = source && source.connection;
+    events?.start(this.connection);
+    const nodeRead = (): void => {
+      onNodeRead(config);
+    };
+    this.running =
+      source && source.start(store, events ?? NO_EVENTS, { nodeRead, ...(former === null ? {} : { former }) });
+  }
+}
+
+/** How long {@link readOnce} waits for the last source. */
+const READ_ONCE_MS = 60_000;
+
+/**
+ * Reads into the store what all sources hold now.
+ *
+ * @throws KubeconfigError as {@link Sources.start}; Error with what each source lacks when they do not come to an end.
+ */
+export async function readOnce(config: Config, version: string, store: Store, log: Log): Promise<void> {
+  let done: () => void = () => undefined;
+  const complete = new Promise<void>((resolve) => {
+    done = resolve;
+  });
+  store.onChange(() => {
+    if (store.snapshot.ready) done();
+  });
+  const sources = new Sources({ version, store, log, observer: null, events: null, onNodeRead: () => undefined });
+  await sources.start(config);
+  const cancel = systemClock.callAt(systemClock.now() + READ_ONCE_MS, done);
+  await complete;
+  cancel();
+  const missing = sources.states().flatMap(({ source, synced }) => (synced ? [] : [source]));
+  await sources.stop();
+  if (!store.snapshot.ready) throw new Error(`not read within ${READ_ONCE_MS / 1000} s: ${missing.join(', ')}`);
+}
+
+/** A way to the API server, found and checked. */
+export interface KubernetesSource {
+  readonly connection: ApiConnection;
+  /** Reads everything. */
+  start(store: Store, events: EventRecorder, more?: Pick<KubernetesOptions, 'former' | 'nodeRead'>): RunningKubernetes;
+  /** Reads this node's object alone. */
+  watchNode(store: Store, events: EventRecorder): RunningKubernetes;
+}
+
+/** @throws KubeconfigError when the way to the API server is not usable as configured, or none is. */
+export async function connectKubernetes(
+  config: Config,
+  version: string,
+  log: Log,
+  observer: RequestObserver | null = null,
+): Promise<KubernetesSource> {
+  const { kubernetes } = config;
+  if (kubernetes === null) throw new TypeError('no API server is configured');
+  const { connectToApi, userAgent } = await import('../sources/kubernetes/connect/transport.js');
+  const { startKubernetes, watchNode } = await import('../sources/kubernetes/source.js');
+  const { DEFAULT_TIMING } = await import('../sources/kubernetes/timing.js');
+  const connection = await connectToApi({
+    ...kubernetes,
+    userAgent: userAgent(version, OWN_VERSION),
+    clock: systemClock,
+    log,
+    ...(observer === null ? {} : { observer }),
+  });
+  const options = (events: EventRecorder): KubernetesOptions => ({
+    connection,
+    nodeName: config.nodeName,
+    contentType: kubernetes.contentType,
+    acceptContentTypes: kubernetes.acceptContentTypes,
+    configSyncPeriodMs: kubernetes.configSyncPeriod,
+    nodeRequired: config.localDetection.type === 'NodeCIDR',
+    events,
+  });
+  const surroundings = { clock: systemClock, random: Math.random, timing: DEFAULT_TIMING };
+  return {
+    connection,
+    start: (store, events, more) => startKubernetes({ ...options(events), ...more }, store, log, surroundings),
+    watchNode: (store, events) => watchNode(options(events), store, log, surroundings),
+  };
+}
+
+/** Our own release, behind the Kubernetes version whose place we take. */
+export const OWN_VERSION = '0.1.0';
+
+function apiState(status: ReturnType<RunningKubernetes['status']>[number]): SourceState {
+  const { resource, synced, sinceLastEventMs, failures } = status;
+  return { source: resource, synced, sinceLastEventMs, failures };
+}
+
+function manifestState(status: LocationStatus): SourceState {
+  return { ...status, sinceLastEventMs: null, failures: {} };
+}

@@ -1,0 +1,58 @@
+import type { Family } from '../base/ip.js';
+import type { Log } from '../base/log.js';
+import type { OwnFootprint } from '../dataplane/footprint.js';
+import { removeLeftovers, type LeftoverAddon } from '../dataplane/leftovers/leftovers.js';
+import type { RemovalReport } from '../dataplane/leftovers/removal.js';
+import { FOOTPRINTS } from '../dataplane/modes.js';
+
+export interface TakeoverParts {
+  readonly addon: LeftoverAddon;
+  readonly families: readonly Family[];
+  /** Of the mode in force. */
+  readonly own: OwnFootprint;
+  readonly log: Log;
+}
+
+/** Removes what another mode left, beside the syncs, until nothing of it is there. */
+export class Takeover {
+  private state: 'due' | 'running' | 'done' = 'due';
+  /** What the log has said already. */
+  private readonly said = new Set<string>();
+
+  constructor(private readonly parts: TakeoverParts) {}
+
+  /** Call it after every full sync in which all families succeeded. */
+  proceed(): void {
+    if (this.state !== 'due') return;
+    this.state = 'running';
+    const { addon, families, own } = this.parts;
+    void removeLeftovers(addon, families, FOOTPRINTS, own).then((report) => {
+      this.report(report);
+      this.state = report.waiting.length === 0 && report.problems.length === 0 ? 'done' : 'due';
+    });
+  }
+
+  private report({ removed, kept, waiting, problems }: RemovalReport): void {
+    const { log } = this.parts;
+    for (const what of removed) log.info(0, 'removed what another proxy mode left', { what });
+    this.sayOnce(kept, (what) => {
+      log.info(0, 'left in place, because rules of others need it', { what });
+    });
+    this.sayOnce(waiting, (what) => {
+      log.info(0, 'left in place for now', { what });
+    });
+    this.sayOnce(
+      problems.map(({ message }) => message),
+      (message) => {
+        log.warn('could not remove what another proxy mode left, will be retried', { error: message });
+      },
+    );
+  }
+
+  private sayOnce(texts: readonly string[], say: (text: string) => void): void {
+    for (const text of texts) {
+      if (!this.said.has(text)) say(text);
+      this.said.add(text);
+    }
+  }
+}

@@ -1,0 +1,195 @@
+import { existsSync } from 'node:fs';
+import { open, readFile } from 'node:fs/promises';
+
+/** The part of the configuration that sets kernel values; durations in milliseconds. 0 and null leave a value as it is. */
+export interface ConntrackSettings {
+  readonly maxPerCore: number;
+  /** Least value of nf_conntrack_max; ignored while `maxPerCore` is 0. */
+  readonly min: number;
+  readonly tcpEstablishedMs: number | null;
+  readonly tcpCloseWaitMs: number | null;
+  readonly udpMs: number | null;
+  readonly udpStreamMs: number | null;
+  readonly tcpBeLiberal: boolean;
+}
+
+export interface KernelValue {
+  readonly path: string;
+  readonly value: number;
+  /** `at-least`: a larger value found is left alone. */
+  readonly match: 'equal' | 'at-least';
+  /** What is missing while it cannot be set, and what to do about it. */
+  readonly advice?: string;
+}
+
+/** Reads and writes whole small files; both reject with an error that carries `code`. */
+export interface KernelFiles {
+  read(path: string): Promise<string>;
+  write(path: string, text: string): Promise<void>;
+}
+
+/** A value that is not what it should be, and why. */
+export interface KernelValueProblem {
+  readonly path: string;
+  readonly wanted: number;
+  /** What the file said; null when it could not be read. */
+  readonly found: string | null;
+  /** Such as `ENOENT` while the conntrack module is not loaded, `EROFS` or `EACCES` in a container; null when there is none. */
+  readonly errno: string | null;
+  readonly message: string;
+}
+
+/** A value that was set. */
+export interface WrittenValue extends KernelValue {
+  /** What it had been. */
+  readonly found: string;
+}
+
+export interface KernelValueReport {
+  readonly written: readonly WrittenValue[];
+  readonly problems: readonly KernelValueProblem[];
+}
+
+const SYSCTL = '/proc/sys/net/netfilter';
+const HASH_SIZE = '/sys/module/nf_conntrack/parameters/hashsize';
+const OOM_SCORE_ADJ = '/proc/self/oom_score_adj';
+
+/** Scaling with cores ends here: at some 300 bytes a flow, a machine with many cores would set aside more than anyone meant. */
+const SCALED_MAX = 1 << 20;
+
+/**
+ * What the conntrack sysctls should be (behaviour ST-40 to ST-43), in the order to write them. Unlike in kube-proxy an explicit `min` above
+ * the cap on the scaled value holds, and a duration below a second counts as one second instead of as 0.
+ *
+ * @param cores of the machine, not those this process may use.
+ */
+export function conntrackValues(settings: ConntrackSettings, cores: number): readonly KernelValue[] {
+  const values: KernelValue[] = [];
+  if (settings.maxPerCore > 0) {
+    const max = Math.max(settings.min, Math.min(settings.maxPerCore * cores, SCALED_MAX));
+    values.push({ path: `${SYSCTL}/nf_conntrack_max`, value: max, match: 'equal' });
+    // At most four flows per hash bucket when the table is full.
+    values.push({ path: HASH_SIZE, value: Math.floor(max / 4), match: 'at-least' });
+  }
+  const timeouts = {
+    nf_conntrack_tcp_timeout_established: settings.tcpEstablishedMs,
+    nf_conntrack_tcp_timeout_close_wait: settings.tcpCloseWaitMs,
+    nf_conntrack_udp_timeout: settings.udpMs,
+    nf_conntrack_udp_timeout_stream: settings.udpStreamMs,
+  };
+  for (const [name, milliseconds] of Object.entries(timeouts)) {
+    if (milliseconds === null || milliseconds <= 0) continue;
+    values.push({ path: `${SYSCTL}/${name}`, value: Math.max(1, Math.floor(milliseconds / 1000)), match: 'equal' });
+  }
+  if (settings.tcpBeLiberal) {
+    values.push({ path: `${SYSCTL}/nf_conntrack_tcp_be_liberal`, value: 1, match: 'equal' });
+  }
+  return values;
+}
+
+/**
+ * Writes the values that differ, so it succeeds on a read-only /proc/sys that is already right. Never rejects, and no failure keeps another
+ * value from being written: a node whose limits cannot be raised must still get its rules. The caller reports problems and tries again.
+ */
+export async function applyKernelValues(
+  values: readonly KernelValue[],
+  files: KernelFiles = KERNEL_FILES,
+): Promise<KernelValueReport> {
+  const written: WrittenValue[] = [];
+  const problems: KernelValueProblem[] = [];
+  for (const wanted of values) {
+    const outcome = await applyKernelValue(wanted, files);
+    if (outcome === 'right') continue;
+    if ('message' in outcome) problems.push(outcome);
+    else written.push(outcome);
+  }
+  return { written, problems };
+}
+
+/**
+ * The value that lets node ports answer on 127.0.0.0/8 (behaviour ST-44): the kernel otherwise drops what it should route off loopback. It also makes
+ * the kernel take packets from the network to 127.0.0.0/8, so it must not be set before the rule is there that drops these (IT-21).
+ */
+export const ROUTE_LOCALNET: KernelValue = {
+  path: '/proc/sys/net/ipv4/conf/all/route_localnet',
+  value: 1,
+  match: 'equal',
+  advice:
+    'node ports do not answer on 127.0.0.1: set net.ipv4.conf.all.route_localnet=1 on the node (in /etc/sysctl.d), or localhostNodePorts to false',
+};
+
+/** Whether conntrack takes TCP packets outside the window for valid; false where the kernel does not say (behaviour ST-45). */
+export async function isTcpBeLiberal(files: KernelFiles = KERNEL_FILES): Promise<boolean> {
+  try {
+    return (await files.read(`${SYSCTL}/nf_conntrack_tcp_be_liberal`)).trim() !== '0';
+  } catch {
+    return false;
+  }
+}
+
+/** Tells the kernel's OOM killer how dear this process is (behaviour ST-48); null when it is done. */
+export async function applyOomScoreAdj(
+  score: number,
+  files: KernelFiles = KERNEL_FILES,
+): Promise<KernelValueProblem | null> {
+  const { problems } = await applyKernelValues([{ path: OOM_SCORE_ADJ, value: score, match: 'equal' }], files);
+  return problems[0] ?? null;
+}
+
+async function applyKernelValue(
+  wanted: KernelValue,
+  files: KernelFiles,
+): Promise<'right' | WrittenValue | KernelValueProblem> {
+  let found: string | null = null;
+  try {
+    found = (await files.read(wanted.path)).trim();
+    if (isRight(found, wanted)) return 'right';
+    await files.write(wanted.path, `${wanted.value}`);
+    return { ...wanted, found };
+  } catch (error) {
+    return problemOf(wanted, found, error);
+  }
+}
+
+function isRight(found: string, wanted: KernelValue): boolean {
+  if (!/^-?\d+$/.test(found)) return false;
+  return wanted.match === 'equal' ? Number(found) === wanted.value : Number(found) >= wanted.value;
+}
+
+function problemOf(wanted: KernelValue, found: string | null, error: unknown): KernelValueProblem {
+  const errno = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+  const reason = errno ?? (error instanceof Error ? error.message : String(error));
+  const failure = found === null ? `cannot be read: ${reason}` : `is ${found} and cannot be written: ${reason}`;
+  const atLeast = wanted.match === 'at-least' ? 'at least ' : '';
+  const advice = wanted.advice === undefined ? '' : ` (${wanted.advice})`;
+  const message = `${wanted.path} should be ${atLeast}${wanted.value}, ${failure}${advice}`;
+  return { path: wanted.path, wanted: wanted.value, found, errno, message };
+}
+
+/** Where a container may find the host's own files that are read-only in its own /proc: a mount of them all or of a part. */
+const HOST_ROOT = '/host';
+
+/**
+ * The kernel's own files. What cannot be written is written below {@link HOST_ROOT}, if it is there. Opened without O_CREAT and O_TRUNC: a missing sysctl
+ * answers ENOENT rather than EACCES.
+ */
+export const KERNEL_FILES: KernelFiles = {
+  read: (path) => readFile(path, 'utf8'),
+  async write(path, text) {
+    try {
+      await overwrite(path, text);
+    } catch (error) {
+      if (!existsSync(`${HOST_ROOT}${path}`)) throw error;
+      await overwrite(`${HOST_ROOT}${path}`, text);
+    }
+  },
+};
+
+async function overwrite(path: string, text: string): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    await file.writeFile(text);
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,136 @@
+import { readFile } from 'node:fs/promises';
+import type { IPAddress } from '../base/ip.js';
+import type { FamilyDataplane } from '../dataplane/contract.js';
+import { localAddresses } from '../host/local-addresses.js';
+import { paragraph, printExplanation } from '../plan/explain-text.js';
+import { explain, type Explanation } from '../plan/explain.js';
+import type { PlanSettings } from '../plan/facts.js';
+import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { frontendKey } from '../plan/frontend-key.js';
+import { QuestionError, type Question } from '../plan/question.js';
+import { printScope } from '../plan/text.js';
+import type { PacketScope } from '../plan/types.js';
+import type { Snapshot } from '../state/snapshot.js';
+
+/** Whether the kernel holds what the plan says about a packet. */
+export interface KernelAgreement {
+  /** Null: not known. */
+  readonly agrees: boolean | null;
+  /** Why it is not known. */
+  readonly unknown: string | null;
+  /** Lines of `plan` that the kernel lacks, and lines of `dump` that the plan lacks. */
+  readonly missing: readonly string[];
+  readonly surplus: readonly string[];
+  /** The endpoint to which session affinity sends this client again; null: none, or the client is not known. */
+  readonly remembered: string | null;
+}
+
+/** What `pointsman explain -o json` prints. */
+export interface ExplainedPacket extends Explanation {
+  readonly kernel: KernelAgreement;
+  /** Since when a change waits for its sync; null: none does. */
+  readonly pendingMs: number | null;
+}
+
+export function printExplainedPacket(answer: ExplainedPacket): string[] {
+  const { kernel, pendingMs } = answer;
+  const remembered = kernel.remembered === null ? [] : [`the kernel sends this client to ${kernel.remembered} again`];
+  return [
+    ...printExplanation(answer),
+    ...paragraph('remembered', remembered),
+    ...paragraph('kernel', printAgreement(kernel)),
+    ...paragraph('pending', pendingMs === null ? [] : [`a change waits for its sync for ${Math.round(pendingMs)} ms`]),
+  ];
+}
+
+function printAgreement({ agrees, unknown, missing, surplus }: KernelAgreement): readonly string[] {
+  if (agrees === null) return [`not known: ${unknown ?? ''}`];
+  if (agrees) return ['holds what the plan says'];
+  return [
+    'does NOT hold what the plan says:',
+    ...missing.map((line) => `  missing: ${line}`),
+    ...surplus.map((line) => `  surplus: ${line}`),
+  ];
+}
+
+function unknownKernel(unknown: string): KernelAgreement {
+  return { agrees: null, unknown, missing: [], surplus: [], remembered: null };
+}
+
+/** What there is to explain from. */
+export interface Planned {
+  readonly snapshot: Snapshot;
+  readonly table: ForwardingTable;
+  readonly settings: PlanSettings;
+}
+
+/**
+ * Explains by manifests. The node's addresses are those of its Node object; without one those of this machine.
+ *
+ * @throws QuestionError
+ */
+export function explainPlanned(planned: Planned, question: Question): ExplainedPacket {
+  const { snapshot, table, settings } = planned;
+  const node = snapshot.node(settings.nodeName);
+  const explanation = explain(snapshot, table, settings, node?.addresses ?? localAddresses(), question);
+  return { ...explanation, kernel: unknownKernel('only manifests were asked'), pendingMs: null };
+}
+
+/**
+ * Explains by what a process knows, and asks the kernel.
+ *
+ * @throws QuestionError for an interface that the node does not have.
+ */
+export async function explainRunning(
+  planned: Planned,
+  dataplane: FamilyDataplane,
+  pendingMs: number | null,
+  question: Question,
+): Promise<ExplainedPacket> {
+  await requireInterface(question);
+  const { snapshot, table, settings } = planned;
+  const explanation = explain(snapshot, table, settings, localAddresses(), question);
+  return { ...explanation, kernel: await compareKernel(table, dataplane, question, explanation), pendingMs };
+}
+
+async function compareKernel(
+  table: ForwardingTable,
+  dataplane: FamilyDataplane,
+  { destination, port, protocol }: Question,
+  { frontend, source, affinitySeconds, clientKey, verdict }: Explanation,
+): Promise<KernelAgreement> {
+  const addresses: readonly IPAddress[] = source.address === null ? [destination] : [destination, source.address];
+  const key = frontend?.key ?? frontendKey(destination, port, protocol);
+  const scope: PacketScope = { frontend: key, addresses, destination };
+  const planned = printScope(table, scope);
+  const endpoints = verdict.type === 'forward' ? verdict.endpoints : [];
+  const affinity =
+    frontend === null || affinitySeconds === null
+      ? null
+      : { source: source.address, seconds: affinitySeconds, clientKey, servicePort: frontend.servicePort, endpoints };
+  if (dataplane.inspect === undefined) return unknownKernel('this mode cannot tell');
+  try {
+    const { lines, remembered } = await dataplane.inspect(table.node, scope, affinity);
+    const missing = planned.filter((line) => !lines.includes(line));
+    const surplus = lines.filter((line) => !planned.includes(line));
+    return { agrees: missing.length + surplus.length === 0, unknown: null, missing, surplus, remembered };
+  } catch (error) {
+    return unknownKernel(error instanceof Error ? error.message : String(error));
+  }
+}
+
+async function requireInterface({ sender }: Question): Promise<void> {
+  const name = sender.type === 'interface' ? sender.name : sender.type === 'address' ? sender.interface : null;
+  if (name === null) return;
+  const names = interfaceNames(await readFile('/proc/net/dev', 'utf8'));
+  if (!names.includes(name))
+    throw new QuestionError(`--from: the node has no interface ${JSON.stringify(name)} (it has ${names.join(', ')})`);
+}
+
+/** Names in /proc/net/dev, which has two lines of heading and knows interfaces without addresses too (proc_net(5)). */
+export function interfaceNames(text: string): readonly string[] {
+  return text
+    .split('\n')
+    .slice(2)
+    .flatMap((line) => /^\s*(\S+):/.exec(line)?.[1] ?? []);
+}

@@ -1,0 +1,93 @@
+import type { ServerResponse } from 'node:http';
+import { formatTimestamp } from '../base/timestamp.js';
+import type { HealthPath, HealthState } from '../observe/health.js';
+import { answerNotFound, HttpEndpoint, type Bind, type HttpEndpointOptions } from './http-endpoint.js';
+import { answerWhole, JSON_HEADERS } from './listener.js';
+
+/**
+ * The body and status of a health answer: field for field what kube-proxy answers; `verbose` adds the sysctls that are not right, the drift of each
+ * family, and why changes are held back while they are. /livez asks for less: families that have never been synced are not part of it unless they are
+ * stuck.
+ */
+export function healthAnswer(
+  state: HealthState,
+  path: HealthPath,
+  verbose = false,
+): { status: 200 | 503; body: string } {
+  const now = state.wallClock();
+  const isLivez = path === '/livez';
+  const families = state.families().filter((family) => !isLivez || family.stuck || family.lastUpdated !== null);
+  const healthy = isLivez ? state.alive() : state.healthy();
+  const nodeEligible = state.nodeEligible ?? false;
+  const ok = healthy && (isLivez || nodeEligible);
+  const updates = families.flatMap(({ lastUpdated }) => (lastUpdated === null ? [] : [lastUpdated]));
+  const latest = updates.reduce<bigint | null>((max, time) => (max === null || time > max ? time : max), null);
+  const status = families.map(({ family, healthy, stuck, lastUpdated }) => [
+    family,
+    { lastUpdated: formatTimestamp(lastUpdated), healthy: isLivez ? !stuck : healthy },
+  ]);
+  const held = state.held();
+  const body = JSON.stringify({
+    // Clients of old expect a proxy that is well to have been updated just now.
+    lastUpdated: formatTimestamp(ok ? now : latest),
+    currentTime: formatTimestamp(now),
+    ...(isLivez ? {} : { nodeEligible }),
+    healthy,
+    ...(families.length > 0 ? { status: Object.fromEntries(status) as unknown } : {}),
+    ...(verbose ? { sysctls: state.sysctls, drift: printDrift(state), ...(held === null ? {} : { held }) } : {}),
+  });
+  return { status: ok ? 200 : 503, body };
+}
+
+function printDrift(state: HealthState): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    state.drift().map(({ family, since, process }) => [family, { since: formatTimestamp(since), process }]),
+  );
+}
+
+export interface HealthServerOptions extends HttpEndpointOptions {
+  readonly state: HealthState;
+  /** Called after each answer to one of the two paths. */
+  readonly onAnswer?: (path: HealthPath, status: number) => void;
+}
+
+/** Serves /healthz and /livez over HTTP without authentication. */
+export class HealthServer {
+  private readonly endpoint: HttpEndpoint;
+
+  constructor(private readonly options: HealthServerOptions) {
+    this.endpoint = new HttpEndpoint('health checks', options, (request, response) => {
+      this.answer(request.url ?? '', response);
+    });
+  }
+
+  /** Resolves after the first attempt to bind, whether it succeeded or not. Never rejects. */
+  start(): Promise<void> {
+    return this.endpoint.start();
+  }
+
+  /** As {@link HttpEndpoint.move}. */
+  move(to: Bind | null): Promise<void> {
+    return this.endpoint.move(to);
+  }
+
+  /** The port listened on; null while there is none. */
+  port(): number | null {
+    return this.endpoint.port();
+  }
+
+  close(): Promise<void> {
+    return this.endpoint.close();
+  }
+
+  private answer(url: string, response: ServerResponse): void {
+    const [path, query] = url.split('?', 2);
+    if (path !== '/healthz' && path !== '/livez') {
+      answerNotFound(response);
+      return;
+    }
+    const { status, body } = healthAnswer(this.options.state, path, new URLSearchParams(query).has('verbose'));
+    answerWhole(response, status, JSON_HEADERS, body);
+    this.options.onAnswer?.(path, status);
+  }
+}

@@ -1,0 +1,99 @@
+import type { Clock } from '../base/clock.js';
+import type { Log } from '../base/log.js';
+import type { WallClock } from '../base/timestamp.js';
+import type { Config } from '../config/config.js';
+import type { HostPort } from '../config/host-port.js';
+import type { Loaded } from '../config/load.js';
+import { configurationFields } from '../config/write.js';
+import type { HealthState } from '../observe/health.js';
+import type { ProxyMetrics } from '../observe/metrics.js';
+import { HealthServer } from './healthz.js';
+import type { Bind } from './http-endpoint.js';
+import { MetricsServer, type OptionalPages } from './metrics-server.js';
+
+export interface ListenersParts {
+  readonly loaded: Loaded;
+  readonly health: HealthState;
+  readonly metrics: ProxyMetrics;
+  readonly setVerbosity: (verbosity: number) => void;
+  readonly clock: Clock;
+  readonly wallClock: WallClock;
+  readonly log: Log;
+  /** Called when an address cannot be had that must be, with the event's reason. */
+  readonly onFatal: (reason: string, error: Error) => void;
+}
+
+/** The HTTP servers of the configuration's addresses, which follow it: health checks, and metrics with what belongs to them. */
+export class Listeners {
+  private loaded: Loaded;
+  private readonly startedAt: bigint;
+  private readonly health: HealthServer;
+  private readonly metrics: MetricsServer;
+
+  constructor(private readonly parts: ListenersParts) {
+    const { loaded, clock, wallClock, log, metrics, onFatal } = parts;
+    const { config } = loaded;
+    this.loaded = loaded;
+    this.startedAt = wallClock();
+    this.health = new HealthServer({
+      ...{ bind: healthBind(config), clock, log, state: parts.health },
+      onFatal: (error) => {
+        onFatal('FailedToStartProxierHealthcheck', error);
+      },
+      onAnswer: (path, status) => {
+        metrics.healthAnswered(path, status);
+      },
+    });
+    this.metrics = new MetricsServer({
+      ...{ bind: metricsBind(config), clock, log, metrics, mode: config.mode },
+      configuration: () => configurationFields(this.loaded.document),
+      ...this.pages(loaded),
+      onFatal: (error) => {
+        onFatal('FailedToStartMetricServer', error);
+      },
+    });
+  }
+
+  /** Resolves after the first attempts to bind. Never rejects. */
+  async start(): Promise<void> {
+    await Promise.all([this.health.start(), this.metrics.start()]);
+  }
+
+  /** Serves what another configuration says, where it says. Rejects when an address cannot be had, and then serves as before. */
+  async follow(loaded: Loaded): Promise<void> {
+    await this.health.move(healthBind(loaded.config));
+    try {
+      await this.metrics.move(metricsBind(loaded.config));
+    } catch (error) {
+      await this.health.move(healthBind(this.loaded.config));
+      throw error;
+    }
+    this.loaded = loaded;
+    this.metrics.show(this.pages(loaded));
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled([this.health.close(), this.metrics.close()]);
+  }
+
+  private pages({ config, flags, version }: Loaded): OptionalPages {
+    const { wallClock, setVerbosity } = this.parts;
+    return {
+      flags: config.flagz ? flags : null,
+      status: config.statusz ? { version, startedAt: this.startedAt, wallClock } : null,
+      setVerbosity: config.profiling ? setVerbosity : null,
+    };
+  }
+}
+
+function healthBind({ healthz, bindAddressHardFail }: Config): Bind | null {
+  return healthz && bindOf(healthz, bindAddressHardFail);
+}
+
+function metricsBind({ metrics, bindAddressHardFail }: Config): Bind {
+  return bindOf(metrics, bindAddressHardFail);
+}
+
+function bindOf({ address, port }: HostPort, hardFail: boolean): Bind {
+  return { address, port, hardFail };
+}

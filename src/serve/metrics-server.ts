@@ -1,0 +1,167 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FlagSetting } from '../config/flags.js';
+import { ComponentHealth } from '../observe/component-health.js';
+import { EXPOSITION_TYPES, negotiateExposition, type ExpositionFormat } from '../observe/exposition.js';
+import { flagzPage } from './flagz.js';
+import {
+  answerNotFound,
+  answerText,
+  HttpEndpoint,
+  type Bind,
+  type HttpEndpointOptions,
+  type Page,
+} from './http-endpoint.js';
+import { answerWhole, JSON_HEADERS } from './listener.js';
+import { profilingPages } from './profiling.js';
+import { statuszPage, type StatusFacts } from './statusz.js';
+import { answerPage } from './structured-page.js';
+
+export interface MetricsServerOptions extends HttpEndpointOptions, OptionalPages {
+  readonly metrics: { scrape(format: ExpositionFormat): Promise<string> };
+  /** What /proxyMode answers. */
+  readonly mode: string;
+  /** The effective document as it would be written to a file; asked at each request. */
+  readonly configuration: () => unknown;
+}
+
+/** What is served only where it is asked for. */
+export interface OptionalPages {
+  /** For /flagz; null: not served (feature gate ComponentFlagz). */
+  readonly flags: readonly FlagSetting[] | null;
+  /** For /statusz; null: not served (feature gate ComponentStatusz). */
+  readonly status: StatusFacts | null;
+  /** With enableProfiling: how to set the log's verbosity; null: nothing under /debug is served. */
+  readonly setVerbosity: ((verbosity: number) => void) | null;
+}
+
+/** Name of the configuration in /configz. */
+const CONFIGURATION_GROUP = 'kubeproxy.config.k8s.io';
+
+/** Serves metrics and what else a node's administrator asks a component, over HTTP without authentication (behaviour §6.3). */
+export class MetricsServer {
+  private readonly endpoint: HttpEndpoint;
+  private readonly health = new ComponentHealth();
+  private pages: ReadonlyMap<string, Page>;
+
+  constructor(private readonly options: MetricsServerOptions) {
+    this.pages = pagesOf(options, this.health);
+    this.endpoint = new HttpEndpoint('metrics', options, (request, response) => {
+      void this.answer(request, response);
+    });
+  }
+
+  /** Resolves after the first attempt to bind, whether it succeeded or not. Never rejects. */
+  start(): Promise<void> {
+    return this.endpoint.start();
+  }
+
+  /** As {@link HttpEndpoint.move}. */
+  move(to: Bind): Promise<void> {
+    return this.endpoint.move(to);
+  }
+
+  /** From now on these are served. */
+  show(pages: OptionalPages): void {
+    this.pages = pagesOf({ ...this.options, ...pages }, this.health);
+  }
+
+  /** The port listened on; null while there is none. */
+  port(): number | null {
+    return this.endpoint.port();
+  }
+
+  close(): Promise<void> {
+    return this.endpoint.close();
+  }
+
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const [path = '', query = ''] = (request.url ?? '').split('?', 2);
+    const page = this.pages.get(path);
+    if (page === undefined) {
+      answerNotFound(response);
+      return;
+    }
+    try {
+      await page(request, response, new URLSearchParams(query));
+    } catch (error) {
+      // A client that has gone away is no failure of ours.
+      if (response.destroyed) return;
+      this.options.log.error(error, 'cannot answer', { path });
+      if (response.headersSent) response.destroy();
+      else answerText(response, 500, 'internal error\n');
+    }
+  }
+}
+
+function pagesOf(options: MetricsServerOptions, health: ComponentHealth): ReadonlyMap<string, Page> {
+  const pages = new Map<string, Page>([
+    ['/metrics', (request, response) => answerMetrics(request, response, options.metrics)],
+    ...healthPages(health),
+    [
+      '/proxyMode',
+      (_request, response) => {
+        answerText(response, 200, options.mode);
+      },
+    ],
+    [
+      '/configz',
+      (_request, response) => {
+        const body = JSON.stringify({ [CONFIGURATION_GROUP]: options.configuration() });
+        answerWhole(response, 200, JSON_HEADERS, body);
+      },
+    ],
+    ...(options.setVerbosity === null ? [] : profilingPages(options.setVerbosity)),
+  ]);
+  const { flags, status } = options;
+  if (flags !== null) {
+    const page = flagzPage(flags);
+    pages.set('/flagz', (request, response) => {
+      answerPage(request, response, page);
+    });
+  }
+  if (status !== null) {
+    const page = statuszPage(status, [...pages.keys(), '/statusz']);
+    pages.set('/statusz', (request, response) => {
+      answerPage(request, response, page);
+    });
+  }
+  return pages;
+}
+
+async function answerMetrics(
+  request: IncomingMessage,
+  response: ServerResponse,
+  metrics: MetricsServerOptions['metrics'],
+): Promise<void> {
+  const format = negotiateExposition(request.headers.accept);
+  const text = await metrics.scrape(format);
+  answerWhole(response, 200, { 'Content-Type': EXPOSITION_TYPES[format] }, text);
+}
+
+function healthPages(health: ComponentHealth): readonly (readonly [string, Page])[] {
+  return [
+    [
+      '/healthz',
+      (_request, response, query) => {
+        answerText(response, 200, health.check(query));
+      },
+    ],
+    [
+      '/healthz/ping',
+      (_request, response) => {
+        answerText(response, 200, 'ok');
+      },
+    ],
+    [
+      '/metrics/slis',
+      async (request, response) => {
+        if (request.method !== 'DELETE') {
+          await answerMetrics(request, response, health);
+          return;
+        }
+        health.reset();
+        answerText(response, 200, 'metrics reset\n');
+      },
+    ],
+  ];
+}

@@ -1,0 +1,125 @@
+import { mkdir } from 'node:fs/promises';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { dirname } from 'node:path';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Clock } from '../base/clock.js';
+import type { Log } from '../base/log.js';
+import { claimSocket } from './claimed-socket.js';
+import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
+import { answerText } from './http-endpoint.js';
+import { shut } from './listener.js';
+
+/** Time between attempts to listen. */
+const RETRY_MS = 5000;
+const MAX_CONNECTIONS = 32;
+
+/** What a question is answered with. */
+export type StatusAnswer =
+  /** 400: the question cannot be answered, and the text says why. */
+  { readonly status: 200 | 400; readonly text: string } | { readonly status: 200; readonly stream: Readable };
+
+export interface StatusSocketOptions {
+  /** Where the socket is to be; its folder is made when there is none. */
+  readonly path: string;
+  /** By path, such as `/status`. */
+  readonly pages: ReadonlyMap<string, (query: URLSearchParams) => Promise<StatusAnswer>>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * A Unix socket on which the commands that look inside ask the running process, in HTTP. Only its own user may connect: what it tells of Services is not
+ * for everybody on the node, and unlike the metrics address it cannot be bound to the network. Forwarding does not depend on it, so nothing
+ * that goes wrong here ends the process.
+ */
+export class StatusSocket {
+  private server: Server | null = null;
+  /** Gives the path up. */
+  private release: (() => Promise<void>) | null = null;
+  private cancelRetry: (() => void) | null = null;
+  private closed = false;
+  private opening: Promise<void> = Promise.resolve();
+  private lastFailure: string | null = null;
+
+  constructor(private readonly options: StatusSocketOptions) {}
+
+  /** Resolves after the first attempt to listen, whether it succeeded or not. Never rejects. */
+  start(): Promise<void> {
+    this.opening = this.open();
+    return this.opening;
+  }
+
+  /** Whether questions are answered. */
+  get isOpen(): boolean {
+    return this.server !== null;
+  }
+
+  /** Stops listening and removes the socket. */
+  async close(): Promise<void> {
+    this.closed = true;
+    this.cancelRetry?.();
+    await this.opening;
+    // The name first: while we listen, nobody else takes it.
+    await this.release?.();
+    this.release = null;
+    if (this.server !== null) await shut(this.server);
+    this.server = null;
+  }
+
+  private async open(): Promise<void> {
+    const { path, clock, log } = this.options;
+    try {
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      this.server = await this.listen();
+      if (this.lastFailure !== null) log.info(0, 'status socket is open now', { path });
+      this.lastFailure = null;
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      if (message !== this.lastFailure)
+        log.warn(`cannot open the status socket, will be retried: ${message}`, { path });
+      this.lastFailure = message;
+      if (this.closed) return;
+      this.cancelRetry = clock.callAt(clock.now() + RETRY_MS, () => {
+        this.opening = this.open();
+      });
+    }
+  }
+
+  private async listen(): Promise<Server> {
+    const { path, log } = this.options;
+    const server = createServer(SERVER_TIMEOUTS, (request, response) => {
+      void this.answer(request.url ?? '', response);
+    });
+    new ConnectionLimit(MAX_CONNECTIONS).watch(server);
+    try {
+      this.release = await claimSocket(server, path);
+    } catch (error) {
+      await shut(server);
+      throw error;
+    }
+    server.on('error', (error) => {
+      log.error(error, 'serving the status socket');
+    });
+    return server;
+  }
+
+  private async answer(url: string, response: ServerResponse): Promise<void> {
+    const [path = '', query = ''] = url.split('?', 2);
+    const page = this.options.pages.get(path);
+    if (page === undefined) {
+      answerText(response, 404, `there is no ${path}`);
+      return;
+    }
+    try {
+      const answer = await page(new URLSearchParams(query));
+      if ('text' in answer) answerText(response, answer.status, answer.text);
+      else await pipeline(answer.stream, response);
+    } catch (error) {
+      // A client that has gone away is no failure of ours.
+      if (response.destroyed) return;
+      this.options.log.error(error, 'cannot answer on the status socket', { path });
+      answerText(response, 500, error instanceof Error ? error.message : String(error));
+    }
+  }
+}

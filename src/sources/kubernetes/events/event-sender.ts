@@ -1,0 +1,185 @@
+import type { EventRecorder, EventSubject, ProxyEvent } from '../../../base/events.js';
+import type { Log } from '../../../base/log.js';
+import { cutText } from '../../../base/outside-text.js';
+import { RateLimit } from '../connect/rate-limit.js';
+import type { ApiConnection } from '../connection.js';
+import { sleep, type Clock } from '../timing.js';
+import { eventBody, eventPath, MAX_NOTE } from './event-body.js';
+import { lookUpUid } from './event-subject.js';
+
+export interface EventSenderOptions {
+  /** The system's name, by which the peer too signs its events. */
+  readonly hostname: string;
+  readonly clock: Clock;
+  /** Nanoseconds since the epoch. */
+  readonly wallClock: () => bigint;
+  readonly log: Log;
+}
+
+/** An event waiting to be sent. */
+interface Letter {
+  readonly event: ProxyEvent;
+  readonly at: bigint;
+}
+
+/** What one attempt came to. */
+type Outcome =
+  | { readonly type: 'delivered' }
+  /** Trying again would come to the same. */
+  | { readonly type: 'refused'; readonly why: string }
+  | { readonly type: 'failed'; readonly why: string; readonly retryAfterMs: number | null };
+
+/** The same event is not told again before this time is over. */
+const REPEAT_MS = 600_000;
+/** So many events are remembered for that, the last ones. */
+const REMEMBERED = 1000;
+const QUEUED = 100;
+/** Of a whole cluster's trouble this many events go at once, then one in ten seconds. */
+const BURST = 25;
+const PER_SECOND = 0.1;
+const ATTEMPTS = 5;
+const RETRY_MS = 2000;
+const RETRY_FACTOR = 3;
+const RETRY_MAX_MS = 60_000;
+/** For one attempt, with what is looked up before it. */
+const ATTEMPT_MS = 30_000;
+
+/**
+ * Posts events to the API server (events.k8s.io/v1), one at a time, in the background and without hurry. Whatever goes wrong, nobody waits for it: the
+ * queue is bounded, attempts are few, and what cannot be delivered is dropped with a line at `-v 2`.
+ */
+export class EventSender implements EventRecorder {
+  private readonly stopper = new AbortController();
+  private readonly limit: RateLimit;
+  private readonly told = new Map<string, number>();
+  private queue: Letter[] = [];
+  private connection: ApiConnection | null = null;
+  /** There is no cluster to tell. */
+  private alone = false;
+  private sending: Promise<void> | null = null;
+  private lastAt = 0n;
+
+  constructor(private readonly options: EventSenderOptions) {
+    this.limit = new RateLimit(PER_SECOND, BURST, () => options.clock.now());
+  }
+
+  record(given: ProxyEvent): void {
+    const event = { ...given, note: cutText(given.note, MAX_NOTE) };
+    if (this.alone || this.stopper.signal.aborted || this.isKnown(event)) return;
+    if (this.queue.length >= QUEUED) {
+      this.drop(event, 'too many wait');
+      return;
+    }
+    this.queue.push({ event, at: this.time() });
+    this.send();
+  }
+
+  /** From now on events are sent there, first those that came before; null: there is nobody to send them to. */
+  start(connection: ApiConnection | null): void {
+    this.connection = connection;
+    this.alone = connection === null;
+    if (this.alone) this.queue = [];
+    this.send();
+  }
+
+  /** Resolves when all events are delivered or given up, or the time is over. */
+  async flush(timeoutMs: number): Promise<void> {
+    const enough = new AbortController();
+    const { clock } = this.options;
+    await Promise.race([this.sending, sleep(timeoutMs, clock, enough.signal)]);
+    enough.abort();
+  }
+
+  /** Drops what waits. */
+  stop(): void {
+    this.queue = [];
+    this.stopper.abort();
+  }
+
+  /** Whether it was told not long ago; otherwise it counts as told now. */
+  private isKnown({ regarding, reason, note }: ProxyEvent): boolean {
+    const key = JSON.stringify([regarding, reason, note]);
+    const now = this.options.clock.now();
+    const toldAt = this.told.get(key);
+    if (toldAt !== undefined && now - toldAt < REPEAT_MS) return true;
+    this.told.delete(key);
+    this.told.set(key, now);
+    const [oldest] = this.told.keys();
+    if (this.told.size > REMEMBERED && oldest !== undefined) this.told.delete(oldest);
+    return false;
+  }
+
+  /** Every event has a time of its own: its name is made of it. */
+  private time(): bigint {
+    const now = this.options.wallClock();
+    this.lastAt = now > this.lastAt ? now : this.lastAt + 1n;
+    return this.lastAt;
+  }
+
+  private send(): void {
+    if (this.connection === null || this.sending !== null || this.queue.length === 0) return;
+    this.sending = this.sendAll().finally(() => {
+      this.sending = null;
+      this.send();
+    });
+  }
+
+  private async sendAll(): Promise<void> {
+    const { signal } = this.stopper;
+    for (let letter = this.queue.shift(); letter !== undefined; letter = this.queue.shift()) {
+      try {
+        await this.limit.take(signal);
+        await this.deliver(letter);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.drop(letter.event, describe(error));
+      }
+    }
+  }
+
+  private async deliver(letter: Letter): Promise<void> {
+    const { clock } = this.options;
+    const { signal } = this.stopper;
+    let wait = RETRY_MS;
+    let why = '';
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      // Each by the way that there is by then.
+      if (this.connection === null) return;
+      const outcome = await this.attempt(this.connection, letter);
+      if (outcome.type === 'delivered' || signal.aborted) return;
+      ({ why } = outcome);
+      if (outcome.type === 'refused') break;
+      if (attempt < ATTEMPTS) await sleep(Math.min(outcome.retryAfterMs ?? wait, RETRY_MAX_MS), clock, signal);
+      wait *= RETRY_FACTOR;
+    }
+    this.drop(letter.event, why);
+  }
+
+  private async attempt(connection: ApiConnection, { event, at }: Letter): Promise<Outcome> {
+    const signal = AbortSignal.any([this.stopper.signal, AbortSignal.timeout(ATTEMPT_MS)]);
+    try {
+      const uid = await lookUpUid(connection, event.regarding, signal);
+      const body = eventBody(event, { at, uid, hostname: this.options.hostname });
+      const { status, retryAfterMs } = await connection.post(eventPath(event.regarding), body, { signal });
+      // A conflict: an attempt before did arrive, and only its answer did not.
+      if ((status >= 200 && status < 300) || status === 409) return { type: 'delivered' };
+      const why = `status ${status}`;
+      const transient = status === 401 || status === 429 || status >= 500;
+      return transient ? { type: 'failed', why, retryAfterMs } : { type: 'refused', why };
+    } catch (error) {
+      return { type: 'failed', why: describe(error), retryAfterMs: null };
+    }
+  }
+
+  private drop({ regarding, reason, note }: ProxyEvent, why: string): void {
+    this.options.log.info(2, 'An event is dropped', { object: printSubject(regarding), reason, note, why });
+  }
+}
+
+function printSubject({ kind, namespace, name }: EventSubject): string {
+  return `${kind} ${namespace === '' ? name : `${namespace}/${name}`}`;
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

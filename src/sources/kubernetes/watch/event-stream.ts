@@ -1,0 +1,136 @@
+import type { SourceWriter, StateChange } from '../../../state/writer.js';
+import { CodecError } from '../codec/errors.js';
+import type { Codec, ReceivedObject, WatchDecoder, WatchEvent } from '../codec/events.js';
+import { failureOfStatus, SourceFailure } from '../failure.js';
+import type { Resource } from '../resources.js';
+import type { BodyDecoder } from './exchange.js';
+import type { Inventory, Relist } from './inventory.js';
+
+/** What a stream of events tells its owner. */
+export interface StreamListener {
+  /** An event came; before it is used. */
+  event(type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'): void;
+  /** The initial events are complete and committed. */
+  listed(version: string, doubtful: boolean): void;
+  /** All up to this version has been committed. */
+  advanced(version: string): void;
+}
+
+export interface StreamSettings {
+  readonly resource: Resource;
+  readonly inventory: Inventory;
+  readonly writer: SourceWriter;
+  readonly listener: StreamListener;
+  /** Whether the stream begins with initial events. */
+  readonly initial: boolean;
+}
+
+/**
+ * Takes one watch's events to the state: what came in one turn of the event loop is one commit, and initial events are one commit altogether, made when
+ * the server has said that they are complete.
+ */
+export class EventStream implements BodyDecoder<void> {
+  private readonly decoder: WatchDecoder;
+  private relist: Relist | null;
+  private pending: StateChange[] = [];
+  private version: string | null = null;
+  private flushing = false;
+  /** When the chunk came that is being decoded, and the one with the first of what is pending. */
+  private chunkAt = 0;
+  private pendingSince = 0;
+
+  constructor(
+    codec: Codec,
+    private readonly settings: StreamSettings,
+  ) {
+    this.relist = settings.initial ? settings.inventory.relist() : null;
+    this.decoder = codec.watch(settings.resource.kind, (event) => {
+      this.take(event);
+    });
+  }
+
+  push(chunk: Buffer, receivedAt: number): void {
+    this.chunkAt = receivedAt;
+    try {
+      this.decoder.push(chunk);
+    } catch (error) {
+      this.flush();
+      throw error;
+    }
+    if (this.version === null || this.flushing) return;
+    // One read of a socket brings many chunks, all in one turn: together they are one commit.
+    this.flushing = true;
+    queueMicrotask(() => {
+      this.flush();
+    });
+  }
+
+  end(): void {
+    this.flush();
+    this.decoder.end();
+    if (this.relist !== null) throw new SourceFailure('truncated', 'the initial events ended before their end');
+  }
+
+  private flush(): void {
+    this.flushing = false;
+    if (this.pending.length > 0) {
+      const changes = this.pending;
+      this.pending = [];
+      this.settings.writer.apply(changes, this.pendingSince);
+    }
+    if (this.version !== null) this.settings.listener.advanced(this.version);
+    this.version = null;
+  }
+
+  private take(event: WatchEvent): void {
+    const { listener, inventory } = this.settings;
+    if (event.type === 'undecodable') {
+      inventory.countUndecodable();
+      throw event.error;
+    }
+    listener.event(event.type);
+    if (event.type === 'ERROR') throw this.failure(failureOfStatus(0, event.status, null));
+    if (event.type === 'BOOKMARK') {
+      this.bookmark(event.version, event.initialEventsEnd);
+      return;
+    }
+    if (this.relist !== null) takeInitial(this.relist, event.type, event.object);
+    else this.takeLive(event.type, event.object);
+  }
+
+  private takeLive(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ReceivedObject): void {
+    const { inventory } = this.settings;
+    const change = type === 'DELETED' ? inventory.remove(object) : inventory.upsert(object);
+    if (change !== null && this.pending.push(change) === 1) this.pendingSince = this.chunkAt;
+    if (object.version === '') throw new CodecError('an object without a resource version');
+    this.version = object.version;
+  }
+
+  private bookmark(version: string, initialEventsEnd: boolean): void {
+    if (version === '') throw new CodecError('a bookmark without a resource version');
+    if (this.relist === null) {
+      this.version = version;
+      return;
+    }
+    if (!initialEventsEnd) throw new SourceFailure('rejected', 'the server does not say where initial events end');
+    const { relist } = this;
+    this.relist = null;
+    this.settings.writer.apply(relist.commit());
+    this.settings.listener.listed(version, relist.doubtful);
+  }
+
+  /**
+   * A server that cannot give initial events may say so by an internal error after a good start. Any error it gives no other meaning to
+   * counts as that, as a list makes progress where waiting might not.
+   */
+  private failure(failure: SourceFailure): SourceFailure {
+    return this.relist !== null && failure.kind === 'unavailable' && failure.retryAfterMs === null
+      ? new SourceFailure('rejected', failure.message)
+      : failure;
+  }
+}
+
+function takeInitial(relist: Relist, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ReceivedObject): void {
+  if (type === 'DELETED') relist.drop(object);
+  else relist.add(object);
+}

@@ -1,0 +1,245 @@
+import type { EventRecorder } from '../../../base/events.js';
+import type { Log } from '../../../base/log.js';
+import { cutMessage } from '../../../base/outside-text.js';
+import { objectKey, type ObjectKey, type Row, type RowRef } from '../../../state/rows.js';
+import type { StateChange } from '../../../state/writer.js';
+import { TranslateError } from '../../translate/errors.js';
+import type { Interner } from '../../translate/intern.js';
+import type { Translation } from '../../translate/metadata.js';
+import { translate } from '../../translate/object.js';
+import { CodecError } from '../codec/errors.js';
+import type { ReceivedObject } from '../codec/events.js';
+import type { Resource } from '../resources.js';
+
+/** How many objects could not be used so far. */
+export interface ObjectFaults {
+  /** Bytes that make no such object. */
+  readonly undecodable: number;
+  /** Objects with a field that may not be as it is. */
+  readonly invalid: number;
+}
+
+/** So many of the objects that are not used are named. */
+const EXAMPLES = 3;
+
+/**
+ * Which objects of a resource have been taken, and in which version: an object that comes again unchanged costs no more than being named.
+ * Objects that cannot be used keep the row they had. Nothing here is truth: rows go to the state.
+ */
+export class Inventory {
+  private versions = new Map<ObjectKey, string>();
+  /** What is wrong with objects that are present, as last said. */
+  private readonly complaints = new Map<ObjectKey, string>();
+  /** Objects that have no row, by why, until it is said. */
+  private readonly unused = new Map<string, ObjectKey[]>();
+  private undecodable = 0;
+  private invalid = 0;
+
+  constructor(
+    private readonly resource: Resource,
+    private readonly names: Interner,
+    private readonly log: Log,
+    private readonly events: EventRecorder,
+  ) {}
+
+  get size(): number {
+    return this.versions.size;
+  }
+
+  get faults(): ObjectFaults {
+    return { undecodable: this.undecodable, invalid: this.invalid };
+  }
+
+  /**
+   * An object that was added or modified. Null when there is nothing to change.
+   *
+   * @throws CodecError when the object cannot be read; its old row stays.
+   */
+  upsert(object: ReceivedObject): StateChange | null {
+    const key = this.keyOf(object);
+    const change = this.changeOf(key, object);
+    this.versions.set(key, object.version);
+    this.sayUnused();
+    return change;
+  }
+
+  /** An object that was deleted. */
+  remove(object: ReceivedObject): StateChange {
+    const { key, removal } = this.removalOf(object);
+    this.versions.delete(key);
+    this.complaints.delete(key);
+    return removal;
+  }
+
+  removalOf(object: ReceivedObject): { readonly key: ObjectKey; readonly removal: StateChange } {
+    const key = this.keyOf(object);
+    return { key, removal: { type: 'remove', ref: this.refOf(key) } };
+  }
+
+  /** Counts something about an object nobody can name. */
+  countUndecodable(): void {
+    this.undecodable++;
+  }
+
+  relist(): Relist {
+    return new Relist(this);
+  }
+
+  /** The server has lost versions and gives them out again: whatever comes next is read, whichever version it has. */
+  distrustVersions(): void {
+    for (const key of this.versions.keys()) this.versions.set(key, '');
+  }
+
+  /** One object of a relist: the key it is to be marked by, the version it is now held in, and what changes. Null version: not held at all. */
+  takeListed(object: ReceivedObject): {
+    readonly key: ObjectKey;
+    readonly version: string | null;
+    readonly change: StateChange | null;
+    readonly doubt: boolean;
+  } {
+    const key = this.keyOf(object);
+    try {
+      return { key, version: object.version, change: this.changeOf(key, object), doubt: false };
+    } catch (error) {
+      if (!(error instanceof CodecError)) throw error;
+      // Marked in its old version: present, and to be read again when it is listed again.
+      return { key, version: this.versions.get(key) ?? null, change: null, doubt: true };
+    }
+  }
+
+  /** Makes what was listed all there is. Returns the removal of everything else. */
+  replace(listed: Map<ObjectKey, string>, present: ReadonlySet<ObjectKey>): readonly StateChange[] {
+    const removed: StateChange[] = [];
+    for (const key of this.versions.keys()) {
+      if (!listed.has(key) && !present.has(key)) removed.push({ type: 'remove', ref: this.refOf(key) });
+    }
+    for (const key of this.complaints.keys()) if (!listed.has(key) && !present.has(key)) this.complaints.delete(key);
+    this.versions = listed;
+    this.sayUnused();
+    return removed;
+  }
+
+  private changeOf(key: ObjectKey, object: ReceivedObject): StateChange | null {
+    if (object.version !== '' && this.versions.get(key) === object.version) return null;
+    const translation = this.translate(key, object);
+    if (translation === null) return null;
+    const { row } = translation;
+    return row === null ? { type: 'remove', ref: this.refOf(key) } : { type: 'upsert', row, key };
+  }
+
+  /** Null when the object is invalid. */
+  private translate(key: ObjectKey, object: ReceivedObject): Translation<Row> | null {
+    try {
+      const translation = translate(this.resource.kind, object.read(), this.names);
+      this.complain(key, translation.warnings.join('; '), translation.row === null ? 'unused' : 'warning');
+      return translation;
+    } catch (error) {
+      if (error instanceof TranslateError) {
+        this.invalid++;
+        this.complain(key, error.message, 'error');
+        return null;
+      }
+      if (error instanceof CodecError) {
+        this.undecodable++;
+        this.complain(key, error.message, 'error');
+      }
+      throw error;
+    }
+  }
+
+  /** Says what is wrong with an object, once for as long as it stays the same. */
+  private complain(key: ObjectKey, complaint: string, severity: 'unused' | 'warning' | 'error'): void {
+    const text = cutMessage(complaint);
+    const before = this.complaints.get(key) ?? '';
+    if (text === before) return;
+    if (text === '') {
+      this.complaints.delete(key);
+      return;
+    }
+    this.complaints.set(key, text);
+    if (severity === 'unused') {
+      const keys = this.unused.get(text);
+      if (keys === undefined) this.unused.set(text, [key]);
+      else keys.push(key);
+      return;
+    }
+    const object = `${this.resource.kind} ${this.print(key)}`;
+    if (severity === 'warning') {
+      this.log.warn(`Part of an object is left out: ${text}`, { object });
+      return;
+    }
+    this.log.error(text, 'Object cannot be used, its last good version stays', { object });
+    const { kind, apiVersion } = this.resource;
+    const { namespace, name } = this.refOf(key);
+    this.events.record({
+      type: 'Warning',
+      reason: 'InvalidObject',
+      action: 'ReadObject',
+      regarding: { apiVersion, kind, namespace, name },
+      related: null,
+      note: `the service proxy cannot use this object, its last good version stays: ${text}`,
+    });
+  }
+
+  /** In one line for all of a list: such objects are others' business, and there may be thousands of them. */
+  private sayUnused(): void {
+    const { kind } = this.resource;
+    for (const [why, keys] of this.unused) {
+      const examples = keys.slice(0, EXAMPLES).map((key) => this.print(key));
+      this.log.info(2, 'Objects are not used', { kind, why, count: keys.length, examples: examples.join() });
+    }
+    this.unused.clear();
+  }
+
+  private print(key: ObjectKey): string {
+    return this.resource.namespaced ? key : key.slice(1);
+  }
+
+  private keyOf({ namespace, name }: ReceivedObject): ObjectKey {
+    if (name === '' || (namespace === '') === this.resource.namespaced) {
+      throw new CodecError(`a ${this.resource.kind} of namespace "${namespace}" and name "${name}"`);
+    }
+    return objectKey(namespace, name);
+  }
+
+  private refOf(key: ObjectKey): RowRef {
+    const slash = key.indexOf('/');
+    return { kind: this.resource.kind, namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+  }
+}
+
+/** Objects listed so far. Nothing is committed before the list is complete. */
+export class Relist {
+  private readonly listed = new Map<ObjectKey, string>();
+  private readonly present = new Set<ObjectKey>();
+  private changes: StateChange[] = [];
+  /** Some object could not be read, so that its row may be old. */
+  doubtful = false;
+
+  constructor(private readonly inventory: Inventory) {}
+
+  add(object: ReceivedObject): void {
+    const { key, version, change, doubt } = this.inventory.takeListed(object);
+    if (version === null) this.present.add(key);
+    else this.listed.set(key, version);
+    if (change !== null) this.changes.push(change);
+    this.doubtful ||= doubt;
+  }
+
+  /** An object that was deleted while the list was still coming in. */
+  drop(object: ReceivedObject): void {
+    const { key, removal } = this.inventory.removalOf(object);
+    this.listed.delete(key);
+    this.present.delete(key);
+    this.changes.push(removal);
+  }
+
+  /** The changes that make the state what was listed, removals included; to be applied as one. */
+  commit(): readonly StateChange[] {
+    const removals = this.inventory.replace(this.listed, this.present);
+    const changes = this.changes;
+    this.changes = [];
+    for (const removal of removals) changes.push(removal);
+    return changes;
+  }
+}

@@ -1,0 +1,103 @@
+import type { Log } from '../../../base/log.js';
+import type { SourceWriter } from '../../../state/writer.js';
+import { failureOf } from '../failure.js';
+import { SERVICE_CIDRS } from '../resources.js';
+import { Backoff, type Surroundings } from '../timing.js';
+import type { Exchanger } from './exchange.js';
+import type { Inventory } from './inventory.js';
+import { Lister } from './lister.js';
+import { noEvents, type ResourceStatus } from './status.js';
+import { Trouble } from './trouble.js';
+
+export interface ServiceCIDRListOptions {
+  readonly exchanger: Exchanger;
+  readonly inventory: Inventory;
+  readonly writer: SourceWriter;
+  readonly log: Log;
+  readonly surroundings: Surroundings;
+  readonly configSyncPeriodMs: number;
+}
+
+/**
+ * ServiceCIDRs are listed now and then instead of watched: they change about never, a connection per node is worth more, and nothing is in a
+ * hurry for them (behaviour WA-14). Servers before 1.33 have none, which is asked again as rarely.
+ */
+export class ServiceCIDRList {
+  private readonly lister: Lister;
+  private readonly backoff: Backoff;
+  private readonly trouble: Trouble;
+  private nextAt = Number.NEGATIVE_INFINITY;
+  private seen = '';
+  private synced = false;
+  private absent = false;
+  private lists = 0;
+  private lastListAt: number | null = null;
+  private completed = false;
+
+  constructor(private readonly options: ServiceCIDRListOptions) {
+    const { exchanger, inventory, log, surroundings } = options;
+    this.lister = new Lister(SERVICE_CIDRS, exchanger, inventory);
+    this.backoff = new Backoff(surroundings);
+    this.trouble = new Trouble(SERVICE_CIDRS.name, log);
+  }
+
+  /** Lists when it is time to. Never rejects: what is known stays, and readiness does not wait for more than the first attempt. */
+  async refresh(signal: AbortSignal): Promise<void> {
+    const { surroundings, configSyncPeriodMs } = this.options;
+    if (surroundings.clock.now() < this.nextAt) return;
+    try {
+      await this.list(signal);
+      this.backoff.reset();
+      this.nextAt = surroundings.clock.now() + configSyncPeriodMs;
+    } catch (error) {
+      if (!signal.aborted) this.fail(error);
+    }
+    if (signal.aborted || this.completed) return;
+    this.completed = true;
+    this.options.writer.complete();
+  }
+
+  status(): ResourceStatus {
+    const { inventory, surroundings } = this.options;
+    return {
+      resource: SERVICE_CIDRS.name,
+      synced: this.synced,
+      watching: false,
+      version: this.seen,
+      objects: inventory.size,
+      sinceLastEventMs: this.lastListAt === null ? null : surroundings.clock.now() - this.lastListAt,
+      events: noEvents(),
+      lists: this.lists,
+      watches: 0,
+      failures: { ...this.trouble.counts },
+      trouble: this.trouble.present,
+      ...inventory.faults,
+    };
+  }
+
+  private async list(signal: AbortSignal): Promise<void> {
+    const { relist, version } = await this.lister.list(this.seen, signal);
+    if (signal.aborted) return;
+    this.options.writer.apply(relist.commit());
+    this.seen = version;
+    this.lists++;
+    this.synced = true;
+    this.absent = false;
+    this.lastListAt = this.options.surroundings.clock.now();
+    this.trouble.over();
+  }
+
+  private fail(error: unknown): void {
+    const { surroundings, configSyncPeriodMs, log } = this.options;
+    const failure = failureOf(error);
+    if (failure.kind === 'missing' && !this.synced) {
+      if (!this.absent) log.info(2, 'The API server has no ServiceCIDRs');
+      this.absent = true;
+      this.nextAt = surroundings.clock.now() + configSyncPeriodMs;
+      return;
+    }
+    if (failure.kind === 'ahead') this.lister.startAgain();
+    this.trouble.report(failure);
+    this.nextAt = surroundings.clock.now() + (failure.retryAfterMs ?? this.backoff.next());
+  }
+}

@@ -1,0 +1,39 @@
+import t from 'tap';
+import { systemClock } from '../../src/base/clock.js';
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+t.test('a time that has come calls back in the next turn, not in this one', async (t) => {
+  let calls = 0;
+  systemClock.callAt(systemClock.now() - 5, () => calls++);
+  await Promise.resolve();
+  t.equal(calls, 0);
+  await turn();
+  await turn();
+  t.equal(calls, 1);
+});
+
+t.test('never early, for fractions of a millisecond too', async (t) => {
+  for (const delay of [0.3, 1.5, 3]) {
+    const due = systemClock.now() + delay;
+    await new Promise<void>((resolve) => {
+      systemClock.callAt(due, resolve);
+    });
+    t.ok(systemClock.now() >= due, `${delay} ms`);
+  }
+});
+
+t.test('cancelled calls do not come, and a far time is not now', async (t) => {
+  const calls: string[] = [];
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  t.teardown(() => process.off('warning', onWarning));
+  systemClock.callAt(0, () => calls.push('immediate'))();
+  systemClock.callAt(systemClock.now() + 2, () => calls.push('timer'))();
+  const cancel = systemClock.callAt(systemClock.now() + 2 ** 40, () => calls.push('far'));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  t.same(calls, []);
+  t.same(warnings, [], 'no timer longer than the system takes');
+  cancel();
+});

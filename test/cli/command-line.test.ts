@@ -1,0 +1,178 @@
+// What the process prints and how it ends: behaviour §1.1, §1.4, §1.5.
+import '../support/namespace.js';
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import t from 'tap';
+import { formatted } from '../../src/serve/status-pages.js';
+import { goPlatform } from '../../src/base/platform.js';
+
+const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+
+const folder = mkdtempSync(join(tmpdir(), 'command-line-'));
+t.teardown(() => {
+  rmSync(folder, { recursive: true });
+});
+
+function run(...argv: readonly string[]): { status: number | null; stdout: string; stderr: string } {
+  return spawnSync(process.execPath, [MAIN, ...argv], { encoding: 'utf8', cwd: folder });
+}
+
+t.test('CL-03: the version, short and as the structure that the peer prints', (t) => {
+  t.match(run('--version'), { status: 0, stdout: 'Kubernetes v1.36.2\n', stderr: '' });
+  const { status, stdout } = run('--version=raw');
+  t.equal(status, 0);
+  t.match(stdout, /^version\.Info\{Major:"1", Minor:"36", .*GitVersion:"v1\.36\.2", .*\}\n$/);
+  t.match(stdout, `Platform:"${goPlatform()}"`);
+  t.end();
+});
+
+t.test('CL-02: a wrong command line ends with 1, the problem and the usage', (t) => {
+  const wrong = run('--no-such-flag');
+  t.match(wrong, { status: 1, stdout: '', stderr: /^unknown flag: --no-such-flag\n\nUsage: / });
+  t.match(run('argument'), { status: 1, stderr: /does not take any arguments, got \["argument"\]/ });
+  t.match(run('--help'), { status: 0, stdout: /--proxy-mode <mode>/, stderr: '' });
+  t.end();
+});
+
+t.test('CL-50: the path of --write-config-to is a path, whatever it looks like', (t) => {
+  t.match(run('--proxy-mode=nftables', '--write-config-to=-'), { status: 0, stdout: '' });
+  t.same(readdirSync(folder), ['-']);
+  t.match(readFileSync(join(folder, '-'), 'utf8'), /^apiVersion: kubeproxy/);
+  t.match(run('--config=-', '--write-config-to=gone/x'), { status: 1, stderr: /--write-config-to: ENOENT/ });
+  t.end();
+});
+
+t.test('CL-41: a file that changes is warned of like one that is there at the start, and once', async (t) => {
+  const config = join(folder, 'config.yaml');
+  const write = (body: string): void => {
+    const header = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\n';
+    writeFileSync(config, `${header}${body}`);
+  };
+  write('first: 1\n');
+  const manifests = mkdtempSync(join(folder, 'manifests-'));
+  const argv = [MAIN, '--config', config, '--manifests', manifests, '--status-socket='];
+  const running = spawn(process.execPath, argv, { stdio: ['ignore', 'ignore', 'pipe'] });
+  t.teardown(() => running.kill('SIGKILL'));
+  let log = '';
+  running.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
+  const said = async (pattern: RegExp): Promise<void> => {
+    while (!pattern.test(log)) {
+      if (running.exitCode !== null) throw new Error(`it has ended: ${log}`);
+      await setTimeout(20);
+    }
+  };
+  await said(/strict decoding failed: .*\.first: unknown field/);
+  await said(/Manifests loaded/);
+  write('first: 1\n# the same\n');
+  await setTimeout(1000);
+  write('first: 1\noomScoreAdj: 5\n');
+  await said(/"configuration changed"/);
+  t.equal(log.match(/unknown field/g)?.length, 1, 'what was said before is not said again');
+  write('second: 1\noomScoreAdj: 5\n');
+  await said(/strict decoding failed: .*\.second: unknown field/);
+  write(
+    'second: 1\noomScoreAdj: 5\nlogging: {format: json, flushFrequency: 1s}\niptables: {localhostNodePorts: false}\n',
+  );
+  await said(/"msg":"configuration changed".*/);
+  t.equal(running.exitCode, null, 'what means nothing in this mode ends nothing');
+});
+
+t.test('CL-60: --cleanup goes before --init-only, and says with 1 that it could not', (t) => {
+  spawnSync('nft', ['add', 'table', 'ip', 'kube-proxy']);
+  t.match(run('--cleanup', '--init-only'), { status: 0, stdout: '' });
+  t.equal(spawnSync('nft', ['list', 'ruleset'], { encoding: 'utf8' }).stdout, '');
+  const bounded = ['--bounding-set=-net_admin', process.execPath, MAIN, '--cleanup'];
+  t.match(spawnSync('setpriv', bounded, { encoding: 'utf8' }), {
+    status: 1,
+    stderr: /encountered an error while tearing down rules: .*EPERM/,
+  });
+  t.end();
+});
+
+t.test(
+  'no credential shows in the log or on any HTTP path; a heap snapshot goes through the socket alone',
+  async (t) => {
+    spawnSync('ip', ['link', 'set', 'lo', 'up']);
+    const kubeconfig = join(folder, 'kubeconfig');
+    const cluster = { server: 'https://127.0.0.1:1', 'proxy-url': 'http://proxy:s3cret-proxy@127.0.0.1:1' };
+    writeFileSync(
+      kubeconfig,
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        'current-context': 'c',
+        contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+        clusters: [{ name: 'c', cluster }],
+        users: [{ name: 'u', user: { token: 's3cret-token' } }],
+      }),
+    );
+    const socket = `--status-socket=${join(folder, 's')}`;
+    const argv = [
+      ...['--proxy-mode=nftables', '--conntrack-max-per-core=0', '--profiling', '--v=9', socket],
+      ...['--metrics-bind-address=127.0.0.1:10249', '--healthz-bind-address=127.0.0.1:10256'],
+      ...[`--kubeconfig=${kubeconfig}`, '--manifests=http://user:s3cret-password@127.0.0.1:1/x?token=s3cret-query'],
+      '--manifests-header=X-Token: s3cret-header',
+    ];
+    const running = spawn(process.execPath, [MAIN, ...argv], { stdio: ['ignore', 'ignore', 'pipe'], cwd: folder });
+    t.teardown(() => running.kill('SIGKILL'));
+    let log = '';
+    running.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
+    const deadline = performance.now() + 60_000;
+    while (!/Bad manifest/.test(log) || !/serving metrics/.test(log)) {
+      if (performance.now() > deadline || running.exitCode !== null) throw new Error(`not asked: ${log}`);
+      await setTimeout(20);
+    }
+    const get = async (path: string): Promise<string> => {
+      const response = await fetch(`http://127.0.0.1:${path}`);
+      const body = Buffer.from(await response.arrayBuffer());
+      return (body[0] === 0x1f ? gunzipSync(body) : body).toString('utf8');
+    };
+    const paths = /^Paths: (.*)$/m.exec(await get('10249/statusz'))?.[1]?.split(' ') ?? [];
+    t.ok(paths.includes('/debug/pprof/heap'), paths.join());
+    const pages = await Promise.all(
+      ['10249/heap-snapshot', '10256/healthz?verbose', ...paths.map((path) => `10249${path}`)]
+        .filter((path) => !/profile|heap$|allocs/.test(path))
+        .map(get),
+    );
+    for (const path of paths.filter((path) => /profile|heap$|allocs/.test(path)))
+      pages.push(await get(`10249${path}?seconds=0.2`));
+    const status = run('status', socket);
+    t.match(status.stdout, '  http://127.0.0.1:1/x?…: not read yet\n');
+    const asked = run('explain', '10.96.0.1:80/TCP', socket);
+    t.match(asked, {
+      status: 1,
+      stderr: /^the process is still reading http:\/\/127\.0\.0\.1:1\/x\?…, kubernetes services/,
+    });
+    const shown = [...pages, log, status.stdout, asked.stderr].join('\n');
+    t.match(shown, 'pointsman_source_synced{source="http://127.0.0.1:1/x?…"} 0');
+    const encoded = [btoa('user:s3cret-password'), btoa('proxy:s3cret-proxy')];
+    for (const secret of ['s3cret', ...encoded]) t.notOk(shown.includes(secret), secret);
+
+    const snapshot = join(folder, 'heap');
+    t.match(run('status', socket, '--heap-snapshot', snapshot), { status: 0, stdout: /with every credential/ });
+    t.equal(statSync(snapshot).mode & 0o777, 0o600);
+    t.match(readFileSync(snapshot, 'utf8'), 'user:s3cret-password', 'which is why');
+    t.match(run('status', socket, '--heap-snapshot', snapshot), { status: 1, stderr: /heap: EEXIST/ });
+  },
+);
+
+t.test('control characters do not reach the terminal', (t) => {
+  const hostile = '\u001b[31mred\u009b';
+  const { status, stderr } = run(`--config=${hostile}`);
+  t.match([status, stderr], [1, /\\u001b\[31mred\\u009b/]);
+  t.notMatch(stderr, /[\u001b\u009b]/);
+  const conflict = { lines: [`a${hostile}\nb`] };
+  t.equal(
+    formatted(conflict, 'text', ({ lines }) => lines),
+    'a\\u001b[31mred\\u009b\\u000ab\n',
+  );
+  const json = formatted(conflict, 'json', () => []);
+  t.notMatch(json, /[\u001b\u009b]/);
+  t.same(JSON.parse(json), conflict);
+  t.end();
+});

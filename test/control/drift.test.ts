@@ -1,0 +1,106 @@
+import t from 'tap';
+import type { Family } from '../../src/base/ip.js';
+import { Drift } from '../../src/control/drift.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+/** When what others do is looked at. */
+
+interface Setup {
+  readonly clock: FakeClock;
+  readonly drift: Drift;
+  /** Times of checks asked for, of audits, and families suspected. */
+  readonly checks: number[];
+  readonly audits: number[];
+  readonly suspected: (readonly [Family, string | null])[];
+}
+
+function setup(): Setup {
+  const clock = new FakeClock(0);
+  const checks: number[] = [];
+  const audits: number[] = [];
+  const suspected: (readonly [Family, string | null])[] = [];
+  const drift = new Drift({
+    clock,
+    check: () => checks.push(clock.now()),
+    audit: () => audits.push(clock.now()),
+    onSuspicion: (family, process) => suspected.push([family, process]),
+  });
+  return { clock, drift, checks, audits, suspected };
+}
+
+function change(families: readonly Family[], missed = false): Parameters<Drift['noticed']>[0] {
+  return { families, missed, process: 'nft[1]' };
+}
+
+t.test('a change is looked at once, after the burst it comes in', async (t) => {
+  const { clock, drift, checks, suspected } = setup();
+  for (let burst = 0; burst < 10; burst++) drift.noticed(change(['IPv4']));
+  t.same(checks, []);
+  t.equal(drift.begin('IPv4'), false, 'a run that happens to come has nothing to check yet');
+  await clock.advance(10);
+  t.same(checks, [3]);
+  t.same(suspected, [['IPv4', 'nft[1]']]);
+  t.equal(drift.begin('IPv6'), false);
+  t.equal(drift.begin('IPv4'), true);
+  t.equal(drift.begin('IPv4'), false, 'taken');
+  await clock.advance(20);
+  t.equal(drift.ended('IPv4', 10, true), 30, 'settled since it was noticed');
+  t.equal(drift.suspects('IPv4'), false);
+});
+
+t.test('what comes during a check is another suspicion', async (t) => {
+  const { clock, drift, checks } = setup();
+  drift.noticed(change(['IPv4']));
+  await clock.advance(3);
+  drift.begin('IPv4');
+  drift.noticed(change(['IPv4']));
+  t.equal(drift.ended('IPv4', 3, true), 3);
+  t.equal(drift.suspects('IPv4'), true);
+  await clock.advance(3);
+  t.same(checks, [3, 6]);
+});
+
+t.test('a check that fails is still owed', async (t) => {
+  const { clock, drift } = setup();
+  drift.noticed(change(['IPv4']));
+  await clock.advance(3);
+  drift.begin('IPv4');
+  t.equal(drift.ended('IPv4', 3, false), null);
+  t.equal(drift.begin('IPv4'), true, 'by the retry');
+  t.equal(drift.ended('IPv4', 3, true), 3);
+});
+
+t.test('who changes our table all the time is answered with a part of our time', async (t) => {
+  const { clock, drift, checks } = setup();
+  let busy = 0;
+  for (let time = 0; time < 60_000; time += 10) {
+    drift.noticed(change(['IPv4']));
+    await clock.advance(10);
+    if (!drift.begin('IPv4')) continue;
+    const startedAt = clock.now();
+    await clock.advance(500);
+    time += 500;
+    busy += 500;
+    drift.ended('IPv4', startedAt, true);
+  }
+  t.ok(checks.length > 10, 'often');
+  t.ok(busy < 2500 + 0.25 * 60_000, `${busy} ms of a minute`);
+});
+
+t.test('what was missed is audited, not too often', async (t) => {
+  const { clock, drift, audits, checks } = setup();
+  for (let time = 0; time < 12_000; time += 100) {
+    drift.noticed(change([], true));
+    await clock.advance(100);
+  }
+  t.same(audits, [3, 5003, 10_003]);
+  t.same(checks, []);
+});
+
+t.test('nothing is asked for after the end', async (t) => {
+  const { clock, drift, audits, checks } = setup();
+  drift.noticed(change(['IPv4'], true));
+  drift.stop();
+  await clock.advance(10_000);
+  t.same([...audits, ...checks], []);
+});

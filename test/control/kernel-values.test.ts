@@ -1,0 +1,151 @@
+import t from 'tap';
+import { KernelValues } from '../../src/control/kernel-values.js';
+import type { KernelFiles, KernelValue } from '../../src/host/linux/sysctl.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { RecordingLog } from '../support/recording-log.js';
+
+const PATH = '/proc/sys/net/netfilter/nf_conntrack_udp_timeout';
+const WANTED: readonly KernelValue[] = [{ path: PATH, value: 30, match: 'equal' }];
+
+/** The configuration asks for this, for another value, or for nothing. */
+type Wish = number | null;
+
+function setup(content: string | null): {
+  readonly values: KernelValues;
+  readonly clock: FakeClock;
+  readonly file: { content: string | null; readOnly: boolean; reads: number };
+  readonly repaired: string[];
+  readonly problems: () => readonly string[];
+  readonly log: RecordingLog;
+  readonly wish: (value: Wish) => Promise<void>;
+} {
+  const file = { content, readOnly: false, reads: 0 };
+  const files: KernelFiles = {
+    read: () => {
+      file.reads++;
+      return file.content === null ? refuse('ENOENT') : Promise.resolve(`${file.content}\n`);
+    },
+    write: (_path, text) => {
+      if (file.readOnly) return refuse('EROFS');
+      file.content = text;
+      return Promise.resolve();
+    },
+  };
+  const clock = new FakeClock();
+  const repaired: string[] = [];
+  let problems: readonly string[] = [];
+  const log = new RecordingLog();
+  let wanted = WANTED;
+  const values = new KernelValues({
+    values: () => wanted,
+    clock,
+    log,
+    files,
+    onRepaired: ({ found }) => repaired.push(found),
+    onChecked: (found) => {
+      problems = found;
+    },
+  });
+  const wish = (value: Wish): Promise<void> => {
+    wanted = value === null ? [] : [{ path: PATH, value, match: 'equal' }];
+    return values.apply();
+  };
+  return { values, clock, file, repaired, problems: () => problems, log, wish };
+}
+
+function refuse(code: string): Promise<never> {
+  return Promise.reject(Object.assign(new Error(code), { code }));
+}
+
+t.test('sets a value, and again within a second of its change', async (t) => {
+  const { values, clock, file, repaired } = setup('60');
+  await values.apply();
+  t.equal(file.content, '30');
+  t.same(repaired, [], 'setting it for the first time repairs nothing');
+  file.content = '7';
+  await clock.advance(1000);
+  t.equal(file.content, '30');
+  t.same(repaired, ['7']);
+});
+
+t.test('a value that cannot be set is named until it can', async (t) => {
+  const { values, clock, file, repaired, problems } = setup(null);
+  await values.apply();
+  t.match(problems(), [/nf_conntrack_udp_timeout should be 30, cannot be read: ENOENT/]);
+  file.content = '60';
+  await clock.advance(1000);
+  t.same(problems(), []);
+  t.same(repaired, [], 'it had never been right');
+
+  file.readOnly = true;
+  file.content = '7';
+  await clock.advance(1000);
+  t.match(problems(), [/should be 30, is 7 and cannot be written: EROFS/]);
+  file.readOnly = false;
+  await clock.advance(1000);
+  t.same(problems(), []);
+  t.same(repaired, ['7'], 'a repair that took two attempts');
+});
+
+t.test('who sets a value all the time is answered less and less often', async (t) => {
+  const { values, clock, file, repaired } = setup('30');
+  await values.apply();
+  for (let second = 0; second < 120; second++) {
+    file.content = '7';
+    await clock.advance(1000);
+  }
+  t.equal(repaired.length, 6, 'after 1, 2, 4, 8, 16 and 32 seconds');
+  await clock.advance(70_000);
+  const { reads } = file;
+  await clock.advance(60_000);
+  t.equal(file.content, '30');
+  t.ok(file.reads - reads >= 59, 'once it is left alone it is looked at every second again');
+});
+
+t.test('one timer at most, none after the stop', async (t) => {
+  const { values, clock } = setup('30');
+  await Promise.all([values.apply(), values.apply(), values.apply()]);
+  t.equal(clock.waiting, 1);
+  const last = values.apply();
+  values.stop();
+  await last;
+  t.equal(clock.waiting, 0);
+});
+
+t.test('a value that is no longer asked for is what it was before', async (t) => {
+  const { values, clock, file, repaired, problems, wish } = setup('60');
+  await values.apply();
+  await wish(45);
+  t.equal(file.content, '45');
+  t.same(repaired, [], 'another wish is no repair');
+  await wish(null);
+  t.equal(file.content, '60', 'as before the first time it was set');
+  file.content = '7';
+  await clock.advance(60_000);
+  t.equal(file.content, '7', 'from then on others may set it');
+  await wish(30);
+  await wish(null);
+  t.equal(file.content, '7', 'and that is what it was the next time');
+  t.same([repaired, problems()], [[], []]);
+});
+
+t.test('giving a value back is tried until it works', async (t) => {
+  const { values, clock, file, repaired, problems, wish } = setup('60');
+  await values.apply();
+  file.readOnly = true;
+  await wish(null);
+  t.match(problems(), [/should be 60, is 30 and cannot be written: EROFS/]);
+  file.readOnly = false;
+  await clock.advance(1000);
+  t.same([file.content, problems(), repaired], ['60', [], []]);
+});
+
+t.test('a value that was right at the start stays, and that is said once', async (t) => {
+  const { values, clock, file, problems, log, wish } = setup('30');
+  await values.apply();
+  await wish(45);
+  await wish(null);
+  await clock.advance(5000);
+  t.same([file.content, problems()], ['45', []]);
+  t.equal(log.lines.filter((line) => line.includes('stays: what it was before is not known')).length, 1);
+});

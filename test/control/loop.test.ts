@@ -1,0 +1,309 @@
+import t from 'tap';
+import { Loop, type LoopOptions, type RunOutcome } from '../../src/control/loop.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+interface Run {
+  readonly at: number;
+  readonly full: boolean;
+  /** Ends a run that takes time. */
+  readonly end: (error?: Error) => void;
+}
+
+/** A loop on a fake clock that starts at 0. `work` decides how each run ends; undefined: the test ends it. */
+function setup(
+  options: Partial<LoopOptions> = {},
+  work: (index: number) => Error | null | undefined = () => null,
+): { clock: FakeClock; loop: Loop; runs: Run[]; outcomes: RunOutcome[]; starts: () => number[] } {
+  const clock = new FakeClock(0);
+  const runs: Run[] = [];
+  const outcomes: RunOutcome[] = [];
+  const loop = new Loop({
+    run: ({ full }) =>
+      new Promise((resolve, reject) => {
+        const end = (error?: Error): void => {
+          if (error === undefined) resolve();
+          else reject(error);
+        };
+        const result = work(runs.length);
+        runs.push({ at: clock.now(), full, end });
+        if (result !== undefined) end(result ?? undefined);
+      }),
+    minIntervalMs: 1000,
+    fullIntervalMs: 30_000,
+    retry: { initialMs: 100, maxMs: 30_000, factor: 2 },
+    clock,
+    random: () => 0,
+    onOutcome: (outcome) => outcomes.push(outcome),
+    ...options,
+  });
+  return { clock, loop, runs, outcomes, starts: () => runs.map((run) => run.at) };
+}
+
+t.test('nothing runs before the first trigger, and the first run is full and not delayed', async (t) => {
+  const { clock, loop, runs } = setup();
+  await clock.advance(100_000);
+  t.equal(runs.length, 0);
+  loop.trigger();
+  t.equal(runs.length, 0, 'not in the turn of the trigger');
+  await clock.advance(0);
+  t.match(runs, [{ at: 100_000, full: true }]);
+});
+
+t.test('a burst is one run, and the interval counts from start to start', async (t) => {
+  const { clock, loop, runs, starts } = setup({}, () => undefined);
+  for (let i = 0; i < 100; i++) loop.trigger();
+  await clock.advance(700);
+  t.same(starts(), [0]);
+  runs[0]!.end();
+  await clock.advance(100);
+  loop.trigger();
+  loop.trigger();
+  await clock.advance(199);
+  t.same(starts(), [0], 'not before the interval has passed');
+  await clock.advance(1);
+  t.same(starts(), [0, 1000], 'a second after the start, though only 300 ms after the end');
+  runs[1]!.end();
+  await clock.advance(5000);
+  loop.trigger();
+  await clock.advance(0);
+  t.same(starts(), [0, 1000, 6000], 'an idle loop starts at once');
+});
+
+t.test(
+  'with no minimum interval a run that takes no time delays none, and triggers of one turn go together',
+  async (t) => {
+    const { clock, loop, starts } = setup({ minIntervalMs: 0 });
+    for (let i = 0; i < 3; i++) {
+      loop.trigger();
+      loop.trigger();
+      await clock.advance(0);
+    }
+    t.same(starts(), [0, 0, 0]);
+  },
+);
+
+t.test('an urgent trigger does not keep the minimum interval, and neither does its retry', async (t) => {
+  const { clock, loop, starts } = setup({}, (index) => (index === 1 ? new Error('no') : null));
+  loop.trigger();
+  await clock.advance(10);
+  loop.triggerNow();
+  await clock.advance(0);
+  t.same(starts(), [0, 10]);
+  await clock.advance(99);
+  t.same(starts(), [0, 10], 'a retry waits its time');
+  await clock.advance(1);
+  t.same(starts(), [0, 10, 110], 'but no longer');
+  loop.trigger();
+  await clock.advance(999);
+  t.same(starts(), [0, 10, 110], 'others keep the interval');
+  loop.triggerNow();
+  await clock.advance(0);
+  t.same(starts(), [0, 10, 110, 1109], 'unless an urgent one comes');
+  await loop.stop();
+  loop.triggerNow();
+  await clock.advance(0);
+  t.equal(starts().length, 4);
+});
+
+t.test('triggers during a run lead to exactly one more', async (t) => {
+  const { clock, loop, runs, starts } = setup({ minIntervalMs: 1 }, () => undefined);
+  loop.trigger();
+  await clock.advance(0);
+  for (let i = 0; i < 5; i++) {
+    loop.trigger();
+    await clock.advance(10);
+  }
+  t.same(starts(), [0], 'never two at a time');
+  t.equal(loop.status().running, true);
+  runs[0]!.end();
+  await clock.advance(0);
+  t.same(starts(), [0, 50]);
+  runs[1]!.end();
+  await clock.advance(1000);
+  t.same(starts(), [0, 50]);
+  t.equal(loop.status().running, false);
+});
+
+t.test('failures are retried with growing delays up to the maximum, and success starts again', async (t) => {
+  const retry = { initialMs: 100, maxMs: 1000, factor: 2 };
+  const { clock, loop, starts, outcomes, runs } = setup({ minIntervalMs: 0, retry }, (index) =>
+    index < 6 || index === 7 ? new Error(`no ${index}`) : null,
+  );
+  loop.trigger();
+  await clock.advance(4000);
+  t.same(starts(), [0, 100, 300, 700, 1500, 2500, 3500]);
+  t.match(outcomes[4], { type: 'failure', consecutiveFailures: 5, error: { message: 'no 4' }, retryAt: 2500 });
+  t.match(outcomes[6], { type: 'success', failuresBefore: 6, full: true });
+  t.ok(
+    runs.every((run) => run.full),
+    'what failed as a full run stays one',
+  );
+  loop.trigger();
+  await clock.advance(100);
+  t.same(starts().slice(7), [4000, 4100], 'from the initial delay again');
+  t.match(outcomes[8], { type: 'success', full: false, failuresBefore: 1 });
+  t.equal(clock.waiting, 1, 'only the periodic run waits');
+});
+
+t.test('a trigger brings the retry forward, within the minimum interval', async (t) => {
+  const retry = { initialMs: 5000, maxMs: 60_000, factor: 2 };
+  const { clock, loop, starts, outcomes } = setup({ retry }, () => new Error('no'));
+  loop.trigger();
+  await clock.advance(10);
+  loop.trigger();
+  await clock.advance(990);
+  t.same(starts(), [0, 1000], 'at the minimum interval, not at the retry');
+  t.match(outcomes[1], { retryAt: 6000 }, 'and the delay has not grown');
+  await clock.advance(5000);
+  t.same(starts(), [0, 1000, 6000]);
+  t.match(outcomes[2], { retryAt: 16_000 }, 'the retry itself makes it grow');
+});
+
+t.test('a retry waits for the minimum interval', async (t) => {
+  const { clock, loop, starts } = setup({}, (index) => (index === 0 ? new Error('no') : null));
+  loop.trigger();
+  await clock.advance(2000);
+  t.same(starts(), [0, 1000]);
+});
+
+t.test('jitter takes at most a fifth off', async (t) => {
+  const { clock, loop, outcomes } = setup({ random: () => 0.5 }, () => new Error('no'));
+  loop.trigger();
+  await clock.advance(0);
+  t.match(outcomes[0], { retryAt: 90 });
+});
+
+t.test('a full run comes each interval after the last one succeeded', async (t) => {
+  const { clock, loop, runs } = setup({ minIntervalMs: 0 }, (index) => (index === 2 ? new Error('no') : null));
+  loop.trigger();
+  await clock.advance(20_000);
+  loop.trigger();
+  await clock.advance(40_100);
+  t.same(
+    runs.map(({ at, full }) => [at, full]),
+    [
+      [0, true],
+      [20_000, false],
+      [30_000, true],
+      [30_100, true],
+      [60_100, true],
+    ],
+    'a partial run does not put it off, a failed one is repeated as full',
+  );
+});
+
+t.test('a partial run that fails is retried as partial, and as full once that is due', async (t) => {
+  const retry = { initialMs: 6000, maxMs: 6000, factor: 2 };
+  const { clock, loop, runs } = setup({ retry }, (index) => (index > 0 ? new Error('no') : null));
+  loop.trigger();
+  await clock.advance(20_000);
+  loop.trigger();
+  await clock.advance(20_000);
+  t.same(
+    runs.map(({ at, full }) => [at, full]),
+    [
+      [0, true],
+      [20_000, false],
+      [26_000, false],
+      [30_000, true],
+      [36_000, true],
+    ],
+  );
+});
+
+t.test('the low-water mark is the oldest trigger that no successful run satisfied', async (t) => {
+  const { clock, loop, runs } = setup({ minIntervalMs: 1 }, () => undefined);
+  t.same(loop.status(), {
+    running: false,
+    pendingSince: null,
+    lastSuccess: null,
+    lastError: null,
+    consecutiveFailures: 0,
+  });
+  await clock.advance(10);
+  loop.trigger();
+  await clock.advance(10);
+  loop.trigger();
+  await clock.advance(10);
+  t.match(loop.status(), { running: true, pendingSince: 10 });
+  const error = new Error('EBUSY');
+  runs[0]!.end(error);
+  await clock.advance(0);
+  t.match(loop.status(), { running: true, pendingSince: 10, consecutiveFailures: 1, lastSuccess: null });
+  t.same(loop.status().lastError, { at: 30, error });
+  await clock.advance(10);
+  loop.trigger();
+  runs[1]!.end();
+  await clock.advance(0);
+  t.match(loop.status(), {
+    running: true,
+    pendingSince: 40,
+    lastSuccess: 40,
+    lastError: null,
+    consecutiveFailures: 0,
+  });
+  runs[2]!.end();
+  await clock.advance(5);
+  t.match(loop.status(), { running: false, pendingSince: null, lastSuccess: 40 });
+});
+
+t.test('a run that throws before it returns a promise is a failed run', async (t) => {
+  let calls = 0;
+  const run = (): Promise<void> => {
+    if (++calls === 1) throw new Error('at once');
+    return Promise.resolve();
+  };
+  const { clock, loop, outcomes } = setup({ minIntervalMs: 0, run });
+  loop.trigger();
+  await clock.advance(100);
+  t.match(outcomes, [{ type: 'failure' }, { type: 'success' }]);
+  await loop.stop();
+});
+
+t.test('stop waits for the run in flight and starts no other', async (t) => {
+  const { clock, loop, runs } = setup({ minIntervalMs: 0 }, () => undefined);
+  loop.trigger();
+  await clock.advance(0);
+  loop.trigger();
+  let stopped = false;
+  const stop = loop.stop().then(() => (stopped = true));
+  await clock.advance(1000);
+  t.equal(stopped, false);
+  runs[0]!.end(new Error('even a failing one'));
+  await stop;
+  loop.trigger();
+  await clock.advance(100_000);
+  t.equal(runs.length, 1);
+  t.equal(clock.waiting, 0);
+});
+
+t.test('stop cancels what was about to start', async (t) => {
+  const { clock, loop, runs } = setup();
+  loop.trigger();
+  await loop.stop();
+  await loop.stop();
+  await clock.advance(1000);
+  t.equal(runs.length, 0);
+});
+
+t.test('a trigger from within the outcome is not lost', async (t) => {
+  const clock = new FakeClock(0);
+  let runs = 0;
+  const loop = new Loop({
+    run: () => {
+      runs++;
+      return Promise.resolve();
+    },
+    minIntervalMs: 5,
+    fullIntervalMs: 1000,
+    retry: { initialMs: 1, maxMs: 1, factor: 1 },
+    clock,
+    random: () => 0,
+    onOutcome: () => {
+      if (runs < 3) loop.trigger();
+    },
+  });
+  loop.trigger();
+  await clock.advance(100);
+  t.equal(runs, 3);
+});

@@ -1,0 +1,38 @@
+import t from 'tap';
+import { FAMILIES } from '../../src/base/ip.js';
+import { prepareMode } from '../../src/control/mode.js';
+import { ModeError } from '../../src/dataplane/mode.js';
+import { modeDefinition } from '../../src/dataplane/modes.js';
+import type { NativeAddon } from '../../src/native/contract.js';
+import { fromFile } from '../config/load-from.js';
+import { loadCompiler } from '../support/fake-kernel/compiler.js';
+import { FakeKernel } from '../support/fake-kernel/fake-kernel.js';
+import { RecordingLog } from '../support/recording-log.js';
+
+/** A host whose iptables programs, of the nft flavour, work for some families only. */
+function host(served: readonly string[]): NativeAddon {
+  const kernel = new FakeKernel(loadCompiler());
+  const flavors: NativeAddon['iptablesFlavors'] = (family) =>
+    Promise.resolve(served.includes(family) ? [{ flavor: 'nft', version: '1.8.9' }] : []);
+  return new Proxy<NativeAddon>(kernel, {
+    get: (target, name): unknown => (name === 'iptablesFlavors' ? flavors : Reflect.get(target, name, target)),
+  });
+}
+
+t.test('ST-30: without any programs there is one clear error, without those of a family a warning', async (t) => {
+  const log = new RecordingLog();
+  const prepare = (served: readonly string[], flags: readonly string[] = []): ReturnType<typeof prepareMode> =>
+    prepareMode(fromFile('', flags).config, host(served), FAMILIES, log);
+  await t.rejects(
+    prepare([]),
+    new ModeError(
+      'iptables is not available on this host: found no iptables-nft-restore or iptables-legacy-restore that works (mode nftables needs no programs)',
+    ),
+  );
+  await t.rejects(prepare([], ['--iptables-flavor=nft']), { message: /found no iptables-nft-restore that works/ });
+  const { families, own } = await prepare(['IPv4']);
+  t.same(families, ['IPv4']);
+  t.equal(own.flavor, 'nft');
+  t.equal(own.footprint, modeDefinition('iptables').footprint);
+  t.ok(log.lines.includes('warn no iptables-nft programs that work for IPv6, it is not served'));
+});

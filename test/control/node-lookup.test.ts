@@ -1,0 +1,84 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import type { Config } from '../../src/config/config.js';
+import { systemFiles } from '../../src/config/files.js';
+import { loadConfig } from '../../src/config/load.js';
+import { lookUpNode } from '../../src/control/node-lookup.js';
+import { ApiServer } from '../support/api-server/server.js';
+import { node } from '../support/lab/objects.js';
+import { RecordingLog } from '../support/recording-log.js';
+
+const QUICK = { nodeMs: 300, podCIDRsMs: 300 };
+const ADDRESSES = ['192.0.2.1'];
+
+function config(...flags: readonly string[]): Config {
+  const loaded = loadConfig(['--proxy-mode=nftables', '--hostname-override=me', ...flags], systemFiles);
+  if (loaded.command !== 'run') throw new Error(loaded.command);
+  return loaded.config;
+}
+
+async function server(t: Test): Promise<ApiServer> {
+  const made = new ApiServer();
+  await made.start();
+  t.teardown(() => made.stop());
+  return made;
+}
+
+const log = new RecordingLog();
+
+t.test('ST-13: a Node that comes while it is waited for', async (t) => {
+  const api = await server(t);
+  const looking = lookUpNode(config(`--master=${api.url}`), 'v1', log, { nodeMs: 20_000, podCIDRsMs: 0 });
+  setTimeout(() => {
+    api.put(node('me', { addresses: [] }));
+  }, 50);
+  setTimeout(() => {
+    api.put(node('me', { addresses: ADDRESSES }));
+  }, 100);
+  t.match(await looking, { node: { name: 'me', addresses: ADDRESSES }, warnings: [], errors: [] });
+  t.same(new Set(api.requests.map(({ resource }) => resource)), new Set(['nodes']), 'nothing else is read');
+});
+
+t.test('one that does not come, or has no address, is a warning', async (t) => {
+  const api = await server(t);
+  const settings = config(`--master=${api.url}`);
+  t.match(await lookUpNode(settings, 'v1', log, QUICK), { warnings: ['there is no Node me'], errors: [] });
+  api.put(node('me', { addresses: [] }));
+  t.match(await lookUpNode(settings, 'v1', log, QUICK), { warnings: ['Node me has no address'], errors: [] });
+});
+
+t.test('ST-15: pod CIDRs are waited for longer, and needed', async (t) => {
+  const api = await server(t);
+  const settings = config(`--master=${api.url}`, '--detect-local-mode=NodeCIDR');
+  api.put(node('me', { addresses: ADDRESSES }));
+  t.match(await lookUpNode(settings, 'v1', log, QUICK), { errors: [/Node me has no podCIDRs/] });
+  setTimeout(() => {
+    api.put(node('me', { addresses: ADDRESSES, podCIDRs: ['10.244.1.0/24'] }));
+  }, 50);
+  const found = await lookUpNode(settings, 'v1', log, { nodeMs: 300, podCIDRsMs: 20_000 });
+  t.match(found, { node: { podCIDRs: ['10.244.1.0/24'] }, errors: [] });
+});
+
+t.test('an API server that cannot be read is an error that says why', async (t) => {
+  const api = await server(t);
+  const settings = config(`--master=${api.url}`);
+  api.faults.add({ fault: { type: 'status', code: 403, message: 'not you' } });
+  const [error = ''] = (await lookUpNode(settings, 'v1', log, QUICK)).errors;
+  t.match(error, /Node me could not be read in 0\.3 s: forbidden: .*not you/);
+  await api.stop();
+  t.match((await lookUpNode(settings, 'v1', log, QUICK)).errors, [/unavailable: .*ECONNREFUSED/]);
+});
+
+t.test('manifests are read once', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'lookup-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const settings = config(`--manifests=${folder}`);
+  t.match(await lookUpNode(settings, 'v1', log), { warnings: ['there is no Node me'], errors: [] });
+  writeFileSync(join(folder, 'node.json'), JSON.stringify(node('me', { addresses: ADDRESSES })));
+  t.match(await lookUpNode(settings, 'v1', log), { node: { addresses: ADDRESSES }, warnings: [], errors: [] });
+  t.match((await lookUpNode(config('--manifests=/nowhere'), 'v1', log)).errors, [/\/nowhere/]);
+});

@@ -1,0 +1,58 @@
+import t from 'tap';
+import { Takeover } from '../../src/control/takeover.js';
+import { modeDefinition } from '../../src/dataplane/modes.js';
+import { loadAddon } from '../../src/native/load.js';
+import { FakeKernel } from '../support/fake-kernel/fake-kernel.js';
+import { eventually } from '../support/lab/lab.js';
+import { RecordingLog } from '../support/recording-log.js';
+
+/** A node whose one leftover set is in use at first. */
+class NodeWithSet extends FakeKernel {
+  passes = 0;
+  inUse = true;
+  private sets = ['KUBE-CLUSTER-IP'];
+
+  override async ipsetNames(): Promise<readonly string[]> {
+    await Promise.resolve();
+    this.passes++;
+    return this.sets;
+  }
+
+  override async ipsetDestroy(): Promise<boolean> {
+    await Promise.resolve();
+    if (this.inUse) throw new Error('in use');
+    this.sets = [];
+    return true;
+  }
+}
+
+t.test('leftovers are looked for until nothing is left, and each thing is said once', async (t) => {
+  const log = new RecordingLog();
+  const addon = new NodeWithSet(loadAddon());
+  const takeover = new Takeover({
+    addon,
+    families: ['IPv4', 'IPv6'],
+    own: { footprint: modeDefinition('nftables').footprint, flavor: null },
+    log,
+  });
+  const passes = (count: number): Promise<unknown> =>
+    eventually(`${count} passes`, () => {
+      if (addon.passes === count) return Promise.resolve(true);
+      takeover.proceed();
+      return Promise.resolve(null);
+    });
+  takeover.proceed();
+  takeover.proceed();
+  await passes(1);
+  await passes(2);
+  addon.inUse = false;
+  await passes(3);
+  await eventually('the last report', () => Promise.resolve(log.lines.length > 1 || null));
+  takeover.proceed();
+  await new Promise((resolve) => setImmediate(resolve));
+  t.equal(addon.passes, 3, 'one at a time, and none after the last');
+  t.strictSame(log.lines, [
+    'warn could not remove what another proxy mode left, will be retried',
+    'info 0 removed what another proxy mode left',
+  ]);
+});

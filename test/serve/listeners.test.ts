@@ -1,0 +1,142 @@
+import t, { type Test } from 'tap';
+import { parseAddress } from '../../src/base/ip.js';
+import { gateStates } from '../../src/config/gates.js';
+import type { Loaded } from '../../src/config/load.js';
+import { modeDefinition } from '../../src/dataplane/modes.js';
+import { HealthState } from '../../src/observe/health.js';
+import { ProxyMetrics } from '../../src/observe/metrics.js';
+import { boundPort, listen, shut } from '../../src/serve/listener.js';
+import { Listeners } from '../../src/serve/listeners.js';
+import { fromFile } from '../config/load-from.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { RecordingLog } from '../support/recording-log.js';
+
+interface World {
+  readonly listeners: Listeners;
+  readonly log: RecordingLog;
+  readonly clock: FakeClock;
+  readonly fatal: string[];
+}
+
+function world(t: Test, loaded: Loaded): World {
+  const clock = new FakeClock(0);
+  const wallClock = (): bigint => 0n;
+  const log = new RecordingLog();
+  const fatal: string[] = [];
+  const metrics = new ProxyMetrics({
+    ...{
+      mode: modeDefinition('nftables').metrics,
+      families: ['IPv4'],
+      version: 'v1.36.2',
+      features: gateStates({}),
+      clock,
+      wallClock,
+    },
+    sources: () => [],
+    packetCounts: () => Promise.resolve(null),
+  });
+  const listeners = new Listeners({
+    ...{ loaded, health: new HealthState(1, clock, wallClock), metrics, clock, wallClock, log },
+    setVerbosity: () => undefined,
+    onFatal: (reason) => fatal.push(reason),
+  });
+  t.teardown(() => listeners.close());
+  return { listeners, log, clock, fatal };
+}
+
+/** A port that nobody has; the system gives it to nobody else soon. */
+async function freePort(): Promise<number> {
+  const { server, port } = await squat();
+  await shut(server);
+  return port;
+}
+
+async function squat(
+  port = 0,
+): Promise<{ readonly server: Awaited<ReturnType<typeof listen>>; readonly port: number }> {
+  const socket = { address: parseAddress('127.0.0.1')!, port, dualStack: false };
+  const server = await listen(
+    socket,
+    (_, response) => response.end('squatter'),
+    (error) => t.fail(error.message),
+  );
+  return { server, port: boundPort(server)! };
+}
+
+/** The status of an answer; null when nobody answers. */
+async function ask(port: number, path: string): Promise<number | null> {
+  try {
+    const { status, body } = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } });
+    await body?.cancel();
+    return status;
+  } catch {
+    return null;
+  }
+}
+
+async function configuration(health: string, metrics: string, more = ''): Promise<Loaded> {
+  return Promise.resolve(
+    fromFile(`mode: nftables\nhealthzBindAddress: ${health}\nmetricsBindAddress: ${metrics}\n${more}`),
+  );
+}
+
+t.test('servers move with their addresses, and pages come and go', async (t) => {
+  const [first, second, third] = [await freePort(), await freePort(), await freePort()];
+  const { listeners, log } = world(t, await configuration(`127.0.0.1:${first}`, `127.0.0.1:${second}`));
+  await listeners.start();
+  t.same([await ask(first, '/healthz'), await ask(second, '/configz')], [503, 200]);
+  t.same([await ask(second, '/debug/pprof/'), await ask(second, '/flagz')], [404, 200]);
+
+  const more = 'enableProfiling: true\nfeatureGates: {ComponentFlagz: false}';
+  await listeners.follow(await configuration(`127.0.0.1:${third}`, `127.0.0.1:${second}`, more));
+  t.same([await ask(first, '/livez'), await ask(third, '/livez')], [null, 200]);
+  t.same([await ask(second, '/debug/pprof/'), await ask(second, '/flagz')], [200, 404]);
+  const shown = (await (await fetch(`http://127.0.0.1:${second}/configz`)).json()) as object;
+  t.match(shown, { 'kubeproxy.config.k8s.io': { enableProfiling: true } }, 'what is in force now');
+
+  await listeners.follow(await configuration(`0.0.0.0:${third}`, `127.0.0.1:${second}`));
+  t.equal(await ask(third, '/livez'), 200, 'an address and the wildcard that has it exclude each other');
+  await listeners.follow(await configuration(`"[::]:${third}"`, `127.0.0.1:${second}`));
+  t.equal(log.lines.filter((line) => line.includes('serving health checks')).length, 3, 'both wildcards are one');
+});
+
+t.test('an address that cannot be had: as before, whatever else changed', async (t) => {
+  const [first, second, third] = [await freePort(), await freePort(), await freePort()];
+  const { server, port: taken } = await squat();
+  t.teardown(() => shut(server));
+  for (const hardFail of [false, true]) {
+    const hard = `bindAddressHardFail: ${hardFail}`;
+    const { listeners, fatal } = world(t, await configuration(`127.0.0.1:${first}`, `127.0.0.1:${second}`, hard));
+    await listeners.start();
+    for (const [health, metrics] of [
+      [taken, third],
+      [third, taken],
+    ]) {
+      const wanted = await configuration(
+        `127.0.0.1:${health}`,
+        `127.0.0.1:${metrics}`,
+        `${hard}\nenableProfiling: true`,
+      );
+      await t.rejects(listeners.follow(wanted), {
+        message: /^cannot serve .* on 127\.0\.0\.1 port \d+: listen EADDRINUSE/,
+      });
+      t.same([await ask(first, '/livez'), await ask(second, '/proxyMode')], [200, 200]);
+      t.same([await ask(third, '/livez'), await ask(second, '/debug/pprof/')], [null, 404]);
+    }
+    t.same(fatal, [], 'what runs goes on');
+    await listeners.close();
+  }
+});
+
+t.test('who still waits for an address waits for the new one', async (t) => {
+  const [free, other] = [await freePort(), await freePort()];
+  const { server, port: taken } = await squat();
+  const { listeners, clock } = world(t, await configuration(`127.0.0.1:${taken}`, `127.0.0.1:${other}`));
+  await listeners.start();
+  t.equal(clock.waiting, 1);
+  await listeners.follow(await configuration(`127.0.0.1:${free}`, `127.0.0.1:${other}`));
+  t.equal(await ask(free, '/livez'), 200);
+  await shut(server);
+  await clock.advance(20_000);
+  t.equal(await ask(taken, '/livez'), null);
+});

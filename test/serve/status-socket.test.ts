@@ -1,0 +1,155 @@
+import { spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import t from 'tap';
+import { ask, AskError } from '../../src/cli/ask.js';
+import { StatusSocket, type StatusAnswer } from '../../src/serve/status-socket.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { eventually, type Scope } from '../support/lab/lab.js';
+import { RecordingLog } from '../support/recording-log.js';
+
+interface Rig {
+  readonly path: string;
+  readonly clock: FakeClock;
+  readonly log: RecordingLog;
+  readonly socket: () => StatusSocket;
+}
+
+/** Generous: the machine may be busy. */
+async function until(condition: () => boolean): Promise<void> {
+  await eventually('it', () => Promise.resolve(condition() || null), 20_000);
+}
+
+async function rig(t: Scope): Promise<Rig> {
+  const folder = await mkdtemp(join(tmpdir(), 'status-'));
+  const open: StatusSocket[] = [];
+  t.teardown(async () => {
+    await Promise.all(open.map((socket) => socket.close()));
+    await rm(folder, { recursive: true });
+  });
+  const path = join(folder, 'own', 'status.sock');
+  const clock = new FakeClock();
+  const log = new RecordingLog();
+  const pages = new Map<string, (query: URLSearchParams) => Promise<StatusAnswer>>([
+    ['/echo', (query) => Promise.resolve({ status: 200, text: query.get('text') ?? '' })],
+    ['/refuse', () => Promise.resolve({ status: 400, text: 'no such thing' })],
+    ['/fail', () => Promise.reject(new Error('out of luck'))],
+  ]);
+  const socket = (): StatusSocket => {
+    const made = new StatusSocket({ path, pages, clock, log });
+    open.push(made);
+    return made;
+  };
+  return { path, clock, log, socket };
+}
+
+t.test('questions and answers', async (t) => {
+  const { path, log, socket } = await rig(t);
+  await t.rejects(ask(path, '/echo'), {
+    name: 'AskError',
+    message: `no answer on --status-socket ${path}: no pointsman runs there`,
+  });
+  await socket().start();
+  t.equal(await ask(path, '/echo?text=a%26b'), 'a&b');
+  await t.rejects(ask(path, '/refuse'), new AskError('no such thing'));
+  await t.rejects(ask(path, '/nowhere'), new AskError('there is no /nowhere'));
+  t.same(log.lines, []);
+  await t.rejects(ask(path, '/fail'), new AskError('out of luck'));
+  t.match(log.lines, [/cannot answer on the status socket/]);
+  await t.rejects(ask(null, '/echo'), { message: /--status-socket: is empty/ });
+});
+
+t.test('only its own user may connect', async (t) => {
+  const { path, socket } = await rig(t);
+  const mask = process.umask(0);
+  t.teardown(() => process.umask(mask));
+  await socket().start();
+  t.equal((await stat(path)).mode & 0o777, 0o600);
+  t.equal((await stat(join(path, '..'))).mode & 0o777, 0o700);
+  t.equal(process.umask(0), 0, 'the mask is put back');
+});
+
+t.test('what another process left', async (t) => {
+  const { path, clock, log, socket } = await rig(t);
+  const first = socket();
+  await first.start();
+  const second = socket();
+  await second.start();
+  t.match(log.lines, [/cannot open the status socket, will be retried.*another process listens on it/]);
+  await clock.advance(5000);
+  await until(() => clock.waiting === 1);
+  t.equal(log.lines.length, 1, 'said once');
+  await first.close();
+  await clock.advance(5000);
+  await until(() => log.lines.length === 2);
+  t.match(log.lines[1], /status socket is open now/);
+  t.equal(await ask(path, '/echo?text=second'), 'second');
+  await second.close();
+  await t.rejects(stat(path), { code: 'ENOENT' }, 'it goes with its process');
+
+  const killed = spawnSync(process.execPath, [
+    '-e',
+    `require('node:net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`,
+  ]);
+  t.equal(killed.signal, 'SIGKILL');
+  t.ok((await stat(path)).isSocket(), 'abandoned');
+  await t.rejects(ask(path, '/echo'), { message: /no pointsman runs there/ });
+  await socket().start();
+  t.equal(await ask(path, '/echo?text=third'), 'third');
+});
+
+t.test('of many that start at once on what a killed process left, one has the socket and keeps it', async (t) => {
+  for (let round = 0; round < 5; round++) {
+    const { path, log, socket } = await rig(t);
+    await mkdir(dirname(path));
+    const leave = (name: string): string =>
+      `require('node:net').createServer().listen(${JSON.stringify(name)}, () => process.kill(process.pid, 'SIGKILL'))`;
+    spawnSync(process.execPath, ['-e', leave(path)]);
+    if (round === 0) spawnSync(process.execPath, ['-e', leave(`${path}.0123abcd`)]);
+    const sockets = Array.from({ length: 8 }, socket);
+    await Promise.all(sockets.map((one) => one.start()));
+    t.equal(log.lines.length, 7, 'all others know that they do not have it');
+    t.match(log.lines, Array(7).fill(/another process (?:listens|is about to listen) on it/));
+    const { ino } = await stat(path);
+    t.equal(await ask(path, '/echo?text=one'), 'one');
+    t.same(await readdir(dirname(path)), ['status.sock'], 'nothing else stays');
+    await Promise.all(sockets.filter((one) => !one.isOpen).map((one) => one.close()));
+    t.equal((await stat(path)).ino, ino, 'those who do not have it do not remove it');
+    t.equal(await ask(path, '/echo?text=two'), 'two');
+    await Promise.all(sockets.map((one) => one.close()));
+    await t.rejects(stat(path), { code: 'ENOENT' });
+  }
+});
+
+t.test('a socket that another process has made since is not removed', async (t) => {
+  const { path, socket } = await rig(t);
+  const first = socket();
+  await first.start();
+  await rm(path);
+  await socket().start();
+  await first.close();
+  t.equal(await ask(path, '/echo?text=second'), 'second');
+});
+
+t.test('what is not ours stays', async (t) => {
+  const { path, log, socket } = await rig(t);
+  const opened = socket();
+  await opened.start();
+  await opened.close();
+  await writeFile(path, 'precious');
+  await socket().start();
+  t.match(log.lines, [/there is a file of this name that is no socket/]);
+  t.ok((await stat(path)).isFile());
+});
+
+t.test('a socket that nobody answers in HTTP', async (t) => {
+  const { path, socket } = await rig(t);
+  await socket().start();
+  const other = `${path}-other`;
+  const server = createServer((connection) => connection.end('what?\n'));
+  await new Promise<void>((resolve) => server.listen(other, resolve));
+  t.teardown(() => server.close());
+  await t.rejects(ask(other, '/status'), { name: 'AskError', message: /no answer on --status-socket/ });
+});
