@@ -8,6 +8,7 @@ import { variants } from './support/scenario-run.js';
 
 const compiler = loadCompiler();
 const folder = resolve('test/scenarios');
+const usual = readFileSync(join(folder, 'usual-cluster'), 'utf8');
 const files = readdirSync(folder).filter((name) => name.endsWith('.txt'));
 
 t.test('there are stories', (t) => {
@@ -17,7 +18,7 @@ t.test('there are stories', (t) => {
 
 for (const [index, file] of files.entries()) {
   t.test(file, async (t) => {
-    const story = await parseStory(file, readFileSync(join(folder, file), 'utf8'));
+    const story = await parseStory(file, readFileSync(join(folder, file), 'utf8'), usual);
     const [asTold, ...others] = variants(story);
     // One other way for each, so that every way is gone by some stories.
     const chosen = [asTold, others[index % others.length]];

@@ -13,9 +13,9 @@ import type { Flow } from './fake-kernel/flows.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
 
 /**
- * A story: one text file of sections, each headed by `== word`. `node` comes first; every `apply`, `delete`, `connect` or `flows` section starts a
- * step, and what is expected after it follows: `plan`, `packets`, `remembered`, `operations`, `flows left`. Lines that start with `#` are comments.
- * The README of test/scenarios lists them.
+ * A story: one text file of sections, each headed by `== word`. `node` comes first, where the node is not the usual one; every `apply`, `delete`,
+ * `connect` or `flows` section starts a step, and what is expected after it follows: `plan`, `packets`, `remembered`, `operations`, `flows left`.
+ * Lines that start with `#` are comments. The README of test/scenarios lists them.
  */
 export interface Story {
   readonly settings: PlanSettings;
@@ -67,13 +67,17 @@ interface Section {
 
 const ACTIONS = ['apply', 'delete', 'connect', 'flows'];
 
-/** @throws Error for a story that does not parse or whose objects are not valid. */
-export async function parseStory(file: string, text: string): Promise<Story> {
-  const [node, ...rest] = sections(text);
-  if (node?.words[0] !== 'node') throw new Error(`${file}: the first section must be "node"`);
-  const settings = new NodeSection(node.lines);
+/**
+ * `usual` is what every story begins with: a `node` section, whose lines the story's own can replace, and objects, which it can do without.
+ * @throws Error for a story that does not parse or whose objects are not valid.
+ */
+export async function parseStory(file: string, text: string, usual: string): Promise<Story> {
+  const [usualNode, ...usualSteps] = sections(usual);
+  const steps = [...sections(text)];
+  const own = steps[0]?.words[0] === 'node' ? steps.shift() : undefined;
+  const settings = new NodeSection([...(usualNode?.lines ?? []), ...(own?.lines ?? [])]);
   const reader = new StepReader(file, settings);
-  for (const section of rest) await reader.read(section);
+  for (const section of settings.usualObjects ? [...usualSteps, ...steps] : steps) await reader.read(section);
   return {
     settings: settings.planSettings(),
     localAddresses: settings.addresses('local'),
@@ -105,12 +109,16 @@ class NodeSection {
     }
   }
 
+  get usualObjects(): boolean {
+    return this.values.get('objects') !== 'none';
+  }
+
   planSettings(): PlanSettings {
     const nodePorts = this.values.get('node port addresses') ?? 'primary';
-    const [detection = 'ClusterCIDR', ...operands] = this.words('local detection');
+    const [detection, ...operands] = this.words('local detection');
     const [operand = ''] = operands;
     return {
-      nodeName: this.values.get('name') ?? 'test-node',
+      nodeName: this.values.get('name') ?? '',
       bindAddress: address('0.0.0.0'),
       allowExternalIPs: this.values.get('external IPs') !== 'no',
       localDetection:
