@@ -46,14 +46,9 @@ export function nodeFacts(settings: PlanSettings, node: NodeRow | undefined): No
   return { name: settings.nodeName, zone: node?.zone ?? null, addresses: { IPv4: first('IPv4'), IPv6: first('IPv6') } };
 }
 
-/** Whether planning any Service would come out differently. */
-export function sameFacts(one: NodeFacts, other: NodeFacts): boolean {
-  return (
-    one.name === other.name &&
-    one.zone === other.zone &&
-    one.addresses.IPv4 === other.addresses.IPv4 &&
-    one.addresses.IPv6 === other.addresses.IPv6
-  );
+/** Whether planning every Service comes out the same in a family. */
+export function sameFacts(family: Family, one: NodeFacts, other: NodeFacts): boolean {
+  return one.name === other.name && one.zone === other.zone && one.addresses[family] === other.addresses[family];
 }
 
 export function anyContains(prefixes: readonly IPPrefix[], address: IPAddress): boolean {

@@ -7,8 +7,8 @@ import { planNode } from './node-plan.js';
 import { planService } from './service-plan.js';
 
 /**
- * Keeps both families' forwarding tables in step with the state. Only Services that changed are planned again; all of them when what they depend
- * on of this node changes. The tables are the same as if everything were planned anew.
+ * Keeps both families' forwarding tables in step with the state. A Service is planned again in the families in which it changed; all of a family's
+ * when what they depend on of this node changes. The tables are the same as if everything were planned anew.
  */
 export class Planner {
   readonly tables: Readonly<Record<Family, ForwardingTable>>;
@@ -31,17 +31,16 @@ export class Planner {
   update(snapshot: Snapshot, changes: StateChanges): void {
     const { stale } = this;
     this.stale = false;
-    for (const family of FAMILIES) this.tables[family].gaps = snapshot.gaps;
     if (stale || changes.nodes.has(this.settings.nodeName) || changes.serviceCIDRs) this.updateNode(snapshot);
     const facts = nodeFacts(this.settings, snapshot.node(this.settings.nodeName));
-    if (!stale && sameFacts(facts, this.facts)) {
-      for (const key of changes.services) this.planService(snapshot, key);
-      return;
-    }
+    const before = this.facts;
     this.facts = facts;
-    const keys = new Set<ObjectKey>(changes.services);
-    for (const service of snapshot.services()) keys.add(objectKey(service.namespace, service.name));
-    for (const key of keys) this.planService(snapshot, key);
+    for (const family of FAMILIES) {
+      this.tables[family].gaps = snapshot.gaps;
+      const changed = changes.services[family];
+      const keys = stale || !sameFacts(family, facts, before) ? withAll(snapshot, changed) : changed;
+      for (const key of keys) this.planService(family, snapshot, key);
+    }
   }
 
   private updateNode(snapshot: Snapshot): void {
@@ -51,12 +50,17 @@ export class Planner {
     }
   }
 
-  private planService(snapshot: Snapshot, key: ObjectKey): void {
+  private planService(family: Family, snapshot: Snapshot, key: ObjectKey): void {
     const service = snapshot.service(key);
-    const slices = snapshot.slicesOf(key);
-    for (const family of FAMILIES) {
-      const plan = service === undefined ? null : planService(family, service, slices, this.facts, this.settings);
-      this.tables[family].setService(key, plan);
-    }
+    const plan =
+      service === undefined ? null : planService(family, service, snapshot.slicesOf(key), this.facts, this.settings);
+    this.tables[family].setService(key, plan);
   }
+}
+
+/** All Services, and those that are gone. */
+function withAll(snapshot: Snapshot, changed: ReadonlySet<ObjectKey>): ReadonlySet<ObjectKey> {
+  const keys = new Set(changed);
+  for (const { namespace, name } of snapshot.services()) keys.add(objectKey(namespace, name));
+  return keys;
 }

@@ -1,3 +1,4 @@
+import type { Family } from '../base/ip.js';
 import type { EndpointSliceRow, NodeRow, ObjectKey, ServiceCIDRRow, ServiceRow } from './rows.js';
 
 /** Read access to everything the sources have said so far. A live view: rows and arrays already handed out never change. */
@@ -18,8 +19,8 @@ export interface Snapshot {
 
 /** What changed since changes were last taken. */
 export interface StateChanges {
-  /** Services whose own row or slices changed, including those that are gone. */
-  readonly services: ReadonlySet<ObjectKey>;
+  /** Services whose own row, or whose slices of the family, changed; including those that are gone. */
+  readonly services: Readonly<Record<Family, ReadonlySet<ObjectKey>>>;
   readonly nodes: ReadonlySet<string>;
   readonly serviceCIDRs: boolean;
   /** Whether {@link Snapshot.ready} changed. */

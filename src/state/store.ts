@@ -1,3 +1,4 @@
+import { FAMILIES, type Family } from '../base/ip.js';
 import { KindTable, type TableEdit } from './kind-table.js';
 import { Readiness } from './readiness.js';
 import {
@@ -22,6 +23,10 @@ export type ChangeListener = (edits: readonly RowEdit[], receivedAt: number | nu
 
 const NO_EDITS: readonly RowEdit[] = [];
 
+function noServices(): Record<Family, Set<ObjectKey>> {
+  return { IPv4: new Set(), IPv6: new Set() };
+}
+
 /**
  * What the sources have said, and what of it changed since the last {@link takeChanges}. The cost of a commit is proportional to the rows in it
  * and to the slices of the Services they belong to, never to the cluster.
@@ -35,7 +40,7 @@ export class Store implements Writer {
   private sortedServiceCIDRs: readonly ServiceCIDRRow[] = [];
   private readonly readiness = new Readiness();
   private readonly listeners: ChangeListener[] = [];
-  private changedServices = new Set<ObjectKey>();
+  private changedServices = noServices();
   private changedNodes = new Set<string>();
   private changedServiceCIDRs = false;
   /** Readiness as of the last {@link takeChanges}. */
@@ -80,7 +85,7 @@ export class Store implements Writer {
       serviceCIDRs: this.changedServiceCIDRs,
       ready: this.readiness.ready !== this.takenReady,
     };
-    this.changedServices = new Set();
+    this.changedServices = noServices();
     this.changedNodes = new Set();
     this.changedServiceCIDRs = false;
     this.takenReady = this.readiness.ready;
@@ -156,7 +161,7 @@ export class Store implements Writer {
 
   private setService(source: number, key: ObjectKey, row: ServiceRow | null): RowEdit | null {
     const edit = this.services.set(key, source, row);
-    if (edit !== null) this.changedServices.add(key);
+    if (edit !== null) for (const family of FAMILIES) this.changedServices[family].add(key);
     return edit;
   }
 
@@ -171,14 +176,14 @@ export class Store implements Writer {
     if (edit === null) return null;
     const { before, after } = edit;
     const stays = before?.namespace === after?.namespace && before?.serviceName === after?.serviceName;
-    if (before !== null && !stays) {
+    if (before !== null && !(stays && before.family === after?.family)) {
       const service = objectKey(before.namespace, before.serviceName);
-      this.changedServices.add(service);
-      this.sliceIndex.remove(service, before);
+      this.changedServices[before.family].add(service);
+      if (!stays) this.sliceIndex.remove(service, before);
     }
     if (after !== null) {
       const service = objectKey(after.namespace, after.serviceName);
-      this.changedServices.add(service);
+      this.changedServices[after.family].add(service);
       this.sliceIndex.put(service, after);
     }
     return edit;

@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { Family } from '../../src/base/ip.js';
+import { FAMILIES, type Family } from '../../src/base/ip.js';
 import { nodeFacts, sameFacts, type PlanSettings } from '../../src/plan/facts.js';
 import { planNode } from '../../src/plan/node-plan.js';
 import type { NodePlan } from '../../src/plan/types.js';
@@ -35,16 +35,18 @@ t.test('ST-14, ST-20: the node addresses', (t) => {
   t.end();
 });
 
-t.test('when Services have to be planned anew', (t) => {
+t.test('in which families Services have to be planned anew', (t) => {
   const facts = nodeFacts(planSettings(), BOTH);
-  const other = (fields: Partial<NodeRow>): boolean =>
-    sameFacts(facts, nodeFacts(planSettings(), { ...BOTH, ...fields }));
-  t.ok(other({}));
-  t.ok(other({ podCIDRs: [], eligible: false }), 'pod CIDRs and eligibility are no business of a Service');
-  t.ok(other({ addresses: [...BOTH.addresses, address('9.9.9.9')] }), 'nor are further addresses');
-  t.notOk(other({ zone: 'a' }));
-  t.notOk(other({ addresses: BOTH.addresses.slice(1) }));
-  t.notOk(other({ addresses: BOTH.addresses.slice(0, 2) }));
+  const anew = (fields: Partial<NodeRow>): readonly Family[] => {
+    const others = nodeFacts(planSettings(), { ...BOTH, ...fields });
+    return FAMILIES.filter((family) => !sameFacts(family, facts, others));
+  };
+  t.same(anew({}), []);
+  t.same(anew({ podCIDRs: [], eligible: false }), [], 'pod CIDRs and eligibility are no business of a Service');
+  t.same(anew({ addresses: [...BOTH.addresses, address('9.9.9.9')] }), [], 'nor are further addresses');
+  t.same(anew({ zone: 'a' }), ['IPv4', 'IPv6']);
+  t.same(anew({ addresses: BOTH.addresses.slice(1) }), ['IPv4']);
+  t.same(anew({ addresses: BOTH.addresses.slice(0, 2) }), ['IPv6']);
   t.end();
 });
 

@@ -2,6 +2,7 @@ import t from 'tap';
 import { parseAddress, parsePrefix } from '../../src/base/ip.js';
 import type { EndpointSliceRow, NodeRow, Row, ServiceCIDRRow, ServiceRow } from '../../src/state/rows.js';
 import { refOf } from '../../src/state/rows.js';
+import type { StateChanges } from '../../src/state/snapshot.js';
 import { Store } from '../../src/state/store.js';
 import type { StateChange } from '../../src/state/writer.js';
 
@@ -54,6 +55,11 @@ const cidr = (name: string, text: string): ServiceCIDRRow => ({
 const upsert = (...rows: Row[]): StateChange[] => rows.map((row) => ({ type: 'upsert', row }));
 const remove = (...rows: Row[]): StateChange[] => rows.map((row) => ({ type: 'remove', ref: refOf(row) }));
 
+/** Of either family, sorted. */
+function servicesIn({ services }: StateChanges): readonly string[] {
+  return [...new Set([...services.IPv4, ...services.IPv6])].sort();
+}
+
 function counting(store: Store): { calls: number } {
   const count = { calls: 0 };
   store.onChange(() => count.calls++);
@@ -90,11 +96,12 @@ t.test('rows come out as they went in, and changes name what changed', (t) => {
   t.equal(store.snapshot.service('default/none'), undefined);
   t.same(store.snapshot.slicesOf('default/none'), []);
   const changes = store.takeChanges();
-  t.same([...changes.services].sort(), ['default/other', 'default/web']);
+  t.same(servicesIn(changes), ['default/other', 'default/web']);
+  t.same([...changes.services.IPv6], ['default/web'], 'the other only has a slice of IPv4');
   t.same([...changes.nodes], ['node-1']);
   t.equal(changes.serviceCIDRs, true);
   const none = store.takeChanges();
-  t.equal(none.services.size + none.nodes.size, 0);
+  t.same([servicesIn(none), none.nodes.size], [[], 0]);
   t.equal(none.serviceCIDRs, false);
   source.apply(remove(web, node, cidr('a', '11.0.0.0/8')));
   t.equal(store.snapshot.service('default/web'), undefined);
@@ -103,7 +110,7 @@ t.test('rows come out as they went in, and changes name what changed', (t) => {
     store.snapshot.serviceCIDRs().map((row) => row.name),
     ['b'],
   );
-  t.same([...store.takeChanges().services], ['default/web']);
+  t.same(servicesIn(store.takeChanges()), ['default/web']);
   t.end();
 });
 
@@ -118,7 +125,7 @@ t.test('equal rows change nothing, wake nobody and leave the held object', (t) =
   source.apply(remove(service('never-there'), slice('never-there', 'web')));
   source.apply([]);
   t.equal(heard.calls, 0);
-  t.equal(store.takeChanges().services.size, 0);
+  t.same(servicesIn(store.takeChanges()), []);
   t.equal(store.snapshot.slicesOf('default/web')[0], first);
   t.end();
 });
@@ -182,7 +189,7 @@ t.test('a new time of the change alone is no change, and stays unknown; with ano
   const heard = counting(store);
   for (const lastChangeTriggerTime of [2, null]) source.apply(upsert(slice('web-a', 'web', { lastChangeTriggerTime })));
   t.equal(heard.calls, 0);
-  t.equal(store.takeChanges().services.size, 0);
+  t.same(servicesIn(store.takeChanges()), []);
   source.apply(upsert(slice('web-a', 'web', { lastChangeTriggerTime: 3, conditions: Uint8Array.of(2) })));
   t.equal(heard.calls, 1);
   t.equal(store.snapshot.slicesOf('default/web')[0]?.lastChangeTriggerTime, 3);
@@ -218,7 +225,7 @@ t.test('every field counts in the comparison', (t) => {
     source.apply(upsert(service('web'), slice('web-a', 'web')));
     store.takeChanges();
     source.apply(upsert(variant));
-    t.same([...store.takeChanges().services], ['default/web'], JSON.stringify(variant));
+    t.same(servicesIn(store.takeChanges()), ['default/web'], JSON.stringify(variant));
   }
   t.end();
 });
@@ -251,13 +258,32 @@ t.test('slices are sorted by name whatever the order of arrival, and arrays hand
   t.end();
 });
 
+t.test('a Service is marked in the families of which something changed', (t) => {
+  const store = new Store();
+  const source = store.register('test');
+  const marked = (...changes: readonly StateChange[]): readonly unknown[] => {
+    source.apply(changes);
+    const { services } = store.takeChanges();
+    return [[...services.IPv4], [...services.IPv6]];
+  };
+  const key = 'default/web';
+  t.same(marked(...upsert(service('web'))), [[key], [key]], 'its row: in both');
+  t.same(marked(...upsert(slice('a', 'web'))), [[key], []]);
+  t.same(marked(...upsert(slice('b', 'web', { family: 'IPv6' }))), [[], [key]]);
+  t.same(marked(...upsert(slice('b', 'web', { family: 'IPv6', conditions: Uint8Array.of(1) }))), [[], [key]]);
+  t.same(marked(...upsert(slice('a', 'web', { family: 'IPv6' }))), [[key], [key]], 'a slice of another family now');
+  t.same(marked(...upsert(slice('a', 'other', { family: 'IPv4' }))), [['default/other'], [key]]);
+  t.same(marked(...remove(slice('b', 'web'))), [[], [key]]);
+  t.end();
+});
+
 t.test('a slice that moves to another Service marks both', (t) => {
   const store = new Store();
   const source = store.register('test');
   source.apply(upsert(slice('s', 'one')));
   store.takeChanges();
   source.apply(upsert(slice('s', 'two')));
-  t.same([...store.takeChanges().services].sort(), ['default/one', 'default/two']);
+  t.same(servicesIn(store.takeChanges()), ['default/one', 'default/two']);
   t.same(store.snapshot.slicesOf('default/one'), []);
   t.equal(store.snapshot.slicesOf('default/two').length, 1);
   t.end();
@@ -309,10 +335,10 @@ t.test('of two sources with one object the first registered is believed, whoever
     t.equal(store.snapshot.service('default/web')?.affinitySeconds, 1);
     store.takeChanges();
     sources[1]!.apply(upsert(service('web', { affinitySeconds: 3 })));
-    t.equal(store.takeChanges().services.size, 0, 'a row that does not count changes nothing');
+    t.same(servicesIn(store.takeChanges()), [], 'a row that does not count changes nothing');
     sources[0]!.apply(remove(rows[0]!));
     t.equal(store.snapshot.service('default/web')?.affinitySeconds, 3, 'the other takes over');
-    t.equal(store.takeChanges().services.size, 1);
+    t.same(servicesIn(store.takeChanges()), ['default/web']);
     sources[0]!.apply(remove(rows[0]!));
     t.equal(store.snapshot.service('default/web')?.affinitySeconds, 3, 'a source removes only what it brought');
     sources[1]!.apply(remove(rows[1]!));
@@ -364,7 +390,7 @@ t.test('a commit costs its rows, not the state: 20,000 commits of one slice amon
   store.takeChanges();
   const before = store.snapshot.slicesOf('default/svc1');
   for (let index = 0; index < 20_000; index++) source.apply(upsert(slice('s7', 'svc7', { count: index })));
-  t.same([...store.takeChanges().services], ['default/svc7']);
+  t.same(servicesIn(store.takeChanges()), ['default/svc7']);
   t.equal(store.snapshot.slicesOf('default/svc1'), before, 'untouched Services keep their very arrays');
   t.end();
 });
