@@ -1,0 +1,223 @@
+/** How long a key that was set aside waits, in milliseconds. */
+export interface AsideBackoff {
+  /** After it was set aside first. */
+  readonly initialMs: number;
+  /** No wait is longer. */
+  readonly maxMs: number;
+  /** Each wait is this many times as long as the one before. */
+  readonly factor: number;
+}
+
+const BACKOFF: AsideBackoff = { initialMs: 1000, maxMs: 60_000, factor: 2 };
+
+export interface LedgerOptions<Value> {
+  readonly same: (one: Value, other: Value) => boolean;
+  /** Milliseconds on a clock that only goes forward. */
+  readonly now: () => number;
+  readonly backoff?: AsideBackoff;
+}
+
+/** A key that others do not wait for. Times are of the ledger's clock. */
+export interface Aside {
+  readonly reason: string;
+  readonly since: number;
+  /** From then on it is {@link Ledger.due}. */
+  readonly retryAt: number;
+}
+
+/**
+ * Keys that one transaction brings from what the kernel holds to what is desired. Ends once, with the kernel's answer. What is desired of a key since
+ * the claim began stays owed.
+ */
+export interface Claim<Key> {
+  /** The kernel holds what was desired when the claim began. */
+  acknowledge(): void;
+  /**
+   * The kernel did nothing of it.
+   *
+   * @param culprit the key that is set aside for it, see {@link Ledger.setAside}; null: none, and all are sent again.
+   */
+  refuse(culprit?: { readonly key: Key; readonly reason: string } | null): void;
+  /** Nobody knows whether the kernel did it. */
+  lose(): void;
+}
+
+interface AsideEntry<Value> extends Aside {
+  /** What the kernel refused; undefined: that it be absent. */
+  readonly refused: Value | undefined;
+  readonly waitMs: number;
+}
+
+/**
+ * What is desired of the kernel, what it acknowledged, and the difference of both, which is owed. Only the kernel's answer changes what is acknowledged,
+ * so a failure needs no undoing: everything not acknowledged is still owed. Nothing is taken out by asking.
+ *
+ * Only the acknowledged values and the difference are kept, and each operation but {@link readBackAll} costs what it names, whatever the size of the table.
+ *
+ * A key is claimed, unknown or set aside only while it is owed. No value is `undefined`, which stands for absence.
+ */
+export class Ledger<Key, Value> {
+  private held = new Map<Key, Value>();
+  /** What is desired of the keys that are owed; undefined: that they be absent. Every other key is desired as it is held. */
+  private readonly debts = new Map<Key, Value | undefined>();
+  /** What was desired when each began. */
+  private readonly claims = new Set<ReadonlyMap<Key, Value | undefined>>();
+  private readonly doubts = new Set<Key>();
+  private readonly asides = new Map<Key, AsideEntry<Value>>();
+  private readonly backoff: AsideBackoff;
+
+  constructor(private readonly options: LedgerOptions<Value>) {
+    this.backoff = options.backoff ?? BACKOFF;
+  }
+
+  /** What the kernel acknowledged, or showed when it was read back. Of {@link unknown} keys what was acknowledged before. */
+  get acknowledged(): ReadonlyMap<Key, Value> {
+    return this.held;
+  }
+
+  /** Keys whose claim was lost. They are owed until they are read back, or until another claim of them is acknowledged. */
+  get unknown(): ReadonlySet<Key> {
+    return this.doubts;
+  }
+
+  /** Keys that are owed and not due yet, because the kernel refused them. */
+  get aside(): ReadonlyMap<Key, Aside> {
+    return this.asides;
+  }
+
+  /** Undefined: that the key be absent. */
+  desired(key: Key): Value | undefined {
+    return this.debts.has(key) ? this.debts.get(key) : this.held.get(key);
+  }
+
+  isOwed(key: Key): boolean {
+    return this.debts.has(key);
+  }
+
+  /** Whether there is nothing to send: what is claimed or set aside others care for. */
+  get settled(): boolean {
+    return this.owed().next().done === true;
+  }
+
+  /** What is to be sent: keys that are owed and neither claimed nor set aside. */
+  *owed(): IterableIterator<Key> {
+    for (const key of this.debts.keys()) if (!this.asides.has(key) && !this.isClaimed(key)) yield key;
+  }
+
+  /** Keys that were set aside and whose time has come. They are for transactions of their own: the kernel may refuse them again. */
+  *due(): IterableIterator<Key> {
+    const now = this.options.now();
+    for (const [key, { retryAt }] of this.asides) if (retryAt <= now && !this.isClaimed(key)) yield key;
+  }
+
+  /** @param value undefined: that the key be absent. Other than what the kernel refused of a key that is set aside, it makes the key due. */
+  desire(key: Key, value: Value | undefined): void {
+    this.debts.set(key, value);
+    this.settle(key);
+    const aside = this.asides.get(key);
+    if (aside === undefined || this.same(aside.refused, value)) return;
+    this.asides.set(key, { ...aside, refused: value, retryAt: this.options.now(), waitMs: 0 });
+  }
+
+  /**
+   * Begins a transaction for keys that are owed and not claimed; another key is a mistake and throws. Keys that are {@link unknown} may be claimed
+   * by modes whose operations replace whatever there is.
+   */
+  claim(keys: Iterable<Key>): Claim<Key> {
+    const sent = new Map<Key, Value | undefined>();
+    for (const key of keys) {
+      if (!this.debts.has(key) || this.isClaimed(key)) throw new Error(`${String(key)} is not to be sent`);
+      sent.set(key, this.debts.get(key));
+    }
+    this.claims.add(sent);
+    const end = (answer: (key: Key, value: Value | undefined) => void): void => {
+      if (!this.claims.delete(sent)) throw new Error('the claim has ended');
+      for (const [key, value] of sent) {
+        answer(key, value);
+        this.settle(key);
+      }
+    };
+    return {
+      acknowledge: () => {
+        end((key, value) => {
+          this.put(key, value);
+          this.doubts.delete(key);
+          this.asides.delete(key);
+        });
+      },
+      refuse: (culprit = null) => {
+        end(() => undefined);
+        if (culprit !== null) this.setAside(culprit.key, culprit.reason, sent.get(culprit.key));
+      },
+      lose: () => {
+        end((key) => this.doubts.add(key));
+      },
+    };
+  }
+
+  /** The kernel was seen to hold this. What is desired stays desired. Not while the key is claimed. */
+  readBack(key: Key, value: Value | undefined): void {
+    if (this.isClaimed(key)) throw new Error(`${String(key)} is under way`);
+    const desired = this.desired(key);
+    this.put(key, value);
+    this.doubts.delete(key);
+    this.desire(key, desired);
+  }
+
+  /**
+   * The kernel was seen to hold this and nothing else. Costs what the table does; the map is the ledger's from then on. Not while anything is claimed.
+   */
+  readBackAll(listed: Map<Key, Value>): void {
+    if (this.claims.size > 0) throw new Error('a claim is under way');
+    for (const [key, value] of this.held)
+      if (!this.debts.has(key) && !this.same(listed.get(key), value)) this.debts.set(key, value);
+    for (const key of listed.keys()) if (!this.debts.has(key) && !this.held.has(key)) this.debts.set(key, undefined);
+    this.held = listed;
+    this.doubts.clear();
+    for (const key of this.debts.keys()) this.settle(key);
+  }
+
+  /**
+   * Takes a key that is owed out of what is to be sent; for longer each time, as long as the same is desired of it. A key that is not owed any more
+   * stays as it is.
+   *
+   * @param refused what was tried; when something else is desired by now the key is due at once.
+   */
+  setAside(key: Key, reason: string, refused = this.desired(key)): void {
+    if (!this.debts.has(key)) return;
+    const { initialMs, maxMs, factor } = this.backoff;
+    const before = this.asides.get(key);
+    const now = this.options.now();
+    const waitMs = Math.min(Math.max((before?.waitMs ?? 0) * factor, initialMs), maxMs);
+    this.asides.set(key, { reason, since: before?.since ?? now, retryAt: now + waitMs, waitMs, refused });
+    this.desire(key, this.debts.get(key));
+  }
+
+  /** Makes a key due that is set aside. */
+  retry(key: Key): void {
+    const aside = this.asides.get(key);
+    if (aside !== undefined) this.asides.set(key, { ...aside, retryAt: this.options.now() });
+  }
+
+  /** What is held as desired is not owed, once that is known. */
+  private settle(key: Key): void {
+    if (this.doubts.has(key) || this.isClaimed(key)) return;
+    if (!this.same(this.debts.get(key), this.held.get(key))) return;
+    this.debts.delete(key);
+    this.asides.delete(key);
+  }
+
+  private isClaimed(key: Key): boolean {
+    for (const sent of this.claims) if (sent.has(key)) return true;
+    return false;
+  }
+
+  private put(key: Key, value: Value | undefined): void {
+    if (value === undefined) this.held.delete(key);
+    else this.held.set(key, value);
+  }
+
+  private same(one: Value | undefined, other: Value | undefined): boolean {
+    return one === undefined || other === undefined ? one === other : this.options.same(one, other);
+  }
+}
