@@ -91,6 +91,7 @@ t.test('arrows that may be', (t) => {
       'observe/health.ts':
         "import type { Clock } from '../base/clock.js';\nimport type { A } from '../main.js';\nimport { x } from '../base/ip.js';\nimport { y } from '../plan/text.js';",
       'control/loop.ts': "import '../base/clock.js';\nimport { x } from 'node:timers';",
+      'dataplane/ipvs/family.ts': "import '../xtables/rules.js';\nimport './footprint.js';",
       'dataplane/modes.ts': "import './nftables/render.js';\nimport './iptables/mode.js';",
       'main.ts':
         "import './dataplane/modes.js';\nimport './control/loop.js';\nconst mode = await import('./dataplane/' + name);\nimport '../package.json';",
@@ -124,6 +125,7 @@ t.test('arrows that may not be', (t) => {
     ['dataplane/nftables/a.ts', "import type { B } from '../ipvs/deep/b.js';", 'imports mode ipvs'],
     ['dataplane/conntrack/a.ts', "import '../nftables/b.js';", 'imports mode nftables'],
     ['dataplane/delta.ts', "import './nftables/b.js';", 'imports mode nftables'],
+    ['dataplane/xtables/a.ts', "import '../iptables/b.js';", 'imports mode iptables'],
     ['native/addon.ts', "import type { A } from '../dataplane/contract.js';", 'imports dataplane/contract'],
     ['control/loop.ts', "import type { A } from '../cli/commands.js';", 'imports cli/commands'],
     ['control/loop.ts', "import { A } from '../serve/listener.js';", 'imports more than types from serve/listener'],

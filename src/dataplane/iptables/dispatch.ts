@@ -1,7 +1,7 @@
 import { addressBytes, addressFromBytes, type IPAddress } from '../../base/ip.js';
 import type { IptablesTable } from '../../native/contract.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
-import { protocolWord, type Chain } from './rules.js';
+import { protocolWord, type Chain } from '../xtables/rules.js';
 
 /** One branch on the way to an item: what selects it, and what its chain's name ends with. */
 export interface Branch {

@@ -2,13 +2,15 @@ import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing } from '../../native/contract.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
 import type { NodePlan } from '../../plan/types.js';
+import { statesOf } from '../xtables/chain-states.js';
+import { hookRepairs } from '../xtables/hooks.js';
+import { chainId } from '../xtables/rules.js';
 import type { ModeSettings, NodeSettings } from './fixed-chains.js';
-import { hookRepairs } from './hooks.js';
+import { wantedHooks } from './hooks.js';
 import { isOwnChain } from './names.js';
-import { statesOf } from './operations.js';
 import { countsPackets } from './packet-counters.js';
 import { readBack } from './read-back.js';
-import { chainId, everything, Ruleset, type TableView } from './ruleset.js';
+import { everything, Ruleset, type TableView } from './ruleset.js';
 
 /**
  * A listing in the lines of plan/text.ts, sorted. What was read back is made into rules again: where that gives the very same, the node's lines
@@ -63,7 +65,7 @@ async function compare(
     wanted.delete(id);
   }
   for (const id of wanted.keys()) lines.push(`${family} kernel chain ${id} is missing`);
-  for (const { verb, table, chain, text } of hookRepairs(listing, view.node.nodePortsOnLoopback))
+  for (const { verb, table, chain, text } of hookRepairs(listing, wantedHooks(view.node.nodePortsOnLoopback)))
     lines.push(`${family} kernel chain ${table} ${chain} ${verb === 'insert' ? 'lacks' : 'has surplus'}: ${text}`);
   return lines;
 }

@@ -1,53 +1,40 @@
 import { addressBytes, type Family } from '../../base/ip.js';
-import type {
-  IptablesAddon,
-  IptablesChainListing,
-  IptablesFlavor,
-  IptablesOperation,
-  IptablesTable,
-  IptablesTransaction,
-} from '../../native/contract.js';
+import type { IptablesAddon, IptablesChainListing, IptablesOperation } from '../../native/contract.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
 import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
-import { AdoptedTable } from './adopted-table.js';
-import { cleanupOperations } from './cleanup.js';
-import { dumpRules } from './dump.js';
-import type { ModeSettings, NodeSettings } from './fixed-chains.js';
-import { firewallOperations, hookRepairs } from './hooks.js';
-import { CHAIN, clientList, DISPATCH_PREFIXES } from './names.js';
 import {
-  chainOperation,
-  deleteOperation,
-  inOrder,
+  addRules,
+  countRules,
+  countStates,
+  differences,
   listedStates,
   statesOf,
   type ChainState,
   type ChainStates,
-} from './operations.js';
+  type RuleCounts,
+} from '../xtables/chain-states.js';
+import { cleanupOperations } from '../xtables/cleanup.js';
+import { hookRepairs } from '../xtables/hooks.js';
+import { chainOperation, deleteOperation } from '../xtables/operations.js';
+import { chainId, type ChainId } from '../xtables/rules.js';
+import { Tables, type TablesOptions } from '../xtables/tables.js';
+import { AdoptedTable } from './adopted-table.js';
+import { dumpRules } from './dump.js';
+import type { ModeSettings, NodeSettings } from './fixed-chains.js';
+import { firewallOperations, HOOKS, wantedHooks } from './hooks.js';
+import { CHAIN, clientList, DISPATCH_PREFIXES, isOwnChain } from './names.js';
 import type { PacketCounters } from './packet-counters.js';
 import { readBack } from './read-back.js';
-import { ruleCount, type Chain } from './rules.js';
-import { chainId, everything, Ruleset, type ChainId, type Changes } from './ruleset.js';
+import { everything, Ruleset, type Changes } from './ruleset.js';
 
-export interface IptablesOptions {
+export interface IptablesOptions extends TablesOptions {
   readonly addon: IptablesAddon;
-  readonly family: Family;
-  readonly flavor: IptablesFlavor;
   /** Asked for at every full sync. */
   readonly settings: () => Promise<NodeSettings>;
   readonly counters: PacketCounters;
-  /** Milliseconds on a clock that only goes forward. */
-  readonly now: () => number;
-  /** Hears of what is sent. */
-  readonly onTransaction?: (transaction: IptablesTransaction) => void;
 }
-
-const TABLES: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
-
-/** The share of the time that listing may take: large rulesets take seconds. */
-const LISTING_SHARE = 0.01;
 
 /** The iptables mode of one family. The README of this folder says what the chains look like and why. */
 export class IptablesFamily implements FamilyDataplane {
@@ -60,22 +47,25 @@ export class IptablesFamily implements FamilyDataplane {
   private readonly gone = new Set<FrontendKey>();
   /** Whether loopback was served, and so guarded, when everything was last compared. */
   private guardsLoopback = false;
-  private listedAt = 0;
-  private listingTook = 0;
+  private readonly tables: Tables;
 
   constructor(private readonly options: IptablesOptions) {
     this.family = options.family;
+    this.tables = new Tables(options);
   }
 
   async apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
     const { view, ruleset } = this.follow(table, change);
     const before = this.acknowledged;
-    const full = before === null || this.lacksGuard(table.node) || (options.full && (await this.isListingDue()));
+    const full =
+      before === null ||
+      this.lacksGuard(table.node) ||
+      (options.full && (await this.tables.isListingDue(CHAIN.canary)));
     this.acknowledged = null;
     const listing = full ? await this.list(before === null ? this.textsToRead(table) : []) : null;
     if (listing !== null) await this.readSettings(ruleset, listing);
     if (before === null && listing !== null) this.takeOver(table, view, ruleset, listing);
-    const repairs = before !== null && listing !== null ? differences(before, listing) : [];
+    const repairs = before !== null && listing !== null ? repairsOf(before, listing) : [];
     const plan = await this.plan(ruleset, before, listing, table.node);
     const first = await this.send(plan.operations);
     const rest = ruleset.settle() ? await this.plan(ruleset, plan.wanted, null, table.node) : null;
@@ -112,8 +102,8 @@ export class IptablesFamily implements FamilyDataplane {
 
   async cleanup(): Promise<void> {
     this.acknowledged = null;
-    const operations = cleanupOperations(await this.list([]));
-    if (operations.length > 0) await this.restore(operations);
+    const operations = cleanupOperations(await this.list([]), HOOKS, isOwnChain);
+    if (operations.length > 0) await this.tables.restore(operations);
   }
 
   async dump(node: NodePlan): Promise<readonly string[]> {
@@ -201,7 +191,8 @@ export class IptablesFamily implements FamilyDataplane {
   ): Promise<Plan> {
     const { chains, gone } = ruleset.takeTouched();
     const states = await statesOf(this.options.addon, this.family, chains);
-    const kernel: ChainStates = listing === null ? (before ?? new Map<ChainId, ChainState>()) : listedStates(listing);
+    const kernel: ChainStates =
+      listing === null ? (before ?? new Map<ChainId, ChainState>()) : listedStates(listing, isOwnChain);
     const differs = (id: ChainId, digest: string): boolean => kernel.get(id)?.digest !== digest;
     const changed = chains.filter(({ table, name }) => {
       const id = chainId(table, name);
@@ -227,27 +218,20 @@ export class IptablesFamily implements FamilyDataplane {
 
   private hookOperations(listing: readonly IptablesChainListing[], node: NodePlan): readonly IptablesOperation[] {
     const withFirewall = node.nodePortsOnLoopback;
-    return [...hookRepairs(listing, withFirewall), ...(withFirewall ? firewallOperations(listing) : [])];
+    return [...hookRepairs(listing, wantedHooks(withFirewall)), ...(withFirewall ? firewallOperations(listing) : [])];
   }
 
   private async send(operations: readonly IptablesOperation[]): Promise<Sent> {
     if (operations.length === 0) return { transactions: 0, ruleOperations: 0, bytes: 0 };
-    const { bytes, rules } = await this.restore(operations);
+    const { bytes, rules } = await this.tables.restore(operations);
     return { transactions: 1, ruleOperations: rules, bytes };
-  }
-
-  private restore(operations: readonly IptablesOperation[]): ReturnType<IptablesAddon['iptablesRestore']> {
-    const { addon, flavor, onTransaction } = this.options;
-    const transaction = { family: this.family, flavor, operations: inOrder(operations) };
-    onTransaction?.(transaction);
-    return addon.iptablesRestore(transaction);
   }
 
   /** Removes what a complete ruleset does not need; forwarding does not depend on it. Answers what did not work. */
   private async tidyUp(later: readonly IptablesOperation[]): Promise<readonly string[]> {
     if (later.length === 0) return [];
     try {
-      await this.restore(later);
+      await this.tables.restore(later);
       return [];
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -255,21 +239,8 @@ export class IptablesFamily implements FamilyDataplane {
     }
   }
 
-  private async list(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
-    const { addon, flavor } = this.options;
-    const startedAt = this.options.now();
-    const listing = await addon.iptablesList(this.family, flavor, TABLES, [CHAIN.firewall, CHAIN.forward, ...textOf]);
-    this.listedAt = this.options.now();
-    this.listingTook = this.listedAt - startedAt;
-    return listing;
-  }
-
-  /** Whether it is time to compare everything again; in between only whether the canary is still there, as it is not after a flush. */
-  private async isListingDue(): Promise<boolean> {
-    if (this.options.now() - this.listedAt >= this.listingTook / LISTING_SHARE) return true;
-    const { addon, flavor } = this.options;
-    const mangle = await addon.iptablesList(this.family, flavor, ['mangle'], []);
-    return !mangle.some(({ name }) => name === CHAIN.canary);
+  private list(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
+    return this.tables.list([CHAIN.firewall, CHAIN.forward, ...textOf]);
   }
 }
 
@@ -280,41 +251,14 @@ interface Plan {
   /** Removals that can wait until everything else is in place. */
   readonly later: readonly IptablesOperation[];
   readonly wanted: ChainStates;
-  readonly written: TableRules;
-}
-
-/** Of the tables that kube-proxy counts in. */
-interface TableRules {
-  readonly filter: number;
-  readonly nat: number;
-}
-
-function countRules(chains: readonly Chain[], family: Family): TableRules {
-  return sumRules(chains.map((chain) => [chain.table, ruleCount(chain, family)]));
-}
-
-function countStates(states: ChainStates): TableRules {
-  return sumRules([...states].map(([id, { rules }]) => [id.slice(0, id.indexOf(' ')), rules]));
-}
-
-function addRules(one: TableRules, other: TableRules = { filter: 0, nat: 0 }): TableRules {
-  return { filter: one.filter + other.filter, nat: one.nat + other.nat };
-}
-
-function sumRules(counts: readonly (readonly [table: string, rules: number])[]): TableRules {
-  const sum = (wanted: string): number =>
-    counts.reduce((total, [table, rules]) => (table === wanted ? total + rules : total), 0);
-  return { filter: sum('filter'), nat: sum('nat') };
+  readonly written: RuleCounts;
 }
 
 /** What a periodic comparison found lost or altered. */
-function differences(acknowledged: ChainStates, listing: readonly IptablesChainListing[]): readonly string[] {
-  const found = listedStates(listing);
-  const lines = [...acknowledged].flatMap(([id, { digest }]) => {
-    const state = found.get(id);
-    if (state === undefined) return [`chain ${id} was missing`];
-    return state.digest === digest ? [] : [`chain ${id} had other rules`];
-  });
-  const jumps = hookRepairs(listing, false).filter(({ verb }) => verb === 'insert');
-  return [...lines, ...jumps.map(({ table, chain, text }) => `rule of ${table} ${chain} was missing: ${text}`)];
+function repairsOf(acknowledged: ChainStates, listing: readonly IptablesChainListing[]): readonly string[] {
+  const jumps = hookRepairs(listing, HOOKS).filter(({ verb }) => verb === 'insert');
+  return [
+    ...differences(acknowledged, listedStates(listing, isOwnChain)),
+    ...jumps.map(({ table, chain, text }) => `rule of ${table} ${chain} was missing: ${text}`),
+  ];
 }

@@ -1,13 +1,12 @@
 import type { Family } from '../../base/ip.js';
-import type { Config } from '../../config/config.js';
-import type { IptablesFlavor, IptablesTransaction, NativeAddon } from '../../native/contract.js';
-import { ModeError, type ModeDefinition, type ModeParts, type OpenMode } from '../mode.js';
+import type { IptablesTransaction } from '../../native/contract.js';
+import type { ModeDefinition, ModeParts, OpenMode } from '../mode.js';
+import { prepareFlavor } from '../xtables/flavor.js';
+import { printTransaction } from '../xtables/print.js';
 import { IptablesFamily } from './family.js';
 import type { NodeSettings } from './fixed-chains.js';
-import { chooseFlavor } from './flavor.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
 import { PACKET_METRICS, PacketCounters } from './packet-counters.js';
-import { printTransaction } from './print.js';
 import { renderTable } from './render.js';
 
 export const IPTABLES: ModeDefinition = {
@@ -50,7 +49,7 @@ export const IPTABLES: ModeDefinition = {
 
 async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
   const { config, addon, log, onTransaction } = parts;
-  const { flavor, served } = await prepareFlavor(config, addon, families);
+  const { flavor, served } = await prepareFlavor(addon, families, config.iptablesFlavor);
   log.info(0, 'iptables', { flavor, families: served.join() });
   for (const family of families)
     if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
@@ -67,28 +66,6 @@ async function open(parts: ModeParts, families: readonly Family[]): Promise<Open
     watch: null,
     packetCounts: () => counters.read(),
   };
-}
-
-/** One flavour for all families: that of the first which has one. @throws ModeError when there is none. */
-async function prepareFlavor(
-  { iptablesFlavor }: Config,
-  addon: NativeAddon,
-  families: readonly Family[],
-): Promise<{ readonly flavor: IptablesFlavor; readonly served: readonly Family[] }> {
-  const wanted = iptablesFlavor === 'auto' ? null : iptablesFlavor;
-  let chosen = wanted;
-  const served: Family[] = [];
-  for (const family of families) {
-    const flavor = await chooseFlavor(addon, family, chosen);
-    if (flavor === null) continue;
-    chosen = flavor;
-    served.push(family);
-  }
-  if (chosen !== null && served.length > 0) return { flavor: chosen, served };
-  const programs = wanted === null ? 'iptables-nft-restore or iptables-legacy-restore' : `iptables-${wanted}-restore`;
-  throw new ModeError(
-    `iptables is not available on this host: found no ${programs} that works (mode nftables needs no programs)`,
-  );
 }
 
 async function nodeSettings({ isTcpBeLiberal }: Pick<ModeParts, 'isTcpBeLiberal'>): Promise<NodeSettings> {

@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import type { Protocol } from '../../base/protocol.js';
 import type { IptablesTable } from '../../native/contract.js';
 import type { Footprint } from '../footprint.js';
+import { MARK_COMPANIONS, SHARED_CHAIN } from '../xtables/names.js';
+import { PROBE_CHAIN } from '../xtables/probe.js';
 
 /**
  * Names in the kernel. The fixed chains and those of Services have kube-proxy's names (behaviour IT-01, IT-02): other software and administrators
@@ -9,21 +11,15 @@ import type { Footprint } from '../footprint.js';
  * removes chains of that prefix that it did not make; one it left behind could hold a reference that fails its whole restore.
  */
 export const CHAIN = {
-  services: 'KUBE-SERVICES',
+  ...SHARED_CHAIN,
   external: 'KUBE-EXTERNAL-SERVICES',
   /** Filter: what becomes of node ports without endpoints. */
   externalNodePorts: 'KUBE-EXTERNAL-NP',
   nodePorts: 'KUBE-NODEPORTS',
-  forward: 'KUBE-FORWARD',
-  proxyFirewall: 'KUBE-PROXY-FIREWALL',
   /** Shared with kubelet. */
   firewall: 'KUBE-FIREWALL',
-  postrouting: 'KUBE-POSTROUTING',
-  markMasquerade: 'KUBE-MARK-MASQ',
   hairpin: 'KUBE-SVC-HAIRPIN',
   canary: 'KUBE-PROXY-CANARY',
-  /** Filter: there for a moment, to try a rule. */
-  probe: 'KUBE-PROXY-PROBE',
 } as const;
 
 /** Beginnings of the names of chains that divide a long chain. */
@@ -51,7 +47,7 @@ export const DISPATCH_PREFIXES: readonly string[] = [
 
 const SERVICE_CHAIN = /^KUBE-(SVC|SVL|FW|EXT|SEP|XLB)-/;
 const FILTER_CHAIN = /^KUBE-(SERVICES|EXTERNAL-SERVICES|EXTERNAL-NP|NODEPORTS|PROXY-FIREWALL)(-|$)/;
-const FIXED_FILTER: readonly string[] = [CHAIN.forward, CHAIN.probe];
+const FIXED_FILTER: readonly string[] = [CHAIN.forward, PROBE_CHAIN];
 const FIXED_NAT: readonly string[] = [CHAIN.services, CHAIN.nodePorts, CHAIN.postrouting, CHAIN.markMasquerade];
 
 /** Whether a chain is this mode's, or kube-proxy's in the same mode, to change and remove. {@link CHAIN.firewall} is not: kubelet shares it. */
@@ -77,8 +73,7 @@ export const IPTABLES_FOOTPRINT: Footprint = {
     isOwn: isOwnChain,
     isPerService: (chain) => SERVICE_CHAIN.test(chain),
     hooked: HOOKED,
-    // Whoever marks packets needs what acts on the mark.
-    companions: new Map([[CHAIN.markMasquerade, CHAIN.postrouting]]),
+    companions: MARK_COMPANIONS,
   },
   ipvs: null,
 };

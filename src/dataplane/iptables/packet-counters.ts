@@ -1,7 +1,7 @@
 import type { Family } from '../../base/ip.js';
-import type { IptablesAddon, IptablesChainListing, IptablesFlavor, IptablesOperation } from '../../native/contract.js';
+import type { IptablesAddon, IptablesChainListing, IptablesFlavor } from '../../native/contract.js';
 import type { PacketCounts } from '../contract.js';
-import { CHAIN } from './names.js';
+import { tryRule } from '../xtables/probe.js';
 
 /** Accounting objects of the kernel, by kube-proxy's names; both families share them (behaviour IT-22, IT-26, IT-47). */
 export const ACCOUNT = {
@@ -51,7 +51,8 @@ export class PacketCounters {
   async prepare(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
     try {
       for (const account of Object.values(ACCOUNT)) await this.addon.accountCreate(account);
-      if (!this.working.has(family) && !countsPackets(listing)) await this.tryRule(family);
+      if (!this.working.has(family) && !countsPackets(listing))
+        await tryRule(this.addon, family, this.flavor, countIn(ACCOUNT.invalidDropped));
       this.working.add(family);
     } catch {
       // Nobody misses a count who has another kernel; everything else goes on without.
@@ -68,15 +69,5 @@ export class PacketCounters {
       [INVALID_DROPPED.name]: await packets(ACCOUNT.invalidDropped),
       [LOCALHOST_ACCEPTED.name]: await packets(ACCOUNT.localhostAccepted),
     };
-  }
-
-  /** Writes a rule where no packet comes by, and takes it away. */
-  private async tryRule(family: Family): Promise<void> {
-    const probe = { table: 'filter', chain: CHAIN.probe } as const;
-    const send = (operation: IptablesOperation): Promise<unknown> =>
-      this.addon.iptablesRestore({ family, flavor: this.flavor, operations: [operation] });
-    const rules = [{ type: 'text', text: countIn(ACCOUNT.invalidDropped) }] as const;
-    await send({ type: 'chain', ...probe, rules, owner: null });
-    await send({ type: 'delete-chain', ...probe });
   }
 }

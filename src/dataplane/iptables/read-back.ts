@@ -4,7 +4,7 @@ import { parseProtocol, type Protocol } from '../../base/protocol.js';
 import type { IptablesChainListing } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan } from '../../plan/types.js';
-import { ListedRules, type ParsedRule } from './listing.js';
+import { ListedRules, type ParsedRule } from '../xtables/listing.js';
 import { CHAIN, DIVISION } from './names.js';
 
 /** What a listing says in the plan's terms. */

@@ -1,8 +1,9 @@
 import type { IptablesAddon, IptablesFlavor } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
+import { hookRepairs } from '../xtables/hooks.js';
+import { chainOperation, inOrder } from '../xtables/operations.js';
 import type { ModeSettings } from './fixed-chains.js';
-import { firewallOperations, hookRepairs } from './hooks.js';
-import { chainOperation, inOrder } from './operations.js';
+import { firewallOperations, wantedHooks } from './hooks.js';
 import { everything, Ruleset } from './ruleset.js';
 
 /** What a first sync sends to a kernel without rules, as iptables-restore reads it. Needs no privileges. */
@@ -17,7 +18,7 @@ export function renderTable(
   const withFirewall = table.node.nodePortsOnLoopback;
   const operations = [
     ...ruleset.takeTouched().chains.map(chainOperation),
-    ...hookRepairs([], withFirewall),
+    ...hookRepairs([], wantedHooks(withFirewall)),
     ...(withFirewall ? firewallOperations([]) : []),
   ];
   return addon.iptablesEncode({ family: table.family, flavor, operations: inOrder(operations) });

@@ -1,11 +1,11 @@
 import { parseAddress, type IPAddress } from '../../base/ip.js';
-import type { IptablesTable } from '../../native/contract.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey, FrontendPlan, TableChange } from '../../plan/types.js';
+import { MASQUERADE } from '../xtables/masquerade.js';
+import { chainId, commentMatch, hostText, type Chain, type ChainId } from '../xtables/rules.js';
 import { addressBranches, Dispatch, portBranches, type Branch, type DispatchOptions } from './dispatch.js';
-import { fixedChains, MASQUERADE, nodePortRules, type ModeSettings } from './fixed-chains.js';
+import { fixedChains, nodePortRules, type ModeSettings } from './fixed-chains.js';
 import { CHAIN, DIVISION, serviceHash } from './names.js';
-import { commentMatch, hostText, type Chain } from './rules.js';
 import {
   dispatchRules,
   hasEndpoints,
@@ -28,13 +28,6 @@ export function everything(table: TableView): Changes {
     healthChecks: true,
     node: true,
   };
-}
-
-/** `table chain`. */
-export type ChainId = `${IptablesTable} ${string}`;
-
-export function chainId(table: IptablesTable, name: string): ChainId {
-  return `${table} ${name}`;
 }
 
 /** Where the rules of a family's table are: which chains there are, and which a change of the table touches. Holds names only, no rules. */

@@ -1,7 +1,7 @@
 import type { EndpointList } from '../../base/endpoint-list.js';
 import type { FrontendPlan, NodePlan } from '../../plan/types.js';
+import { commentMatch, hostText, protocolWord, sourceMatch, type Chain } from '../xtables/rules.js';
 import { CHAIN, serviceHash } from './names.js';
-import { hostText, protocolWord, sourceMatch, toFrontend, type Chain } from './rules.js';
 import { spreadChains } from './spread.js';
 
 /**
@@ -175,4 +175,11 @@ function refusal(frontend: FrontendPlan): string {
 function rejection({ protocol, family }: FrontendPlan): string {
   if (protocol === 'TCP') return 'REJECT --reject-with tcp-reset';
   return `REJECT --reject-with ${family === 'IPv4' ? 'icmp' : 'icmp6'}-port-unreachable`;
+}
+
+/** What selects packets to a frontend, with a comment; node ports are selected by their port alone. */
+function toFrontend({ address, protocol, port }: FrontendPlan, comment: string): string {
+  const word = protocolWord(protocol);
+  const destination = address === null ? '' : `-d ${hostText(address)} `;
+  return `${destination}-p ${word} ${commentMatch(comment)} -m ${word} --dport ${port}`;
 }

@@ -1,8 +1,8 @@
 import { endpointSize, printEndpoint, type EndpointList } from '../../base/endpoint-list.js';
 import type { Protocol } from '../../base/protocol.js';
 import type { IptablesEndpointRules } from '../../native/contract.js';
+import { protocolWord, type Chain } from '../xtables/rules.js';
 import { clientList } from './names.js';
-import { probabilityMatch, protocolWord, type Chain } from './rules.js';
 
 /** Lists above this are divided, so that a packet walks about twice the square root of their length and a change rewrites that much. */
 export const UNDIVIDED_ENDPOINTS = 64;
@@ -77,4 +77,12 @@ function hash(bytes: Uint8Array, offset: number, length: number): number {
   for (let index = offset; index < offset + length; index++)
     value = Math.imul(value ^ (bytes[index] ?? 0), 0x01000193) >>> 0;
   return value ^ (value >>> 15) ^ (value >>> 23);
+}
+
+const SCALE = 0x80000000;
+
+/** The kernel keeps probabilities as fractions of 2^31, and iptables-save prints those. */
+function probabilityMatch(favourable: number, possible: number): string {
+  const kept = Math.round((favourable / possible) * SCALE) / SCALE;
+  return `-m statistic --mode random --probability ${kept.toFixed(11)}`;
 }

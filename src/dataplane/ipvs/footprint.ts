@@ -1,26 +1,33 @@
 import type { IptablesTable } from '../../native/contract.js';
 import type { Footprint } from '../footprint.js';
+import { MARK_COMPANIONS, SHARED_CHAIN } from '../xtables/names.js';
 
-/** Chains by table (behaviour IV-21); some have names that the iptables mode uses too. */
+/** Chains by table (behaviour IV-21). */
 const CHAINS: Readonly<Record<IptablesTable, ReadonlySet<string>>> = {
   filter: new Set([
-    'KUBE-FORWARD',
+    SHARED_CHAIN.forward,
     'KUBE-NODE-PORT',
-    'KUBE-PROXY-FIREWALL',
+    SHARED_CHAIN.proxyFirewall,
     'KUBE-SOURCE-RANGES-FIREWALL',
     'KUBE-IPVS-FILTER',
     'KUBE-IPVS-OUT-FILTER',
   ]),
-  nat: new Set(['KUBE-SERVICES', 'KUBE-POSTROUTING', 'KUBE-NODE-PORT', 'KUBE-LOAD-BALANCER', 'KUBE-MARK-MASQ']),
+  nat: new Set([
+    SHARED_CHAIN.services,
+    SHARED_CHAIN.postrouting,
+    'KUBE-NODE-PORT',
+    'KUBE-LOAD-BALANCER',
+    SHARED_CHAIN.markMasquerade,
+  ]),
   mangle: new Set(),
 };
 
 /** Chains that kube-proxy's rules in built-in chains lead to (IV-21). */
 const HOOKED: ReadonlySet<string> = new Set([
-  'KUBE-SERVICES',
-  'KUBE-FORWARD',
-  'KUBE-PROXY-FIREWALL',
-  'KUBE-POSTROUTING',
+  SHARED_CHAIN.services,
+  SHARED_CHAIN.forward,
+  SHARED_CHAIN.proxyFirewall,
+  SHARED_CHAIN.postrouting,
   'KUBE-NODE-PORT',
   'KUBE-IPVS-FILTER',
   'KUBE-IPVS-OUT-FILTER',
@@ -57,7 +64,7 @@ export const IPVS_FOOTPRINT: Footprint = {
     isOwn: (table, chain) => CHAINS[table].has(chain),
     isPerService: () => false,
     hooked: HOOKED,
-    companions: new Map([['KUBE-MARK-MASQ', 'KUBE-POSTROUTING']]),
+    companions: MARK_COMPANIONS,
   },
   ipvs: {
     link: 'kube-ipvs0',

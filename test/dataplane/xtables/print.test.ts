@@ -1,5 +1,5 @@
 import t from 'tap';
-import { printTransaction } from '../../../src/dataplane/iptables/print.js';
+import { printTransaction } from '../../../src/dataplane/xtables/print.js';
 import { loadAddon } from '../../../src/native/load.js';
 
 t.test(

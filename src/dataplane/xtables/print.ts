@@ -1,5 +1,5 @@
 import type { IptablesAddon, IptablesTransaction } from '../../native/contract.js';
-import { CHAIN } from './names.js';
+import { PROBE_CHAIN } from './probe.js';
 
 /**
  * A transaction as sorted text, a line for each chain or rule, in the words of iptables-restore behind family and table: `:` makes a chain or empties it,
@@ -24,7 +24,7 @@ export function printTransaction(
     if (parsed === null) return [];
     const [, verb = '', chain = '', rule = ''] = parsed;
     const where = `${table} ${chain}`;
-    if (chain === CHAIN.probe || (verb === ':' && removed.has(where))) return [];
+    if (chain === PROBE_CHAIN || (verb === ':' && removed.has(where))) return [];
     const start = `${family} ${where} ${verb.trim()}`;
     if (verb === ':' || verb === '-X ') return [start];
     if (verb !== '-A ') return [`${start} ${rule}`];

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { chooseFlavor } from '../../../src/dataplane/iptables/flavor.js';
+import { chooseFlavor } from '../../../src/dataplane/xtables/flavor.js';
 import type { IptablesFlavor } from '../../../src/native/contract.js';
 import { FakeIptables } from '../../support/fake-iptables/fake-iptables.js';
 

@@ -20,7 +20,7 @@ export interface ParsedRule {
 
 const PLAIN: readonly string[] = ['-j', '-m', '--comment', '--to-destination', '--reject-with'];
 
-/** Reads the parts that the mode's own rules, and kube-proxy's, are made of. A negated part counts as a condition without a value. */
+/** Reads the parts that our rules, and kube-proxy's, are made of. A negated part counts as a condition without a value. */
 export function parseRule(text: string): ParsedRule {
   const words = text.match(/"(?:[^"\\]|\\[^]?)*"?|\S+/g) ?? [];
   const options = new Map<string, string>();

@@ -1,15 +1,22 @@
 import { addressLength, familyOf, type IPAddress } from '../../base/ip.js';
 import type { Protocol } from '../../base/protocol.js';
 import type { IptablesEndpointRules, IptablesFamily, IptablesTable } from '../../native/contract.js';
-import type { FrontendPlan, LocalDetector } from '../../plan/types.js';
+import type { LocalDetector } from '../../plan/types.js';
 
 /** A chain as it should be. Rules are in the very spelling of iptables-save, so that what is sent and what is listed have one digest. */
 export interface Chain {
   readonly table: IptablesTable;
   readonly name: string;
   readonly rules: readonly (string | IptablesEndpointRules)[];
-  /** The Service port that it belongs to; null for the fixed chains. */
+  /** The Service port that it belongs to; null: none. */
   readonly owner: string | null;
+}
+
+/** `table chain`. */
+export type ChainId = `${IptablesTable} ${string}`;
+
+export function chainId(table: IptablesTable, name: string): ChainId {
+  return `${table} ${name}`;
 }
 
 /** How many rules the kernel will hold for it. */
@@ -34,13 +41,6 @@ export function hostText(address: IPAddress): string {
   return `${address}/${addressLength(familyOf(address)) * 8}`;
 }
 
-/** What selects packets to a frontend, with a comment; node ports are selected by their port alone. */
-export function toFrontend({ address, protocol, port }: FrontendPlan, comment: string): string {
-  const word = protocolWord(protocol);
-  const destination = address === null ? '' : `-d ${hostText(address)} `;
-  return `${destination}-p ${word} ${commentMatch(comment)} -m ${word} --dport ${port}`;
-}
-
 /** The kernel holds 255 bytes of comment and a terminating zero. */
 const COMMENT_LIMIT = 255;
 
@@ -63,12 +63,4 @@ export function sourceMatch(
     case 'input-interface-prefix':
       return { before: '', after: `${not}-i ${detector.prefix}+ ` };
   }
-}
-
-const SCALE = 0x80000000;
-
-/** The kernel keeps probabilities as fractions of 2^31, and iptables-save prints those. */
-export function probabilityMatch(favourable: number, possible: number): string {
-  const kept = Math.round((favourable / possible) * SCALE) / SCALE;
-  return `-m statistic --mode random --probability ${kept.toFixed(11)}`;
 }

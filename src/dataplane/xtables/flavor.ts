@@ -1,8 +1,33 @@
 import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing, IptablesFlavor } from '../../native/contract.js';
+import { ModeError } from '../mode.js';
+
+type Flavors = Pick<IptablesAddon, 'iptablesFlavors' | 'iptablesList'>;
 
 /** Chains by which a host's flavour is known, the surest first: kubelet's own words for it, then what kubelet and a service proxy keep there. */
 const SIGNS: readonly RegExp[] = [/^KUBE-IPTABLES-HINT$/, /^KUBE-KUBELET-CANARY$/, /^KUBE-PROXY-CANARY$/, /^KUBE-/];
+
+/** One flavour for all families: that of the first which has one. @throws ModeError when there is none. */
+export async function prepareFlavor(
+  addon: Flavors,
+  families: readonly Family[],
+  asked: IptablesFlavor | 'auto',
+): Promise<{ readonly flavor: IptablesFlavor; readonly served: readonly Family[] }> {
+  const wanted = asked === 'auto' ? null : asked;
+  let chosen = wanted;
+  const served: Family[] = [];
+  for (const family of families) {
+    const flavor = await chooseFlavor(addon, family, chosen);
+    if (flavor === null) continue;
+    chosen = flavor;
+    served.push(family);
+  }
+  if (chosen !== null && served.length > 0) return { flavor: chosen, served };
+  const programs = wanted === null ? 'iptables-nft-restore or iptables-legacy-restore' : `iptables-${wanted}-restore`;
+  throw new ModeError(
+    `iptables is not available on this host: found no ${programs} that works (mode nftables needs no programs)`,
+  );
+}
 
 /**
  * The flavour to write a family's rules with; null when no program works for it. All software of a host should use one: two flavours are two
@@ -11,7 +36,7 @@ const SIGNS: readonly RegExp[] = [/^KUBE-IPTABLES-HINT$/, /^KUBE-KUBELET-CANARY$
  * @param wanted null: the one in which Kubernetes has chains, then the one with more rules, then nft.
  */
 export async function chooseFlavor(
-  addon: IptablesAddon,
+  addon: Flavors,
   family: Family,
   wanted: IptablesFlavor | null,
 ): Promise<IptablesFlavor | null> {

@@ -1,0 +1,73 @@
+import type { IptablesAddon, IptablesChainListing, IptablesFamily, IptablesTable } from '../../native/contract.js';
+import { chainOperation } from './operations.js';
+import { chainId, ruleCount, type Chain, type ChainId } from './rules.js';
+
+/** What a listing of a chain shows. */
+export interface ChainState {
+  readonly digest: string;
+  readonly rules: number;
+}
+
+export type ChainStates = Map<ChainId, ChainState>;
+
+/** What a listing would show of these chains once they are written. */
+export async function statesOf(
+  addon: Pick<IptablesAddon, 'iptablesDigests'>,
+  family: IptablesFamily,
+  chains: readonly Chain[],
+): Promise<ChainStates> {
+  if (chains.length === 0) return new Map();
+  // Digests are the same in both flavours, so either does.
+  const digests = await addon.iptablesDigests({ family, flavor: 'nft', operations: chains.map(chainOperation) });
+  return new Map(
+    chains.map((chain, index) => [
+      chainId(chain.table, chain.name),
+      { digest: digests[index] ?? '', rules: ruleCount(chain, family) },
+    ]),
+  );
+}
+
+/** Chains as they were listed. @param isOwn which of them are the mode's, or kube-proxy's in the same mode. */
+export function listedStates(
+  listing: readonly IptablesChainListing[],
+  isOwn: (table: IptablesTable, chain: string) => boolean,
+): ChainStates {
+  return new Map(
+    listing
+      .filter(({ table, name }) => isOwn(table, name))
+      .map(({ table, name, digest, ruleCount: rules }) => [chainId(table, name), { digest, rules }]),
+  );
+}
+
+/** What was lost or altered since it was acknowledged, one line for each chain. */
+export function differences(acknowledged: ChainStates, found: ChainStates): readonly string[] {
+  return [...acknowledged].flatMap(([id, { digest }]) => {
+    const state = found.get(id);
+    if (state === undefined) return [`chain ${id} was missing`];
+    return state.digest === digest ? [] : [`chain ${id} had other rules`];
+  });
+}
+
+/** Numbers of rules in the tables that kube-proxy counts in. */
+export interface RuleCounts {
+  readonly filter: number;
+  readonly nat: number;
+}
+
+export function countRules(chains: readonly Chain[], family: IptablesFamily): RuleCounts {
+  return sumRules(chains.map((chain) => [chain.table, ruleCount(chain, family)]));
+}
+
+export function countStates(states: ChainStates): RuleCounts {
+  return sumRules([...states].map(([id, { rules }]) => [id.slice(0, id.indexOf(' ')), rules]));
+}
+
+export function addRules(one: RuleCounts, other: RuleCounts = { filter: 0, nat: 0 }): RuleCounts {
+  return { filter: one.filter + other.filter, nat: one.nat + other.nat };
+}
+
+function sumRules(counts: readonly (readonly [table: string, rules: number])[]): RuleCounts {
+  const sum = (wanted: string): number =>
+    counts.reduce((total, [table, rules]) => (table === wanted ? total + rules : total), 0);
+  return { filter: sum('filter'), nat: sum('nat') };
+}

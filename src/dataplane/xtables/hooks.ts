@@ -1,0 +1,78 @@
+import type { IptablesChainListing, IptablesRuleOperation, IptablesTable } from '../../native/contract.js';
+import { SHARED_CHAIN } from './names.js';
+import { commentMatch } from './rules.js';
+
+/** A rule of a built-in chain that leads to one of ours. */
+export interface Hook {
+  readonly table: IptablesTable;
+  readonly chain: string;
+  readonly text: string;
+}
+
+export const NEW_CONNECTIONS = '-m conntrack --ctstate NEW';
+
+/** Jumps to one chain. @param match empty: all packets. */
+export function hooksTo(
+  target: string,
+  table: IptablesTable,
+  chains: readonly string[],
+  match: string,
+  comment: string,
+): readonly Hook[] {
+  const text = `${match === '' ? '' : `${match} `}${commentMatch(comment)} -j ${target}`;
+  return chains.map((chain) => ({ table, chain, text }));
+}
+
+/** Those to chains of several modes, in kube-proxy's words (behaviour IT-14, IT-16, IT-17, IV-21). */
+export const FORWARD_HOOKS = hooksTo(SHARED_CHAIN.forward, 'filter', ['FORWARD'], '', 'kubernetes forwarding rules');
+export const NAT_HOOKS = [
+  ...hooksTo(SHARED_CHAIN.services, 'nat', ['PREROUTING', 'OUTPUT'], '', 'kubernetes service portals'),
+  ...hooksTo(SHARED_CHAIN.postrouting, 'nat', ['POSTROUTING'], '', 'kubernetes postrouting rules'),
+];
+
+/** After a rule that ends every packet's way nothing of ours is reached. */
+const ENDS_ALL = /^-j (ACCEPT|DROP|RETURN|REJECT)\b/;
+
+/**
+ * What makes the built-in chains lead to ours: missing jumps go to the head, all but one of equal ones away, and one that is out of reach behind
+ * a rule for all packets is moved. Whatever else stands before ours is left there: other software has its reasons.
+ *
+ * @param wanted each chain's in the order in which they should stand.
+ */
+export function hookRepairs(
+  listing: readonly IptablesChainListing[],
+  wanted: readonly Hook[],
+): readonly IptablesRuleOperation[] {
+  const operations = wanted.map((hook): IptablesRuleOperation[] => {
+    const { table, chain, text } = hook;
+    const rules = rulesOf(listing, table, chain);
+    const end = rules.findIndex((rule) => ENDS_ALL.test(rule));
+    const count = rules.filter((rule) => rule === text).length;
+    const first = rules.indexOf(text);
+    const isReached = first >= 0 && (end < 0 || first < end);
+    const operation = (verb: IptablesRuleOperation['verb']): IptablesRuleOperation => ({
+      ...{ type: 'rule', verb, table, chain, text },
+    });
+    const kept = isReached ? 1 : 0;
+    const removals = Array.from({ length: Math.max(0, count - kept) }, () => operation('delete'));
+    return [...removals, ...(isReached ? [] : [operation('insert')])];
+  });
+  // Each goes to the head: the last one inserted stands first.
+  return operations.reverse().flat();
+}
+
+/** What takes away such jumps as the listing has. */
+export function hookRemovals(
+  listing: readonly IptablesChainListing[],
+  hooks: readonly Hook[],
+): readonly IptablesRuleOperation[] {
+  return hooks.flatMap(({ table, chain, text }) =>
+    rulesOf(listing, table, chain)
+      .filter((rule) => rule === text)
+      .map((): IptablesRuleOperation => ({ type: 'rule', verb: 'delete', table, chain, text })),
+  );
+}
+
+function rulesOf(listing: readonly IptablesChainListing[], table: IptablesTable, chain: string): readonly string[] {
+  return listing.find((each) => each.table === table && each.name === chain)?.rules ?? [];
+}

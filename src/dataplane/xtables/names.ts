@@ -1,0 +1,16 @@
+/**
+ * Chains that more than one mode has, by kube-proxy's names (behaviour IT-02, IV-21): other software and administrators know them. What is in them is
+ * each mode's own, but for what masquerade.ts makes.
+ */
+export const SHARED_CHAIN = {
+  services: 'KUBE-SERVICES',
+  forward: 'KUBE-FORWARD',
+  proxyFirewall: 'KUBE-PROXY-FIREWALL',
+  postrouting: 'KUBE-POSTROUTING',
+  markMasquerade: 'KUBE-MARK-MASQ',
+} as const;
+
+/** Whoever marks packets needs what acts on the mark. */
+export const MARK_COMPANIONS: ReadonlyMap<string, string> = new Map([
+  [SHARED_CHAIN.markMasquerade, SHARED_CHAIN.postrouting],
+]);

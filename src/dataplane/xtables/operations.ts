@@ -1,0 +1,30 @@
+import type {
+  IptablesChainOperation,
+  IptablesDeleteChainOperation,
+  IptablesOperation,
+  IptablesTable,
+} from '../../native/contract.js';
+import type { Chain, ChainId } from './rules.js';
+
+/** Tables in the order in which a stream goes through them: refusals first, so that nothing is let through untranslated while nat is written. */
+const TABLE_ORDER: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
+
+/** One order for all streams: table by table, chains before the jumps that lead to them, removals last. */
+export function inOrder(operations: readonly IptablesOperation[]): readonly IptablesOperation[] {
+  const kinds: readonly IptablesOperation['type'][] = ['chain', 'rule', 'delete-chain'];
+  return TABLE_ORDER.flatMap((table) =>
+    kinds.flatMap((type) => operations.filter((operation) => operation.table === table && operation.type === type)),
+  );
+}
+
+export function chainOperation({ table, name, rules, owner }: Chain): IptablesChainOperation {
+  return {
+    ...{ type: 'chain', table, chain: name, owner },
+    rules: rules.map((rule) => (typeof rule === 'string' ? { type: 'text', text: rule } : rule)),
+  };
+}
+
+export function deleteOperation(id: ChainId): IptablesDeleteChainOperation {
+  const [table, chain = ''] = id.split(' ');
+  return { type: 'delete-chain', table: TABLE_ORDER.find((each) => each === table) ?? 'nat', chain };
+}

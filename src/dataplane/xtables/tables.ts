@@ -1,0 +1,60 @@
+import type {
+  IptablesAck,
+  IptablesAddon,
+  IptablesChainListing,
+  IptablesFamily,
+  IptablesFlavor,
+  IptablesOperation,
+  IptablesTable,
+  IptablesTransaction,
+} from '../../native/contract.js';
+import { inOrder } from './operations.js';
+
+export interface TablesOptions {
+  readonly addon: Pick<IptablesAddon, 'iptablesList' | 'iptablesRestore'>;
+  readonly family: IptablesFamily;
+  readonly flavor: IptablesFlavor;
+  /** Milliseconds on a clock that only goes forward. */
+  readonly now: () => number;
+  /** Hears of what is sent. */
+  readonly onTransaction?: (transaction: IptablesTransaction) => void;
+}
+
+const TABLES: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
+
+/** The share of the time that listing may take: large rulesets take seconds. */
+const LISTING_SHARE = 0.01;
+
+/** The programs' tables of one family in one flavour. */
+export class Tables {
+  private listedAt = 0;
+  private listingTook = 0;
+
+  constructor(private readonly options: TablesOptions) {}
+
+  /** All chains, with the rules of built-in ones and of those whose names begin with one of `textOf`. */
+  async list(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
+    const { addon, family, flavor, now } = this.options;
+    const startedAt = now();
+    const listing = await addon.iptablesList(family, flavor, TABLES, textOf);
+    this.listedAt = now();
+    this.listingTook = this.listedAt - startedAt;
+    return listing;
+  }
+
+  /** Whether it is time to list everything again; in between only whether a chain of mangle is still there, as it is not after a flush. */
+  async isListingDue(canary: string): Promise<boolean> {
+    const { addon, family, flavor, now } = this.options;
+    if (now() - this.listedAt >= this.listingTook / LISTING_SHARE) return true;
+    const mangle = await addon.iptablesList(family, flavor, ['mangle'], []);
+    return !mangle.some(({ name }) => name === canary);
+  }
+
+  /** Sends operations, in any order, in one stream. */
+  restore(operations: readonly IptablesOperation[]): Promise<IptablesAck> {
+    const { addon, family, flavor, onTransaction } = this.options;
+    const transaction = { family, flavor, operations: inOrder(operations) };
+    onTransaction?.(transaction);
+    return addon.iptablesRestore(transaction);
+  }
+}
