@@ -18,10 +18,24 @@ export interface SyncReport {
   readonly problems: readonly string[];
   /** Of modes whose rules are counted by table: those that this sync wrote, and those that there are. */
   readonly rules: { readonly written: TableRules; readonly held: TableRules } | null;
+  /** Every frontend that is set aside now, in no order; others do not wait for it. */
+  readonly setAside: readonly AsideFrontend[];
   /** UDP and SCTP frontends whose flows may be stale now; `all` after a full sync. */
   readonly flows: ReadonlySet<FrontendKey> | 'all';
   /** What goes on after the sync, beside further ones, and may take its time. When it rejects a full sync has to make up for it. */
   readonly aside?: Promise<void>;
+}
+
+/**
+ * A frontend that the kernel refused: it holds of it what it held before. It is tried again at the first sync after `retryAt`, and when its plan
+ * changes. Times are milliseconds on the dataplane's clock, which only goes forward.
+ */
+export interface AsideFrontend {
+  readonly frontend: FrontendKey;
+  /** What the kernel said last. */
+  readonly reason: string;
+  readonly since: number;
+  readonly retryAt: number;
 }
 
 /** Where session affinity sends a client. */

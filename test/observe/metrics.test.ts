@@ -67,7 +67,17 @@ function scene(families = FAMILIES, complete = true, mode: SupportedMode = 'nfta
 
 function report(family: Family, fields: Partial<SyncReport> = {}): SyncReport {
   const counts = { transactions: 1, elementOperations: 3, ruleOperations: 0, bytes: 400 };
-  return { family, full: false, ...counts, repairs: [], problems: [], rules: null, flows: new Set(), ...fields };
+  return {
+    family,
+    full: false,
+    ...counts,
+    repairs: [],
+    problems: [],
+    rules: null,
+    setAside: [],
+    flows: new Set(),
+    ...fields,
+  };
 }
 
 /** One sync of a family from start to end. */

@@ -13,6 +13,7 @@ const REPORT: SyncReport = {
   repairs: [],
   problems: [],
   rules: null,
+  setAside: [],
   flows: new Set(),
 };
 

@@ -83,7 +83,7 @@ export class IptablesFamily implements FamilyDataplane {
       ruleOperations: first.ruleOperations + second.ruleOperations,
       bytes: first.bytes + second.bytes,
     };
-    return { family: this.family, full, ...sent, elementOperations: 0, repairs, problems, flows, rules };
+    return { family: this.family, full, ...sent, elementOperations: 0, repairs, problems, flows, rules, setAside: [] };
   }
 
   /** Whether loopback has come to be served since everything was last compared: others use its guard too, so it is not among our chains. */

@@ -119,7 +119,7 @@ export class NftablesFamily implements FamilyDataplane {
 
   private unchanged(): SyncReport {
     const nothing = { transactions: 0, elementOperations: 0, ruleOperations: 0, bytes: 0, repairs: [], problems: [] };
-    return { family: this.family, full: false, ...nothing, rules: null, flows: new Set() };
+    return { family: this.family, full: false, ...nothing, rules: null, setAside: [], flows: new Set() };
   }
 
   goneFlows(): ReadonlySet<FrontendKey> {
@@ -198,7 +198,7 @@ export class NftablesFamily implements FamilyDataplane {
     this.pending.clear();
     const { repairs } = this;
     this.repairs = [];
-    return { family: this.family, full, ...sent, repairs, problems, rules: null, flows, ...aside };
+    return { family: this.family, full, ...sent, repairs, problems, rules: null, setAside: [], flows, ...aside };
   }
 
   private maxBatch(): number {
