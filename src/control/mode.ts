@@ -1,4 +1,5 @@
 import type { Family } from '../base/ip.js';
+import { systemClock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
 import type { ModeParts, OpenMode } from '../dataplane/mode.js';
@@ -19,7 +20,7 @@ export function prepareMode(
 }
 
 export function modeParts(config: Config, addon: NativeAddon, log: Log): ModeParts {
-  return { config, addon, log, isTcpBeLiberal, onTransaction: () => undefined };
+  return { config, addon, log, isTcpBeLiberal, onTransaction: () => undefined, now: () => systemClock.now() };
 }
 
 const TRANSACTION_VERBOSITY = 4;

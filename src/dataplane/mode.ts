@@ -1,7 +1,6 @@
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
-import type { SupportedMode } from '../config/effective.js';
 import type { NativeAddon } from '../native/contract.js';
 import type { ModeTraits } from '../plan/facts.js';
 import type { FamilyTable, NodePlan } from '../plan/types.js';
@@ -15,6 +14,8 @@ export interface ModeParts {
   readonly log: Log;
   /** Hears of every transaction before it is sent; `print` makes its text. */
   readonly onTransaction: (print: () => readonly string[]) => void;
+  /** Milliseconds on a clock that only goes forward. */
+  readonly now: () => number;
   /** Whether the kernel was told that TCP packets out of window are in order (net.netfilter.nf_conntrack_tcp_be_liberal). */
   readonly isTcpBeLiberal: () => Promise<boolean>;
 }
@@ -51,8 +52,8 @@ export interface ModeMetrics {
 }
 
 /** Everything that the rest may ask of a mode. */
-export interface ModeDefinition {
-  readonly name: SupportedMode;
+export interface ModeDefinition<Name extends string = string> {
+  readonly name: Name;
   readonly platforms: readonly NodeJS.Platform[];
   readonly traits: (config: Config) => ModeTraits;
   readonly footprint: Footprint;

@@ -6,7 +6,7 @@ import { ModeError, type ModeDefinition } from './mode.js';
 import { NFTABLES } from './nftables/mode.js';
 
 /** Every mode that this program has. */
-const MODES: Readonly<Record<SupportedMode, ModeDefinition>> = {
+const MODES: { readonly [Name in SupportedMode]: ModeDefinition<Name> } = {
   iptables: IPTABLES,
   nftables: NFTABLES,
 };

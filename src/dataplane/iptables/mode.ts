@@ -9,7 +9,7 @@ import { IPTABLES_FOOTPRINT } from './names.js';
 import { PACKET_METRICS, PacketCounters } from './packet-counters.js';
 import { renderTable } from './render.js';
 
-export const IPTABLES: ModeDefinition = {
+export const IPTABLES: ModeDefinition<'iptables'> = {
   name: 'iptables',
   platforms: ['linux'],
   traits: ({ localhostNodePorts }) => ({ guardsClusterAddresses: false, servesLocalhost: localhostNodePorts }),
@@ -48,7 +48,7 @@ export const IPTABLES: ModeDefinition = {
 };
 
 async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
-  const { config, addon, log, onTransaction } = parts;
+  const { config, addon, log, now, onTransaction } = parts;
   const { flavor, served } = await prepareFlavor(addon, families, config.iptablesFlavor);
   log.info(0, 'iptables', { flavor, families: served.join() });
   for (const family of families)
@@ -58,7 +58,7 @@ async function open(parts: ModeParts, families: readonly Family[]): Promise<Open
   const note = (transaction: IptablesTransaction): void => {
     onTransaction(() => printTransaction(addon, transaction));
   };
-  const options = { addon, flavor, counters, settings, now: () => performance.now(), onTransaction: note };
+  const options = { addon, flavor, counters, settings, now, onTransaction: note };
   return {
     families: served,
     dataplane: (family) => new IptablesFamily({ ...options, family }),

@@ -8,7 +8,7 @@ import { renderTable } from './render.js';
 import { tryKernel } from './trial.js';
 import { watchTables } from './watch.js';
 
-export const NFTABLES: ModeDefinition = {
+export const NFTABLES: ModeDefinition<'nftables'> = {
   name: 'nftables',
   platforms: ['linux'],
   traits: () => ({ guardsClusterAddresses: true, servesLocalhost: false }),
