@@ -2,11 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import t from 'tap';
 import { usually } from './support/extent.js';
-import { loadCompiler } from './support/fake-kernel/compiler.js';
 import { parseStory } from './support/scenario-file.js';
+import { SCENARIO_MODES } from './support/scenario-modes.js';
 import { variants } from './support/scenario-run.js';
 
-const compiler = loadCompiler();
 const folder = resolve('test/scenarios');
 const usual = readFileSync(join(folder, 'usual-cluster'), 'utf8');
 const files = readdirSync(folder).filter((name) => name.endsWith('.txt'));
@@ -16,13 +15,20 @@ t.test('there are stories', (t) => {
   t.end();
 });
 
-for (const [index, file] of files.entries()) {
-  t.test(file, async (t) => {
-    const story = await parseStory(file, readFileSync(join(folder, file), 'utf8'), usual);
-    const [asTold, ...others] = variants(story);
-    // One other way for each, so that every way is gone by some stories.
-    const chosen = [asTold, others[index % others.length]];
-    for (const variant of usually(chosen, [asTold, ...others]))
-      if (variant !== undefined) t.same(await variant.run(story, compiler), [], variant.name);
-  });
+for (const [place, mode] of SCENARIO_MODES.entries()) {
+  for (const [index, file] of files.entries()) {
+    t.test(`${mode.definition.name}: ${file}`, async (t) => {
+      const texts = { text: readFileSync(join(folder, file), 'utf8'), usual };
+      const story = await parseStory(file, texts, mode, SCENARIO_MODES);
+      const [asTold, ...others] = variants(story);
+      // One other way for each, not the same in all modes, so that every way is gone by some stories.
+      const chosen = [asTold, others[(index + place) % others.length]];
+      for (const variant of usually(chosen, [asTold, ...others])) {
+        if (variant === undefined) continue;
+        const findings = await variant.run(story, mode);
+        // Summaries show no more than the name.
+        t.same(findings, [], [variant.name, ...findings.slice(0, 3)].join('; '));
+      }
+    });
+  }
 }

@@ -2,13 +2,12 @@ import { FAMILIES, familyOf, parseAddress, type Family, type IPAddress } from '.
 import type { Explanation } from '../../src/plan/explain.js';
 import { printScope, printTable } from '../../src/plan/text.js';
 import type { FamilyTable } from '../../src/plan/types.js';
-import type { FakeKernel } from './fake-kernel/fake-kernel.js';
+import { printKernelVerdict } from './courses.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
-import { references, type FakeTable } from './fake-kernel/table.js';
-import { printKernelVerdict } from './fake-kernel/trace.js';
 import { printVerdict } from './plan-tracer.js';
 import { normalVerdict, type PacketExpectation, type PlanExpectation, type Story } from './scenario-file.js';
 import type { ScenarioProcess } from './scenario-process.js';
+import type { ScenarioWorld } from './scenario-world.js';
 
 /** What is wrong, a line each; empty when nothing is. */
 export type Findings = string[];
@@ -39,14 +38,14 @@ export function checkPlan(process: ScenarioProcess, expectations: readonly PlanE
 
 /** Packets go where the story says, by the plan and by the rules. */
 export function checkPackets(
-  kernel: FakeKernel,
+  world: ScenarioWorld,
   process: ScenarioProcess,
   story: Story,
   expectations: readonly PacketExpectation[],
 ): Findings {
   return expectations.flatMap(({ text, packet, verdict }) => {
     const byPlan = planVerdict(process, packet);
-    const byRules = kernelVerdict(kernel, story, packet);
+    const byRules = kernelVerdict(world, story, packet);
     if (byPlan === verdict && byRules === verdict) return [];
     return [`${text}: the plan says "${byPlan}", the rules say "${byRules}"`];
   });
@@ -69,14 +68,14 @@ export async function checkInspections(
 
 /** Where rules remember a client: they choose among what the plan allows, and the memory can be read back. */
 export async function checkRemembered(
-  kernel: FakeKernel,
+  world: ScenarioWorld,
   process: ScenarioProcess,
   story: Story,
   expectations: readonly PacketExpectation[],
 ): Promise<Findings> {
   const findings: Findings = [];
   for (const { text, packet, verdict } of expectations) {
-    const byRules = kernelVerdict(kernel, story, packet);
+    const byRules = kernelVerdict(world, story, packet);
     if (byRules !== verdict) findings.push(`${text}: the rules say "${byRules}"`);
     const { remembered } = (await process.inspect(packet)).inspection;
     const [only = '', ...rest] = verdict.split(' ').slice(0, -1);
@@ -87,12 +86,12 @@ export async function checkRemembered(
 }
 
 /** Every frontend, and the port beside it, from every kind of source: plan and rules must agree. */
-export function checkEverywhere(kernel: FakeKernel, process: ScenarioProcess, story: Story): Findings {
+export function checkEverywhere(world: ScenarioWorld, process: ScenarioProcess, story: Story): Findings {
   const findings: Findings = [];
   for (const family of FAMILIES) {
     for (const packet of probes(process.table(family), family, story)) {
       const byPlan = planVerdict(process, packet);
-      const byRules = kernelVerdict(kernel, story, packet);
+      const byRules = kernelVerdict(world, story, packet);
       if (byPlan === byRules) continue;
       const { source, destination, port, protocol } = packet;
       findings.push(
@@ -101,46 +100,6 @@ export function checkEverywhere(kernel: FakeKernel, process: ScenarioProcess, st
     }
   }
   return findings;
-}
-
-/** No chain that nothing leads to, no set that no rule uses. */
-export function checkLeftovers(kernel: FakeKernel): Findings {
-  return (['ip', 'ip6'] as const).flatMap((family) => {
-    const table = kernel.table(family);
-    return table === null ? [] : leftovers(table).map((name) => `nothing uses ${family} ${name}`);
-  });
-}
-
-/** How many elements every set has. Which ones, the dump says. */
-export function elementCounts(kernel: FakeKernel): readonly string[] {
-  return (['ip', 'ip6'] as const).flatMap((family) =>
-    [...(kernel.table(family)?.sets.values() ?? [])]
-      .filter(({ name }) => !name.startsWith('clients-'))
-      .map(({ name, elements }) => `${family} ${name} ${elements.size}`)
-      .sort(),
-  );
-}
-
-function leftovers(table: FakeTable): readonly string[] {
-  const chains = new Set<string>();
-  const sets = new Set<string>(['stale-flows', 'stale-nodeport-flows']);
-  for (const { rules } of table.chains.values()) {
-    for (const { statements } of rules) {
-      const referred = references(statements);
-      for (const name of referred.chains) chains.add(name);
-      for (const name of referred.sets) sets.add(name);
-    }
-  }
-  for (const { elements } of table.sets.values())
-    for (const { chain } of elements.values()) if (chain !== null) chains.add(chain);
-  // Maps of endpoints are used by class chains alone, and there may be none.
-  const optional = /endpoints(-\d+)?$/;
-  return [
-    ...[...table.chains.values()]
-      .filter(({ name, hook }) => hook === null && !chains.has(name))
-      .map(({ name }) => `chain ${name}`),
-    ...[...table.sets.keys()].filter((name) => !sets.has(name) && !optional.test(name)).map((name) => `set ${name}`),
-  ];
 }
 
 /** What the plan makes of a packet, as `pointsman explain` tells it. */
@@ -164,8 +123,8 @@ export function contradiction({ verdict, endpoints, frontend, masquerade }: Expl
   return null;
 }
 
-function kernelVerdict(kernel: FakeKernel, story: Story, packet: KernelPacket): string {
-  return normalVerdict(printKernelVerdict(kernel.trace(packet, story.localAddresses)));
+function kernelVerdict(world: ScenarioWorld, story: Story, packet: KernelPacket): string {
+  return normalVerdict(printKernelVerdict(world.verdict(packet, story.localAddresses)));
 }
 
 function* probes(table: FamilyTable, family: Family, story: Story): IterableIterator<KernelPacket> {

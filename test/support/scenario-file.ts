@@ -1,7 +1,7 @@
 import { loadAll } from 'js-yaml';
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../../src/base/ip.js';
 import { parseProtocol } from '../../src/base/protocol.js';
-import type { PlanSettings } from '../../src/plan/facts.js';
+import type { ModeTraits, PlanSettings } from '../../src/plan/facts.js';
 import { readContent } from '../../src/sources/manifests/content.js';
 import { Pacer } from '../../src/sources/manifests/pacer.js';
 import { printProblem } from '../../src/sources/manifests/problems.js';
@@ -11,6 +11,7 @@ import type { StateChange } from '../../src/state/writer.js';
 import type { ApiObject } from './api-objects.js';
 import type { Flow } from './fake-kernel/flows.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
+import { SCENARIO_CONFIG, type ScenarioMode } from './scenario-world.js';
 
 /**
  * A story: one text file of sections, each headed by `== word`. `node` comes first, where the node is not the usual one; every `apply`, `delete`,
@@ -61,6 +62,8 @@ export interface PacketExpectation {
 
 interface Section {
   readonly words: readonly string[];
+  /** Names of the modes that it is for; null: for all. */
+  readonly modes: readonly string[] | null;
   readonly text: string;
   readonly lines: readonly string[];
 }
@@ -68,18 +71,31 @@ interface Section {
 const ACTIONS = ['apply', 'delete', 'connect', 'flows'];
 
 /**
- * `usual` is what every story begins with: a `node` section, whose lines the story's own can replace, and objects, which it can do without.
+ * A story as one mode tells it. `usual` is what every story begins with: a `node` section, whose lines the story's own can replace, and objects,
+ * which it can do without.
+ *
+ * @param modes those that a story may name.
  * @throws Error for a story that does not parse or whose objects are not valid.
  */
-export async function parseStory(file: string, text: string, usual: string): Promise<Story> {
+export async function parseStory(
+  file: string,
+  { text, usual }: { readonly text: string; readonly usual: string },
+  { definition }: ScenarioMode,
+  modes: readonly ScenarioMode[],
+): Promise<Story> {
+  const traits = definition.traits(SCENARIO_CONFIG);
   const [usualNode, ...usualSteps] = sections(usual);
   const steps = [...sections(text)];
   const own = steps[0]?.words[0] === 'node' ? steps.shift() : undefined;
   const settings = new NodeSection([...(usualNode?.lines ?? []), ...(own?.lines ?? [])]);
-  const reader = new StepReader(file, settings);
-  for (const section of settings.usualObjects ? [...usualSteps, ...steps] : steps) await reader.read(section);
+  const reader = new StepReader(file, settings, { name: definition.name, traits });
+  for (const section of settings.usualObjects ? [...usualSteps, ...steps] : steps) {
+    const stranger = section.modes?.find((name) => modes.every((mode) => mode.definition.name !== name));
+    if (stranger !== undefined) throw new Error(`${file}: no mode "${stranger}" tells stories`);
+    await reader.read(section);
+  }
   return {
-    settings: settings.planSettings(),
+    settings: settings.planSettings(traits),
     localAddresses: settings.addresses('local'),
     sources: settings.sources,
     steps: reader.steps,
@@ -91,7 +107,9 @@ function sections(text: string): readonly Section[] {
   return parts.map((part) => {
     const [head = '', ...body] = part.split('\n');
     const lines = body.map((line) => line.trimEnd()).filter((line) => line !== '' && !line.startsWith('#'));
-    return { words: head.trim().split(/\s+/), text: body.join('\n'), lines };
+    const [heading = '', names = null] = head.split(' in ');
+    const modes = names === null ? null : names.trim().split(/\s+/);
+    return { words: heading.trim().split(/\s+/), modes, text: body.join('\n'), lines };
   });
 }
 
@@ -113,7 +131,7 @@ class NodeSection {
     return this.values.get('objects') !== 'none';
   }
 
-  planSettings(): PlanSettings {
+  planSettings(traits: ModeTraits): PlanSettings {
     const nodePorts = this.values.get('node port addresses') ?? 'primary';
     const [detection, ...operands] = this.words('local detection');
     const [operand = ''] = operands;
@@ -132,7 +150,7 @@ class NodeSection {
       masqueradeAll: this.values.get('masquerade all') === 'yes',
       masqueradeBit: 14,
       nodePortAddresses: nodePorts === 'primary' ? nodePorts : this.words('node port addresses').map(prefix),
-      traits: { guardsClusterAddresses: true, servesLocalhost: false },
+      traits,
     };
   }
 
@@ -156,16 +174,19 @@ class StepReader {
   constructor(
     private readonly file: string,
     private readonly node: NodeSection,
+    private readonly mode: { readonly name: string; readonly traits: ModeTraits },
   ) {}
 
   async read(section: Section): Promise<void> {
     const { words, lines } = section;
     const heading = words.join(' ');
     const action = ACTIONS.includes(heading);
+    if (action && section.modes !== null) throw new Error(`${this.file}: "${heading}" is for all modes`);
     if (action && this.closed) this.steps.push(emptyStep());
     this.closed = !action;
     const step = this.steps[this.steps.length - 1];
     if (step === undefined) throw new Error(`${this.file}: nothing happened before "${heading}"`);
+    if (section.modes?.includes(this.mode.name) === false) return;
     switch (heading) {
       case 'apply':
         step.changes = [...step.changes, ...(await this.applied(section.text))];
@@ -185,13 +206,13 @@ class StepReader {
         step.flowsLeft = [...lines].sort();
         return;
       case 'packets':
-        step.packets = lines.map((line) => this.expectation(line));
+        step.packets = [...step.packets, ...lines.map((line) => this.expectation(line))];
         return;
       case 'remembered':
-        step.remembered = lines.map((line) => this.expectation(line));
+        step.remembered = [...step.remembered, ...lines.map((line) => this.expectation(line))];
         return;
       case 'operations':
-        step.operations = lines;
+        step.operations = [...(step.operations ?? []), ...lines];
         return;
       default:
         if (words[0] !== 'plan') throw new Error(`${this.file}: unknown section "${heading}"`);
@@ -227,9 +248,16 @@ class StepReader {
     };
   }
 
+  /** What only modes that guard cluster addresses do not pass on (behaviour VD-15, VD-16). */
+  private verdict(text: string): string {
+    const guarded = { 'unused-port': 'reject', unallocated: 'drop' }[text.trim()];
+    if (guarded === undefined) return text;
+    return this.mode.traits.guardsClusterAddresses ? guarded : 'none';
+  }
+
   private expectation(text: string): PacketExpectation {
     const [packet = '', verdict = ''] = text.split(/ : +/);
-    return { text, packet: this.packet(packet), verdict: normalVerdict(verdict) };
+    return { text, packet: this.packet(packet), verdict: normalVerdict(this.verdict(verdict)) };
   }
 }
 

@@ -3,7 +3,7 @@ import { FAMILIES, familyOf, type Family } from '../../src/base/ip.js';
 import { FamilySync } from '../../src/control/family-sync.js';
 import { ConntrackReconciler } from '../../src/dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, Inspection, SyncReport } from '../../src/dataplane/contract.js';
-import { NftablesFamily } from '../../src/dataplane/nftables/family.js';
+import type { OpenMode } from '../../src/dataplane/mode.js';
 import { HealthState } from '../../src/observe/health.js';
 import { explain, type Explanation } from '../../src/plan/explain.js';
 import type { ForwardingTable } from '../../src/plan/forwarding-table.js';
@@ -13,17 +13,17 @@ import type { FrontendKey, NodePlan, PacketScope, TableChange } from '../../src/
 import { Store } from '../../src/state/store.js';
 import type { SourceWriter, StateChange } from '../../src/state/writer.js';
 import { FakeClock } from './fake-clock.js';
-import type { FakeKernel } from './fake-kernel/fake-kernel.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
 import { RecordingLog } from './recording-log.js';
 import type { Story } from './scenario-file.js';
+import { SCENARIO_CONFIG, type ScenarioMode, type ScenarioWorld } from './scenario-world.js';
 
 /** A dataplane that keeps what its last sync reported. */
 class Reported implements FamilyDataplane {
   readonly family: Family;
   last: SyncReport | null = null;
 
-  constructor(private readonly dataplane: NftablesFamily) {
+  constructor(private readonly dataplane: FamilyDataplane) {
     this.family = dataplane.family;
   }
 
@@ -49,44 +49,62 @@ class Reported implements FamilyDataplane {
     return this.dataplane.dump(node);
   }
 
-  inspect(...parameters: Parameters<NftablesFamily['inspect']>): Promise<Inspection> {
-    return this.dataplane.inspect(...parameters);
+  async inspect(...question: Parameters<NonNullable<FamilyDataplane['inspect']>>): Promise<Inspection> {
+    const inspection = await this.dataplane.inspect?.(...question);
+    if (inspection === undefined) throw new TypeError('the mode cannot tell what decides over a packet');
+    return inspection;
   }
 }
 
 /** One life of the process: everything between a commit of state and the kernel's seam, without sockets and timers. */
 export class ScenarioProcess {
-  readonly log = new RecordingLog();
   readonly store = new Store();
   private readonly writer: SourceWriter;
   private readonly planner: Planner;
   private readonly dataplanes: Readonly<Record<Family, Reported>>;
   private readonly syncs: readonly FamilySync[];
-  private readonly clock = new FakeClock();
 
-  constructor(
-    private readonly kernel: FakeKernel,
+  private constructor(
+    private readonly world: ScenarioWorld,
     private readonly story: Pick<Story, 'settings' | 'localAddresses'>,
+    mode: OpenMode,
+    clock: FakeClock,
+    log: RecordingLog,
   ) {
     this.writer = this.store.register('story');
     this.planner = new Planner(story.settings);
-    const dataplane = (family: Family): Reported => new Reported(new NftablesFamily(kernel, family));
+    const dataplane = (family: Family): Reported => new Reported(mode.dataplane(family));
     this.dataplanes = { IPv4: dataplane('IPv4'), IPv6: dataplane('IPv6') };
     this.syncs = FAMILIES.map(
       (family) =>
         new FamilySync({
           table: this.planner.tables[family],
           dataplane: this.dataplanes[family],
-          conntrack: new ConntrackReconciler(kernel),
-          health: new HealthState(60_000, this.clock, () => BigInt(this.clock.now())),
+          conntrack: new ConntrackReconciler(world.addon),
+          health: new HealthState(60_000, clock, () => BigInt(clock.now())),
           serviceHealth: { sync: () => Promise.resolve() },
           conflicts: { update: () => 0 },
           localAddresses: () => story.localAddresses,
           metrics: null,
           events: NO_EVENTS,
-          log: this.log,
+          log,
         }),
     );
+  }
+
+  static async start(
+    { definition }: ScenarioMode,
+    world: ScenarioWorld,
+    story: Pick<Story, 'settings' | 'localAddresses'>,
+  ): Promise<ScenarioProcess> {
+    const clock = new FakeClock();
+    const log = new RecordingLog();
+    const parts = {
+      ...{ config: SCENARIO_CONFIG, addon: world.addon, log, now: () => clock.now() },
+      onTransaction: () => undefined,
+      isTcpBeLiberal: () => Promise.resolve(false),
+    };
+    return new ScenarioProcess(world, story, await definition.open(parts, FAMILIES), clock, log);
   }
 
   table(family: Family): ForwardingTable {
@@ -135,7 +153,7 @@ export class ScenarioProcess {
    * @param full after somebody else did something to the ruleset, so that it cannot be skipped.
    */
   async sync(full = false): Promise<void> {
-    if (full) this.kernel.touch();
+    if (full) this.world.touch();
     this.planner.update(this.store.snapshot, this.store.takeChanges());
     const results = await Promise.allSettled(this.syncs.map((sync) => sync.run(full, null)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;

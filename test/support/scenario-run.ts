@@ -3,44 +3,43 @@ import type { Row } from '../../src/state/rows.js';
 import { refOf } from '../../src/state/rows.js';
 import type { Store } from '../../src/state/store.js';
 import type { StateChange } from '../../src/state/writer.js';
-import type { Compiler } from './fake-kernel/compiler.js';
-import { FakeKernel } from './fake-kernel/fake-kernel.js';
 import { printFlow } from './fake-kernel/flows.js';
 import { SeededRandom } from './random.js';
 import {
   checkDump,
   checkEverywhere,
   checkInspections,
-  checkLeftovers,
   checkPackets,
   checkPlan,
   checkRemembered,
-  elementCounts,
   type Findings,
 } from './scenario-checks.js';
 import type { Step, Story } from './scenario-file.js';
 import { ScenarioProcess } from './scenario-process.js';
 import { StorySource } from './scenario-source.js';
+import type { ScenarioMode, ScenarioWorld } from './scenario-world.js';
 
 /** Tries after which 10 % faults cannot be to blame any more. */
 const ATTEMPTS = 200;
 
 /** A kernel with a process at work on it. */
 class Run {
-  readonly kernel: FakeKernel;
   readonly findings: Findings = [];
-  private process: ScenarioProcess;
   /** What the sources say by now, for a process that starts anew. */
   private readonly objects = new Map<string, Row>();
-  /** Rules remember a client: it goes where it went, which is not all that the plan allows. */
+  /** The kernel remembers a client: it goes where it went, which is not all that the plan allows. */
   private remembers = false;
 
-  constructor(
-    private readonly compiler: Compiler,
+  private constructor(
+    private readonly mode: ScenarioMode,
     private readonly story: Story,
-  ) {
-    this.kernel = new FakeKernel(compiler);
-    this.process = new ScenarioProcess(this.kernel, story);
+    readonly world: ScenarioWorld,
+    private process: ScenarioProcess,
+  ) {}
+
+  static async start(mode: ScenarioMode, story: Story): Promise<Run> {
+    const world = mode.world();
+    return new Run(mode, story, world, await ScenarioProcess.start(mode, world, story));
   }
 
   /** Where another source than the story may write. */
@@ -72,34 +71,34 @@ class Run {
   }
 
   /** The process dies; another starts on the same kernel and reads every object again. */
-  restart(): void {
-    this.process = new ScenarioProcess(this.kernel, this.story);
+  async restart(): Promise<void> {
+    this.process = await ScenarioProcess.start(this.mode, this.world, this.story);
     this.process.apply([...this.objects.values()].map((row) => ({ type: 'upsert', row })));
   }
 
   act(step: Step): void {
-    for (const flow of step.flows) this.kernel.flows.add(flow);
+    for (const flow of step.flows) this.world.flows.add(flow);
     for (const { packet, verdict } of step.connections) {
-      this.kernel.connect(packet, this.story.localAddresses, verdict);
+      this.world.connect(packet, this.story.localAddresses, verdict);
       this.remembers = true;
     }
   }
 
   /** What plan and kernel say to each other; with a step also what the story says, and where every packet goes. */
   async check(where: string, step: Step | null): Promise<void> {
-    const { kernel, process, story } = this;
+    const { world, process, story } = this;
     const found = [...(await checkDump(process))];
-    if (step !== null && !this.remembers) found.push(...checkEverywhere(kernel, process, story));
+    if (step !== null && !this.remembers) found.push(...checkEverywhere(world, process, story));
     if (step !== null)
-      found.push(...checkPlan(process, step.plan), ...checkPackets(kernel, process, story, step.packets));
+      found.push(...checkPlan(process, step.plan), ...checkPackets(world, process, story, step.packets));
     if (step !== null) found.push(...(await checkInspections(process, step.packets)));
     this.findings.push(...found.map((finding) => `${where}: ${finding}`));
   }
 
   async checkStory(where: string, step: Step): Promise<void> {
-    const found = await checkRemembered(this.kernel, this.process, this.story, step.remembered);
+    const found = await checkRemembered(this.world, this.process, this.story, step.remembered);
     if (step.flowsLeft !== null) {
-      const left = [...this.kernel.flows].map(printFlow).sort();
+      const left = [...this.world.flows].map(printFlow).sort();
       if (left.join('\n') !== step.flowsLeft.join('\n')) found.push(`flows left: ${left.join(', ')}`);
     }
     this.findings.push(...found.map((finding) => `${where}: ${finding}`));
@@ -120,37 +119,38 @@ class Run {
 
   /** Nothing to do: no transaction. */
   async checkIdle(where: string): Promise<void> {
-    const before = this.kernel.committed.length;
+    const before = this.world.transactions;
     await this.process.sync();
-    const sent = this.kernel.committed.length - before;
+    const sent = this.world.transactions - before;
     if (sent > 0) this.findings.push(`${where}: ${sent} transactions although nothing changed`);
   }
 
   /** At the end of any history: the same table as if there had been no history. */
   async finish(): Promise<Findings> {
-    const { kernel, story, compiler } = this;
+    const { world, story, mode } = this;
     await this.process.sync(true);
     await this.check('at the end', story.steps[story.steps.length - 1] ?? null);
-    this.findings.push(...checkLeftovers(kernel).map((finding) => `at the end: ${finding}`));
-    const fresh = new Run(compiler, story);
+    const fresh = await Run.start(mode, story);
     fresh.commit([...this.objects.values()].map((row) => ({ type: 'upsert', row })));
     await fresh.sync();
-    const counts = elementCounts(kernel);
-    for (const line of elementCounts(fresh.kernel))
-      if (!counts.includes(line)) this.findings.push(`at the end: a fresh table has ${line}`);
-    if (counts.length !== elementCounts(fresh.kernel).length)
-      this.findings.push('at the end: a fresh table has other sets');
+    const [held, wanted] = [world.contents(), fresh.world.contents()];
+    const found = [
+      ...world.leftovers().map((name) => `nothing uses ${name}`),
+      ...wanted.filter((line) => !held.includes(line)).map((line) => `a fresh kernel has ${line}`),
+      ...held.filter((line) => !wanted.includes(line)).map((line) => `a fresh kernel has not ${line}`),
+    ];
+    this.findings.push(...found.map((finding) => `at the end: ${finding}`));
     return this.findings;
   }
 }
 
 export interface Variant {
   readonly name: string;
-  readonly run: (story: Story, compiler: Compiler) => Promise<Findings>;
+  readonly run: (story: Story, mode: ScenarioMode) => Promise<Findings>;
 }
 
-async function asTold(story: Story, compiler: Compiler): Promise<Findings> {
-  const run = new Run(compiler, story);
+async function asTold(story: Story, mode: ScenarioMode): Promise<Findings> {
+  const run = await Run.start(mode, story);
   for (const [index, step] of story.steps.entries()) {
     const where = `step ${index + 1}`;
     run.act(step);
@@ -164,8 +164,8 @@ async function asTold(story: Story, compiler: Compiler): Promise<Findings> {
 }
 
 /** Every object on its way through an API server, its encoding and the watches. */
-async function throughApiServer(story: Story, compiler: Compiler, contentType: string): Promise<Findings> {
-  const run = new Run(compiler, story);
+async function throughApiServer(story: Story, mode: ScenarioMode, contentType: string): Promise<Findings> {
+  const run = await Run.start(mode, story);
   const source = await StorySource.start(story, run.store, contentType);
   try {
     for (const [index, step] of story.steps.entries()) {
@@ -184,8 +184,8 @@ async function throughApiServer(story: Story, compiler: Compiler, contentType: s
   }
 }
 
-async function withEmptySteps(story: Story, compiler: Compiler): Promise<Findings> {
-  const run = new Run(compiler, story);
+async function withEmptySteps(story: Story, mode: ScenarioMode): Promise<Findings> {
+  const run = await Run.start(mode, story);
   for (const [index, step] of story.steps.entries()) {
     run.act(step);
     run.commit(step.changes);
@@ -196,8 +196,8 @@ async function withEmptySteps(story: Story, compiler: Compiler): Promise<Finding
   return run.finish();
 }
 
-async function split(story: Story, compiler: Compiler): Promise<Findings> {
-  const run = new Run(compiler, story);
+async function split(story: Story, mode: ScenarioMode): Promise<Findings> {
+  const run = await Run.start(mode, story);
   for (const [index, change] of story.steps.flatMap(({ changes }) => changes).entries()) {
     run.commit([change]);
     await run.sync();
@@ -206,16 +206,16 @@ async function split(story: Story, compiler: Compiler): Promise<Findings> {
   return run.finish();
 }
 
-async function squashed(story: Story, compiler: Compiler): Promise<Findings> {
-  const run = new Run(compiler, story);
+async function squashed(story: Story, mode: ScenarioMode): Promise<Findings> {
+  const run = await Run.start(mode, story);
   run.commit(story.steps.flatMap(({ changes }) => changes));
   await run.sync();
   return run.finish();
 }
 
 /** The objects in the reverse order of their first appearance, each with its own history. */
-async function reversed(story: Story, compiler: Compiler): Promise<Findings> {
-  const run = new Run(compiler, story);
+async function reversed(story: Story, mode: ScenarioMode): Promise<Findings> {
+  const run = await Run.start(mode, story);
   const histories = new Map<string, StateChange[]>();
   for (const change of story.steps.flatMap(({ changes }) => changes)) {
     const { kind, namespace, name } = change.type === 'upsert' ? refOf(change.row) : change.ref;
@@ -233,8 +233,8 @@ async function reversed(story: Story, compiler: Compiler): Promise<Findings> {
 }
 
 /** The objects of every step go again, one by one in reverse, until nothing is left; then the story is told once more. */
-async function thereAndBack(story: Story, compiler: Compiler): Promise<Findings> {
-  const run = new Run(compiler, story);
+async function thereAndBack(story: Story, mode: ScenarioMode): Promise<Findings> {
+  const run = await Run.start(mode, story);
   const all = story.steps.flatMap(({ changes }) => changes);
   run.commit(all);
   await run.sync();
@@ -250,36 +250,36 @@ async function thereAndBack(story: Story, compiler: Compiler): Promise<Findings>
   return run.finish();
 }
 
-async function withFaults(story: Story, compiler: Compiler, seed: number): Promise<Findings> {
-  const run = new Run(compiler, story);
-  run.kernel.faults.atRandom(new SeededRandom(seed));
+async function withFaults(story: Story, mode: ScenarioMode, seed: number): Promise<Findings> {
+  const run = await Run.start(mode, story);
+  run.world.failAtRandom(new SeededRandom(seed));
   for (const [index, step] of story.steps.entries()) {
     run.act(step);
     run.commit(step.changes);
     await run.syncUntilDone();
-    run.kernel.faults.clear();
+    run.world.failNoMore();
     await run.check(`step ${index + 1}`, step);
     await run.checkStory(`step ${index + 1}`, step);
-    run.kernel.faults.atRandom(new SeededRandom(seed + index + 1));
+    run.world.failAtRandom(new SeededRandom(seed + index + 1));
   }
-  run.kernel.faults.clear();
+  run.world.failNoMore();
   return run.finish();
 }
 
 /** Another process takes over after one of the steps, cleanly or after a transaction whose answer nobody waited for. */
-async function withCrash(story: Story, compiler: Compiler, after: number, unseen: boolean): Promise<Findings> {
-  const run = new Run(compiler, story);
+async function withCrash(story: Story, mode: ScenarioMode, after: number, unseen: boolean): Promise<Findings> {
+  const run = await Run.start(mode, story);
   for (const [index, step] of story.steps.entries()) {
     run.act(step);
     run.commit(step.changes);
     const crashes = index === after;
     if (crashes && unseen) {
-      for (let family = 0; family < FAMILIES.length; family++) run.kernel.faults.next({ type: 'lose-ack' });
+      run.world.loseAnswers(FAMILIES.length);
       await run.sync().catch(() => undefined);
-      run.kernel.faults.clear();
+      run.world.failNoMore();
     } else await run.sync();
     if (crashes) {
-      run.restart();
+      await run.restart();
       await run.sync();
     }
     if (index < after) continue;
@@ -295,7 +295,7 @@ export function variants(story: Story): readonly Variant[] {
     { name: 'as told', run: asTold },
     ...['application/json', 'application/vnd.kubernetes.protobuf'].map((contentType) => ({
       name: `through an API server, ${contentType}`,
-      run: (told: Story, compiler: Compiler) => throughApiServer(told, compiler, contentType),
+      run: (told: Story, mode: ScenarioMode) => throughApiServer(told, mode, contentType),
     })),
     { name: 'with empty steps between', run: withEmptySteps },
     { name: 'split into single changes', run: split },
@@ -304,12 +304,12 @@ export function variants(story: Story): readonly Variant[] {
     { name: 'there and back', run: thereAndBack },
     ...[11, 12, 13].map((seed) => ({
       name: `with faults, seed ${seed}`,
-      run: (told: Story, compiler: Compiler) => withFaults(told, compiler, seed),
+      run: (told: Story, mode: ScenarioMode) => withFaults(told, mode, seed),
     })),
     ...story.steps.flatMap((_, after) =>
       [false, true].map((unseen) => ({
         name: `with a crash ${unseen ? 'in' : 'after'} step ${after + 1}`,
-        run: (told: Story, compiler: Compiler) => withCrash(told, compiler, after, unseen),
+        run: (told: Story, mode: ScenarioMode) => withCrash(told, mode, after, unseen),
       })),
     ),
   ];

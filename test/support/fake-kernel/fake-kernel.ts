@@ -16,14 +16,16 @@ import type {
   NftTableListing,
   NftTransaction,
 } from '../../../src/native/contract.js';
-import type { IptablesAck, IptablesChainListing } from '../../../src/native/iptables-contract.js';
+import type { IptablesAddon } from '../../../src/native/iptables-contract.js';
+import { NO_PROGRAMS } from '../fake-iptables/no-programs.js';
+import { printTarget, type KernelVerdict } from '../courses.js';
 import type { Compiler } from './compiler.js';
 import { Faults } from './faults.js';
 import { FakeFlows } from './flows.js';
 import { KernelError } from './kernel-error.js';
 import type { KernelPacket } from './packet.js';
 import type { FakeElement, FakeSet, FakeTable } from './table.js';
-import { courses, printTarget, trace, type KernelVerdict } from './trace.js';
+import { courses, trace } from './trace.js';
 import { applyTransaction, type KernelQuirks } from './transaction.js';
 
 const TABLE = 'kube-proxy';
@@ -51,6 +53,7 @@ export class FakeKernel implements NativeAddon {
   constructor(
     private readonly compiler: Compiler,
     quirks: Partial<KernelQuirks> = {},
+    private readonly programs: IptablesAddon = NO_PROGRAMS,
   ) {
     this.quirks = { lateRelease: false, ...quirks };
   }
@@ -181,44 +184,14 @@ export class FakeKernel implements NativeAddon {
     return this.flows.list(filter);
   }
 
-  async iptablesFlavors(): Promise<readonly []> {
-    await Promise.resolve();
-    return [];
-  }
-
-  iptablesEncode(): string {
-    throw noPrograms('iptables encode');
-  }
-
-  async iptablesDigests(): Promise<readonly string[]> {
-    await Promise.resolve();
-    throw noPrograms('iptables digests');
-  }
-
-  async iptablesRestore(): Promise<IptablesAck> {
-    await Promise.resolve();
-    throw noPrograms('iptables restore');
-  }
-
-  async iptablesList(): Promise<readonly IptablesChainListing[]> {
-    await Promise.resolve();
-    throw noPrograms('iptables list');
-  }
-
-  async iptablesRemembering(): Promise<null> {
-    await Promise.resolve();
-    return null;
-  }
-
-  async accountCreate(): Promise<boolean> {
-    await Promise.resolve();
-    throw noPrograms('account create');
-  }
-
-  async accountPackets(): Promise<null> {
-    await Promise.resolve();
-    return null;
-  }
+  iptablesFlavors: IptablesAddon['iptablesFlavors'] = (...call) => this.programs.iptablesFlavors(...call);
+  iptablesEncode: IptablesAddon['iptablesEncode'] = (...call) => this.programs.iptablesEncode(...call);
+  iptablesDigests: IptablesAddon['iptablesDigests'] = (...call) => this.programs.iptablesDigests(...call);
+  iptablesRestore: IptablesAddon['iptablesRestore'] = (...call) => this.programs.iptablesRestore(...call);
+  iptablesList: IptablesAddon['iptablesList'] = (...call) => this.programs.iptablesList(...call);
+  iptablesRemembering: IptablesAddon['iptablesRemembering'] = (...call) => this.programs.iptablesRemembering(...call);
+  accountCreate: IptablesAddon['accountCreate'] = (...call) => this.programs.accountCreate(...call);
+  accountPackets: IptablesAddon['accountPackets'] = (...call) => this.programs.accountPackets(...call);
 
   async ipvsList(): Promise<readonly []> {
     await Promise.resolve();
@@ -299,11 +272,6 @@ function payload(operation: NftOperation): number {
 
 function refusal(errno: string, index: number | null): KernelError {
   return new KernelError(errno, 'nft transaction', { object: null, index, element: null });
-}
-
-/** The fake host has no iptables programs. */
-function noPrograms(operation: string): KernelError {
-  return new KernelError('ENOENT', operation, { object: null, index: null, element: null });
 }
 
 function byName<Item extends { readonly name: string }>(items: ReadonlyMap<string, Item>): readonly Item[] {

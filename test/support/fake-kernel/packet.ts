@@ -2,6 +2,7 @@ import type { IPAddress } from '../../../src/base/ip.js';
 import type { Protocol } from '../../../src/base/protocol.js';
 import type { PackedKey } from '../../../src/dataplane/nftables/keys.js';
 import type { NftFamily } from '../../../src/native/contract.js';
+import type { Arrived } from '../courses.js';
 
 /** The first packet of a connection. */
 export interface KernelPacket {
@@ -14,17 +15,12 @@ export interface KernelPacket {
 }
 
 /** A packet on its way: headers as they are by now, and what conntrack knows of it. Addresses and ports are packed. */
-export interface Traveller {
+export interface Traveller extends Arrived {
   readonly family: NftFamily;
   readonly protocol: number;
   readonly source: PackedKey;
   readonly originalDestination: PackedKey;
   readonly originalPort: PackedKey;
-  readonly destination: PackedKey;
-  readonly port: PackedKey;
-  readonly mark: number;
-  readonly translated: boolean;
-  readonly masqueraded: boolean;
   readonly inputInterface: string;
   /** Whether the node has the address. */
   readonly isLocal: (address: PackedKey) => boolean;

@@ -1,30 +1,12 @@
-import { printEndpoint } from '../../../src/base/endpoint-list.js';
 import { addressFromBytes, familyOf, isLoopback, type IPAddress } from '../../../src/base/ip.js';
 import { protocolNumber } from '../../../src/base/protocol.js';
 import type { ChainHook, Statement } from '../../../src/dataplane/nftables/json.js';
 import { packAddress, unpackSlot } from '../../../src/dataplane/nftables/keys.js';
 import type { NftFamily } from '../../../src/native/contract.js';
-import { printVerdict, type Verdict } from '../plan-tracer.js';
+import { OTHERS_MARK, verdictOf, type Course, type KernelVerdict } from '../courses.js';
 import { drawnModulus, Evaluation, isList } from './evaluate.js';
 import type { KernelPacket, Traveller } from './packet.js';
 import type { FakeChain, FakeTable } from './table.js';
-
-/** Where the rules of a table send a packet, in the plan tracer's terms; the kernel does not say why. */
-export type KernelVerdict =
-  { readonly type: 'none' | 'reject' | 'drop' } | Extract<Verdict, { readonly type: 'forward' }>;
-
-export function printKernelVerdict(verdict: KernelVerdict): string {
-  return verdict.type === 'forward' ? printVerdict(verdict) : verdict.type;
-}
-
-/** One way a packet may go. */
-export interface Course {
-  readonly verdict: 'accept' | 'drop' | 'reject';
-  readonly packet: Traveller;
-}
-
-/** Bits that packets carry for other software. */
-const OTHERS_MARK = 0x8001;
 
 type Hook = readonly [ChainHook['hook'], 'filter' | 'nat'];
 
@@ -43,7 +25,7 @@ export function courses(
   table: FakeTable,
   packet: KernelPacket,
   localAddresses: readonly IPAddress[],
-): readonly Course[] {
+): readonly Course<Traveller>[] {
   const start = traveller(packet, localAddresses);
   const translated = runHooks(
     table,
@@ -57,48 +39,13 @@ export function courses(
   );
 }
 
-/** What the rules make of a packet. Throws when they do what none of ours should: things of different kinds, or to what is not theirs. */
+/** What the rules make of a packet. */
 export function trace(
   table: FakeTable | null,
   packet: KernelPacket,
   localAddresses: readonly IPAddress[],
 ): KernelVerdict {
-  if (table === null) return { type: 'none' };
-  const all = courses(table, packet, localAddresses);
-  const kinds = new Set(all.map(kindOf));
-  const [kind] = kinds;
-  if (kind === undefined || kinds.size > 1) throw new Error(`a packet may meet ${[...kinds].join(' or ')}`);
-  if (kind === 'reject' || kind === 'drop') return { type: kind };
-  for (const { packet: end } of all) checkTraces(end);
-  if (kind === 'none') return { type: kind };
-  const masqueradedBy = new Map<string, boolean>();
-  const sorted = [...all].sort((one, other) => (target(one.packet) < target(other.packet) ? -1 : 1));
-  for (const { packet: end } of sorted) masqueradedBy.set(printTarget(end), end.masqueraded);
-  const endpoints = [...masqueradedBy.keys()];
-  const masqueraded = endpoints.filter((endpoint) => masqueradedBy.get(endpoint));
-  const masquerade = masqueraded.length === endpoints.length;
-  return { type: 'forward', endpoints, masquerade, hairpin: masquerade ? [] : masqueraded };
-}
-
-/** Source NAT is for translated connections alone, and leaves the mark as it came: other software's bits, and not ours. */
-function checkTraces({ masqueraded, translated, mark }: Traveller): void {
-  if (!masqueraded) return;
-  if (!translated) throw new Error('masquerades a connection that is none of ours');
-  if (mark !== OTHERS_MARK) throw new Error(`leaves the mark 0x${mark.toString(16)} on the packet`);
-}
-
-function kindOf({ verdict, packet }: Course): KernelVerdict['type'] {
-  if (verdict !== 'accept') return verdict;
-  return packet.translated ? 'forward' : 'none';
-}
-
-function target({ destination, port }: Traveller): string {
-  return destination + port;
-}
-
-export function printTarget({ destination, port }: Traveller): string {
-  const [high = 0, low = 0] = Buffer.from(port, 'latin1');
-  return printEndpoint(addressFromBytes(Buffer.from(destination, 'latin1')), (high << 8) | low);
+  return table === null ? { type: 'none' } : verdictOf(courses(table, packet, localAddresses));
 }
 
 function traveller(packet: KernelPacket, localAddresses: readonly IPAddress[]): Traveller {
@@ -131,7 +78,11 @@ function onward(packet: Traveller, sentHere: boolean): readonly Hook[] {
   return [['output', 'filter'], ...leaving, ...(local ? ([['input', 'filter']] as const) : [])];
 }
 
-function runHooks(table: FakeTable, starts: readonly Course[], hooks: readonly Hook[]): readonly Course[] {
+function runHooks(
+  table: FakeTable,
+  starts: readonly Course<Traveller>[],
+  hooks: readonly Hook[],
+): readonly Course<Traveller>[] {
   let running = starts;
   for (const [hook, type] of hooks) {
     // Filter chains before the translation of addresses come at its priority less ten, others at 0.
@@ -169,7 +120,7 @@ class Walk {
   }
 
   /** A base chain that a packet comes to the end of accepts it. */
-  base(chain: FakeChain, packet: Traveller): readonly Course[] {
+  base(chain: FakeChain, packet: Traveller): readonly Course<Traveller>[] {
     return this.chain(chain.name, packet).map(({ verdict, packet: end }) => ({
       verdict: verdict === 'return' || verdict === 'next' ? 'accept' : verdict,
       packet: end,

@@ -1,0 +1,20 @@
+import type { IptablesAddon } from '../../../src/native/contract.js';
+import { KernelError } from '../fake-kernel/kernel-error.js';
+
+/** A host without iptables programs. */
+export const NO_PROGRAMS: IptablesAddon = {
+  iptablesFlavors: () => Promise.resolve([]),
+  iptablesEncode: () => {
+    throw absent('iptables encode');
+  },
+  iptablesDigests: () => Promise.reject(absent('iptables digests')),
+  iptablesRestore: () => Promise.reject(absent('iptables restore')),
+  iptablesList: () => Promise.reject(absent('iptables list')),
+  iptablesRemembering: () => Promise.resolve(null),
+  accountCreate: () => Promise.reject(absent('account create')),
+  accountPackets: () => Promise.resolve(null),
+};
+
+function absent(operation: string): KernelError {
+  return new KernelError('ENOENT', operation, { object: null, index: null, element: null });
+}

@@ -1,0 +1,44 @@
+import type { IPAddress } from '../../src/base/ip.js';
+import type { Config } from '../../src/config/config.js';
+import type { ModeDefinition } from '../../src/dataplane/mode.js';
+import type { NativeAddon } from '../../src/native/contract.js';
+import { fromFile } from '../config/load-from.js';
+import type { KernelVerdict } from './courses.js';
+import type { FakeFlows } from './fake-kernel/flows.js';
+import type { KernelPacket } from './fake-kernel/packet.js';
+import type { SeededRandom } from './random.js';
+
+/** A kernel on which a story is told in one mode. Processes come and go on it. */
+export interface ScenarioWorld {
+  /** What processes reach it by. */
+  readonly addon: NativeAddon;
+  readonly flows: FakeFlows;
+  /** How many transactions happened. */
+  readonly transactions: number;
+  /** Where what the mode has in the kernel sends the first packet of a connection. Throws when it does what none of ours should. */
+  verdict(packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict;
+  /** Lets a connection happen to one of the endpoints that its first packet may go to, `address:port`, and remembers what the kernel notes of it. */
+  connect(packet: KernelPacket, localAddresses: readonly IPAddress[], endpoint: string): void;
+  /** Somebody else does something to the kernel, so that nobody can be sure of it. */
+  touch(): void;
+  /** Lets one call in ten fail. */
+  failAtRandom(random: SeededRandom): void;
+  /** Lets transactions to come happen while their answers are lost. */
+  loseAnswers(count: number): void;
+  /** Forgets faults that nothing has met. */
+  failNoMore(): void;
+  /** What of the mode's is there and of no use, a line each. */
+  leftovers(): readonly string[];
+  /** What there is, a line each: the same for the same plan, whatever happened before. Memories of clients are not in it. */
+  contents(): readonly string[];
+}
+
+/** A mode in which every story is told. To tell them in one more, give it this and put it into scenario-modes.ts. */
+export interface ScenarioMode {
+  readonly definition: ModeDefinition;
+  /** A kernel that holds nothing yet. */
+  readonly world: () => ScenarioWorld;
+}
+
+/** What the modes are configured with; what a story says of the node is not among it. */
+export const SCENARIO_CONFIG: Config = fromFile('', ['--iptables-flavor=nft']).config;
