@@ -1,6 +1,8 @@
-import { readdirSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { loadAll } from 'js-yaml';
 import t from 'tap';
 import { systemClock } from '../../src/base/clock.js';
 import { nodeSubject, serviceSubject } from '../../src/base/events.js';
@@ -12,7 +14,16 @@ import { nodeObject, serviceObject, sliceObject, type ApiObject } from '../suppo
 import type { PolicyRule } from '../support/api-server/rbac.js';
 import { wrongFields } from '../support/deploy/fields.js';
 import { KUBEADM_DAEMON_SET } from '../support/deploy/kubeadm.js';
-import { build, buildUncommented, documents, fieldsOf, items, merge, podSpec } from '../support/deploy/kustomize.js';
+import {
+  build,
+  buildUncommented,
+  documents,
+  fieldsOf,
+  items,
+  merge,
+  podSpec,
+  uncommented,
+} from '../support/deploy/kustomize.js';
 import { projectFile } from '../support/lab/agent.js';
 
 const DEPLOY = projectFile('deploy');
@@ -67,6 +78,37 @@ t.test('what the overlays make', (t) => {
   t.same(names(overlay('overlays/one-node')), ['DaemonSet kube-proxy-pointsman']);
   t.same(names(withComponents('overlays/kubeadm')), ['DaemonSet kube-proxy', 'PodMonitor kube-proxy']);
   t.same(names(withComponents('base')), [...names(overlay('base')), 'PodMonitor kube-proxy']);
+  t.end();
+});
+
+function kubectl(...args: readonly string[]): string {
+  return execFileSync('kubectl', args, { encoding: 'utf8' });
+}
+
+/** What the folders need came with kustomize 4.1. */
+function hasKustomize(): boolean {
+  try {
+    return /Kustomize Version: v([5-9]|4\.[1-9])/.test(kubectl('version', '--client'));
+  } catch {
+    return false;
+  }
+}
+
+const noKubectl = hasKustomize() ? {} : { skip: 'there is no kubectl of 1.24 or later' };
+
+t.test('kubectl makes the same of the folders', noKubectl, (t) => {
+  const copy = join(t.testdir({}), 'deploy');
+  cpSync(DEPLOY, copy, { recursive: true });
+  const made = (path: string): unknown[] => loadAll(kubectl('kustomize', join(copy, path)));
+  const inOrder = (objects: readonly unknown[]): readonly ApiObject[] =>
+    objects.map(fieldsOf).sort((one, other) => (names([one]).join() < names([other]).join() ? -1 : 1));
+  for (const path of ['daemonset', 'base', 'overlays/kubeadm', 'overlays/one-node'])
+    t.same(inOrder(overlay(path)), inOrder(made(path)), path);
+  for (const path of ['base', 'overlays/kubeadm']) {
+    const file = join(copy, path, 'kustomization.yaml');
+    writeFileSync(file, uncommented(readFileSync(file, 'utf8')));
+    t.same(inOrder(withComponents(path)), inOrder(made(path)), `${path} with its components`);
+  }
   t.end();
 });
 
