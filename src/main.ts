@@ -129,9 +129,7 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
     loaded,
     addon,
     families,
-    dataplane: mode.dataplane,
-    takeover: new Takeover({ addon, families, own: mode.own, log }),
-    watch: mode.watch,
+    mode: { ...mode, takeover: new Takeover({ addon, families, own: mode.own, log }) },
     packetCounts: mode.packetCounts,
     log,
     onFatal: (error) => {

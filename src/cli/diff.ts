@@ -49,6 +49,6 @@ async function wanted(config: Config, version: string, log: Log): Promise<Omit<P
 /** Sysctls that would be set; those that cannot be read are for the process to report. */
 async function kernelDifferences(config: Config): Promise<readonly string[]> {
   const files = { read: (path: string) => KERNEL_FILES.read(path), write: () => Promise.resolve() };
-  const { written } = await applyKernelValues(kernelValues(config, config), files);
+  const { written } = await applyKernelValues(kernelValues(config, planSettings(config)), files);
   return written.map(({ path, found, value }) => `sysctl ${path} ${found} becomes ${value}`);
 }

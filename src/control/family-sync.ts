@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.js';
 import { serviceSubject, type EventRecorder } from '../base/events.js';
 import { familyOf, type Family, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
@@ -21,7 +22,7 @@ const REPAIR_LINES_PER_SECOND = 2;
 export interface FamilySyncParts {
   readonly table: ForwardingTable;
   readonly dataplane: FamilyDataplane;
-  readonly conntrack: ConntrackReconciler;
+  readonly conntrack: Pick<ConntrackReconciler, 'reconcile'>;
   readonly health: HealthState;
   readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
   readonly conflicts: Pick<ConflictReports, 'update'>;
@@ -30,6 +31,7 @@ export interface FamilySyncParts {
   readonly metrics: SyncMetrics | null;
   readonly events: EventRecorder;
   readonly log: Log;
+  readonly clock: Clock;
 }
 
 /** The part of the metrics that a sync reports to. */
@@ -51,9 +53,11 @@ export class FamilySync {
   private complete = false;
   private lastFailure: string | null = null;
   private lastFlowFailure: string | null = null;
-  private repairLines = { left: REPAIR_LINES, at: performance.now() };
+  private repairLines: { readonly left: number; readonly at: number };
 
-  constructor(private readonly parts: FamilySyncParts) {}
+  constructor(private readonly parts: FamilySyncParts) {
+    this.repairLines = { left: REPAIR_LINES, at: parts.clock.now() };
+  }
 
   /** To be called once, before anything is known. */
   prepare(): void {
@@ -87,17 +91,17 @@ export class FamilySync {
    * One sync; what the dataplane did. Rejects with what failed; everything not done is still owed.
    *
    * @param full whether everything is compared with the kernel.
-   * @param changedAt when the first change that this run takes reached the state, on performance.now's clock; null for none.
+   * @param changedAt when the first change that this run takes reached the state, on the clock; null for none.
    */
   async run(full: boolean, changedAt: number | null): Promise<SyncReport> {
-    const { table, dataplane, health, metrics } = this.parts;
+    const { table, dataplane, health, metrics, clock } = this.parts;
     const { family } = table;
     const change = table.takeChange();
     health.started(family);
     metrics?.syncStarted(family, change.frontends);
     this.history.started(change.frontends);
-    const startedAt = performance.now();
-    const seconds = (): number => (performance.now() - startedAt) / 1000;
+    const startedAt = clock.now();
+    const seconds = (): number => (clock.now() - startedAt) / 1000;
     let report: SyncReport;
     try {
       report = await dataplane.apply(table, change, { full });
@@ -148,18 +152,18 @@ export class FamilySync {
    * Conntrack's refusal does not reject: the rules are in the kernel and new flows are right, and a kernel may lack ctnetlink (behaviour RT-08).
    */
   private async reconcileFlows(): Promise<void> {
-    const { table, dataplane, conntrack, metrics, log } = this.parts;
+    const { table, dataplane, conntrack, metrics, log, clock } = this.parts;
     const gone = dataplane.goneFlows();
     if (!this.allFlowsOwed && this.flowsOwed.size === 0 && gone.size === 0) return;
     const own = this.parts.localAddresses();
-    const startedAt = performance.now();
+    const startedAt = clock.now();
     const report = await conntrack.reconcile({
       table,
       isNodePortAddress: (address) => nodePortRefusal(table.node, address, own) === null,
       full: this.allFlowsOwed,
       changed: new Set([...this.flowsOwed, ...gone]),
     });
-    metrics?.flowsReconciled(table.family, report.deleted, (performance.now() - startedAt) / 1000);
+    metrics?.flowsReconciled(table.family, report.deleted, (clock.now() - startedAt) / 1000);
     if (report.deleted > 0)
       log.info(2, 'removed stale flows', { family: table.family, deleted: report.deleted, listed: report.flows });
     if (this.reportFlowErrors(report.errors)) return;
@@ -191,14 +195,14 @@ export class FamilySync {
   }
 
   private report(report: SyncReport, startedAt: number, changedAt: number): void {
-    const { log, table } = this.parts;
+    const { log, table, clock } = this.parts;
     const { family, full, transactions, elementOperations, ruleOperations, bytes } = report;
     const counts = { family, full, transactions, elementOperations, ruleOperations, bytes };
-    const since = (start: number): number => Math.round((performance.now() - start) * 1000) / 1000;
+    const since = (start: number): number => Math.round((clock.now() - start) * 1000) / 1000;
     const times = { syncMs: since(startedAt), sinceChangeMs: since(changedAt) };
     this.history.acknowledged(report, (key) => table.frontend(key), times);
     if (full && !this.complete) {
-      log.info(0, 'rules complete', { family, sinceStartMs: Math.round(performance.now()) });
+      log.info(0, 'rules complete', { family, sinceStartMs: Math.round(1000 * process.uptime()) });
       this.complete = true;
     }
     log.info(report.full || report.transactions > 0 ? 2 : 4, 'synced', { ...counts, ...times });
@@ -209,8 +213,8 @@ export class FamilySync {
   /** In detail, but not for ever when somebody goes on destroying. */
   private reportRepairs({ family, repairs }: SyncReport): void {
     if (repairs.length === 0) return;
-    const { log } = this.parts;
-    const now = performance.now();
+    const { log, clock } = this.parts;
+    const now = clock.now();
     const earned = ((now - this.repairLines.at) / 1000) * REPAIR_LINES_PER_SECOND;
     const left = Math.min(REPAIR_LINES, this.repairLines.left + earned);
     const message = 'repaired what the kernel no longer held as acknowledged';

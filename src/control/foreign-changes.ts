@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { WatchForeignChanges } from '../dataplane/contract.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
@@ -8,7 +9,9 @@ export interface ForeignChangesParts {
   /** Null: nobody tells what others do; audits and the periodic check have to find it. */
   readonly watch: WatchForeignChanges | null;
   readonly drift: Pick<Drift, 'noticed' | 'suspect'>;
-  readonly metrics: Pick<ProxyMetrics, 'audited'>;
+  /** Null: nothing is counted. */
+  readonly metrics: Pick<ProxyMetrics, 'audited'> | null;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -36,17 +39,17 @@ export class ForeignChanges {
 
   /** Beside the loop, so that no change waits for it. What it finds is repaired as if somebody had told. */
   async audit(sync: FamilySync): Promise<void> {
-    const { drift, metrics, log } = this.parts;
+    const { drift, metrics, log, clock } = this.parts;
     const { family } = sync;
-    const startedAt = performance.now();
+    const startedAt = clock.now();
     try {
       const different = await sync.audit();
       if (different) drift.suspect(family, null);
-      metrics.audited(family, different ? 'different' : 'intact');
-      const auditMs = Math.round((performance.now() - startedAt) * 1000) / 1000;
+      metrics?.audited(family, different ? 'different' : 'intact');
+      const auditMs = Math.round((clock.now() - startedAt) * 1000) / 1000;
       log.info(4, 'audited', { family, different, auditMs });
     } catch (error) {
-      metrics.audited(family, 'failed');
+      metrics?.audited(family, 'failed');
       log.info(2, 'audit failed', { family, error: String(error) });
     }
   }

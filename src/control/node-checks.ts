@@ -2,6 +2,12 @@ import { FAMILIES, familyOf, isUnspecified, type Family, type IPAddress, type IP
 import type { Config } from '../config/config.js';
 import type { NodeRow } from '../state/rows.js';
 
+/** What of the configuration has to fit to the Node. */
+export type NodeSettings = Pick<
+  Config,
+  'nodeName' | 'bindAddress' | 'localDetection' | 'nodePortAddresses' | 'kubernetes' | 'healthz' | 'metrics'
+>;
+
 /** What does not fit together: of the configuration, the machine and the Node. */
 export interface NodeFindings {
   /** Probably not as intended. */
@@ -16,7 +22,7 @@ export interface NodeFindings {
  * @param families those that this machine has.
  * @param node as far as it is known.
  */
-export function checkNode(config: Config, families: readonly Family[], node: NodeRow | undefined): NodeFindings {
+export function checkNode(config: NodeSettings, families: readonly Family[], node: NodeRow | undefined): NodeFindings {
   const { bindAddress, localDetection } = config;
   const first = isUnspecified(bindAddress) ? node?.addresses[0] : bindAddress;
   const primary = first === undefined ? 'IPv4' : familyOf(first);
@@ -36,7 +42,7 @@ export function checkNode(config: Config, families: readonly Family[], node: Nod
   return { warnings, errors };
 }
 
-function nodePortWarnings(config: Config, primary: Family, node: NodeRow | undefined): string[] {
+function nodePortWarnings(config: NodeSettings, primary: Family, node: NodeRow | undefined): string[] {
   const { nodePortAddresses: configured, localDetection } = config;
   if (configured === 'primary')
     return node?.addresses.length === 0 || (node === undefined && config.kubernetes !== null)
@@ -60,7 +66,7 @@ function nodePortWarnings(config: Config, primary: Family, node: NodeRow | undef
     : [`nodePortAddresses has nothing of ${missing}: node ports answer on every local ${missing} address`];
 }
 
-function listenWarnings({ healthz, metrics }: Config, primary: Family): readonly string[] {
+function listenWarnings({ healthz, metrics }: NodeSettings, primary: Family): readonly string[] {
   const wrong = (field: string, address: IPAddress | undefined): readonly string[] =>
     address === undefined || isUnspecified(address) || familyOf(address) === primary
       ? []

@@ -1,9 +1,8 @@
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
-import type { Config } from '../config/config.js';
 import type { NodeRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
-import { checkNode } from './node-checks.js';
+import { checkNode, type NodeSettings } from './node-checks.js';
 
 export interface OwnNodeOptions {
   readonly families: readonly Family[];
@@ -18,7 +17,7 @@ export interface OwnNodeOptions {
  */
 export class OwnNode {
   private known: NodeRow | undefined;
-  private checked: { readonly config: Config; readonly node: NodeRow | undefined } | null = null;
+  private checked: { readonly settings: NodeSettings; readonly node: NodeRow | undefined } | null = null;
   private admitted = false;
   /** Something may have been programmed. */
   private started = false;
@@ -31,13 +30,13 @@ export class OwnNode {
    * Takes the Node as it is now. False while nothing may be programmed: without the pod CIDRs that are to tell pods from others (detectLocalMode
    * NodeCIDR) every rule about them would be wrong.
    */
-  update(config: Config, now: NodeRow | undefined): boolean {
-    if (this.checked?.config === config && this.checked.node === now) return this.admitted;
+  update(settings: NodeSettings, now: NodeRow | undefined): boolean {
+    if (this.checked?.settings === settings && this.checked.node === now) return this.admitted;
     // By another name it is another Node.
-    if (this.checked !== null && this.checked.config.nodeName !== config.nodeName) this.known = undefined;
-    this.checked = { config, node: now };
+    if (this.checked !== null && this.checked.settings.nodeName !== settings.nodeName) this.known = undefined;
+    this.checked = { settings, node: now };
     this.known = this.remember(now);
-    const { warnings, errors } = checkNode(config, this.options.families, this.known);
+    const { warnings, errors } = checkNode(settings, this.options.families, this.known);
     for (const warning of warnings) this.warn(warning);
     const [error] = errors;
     if (error !== undefined && !this.started) {
@@ -45,7 +44,7 @@ export class OwnNode {
       return false;
     }
     for (const each of errors) this.warn(each);
-    if (config.localDetection.type === 'NodeCIDR') this.admitPodCIDRs(config.nodeName, now);
+    if (settings.localDetection.type === 'NodeCIDR') this.admitPodCIDRs(settings.nodeName, now);
     else this.admit();
     this.started ||= this.admitted;
     return this.admitted;

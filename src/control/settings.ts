@@ -5,6 +5,7 @@ import { conntrackValues, ROUTE_LOCALNET, type KernelValue } from '../host/linux
 import type { PlanSettings } from '../plan/facts.js';
 import { opensLoopback } from '../plan/node-plan.js';
 import { DEFAULT_TIMING, type Timing } from '../sources/manifests/timing.js';
+import type { CycleSettings } from './sync-cycle.js';
 
 /** What planning takes from the configuration. */
 export function planSettings(config: Config): PlanSettings {
@@ -22,12 +23,18 @@ export function planSettings(config: Config): PlanSettings {
   };
 }
 
+/** What a sync takes from the configuration. */
+export function cycleSettings(config: Config): CycleSettings {
+  const { kubernetes, healthz, metrics } = config;
+  return { ...planSettings(config), kubernetes, healthz, metrics };
+}
+
 /**
  * Sysctls that the configuration asks for on this machine.
  *
- * @param guardedBy the configuration for which the kernel is known to hold all IPv4 rules; null while there is none.
+ * @param guardedBy the settings by which the kernel is known to hold all IPv4 rules; null while there is none.
  */
-export function kernelValues(config: Config, guardedBy: Config | null): readonly KernelValue[] {
+export function kernelValues(config: Config, guardedBy: PlanSettings | null): readonly KernelValue[] {
   const { conntrack } = config;
   const values = conntrackValues(
     {
@@ -42,7 +49,7 @@ export function kernelValues(config: Config, guardedBy: Config | null): readonly
     // Nothing is listed where /proc shows processes only.
     cpus().length || availableParallelism(),
   );
-  const isGuarded = guardedBy !== null && opensLoopback(planSettings(guardedBy));
+  const isGuarded = guardedBy !== null && opensLoopback(guardedBy);
   return isGuarded && opensLoopback(planSettings(config)) ? [...values, ROUTE_LOCALNET] : values;
 }
 

@@ -1,14 +1,13 @@
 import { NO_EVENTS } from '../../src/base/events.js';
-import { FAMILIES, familyOf, type Family } from '../../src/base/ip.js';
-import { FamilySync } from '../../src/control/family-sync.js';
+import { FAMILIES, familyOf, parseAddress, type Family } from '../../src/base/ip.js';
+import { SyncCycle } from '../../src/control/sync-cycle.js';
 import { ConntrackReconciler } from '../../src/dataplane/conntrack/reconciler.js';
-import type { FamilyDataplane, Inspection, SyncReport } from '../../src/dataplane/contract.js';
+import type { FamilyDataplane, Inspection, SyncReport, WatchForeignChanges } from '../../src/dataplane/contract.js';
 import type { OpenMode } from '../../src/dataplane/mode.js';
 import { HealthState } from '../../src/observe/health.js';
 import { explain, type Explanation } from '../../src/plan/explain.js';
 import type { ForwardingTable } from '../../src/plan/forwarding-table.js';
 import { frontendKey } from '../../src/plan/frontend-key.js';
-import { Planner } from '../../src/plan/planner.js';
 import type { FrontendKey, NodePlan, PacketScope, TableChange } from '../../src/plan/types.js';
 import { Store } from '../../src/state/store.js';
 import type { SourceWriter, StateChange } from '../../src/state/writer.js';
@@ -17,6 +16,11 @@ import type { KernelPacket } from './fake-kernel/packet.js';
 import { RecordingLog } from './recording-log.js';
 import type { Story } from './scenario-file.js';
 import { SCENARIO_CONFIG, type ScenarioMode, type ScenarioWorld } from './scenario-world.js';
+
+/** No story asks where metrics are served. */
+const UNUSED = { address: parseAddress('127.0.0.1')!, port: 0 };
+/** After which a suspicion is looked into. */
+const SUSPICION_MS = 10;
 
 /** A dataplane that keeps what its last sync reported. */
 class Reported implements FamilyDataplane {
@@ -60,36 +64,51 @@ class Reported implements FamilyDataplane {
 export class ScenarioProcess {
   readonly store = new Store();
   private readonly writer: SourceWriter;
-  private readonly planner: Planner;
   private readonly dataplanes: Readonly<Record<Family, Reported>>;
-  private readonly syncs: readonly FamilySync[];
+  private readonly cycle: SyncCycle;
+  private readonly health: HealthState;
+  /** Tells of foreign changes; null: nobody listens yet. */
+  private tell: Parameters<WatchForeignChanges>[0] | null = null;
+  /** The next pass is the first one, or one that makes up for it. */
+  private first = true;
 
   private constructor(
     private readonly world: ScenarioWorld,
     private readonly story: Pick<Story, 'settings' | 'localAddresses'>,
     mode: OpenMode,
-    clock: FakeClock,
+    private readonly clock: FakeClock,
     log: RecordingLog,
   ) {
-    this.writer = this.store.register('story');
-    this.planner = new Planner(story.settings);
+    const { store } = this;
+    this.health = new HealthState(60_000, clock, () => BigInt(clock.now()));
+    this.writer = store.register('story');
     const dataplane = (family: Family): Reported => new Reported(mode.dataplane(family));
     this.dataplanes = { IPv4: dataplane('IPv4'), IPv6: dataplane('IPv6') };
-    this.syncs = FAMILIES.map(
-      (family) =>
-        new FamilySync({
-          table: this.planner.tables[family],
-          dataplane: this.dataplanes[family],
-          conntrack: new ConntrackReconciler(world.addon),
-          health: new HealthState(60_000, clock, () => BigInt(clock.now())),
-          serviceHealth: { sync: () => Promise.resolve() },
-          conflicts: { update: () => 0 },
-          localAddresses: () => story.localAddresses,
-          metrics: null,
-          events: NO_EVENTS,
-          log,
-        }),
-    );
+    const watch: WatchForeignChanges = (tell) => {
+      this.tell = tell;
+      return () => undefined;
+    };
+    this.cycle = new SyncCycle({
+      ...{ families: FAMILIES, store, log, clock, events: NO_EVENTS, metrics: null },
+      settings: { ...story.settings, kubernetes: null, healthz: null, metrics: UNUSED },
+      mode: { dataplane: (family) => this.dataplanes[family], watch, takeover: { proceed: () => undefined } },
+      conntrack: new ConntrackReconciler(world.addon),
+      health: this.health,
+      serviceHealth: { sync: () => Promise.resolve() },
+      localAddresses: () => story.localAddresses,
+      // The story says when a pass is due.
+      loop: { trigger: () => undefined, triggerNow: () => undefined },
+      onGuarded: () => undefined,
+      onComplete: () => undefined,
+      onFatal: (error) => {
+        throw error;
+      },
+    });
+  }
+
+  /** What has to be known before anything is programmed; null: nothing. */
+  get held(): string | null {
+    return this.health.held();
   }
 
   static async start(
@@ -108,7 +127,7 @@ export class ScenarioProcess {
   }
 
   table(family: Family): ForwardingTable {
-    return this.planner.tables[family];
+    return this.cycle.planner.tables[family];
   }
 
   /** What the last sync of a family reported; null when it failed. */
@@ -150,14 +169,19 @@ export class ScenarioProcess {
   /**
    * One pass of both families; rejects when one failed, after the other had its turn.
    *
-   * @param full after somebody else did something to the ruleset, so that it cannot be skipped.
+   * @param touched somebody else has done something to the ruleset, of which the kernel tells.
    */
-  async sync(full = false): Promise<void> {
-    if (full) this.world.touch();
-    this.planner.update(this.store.snapshot, this.store.takeChanges());
-    const results = await Promise.allSettled(this.syncs.map((sync) => sync.run(full, null)));
-    for (const result of results) if (result.status === 'rejected') throw result.reason;
-    if (this.syncs.some((sync) => sync.flowsRefused)) throw new Error('stale flows are left');
+  async sync(touched = false): Promise<void> {
+    if (touched) await this.suspect();
+    await this.cycle.run({ full: this.first });
+    this.first = false;
+    if (this.cycle.flowsRefused) throw new Error('stale flows are left');
+  }
+
+  private async suspect(): Promise<void> {
+    this.world.touch();
+    this.tell?.({ families: FAMILIES, missed: false, process: null });
+    await this.clock.advance(SUSPICION_MS);
   }
 
   /** Syncs until it works, as the loop does. */

@@ -87,6 +87,8 @@ class Run {
   /** What plan and kernel say to each other; with a step also what the story says, and where every packet goes. */
   async check(where: string, step: Step | null): Promise<void> {
     const { world, process, story } = this;
+    // What was programmed, if anything, is not what the plan says by now.
+    if (process.held !== null) return;
     const found = [...(await checkDump(process))];
     if (step !== null && !this.remembers) found.push(...checkEverywhere(world, process, story));
     if (step !== null)

@@ -1,0 +1,270 @@
+import type { Clock } from '../base/clock.js';
+import { nodeSubject, type EventRecorder } from '../base/events.js';
+import type { Family, IPAddress } from '../base/ip.js';
+import type { Log } from '../base/log.js';
+import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
+import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
+import type { HealthState } from '../observe/health.js';
+import type { ProxyMetrics } from '../observe/metrics.js';
+import type { PlanSettings } from '../plan/facts.js';
+import { Planner } from '../plan/planner.js';
+import type { ServiceHealth } from '../serve/service-health.js';
+import type { RowEdit, Store } from '../state/store.js';
+import { ConflictReports } from './conflict-reports.js';
+import { Drift } from './drift.js';
+import { FamilySync, type SyncMetrics } from './family-sync.js';
+import { ForeignChanges } from './foreign-changes.js';
+import type { Loop, RunRequest } from './loop.js';
+import type { NodeSettings } from './node-checks.js';
+import { OwnNode } from './own-node.js';
+import type { Takeover } from './takeover.js';
+
+/** After conntrack refused to remove stale flows. */
+const FLOW_RETRY_MS = 1000;
+/** The log has more of them. */
+const REPAIRS_IN_EVENT = 5;
+
+/** What a sync takes from the configuration. */
+export type CycleSettings = PlanSettings & NodeSettings;
+
+/** A mode as a sync needs it. */
+export interface CycleMode {
+  readonly dataplane: (family: Family) => FamilyDataplane;
+  /** Null: nobody tells what others do; the periodic check has to find it. */
+  readonly watch: WatchForeignChanges | null;
+  readonly takeover: Pick<Takeover, 'proceed'>;
+}
+
+export interface SyncCycleParts {
+  readonly settings: CycleSettings;
+  /** Those that are synced. */
+  readonly families: readonly Family[];
+  readonly store: Pick<Store, 'snapshot' | 'takeChanges'>;
+  readonly mode: CycleMode;
+  readonly conntrack: Pick<ConntrackReconciler, 'reconcile'>;
+  readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
+  readonly localAddresses: () => readonly IPAddress[];
+  readonly health: HealthState;
+  /** Null: nothing is counted. */
+  readonly metrics: CycleMetrics | null;
+  readonly events: EventRecorder;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Asked for runs of the cycle. */
+  readonly loop: Pick<Loop, 'trigger' | 'triggerNow'>;
+  /** The kernel holds all IPv4 rules by other settings than before, see {@link SyncCycle.guardedBy}: what they guard may be opened. */
+  readonly onGuarded: () => void;
+  /** All rules have been compared with the plan. */
+  readonly onComplete: () => void;
+  /** Called when the process cannot go on. */
+  readonly onFatal: (error: Error) => void;
+}
+
+/** The part of the metrics that the cycle reports to. */
+export type CycleMetrics = SyncMetrics &
+  Pick<ProxyMetrics, 'stateChanged' | 'changesTaken' | 'driftSettled' | 'foreignChange' | 'audited'>;
+
+/**
+ * From a change of state to the kernel: the plan, each family's rules, health check node ports, reports of conflicts, stale flows, and what is owed to
+ * the next run. It decides when it has to run again, and asks its loop for it; it has neither sockets nor a clock of its own.
+ */
+export class SyncCycle {
+  readonly planner: Planner;
+  readonly families: readonly FamilySync[];
+  private readonly node: OwnNode;
+  private readonly conflicts: ConflictReports;
+  private readonly drift: Drift;
+  private readonly foreign: ForeignChanges;
+  private settings: CycleSettings;
+  /** The settings by which the kernel acknowledged all IPv4 rules. */
+  private guarded: CycleSettings | null = null;
+  /** When the first change that no run has taken reached the state. */
+  private changedAt: number | null = null;
+  private cancelFlowRetry: (() => void) | null = null;
+
+  constructor(private readonly parts: SyncCycleParts) {
+    const { settings, families, mode, clock, log, events, onFatal } = parts;
+    this.settings = settings;
+    this.planner = new Planner(settings);
+    this.node = new OwnNode({ families, log, onFatal });
+    this.conflicts = new ConflictReports({ clock, log, events });
+    this.families = families.map(
+      (family) =>
+        new FamilySync({
+          ...parts,
+          table: this.planner.tables[family],
+          dataplane: mode.dataplane(family),
+          conflicts: this.conflicts,
+        }),
+    );
+    this.drift = new Drift({
+      clock,
+      check: () => {
+        parts.loop.triggerNow();
+      },
+      audit: () => {
+        for (const family of this.families) void this.foreign.audit(family);
+      },
+      onSuspicion: (family, process) => {
+        this.suspected(family, process);
+      },
+    });
+    this.foreign = new ForeignChanges({ ...parts, watch: mode.watch, drift: this.drift });
+  }
+
+  /** Begins what needs no plan. */
+  prepare(): void {
+    for (const family of this.families) family.prepare();
+  }
+
+  /**
+   * The state changed.
+   *
+   * @param receivedAt when that was heard of, on the clock; null when nobody said it.
+   */
+  stateChanged(edits: readonly RowEdit[], receivedAt: number | null): void {
+    this.parts.metrics?.stateChanged(edits, this.parts.store.snapshot.ready);
+    this.noteEligibility();
+    this.changed(receivedAt);
+  }
+
+  /** Something that syncs depend on changed. */
+  changed(receivedAt: number | null): void {
+    const { store, families, health, clock, loop } = this.parts;
+    // Nothing reaches the kernel before every source has said all it knows: absence would be read as removal.
+    if (!store.snapshot.ready) return;
+    for (const family of families) health.queued(family);
+    this.changedAt ??= receivedAt ?? clock.now();
+    loop.trigger();
+  }
+
+  /** From the next run on everything is by these; who calls it says {@link changed} as well. */
+  follow(settings: CycleSettings): void {
+    this.settings = settings;
+    this.planner.setSettings(settings);
+    this.noteEligibility();
+  }
+
+  /** The settings by which the kernel holds all IPv4 rules; null: not yet. */
+  get guardedBy(): CycleSettings | null {
+    return this.guarded;
+  }
+
+  /** Stale flows are left, which is tried again. */
+  get flowsRefused(): boolean {
+    return this.families.some((family) => family.flowsRefused);
+  }
+
+  /** One pass of all families; rejects when one failed, after the others had their turn. Not to be called again before. */
+  async run({ full }: RunRequest): Promise<void> {
+    const { parts, settings } = this;
+    if (!this.isNodeKnown()) return;
+    const { changedAt } = this;
+    this.changedAt = null;
+    this.planner.update(this.node.view(parts.store.snapshot, settings.nodeName), parts.store.takeChanges());
+    parts.metrics?.changesTaken();
+    if (full) this.foreign.watch();
+    const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, changedAt)));
+    const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guard(settings);
+    const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+    if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
+    if (reports.some(({ full }) => full)) this.complete();
+    if (this.flowsRefused) this.retryFlows();
+  }
+
+  /** Nobody is listened to any more, and nothing asks for another run. */
+  stop(): void {
+    this.foreign.stop();
+    this.drift.stop();
+    this.conflicts.close();
+    this.cancelFlowRetry?.();
+  }
+
+  /** At once, not with the next run: a balancer has to know of it however long syncs take. A Node that is gone counts as it was (behaviour HZ-07). */
+  private noteEligibility(): void {
+    const { settings } = this;
+    const { health, store } = this.parts;
+    // Manifests without a Node object: there is no autoscaler that could ask for this node to be drained.
+    const otherwise = settings.kubernetes === null ? true : health.nodeEligible;
+    health.nodeEligible = store.snapshot.node(settings.nodeName)?.eligible ?? otherwise;
+  }
+
+  private isNodeKnown(): boolean {
+    const { settings, node } = this;
+    const { health, store } = this.parts;
+    const isKnown = node.update(settings, store.snapshot.node(settings.nodeName));
+    health.hold(node.waitsFor);
+    return isKnown;
+  }
+
+  private async syncFamily(sync: FamilySync, full: boolean, changedAt: number | null): Promise<SyncReport> {
+    const { clock, log } = this.parts;
+    const { family } = sync;
+    const startedAt = clock.now();
+    const suspected = this.drift.begin(family);
+    let report: SyncReport | null = null;
+    try {
+      report = await sync.run(suspected || (full && !sync.canAudit), changedAt);
+    } finally {
+      this.settleDrift(family, startedAt, report);
+    }
+    report.aside?.catch((error: unknown) => {
+      log.error(error, 'what was left to do after a sync failed, comparing everything');
+      this.drift.suspect(family, null);
+    });
+    this.recordRepairs(report);
+    if (full && !report.full && sync.canAudit) void this.foreign.audit(sync);
+    return report;
+  }
+
+  private suspected(family: Family, process: string | null): void {
+    const { health, metrics, log } = this.parts;
+    health.drifted(family, process);
+    metrics?.foreignChange(family);
+    log.info(2, 'somebody else changed the table', { family, process: process ?? 'unknown' });
+  }
+
+  private settleDrift(family: Family, startedAt: number, report: SyncReport | null): void {
+    const { health, metrics } = this.parts;
+    const settledMs = this.drift.ended(family, startedAt, report !== null);
+    if (settledMs !== null) metrics?.driftSettled(family, settledMs / 1000);
+    const compared = report?.full === true || settledMs !== null;
+    if (compared && !this.drift.suspects(family)) health.repaired(family);
+  }
+
+  private guard(settings: CycleSettings): void {
+    if (this.guarded === settings) return;
+    this.guarded = settings;
+    this.parts.onGuarded();
+  }
+
+  private complete(): void {
+    const { families, mode, onComplete } = this.parts;
+    // What another mode left may still forward what the plan does not know yet.
+    if (!families.some((family) => this.planner.tables[family].gaps)) mode.takeover.proceed();
+    onComplete();
+  }
+
+  /** Not as a failed sync: where the kernel never takes it, every later one would have to compare everything. */
+  private retryFlows(): void {
+    const { clock, loop } = this.parts;
+    this.cancelFlowRetry?.();
+    this.cancelFlowRetry = clock.callAt(clock.now() + FLOW_RETRY_MS, () => {
+      loop.trigger();
+    });
+  }
+
+  private recordRepairs({ family, repairs }: SyncReport): void {
+    if (repairs.length === 0) return;
+    const some = repairs.slice(0, REPAIRS_IN_EVENT).join(', ');
+    this.parts.events.record({
+      type: 'Warning',
+      reason: 'RulesRepaired',
+      action: 'RepairRules',
+      regarding: nodeSubject(this.settings.nodeName),
+      related: null,
+      note: `the ${family} rules had been changed by somebody else and were repaired: ${some}`,
+    });
+  }
+}

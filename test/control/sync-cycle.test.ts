@@ -1,0 +1,335 @@
+import t from 'tap';
+import type { ProxyEvent } from '../../src/base/events.js';
+import { parseAddress, type Family } from '../../src/base/ip.js';
+import { SyncCycle } from '../../src/control/sync-cycle.js';
+import {
+  blameFrontend,
+  type FamilyDataplane,
+  type SyncReport,
+  type WatchForeignChanges,
+} from '../../src/dataplane/contract.js';
+import { HealthState } from '../../src/observe/health.js';
+import type { FrontendKey, TableChange } from '../../src/plan/types.js';
+import type { Row } from '../../src/state/rows.js';
+import { Store } from '../../src/state/store.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { planSettings } from '../support/plan-settings.js';
+import { RecordingLog } from '../support/recording-log.js';
+import { node, service } from '../support/rows.js';
+
+const FAMILIES = ['IPv4', 'IPv6'] as const;
+const WEB = service('web', { clusterIPs: ['10.96.0.10', 'fd00::10'], ports: [{ port: 53, protocol: 'UDP' }] });
+
+/** A dataplane that takes what it is given, unless it is told to fail. */
+class FakeDataplane implements FamilyDataplane {
+  /** A line for each call: what changed, or `full`. */
+  readonly calls: string[] = [];
+  /** What the next calls do instead. */
+  readonly failures: Error[] = [];
+  /** Of the next report. */
+  next: Partial<SyncReport> = {};
+  different = false;
+  private synced = false;
+
+  readonly audit?: () => Promise<boolean>;
+
+  constructor(
+    readonly family: Family,
+    audited: boolean,
+  ) {
+    if (!audited) return;
+    this.audit = () => {
+      this.calls.push('audit');
+      return Promise.resolve(this.different);
+    };
+  }
+
+  apply(_table: unknown, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
+    const full = options.full || !this.synced;
+    this.calls.push(full ? 'full' : [...change.frontends].join());
+    const failure = this.failures.shift();
+    this.synced = failure === undefined;
+    if (failure !== undefined) return Promise.reject(failure);
+    const flows = full ? 'all' : change.frontends;
+    const counts = { transactions: 1, elementOperations: 1, ruleOperations: 0, bytes: 1 };
+    const report: SyncReport = {
+      family: this.family,
+      full,
+      ...counts,
+      repairs: [],
+      problems: [],
+      setAside: [],
+      rules: null,
+      flows,
+    };
+    const { next } = this;
+    this.next = {};
+    return Promise.resolve({ ...report, ...next });
+  }
+
+  goneFlows(): ReadonlySet<FrontendKey> {
+    return new Set();
+  }
+
+  clearGoneFlows(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  cleanup(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  dump(): Promise<readonly string[]> {
+    return Promise.resolve([]);
+  }
+}
+
+interface World {
+  readonly cycle: SyncCycle;
+  readonly clock: FakeClock;
+  readonly log: RecordingLog;
+  readonly events: ProxyEvent[];
+  readonly health: HealthState;
+  readonly dataplanes: Readonly<Record<Family, FakeDataplane>>;
+  /** What the cycle asked of its loop and told its owner. */
+  readonly asked: string[];
+  /** What each look for stale flows was about. */
+  readonly conntrack: { refuses: boolean; readonly passes: string[] };
+  readonly upsert: (...rows: readonly Row[]) => void;
+  readonly tell: Parameters<WatchForeignChanges>[0];
+}
+
+function world(settings = planSettings(), audited = true): World {
+  const clock = new FakeClock();
+  const [log, store, asked, events] = [new RecordingLog(), new Store(), new Array<string>(), new Array<ProxyEvent>()];
+  const health = new HealthState(60_000, clock, () => BigInt(clock.now()));
+  health.expect(FAMILIES);
+  const dataplanes = { IPv4: new FakeDataplane('IPv4', audited), IPv6: new FakeDataplane('IPv6', audited) };
+  const conntrack: World['conntrack'] = { refuses: false, passes: [] };
+  let tell: World['tell'] = () => undefined;
+  const note = (what: string) => (): void => void asked.push(what);
+  const cycle = new SyncCycle({
+    ...{ families: FAMILIES, store, health, log, clock, metrics: null },
+    settings: { ...settings, kubernetes: null, healthz: null, metrics: { address: parseAddress('::1')!, port: 0 } },
+    mode: {
+      dataplane: (family) => dataplanes[family],
+      watch: (listener) => {
+        tell = listener;
+        return note('unwatched');
+      },
+      takeover: { proceed: note('takeover') },
+    },
+    conntrack: {
+      reconcile: ({ table: { family }, full, changed }) => {
+        conntrack.passes.push(`${family} ${full ? 'all' : [...changed].join()}`);
+        const errors = conntrack.refuses ? [new Error('EPERM')] : [];
+        return Promise.resolve({ family, listings: 1, flows: 0, deleted: 0, missing: 0, errors });
+      },
+    },
+    serviceHealth: { sync: () => Promise.resolve() },
+    localAddresses: () => [],
+    events: { record: (event) => events.push(event) },
+    loop: { trigger: note('trigger'), triggerNow: note('now') },
+    onGuarded: note('guarded'),
+    onComplete: note('complete'),
+    onFatal: ({ message }) => asked.push(message),
+  });
+  store.onChange((edits, receivedAt) => {
+    cycle.stateChanged(edits, receivedAt);
+  });
+  const writer = store.register('test');
+  writer.complete();
+  asked.length = 0;
+  const upsert = (...rows: readonly Row[]): void => {
+    writer.apply(rows.map((row) => ({ type: 'upsert', row })));
+  };
+  return {
+    cycle,
+    clock,
+    log,
+    events,
+    health,
+    dataplanes,
+    asked,
+    conntrack,
+    upsert,
+    tell: (change) => {
+      tell(change);
+    },
+  };
+}
+
+/** What was asked for since the last call. */
+function taken({ asked }: World): readonly string[] {
+  return asked.splice(0);
+}
+
+t.test('a change is planned, applied in both families and its flows looked at; what ran is complete', async (t) => {
+  const made = world();
+  const { cycle, dataplanes, conntrack } = made;
+  made.upsert(WEB);
+  t.same(taken(made), ['trigger']);
+  await cycle.run({ full: true });
+  t.same(taken(made), ['guarded', 'takeover', 'complete']);
+  t.same([dataplanes.IPv4.calls, dataplanes.IPv6.calls], [['full'], ['full']], 'by themselves they compare at first');
+  t.same(conntrack.passes.splice(0), ['IPv4 all', 'IPv6 all']);
+  t.equal(made.health.healthy(), true);
+  made.upsert({ ...WEB, clusterIPs: [parseAddress('10.96.0.11')!, parseAddress('fd00::10')!] });
+  await cycle.run({ full: false });
+  t.same(dataplanes.IPv4.calls.slice(1), ['10.96.0.10:53/UDP,10.96.0.11:53/UDP']);
+  t.same(dataplanes.IPv6.calls.slice(1), ['']);
+  t.same(conntrack.passes, ['IPv4 10.96.0.10:53/UDP,10.96.0.11:53/UDP']);
+  t.same(taken(made), ['trigger'], 'nothing that only a comparison of everything brings');
+  t.equal(made.clock.waiting, 0);
+});
+
+t.test('one family fails: the other has its turn, and the pass is not complete', async (t) => {
+  const made = world();
+  const { cycle, dataplanes, health, clock } = made;
+  made.upsert(WEB);
+  dataplanes.IPv4.failures.push(new Error('EBUSY'), new Error('EBUSY'));
+  await t.rejects(cycle.run({ full: true }), { errors: [{ message: 'EBUSY' }] });
+  await t.rejects(cycle.run({ full: true }), { message: 'sync failed' });
+  t.same(taken(made), ['trigger']);
+  t.equal(made.log.lines[0], 'error sync failed, will be retried: EBUSY');
+  t.ok(made.log.lines.includes('info 2 sync failed again'));
+  await clock.advance(60_000);
+  t.match(health.families(), [
+    { family: 'IPv4', healthy: false, stuck: true },
+    { family: 'IPv6', healthy: true },
+  ]);
+  await cycle.run({ full: true });
+  t.ok(made.log.lines.includes('info 0 sync works again'));
+  t.same(taken(made), ['guarded', 'takeover', 'complete']);
+  t.equal(health.healthy(), true);
+});
+
+t.test('a Service that the kernel keeps refusing is told of on the Service', async (t) => {
+  const made = world();
+  made.upsert(service('web', { clusterIPs: ['10.96.0.10'] }));
+  const { failures } = made.dataplanes.IPv4;
+  failures.push(
+    ...['10.96.0.10:80/TCP', '10.96.0.10:80/TCP'].map((key) => blameFrontend(new Error('EEXIST'), key)),
+    ...['10.96.0.99:80/TCP', '10.96.0.99:80/TCP'].map((key) => blameFrontend(new Error('ENOENT'), key)),
+    ...[new Error('ENOBUFS'), new Error('ENOBUFS')],
+  );
+  const told: number[] = [];
+  while (failures.length > 0) {
+    await t.rejects(made.cycle.run({ full: false }));
+    told.push(made.events.length);
+  }
+  t.same(told, [0, 1, 1, 1, 1, 1], 'not of the first failure, not of what no Service asked for, not of other failures');
+  t.match(made.events, [
+    {
+      type: 'Warning',
+      reason: 'ProgrammingFailed',
+      regarding: { kind: 'Service', namespace: 'default', name: 'web' },
+      note: /10\.96\.0\.10:80\/TCP .*EEXIST/,
+    },
+  ]);
+});
+
+t.test('stale flows that conntrack refuses to remove are owed, and asked for again after a second', async (t) => {
+  const made = world();
+  const { cycle, conntrack, clock } = made;
+  conntrack.refuses = true;
+  made.upsert(WEB);
+  await cycle.run({ full: true });
+  taken(made);
+  t.equal(cycle.flowsRefused, true);
+  t.equal(made.health.healthy(), true, 'the rules are right');
+  await clock.advance(999);
+  t.same(taken(made), []);
+  conntrack.refuses = false;
+  await clock.advance(1);
+  t.same(taken(made), ['trigger']);
+  conntrack.passes.length = 0;
+  await cycle.run({ full: false });
+  t.same(conntrack.passes, ['IPv4 all', 'IPv6 all']);
+  await cycle.run({ full: false });
+  t.equal(conntrack.passes.length, 2, 'once');
+  t.same([cycle.flowsRefused, clock.waiting], [false, 0]);
+});
+
+t.test('nothing is programmed before what rules depend on is known of the Node', async (t) => {
+  const made = world(planSettings({ localDetection: { type: 'NodeCIDR' } }));
+  const { cycle, dataplanes, health } = made;
+  made.upsert(WEB);
+  await cycle.run({ full: true });
+  t.match(health.held(), /there is no Node me/);
+  t.same([...dataplanes.IPv4.calls, ...taken(made)], ['trigger']);
+  made.upsert(node('me', ['192.168.0.2'], { podCIDRs: ['10.244.1.0/24'] }));
+  await cycle.run({ full: true });
+  t.equal(health.held(), null);
+  t.same(dataplanes.IPv4.calls, ['full']);
+  t.equal(health.nodeEligible, true);
+});
+
+t.test('other settings plan everything anew, and what they guard is told once the kernel has them', async (t) => {
+  const made = world();
+  const { cycle, dataplanes } = made;
+  made.upsert(WEB);
+  await cycle.run({ full: true });
+  const before = cycle.guardedBy;
+  taken(made);
+  const settings = { ...planSettings({ masqueradeAll: true }), kubernetes: null, healthz: null };
+  cycle.follow({ ...settings, metrics: { address: parseAddress('::1')!, port: 0 } });
+  t.equal(cycle.guardedBy, before);
+  cycle.changed(null);
+  dataplanes.IPv4.next = { full: true };
+  await cycle.run({ full: false });
+  t.same(taken(made), ['trigger', 'guarded', 'takeover', 'complete']);
+  t.equal(cycle.planner.tables.IPv4.node.masqueradeAll, true);
+  t.equal(cycle.guardedBy?.masqueradeAll, true);
+});
+
+t.test(
+  'what others change is looked at: at once what the kernel tells of, now and then beside the syncs',
+  async (t) => {
+    const made = world();
+    const { cycle, dataplanes, clock, health } = made;
+    made.upsert(WEB);
+    await cycle.run({ full: true });
+    taken(made);
+    made.tell({ families: ['IPv6'], missed: false, process: 'nft[7]' });
+    t.match(health.drift(), [{ family: 'IPv6', process: 'nft[7]' }]);
+    await clock.advance(3);
+    t.same(taken(made), ['now']);
+    dataplanes.IPv6.next = { repairs: ['chain a was lost'] };
+    await cycle.run({ full: false });
+    t.same([dataplanes.IPv4.calls.at(-1), dataplanes.IPv6.calls.at(-1)], ['', 'full']);
+    t.match(made.events, [{ reason: 'RulesRepaired', note: /IPv6 .*: chain a was lost/ }]);
+    t.same(health.drift(), []);
+    dataplanes.IPv4.different = true;
+    await cycle.run({ full: true });
+    await clock.advance(3);
+    t.same(
+      [dataplanes.IPv4.calls.slice(-2), taken(made).at(-1)],
+      [['', 'audit'], 'now'],
+      'a periodic look delays nothing',
+    );
+    t.match(health.drift(), [{ family: 'IPv4', process: null }]);
+    cycle.stop();
+    t.same(taken(made), ['unwatched']);
+    t.equal(clock.waiting, 0);
+  },
+);
+
+t.test(
+  'a mode that cannot be compared beside syncs is compared by them, and work left over that fails is made up for',
+  async (t) => {
+    const made = world(planSettings(), false);
+    const { cycle, dataplanes, clock } = made;
+    made.upsert(WEB);
+    await cycle.run({ full: true });
+    dataplanes.IPv4.next = { aside: Promise.reject(new Error('EIO')) };
+    await cycle.run({ full: true });
+    t.same(dataplanes.IPv4.calls, ['full', 'full']);
+    taken(made);
+    await clock.advance(3);
+    t.same(taken(made), ['now']);
+    await cycle.run({ full: false });
+    t.same(dataplanes.IPv4.calls.length, 3);
+    t.equal(dataplanes.IPv4.calls.at(-1), 'full');
+  },
+);
