@@ -7,7 +7,6 @@ import type { ApiConnection } from '../../../src/sources/kubernetes/connection.j
 import { AuthServer } from '../../support/auth-server.js';
 import { Authority } from '../../support/certificates.js';
 import { FakeClock } from '../../support/fake-clock.js';
-import { eventually } from '../../support/manifests.js';
 import { RecordingObserver } from '../../support/recording-observer.js';
 import { RecordingLog } from '../../support/recording-log.js';
 import { clockOf, connect, fetchText, openWatch, scratch } from './connect.js';
@@ -271,9 +270,9 @@ t.test('a certificate ends by itself, and its watches with it', async (t) => {
   plugin.says('nothing useful');
   await clock.advance(86_000_000);
   t.equal(await second.endAfter(clock), 'begun');
-  // Its process may still be on its way.
-  await eventually(() => plugin.runs > 3, 'it was asked for others');
+  // While files are read, the clock of this test may leap over the time to renew it; then the request is the first to ask for others.
   await t.rejects(fetchText(connection), { code: 'credentials' });
+  t.ok(plugin.runs > 3, 'it was asked for others');
 });
 
 t.test('a plugin is not waited for by what it leaves running', async (t) => {
