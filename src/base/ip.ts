@@ -27,9 +27,14 @@ export function familyOf(value: IPAddress | IPPrefix): Family {
  * address is the IPv4 address, zone identifiers are refused. Null when it is not an address.
  */
 export function parseAddress(text: string): IPAddress | null {
+  const bytes = parseAddressBytes(text);
+  return bytes === null ? null : addressFromBytes(bytes);
+}
+
+/** The 4 or 16 bytes, in network order, of what {@link parseAddress} takes. */
+export function parseAddressBytes(text: string): Uint8Array | null {
   const bytes = parseBytes(text);
-  if (bytes === null) return null;
-  return addressFromBytes(isMapped(bytes) ? bytes.subarray(12) : bytes);
+  return bytes !== null && isMapped(bytes) ? bytes.subarray(MAPPED_BITS / 8) : bytes;
 }
 
 /** Bits before the IPv4 address in an IPv4-mapped one. */

@@ -1,4 +1,4 @@
-import { addressBytes, addressLength, familyOf, parseAddress, type Family } from './ip.js';
+import { addressLength, parseAddressBytes, type Family } from './ip.js';
 
 /**
  * Writes the 4 or 16 bytes of an address, in network order, to `target` at `offset`. False, and nothing written, when the text is no
@@ -6,9 +6,9 @@ import { addressBytes, addressLength, familyOf, parseAddress, type Family } from
  */
 export function packAddress(text: string, family: Family, target: Uint8Array, offset: number): boolean {
   if (family === 'IPv4' && packDottedText(text, target, offset)) return true;
-  const address = parseAddress(text);
-  if (address === null || familyOf(address) !== family) return false;
-  target.set(addressBytes(address), offset);
+  const bytes = parseAddressBytes(text);
+  if (bytes?.length !== addressLength(family)) return false;
+  target.set(bytes, offset);
   return true;
 }
 

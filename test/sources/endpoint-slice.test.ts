@@ -235,6 +235,14 @@ t.test('every problem is found, each with path and value', (t) => {
       endpoint({ hints: { forZones: [{ name: '' }] } }),
       ['endpoints[0].hints.forZones[0].name: "": is required'],
     ],
+    [
+      'hint without a name',
+      endpoint({ hints: { forNodes: [{ name: 'n' }, {}, { name: 5 }] } }),
+      [
+        'endpoints[0].hints.forNodes[2].name: 5: must be a string',
+        'endpoints[0].hints.forNodes[1].name: null: is required',
+      ],
+    ],
     ['hints', endpoint({ hints: { forNodes: 'n' } }), ['endpoints[0].hints.forNodes: "n": must be a list']],
     [
       'service name',

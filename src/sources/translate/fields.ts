@@ -171,17 +171,18 @@ export class Fields {
 
   /** The mappings of a list; none when it is absent. */
   sections(name: string): readonly Fields[] {
+    const list = this.list(name);
     const sections: Fields[] = [];
-    for (let index = 0; index < this.list(name).length; index++) {
-      const section = this.item(name, index);
+    for (let index = 0; index < list.length; index++) {
+      const section = this.item(name, list, index);
       if (section !== null) sections.push(section);
     }
     return sections;
   }
 
-  /** The mapping at a place of the list at `name`; null when it is none, which is noted. */
-  item(name: string, index: number): Fields | null {
-    const item = this.list(name)[index];
+  /** One mapping of the list at `name`; null when it is something else, which is noted. */
+  item(name: string, list: readonly unknown[], index: number): Fields | null {
+    const item = list[index];
     if (isMapping(item)) return new Fields(item, this, name, index, this.findings);
     this.refuseType(`${name}[${index}]`, item, 'must be a mapping');
     return null;

@@ -2,7 +2,6 @@ import { CodecError } from '../../../src/sources/kubernetes/codec/errors.js';
 import type { Codec, ListMeta, ReceivedObject, WatchEvent } from '../../../src/sources/kubernetes/codec/events.js';
 import { TranslateError } from '../../../src/sources/translate/errors.js';
 import { Interner } from '../../../src/sources/translate/intern.js';
-import { translate } from '../../../src/sources/translate/object.js';
 import type { Row, RowKind } from '../../../src/state/rows.js';
 
 /** What became of one object, in a form that can be compared. */
@@ -25,10 +24,10 @@ export interface DecodedList {
   readonly objects: readonly DecodedObject[];
 }
 
-function decoded(kind: RowKind, object: ReceivedObject, names: Interner): DecodedObject {
+function decoded(object: ReceivedObject, names: Interner): DecodedObject {
   const { namespace, name, version } = object;
   try {
-    const { row, warnings } = translate(kind, object.read(), names);
+    const { row, warnings } = object.translate(names);
     return { namespace, name, version, row, warnings, problem: null };
   } catch (error) {
     if (!(error instanceof TranslateError) && !(error instanceof CodecError)) throw error;
@@ -41,7 +40,7 @@ export function decodeWatch(codec: Codec, kind: RowKind, bytes: Buffer, cuts: re
   const names = new Interner();
   const events: DecodedEvent[] = [];
   const decoder = codec.watch(kind, (event) => {
-    events.push('object' in event ? { type: event.type, object: decoded(kind, event.object, names) } : event);
+    events.push('object' in event ? { type: event.type, object: decoded(event.object, names) } : event);
   });
   for (const chunk of chunks(bytes, cuts)) decoder.push(chunk);
   decoder.end();
@@ -51,7 +50,7 @@ export function decodeWatch(codec: Codec, kind: RowKind, bytes: Buffer, cuts: re
 export function decodeList(codec: Codec, kind: RowKind, bytes: Buffer, cuts: readonly number[] = []): DecodedList {
   const names = new Interner();
   const objects: DecodedObject[] = [];
-  const decoder = codec.list(kind, (object) => objects.push(decoded(kind, object, names)));
+  const decoder = codec.list(kind, (object) => objects.push(decoded(object, names)));
   for (const chunk of chunks(bytes, cuts)) decoder.push(chunk);
   return { meta: decoder.end(), objects };
 }

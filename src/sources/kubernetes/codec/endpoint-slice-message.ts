@@ -1,5 +1,8 @@
-import { READY, SERVING, TERMINATING } from '../../../state/rows.js';
-import { conditionFlags, EndpointColumns } from '../../translate/endpoint-columns.js';
+import type { EndpointSliceRow } from '../../../state/rows.js';
+import { conditionFlags, EndpointSliceBuilder } from '../../translate/endpoint-slice-builder.js';
+import { Fields } from '../../translate/fields.js';
+import type { Interner } from '../../translate/intern.js';
+import type { Translation } from '../../translate/metadata.js';
 import type { Metadata } from './metadata.js';
 import { append, BYTES, tagOf, VARINT, type Cursor } from './wire.js';
 
@@ -16,114 +19,72 @@ const HINTS = { FOR_ZONES: tagOf(1, BYTES), FOR_NODES: tagOf(2, BYTES) };
 const HINT = { NAME: tagOf(1, BYTES) };
 const PORT = { NAME: tagOf(1, BYTES), PROTOCOL: tagOf(2, BYTES), PORT: tagOf(3, VARINT) };
 
-interface Conditions {
-  readonly ready: boolean;
-  readonly serving: boolean;
-  readonly terminating: boolean;
-}
-
-interface Hint {
-  readonly name: string;
-}
-
-interface Hints {
-  readonly forZones: Hint[];
-  readonly forNodes: Hint[];
-}
-
-interface Endpoint {
-  /** The first address only: the others mean nothing to a proxy. */
-  addresses: readonly string[];
-  conditions: Conditions | null;
-  nodeName: string | null;
-  hints: Hints | null;
-}
-
 interface Port {
   name: string | null;
   protocol: string | null;
   port: number | null;
 }
 
-/** Reads the endpoints to columns, and to a list of plain objects only when something about one of them is unusual. */
-export function readEndpointSlice(cursor: Cursor, metadata: Metadata): unknown {
-  usual.clear('IPv4');
-  const slice = readSlice(cursor, metadata, usual, addEndpoint);
-  if (slice !== null && (usual.count === 0 || usual.family === slice.addressType)) return slice;
-  cursor.rewind();
-  return readSlice(cursor, metadata, new Array<Endpoint>(), listEndpoint);
+/** Drives the builder: the slice's own fields first, as what its endpoints are checked by comes after them. */
+export function translateEndpointSlice(
+  cursor: Cursor,
+  metadata: Metadata,
+  names: Interner,
+): Translation<EndpointSliceRow> {
+  const slice = new EndpointSliceBuilder(Fields.of(readHead(cursor, metadata)), names);
+  if (slice.used) {
+    cursor.rewind();
+    let index = 0;
+    for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
+      if (tag === SLICE.ENDPOINTS) readEndpoint(cursor, slice, index++);
+      else cursor.skip(tag);
+    }
+  }
+  return slice.finish();
 }
 
-interface Slice<E> {
+interface Head {
   readonly metadata: Metadata;
   addressType: string;
-  readonly endpoints: E;
   ports: Port[] | null;
 }
 
-/** Null when an endpoint was not taken. */
-function readSlice<E>(
-  cursor: Cursor,
-  metadata: Metadata,
-  endpoints: E,
-  take: (cursor: Cursor, endpoints: E) => boolean,
-): Slice<E> | null {
-  const slice: Slice<E> = { metadata, addressType: '', endpoints, ports: null };
+/** All of a slice but its endpoints. */
+function readHead(cursor: Cursor, metadata: Metadata): Head {
+  const head: Head = { metadata, addressType: '', ports: null };
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-    if (tag === SLICE.ENDPOINTS) {
-      if (!take(cursor, endpoints)) return null;
-    } else if (tag === SLICE.PORTS) slice.ports = append(slice.ports, readPort(cursor));
-    else if (tag === SLICE.ADDRESS_TYPE) slice.addressType = cursor.sharedText();
+    if (tag === SLICE.PORTS) head.ports = append(head.ports, readPort(cursor));
+    else if (tag === SLICE.ADDRESS_TYPE) head.addressType = cursor.sharedText();
     else cursor.skip(tag);
   }
-  return slice;
+  return head;
 }
 
-/** The endpoints of the slice that is being read. */
-const usual = new EndpointColumns();
-
-/** False when there is something unusual about the endpoint. */
-function addEndpoint(cursor: Cursor, columns: EndpointColumns): boolean {
-  let addressed = false;
-  let flags = conditionFlags(null, null, null);
-  let nodeName: string | null = null;
-  let hints: Hints | null = null;
+function readEndpoint(cursor: Cursor, slice: EndpointSliceBuilder, index: number): void {
+  let address = NOWHERE;
+  let addressEnd = NOWHERE;
+  let conditions = conditionFlags(null, null, null);
+  let nodeName = '';
+  let hints = NO_HINTS;
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-    if (tag === ENDPOINT.ADDRESSES && !addressed) {
-      if (!takeAddress(cursor, columns)) return false;
-      addressed = true;
-    } else if (tag === ENDPOINT.CONDITIONS) flags = readFlags(cursor);
+    if (tag === ENDPOINT.ADDRESSES && address === NOWHERE) {
+      address = cursor.pass();
+      addressEnd = cursor.position;
+    } else if (tag === ENDPOINT.CONDITIONS) conditions = readConditions(cursor);
     else if (tag === ENDPOINT.NODE_NAME) nodeName = cursor.sharedText();
     else if (tag === ENDPOINT.HINTS) hints = readHints(cursor);
     else cursor.skip(tag);
   }
   cursor.leave(outer);
-  if (!addressed) return false;
-  const zones = hints === null ? NO_NAMES : namesOf(hints.forZones);
-  const nodes = hints === null ? NO_NAMES : namesOf(hints.forNodes);
-  if (zones.includes('') || nodes.includes('')) return false;
-  columns.add(flags, nodeName === '' ? null : nodeName, zones, nodes);
-  return true;
+  const taken =
+    address === NOWHERE ? slice.address(index, null) : slice.addressAt(index, cursor.source, address, addressEnd);
+  if (taken) slice.endpoint(conditions, nodeName, hints.forZones ?? NO_NAMES, hints.forNodes ?? NO_NAMES);
 }
 
-/** Packs the text that comes next. The first address of a slice tells the family of all. False when it cannot be used. */
-function takeAddress(cursor: Cursor, columns: EndpointColumns): boolean {
-  const start = cursor.pass();
-  const { source, position: end } = cursor;
-  if (columns.count === 0) columns.clear(source.subarray(start, end).includes(COLON) ? 'IPv6' : 'IPv4');
-  const packed =
-    columns.family === 'IPv4'
-      ? columns.packDotted(source, start, end)
-      : columns.packText(source.toString('latin1', start, end));
-  return packed && columns.special === null;
-}
+const NOWHERE = -1;
 
-function namesOf(hints: readonly Hint[]): readonly string[] {
-  return hints.length === 0 ? NO_NAMES : hints.map(({ name }) => name);
-}
-
-function readFlags(cursor: Cursor): number {
+function readConditions(cursor: Cursor): number {
   let ready: boolean | null = null;
   let serving: boolean | null = null;
   let terminating: boolean | null = null;
@@ -138,51 +99,28 @@ function readFlags(cursor: Cursor): number {
   return conditionFlags(ready, serving, terminating);
 }
 
-const COLON = 0x3a;
+/** Names of zones and of nodes; null: none. */
+interface Hints {
+  forZones: string[] | null;
+  forNodes: string[] | null;
+}
+
+const NO_HINTS: Hints = { forZones: null, forNodes: null };
 const NO_NAMES: readonly string[] = [];
-const NO_ADDRESS: readonly string[] = [];
-
-function listEndpoint(cursor: Cursor, endpoints: Endpoint[]): boolean {
-  endpoints.push(readEndpoint(cursor));
-  return true;
-}
-
-function readEndpoint(cursor: Cursor): Endpoint {
-  const endpoint: Endpoint = { addresses: NO_ADDRESS, conditions: null, nodeName: null, hints: null };
-  const outer = cursor.enter();
-  for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-    if (tag === ENDPOINT.ADDRESSES && endpoint.addresses.length === 0) endpoint.addresses = [cursor.text()];
-    else if (tag === ENDPOINT.CONDITIONS) endpoint.conditions = readConditions(cursor);
-    else if (tag === ENDPOINT.NODE_NAME) endpoint.nodeName = cursor.sharedText();
-    else if (tag === ENDPOINT.HINTS) endpoint.hints = readHints(cursor);
-    else cursor.skip(tag);
-  }
-  cursor.leave(outer);
-  return endpoint;
-}
-
-function readConditions(cursor: Cursor): Conditions {
-  const flags = readFlags(cursor);
-  return {
-    ready: (flags & READY) !== 0,
-    serving: (flags & SERVING) !== 0,
-    terminating: (flags & TERMINATING) !== 0,
-  };
-}
 
 function readHints(cursor: Cursor): Hints {
-  const hints: Hints = { forZones: [], forNodes: [] };
+  const hints: Hints = { forZones: null, forNodes: null };
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
-    if (tag === HINTS.FOR_ZONES) hints.forZones.push(readHint(cursor));
-    else if (tag === HINTS.FOR_NODES) hints.forNodes.push(readHint(cursor));
+    if (tag === HINTS.FOR_ZONES) hints.forZones = append(hints.forZones, readHint(cursor));
+    else if (tag === HINTS.FOR_NODES) hints.forNodes = append(hints.forNodes, readHint(cursor));
     else cursor.skip(tag);
   }
   cursor.leave(outer);
   return hints;
 }
 
-function readHint(cursor: Cursor): Hint {
+function readHint(cursor: Cursor): string {
   let name = '';
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
@@ -190,7 +128,7 @@ function readHint(cursor: Cursor): Hint {
     else cursor.skip(tag);
   }
   cursor.leave(outer);
-  return { name };
+  return name;
 }
 
 function readPort(cursor: Cursor): Port {

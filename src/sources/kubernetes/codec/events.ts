@@ -1,4 +1,6 @@
-import type { RowKind } from '../../../state/rows.js';
+import type { Row, RowKind } from '../../../state/rows.js';
+import type { Interner } from '../../translate/intern.js';
+import type { Translation } from '../../translate/metadata.js';
 
 /** What the API server says about a failure (meta/v1 Status), as much of it as we act upon. */
 export interface ApiStatus {
@@ -20,12 +22,8 @@ export interface ReceivedObject {
   readonly name: string;
   /** Its resource version. */
   readonly version: string;
-  /**
-   * The object in the form that the translators take. Of a protobuf object it has the fields they read, and no others.
-   *
-   * @throws CodecError when the bytes are not such an object.
-   */
-  read(): unknown;
+  /** @throws CodecError when the bytes are not such an object, TranslateError naming every field that is wrong. */
+  translate(names: Interner): Translation<Row>;
 }
 
 /** `undecodable`: something was said about an object, and there is no telling what or about which. */

@@ -146,6 +146,6 @@ export class JsonListDecoder implements ListDecoder {
   private emit(bytes: Buffer, start: number, end: number, last: boolean): void {
     if (last && this.items === 0 && BLANK.test(bytes.toString('latin1', start, end))) return;
     this.items++;
-    this.sink(jsonObject(parseJson(bytes, start, end)));
+    this.sink(jsonObject(this.itemKind, parseJson(bytes, start, end)));
   }
 }

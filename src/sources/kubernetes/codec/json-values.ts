@@ -1,4 +1,6 @@
+import type { RowKind } from '../../../state/rows.js';
 import { isMapping } from '../../translate/fields.js';
+import { translate } from '../../translate/object.js';
 import { CodecError } from './errors.js';
 import type { ApiStatus, ReceivedObject } from './events.js';
 
@@ -14,14 +16,14 @@ export function parseJson(bytes: Buffer, start: number, end: number): unknown {
 }
 
 /** @throws CodecError when the object does not say who it is. */
-export function jsonObject(value: unknown): ReceivedObject {
+export function jsonObject(kind: RowKind, value: unknown): ReceivedObject {
   const metadata = isMapping(value) ? value['metadata'] : null;
   if (!isMapping(metadata)) throw new CodecError('an object has no metadata');
   return {
     namespace: textOf(metadata, 'namespace'),
     name: textOf(metadata, 'name'),
     version: textOf(metadata, 'resourceVersion'),
-    read: () => value,
+    translate: (names) => translate(kind, value, names),
   };
 }
 

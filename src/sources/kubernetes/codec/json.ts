@@ -77,11 +77,11 @@ class JsonWatchDecoder implements WatchDecoder {
     if (kind !== this.kind) throw new CodecError(`an event of kind ${JSON.stringify(kind)}, not ${this.kind}`);
     switch (type) {
       case 'BOOKMARK':
-        return { type, version: jsonObject(object).version, initialEventsEnd: endsInitialEvents(object) };
+        return { type, version: jsonObject(this.kind, object).version, initialEventsEnd: endsInitialEvents(object) };
       case 'ADDED':
       case 'MODIFIED':
       case 'DELETED':
-        return { type, object: jsonObject(object) };
+        return { type, object: jsonObject(this.kind, object) };
       default:
         throw new CodecError(`a watch event of the unknown type ${JSON.stringify(type)}`);
     }

@@ -1,23 +1,33 @@
-import type { RowKind } from '../../../state/rows.js';
+import type { Row, RowKind } from '../../../state/rows.js';
+import type { Interner } from '../../translate/intern.js';
+import type { Translation } from '../../translate/metadata.js';
+import { translateNode } from '../../translate/node.js';
+import { translateServiceCIDR } from '../../translate/service-cidr.js';
+import { translateService } from '../../translate/service.js';
 import type { Metadata } from './metadata.js';
-import { readEndpointSlice } from './endpoint-slice-message.js';
+import { translateEndpointSlice } from './endpoint-slice-message.js';
 import { readService } from './service-message.js';
 import { BYTES, tagOf, type Cursor } from './wire.js';
 
 /** Every kind has its metadata in field 1. */
 export const METADATA = tagOf(1, BYTES);
 
-/** Reads the whole message at the cursor, whose metadata has been read before, to the form that the translators take. */
-export function readObject(kind: RowKind, cursor: Cursor, metadata: Metadata): unknown {
+/**
+ * Translates the message at the cursor, whose metadata has been read before. Of a slice the endpoints go to its builder one by one; any other object is
+ * read to the form that its translator takes.
+ *
+ * @throws CodecError when the bytes are not such a message, TranslateError naming every field that is wrong.
+ */
+export function translateMessage(kind: RowKind, cursor: Cursor, metadata: Metadata, names: Interner): Translation<Row> {
   switch (kind) {
     case 'Service':
-      return readService(cursor, metadata);
+      return translateService(readService(cursor, metadata), names);
     case 'EndpointSlice':
-      return readEndpointSlice(cursor, metadata);
+      return translateEndpointSlice(cursor, metadata, names);
     case 'Node':
-      return readNode(cursor, metadata);
+      return translateNode(readNode(cursor, metadata), names);
     case 'ServiceCIDR':
-      return readServiceCIDR(cursor, metadata);
+      return translateServiceCIDR(readServiceCIDR(cursor, metadata), names);
   }
 }
 

@@ -1,7 +1,9 @@
-import type { RowKind } from '../../../state/rows.js';
+import type { Row, RowKind } from '../../../state/rows.js';
+import type { Interner } from '../../translate/intern.js';
+import type { Translation } from '../../translate/metadata.js';
 import { CodecError } from './errors.js';
 import { INITIAL_EVENTS_END, type ReceivedObject } from './events.js';
-import { METADATA, readObject } from './messages.js';
+import { METADATA, translateMessage } from './messages.js';
 import { readMetadata, type Metadata } from './metadata.js';
 import type { Cursor } from './wire.js';
 
@@ -36,9 +38,9 @@ export class ProtobufObject implements ReceivedObject {
     return this.metadata.annotations[INITIAL_EVENTS_END] === 'true';
   }
 
-  read(): unknown {
+  translate(names: Interner): Translation<Row> {
     this.cursor.reset(this.bytes, this.start, this.end);
-    return readObject(this.kind, this.cursor, this.metadata);
+    return translateMessage(this.kind, this.cursor, this.metadata, names);
   }
 }
 

@@ -6,7 +6,6 @@ import type { StateChange } from '../../../state/writer.js';
 import { TranslateError } from '../../translate/errors.js';
 import type { Interner } from '../../translate/intern.js';
 import type { Translation } from '../../translate/metadata.js';
-import { translate } from '../../translate/object.js';
 import { CodecError } from '../codec/errors.js';
 import type { ReceivedObject } from '../codec/events.js';
 import type { Resource } from '../resources.js';
@@ -130,7 +129,7 @@ export class Inventory {
   /** Null when the object is invalid. */
   private translate(key: ObjectKey, object: ReceivedObject): Translation<Row> | null {
     try {
-      const translation = translate(this.resource.kind, object.read(), this.names);
+      const translation = object.translate(this.names);
       this.complain(key, translation.warnings.join('; '), translation.row === null ? 'unused' : 'warning');
       return translation;
     } catch (error) {

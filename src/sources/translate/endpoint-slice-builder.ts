@@ -1,0 +1,182 @@
+import { PROTOCOLS } from '../../base/protocol.js';
+import {
+  READY,
+  SERVING,
+  TERMINATING,
+  type EndpointPortRow,
+  type EndpointSliceRow,
+  type RowRef,
+} from '../../state/rows.js';
+import { EndpointColumns } from './endpoint-columns.js';
+import { Fields, isMapping } from './fields.js';
+import type { Interner } from './intern.js';
+import { checkName, parseTime, readRef, type Translation } from './metadata.js';
+
+const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
+const HEADLESS_LABEL = 'service.kubernetes.io/headless';
+const TRIGGER_TIME_ANNOTATION = 'endpoints.kubernetes.io/last-change-trigger-time';
+const ADDRESS_TYPES = ['IPv4', 'IPv6', 'FQDN'] as const;
+
+/** Behaviour EP-05: what is not said means ready, serving, not terminating. */
+export function conditionFlags(ready: boolean | null, serving: boolean | null, terminating: boolean | null): number {
+  return ((ready ?? true) ? READY : 0) | ((serving ?? true) ? SERVING : 0) | ((terminating ?? false) ? TERMINATING : 0);
+}
+
+/** The endpoints of the slice that is being built, which is one at a time. */
+const columns = new EndpointColumns();
+
+/**
+ * Builds the row of a discovery.k8s.io/v1 EndpointSlice, checks it and applies the API's defaults. It is given the object but for its endpoints; these are
+ * handed over one by one, as no list of them need ever be, and {@link finish} ends it. Row null for slices of headless Services (behaviour WA-03), slices that
+ * name no Service (EP-01), and slices of host names (EP-02).
+ */
+export class EndpointSliceBuilder {
+  private readonly ref: RowRef;
+  /** All of the row but its endpoints; null: the slice is not used. */
+  private readonly head: Pick<EndpointSliceRow, 'serviceName' | 'family' | 'ports'> | null;
+  /** Of the endpoint that is being handed over, in the object's list. */
+  private index = 0;
+
+  constructor(
+    private readonly fields: Fields,
+    private readonly names: Interner,
+  ) {
+    this.ref = readRef(fields, 'EndpointSlice');
+    this.head = readHead(fields);
+    columns.clear(this.head?.family ?? 'IPv4');
+  }
+
+  /** False: nobody asks for the endpoints. */
+  get used(): boolean {
+    return this.head !== null;
+  }
+
+  /**
+   * The first address of the endpoint at a place in the list; the others mean nothing to a proxy. Null: it has none. False when the endpoint is left out,
+   * which is noted (behaviour EP-04).
+   */
+  address(index: number, text: string | null): boolean {
+    this.index = index;
+    if (text === null) {
+      this.fields.warn(`endpoints[${index}].addresses`, null, 'has no address: the endpoint is left out');
+      return false;
+    }
+    const packed = columns.packText(text);
+    const special = packed ? columns.special : null;
+    if (packed && special === null) return true;
+    const reason = special === null ? `is not an ${this.head?.family ?? ''} address` : `is ${special}`;
+    this.fields.warn(`endpoints[${index}].addresses[0]`, text, `${reason}: the endpoint is left out`);
+    return false;
+  }
+
+  /** As {@link address}, from its characters: most need no string. */
+  addressAt(index: number, characters: Buffer, start: number, end: number): boolean {
+    if (!columns.packDotted(characters, start, end) || columns.special !== null) {
+      return this.address(index, characters.toString('utf8', start, end));
+    }
+    this.index = index;
+    return true;
+  }
+
+  /**
+   * The rest of the endpoint whose address was taken last.
+   *
+   * @param conditions by {@link conditionFlags}.
+   * @param nodeName a string that other endpoints of the node have too; empty: it names none.
+   * @param zones that it is meant for, @param nodes as well; null: a hint without a name.
+   */
+  endpoint(
+    conditions: number,
+    nodeName: string,
+    zones: readonly (string | null)[],
+    nodes: readonly (string | null)[],
+  ): void {
+    if (!this.areNames('forZones', zones) || !this.areNames('forNodes', nodes)) return;
+    columns.add(conditions, nodeName === '' ? null : nodeName, zones, nodes);
+  }
+
+  /** @throws TranslateError naming every field that is wrong. */
+  finish(): Translation<EndpointSliceRow> {
+    const { fields, names, ref, head } = this;
+    fields.check();
+    const warnings = fields.findings.warnings.texts;
+    if (head === null) return { ref, row: null, warnings };
+    const { count, addresses, conditions, nodeNames, zoneHints, nodeHints } = columns.copy(names);
+    const row: EndpointSliceRow = {
+      kind: 'EndpointSlice',
+      namespace: names.text(ref.namespace),
+      name: names.own(ref.name),
+      serviceName: names.text(head.serviceName),
+      family: head.family,
+      lastChangeTriggerTime: readTriggerTime(fields),
+      ports: names.ports(head.ports),
+      count,
+      addresses,
+      conditions,
+      nodeNames,
+      zoneHints,
+      nodeHints,
+    };
+    return { ref, row, warnings };
+  }
+
+  /** Notes the names that are missing. */
+  private areNames(field: 'forZones' | 'forNodes', names: readonly (string | null)[]): names is readonly string[] {
+    let all = true;
+    for (let place = 0; place < names.length; place++) {
+      const name = names[place] ?? null;
+      if (name !== null && name !== '') continue;
+      this.fields.refuse(`endpoints[${this.index}].hints.${field}[${place}].name`, name, 'is required');
+      all = false;
+    }
+    return all;
+  }
+}
+
+/** Null when the slice is not used. */
+function readHead(fields: Fields): Pick<EndpointSliceRow, 'serviceName' | 'family' | 'ports'> | null {
+  const labels = fields.section('metadata').section('labels');
+  if (labels.has(HEADLESS_LABEL)) return null;
+  const serviceName = labels.string(SERVICE_NAME_LABEL) ?? '';
+  const addressType = readAddressType(fields);
+  if (serviceName === '') {
+    labels.warn(SERVICE_NAME_LABEL, null, 'names no Service: the slice is not used');
+    return null;
+  }
+  checkName(labels, SERVICE_NAME_LABEL, serviceName, 'label');
+  if (addressType === 'FQDN') {
+    fields.warn('addressType', addressType, 'host names are not supported: the slice is not used');
+    return null;
+  }
+  return { serviceName, family: addressType, ports: readPorts(fields) };
+}
+
+function readAddressType(fields: Fields): (typeof ADDRESS_TYPES)[number] {
+  const text = fields.requiredString('addressType');
+  return text === '' ? 'IPv4' : fields.choice('addressType', ADDRESS_TYPES, 'IPv4');
+}
+
+/** Behaviour EP-03. A port without a number means all ports, which no Service port can be joined with: left out. */
+function readPorts(fields: Fields): readonly EndpointPortRow[] {
+  const sections = fields.sections('ports');
+  const seen = sections.length > 1 ? new Set<string>() : null;
+  const ports: EndpointPortRow[] = [];
+  for (const section of sections) {
+    const name = section.string('name') ?? '';
+    if (name !== '') checkName(section, 'name', name, 'label');
+    if (seen?.has(name) === true) section.refuse('name', name, 'must not be used by two ports of one slice');
+    seen?.add(name);
+    const protocol = section.choice('protocol', PROTOCOLS, 'TCP');
+    const port = section.integer('port', 0, 65_535) ?? 0;
+    if (port !== 0) ports.push({ name, protocol, port });
+  }
+  return ports;
+}
+
+/** Metrics are not worth refusing a slice for: a time that cannot be read counts as none. */
+function readTriggerTime(fields: Fields): number | null {
+  const metadata = fields.raw('metadata');
+  const annotations = isMapping(metadata) ? metadata['annotations'] : null;
+  const text = isMapping(annotations) ? annotations[TRIGGER_TIME_ANNOTATION] : null;
+  return typeof text === 'string' ? parseTime(text) : null;
+}
