@@ -9,6 +9,7 @@ import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
 import { KernelValues } from '../control/kernel-values.js';
 import { Loop } from '../control/loop.js';
+import { Progress } from '../control/progress.js';
 import { cycleSettings, kernelValues } from '../control/settings.js';
 import { Sources } from '../control/sources.js';
 import { SyncCycle, type CycleMode } from '../control/sync-cycle.js';
@@ -52,6 +53,7 @@ export interface NodeProxyOptions {
 export class NodeProxy {
   private readonly store = new Store();
   private readonly wallClock = systemWallClock();
+  private readonly progress: Progress;
   private readonly health: HealthState;
   private readonly events: EventSender;
   private readonly metrics: ProxyMetrics;
@@ -77,8 +79,8 @@ export class NodeProxy {
     const { wallClock } = this;
     this.loaded = loaded;
     this.config = config;
-    this.health = new HealthState(HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, wallClock);
-    this.health.expect(options.families);
+    this.progress = new Progress(options.families, systemClock, wallClock);
+    this.health = new HealthState(this.progress, HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, wallClock);
     this.events = new EventSender({ hostname: hostname(), clock: systemClock, wallClock, log });
     this.metrics = this.makeMetrics();
     this.sources = new Sources({
@@ -97,7 +99,6 @@ export class NodeProxy {
       retry: { ...RETRY, maxMs: config.syncPeriod },
       clock: systemClock,
       random: Math.random,
-      onOutcome: () => undefined,
     });
     this.kernelValues = this.makeKernelValues();
     this.statusSocket = this.makeStatusSocket();
@@ -199,10 +200,10 @@ export class NodeProxy {
   }
 
   private makeMetrics(): ProxyMetrics {
-    const { families, loaded, packetCounts } = this.options;
+    const { loaded, packetCounts } = this.options;
     return new ProxyMetrics({
       mode: modeDefinition(loaded.config.mode).metrics,
-      families,
+      progress: this.progress,
       version: loaded.version,
       features: gateStates(loaded.document.featureGates),
       sources: () => this.sources.states(),
@@ -247,10 +248,10 @@ export class NodeProxy {
   }
 
   private makeCycle(): SyncCycle {
-    const { store, serviceHealth, health, metrics, events } = this;
-    const { addon, families, mode, log, onFatal } = this.options;
+    const { store, serviceHealth, progress, health, metrics, events } = this;
+    const { addon, mode, log, onFatal } = this.options;
     return new SyncCycle({
-      ...{ families, store, mode, serviceHealth, localAddresses, health, metrics, events, log, clock: systemClock },
+      ...{ store, mode, serviceHealth, progress, localAddresses, health, metrics, events, log, clock: systemClock },
       settings: cycleSettings(this.config),
       conntrack: new ConntrackReconciler(addon),
       loop: {
@@ -294,7 +295,7 @@ export class NodeProxy {
       snapshot: this.store.snapshot,
       families: this.cycle.families,
       health: this.health,
-      loop: () => this.loop.status(),
+      progress: this.progress,
       sources: () => this.sources.states(),
       waitingFor: () => this.store.waitingFor(),
       now: () => systemClock.now(),

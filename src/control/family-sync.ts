@@ -5,7 +5,6 @@ import type { Log } from '../base/log.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import { blamedFrontend, type FamilyDataplane, type SyncReport } from '../dataplane/contract.js';
 import { isNativeError } from '../native/errors.js';
-import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import { SyncHistory } from '../observe/sync-history.js';
 import { anyContains } from '../plan/facts.js';
@@ -14,6 +13,7 @@ import { nodePortRefusal } from '../plan/trace.js';
 import type { FrontendKey } from '../plan/types.js';
 import type { ServiceHealth } from '../serve/service-health.js';
 import type { ConflictReports } from './conflict-reports.js';
+import type { Acknowledged, FamilyProgress } from './progress.js';
 
 /** Lines about repairs that may be logged at once, and in the long run. */
 const REPAIR_LINES = 400;
@@ -23,7 +23,7 @@ export interface FamilySyncParts {
   readonly table: ForwardingTable;
   readonly dataplane: FamilyDataplane;
   readonly conntrack: Pick<ConntrackReconciler, 'reconcile'>;
-  readonly health: HealthState;
+  readonly progress: FamilyProgress;
   readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
   readonly conflicts: Pick<ConflictReports, 'update'>;
   readonly localAddresses: () => readonly IPAddress[];
@@ -35,10 +35,7 @@ export interface FamilySyncParts {
 }
 
 /** The part of the metrics that a sync reports to. */
-export type SyncMetrics = Pick<
-  ProxyMetrics,
-  'syncStarted' | 'syncAcknowledged' | 'syncFinished' | 'flowsReconciled' | 'tableCounted'
->;
+export type SyncMetrics = Pick<ProxyMetrics, 'syncAcknowledged' | 'syncFinished' | 'flowsReconciled' | 'tableCounted'>;
 
 /**
  * One family's way from forwarding table to kernel: rules first, then whoever answers health checks, then the flows that contradict the rules.
@@ -51,7 +48,6 @@ export class FamilySync {
   private allFlowsOwed = false;
   /** Everything has been in the kernel once. */
   private complete = false;
-  private lastFailure: string | null = null;
   private lastFlowFailure: string | null = null;
   private repairLines: { readonly left: number; readonly at: number };
 
@@ -91,23 +87,20 @@ export class FamilySync {
    * One sync; what the dataplane did. Rejects with what failed; everything not done is still owed.
    *
    * @param full whether everything is compared with the kernel.
-   * @param changedAt when the first change that this run takes reached the state, on the clock; null for none.
    */
-  async run(full: boolean, changedAt: number | null): Promise<SyncReport> {
-    const { table, dataplane, health, metrics, clock } = this.parts;
+  async run(full: boolean): Promise<SyncReport> {
+    const { table, dataplane, progress, metrics, clock } = this.parts;
     const { family } = table;
     const change = table.takeChange();
-    health.started(family);
-    metrics?.syncStarted(family, change.frontends);
-    this.history.started(change.frontends);
+    progress.take(change.frontends);
     const startedAt = clock.now();
     const seconds = (): number => (clock.now() - startedAt) / 1000;
     let report: SyncReport;
     try {
       report = await dataplane.apply(table, change, { full });
-      health.synced(family);
-      metrics?.syncAcknowledged(report);
-      this.report(report, startedAt, changedAt ?? startedAt);
+      const acknowledged = progress.acknowledge();
+      metrics?.syncAcknowledged(report, acknowledged);
+      this.report(report, acknowledged, startedAt);
       this.owe(report);
       this.syncServiceHealth();
       const conflicts = this.parts.conflicts.update(family, table.conflicts());
@@ -194,13 +187,13 @@ export class FamilySync {
     );
   }
 
-  private report(report: SyncReport, startedAt: number, changedAt: number): void {
+  private report(report: SyncReport, { frontends, heardAt }: Acknowledged, startedAt: number): void {
     const { log, table, clock } = this.parts;
     const { family, full, transactions, elementOperations, ruleOperations, bytes } = report;
     const counts = { family, full, transactions, elementOperations, ruleOperations, bytes };
     const since = (start: number): number => Math.round((clock.now() - start) * 1000) / 1000;
-    const times = { syncMs: since(startedAt), sinceChangeMs: since(changedAt) };
-    this.history.acknowledged(report, (key) => table.frontend(key), times);
+    const times = { syncMs: since(startedAt), sinceChangeMs: since(heardAt ?? startedAt) };
+    this.history.acknowledged(report, frontends, (key) => table.frontend(key), times);
     if (full && !this.complete) {
       log.info(0, 'rules complete', { family, sinceStartMs: Math.round(1000 * process.uptime()) });
       this.complete = true;
@@ -226,15 +219,14 @@ export class FamilySync {
 
   /** Speaks when it breaks and when the reason changes, not at every retry. */
   private reportFailure(error: unknown): void {
-    const { table, health, log } = this.parts;
-    health.failed(table.family);
+    const { table, progress, log } = this.parts;
     const message = error instanceof Error ? error.message : String(error);
     this.history.failedWith(message);
-    if (message === this.lastFailure) {
+    if (message === progress.failure) {
       log.info(2, 'sync failed again', { family: table.family, error: message });
       this.recordRefusal(error, message);
     } else log.error(error, 'sync failed, will be retried', { family: table.family });
-    this.lastFailure = message;
+    progress.failed(message);
   }
 
   /** Tells the Service's users that the kernel does not take it; not of a failure that the first retry mends. */
@@ -254,8 +246,8 @@ export class FamilySync {
   }
 
   private reportRecovery(): void {
-    const { table, log } = this.parts;
-    if (this.lastFailure !== null) log.info(0, 'sync works again', { family: table.family });
-    this.lastFailure = null;
+    const { table, progress, log } = this.parts;
+    if (progress.failure !== null) log.info(0, 'sync works again', { family: table.family });
+    progress.succeeded();
   }
 }

@@ -7,33 +7,11 @@ export interface RunRequest {
   readonly full: boolean;
 }
 
-/** One finished run. Times are the clock's, in milliseconds. */
-export type RunOutcome =
-  | {
-      readonly type: 'success';
-      readonly full: boolean;
-      readonly startedAt: number;
-      readonly finishedAt: number;
-      /** Runs that failed in a row before this one. */
-      readonly failuresBefore: number;
-    }
-  | {
-      readonly type: 'failure';
-      readonly full: boolean;
-      readonly startedAt: number;
-      readonly finishedAt: number;
-      readonly error: unknown;
-      /** This one included. */
-      readonly consecutiveFailures: number;
-      /** When the retry is due; a trigger may bring it forward. */
-      readonly retryAt: number;
-    };
-
 /** Intervals that may change while the loop runs. */
 export type LoopIntervals = Pick<LoopOptions, 'minIntervalMs' | 'fullIntervalMs'>;
 
 export interface LoopOptions {
-  /** The work. It keeps what it owes by itself: a rejected run is called again, with nothing but the request. */
+  /** The work. It keeps what it owes and says why it failed by itself: a rejected run is called again, with nothing but the request. */
   readonly run: (request: RunRequest) => Promise<void>;
   /** Least time from the start of one run to the start of the next; 0: as {@link Pacing} has it. */
   readonly minIntervalMs: number;
@@ -43,20 +21,6 @@ export interface LoopOptions {
   readonly clock: Clock;
   /** As Math.random. */
   readonly random: () => number;
-  /** Called after each run, when status() already tells of it. */
-  readonly onOutcome: (outcome: RunOutcome) => void;
-}
-
-/** Times are the clock's, in milliseconds. */
-export interface LoopStatus {
-  readonly running: boolean;
-  /** Low-water mark: the first trigger that no successful run has satisfied yet; null when nothing waits. */
-  readonly pendingSince: number | null;
-  /** End of the last successful run; null before the first. */
-  readonly lastSuccess: number | null;
-  /** Why and when the last run failed; null when it succeeded. */
-  readonly lastError: { readonly at: number; readonly error: unknown } | null;
-  readonly consecutiveFailures: number;
 }
 
 /**
@@ -75,8 +39,6 @@ export class Loop {
   private lastRun: Promise<void> = Promise.resolve();
   /** First trigger since the last run started. */
   private queuedSince: number | null = null;
-  /** First trigger that a started run took over and no run has satisfied. */
-  private owedSince: number | null = null;
   /** The queued run does not wait for others' sake; nor does the retry of such a run. */
   private urgent = false;
   private urgentOwed = false;
@@ -84,9 +46,6 @@ export class Loop {
   private fullAt: number | null = null;
   private retryAt: number | null = null;
   private lastStart: number | null = null;
-  private lastSuccess: number | null = null;
-  private lastError: { readonly at: number; readonly error: unknown } | null = null;
-  private consecutiveFailures = 0;
   private intervals: LoopIntervals;
 
   constructor(private readonly options: LoopOptions) {
@@ -121,11 +80,6 @@ export class Loop {
     this.stopped = true;
     this.disarm();
     await this.lastRun;
-  }
-
-  status(): LoopStatus {
-    const { running, lastSuccess, lastError, consecutiveFailures } = this;
-    return { running, pendingSince: this.owedSince ?? this.queuedSince, lastSuccess, lastError, consecutiveFailures };
   }
 
   private disarm(): void {
@@ -165,7 +119,6 @@ export class Loop {
     const full = this.fullOwed || (this.fullAt !== null && startedAt >= this.fullAt);
     this.running = true;
     this.lastStart = startedAt;
-    this.owedSince ??= this.queuedSince;
     this.queuedSince = null;
     this.urgentOwed ||= this.urgent;
     this.urgent = false;
@@ -175,52 +128,32 @@ export class Loop {
       this.fullAt = null;
     }
     const urgent = this.urgentOwed;
-    let outcome: RunOutcome;
+    let succeeded = true;
     try {
       await this.options.run({ full });
-      outcome = this.succeeded(full, startedAt);
-    } catch (error) {
-      outcome = this.failed(full, startedAt, isRetry, error);
+    } catch {
+      succeeded = false;
     }
+    const finishedAt = this.options.clock.now();
+    if (succeeded) this.succeeded(full, finishedAt);
+    else this.failed(isRetry, finishedAt);
     this.running = false;
-    const extra = outcome.type === 'success' && (full || urgent);
-    this.pacing.ended({ startedAt, finishedAt: outcome.finishedAt, extra });
-    this.options.onOutcome(outcome);
+    this.pacing.ended({ startedAt, finishedAt, extra: succeeded && (full || urgent) });
     this.arm();
   }
 
-  private succeeded(full: boolean, startedAt: number): RunOutcome {
-    const finishedAt = this.options.clock.now();
-    const failuresBefore = this.consecutiveFailures;
-    this.owedSince = null;
+  private succeeded(full: boolean, finishedAt: number): void {
     this.urgentOwed = false;
-    this.lastSuccess = finishedAt;
-    this.lastError = null;
-    this.consecutiveFailures = 0;
     this.backoff.reset();
-    if (full) {
-      this.fullOwed = false;
-      this.fullAt = finishedAt + this.intervals.fullIntervalMs;
-    }
-    return { type: 'success', full, startedAt, finishedAt, failuresBefore };
+    if (!full) return;
+    this.fullOwed = false;
+    this.fullAt = finishedAt + this.intervals.fullIntervalMs;
   }
 
-  private failed(full: boolean, startedAt: number, isRetry: boolean, error: unknown): RunOutcome {
-    const finishedAt = this.options.clock.now();
+  private failed(isRetry: boolean, finishedAt: number): void {
     // Only a retry lengthens the wait: a burst of triggers that all fail must not push the retry after it to the maximum.
     if (isRetry) this.backoff.grow();
     this.retryAt = finishedAt + this.backoff.delay();
-    this.lastError = { at: finishedAt, error };
-    this.consecutiveFailures++;
-    return {
-      type: 'failure',
-      full,
-      startedAt,
-      finishedAt,
-      error,
-      consecutiveFailures: this.consecutiveFailures,
-      retryAt: this.retryAt,
-    };
   }
 }
 

@@ -17,6 +17,7 @@ import { ForeignChanges } from './foreign-changes.js';
 import type { Loop, RunRequest } from './loop.js';
 import type { NodeSettings } from './node-checks.js';
 import { OwnNode } from './own-node.js';
+import type { Progress } from './progress.js';
 import type { Takeover } from './takeover.js';
 
 /** After conntrack refused to remove stale flows. */
@@ -37,13 +38,12 @@ export interface CycleMode {
 
 export interface SyncCycleParts {
   readonly settings: CycleSettings;
-  /** Those that are synced. */
-  readonly families: readonly Family[];
   readonly store: Pick<Store, 'snapshot' | 'takeChanges'>;
   readonly mode: CycleMode;
   readonly conntrack: Pick<ConntrackReconciler, 'reconcile'>;
   readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
   readonly localAddresses: () => readonly IPAddress[];
+  readonly progress: Progress;
   readonly health: HealthState;
   /** Null: nothing is counted. */
   readonly metrics: CycleMetrics | null;
@@ -62,7 +62,7 @@ export interface SyncCycleParts {
 
 /** The part of the metrics that the cycle reports to. */
 export type CycleMetrics = SyncMetrics &
-  Pick<ProxyMetrics, 'stateChanged' | 'changesTaken' | 'driftSettled' | 'foreignChange' | 'audited'>;
+  Pick<ProxyMetrics, 'stateChanged' | 'driftSettled' | 'foreignChange' | 'audited'>;
 
 /**
  * From a change of state to the kernel: the plan, each family's rules, health check node ports, reports of conflicts, stale flows, and what is owed to
@@ -78,22 +78,21 @@ export class SyncCycle {
   private settings: CycleSettings;
   /** The settings by which the kernel acknowledged all IPv4 rules. */
   private guarded: CycleSettings | null = null;
-  /** When the first change that no run has taken reached the state. */
-  private changedAt: number | null = null;
   private cancelFlowRetry: (() => void) | null = null;
 
   constructor(private readonly parts: SyncCycleParts) {
-    const { settings, families, mode, clock, log, events, onFatal } = parts;
+    const { settings, progress, mode, clock, log, events, onFatal } = parts;
     this.settings = settings;
     this.planner = new Planner(settings);
-    this.node = new OwnNode({ families, log, onFatal });
+    this.node = new OwnNode({ families: progress.families.map(({ family }) => family), log, onFatal });
     this.conflicts = new ConflictReports({ clock, log, events });
-    this.families = families.map(
+    this.families = progress.families.map(
       (family) =>
         new FamilySync({
           ...parts,
-          table: this.planner.tables[family],
-          dataplane: mode.dataplane(family),
+          progress: family,
+          table: this.planner.tables[family.family],
+          dataplane: mode.dataplane(family.family),
           conflicts: this.conflicts,
         }),
     );
@@ -123,18 +122,19 @@ export class SyncCycle {
    * @param receivedAt when that was heard of, on the clock; null when nobody said it.
    */
   stateChanged(edits: readonly RowEdit[], receivedAt: number | null): void {
-    this.parts.metrics?.stateChanged(edits, this.parts.store.snapshot.ready);
+    const { metrics, progress, store } = this.parts;
+    progress.committed(edits, store.snapshot.ready);
+    metrics?.stateChanged(edits, store.snapshot.ready);
     this.noteEligibility();
     this.changed(receivedAt);
   }
 
   /** Something that syncs depend on changed. */
   changed(receivedAt: number | null): void {
-    const { store, families, health, clock, loop } = this.parts;
+    const { store, progress, loop } = this.parts;
     // Nothing reaches the kernel before every source has said all it knows: absence would be read as removal.
     if (!store.snapshot.ready) return;
-    for (const family of families) health.queued(family);
-    this.changedAt ??= receivedAt ?? clock.now();
+    progress.changed(receivedAt);
     loop.trigger();
   }
 
@@ -159,12 +159,10 @@ export class SyncCycle {
   async run({ full }: RunRequest): Promise<void> {
     const { parts, settings } = this;
     if (!this.isNodeKnown()) return;
-    const { changedAt } = this;
-    this.changedAt = null;
     this.planner.update(this.node.view(parts.store.snapshot, settings.nodeName), parts.store.takeChanges());
-    parts.metrics?.changesTaken();
+    parts.progress.planned();
     if (full) this.foreign.watch();
-    const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, changedAt)));
+    const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full)));
     const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guard(settings);
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
@@ -198,14 +196,14 @@ export class SyncCycle {
     return isKnown;
   }
 
-  private async syncFamily(sync: FamilySync, full: boolean, changedAt: number | null): Promise<SyncReport> {
+  private async syncFamily(sync: FamilySync, full: boolean): Promise<SyncReport> {
     const { clock, log } = this.parts;
     const { family } = sync;
     const startedAt = clock.now();
     const suspected = this.drift.begin(family);
     let report: SyncReport | null = null;
     try {
-      report = await sync.run(suspected || (full && !sync.canAudit), changedAt);
+      report = await sync.run(suspected || (full && !sync.canAudit));
     } finally {
       this.settleDrift(family, startedAt, report);
     }
@@ -240,9 +238,9 @@ export class SyncCycle {
   }
 
   private complete(): void {
-    const { families, mode, onComplete } = this.parts;
+    const { mode, onComplete } = this.parts;
     // What another mode left may still forward what the plan does not know yet.
-    if (!families.some((family) => this.planner.tables[family].gaps)) mode.takeover.proceed();
+    if (!this.families.some(({ table }) => table.gaps)) mode.takeover.proceed();
     onComplete();
   }
 

@@ -1,15 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { FAMILIES, type Family } from '../base/ip.js';
 import type { WallClock } from '../base/timestamp.js';
-
-interface FamilyHealth {
-  /** First change no started sync has taken. */
-  queuedSince: number | null;
-  /** First change, or failure, that a started sync took and none has finished. */
-  owedSince: number | null;
-  /** Nanoseconds since the epoch; null before the first complete sync. */
-  lastUpdated: bigint | null;
-}
+import type { Progress } from '../control/progress.js';
 
 /** Something of ours in the kernel that somebody else may have changed, until it was looked at and repaired. */
 export interface DriftStatus {
@@ -41,44 +33,15 @@ export class HealthState {
   sysctls: readonly string[] = [];
   private holding: string | null = null;
   private releasedAt = -Infinity;
-  private readonly states = new Map<Family, FamilyHealth>();
   private readonly drifts = new Map<Family, DriftStatus>();
 
   /** @param timeoutMs how long a change may wait: kube-proxy's is twice syncPeriod. */
   constructor(
+    private readonly progress: Progress,
     public timeoutMs: number,
     private readonly clock: Clock,
     readonly wallClock: WallClock,
   ) {}
-
-  /** The families that must be synced. Healthy before any is known would be a guess, so nothing is. */
-  expect(families: readonly Family[]): void {
-    for (const family of families) this.stateOf(family);
-  }
-
-  /** A change for this family waits for the next sync. */
-  queued(family: Family): void {
-    this.stateOf(family).queuedSince ??= this.clock.now();
-  }
-
-  /** A sync starts, which takes every change queued so far; what is queued from now on is left for the next. */
-  started(family: Family): void {
-    const state = this.stateOf(family);
-    state.owedSince ??= state.queuedSince;
-    state.queuedSince = null;
-  }
-
-  /** The sync ended well. */
-  synced(family: Family): void {
-    const state = this.stateOf(family);
-    state.owedSince = null;
-    state.lastUpdated = this.wallClock();
-  }
-
-  /** The sync failed. A periodic one too then owes something: the kernel does not hold what it should. */
-  failed(family: Family): void {
-    this.stateOf(family).owedSince ??= this.clock.now();
-  }
 
   /**
    * Changes are held back on purpose from now on, for the reason given; null: no longer. What waits makes the node unhealthy all the same, but the
@@ -111,7 +74,9 @@ export class HealthState {
 
   /** Whether all families are in order; the node's eligibility is not part of it. */
   healthy(): boolean {
-    return this.states.size > 0 && this.families().every((family) => family.healthy);
+    const families = this.families();
+    // Healthy before any is known would be a guess.
+    return families.length > 0 && families.every(({ healthy }) => healthy);
   }
 
   /** Whether the process does its work, as far as there is work for it. Nothing to do yet is no reason to end it (behaviour HZ-04). */
@@ -122,24 +87,11 @@ export class HealthState {
   /** In the order of {@link FAMILIES}. */
   families(): readonly FamilyStatus[] {
     const now = this.clock.now();
-    return FAMILIES.flatMap((family) => {
-      const state = this.states.get(family);
-      if (state === undefined) return [];
-      const since = state.owedSince ?? state.queuedSince;
-      const late = since !== null && now - since >= this.timeoutMs;
+    return this.progress.families.map(({ family, waitingSince, lastUpdated }) => {
+      const late = waitingSince !== null && now - waitingSince >= this.timeoutMs;
       const stuck = late && this.holding === null && now - this.releasedAt >= this.timeoutMs;
-      const { lastUpdated } = state;
-      return [{ family, healthy: lastUpdated !== null && !late, stuck, lastUpdated }];
+      return { family, healthy: lastUpdated !== null && !late, stuck, lastUpdated };
     });
-  }
-
-  private stateOf(family: Family): FamilyHealth {
-    let state = this.states.get(family);
-    if (state === undefined) {
-      state = { queuedSince: null, owedSince: null, lastUpdated: null };
-      this.states.set(family, state);
-    }
-    return state;
   }
 }
 

@@ -5,15 +5,13 @@ import type { Family } from '../base/ip.js';
 import { goPlatform } from '../base/platform.js';
 import type { WallClock } from '../base/timestamp.js';
 import type { GateState } from '../config/gates.js';
+import type { Acknowledged, Progress } from '../control/progress.js';
 import type { PacketCounts, SyncReport } from '../dataplane/contract.js';
 import type { ModeMetrics } from '../dataplane/mode.js';
 import type { PortsWithoutLocal } from '../plan/local-endpoints.js';
-import type { FrontendKey } from '../plan/types.js';
 import type { ExecOutcome } from '../sources/kubernetes/auth/exec-plugin.js';
 import type { RequestObserver } from '../sources/kubernetes/connect/transport.js';
-import type { EndpointSliceRow, ObjectKey } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
-import { ChangeTimes } from './change-times.js';
 import { expose, type ExpositionFormat } from './exposition.js';
 import type { HealthPath } from './health.js';
 import { ComponentInstruments, ModeInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
@@ -33,8 +31,8 @@ export interface SourceState {
 export interface ProxyMetricsOptions {
   /** Of the mode in force. */
   readonly mode: ModeMetrics;
-  /** Those that are synced. */
-  readonly families: readonly Family[];
+  /** Asked at each scrape. */
+  readonly progress: Progress;
   /** As reported by --version. */
   readonly version: string;
   /** Those at the start. */
@@ -52,12 +50,6 @@ export type SyncResult =
   /** `errno`: the kernel's, or the code of the addon's error that has none; null when something else failed. */
   | { readonly type: 'failure'; readonly errno: string | null };
 
-interface FamilyProgress {
-  readonly times: ChangeTimes;
-  /** Frontends whose change was taken and is not acknowledged. */
-  pending: Set<FrontendKey>;
-}
-
 /**
  * Counts what the pipeline does, in its own words. Everything is in memory and nothing throws; kube-proxy's metrics come first, then what any Kubernetes
  * component has, then our own.
@@ -70,19 +62,11 @@ export class ProxyMetrics implements RequestObserver {
   private readonly own = new OwnInstruments(this.registry);
   private readonly process = new ProcessInstruments(this.registry);
   private readonly runtime = new RuntimeInstruments(this.registry);
-  private readonly progress: ReadonlyMap<Family, FamilyProgress>;
-  private readonly startedAt: number;
-  /** Services with changes that no run has taken. */
-  private readonly changedServices = new Set<ObjectKey>();
   /** Milliseconds since the epoch. */
   private certificateExpiresAt = Infinity;
 
   constructor(private readonly options: ProxyMetricsOptions) {
-    this.progress = new Map(
-      options.families.map((family) => [family, { times: new ChangeTimes(), pending: new Set() }]),
-    );
     this.mode = new ModeInstruments(this.registry, options.mode);
-    this.startedAt = this.seconds();
     this.component.build.set(buildLabels(options.version), 1);
     this.setFeatures(options.features);
     this.countMetrics();
@@ -110,46 +94,22 @@ export class ProxyMetrics implements RequestObserver {
     this.component.pluginTtl.set(this.certificateExpiresAt / 1000 - this.seconds());
     this.updateSources();
     await this.updatePackets();
-    for (const [family, { times }] of this.progress) {
-      const oldest = times.oldest();
-      const age = oldest === null ? 0 : (this.options.clock.now() - oldest) / 1000;
-      this.own.changeAge.set({ ip_family: family }, age);
-    }
+    this.updateProgress();
     return expose(this.registry, format);
   }
 
   /**
    * The state changed.
    *
-   * @param ready whether the change can go to the kernel: before all sources are complete it waits for them, which says nothing of us.
+   * @param ready whether the change can go to the kernel.
    */
   stateChanged(edits: readonly RowEdit[], ready: boolean): void {
-    const touched = new Set<Family>();
-    for (const edit of edits) for (const family of this.noteEdit(edit)) touched.add(family);
-    if (!ready) return;
-    const now = this.options.clock.now();
-    for (const family of touched) this.progress.get(family)?.times.committed(now);
-    this.syncQueued();
-  }
-
-  /** A run takes every change so far into its plan. */
-  changesTaken(): void {
-    this.proxy.endpointChangesPending.set(0);
-    this.changedServices.clear();
-    this.proxy.serviceChangesPending.set(0);
-    for (const { times } of this.progress.values()) times.take();
-  }
-
-  /** One family's sync begins, with these frontends besides what earlier ones owe. */
-  syncStarted(family: Family, frontends: ReadonlySet<FrontendKey>): void {
-    const progress = this.progress.get(family);
-    if (progress === undefined) return;
-    for (const key of frontends) progress.pending.add(key);
-    this.own.pendingFrontends.set({ ip_family: family }, progress.pending.size);
+    for (const edit of edits) this.countEdit(edit);
+    if (ready) this.syncQueued();
   }
 
   /** The kernel acknowledged all of a sync. Reading of flows and health checks may follow, and fail. */
-  syncAcknowledged(report: SyncReport): void {
+  syncAcknowledged(report: SyncReport, { commits, triggers }: Pick<Acknowledged, 'commits' | 'triggers'>): void {
     const labels = { ip_family: report.family };
     const { own } = this;
     if (report.transactions > 0) {
@@ -160,11 +120,6 @@ export class ProxyMetrics implements RequestObserver {
     if (report.repairs.length > 0) own.repairs.inc(labels, report.repairs.length);
     if (report.problems.length > 0) this.mode.cleanupFailures?.inc(labels);
     if (report.rules !== null) this.countRules(report.family, report.rules);
-    const progress = this.progress.get(report.family);
-    if (progress === undefined) return;
-    progress.pending = new Set();
-    own.pendingFrontends.set(labels, 0);
-    const { commits, triggers } = progress.times.acknowledge();
     const now = this.options.clock.now();
     for (const at of commits) own.commitDuration.observe(labels, (now - at) / 1000);
     const wall = this.seconds();
@@ -269,39 +224,29 @@ export class ProxyMetrics implements RequestObserver {
     this.component.rateLimiterDuration.observe({ verb: method, host }, durationMs / 1000);
   }
 
-  /** The families that an edit concerns. */
-  private noteEdit({ before, after }: RowEdit): readonly Family[] {
-    const { families } = this.options;
+  private countEdit({ before, after }: RowEdit): void {
+    const { families } = this.options.progress;
     const row = after ?? before;
-    if (row === null) return [];
-    switch (row.kind) {
-      case 'Service':
-        // Both families' syncs have it to do: counted as often.
-        this.proxy.serviceChanges.inc(families.length);
-        this.changedServices.add(`${row.namespace}/${row.name}`);
-        this.proxy.serviceChangesPending.set(this.changedServices.size);
-        return families;
-      case 'EndpointSlice':
-        return families.includes(row.family) ? this.noteSlice(row, after !== null) : [];
-      case 'Node':
-      case 'ServiceCIDR':
-        return families;
-    }
-  }
-
-  private noteSlice(row: EndpointSliceRow, exists: boolean): readonly Family[] {
-    this.proxy.endpointChanges.inc();
-    this.proxy.endpointChangesPending.inc();
-    const times = this.progress.get(row.family)?.times;
-    const service = `${row.namespace}/${row.serviceName}`;
-    const triggeredAt = row.lastChangeTriggerTime;
-    if (!exists) times?.forgetTriggers(service);
-    else if (triggeredAt !== null && triggeredAt > this.startedAt * 1000) times?.triggered(service, triggeredAt);
-    return [row.family];
+    // Both families' syncs have it to do: counted as often.
+    if (row?.kind === 'Service') this.proxy.serviceChanges.inc(families.length);
+    if (row?.kind === 'EndpointSlice' && families.some(({ family }) => family === row.family))
+      this.proxy.endpointChanges.inc();
   }
 
   private syncQueued(): void {
-    for (const family of this.options.families) this.proxy.lastQueued.set({ ip_family: family }, this.seconds());
+    for (const { family } of this.options.progress.families)
+      this.proxy.lastQueued.set({ ip_family: family }, this.seconds());
+  }
+
+  private updateProgress(): void {
+    const { progress, clock } = this.options;
+    this.proxy.serviceChangesPending.set(progress.pendingServices);
+    this.proxy.endpointChangesPending.set(progress.pendingSlices);
+    for (const { family, oldestCommit, pendingFrontends } of progress.families) {
+      const labels = { ip_family: family };
+      this.own.changeAge.set(labels, oldestCommit === null ? 0 : (clock.now() - oldestCommit) / 1000);
+      this.own.pendingFrontends.set(labels, pendingFrontends);
+    }
   }
 
   private async updatePackets(): Promise<void> {

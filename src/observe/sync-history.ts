@@ -37,9 +37,6 @@ export class SyncHistory {
   private slowestSyncs: readonly SyncRecord[] = [];
   private failed: Occurrences = NEVER;
   private repaired: Occurrences = NEVER;
-  /** Frontends of every started sync since the last acknowledgement. */
-  private owed: readonly ReadonlySet<FrontendKey>[] = [];
-
   /** @param now wall time. */
   constructor(private readonly now: () => Date = () => new Date()) {}
 
@@ -62,24 +59,17 @@ export class SyncHistory {
     return this.repaired;
   }
 
-  /** Frontends whose change no acknowledged sync has taken. */
-  get pendingFrontends(): number {
-    return union(this.owed).size;
-  }
-
-  /** A sync begins, with these frontends besides what earlier ones owe. */
-  started(frontends: ReadonlySet<FrontendKey>): void {
-    if (frontends.size > 0) this.owed = [...this.owed, frontends];
-  }
-
-  /** The kernel acknowledged it, and with it all that earlier ones owed. */
+  /**
+   * The kernel acknowledged a sync, and with it all that earlier ones owed.
+   *
+   * @param frontends those that changed.
+   */
   acknowledged(
     report: SyncReport,
+    frontends: ReadonlySet<FrontendKey>,
     plan: (key: FrontendKey) => FrontendPlan | undefined,
     times: { readonly syncMs: number; readonly sinceChangeMs: number },
   ): void {
-    const frontends = union(this.owed);
-    this.owed = [];
     if (report.repairs.length > 0)
       this.repaired = this.again(this.repaired, report.repairs.length, report.repairs.join('; '));
     if (report.transactions === 0 && !report.full) return;
@@ -102,11 +92,6 @@ export class SyncHistory {
   private again({ count }: Occurrences, more: number, text: string): Occurrences {
     return { count: count + more, last: { at: this.now().toISOString(), text } };
   }
-}
-
-function union(sets: readonly ReadonlySet<FrontendKey>[]): ReadonlySet<FrontendKey> {
-  const [only, ...others] = sets;
-  return only !== undefined && others.length === 0 ? only : new Set(sets.flatMap((set) => [...set]));
 }
 
 function someServicePorts(

@@ -3,7 +3,7 @@ import { printableLine, printableText } from '../base/printable.js';
 import type { Config } from '../config/config.js';
 import type { Loaded } from '../config/load.js';
 import type { FamilySync } from '../control/family-sync.js';
-import type { LoopStatus } from '../control/loop.js';
+import type { Progress } from '../control/progress.js';
 import { planSettings } from '../control/settings.js';
 import { OWN_VERSION } from '../control/sources.js';
 import type { HealthState } from '../observe/health.js';
@@ -25,11 +25,11 @@ export interface RunningProcess {
   readonly snapshot: Snapshot;
   readonly families: readonly FamilySync[];
   readonly health: HealthState;
-  readonly loop: () => LoopStatus;
+  readonly progress: Progress;
   readonly sources: () => readonly SourceState[];
   /** Names of the sources that have not said all they knew at their start. */
   readonly waitingFor: () => readonly string[];
-  /** On the loop's clock, in milliseconds. */
+  /** On the clock of the progress, in milliseconds. */
   readonly now: () => number;
 }
 
@@ -93,9 +93,8 @@ async function answerExplain(running: RunningProcess, query: URLSearchParams): P
   }
 }
 
-function pendingMs({ loop, now }: RunningProcess): number | null {
-  const { pendingSince } = loop();
-  return pendingSince === null ? null : now() - pendingSince;
+function pendingMs({ progress: { waitingSince }, now }: RunningProcess): number | null {
+  return waitingSince === null ? null : now() - waitingSince;
 }
 
 function processStatus(running: RunningProcess): ProcessStatus {
@@ -119,19 +118,19 @@ function processStatus(running: RunningProcess): ProcessStatus {
     pendingMs: pendingMs(running),
     held: health.held(),
     refusedConfiguration: running.refusal(),
-    families: running.families.map((sync) => familyState(sync, health)),
+    families: running.families.map((sync) => familyState(sync, running)),
     memory: { residentBytes: rss, heapBytes: heapUsed, externalBytes: external },
   };
 }
 
-function familyState({ table, history }: FamilySync, health: HealthState): FamilyState {
+function familyState({ table, history }: FamilySync, { health, progress }: RunningProcess): FamilyState {
   const { family } = table;
-  const { recent, slowest, failures, repairs, pendingFrontends } = history;
+  const { recent, slowest, failures, repairs } = history;
   return {
     family,
     healthy: health.families().some((status) => status.family === family && status.healthy),
     ...countTable(table),
-    pendingFrontends,
+    pendingFrontends: progress.of(family)?.pendingFrontends ?? 0,
     conflicts: [...table.conflicts()].map(printConflict),
     recentSyncs: recent,
     slowestSyncs: slowest,

@@ -38,7 +38,6 @@ function paced(cost: (full: boolean, index: number) => Cost): {
     retry: { initialMs: 100, maxMs: 30_000, factor: 2 },
     clock,
     random: () => 0,
-    onOutcome: () => undefined,
   });
   return { clock, loop, runs };
 }

@@ -1,6 +1,7 @@
 import t from 'tap';
 import type { ProxyEvent } from '../../src/base/events.js';
 import { parseAddress, type Family } from '../../src/base/ip.js';
+import { Progress } from '../../src/control/progress.js';
 import { SyncCycle } from '../../src/control/sync-cycle.js';
 import {
   blameFrontend,
@@ -102,14 +103,15 @@ interface World {
 function world(settings = planSettings(), audited = true): World {
   const clock = new FakeClock();
   const [log, store, asked, events] = [new RecordingLog(), new Store(), new Array<string>(), new Array<ProxyEvent>()];
-  const health = new HealthState(60_000, clock, () => BigInt(clock.now()));
-  health.expect(FAMILIES);
+  const wallClock = (): bigint => BigInt(clock.now());
+  const progress = new Progress(FAMILIES, clock, wallClock);
+  const health = new HealthState(progress, 60_000, clock, wallClock);
   const dataplanes = { IPv4: new FakeDataplane('IPv4', audited), IPv6: new FakeDataplane('IPv6', audited) };
   const conntrack: World['conntrack'] = { refuses: false, passes: [] };
   let tell: World['tell'] = () => undefined;
   const note = (what: string) => (): void => void asked.push(what);
   const cycle = new SyncCycle({
-    ...{ families: FAMILIES, store, health, log, clock, metrics: null },
+    ...{ store, progress, health, log, clock, metrics: null },
     settings: { ...settings, kubernetes: null, healthz: null, metrics: { address: parseAddress('::1')!, port: 0 } },
     mode: {
       dataplane: (family) => dataplanes[family],

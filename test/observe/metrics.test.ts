@@ -5,6 +5,7 @@ import type { SupportedMode } from '../../src/config/effective.js';
 import { gateStates } from '../../src/config/gates.js';
 import type { SyncReport } from '../../src/dataplane/contract.js';
 import type { PacketCounts } from '../../src/dataplane/contract.js';
+import { Progress } from '../../src/control/progress.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import { ProxyMetrics, type SourceState } from '../../src/observe/metrics.js';
 import { refOf, type Row } from '../../src/state/rows.js';
@@ -20,6 +21,7 @@ const FAMILIES: readonly Family[] = ['IPv4', 'IPv6'];
 interface Scene {
   readonly clock: FakeClock;
   readonly metrics: ProxyMetrics;
+  readonly progress: Progress;
   readonly sources: SourceState[];
   readonly counted: { packets: PacketCounts | null };
   readonly upsert: (...rows: readonly Row[]) => void;
@@ -33,18 +35,21 @@ function scene(families = FAMILIES, complete = true, mode: SupportedMode = 'nfta
   const clock = new FakeClock(0);
   const counted: Scene['counted'] = { packets: null };
   const sources: SourceState[] = [];
+  const wallClock = (): bigint => BigInt(Math.round((START_MS + clock.now()) * 1000)) * 1000n;
+  const progress = new Progress(families, clock, wallClock);
   const metrics = new ProxyMetrics({
     mode: modeDefinition(mode).metrics,
-    families,
+    progress,
     version: 'v1.36.2',
     features: gateStates({}),
     sources: () => sources,
     packetCounts: () => Promise.resolve(counted.packets),
     clock,
-    wallClock: () => BigInt(Math.round((START_MS + clock.now()) * 1000)) * 1000n,
+    wallClock,
   });
   const store = new Store();
   store.onChange((edits) => {
+    progress.committed(edits, store.snapshot.ready);
     metrics.stateChanged(edits, store.snapshot.ready);
   });
   const writer = store.register('test');
@@ -52,6 +57,7 @@ function scene(families = FAMILIES, complete = true, mode: SupportedMode = 'nfta
   return {
     clock,
     metrics,
+    progress,
     sources,
     counted,
     writer,
@@ -80,11 +86,21 @@ function report(family: Family, fields: Partial<SyncReport> = {}): SyncReport {
   };
 }
 
-/** One sync of a family from start to end. */
-function sync({ metrics }: Scene, family: Family, fields: Partial<SyncReport> = {}, seconds = 0.003): void {
-  metrics.syncStarted(family, new Set());
-  metrics.syncAcknowledged(report(family, fields));
-  metrics.syncFinished(family, fields.full ?? false, seconds, { type: 'success' });
+/** A run takes every change so far, with these frontends. */
+function take({ progress }: Scene, ...frontends: readonly string[]): void {
+  progress.planned();
+  for (const family of progress.families) family.take(new Set(frontends));
+}
+
+function acknowledge({ metrics, progress }: Scene, report: SyncReport): void {
+  const acknowledged = progress.of(report.family)?.acknowledge();
+  if (acknowledged !== undefined) metrics.syncAcknowledged(report, acknowledged);
+}
+
+/** The end of a family's sync. */
+function sync(world: Scene, family: Family, fields: Partial<SyncReport> = {}, seconds = 0.003): void {
+  acknowledge(world, report(family, fields));
+  world.metrics.syncFinished(family, fields.full ?? false, seconds, { type: 'success' });
 }
 
 const DOUBLING = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power);
@@ -122,7 +138,7 @@ function useEverything(world: Scene): void {
   const { metrics, clock } = world;
   world.sources.push({ source: 'test', synced: true, sinceLastEventMs: 1500, failures: { silent: 2, expired: 0 } });
   world.upsert(service('web'), slice('web', [{ address: '10.0.0.1' }], { triggerTime: START_MS + clock.now() + 1 }));
-  metrics.changesTaken();
+  take(world);
   for (const family of FAMILIES) {
     sync(world, family, { full: true, repairs: ['r'], problems: ['p'] });
     sync(world, family);
@@ -271,7 +287,7 @@ t.test('changes are counted as kube-proxy counts them, and pending until taken',
   t.equal(await count('service_changes_pending'), 1);
   t.equal(await count('endpoint_changes_total'), 2);
   t.equal(await count('endpoint_changes_pending'), 2);
-  world.metrics.changesTaken();
+  take(world);
   world.remove(web);
   t.equal(await count('service_changes_total'), 4);
   t.equal(await count('service_changes_pending'), 1);
@@ -301,14 +317,13 @@ t.test('network programming: from the trigger to the acknowledgement, whatever f
   world.upsert(slice('old', [{ address: '10.0.0.2' }], { triggerTime: START_MS - 1 }));
   world.upsert(slice('six', [{ address: 'fd00::2' }], { triggerTime: START_MS + 9_500 }));
   world.upsert(slice('gone', [{ address: '10.0.0.3' }], { triggerTime: START_MS + 9_500 }));
-  metrics.changesTaken();
-  metrics.syncStarted('IPv4', new Set());
+  take(world);
   metrics.syncFinished('IPv4', false, 0.1, { type: 'failure', errno: null });
   t.same(await programmed('IPv4'), [null, null], 'nothing was acknowledged');
   world.remove(slice('gone', [{ address: '10.0.0.3' }]));
   await clock.advance(1000);
   world.upsert(slice('late', [{ address: '10.0.0.4' }], { triggerTime: START_MS + 10_500 }));
-  metrics.changesTaken();
+  take(world);
   world.upsert(slice('later', [{ address: '10.0.0.5' }], { triggerTime: START_MS + 10_600 }));
   sync(world, 'IPv4');
   t.same(await programmed('IPv4'), [2, 2.5], 'web after 2 s, late after 0.5 s; old, gone and later not');
@@ -321,7 +336,7 @@ t.test('network programming: from the trigger to the acknowledgement, whatever f
 
 t.test('event to commit: one observation per change and family, from its own event', async (t) => {
   const world = scene();
-  const { clock, metrics } = world;
+  const { clock } = world;
   const observed = async (family: Family): Promise<readonly (number | null)[]> => {
     const families = await world.scrape();
     const name = 'pointsman_change_commit_duration_seconds';
@@ -335,7 +350,7 @@ t.test('event to commit: one observation per change and family, from its own eve
   world.upsert(slice('web', [{ address: '10.0.0.1' }]));
   await clock.advance(2);
   t.same(await observed('IPv4'), [null, null, 0.003]);
-  metrics.changesTaken();
+  take(world);
   world.upsert(slice('web', [{ address: '10.0.0.2' }]));
   sync(world, 'IPv4');
   const [count, sum, age] = await observed('IPv4');
@@ -353,7 +368,7 @@ t.test('what comes before all sources are complete waits for them and is not mea
   world.upsert(service('web'));
   await world.clock.advance(5000);
   world.writer.complete();
-  world.metrics.changesTaken();
+  take(world);
   sync(world, 'IPv4');
   const families = await world.scrape();
   t.notOk(families.has('pointsman_change_commit_duration_seconds'));
@@ -366,17 +381,17 @@ t.test('syncs: lengths by kind, failures by errno, debt until acknowledged', asy
   const world = scene(['IPv4']);
   const { metrics } = world;
   const labels = { ip_family: 'IPv4' };
-  metrics.syncStarted('IPv4', new Set(['a', 'b']));
+  take(world, 'a', 'b');
   metrics.syncFinished('IPv4', true, 0.5, { type: 'failure', errno: 'ENOBUFS' });
-  metrics.syncStarted('IPv4', new Set(['b', 'c']));
+  take(world, 'b', 'c');
   const during = await world.scrape();
   t.equal(valueOf(during, 'pointsman_pending_frontends', labels), 3);
   t.equal(valueOf(during, 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total', labels), 1);
   t.equal(valueOf(during, 'pointsman_native_failures_total', { errno: 'ENOBUFS', ...labels }), 1);
   t.notOk(during.has('kubeproxy_sync_proxy_rules_last_timestamp_seconds'));
-  metrics.syncAcknowledged(report('IPv4', { ruleOperations: 7, repairs: ['x', 'y'] }));
+  acknowledge(world, report('IPv4', { ruleOperations: 7, repairs: ['x', 'y'] }));
   metrics.syncFinished('IPv4', false, 0.002, { type: 'success' });
-  metrics.syncAcknowledged(report('IPv4', { transactions: 0, elementOperations: 0, bytes: 0 }));
+  acknowledge(world, report('IPv4', { transactions: 0, elementOperations: 0, bytes: 0 }));
   metrics.syncFinished('IPv4', false, 0.002, { type: 'failure', errno: null });
   const after = await world.scrape();
   t.equal(valueOf(after, 'pointsman_pending_frontends', labels), 0);
@@ -392,7 +407,7 @@ t.test('syncs: lengths by kind, failures by errno, debt until acknowledged', asy
     ['0.001', '0.002'].map((le) => valueOf(after, bucket, { le, ...labels })),
     [0, 2],
   );
-  metrics.syncStarted('IPv4', new Set(['d']));
+  take(world, 'd');
   t.equal(valueOf(await world.scrape(), 'pointsman_pending_frontends', labels), 1, 'nothing of before');
   t.equal(after.get('pointsman_native_failures_total')?.samples.length, 1, 'a failure that is not the kernel’s');
 });
@@ -438,7 +453,7 @@ t.test('mode iptables: rules by table, and failures under its names', async (t) 
   const { metrics } = world;
   const labels = { ip_family: 'IPv4' };
   const rules = { written: { filter: 1, nat: 20 }, held: { filter: 30, nat: 400 } };
-  metrics.syncAcknowledged(report('IPv4', { rules, problems: ['x'] }));
+  acknowledge(world, report('IPv4', { rules, problems: ['x'] }));
   metrics.syncFinished('IPv4', true, 0.1, { type: 'failure', errno: null });
   metrics.syncFinished('IPv4', false, 0.1, { type: 'failure', errno: null });
   const found = await world.scrape();

@@ -1,6 +1,7 @@
 import { Agent, createServer } from 'node:http';
 import t from 'tap';
-import { parseAddress, type IPAddress } from '../../src/base/ip.js';
+import { parseAddress, type Family, type IPAddress } from '../../src/base/ip.js';
+import { Progress, type FamilyProgress } from '../../src/control/progress.js';
 import { HealthState } from '../../src/observe/health.js';
 import { HealthServer, healthAnswer, type HealthServerOptions } from '../../src/serve/healthz.js';
 import { boundPort, listen, shut } from '../../src/serve/listener.js';
@@ -10,17 +11,25 @@ import { RecordingLog } from '../support/recording-log.js';
 
 const TIMEOUT_MS = 60_000;
 
-/** State on a fake clock whose wall time at 0 is 2025-01-02T03:04:05.000000007Z. */
-function setup(): { clock: FakeClock; state: HealthState } {
+/** State of these families on a fake clock whose wall time at 0 is 2025-01-02T03:04:05.000000007Z. */
+function setup(...families: readonly Family[]): {
+  clock: FakeClock;
+  state: HealthState;
+  progress: (family: Family) => FamilyProgress;
+} {
   const clock = new FakeClock(0);
   const epoch = BigInt(Date.UTC(2025, 0, 2, 3, 4, 5)) * 1_000_000n + 7n;
-  const state = new HealthState(TIMEOUT_MS, clock, () => epoch + BigInt(clock.now()) * 1_000_000n);
-  return { clock, state };
+  const wallClock = (): bigint => epoch + BigInt(clock.now()) * 1_000_000n;
+  const all = new Progress(families, clock, wallClock);
+  const state = new HealthState(all, TIMEOUT_MS, clock, wallClock);
+  return { clock, state, progress: (family) => all.of(family)! };
 }
 
-function sync(state: HealthState, family: 'IPv4' | 'IPv6'): void {
-  state.started(family);
-  state.synced(family);
+const NONE: ReadonlySet<string> = new Set();
+
+function sync(progress: FamilyProgress): void {
+  progress.take(NONE);
+  progress.acknowledge();
 }
 
 function address(text: string): IPAddress {
@@ -39,24 +48,22 @@ function health(state: HealthState): string {
 }
 
 t.test('unhealthy until every expected family has been synced', async (t) => {
-  const { clock, state } = setup();
-  t.equal(state.healthy(), false, 'nothing is known yet');
-  state.expect(['IPv6', 'IPv4']);
+  t.equal(setup().state.healthy(), false, 'of no family nothing is known');
+  const { clock, state, progress } = setup('IPv6', 'IPv4');
   t.equal(health(state), 'IPv4 down, IPv6 down');
   await clock.advance(10 * TIMEOUT_MS);
-  sync(state, 'IPv4');
+  sync(progress('IPv4'));
   t.equal(health(state), 'IPv4 up, IPv6 down');
   t.equal(state.healthy(), false);
-  sync(state, 'IPv6');
+  sync(progress('IPv6'));
   t.equal(state.healthy(), true);
   await clock.advance(1000 * TIMEOUT_MS);
   t.equal(state.healthy(), true, 'nothing waits, so nothing is late');
 });
 
 t.test('drift is shown to who asks for more, and says nothing of health', async (t) => {
-  const { clock, state } = setup();
-  state.expect(['IPv4']);
-  sync(state, 'IPv4');
+  const { clock, state, progress } = setup('IPv4');
+  sync(progress('IPv4'));
   const drift = (): unknown => (JSON.parse(healthAnswer(state, '/healthz', true).body) as { drift: unknown }).drift;
   t.same(drift(), {});
   state.drifted('IPv4', 'nft[7]');
@@ -70,41 +77,38 @@ t.test('drift is shown to who asks for more, and says nothing of health', async 
 });
 
 t.test('a family that was not expected is neither shown nor missed', (t) => {
-  const { state } = setup();
-  state.expect(['IPv4']);
-  sync(state, 'IPv4');
+  const { state, progress } = setup('IPv4');
+  sync(progress('IPv4'));
   t.equal(health(state), 'IPv4 up');
   t.equal(state.healthy(), true);
   t.end();
 });
 
 t.test('a change that waits the timeout makes its family unhealthy until a sync has taken it', async (t) => {
-  const { clock, state } = setup();
-  state.expect(['IPv4', 'IPv6']);
-  sync(state, 'IPv4');
-  sync(state, 'IPv6');
-  state.queued('IPv4');
+  const { clock, state, progress } = setup('IPv4', 'IPv6');
+  sync(progress('IPv4'));
+  sync(progress('IPv6'));
+  progress('IPv4').changed(null);
   await clock.advance(TIMEOUT_MS - 1);
-  state.queued('IPv4');
+  progress('IPv4').changed(null);
   t.equal(health(state), 'IPv4 up, IPv6 up');
   await clock.advance(1);
   t.equal(health(state), 'IPv4 down, IPv6 up', 'the first change counts, not the last');
   t.equal(state.healthy(), false);
-  state.started('IPv4');
+  progress('IPv4').take(NONE);
   t.equal(state.healthy(), false, 'a start is no success');
-  state.synced('IPv4');
+  progress('IPv4').acknowledge();
   t.equal(state.healthy(), true);
 });
 
 t.test('a change queued during a sync is not satisfied by it', async (t) => {
-  const { clock, state } = setup();
-  state.expect(['IPv4']);
-  sync(state, 'IPv4');
-  state.queued('IPv4');
-  state.started('IPv4');
+  const { clock, state, progress } = setup('IPv4');
+  sync(progress('IPv4'));
+  progress('IPv4').changed(null);
+  progress('IPv4').take(NONE);
   await clock.advance(1000);
-  state.queued('IPv4');
-  state.synced('IPv4');
+  progress('IPv4').changed(null);
+  progress('IPv4').acknowledge();
   await clock.advance(TIMEOUT_MS - 1);
   t.equal(state.healthy(), true);
   await clock.advance(1);
@@ -112,50 +116,48 @@ t.test('a change queued during a sync is not satisfied by it', async (t) => {
 });
 
 t.test('failing syncs keep the first change waiting, and a failing periodic sync counts by itself', async (t) => {
-  const { clock, state } = setup();
-  state.expect(['IPv4']);
-  sync(state, 'IPv4');
-  state.queued('IPv4');
+  const { clock, state, progress } = setup('IPv4');
+  sync(progress('IPv4'));
+  progress('IPv4').changed(null);
   for (let i = 0; i < 6; i++) {
-    state.started('IPv4');
+    progress('IPv4').take(NONE);
     await clock.advance(TIMEOUT_MS / 6);
-    state.failed('IPv4');
+    progress('IPv4').failed('EBUSY');
   }
   t.equal(state.healthy(), false);
-  sync(state, 'IPv4');
+  sync(progress('IPv4'));
   t.equal(state.healthy(), true);
 
-  state.started('IPv4');
-  state.failed('IPv4');
+  progress('IPv4').take(NONE);
+  progress('IPv4').failed('EBUSY');
   await clock.advance(TIMEOUT_MS);
   t.equal(state.healthy(), false, 'with no change at all');
 });
 
 t.test('a sync that never ends is noticed', async (t) => {
-  const { clock, state } = setup();
-  state.expect(['IPv4']);
-  sync(state, 'IPv4');
-  state.queued('IPv4');
-  state.started('IPv4');
+  const { clock, state, progress } = setup('IPv4');
+  sync(progress('IPv4'));
+  progress('IPv4').changed(null);
+  progress('IPv4').take(NONE);
   await clock.advance(TIMEOUT_MS);
   t.equal(state.healthy(), false);
 });
 
 t.test('payload', async (t) => {
-  const { clock, state } = setup();
+  const { clock, state, progress } = setup('IPv4', 'IPv6');
   const never = '"0001-01-01T00:00:00Z"';
   const now = '"2025-01-02T03:04:05.000000007Z"';
-  t.same(healthAnswer(state, '/livez'), {
+  const none = setup().state;
+  t.same(healthAnswer(none, '/livez'), {
     status: 200,
     body: `{"lastUpdated":${now},"currentTime":${now},"healthy":true}`,
   });
-  t.same(healthAnswer(state, '/healthz'), {
+  t.same(healthAnswer(none, '/healthz'), {
     status: 503,
     body: `{"lastUpdated":${never},"currentTime":${now},"nodeEligible":false,"healthy":false}`,
   });
-  state.expect(['IPv4', 'IPv6']);
   await clock.advance(1000);
-  sync(state, 'IPv6');
+  sync(progress('IPv6'));
   await clock.advance(1500);
   const four = `"IPv4":{"lastUpdated":${never},"healthy":false}`;
   const six = '"IPv6":{"lastUpdated":"2025-01-02T03:04:06.000000007Z","healthy":true}';
@@ -169,7 +171,7 @@ t.test('payload', async (t) => {
     },
     'the latest update of any family',
   );
-  sync(state, 'IPv4');
+  sync(progress('IPv4'));
   await clock.advance(500);
   const up = '"IPv4":{"lastUpdated":"2025-01-02T03:04:07.500000007Z","healthy":true}';
   t.same(
@@ -185,9 +187,8 @@ t.test('payload', async (t) => {
 });
 
 t.test('eligibility decides /healthz only', (t) => {
-  const { state } = setup();
-  state.expect(['IPv4']);
-  sync(state, 'IPv4');
+  const { state, progress } = setup('IPv4');
+  sync(progress('IPv4'));
   for (const nodeEligible of [null, false, true]) {
     state.nodeEligible = nodeEligible;
     const { status, body } = healthAnswer(state, '/healthz');
@@ -202,8 +203,7 @@ t.test('eligibility decides /healthz only', (t) => {
 t.test(
   'HZ-04, HZ-05: /livez does not wait for the first sync, only for one that does not come to its end',
   async (t) => {
-    const { clock, state } = setup();
-    state.expect(['IPv4', 'IPv6']);
+    const { clock, state, progress } = setup('IPv4', 'IPv6');
     const livez = (): { readonly status: number; readonly body: unknown } => {
       const { status, body } = healthAnswer(state, '/livez');
       return { status, body: JSON.parse(body) };
@@ -212,32 +212,31 @@ t.test(
     t.equal(livez().status, 200, 'sources that cannot be read are nothing a new process could mend');
     t.notMatch(livez().body, { status: {} }, 'families that were never synced are not shown');
     t.equal(healthAnswer(state, '/healthz').status, 503);
-    sync(state, 'IPv6');
-    state.queued('IPv4');
-    state.started('IPv4');
-    state.failed('IPv4');
+    sync(progress('IPv6'));
+    progress('IPv4').changed(null);
+    progress('IPv4').take(NONE);
+    progress('IPv4').failed('EBUSY');
     t.equal(livez().status, 200);
     await clock.advance(TIMEOUT_MS);
     t.match(livez(), {
       status: 503,
       body: { healthy: false, status: { IPv4: { healthy: false }, IPv6: { healthy: true } } },
     });
-    sync(state, 'IPv4');
+    sync(progress('IPv4'));
     t.match(livez(), { status: 200, body: { healthy: true, status: { IPv4: { healthy: true } } } });
   },
 );
 
 t.test('changes that are held back make the node unhealthy in time, but not the process', async (t) => {
-  const { clock, state } = setup();
-  state.expect(['IPv4']);
-  sync(state, 'IPv4');
+  const { clock, state, progress } = setup('IPv4');
+  sync(progress('IPv4'));
   state.nodeEligible = true;
   const statuses = (): readonly number[] =>
     (['/healthz', '/livez'] as const).map((path) => healthAnswer(state, path).status);
   const held = (): unknown => (JSON.parse(healthAnswer(state, '/healthz', true).body) as { held?: unknown }).held;
   t.equal(held(), undefined);
   state.hold('no pod CIDRs');
-  state.queued('IPv4');
+  progress('IPv4').changed(null);
   t.equal(held(), 'no pod CIDRs');
   t.notMatch(healthAnswer(state, '/healthz').body, /held/, 'only who asks for more is told');
   await clock.advance(TIMEOUT_MS - 1);
@@ -250,7 +249,7 @@ t.test('changes that are held back make the node unhealthy in time, but not the 
   t.same(statuses(), [503, 200], 'from now on the process is asked again');
   await clock.advance(TIMEOUT_MS);
   t.same(statuses(), [503, 503]);
-  sync(state, 'IPv4');
+  sync(progress('IPv4'));
   t.same(statuses(), [200, 200]);
 });
 
@@ -261,9 +260,8 @@ interface Served extends HealthServerOptions {
 }
 
 function served(text: string, port = 0, hardFail = false): Served {
-  const { clock, state } = setup();
-  state.expect(['IPv4']);
-  sync(state, 'IPv4');
+  const { clock, state, progress } = setup('IPv4');
+  sync(progress('IPv4'));
   state.nodeEligible = true;
   const fatal: Error[] = [];
   const onFatal = (error: Error): void => void fatal.push(error);

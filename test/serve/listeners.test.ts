@@ -3,6 +3,7 @@ import { parseAddress } from '../../src/base/ip.js';
 import { gateStates } from '../../src/config/gates.js';
 import type { Loaded } from '../../src/config/load.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
+import { Progress } from '../../src/control/progress.js';
 import { HealthState } from '../../src/observe/health.js';
 import { ProxyMetrics } from '../../src/observe/metrics.js';
 import { boundPort, listen, shut } from '../../src/serve/listener.js';
@@ -23,10 +24,11 @@ function world(t: Test, loaded: Loaded): World {
   const wallClock = (): bigint => 0n;
   const log = new RecordingLog();
   const fatal: string[] = [];
+  const progress = new Progress(['IPv4'], clock, wallClock);
   const metrics = new ProxyMetrics({
     ...{
       mode: modeDefinition('nftables').metrics,
-      families: ['IPv4'],
+      progress,
       version: 'v1.36.2',
       features: gateStates({}),
       clock,
@@ -36,7 +38,7 @@ function world(t: Test, loaded: Loaded): World {
     packetCounts: () => Promise.resolve(null),
   });
   const listeners = new Listeners({
-    ...{ loaded, health: new HealthState(1, clock, wallClock), metrics, clock, wallClock, log },
+    ...{ loaded, health: new HealthState(progress, 1, clock, wallClock), metrics, clock, wallClock, log },
     setVerbosity: () => undefined,
     onFatal: (reason) => fatal.push(reason),
   });

@@ -1,5 +1,6 @@
 import { NO_EVENTS } from '../../src/base/events.js';
 import { FAMILIES, familyOf, parseAddress, type Family } from '../../src/base/ip.js';
+import { Progress } from '../../src/control/progress.js';
 import { SyncCycle } from '../../src/control/sync-cycle.js';
 import { ConntrackReconciler } from '../../src/dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, Inspection, SyncReport, WatchForeignChanges } from '../../src/dataplane/contract.js';
@@ -80,7 +81,9 @@ export class ScenarioProcess {
     log: RecordingLog,
   ) {
     const { store } = this;
-    this.health = new HealthState(60_000, clock, () => BigInt(clock.now()));
+    const wallClock = (): bigint => BigInt(clock.now());
+    const progress = new Progress(FAMILIES, clock, wallClock);
+    this.health = new HealthState(progress, 60_000, clock, wallClock);
     this.writer = store.register('story');
     const dataplane = (family: Family): Reported => new Reported(mode.dataplane(family));
     this.dataplanes = { IPv4: dataplane('IPv4'), IPv6: dataplane('IPv6') };
@@ -89,7 +92,7 @@ export class ScenarioProcess {
       return () => undefined;
     };
     this.cycle = new SyncCycle({
-      ...{ families: FAMILIES, store, log, clock, events: NO_EVENTS, metrics: null },
+      ...{ store, progress, log, clock, events: NO_EVENTS, metrics: null },
       settings: { ...story.settings, kubernetes: null, healthz: null, metrics: UNUSED },
       mode: { dataplane: (family) => this.dataplanes[family], watch, takeover: { proceed: () => undefined } },
       conntrack: new ConntrackReconciler(world.addon),

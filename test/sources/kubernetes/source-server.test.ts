@@ -119,7 +119,6 @@ t.test('by the default configuration no change is held back', async (t) => {
     retry: { initialMs: 100, maxMs: 30_000, factor: 2 },
     clock,
     random: Math.random,
-    onOutcome: () => undefined,
   });
   world.store.onChange(() => {
     loop.trigger();
