@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** A request's head, and the whole of it, must have come after so long. In milliseconds. */
@@ -8,20 +8,24 @@ export const SERVER_TIMEOUTS = {
   connectionsCheckingInterval: 5_000,
 } as const;
 
+/** How many requests of one connection may wait for their answers, or have answers that are not read. */
+const MAX_UNANSWERED = 4;
+
 /**
  * Caps the connections of one server, or of several together. At the cap a new one takes the place of the one that has been without a request for the
  * longest time, then of one that does not read its answer, or does not send the rest of its request: neither idle nor slow clients can keep others
- * out.
+ * out. A connection ends that sends request after request without reading: Node would make all their answers and keep them.
  */
 export class ConnectionLimit {
   /** Without a request, the longest first. */
   private readonly idle = new Set<Socket>();
-  /** With one, the oldest first. */
-  private readonly busy = new Map<Socket, ServerResponse>();
+  /** With some, the oldest first. */
+  private readonly busy = new Map<Socket, Set<ServerResponse>>();
 
   constructor(private readonly limit: number) {}
 
-  watch(server: Server): void {
+  /** Has the server's requests answered by `handler`. */
+  serve(server: Server, handler: RequestListener): void {
     server.on('connection', (socket: Socket) => {
       if (this.idle.size + this.busy.size >= this.limit && !this.makeRoom()) {
         socket.destroy();
@@ -33,21 +37,32 @@ export class ConnectionLimit {
         this.busy.delete(socket);
       });
     });
-    server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-      this.idle.delete(socket);
-      this.busy.set(socket, response);
-      response.once('close', () => {
-        if (this.busy.get(socket) !== response) return;
-        this.busy.delete(socket);
-        if (!socket.destroyed) this.idle.add(socket);
-      });
+    server.on('request', (request, response) => {
+      if (this.admit(request.socket, response)) handler(request, response);
     });
+  }
+
+  private admit(socket: Socket, response: ServerResponse): boolean {
+    const unanswered = this.busy.get(socket) ?? new Set();
+    if (unanswered.size >= MAX_UNANSWERED) socket.destroy();
+    // What has come in the same piece as the request that ended the connection is still read.
+    if (socket.destroyed) return false;
+    this.idle.delete(socket);
+    this.busy.set(socket, unanswered.add(response));
+    response.once('close', () => {
+      unanswered.delete(response);
+      if (unanswered.size > 0) return;
+      this.busy.delete(socket);
+      if (!socket.destroyed) this.idle.add(socket);
+    });
+    return true;
   }
 
   private makeRoom(): boolean {
     const [idle] = this.idle;
-    const isSlow = (response: ServerResponse): boolean => response.writableEnded || !response.req.complete;
-    const victim = idle ?? [...this.busy].find(([, response]) => isSlow(response))?.[0];
+    const isSlow = ([response]: ReadonlySet<ServerResponse>): boolean =>
+      response !== undefined && (response.writableEnded || !response.req.complete);
+    const victim = idle ?? [...this.busy].find(([, unanswered]) => isSlow(unanswered))?.[0];
     if (victim === undefined) return false;
     this.idle.delete(victim);
     this.busy.delete(victim);

@@ -42,8 +42,8 @@ export async function listen(
 ): Promise<Server> {
   // As in Go, connections may stay open without a request for as long as clients like. Node's own limit of 5 s is how often many balancers ask, and
   // a request that crosses the closing on its way fails.
-  const server = createServer({ keepAliveTimeout: 0, ...SERVER_TIMEOUTS }, handler);
-  limit.watch(server);
+  const server = createServer({ keepAliveTimeout: 0, ...SERVER_TIMEOUTS });
+  limit.serve(server, handler);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen({ host: socket.address, port: socket.port, ipv6Only: !socket.dualStack }, () => {

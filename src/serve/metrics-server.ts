@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { FlagSetting } from '../config/flags.js';
 import { ComponentHealth } from '../observe/component-health.js';
 import { EXPOSITION_TYPES, negotiateExposition, type ExpositionFormat } from '../observe/exposition.js';
@@ -94,8 +95,9 @@ export class MetricsServer {
 }
 
 function pagesOf(options: MetricsServerOptions, health: ComponentHealth): ReadonlyMap<string, Page> {
+  const metrics = scrapedTogether(options.metrics);
   const pages = new Map<string, Page>([
-    ['/metrics', (request, response) => answerMetrics(request, response, options.metrics)],
+    ['/metrics', (request, response) => answerMetrics(request, response, metrics)],
     ...healthPages(health),
     [
       '/proxyMode',
@@ -126,6 +128,23 @@ function pagesOf(options: MetricsServerOptions, health: ComponentHealth): Readon
     });
   }
   return pages;
+}
+
+/** Requests of one turn of the event loop share a text: with ten milliseconds for each, many scrapers would keep health checks waiting. */
+function scrapedTogether(metrics: MetricsServerOptions['metrics']): MetricsServerOptions['metrics'] {
+  const begun = new Map<ExpositionFormat, Promise<string>>();
+  const scrape = async (format: ExpositionFormat): Promise<string> => {
+    await turn();
+    begun.delete(format);
+    return metrics.scrape(format);
+  };
+  return {
+    scrape: (format) => {
+      const text = begun.get(format) ?? scrape(format);
+      begun.set(format, text);
+      return text;
+    },
+  };
 }
 
 async function answerMetrics(

@@ -88,10 +88,10 @@ export class StatusSocket {
 
   private async listen(): Promise<Server> {
     const { path, log } = this.options;
-    const server = createServer(SERVER_TIMEOUTS, (request, response) => {
+    const server = createServer(SERVER_TIMEOUTS);
+    new ConnectionLimit(MAX_CONNECTIONS).serve(server, (request, response) => {
       void this.answer(request.url ?? '', response);
     });
-    new ConnectionLimit(MAX_CONNECTIONS).watch(server);
     try {
       this.release = await claimSocket(server, path);
     } catch (error) {

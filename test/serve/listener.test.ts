@@ -97,3 +97,31 @@ t.test('who does not send the body it promised makes room', async (t) => {
   for (let index = 0; index < 3; index++) await open('PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n');
   t.match(await ask('127.0.0.1', port, '/now'), { status: 200, body: 'ok' });
 });
+
+t.test('requests that do not wait for answers: a few are answered in order, many end the connection', async (t) => {
+  const requests: string[] = [];
+  const server = await listen(
+    { address: parseAddress('127.0.0.1')!, port: 0, dualStack: false },
+    ({ url = '' }, response) => {
+      requests.push(url);
+      response.end(`${url}:x\n`);
+    },
+    (error) => t.error(error),
+  );
+  t.teardown(() => shut(server));
+  const { port } = server.address() as AddressInfo;
+  const open = (count: number): Socket => {
+    const client = connect(port, '127.0.0.1').on('error', () => undefined);
+    t.teardown(() => client.destroy());
+    const paths = Array.from({ length: count }, (_, index) => `/${count}-${index}`);
+    client.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`).join(''));
+    return client;
+  };
+  let text = '';
+  const few = open(3);
+  while ((text.match(/x$/gm) ?? []).length < 3) text += String((await once(few, 'data'))[0]);
+  t.same(text.match(/^\/.*(?=:x)/gm), ['/3-0', '/3-1', '/3-2']);
+  requests.length = 0;
+  await once(open(100).resume(), 'close');
+  t.same(requests, ['/100-0', '/100-1', '/100-2', '/100-3']);
+});

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
 import { load } from 'js-yaml';
 import t, { type Test } from 'tap';
 import { parseAddress } from '../../src/base/ip.js';
@@ -91,6 +93,26 @@ t.test('plain pages', async (t) => {
   const open = await ask('/metrics', accept('application/openmetrics-text;version=1.0.0,*/*;q=0.1'));
   t.match(open.headers.get('content-type'), /^application\/openmetrics-text; version=1\.0\.0/);
   t.equal(open.body, 'scraped as openmetrics\n');
+});
+
+t.test('scrapes that come together share a text', async (t) => {
+  let scrapes = 0;
+  const scrape = (): Promise<string> => Promise.resolve(`${++scrapes}\n`);
+  const server = new MetricsServer(world({ metrics: { scrape } }).options);
+  await server.start();
+  t.teardown(() => server.close());
+  const client = connect(server.port() ?? 0, '127.0.0.1');
+  t.teardown(() => client.destroy());
+  const read = async (answers: number): Promise<string[]> => {
+    let text = '';
+    while (text.split('HTTP/1.1 200').length <= answers) text += String((await once(client, 'data'))[0]);
+    return text.match(/^\d+$/gm) ?? [];
+  };
+  const request = 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n';
+  client.write(request.repeat(3));
+  t.same(await read(3), ['1', '1', '1']);
+  client.write(request);
+  t.same(await read(1), ['2'], 'who comes later gets a later one');
 });
 
 t.test('health in words', async (t) => {
