@@ -7,6 +7,9 @@ import { KIND, type KubeProxyConfiguration } from './document.js';
 import { readManifests } from './manifests-sources.js';
 import { settingOf, textFlag, type CommandLine } from './flags.js';
 
+/** Of the 108 bytes of an address (unix(7)) nine are for the name on which it is opened first; Node cuts off what is too long and says nothing. */
+const MAX_SOCKET_PATH_BYTES = 99;
+
 /** What the configuration needs beside its document: the node's name, and what only flags say. */
 export function readSurroundings(
   line: CommandLine,
@@ -25,6 +28,9 @@ export function readSurroundings(
   const iptablesFlavor = IPTABLES_FLAVORS.find((flavor) => flavor === flavorText);
   if (iptablesFlavor === undefined)
     problems.push(invalid('--iptables-flavor', flavorText, `must be one of ${IPTABLES_FLAVORS.join(', ')}`));
+  const statusSocket = settingOf(line, 'status-socket');
+  if (Buffer.byteLength(statusSocket) > MAX_SOCKET_PATH_BYTES)
+    problems.push(invalid('--status-socket', statusSocket, `must have at most ${MAX_SOCKET_PATH_BYTES} bytes`));
   return {
     value: {
       nodeName,
@@ -32,7 +38,7 @@ export function readSurroundings(
       manifests: manifests.sources,
       fileCheckFrequency,
       httpCheckFrequency,
-      statusSocket: settingOf(line, 'status-socket') || null,
+      statusSocket: statusSocket || null,
       iptablesFlavor: iptablesFlavor ?? 'auto',
     },
     problems,

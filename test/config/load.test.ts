@@ -361,6 +361,11 @@ t.test('commands that look inside', (t) => {
   t.match(load(['explain', to]), { command: 'explain', from: 'external', to, output: 'text' });
   t.match(load(['--from=node', 'explain', '--output=json', to]), { from: 'node', to, output: 'json' });
   t.equal(loaded(['--status-socket=']).config.statusSocket, null, 'switched off');
+  const path = (bytes: number): string => `/${'ü'.repeat(40)}`.padEnd(bytes - 40, 'x');
+  t.equal(loaded([`--status-socket=${path(99)}`]).config.statusSocket, path(99));
+  t.same(failure(() => load(['status', `--status-socket=${path(100)}`])).problems, [
+    `--status-socket: Invalid value: "${path(100)}": must have at most 99 bytes`,
+  ]);
   t.same(failure(() => load(['status', '-o', 'yaml'])).problems, [
     '--output: Invalid value: "yaml": must be text or json',
   ]);

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import t from 'tap';
 import { ask, AskError } from '../../src/cli/ask.js';
 import { StatusSocket, type StatusAnswer } from '../../src/serve/status-socket.js';
@@ -22,6 +22,9 @@ async function until(condition: () => boolean): Promise<void> {
   await eventually('it', () => Promise.resolve(condition() || null), 20_000);
 }
 
+/** The longest path that the configuration takes. */
+const MAX_PATH_BYTES = 99;
+
 async function rig(t: Scope): Promise<Rig> {
   const folder = await mkdtemp(join(tmpdir(), 'status-'));
   const open: StatusSocket[] = [];
@@ -29,7 +32,7 @@ async function rig(t: Scope): Promise<Rig> {
     await Promise.all(open.map((socket) => socket.close()));
     await rm(folder, { recursive: true });
   });
-  const path = join(folder, 'own', 'status.sock');
+  const path = join(folder, 'own', 'status.sock').padEnd(MAX_PATH_BYTES, 'x');
   const clock = new FakeClock();
   const log = new RecordingLog();
   const pages = new Map<string, (query: URLSearchParams) => Promise<StatusAnswer>>([
@@ -114,7 +117,7 @@ t.test('of many that start at once on what a killed process left, one has the so
     t.match(log.lines, Array(7).fill(/another process (?:listens|is about to listen) on it/));
     const { ino } = await stat(path);
     t.equal(await ask(path, '/echo?text=one'), 'one');
-    t.same(await readdir(dirname(path)), ['status.sock'], 'nothing else stays');
+    t.same(await readdir(dirname(path)), [basename(path)], 'nothing else stays');
     await Promise.all(sockets.filter((one) => !one.isOpen).map((one) => one.close()));
     t.equal((await stat(path)).ino, ino, 'those who do not have it do not remove it');
     t.equal(await ask(path, '/echo?text=two'), 'two');
