@@ -2,8 +2,16 @@
   "targets": [
     {
       "target_name": "pointsman",
-      "sources": [
-        "<!@(ls native/addon/*.cc native/netlink/*.cc native/nftables/*.cc native/conntrack/*.cc native/iptables/*.cc native/accounting/*.cc native/ipset/*.cc native/ipvs/*.cc native/route/*.cc)"
+      "sources": ["<!@(ls native/addon/*.cc)"],
+      "conditions": [
+        [
+          "OS=='linux'",
+          {
+            "sources": [
+              "<!@(ls native/addon/linux/*.cc native/netlink/*.cc native/nftables/*.cc native/conntrack/*.cc native/iptables/*.cc native/accounting/*.cc native/ipset/*.cc native/ipvs/*.cc native/route/*.cc)"
+            ]
+          }
+        ]
       ],
       "include_dirs": ["native", "<!(node -p \"require('node-addon-api').include_dir\")"],
       "defines": ["NAPI_VERSION=8", "NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS", "NODE_ADDON_API_DISABLE_DEPRECATED", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"],

@@ -39,9 +39,9 @@ void Misuse::report(const std::string& path, const std::string& expected, const 
   message_ = path + ": expected " + expected + ", found " + found;
 }
 
-void Misuse::raise() const {
-  if (env_.IsExceptionPending() || !failed_) return;
-  Napi::TypeError::New(env_, message_).ThrowAsJavaScriptException();
+Napi::Value Misuse::raise() const {
+  if (!env_.IsExceptionPending() && failed_) Napi::TypeError::New(env_, message_).ThrowAsJavaScriptException();
+  return env_.Undefined();
 }
 
 void Argument::expect(const std::string& expected) const {
@@ -107,7 +107,7 @@ std::uint32_t Argument::integer(std::uint32_t least, std::uint32_t most) const {
   return least;
 }
 
-netlink::Bytes Argument::bytes() const {
+Bytes Argument::bytes() const {
   if (misuse_->failed()) return {};
   if (!value_.IsEmpty() && value_.IsTypedArray()) {
     napi_typedarray_type type = napi_int8_array;
@@ -117,15 +117,15 @@ netlink::Bytes Argument::bytes() const {
         napi_get_typedarray_info(value_.Env(), value_, &type, &length, &start, nullptr, nullptr);
     if (status == napi_ok && type == napi_uint8_array) {
       const auto* first = static_cast<const std::uint8_t*>(start);
-      return length == 0 ? netlink::Bytes() : netlink::Bytes(first, first + length);
+      return length == 0 ? Bytes() : Bytes(first, first + length);
     }
   }
   expect("Uint8Array");
   return {};
 }
 
-netlink::Bytes Argument::bytes(std::size_t length, const std::string& why) const {
-  netlink::Bytes copy = bytes();
+Bytes Argument::bytes(std::size_t length, const std::string& why) const {
+  Bytes copy = bytes();
   if (!misuse_->failed() && copy.size() != length) {
     expect("Uint8Array of " + std::to_string(length) + " bytes (" + why + ")");
   }
@@ -174,7 +174,7 @@ std::vector<std::pair<std::string, Argument>> Argument::members() const {
   return members;
 }
 
-Napi::Value to_uint8_array(Napi::Env env, netlink::ByteView bytes) {
+Napi::Value to_uint8_array(Napi::Env env, ByteView bytes) {
   Napi::Uint8Array array = Napi::Uint8Array::New(env, bytes.size());
   if (!bytes.empty() && !env.IsExceptionPending()) std::copy(bytes.begin(), bytes.end(), array.Data());
   return array;

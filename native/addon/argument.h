@@ -5,13 +5,15 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "netlink/byte_order.h"
-
 namespace pointsman::addon {
+
+using Bytes = std::vector<std::uint8_t>;
+using ByteView = std::span<const std::uint8_t>;
 
 /// The first thing wrong with the arguments of a call; later ones are ignored, so that it is asked for once.
 class Misuse {
@@ -21,8 +23,8 @@ class Misuse {
   void report(const std::string& path, const std::string& expected, const std::string& found);
   /// True when something was wrong, or a getter of the caller's threw.
   bool failed() const { return failed_ || env_.IsExceptionPending(); }
-  /// Leaves a TypeError (or what the getter threw) pending. Call before returning to JavaScript.
-  void raise() const;
+  /// Leaves a TypeError (or what the getter threw) pending; what the call then answers.
+  Napi::Value raise() const;
 
  private:
   Napi::Env env_;
@@ -35,7 +37,7 @@ class Misuse {
 ///     Misuse misuse(info.Env());
 ///     const Argument filter(info[0], "filter", misuse);
 ///     const std::uint32_t protocol = filter.member("protocol").integer(0, 255);
-///     if (misuse.failed()) { misuse.raise(); return env.Undefined(); }
+///     if (misuse.failed()) return misuse.raise();
 class Argument {
  public:
   Argument(Napi::Value value, std::string path, Misuse& misuse)
@@ -55,9 +57,9 @@ class Argument {
   std::size_t word(std::initializer_list<const char*> words) const;
   std::uint32_t integer(std::uint32_t least, std::uint32_t most) const;
   /// A copy of a Uint8Array (or Buffer).
-  netlink::Bytes bytes() const;
+  Bytes bytes() const;
   /// A copy of a Uint8Array of exactly `length` bytes; `why` explains the length in the complaint.
-  netlink::Bytes bytes(std::size_t length, const std::string& why) const;
+  Bytes bytes(std::size_t length, const std::string& why) const;
   std::vector<Argument> items() const;
   /// The own enumerable members of an object whose names are strings.
   std::vector<std::pair<std::string, Argument>> members() const;
@@ -72,6 +74,6 @@ class Argument {
 };
 
 /// A Uint8Array over a copy of `bytes`.
-Napi::Value to_uint8_array(Napi::Env env, netlink::ByteView bytes);
+Napi::Value to_uint8_array(Napi::Env env, ByteView bytes);
 
 }  // namespace pointsman::addon

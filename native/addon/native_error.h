@@ -6,11 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "netlink/result.h"
-
 namespace pointsman::addon {
 
-/// The fields of a rejected promise; the twin of NativeErrorFields in src/native/contract.ts.
+/// The fields of a rejected promise; the twin of NativeErrorFields in src/native/errors.ts.
 struct NativeError {
   /// `ERR_NETLINK`, `ERR_NFT_JSON`, `ERR_NETLINK_DECODE` or `ERR_IPTABLES`.
   const char* code = "ERR_NETLINK";
@@ -25,9 +23,6 @@ struct NativeError {
   std::optional<std::uint32_t> index;
   std::optional<std::uint32_t> element;
 };
-
-/// The error of a netlink exchange, without an object.
-NativeError from_netlink(const netlink::Error& error, const char* operation);
 
 /// The one line a log shows: operation, object, errno with its meaning, the kernel's message.
 std::string message_of(const NativeError& error);

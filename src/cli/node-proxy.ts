@@ -253,7 +253,7 @@ export class NodeProxy {
     return new SyncCycle({
       ...{ store, mode, serviceHealth, progress, localAddresses, health, metrics, events, log, clock: systemClock },
       settings: cycleSettings(this.config),
-      conntrack: new ConntrackReconciler(addon),
+      conntrack: new ConntrackReconciler(addon.conntrack),
       loop: {
         trigger: () => {
           this.loop.trigger();

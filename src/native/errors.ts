@@ -1,4 +1,22 @@
-import type { NativeErrorFields } from './contract.js';
+/** What a rejected promise carries: an Error with these fields. Misuse (a bad field) throws a TypeError naming the field's path instead. */
+export interface NativeErrorFields {
+  /** `ERR_NETLINK` (kernel or socket), `ERR_NFT_JSON` (a command the compiler does not take; message names its path), `ERR_NETLINK_DECODE` (an answer that is not well formed), `ERR_IPTABLES` (a program failed; message holds its exit code and words). */
+  readonly code: 'ERR_NETLINK' | 'ERR_NFT_JSON' | 'ERR_NETLINK_DECODE' | 'ERR_IPTABLES';
+  /**
+   * Symbolic errno such as `EEXIST`; null when there is none. ERR_IPTABLES: `ENOENT` there is no such program, `EAGAIN` the lock stayed taken or
+   * the rules kept changing, `ETIMEDOUT` the program was killed.
+   */
+  readonly errno: string | null;
+  /** The system or netlink call: `nft transaction`, `nft list`, `nft elements`, `nft has`, `nft generation`, `nft compile`, `nft max batch`, `nft watch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `iptables remembering`, `account create`, `account packets`, `ipvs list`, `ipvs delete`, `ipset list`, `ipset destroy`, `link addresses`, `link delete`. */
+  readonly operation: string;
+  /** The kernel's extended message; null when it sent none. */
+  readonly kernelMessage: string | null;
+  /** Text of the failing command or element, such as `add element frontends 10.96.0.1 . tcp . 80`; null when the failure is not one operation's. */
+  readonly object: string | null;
+  /** Index into `operations` of the failing operation, and of the element in it; null as above. */
+  readonly index: number | null;
+  readonly element: number | null;
+}
 
 /** An error of the addon: the kernel's, the socket's, the compiler's or a program's. Misuse is a TypeError and is not one of these. */
 export type NativeError = Error & NativeErrorFields;

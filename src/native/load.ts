@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ADDON_FUNCTIONS } from './addon-functions.js';
 import type { NativeAddon } from './contract.js';
+import { composeAddon, SUBSYSTEMS } from './subsystems.js';
 import { traced } from './trace.js';
 
 const BUILT = join('build', 'Release', 'pointsman.node');
@@ -14,10 +14,24 @@ const BUILT = join('build', 'Release', 'pointsman.node');
  */
 export function loadAddon(): NativeAddon {
   const path = addonPath();
-  const addon: unknown = createRequire(import.meta.url)(path);
-  if (!isAddon(addon))
+  const exported: unknown = createRequire(import.meta.url)(path);
+  const isTraced = process.env['POINTSMAN_TRACE_NATIVE'] === '1';
+  return openAddon(exported, path, isTraced ? (line) => process.stderr.write(line) : null);
+}
+
+/**
+ * The addon over what its file exports. Asked for a subsystem that the platform does not have it throws; others go on.
+ *
+ * @param write where calls are logged to; null: nowhere.
+ */
+export function openAddon(exported: unknown, path: string, write: ((line: string) => void) | null): NativeAddon {
+  if (!isAddon(exported))
     throw new Error(`${path} is not pointsman's addon of this version; run \`npm run build:native\``);
-  return process.env['POINTSMAN_TRACE_NATIVE'] === '1' ? traced(addon, (line) => process.stderr.write(line)) : addon;
+  return composeAddon((name) => {
+    const functions = exported[name];
+    if (functions === undefined) throw new Error(`the addon has no ${name} on this platform (${process.platform})`);
+    return write === null ? functions : traced(functions, write);
+  });
 }
 
 function addonPath(): string {
@@ -35,8 +49,16 @@ function addonPath(): string {
   throw new Error(`no ${BUILT} in any folder above ${start}; run \`npm run build:native\` or set POINTSMAN_ADDON`);
 }
 
-function isAddon(value: unknown): value is NativeAddon {
+/** Whether every subsystem that is there has all of its functions. */
+function isAddon(value: unknown): value is Partial<NativeAddon> {
+  if (typeof value !== 'object' || value === null) return false;
+  const held = new Map<string, unknown>(Object.entries(value));
+  const known = Object.entries(SUBSYSTEMS).filter(([name]) => held.has(name));
+  return known.length > 0 && known.every(([name, functions]) => hasFunctions(held.get(name), Object.keys(functions)));
+}
+
+function hasFunctions(value: unknown, names: readonly string[]): boolean {
   if (typeof value !== 'object' || value === null) return false;
   const functions = new Map<string, unknown>(Object.entries(value));
-  return ADDON_FUNCTIONS.every((name) => typeof functions.get(name) === 'function');
+  return names.every((name) => typeof functions.get(name) === 'function');
 }

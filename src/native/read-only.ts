@@ -1,20 +1,22 @@
 import type { NativeAddon } from './contract.js';
+import { composeAddon, type Subsystem } from './subsystems.js';
 
 /** The addon, but what would write succeeds without doing so. */
 export function readOnly(addon: NativeAddon): NativeAddon {
-  const nothing = { messages: 0, bytes: 0 };
-  return {
-    ...addon,
-    nftTransact: () => Promise.resolve(nothing),
-    iptablesRestore: () => Promise.resolve({ rules: 0, bytes: 0 }),
-    // Whether the kernel can count at all is found out as by making the object.
-    accountCreate: async (name) => {
-      await addon.accountPackets(name);
-      return false;
+  const writing: { readonly [S in Subsystem]: Partial<NativeAddon[S]> } = {
+    nftables: { nftTransact: () => Promise.resolve({ messages: 0, bytes: 0 }) },
+    conntrack: { conntrackDelete: () => Promise.resolve({ deleted: 0, missing: 0 }) },
+    iptables: { iptablesRestore: () => Promise.resolve({ rules: 0, bytes: 0 }) },
+    accounting: {
+      // Whether the kernel can count at all is found out as by making the object.
+      accountCreate: async (name) => {
+        await addon.accounting.accountPackets(name);
+        return false;
+      },
     },
-    conntrackDelete: () => Promise.resolve({ deleted: 0, missing: 0 }),
-    ipvsDelete: () => Promise.resolve(true),
-    ipsetDestroy: () => Promise.resolve(true),
-    linkDelete: () => Promise.resolve(true),
+    ipvs: { ipvsDelete: () => Promise.resolve(true) },
+    ipset: { ipsetDestroy: () => Promise.resolve(true) },
+    route: { linkDelete: () => Promise.resolve(true) },
   };
+  return composeAddon((name) => ({ ...addon[name], ...writing[name] }));
 }

@@ -1,17 +1,12 @@
-import { ADDON_FUNCTIONS } from './addon-functions.js';
-import type { NativeAddon } from './contract.js';
-
 type Call = (...parameters: readonly unknown[]) => unknown;
 
 /**
- * Writes one line a crossing, as strace does: `native nftTransact({family: ip, table: kube-proxy, operations: [2]}) = {messages: 6, bytes: 252} 0.3ms`.
+ * The same functions, which write one line a crossing, as strace does: `native nftTransact({family: ip, table: kube-proxy, operations: [2]}) = {messages: 6, bytes: 252} 0.3ms`.
  * Of lists and bytes it says how many, of objects one level.
  */
-export function traced(addon: NativeAddon, write: (line: string) => void): NativeAddon {
-  const calls = new Map<string, unknown>(Object.entries(addon));
-  const names: readonly string[] = ADDON_FUNCTIONS;
-  const traces = names.map((name) => [name, tracedCall(name, calls.get(name) as Call, write)]);
-  return Object.fromEntries(traces) as NativeAddon;
+export function traced<Functions extends object>(functions: Functions, write: (line: string) => void): Functions {
+  const traces = Object.entries(functions).map(([name, call]) => [name, tracedCall(name, call as Call, write)]);
+  return Object.fromEntries(traces) as Functions;
 }
 
 function tracedCall(name: string, call: Call, write: (line: string) => void): Call {

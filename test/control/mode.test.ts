@@ -5,18 +5,22 @@ import { ModeError } from '../../src/dataplane/mode.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import type { NativeAddon } from '../../src/native/contract.js';
 import { fromFile } from '../config/load-from.js';
+import { NO_PROGRAMS } from '../support/fake-iptables/no-programs.js';
 import { loadCompiler } from '../support/fake-kernel/compiler.js';
 import { FakeKernel } from '../support/fake-kernel/fake-kernel.js';
 import { RecordingLog } from '../support/recording-log.js';
 
 /** A host whose iptables programs, of the nft flavour, work for some families only. */
 function host(served: readonly string[]): NativeAddon {
-  const kernel = new FakeKernel(loadCompiler());
-  const flavors: NativeAddon['iptablesFlavors'] = (family) =>
-    Promise.resolve(served.includes(family) ? [{ flavor: 'nft', version: '1.8.9' }] : []);
-  return new Proxy<NativeAddon>(kernel, {
-    get: (target, name): unknown => (name === 'iptablesFlavors' ? flavors : Reflect.get(target, name, target)),
-  });
+  return new FakeKernel(
+    loadCompiler(),
+    {},
+    {
+      ...NO_PROGRAMS,
+      iptablesFlavors: (family) =>
+        Promise.resolve(served.includes(family) ? [{ flavor: 'nft', version: '1.8.9' }] : []),
+    },
+  );
 }
 
 t.test('ST-30: without any programs there is one clear error, without those of a family a warning', async (t) => {

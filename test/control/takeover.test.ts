@@ -28,7 +28,7 @@ class NodeWithSet extends FakeKernel {
 
 t.test('leftovers are looked for until nothing is left, and each thing is said once', async (t) => {
   const log = new RecordingLog();
-  const addon = new NodeWithSet(loadAddon());
+  const addon = new NodeWithSet(loadAddon().nftables);
   const takeover = new Takeover({
     addon,
     families: ['IPv4', 'IPv6'],

@@ -1,14 +1,14 @@
 import t from 'tap';
 
-import { ConntrackReconciler, type ConntrackKernel } from '../../src/dataplane/conntrack/reconciler.js';
+import { ConntrackReconciler } from '../../src/dataplane/conntrack/reconciler.js';
 import type { FlowView } from '../../src/dataplane/conntrack/flow-scope.js';
-import type { FlowFilter, FlowListing, NftFamily } from '../../src/native/contract.js';
+import type { ConntrackAddon, FlowFilter, FlowListing, NftFamily } from '../../src/native/contract.js';
 import { addressFromBytes, type Family } from '../../src/base/ip.js';
 import type { FrontendKey } from '../../src/plan/types.js';
 import { listing, printRecords, table, type FlowText, type FrontendText } from './conntrack-records.js';
 
 /** Answers every listing with all flows of the protocol, remembers what it was asked, and fails when told to. */
-class RecordingKernel implements ConntrackKernel {
+class RecordingKernel implements ConntrackAddon {
   readonly filters: string[] = [];
   readonly deletions: string[] = [];
   readonly failing = new Set<string>();

@@ -139,6 +139,11 @@ t.test('beside the iptables mode only what is the ipvs mode alone goes', (t) => 
 
 /** A node in memory with what is given and nothing else. */
 class FakeNode implements LeftoverAddon {
+  readonly iptables = this;
+  readonly nftables = this;
+  readonly ipvs = this;
+  readonly ipset = this;
+  readonly route = this;
   chains: readonly IptablesChainListing[] = [];
   services: IpvsListedService[] = [];
   sets: string[] = [];

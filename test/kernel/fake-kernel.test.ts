@@ -2,7 +2,7 @@ import '../support/namespace.js';
 
 import t from 'tap';
 import type {
-  NativeAddon,
+  NftablesAddon,
   NftCommandsOperation,
   NftElementsOperation,
   NftOperation,
@@ -19,7 +19,7 @@ import { node, service, serviceCIDR, slice } from '../support/rows.js';
 
 /** Small transactions on the fake kernel and on this one: both must take them or refuse them alike, and list the same afterwards. */
 
-const addon = loadAddon();
+const addon = loadAddon().nftables;
 const TABLE = 'kube-proxy';
 const where = { family: 'ip', table: TABLE } as const;
 
@@ -288,7 +288,7 @@ interface Outcome {
   readonly element: number | null;
 }
 
-async function outcome(kernel: NativeAddon, operations: readonly NftOperation[]): Promise<Outcome> {
+async function outcome(kernel: NftablesAddon, operations: readonly NftOperation[]): Promise<Outcome> {
   try {
     await kernel.nftTransact({ ...where, operations });
     return { errno: null, index: null, element: null };
@@ -299,7 +299,7 @@ async function outcome(kernel: NativeAddon, operations: readonly NftOperation[])
 }
 
 /** The elements of a listing have no order. */
-async function listing(kernel: NativeAddon): Promise<unknown> {
+async function listing(kernel: NftablesAddon): Promise<unknown> {
   const table = await kernel.nftList('ip', TABLE, null);
   return table?.sets.map(({ elements: listed, ...rest }) => {
     const size = rest.keyLength;
@@ -386,19 +386,19 @@ for (const family of ['IPv4', 'IPv6'] as const) {
       t.match(await dataplane.apply(table, change, { full: true }), { transactions: 0, repairs: [], problems: [] });
       t.same(await dataplane.dump(table.node), printTable(table));
     }
-    const rules = (listed: Awaited<ReturnType<NativeAddon['nftList']>>): unknown => [
+    const rules = (listed: Awaited<ReturnType<NftablesAddon['nftList']>>): unknown => [
       listed?.chains,
       listed?.sets.map(({ elements: held, ...rest }) => ({ ...rest, count: held?.count })),
     ];
     t.same(rules(await fake.nftList(nft, TABLE, null)), rules(await addon.nftList(nft, TABLE, null)));
     const names = ['hairpin-pairs', 'no-such-set', 'restricted-frontends'];
-    const counts = async (kernel: NativeAddon): Promise<unknown> =>
+    const counts = async (kernel: NftablesAddon): Promise<unknown> =>
       (await kernel.nftElements(nft, TABLE, names)).map(({ elements: held, ...rest }) => ({
         ...rest,
         count: held?.count,
       }));
     t.same(await counts(fake), await counts(addon));
-    const has = async (kernel: NativeAddon): Promise<unknown> => {
+    const has = async (kernel: NftablesAddon): Promise<unknown> => {
       const [set] = await addon.nftElements(nft, TABLE, ['hairpin-pairs']);
       const keys = Buffer.concat([set?.elements?.keys ?? Buffer.alloc(0), Buffer.alloc(set?.keyLength ?? 0)]);
       return await kernel.nftHas(nft, TABLE, 'hairpin-pairs', set?.keyLength ?? 0, keys);

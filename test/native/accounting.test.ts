@@ -7,7 +7,7 @@ import t from 'tap';
 import { loadAddon } from '../../src/native/load.js';
 import { addressBytes, parseAddress } from '../../src/base/ip.js';
 
-const addon = loadAddon();
+const { accounting, iptables } = loadAddon();
 
 function packAddress(text: string): Uint8Array {
   const address = parseAddress(text);
@@ -40,14 +40,14 @@ t.before(() => {
 for (const flavor of ['nft', 'legacy']) {
   t.test(`${flavor}: an accounting object counts what comes to its rule, and is made once`, async (t) => {
     const name = `count-${flavor}`;
-    t.equal(await addon.accountPackets(name), null);
-    t.equal(await addon.accountCreate(name), true);
+    t.equal(await accounting.accountPackets(name), null);
+    t.equal(await accounting.accountCreate(name), true);
     run(`iptables-${flavor} -A OUTPUT -p udp --dport 9 -m nfacct --nfacct-name ${name}`);
-    t.equal(await addon.accountPackets(name), 0);
+    t.equal(await accounting.accountPackets(name), 0);
     for (let count = 0; count < 3; count++) await send('127.0.0.1', 9);
-    t.equal(await addon.accountPackets(name), 3);
-    t.equal(await addon.accountCreate(name), false);
-    t.equal(await addon.accountPackets(name), 3, 'its count stays');
+    t.equal(await accounting.accountPackets(name), 3);
+    t.equal(await accounting.accountCreate(name), false);
+    t.equal(await accounting.accountPackets(name), 3, 'its count stays');
   });
 
   t.test(`${flavor}: the lists of recent tell who was seen when`, async (t) => {
@@ -59,31 +59,31 @@ for (const flavor of ['nft', 'legacy']) {
       run(`${family}-${flavor} -A OUTPUT -p udp --dport 7 -m recent --set --name ${list} --rsource`);
     const lists = ['MISSING', first, second];
     const [v4, v6] = [packAddress('127.0.0.1'), packAddress('::1')];
-    t.equal(await addon.iptablesRemembering(lists, v4, 60), null);
+    t.equal(await iptables.iptablesRemembering(lists, v4, 60), null);
     await send('127.0.0.1', 7);
-    t.equal(await addon.iptablesRemembering(lists, v4, 60), 2);
-    t.equal(await addon.iptablesRemembering(lists, v6, 60), null);
+    t.equal(await iptables.iptablesRemembering(lists, v4, 60), 2);
+    t.equal(await iptables.iptablesRemembering(lists, v6, 60), null);
     await send('::1', 7);
-    t.equal(await addon.iptablesRemembering(lists, v6, 60), 1);
-    t.equal(await addon.iptablesRemembering([second], v6, 60), null);
+    t.equal(await iptables.iptablesRemembering(lists, v6, 60), 1);
+    t.equal(await iptables.iptablesRemembering([second], v6, 60), null);
     await setTimeout(3500);
-    t.equal(await addon.iptablesRemembering(lists, v4, 2), null, 'too long ago');
-    t.equal(await addon.iptablesRemembering(lists, v4, 8), 2);
+    t.equal(await iptables.iptablesRemembering(lists, v4, 2), null, 'too long ago');
+    t.equal(await iptables.iptablesRemembering(lists, v4, 8), 2);
   });
 }
 
 t.test('misuse names the argument', (t) => {
-  t.throws(() => addon.accountCreate('x'.repeat(32)), {
+  t.throws(() => accounting.accountCreate('x'.repeat(32)), {
     name: 'TypeError',
     message: /^name: expected a string of 1 to 31 bytes/,
   });
-  t.throws(() => addon.accountPackets(''), { name: 'TypeError', message: /^name: / });
-  t.throws(() => addon.iptablesRemembering(['../a'], packAddress('10.0.0.1'), 1), {
+  t.throws(() => accounting.accountPackets(''), { name: 'TypeError', message: /^name: / });
+  t.throws(() => iptables.iptablesRemembering(['../a'], packAddress('10.0.0.1'), 1), {
     message: /lists\[0\]: .* without slashes/,
   });
-  t.throws(() => addon.iptablesRemembering([], new Uint8Array(5), 1), {
+  t.throws(() => iptables.iptablesRemembering([], new Uint8Array(5), 1), {
     message: /source: expected an address of 4 or 16 bytes/,
   });
-  t.throws(() => addon.iptablesRemembering([], new Uint8Array(4), 0), { message: /seconds: / });
+  t.throws(() => iptables.iptablesRemembering([], new Uint8Array(4), 0), { message: /seconds: / });
   t.end();
 });

@@ -13,7 +13,7 @@ import { addressBytes, addressFromBytes, type Family } from '../../src/base/ip.j
 import { frontendKey } from '../../src/plan/frontend-key.js';
 import { address, table } from '../dataplane/conntrack-records.js';
 
-const addon = loadAddon();
+const addon = loadAddon().conntrack;
 
 const UDP = 17;
 const SCTP = 132;
@@ -387,7 +387,7 @@ t.test('misuse names the field', (t) => {
 t.test('without rights both calls say so at once', (t) => {
   const script = `
     import { loadAddon } from ${JSON.stringify(new URL('../../src/native/load.js', import.meta.url).href)};
-    const addon = loadAddon();
+    const addon = loadAddon().conntrack;
     const filter = { family: 'ip', protocol: 17, destination: null, port: null };
     const outcomes = await Promise.allSettled([addon.conntrackList(filter), addon.conntrackDelete('ip', new Uint8Array(36 * 300))]);
     console.log(JSON.stringify(outcomes.map(({ reason }) => ({ ...reason, message: reason?.message }))));

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { ADDON_FUNCTIONS } from '../../src/native/addon-functions.js';
 import { loadAddon } from '../../src/native/load.js';
+import { SUBSYSTEMS } from '../../src/native/subsystems.js';
 
 function source(...path: readonly string[]): string {
   return readFileSync(join(process.cwd(), ...path), 'utf8');
@@ -12,29 +12,46 @@ function namesIn(text: string, pattern: RegExp): readonly string[] {
   return [...text.matchAll(pattern)].map((found) => found[1] ?? '');
 }
 
-t.test('the contract, the addon and its source export the same names in the same order', (t) => {
-  const contract = source('src', 'native', 'contract.ts');
-  const iptables = source('src', 'native', 'iptables-contract.ts');
-  const ipvs = source('src', 'native', 'ipvs-contract.ts');
-  const declared = [
-    ...namesIn(contract.slice(contract.indexOf('interface NativeAddon')), /^ {2}(\w+)\(/gm),
-    ...namesIn(iptables.slice(iptables.indexOf('interface IptablesAddon')), /^ {2}(\w+)\(/gm),
-    ...namesIn(ipvs.slice(ipvs.indexOf('interface IpvsAddon')), /^ {2}(\w+)\(/gm),
-  ];
-  t.ok(declared.length > 5);
-  t.strictSame(namesIn(source('native', 'addon', 'exports.cc'), /exports\.Set\("(\w+)"/g), declared);
-  t.strictSame(Object.keys(loadAddon()), declared);
-  t.strictSame([...ADDON_FUNCTIONS], declared);
+t.test('every subsystem of the contract is there, with the same functions in the same order', (t) => {
+  const declared = Object.entries(SUBSYSTEMS).map(([name, functions]) => [name, Object.keys(functions)] as const);
+  const contract = namesIn(source('src', 'native', 'contract.ts'), /^ {2}readonly (\w+): \w+Addon;/gm);
+  t.strictSame(
+    declared.map(([name]) => name),
+    contract,
+  );
+  for (const [name, functions] of declared) {
+    const text = source('src', 'native', `${name}.ts`);
+    t.strictSame(functions, namesIn(text.slice(text.indexOf('Addon {')), /^ {2}(\w+)\(/gm), name);
+  }
+  const held = Object.entries(loadAddon()).map(([name, functions]) => [name, Object.keys(functions as object)]);
+  t.strictSame(held, declared);
   t.end();
 });
 
 t.test('each function is known by its name', (t) => {
-  for (const [name, value] of Object.entries(loadAddon())) t.equal((value as { name: string }).name, name);
+  for (const subsystem of Object.values(loadAddon()))
+    for (const [name, value] of Object.entries(subsystem as object)) t.equal((value as { name: string }).name, name);
+  t.end();
+});
+
+t.test('what is the same on every platform includes nothing of one', (t) => {
+  const folder = join('native', 'addon');
+  const files = readdirSync(folder).filter((name) => /\.(cc|h)$/.test(name));
+  t.ok(files.length > 5);
+  for (const file of files) {
+    const included = namesIn(source(folder, file), /^#include [<"]([^>"]+)[>"]/gm);
+    const allowed = /^(?:napi\.h|c?[a-z_]+|addon\/[a-z_]+\.h)$/;
+    t.same(
+      included.filter((name) => !allowed.test(name)),
+      [],
+      file,
+    );
+  }
   t.end();
 });
 
 t.test('the fields of errors are those of the contract', (t) => {
-  const contract = source('src', 'native', 'contract.ts');
+  const contract = source('src', 'native', 'errors.ts');
   const start = contract.indexOf('interface NativeErrorFields');
   const declared = namesIn(contract.slice(start, contract.indexOf('\n}', start)), /readonly (\w+):/g);
   const set = namesIn(source('native', 'addon', 'native_error.cc'), /object\.Set\("(\w+)"/g);

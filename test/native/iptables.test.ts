@@ -12,12 +12,12 @@ import type {
   IptablesFlavor,
   IptablesOperation,
   IptablesTextRule,
-} from '../../src/native/iptables-contract.js';
+} from '../../src/native/contract.js';
 import { loadAddon } from '../../src/native/load.js';
 import { EndpointList } from '../../src/base/endpoint-list.js';
 import { addressFromBytes, addressLength, type IPAddress } from '../../src/base/ip.js';
 
-const addon = loadAddon();
+const addon = loadAddon().iptables;
 
 const FLAVORS = ['legacy', 'nft'] as const;
 const FAMILIES = ['IPv4', 'IPv6'] as const;

@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { isNativeError } from '../../src/native/errors.js';
-import { loadAddon } from '../../src/native/load.js';
+import { loadAddon, openAddon } from '../../src/native/load.js';
+import { readOnly } from '../../src/native/read-only.js';
 import { traced } from '../../src/native/trace.js';
 
 const COMPILED = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'native');
@@ -18,7 +19,7 @@ function load(
   mkdirSync(folder, { recursive: true });
   cpSync(COMPILED, folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-  const code = `const { loadAddon } = await import('${join(folder, 'load.js')}'); console.log(loadAddon().nftMaxBatch() > 0);`;
+  const code = `const { loadAddon } = await import('${join(folder, 'load.js')}'); console.log(loadAddon().nftables.nftMaxBatch() > 0);`;
   const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'POINTSMAN_ADDON'));
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
     encoding: 'utf8',
@@ -57,9 +58,27 @@ t.test('the addon is found', (t) => {
   t.end();
 });
 
+t.test('a platform has some subsystems; asking for another is one clear error', async (t) => {
+  const { conntrack, nftables } = loadAddon();
+  const addon = openAddon({ conntrack }, 'x.node', null);
+  t.equal(addon.conntrack, conntrack);
+  const absent = { message: `the addon has no nftables on this platform (${process.platform})` };
+  t.throws(() => addon.nftables, absent);
+  t.throws(() => addon.nftables, absent, 'as often as it is asked for');
+  const trial = readOnly(addon);
+  t.same(await trial.conntrack.conntrackDelete('ip', new Uint8Array(0)), { deleted: 0, missing: 0 });
+  t.throws(() => trial.nftables, absent);
+  const other = { message: /^x\.node is not pointsman's addon of this version; run/ };
+  for (const exported of [null, {}, { ...nftables }, { conntrack, nftables: { nftMaxBatch: 1 } }, { conntrack: 1 }])
+    t.throws(() => openAddon(exported, 'x.node', null), other);
+  const lines: string[] = [];
+  openAddon({ nftables }, 'x.node', (line) => lines.push(line)).nftables.nftCompile('ip', 't', []);
+  t.match(lines, [/^native nftCompile\(/]);
+});
+
 t.test('every crossing is traced', async (t) => {
   const lines: string[] = [];
-  const addon = traced(loadAddon(), (line) => lines.push(line));
+  const addon = traced(loadAddon().nftables, (line) => lines.push(line));
   const nothing = { family: 'ip', table: 't', operations: [] } as const;
   addon.nftCompile('ip', 't', []);
   addon.nftEncode(nothing);

@@ -1,12 +1,12 @@
 import t from 'tap';
-import type { NativeAddon } from '../../src/native/contract.js';
+import type { NftablesAddon } from '../../src/native/contract.js';
 import { isNativeError } from '../../src/native/errors.js';
 import { loadAddon } from '../../src/native/load.js';
 
-const addon = loadAddon();
+const addon = loadAddon().nftables;
 
 /** The addon as a caller without types meets it. */
-function call(name: keyof NativeAddon, ...values: readonly unknown[]): unknown {
+function call(name: keyof NftablesAddon, ...values: readonly unknown[]): unknown {
   const method: unknown = Reflect.get(addon, name);
   return Reflect.apply(method as (...values: readonly unknown[]) => unknown, undefined, values);
 }

@@ -9,7 +9,7 @@ import type { Rule } from './rules.js';
 import { add, commands, setsAsText, setsOfText, skeleton, TABLE } from './skeleton.js';
 import type { Command } from './skeleton.js';
 
-const addon = loadAddon();
+const addon = loadAddon().nftables;
 
 function nft(
   args: readonly string[],

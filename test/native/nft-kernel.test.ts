@@ -11,7 +11,7 @@ import { loadAddon } from '../../src/native/load.js';
 import { accept, add, setsOfText, skeleton, TABLE } from './skeleton.js';
 import type { Command } from './skeleton.js';
 
-const addon = loadAddon();
+const addon = loadAddon().nftables;
 
 const command = (...list: readonly Command[]): NftOperation => ({ type: 'commands', commands: list });
 const owner = { family: 'ip', table: TABLE } as const;
@@ -362,7 +362,7 @@ t.test('listings under change are whole', async (t) => {
 /** Runs code with `addon` in a child of its own. */
 function child(unshare: readonly string[], code: string): string {
   const module = new URL('../../src/native/load.js', import.meta.url).href;
-  const script = `const { loadAddon } = await import('${module}'); const addon = loadAddon(); ${code}`;
+  const script = `const { loadAddon } = await import('${module}'); const addon = loadAddon().nftables; ${code}`;
   const argv = [...unshare, process.execPath, '--input-type=module', '-e', script];
   const { stdout, stderr } = spawnSync('unshare', argv, { encoding: 'utf8' });
   return stdout + stderr;
@@ -402,7 +402,7 @@ t.test('a worker that ends with calls in flight takes nothing with it', async (t
   const code = `
     const { parentPort } = require('node:worker_threads');
     import('${module}').then(({ loadAddon }) => {
-      const addon = loadAddon();
+      const addon = loadAddon().nftables;
       const again = () => addon.nftList('ip', '${TABLE}', null).then(again, again);
       for (let call = 0; call < 20; call++) again();
       parentPort.postMessage('under way');

@@ -10,7 +10,7 @@ import { loadAddon } from '../../src/native/load.js';
 
 /** Notifications of the kernel, in a namespace of this file's own. */
 
-const addon = loadAddon();
+const addon = loadAddon().nftables;
 const TABLE = 'watched';
 const ADDON = process.env['POINTSMAN_ADDON'] ?? join(process.cwd(), 'build', 'Release', 'pointsman.node');
 
@@ -133,7 +133,7 @@ t.test('a listing is not disturbed by other tables, and sees what it has to', as
   // Another environment: its sockets are not ours.
   const worker = new Worker(
     `const { workerData } = require('node:worker_threads');
-    const addon = require(workerData.path);
+    const addon = require(workerData.path).nftables;
     const table = { family: 'ip', name: 'noise' };
     const commands = [{ add: { table } }, { delete: { table } }];
     const transaction = { family: 'ip', table: 'noise', operations: [{ type: 'commands', commands }] };
@@ -152,7 +152,7 @@ t.test('a listing is not disturbed by other tables, and sees what it has to', as
 t.test('a watch ends with its environment', async (t) => {
   const code = `
     const { workerData } = require('node:worker_threads');
-    const addon = require(workerData.path);
+    const addon = require(workerData.path).nftables;
     for (let index = 0; index < 5; index++) addon.nftWatch('watched', () => undefined);
     addon.nftWatch('watched', () => undefined)();`;
   for (let round = 0; round < 5; round++) {

@@ -22,7 +22,7 @@ import {
 } from './skeleton.js';
 import type { Command, Json } from './skeleton.js';
 
-const addon = loadAddon();
+const addon = loadAddon().nftables;
 
 /** Numbers of nf_tables messages, and of their attributes that the two sides need not share. */
 const NEW = { table: 0, chain: 3, rule: 6, set: 9, elements: 12 } as const;

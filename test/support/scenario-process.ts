@@ -95,7 +95,7 @@ export class ScenarioProcess {
       ...{ store, progress, log, clock, events: NO_EVENTS, metrics: null },
       settings: { ...story.settings, kubernetes: null, healthz: null, metrics: UNUSED },
       mode: { dataplane: (family) => this.dataplanes[family], watch, takeover: { proceed: () => undefined } },
-      conntrack: new ConntrackReconciler(world.addon),
+      conntrack: new ConntrackReconciler(world.addon.conntrack),
       health: this.health,
       serviceHealth: { sync: () => Promise.resolve() },
       localAddresses: () => story.localAddresses,

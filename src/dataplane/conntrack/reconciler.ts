@@ -1,9 +1,7 @@
 import type { Family } from '../../base/ip.js';
-import type { NativeAddon } from '../../native/contract.js';
+import type { ConntrackAddon } from '../../native/contract.js';
 import { flowScopes, type FlowScope, type FlowView } from './flow-scope.js';
 import { staleFlows } from './stale-flows.js';
-
-export type ConntrackKernel = Pick<NativeAddon, 'conntrackList' | 'conntrackDelete'>;
 
 export interface ConntrackReport {
   readonly family: Family;
@@ -20,9 +18,9 @@ export interface ConntrackReport {
 
 /** Removes flows that contradict the forwarding table, the same way for every mode. Knows nothing of earlier passes. */
 export class ConntrackReconciler {
-  readonly #kernel: ConntrackKernel;
+  readonly #kernel: ConntrackAddon;
 
-  constructor(kernel: ConntrackKernel) {
+  constructor(kernel: ConntrackAddon) {
     this.#kernel = kernel;
   }
 

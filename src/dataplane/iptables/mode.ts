@@ -43,22 +43,23 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
     // What this host's kernel and programs can count is not asked: the rules are for any.
     const settings = { ...(await nodeSettings({ isTcpBeLiberal })), countsPackets: false };
     const flavor = config.iptablesFlavor === 'legacy' ? 'legacy' : 'nft';
-    return tables.map((table) => `# ${table.family}\n${renderTable(addon, table, flavor, settings)}`).join('');
+    return tables.map((table) => `# ${table.family}\n${renderTable(addon.iptables, table, flavor, settings)}`).join('');
   },
 };
 
 async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
   const { config, addon, log, now, onTransaction } = parts;
-  const { flavor, served } = await prepareFlavor(addon, families, config.iptablesFlavor);
+  const { iptables } = addon;
+  const { flavor, served } = await prepareFlavor(iptables, families, config.iptablesFlavor);
   log.info(0, 'iptables', { flavor, families: served.join() });
   for (const family of families)
     if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
   const counters = new PacketCounters(addon, flavor);
   const settings = (): Promise<NodeSettings> => nodeSettings(parts);
   const note = (transaction: IptablesTransaction): void => {
-    onTransaction(() => printTransaction(addon, transaction));
+    onTransaction(() => printTransaction(iptables, transaction));
   };
-  const options = { addon, flavor, counters, settings, now, onTransaction: note };
+  const options = { addon: iptables, flavor, counters, settings, now, onTransaction: note };
   return {
     families: served,
     dataplane: (family) => new IptablesFamily({ ...options, family }),

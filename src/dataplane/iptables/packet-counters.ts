@@ -1,5 +1,5 @@
 import type { Family } from '../../base/ip.js';
-import type { IptablesAddon, IptablesChainListing, IptablesFlavor } from '../../native/contract.js';
+import type { IptablesChainListing, IptablesFlavor, NativeAddon } from '../../native/contract.js';
 import type { PacketCounts } from '../contract.js';
 import { tryRule } from '../xtables/probe.js';
 
@@ -38,7 +38,7 @@ export class PacketCounters {
   private readonly working = new Set<Family>();
 
   constructor(
-    private readonly addon: Pick<IptablesAddon, 'accountCreate' | 'accountPackets' | 'iptablesRestore'>,
+    private readonly addon: Pick<NativeAddon, 'accounting' | 'iptables'>,
     private readonly flavor: IptablesFlavor,
   ) {}
 
@@ -50,9 +50,9 @@ export class PacketCounters {
    */
   async prepare(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
     try {
-      for (const account of Object.values(ACCOUNT)) await this.addon.accountCreate(account);
+      for (const account of Object.values(ACCOUNT)) await this.addon.accounting.accountCreate(account);
       if (!this.working.has(family) && !countsPackets(listing))
-        await tryRule(this.addon, family, this.flavor, countIn(ACCOUNT.invalidDropped));
+        await tryRule(this.addon.iptables, family, this.flavor, countIn(ACCOUNT.invalidDropped));
       this.working.add(family);
     } catch {
       // Nobody misses a count who has another kernel; everything else goes on without.
@@ -64,7 +64,8 @@ export class PacketCounters {
   /** Null: no rule counts. */
   async read(): Promise<PacketCounts | null> {
     if (this.working.size === 0) return null;
-    const packets = async (account: string): Promise<number> => (await this.addon.accountPackets(account)) ?? 0;
+    const packets = async (account: string): Promise<number> =>
+      (await this.addon.accounting.accountPackets(account)) ?? 0;
     return {
       [INVALID_DROPPED.name]: await packets(ACCOUNT.invalidDropped),
       [LOCALHOST_ACCEPTED.name]: await packets(ACCOUNT.localhostAccepted),

@@ -12,7 +12,9 @@ import type { Removal } from './removal.js';
 
 const TABLES: readonly IptablesTable[] = ['mangle', 'filter', 'nat'];
 
-export type IptablesPart = Pick<IptablesAddon, 'iptablesFlavors' | 'iptablesList' | 'iptablesRestore'>;
+export interface IptablesPart {
+  readonly iptables: Pick<IptablesAddon, 'iptablesFlavors' | 'iptablesList' | 'iptablesRestore'>;
+}
 
 /** Removes leftover chains and jumps of one family from both flavours; where no programs are installed there is nothing to do. */
 export async function removeChains(
@@ -21,7 +23,7 @@ export async function removeChains(
   remains: Remains,
   report: Removal,
 ): Promise<void> {
-  for (const { flavor } of await report.attempt([], () => addon.iptablesFlavors(family))) {
+  for (const { flavor } of await report.attempt([], () => addon.iptables.iptablesFlavors(family))) {
     await report.attempt(undefined, () => removeFlavor(addon, family, flavor, remains.chainsIn(flavor), report));
   }
 }
@@ -33,7 +35,7 @@ async function removeFlavor(
   leftovers: LeftoverChains,
   report: Removal,
 ): Promise<void> {
-  const names = await addon.iptablesList(family, flavor, TABLES, []);
+  const names = await addon.iptables.iptablesList(family, flavor, TABLES, []);
   if (!hasLeftovers(names, leftovers)) return;
   const chains = await withRules(addon, family, flavor, leftovers, names);
   const operations: IptablesOperation[] = [];
@@ -43,7 +45,7 @@ async function removeFlavor(
       report.kept.push(`iptables (${flavor}) ${family} ${removal.table} chain ${chain}, which ${because} leads to`);
   }
   if (operations.length === 0) return;
-  await addon.iptablesRestore({ family, flavor, operations });
+  await addon.iptables.iptablesRestore({ family, flavor, operations });
   const count = (type: IptablesOperation['type']): number => operations.filter((each) => each.type === type).length;
   report.removed.push(
     `iptables (${flavor}) ${family}: ${count('delete-chain')} chains, ${count('rule')} jumps to them`,
@@ -62,11 +64,11 @@ async function withRules(
   names: readonly IptablesChainListing[],
 ): Promise<readonly IptablesChainListing[]> {
   const wanted = new Set(names.filter(({ name }) => !leftovers.isPerService(name)).map(({ name }) => name));
-  const chains = await addon.iptablesList(family, flavor, TABLES, [...wanted]);
+  const chains = await addon.iptables.iptablesList(family, flavor, TABLES, [...wanted]);
   const isKeptUnread = TABLES.some((table) =>
     [...tableRemoval(table, chains, leftovers).kept.keys()].some(
       (name) => leftovers.isPerService(name) && leftovers.isLeftover(table, name),
     ),
   );
-  return isKeptUnread ? await addon.iptablesList(family, flavor, TABLES, ['']) : chains;
+  return isKeptUnread ? await addon.iptables.iptablesList(family, flavor, TABLES, ['']) : chains;
 }

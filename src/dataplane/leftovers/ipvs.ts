@@ -1,7 +1,9 @@
 import { addressFromBytes } from '../../base/ip.js';
-import type { IpvsAddon, IpvsListedService } from '../../native/contract.js';
+import type { IpvsListedService, NativeAddon } from '../../native/contract.js';
 import type { IpvsFootprint } from '../footprint.js';
 import type { Removal } from './removal.js';
+
+export type IpvsParts = Pick<NativeAddon, 'ipvs' | 'ipset' | 'route'>;
 
 /** The API server's default for --service-node-port-range. */
 const NODE_PORTS = { first: 30_000, last: 32_767 } as const;
@@ -16,32 +18,32 @@ const NODE_PORTS = { first: 30_000, last: 32_767 } as const;
  *   do not reach them, because ours are translated before ip_vs sees them.
  */
 export async function removeIpvs(
-  addon: IpvsAddon,
+  addon: IpvsParts,
   { link, sets }: IpvsFootprint,
   drain: boolean,
   report: Removal,
 ): Promise<void> {
-  const addresses = await addon.linkAddresses(link);
+  const addresses = await addon.route.linkAddresses(link);
   if (addresses !== null) await removeServices(addon, link, new Set(addresses.map(addressFromBytes)), drain, report);
   await removeSets(addon, sets, report);
 }
 
 async function removeServices(
-  addon: IpvsAddon,
+  addon: IpvsParts,
   link: string,
   held: ReadonlySet<string>,
   drain: boolean,
   report: Removal,
 ): Promise<void> {
-  const services = (await addon.ipvsList()).filter((service) => isOurs(service, held));
+  const services = (await addon.ipvs.ipvsList()).filter((service) => isOurs(service, held));
   const busy = drain ? services.filter(({ connections }) => connections > 0) : [];
   let deleted = 0;
   for (const service of services) {
-    if (!busy.includes(service) && (await addon.ipvsDelete(service))) deleted++;
+    if (!busy.includes(service) && (await addon.ipvs.ipvsDelete(service))) deleted++;
   }
   if (deleted > 0) report.removed.push(`ipvs: ${deleted} virtual services`);
   if (busy.length > 0) report.waiting.push('ipvs: virtual services that still have connections');
-  else if (await addon.linkDelete(link)) report.removed.push(`link ${link}`);
+  else if (await addon.route.linkDelete(link)) report.removed.push(`link ${link}`);
 }
 
 function isOurs({ address, port }: IpvsListedService, held: ReadonlySet<string>): boolean {
@@ -49,11 +51,11 @@ function isOurs({ address, port }: IpvsListedService, held: ReadonlySet<string>)
   return held.has(addressFromBytes(address)) || (port >= NODE_PORTS.first && port <= NODE_PORTS.last);
 }
 
-async function removeSets(addon: IpvsAddon, sets: ReadonlySet<string>, report: Removal): Promise<void> {
+async function removeSets(addon: IpvsParts, sets: ReadonlySet<string>, report: Removal): Promise<void> {
   let destroyed = 0;
-  for (const name of await addon.ipsetNames()) {
+  for (const name of await addon.ipset.ipsetNames()) {
     if (!sets.has(name)) continue;
-    if (await report.attempt(false, () => addon.ipsetDestroy(name))) destroyed++;
+    if (await report.attempt(false, () => addon.ipset.ipsetDestroy(name))) destroyed++;
   }
   if (destroyed > 0) report.removed.push(`ipset: ${destroyed} sets`);
 }

@@ -1,14 +1,14 @@
 import type { Family } from '../../base/ip.js';
-import type { NativeAddon, NftFamily } from '../../native/contract.js';
+import type { NftablesAddon, NftFamily } from '../../native/contract.js';
 import type { Footprint, OwnFootprint } from '../footprint.js';
 import { removeChains, type IptablesPart } from './iptables.js';
-import { removeIpvs } from './ipvs.js';
+import { removeIpvs, type IpvsParts } from './ipvs.js';
 import { Remains } from './remains.js';
 import { Removal, type RemovalReport } from './removal.js';
 
-export type LeftoverAddon = IptablesPart &
-  Pick<NativeAddon, 'nftList' | 'nftTransact'> &
-  Pick<NativeAddon, 'ipvsList' | 'ipvsDelete' | 'ipsetNames' | 'ipsetDestroy' | 'linkAddresses' | 'linkDelete'>;
+export interface LeftoverAddon extends IptablesPart, IpvsParts {
+  readonly nftables: Pick<NftablesAddon, 'nftList' | 'nftTransact'>;
+}
 
 const NFT_FAMILY: Readonly<Record<Family, NftFamily>> = { IPv4: 'ip', IPv6: 'ip6' };
 
@@ -41,10 +41,10 @@ export async function removeLeftovers(
 
 async function removeTable(addon: LeftoverAddon, family: Family, name: string, report: Removal): Promise<void> {
   const where = { family: NFT_FAMILY[family], table: name };
-  if ((await addon.nftList(where.family, where.table, [])) === null) return;
+  if ((await addon.nftables.nftList(where.family, where.table, [])) === null) return;
   const table = { family: where.family, name: where.table };
   // Adding the table first makes the deletion succeed even if other software has deleted it meanwhile.
   const commands = [{ add: { table } }, { delete: { table } }];
-  await addon.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
+  await addon.nftables.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
   report.removed.push(`nftables: table ${where.family} ${where.table}`);
 }

@@ -1,6 +1,6 @@
 import { endpointSize, packedKey } from '../../base/endpoint-list.js';
 import { addressLength } from '../../base/ip.js';
-import type { NativeAddon, NftElementsListing, NftElementsOperation, NftSetListing } from '../../native/contract.js';
+import type { NftablesAddon, NftElementsListing, NftElementsOperation, NftSetListing } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, FrontendPlan } from '../../plan/types.js';
 import { packRange, unpackFrontend } from './keys.js';
 import { NFT_FAMILY, TABLE, affinitySecondsOf, clientsMaps } from './names.js';
@@ -21,7 +21,7 @@ export const FORGETTING_BYTES = ROWS_AT_ONCE * 256;
  * a removal, to forget them in its own transaction, and after its acknowledgement, for those whom the kernel remembered in between.
  */
 export async function staleClients(
-  addon: Pick<NativeAddon, 'nftElements'>,
+  addon: Pick<NftablesAddon, 'nftElements'>,
   table: FamilyTable,
   timeouts: readonly number[],
   forget: ReadonlyMap<FrontendKey, Forget> | 'check-all',
@@ -43,7 +43,7 @@ export async function staleClients(
 
 /** Finds and removes stale clients in transactions of their own; how many. */
 export async function forgetClients(
-  addon: Pick<NativeAddon, 'nftElements' | 'nftTransact'>,
+  addon: Pick<NftablesAddon, 'nftElements' | 'nftTransact'>,
   table: FamilyTable,
   timeouts: readonly number[],
   forget: ReadonlyMap<FrontendKey, Forget> | 'check-all',

@@ -1,5 +1,5 @@
 import type { Family } from '../../base/ip.js';
-import type { NativeAddon, NftAck, NftOperation, NftTableListing, NftTransaction } from '../../native/contract.js';
+import type { NftablesAddon, NftAck, NftOperation, NftTableListing, NftTransaction } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
 import {
   blameFrontend,
@@ -26,7 +26,7 @@ import { Structure, timeoutsOf } from './structure.js';
 import { planSync, type SyncPlan } from './sync-plan.js';
 
 type Addon = Pick<
-  NativeAddon,
+  NftablesAddon,
   'nftCompile' | 'nftTransact' | 'nftList' | 'nftElements' | 'nftHas' | 'nftGeneration' | 'nftMaxBatch'
 >;
 
@@ -39,7 +39,7 @@ export class NftablesFamily implements FamilyDataplane {
   private readonly structure: Structure;
   private readonly pending = new Pending();
   /** The addon with our transactions counted. */
-  private readonly counted: Pick<NativeAddon, 'nftElements' | 'nftHas' | 'nftTransact'>;
+  private readonly counted: Pick<NftablesAddon, 'nftElements' | 'nftHas' | 'nftTransact'>;
   private readonly clients: RememberedClients;
   /** Null while we do not know what the kernel holds: at the start and after any failure. */
   private kernel: KernelTable | null = null;

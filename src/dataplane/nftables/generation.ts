@@ -1,4 +1,4 @@
-import type { NativeAddon } from '../../native/contract.js';
+import type { NftablesAddon } from '../../native/contract.js';
 
 /** A point in the ruleset's history: its generation, and how many transactions of ours had been acknowledged by then. */
 export interface Mark {
@@ -16,7 +16,7 @@ export class Generation {
   private own = 0;
   private underWay = 0;
 
-  constructor(private readonly addon: Pick<NativeAddon, 'nftGeneration'>) {}
+  constructor(private readonly addon: Pick<NftablesAddon, 'nftGeneration'>) {}
 
   /** Sends a transaction of ours and counts it when the kernel acknowledges. */
   async count<Ack>(send: () => Promise<Ack>): Promise<Ack> {

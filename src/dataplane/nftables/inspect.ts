@@ -1,6 +1,6 @@
 import { EndpointList, endpointSize } from '../../base/endpoint-list.js';
 import type { Family, IPAddress } from '../../base/ip.js';
-import type { NativeAddon } from '../../native/contract.js';
+import type { NftablesAddon } from '../../native/contract.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { NodePlan, PacketScope } from '../../plan/types.js';
 import type { AffinityQuestion } from '../contract.js';
@@ -62,7 +62,7 @@ export function inspectTable(
 
 /** The endpoint that a map of clients holds for a source, `address:port`; null for none. */
 export async function rememberedEndpoint(
-  addon: Pick<NativeAddon, 'nftElements'>,
+  addon: Pick<NftablesAddon, 'nftElements'>,
   family: Family,
   { frontend, destination }: PacketScope,
   source: IPAddress,

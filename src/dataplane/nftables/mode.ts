@@ -23,25 +23,25 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
     rules: null,
     packets: [],
   },
-  open({ addon, onTransaction }, families) {
-    const generation = new Generation(addon);
+  open({ addon: { nftables }, onTransaction }, families) {
+    const generation = new Generation(nftables);
     const note = (transaction: NftTransaction): void => {
       onTransaction(() => printTransaction(transaction));
     };
     return Promise.resolve({
       families,
-      dataplane: (family) => new NftablesFamily(addon, family, generation, note),
+      dataplane: (family) => new NftablesFamily(nftables, family, generation, note),
       own: { footprint: NFTABLES.footprint, flavor: null },
-      watch: watchTables(addon),
+      watch: watchTables(nftables),
       packetCounts: () => Promise.resolve(null),
     });
   },
-  async tryKernel({ addon }, nodes) {
-    const trials = await Promise.allSettled(nodes.map((node) => tryKernel(addon, node)));
+  async tryKernel({ addon: { nftables } }, nodes) {
+    const trials = await Promise.allSettled(nodes.map((node) => tryKernel(nftables, node)));
     return trials.flatMap((trial) => (trial.status === 'rejected' ? [trial.reason as unknown] : []));
   },
   render({ addon }, tables) {
-    const nftables = tables.flatMap((table) => renderTable(addon, table));
+    const nftables = tables.flatMap((table) => renderTable(addon.nftables, table));
     return Promise.resolve(`${JSON.stringify({ nftables }, null, 1)}\n`);
   },
 };

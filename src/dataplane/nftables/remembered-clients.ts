@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Family } from '../../base/ip.js';
-import type { NativeAddon, NftOperation } from '../../native/contract.js';
+import type { NftablesAddon, NftOperation } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 import type { SyncReport } from '../contract.js';
 import { FORGETTING_BYTES, forgetClients, staleClients, type Forget } from './clients.js';
@@ -17,7 +17,7 @@ const REST = 4;
 /** Of more endpoints than these it is taken for granted that some have clients. */
 const ENDPOINTS_ASKED = 256;
 
-type Addon = Pick<NativeAddon, 'nftElements' | 'nftHas' | 'nftTransact'>;
+type Addon = Pick<NftablesAddon, 'nftElements' | 'nftHas' | 'nftTransact'>;
 
 /** A search beside syncs that has not begun. */
 interface Search {

@@ -1,4 +1,4 @@
-import type { NativeAddon, NftCommand, NftElementsOperation, NftOperation } from '../../native/contract.js';
+import type { NftablesAddon, NftCommand, NftElementsOperation, NftOperation } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
 import { componentsOf, elementAt } from './elements.js';
 import { type SetDeclaration, type TableName } from './json.js';
@@ -14,7 +14,7 @@ type Json = string | number | { readonly [key: string]: Json } | readonly Json[]
  * Commands in libnftables JSON that make a family's whole table from nothing: what a first sync sends, with the packed elements spelled out.
  * Needs no privileges.
  */
-export function renderTable(addon: Pick<NativeAddon, 'nftCompile'>, table: FamilyTable): readonly NftCommand[] {
+export function renderTable(addon: Pick<NftablesAddon, 'nftCompile'>, table: FamilyTable): readonly NftCommand[] {
   const structure = new Structure(addon, table.family);
   const kernel = emptyKernelTable();
   const pending = new Pending();

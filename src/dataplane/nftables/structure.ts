@@ -1,5 +1,5 @@
 import type { Family } from '../../base/ip.js';
-import type { NativeAddon } from '../../native/contract.js';
+import type { NftablesAddon } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
 import { classChains, parseClassName } from './classes.js';
 import {
@@ -41,7 +41,7 @@ export class Structure {
   private readonly compiledChains = new Map<string, string>();
 
   constructor(
-    private readonly addon: Pick<NativeAddon, 'nftCompile'>,
+    private readonly addon: Pick<NftablesAddon, 'nftCompile'>,
     private readonly family: Family,
     table: string = TABLE,
   ) {

@@ -1,4 +1,4 @@
-import type { NativeAddon } from '../../native/contract.js';
+import type { NftablesAddon } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
 import { frontendKey } from '../../plan/frontend-key.js';
 import { className } from './classes.js';
@@ -19,7 +19,10 @@ const AFFINITY_SECONDS = 10_800;
  *
  * @throws NativeError of the first thing that the kernel refuses.
  */
-export async function tryKernel(addon: Pick<NativeAddon, 'nftCompile' | 'nftTransact'>, node: NodePlan): Promise<void> {
+export async function tryKernel(
+  addon: Pick<NftablesAddon, 'nftCompile' | 'nftTransact'>,
+  node: NodePlan,
+): Promise<void> {
   const where = { family: NFT_FAMILY[node.family], table: TRIAL_TABLE };
   const structure = new Structure(addon, node.family, TRIAL_TABLE);
   const key = frontendKey(null, 30000, 'TCP');

@@ -37,7 +37,7 @@ export class Rig {
     this.writer = this.store.register('test');
     this.planner = new Planner(modeSettings(settings));
     this.table = this.planner.tables[family];
-    this.counters = new PacketCounters(this.kernel, 'nft');
+    this.counters = new PacketCounters({ iptables: this.kernel, accounting: this.kernel }, 'nft');
     this.dataplane = this.process();
   }
 
@@ -85,7 +85,7 @@ export class Rig {
   }
 
   private process(): IptablesFamily {
-    this.counters = new PacketCounters(this.kernel, 'nft');
+    this.counters = new PacketCounters({ iptables: this.kernel, accounting: this.kernel }, 'nft');
     return new IptablesFamily({
       addon: this.kernel,
       family: this.family,

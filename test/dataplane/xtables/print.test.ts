@@ -7,7 +7,7 @@ t.test(
   (t) => {
     const text = (rule: string) => ({ type: 'text', text: rule }) as const;
     t.same(
-      printTransaction(loadAddon(), {
+      printTransaction(loadAddon().iptables, {
         family: 'IPv4',
         flavor: 'nft',
         operations: [

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type {
+  AccountingAddon,
   IptablesAck,
   IptablesAddon,
   IptablesChainListing,
@@ -28,7 +29,7 @@ const LONGEST_COMMENT = 255;
 export type IptablesFault = 'refuse' | 'lose-ack' | 'fail-list' | 'fail-digests';
 
 /** iptables behind the addon's contract, in memory: it refuses what iptables-restore and the kernel refuse, and whatever a test asks for. */
-export class FakeIptables implements IptablesAddon {
+export class FakeIptables implements IptablesAddon, AccountingAddon {
   readonly faults: IptablesFault[] = [];
   readonly committed: IptablesTransaction[] = [];
   /** Listings that were answered. */

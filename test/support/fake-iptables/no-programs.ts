@@ -1,8 +1,8 @@
-import type { IptablesAddon } from '../../../src/native/contract.js';
+import type { AccountingAddon, IptablesAddon } from '../../../src/native/contract.js';
 import { KernelError } from '../fake-kernel/kernel-error.js';
 
 /** A host without iptables programs. */
-export const NO_PROGRAMS: IptablesAddon = {
+export const NO_PROGRAMS: IptablesAddon & AccountingAddon = {
   iptablesFlavors: () => Promise.resolve([]),
   iptablesEncode: () => {
     throw absent('iptables encode');

@@ -1,11 +1,11 @@
-import type { NativeAddon, NftTableListing } from '../../../src/native/contract.js';
+import type { NftablesAddon, NftTableListing } from '../../../src/native/contract.js';
 import { loadAddon } from '../../../src/native/load.js';
 
-export type Compiler = Pick<NativeAddon, 'nftCompile' | 'nftEncode'>;
+export type Compiler = Pick<NftablesAddon, 'nftCompile' | 'nftEncode'>;
 
 /** The addon's compiler, remembering what it said: a test compiles the same rules thousands of times. */
 export function loadCompiler(): Compiler {
-  const addon = loadAddon();
+  const addon = loadAddon().nftables;
   const known = new Map<string, NftTableListing>();
   return {
     nftCompile: (family, table, commands) => {

@@ -2,10 +2,16 @@ import { packedKey } from '../../../src/base/endpoint-list.js';
 import type { IPAddress } from '../../../src/base/ip.js';
 import { familyOf } from '../../../src/base/ip.js';
 import type {
+  AccountingAddon,
+  ConntrackAddon,
   FlowDeletion,
   FlowFilter,
   FlowListing,
+  IpsetAddon,
+  IptablesAddon,
+  IpvsAddon,
   NativeAddon,
+  NftablesAddon,
   NftAck,
   NftElementsListing,
   NftCommand,
@@ -15,8 +21,8 @@ import type {
   NftSetListing,
   NftTableListing,
   NftTransaction,
+  RouteAddon,
 } from '../../../src/native/contract.js';
-import type { IptablesAddon } from '../../../src/native/iptables-contract.js';
 import { NO_PROGRAMS } from '../fake-iptables/no-programs.js';
 import { printTarget, type KernelVerdict } from '../courses.js';
 import type { Compiler } from './compiler.js';
@@ -34,7 +40,14 @@ const TABLE = 'kube-proxy';
  * The kernel behind the addon's contract, in memory: nf_tables with its rules of what may refer to what and its errors, conntrack, and whatever
  * faults a test asks for. Rules and declarations are spelled by the addon's own compiler, which needs no kernel.
  */
-export class FakeKernel implements NativeAddon {
+export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon, IpvsAddon, IpsetAddon, RouteAddon {
+  readonly nftables = this;
+  readonly conntrack = this;
+  readonly ipvs = this;
+  readonly ipset = this;
+  readonly route = this;
+  readonly iptables: IptablesAddon;
+  readonly accounting: AccountingAddon;
   readonly faults = new Faults();
   readonly flows = new FakeFlows();
   readonly quirks: KernelQuirks;
@@ -53,8 +66,10 @@ export class FakeKernel implements NativeAddon {
   constructor(
     private readonly compiler: Compiler,
     quirks: Partial<KernelQuirks> = {},
-    private readonly programs: IptablesAddon = NO_PROGRAMS,
+    programs: IptablesAddon & AccountingAddon = NO_PROGRAMS,
   ) {
+    this.iptables = programs;
+    this.accounting = programs;
     this.quirks = { lateRelease: false, ...quirks };
   }
 
@@ -183,15 +198,6 @@ export class FakeKernel implements NativeAddon {
     this.failFlows('conntrack list');
     return this.flows.list(filter);
   }
-
-  iptablesFlavors: IptablesAddon['iptablesFlavors'] = (...call) => this.programs.iptablesFlavors(...call);
-  iptablesEncode: IptablesAddon['iptablesEncode'] = (...call) => this.programs.iptablesEncode(...call);
-  iptablesDigests: IptablesAddon['iptablesDigests'] = (...call) => this.programs.iptablesDigests(...call);
-  iptablesRestore: IptablesAddon['iptablesRestore'] = (...call) => this.programs.iptablesRestore(...call);
-  iptablesList: IptablesAddon['iptablesList'] = (...call) => this.programs.iptablesList(...call);
-  iptablesRemembering: IptablesAddon['iptablesRemembering'] = (...call) => this.programs.iptablesRemembering(...call);
-  accountCreate: IptablesAddon['accountCreate'] = (...call) => this.programs.accountCreate(...call);
-  accountPackets: IptablesAddon['accountPackets'] = (...call) => this.programs.accountPackets(...call);
 
   async ipvsList(): Promise<readonly []> {
     await Promise.resolve();

@@ -1,4 +1,4 @@
-import type { NativeErrorFields } from '../../../src/native/contract.js';
+import type { NativeErrorFields } from '../../../src/native/errors.js';
 
 /** What the addon rejects with when the kernel refuses. */
 export class KernelError extends Error implements NativeErrorFields {

@@ -1,6 +1,6 @@
 import type { Chain, ChainHook, Rule, SetDeclaration } from '../../../src/dataplane/nftables/json.js';
 import type {
-  NativeAddon,
+  NftablesAddon,
   NftCommand,
   NftCommandsOperation,
   NftElementsOperation,
@@ -11,7 +11,7 @@ import { addElements, deleteElements } from './elements.js';
 import { KernelError, Refusal } from './kernel-error.js';
 import { references, typeLength, type FakeChain, type FakeRule, type FakeSet, type FakeTable } from './table.js';
 
-type Compiler = Pick<NativeAddon, 'nftCompile'>;
+type Compiler = Pick<NftablesAddon, 'nftCompile'>;
 
 /** A command of the libnftables JSON schema, one object under one verb. */
 type Command = Readonly<Record<string, Readonly<Record<string, CommandBody>>>>;

@@ -54,7 +54,7 @@ function end() {
 
 let count = 0;
 
-async function call(name, args) {
+async function call(name, method, args) {
   const counts = name === 'nftTransact' && isOn();
   if (counts) count++;
   const number = count;
@@ -67,7 +67,7 @@ async function call(name, args) {
   // Half of the transactions that fail have happened all the same: their answer was lost.
   const lost = faulty && name === 'nftTransact' && random() < 0.5;
   if (faulty && !lost) throw failure(name, errno);
-  const answer = addon[name](...args);
+  const answer = method(...args);
   if (due('during')) setImmediate(end);
   const value = await answer;
   if (lost) throw failure(name, 'ENOBUFS');
@@ -75,11 +75,15 @@ async function call(name, args) {
   return value;
 }
 
-for (const [name, method] of Object.entries(addon)) {
-  if (ASYNCHRONOUS.includes(name)) exports[name] = (...args) => call(name, args);
-  else
-    exports[name] = (...args) => {
-      if (isRefused(name)) throw failure(name, refuse[name]);
-      return method(...args);
-    };
+function faulty(name, method) {
+  if (ASYNCHRONOUS.includes(name)) return (...args) => call(name, method, args);
+  return (...args) => {
+    if (isRefused(name)) throw failure(name, refuse[name]);
+    return method(...args);
+  };
+}
+
+for (const [subsystem, functions] of Object.entries(addon)) {
+  const faults = Object.entries(functions).map(([name, method]) => [name, faulty(name, method)]);
+  exports[subsystem] = Object.fromEntries(faults);
 }

@@ -1,10 +1,12 @@
-#include "addon/conntrack.h"
+#include "addon/linux/subsystems.h"
 
 #include <memory>
 
 #include "addon/argument.h"
 #include "addon/async_call.h"
-#include "addon/environment.h"
+#include "addon/functions.h"
+#include "addon/linux/environment.h"
+#include "addon/linux/netlink_error.h"
 #include "conntrack/flows.h"
 
 namespace pointsman::addon {
@@ -106,15 +108,10 @@ class DeleteCall final : public AsyncCall {
   conntrack::FlowDeletion deletion_;
 };
 
-}  // namespace
-
 Napi::Value conntrack_list(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   conntrack::FlowFilter filter = filter_argument(Argument(info[0], "filter", misuse));
-  if (misuse.failed()) {
-    misuse.raise();
-    return info.Env().Undefined();
-  }
+  if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(info.Env(), kList, std::make_unique<ListCall>(sockets_of(info.Env()), std::move(filter)));
 }
 
@@ -122,11 +119,17 @@ Napi::Value conntrack_delete(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   const Family family = flow_family(Argument(info[0], "family", misuse));
   netlink::Bytes records = records_argument(Argument(info[1], "records", misuse), family);
-  if (misuse.failed()) {
-    misuse.raise();
-    return info.Env().Undefined();
-  }
+  if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(info.Env(), kDelete, std::make_unique<DeleteCall>(sockets_of(info.Env()), family, std::move(records)));
+}
+
+}  // namespace
+
+Napi::Object conntrack_functions(Napi::Env env) {
+  Functions functions(env);
+  functions.add<conntrack_list>("conntrackList");
+  functions.add<conntrack_delete>("conntrackDelete");
+  return functions.object();
 }
 
 }  // namespace pointsman::addon

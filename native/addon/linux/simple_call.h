@@ -6,13 +6,12 @@
 #include <memory>
 #include <utility>
 
-#include "addon/argument.h"
 #include "addon/async_call.h"
-#include "netlink/result.h"
+#include "addon/linux/netlink_error.h"
 
 namespace pointsman::addon {
 
-/// A call whose work is one function: what it answers becomes the promise's value.
+/// A call whose work is one netlink exchange: what it answers becomes the promise's value.
 template <typename Answer>
 class SimpleCall final : public AsyncCall {
  public:
@@ -39,11 +38,5 @@ class SimpleCall final : public AsyncCall {
   Convert convert_;
   Answer answer_{};
 };
-
-/// What a call with wrong arguments answers.
-inline Napi::Value raise(const Napi::CallbackInfo& info, const Misuse& misuse) {
-  misuse.raise();
-  return info.Env().Undefined();
-}
 
 }  // namespace pointsman::addon

@@ -1,10 +1,12 @@
-#include "addon/iptables.h"
+#include "addon/linux/subsystems.h"
 
 #include <memory>
 
 #include "addon/argument.h"
 #include "addon/async_call.h"
-#include "addon/iptables_argument.h"
+#include "addon/functions.h"
+#include "addon/linux/iptables_argument.h"
+#include "addon/values.h"
 #include "iptables/digest.h"
 #include "iptables/programs.h"
 #include "iptables/recent.h"
@@ -35,25 +37,14 @@ NativeError from_failure(const iptables::Failure& failure, const char* operation
   return error;
 }
 
-Napi::Value raise(Napi::Env env, const Misuse& misuse) {
-  misuse.raise();
-  return env.Undefined();
-}
-
-Napi::Value texts(Napi::Env env, const std::vector<std::string>& from) {
-  const Napi::Array array = Napi::Array::New(env, from.size());
-  for (std::uint32_t index = 0; index < from.size(); ++index) array.Set(index, Napi::String::New(env, from[index]));
-  return array;
-}
-
 Napi::Value chain_value(Napi::Env env, const ChainListing& chain) {
   Napi::Object value = Napi::Object::New(env);
   value.Set("table", Napi::String::New(env, chain.table));
   value.Set("name", Napi::String::New(env, chain.name));
-  value.Set("policy", chain.policy ? Napi::String::New(env, *chain.policy) : env.Null());
+  value.Set("policy", text_or_null(env, chain.policy));
   value.Set("ruleCount", Napi::Number::New(env, chain.rule_count));
   value.Set("digest", Napi::String::New(env, chain.digest));
-  value.Set("rules", chain.rules ? texts(env, *chain.rules) : env.Null());
+  value.Set("rules", chain.rules ? texts_value(env, *chain.rules) : env.Null());
   return value;
 }
 
@@ -95,7 +86,7 @@ class DigestsCall final : public AsyncCall {
     }
   }
 
-  Napi::Value finish(Napi::Env env) override { return texts(env, digests_); }
+  Napi::Value finish(Napi::Env env) override { return texts_value(env, digests_); }
 
   iptables::Transaction transaction_;
   std::vector<std::string> digests_;
@@ -173,33 +164,31 @@ class RememberingCall final : public AsyncCall {
   std::optional<std::uint32_t> index_;
 };
 
-}  // namespace
-
 Napi::Value iptables_flavors(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   const iptables::Family family = iptables_family_argument(Argument(info[0], "family", misuse));
-  if (misuse.failed()) return raise(info.Env(), misuse);
+  if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(info.Env(), kFlavors, std::make_unique<FlavorsCall>(family));
 }
 
 Napi::Value iptables_encode(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   const iptables::Transaction transaction = iptables_transaction_argument(Argument(info[0], "", misuse));
-  if (misuse.failed()) return raise(info.Env(), misuse);
+  if (misuse.failed()) return misuse.raise();
   return Napi::String::New(info.Env(), iptables::Stream(transaction).text());
 }
 
 Napi::Value iptables_digests(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   iptables::Transaction transaction = iptables_transaction_argument(Argument(info[0], "", misuse));
-  if (misuse.failed()) return raise(info.Env(), misuse);
+  if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(info.Env(), kDigests, std::make_unique<DigestsCall>(std::move(transaction)));
 }
 
 Napi::Value iptables_restore(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   iptables::Transaction transaction = iptables_transaction_argument(Argument(info[0], "", misuse));
-  if (misuse.failed()) return raise(info.Env(), misuse);
+  if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(info.Env(), kRestore, std::make_unique<RestoreCall>(std::move(transaction)));
 }
 
@@ -211,7 +200,7 @@ Napi::Value iptables_list(const Napi::CallbackInfo& info) {
   for (const Argument& table : Argument(info[2], "tables", misuse).items()) tables.push_back(iptables_table_argument(table));
   std::vector<std::string> text_of;
   for (const Argument& prefix : Argument(info[3], "textOf", misuse).items()) text_of.push_back(prefix.text(0, 255));
-  if (misuse.failed()) return raise(info.Env(), misuse);
+  if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(info.Env(), kList,
                           std::make_unique<ListCall>(family, flavor, std::move(tables), std::move(text_of)));
 }
@@ -224,8 +213,21 @@ Napi::Value iptables_remembering(const Napi::CallbackInfo& info) {
   netlink::Bytes source = at.bytes();
   if (source.size() != 4 && source.size() != 16) at.expect("an address of 4 or 16 bytes");
   const std::uint32_t seconds = Argument(info[2], "seconds", misuse).integer(1, kMaxSeconds);
-  if (misuse.failed()) return raise(info.Env(), misuse);
+  if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(info.Env(), kRemembering, std::make_unique<RememberingCall>(std::move(lists), std::move(source), seconds));
+}
+
+}  // namespace
+
+Napi::Object iptables_functions(Napi::Env env) {
+  Functions functions(env);
+  functions.add<iptables_flavors>("iptablesFlavors");
+  functions.add<iptables_encode>("iptablesEncode");
+  functions.add<iptables_digests>("iptablesDigests");
+  functions.add<iptables_restore>("iptablesRestore");
+  functions.add<iptables_list>("iptablesList");
+  functions.add<iptables_remembering>("iptablesRemembering");
+  return functions.object();
 }
 
 }  // namespace pointsman::addon

@@ -1,4 +1,4 @@
-#include "addon/watch.h"
+#include "addon/linux/watch.h"
 
 #include <memory>
 #include <mutex>
@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "addon/argument.h"
-#include "addon/environment.h"
-#include "addon/native_error.h"
-#include "addon/transaction_argument.h"
+#include "addon/linux/environment.h"
+#include "addon/linux/netlink_error.h"
+#include "addon/linux/transaction_argument.h"
 #include "nftables/watch.h"
 
 namespace pointsman::addon {
@@ -119,10 +119,7 @@ Napi::Value nft_watch(const Napi::CallbackInfo& info) {
   Misuse misuse(env);
   std::string table = name_argument(Argument(info[0], "table", misuse));
   if (!info[1].IsFunction()) Argument(info[1], "onChange", misuse).expect("a function");
-  if (misuse.failed()) {
-    misuse.raise();
-    return env.Undefined();
-  }
+  if (misuse.failed()) return misuse.raise();
   auto opened = nftables::Watch::open(std::move(table), sockets_of(env)->port_bits());
   if (!opened.ok()) {
     const Napi::Value error = to_error_object(env, from_netlink(opened.error(), kWatch));

@@ -1,8 +1,8 @@
-#include "addon/transaction_argument.h"
+#include "addon/linux/transaction_argument.h"
 
 #include <linux/netfilter/nf_tables.h>
 
-#include "addon/json_argument.h"
+#include "addon/linux/json_argument.h"
 
 namespace pointsman::addon {
 

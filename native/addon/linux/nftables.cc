@@ -1,4 +1,4 @@
-#include "addon/nftables.h"
+#include "addon/linux/subsystems.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -9,9 +9,13 @@
 
 #include "addon/argument.h"
 #include "addon/async_call.h"
-#include "addon/environment.h"
-#include "addon/json_argument.h"
-#include "addon/transaction_argument.h"
+#include "addon/functions.h"
+#include "addon/linux/environment.h"
+#include "addon/linux/json_argument.h"
+#include "addon/linux/netlink_error.h"
+#include "addon/linux/transaction_argument.h"
+#include "addon/linux/watch.h"
+#include "addon/values.h"
 #include "nftables/listing.h"
 #include "nftables/transaction.h"
 
@@ -38,20 +42,9 @@ NativeError from_failure(const nftables::Failure& failure) {
   return error;
 }
 
-Napi::Value text_or_null(Napi::Env env, const std::optional<std::string>& text) {
-  if (!text) return env.Null();
-  return Napi::String::New(env, *text);
-}
-
 Napi::Value bytes_or_null(Napi::Env env, const std::optional<netlink::Bytes>& bytes) {
   if (!bytes) return env.Null();
   return to_uint8_array(env, *bytes);
-}
-
-Napi::Value texts(Napi::Env env, const std::vector<std::string>& from) {
-  const Napi::Array array = Napi::Array::New(env, from.size());
-  for (std::uint32_t index = 0; index < from.size(); ++index) array.Set(index, Napi::String::New(env, from[index]));
-  return array;
 }
 
 Napi::Value comments(Napi::Env env, const std::vector<std::optional<std::string>>& from) {
@@ -68,7 +61,7 @@ Napi::Value elements_value(Napi::Env env, const std::optional<nftables::ElementC
   value.Set("keys", to_uint8_array(env, columns->keys));
   value.Set("keyEnds", bytes_or_null(env, columns->key_ends));
   value.Set("data", bytes_or_null(env, columns->data));
-  value.Set("verdicts", columns->verdicts ? texts(env, *columns->verdicts) : env.Null());
+  value.Set("verdicts", columns->verdicts ? texts_value(env, *columns->verdicts) : env.Null());
   value.Set("comments", comments(env, columns->comments));
   return value;
 }
@@ -97,18 +90,13 @@ Napi::Value table_value(Napi::Env env, const nftables::TableListing& listing) {
     Napi::Object value = Napi::Object::New(env);
     value.Set("name", Napi::String::New(env, chain.name));
     value.Set("hook", text_or_null(env, chain.hook));
-    value.Set("rules", texts(env, chain.rules));
+    value.Set("rules", texts_value(env, chain.rules));
     chains.Set(index, value);
   }
   Napi::Object value = Napi::Object::New(env);
   value.Set("chains", chains);
   value.Set("sets", sets_value(env, listing.sets));
   return value;
-}
-
-Napi::Value raise(Napi::Env env, const Misuse& misuse) {
-  misuse.raise();
-  return env.Undefined();
 }
 
 Napi::Value throw_native(Napi::Env env, const NativeError& error) {
@@ -260,15 +248,13 @@ class GenerationCall final : public AsyncCall {
   std::uint32_t generation_ = 0;
 };
 
-}  // namespace
-
 Napi::Value nft_compile(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Misuse misuse(env);
   const nftables::Family family = family_argument(Argument(info[0], "family", misuse));
   const std::string table = name_argument(Argument(info[1], "table", misuse));
   const nftables::json::Value commands = json_argument(Argument(info[2], "commands", misuse));
-  if (misuse.failed()) return raise(env, misuse);
+  if (misuse.failed()) return misuse.raise();
   const auto compiled = nftables::compile_listing(family, table, commands);
   if (compiled.ok()) return table_value(env, compiled.value());
   NativeError error;
@@ -282,7 +268,7 @@ Napi::Value nft_encode(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Misuse misuse(env);
   const nftables::Transaction transaction = transaction_argument(Argument(info[0], "", misuse));
-  if (misuse.failed()) return raise(env, misuse);
+  if (misuse.failed()) return misuse.raise();
   const auto encoded = nftables::EncodedTransaction::encode(transaction);
   if (!encoded.ok()) return throw_native(env, from_failure(encoded.error()));
   return to_uint8_array(env, encoded.value().bytes());
@@ -292,7 +278,7 @@ Napi::Value nft_transact(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Misuse misuse(env);
   nftables::Transaction transaction = transaction_argument(Argument(info[0], "", misuse));
-  if (misuse.failed()) return raise(env, misuse);
+  if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(env, kTransaction,
                           std::make_unique<TransactCall>(sockets_of(env), watches_of(env), std::move(transaction)));
 }
@@ -308,7 +294,7 @@ Napi::Value nft_list(const Napi::CallbackInfo& info) {
     elements.emplace();
     for (const Argument& name : names.items()) elements->push_back(name_argument(name));
   }
-  if (misuse.failed()) return raise(env, misuse);
+  if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(
       env, kList, std::make_unique<ListCall>(sockets_of(env), family, std::move(table), std::move(elements)));
 }
@@ -320,7 +306,7 @@ Napi::Value nft_elements(const Napi::CallbackInfo& info) {
   std::string table = name_argument(Argument(info[1], "table", misuse));
   std::vector<std::string> sets;
   for (const Argument& name : Argument(info[2], "sets", misuse).items()) sets.push_back(name_argument(name));
-  if (misuse.failed()) return raise(env, misuse);
+  if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(
       env, kElements, std::make_unique<ElementsCall>(sockets_of(env), family, std::move(table), std::move(sets)));
 }
@@ -336,7 +322,7 @@ Napi::Value nft_has(const Napi::CallbackInfo& info) {
   const Argument keys(info[4], "keys", misuse);
   question.keys = keys.bytes();
   if (!misuse.failed() && question.keys.size() % question.key_length != 0) keys.expect("a multiple of keyLength bytes");
-  if (misuse.failed()) return raise(env, misuse);
+  if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(env, kHas, std::make_unique<HasCall>(sockets_of(env), std::move(question)));
 }
 
@@ -349,6 +335,22 @@ Napi::Value nft_max_batch(const Napi::CallbackInfo& info) {
   const auto most = nftables::max_batch(*sockets_of(env));
   if (!most.ok()) return throw_native(env, from_netlink(most.error(), "nft max batch"));
   return Napi::Number::New(env, static_cast<double>(most.value()));
+}
+
+}  // namespace
+
+Napi::Object nftables_functions(Napi::Env env) {
+  Functions functions(env);
+  functions.add<nft_compile>("nftCompile");
+  functions.add<nft_encode>("nftEncode");
+  functions.add<nft_transact>("nftTransact");
+  functions.add<nft_list>("nftList");
+  functions.add<nft_elements>("nftElements");
+  functions.add<nft_has>("nftHas");
+  functions.add<nft_generation>("nftGeneration");
+  functions.add<nft_max_batch>("nftMaxBatch");
+  functions.add<nft_watch>("nftWatch");
+  return functions.object();
 }
 
 }  // namespace pointsman::addon

@@ -1,4 +1,4 @@
-#include "addon/json_argument.h"
+#include "addon/linux/json_argument.h"
 
 #include <cmath>
 

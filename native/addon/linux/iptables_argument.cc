@@ -1,4 +1,4 @@
-#include "addon/iptables_argument.h"
+#include "addon/linux/iptables_argument.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 /**
- * The iptables part of the seam, see contract.ts. The addon renders what it is given as one `iptables-restore --noflush` stream, feeds it to the
+ * The programs of iptables. The addon renders what it is given as one `iptables-restore --noflush` stream, feeds it to the
  * program of the wanted flavour from a worker thread, and reads what the kernel holds through the matching `-save`.
  */
 
@@ -92,7 +92,7 @@ export interface IptablesChainListing {
   readonly rules: readonly string[] | null;
 }
 
-/** What the addon exports for iptables; part of NativeAddon. */
+/** Rejects with ERR_IPTABLES. */
 export interface IptablesAddon {
   /**
    * Flavours whose programs are there and work in this network namespace and family, with their versions: `[{ flavor: 'nft', version: '1.8.9' }]`.
@@ -124,11 +124,4 @@ export interface IptablesAddon {
    * @param source 4 or 16 bytes.
    */
   iptablesRemembering(lists: readonly string[], source: Uint8Array, seconds: number): Promise<number | null>;
-  /**
-   * Makes an accounting object (nfnetlink_acct) of at most 31 bytes of name, which a rule counts packets in by `-m nfacct`; false: it was there, and keeps
-   * its count. Rejects with ERR_NETLINK, with errno EINVAL where the kernel has no accounting.
-   */
-  accountCreate(name: string): Promise<boolean>;
-  /** The packets that it counted; null: there is no such object. Rejects as above. */
-  accountPackets(name: string): Promise<number | null>;
 }

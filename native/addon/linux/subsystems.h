@@ -1,0 +1,17 @@
+#pragma once
+
+#include <napi.h>
+
+namespace pointsman::addon {
+
+// The functions of each subsystem; arguments and answers are those of its interface in src/native.
+
+Napi::Object nftables_functions(Napi::Env env);
+Napi::Object conntrack_functions(Napi::Env env);
+Napi::Object iptables_functions(Napi::Env env);
+Napi::Object accounting_functions(Napi::Env env);
+Napi::Object ipvs_functions(Napi::Env env);
+Napi::Object ipset_functions(Napi::Env env);
+Napi::Object route_functions(Napi::Env env);
+
+}  // namespace pointsman::addon
