@@ -1,5 +1,6 @@
 #!/usr/bin/env -S node --max-semi-space-size=2
 // A small young generation: after a start the process only sees changes, and what a large one saves in time it keeps in memory.
+import { messageOf } from './base/error-message.js';
 import { handleSignals } from './cli/signals.js';
 import { writeFileSync } from 'node:fs';
 import { ConfigError } from './config/errors.js';
@@ -58,7 +59,7 @@ function writeConfig({ path, text, warnings }: Extract<LoadedConfig, { readonly 
     writeFileSync(path, text);
     return 0;
   } catch (error) {
-    complain(`--write-config-to: ${error instanceof Error ? error.message : String(error)}`);
+    complain(`--write-config-to: ${messageOf(error)}`);
     return 1;
   }
 }
@@ -171,7 +172,7 @@ async function followConfig(
   end: (status: number) => void,
 ): Promise<boolean> {
   const refuse = (error: unknown): false => {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     // It was tried again.
     if (why === proxy.refusal) return false;
     log.error(error, 'changed configuration refused, the one in force stays');

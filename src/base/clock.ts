@@ -1,4 +1,6 @@
-/** Time as the loop sees it, so that tests can own it. */
+import { MAX_TIMEOUT_MS } from './timeout.js';
+
+/** Monotonic time, handed in so that tests can own it. */
 export interface Clock {
   /** Monotonic milliseconds; the origin means nothing. */
   now(): number;
@@ -8,9 +10,6 @@ export interface Clock {
    */
   callAt(time: number, callback: () => void): () => void;
 }
-
-/** Longest delay setTimeout takes, 24.8 days; it fires at once for anything longer. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => performance.now(),
@@ -37,3 +36,20 @@ export const systemClock: Clock = {
     };
   },
 };
+
+/** Resolves after `ms`, or at once when the signal is or becomes aborted. */
+export function sleep(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve();
+      return;
+    }
+    const wake = (): void => {
+      cancel();
+      signal.removeEventListener('abort', wake);
+      resolve();
+    };
+    const cancel = clock.callAt(clock.now() + ms, wake);
+    signal.addEventListener('abort', wake);
+  });
+}

@@ -20,6 +20,14 @@ function systemOffset(): bigint {
   return BigInt(Date.now()) * NS_PER_MS - process.hrtime.bigint();
 }
 
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
+
+/** RFC 3339 to milliseconds since the epoch; null when it is something else. */
+export function parseTimestamp(text: string): number | null {
+  const time = RFC3339.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isFinite(time) ? time : null;
+}
+
 /** RFC 3339 in UTC with nine digits of fraction. Null, no time at all, is the zero time as Go prints and reads it. */
 export function formatTimestamp(time: bigint | null): string {
   if (time === null) return '0001-01-01T00:00:00Z';

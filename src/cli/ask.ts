@@ -2,6 +2,7 @@ import { open, rm, type FileHandle } from 'node:fs/promises';
 import { request, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
+import { messageOf } from '../base/error-message.js';
 import { errorCode } from '../serve/listener.js';
 
 /** Why the running process did not answer; the message says it all. */
@@ -35,7 +36,7 @@ export async function askInto(socket: string | null, page: string, path: string)
   try {
     file = await open(path, 'wx', 0o600);
   } catch (error) {
-    throw new AskError(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new AskError(`${path}: ${messageOf(error)}`, { cause: error });
   }
   try {
     const answer = await get(socket, page);
@@ -57,7 +58,7 @@ function describe(error: unknown): string {
     case 'EPERM':
       return 'permission denied, only the user of the process may ask';
     default:
-      return error instanceof Error ? error.message : String(error);
+      return messageOf(error);
   }
 }
 

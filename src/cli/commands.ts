@@ -1,3 +1,4 @@
+import { messageOf } from '../base/error-message.js';
 import { FAMILIES, familyOf } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import { printableLine } from '../base/printable.js';
@@ -115,7 +116,7 @@ export async function init(config: Config, version: string, addon: NativeAddon, 
 }
 
 function kernelProblem(mode: string, reason: unknown): string {
-  return `this kernel, or what this process may do, is not enough for mode ${mode}: ${reason instanceof Error ? reason.message : String(reason)}`;
+  return `this kernel, or what this process may do, is not enough for mode ${mode}: ${messageOf(reason)}`;
 }
 
 export interface Planned {

@@ -1,3 +1,4 @@
+import { isMapping } from '../base/mapping.js';
 import { REDACTED } from '../base/url-text.js';
 import type { Config } from './config.js';
 
@@ -69,14 +70,10 @@ export function printChange({ field, before, after }: FieldChange): string {
 export function differences(field: string, before: unknown, after: unknown): Omit<FieldChange, 'live'>[] {
   const [a, b] = [JSON.stringify(before), JSON.stringify(after)];
   if (a === b) return [];
-  if (isObject(before) && isObject(after) && Object.keys(before).join() === Object.keys(after).join()) {
+  if (isMapping(before) && isMapping(after) && Object.keys(before).join() === Object.keys(after).join()) {
     return Object.entries(before).flatMap(([key, value]) => differences(`${field}.${key}`, value, after[key]));
   }
   return [{ field, before: a, after: b }];
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function keysOf(record: Readonly<Record<keyof Config, boolean>>): (keyof Config)[] {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { messageOf } from '../base/error-message.js';
 import { YamlError } from '../base/yaml.js';
 import { decodeConfiguration, findConfiguration } from './decode.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
@@ -110,7 +111,7 @@ function find(path: string, text: string): Exclude<ReturnType<typeof findConfigu
 }
 
 function readError(what: 'file' | 'directory', path: string, error: unknown): ConfigError {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   return new ConfigError('CONFIG_READ', 'failed complete', [
     `could not read configuration ${what} ${JSON.stringify(path)}: ${reason}`,
   ]);

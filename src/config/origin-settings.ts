@@ -1,3 +1,4 @@
+import { messageOf } from '../base/error-message.js';
 import { HEADER_FORM, parseHeaderFile, parseHeaders, splitOrigin, type OriginHeader } from '../base/request-header.js';
 import type { HttpHeader, UrlSource } from './config.js';
 import type { ConfigFiles } from './files.js';
@@ -73,7 +74,7 @@ export class OriginSettings {
     try {
       text = this.files.read(file);
     } catch (error) {
-      this.problems.push(`${at}: cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+      this.problems.push(`${at}: cannot be read: ${messageOf(error)}`);
       return;
     }
     for (const { line, header } of parseHeaderFile(text)) {

@@ -1,6 +1,7 @@
-import { statSync, watch, type BigIntStats, type FSWatcher } from 'node:fs';
+import { statSync, type BigIntStats } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
+import { DirectoryWatch } from '../base/directory-watch.js';
 import { compareConfigs, type FieldChange } from '../config/compare.js';
 import type { ConfigurationPaths } from '../config/configuration-source.js';
 import { ConfigError } from '../config/errors.js';
@@ -56,7 +57,8 @@ export class ConfigWatch {
   private readonly timing: ConfigWatchTiming;
   /** The node's name does not follow the system's while the process runs. */
   private readonly hostname = hostname();
-  private readonly directories: readonly DirectoryEvents[];
+  /** By path. */
+  private readonly directories: ReadonlyMap<string, DirectoryWatch>;
   private timer: NodeJS.Timeout | null = null;
   /** When the timer fires, in the clock of `performance.now()`. */
   private due = 0;
@@ -76,12 +78,10 @@ export class ConfigWatch {
     this.seen = { fingerprint: '', since: 0 };
     const { file, directory } = this.paths;
     const watched = [...(file === null ? [] : [dirname(file)]), ...(directory === null ? [] : [directory])];
-    this.directories = [...new Set(watched)].map(
-      (path) =>
-        new DirectoryEvents(path, () => {
-          this.lookIn(EVENT_MS);
-        }),
-    );
+    const onEvent = (): void => {
+      this.lookIn(EVENT_MS);
+    };
+    this.directories = new Map(watched.map((path) => [path, new DirectoryWatch(onEvent)]));
     if (watched.length > 0) this.lookIn(0);
   }
 
@@ -89,7 +89,7 @@ export class ConfigWatch {
     this.stopped = true;
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
-    for (const directory of this.directories) directory.close();
+    for (const directory of this.directories.values()) directory.close();
   }
 
   /** Looks after this time at the latest. */
@@ -106,7 +106,11 @@ export class ConfigWatch {
   }
 
   private async look(): Promise<void> {
-    for (const directory of this.directories) directory.follow();
+    for (const [path, directory] of this.directories) {
+      const stat = statOf(path);
+      if (stat === null) directory.close();
+      else directory.follow(path, stat);
+    }
     const { pollMs, settleMs } = this.timing;
     const now = performance.now();
     const fingerprint = fingerprintOf(this.paths);
@@ -197,42 +201,5 @@ function statOf(path: string): BigIntStats | null {
     return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
   } catch {
     return null;
-  }
-}
-
-/** Events of a directory by whatever way it is reached; hints only, so one that cannot be watched is no error. */
-class DirectoryEvents {
-  private watcher: FSWatcher | null = null;
-  private identity: string | null = null;
-
-  constructor(
-    private readonly path: string,
-    private readonly onEvent: () => void,
-  ) {}
-
-  /** Watches what is at the path now. */
-  follow(): void {
-    const stat = statOf(this.path);
-    // Inode numbers are used again as soon as they are free; the time of birth tells two directories apart.
-    const identity = stat === null ? null : `${stat.dev}:${stat.ino}:${stat.birthtimeNs}`;
-    if (identity === this.identity) return;
-    this.close();
-    this.identity = identity;
-    if (identity === null) return;
-    try {
-      this.watcher = watch(this.path, { persistent: false }, this.onEvent);
-      this.watcher.on('error', () => {
-        this.watcher?.close();
-        this.watcher = null;
-      });
-    } catch {
-      this.watcher = null;
-    }
-  }
-
-  close(): void {
-    this.watcher?.close();
-    this.watcher = null;
-    this.identity = null;
   }
 }

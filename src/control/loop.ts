@@ -1,6 +1,6 @@
+import { Backoff, type BackoffOptions } from '../base/backoff.js';
 import type { Clock } from '../base/clock.js';
 import { Pacing } from './pacing.js';
-import { Backoff, type BackoffOptions } from './retry.js';
 
 export interface RunRequest {
   /** Whether everything is to be compared, not only what changed: the first run, periodically, and until such a run succeeds. */

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { messageOf } from '../base/error-message.js';
 import type { IPAddress } from '../base/ip.js';
 import type { FamilyDataplane } from '../dataplane/contract.js';
 import { localAddresses } from '../host/local-addresses.js';
@@ -115,7 +116,7 @@ async function compareKernel(
     const surplus = lines.filter((line) => !planned.includes(line));
     return { agrees: missing.length + surplus.length === 0, unknown: null, missing, surplus, remembered };
   } catch (error) {
-    return unknownKernel(error instanceof Error ? error.message : String(error));
+    return unknownKernel(messageOf(error));
   }
 }
 

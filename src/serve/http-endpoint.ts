@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.js';
+import { messageOf } from '../base/error-message.js';
 import { isUnspecified, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import { answerWhole, boundPort, errorCode, listen, openBindAddress, shut } from './listener.js';
@@ -139,7 +140,7 @@ export class HttpEndpoint {
 
   /** Events have the message alone, so the cause is part of it; as `cause` the log would print it twice. */
   private failure({ address, port }: Bind, cause: unknown): Error {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     return new Error(`cannot serve ${this.what} on ${address} port ${port}: ${reason}`);
   }
 }

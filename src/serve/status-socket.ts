@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../base/clock.js';
+import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
 import { claimSocket } from './claimed-socket.js';
 import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
@@ -75,7 +76,7 @@ export class StatusSocket {
       if (this.lastFailure !== null) log.info(0, 'status socket is open now', { path });
       this.lastFailure = null;
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       if (message !== this.lastFailure)
         log.warn(`cannot open the status socket, will be retried: ${message}`, { path });
       this.lastFailure = message;
@@ -119,7 +120,7 @@ export class StatusSocket {
       // A client that has gone away is no failure of ours.
       if (response.destroyed) return;
       this.options.log.error(error, 'cannot answer on the status socket', { path });
-      answerText(response, 500, error instanceof Error ? error.message : String(error));
+      answerText(response, 500, messageOf(error));
     }
   }
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-message.js';
 import { cutMessage } from '../../base/outside-text.js';
 import { CodecError, TruncatedError } from './codec/errors.js';
 import type { ApiStatus } from './codec/events.js';
@@ -83,5 +84,5 @@ export function failureOf(error: unknown): SourceFailure {
   if (error instanceof TruncatedError) return new SourceFailure('truncated', error.message);
   if (error instanceof CodecError) return new SourceFailure('undecodable', error.message);
   if (error instanceof ApiError) return new SourceFailure('unavailable', error.message);
-  return new SourceFailure('unavailable', error instanceof Error ? error.message : String(error));
+  return new SourceFailure('unavailable', messageOf(error));
 }

@@ -1,10 +1,5 @@
-/** Time as this source sees it, so that tests can own it. */
-export interface Clock {
-  /** Monotonic milliseconds; the origin means nothing. */
-  now(): number;
-  /** Calls back once, when `now() >= time`. Returns what cancels it. */
-  callAt(time: number, callback: () => void): () => void;
-}
+import { Backoff } from '../../base/backoff.js';
+import type { Clock } from '../../base/clock.js';
 
 /** All in milliseconds but where it says otherwise. */
 export interface Timing {
@@ -40,40 +35,10 @@ export interface Surroundings {
   readonly timing: Timing;
 }
 
-/** Share of a delay that chance takes off at most, so that nodes that failed together do not come back together. */
-const JITTER = 0.5;
-
-/** Exponential backoff: each delay doubles the one before, up to the maximum. */
-export class Backoff {
-  private base = 0;
-
-  constructor(private readonly surroundings: Surroundings) {}
-
-  /** How long to wait after a failure, in milliseconds. */
-  next(): number {
-    const { timing, random } = this.surroundings;
-    this.base = this.base === 0 ? timing.backoffInitialMs : Math.min(this.base * 2, timing.backoffMaxMs);
-    return this.base * (1 - JITTER * random());
-  }
-
-  reset(): void {
-    this.base = 0;
-  }
-}
-
-/** Resolves after `ms`, or at once when the signal is or becomes aborted. */
-export function sleep(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) {
-      resolve();
-      return;
-    }
-    const wake = (): void => {
-      cancel();
-      signal.removeEventListener('abort', wake);
-      resolve();
-    };
-    const cancel = clock.callAt(clock.now() + ms, wake);
-    signal.addEventListener('abort', wake);
-  });
+/** As an API server is to be asked again by many nodes that failed together: each delay doubles the one before, and half of it is chance. */
+export function apiBackoff(
+  { backoffInitialMs, backoffMaxMs }: Pick<Timing, 'backoffInitialMs' | 'backoffMaxMs'>,
+  random: () => number,
+): Backoff {
+  return new Backoff({ initialMs: backoffInitialMs, maxMs: backoffMaxMs, factor: 2, jitter: 0.5 }, random);
 }

@@ -1,7 +1,7 @@
+import { isMapping } from '../../base/mapping.js';
 import { cutMessage } from '../../base/outside-text.js';
 import { refOf, type Row, type RowKind, type RowRef } from '../../state/rows.js';
 import { TranslateError } from '../translate/errors.js';
-import { isMapping } from '../translate/fields.js';
 import type { Interner } from '../translate/intern.js';
 import { identify } from '../translate/metadata.js';
 import { recognise, translate } from '../translate/object.js';

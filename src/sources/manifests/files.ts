@@ -1,8 +1,9 @@
 import { basename } from 'node:path';
+import { DirectoryWatch } from '../../base/directory-watch.js';
+import { messageOf } from '../../base/error-message.js';
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
 import { hasGap, readContent, withLastGood, type Content } from './content.js';
-import { DirectoryWatch } from './directory-watch.js';
 import { identityOf, readManifest, type Reading } from './file-reading.js';
 import { isDanglingLink, isManifestName, look, manifestNames, pathOf, statOf, type Listing } from './location.js';
 import { Pacer } from './pacer.js';
@@ -44,9 +45,15 @@ export class FileLocation implements ManifestLocation {
     private readonly path: string,
     private readonly surroundings: Surroundings,
   ) {
-    this.watch = new DirectoryWatch((name) => {
-      this.onEvent(name);
-    }, surroundings.log);
+    const { log } = surroundings;
+    this.watch = new DirectoryWatch(
+      (name) => {
+        this.onEvent(name);
+      },
+      (directory, error) => {
+        log.info(1, 'Manifests: no change events, only polling', { path: directory, reason: String(error) });
+      },
+    );
   }
 
   get pollMs(): number {
@@ -211,8 +218,4 @@ const MAX_POLL_MS = 900;
 /** The file went between two looks at it. */
 function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT';
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-message.js';
 import { ExpansionBudget, readYaml, YamlError } from '../../base/yaml.js';
 import type { Pacer } from './pacer.js';
 import { YamlThread } from './yaml-thread.js';
@@ -132,10 +133,6 @@ function countNewlines(text: string, start: number, end: number): number {
   let count = 0;
   for (let at = text.indexOf('\n', start); at >= 0 && at < end; at = text.indexOf('\n', at + 1)) count++;
   return count;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 interface Range {

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { MAX_PEM_BYTES, MAX_SECRET_BYTES, readFileWithinSync } from '../../base/bounded-file.js';
+import { messageOf } from '../../base/error-message.js';
 import { HEADER_FORM, parseHeaderFile } from '../../base/request-header.js';
 import type { UrlSource } from '../../config/config.js';
 
@@ -64,8 +65,4 @@ function readText(file: string, maxBytes = MAX_PEM_BYTES): string {
   } catch (error) {
     throw new Error(`${file}: cannot be read: ${messageOf(error)}`);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

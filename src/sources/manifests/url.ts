@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-message.js';
 import { cutMessage } from '../../base/outside-text.js';
 import type { UrlSource } from '../../config/config.js';
 import { Interner } from '../translate/intern.js';
@@ -32,7 +33,7 @@ export class UrlLocation implements ManifestLocation {
     try {
       failure = await this.poll();
     } catch (error) {
-      failure = cutMessage(error instanceof Error ? error.message : String(error));
+      failure = cutMessage(messageOf(error));
     }
     if (this.stopped.signal.aborted) return;
     const { name } = this.source;

@@ -1,4 +1,6 @@
+import { isMapping } from '../../base/mapping.js';
 import { PROTOCOLS } from '../../base/protocol.js';
+import { parseTimestamp } from '../../base/timestamp.js';
 import {
   READY,
   SERVING,
@@ -8,9 +10,9 @@ import {
   type RowRef,
 } from '../../state/rows.js';
 import { EndpointColumns } from './endpoint-columns.js';
-import { Fields, isMapping } from './fields.js';
+import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
-import { checkName, parseTime, readRef, type Translation } from './metadata.js';
+import { checkName, readRef, type Translation } from './metadata.js';
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 const HEADLESS_LABEL = 'service.kubernetes.io/headless';
@@ -178,5 +180,5 @@ function readTriggerTime(fields: Fields): number | null {
   const metadata = fields.raw('metadata');
   const annotations = isMapping(metadata) ? metadata['annotations'] : null;
   const text = isMapping(annotations) ? annotations[TRIGGER_TIME_ANNOTATION] : null;
-  return typeof text === 'string' ? parseTime(text) : null;
+  return typeof text === 'string' ? parseTimestamp(text) : null;
 }

@@ -1,3 +1,4 @@
+import { isMapping, type Mapping } from '../../base/mapping.js';
 import { problemAt, TranslateError } from './errors.js';
 
 /** An object may have as many problems as bytes. */
@@ -28,12 +29,6 @@ export interface Findings {
   readonly warnings: Problems;
   /** What stands in place of a text, list or mapping is not shown: it may be a credential in the wrong place. */
   readonly secret: boolean;
-}
-
-type Mapping = Readonly<Record<string, unknown>>;
-
-export function isMapping(value: unknown): value is Mapping {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**

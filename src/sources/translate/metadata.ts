@@ -1,5 +1,7 @@
+import { isMapping } from '../../base/mapping.js';
+import { parseTimestamp } from '../../base/timestamp.js';
 import type { RowKind, RowRef } from '../../state/rows.js';
-import { isMapping, type Fields } from './fields.js';
+import type { Fields } from './fields.js';
 
 /** What a translator makes of one object. */
 export interface Translation<R> {
@@ -67,14 +69,6 @@ export function checkName(fields: Fields, path: string, name: string, form: Name
   if (name.length > max || !pattern.test(name)) fields.refuse(path, name, `must be ${says}`);
 }
 
-const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
-
-/** RFC 3339 to milliseconds since the epoch; null when it is something else. */
-export function parseTime(text: string): number | null {
-  const time = RFC3339.test(text) ? Date.parse(text) : Number.NaN;
-  return Number.isFinite(time) ? time : null;
-}
-
 /** A time in milliseconds since the epoch; null when absent or refused. */
 export function readTime(fields: Fields, name: string): number | null {
   const value = fields.raw(name);
@@ -82,7 +76,7 @@ export function readTime(fields: Fields, name: string): number | null {
   if (value instanceof Date) return value.getTime();
   const text = fields.string(name);
   if (text === null) return null;
-  const time = parseTime(text);
+  const time = parseTimestamp(text);
   if (time !== null) return time;
   fields.refuse(name, text, 'must be a time such as "2025-01-31T12:00:00Z"');
   return null;

@@ -1,8 +1,9 @@
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { readFileWithin } from '../../../base/bounded-file.js';
+import { messageOf } from '../../../base/error-message.js';
 import { MAX_DOCUMENT_BYTES } from './document.js';
-import { KubeconfigError, messageOf } from './errors.js';
+import { KubeconfigError } from './errors.js';
 import {
   EXEC_API_VERSIONS,
   INTERACTIVE_MODES,

@@ -1,8 +1,9 @@
 import type { OutgoingHttpHeaders } from 'node:http';
+import type { Clock } from '../../../base/clock.js';
+import { messageOf } from '../../../base/error-message.js';
 import type { Log } from '../../../base/log.js';
-import type { Clock } from '../timing.js';
 import type { Access } from './access.js';
-import { KubeconfigError, messageOf } from './errors.js';
+import { KubeconfigError } from './errors.js';
 import {
   EXEC_TIMEOUT_MS,
   ExecPlugin,

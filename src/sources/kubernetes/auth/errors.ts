@@ -17,7 +17,3 @@ export class CredentialsError extends Error {
   override readonly name = 'CredentialsError';
   readonly code = 'CREDENTIALS_UNAVAILABLE';
 }
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

@@ -1,12 +1,14 @@
 import { X509Certificate } from 'node:crypto';
 import { isAbsolute } from 'node:path';
 import { isatty } from 'node:tty';
+import { messageOf } from '../../../base/error-message.js';
 import type { Log } from '../../../base/log.js';
+import { parseTimestamp } from '../../../base/timestamp.js';
 import { TranslateError } from '../../translate/errors.js';
 import { Fields } from '../../translate/fields.js';
 import { isHeaderToken, type ExecAccess, type ExecCluster } from './access.js';
 import { parseDocument } from './document.js';
-import { CredentialsError, messageOf } from './errors.js';
+import { CredentialsError } from './errors.js';
 import { CommandError, runCommand } from './exec-run.js';
 import { FileText } from './file-text.js';
 import { HoldOff, type HoldOffSurroundings } from './hold-off.js';
@@ -303,13 +305,10 @@ function openCredential(text: string): Fields {
   }
 }
 
-const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
-
 function readTime(fields: Fields, name: string): number | null {
   const text = fields.string(name);
   if (text === null) return null;
-  const time = RFC3339.test(text) ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(time)) return time;
-  fields.refuseSecret(name, 'must be a time as in RFC 3339');
-  return null;
+  const time = parseTimestamp(text);
+  if (time === null) fields.refuseSecret(name, 'must be a time as in RFC 3339');
+  return time;
 }

@@ -1,4 +1,6 @@
-import { Backoff, DEFAULT_TIMING, type Clock } from '../timing.js';
+import type { Backoff } from '../../../base/backoff.js';
+import type { Clock } from '../../../base/clock.js';
+import { apiBackoff } from '../timing.js';
 
 export interface HoldOffSurroundings {
   readonly clock: Clock;
@@ -6,7 +8,7 @@ export interface HoldOffSurroundings {
   readonly random: () => number;
 }
 
-const TIMING = { ...DEFAULT_TIMING, backoffInitialMs: 2000, backoffMaxMs: 60_000 };
+const TIMING = { backoffInitialMs: 2000, backoffMaxMs: 60_000 };
 
 /** Keeps from trying again at once what has just failed: 1 to 2 s after the first failure, up to a minute after many. */
 export class HoldOff {
@@ -14,7 +16,7 @@ export class HoldOff {
   private until = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly surroundings: HoldOffSurroundings) {
-    this.backoff = new Backoff({ ...surroundings, timing: TIMING });
+    this.backoff = apiBackoff(TIMING, surroundings.random);
   }
 
   /** Milliseconds until it may be tried again; 0 for now. */

@@ -1,8 +1,9 @@
 import { dirname, resolve, sep } from 'node:path';
+import { messageOf } from '../../../base/error-message.js';
 import { TranslateError } from '../../translate/errors.js';
 import { Fields } from '../../translate/fields.js';
 import { parseDocument } from './document.js';
-import { KubeconfigError, messageOf } from './errors.js';
+import { KubeconfigError } from './errors.js';
 
 /** A kubeconfig file, paths resolved, nothing selected yet. Text fields that are not given are empty. */
 export interface Kubeconfig {

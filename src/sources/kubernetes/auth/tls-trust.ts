@@ -1,9 +1,10 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { MAX_PEM_BYTES, readFileWithinSync } from '../../../base/bounded-file.js';
+import { messageOf } from '../../../base/error-message.js';
 import type { Log } from '../../../base/log.js';
 import type { TlsAccess } from './access.js';
-import { CredentialsError, messageOf } from './errors.js';
+import { CredentialsError } from './errors.js';
 import { FileText } from './file-text.js';
 import type { PemSource } from './kubeconfig.js';
 

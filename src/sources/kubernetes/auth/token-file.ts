@@ -1,7 +1,8 @@
 import { MAX_SECRET_BYTES, readFileWithin } from '../../../base/bounded-file.js';
+import { messageOf } from '../../../base/error-message.js';
 import type { Log } from '../../../base/log.js';
 import { isHeaderToken } from './access.js';
-import { CredentialsError, messageOf } from './errors.js';
+import { CredentialsError } from './errors.js';
 
 /** The kubelet and others replace the file well before the token in it expires; the peer reads it as often. */
 const REREAD_MS = 60_000;

@@ -1,5 +1,5 @@
+import { isMapping } from '../../../base/mapping.js';
 import type { RowKind } from '../../../state/rows.js';
-import { isMapping } from '../../translate/fields.js';
 import { CodecError, TruncatedError } from './errors.js';
 import type { ListDecoder, ListMeta, ObjectSink } from './events.js';
 import { Carry } from './frames.js';

@@ -1,17 +1,16 @@
+import { messageOf } from '../../../base/error-message.js';
+import { isMapping, type Mapping } from '../../../base/mapping.js';
 import type { RowKind } from '../../../state/rows.js';
-import { isMapping } from '../../translate/fields.js';
 import { translate } from '../../translate/object.js';
 import { CodecError } from './errors.js';
 import type { ApiStatus, ReceivedObject } from './events.js';
-
-export type Mapping = Readonly<Record<string, unknown>>;
 
 /** @throws CodecError when the bytes are not JSON. */
 export function parseJson(bytes: Buffer, start: number, end: number): unknown {
   try {
     return JSON.parse(bytes.toString('utf8', start, end));
   } catch (error) {
-    throw new CodecError(`not JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CodecError(`not JSON: ${messageOf(error)}`);
   }
 }
 

@@ -1,10 +1,10 @@
+import { isMapping, type Mapping } from '../../../base/mapping.js';
 import type { RowKind } from '../../../state/rows.js';
-import { isMapping } from '../../translate/fields.js';
 import { CodecError, TruncatedError } from './errors.js';
 import { INITIAL_EVENTS_END, type Codec, type EventSink, type WatchDecoder, type WatchEvent } from './events.js';
 import { Carry } from './frames.js';
 import { JsonListDecoder } from './json-list.js';
-import { jsonObject, parseJson, statusOf, textOf, type Mapping } from './json-values.js';
+import { jsonObject, parseJson, statusOf, textOf } from './json-values.js';
 
 export const JSON_CODEC: Codec = {
   watch: (kind, sink) => new JsonWatchDecoder(kind, sink),

@@ -1,5 +1,5 @@
+import type { Clock } from '../../../base/clock.js';
 import type { TlsClient } from '../auth/tls-trust.js';
-import type { Clock } from '../timing.js';
 import type { Body } from './body.js';
 
 export interface OpenWatchesOptions {

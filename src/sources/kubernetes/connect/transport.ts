@@ -1,4 +1,5 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { Clock } from '../../../base/clock.js';
 import type { Log } from '../../../base/log.js';
 import { goPlatform } from '../../../base/platform.js';
 import { trimEnd } from '../../../base/text.js';
@@ -15,7 +16,6 @@ import {
   type GetOptions,
   type PostOptions,
 } from '../connection.js';
-import type { Clock } from '../timing.js';
 import { abortReason, describe, unlessAborted } from './attempt.js';
 import { Body } from './body.js';
 import { ConnectionPool, type PooledRequest } from './connection-pool.js';

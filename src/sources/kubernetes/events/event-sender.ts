@@ -1,9 +1,10 @@
+import { sleep, type Clock } from '../../../base/clock.js';
+import { messageOf } from '../../../base/error-message.js';
 import type { EventRecorder, EventSubject, ProxyEvent } from '../../../base/events.js';
 import type { Log } from '../../../base/log.js';
 import { cutText } from '../../../base/outside-text.js';
 import { RateLimit } from '../connect/rate-limit.js';
 import type { ApiConnection } from '../connection.js';
-import { sleep, type Clock } from '../timing.js';
 import { eventBody, eventPath, MAX_NOTE } from './event-body.js';
 import { lookUpUid } from './event-subject.js';
 
@@ -132,7 +133,7 @@ export class EventSender implements EventRecorder {
         await this.deliver(letter);
       } catch (error) {
         if (signal.aborted) return;
-        this.drop(letter.event, describe(error));
+        this.drop(letter.event, messageOf(error));
       }
     }
   }
@@ -167,7 +168,7 @@ export class EventSender implements EventRecorder {
       const transient = status === 401 || status === 429 || status >= 500;
       return transient ? { type: 'failed', why, retryAfterMs } : { type: 'refused', why };
     } catch (error) {
-      return { type: 'failed', why: describe(error), retryAfterMs: null };
+      return { type: 'failed', why: messageOf(error), retryAfterMs: null };
     }
   }
 
@@ -178,8 +179,4 @@ export class EventSender implements EventRecorder {
 
 function printSubject({ kind, namespace, name }: EventSubject): string {
   return `${kind} ${namespace === '' ? name : `${namespace}/${name}`}`;
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../timing.js';
+import type { Clock } from '../../../base/clock.js';
 
 /** Above this rate chunks are held back. Changes of which each waits for the one before do not come so fast. */
 const FLOOD_PER_SECOND = 400;

@@ -1,10 +1,11 @@
 import type { Readable } from 'node:stream';
+import type { Clock } from '../../../base/clock.js';
 import { codecOf } from '../codec/codec.js';
 import { TruncatedError } from '../codec/errors.js';
 import type { Codec } from '../codec/events.js';
 import type { ApiConnection, ApiQuery, ApiResponse } from '../connection.js';
 import { failureOfStatus, SourceFailure } from '../failure.js';
-import type { Clock, Surroundings } from '../timing.js';
+import type { Surroundings } from '../timing.js';
 import { Coalescer } from './coalescer.js';
 
 /** What decodes a response's body. */

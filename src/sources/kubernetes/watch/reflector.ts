@@ -1,9 +1,11 @@
+import type { Backoff } from '../../../base/backoff.js';
+import { sleep } from '../../../base/clock.js';
 import type { Log } from '../../../base/log.js';
 import type { SourceWriter } from '../../../state/writer.js';
 import type { ApiQuery } from '../connection.js';
 import { failureOf, SourceFailure, type FailureKind } from '../failure.js';
 import type { Resource } from '../resources.js';
-import { Backoff, sleep, type Surroundings } from '../timing.js';
+import { apiBackoff, type Surroundings } from '../timing.js';
 import { EventStream, type StreamListener } from './event-stream.js';
 import type { Exchanger } from './exchange.js';
 import type { Inventory } from './inventory.js';
@@ -61,7 +63,7 @@ export class Reflector implements StreamListener {
 
   constructor(private readonly options: ReflectorOptions) {
     const { resource, exchanger, inventory, log, surroundings } = options;
-    this.backoff = new Backoff(surroundings);
+    this.backoff = apiBackoff(surroundings.timing, surroundings.random);
     this.trouble = new Trouble(resource.name, log);
     this.lister = new Lister(resource, exchanger, inventory);
   }

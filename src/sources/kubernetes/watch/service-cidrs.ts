@@ -1,8 +1,9 @@
+import type { Backoff } from '../../../base/backoff.js';
 import type { Log } from '../../../base/log.js';
 import type { SourceWriter } from '../../../state/writer.js';
 import { failureOf } from '../failure.js';
 import { SERVICE_CIDRS } from '../resources.js';
-import { Backoff, type Surroundings } from '../timing.js';
+import { apiBackoff, type Surroundings } from '../timing.js';
 import type { Exchanger } from './exchange.js';
 import type { Inventory } from './inventory.js';
 import { Lister } from './lister.js';
@@ -37,7 +38,7 @@ export class ServiceCIDRList {
   constructor(private readonly options: ServiceCIDRListOptions) {
     const { exchanger, inventory, log, surroundings } = options;
     this.lister = new Lister(SERVICE_CIDRS, exchanger, inventory);
-    this.backoff = new Backoff(surroundings);
+    this.backoff = apiBackoff(surroundings.timing, surroundings.random);
     this.trouble = new Trouble(SERVICE_CIDRS.name, log);
   }
 

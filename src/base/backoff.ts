@@ -4,9 +4,10 @@ export interface BackoffOptions {
   /** No delay is longer. */
   readonly maxMs: number;
   readonly factor: number;
+  /** Share of a delay that chance takes off at most, so that nodes that failed together do not retry together; a fifth when not given. */
+  readonly jitter?: number;
 }
 
-/** Share of a delay that chance may take off, so that nodes that failed together do not retry together. */
 const JITTER = 0.2;
 
 /** Exponential backoff with jitter. Delays are in milliseconds. */
@@ -21,13 +22,20 @@ export class Backoff {
     this.base = Math.min(options.initialMs, options.maxMs);
   }
 
-  /** How long to wait now; at most a fifth less than the current step. */
+  /** How long to wait now. */
   delay(): number {
-    return this.base * (1 - JITTER * this.random());
+    return this.base * (1 - (this.options.jitter ?? JITTER) * this.random());
   }
 
   grow(): void {
     this.base = Math.min(this.base * this.options.factor, this.options.maxMs);
+  }
+
+  /** How long to wait now; the next delay is longer. */
+  next(): number {
+    const delay = this.delay();
+    this.grow();
+    return delay;
   }
 
   reset(): void {

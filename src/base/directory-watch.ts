@@ -1,5 +1,4 @@
 import { watch, type BigIntStats, type FSWatcher } from 'node:fs';
-import type { Log } from '../../base/log.js';
 
 /**
  * Events of one directory, by whatever path it is reached: when the path comes to mean another directory the watch moves there. Events
@@ -10,13 +9,16 @@ export class DirectoryWatch {
   private identity: string | null = null;
   private failed = false;
 
-  /** @param onEvent gets the name of the entry that changed, null when the system did not say. */
+  /**
+   * @param onEvent gets the name of the entry that changed, null when the system did not say.
+   * @param onFailure is called when there are no events from now on, once until there are again.
+   */
   constructor(
     private readonly onEvent: (name: string | null) => void,
-    private readonly log: Log,
+    private readonly onFailure: (path: string, error: unknown) => void = () => undefined,
   ) {}
 
-  /** Watches the directory at `path`. True when the watch is new: what happened before went unseen. */
+  /** Watches the directory that is at `path` now. True when the watch is new, or failed: what happened before went unseen. */
   follow(path: string, stat: BigIntStats): boolean {
     // Inode numbers are used again as soon as they are free; the time of birth tells two directories apart.
     const identity = `${stat.dev}:${stat.ino}:${stat.birthtimeNs}`;
@@ -45,7 +47,7 @@ export class DirectoryWatch {
 
   private giveUp(path: string, error: unknown): void {
     this.close();
-    if (!this.failed) this.log.info(1, 'Manifests: no change events, only polling', { path, reason: String(error) });
+    if (!this.failed) this.onFailure(path, error);
     this.failed = true;
   }
 }
