@@ -1,4 +1,4 @@
-import type { EndpointList } from './endpoint-list.js';
+import { EndpointList, endpointSize } from './endpoint-list.js';
 import { addressLength } from './ip.js';
 
 /**
@@ -59,4 +59,19 @@ export class EndpointIndex {
     }
     return true;
   }
+}
+
+/** The endpoints of `list` that `other` lacks, in the order of `list`. */
+export function endpointsWithout(list: EndpointList, other: EndpointList): EndpointList {
+  const size = endpointSize(list.family);
+  const positions = new EndpointIndex(list);
+  const shared = new Uint8Array(list.count);
+  for (let at = 0; at < other.packed.length; at += size) {
+    const position = positions.find(other.packed, at, at + size - 2);
+    if (position >= 0) shared[position] = 1;
+  }
+  return new EndpointList(
+    list.family,
+    list.packed.filter((_, at) => shared[Math.floor(at / size)] === 0),
+  );
 }

@@ -5,7 +5,7 @@ import type { ServicePortRow, ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { anyContains, nodeFacts, type PlanSettings } from './facts.js';
 import type { ForwardingTable } from './forwarding-table.js';
-import { frontendKey, heldClientKeys } from './frontend-key.js';
+import { clientKeyOf, frontendKey, heldClientKeys } from './frontend-key.js';
 import type { Question, Sender } from './question.js';
 import { examineEndpoints, type Exclusion, type SkippedSlice } from './selection.js';
 import { localPolicies } from './service-plan.js';
@@ -121,7 +121,7 @@ export function explain(
     conflicts: [...table.conflicts()].filter((conflict) => conflict.frontend === key),
     ...ofService(snapshot, settings, trace, notes),
     affinitySeconds: frontend?.affinitySeconds ?? null,
-    clientKey: clientKeyOf(table, trace),
+    clientKey: heldClientKey(table, trace),
     sourceRanges: frontend?.sourceRanges ?? null,
     masquerade: trace.masquerade,
     delivered: trace.delivered,
@@ -129,9 +129,9 @@ export function explain(
   };
 }
 
-function clientKeyOf(table: ForwardingTable, { frontend, local }: Trace): FrontendKey | null {
+function heldClientKey(table: ForwardingTable, { frontend, local }: Trace): FrontendKey | null {
   const keys = frontend === null ? null : heldClientKeys(frontend, table);
-  return keys === null ? null : local ? keys.localEndpoints : keys.endpoints;
+  return frontend === null || keys === null ? null : clientKeyOf(frontend, keys, local);
 }
 
 type OfService = Pick<Explanation, 'policy' | 'endpoints' | 'skippedSlices'>;

@@ -4,6 +4,7 @@ import type { ObjectKey } from '../state/rows.js';
 import { AddressCounts } from './address-counts.js';
 import { NO_PORTS, portsWithoutLocal, type PortsWithoutLocal } from './local-endpoints.js';
 import type {
+  ClientKeys,
   Conflict,
   FamilyTable,
   FrontendKey,
@@ -228,12 +229,20 @@ function sameFrontend(one: FrontendPlan | undefined, other: FrontendPlan | undef
     one.masquerade === other.masquerade &&
     one.whenEmpty === other.whenEmpty &&
     one.affinitySeconds === other.affinitySeconds &&
-    one.clientKeys?.endpoints === other.clientKeys?.endpoints &&
-    one.clientKeys?.localEndpoints === other.clientKeys?.localEndpoints &&
+    sameClientKeys(one.clientKeys, other.clientKeys) &&
     sameList(one.endpoints, other.endpoints) &&
     sameList(one.localEndpoints, other.localEndpoints) &&
     sameList(one.flowEndpoints, other.flowEndpoints) &&
     one.sourceRanges?.join() === other.sourceRanges?.join()
+  );
+}
+
+function sameClientKeys(one: ClientKeys | null, other: ClientKeys | null): boolean {
+  return (
+    one?.cluster === other?.cluster &&
+    one?.local?.key === other?.local?.key &&
+    sameList(one?.local?.endpoints ?? null, other?.local?.endpoints ?? null) &&
+    sameList(one?.local?.apart ?? null, other?.local?.apart ?? null)
   );
 }
 

@@ -36,7 +36,21 @@ export function heldClientKeys(
   table: Pick<FamilyTable, 'frontend'>,
 ): ClientKeys | null {
   if (clientKeys === null) return null;
-  const { endpoints, localEndpoints } = clientKeys;
+  const { cluster, local } = clientKeys;
   const own = (key: FrontendKey): boolean => table.frontend(key)?.servicePort === servicePort;
-  return own(endpoints) && (localEndpoints === null || own(localEndpoints)) ? clientKeys : null;
+  return own(cluster) && (local === null || own(local.key)) ? clientKeys : null;
+}
+
+/**
+ * By which key a frontend's clients are looked up. The list of a cluster IP has the cluster IP's own.
+ *
+ * @param isLocal whether the connection uses {@link FrontendPlan.localEndpoints}.
+ */
+export function clientKeyOf(
+  { kind, key }: FrontendPlan,
+  { cluster, local }: ClientKeys,
+  isLocal: boolean,
+): FrontendKey {
+  if (isLocal && local !== null) return local.key;
+  return kind === 'ClusterIP' ? key : cluster;
 }

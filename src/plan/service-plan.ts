@@ -1,3 +1,4 @@
+import { endpointsWithout } from '../base/endpoint-index.js';
 import type { EndpointList } from '../base/endpoint-list.js';
 import { familyOf, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import { objectKey, type EndpointSliceRow, type ServicePortRow, type ServiceRow } from '../state/rows.js';
@@ -129,14 +130,14 @@ class ServicePlanner {
         sourceRanges: kind === 'LoadBalancer' ? this.balancerSources : null,
         clientKeys,
       });
-    const clientKeys = this.clientKeys(port, policies);
+    const clientKeys = this.clientKeys(port, policies, selection);
     const internal = this.frontend('ClusterIP', this.clusterIP, port, selection, {
       endpoints: policies.internalLocal ? selection.local : selection.cluster,
       localEndpoints: null,
       masquerade: 'off-cluster',
       whenEmpty: policies.internalLocal && selection.any ? 'drop' : 'reject',
       sourceRanges: null,
-      clientKeys: null,
+      clientKeys,
     });
     return [
       internal,
@@ -146,21 +147,25 @@ class ServicePlanner {
     ];
   }
 
-  /**
-   * By which keys the external frontends remember clients. A list of endpoints that the cluster IP uses has the cluster IP's key; the other list, if
-   * there is one, has that of the first external frontend.
-   */
-  private clientKeys(port: ServicePortRow, policies: Policies): ClientKeys | null {
+  /** The list of endpoints that the cluster IP uses has the cluster IP's key; the other list, if there is one, that of the first external frontend. */
+  private clientKeys(
+    port: ServicePortRow,
+    { internalLocal, externalLocal }: Policies,
+    selection: Selection,
+  ): ClientKeys | null {
     if (this.service.affinitySeconds === null) return null;
-    const { internalLocal, externalLocal } = policies;
     const internal = frontendKey(this.clusterIP, port.port, port.protocol);
     const [address = null] = [...this.balancerAddresses, ...this.admittedExternalIPs].filter(
       (candidate) => candidate !== this.clusterIP,
     );
+    if (address === null && port.nodePort === 0) return null;
     const first = frontendKey(address, address === null ? port.nodePort : port.port, port.protocol);
+    if (!internalLocal && !externalLocal) return { cluster: internal, local: null };
+    const { cluster, local } = selection;
+    const [clusterKey, localKey] = internalLocal ? [first, internal] : [internal, first];
     return {
-      endpoints: internalLocal ? first : internal,
-      localEndpoints: externalLocal ? (internalLocal ? internal : first) : null,
+      cluster: clusterKey,
+      local: { key: localKey, endpoints: local, apart: endpointsWithout(local, cluster) },
     };
   }
 

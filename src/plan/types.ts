@@ -30,7 +30,7 @@ export interface FrontendPlan {
   /** For connections that find no endpoint in the list that applies to them. */
   readonly whenEmpty: 'reject' | 'drop';
   readonly affinitySeconds: number | null;
-  /** Where clients are remembered together with those of the Service port's other frontends; null: apart from all others, or not at all. */
+  /** How clients are remembered together with those of the Service port's other frontends; null: it has none, or no affinity. */
   readonly clientKeys: ClientKeys | null;
   /** Sources admitted, disjoint and sorted; null: all. */
   readonly sourceRanges: readonly IPPrefix[] | null;
@@ -39,14 +39,23 @@ export interface FrontendPlan {
 }
 
 /**
- * A client keeps its endpoint whichever frontend of the Service port it uses, as far as they share a list of endpoints: every list has one frontend
- * whose key all of its clients are remembered by.
+ * A client keeps its endpoint whichever frontend of the Service port it uses, as long as the endpoint is in the list that its connection uses. A port
+ * has one or two lists, and each has one frontend by whose key clients are remembered: those whose endpoint is in the list, whatever they asked for.
+ * The same for all frontends of a port.
  */
 export interface ClientKeys {
-  /** For connections that use {@link FrontendPlan.endpoints}. */
-  readonly endpoints: FrontendKey;
-  /** For connections that use {@link FrontendPlan.localEndpoints}; null where there are none. */
-  readonly localEndpoints: FrontendKey | null;
+  /** Of the cluster-wide list. */
+  readonly cluster: FrontendKey;
+  /** Null where all frontends use the cluster-wide list. */
+  readonly local: LocalClients | null;
+}
+
+/** How clients are remembered whose endpoint is in a Service port's list of local endpoints. */
+export interface LocalClients {
+  readonly key: FrontendKey;
+  readonly endpoints: EndpointList;
+  /** Those that the cluster-wide list lacks: topology may leave them out, and so may readiness, where terminating ones are all there is here. */
+  readonly apart: EndpointList;
 }
 
 export interface HealthCheckPlan {

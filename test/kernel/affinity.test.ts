@@ -3,6 +3,7 @@ import t from 'tap';
 import type { Protocol } from '../../src/base/protocol.js';
 import { endpoint, Lab, type Traffic } from '../support/lab/lab.js';
 import { labMode } from '../support/lab/mode.js';
+import type { Manifest } from '../support/lab/objects.js';
 import {
   answeringNames,
   dualStack,
@@ -12,6 +13,7 @@ import {
   type PodEndpoint,
 } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
+import { ADDRESSES } from '../support/lab/topology.js';
 
 const PODS = ['pod-a', 'pod-b', 'pod-c', 'remote-a', 'remote-b'] as const;
 const LONG = 3600;
@@ -228,6 +230,101 @@ t.test('with policy Local, endpoints of the host network, and terminating ones',
   await proxy.apply(sticky(LONG, { endpoints: [{ pod: 'node' }] }));
   t.equal(await theOne(lab, { from: 'client', to: CLUSTER_IP }), 'node');
 });
+
+/** Local pods are the only ones in one of two lists: which list a connection uses is a matter of the policies and of where it comes from. */
+const POLICIES = [
+  { externalTrafficPolicy: 'Local' },
+  { internalTrafficPolicy: 'Local' },
+  { internalTrafficPolicy: 'Local', externalTrafficPolicy: 'Local' },
+] as const;
+const KINDS = ['LoadBalancer', 'NodePort'] as const;
+const INSIDE: readonly string[] = ['pod-b', 'node'];
+
+t.test('a client keeps its endpoint where two lists have it', async (t) => {
+  const lab = await laboratory(t);
+  const services = POLICIES.flatMap((policies) => KINDS.map((type) => ({ policies, type })));
+  const named = (index: number): { readonly number: number; readonly nodePort: number } => ({
+    number: 50 + index,
+    nodePort: 30_050 + index,
+  });
+  const objects = services.flatMap(({ policies, type }, index) => {
+    const { number, nodePort } = named(index);
+    const alike = { ...policies, type, number, affinitySeconds: LONG, endpoints: PODS };
+    const addresses = type === 'LoadBalancer' ? { loadBalancers: [number], externals: [number] } : {};
+    return dualStack(`lists-${index}`, { ...alike, ...addresses, ports: [{ port: 80, nodePort }] });
+  });
+  await Proxy.start(t, lab, { objects });
+  const clients = [...CLIENTS.map(({ from }) => from), 'remote-node'];
+  let kept = 0;
+  let moved = 0;
+  for (const [index, { policies, type }] of services.entries()) {
+    const { number, nodePort } = named(index);
+    for (const [turn, from] of clients.entries()) {
+      for (const view of FAMILY_VIEWS) {
+        const internal = { to: endpoint(view.clusterIP(number), 80), local: 'internalTrafficPolicy' in policies };
+        const local = 'externalTrafficPolicy' in policies && !INSIDE.includes(from);
+        const addresses = type === 'LoadBalancer' ? [view.loadBalancerIP(number), view.externalIP(number)] : [];
+        const targets = [...addresses.map((address) => endpoint(address, 80)), view.nodePort(nodePort)];
+        const external = targets.map((to) => ({ to, local }));
+        // Some come by the cluster IP first, some last.
+        const way = (turn + FAMILY_VIEWS.indexOf(view)) % 2 === 0 ? [internal, ...external] : [...external, internal];
+        const known = new Set<string>();
+        for (const { to, local } of [...way, ...way.slice(0, 1)]) {
+          const name = await theOne(lab, { from, to }, 3);
+          const title = `${JSON.stringify(policies)} ${type}: ${from} at ${to}, known to ${[...known].join()}`;
+          const may = [...known].filter((pod) => !local || pod.startsWith('pod-'));
+          if (may.length > 0) t.ok(may.includes(name), `${title}, stays: ${name}`);
+          else t.match(name, local ? /^pod-[abc]$/ : /^(pod|remote)-[abc]$/, title);
+          if (may.length > 0) kept++;
+          else if (known.size > 0) moved++;
+          known.add(name);
+        }
+      }
+    }
+  }
+  t.ok(kept > moved && moved > 0, 'some were at an endpoint that the next frontend did not have');
+});
+
+t.test('SV-23: an endpoint that is in one list only is kept by that alone', async (t) => {
+  const lab = await laboratory(t);
+  const objects = (endpoints: Parameters<typeof sticky>[1]): Manifest[] =>
+    sticky(LONG, { ports: [{ port: 80, nodePort: 30001 }], externalTrafficPolicy: 'Local', ...endpoints });
+  const proxy = await Proxy.start(t, lab, { objects: objects({ endpoints: ['pod-a', 'pod-b', 'pod-c'] }) });
+  const frontends = FAMILY_VIEWS.map((view) => ({
+    internal: { from: 'client', to: endpoint(view.clusterIP(41), 80) },
+    external: [endpoint(view.loadBalancerIP(3), 80), view.nodePort(30001)].map((to) => ({ from: 'client', to })),
+  }));
+  for (const { internal, external } of frontends) {
+    const name = await theOne(lab, internal, 3);
+    for (const traffic of external) t.equal(await theOne(lab, traffic, 3), name, `${name} is in both lists`);
+    // Where its pod is has no say in where packets go, but the slices have in which list it is.
+    const others = (['pod-a', 'pod-b', 'pod-c'] as const).filter((pod) => pod !== name);
+    await proxy.apply(objects({ endpoints: ['pod-a', 'pod-b', 'pod-c'] }).map((manifest) => elsewhere(manifest, name)));
+    for (const traffic of external) {
+      const local = await theOne(lab, traffic, 3);
+      t.ok((others as readonly string[]).includes(local), `${name} is not local any more: ${local}`);
+    }
+    await proxy.apply(objects({ endpoints: ['pod-a', 'pod-b', 'pod-c'] }));
+  }
+  await proxy.apply(
+    objects({ endpoints: [{ pod: 'pod-a', ready: false, serving: true, terminating: true }, 'remote-a', 'remote-b'] }),
+  );
+  for (const { internal, external } of frontends) {
+    for (const traffic of external) t.equal(await theOne(lab, traffic, 3), 'pod-a', 'all that is here');
+    t.match(await theOne(lab, internal, 6), /^remote-[ab]$/, 'but there are ready ones elsewhere');
+    for (const traffic of external) t.equal(await theOne(lab, traffic, 3), 'pod-a', 'and it is kept');
+  }
+});
+
+/** A slice where one pod is on another node. */
+function elsewhere(manifest: Manifest, pod: string): Manifest {
+  const addresses: readonly string[] = Object.values(ADDRESSES[pod as (typeof PODS)[number]]);
+  return JSON.parse(JSON.stringify(manifest), (_, value: unknown) => {
+    if (typeof value !== 'object' || value === null || !('addresses' in value)) return value;
+    const [address] = value.addresses as readonly string[];
+    return addresses.includes(address ?? '') ? { ...value, nodeName: 'node-2' } : value;
+  }) as Manifest;
+}
 
 t.test('E-72: the external policy is switched under affinity', async (t) => {
   const lab = await laboratory(t);

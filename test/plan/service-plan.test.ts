@@ -288,6 +288,54 @@ t.test('affinity, flows and hairpin', (t) => {
   t.end();
 });
 
+t.test('SV-22: a key for each list of endpoints, the same for all frontends of a port', (t) => {
+  const clients = (
+    text: ServiceText,
+    endpoints = [HERE, THERE],
+    surroundings: Surroundings = {},
+  ): readonly string[] => {
+    const keys = frontends(
+      { affinitySeconds: 60, ...text },
+      { slices: [slice('svc', endpoints)], ...surroundings },
+    ).map(({ clientKeys }) => {
+      if (clientKeys === null) return 'its own';
+      const { cluster, local } = clientKeys;
+      if (local === null) return cluster;
+      return `${cluster} and ${local.key} of ${local.endpoints.toStrings().join()} apart ${local.apart.toStrings().join()}`;
+    });
+    return [...new Set(keys)];
+  };
+  const local = { internalTrafficPolicy: 'Local' } as const;
+  const outside = { externalTrafficPolicy: 'Local' } as const;
+  const ports = [{ nodePort: 30080 }];
+  const balanced = { balancer: ['2.2.2.2'], ports };
+  t.same(clients({}), ['its own']);
+  t.same(clients(local), ['its own'], 'one list');
+  t.same(clients({ ...balanced, affinitySeconds: null }), ['its own']);
+  t.same(clients(balanced), ['10.96.0.10:80/TCP'], 'one list');
+  const here = 'of 10.0.0.1:80 apart ';
+  t.same(clients({ ...balanced, ...outside }), [`10.96.0.10:80/TCP and 2.2.2.2:80/TCP ${here}`]);
+  t.same(clients({ ports, ...outside }), [`10.96.0.10:80/TCP and nodeport:30080/TCP ${here}`]);
+  t.same(clients({ ...balanced, ...local }), [`2.2.2.2:80/TCP and 10.96.0.10:80/TCP ${here}`]);
+  t.same(clients({ ports, ...local, ...outside }), [`nodeport:30080/TCP and 10.96.0.10:80/TCP ${here}`]);
+  t.same(
+    clients({ ports, ...outside }, [{ ...HERE, state: 'st' }, THERE]),
+    [`10.96.0.10:80/TCP and nodeport:30080/TCP ${here}10.0.0.1:80`],
+    'a terminating one is the last resort of one list only',
+  );
+  t.same(
+    clients({ externalIPs: ['10.96.0.10'], ...local }),
+    ['its own'],
+    'an address of the Service twice is one frontend',
+  );
+  t.same(
+    clients({ externalIPs: ['1.1.1.1'], ...local }, [HERE, THERE], { settings: { allowExternalIPs: false } }),
+    ['its own'],
+    'frontends that are not admitted do not count',
+  );
+  t.end();
+});
+
 t.test('dual stack: each family by itself', (t) => {
   const text: ServiceText = {
     clusterIPs: ['10.96.0.10', 'fd00::1'],

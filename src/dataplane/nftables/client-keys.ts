@@ -1,10 +1,10 @@
+import { endpointSize } from '../../base/endpoint-list.js';
 import { addressFromBytes, parseAddress, type Family, type IPAddress } from '../../base/ip.js';
 import type { NftFamily } from '../../native/contract.js';
-import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
+import { parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { address, concat, dport, meta, type Expression } from './json.js';
-import { packAddress, packFrontend, type PackedKey } from './keys.js';
-import { NFT_FAMILY } from './names.js';
+import { packAddress, packClientKey, packEndpoint, unpackClientKey, type PackedKey } from './keys.js';
 
 /**
  * Whose key clients are remembered by, as names of chains spell it: `10.96.0.10-80`, `fd00__10-80`, `nodeport-30080`. The protocol is not in it:
@@ -33,16 +33,26 @@ export function parseClientKey(name: ClientKeyName): ClientKey | null {
   return { address: of, port };
 }
 
-/**
- * `client . destination . protocol . port`, where destination and port are those of another frontend than the packet's. nft lists no constants in
- * a key that is looked up, so they are computed: whatever the packet has, masked with nothing and combined with the constant.
- */
+/** `client . destination . protocol . port`, where destination and port are those of another frontend than the packet's. */
 export function clientOf(family: NftFamily, client: Expression, name: ClientKeyName): Expression {
+  return withKey(family, [client], name);
+}
+
+/** `endpoint . port . destination . protocol . port` once the packet goes to its endpoint: what {@link packLocal} makes of it and a frontend. */
+export function localOf(family: NftFamily, name: ClientKeyName): Expression {
+  return withKey(family, [address(family, 'daddr'), dport], name);
+}
+
+/**
+ * nft lists no constants in a key that is looked up, so they are computed: whatever the packet has, masked with nothing and combined with the
+ * constant.
+ */
+function withKey(family: NftFamily, parts: readonly Expression[], name: ClientKeyName): Expression {
   const key = parseClientKey(name);
   if (key === null) throw new RangeError(`no client key: ${name}`);
   const none = unspecified(family);
   return concat(
-    client,
+    ...parts,
     always(address(family, 'daddr'), none, key.address ?? none),
     meta('l4proto'),
     always(dport, 0, key.port),
@@ -51,9 +61,23 @@ export function clientOf(family: NftFamily, client: Expression, name: ClientKeyN
 
 /** The key of {@link clientOf} as the kernel has it. */
 export function packClientOf(family: Family, client: IPAddress, key: FrontendKey): PackedKey {
-  const { address: of, port, protocol } = parseFrontendKey(key);
-  const none = unspecified(NFT_FAMILY[family]);
-  return packAddress(client) + packFrontend(frontendKey(of ?? none, port, protocol));
+  return packAddress(client) + packClientKey(family, key);
+}
+
+/** The key of {@link localOf} as the kernel has it. */
+export function packLocal(family: Family, endpoint: PackedKey, key: FrontendKey): PackedKey {
+  return packEndpoint(endpoint) + packClientKey(family, key);
+}
+
+/** The inverse of {@link packLocal}; null when it made no such key. */
+export function unpackLocal(
+  family: Family,
+  packed: PackedKey,
+): { readonly endpoint: PackedKey; readonly key: FrontendKey } | null {
+  const size = endpointSize(family);
+  const endpoint = packed.slice(0, size);
+  const key = unpackClientKey(family, packed.slice(packEndpoint(endpoint).length));
+  return key !== null && packLocal(family, endpoint, key) === packed ? { endpoint, key } : null;
 }
 
 /** Node ports have no address of their own. */

@@ -1,6 +1,7 @@
-import { endpointSize, packedKey } from '../../base/endpoint-list.js';
+import { endpointSize, packedKey, type EndpointList } from '../../base/endpoint-list.js';
 import { addressLength } from '../../base/ip.js';
 import type { NftablesAddon, NftElementsListing, NftElementsOperation, NftSetListing } from '../../native/contract.js';
+import { heldClientKeys } from '../../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey, FrontendPlan } from '../../plan/types.js';
 import { packRange, unpackFrontend } from './keys.js';
 import { NFT_FAMILY, TABLE, affinitySecondsOf, clientsMaps } from './names.js';
@@ -75,7 +76,7 @@ function staleRows(
     const frontend = table.frontend(frontendKey);
     let endpoints = allowed.get(frontendKey);
     if (endpoints === undefined) {
-      endpoints = mode === 'all' || frontend?.affinitySeconds !== seconds ? NOBODY : allowedBy(frontend);
+      endpoints = mode === 'all' || frontend?.affinitySeconds !== seconds ? NOBODY : allowedBy(frontend, table);
       allowed.set(frontendKey, endpoints);
     }
     const endpoint = packedKey(elements.data ?? new Uint8Array(0), row * set.dataLength, endpointSize(table.family));
@@ -114,14 +115,23 @@ interface Allowed {
 
 const NOBODY: Allowed = { pods: new Set(), others: new Set() };
 
-/** Pods never use the list of local endpoints; the node itself uses the other one too, so that both will do for everybody else. */
-function allowedBy({ endpoints, localEndpoints }: FrontendPlan): Allowed {
-  const pods = new Set<string>();
-  for (let index = 0; index < endpoints.count; index++) pods.add(endpoints.key(index));
-  const others = new Set(pods);
-  for (let index = 0; localEndpoints !== null && index < localEndpoints.count; index++)
-    others.add(localEndpoints.key(index));
-  return { pods, others };
+/**
+ * Of a frontend whose key stands for a list of endpoints: those in the list. A frontend that remembers its clients alone may use two lists: pods never use that
+ * of local endpoints; the node itself uses the other one too, so that both will do for everybody else.
+ */
+function allowedBy(frontend: FrontendPlan, table: FamilyTable): Allowed {
+  const { key, endpoints, localEndpoints } = frontend;
+  const keys = heldClientKeys(frontend, table);
+  if (keys !== null) {
+    const listed = keysOf(key === keys.local?.key ? keys.local.endpoints : endpoints);
+    return { pods: listed, others: listed };
+  }
+  const pods = keysOf(endpoints);
+  return { pods, others: localEndpoints === null ? pods : new Set([...pods, ...keysOf(localEndpoints)]) };
+}
+
+function keysOf(list: EndpointList): ReadonlySet<string> {
+  return new Set(Array.from({ length: list.count }, (_, index) => list.key(index)));
 }
 
 /** Whether the client in an entry's key is a pod, as far as addresses tell: where pods are known by their interface nobody is. */

@@ -82,7 +82,15 @@ function sameElements(one: FrontendElements, other: FrontendElements): boolean {
     one.admitted.join() === other.admitted.join() &&
     one.sticky.join() === other.sticky.join() &&
     one.sharing === other.sharing &&
+    printLocals(one) === printLocals(other) &&
     Buffer.compare(one.endpoints, other.endpoints) === 0 &&
     Buffer.compare(one.localEndpoints, other.localEndpoints) === 0
   );
+}
+
+function printLocals({ stickyLocals }: FrontendElements): string {
+  return [...stickyLocals]
+    .map(([seconds, endpoints]) => `${seconds}: ${endpoints.join()}`)
+    .sort()
+    .join();
 }

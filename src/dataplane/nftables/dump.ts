@@ -11,9 +11,11 @@ import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
 import type { FrontendKey, FrontendKind, NodePlan } from '../../plan/types.js';
 import { parseClassName } from './classes.js';
+import { nameClientKey } from './client-keys.js';
 import { chainsOfFrontend, timeoutsOfFrontend, type FrontendElements } from './frontend-elements.js';
 import type { KernelTable } from './kernel-table.js';
 import type { PackedKey } from './keys.js';
+import { parseSharedChain } from './remember-chains.js';
 import type { Slots } from './slots.js';
 import { timeoutsOf, type Structure } from './structure.js';
 
@@ -70,12 +72,32 @@ function dumpFrontend(family: Family, key: FrontendKey, elements: FrontendElemen
     affinitySeconds: timeoutsOfFrontend(elements)[0] ?? null,
     sourceRanges: elements.restricted ? elements.admitted.map((range) => prefixOf(family, range)).sort() : null,
   });
+  if (!hasRightLocals(family, key, elements, local))
+    lines.push(`${family} kernel frontend ${key} remembers clients of other local endpoints than its own`);
   const empty = local ? elements.localEndpoints : elements.endpoints;
   const refused = elements.rejected || elements.dropped;
   if (refused !== (empty.length === 0) || (elements.rejected && elements.dropped)) {
     lines.push(`${family} kernel frontend ${key} rejected=${elements.rejected} dropped=${elements.dropped}`);
   }
   return lines;
+}
+
+/** Whether clients are remembered by the frontend's key for the endpoints that it has, as far as it has the list that the key stands for. */
+function hasRightLocals(family: Family, key: FrontendKey, elements: FrontendElements, hasLocalList: boolean): boolean {
+  const shared = elements.sharing === null ? null : parseSharedChain(elements.sharing);
+  const held = [...elements.stickyLocals.values()].flat();
+  const own = (slots: Slots): readonly PackedKey[] => {
+    const list = listOf(family, slots);
+    return Array.from({ length: list.count }, (_, index) => list.key(index));
+  };
+  if (shared === null || shared.local === null) return held.length === 0;
+  const name = nameClientKey(key);
+  if (shared.local === name) {
+    const locals = own(hasLocalList ? elements.localEndpoints : elements.endpoints);
+    return held.join() === locals.join();
+  }
+  const cluster = own(elements.endpoints);
+  return shared.cluster === name ? !held.some((endpoint) => cluster.includes(endpoint)) : held.length === 0;
 }
 
 /** Slots as a sorted list without the empty ones. */

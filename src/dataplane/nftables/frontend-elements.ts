@@ -1,10 +1,19 @@
+import { clientKeyOf } from '../../plan/frontend-key.js';
 import { printServicePort } from '../../plan/text.js';
 import type { ClientKeys, FrontendKey, FrontendPlan } from '../../plan/types.js';
-import { nameClientKey } from './client-keys.js';
+import { nameClientKey, packLocal, type ClientKeyName } from './client-keys.js';
 import { className, classSize, parseClassName, type ServiceClass } from './classes.js';
 import type { ElementBatches } from './element-batches.js';
 import { packEndpoint, packFrontend, packRange, packSlot, shardOf, type PackedKey } from './keys.js';
-import { SET, endpointsMap, sharingMap, sharingNodePortMap, stickyNodePortSet, stickySet } from './names.js';
+import {
+  SET,
+  endpointsMap,
+  sharingMap,
+  sharingNodePortMap,
+  stickyLocalsSet,
+  stickyNodePortSet,
+  stickySet,
+} from './names.js';
 import { isOwnKey, parseSharedChain, sharedRememberChain } from './remember-chains.js';
 import { assignSlots, diffSlots, NO_SLOTS, type Slots } from './slots.js';
 
@@ -20,13 +29,16 @@ export interface FrontendElements {
   readonly admitted: readonly PackedKey[];
   /** Affinity timeouts under which it is listed, as one whose clients are remembered by its own key: none or one, unless someone else added more. */
   readonly sticky: readonly number[];
-  /** The chain that remembers its clients by keys of other frontends; null for none. */
+  /** The chain that remembers its clients by keys of the whole Service port; null for none. */
   readonly sharing: string | null;
+  /** By timeout the local endpoints, packed and sorted, that the set of {@link stickyLocalsSet} has under its key. */
+  readonly stickyLocals: ReadonlyMap<number, readonly PackedKey[]>;
   readonly endpoints: Slots;
   readonly localEndpoints: Slots;
 }
 
 const EMPTY: readonly never[] = [];
+const NO_LOCALS: FrontendElements['stickyLocals'] = new Map();
 
 /** A frontend that the kernel does not know. */
 export const NO_ELEMENTS: FrontendElements = {
@@ -38,6 +50,7 @@ export const NO_ELEMENTS: FrontendElements = {
   admitted: EMPTY,
   sticky: EMPTY,
   sharing: null,
+  stickyLocals: NO_LOCALS,
   endpoints: NO_SLOTS,
   localEndpoints: NO_SLOTS,
 };
@@ -69,8 +82,7 @@ export function renderFrontend(
 ): FrontendElements {
   const reachable = plan.localEndpoints ?? plan.endpoints;
   const seconds = plan.affinitySeconds;
-  const keys = clientKeys === null ? [] : [clientKeys.endpoints, clientKeys.localEndpoints];
-  const byOwnKey = clientKeys === null || keys.some((key) => key !== null && isOwnKey(plan.key, key));
+  const sharing = seconds === null || clientKeys === null ? null : sharedRememberChain(plan.key, seconds, clientKeys);
   return {
     chain: className(classFor(plan, current, clientKeys)),
     comment: comment(plan),
@@ -78,16 +90,31 @@ export function renderFrontend(
     dropped: reachable.count === 0 && plan.whenEmpty === 'drop',
     restricted: plan.sourceRanges !== null,
     admitted: plan.sourceRanges === null ? EMPTY : plan.sourceRanges.map(packRange).sort(),
-    sticky: seconds !== null && byOwnKey ? [seconds] : EMPTY,
-    sharing: seconds === null ? null : sharedRememberChain(plan.key, seconds, clientKeys),
+    sticky: seconds !== null && sharing === null ? [seconds] : EMPTY,
+    sharing,
+    stickyLocals: seconds === null ? NO_LOCALS : stickyLocals(plan.key, seconds, clientKeys),
     endpoints: assignSlots(current.endpoints, plan.endpoints),
     localEndpoints: plan.localEndpoints === null ? NO_SLOTS : assignSlots(current.localEndpoints, plan.localEndpoints),
   };
 }
 
+function stickyLocals(
+  key: FrontendKey,
+  seconds: number,
+  clientKeys: ClientKeys | null,
+): FrontendElements['stickyLocals'] {
+  const local = clientKeys?.local ?? null;
+  const list =
+    local === null ? null : key === local.key ? local.endpoints : key === clientKeys?.cluster ? local.apart : null;
+  if (list === null || list.count === 0) return NO_LOCALS;
+  return new Map([[seconds, Array.from({ length: list.count }, (_, index) => list.key(index)).sort()]]);
+}
+
 function classFor(plan: FrontendPlan, current: FrontendElements, clientKeys: ClientKeys | null): ServiceClass {
-  const other = (key: FrontendKey | null | undefined): string | null =>
-    key === null || key === undefined || isOwnKey(plan.key, key) ? null : nameClientKey(key);
+  const keyOf = (isLocal: boolean): ClientKeyName | null => {
+    const key = clientKeys === null ? plan.key : clientKeyOf(plan, clientKeys, isLocal);
+    return clientKeys === null || isOwnKey(plan.key, key) ? null : nameClientKey(key);
+  };
   const held = current.chain === null ? null : parseClassName(current.chain);
   return {
     shard: plan.address === null ? null : shardOf(packFrontend(plan.key)),
@@ -95,8 +122,8 @@ function classFor(plan: FrontendPlan, current: FrontendElements, clientKeys: Cli
     size: classSize(plan.endpoints.count, held?.size ?? 0),
     localSize: plan.localEndpoints === null ? 0 : classSize(plan.localEndpoints.count, held?.localSize ?? 0),
     affinitySeconds: plan.affinitySeconds,
-    clients: other(clientKeys?.endpoints),
-    localClients: other(clientKeys?.localEndpoints),
+    clients: keyOf(false),
+    localClients: plan.localEndpoints === null ? null : keyOf(true),
   };
 }
 
@@ -133,6 +160,7 @@ export function diffFrontend(
   const stickyName = nodePort ? stickyNodePortSet : stickySet;
   for (const seconds of current.sticky) if (!next.sticky.includes(seconds)) batches.delete(stickyName(seconds), packed);
   for (const seconds of next.sticky) if (!current.sticky.includes(seconds)) batches.add(stickyName(seconds), packed);
+  diffStickyLocals(batches, key, current, next);
   const shard = nodePort ? null : shardOf(packed);
   diffEndpoints(batches, endpointsMap(shard, false), packed, current.endpoints, next.endpoints);
   diffEndpoints(batches, endpointsMap(shard, true), packed, current.localEndpoints, next.localEndpoints);
@@ -158,6 +186,22 @@ function diffAdmitted(
   const after = new Set(next.admitted);
   for (const range of before) if (!after.has(range)) batches.deleteRange(SET.admitted, ...ends(range));
   for (const range of after) if (!before.has(range)) batches.addRange(SET.admitted, ...ends(range));
+}
+
+function diffStickyLocals(
+  batches: ElementBatches,
+  key: FrontendKey,
+  { stickyLocals: current }: FrontendElements,
+  { stickyLocals: next }: FrontendElements,
+): void {
+  for (const seconds of new Set([...current.keys(), ...next.keys()])) {
+    const set = stickyLocalsSet(seconds);
+    const before = new Set(current.get(seconds));
+    const after = new Set(next.get(seconds));
+    const packed = (endpoint: PackedKey): PackedKey => packLocal(batches.family, endpoint, key);
+    for (const endpoint of before) if (!after.has(endpoint)) batches.delete(set, packed(endpoint));
+    for (const endpoint of after) if (!before.has(endpoint)) batches.add(set, packed(endpoint));
+  }
 }
 
 function diffEndpoints(batches: ElementBatches, map: string, packed: PackedKey, current: Slots, next: Slots): void {

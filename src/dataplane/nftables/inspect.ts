@@ -16,6 +16,7 @@ import {
   endpointsMap,
   sharingMap,
   sharingNodePortMap,
+  stickyLocalsSet,
   stickyNodePortSet,
   stickySet,
 } from './names.js';
@@ -26,7 +27,7 @@ export function inspectedSets({ frontend }: PacketScope, affinitySeconds: number
   const packed = packFrontend(frontend);
   const nodePort = parseFrontendKey(frontend).address === null;
   const shard = nodePort ? null : shardOf(packed);
-  const affinity = nodePort ? [stickyNodePortSet, sharingNodePortMap] : [stickySet, sharingMap];
+  const affinity = [...(nodePort ? [stickyNodePortSet, sharingNodePortMap] : [stickySet, sharingMap]), stickyLocalsSet];
   return [
     ...(nodePort
       ? [SET.nodePortFrontends, SET.rejectedNodePorts, SET.droppedNodePorts]

@@ -2,14 +2,16 @@ import { endpointSize, packedKey } from '../../base/endpoint-list.js';
 import { addressLength, type Family, type IPAddress } from '../../base/ip.js';
 import type { NftChainListing, NftElementsListing, NftSetListing, NftTableListing } from '../../native/contract.js';
 import type { FrontendKey } from '../../plan/types.js';
+import { unpackLocal } from './client-keys.js';
 import { NO_ELEMENTS, type FrontendElements } from './frontend-elements.js';
-import { shardOf, unpackAddress, unpackFrontend, unpackSlot, type PackedKey } from './keys.js';
+import { packFrontend, shardOf, unpackAddress, unpackFrontend, unpackSlot, type PackedKey } from './keys.js';
 import {
   SET,
   affinitySecondsOf,
   parseEndpointsMap,
   sharingMap,
   sharingNodePortMap,
+  stickyLocalsSet,
   stickyNodePortSet,
   stickySet,
 } from './names.js';
@@ -215,6 +217,28 @@ class ListingReader {
       this.readMembers(set, elements, (draft) => (draft.sticky = [...draft.sticky, seconds]));
     if (set.name === sharingMap(seconds) || set.name === sharingNodePortMap(seconds))
       this.readSharing(set, elements, seconds);
+    if (set.name === stickyLocalsSet(seconds)) this.readStickyLocals(set, elements, seconds);
+  }
+
+  private readStickyLocals(set: NftSetListing, elements: NftElementsListing, seconds: number): void {
+    const locals = new Map<FrontendKey, PackedKey[]>();
+    for (const packed of keysOf(set, elements)) {
+      const local = unpackLocal(this.family, packed);
+      if (local === null) {
+        this.strays.push({ set: set.name, key: packed, keyEnd: null });
+        continue;
+      }
+      const endpoints = locals.get(local.key) ?? [];
+      endpoints.push(local.endpoint);
+      locals.set(local.key, endpoints);
+    }
+    for (const [key, endpoints] of locals) {
+      const sorted = endpoints.sort();
+      this.tryEdit(
+        packFrontend(key),
+        (draft) => (draft.stickyLocals = new Map([...draft.stickyLocals, [seconds, sorted]])),
+      );
+    }
   }
 
   private readSharing(set: NftSetListing, elements: NftElementsListing, seconds: number): void {

@@ -20,6 +20,9 @@ import { SHARDS } from './names.js';
  */
 export type PackedKey = string;
 
+/** `protocol . port`, each padded to 4 bytes. */
+export const SERVICE_LENGTH = 8;
+
 const LITTLE_ENDIAN = endianness() === 'LE';
 
 /** `address . protocol . port`, or `protocol . port` for node ports. */
@@ -34,7 +37,7 @@ export function packFrontend(key: FrontendKey): PackedKey {
  */
 export function unpackFrontend(family: Family, packed: PackedKey): FrontendKey | null {
   const bytes = Buffer.from(packed, 'latin1');
-  const service = bytes.length - 8;
+  const service = bytes.length - SERVICE_LENGTH;
   if (service !== 0 && service !== addressLength(family)) return null;
   const protocol = protocolFromNumber(bytes[service] ?? 0);
   const port = bytes.readUInt16BE(service + 4);
@@ -42,6 +45,18 @@ export function unpackFrontend(family: Family, packed: PackedKey): FrontendKey |
   if (service === 0) return frontendKey(null, port, protocol);
   const address = addressFromBytes(bytes.subarray(0, service));
   return parseAddress(address) === address ? frontendKey(address, port, protocol) : null;
+}
+
+/** A frontend as one by whose key clients are remembered: node ports, which have no address, have that of all zeros. */
+export function packClientKey(family: Family, key: FrontendKey): PackedKey {
+  const packed = packFrontend(key);
+  return packed.padStart(addressLength(family) + SERVICE_LENGTH, '\0');
+}
+
+/** The inverse of {@link packClientKey}; null when the bytes are no frontend of the family. */
+export function unpackClientKey(family: Family, packed: PackedKey): FrontendKey | null {
+  const size = addressLength(family);
+  return unpackFrontend(family, /^\0+$/.test(packed.slice(0, size)) ? packed.slice(size) : packed);
 }
 
 export function packAddress(address: IPAddress): PackedKey {

@@ -89,6 +89,8 @@ export const clientsMaps = (seconds: number): readonly string[] =>
 export const rememberChain = (seconds: number): string => `remember-clients-${seconds}`;
 export const stickySet = (seconds: number): string => `sticky-frontends-${seconds}`;
 export const stickyNodePortSet = (seconds: number): string => `sticky-nodeports-${seconds}`;
+/** Which local endpoints a key stands for where a Service port has two lists: see the README. */
+export const stickyLocalsSet = (seconds: number): string => `sticky-local-endpoints-${seconds}`;
 /** Verdict maps: frontend whose clients are remembered by keys of others → chain that does so. */
 export const sharingMap = (seconds: number): string => `sharing-frontends-${seconds}`;
 export const sharingNodePortMap = (seconds: number): string => `sharing-nodeports-${seconds}`;
@@ -96,7 +98,9 @@ export const sharingNodePortMap = (seconds: number): string => `sharing-nodeport
 /** The timeout in the name of a set made by one of the above; null for any other name. */
 export function affinitySecondsOf(set: string): number | null {
   const found =
-    /^(?:clients-(\d+)-(?:part-\d+|endpoints|nodeports)|(?:sticky|sharing)-(?:frontends|nodeports)-(\d+))$/.exec(set);
+    /^(?:clients-(\d+)-(?:part-\d+|endpoints|nodeports)|(?:(?:sticky|sharing)-(?:frontends|nodeports)|sticky-local-endpoints)-(\d+))$/.exec(
+      set,
+    );
   return found === null ? null : Number(found[1] ?? found[2]);
 }
 

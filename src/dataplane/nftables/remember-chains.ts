@@ -1,9 +1,10 @@
 import type { NftFamily } from '../../native/contract.js';
 import type { ClientKeys, FrontendKey } from '../../plan/types.js';
-import { clientOf, nameClientKey, parseClientKey, type ClientKeyName } from './client-keys.js';
+import { clientOf, localOf, nameClientKey, parseClientKey, type ClientKeyName } from './client-keys.js';
 import {
   address,
   concat,
+  differs,
   dport,
   jump,
   match,
@@ -26,6 +27,7 @@ import {
   rememberChain,
   sharingMap,
   sharingNodePortMap,
+  stickyLocalsSet,
   stickyNodePortSet,
   stickySet,
 } from './names.js';
@@ -74,7 +76,7 @@ function rememberClients(family: NftFamily, seconds: number): readonly Rule[] {
     original('proto-dst'),
   );
   return PROTOCOLS.flatMap((protocol) =>
-    rememberBy(family, seconds, [client]).map((rule) => [match(meta('l4proto'), protocol), ...rule]),
+    rememberBy(family, seconds, [], client).map((rule) => [match(meta('l4proto'), protocol), ...rule]),
   );
 }
 
@@ -82,13 +84,19 @@ function rememberClients(family: NftFamily, seconds: number): readonly Rule[] {
  * A rule for each part of the clients. The endpoint is noted first, by the same rule: where there is no room for it the client is not remembered
  * either, so that every client's endpoint can be asked for.
  */
-function rememberBy(family: NftFamily, seconds: number, clients: readonly Expression[]): readonly Rule[] {
+function rememberBy(
+  family: NftFamily,
+  seconds: number,
+  conditions: readonly Statement[],
+  client: Expression,
+): readonly Rule[] {
   const data = concat(address(family, 'daddr'), dport);
   const endpoint = concat(address(family, 'daddr'), meta('l4proto'), dport);
   return Array.from({ length: CLIENT_PARTS }, (_, part): Rule => [
     clientIn(family, part),
+    ...conditions,
     update(clientEndpointsSet(seconds), endpoint),
-    ...clients.map((client) => updateMap(clientsMap(seconds, part), client, data)),
+    updateMap(clientsMap(seconds, part), client, data),
   ]);
 }
 
@@ -102,14 +110,10 @@ export function clientIn(family: NftFamily, part: number): Statement {
   );
 }
 
-/** Which chain remembers a frontend's clients by keys that are not its own; null when there are none. */
-export function sharedRememberChain(key: FrontendKey, seconds: number, clientKeys: ClientKeys | null): string | null {
-  if (clientKeys === null) return null;
-  const { endpoints, localEndpoints } = clientKeys;
-  const others = [endpoints, ...(localEndpoints === null ? [] : [localEndpoints])]
-    .filter((other) => !isOwnKey(key, other))
-    .map(nameClientKey);
-  return others.length === 0 ? null : sharedChainName(seconds, others);
+/** Which chain remembers a frontend's clients by keys that all of its Service port's frontends go by; null where that is its own and no other. */
+export function sharedRememberChain(key: FrontendKey, seconds: number, { cluster, local }: ClientKeys): string | null {
+  if (local === null && isOwnKey(key, cluster)) return null;
+  return sharedChainName({ seconds, cluster: nameClientKey(cluster), local: local && nameClientKey(local.key) });
 }
 
 /** Whether a frontend's clients are remembered by the key just as they are when it shares them with nobody: node ports go by the address asked for. */
@@ -117,30 +121,41 @@ export function isOwnKey(frontend: FrontendKey, key: FrontendKey): boolean {
   return frontend === key && !key.startsWith('nodeport:');
 }
 
-function sharedChainName(seconds: number, keys: readonly ClientKeyName[]): string {
-  return `${rememberChain(seconds)}-as-${keys.join('-and-')}`;
+export function sharedChainName({ seconds, cluster, local }: SharedRemembering): string {
+  return `${rememberChain(seconds)}-as-${cluster}${local === null ? '' : `-local-as-${local}`}`;
 }
 
-const SHARED_CHAIN = /^remember-clients-(\d+)-as-([\w.]+-\d+)(?:-and-([\w.]+-\d+))?$/;
+const SHARED_CHAIN = /^remember-clients-(\d+)-as-([\w.]+-\d+)(?:-local-as-([\w.]+-\d+))?$/;
 
+/** {@link ClientKeys} by name. */
 interface SharedRemembering {
   readonly seconds: number;
-  readonly keys: readonly ClientKeyName[];
+  readonly cluster: ClientKeyName;
+  readonly local: ClientKeyName | null;
 }
 
 /** The inverse of {@link sharedRememberChain}; null for any other name. */
 export function parseSharedChain(name: string): SharedRemembering | null {
   const found = SHARED_CHAIN.exec(name);
   if (found === null) return null;
-  const seconds = Number(found[1]);
-  const keys = [found[2], found[3]].filter((key) => key !== undefined);
-  const valid = keys.every((key) => parseClientKey(key) !== null) && sharedChainName(seconds, keys) === name;
-  return valid ? { seconds, keys } : null;
+  const shared = { seconds: Number(found[1]), cluster: found[2] ?? '', local: found[3] ?? null };
+  const isKey = (key: ClientKeyName | null): boolean => key === null || parseClientKey(key) !== null;
+  return isKey(shared.cluster) && isKey(shared.local) && sharedChainName(shared) === name ? shared : null;
 }
 
-/** Notes where a connection went, by keys of other frontends than the one that the client asked for. */
-export function sharedChain(family: NftFamily, { seconds, keys }: SharedRemembering): Chain {
-  const client = original(`${family} saddr`);
-  const clients = keys.map((key) => clientOf(family, client, key));
-  return { name: sharedChainName(seconds, keys), hook: null, rules: rememberBy(family, seconds, clients) };
+/**
+ * Notes where a connection went, by the key of every list that has the endpoint, whatever frontend the client asked for. A set knows the lists apart
+ * by their local endpoints, of which there are few: all of the local list's, and of the cluster-wide one's those that it lacks.
+ */
+export function sharedChain(family: NftFamily, shared: SharedRemembering): Chain {
+  const { seconds, cluster, local } = shared;
+  const name = sharedChainName(shared);
+  const client = (key: ClientKeyName): Expression => clientOf(family, original(`${family} saddr`), key);
+  if (local === null) return { name, hook: null, rules: rememberBy(family, seconds, [], client(cluster)) };
+  const locals = `@${stickyLocalsSet(seconds)}`;
+  const rules = [
+    ...rememberBy(family, seconds, [differs(localOf(family, cluster), locals)], client(cluster)),
+    ...rememberBy(family, seconds, [match(localOf(family, local), locals)], client(local)),
+  ];
+  return { name, hook: null, rules };
 }

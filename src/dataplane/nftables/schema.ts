@@ -10,6 +10,7 @@ import {
   sharingMap,
   sharingNodePortMap,
   endpointsMap,
+  stickyLocalsSet,
   stickyNodePortSet,
   stickySet,
 } from './names.js';
@@ -60,6 +61,7 @@ export function affinitySets(family: Family, seconds: number): readonly SetDecla
   return [
     set(stickySet(seconds), frontend),
     set(stickyNodePortSet(seconds), nodePort),
+    set(stickyLocalsSet(seconds), [ip, 'inet_service', ...frontend]),
     map(sharingMap(seconds), frontend, 'verdict'),
     map(sharingNodePortMap(seconds), nodePort, 'verdict'),
     ...clientsMaps(seconds).map((name): SetDeclaration => ({

@@ -6,7 +6,7 @@ import { nameClientKey } from './client-keys.js';
 import { deleteTable } from './json.js';
 import { emptyKernelTable } from './kernel-table.js';
 import { NFT_FAMILY } from './names.js';
-import { sharedRememberChain } from './remember-chains.js';
+import { sharedChainName } from './remember-chains.js';
 import { Structure } from './structure.js';
 
 /** A name that nobody has, so that a proxy at work is not disturbed. */
@@ -25,16 +25,14 @@ export async function tryKernel(
 ): Promise<void> {
   const where = { family: NFT_FAMILY[node.family], table: TRIAL_TABLE };
   const structure = new Structure(addon, node.family, TRIAL_TABLE);
-  const key = frontendKey(null, 30000, 'TCP');
-  const clients = nameClientKey(key);
+  const clients = nameClientKey(frontendKey(null, 30000, 'TCP'));
   const alike = { size: 2, affinitySeconds: AFFINITY_SECONDS, clients: null, localClients: null };
   const classNames = new Set([
     className({ ...alike, shard: 0, kind: 'pick', localSize: 0 }),
     className({ ...alike, shard: null, kind: 'external', localSize: 0, clients }),
     className({ ...alike, shard: 0, kind: 'external-local', localSize: 2, localClients: clients }),
+    sharedChainName({ seconds: AFFINITY_SECONDS, cluster: clients, local: clients }),
   ]);
-  const sharing = sharedRememberChain(key, AFFINITY_SECONDS, { endpoints: key, localEndpoints: null });
-  if (sharing !== null) classNames.add(sharing);
   const change = structure.change(emptyKernelTable(), node, classNames, [AFFINITY_SECONDS], true);
   const commands = [...change.before.flat(), ...change.after, deleteTable(where)];
   await addon.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });

@@ -84,6 +84,27 @@ t.test('the frontend of an element that the kernel refuses is named', async (t) 
   }
 });
 
+t.test('so it is where the element tells a local endpoint of a node port', async (t) => {
+  const rig = await started();
+  rig.kernel.nftTransact = ({ operations }) => {
+    const index = operations.findIndex(
+      ({ type, ...rest }) => type === 'elements' && 'set' in rest && rest.set === 'sticky-local-endpoints-30',
+    );
+    return Promise.reject(new KernelError('EEXIST', 'nft transaction', { object: 'add element', index, element: 0 }));
+  };
+  const fields = {
+    affinitySeconds: 30,
+    externalTrafficPolicy: 'Local',
+    ports: [{ port: 80, nodePort: 30443 }],
+  } as const;
+  rig.commit([
+    service('new', { clusterIPs: ['10.96.0.77'], ...fields }),
+    slice('new', [{ address: '10.0.1.9', node: 'me' }]),
+  ]);
+  const error: unknown = await rig.sync().catch((reason: unknown) => reason);
+  t.equal(blamedFrontend(error), 'nodeport:30443/TCP');
+});
+
 t.test('a change that comes between failure and retry is not lost', async (t) => {
   const rig = await started();
   rig.kernel.faults.next({ type: 'refuse', errno: 'EBUSY', operation: 0 });

@@ -5,7 +5,7 @@ import type { NftOperation } from '../../../src/native/contract.js';
 import type { Row } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { address, node, service, slice } from '../../support/rows.js';
-import { commandsOf, compiler, elementLines, elementsOf, NODE_ROWS, Rig } from './rig.js';
+import { change, commandsOf, compiler, element, elementLines, elementsOf, NODE_ROWS, Rig, where } from './rig.js';
 
 /** One family on the fake kernel: what it sends at a start, and what it makes of tables that someone else touched. */
 
@@ -37,49 +37,9 @@ async function started(kernel = new FakeKernel(compiler)): Promise<Rig> {
   return rig;
 }
 
-type Command = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-
-const where = { family: 'ip', table: 'kube-proxy' } as const;
-
-async function change(kernel: FakeKernel, ...operations: readonly (Command | NftOperation)[]): Promise<void> {
-  await kernel.nftTransact({
-    ...where,
-    operations: operations.map((operation) =>
-      isOperation(operation) ? operation : { type: 'commands', commands: [operation] },
-    ),
-  });
-}
-
-function isOperation(operation: Command | NftOperation): operation is NftOperation {
-  return operation.type === 'commands' || operation.type === 'elements';
-}
-
 const on = (kind: string, body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => ({
   [kind]: { ...where, ...body },
 });
-
-function element(
-  verb: 'add' | 'delete',
-  set: string,
-  key: string,
-  data: string | null = null,
-  chain: string | null = null,
-): NftOperation {
-  const bytes = (hex: string): Uint8Array => Uint8Array.from(Buffer.from(hex.replaceAll(' ', ''), 'hex'));
-  return {
-    type: 'elements',
-    verb,
-    set,
-    count: 1,
-    keyLength: bytes(key).length,
-    keys: bytes(key),
-    keyEnds: null,
-    dataLength: data === null ? 0 : bytes(data).length,
-    data: data === null ? null : bytes(data),
-    gotoChains: chain === null ? null : [chain],
-    comments: null,
-  };
-}
 
 /** `10.96.0.10 . tcp . 80` */
 const WEB = '0a60000a 06000000 00500000';

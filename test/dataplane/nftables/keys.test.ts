@@ -1,4 +1,5 @@
 import t from 'tap';
+import { packLocal, unpackLocal } from '../../../src/dataplane/nftables/client-keys.js';
 import {
   packAddress,
   packEndpoint,
@@ -43,6 +44,29 @@ t.test('frontends come back as they went', (t) => {
   for (const key of ['[fd00::1]:443/TCP', 'nodeport:65535/UDP'])
     t.equal(unpackFrontend('IPv6', packFrontend(key)), key);
   t.equal(unpackAddress(packAddress(address('2001:db8::5'))), '2001:db8::5');
+  t.end();
+});
+
+t.test('an endpoint of the list that a frontend stands for, which a node port does with an address of zeros', (t) => {
+  const local = bytes('0a000101 1f90');
+  t.equal(
+    hex(packLocal('IPv4', local, '10.96.0.10:80/TCP')),
+    '0a000101' + '1f900000' + '0a60000a' + '06000000' + '00500000',
+  );
+  t.equal(
+    hex(packLocal('IPv4', local, 'nodeport:30080/UDP')),
+    '0a000101' + '1f900000' + '00000000' + '11000000' + '75800000',
+  );
+  const local6 = bytes('fd000000000000000000000000000001 0050');
+  for (const key of ['10.96.0.10:80/TCP', 'nodeport:30080/UDP'])
+    t.same(unpackLocal('IPv4', packLocal('IPv4', local, key)), { endpoint: local, key });
+  for (const key of ['[fd00::1]:80/SCTP', 'nodeport:30080/TCP']) {
+    const packed = packLocal('IPv6', local6, key);
+    t.equal(packed.length, 44);
+    t.same(unpackLocal('IPv6', packed), { endpoint: local6, key });
+  }
+  t.equal(unpackLocal('IPv4', bytes('0a000101 1f900001 0a60000a 06000000 00500000')), null, 'bytes between');
+  t.equal(unpackLocal('IPv4', bytes('0a000101 1f900000 0a60000a 06000000 00000000')), null, 'no frontend');
   t.end();
 });
 

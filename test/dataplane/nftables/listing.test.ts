@@ -176,6 +176,8 @@ t.test('differences: everything that can differ, each by its name', (t) => {
     restricted: true,
     admitted: ['x'],
     sticky: [60],
+    sharing: 'remember-clients-60-as-10.96.0.10-80',
+    stickyLocals: new Map([[60, ['x']]]),
     endpoints: new Uint8Array(6),
     localEndpoints: new Uint8Array(6),
   };

@@ -1,7 +1,7 @@
 import type { Family } from '../../../src/base/ip.js';
 import type { SyncReport } from '../../../src/dataplane/contract.js';
 import { NftablesFamily } from '../../../src/dataplane/nftables/family.js';
-import type { NftElementsOperation, NftTransaction } from '../../../src/native/contract.js';
+import type { NftElementsOperation, NftOperation, NftTransaction } from '../../../src/native/contract.js';
 import type { PlanSettings } from '../../../src/plan/facts.js';
 import type { ForwardingTable } from '../../../src/plan/forwarding-table.js';
 import { Planner } from '../../../src/plan/planner.js';
@@ -117,4 +117,46 @@ export function elementsOf(transactions: readonly NftTransaction[]): readonly Nf
 /** `add frontends 1` per operation. */
 export function elementLines(transactions: readonly NftTransaction[]): readonly string[] {
   return elementsOf(transactions).map(({ verb, set, count }) => `${verb} ${set.replace(/-\d+$/, '')} ${count}`);
+}
+
+type Command = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+export const where = { family: 'ip', table: 'kube-proxy' } as const;
+
+/** Somebody else's transaction. */
+export async function change(kernel: FakeKernel, ...operations: readonly (Command | NftOperation)[]): Promise<void> {
+  await kernel.nftTransact({
+    ...where,
+    operations: operations.map((operation) =>
+      isOperation(operation) ? operation : { type: 'commands', commands: [operation] },
+    ),
+  });
+}
+
+function isOperation(operation: Command | NftOperation): operation is NftOperation {
+  return operation.type === 'commands' || operation.type === 'elements';
+}
+
+/** One element, its bytes in hexadecimal. */
+export function element(
+  verb: 'add' | 'delete',
+  set: string,
+  key: string,
+  data: string | null = null,
+  chain: string | null = null,
+): NftOperation {
+  const bytes = (hex: string): Uint8Array => Uint8Array.from(Buffer.from(hex.replaceAll(' ', ''), 'hex'));
+  return {
+    type: 'elements',
+    verb,
+    set,
+    count: 1,
+    keyLength: bytes(key).length,
+    keys: bytes(key),
+    keyEnds: null,
+    dataLength: data === null ? 0 : bytes(data).length,
+    data: data === null ? null : bytes(data),
+    gotoChains: chain === null ? null : [chain],
+    comments: null,
+  };
 }

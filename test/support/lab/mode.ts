@@ -26,8 +26,6 @@ export interface ModeTraits {
   readonly dropsUnusedAddresses: boolean;
   /** Node ports answer on 127.0.0.1 where their addresses have it (SV-32, SV-35). */
   readonly servesLocalhost: boolean;
-  /** Clients are remembered per Service port rather than per frontend (SV-22). */
-  readonly affinityIsShared: boolean;
 }
 
 export function traitsOf(mode: LabMode): ModeTraits {
@@ -36,7 +34,6 @@ export function traitsOf(mode: LabMode): ModeTraits {
     refusesUnusedPorts: isNftables,
     dropsUnusedAddresses: isNftables,
     servesLocalhost: !isNftables,
-    affinityIsShared: !isNftables,
   };
 }
 
