@@ -10,8 +10,9 @@ import { SyncHistory } from '../observe/sync-history.js';
 import { anyContains } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { nodePortRefusal } from '../plan/trace.js';
-import type { FrontendKey } from '../plan/types.js';
+import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { ServiceHealth } from '../serve/service-health.js';
+import { AsideReports } from './aside-reports.js';
 import type { ConflictReports } from './conflict-reports.js';
 import type { Acknowledged, FamilyProgress } from './progress.js';
 
@@ -32,6 +33,8 @@ export interface FamilySyncParts {
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;
+  /** The time has come to try again what was set aside. */
+  readonly onAsideDue: () => void;
 }
 
 /** The part of the metrics that a sync reports to. */
@@ -50,9 +53,13 @@ export class FamilySync {
   private complete = false;
   private lastFlowFailure: string | null = null;
   private repairLines: { readonly left: number; readonly at: number };
+  private readonly asides: AsideReports;
 
   constructor(private readonly parts: FamilySyncParts) {
-    this.repairLines = { left: REPAIR_LINES, at: parts.clock.now() };
+    const { table, clock, log, events, onAsideDue } = parts;
+    this.repairLines = { left: REPAIR_LINES, at: clock.now() };
+    const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
+    this.asides = new AsideReports({ family: table.family, plan, clock, log, events, onDue: onAsideDue });
   }
 
   /** To be called once, before anything is known. */
@@ -77,6 +84,11 @@ export class FamilySync {
     return this.parts.dataplane.audit !== undefined;
   }
 
+  /** Nothing is tried again by itself any more. */
+  stop(): void {
+    this.asides.close();
+  }
+
   /** Whether the kernel differs from what it acknowledged. */
   async audit(): Promise<boolean> {
     const { dataplane, table } = this.parts;
@@ -98,7 +110,8 @@ export class FamilySync {
     let report: SyncReport;
     try {
       report = await dataplane.apply(table, change, { full });
-      const acknowledged = progress.acknowledge();
+      this.asides.update(report.setAside);
+      const acknowledged = progress.acknowledge(this.asides.services);
       metrics?.syncAcknowledged(report, acknowledged);
       this.report(report, acknowledged, startedAt);
       this.owe(report);

@@ -4,6 +4,7 @@ import type { WallClock } from '../base/timestamp.js';
 import type { FrontendKey } from '../plan/types.js';
 import type { EndpointSliceRow, ObjectKey } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
+import type { AsideService } from './aside-reports.js';
 
 /** How many changes, and how many triggers of one Service, are remembered while the kernel takes none; what comes later is not measured. */
 const MAX_CHANGES = 10_000;
@@ -45,6 +46,7 @@ export class FamilyProgress {
   private frontends = new Set<FrontendKey>();
   private failedWith: string | null = null;
   private updatedAt: bigint | null = null;
+  private setAside: readonly AsideService[] = [];
 
   constructor(
     readonly family: Family,
@@ -85,9 +87,10 @@ export class FamilyProgress {
     for (const key of frontends) this.frontends.add(key);
   }
 
-  /** The kernel acknowledged all that was taken. */
-  acknowledge(): Acknowledged {
+  /** The kernel acknowledged all that was taken. @param setAside all that it refuses at present. */
+  acknowledge(setAside: readonly AsideService[] = []): Acknowledged {
     const { taken, frontends } = this;
+    this.setAside = setAside;
     this.taken = noChanges();
     this.frontends = new Set();
     this.updatedAt = this.wallClock();
@@ -110,6 +113,11 @@ export class FamilyProgress {
   /** Why the last sync failed; null: it did not. */
   get failure(): string | null {
     return this.failedWith;
+  }
+
+  /** What the kernel refuses, and others do not wait for. */
+  get aside(): readonly AsideService[] {
+    return this.setAside;
   }
 
   /** Since when something is not acknowledged, on the clock in milliseconds; null: nothing is. */

@@ -94,6 +94,9 @@ export class SyncCycle {
           table: this.planner.tables[family.family],
           dataplane: mode.dataplane(family.family),
           conflicts: this.conflicts,
+          onAsideDue: () => {
+            parts.loop.trigger();
+          },
         }),
     );
     this.drift = new Drift({
@@ -176,6 +179,7 @@ export class SyncCycle {
     this.foreign.stop();
     this.drift.stop();
     this.conflicts.close();
+    for (const family of this.families) family.stop();
     this.cancelFlowRetry?.();
   }
 

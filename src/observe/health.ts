@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { FAMILIES, type Family } from '../base/ip.js';
 import type { WallClock } from '../base/timestamp.js';
+import type { AsideService } from '../control/aside-reports.js';
 import type { Progress } from '../control/progress.js';
 
 /** Something of ours in the kernel that somebody else may have changed, until it was looked at and repaired. */
@@ -70,6 +71,11 @@ export class HealthState {
   /** In the order of {@link FAMILIES}. */
   drift(): readonly DriftStatus[] {
     return FAMILIES.flatMap((family) => this.drifts.get(family) ?? []);
+  }
+
+  /** Frontends that the kernel refuses. The node is healthy all the same: the others are served, and another node would refuse them, too. */
+  aside(): readonly (AsideService & { readonly family: Family })[] {
+    return this.progress.families.flatMap(({ family, aside }) => aside.map((service) => ({ ...service, family })));
   }
 
   /** Whether all families are in order; the node's eligibility is not part of it. */

@@ -292,6 +292,11 @@ export class OwnInstruments extends Definitions {
     'Service ports that do not get a frontend because another has it.',
     FAMILY,
   );
+  readonly setAside = this.gauge(
+    'set_aside_frontends',
+    'Frontends that the kernel refuses, and that others do not wait for.',
+    FAMILY,
+  );
   readonly nativeFailures = this.counter('native_failures_total', 'Syncs that the kernel refused, by errno.', [
     'errno',
     ...FAMILY,

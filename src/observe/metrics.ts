@@ -119,6 +119,7 @@ export class ProxyMetrics implements RequestObserver {
     }
     if (report.repairs.length > 0) own.repairs.inc(labels, report.repairs.length);
     if (report.problems.length > 0) this.mode.cleanupFailures?.inc(labels);
+    own.setAside.set(labels, report.setAside.length);
     if (report.rules !== null) this.countRules(report.family, report.rules);
     const now = this.options.clock.now();
     for (const at of commits) own.commitDuration.observe(labels, (now - at) / 1000);

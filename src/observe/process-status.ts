@@ -32,6 +32,14 @@ export interface ProcessStatus {
   readonly memory: { readonly residentBytes: number; readonly heapBytes: number; readonly externalBytes: number };
 }
 
+export interface AsideStatus {
+  readonly frontend: string;
+  /** Null: the plan does not have it any more. */
+  readonly servicePort: string | null;
+  readonly reason: string;
+  readonly sinceSeconds: number;
+}
+
 export interface FamilyState {
   readonly family: Family;
   readonly healthy: boolean;
@@ -41,6 +49,8 @@ export interface FamilyState {
   readonly endpoints: number;
   readonly pendingFrontends: number;
   readonly conflicts: readonly string[];
+  /** Frontends that the kernel refuses: they stay as they were, and are tried again. */
+  readonly setAside: readonly AsideStatus[];
   /** Latest first. */
   readonly recentSyncs: readonly SyncRecord[];
   /** Slowest first. */
@@ -84,15 +94,22 @@ function printSource({ source, synced, sinceLastEventMs, failures }: SourceState
 }
 
 function printFamily(state: FamilyState): string[] {
-  const { family, services, frontends, endpoints, conflicts, failures, repairs, recentSyncs, slowestSyncs } = state;
+  const { family, services, frontends, endpoints, conflicts, setAside, failures, repairs, recentSyncs, slowestSyncs } =
+    state;
   return [
     `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${services} Services, ${frontends} frontends, ${endpoints} endpoints, ${state.pendingFrontends} frontends pending`,
     ...printOccurrences('failed syncs', failures),
     ...printOccurrences('repairs', repairs),
     ...conflicts.map((conflict) => `  ${conflict}`),
+    ...setAside.map(printAside),
     ...printSyncs('last syncs', recentSyncs),
     ...printSyncs('slowest', slowestSyncs),
   ];
+}
+
+function printAside({ frontend, servicePort, reason, sinceSeconds }: AsideStatus): string {
+  const whose = servicePort === null ? '' : ` of ${servicePort}`;
+  return `  set aside for ${printSeconds(sinceSeconds)}: ${frontend}${whose}, which the kernel refuses: ${reason}`;
 }
 
 function printOccurrences(what: string, { count, last }: Occurrences): string[] {

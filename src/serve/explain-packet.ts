@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '../base/error-message.js';
 import type { IPAddress } from '../base/ip.js';
+import type { AsideService } from '../control/aside-reports.js';
 import type { FamilyDataplane } from '../dataplane/contract.js';
 import { localAddresses } from '../host/local-addresses.js';
 import { paragraph, printExplanation } from '../plan/explain-text.js';
@@ -31,15 +32,23 @@ export interface ExplainedPacket extends Explanation {
   readonly kernel: KernelAgreement;
   /** Since when a change waits for its sync; null: none does. */
   readonly pendingMs: number | null;
+  /** Why the kernel refuses the frontend, which stays as it was; null: it does not. */
+  readonly refusedByKernel: string | null;
 }
 
 export function printExplainedPacket(answer: ExplainedPacket): string[] {
-  const { kernel, pendingMs } = answer;
+  const { kernel, pendingMs, refusedByKernel } = answer;
   const remembered = kernel.remembered === null ? [] : [`the kernel sends this client to ${kernel.remembered} again`];
   return [
     ...printExplanation(answer),
     ...paragraph('remembered', remembered),
     ...paragraph('kernel', printAgreement(kernel)),
+    ...paragraph(
+      'set aside',
+      refusedByKernel === null
+        ? []
+        : [`the kernel refuses this frontend, so it holds what it held before: ${refusedByKernel}`],
+    ),
     ...paragraph('pending', pendingMs === null ? [] : [`a change waits for its sync for ${Math.round(pendingMs)} ms`]),
   ];
 }
@@ -74,7 +83,7 @@ export function explainPlanned(planned: Planned, question: Question): ExplainedP
   const { snapshot, table, settings } = planned;
   const node = snapshot.node(settings.nodeName);
   const explanation = explain(snapshot, table, settings, node?.addresses ?? localAddresses(), question);
-  return { ...explanation, kernel: unknownKernel('only manifests were asked'), pendingMs: null };
+  return { ...explanation, kernel: unknownKernel('only manifests were asked'), pendingMs: null, refusedByKernel: null };
 }
 
 /**
@@ -85,13 +94,15 @@ export function explainPlanned(planned: Planned, question: Question): ExplainedP
 export async function explainRunning(
   planned: Planned,
   dataplane: FamilyDataplane,
-  pendingMs: number | null,
+  { pendingMs, aside }: { readonly pendingMs: number | null; readonly aside: readonly AsideService[] },
   question: Question,
 ): Promise<ExplainedPacket> {
   await requireInterface(question);
   const { snapshot, table, settings } = planned;
   const explanation = explain(snapshot, table, settings, localAddresses(), question);
-  return { ...explanation, kernel: await compareKernel(table, dataplane, question, explanation), pendingMs };
+  const kernel = await compareKernel(table, dataplane, question, explanation);
+  const refused = aside.find(({ frontend }) => frontend === explanation.frontend?.key);
+  return { ...explanation, kernel, pendingMs, refusedByKernel: refused?.reason ?? null };
 }
 
 async function compareKernel(

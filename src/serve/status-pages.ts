@@ -85,7 +85,8 @@ async function answerExplain(running: RunningProcess, query: URLSearchParams): P
     if (sync === undefined) throw new QuestionError(`this node does not serve ${family}`);
     const { table, dataplane } = sync;
     const planned = { snapshot: running.snapshot, table, settings: planSettings(running.planned()) };
-    const answer = await explainRunning(planned, dataplane, pendingMs(running), question);
+    const aside = running.progress.of(family)?.aside ?? [];
+    const answer = await explainRunning(planned, dataplane, { pendingMs: pendingMs(running), aside }, question);
     return { status: 200, text: formatted(answer, query.get('output'), printExplainedPacket) };
   } catch (error) {
     if (error instanceof QuestionError) return { status: 400, text: error.message };
@@ -123,7 +124,7 @@ function processStatus(running: RunningProcess): ProcessStatus {
   };
 }
 
-function familyState({ table, history }: FamilySync, { health, progress }: RunningProcess): FamilyState {
+function familyState({ table, history }: FamilySync, { health, progress, now }: RunningProcess): FamilyState {
   const { family } = table;
   const { recent, slowest, failures, repairs } = history;
   return {
@@ -132,6 +133,10 @@ function familyState({ table, history }: FamilySync, { health, progress }: Runni
     ...countTable(table),
     pendingFrontends: progress.of(family)?.pendingFrontends ?? 0,
     conflicts: [...table.conflicts()].map(printConflict),
+    setAside: (progress.of(family)?.aside ?? []).map(({ since, ...aside }) => ({
+      ...aside,
+      sinceSeconds: (now() - since) / 1000,
+    })),
     recentSyncs: recent,
     slowestSyncs: slowest,
     failures,

@@ -253,6 +253,45 @@ t.test('stale flows that conntrack refuses to remove are owed, and asked for aga
   t.same([cycle.flowsRefused, clock.waiting], [false, 0]);
 });
 
+t.test('a frontend that the kernel refuses is told of, and tried again when its time comes', async (t) => {
+  const made = world();
+  const { cycle, clock, dataplanes, events, log, health } = made;
+  made.upsert(WEB);
+  await cycle.run({ full: true });
+  taken(made);
+  const frontend = '10.96.0.10:53/UDP';
+  const since = clock.now();
+  const aside = (reason: string, ms: number) => ({
+    setAside: [{ frontend, reason, since, retryAt: clock.now() + ms }],
+  });
+  const warnings = (): number => log.lines.filter((line) => line.includes('refuses a frontend')).length;
+  dataplanes.IPv4.next = aside('ENOENT', 1000);
+  await cycle.run({ full: false });
+  t.equal(health.healthy(), true, 'the others are served');
+  t.same(health.aside(), [{ family: 'IPv4', frontend, servicePort: 'default/web', reason: 'ENOENT', since }]);
+  t.same(
+    events.map(({ reason, note }) => [reason, note]),
+    [['ProgrammingFailed', `${frontend} cannot be programmed, which is tried again: ENOENT`]],
+  );
+  await clock.advance(999);
+  t.same(taken(made), []);
+  await clock.advance(1);
+  t.same(taken(made), ['trigger']);
+  dataplanes.IPv4.next = aside('ENOENT', 2000);
+  await cycle.run({ full: false });
+  t.same([warnings(), events.length], [1, 1], 'once for each reason');
+  dataplanes.IPv4.next = aside('EINVAL', 4000);
+  await cycle.run({ full: false });
+  t.same([warnings(), events.length], [2, 2]);
+  await cycle.run({ full: false });
+  t.same([health.aside(), clock.waiting], [[], 0]);
+  t.ok(log.lines.some((line) => line.includes('no longer set aside')));
+  dataplanes.IPv4.next = aside('EINVAL', 4000);
+  await cycle.run({ full: false });
+  cycle.stop();
+  t.equal(clock.waiting, 0);
+});
+
 t.test('nothing is programmed before what rules depend on is known of the Node', async (t) => {
   const made = world(planSettings({ localDetection: { type: 'NodeCIDR' } }));
   const { cycle, dataplanes, health } = made;

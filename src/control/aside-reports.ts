@@ -1,0 +1,87 @@
+import type { Clock } from '../base/clock.js';
+import { serviceSubject, type EventRecorder } from '../base/events.js';
+import type { Family } from '../base/ip.js';
+import type { Log } from '../base/log.js';
+import type { AsideFrontend } from '../dataplane/contract.js';
+import type { FrontendKey, FrontendPlan } from '../plan/types.js';
+
+/** A frontend that the kernel refuses, and that others do not wait for. */
+export interface AsideService {
+  readonly frontend: FrontendKey;
+  /** Null: the plan does not have it any more, and the kernel does not let it go. */
+  readonly servicePort: string | null;
+  readonly reason: string;
+  /** On the clock, in milliseconds. */
+  readonly since: number;
+}
+
+export interface AsideReportsParts {
+  readonly family: Family;
+  readonly plan: (key: FrontendKey) => FrontendPlan | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly events: EventRecorder;
+  /** The time has come to try one again. */
+  readonly onDue: () => void;
+}
+
+/** Tells the log and the Services' users of frontends that are set aside: once for each reason, and the log once when it is over. Has them tried again. */
+export class AsideReports {
+  private held: ReadonlyMap<FrontendKey, AsideService> = new Map();
+  private cancelTimer: (() => void) | null = null;
+
+  constructor(private readonly parts: AsideReportsParts) {}
+
+  get services(): readonly AsideService[] {
+    return [...this.held.values()];
+  }
+
+  /** These are set aside now. */
+  update(aside: readonly AsideFrontend[]): void {
+    const { family, log, plan } = this.parts;
+    const before = this.held;
+    this.held = new Map(
+      aside.map(({ frontend, reason, since }) => [
+        frontend,
+        { frontend, servicePort: plan(frontend)?.servicePort ?? null, reason, since },
+      ]),
+    );
+    for (const service of this.held.values())
+      if (before.get(service.frontend)?.reason !== service.reason) this.report(service);
+    for (const { frontend, servicePort } of before.values())
+      if (!this.held.has(frontend)) log.info(0, 'a frontend is no longer set aside', { family, frontend, servicePort });
+    this.schedule(aside);
+  }
+
+  close(): void {
+    this.cancelTimer?.();
+    this.cancelTimer = null;
+  }
+
+  private report({ frontend, servicePort, reason }: AsideService): void {
+    const { family, log, events } = this.parts;
+    log.warn('the kernel refuses a frontend, which is set aside: it stays as it was, and is tried again', {
+      ...{ family, frontend, servicePort, reason },
+    });
+    if (servicePort === null) return;
+    events.record({
+      type: 'Warning',
+      reason: 'ProgrammingFailed',
+      action: 'ProgramService',
+      regarding: serviceSubject(servicePort),
+      related: null,
+      note: `${frontend} cannot be programmed, which is tried again: ${reason}`,
+    });
+  }
+
+  private schedule(aside: readonly AsideFrontend[]): void {
+    const { clock, onDue } = this.parts;
+    this.close();
+    if (aside.length === 0) return;
+    const next = Math.min(...aside.map(({ retryAt }) => retryAt));
+    this.cancelTimer = clock.callAt(Math.max(next, clock.now()), () => {
+      this.cancelTimer = null;
+      onDue();
+    });
+  }
+}
