@@ -100,6 +100,15 @@ t.test(
     spawnSync('ip', ['link', 'set', 'lo', 'up']);
     const kubeconfig = join(folder, 'kubeconfig');
     const cluster = { server: 'https://127.0.0.1:1', 'proxy-url': 'http://proxy:s3cret-proxy@127.0.0.1:1' };
+    const apiVersion = 'client.authentication.k8s.io/v1';
+    const credential = { apiVersion, kind: 'ExecCredential', status: { token: 's3cret-token' } };
+    const exec = {
+      apiVersion,
+      command: 'sh',
+      args: ['-c', 'echo "$CREDENTIAL"', 's3cret-argument'],
+      env: [{ name: 'CREDENTIAL', value: JSON.stringify(credential) }],
+      interactiveMode: 'Never',
+    };
     writeFileSync(
       kubeconfig,
       JSON.stringify({
@@ -108,14 +117,17 @@ t.test(
         'current-context': 'c',
         contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
         clusters: [{ name: 'c', cluster }],
-        users: [{ name: 'u', user: { token: 's3cret-token' } }],
+        users: [{ name: 'u', user: { exec } }],
       }),
     );
     const socket = `--status-socket=${join(folder, 's')}`;
     const argv = [
       ...['--proxy-mode=nftables', '--conntrack-max-per-core=0', '--profiling', '--v=9', socket],
       ...['--metrics-bind-address=127.0.0.1:10249', '--healthz-bind-address=127.0.0.1:10256'],
-      ...[`--kubeconfig=${kubeconfig}`, '--manifests=http://user:s3cret-password@127.0.0.1:1/x?token=s3cret-query'],
+      ...[
+        `--kubeconfig=${kubeconfig}`,
+        '--manifests=http://user:s3cret-password@127.0.0.1:1/x?token=s3cret-query#s3cret',
+      ],
       '--manifests-header=X-Token: s3cret-header',
     ];
     const running = spawn(process.execPath, [MAIN, ...argv], { stdio: ['ignore', 'ignore', 'pipe'], cwd: folder });

@@ -244,6 +244,15 @@ t.test('exec settings', async (t) => {
     text({ user: `exec: {apiVersion: ${v1}beta1, command: a, env: [{name: A, value: b}], args: [c]}` }),
   );
   t.match(beta.login.exec, { interactiveMode: 'IfAvailable', env: [['A', 'b']], args: ['c'], cluster: null });
+  const cut = '"secret\\0"';
+  t.equal(
+    await exec(
+      `apiVersion: ${v1}, interactiveMode: Never, command: ${cut}, args: [a, ${cut}], env: [{name: A, value: ${cut}}, {name: ${cut}, value: b}]`,
+    ),
+    ['command', 'args[1]', 'env[0].value', 'env[1].name']
+      .map((field) => `users[0].user.exec.${field}: must not hold a null character`)
+      .join('; '),
+  );
   t.same(problemsOf(text({ user: 'exec: {command: a, env: [{value: b}]}' })), [
     'users[0].user.exec.env[0].name: null: is required',
   ]);

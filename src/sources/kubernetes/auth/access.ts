@@ -277,6 +277,7 @@ function readExec(settings: ExecSettings, cluster: ExecCluster | null, problems:
     problems.push(`${at}.apiVersion: "${settings.apiVersion}": must be ${EXEC_API_VERSIONS.join(' or ')}`);
   }
   if (command === '') problems.push(`${at}.command: is required`);
+  problems.push(...fieldsWithNull(settings));
   // Only the older version has a default.
   const modeText =
     settings.interactiveMode === '' && apiVersion?.endsWith('v1beta1') === true
@@ -296,6 +297,21 @@ function readExec(settings: ExecSettings, cluster: ExecCluster | null, problems:
     interactiveMode: interactiveMode ?? 'Never',
     cluster: provideClusterInfo ? cluster : null,
   };
+}
+
+/** What no process can be given; Node would say so with the value, which may be secret. */
+function fieldsWithNull({ at, command, args, env }: ExecSettings): readonly string[] {
+  const texts: readonly (readonly [field: string, text: string])[] = [
+    ['command', command],
+    ...args.map((text, index) => [`args[${index}]`, text] as const),
+    ...env.flatMap(([name, value], index) => [
+      [`env[${index}].name`, name] as const,
+      [`env[${index}].value`, value] as const,
+    ]),
+  ];
+  return texts
+    .filter(([, text]) => text.includes('\0'))
+    .map(([field]) => `${at}.${field}: must not hold a null character`);
 }
 
 function toExecCluster(cluster: Cluster, server: string, tlsServerName: string): ExecCluster {
