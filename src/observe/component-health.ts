@@ -1,5 +1,6 @@
 import type { Registry as PromRegistry } from 'prom-client';
 import Registry from 'prom-client/lib/registry.js';
+import { printableLine } from '../base/printable.js';
 import { expose, type ExpositionFormat } from './exposition.js';
 import { Definitions } from './instruments.js';
 
@@ -26,7 +27,7 @@ export class ComponentHealth {
   /** The body of an answer, always of status 200; `verbose` and `exclude` act as at the API server. */
   check(query: URLSearchParams): string {
     const excluded = query.getAll('exclude').filter((name) => name !== '');
-    const unknown = excluded.filter((name) => name !== PING).map((name) => JSON.stringify(name));
+    const unknown = excluded.filter((name) => name !== PING).map((name) => printableLine(JSON.stringify(name)));
     const isExcluded = excluded.includes(PING);
     if (!isExcluded) this.record();
     if (!query.has('verbose')) return 'ok';

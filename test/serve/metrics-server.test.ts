@@ -124,6 +124,7 @@ t.test('health in words', async (t) => {
     await body('verbose&exclude=etcd&exclude=a%22'),
     '[+]ping ok\nwarn: some health checks cannot be excluded: no matches for "etcd","a\\""\nhealthz check passed\n',
   );
+  t.match(await body('verbose&exclude=%C2%9B%E2%80%AE'), '"\\u009b\\u202e"', 'nothing that a terminal obeys');
   t.equal(await body('exclude=ping'), 'ok');
 });
 
