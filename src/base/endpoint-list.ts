@@ -64,6 +64,7 @@ export function endpointSize(family: Family): 6 | 18 {
   return addressLength(family) === 4 ? 6 : 18;
 }
 
+/** `address:port`, an IPv6 address in brackets. */
 export function printEndpoint(address: IPAddress, port: number): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }

@@ -94,6 +94,11 @@ export function prefixContains(prefix: IPPrefix, address: IPAddress): boolean {
   return addressFromBytes(masked) === prefixAddress(prefix);
 }
 
+/** Whether any address is in both; false across families. Prefixes nest or are apart. */
+export function prefixesOverlap(one: IPPrefix, other: IPPrefix): boolean {
+  return prefixContains(one, prefixAddress(other)) || prefixContains(other, prefixAddress(one));
+}
+
 /** First and last address of the prefix, as bytes. */
 export function prefixRange(prefix: IPPrefix): readonly [Uint8Array, Uint8Array] {
   const first = addressBytes(prefixAddress(prefix));

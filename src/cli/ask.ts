@@ -2,8 +2,7 @@ import { open, rm, type FileHandle } from 'node:fs/promises';
 import { request, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
-import { messageOf } from '../base/error-message.js';
-import { errorCode } from '../serve/listener.js';
+import { errorCode, messageOf } from '../base/error-message.js';
 
 /** Why the running process did not answer; the message says it all. */
 export class AskError extends Error {

@@ -1,4 +1,5 @@
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../base/ip.js';
+import type { LocalDetection } from '../base/local-detection.js';
 import type { KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
 import { activeSection, LINUX_MODES, masqueradeAllSection, PRIMARY, type ProxyMode } from './effective.js';
@@ -110,15 +111,6 @@ export interface HttpHeader {
   readonly name: string;
   readonly value: string;
 }
-
-/** How a source is recognised as a pod of this cluster. */
-export type LocalDetection =
-  /** By its address: at most one prefix per family. */
-  | { readonly type: 'ClusterCIDR'; readonly prefixes: readonly IPPrefix[] }
-  /** By its address, within the Node's own pod CIDRs. */
-  | { readonly type: 'NodeCIDR' }
-  | { readonly type: 'BridgeInterface'; readonly name: string }
-  | { readonly type: 'InterfaceNamePrefix'; readonly prefix: string };
 
 /** Kernel settings to make at start; 0 leaves the kernel's own. */
 export interface ConntrackSettings {

@@ -1,3 +1,4 @@
+import { printEndpoint } from '../base/endpoint-list.js';
 import { parseAddress, type IPAddress } from '../base/ip.js';
 import { isPort } from '../base/protocol.js';
 
@@ -10,7 +11,7 @@ export interface HostPort {
 export function withPort(text: string, port: number): string {
   const address = parseAddress(text);
   if (address === null) return text;
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+  return printEndpoint(address, port);
 }
 
 /** Parses `IP:port` or `[IPv6]:port`; what is wrong, in the words of Kubernetes' validation, when it is not that. */

@@ -1,4 +1,4 @@
-import { familyOf, parsePrefix, prefixAddress, prefixContains, type Family, type IPPrefix } from '../base/ip.js';
+import { familyOf, parsePrefix, prefixesOverlap, type Family, type IPPrefix } from '../base/ip.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { invalid } from './errors.js';
 import { Mapping } from './yaml.js';
@@ -74,7 +74,7 @@ function describeSubnets(pods: readonly IPPrefix[], services: readonly IPPrefix[
   const [podFamilies, serviceFamilies] = [pods.map(familyOf), services.map(familyOf)];
   const missing: readonly Family[] = serviceFamilies.filter((family) => !podFamilies.includes(family));
   const isReversed = missing.length === 0 && podFamilies.length === 2 && podFamilies[0] !== serviceFamilies[0];
-  const overlapping = pods.filter((pod) => services.some((service) => overlap(pod, service)));
+  const overlapping = pods.filter((pod) => services.some((service) => prefixesOverlap(pod, service)));
   return [
     ...missing.map(
       (family) => `${POD_SUBNET}: has no ${family}, as ${SERVICE_SUBNET} has: such Services get no endpoints`,
@@ -96,11 +96,6 @@ function parseSubnets(text: string): readonly IPPrefix[] | null {
 
 function sameSubnets(one: readonly IPPrefix[], other: readonly IPPrefix[] | null): boolean {
   return other !== null && [...one].sort().join() === [...other].sort().join();
-}
-
-function overlap(one: IPPrefix, other: IPPrefix): boolean {
-  if (familyOf(one) !== familyOf(other)) return false;
-  return prefixContains(one, prefixAddress(other)) || prefixContains(other, prefixAddress(one));
 }
 
 function valueAt(document: Mapping, section: string, field: string): unknown {

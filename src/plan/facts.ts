@@ -1,12 +1,6 @@
 import { isUnspecified, familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
+import type { LocalDetection } from '../base/local-detection.js';
 import type { NodeRow } from '../state/rows.js';
-
-/** How pods are told from other sources (KubeProxyConfiguration detectLocalMode, detectLocal, clusterCIDR). */
-export type LocalDetection =
-  | { readonly type: 'ClusterCIDR'; readonly prefixes: readonly IPPrefix[] }
-  | { readonly type: 'NodeCIDR' }
-  | { readonly type: 'BridgeInterface'; readonly name: string }
-  | { readonly type: 'InterfaceNamePrefix'; readonly prefix: string };
 
 /** How modes differ in what they do to packets that the plan has no frontend for. */
 export interface ModeTraits {

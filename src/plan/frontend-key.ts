@@ -1,3 +1,4 @@
+import { printEndpoint } from '../base/endpoint-list.js';
 import { parseAddress, type IPAddress } from '../base/ip.js';
 import { isPort, parseProtocol, type Protocol } from '../base/protocol.js';
 import type { ClientKeys, FamilyTable, FrontendKey, FrontendPlan } from './types.js';
@@ -7,7 +8,7 @@ const NODE_PORT = 'nodeport';
 /** The key of a frontend; a null address stands for node ports. */
 export function frontendKey(address: IPAddress | null, port: number, protocol: Protocol): FrontendKey {
   if (address === null) return `${NODE_PORT}:${port}/${protocol}`;
-  return address.includes(':') ? `[${address}]:${port}/${protocol}` : `${address}:${port}/${protocol}`;
+  return `${printEndpoint(address, port)}/${protocol}`;
 }
 
 /** The parts of a key made by {@link frontendKey}; throws a TypeError for anything else. */

@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorCode } from './listener.js';
+import { errorCode } from '../base/error-message.js';
 
 /** How often a claim is tried again while another process makes one, and the longest pause between. */
 const ATTEMPTS = 20;

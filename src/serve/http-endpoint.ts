@@ -1,9 +1,9 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.js';
-import { messageOf } from '../base/error-message.js';
+import { errorCode, messageOf } from '../base/error-message.js';
 import { isUnspecified, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
-import { answerWhole, boundPort, errorCode, listen, openBindAddress, shut } from './listener.js';
+import { answerWhole, boundPort, listen, openBindAddress, shut } from './listener.js';
 
 /** Time between attempts to bind. */
 const BIND_RETRY_MS = 5000;

@@ -5,6 +5,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
+import { errorCode } from '../base/error-message.js';
 import { addressFromBytes, isUnspecified, type Family, type IPAddress } from '../base/ip.js';
 import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
 
@@ -98,8 +99,4 @@ export function answerWhole(
 export function boundPort(server: Server): number | null {
   const bound = server.address();
   return bound !== null && typeof bound === 'object' ? bound.port : null;
-}
-
-export function errorCode(error: unknown): string | null {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 }

@@ -1,11 +1,12 @@
 import type { RequestListener, Server } from 'node:http';
 import type { Clock } from '../base/clock.js';
+import { errorCode } from '../base/error-message.js';
 import { familyOf, type Family, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { HealthCheckPlan } from '../plan/types.js';
 import type { ObjectKey } from '../state/rows.js';
 import { ConnectionLimit } from './connection-limit.js';
-import { answerWhole, boundPort, errorCode, JSON_HEADERS, listen, shut, WILDCARD } from './listener.js';
+import { answerWhole, boundPort, JSON_HEADERS, listen, shut, WILDCARD } from './listener.js';
 
 /** Time between attempts to listen where it failed, unless a sync comes first. */
 const LISTEN_RETRY_MS = 5000;

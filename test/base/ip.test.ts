@@ -11,6 +11,7 @@ import {
   parsePrefix,
   prefixAddress,
   prefixContains,
+  prefixesOverlap,
   prefixLength,
   prefixRange,
   type Family,
@@ -256,6 +257,15 @@ t.test('no family contains the other, and everything is in length 0', (t) => {
   t.equal(prefixContains(prefix('0.0.0.0/0'), address('::1')), false);
   t.equal(prefixContains(prefix('::/0'), address('1.2.3.4')), false);
   t.equal(prefixContains(prefix('0.0.0.0/0'), address('255.1.2.3')), true);
+  for (const [one, other, expected] of [
+    ['10.0.0.0/8', '10.1.0.0/16', true],
+    ['10.0.0.0/9', '10.128.0.0/9', false],
+    ['fd00::/8', 'fd00::1/128', true],
+    ['0.0.0.0/0', '::/0', false],
+  ] as const) {
+    t.equal(prefixesOverlap(prefix(one), prefix(other)), expected, `${one} and ${other}`);
+    t.equal(prefixesOverlap(prefix(other), prefix(one)), expected, `${other} and ${one}`);
+  }
   t.equal(prefixContains(prefix('::/0'), address('ffff::')), true);
   t.same(prefixRange(prefix('10.0.0.0/30')), [Uint8Array.of(10, 0, 0, 0), Uint8Array.of(10, 0, 0, 3)]);
   t.same(prefixRange(prefix('10.0.0.1/32')), [Uint8Array.of(10, 0, 0, 1), Uint8Array.of(10, 0, 0, 1)]);

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { DirectoryWatch } from '../../base/directory-watch.js';
-import { messageOf } from '../../base/error-message.js';
+import { errorCode, messageOf } from '../../base/error-message.js';
 import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
 import { hasGap, readContent, withLastGood, type Content } from './content.js';
@@ -217,5 +217,5 @@ const MAX_POLL_MS = 900;
 
 /** The file went between two looks at it. */
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  return errorCode(error) === 'ENOENT';
 }

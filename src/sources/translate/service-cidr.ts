@@ -1,4 +1,4 @@
-import { parsePrefix, prefixAddress, prefixContains, type IPPrefix } from '../../base/ip.js';
+import { parsePrefix, prefixesOverlap, type IPPrefix } from '../../base/ip.js';
 import type { ServiceCIDRRow } from '../../state/rows.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
@@ -24,21 +24,17 @@ export function translateServiceCIDR(object: unknown, names: Interner): Translat
 }
 
 /** The unspecified address, loopback and multicast: no Service can have them (RFC 6890, RFC 4291). */
-const SPECIAL = ['0.0.0.0/32', '127.0.0.0/8', '224.0.0.0/4', '::/127', 'ff00::/8'];
+const SPECIAL = ['0.0.0.0/32', '127.0.0.0/8', '224.0.0.0/4', '::/127', 'ff00::/8'].flatMap(
+  (text) => parsePrefix(text) ?? [],
+);
 
 /** What goes to an address of these that no Service has is refused, so they must not take in what the node needs for itself. */
 function readCIDRs(spec: Fields): readonly IPPrefix[] {
   const texts = spec.strings('cidrs').filter(({ text, at }) => {
     const cidr = parsePrefix(text);
-    const special = SPECIAL.find((range) => cidr !== null && overlap(cidr, parsePrefix(range)));
+    const special = SPECIAL.find((range) => cidr !== null && prefixesOverlap(cidr, range));
     if (special !== undefined) spec.warn(at, text, `takes in addresses of ${special}, and is left out`);
     return special === undefined;
   });
   return readPrefixes(spec, texts);
-}
-
-/** Prefixes nest or are apart. */
-function overlap(one: IPPrefix, other: IPPrefix | null): boolean {
-  if (other === null) return false;
-  return prefixContains(one, prefixAddress(other)) || prefixContains(other, prefixAddress(one));
 }
