@@ -11,13 +11,12 @@ import { KUBERNETES_VERSION } from './config/version.js';
 import { ConfigWatch, type ConfigOutcome } from './control/config-watch.js';
 import { AskError } from './cli/ask.js';
 import { cleanup, dump, explain, init, plan, render, status, type Output } from './cli/commands.js';
-import { supportedFamilies } from './host/families.js';
 import { limitHeapGrowth, limitInlining } from './cli/memory.js';
 import { ModeError } from './dataplane/mode.js';
-import { logTransactions, prepareMode } from './control/mode.js';
+import { logTransactions, prepareMode, type Machine } from './control/mode.js';
 import { NodeProxy } from './cli/node-proxy.js';
 import { diff } from './cli/diff.js';
-import { nameProcess } from './host/linux/process-name.js';
+import { LINUX_HOST } from './host/linux/host.js';
 import { Takeover } from './control/takeover.js';
 import { loadAddon } from './native/load.js';
 import { goPlatform } from './base/platform.js';
@@ -75,22 +74,27 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
     case 'plan':
       return print(await plan(config), log);
     case 'render':
-      return print(await render(config, loadAddon()), log);
+      return print(await render(config, machine()), log);
     case 'dump':
-      return print(await dump(config, loadAddon(), log), log);
+      return print(await dump(config, machine(), log), log);
     case 'diff':
-      return await printDiff(await diff(config, loaded.version, loadAddon(), log), log);
+      return await printDiff(await diff(config, loaded.version, machine(), log), log);
     case 'explain':
-      return print(await explain(config, loaded.from, loaded.to, loaded.output), log);
+      return print(await explain(config, LINUX_HOST, loaded.from, loaded.to, loaded.output), log);
     case 'status':
       return print(await status(config, loaded.output, loaded.heapSnapshot), log);
     case 'cleanup':
       return print(await cleanup(loadAddon()), log);
     case 'init':
-      return print(await init(config, loaded.version, loadAddon(), log), log);
+      return print(await init(config, loaded.version, machine(), log), log);
     case 'run':
       return await run(loaded, argv, log);
   }
+}
+
+/** This one; what needs no kernel does without the addon. */
+function machine(): Machine {
+  return { host: LINUX_HOST, addon: loadAddon() };
 }
 
 /** Writes a command's output; problems go to the log and errors make the exit status 1. */
@@ -117,10 +121,10 @@ async function printDiff(output: Output, log: Logger): Promise<number> {
 async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promise<number> {
   limitHeapGrowth();
   limitInlining();
-  nameProcess('pointsman', argv);
+  const { host, addon } = machine();
+  host.nameProcess('pointsman', argv);
   const { config, version } = loaded;
-  const addon = loadAddon();
-  const mode = await prepareMode(config, addon, supportedFamilies(), log, logTransactions(log));
+  const mode = await prepareMode(config, { host, addon }, host.families(), log, logTransactions(log));
   const { families } = mode;
   let end: (status: number) => void = () => undefined;
   const ended = new Promise<number>((resolve) => {
@@ -128,7 +132,7 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
   });
   const proxy = new NodeProxy({
     loaded,
-    addon,
+    machine: { host, addon },
     families,
     mode: { ...mode, takeover: new Takeover({ addon, families, own: mode.own, log }) },
     packetCounts: mode.packetCounts,

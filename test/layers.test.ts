@@ -131,6 +131,8 @@ t.test('arrows that may not be', (t) => {
     ['control/loop.ts', "import { A } from '../serve/listener.js';", 'imports more than types from serve/listener'],
     ['serve/a.ts', "import { A } from '../state/store.js';", 'imports more than types from state/store'],
     ['host/a.ts', "import type { A } from '../config/config.js';", 'imports config/config'],
+    ['cli/a.ts', "import type { A } from '../host/linux/b.js';", "imports the platform's host/linux/b"],
+    ['control/a.ts', "import { A } from '../host/host.js';", 'imports more than types from host/host'],
     ['observe/a.ts', "import { Loop } from '../control/loop.js';", 'imports more than types from control/loop'],
     [
       'observe/a.ts',

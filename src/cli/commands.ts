@@ -4,14 +4,13 @@ import type { Log } from '../base/log.js';
 import { printableLine } from '../base/printable.js';
 import type { Config } from '../config/config.js';
 import type { OutputForm } from '../config/load.js';
-import { modeParts, prepareMode } from '../control/mode.js';
+import { modeParts, prepareMode, type Machine } from '../control/mode.js';
 import { checkNode } from '../control/node-checks.js';
 import { lookUpNode } from '../control/node-lookup.js';
-import { kernelValues, planSettings } from '../control/settings.js';
+import { kernelSettings, planSettings } from '../control/settings.js';
 import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
 import { FOOTPRINTS, modeDefinition } from '../dataplane/modes.js';
-import { supportedFamilies } from '../host/families.js';
-import { applyKernelValues, isTcpBeLiberal } from '../host/linux/sysctl.js';
+import type { Host } from '../host/host.js';
 import type { NativeAddon } from '../native/contract.js';
 import { planNode } from '../plan/node-plan.js';
 import { Planner } from '../plan/planner.js';
@@ -39,22 +38,29 @@ export async function plan(config: Config): Promise<Output> {
 }
 
 /** The ruleset as the mode's own tools print it. */
-export async function render(config: Config, addon: NativeAddon): Promise<Output> {
+export async function render(config: Config, { host, addon }: Machine): Promise<Output> {
   const { planner, problems } = await planned(config);
   const tables = FAMILIES.map((family) => planner.tables[family]);
+  const { isTcpBeLiberal } = host;
   return { text: await modeDefinition(config.mode).render({ config, addon, isTcpBeLiberal }, tables), ...problems };
 }
 
 /** What the kernel holds, in the terms of {@link plan}. */
-export async function dump(config: Config, addon: NativeAddon, log: Log): Promise<Output> {
+export async function dump(config: Config, machine: Machine, log: Log): Promise<Output> {
   const { planner, problems } = await planned(config);
-  const { families, dataplane } = await prepareMode(config, addon, FAMILIES, log);
+  const { families, dataplane } = await prepareMode(config, machine, FAMILIES, log);
   const dumps = await Promise.all(families.map((family) => dataplane(family).dump(planner.tables[family].node)));
   return { text: lines(dumps.flat()), ...problems };
 }
 
 /** What becomes of a packet: by the manifests where there are some, else by the running process. */
-export async function explain(config: Config, from: string, to: string, output: OutputForm): Promise<Output> {
+export async function explain(
+  config: Config,
+  host: Host,
+  from: string,
+  to: string,
+  output: OutputForm,
+): Promise<Output> {
   const question = parseQuestion(from, to);
   if (config.manifests.length === 0) {
     const query = new URLSearchParams({ from, to, output }).toString();
@@ -63,7 +69,7 @@ export async function explain(config: Config, from: string, to: string, output: 
   const { explainPlanned, printExplainedPacket } = await import('../serve/explain-packet.js');
   const { planner, snapshot, problems } = await planned(config);
   const table = planner.tables[familyOf(question.destination)];
-  const answer = explainPlanned({ snapshot, table, settings: planSettings(config) }, question);
+  const answer = explainPlanned({ snapshot, table, settings: planSettings(config) }, host, question);
   return { text: formatted(answer, output, printExplainedPacket), ...problems };
 }
 
@@ -95,12 +101,13 @@ export async function cleanup(addon: NativeAddon): Promise<Output> {
  * Makes the kernel settings that need full privileges, but for those that rules have to guard, so that the process itself can run with CAP_NET_ADMIN only, and finds out before it whether the
  * kernel and the Node are as it needs them (behaviour CL-62).
  */
-export async function init(config: Config, version: string, addon: NativeAddon, log: Log): Promise<Output> {
-  const families = supportedFamilies();
+export async function init(config: Config, version: string, machine: Machine, log: Log): Promise<Output> {
+  const { host } = machine;
+  const families = host.families();
   // Before the settings: those of conntrack are only there once the kernel has loaded it, and the trial makes it do so.
   const nodes = families.map((family) => planNode(family, planSettings(config), undefined, []));
-  const refused = await modeDefinition(config.mode).tryKernel(modeParts(config, addon, log), nodes);
-  const { problems } = await applyKernelValues(kernelValues(config, null));
+  const refused = await modeDefinition(config.mode).tryKernel(modeParts(config, machine, log), nodes);
+  const { problems } = await host.applyKernelValues(host.kernelValues(kernelSettings(config, null)));
   const { node, ...found } = await lookUpNode(config, version, log);
   const checked = checkNode(config, families, node);
   return {

@@ -9,16 +9,14 @@ import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
 import { KernelValues } from '../control/kernel-values.js';
 import { Loop } from '../control/loop.js';
+import type { Machine } from '../control/mode.js';
 import { Progress } from '../control/progress.js';
-import { cycleSettings, kernelValues } from '../control/settings.js';
+import { cycleSettings, kernelSettings } from '../control/settings.js';
 import { Sources } from '../control/sources.js';
 import { SyncCycle, type CycleMode } from '../control/sync-cycle.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { OpenMode } from '../dataplane/mode.js';
 import { modeDefinition } from '../dataplane/modes.js';
-import { applyOomScoreAdj } from '../host/linux/sysctl.js';
-import { localAddresses } from '../host/local-addresses.js';
-import type { NativeAddon } from '../native/contract.js';
 import { HealthState } from '../observe/health.js';
 import type { Logger } from '../observe/log.js';
 import { ProxyMetrics } from '../observe/metrics.js';
@@ -40,7 +38,7 @@ const LAST_WORDS_MS = 2000;
 
 export interface NodeProxyOptions {
   readonly loaded: Loaded;
-  readonly addon: NativeAddon;
+  readonly machine: Machine;
   readonly families: readonly Family[];
   readonly mode: CycleMode;
   readonly packetCounts: OpenMode['packetCounts'];
@@ -195,7 +193,7 @@ export class NodeProxy {
   }
 
   private async applyOomScore(): Promise<void> {
-    const problem = await applyOomScoreAdj(this.loaded.config.oomScoreAdj);
+    const problem = await this.options.machine.host.setOomPriority(this.loaded.config.oomScoreAdj);
     if (problem !== null) this.options.log.warn(problem.message);
   }
 
@@ -249,11 +247,12 @@ export class NodeProxy {
 
   private makeCycle(): SyncCycle {
     const { store, serviceHealth, progress, health, metrics, events } = this;
-    const { addon, mode, log, onFatal } = this.options;
+    const { machine, mode, log, onFatal } = this.options;
+    const { localAddresses } = machine.host;
     return new SyncCycle({
       ...{ store, mode, serviceHealth, progress, localAddresses, health, metrics, events, log, clock: systemClock },
       settings: cycleSettings(this.config),
-      conntrack: new ConntrackReconciler(addon.conntrack),
+      conntrack: new ConntrackReconciler(machine.addon.conntrack),
       loop: {
         trigger: () => {
           this.loop.trigger();
@@ -269,8 +268,10 @@ export class NodeProxy {
   }
 
   private makeKernelValues(): KernelValues {
+    const { host } = this.options.machine;
     return new KernelValues({
-      values: () => kernelValues(this.config, this.cycle.guardedBy),
+      values: () => host.kernelValues(kernelSettings(this.config, this.cycle.guardedBy)),
+      apply: host.applyKernelValues,
       clock: systemClock,
       log: this.options.log,
       onRepaired: ({ path, value, found }) => {
@@ -289,6 +290,7 @@ export class NodeProxy {
     const path = this.loaded.config.statusSocket;
     if (path === null) return null;
     const pages = statusPages({
+      host: this.options.machine.host,
       loaded: () => this.loaded,
       refusal: () => this.refusedFor,
       planned: () => this.config,

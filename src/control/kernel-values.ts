@@ -1,12 +1,6 @@
 import type { Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
-import {
-  applyKernelValues,
-  KERNEL_FILES,
-  type KernelFiles,
-  type KernelValue,
-  type WrittenValue,
-} from '../host/linux/sysctl.js';
+import type { Host, KernelValue, WrittenValue } from '../host/host.js';
 
 export interface KernelValuesOptions {
   /** Those that the configuration in force asks for. */
@@ -17,7 +11,7 @@ export interface KernelValuesOptions {
   readonly onRepaired: (value: WrittenValue) => void;
   /** Called after every look with what is not as it should be, in sentences. */
   readonly onChecked: (problems: readonly string[]) => void;
-  readonly files?: KernelFiles;
+  readonly apply: Host['applyKernelValues'];
 }
 
 /** Reading a handful of small files takes some hundred microseconds. The kernel tells nobody that a sysctl was written. */
@@ -59,11 +53,11 @@ export class KernelValues {
   }
 
   private async check(): Promise<void> {
-    const { log, onRepaired, onChecked, files } = this.options;
+    const { log, onRepaired, onChecked, apply } = this.options;
     const values = this.options.values();
     const wanted = new Set(values.map(({ path }) => path));
     const restored = this.restorations(wanted);
-    const { written, problems } = await applyKernelValues([...values, ...restored], files ?? KERNEL_FILES);
+    const { written, problems } = await apply([...values, ...restored]);
     const repaired = written.filter(({ path, value }) => this.known.get(path)?.value === value);
     for (const { path, value, found } of written) {
       if (this.known.get(path)?.value === value) {

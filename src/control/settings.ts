@@ -1,7 +1,6 @@
-import { availableParallelism, cpus } from 'node:os';
 import type { Config } from '../config/config.js';
 import { modeDefinition } from '../dataplane/modes.js';
-import { conntrackValues, ROUTE_LOCALNET, type KernelValue } from '../host/linux/sysctl.js';
+import type { KernelSettings } from '../host/host.js';
 import type { PlanSettings } from '../plan/facts.js';
 import { opensLoopback } from '../plan/node-plan.js';
 import { DEFAULT_TIMING, type Timing } from '../sources/manifests/timing.js';
@@ -30,14 +29,14 @@ export function cycleSettings(config: Config): CycleSettings {
 }
 
 /**
- * Sysctls that the configuration asks for on this machine.
+ * What the configuration asks of the kernel beside rules.
  *
  * @param guardedBy the settings by which the kernel is known to hold all IPv4 rules; null while there is none.
  */
-export function kernelValues(config: Config, guardedBy: PlanSettings | null): readonly KernelValue[] {
+export function kernelSettings(config: Config, guardedBy: PlanSettings | null): KernelSettings {
   const { conntrack } = config;
-  const values = conntrackValues(
-    {
+  return {
+    conntrack: {
       maxPerCore: conntrack.maxPerCore,
       min: conntrack.min,
       tcpEstablishedMs: conntrack.tcpEstablishedTimeout,
@@ -46,11 +45,8 @@ export function kernelValues(config: Config, guardedBy: PlanSettings | null): re
       udpStreamMs: conntrack.udpStreamTimeout,
       tcpBeLiberal: conntrack.tcpBeLiberal,
     },
-    // Nothing is listed where /proc shows processes only.
-    cpus().length || availableParallelism(),
-  );
-  const isGuarded = guardedBy !== null && opensLoopback(guardedBy);
-  return isGuarded && opensLoopback(planSettings(config)) ? [...values, ROUTE_LOCALNET] : values;
+    opensLoopback: guardedBy !== null && opensLoopback(guardedBy) && opensLoopback(planSettings(config)),
+  };
 }
 
 /** How often manifests are looked at. */

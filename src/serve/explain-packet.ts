@@ -1,9 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { messageOf } from '../base/error-message.js';
 import type { IPAddress } from '../base/ip.js';
 import type { AsideService } from '../control/aside-reports.js';
 import type { FamilyDataplane } from '../dataplane/contract.js';
-import { localAddresses } from '../host/local-addresses.js';
+import type { Host } from '../host/host.js';
 import { paragraph, printExplanation } from '../plan/explain-text.js';
 import { explain, type Explanation } from '../plan/explain.js';
 import type { PlanSettings } from '../plan/facts.js';
@@ -79,10 +78,10 @@ export interface Planned {
  *
  * @throws QuestionError
  */
-export function explainPlanned(planned: Planned, question: Question): ExplainedPacket {
+export function explainPlanned(planned: Planned, host: Host, question: Question): ExplainedPacket {
   const { snapshot, table, settings } = planned;
   const node = snapshot.node(settings.nodeName);
-  const explanation = explain(snapshot, table, settings, node?.addresses ?? localAddresses(), question);
+  const explanation = explain(snapshot, table, settings, node?.addresses ?? host.localAddresses(), question);
   return { ...explanation, kernel: unknownKernel('only manifests were asked'), pendingMs: null, refusedByKernel: null };
 }
 
@@ -93,13 +92,14 @@ export function explainPlanned(planned: Planned, question: Question): ExplainedP
  */
 export async function explainRunning(
   planned: Planned,
+  host: Host,
   dataplane: FamilyDataplane,
   { pendingMs, aside }: { readonly pendingMs: number | null; readonly aside: readonly AsideService[] },
   question: Question,
 ): Promise<ExplainedPacket> {
-  await requireInterface(question);
+  await requireInterface(host, question);
   const { snapshot, table, settings } = planned;
-  const explanation = explain(snapshot, table, settings, localAddresses(), question);
+  const explanation = explain(snapshot, table, settings, host.localAddresses(), question);
   const kernel = await compareKernel(table, dataplane, question, explanation);
   const refused = aside.find(({ frontend }) => frontend === explanation.frontend?.key);
   return { ...explanation, kernel, pendingMs, refusedByKernel: refused?.reason ?? null };
@@ -131,18 +131,10 @@ async function compareKernel(
   }
 }
 
-async function requireInterface({ sender }: Question): Promise<void> {
+async function requireInterface(host: Host, { sender }: Question): Promise<void> {
   const name = sender.type === 'interface' ? sender.name : sender.type === 'address' ? sender.interface : null;
   if (name === null) return;
-  const names = interfaceNames(await readFile('/proc/net/dev', 'utf8'));
+  const names = await host.interfaceNames();
   if (!names.includes(name))
     throw new QuestionError(`--from: the node has no interface ${JSON.stringify(name)} (it has ${names.join(', ')})`);
-}
-
-/** Names in /proc/net/dev, which has two lines of heading and knows interfaces without addresses too (proc_net(5)). */
-export function interfaceNames(text: string): readonly string[] {
-  return text
-    .split('\n')
-    .slice(2)
-    .flatMap((line) => /^\s*(\S+):/.exec(line)?.[1] ?? []);
 }

@@ -6,6 +6,7 @@ import type { FamilySync } from '../control/family-sync.js';
 import type { Progress } from '../control/progress.js';
 import { planSettings } from '../control/settings.js';
 import { OWN_VERSION } from '../control/sources.js';
+import type { Host } from '../host/host.js';
 import type { HealthState } from '../observe/health.js';
 import type { SourceState } from '../observe/metrics.js';
 import { printStatus, type FamilyState, type ProcessStatus } from '../observe/process-status.js';
@@ -17,6 +18,7 @@ import type { Snapshot } from '../state/snapshot.js';
 
 /** What of the running process may be looked at. */
 export interface RunningProcess {
+  readonly host: Host;
   readonly loaded: () => Loaded;
   /** Why changed configuration files are not in force; null: they are. */
   readonly refusal: () => string | null;
@@ -86,7 +88,13 @@ async function answerExplain(running: RunningProcess, query: URLSearchParams): P
     const { table, dataplane } = sync;
     const planned = { snapshot: running.snapshot, table, settings: planSettings(running.planned()) };
     const aside = running.progress.of(family)?.aside ?? [];
-    const answer = await explainRunning(planned, dataplane, { pendingMs: pendingMs(running), aside }, question);
+    const answer = await explainRunning(
+      planned,
+      running.host,
+      dataplane,
+      { pendingMs: pendingMs(running), aside },
+      question,
+    );
     return { status: 200, text: formatted(answer, query.get('output'), printExplainedPacket) };
   } catch (error) {
     if (error instanceof QuestionError) return { status: 400, text: error.message };

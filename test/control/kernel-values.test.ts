@@ -1,6 +1,7 @@
 import t from 'tap';
 import { KernelValues } from '../../src/control/kernel-values.js';
-import type { KernelFiles, KernelValue } from '../../src/host/linux/sysctl.js';
+import type { KernelValue } from '../../src/host/host.js';
+import { applyKernelValues, type KernelFiles } from '../../src/host/linux/sysctl.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { RecordingLog } from '../support/recording-log.js';
 
@@ -40,7 +41,7 @@ function setup(content: string | null): {
     values: () => wanted,
     clock,
     log,
-    files,
+    apply: (wanted) => applyKernelValues(wanted, files),
     onRepaired: ({ found }) => repaired.push(found),
     onChecked: (found) => {
       problems = found;

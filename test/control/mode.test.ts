@@ -4,6 +4,7 @@ import { prepareMode } from '../../src/control/mode.js';
 import { ModeError } from '../../src/dataplane/mode.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import type { NativeAddon } from '../../src/native/contract.js';
+import { LINUX_HOST } from '../../src/host/linux/host.js';
 import { fromFile } from '../config/load-from.js';
 import { NO_PROGRAMS } from '../support/fake-iptables/no-programs.js';
 import { loadCompiler } from '../support/fake-kernel/compiler.js';
@@ -26,7 +27,7 @@ function host(served: readonly string[]): NativeAddon {
 t.test('ST-30: without any programs there is one clear error, without those of a family a warning', async (t) => {
   const log = new RecordingLog();
   const prepare = (served: readonly string[], flags: readonly string[] = []): ReturnType<typeof prepareMode> =>
-    prepareMode(fromFile('', flags).config, host(served), FAMILIES, log);
+    prepareMode(fromFile('', flags).config, { host: LINUX_HOST, addon: host(served) }, FAMILIES, log);
   await t.rejects(
     prepare([]),
     new ModeError(

@@ -32,10 +32,10 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
     types('config'),
   ],
   observe: [values('base'), values('plan/text'), types('')],
-  control: ['base', 'config', 'host', 'state', 'plan', 'sources', 'dataplane', 'native/errors', 'observe']
+  control: ['base', 'config', 'state', 'plan', 'sources', 'dataplane', 'native/errors', 'observe']
     .map(values)
-    .concat(types('native'), types('serve')),
-  serve: ['base', 'config', 'host', 'plan', 'observe', 'control'].map(values).concat(types('')),
+    .concat(types('host/host'), types('native'), types('serve')),
+  serve: ['base', 'config', 'plan', 'observe', 'control'].map(values).concat(types('')),
   cli: [values('')],
   main: [values('')],
 };
@@ -44,6 +44,9 @@ const MODES = ['nftables', 'iptables', 'ipvs', 'kernelspace'];
 const MODE_NAME = new RegExp(MODES.join('|'), 'i');
 /** Layers that must not know a mode, not even by name: all but config, the modes themselves, their registry and what reaches their kernel interfaces. */
 const MODELESS = ['base', 'host', 'sources', 'state', 'plan', 'control', 'observe', 'serve', 'cli', 'main'];
+/** What knows a platform by name: the platforms themselves and who hands theirs in. */
+const HOST_PLATFORM = /^host\/(linux|windows)\//;
+const PLATFORM_KNOWERS = ['host', 'main'];
 /** The one file that knows every mode. */
 const REGISTRY = 'dataplane/modes';
 /** Layers that may load the addon. */
@@ -109,6 +112,7 @@ function importProblem(file: string, { specifier, typesOnly }: Import): string |
   const mode = modeOf(target);
   if (mode !== null && file !== REGISTRY && modeOf(file) !== mode && layer !== 'config') return `imports mode ${mode}`;
   if (file === REGISTRY && target === 'config/effective') return null;
+  if (HOST_PLATFORM.test(target) && !PLATFORM_KNOWERS.includes(layer)) return `imports the platform's ${target}`;
   if (layer === layerOf(target)) return null;
   const arrows = (ARROWS[layer] ?? []).filter(({ to }) => to === '' || target === to || target.startsWith(`${to}/`));
   if (arrows.some((arrow) => typesOnly || !arrow.typesOnly)) return null;

@@ -1,53 +1,11 @@
 import { existsSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
-
-/** The part of the configuration that sets kernel values; durations in milliseconds. 0 and null leave a value as it is. */
-export interface ConntrackSettings {
-  readonly maxPerCore: number;
-  /** Least value of nf_conntrack_max; ignored while `maxPerCore` is 0. */
-  readonly min: number;
-  readonly tcpEstablishedMs: number | null;
-  readonly tcpCloseWaitMs: number | null;
-  readonly udpMs: number | null;
-  readonly udpStreamMs: number | null;
-  readonly tcpBeLiberal: boolean;
-}
-
-export interface KernelValue {
-  readonly path: string;
-  readonly value: number;
-  /** `at-least`: a larger value found is left alone. */
-  readonly match: 'equal' | 'at-least';
-  /** What is missing while it cannot be set, and what to do about it. */
-  readonly advice?: string;
-}
+import type { ConntrackSettings, KernelValue, KernelValueProblem, KernelValueReport, WrittenValue } from '../host.js';
 
 /** Reads and writes whole small files; both reject with an error that carries `code`. */
 export interface KernelFiles {
   read(path: string): Promise<string>;
   write(path: string, text: string): Promise<void>;
-}
-
-/** A value that is not what it should be, and why. */
-export interface KernelValueProblem {
-  readonly path: string;
-  readonly wanted: number;
-  /** What the file said; null when it could not be read. */
-  readonly found: string | null;
-  /** Such as `ENOENT` while the conntrack module is not loaded, `EROFS` or `EACCES` in a container; null when there is none. */
-  readonly errno: string | null;
-  readonly message: string;
-}
-
-/** A value that was set. */
-export interface WrittenValue extends KernelValue {
-  /** What it had been. */
-  readonly found: string;
-}
-
-export interface KernelValueReport {
-  readonly written: readonly WrittenValue[];
-  readonly problems: readonly KernelValueProblem[];
 }
 
 const SYSCTL = '/proc/sys/net/netfilter';
@@ -87,10 +45,7 @@ export function conntrackValues(settings: ConntrackSettings, cores: number): rea
   return values;
 }
 
-/**
- * Writes the values that differ, so it succeeds on a read-only /proc/sys that is already right. Never rejects, and no failure keeps another
- * value from being written: a node whose limits cannot be raised must still get its rules. The caller reports problems and tries again.
- */
+/** See {@link Host.applyKernelValues}. Values that are right are not written, so it succeeds on a read-only /proc/sys. */
 export async function applyKernelValues(
   values: readonly KernelValue[],
   files: KernelFiles = KERNEL_FILES,
@@ -118,7 +73,7 @@ export const ROUTE_LOCALNET: KernelValue = {
     'node ports do not answer on 127.0.0.1: set net.ipv4.conf.all.route_localnet=1 on the node (in /etc/sysctl.d), or localhostNodePorts to false',
 };
 
-/** Whether conntrack takes TCP packets outside the window for valid; false where the kernel does not say (behaviour ST-45). */
+/** See {@link Host.isTcpBeLiberal}. */
 export async function isTcpBeLiberal(files: KernelFiles = KERNEL_FILES): Promise<boolean> {
   try {
     return (await files.read(`${SYSCTL}/nf_conntrack_tcp_be_liberal`)).trim() !== '0';
@@ -127,7 +82,7 @@ export async function isTcpBeLiberal(files: KernelFiles = KERNEL_FILES): Promise
   }
 }
 
-/** Tells the kernel's OOM killer how dear this process is (behaviour ST-48); null when it is done. */
+/** See {@link Host.setOomPriority}. */
 export async function applyOomScoreAdj(
   score: number,
   files: KernelFiles = KERNEL_FILES,

@@ -1,12 +1,14 @@
 import t from 'tap';
 
+import type { ConntrackSettings } from '../../src/host/host.js';
+import { LINUX_HOST } from '../../src/host/linux/host.js';
 import {
   applyKernelValues,
   applyOomScoreAdj,
   conntrackValues,
   isTcpBeLiberal,
   KERNEL_FILES,
-  type ConntrackSettings,
+  ROUTE_LOCALNET,
   type KernelFiles,
 } from '../../src/host/linux/sysctl.js';
 
@@ -209,4 +211,27 @@ t.test('the kernel’s own files', async (t) => {
   await KERNEL_FILES.write('/proc/self/oom_score_adj', found.trim());
   t.equal(await KERNEL_FILES.read('/proc/self/oom_score_adj'), found);
   await t.rejects(KERNEL_FILES.write('/proc/sys/net/netfilter/no_such_value', '1'), { code: 'ENOENT' });
+});
+
+t.test('ST-44: loopback is opened after everything else, and only where it is asked for', (t) => {
+  const settings = { ...NOTHING, udpMs: 30_000 };
+  const udp = { path: `${NF}/nf_conntrack_udp_timeout`, value: 30, match: 'equal' } as const;
+  t.same(LINUX_HOST.kernelValues({ conntrack: settings, opensLoopback: false }), [udp]);
+  t.same(LINUX_HOST.kernelValues({ conntrack: settings, opensLoopback: true }), [udp, ROUTE_LOCALNET]);
+  t.end();
+});
+
+t.test('what would be set is found out without setting it', async (t) => {
+  const path = '/proc/self/oom_score_adj';
+  const before = await KERNEL_FILES.read(path);
+  const found = before.trim();
+  const value = found === '7' ? 8 : 7;
+  const wanted = [{ path, value, match: 'equal' }] as const;
+  t.same(await LINUX_HOST.compareKernelValues(wanted), [{ ...wanted[0], found }]);
+  t.equal(await KERNEL_FILES.read(path), before);
+});
+
+t.test('interfaces are known by name, those without addresses too', async (t) => {
+  const names = await LINUX_HOST.interfaceNames();
+  t.ok(names.includes('lo'), names.join());
 });

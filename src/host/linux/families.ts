@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import type { Family } from '../base/ip.js';
+import type { Family } from '../../base/ip.js';
 
 /** IP families that this machine's network namespace serves; IPv6 may be switched off or not built in (behaviour ST-30). */
 export function supportedFamilies(): readonly Family[] {

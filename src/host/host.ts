@@ -1,0 +1,76 @@
+import type { Family, IPAddress } from '../base/ip.js';
+
+/** The part of the configuration that sets kernel values of conntrack; durations in milliseconds. 0 and null leave a value as it is. */
+export interface ConntrackSettings {
+  readonly maxPerCore: number;
+  /** Least number of flows that fit; ignored while `maxPerCore` is 0. */
+  readonly min: number;
+  readonly tcpEstablishedMs: number | null;
+  readonly tcpCloseWaitMs: number | null;
+  readonly udpMs: number | null;
+  readonly udpStreamMs: number | null;
+  readonly tcpBeLiberal: boolean;
+}
+
+/** What the configuration asks of the kernel beside rules. */
+export interface KernelSettings {
+  readonly conntrack: ConntrackSettings;
+  /** Whether packets may be routed off loopback; only once the rules are there that guard it. */
+  readonly opensLoopback: boolean;
+}
+
+export interface KernelValue {
+  readonly path: string;
+  readonly value: number;
+  /** `at-least`: a larger value found is left alone. */
+  readonly match: 'equal' | 'at-least';
+  /** What is missing while it cannot be set, and what to do about it. */
+  readonly advice?: string;
+}
+
+/** A value that is not what it should be, and why. */
+export interface KernelValueProblem {
+  readonly path: string;
+  readonly wanted: number;
+  /** What was there; null when it could not be read. */
+  readonly found: string | null;
+  /** Such as `ENOENT` while the conntrack module is not loaded, `EROFS` or `EACCES` in a container; null when there is none. */
+  readonly errno: string | null;
+  readonly message: string;
+}
+
+/** A value that was set. */
+export interface WrittenValue extends KernelValue {
+  /** What it had been. */
+  readonly found: string;
+}
+
+export interface KernelValueReport {
+  readonly written: readonly WrittenValue[];
+  readonly problems: readonly KernelValueProblem[];
+}
+
+/** What the program asks of the machine, its rules apart. Handed in everywhere; a folder for each platform has one. */
+export interface Host {
+  /** IP families that this machine's network namespace serves. */
+  readonly families: () => readonly Family[];
+  /** Addresses of interfaces that are up, as they are now, loopback included. */
+  readonly localAddresses: () => readonly IPAddress[];
+  /** Interfaces without addresses too. */
+  readonly interfaceNames: () => Promise<readonly string[]>;
+  /** What the settings come to on this machine, in the order to write it. */
+  readonly kernelValues: (settings: KernelSettings) => readonly KernelValue[];
+  /**
+   * Writes the values that differ. Never rejects, and no failure keeps another value from being written: a node whose limits cannot be raised must still get
+   * its rules. The caller reports problems and tries again.
+   */
+  readonly applyKernelValues: (values: readonly KernelValue[]) => Promise<KernelValueReport>;
+  /** What {@link applyKernelValues} would write. */
+  readonly compareKernelValues: (values: readonly KernelValue[]) => Promise<readonly WrittenValue[]>;
+  /** Whether conntrack takes TCP packets outside the window for valid; false where the kernel does not say (behaviour ST-45). */
+  readonly isTcpBeLiberal: () => Promise<boolean>;
+  /** How soon this process is ended when memory runs out: -1000 to 1000, lowest last (behaviour ST-48). Null: it is set. */
+  readonly setOomPriority: (score: number) => Promise<KernelValueProblem | null>;
+  /** What tools that list processes show in place of Node's own name. */
+  readonly nameProcess: (program: string, argv: readonly string[]) => void;
+}
