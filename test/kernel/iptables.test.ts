@@ -92,8 +92,11 @@ for (const [mode, programs] of MODES) {
         (await lab.output('node', ['nft', 'list', 'tables'])).includes('kube-proxy') ? null : true,
       );
       const saved = lasting(await proxy.rules());
+      // What the old process still says until it has ended is none of the new one's.
+      await proxy.stop('SIGKILL');
       const logged = proxy.log.length;
-      await proxy.restart();
+      proxy.launch();
+      await proxy.ready();
       for (const family of ['IPv4', 'IPv6']) {
         const synced = proxy.log.slice(logged).match(new RegExp(`"synced" family="${family}".*`, 'g')) ?? [];
         t.match(synced[0], /full=true transactions=0 .* ruleOperations=0 bytes=0/, `${family} adopted`);
