@@ -11,7 +11,9 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
+import { systemClock } from '../src/base/clock.js';
 import { EXTENT_VARIABLE } from './support/extent.js';
+import { Silence } from './support/silence.js';
 
 const FOLDER = import.meta.dirname;
 const EXTENTS = {
@@ -71,22 +73,22 @@ async function run({ name, files }: Group, extent: Extent): Promise<Result> {
   const env = { ...process.env, ...EXTENTS[extent].env, [EXTENT_VARIABLE]: extent, TAP_TIMEOUT: '0' };
   const child = spawn(process.execPath, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
-  let silence: NodeJS.Timeout | undefined;
+  let lastWords: NodeJS.Timeout | undefined;
   const stop = (): void => {
     output += `not ok - ${name}: nothing was told for ${SILENCE_MS / 1000} s\n`;
     // tap says on this signal which test it is in and what keeps it.
     child.kill('SIGALRM');
-    silence = setTimeout(() => child.kill('SIGKILL'), LAST_WORDS_MS);
+    lastWords = setTimeout(() => child.kill('SIGKILL'), LAST_WORDS_MS);
   };
+  const silence = new Silence(SILENCE_MS, stop, systemClock);
   const heard = (text: string): void => {
     output += text;
-    clearTimeout(silence);
-    silence = setTimeout(stop, SILENCE_MS);
+    silence.broken();
   };
-  heard('');
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', heard);
   const status = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  clearTimeout(silence);
+  silence.end();
+  clearTimeout(lastWords);
 
   const result = resultOf(output, status);
   const seconds = ((Date.now() - started) / 1000).toFixed(1);
