@@ -3,9 +3,9 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { usually } from '../support/extent.js';
-import { endpoint, Lab, type Traffic } from '../support/lab/lab.js';
+import { describeOutcome, endpoint, Lab, type Outcome, type Traffic } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
-import { dualStack, FAMILY_VIEWS } from '../support/lab/packet-table.js';
+import { dualStack, FAMILY_VIEWS, type FamilyView } from '../support/lab/packet-table.js';
 import { faulty, Proxy } from '../support/lab/proxy.js';
 import { SeededRandom } from '../support/random.js';
 
@@ -64,24 +64,40 @@ function step(random: SeededRandom, services: Map<number, Service>): number {
   return last;
 }
 
-/** What is wrong with the answers to a Service; null when all is well. */
-async function misled(lab: Lab, index: number, service: Service | undefined): Promise<string | null> {
+/** What is wrong with the answers to a Service, and what the kernel has on its address; null when all is well. */
+async function misled(
+  lab: Lab,
+  index: number,
+  service: Service | undefined,
+): Promise<{ readonly what: string; readonly flows: readonly string[]; readonly rules: readonly string[] } | null> {
   for (const view of FAMILY_VIEWS) {
-    const to = endpoint(view.clusterIP(STEADY + 1 + index), service?.port ?? 80);
-    if (service === undefined) {
-      const answer = await lab.request({ from: 'pod-c', to, timeoutMs: 100 });
-      if ('name' in answer) return `${to}: ${answer.name}, although there is no such Service`;
-      continue;
-    }
-    const outcomes = await lab.burst({ from: 'pod-c', to, timeoutMs: 2000 }, 8, 2);
-    const right = service.endpoints.map((pod) => endpoint(view.address(pod), 80));
-    for (const outcome of outcomes) {
-      const found = 'error' in outcome ? outcome.error : outcome.at;
-      if (right.length === 0 ? found !== 'refused' : !right.includes(found))
-        return `${to}: ${found}, not ${right.join()}`;
-    }
+    const address = view.clusterIP(STEADY + 1 + index);
+    const to = endpoint(address, service?.port ?? 80);
+    const what = await wrongAnswer(lab, view, to, service);
+    if (what === null) continue;
+    const about = (lines: readonly string[]): readonly string[] => lines.filter((line) => line.includes(address));
+    const [flows, ruleset] = [await lab.flows(view.family), await lab.ruleset()];
+    return { what: `${to}: ${what}`, flows: about(flows), rules: about(ruleset.split('\n')) };
   }
   return null;
+}
+
+async function wrongAnswer(
+  lab: Lab,
+  view: FamilyView,
+  to: string,
+  service: Service | undefined,
+): Promise<string | null> {
+  if (service === undefined) {
+    const answer = await lab.request({ from: 'pod-c', to, timeoutMs: 100 });
+    return 'name' in answer ? `${answer.name}, although there is no such Service` : null;
+  }
+  const outcomes = await lab.burst({ from: 'pod-c', to, timeoutMs: 2000 }, 8, 2);
+  const right = service.endpoints.map((pod) => endpoint(view.address(pod), 80));
+  const found = outcomes.map((outcome) => `${describeOutcome(outcome)} (${outcome.count})`);
+  const isRight = (outcome: Outcome): boolean =>
+    'error' in outcome ? right.length === 0 && outcome.error === 'refused' : right.includes(outcome.at);
+  return outcomes.every(isRight) ? null : `${found.join()}, not ${right.join()}`;
 }
 
 async function residentKilobytes(pid: number | null): Promise<number> {
@@ -124,7 +140,7 @@ t.test(`${SECONDS} s of random changes with faults`, async (t) => {
     await proxy.write(manifests(services));
     await proxy.synced(PATIENCE_MS);
     const wrong = await misled(lab, changed, services.get(changed));
-    if (wrong !== null) t.fail(`step ${steps}: ${wrong}`);
+    if (wrong !== null) t.fail(`step ${steps}: ${wrong.what}`, wrong);
     if (steps % 10 === 0) await proxy.consistent();
     if (steps % 100 === 0) t.comment(`${steps} steps`);
     memory.push(await residentKilobytes(proxy.pid));
