@@ -1,6 +1,7 @@
 // What the end and the start of the process do to traffic: nothing.
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
+import { usually } from '../support/extent.js';
 import { endpoint, Lab, type TimedOutcome, type Traffic, type Watch } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
@@ -55,6 +56,9 @@ async function failed(watches: readonly Watch[]): Promise<readonly TimedOutcome[
   return outcomes.filter((outcome) => 'error' in outcome);
 }
 
+/** The second one meets what a killed process has adopted. */
+const SIGNALS: readonly ('SIGKILL' | 'SIGTERM' | 'SIGINT')[] = ['SIGKILL', 'SIGKILL', 'SIGTERM', 'SIGINT'];
+
 t.test('killed and started again under traffic', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, flags: ['-v', '4'] });
@@ -64,7 +68,7 @@ t.test('killed and started again under traffic', async (t) => {
   const names = await Promise.all(connections.map((connection) => connection.exchange()));
   const watches = await watchAll(lab);
   const ruleset = await lab.ruleset();
-  for (const signal of ['SIGKILL', 'SIGKILL', 'SIGTERM', 'SIGINT'] as const) {
+  for (const signal of usually(SIGNALS.slice(1, 3), SIGNALS)) {
     const status = await proxy.stop(signal);
     t.equal(status, signal === 'SIGKILL' ? null : 0, `${signal} ends it`);
     t.equal(withoutClients(await lab.ruleset()), withoutClients(ruleset), 'the rules stay');
@@ -150,7 +154,7 @@ t.test('killed in the middle of changes', async (t) => {
   ];
   const proxy = await Proxy.start(t, lab, { objects: variant(0) });
   const watches = await watchAll(lab);
-  for (let step = 1; step <= 8; step++) {
+  for (const step of usually([2, 5], [1, 2, 3, 4, 5, 6, 7, 8])) {
     await proxy.write(variant(step));
     // From before the file was noticed to after everything was acknowledged.
     await new Promise((resolve) => setTimeout(resolve, step * 12));
