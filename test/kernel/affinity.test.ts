@@ -283,6 +283,9 @@ t.test('a client keeps its endpoint where two lists have it', async (t) => {
     }
   }
   t.ok(kept > moved && moved > 0, 'some were at an endpoint that the next frontend did not have');
+  if (labMode() !== 'nftables') return;
+  const rules = /ip6 daddr \. th dport \. .* != @sticky-local-endpoints-3600 update @clients-3600-endpoints/;
+  t.match(await lab.ruleset(), rules, 'nft lists it');
 });
 
 t.test('SV-23: an endpoint that is in one list only is kept by that alone', async (t) => {
