@@ -178,6 +178,8 @@ export class ScenarioProcess {
     if (touched) await this.suspect();
     await this.cycle.run({ full: this.first });
     this.first = false;
+    // What goes on beside syncs may take its time, and longer the busier the machine is.
+    for (const family of FAMILIES) await this.report(family)?.aside;
     if (this.cycle.flowsRefused) throw new Error('stale flows are left');
   }
 

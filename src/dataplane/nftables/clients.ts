@@ -1,6 +1,7 @@
 import { endpointSize, packedKey, type EndpointList } from '../../base/endpoint-list.js';
 import { addressLength } from '../../base/ip.js';
 import type { NftablesAddon, NftElementsListing, NftElementsOperation, NftSetListing } from '../../native/contract.js';
+import { isNativeError } from '../../native/errors.js';
 import { heldClientKeys } from '../../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey, FrontendPlan } from '../../plan/types.js';
 import { packRange, unpackFrontend } from './keys.js';
@@ -51,8 +52,13 @@ export async function forgetClients(
 ): Promise<number> {
   let forgotten = 0;
   for (const operations of await staleClients(addon, table, timeouts, forget)) {
-    await addon.nftTransact({ family: NFT_FAMILY[table.family], table: TABLE, operations });
-    forgotten += operations[0].count;
+    try {
+      await addon.nftTransact({ family: NFT_FAMILY[table.family], table: TABLE, operations });
+      forgotten += operations[0].count;
+    } catch (error) {
+      // A sync removed the map while the search went on beside it, and its clients with it.
+      if (!isNativeError(error) || error.errno !== 'ENOENT') throw error;
+    }
   }
   return forgotten;
 }

@@ -66,7 +66,7 @@ export class NftablesFamily implements FamilyDataplane {
     family: Family,
     private readonly generation: Generation = new Generation(addon),
     onTransaction: (transaction: NftTransaction) => void = () => undefined,
-    now = (): number => performance.now(),
+    private readonly now = (): number => performance.now(),
   ) {
     this.family = family;
     this.structure = new Structure(addon, family);
@@ -102,7 +102,7 @@ export class NftablesFamily implements FamilyDataplane {
     this.audited = audit;
     try {
       const mark = await this.generation.mark();
-      const listedAt = performance.now();
+      const listedAt = this.now();
       const found = await audit.compare(await this.listTable());
       // A sync that failed or compared everything itself meanwhile knows better.
       if (this.acknowledged !== known) return false;
@@ -208,7 +208,7 @@ export class NftablesFamily implements FamilyDataplane {
 
   /** Whether a listing would show what the last one and our own acknowledgements say. Looked at again after a while all the same. */
   private async isUntouched(): Promise<boolean> {
-    if (this.mark === null || performance.now() - this.listedAt >= TRUST_MS) return false;
+    if (this.mark === null || this.now() - this.listedAt >= TRUST_MS) return false;
     return await this.generation.isUntouchedSince(this.mark);
   }
 
@@ -221,7 +221,7 @@ export class NftablesFamily implements FamilyDataplane {
 
   private async list(): Promise<KernelTable> {
     this.mark = await this.generation.mark();
-    this.listedAt = performance.now();
+    this.listedAt = this.now();
     const listing = await this.listTable();
     return listing === null ? emptyKernelTable() : readKernelTable(this.family, listing);
   }

@@ -23,14 +23,14 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
     rules: null,
     packets: [],
   },
-  open({ addon: { nftables }, onTransaction }, families) {
+  open({ addon: { nftables }, now, onTransaction }, families) {
     const generation = new Generation(nftables);
     const note = (transaction: NftTransaction): void => {
       onTransaction(() => printTransaction(transaction));
     };
     return Promise.resolve({
       families,
-      dataplane: (family) => new NftablesFamily(nftables, family, generation, note),
+      dataplane: (family) => new NftablesFamily(nftables, family, generation, note, now),
       own: { footprint: NFTABLES.footprint, flavor: null },
       watch: watchTables(nftables),
       packetCounts: () => Promise.resolve(null),

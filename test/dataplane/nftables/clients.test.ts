@@ -1,8 +1,10 @@
 import t from 'tap';
 import type { Row } from '../../../src/state/rows.js';
+import { forgetClients } from '../../../src/dataplane/nftables/clients.js';
 import { CLIENT_PARTS, clientsMaps } from '../../../src/dataplane/nftables/names.js';
 import type { KernelPacket } from '../../support/fake-kernel/packet.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
+import { KernelError } from '../../support/fake-kernel/kernel-error.js';
 import { address, service, slice, type ServiceText } from '../../support/rows.js';
 import { change, commandsOf, compiler, element, elementLines, NODE_ROWS, Rig } from './rig.js';
 
@@ -386,6 +388,19 @@ t.test('forgetting that fails is made up for', async (t) => {
   t.same(clients(rig), ['10.0.0.1 2']);
   await rig.sync();
   t.same(clients(rig), []);
+});
+
+t.test('clients go with their map, whoever looks for them just then', async (t) => {
+  const rig = await started();
+  connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
+  const fails = (errno: string) => () =>
+    Promise.reject(new KernelError(errno, 'nft transaction', { object: null, index: 0, element: null }));
+  const forget = (errno: string): Promise<number> => {
+    const addon = { nftElements: rig.kernel.nftElements.bind(rig.kernel), nftTransact: fails(errno) };
+    return forgetClients(addon, rig.table, [60], new Map([['10.96.0.10:80/TCP', 'all']]));
+  };
+  t.equal(await forget('ENOENT'), 0);
+  await t.rejects(forget('ENOMEM'), { message: /ENOMEM/ });
 });
 
 t.test('very many clients are forgotten in batches that fit', async (t) => {
