@@ -23,6 +23,22 @@ export interface Course<Packet extends Arrived = Arrived> {
   readonly packet: Packet;
 }
 
+/** What comes of a rule or a chain: a verdict for the whole hook, the next rule, or the end of the chain and whatever comes after the jump to it. */
+export interface Exit<Packet extends Arrived> {
+  readonly verdict: Course['verdict'] | 'next' | 'return';
+  readonly packet: Packet;
+}
+
+/** After a goto the calling chain is over too; after a jump its next rule has its turn. */
+export function afterJump<Packet extends Arrived>({ verdict, packet }: Exit<Packet>): Exit<Packet> {
+  return { verdict: verdict === 'return' ? 'next' : verdict, packet };
+}
+
+/** A hook whose chain a packet comes to the end of accepts it. */
+export function afterHook<Packet extends Arrived>({ verdict, packet }: Exit<Packet>): Course<Packet> {
+  return { verdict: verdict === 'return' || verdict === 'next' ? 'accept' : verdict, packet };
+}
+
 /** Where a kernel sends a packet, in the plan tracer's terms; it does not say why. */
 export type KernelVerdict =
   { readonly type: 'none' | 'reject' | 'drop' } | Extract<Verdict, { readonly type: 'forward' }>;

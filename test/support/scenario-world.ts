@@ -36,6 +36,8 @@ export interface ScenarioWorld {
 /** A mode in which every story is told. To tell them in one more, give it this and put it into scenario-modes.ts. */
 export interface ScenarioMode {
   readonly definition: ModeDefinition;
+  /** A process that dies between the kernel's answer and the removal of flows leaves those of frontends that are gone; its README says so. */
+  readonly forgetsGoneFlows: boolean;
   /** A kernel that holds nothing yet. */
   readonly world: () => ScenarioWorld;
 }

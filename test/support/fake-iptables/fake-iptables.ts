@@ -10,7 +10,13 @@ import type {
   IptablesTable,
   IptablesTransaction,
 } from '../../../src/native/contract.js';
+import { familyOf, type IPAddress } from '../../../src/base/ip.js';
+import { printTarget, type KernelVerdict } from '../courses.js';
+import type { KernelPacket } from '../fake-kernel/packet.js';
+import type { SeededRandom } from '../random.js';
+import { misplacement } from './rule.js';
 import { jumpTarget, ruleTexts } from './rule-text.js';
+import { clientOf, courses, trace, type TracedTables } from './trace.js';
 
 type Chains = Map<string, string[]>;
 type Tables = Map<IptablesTable, Chains>;
@@ -25,8 +31,17 @@ const BUILT_IN: Readonly<Record<IptablesTable, readonly string[]>> = {
 const LONGEST_NAME = 28;
 const LONGEST_COMMENT = 255;
 
-/** What can go wrong: refused before anything happens, or done while the answer is lost, or a listing that fails. */
-export type IptablesFault = 'refuse' | 'lose-ack' | 'fail-list' | 'fail-digests';
+/** What can go wrong: all or the last of the tables refused, or done while the answer is lost, or a question that fails. */
+export type IptablesFault = 'refuse' | 'refuse-last' | 'lose-ack' | 'fail-list' | 'fail-digests';
+
+const FAULTS = {
+  restore: ['refuse', 'refuse-last', 'lose-ack'],
+  list: ['fail-list'],
+  digests: ['fail-digests'],
+} as const satisfies Readonly<Record<string, readonly IptablesFault[]>>;
+
+/** How many calls fail where faults come at random. */
+const FAULT_RATE = 0.1;
 
 /** iptables behind the addon's contract, in memory: it refuses what iptables-restore and the kernel refuse, and whatever a test asks for. */
 export class FakeIptables implements IptablesAddon, AccountingAddon {
@@ -40,10 +55,30 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
   /** Whether the programs know `-m nfacct`. */
   programsCount = true;
   /** By `recent` list: the clients that it saw, as text of their bytes, and how many seconds ago. */
-  readonly clients = new Map<string, ReadonlyMap<string, number>>();
+  readonly clients = new Map<string, Map<string, number>>();
   /** Called after every transaction. */
   onRestored: (() => void) | null = null;
   private readonly states = new Map<string, Tables>();
+  private random: SeededRandom | null = null;
+
+  /** Lets calls fail from now on; null: no more, nor by faults that nothing has met. */
+  failAtRandom(random: SeededRandom | null): void {
+    this.random = random;
+    if (random === null) this.faults.length = 0;
+  }
+
+  trace(packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict {
+    return trace(this.traced(packet), packet, localAddresses);
+  }
+
+  /** Lets a connection to one of the endpoints happen that its first packet may go to, and remembers what the rules note of it. */
+  connect(packet: KernelPacket, localAddresses: readonly IPAddress[], endpoint: string): void {
+    const ways = courses(this.traced(packet), packet, localAddresses);
+    const way = ways.find(({ packet: end }) => printTarget(end) === endpoint);
+    if (way === undefined) throw new Error(`no way leads to ${endpoint}`);
+    for (const list of way.packet.notes)
+      this.clients.set(list, (this.clients.get(list) ?? new Map<string, number>()).set(clientOf(way.packet), 0));
+  }
 
   /** Rules of a chain; undefined when there is none. */
   rules(
@@ -62,6 +97,11 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     );
   }
 
+  /** The chains of a table, built-in ones too, with their rules. */
+  every(table: IptablesTable, family: IptablesFamily): ReadonlyMap<string, readonly string[]> {
+    return this.tables(family, 'nft').get(table) ?? new Map<string, string[]>();
+  }
+
   /** What somebody else does: `edit` gets the chains of one table. */
   tamper(table: IptablesTable, edit: (chains: Chains) => void, flavor: IptablesFlavor = 'nft'): void {
     for (const family of ['IPv4', 'IPv6'] as const)
@@ -78,7 +118,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
 
   async iptablesDigests({ family, operations }: IptablesTransaction): Promise<readonly string[]> {
     await Promise.resolve();
-    if (this.take('fail-digests')) throw new Error('out of memory');
+    if (this.take('digests') !== null) throw new Error('out of memory');
     return operations.flatMap((operation) =>
       operation.type === 'chain' ? [digest(operation.rules.flatMap((rule) => ruleTexts(family, rule)))] : [],
     );
@@ -86,20 +126,19 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
 
   async iptablesRestore(transaction: IptablesTransaction): Promise<IptablesAck> {
     await Promise.resolve();
-    if (this.take('refuse')) throw refusal('resource problem', 'refused');
+    const fault = this.take('restore');
     const { family, flavor, operations } = transaction;
-    const tables = copy(this.tables(family, flavor));
-    const declared = new Set<string>();
-    for (const operation of operations) {
-      applyOperation(tables, family, operation, declared);
-      this.checkAccounts(family, operation);
+    const tables = [...new Set(operations.map(({ table }) => table))];
+    const refused = { refuse: tables[0], 'refuse-last': tables.at(-1), 'lose-ack': undefined, none: undefined };
+    for (const table of tables) {
+      if (table === refused[fault ?? 'none']) throw refusal('resource problem', table);
+      const own = operations.filter((operation) => operation.table === table);
+      this.tables(family, flavor).set(table, this.changed(family, flavor, table, own));
+      this.forgetClients();
     }
-    for (const operation of operations) checkDeletion(tables, operation);
-    checkReferences(tables);
-    this.states.set(`${family} ${flavor}`, tables);
     this.committed.push(transaction);
     this.onRestored?.();
-    if (this.take('lose-ack')) throw refusal('killed', 'iptables-restore');
+    if (fault === 'lose-ack') throw refusal('killed', 'iptables-restore');
     const lines = operations.flatMap((operation) => linesOf(family, operation));
     return { bytes: lines.join('\n').length, rules: lines.filter((line) => /^-[AID] /.test(line)).length };
   }
@@ -111,7 +150,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     textOf: readonly string[],
   ): Promise<readonly IptablesChainListing[]> {
     await Promise.resolve();
-    if (this.take('fail-list')) throw refusal('cannot list', 'iptables-save');
+    if (this.take('list') !== null) throw refusal('cannot list', 'iptables-save');
     this.listed.push({ tables, textOf });
     return tables.flatMap((table) =>
       [...(this.tables(family, flavor).get(table) ?? [])].map(([name, rules]) => {
@@ -169,26 +208,62 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     return tables;
   }
 
-  private take(fault: IptablesFault): boolean {
-    const index = this.faults.indexOf(fault);
-    if (index >= 0) this.faults.splice(index, 1);
-    return index >= 0;
+  /** A table after the operations on it. */
+  private changed(
+    family: IptablesFamily,
+    flavor: IptablesFlavor,
+    table: IptablesTable,
+    operations: readonly IptablesOperation[],
+  ): Chains {
+    const held = this.tables(family, flavor).get(table) ?? new Map<string, string[]>();
+    const chains: Chains = new Map([...held].map(([name, rules]) => [name, [...rules]]));
+    const declared = new Set<string>();
+    for (const type of ['chain', 'rule', 'delete-chain'] as const) {
+      for (const operation of operations.filter((each) => each.type === type)) {
+        applyOperation(chains, family, operation, declared);
+        this.checkAccounts(family, operation);
+      }
+    }
+    for (const operation of operations) checkDeletion(chains, operation);
+    checkReferences(table, chains);
+    return chains;
+  }
+
+  /** A `recent` list is there as long as a rule names it. */
+  private forgetClients(): void {
+    if (this.clients.size === 0) return;
+    const named = new Set<string>();
+    for (const tables of this.states.values())
+      for (const rules of tables.get('nat')?.values() ?? [])
+        for (const rule of rules) named.add(/-m recent .*--name (\S+)/.exec(rule)?.[1] ?? '');
+    for (const list of this.clients.keys()) if (!named.has(list)) this.clients.delete(list);
+  }
+
+  private traced({ destination }: KernelPacket): TracedTables {
+    const tables = this.tables(familyOf(destination), 'nft');
+    return {
+      rules: (table, chain) => tables.get(table)?.get(chain),
+      seen: (list, client) => this.clients.get(list)?.get(client) ?? Infinity,
+    };
+  }
+
+  private take<Call extends keyof typeof FAULTS>(call: Call): (typeof FAULTS)[Call][number] | null {
+    const kinds: readonly (typeof FAULTS)[Call][number][] = FAULTS[call];
+    const planned = kinds.find((kind) => this.faults.includes(kind));
+    if (planned !== undefined) {
+      this.faults.splice(this.faults.indexOf(planned), 1);
+      return planned;
+    }
+    return this.random?.chance(FAULT_RATE) === true ? this.random.pick(kinds) : null;
   }
 }
 
-function copy(tables: Tables): Tables {
-  return new Map(
-    [...tables].map(([table, chains]) => [table, new Map([...chains].map(([name, rules]) => [name, [...rules]]))]),
-  );
-}
-
 function applyOperation(
-  tables: Tables,
+  chains: Chains,
   family: IptablesFamily,
   operation: IptablesOperation,
   declared: Set<string>,
 ): void {
-  const chains = tables.get(operation.table) ?? new Map<string, string[]>();
   const held = chains.get(operation.chain);
   switch (operation.type) {
     case 'chain': {
@@ -197,53 +272,54 @@ function applyOperation(
       if (operation.chain.length > LONGEST_NAME) throw refusal('chain name too long', id);
       declared.add(id);
       const rules = operation.rules.flatMap((rule) => ruleTexts(family, rule));
-      for (const rule of rules) checkRule(rule);
+      for (const rule of rules) checkRule(operation.table, rule);
       chains.set(operation.chain, rules);
       return;
     }
     case 'rule': {
       if (held === undefined) throw refusal('no chain by that name', operation.chain);
-      checkRule(operation.text);
+      checkRule(operation.table, operation.text);
       if (operation.verb === 'insert') held.unshift(operation.text);
       else if (held.includes(operation.text)) held.splice(held.indexOf(operation.text), 1);
       else throw refusal('no such rule', operation.text);
       return;
     }
     case 'delete-chain':
-      if (held === undefined) throw refusal('no chain by that name', operation.chain);
+      // It is declared first, so one that is not there counts as removed.
       chains.delete(operation.chain);
   }
 }
 
-function checkRule(text: string): void {
+function checkRule(table: IptablesTable, text: string): void {
   const comment = /--comment "([^"]*)"/.exec(text)?.[1] ?? '';
   if (comment.length > LONGEST_COMMENT) throw refusal('comment too long', text);
   if (/ {2}|\n/.test(text) || text.trim() !== text) throw refusal('not the spelling of iptables-save', text);
+  const reason = misplacement(table, text);
+  if (reason !== null) throw refusal(reason, text);
 }
 
-function checkDeletion(tables: Tables, operation: IptablesOperation): void {
+function checkDeletion(chains: Chains, operation: IptablesOperation): void {
   if (operation.type !== 'delete-chain') return;
-  for (const [name, rules] of tables.get(operation.table) ?? []) {
+  for (const [name, rules] of chains) {
     if (rules.some((rule) => jumpTarget(rule) === operation.chain)) throw refusal(`in use by ${name}`, operation.chain);
   }
 }
 
-function checkReferences(tables: Tables): void {
-  for (const [table, chains] of tables) {
-    const finished = new Set<string>();
-    const visit = (name: string, way: readonly string[]): void => {
-      if (way.includes(name)) throw refusal('loop', [...way, name].join(' → '));
-      if (finished.has(name)) return;
-      for (const rule of chains.get(name) ?? []) {
-        const target = jumpTarget(rule);
-        if (target === null) continue;
-        if (!chains.has(target)) throw refusal(`no chain ${target} in ${table}`, rule);
-        visit(target, [...way, name]);
-      }
-      finished.add(name);
-    };
-    for (const name of chains.keys()) visit(name, []);
-  }
+/** Chains that there are, and no way back to where it began. */
+function checkReferences(table: IptablesTable, chains: Chains): void {
+  const finished = new Set<string>();
+  const visit = (name: string, way: readonly string[]): void => {
+    if (way.includes(name)) throw refusal('loop', [...way, name].join(' → '));
+    if (finished.has(name)) return;
+    for (const rule of chains.get(name) ?? []) {
+      const target = jumpTarget(rule);
+      if (target === null) continue;
+      if (!chains.has(target)) throw refusal(`no chain ${target} in ${table}`, rule);
+      visit(target, [...way, name]);
+    }
+    finished.add(name);
+  };
+  for (const name of chains.keys()) visit(name, []);
 }
 
 function linesOf(family: IptablesFamily, operation: IptablesOperation): readonly string[] {

@@ -3,7 +3,15 @@ import { protocolNumber } from '../../../src/base/protocol.js';
 import type { ChainHook, Statement } from '../../../src/dataplane/nftables/json.js';
 import { packAddress, unpackSlot } from '../../../src/dataplane/nftables/keys.js';
 import type { NftFamily } from '../../../src/native/contract.js';
-import { OTHERS_MARK, verdictOf, type Course, type KernelVerdict } from '../courses.js';
+import {
+  afterHook,
+  afterJump,
+  OTHERS_MARK,
+  verdictOf,
+  type Course,
+  type Exit,
+  type KernelVerdict,
+} from '../courses.js';
 import { drawnModulus, Evaluation, isList } from './evaluate.js';
 import type { KernelPacket, Traveller } from './packet.js';
 import type { FakeChain, FakeTable } from './table.js';
@@ -103,12 +111,6 @@ function baseChains(table: FakeTable, hook: string, type: string, early: boolean
     .sort((one, other) => (one.hook?.prio ?? 0) - (other.hook?.prio ?? 0));
 }
 
-/** What comes of a rule or a chain: a verdict for the whole hook, the next rule, or the end of the chain and whatever comes after the jump to it. */
-interface Exit {
-  readonly verdict: Course['verdict'] | 'next' | 'return';
-  readonly packet: Traveller;
-}
-
 const DEPTH = 16;
 
 class Walk {
@@ -121,14 +123,11 @@ class Walk {
 
   /** A base chain that a packet comes to the end of accepts it. */
   base(chain: FakeChain, packet: Traveller): readonly Course<Traveller>[] {
-    return this.chain(chain.name, packet).map(({ verdict, packet: end }) => ({
-      verdict: verdict === 'return' || verdict === 'next' ? 'accept' : verdict,
-      packet: end,
-    }));
+    return this.chain(chain.name, packet).map(afterHook);
   }
 
-  private chain(name: string, packet: Traveller): readonly Exit[] {
-    const exits: Exit[] = [];
+  private chain(name: string, packet: Traveller): readonly Exit<Traveller>[] {
+    const exits: Exit<Traveller>[] = [];
     let running: readonly Traveller[] = [packet];
     for (const { statements } of this.table.chains.get(name)?.rules ?? []) {
       const next = new Set<Traveller>();
@@ -147,7 +146,7 @@ class Walk {
     return [...exits, ...running.map((each) => ({ verdict: 'return' as const, packet: each }))];
   }
 
-  private rule(statements: readonly Statement[], packet: Traveller, draw: number): readonly Exit[] {
+  private rule(statements: readonly Statement[], packet: Traveller, draw: number): readonly Exit<Traveller>[] {
     let current = packet;
     for (const [index, statement] of statements.entries()) {
       const evaluation = new Evaluation(this.table, current, draw);
@@ -173,7 +172,7 @@ class Walk {
     return [{ verdict: 'next', packet: current }];
   }
 
-  private last(statement: Statement, evaluation: Evaluation, packet: Traveller): readonly Exit[] {
+  private last(statement: Statement, evaluation: Evaluation, packet: Traveller): readonly Exit<Traveller>[] {
     if ('drop' in statement) return [{ verdict: 'drop', packet }];
     if ('reject' in statement) return [{ verdict: 'reject', packet }];
     if ('masquerade' in statement) return [{ verdict: 'accept', packet: { ...packet, masqueraded: true } }];
@@ -198,12 +197,7 @@ class Walk {
     throw new TypeError(`the tracer does not know ${JSON.stringify(statement)}`);
   }
 
-  private enter(chain: string, packet: Traveller): readonly Exit[] {
+  private enter(chain: string, packet: Traveller): readonly Exit<Traveller>[] {
     return new Walk(this.table, this.depth + 1).chain(chain, packet);
   }
-}
-
-/** After a goto the calling chain is over too; after a jump its next rule has its turn. */
-function afterJump({ verdict, packet }: Exit): Exit {
-  return { verdict: verdict === 'return' ? 'next' : verdict, packet };
 }

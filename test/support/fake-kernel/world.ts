@@ -10,7 +10,11 @@ import { references, type FakeTable } from './table.js';
 
 const compiler = loadCompiler();
 
-export const NFTABLES_STORIES: ScenarioMode = { definition: NFTABLES, world: () => new NftablesWorld() };
+export const NFTABLES_STORIES: ScenarioMode = {
+  definition: NFTABLES,
+  forgetsGoneFlows: false,
+  world: () => new NftablesWorld(),
+};
 
 const FAMILIES = ['ip', 'ip6'] as const;
 

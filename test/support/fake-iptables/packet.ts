@@ -1,0 +1,39 @@
+import { familyOf, isLoopback, addressFromBytes, type Family, type IPAddress } from '../../../src/base/ip.js';
+import { packAddress, type PackedKey } from '../../../src/dataplane/nftables/keys.js';
+import { OTHERS_MARK, type Arrived } from '../courses.js';
+import type { KernelPacket } from '../fake-kernel/packet.js';
+
+/** A packet on its way through chains. */
+export interface Traveller extends Arrived {
+  readonly family: Family;
+  readonly protocol: string;
+  readonly source: PackedKey;
+  readonly originalDestination: PackedKey;
+  readonly inputInterface: string;
+  /** Whether the node has the address. */
+  readonly isLocal: (address: PackedKey) => boolean;
+  /** How likely it came this way. */
+  readonly probability: number;
+  /** `recent` lists that saw it on its way. */
+  readonly notes: readonly string[];
+}
+
+export function traveller(packet: KernelPacket, localAddresses: readonly IPAddress[]): Traveller {
+  const own = new Set(localAddresses.map(packAddress));
+  const destination = packAddress(packet.destination);
+  return {
+    family: familyOf(packet.destination),
+    protocol: packet.protocol.toLowerCase(),
+    source: packAddress(packet.source),
+    originalDestination: destination,
+    destination,
+    port: String.fromCharCode(packet.port >> 8, packet.port & 0xff),
+    mark: OTHERS_MARK,
+    translated: false,
+    masqueraded: false,
+    inputInterface: packet.inputInterface ?? '',
+    isLocal: (address) => own.has(address) || isLoopback(addressFromBytes(Buffer.from(address, 'latin1'))),
+    probability: 1,
+    notes: [],
+  };
+}

@@ -1,0 +1,4 @@
+import type { ModeTraits } from '../../../src/plan/facts.js';
+
+/** What packets notice of the toy. */
+export const TOY_TRAITS: ModeTraits = { guardsClusterAddresses: false, servesLocalhost: false };
