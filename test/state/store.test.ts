@@ -1,31 +1,10 @@
 import t from 'tap';
-import { parseAddress, parsePrefix } from '../../src/base/ip.js';
-import type { EndpointSliceRow, NodeRow, Row, ServiceCIDRRow, ServiceRow } from '../../src/state/rows.js';
+import type { EndpointSliceRow, NodeRow, Row } from '../../src/state/rows.js';
 import { refOf } from '../../src/state/rows.js';
 import type { StateChanges } from '../../src/state/snapshot.js';
 import { Store } from '../../src/state/store.js';
 import type { StateChange } from '../../src/state/writer.js';
-
-function service(name: string, fields: Partial<ServiceRow> = {}): ServiceRow {
-  return {
-    kind: 'Service',
-    namespace: 'default',
-    name,
-    creationTime: null,
-    type: 'ClusterIP',
-    clusterIPs: [parseAddress('10.96.0.10')!],
-    ipFamilies: ['IPv4'],
-    externalIPs: [],
-    loadBalancerIngress: [],
-    loadBalancerSourceRanges: [],
-    externalTrafficPolicy: 'Cluster',
-    internalTrafficPolicy: 'Cluster',
-    affinitySeconds: null,
-    healthCheckNodePort: 0,
-    ports: [{ name: '', protocol: 'TCP', port: 80, nodePort: 0 }],
-    ...fields,
-  };
-}
+import { service, serviceCIDR } from '../support/rows.js';
 
 function slice(name: string, serviceName: string, fields: Partial<EndpointSliceRow> = {}): EndpointSliceRow {
   return {
@@ -47,11 +26,7 @@ function slice(name: string, serviceName: string, fields: Partial<EndpointSliceR
 }
 
 const node: NodeRow = { kind: 'Node', name: 'node-1', addresses: [], podCIDRs: [], zone: null, eligible: true };
-const cidr = (name: string, text: string): ServiceCIDRRow => ({
-  kind: 'ServiceCIDR',
-  name,
-  cidrs: [parsePrefix(text)!],
-});
+const cidr = (name: string, text: string): Row => serviceCIDR(name, [text]);
 const upsert = (...rows: Row[]): StateChange[] => rows.map((row) => ({ type: 'upsert', row }));
 const remove = (...rows: Row[]): StateChange[] => rows.map((row) => ({ type: 'remove', ref: refOf(row) }));
 
@@ -214,9 +189,9 @@ t.test('every field counts in the comparison', (t) => {
   const variants: Row[] = [
     service('web', { affinitySeconds: 10 }),
     service('web', { creationTime: 1 }),
-    service('web', { clusterIPs: [parseAddress('10.96.0.11')!] }),
+    service('web', { clusterIPs: ['10.96.0.11'] }),
     service('web', { ports: [{ name: '', protocol: 'UDP', port: 80, nodePort: 0 }] }),
-    service('web', { loadBalancerIngress: [{ address: parseAddress('1.2.3.4')!, ipMode: 'VIP' }] }),
+    service('web', { type: 'ClusterIP', balancer: ['1.2.3.4'] }),
     slice('web-a', 'web', { nodeHints: [[]] }),
   ];
   for (const variant of variants) {
