@@ -48,21 +48,46 @@ interface AsideEntry<Value> extends Aside {
   readonly waitMs: number;
 }
 
+/** What was desired of the keys of a claim when it began. */
+class Sent<Key, Value> {
+  readonly keys: Key[] = [];
+  readonly values: (Value | undefined)[] = [];
+  /** Made when it is asked for: mostly nothing is desired while a claim is under way. */
+  private index: Map<Key, Value | undefined> | null = null;
+
+  add(key: Key, value: Value | undefined): void {
+    this.keys.push(key);
+    this.values.push(value);
+  }
+
+  has(key: Key): boolean {
+    return this.indexed().has(key);
+  }
+
+  value(key: Key): Value | undefined {
+    return this.indexed().get(key);
+  }
+
+  private indexed(): ReadonlyMap<Key, Value | undefined> {
+    return (this.index ??= new Map(this.keys.map((key, at) => [key, this.values[at]])));
+  }
+}
+
 /**
  * What is desired of the kernel, what it acknowledged, and the difference of both, which is owed. Only the kernel's answer changes what is acknowledged,
  * so a failure needs no undoing: everything not acknowledged is still owed. Nothing is taken out by asking.
  *
  * Only the acknowledged values and the difference are kept, and each operation but {@link readBackAll} costs what it names, whatever the size of the table.
  *
- * A key is claimed, unknown or set aside only while it is owed. No value is `undefined`, which stands for absence.
+ * A key is unknown or set aside only while it is owed. No value is `undefined`, which stands for absence.
  */
 export class Ledger<Key, Value> {
   private held = new Map<Key, Value>();
   /** What is desired of the keys that are owed; undefined: that they be absent. Every other key is desired as it is held. */
   private readonly debts = new Map<Key, Value | undefined>();
-  /** What was desired when each began. */
-  private readonly claims = new Set<ReadonlyMap<Key, Value | undefined>>();
+  private readonly claims = new Set<Sent<Key, Value>>();
   private readonly doubts = new Set<Key>();
+  private inDoubt = false;
   private readonly asides = new Map<Key, AsideEntry<Value>>();
   private readonly backoff: AsideBackoff;
 
@@ -75,19 +100,29 @@ export class Ledger<Key, Value> {
     return this.held;
   }
 
-  /** Keys whose claim was lost. They are owed until they are read back, or until another claim of them is acknowledged. */
+  /** Keys whose claim was lost. They are owed until they are read back, or until another claim of them is acknowledged. See {@link allUnknown} too. */
   get unknown(): ReadonlySet<Key> {
     return this.doubts;
   }
 
-  /** Keys that are owed and not due yet, because the kernel refused them. */
+  /** Whether nothing is known of any key: whatever is desired is owed. */
+  get allUnknown(): boolean {
+    return this.inDoubt;
+  }
+
+  /** Nothing is known any more, until {@link readBackAll}. Of a kernel that may hold something a ledger begins with that. */
+  doubtAll(): void {
+    this.inDoubt = true;
+  }
+
+  /** Keys that are owed and that the kernel refused. */
   get aside(): ReadonlyMap<Key, Aside> {
     return this.asides;
   }
 
   /** Undefined: that the key be absent. */
   desired(key: Key): Value | undefined {
-    return this.debts.has(key) ? this.debts.get(key) : this.held.get(key);
+    return this.debts.get(key) ?? (this.debts.has(key) ? undefined : this.held.get(key));
   }
 
   isOwed(key: Key): boolean {
@@ -100,7 +135,11 @@ export class Ledger<Key, Value> {
   }
 
   /** What is to be sent: keys that are owed and neither claimed nor set aside. */
-  *owed(): IterableIterator<Key> {
+  owed(): IterableIterator<Key> {
+    return this.asides.size + this.claims.size === 0 ? this.debts.keys() : this.owedAmongOthers();
+  }
+
+  private *owedAmongOthers(): IterableIterator<Key> {
     for (const key of this.debts.keys()) if (!this.asides.has(key) && !this.isClaimed(key)) yield key;
   }
 
@@ -112,45 +151,48 @@ export class Ledger<Key, Value> {
 
   /** @param value undefined: that the key be absent. Other than what the kernel refused of a key that is set aside, it makes the key due. */
   desire(key: Key, value: Value | undefined): void {
-    this.debts.set(key, value);
-    this.settle(key);
-    const aside = this.asides.get(key);
+    if (this.isDoubtful(key) || !this.same(value, this.held.get(key))) this.debts.set(key, value);
+    else this.drop(key);
+    const aside = this.asides.size === 0 ? undefined : this.asides.get(key);
     if (aside === undefined || this.same(aside.refused, value)) return;
     this.asides.set(key, { ...aside, refused: value, retryAt: this.options.now(), waitMs: 0 });
   }
 
   /**
-   * Begins a transaction for keys that are owed and not claimed; another key is a mistake and throws. Keys that are {@link unknown} may be claimed
-   * by modes whose operations replace whatever there is.
+   * Begins a transaction for keys that are not claimed; another is a mistake and throws. Keys that are {@link unknown} are for operations that replace
+   * whatever there is; keys that are not owed, for those that make everything anew.
    */
   claim(keys: Iterable<Key>): Claim<Key> {
-    const sent = new Map<Key, Value | undefined>();
+    const sent = new Sent<Key, Value>();
     for (const key of keys) {
-      if (!this.debts.has(key) || this.isClaimed(key)) throw new Error(`${String(key)} is not to be sent`);
-      sent.set(key, this.debts.get(key));
+      if (this.isClaimed(key)) throw new Error(`${String(key)} is under way`);
+      sent.add(key, this.desired(key));
     }
     this.claims.add(sent);
     const end = (answer: (key: Key, value: Value | undefined) => void): void => {
       if (!this.claims.delete(sent)) throw new Error('the claim has ended');
-      for (const [key, value] of sent) {
-        answer(key, value);
-        this.settle(key);
-      }
+      for (let at = 0; at < sent.keys.length; at++) answer(sent.keys[at] as Key, sent.values[at]);
     };
     return {
       acknowledge: () => {
         end((key, value) => {
           this.put(key, value);
-          this.doubts.delete(key);
-          this.asides.delete(key);
+          if (this.doubts.size > 0) this.doubts.delete(key);
+          if (this.asides.size > 0) this.asides.delete(key);
+          if (!this.inDoubt && this.same(this.debts.get(key), value)) this.debts.delete(key);
         });
       },
       refuse: (culprit = null) => {
-        end(() => undefined);
-        if (culprit !== null) this.setAside(culprit.key, culprit.reason, sent.get(culprit.key));
+        end((key) => {
+          this.settle(key);
+        });
+        if (culprit !== null) this.setAside(culprit.key, culprit.reason, sent.value(culprit.key));
       },
       lose: () => {
-        end((key) => this.doubts.add(key));
+        end((key) => {
+          if (!this.debts.has(key)) this.debts.set(key, this.held.get(key));
+          this.doubts.add(key);
+        });
       },
     };
   }
@@ -174,6 +216,7 @@ export class Ledger<Key, Value> {
     for (const key of listed.keys()) if (!this.debts.has(key) && !this.held.has(key)) this.debts.set(key, undefined);
     this.held = listed;
     this.doubts.clear();
+    this.inDoubt = false;
     for (const key of this.debts.keys()) this.settle(key);
   }
 
@@ -201,14 +244,21 @@ export class Ledger<Key, Value> {
 
   /** What is held as desired is not owed, once that is known. */
   private settle(key: Key): void {
-    if (this.doubts.has(key) || this.isClaimed(key)) return;
-    if (!this.same(this.debts.get(key), this.held.get(key))) return;
+    if (!this.isDoubtful(key) && this.same(this.debts.get(key), this.held.get(key))) this.drop(key);
+  }
+
+  private drop(key: Key): void {
     this.debts.delete(key);
-    this.asides.delete(key);
+    if (this.asides.size > 0) this.asides.delete(key);
+  }
+
+  /** Whether what is held may be something else, now or soon. */
+  private isDoubtful(key: Key): boolean {
+    return this.inDoubt || (this.doubts.size > 0 && this.doubts.has(key)) || this.isClaimed(key);
   }
 
   private isClaimed(key: Key): boolean {
-    for (const sent of this.claims) if (sent.has(key)) return true;
+    if (this.claims.size > 0) for (const sent of this.claims) if (sent.has(key)) return true;
     return false;
   }
 
@@ -218,6 +268,6 @@ export class Ledger<Key, Value> {
   }
 
   private same(one: Value | undefined, other: Value | undefined): boolean {
-    return one === undefined || other === undefined ? one === other : this.options.same(one, other);
+    return one === other || (one !== undefined && other !== undefined && this.options.same(one, other));
   }
 }

@@ -37,7 +37,9 @@ t.test('what is desired is owed until the kernel acknowledges it', (t) => {
   ledger.desire('a', undefined);
   ledger.claim(ledger.owed()).acknowledge();
   t.same([ledger.acknowledged.size, ledger.settled], [0, true]);
-  t.throws(() => ledger.claim(['a']), /not to be sent/);
+  ledger.desire('a', { text: '1' });
+  ledger.claim(['a']);
+  t.throws(() => ledger.claim(['a']), /under way/);
   t.end();
 });
 
@@ -69,6 +71,35 @@ t.test('a lost answer: nobody knows until it is read back', (t) => {
   ledger.claim(['a']).lose();
   ledger.readBack('a', { text: '1' });
   t.ok(ledger.settled);
+  t.end();
+});
+
+t.test('of a kernel that nobody has looked at everything is owed, removals too', (t) => {
+  const { ledger } = newLedger();
+  ledger.doubtAll();
+  ledger.desire('gone', undefined);
+  ledger.desire('never', undefined);
+  ledger.desire('there', { text: '1' });
+  t.same([...ledger.owed()], ['gone', 'never', 'there']);
+  ledger.readBackAll(
+    new Map([
+      ['gone', { text: '1' }],
+      ['there', { text: '1' }],
+    ]),
+  );
+  t.same([ledger.allUnknown, [...ledger.owed()]], [false, ['gone']]);
+  t.end();
+});
+
+t.test('what is not owed can be sent again, and is owed once the answer is lost', (t) => {
+  const { ledger } = newLedger();
+  ledger.desire('a', { text: '1' });
+  ledger.readBackAll(new Map([['a', { text: '1' }]]));
+  ledger.claim(['a']).refuse();
+  t.ok(ledger.settled);
+  ledger.claim(['a']).lose();
+  t.same([[...ledger.owed()], [...ledger.unknown]], [['a'], ['a']]);
+  t.same(ledger.desired('a'), { text: '1' });
   t.end();
 });
 

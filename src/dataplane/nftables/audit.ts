@@ -4,7 +4,7 @@ import type { NftTableListing } from '../../native/contract.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { differences, type Uncertain } from './differences.js';
 import { TableReader, type KernelTable } from './kernel-table.js';
-import type { Pending } from './pending.js';
+import type { TableKeys } from './table-ledger.js';
 
 /**
  * A comparison of the kernel with what it acknowledged that goes on beside syncs. What they touch meanwhile is not compared: the listing may show it
@@ -14,21 +14,21 @@ export class Audit {
   private readonly frontends = new Set<FrontendKey>();
   private readonly clusterAddresses = new Set<IPAddress>();
   private readonly hairpinAddresses = new Set<IPAddress>();
-  private readonly structure: ReadonlyMap<string, string>;
+  /** Chains and sets. */
+  private readonly objects = new Set<string>();
 
   /** @param known what the kernel acknowledged; syncs go on changing it. */
   constructor(
     private readonly family: Family,
     private readonly known: KernelTable,
-  ) {
-    this.structure = new Map([...known.chains, ...known.sets]);
-  }
+  ) {}
 
   /** A sync is going to change this. */
-  touched(pending: Pending): void {
-    for (const key of pending.frontends) this.frontends.add(key);
-    for (const address of pending.clusterAddresses) this.clusterAddresses.add(address);
-    for (const address of pending.hairpinAddresses) this.hairpinAddresses.add(address);
+  touched(keys: TableKeys): void {
+    for (const name of [...keys.chains, ...keys.sets]) this.objects.add(name);
+    for (const key of keys.frontends) this.frontends.add(key);
+    for (const address of keys.clusterAddresses) this.clusterAddresses.add(address);
+    for (const address of keys.hairpinAddresses) this.hairpinAddresses.add(address);
   }
 
   /** What differs. Reading a large table takes the thread's time in pieces. */
@@ -39,8 +39,7 @@ export class Audit {
       await breathe();
     }
     const { known, frontends, clusterAddresses, hairpinAddresses } = this;
-    const structure = (name: string): boolean =>
-      this.structure.get(name) !== (known.chains.get(name) ?? known.sets.get(name));
+    const structure = (name: string): boolean => this.objects.has(name);
     const uncertain: Uncertain = { frontends, clusterAddresses, hairpinAddresses, structure };
     return differences(known, reader.finish(listing?.chains ?? []), uncertain);
   }

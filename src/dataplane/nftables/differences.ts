@@ -1,6 +1,6 @@
 import type { IPAddress } from '../../base/ip.js';
 import type { FrontendKey } from '../../plan/types.js';
-import type { FrontendElements } from './frontend-elements.js';
+import { sameElements } from './frontend-elements.js';
 import type { KernelTable } from './kernel-table.js';
 
 /** Lines kept of a report: a flushed table would otherwise name every Service. */
@@ -27,9 +27,9 @@ export function differences(
   compareMaps(lines, 'set', known.sets, listed.sets, (one, other) => one === other, skipStructure);
   compareMaps(lines, 'frontend', known.frontends, listed.frontends, sameElements, isIn(uncertain?.frontends));
   for (const [kind, field] of ADDRESS_SETS) {
-    compareSets(lines, kind, known[field], listed[field], isIn(uncertain?.[field]));
+    compareMaps(lines, kind, known[field], listed[field], () => true, isIn(uncertain?.[field]));
   }
-  for (const stray of listed.strays) lines.push(`element of ${stray.set} is not ours`);
+  for (const stray of listed.strays.values()) lines.push(`element of ${stray.set} is not ours`);
   return lines.length <= LIMIT ? lines : [...lines.slice(0, LIMIT), `… and ${lines.length - LIMIT} more`];
 }
 
@@ -59,38 +59,4 @@ function compareMaps<Name extends string, Value>(
     else if (!same(value, found)) lines.push(`${kind} ${name} was altered`);
   }
   for (const name of listed.keys()) if (!known.has(name) && !skip(name)) lines.push(`${kind} ${name} was added`);
-}
-
-function compareSets<Name extends string>(
-  lines: string[],
-  kind: string,
-  known: ReadonlySet<Name>,
-  listed: ReadonlySet<Name>,
-  skip: Skip<Name>,
-): void {
-  for (const name of known) if (!listed.has(name) && !skip(name)) lines.push(`${kind} ${name} was lost`);
-  for (const name of listed) if (!known.has(name) && !skip(name)) lines.push(`${kind} ${name} was added`);
-}
-
-function sameElements(one: FrontendElements, other: FrontendElements): boolean {
-  return (
-    one.chain === other.chain &&
-    one.comment === other.comment &&
-    one.rejected === other.rejected &&
-    one.dropped === other.dropped &&
-    one.restricted === other.restricted &&
-    one.admitted.join() === other.admitted.join() &&
-    one.sticky.join() === other.sticky.join() &&
-    one.sharing === other.sharing &&
-    printLocals(one) === printLocals(other) &&
-    Buffer.compare(one.endpoints, other.endpoints) === 0 &&
-    Buffer.compare(one.localEndpoints, other.localEndpoints) === 0
-  );
-}
-
-function printLocals({ stickyLocals }: FrontendElements): string {
-  return [...stickyLocals]
-    .map(([seconds, endpoints]) => `${seconds}: ${endpoints.join()}`)
-    .sort()
-    .join();
 }

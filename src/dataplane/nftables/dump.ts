@@ -27,11 +27,12 @@ export function dumpTable(
   node: NodePlan,
 ): readonly string[] {
   const lines: string[] = [];
-  for (const address of kernel.clusterAddresses) lines.push(clusterAddressLine(family, address));
-  for (const address of kernel.hairpinAddresses) lines.push(hairpinLine(family, address));
+  for (const address of kernel.clusterAddresses.keys()) lines.push(clusterAddressLine(family, address));
+  for (const address of kernel.hairpinAddresses.keys()) lines.push(hairpinLine(family, address));
   for (const [key, elements] of kernel.frontends) lines.push(...dumpFrontend(family, key, elements));
-  for (const key of kernel.staleFlows) lines.push(`${family} kernel flows of ${key} are still to be removed`);
-  for (const stray of kernel.strays) lines.push(`${family} kernel set ${stray.set} has an element that is not ours`);
+  for (const key of kernel.staleFlows.keys()) lines.push(`${family} kernel flows of ${key} are still to be removed`);
+  for (const stray of kernel.strays.values())
+    lines.push(`${family} kernel set ${stray.set} has an element that is not ours`);
   lines.push(...dumpRules(family, kernel, structure, node));
   return lines.sort();
 }

@@ -17,13 +17,13 @@ import { chainsOfFrontend, timeoutsOfFrontend } from './frontend-elements.js';
 import { Generation, type Mark } from './generation.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
 import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, addTable } from './json.js';
-import { emptyKernelTable, readKernelTable, type KernelTable } from './kernel-table.js';
+import { emptyKernelTable, readKernelTable, type ListedTable } from './kernel-table.js';
 import { packFrontend } from './keys.js';
 import { NFT_FAMILY, TABLE, isOfClients, staleSet } from './names.js';
-import { Pending } from './pending.js';
 import { RememberedClients } from './remembered-clients.js';
 import { Structure, timeoutsOf } from './structure.js';
-import { planSync, type SyncPlan } from './sync-plan.js';
+import { planSync, type PlannedTransaction, type SyncPlan } from './sync-plan.js';
+import { joinKeys, noKeys, TableLedger } from './table-ledger.js';
 
 type Addon = Pick<
   NftablesAddon,
@@ -37,16 +37,14 @@ const TRUST_MS = 3_600_000;
 export class NftablesFamily implements FamilyDataplane {
   readonly family: Family;
   private readonly structure: Structure;
-  private readonly pending = new Pending();
+  private readonly ledger: TableLedger;
   /** The addon with our transactions counted. */
   private readonly counted: Pick<NftablesAddon, 'nftElements' | 'nftHas' | 'nftTransact'>;
   private readonly clients: RememberedClients;
-  /** Null while we do not know what the kernel holds: at the start and after any failure. */
-  private kernel: KernelTable | null = null;
+  /** Whether the kernel holds what the ledger says: not at the start and after any failure. Then everything is listed. */
+  private trusted = false;
   /** What {@link prepare} listed; null when it did not or when it has been used. */
-  private prepared: Promise<KernelTable | null> | null = null;
-  /** What the kernel acknowledged last, whatever became of it since; null before the first listing. */
-  private acknowledged: KernelTable | null = null;
+  private prepared: Promise<ListedTable | null> | null = null;
   /** Settles when the kernel holds what it is known to hold. */
   private underWay: Promise<unknown> = Promise.resolve();
   private audited: Audit | null = null;
@@ -70,6 +68,8 @@ export class NftablesFamily implements FamilyDataplane {
   ) {
     this.family = family;
     this.structure = new Structure(addon, family);
+    this.ledger = new TableLedger(now);
+    this.ledger.doubtAll();
     this.counted = {
       nftElements: (...parameters) => addon.nftElements(...parameters),
       nftHas: (...parameters) => addon.nftHas(...parameters),
@@ -96,8 +96,8 @@ export class NftablesFamily implements FamilyDataplane {
 
   async audit(table: FamilyTable): Promise<boolean> {
     await this.underWay;
-    const known = this.kernel;
-    if (known === null || this.audited !== null || (await this.isUntouched())) return false;
+    const known = this.ledger.held;
+    if (!this.trusted || this.audited !== null || (await this.isUntouched())) return false;
     const audit = new Audit(this.family, known);
     this.audited = audit;
     try {
@@ -105,9 +105,9 @@ export class NftablesFamily implements FamilyDataplane {
       const listedAt = this.now();
       const found = await audit.compare(await this.listTable());
       // A sync that failed or compared everything itself meanwhile knows better.
-      if (this.acknowledged !== known) return false;
+      if (this.ledger.held !== known) return false;
       if (found.length > 0) return true;
-      this.untidy = hasObjects(this.foreign(table.node, known));
+      this.untidy = hasObjects(this.foreign(table.node));
       await this.clients.checkAll(table, timeoutsOf(known));
       if (mark !== null) this.mark = mark;
       this.listedAt = listedAt;
@@ -123,25 +123,27 @@ export class NftablesFamily implements FamilyDataplane {
   }
 
   goneFlows(): ReadonlySet<FrontendKey> {
-    return this.kernel?.staleFlows ?? new Set();
+    return new Set(this.trusted ? this.ledger.held.staleFlows.keys() : []);
   }
 
   async clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void> {
-    const kernel = this.kernel;
-    const held = [...keys].filter((key) => kernel?.staleFlows.has(key));
-    if (kernel === null || held.length === 0) return;
+    const { staleFlows } = this.ledger;
+    const held = [...keys].filter((key) => staleFlows.acknowledged.has(key));
+    if (!this.trusted || held.length === 0) return;
     const batches = new ElementBatches(this.family);
-    for (const key of held) batches.delete(staleSet(key), packFrontend(key));
-    this.kernel = null;
-    const cleared = this.transact(batches.operations());
+    for (const key of held) {
+      staleFlows.desire(key, undefined);
+      batches.delete(staleSet(key), packFrontend(key));
+    }
+    this.trusted = false;
+    const cleared = this.commit({ operations: batches.operations(), keys: { ...noKeys(), staleFlows: held } });
     this.underWay = cleared.catch(() => undefined);
     await cleared;
-    for (const key of held) kernel.staleFlows.delete(key);
-    this.kernel = kernel;
+    this.trusted = true;
   }
 
   async cleanup(): Promise<void> {
-    this.kernel = null;
+    this.trusted = false;
     const where = { family: NFT_FAMILY[this.family], table: TABLE };
     // Adding it first makes the deletion succeed whether or not the table is there.
     await this.transact([{ type: 'commands', commands: [addTable(where), deleteTable(where)] }]);
@@ -169,36 +171,50 @@ export class NftablesFamily implements FamilyDataplane {
     change: TableChange,
     options: { readonly full: boolean },
   ): Promise<SyncReport> {
-    this.pending.add(change);
-    const full = this.kernel === null || (options.full && !(await this.isUntouched()));
+    const { ledger } = this;
+    ledger.noteRemoved(table, change);
+    const full = !this.trusted || (options.full && !(await this.isUntouched()));
     // Most changes are of one family and come to both.
-    if (!full && this.pending.empty && !this.leftAlone && !this.untidy) return this.unchanged();
-    this.audited?.touched(this.pending);
-    const kernel = full ? ((await this.takePrepared()) ?? (await this.list())) : (this.kernel ?? emptyKernelTable());
-    const lost = full ? this.losses(kernel) : [];
-    if (lost.length > 0) this.repairs = lost;
-    if (full || (this.leftAlone && !table.gaps)) this.leftAlone = this.pending.addEverything(table, kernel);
-    this.acknowledged = kernel;
+    const idle = isEmpty(change) && ledger.settled;
+    if (!full && idle && !this.leftAlone && !this.untidy) return this.unchanged();
+    const frontends = await this.look(table, change, full);
     // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself.
-    this.kernel = null;
+    this.trusted = false;
     const tidy = full || this.untidy;
-    if (tidy) this.pending.rules = true;
-    const plan = planSync(this.structure, kernel, table, this.pending, tidy, this.maxBatch());
+    const rules = tidy || change.node;
+    const plan = planSync(this.structure, ledger, table, { frontends, rules, tidy }, this.maxBatch());
     for (const step of plan.steps) this.clients.note(step);
     const forgetting = plan.rebuild
       ? []
-      : await this.clients.ofRemoved(table, timeoutsOf(kernel), Math.floor(this.maxBatch() / 4));
-    const sent = await this.send(kernel, plan, forgetting);
-    const aside = await this.clients.forgetRest(table, timeoutsOf(kernel), full);
-    const problems = tidy ? await this.removeForeign(table.node, kernel) : [];
+      : await this.clients.ofRemoved(table, timeoutsOf(ledger.held), Math.floor(this.maxBatch() / 4));
+    const sent = await this.send(plan, forgetting);
+    const aside = await this.clients.forgetRest(table, timeoutsOf(ledger.held), full);
+    const problems = tidy ? await this.removeForeign(table.node) : [];
     // Other addresses of the node take node ports when its settings change: any flow may be of another frontend now.
-    const flows =
-      full || this.pending.rules ? 'all' : new Set([...this.pending.frontends].filter((key) => !key.endsWith('/TCP')));
-    this.kernel = kernel;
-    this.pending.clear();
+    const flows = rules ? 'all' : new Set([...frontends].filter((key) => !key.endsWith('/TCP')));
+    this.trusted = true;
     const { repairs } = this;
     this.repairs = [];
     return { family: this.family, full, ...sent, repairs, problems, rules: null, setAside: [], flows, ...aside };
+  }
+
+  /** Finds out what the kernel holds, if that is in doubt, and which frontends have to be looked at. */
+  private async look(table: FamilyTable, change: TableChange, full: boolean): Promise<Iterable<FrontendKey>> {
+    const { ledger } = this;
+    const owed = ledger.owed(change);
+    if (full) {
+      const listed = (await this.takePrepared()) ?? (await this.list());
+      const lost = this.losses(listed);
+      if (lost.length > 0) this.repairs = lost;
+      ledger.readBack(listed);
+    }
+    if (full || (this.leftAlone && !table.gaps)) {
+      const { frontends, leftAlone } = ledger.lookAtEverything(table, owed);
+      this.leftAlone = leftAlone;
+      return frontends;
+    }
+    ledger.lookAtChange(table, change);
+    return owed.frontends;
   }
 
   private maxBatch(): number {
@@ -213,13 +229,13 @@ export class NftablesFamily implements FamilyDataplane {
   }
 
   /** The table as it was listed ahead, unless somebody has touched the ruleset since. */
-  private async takePrepared(): Promise<KernelTable | null> {
+  private async takePrepared(): Promise<ListedTable | null> {
     const kernel = await this.prepared;
     this.prepared = null;
     return kernel !== null && (await this.isUntouched()) ? kernel : null;
   }
 
-  private async list(): Promise<KernelTable> {
+  private async list(): Promise<ListedTable> {
     this.mark = await this.generation.mark();
     this.listedAt = this.now();
     const listing = await this.listTable();
@@ -238,45 +254,72 @@ export class NftablesFamily implements FamilyDataplane {
    * What a listing lacks of what was acknowledged. After a failure that which was on its way may or may not have arrived: it is not missed, nor is
    * anything that is there in addition.
    */
-  private losses(listed: KernelTable): readonly string[] {
-    const known = this.acknowledged;
-    if (known === null) return [];
-    if (this.kernel !== null) return differences(known, listed);
-    const { frontends, clusterAddresses, hairpinAddresses, rules } = this.pending;
-    const structure = (name: string): boolean => rules || !(known.chains.has(name) || known.sets.has(name));
-    return differences(known, listed, { frontends, clusterAddresses, hairpinAddresses, structure });
+  private losses(listed: ListedTable): readonly string[] {
+    const { held, allUnknown, frontends, clusterAddresses, hairpinAddresses, chains, sets } = this.ledger;
+    if (allUnknown) return [];
+    return differences(held, listed, {
+      frontends: frontends.unknown,
+      clusterAddresses: clusterAddresses.unknown,
+      hairpinAddresses: hairpinAddresses.unknown,
+      structure: (name) => chains.unknown.has(name) || sets.unknown.has(name),
+    });
   }
 
   /** @param last operations that go with the last transaction. */
   private async send(
-    kernel: KernelTable,
     plan: SyncPlan,
     last: readonly NftOperation[],
   ): Promise<Pick<SyncReport, 'transactions' | 'elementOperations' | 'ruleOperations' | 'bytes'>> {
+    const { ledger } = this;
+    const { transactions, elementOperations, ruleOperations } = plan;
+    if (plan.rebuild) ledger.doubtAll();
+    this.audited?.touched(plan.structure);
+    const structure = ledger.claim(plan.structure);
     let bytes = 0;
-    for (const [index, transaction] of plan.transactions.entries()) {
-      const further = index === plan.transactions.length - 1 ? last : [];
-      bytes += (await this.transact([...transaction.operations, ...further])).bytes;
-      transaction.acknowledge(kernel);
+    try {
+      for (const [index, { operations, keys }] of transactions.entries()) {
+        const further = index === transactions.length - 1 ? last : [];
+        bytes += (await this.commit({ operations: [...operations, ...further], keys })).bytes;
+      }
+    } catch (error) {
+      structure.lose();
+      throw error;
     }
-    const { elementOperations, ruleOperations } = plan;
-    return { transactions: plan.transactions.length, elementOperations, ruleOperations, bytes };
+    structure.acknowledge();
+    if (plan.rebuild) ledger.keepOnly(joinKeys([plan.structure, ...transactions.map(({ keys }) => keys)]));
+    return { transactions: transactions.length, elementOperations, ruleOperations, bytes };
+  }
+
+  /** Sends what the ledger owes. */
+  private async commit({ operations, keys }: PlannedTransaction): Promise<NftAck> {
+    this.audited?.touched(keys);
+    const claim = this.ledger.claim(keys);
+    try {
+      const ack = await this.transact(operations);
+      claim.acknowledge();
+      return ack;
+    } catch (error) {
+      claim.lose();
+      throw error;
+    }
   }
 
   /**
    * Removes what another proxy or an earlier version of ours left in the table, after our rules are in place. First everything is emptied, then
    * deleted: kernels before 6.2 let go of a map's references only after the transaction.
    */
-  private async removeForeign(node: NodePlan, kernel: KernelTable): Promise<readonly string[]> {
-    const foreign = this.foreign(node, kernel);
+  private async removeForeign(node: NodePlan): Promise<readonly string[]> {
+    const foreign = this.foreign(node);
     this.untidy = false;
     if (!hasObjects(foreign)) return [];
     const where = { family: NFT_FAMILY[this.family], table: TABLE };
     // The next full sync looks whether it worked; emptying what is empty the kernel does not even count.
     this.mark = null;
-    // Even if it fails: a chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm.
-    for (const name of foreign.chains) kernel.chains.delete(name);
-    for (const name of foreign.sets) kernel.sets.delete(name);
+    const { chains, sets } = this.ledger;
+    for (const name of foreign.chains) chains.desire(name, undefined);
+    for (const name of foreign.sets) sets.desire(name, undefined);
+    const keys = { ...noKeys(), chains: [...foreign.chains], sets: [...foreign.sets] };
+    this.audited?.touched(keys);
     try {
       const flushes = [
         ...foreign.chains.map((name) => flushChain(where, name)),
@@ -287,8 +330,11 @@ export class NftablesFamily implements FamilyDataplane {
         ...foreign.chains.map((name) => deleteChain(where, name)),
         ...foreign.sets.map((name) => deleteSet(where, name)),
       ];
-      await this.transact([{ type: 'commands', commands: deletions }]);
+      await this.commit({ operations: [{ type: 'commands', commands: deletions }], keys });
     } catch (error) {
+      // A chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm.
+      for (const name of foreign.chains) chains.readBack(name, undefined);
+      for (const name of foreign.sets) sets.readBack(name, undefined);
       const names = [...foreign.chains, ...foreign.sets].slice(0, 5).join(', ');
       return [`could not remove foreign objects (${names}): ${error instanceof Error ? error.message : String(error)}`];
     }
@@ -296,7 +342,8 @@ export class NftablesFamily implements FamilyDataplane {
   }
 
   /** Chains and sets that neither the rules nor the frontends in the kernel need. */
-  private foreign(node: NodePlan, kernel: KernelTable): ForeignObjects {
+  private foreign(node: NodePlan): ForeignObjects {
+    const kernel = this.ledger.held;
     const frontends = [...kernel.frontends.values()];
     const timeouts = new Set(frontends.flatMap(timeoutsOfFrontend));
     return this.structure.foreign(
@@ -315,6 +362,10 @@ export class NftablesFamily implements FamilyDataplane {
       throw frontend === null ? error : blameFrontend(error, frontend);
     }
   }
+}
+
+function isEmpty({ frontends, clusterAddresses, hairpinAddresses, node }: TableChange): boolean {
+  return frontends.size + clusterAddresses.size + hairpinAddresses.size === 0 && !node;
 }
 
 type ForeignObjects = ReturnType<Structure['foreign']>;

@@ -55,6 +55,33 @@ export const NO_ELEMENTS: FrontendElements = {
   localEndpoints: NO_SLOTS,
 };
 
+export function sameElements(one: FrontendElements, other: FrontendElements): boolean {
+  return (
+    one.chain === other.chain &&
+    one.comment === other.comment &&
+    one.rejected === other.rejected &&
+    one.dropped === other.dropped &&
+    one.restricted === other.restricted &&
+    sameList(one.admitted, other.admitted) &&
+    sameList(one.sticky, other.sticky) &&
+    one.sharing === other.sharing &&
+    (one.stickyLocals === other.stickyLocals || printLocals(one) === printLocals(other)) &&
+    Buffer.compare(one.endpoints, other.endpoints) === 0 &&
+    Buffer.compare(one.localEndpoints, other.localEndpoints) === 0
+  );
+}
+
+function printLocals({ stickyLocals }: FrontendElements): string {
+  return [...stickyLocals]
+    .map(([seconds, endpoints]) => `${seconds}: ${endpoints.join()}`)
+    .sort()
+    .join();
+}
+
+function sameList(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one === other || (one.length === other.length && one.every((item, index) => item === other[index]));
+}
+
 /** Affinity timeouts that a frontend needs. */
 export function timeoutsOfFrontend(elements: FrontendElements): readonly number[] {
   return [...new Set([...elements.sticky, ...sharedTimeouts(elements)])];

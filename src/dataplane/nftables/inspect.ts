@@ -49,14 +49,14 @@ export function inspectTable(
   { frontend, addresses }: PacketScope,
 ): readonly string[] {
   const elements = kernel.frontends.get(frontend);
-  const among = (held: ReadonlySet<IPAddress>): Set<IPAddress> =>
-    new Set(addresses.filter((address) => held.has(address)));
+  const among = (held: ReadonlyMap<IPAddress, true>): ReadonlyMap<IPAddress, true> =>
+    new Map(addresses.flatMap((address) => (held.has(address) ? [[address, true]] : [])));
   const part: KernelTable = {
     ...kernel,
     frontends: new Map(elements === undefined ? [] : [[frontend, elements]]),
     clusterAddresses: among(kernel.clusterAddresses),
     hairpinAddresses: among(kernel.hairpinAddresses),
-    strays: [],
+    strays: new Map(),
   };
   return dumpTable(family, part, structure, node);
 }

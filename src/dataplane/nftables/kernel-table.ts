@@ -28,26 +28,34 @@ export interface StrayElement {
 /** What the kernel holds, as far as it acknowledged or listed it. */
 export interface KernelTable {
   /** Canonical text of every chain, see {@link chainText}. */
-  readonly chains: Map<string, string>;
+  readonly chains: ReadonlyMap<string, string>;
   /** Canonical declaration of every set and map. */
-  readonly sets: Map<string, string>;
-  readonly frontends: Map<FrontendKey, FrontendElements>;
-  readonly clusterAddresses: Set<IPAddress>;
-  readonly hairpinAddresses: Set<IPAddress>;
+  readonly sets: ReadonlyMap<string, string>;
+  readonly frontends: ReadonlyMap<FrontendKey, FrontendElements>;
+  readonly clusterAddresses: ReadonlyMap<IPAddress, true>;
+  readonly hairpinAddresses: ReadonlyMap<IPAddress, true>;
   /** Frontends in {@link SET.staleFlows} and {@link SET.staleNodePortFlows}. */
-  readonly staleFlows: Set<FrontendKey>;
-  readonly strays: StrayElement[];
+  readonly staleFlows: ReadonlyMap<FrontendKey, true>;
+  /** By names that mean nothing. */
+  readonly strays: ReadonlyMap<string, StrayElement>;
 }
 
-export function emptyKernelTable(): KernelTable {
+/** One that nobody else has. */
+export type ListedTable = {
+  readonly [Field in keyof KernelTable]: KernelTable[Field] extends ReadonlyMap<infer Key, infer Value>
+    ? Map<Key, Value>
+    : never;
+};
+
+export function emptyKernelTable(): ListedTable {
   return {
     chains: new Map(),
     sets: new Map(),
     frontends: new Map(),
-    clusterAddresses: new Set(),
-    hairpinAddresses: new Set(),
-    staleFlows: new Set(),
-    strays: [],
+    clusterAddresses: new Map(),
+    hairpinAddresses: new Map(),
+    staleFlows: new Map(),
+    strays: new Map(),
   };
 }
 
@@ -57,7 +65,7 @@ export function chainText(chain: NftChainListing): string {
 }
 
 /** Reads a listing of a table back into our terms. */
-export function readKernelTable(family: Family, listing: NftTableListing): KernelTable {
+export function readKernelTable(family: Family, listing: NftTableListing): ListedTable {
   const reader = new TableReader(family);
   for (const set of listing.sets) reader.readSet(set);
   return reader.finish(listing.chains);
@@ -77,7 +85,7 @@ export class TableReader {
     if (!isAnonymous(set)) this.sets.set(set.name, set.declaration);
   }
 
-  finish(chains: readonly NftChainListing[]): KernelTable {
+  finish(chains: readonly NftChainListing[]): ListedTable {
     const { reader, sets } = this;
     return {
       chains: new Map(chains.map((chain) => [chain.name, chainText(chain)])),
@@ -102,10 +110,10 @@ type Draft = { -readonly [Field in keyof FrontendElements]: FrontendElements[Fie
 const SLOT_LIMIT = 1 << 20;
 
 class ListingReader {
-  readonly clusterAddresses = new Set<IPAddress>();
-  readonly hairpinAddresses = new Set<IPAddress>();
-  readonly staleFlows = new Set<FrontendKey>();
-  readonly strays: StrayElement[] = [];
+  readonly clusterAddresses = new Map<IPAddress, true>();
+  readonly hairpinAddresses = new Map<IPAddress, true>();
+  readonly staleFlows = new Map<FrontendKey, true>();
+  readonly strays = new Map<string, StrayElement>();
   private readonly drafts = new Map<PackedKey, Draft>();
 
   constructor(private readonly family: Family) {}
@@ -140,7 +148,7 @@ class ListingReader {
         this.readAdmitted(set, elements);
         return;
       case SET.clusterAddresses:
-        for (const key of keysOf(set, elements)) this.clusterAddresses.add(unpackAddress(key));
+        for (const key of keysOf(set, elements)) this.clusterAddresses.set(unpackAddress(key), true);
         return;
       case SET.hairpin:
         this.readHairpin(set, elements);
@@ -175,7 +183,7 @@ class ListingReader {
       const end = elements.keyEnds === null ? key : packedKey(elements.keyEnds, index * set.keyLength, set.keyLength);
       index++;
       const frontend = key.slice(size);
-      if (frontend !== end.slice(size)) this.strays.push({ set: set.name, key, keyEnd: end });
+      if (frontend !== end.slice(size)) this.addStray({ set: set.name, key, keyEnd: end });
       else
         this.edit(
           set,
@@ -190,16 +198,16 @@ class ListingReader {
   private readHairpin(set: NftSetListing, elements: NftElementsListing): void {
     for (const key of keysOf(set, elements)) {
       const half = key.length / 2;
-      if (key.slice(0, half) === key.slice(half)) this.hairpinAddresses.add(unpackAddress(key.slice(half)));
-      else this.strays.push({ set: set.name, key, keyEnd: null });
+      if (key.slice(0, half) === key.slice(half)) this.hairpinAddresses.set(unpackAddress(key.slice(half)), true);
+      else this.addStray({ set: set.name, key, keyEnd: null });
     }
   }
 
   private readStaleFlows(set: NftSetListing, elements: NftElementsListing): void {
     for (const key of keysOf(set, elements)) {
       const frontend = unpackFrontend(this.family, key);
-      if (frontend === null) this.strays.push({ set: set.name, key, keyEnd: null });
-      else this.staleFlows.add(frontend);
+      if (frontend === null) this.addStray({ set: set.name, key, keyEnd: null });
+      else this.staleFlows.set(frontend, true);
     }
   }
 
@@ -225,7 +233,7 @@ class ListingReader {
     for (const packed of keysOf(set, elements)) {
       const local = unpackLocal(this.family, packed);
       if (local === null) {
-        this.strays.push({ set: set.name, key: packed, keyEnd: null });
+        this.addStray({ set: set.name, key: packed, keyEnd: null });
         continue;
       }
       const endpoints = locals.get(local.key) ?? [];
@@ -245,7 +253,7 @@ class ListingReader {
     for (const [index, key] of [...keysOf(set, elements)].entries()) {
       const chain = targetOf(elements.verdicts?.[index]);
       if (parseSharedChain(chain)?.seconds === seconds) this.edit(set, key, key, (draft) => (draft.sharing = chain));
-      else this.strays.push({ set: set.name, key, keyEnd: null });
+      else this.addStray({ set: set.name, key, keyEnd: null });
     }
   }
 
@@ -265,7 +273,7 @@ class ListingReader {
       const slot = unpackSlot(keys, at);
       const owner = packedKey(keys, at + 4, set.keyLength - 4);
       if (slot >= SLOT_LIMIT) {
-        this.strays.push({ set: set.name, key: packedKey(keys, at, set.keyLength), keyEnd: null });
+        this.addStray({ set: set.name, key: packedKey(keys, at, set.keyLength), keyEnd: null });
         owners.push(null);
         continue;
       }
@@ -297,8 +305,12 @@ class ListingReader {
   ): void {
     for (const [index, other] of owners.entries()) {
       if (other !== owner) continue;
-      this.strays.push({ set: set.name, key: packedKey(keys, index * set.keyLength, set.keyLength), keyEnd: null });
+      this.addStray({ set: set.name, key: packedKey(keys, index * set.keyLength, set.keyLength), keyEnd: null });
     }
+  }
+
+  private addStray(stray: StrayElement): void {
+    this.strays.set(`${stray.set} ${stray.key} ${stray.keyEnd ?? ''}`, stray);
   }
 
   private edit(
@@ -308,7 +320,7 @@ class ListingReader {
     put: (draft: Draft) => void,
     keyEnd: PackedKey | null = null,
   ): void {
-    if (!this.tryEdit(frontend, put)) this.strays.push({ set: set.name, key, keyEnd });
+    if (!this.tryEdit(frontend, put)) this.addStray({ set: set.name, key, keyEnd });
   }
 
   private tryEdit(frontend: PackedKey, put: (draft: Draft) => void): boolean {

@@ -2,11 +2,10 @@ import type { NftablesAddon, NftCommand, NftElementsOperation, NftOperation } fr
 import type { FamilyTable } from '../../plan/types.js';
 import { componentsOf, elementAt } from './elements.js';
 import { type SetDeclaration, type TableName } from './json.js';
-import { emptyKernelTable } from './kernel-table.js';
 import { NFT_FAMILY, TABLE } from './names.js';
-import { Pending } from './pending.js';
 import { Structure, timeoutsOf } from './structure.js';
 import { planSync } from './sync-plan.js';
+import { noKeys, TableLedger } from './table-ledger.js';
 
 type Json = string | number | { readonly [key: string]: Json } | readonly Json[] | null;
 
@@ -16,12 +15,11 @@ type Json = string | number | { readonly [key: string]: Json } | readonly Json[]
  */
 export function renderTable(addon: Pick<NftablesAddon, 'nftCompile'>, table: FamilyTable): readonly NftCommand[] {
   const structure = new Structure(addon, table.family);
-  const kernel = emptyKernelTable();
-  const pending = new Pending();
-  pending.addEverything(table, kernel);
-  const plan = planSync(structure, kernel, table, pending, true, Number.MAX_SAFE_INTEGER);
-  for (const transaction of plan.transactions) transaction.acknowledge(kernel);
-  const sets = new Map(structure.sets(timeoutsOf(kernel)).map((set) => [set.name, set]));
+  const ledger = new TableLedger(() => 0);
+  const { frontends } = ledger.lookAtEverything(table, noKeys());
+  const plan = planSync(structure, ledger, table, { frontends, rules: true, tidy: true }, Number.MAX_SAFE_INTEGER);
+  ledger.claim(plan.structure).acknowledge();
+  const sets = new Map(structure.sets(timeoutsOf(ledger.held)).map((set) => [set.name, set]));
   const where = { family: NFT_FAMILY[table.family], table: TABLE };
   return plan.transactions
     .flatMap(({ operations }) => operations)

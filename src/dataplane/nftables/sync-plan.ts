@@ -1,7 +1,8 @@
 import type { Family, IPAddress } from '../../base/ip.js';
 import type { NftCommand, NftOperation } from '../../native/contract.js';
 import { heldClientKeys } from '../../plan/frontend-key.js';
-import type { AddressSet, FamilyTable, FrontendKey } from '../../plan/types.js';
+import type { FamilyTable, FrontendKey } from '../../plan/types.js';
+import type { Ledger } from '../ledger.js';
 import { ElementBatches } from './element-batches.js';
 import {
   chainsOfFrontend,
@@ -14,13 +15,14 @@ import {
 import { emptyKernelTable, type KernelTable } from './kernel-table.js';
 import { packAddress, packFrontend, type PackedKey } from './keys.js';
 import { SET, staleSet } from './names.js';
-import type { Pending } from './pending.js';
 import { timeoutsOf, type Structure } from './structure.js';
+import { ADDRESSES, noKeys, type TableKeys, type TableLedger } from './table-ledger.js';
 
-/** One atomic transaction, and what the kernel is known to hold once it was acknowledged. */
+/** One atomic transaction. */
 export interface PlannedTransaction {
   readonly operations: readonly NftOperation[];
-  acknowledge(kernel: KernelTable): void;
+  /** What it changes, but for chains and sets. */
+  readonly keys: TableKeys;
 }
 
 /** One frontend's way from what the kernel has to what it should have. */
@@ -32,6 +34,8 @@ export interface FrontendStep {
 
 export interface SyncPlan {
   readonly transactions: readonly PlannedTransaction[];
+  /** Chains and sets that they change together: they are as they should be after the last. */
+  readonly structure: TableKeys;
   readonly steps: readonly FrontendStep[];
   /** The table is made anew, with all its maps empty. */
   readonly rebuild: boolean;
@@ -39,8 +43,17 @@ export interface SyncPlan {
   readonly ruleOperations: number;
 }
 
+export interface SyncScope {
+  /** Frontends that are looked at. */
+  readonly frontends: Iterable<FrontendKey>;
+  /** Whether all rules are looked at. */
+  readonly rules: boolean;
+  /** Whether nothing is kept for affinity timeouts that no frontend has. */
+  readonly tidy: boolean;
+}
+
 /**
- * The operations of one sync, in the one order that holds for every transaction:
+ * Desires what a table calls for, and answers the operations for what is owed then, in the one order that holds for every transaction:
  *
  * 1. tables, sets, chains, rules of class chains: what elements refer to;
  * 2. deletions of elements, then additions: a key may change its value in between;
@@ -48,79 +61,66 @@ export interface SyncPlan {
  *
  * Deleting chains and sets that nothing refers to any more is a transaction of its own afterwards. A sync is one transaction unless it exceeds
  * what the socket takes; then class chains and frontends are divided among several, each of them whole, and 3 goes with the last.
- *
- * @param tidy whether all rules are looked at, and nothing is kept for affinity timeouts that no frontend has.
  */
 export function planSync(
   structure: Structure,
-  kernel: KernelTable,
+  ledger: TableLedger,
   table: FamilyTable,
-  pending: Pending,
-  tidy: boolean,
+  scope: SyncScope,
   maxBatch: number,
 ): SyncPlan {
-  const render = (from: KernelTable): FrontendStep[] => [...pending.frontends].map((key) => step(key, from, table));
-  let from = kernel;
+  const render = (from: KernelTable): FrontendStep[] => [...scope.frontends].map((key) => step(key, from, table));
+  let from = ledger.held;
   let steps = render(from);
+  const { rules } = scope;
   let structural = structure.change(
     from,
     table.node,
-    classNames(steps, from, pending),
-    timeouts(steps, from, tidy),
-    pending.rules || tidy,
+    classNames(steps, from, rules),
+    timeouts(steps, from, scope),
+    rules,
   );
   const { rebuild } = structural;
   if (rebuild) {
     from = emptyKernelTable();
     steps = render(from);
-    structural = structure.anew(table.node, classNames(steps, from, pending), timeouts(steps, from, tidy));
+    structural = structure.anew(table.node, classNames(steps, from, rules), timeouts(steps, from, scope));
+    for (const kind of ADDRESSES)
+      for (const address of ledger.held[kind].keys())
+        if (!table[kind].has(address)) ledger[kind].desire(address, undefined);
   }
   const { before, after, sets, chains } = structural;
+  desireOnly(ledger.sets, sets);
+  desireOnly(ledger.chains, chains);
+  for (const { key, next } of steps) ledger.frontends.desire(key, next === NO_ELEMENTS ? undefined : next);
   const builder = new TransactionBuilder(table.family, maxBatch);
-  builder.onAcknowledge((held) => {
-    if (rebuild) clearKernel(held);
-    for (const [name, text] of sets) held.sets.set(name, text);
-    for (const [name, text] of chains) held.chains.set(name, text);
-  });
   for (const commands of before) builder.run(commands);
   // First, so that no range of ours meets one of these.
-  deleteStrays(builder, from);
+  if (!rebuild) deleteStrays(builder, ledger.strays);
   for (const { key, current, next } of steps) {
-    diffStaleFlows(builder, key, kernel, from, next === NO_ELEMENTS);
-    if (current === next) continue;
+    diffStaleFlows(builder, key, ledger, rebuild, next === NO_ELEMENTS);
+    if (current === next || !(rebuild || ledger.frontends.isOwed(key))) continue;
     diffFrontend(builder.batches, key, current, next);
-    builder.onAcknowledge((held) => {
-      if (next === NO_ELEMENTS) held.frontends.delete(key);
-      else held.frontends.set(key, next);
-    });
+    builder.keys.frontends.push(key);
     builder.splitIfFull();
   }
-  diffAddresses(
-    builder,
-    SET.clusterAddresses,
-    pending.clusterAddresses,
-    table.clusterAddresses,
-    (held) => held.clusterAddresses,
-    from,
-    packAddress,
-  );
-  diffAddresses(
-    builder,
-    SET.hairpin,
-    pending.hairpinAddresses,
-    table.hairpinAddresses,
-    (held) => held.hairpinAddresses,
-    from,
-    (address) => packAddress(address).repeat(2),
-  );
+  diffAddresses(builder, SET.clusterAddresses, 'clusterAddresses', ledger, rebuild, packAddress);
+  diffAddresses(builder, SET.hairpin, 'hairpinAddresses', ledger, rebuild, (address) => packAddress(address).repeat(2));
   const transactions = builder.finish(after);
   return {
     transactions,
+    structure: { ...noKeys(), sets: [...sets.keys()], chains: [...chains.keys()] },
     steps,
     rebuild,
     elementOperations: builder.elementOperations,
     ruleOperations: before.flat().length + after.length,
   };
+}
+
+/** Desires this, and of all else what is held. */
+function desireOnly(ledger: Ledger<string, string>, wanted: ReadonlyMap<string, string>): void {
+  for (const name of ledger.owed()) if (!wanted.has(name)) ledger.desire(name, ledger.acknowledged.get(name));
+  for (const [name, text] of wanted) ledger.desire(name, text);
 }
 
 function step(key: FrontendKey, kernel: KernelTable, table: FamilyTable): FrontendStep {
@@ -130,48 +130,38 @@ function step(key: FrontendKey, kernel: KernelTable, table: FamilyTable): Fronte
   return { key, current, next };
 }
 
-/** Class chains needed: by what is pending, and by everything else when the rules of all of them are looked at. */
-function classNames(steps: readonly FrontendStep[], kernel: KernelTable, pending: Pending): ReadonlySet<string> {
+/** Class chains needed: by the steps, and by everything else when the rules of all of them are looked at. */
+function classNames(steps: readonly FrontendStep[], kernel: KernelTable, rules: boolean): ReadonlySet<string> {
   const names = new Set<string>();
   for (const { next } of steps) for (const chain of chainsOfFrontend(next)) names.add(chain);
-  if (pending.rules) {
-    for (const [key, elements] of kernel.frontends)
-      if (!pending.frontends.has(key)) for (const chain of chainsOfFrontend(elements)) names.add(chain);
-  }
+  for (const elements of rules ? others(steps, kernel) : [])
+    for (const chain of chainsOfFrontend(elements)) names.add(chain);
   return names;
 }
 
 /** Affinity timeouts in use; those no longer used only go when the table is tidied up. */
-function timeouts(steps: readonly FrontendStep[], kernel: KernelTable, tidy: boolean): readonly number[] {
+function timeouts(steps: readonly FrontendStep[], kernel: KernelTable, { tidy }: SyncScope): readonly number[] {
   const seconds = new Set(tidy ? [] : timeoutsOf(kernel));
   for (const { next } of steps) for (const timeout of timeoutsOfFrontend(next)) seconds.add(timeout);
   // Frontends left alone.
-  const looked = new Set(steps.map(({ key }) => key));
-  for (const [key, elements] of tidy ? kernel.frontends : []) {
-    if (!looked.has(key)) for (const timeout of timeoutsOfFrontend(elements)) seconds.add(timeout);
-  }
+  for (const elements of tidy ? others(steps, kernel) : [])
+    for (const timeout of timeoutsOfFrontend(elements)) seconds.add(timeout);
   return [...seconds].sort((one, other) => one - other);
 }
 
-function clearKernel(kernel: KernelTable): void {
-  for (const part of [
-    kernel.chains,
-    kernel.sets,
-    kernel.frontends,
-    kernel.clusterAddresses,
-    kernel.hairpinAddresses,
-    kernel.staleFlows,
-  ]) {
-    part.clear();
-  }
-  kernel.strays.length = 0;
+/** Of frontends that are not looked at. */
+function* others(steps: readonly FrontendStep[], kernel: KernelTable): IterableIterator<FrontendElements> {
+  const looked = new Set(steps.map(({ key }) => key));
+  for (const [key, elements] of kernel.frontends) if (!looked.has(key)) yield elements;
 }
 
-function deleteStrays(builder: TransactionBuilder, from: KernelTable): void {
-  for (const stray of from.strays) {
+function deleteStrays(builder: TransactionBuilder, strays: TableLedger['strays']): void {
+  for (const name of strays.owed()) {
+    const stray = strays.acknowledged.get(name);
+    if (stray === undefined) continue;
     if (stray.keyEnd === null) builder.batches.delete(stray.set, stray.key);
     else builder.batches.deleteRange(stray.set, stray.key, stray.keyEnd);
-    builder.onAcknowledge((held) => held.strays.shift());
+    builder.keys.strays.push(name);
     builder.splitIfFull();
   }
 }
@@ -179,52 +169,45 @@ function deleteStrays(builder: TransactionBuilder, from: KernelTable): void {
 /**
  * A gone UDP or SCTP frontend leaves flows behind; the table remembers it until conntrack is clean.
  *
- * @param listed what was in the kernel, @param from what is left of it: nothing, when the table is made anew.
+ * @param anew whether nothing is left of what is held.
  */
 function diffStaleFlows(
   builder: TransactionBuilder,
   key: FrontendKey,
-  listed: KernelTable,
-  from: KernelTable,
+  { held, staleFlows }: TableLedger,
+  anew: boolean,
   gone: boolean,
 ): void {
   if (key.endsWith('/TCP')) return;
-  const set = staleSet(key);
-  const wanted = gone && (listed.frontends.has(key) || listed.staleFlows.has(key));
-  const held = from.staleFlows.has(key);
-  if (wanted && !held) {
-    builder.batches.add(set, packFrontend(key));
-    builder.onAcknowledge((kernel) => kernel.staleFlows.add(key));
-  } else if (!wanted && held) {
-    builder.batches.delete(set, packFrontend(key));
-    builder.onAcknowledge((kernel) => kernel.staleFlows.delete(key));
-  }
+  const wanted = gone && (held.frontends.has(key) || held.staleFlows.has(key));
+  staleFlows.desire(key, wanted ? true : undefined);
+  if (wanted === (!anew && held.staleFlows.has(key))) return;
+  if (wanted) builder.batches.add(staleSet(key), packFrontend(key));
+  else builder.batches.delete(staleSet(key), packFrontend(key));
+  builder.keys.staleFlows.push(key);
 }
 
+/** @param anew whether nothing is left of what is held. */
 function diffAddresses(
   builder: TransactionBuilder,
   set: string,
-  pending: ReadonlySet<IPAddress>,
-  desired: AddressSet,
-  heldBy: (kernel: KernelTable) => Set<IPAddress>,
-  from: KernelTable,
+  kind: 'clusterAddresses' | 'hairpinAddresses',
+  ledger: TableLedger,
+  anew: boolean,
   pack: (address: IPAddress) => PackedKey,
 ): void {
-  for (const address of pending) {
-    const held = heldBy(from).has(address);
-    if (desired.has(address) === held) continue;
-    if (held) {
-      builder.batches.delete(set, pack(address));
-      builder.onAcknowledge((kernel) => heldBy(kernel).delete(address));
-    } else {
-      builder.batches.add(set, pack(address));
-      builder.onAcknowledge((kernel) => heldBy(kernel).add(address));
-    }
+  const addresses = ledger[kind];
+  const held = addresses.acknowledged;
+  for (const address of anew ? new Set([...held.keys(), ...addresses.owed()]) : addresses.owed()) {
+    // What is owed is desired other than it is held.
+    const wanted = anew ? addresses.desired(address) === true : !held.has(address);
+    if (anew && !wanted) continue;
+    if (wanted) builder.batches.add(set, pack(address));
+    else builder.batches.delete(set, pack(address));
+    builder.keys[kind].push(address);
     builder.splitIfFull();
   }
 }
-
-type Acknowledge = (kernel: KernelTable) => void;
 
 type Commands = readonly NftCommand[];
 
@@ -234,21 +217,18 @@ const BYTES_PER_CHARACTER = 1.5;
 /** Divides a sync into transactions that fit the socket. */
 class TransactionBuilder {
   batches: ElementBatches;
+  /** Whoever adds to the batches adds what it is of. */
+  keys = noKeys();
   elementOperations = 0;
   private readonly transactions: PlannedTransaction[] = [];
   private commands: NftCommand[] = [];
   private commandBytes = 0;
-  private acknowledgements: Acknowledge[] = [];
 
   constructor(
     private readonly family: Family,
     private readonly maxBatch: number,
   ) {
     this.batches = new ElementBatches(family);
-  }
-
-  onAcknowledge(acknowledge: Acknowledge): void {
-    this.acknowledgements.push(acknowledge);
   }
 
   /** Commands that come before all elements added so far and from now on; in one transaction with each other. */
@@ -273,17 +253,11 @@ class TransactionBuilder {
     if (this.commands.length > 0) operations.push({ type: 'commands', commands: this.commands });
     operations.push(...this.batches.operations());
     if (after.length > 0) operations.push({ type: 'commands', commands: after });
-    const acknowledgements = this.acknowledgements;
-    this.transactions.push({
-      operations,
-      acknowledge: (kernel) => {
-        for (const acknowledge of acknowledgements) acknowledge(kernel);
-      },
-    });
+    this.transactions.push({ operations, keys: this.keys });
     this.elementOperations += this.batches.count;
     this.batches = new ElementBatches(this.family);
     this.commands = [];
     this.commandBytes = 0;
-    this.acknowledgements = [];
+    this.keys = noKeys();
   }
 }
