@@ -17,7 +17,6 @@ import { logTransactions, prepareMode, type Machine } from './control/mode.js';
 import { NodeProxy } from './cli/node-proxy.js';
 import { diff } from './cli/diff.js';
 import { LINUX_HOST } from './host/linux/host.js';
-import { Takeover } from './control/takeover.js';
 import { loadAddon } from './native/load.js';
 import { goPlatform } from './base/platform.js';
 import { printableText } from './base/printable.js';
@@ -117,7 +116,7 @@ async function printDiff(output: Output, log: Logger): Promise<number> {
   return output.text === '' ? 0 : 1;
 }
 
-/** Runs until a signal, a fatal error or a configuration that needs another process; the exit status. */
+/** Runs until a signal or a fatal error; the exit status. */
 async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promise<number> {
   limitHeapGrowth();
   limitInlining();
@@ -133,9 +132,7 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
   const proxy = new NodeProxy({
     loaded,
     machine: { host, addon },
-    families,
-    mode: { ...mode, takeover: new Takeover({ addon, families, own: mode.own, log }) },
-    packetCounts: mode.packetCounts,
+    mode,
     log,
     onFatal: (error) => {
       log.error(error, 'cannot go on');
@@ -159,7 +156,7 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
     watch = new ConfigWatch({
       argv,
       inForce: () => proxy.inForce,
-      onOutcome: (outcome) => followConfig(outcome, proxy, log, end),
+      onOutcome: (outcome) => followConfig(outcome, proxy, log),
     });
     return await ended;
   } finally {
@@ -169,18 +166,13 @@ async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promis
 }
 
 /** What the process does about changed configuration files; false: nothing yet, and trying again may help. */
-async function followConfig(
-  outcome: ConfigOutcome,
-  proxy: NodeProxy,
-  log: Logger,
-  end: (status: number) => void,
-): Promise<boolean> {
+async function followConfig(outcome: ConfigOutcome, proxy: NodeProxy, log: Logger): Promise<boolean> {
   const refuse = (error: unknown): false => {
     const why = messageOf(error);
     // It was tried again.
     if (why === proxy.refusal) return false;
     log.error(error, 'changed configuration refused, the one in force stays');
-    proxy.configRefused('refused', why);
+    proxy.configRefused(why);
     return false;
   };
   switch (outcome.type) {
@@ -197,18 +189,6 @@ async function followConfig(
       for (const warning of outcome.warnings) if (!warnings.includes(warning)) log.warn(warning);
       if (outcome.type === 'apply')
         log.info(0, 'configuration changed', { changes: outcome.changes.map(printChange).join('; ') });
-      return true;
-    }
-    case 'restart': {
-      const changes = outcome.changes
-        .filter(({ live }) => !live)
-        .map(printChange)
-        .join('; ');
-      log.error(null, 'configuration changed where a running process cannot follow, ending', {
-        changes,
-      });
-      proxy.configRefused('restart', changes);
-      end(1);
       return true;
     }
   }

@@ -1,10 +1,9 @@
-import { messageOf } from '../base/error-message.js';
 import { FAMILIES, familyOf } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import { printableLine } from '../base/printable.js';
 import type { Config } from '../config/config.js';
 import type { OutputForm } from '../config/load.js';
-import { modeParts, prepareMode, type Machine } from '../control/mode.js';
+import { modeProblems, prepareMode, type Machine } from '../control/mode.js';
 import { checkNode } from '../control/node-checks.js';
 import { lookUpNode } from '../control/node-lookup.js';
 import { kernelSettings, planSettings } from '../control/settings.js';
@@ -12,7 +11,6 @@ import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
 import { FOOTPRINTS, modeDefinition } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
 import type { NativeAddon } from '../native/contract.js';
-import { planNode } from '../plan/node-plan.js';
 import { Planner } from '../plan/planner.js';
 import { parseQuestion } from '../plan/question.js';
 import { printConflict, printTable } from '../plan/text.js';
@@ -105,8 +103,7 @@ export async function init(config: Config, version: string, machine: Machine, lo
   const { host } = machine;
   const families = host.families();
   // Before the settings: those of conntrack are only there once the kernel has loaded it, and the trial makes it do so.
-  const nodes = families.map((family) => planNode(family, planSettings(config), undefined, []));
-  const refused = await modeDefinition(config.mode).tryKernel(modeParts(config, machine, log), nodes);
+  const lacking = await modeProblems(config, machine, families, log);
   const { problems } = await host.applyKernelValues(host.kernelValues(kernelSettings(config, null)));
   const { node, ...found } = await lookUpNode(config, version, log);
   const checked = checkNode(config, families, node);
@@ -114,16 +111,12 @@ export async function init(config: Config, version: string, machine: Machine, lo
     text: '',
     errors: [
       ...problems.map(({ message }) => `could not set kernel parameters: ${message}`),
-      ...refused.map((reason) => kernelProblem(config.mode, reason)),
+      ...lacking,
       ...found.errors,
       ...checked.errors,
     ],
     warnings: [...found.warnings, ...checked.warnings],
   };
-}
-
-function kernelProblem(mode: string, reason: unknown): string {
-  return `this kernel, or what this process may do, is not enough for mode ${mode}: ${messageOf(reason)}`;
 }
 
 export interface Planned {

@@ -1,25 +1,25 @@
 import { hostname } from 'node:os';
 import { systemClock } from '../base/clock.js';
 import { nodeSubject, serviceSubject, type ProxyEvent } from '../base/events.js';
-import type { Family } from '../base/ip.js';
 import { systemWallClock } from '../base/timestamp.js';
-import { compareConfigs, type FieldChange } from '../config/compare.js';
+import { changesMode, compareConfigs, type FieldChange } from '../config/compare.js';
 import type { Config } from '../config/config.js';
 import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
 import { KernelValues } from '../control/kernel-values.js';
 import { Loop } from '../control/loop.js';
-import type { Machine } from '../control/mode.js';
+import { replacementMode, type Machine } from '../control/mode.js';
 import { Progress } from '../control/progress.js';
 import { cycleSettings, kernelSettings } from '../control/settings.js';
 import { Sources } from '../control/sources.js';
 import { SyncCycle, type CycleMode } from '../control/sync-cycle.js';
+import { Takeover } from '../control/takeover.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { OpenMode } from '../dataplane/mode.js';
 import { modeDefinition } from '../dataplane/modes.js';
 import { HealthState } from '../observe/health.js';
 import type { Logger } from '../observe/log.js';
-import { ProxyMetrics } from '../observe/metrics.js';
+import { ProxyMetrics, type CountedMode } from '../observe/metrics.js';
 import { Listeners } from '../serve/listeners.js';
 import { ServiceHealth } from '../serve/service-health.js';
 import { statusPages } from '../serve/status-pages.js';
@@ -39,9 +39,8 @@ const LAST_WORDS_MS = 2000;
 export interface NodeProxyOptions {
   readonly loaded: Loaded;
   readonly machine: Machine;
-  readonly families: readonly Family[];
-  readonly mode: CycleMode;
-  readonly packetCounts: OpenMode['packetCounts'];
+  /** At the start. */
+  readonly mode: OpenMode;
   readonly log: Logger;
   /** Called when the process cannot go on. */
   readonly onFatal: (error: Error) => void;
@@ -72,12 +71,12 @@ export class NodeProxy {
   private refusedFor: string | null = null;
 
   constructor(private readonly options: NodeProxyOptions) {
-    const { loaded, log } = options;
+    const { loaded, log, mode } = options;
     const { config } = loaded;
     const { wallClock } = this;
     this.loaded = loaded;
     this.config = config;
-    this.progress = new Progress(options.families, systemClock, wallClock);
+    this.progress = new Progress(mode.families, systemClock, wallClock);
     this.health = new HealthState(this.progress, HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, wallClock);
     this.events = new EventSender({ hostname: hostname(), clock: systemClock, wallClock, log });
     this.metrics = this.makeMetrics();
@@ -124,9 +123,10 @@ export class NodeProxy {
     return this.refusedFor;
   }
 
-  /** Takes over a configuration of which every change is live. Rejects when that is not possible; what was in force stays. Not to be called again before. */
+  /** Takes over another configuration. Rejects when that is not possible; what was in force stays. Not to be called again before. */
   async reconfigure(loaded: Loaded): Promise<void> {
     const changes = compareConfigs(this.loaded.config, loaded.config);
+    const mode = changesMode(changes) ? await this.openMode(loaded.config) : null;
     const api = changes.some(concernsApi) ? await this.sources.connect(loaded.config) : null;
     try {
       await this.listeners.follow(loaded);
@@ -134,10 +134,13 @@ export class NodeProxy {
       api?.source?.connection.close();
       throw error;
     }
+    if (mode !== null) await this.cycle.retireMode();
     this.refusedFor = null;
     this.loaded = loaded;
     this.config = { ...loaded.config, nodeName: this.config.nodeName };
     // At once: a sync in between would take rules by the former settings for a guard of the new ones.
+    if (mode !== null) this.cycle.replaceMode(this.cycleMode(mode));
+    if (mode !== null) this.metrics.setMode(countedMode(loaded.config, mode));
     this.cycle.follow(cycleSettings(this.config));
     this.metrics.setFeatures(gateStates(loaded.document.featureGates));
     // The same in other words.
@@ -154,6 +157,17 @@ export class NodeProxy {
     this.cycle.changed(null);
   }
 
+  private openMode(config: Config): Promise<OpenMode> {
+    const { machine, mode, log } = this.options;
+    return replacementMode(config, machine, mode.families, log);
+  }
+
+  private cycleMode(mode: OpenMode): CycleMode {
+    const { machine, log } = this.options;
+    const { addon } = machine;
+    return { ...mode, takeover: new Takeover({ addon, families: mode.families, own: mode.own, log }) };
+  }
+
   /** What is this node's is told by another name. */
   private renamed(nodeName: string): void {
     if (nodeName === this.config.nodeName) return;
@@ -163,12 +177,10 @@ export class NodeProxy {
   }
 
   /** A changed configuration that is not taken over, and why. */
-  configRefused(result: 'refused' | 'restart', why: string): void {
+  configRefused(why: string): void {
     this.refusedFor = why;
-    this.metrics.configChanged(result);
-    const reason = result === 'refused' ? 'ConfigurationRefused' : 'ConfigurationNeedsRestart';
-    this.recordOfNode({ type: 'Warning', reason, action: 'Reconfigure', note: why });
-    this.ending ||= result === 'restart';
+    this.metrics.configChanged('refused');
+    this.recordOfNode({ type: 'Warning', reason: 'ConfigurationRefused', action: 'Reconfigure', note: why });
   }
 
   /** Ends everything but the rules, which go on forwarding. */
@@ -198,14 +210,13 @@ export class NodeProxy {
   }
 
   private makeMetrics(): ProxyMetrics {
-    const { loaded, packetCounts } = this.options;
+    const { loaded, mode } = this.options;
     return new ProxyMetrics({
-      mode: modeDefinition(loaded.config.mode).metrics,
+      mode: countedMode(loaded.config, mode),
       progress: this.progress,
       version: loaded.version,
       features: gateStates(loaded.document.featureGates),
       sources: () => this.sources.states(),
-      packetCounts,
       clock: systemClock,
       wallClock: this.wallClock,
     });
@@ -247,11 +258,12 @@ export class NodeProxy {
 
   private makeCycle(): SyncCycle {
     const { store, serviceHealth, progress, health, metrics, events } = this;
-    const { machine, mode, log, onFatal } = this.options;
+    const { machine, log, onFatal } = this.options;
     const { localAddresses } = machine.host;
     return new SyncCycle({
-      ...{ store, mode, serviceHealth, progress, localAddresses, health, metrics, events, log, clock: systemClock },
+      ...{ store, serviceHealth, progress, localAddresses, health, metrics, events, log, clock: systemClock },
       settings: cycleSettings(this.config),
+      mode: this.cycleMode(this.options.mode),
       conntrack: new ConntrackReconciler(machine.addon.conntrack),
       loop: {
         trigger: () => {
@@ -304,6 +316,10 @@ export class NodeProxy {
     });
     return new StatusSocket({ path, pages, clock: systemClock, log: this.options.log });
   }
+}
+
+function countedMode(config: Config, { packetCounts }: OpenMode): CountedMode {
+  return { metrics: modeDefinition(config.mode).metrics, packetCounts };
 }
 
 /** Whether another source has to take the API server's place: another server or another way there, or another Node to ask for. */

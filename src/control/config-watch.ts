@@ -12,10 +12,8 @@ import { loadConfig, type Loaded } from '../config/load.js';
 export type ConfigOutcome =
   /** They mean what is in force: a comment changed, or a refused change was taken back. */
   | ({ readonly type: 'unchanged' } & Loaded)
-  /** Every change can be taken over by the running process. */
+  /** They mean something else. */
   | ({ readonly type: 'apply'; readonly changes: readonly FieldChange[] } & Loaded)
-  /** Some cannot. What was in force stays, and is what later changes are compared with. */
-  | ({ readonly type: 'restart'; readonly changes: readonly FieldChange[] } & Loaded)
   /** They are invalid or cannot be read. What was in force stays. */
   | { readonly type: 'refused'; readonly error: ConfigError };
 
@@ -149,7 +147,7 @@ export class ConfigWatch {
       const next: Loaded = { config, document, warnings, version, flags, paths };
       const changes = compareConfigs(this.options.inForce().config, config);
       if (changes.length === 0) return { type: 'unchanged', ...next };
-      return { type: changes.every(({ live }) => live) ? 'apply' : 'restart', changes, ...next };
+      return { type: 'apply', changes, ...next };
     } catch (error) {
       if (error instanceof ConfigError) return { type: 'refused', error };
       throw error;

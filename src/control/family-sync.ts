@@ -22,6 +22,7 @@ const REPAIR_LINES_PER_SECOND = 2;
 
 export interface FamilySyncParts {
   readonly table: ForwardingTable;
+  /** Of the mode in force. */
   readonly dataplane: FamilyDataplane;
   readonly conntrack: Pick<ConntrackReconciler, 'reconcile'>;
   readonly progress: FamilyProgress;
@@ -46,16 +47,18 @@ export type SyncMetrics = Pick<ProxyMetrics, 'syncAcknowledged' | 'syncFinished'
  */
 export class FamilySync {
   readonly history = new SyncHistory();
+  private inForce: FamilyDataplane;
   /** Frontends whose flows no successful pass has looked at since they changed. */
   private flowsOwed = new Set<FrontendKey>();
   private allFlowsOwed = false;
-  /** Everything has been in the kernel once. */
+  /** Everything has been in the kernel once, by the mode in force. */
   private complete = false;
   private lastFlowFailure: string | null = null;
   private repairLines: { readonly left: number; readonly at: number };
   private readonly asides: AsideReports;
 
   constructor(private readonly parts: FamilySyncParts) {
+    this.inForce = parts.dataplane;
     const { table, clock, log, events, onAsideDue } = parts;
     this.repairLines = { left: REPAIR_LINES, at: clock.now() };
     const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
@@ -64,7 +67,7 @@ export class FamilySync {
 
   /** To be called once, before anything is known. */
   prepare(): void {
-    this.parts.dataplane.prepare?.();
+    this.inForce.prepare?.();
   }
 
   get table(): ForwardingTable {
@@ -72,7 +75,13 @@ export class FamilySync {
   }
 
   get dataplane(): FamilyDataplane {
-    return this.parts.dataplane;
+    return this.inForce;
+  }
+
+  /** Another mode's, from the next run on, which compares everything by itself as it is the first. */
+  replace(dataplane: FamilyDataplane): void {
+    this.inForce = dataplane;
+    this.complete = false;
   }
 
   get family(): Family {
@@ -81,7 +90,7 @@ export class FamilySync {
 
   /** Whether the dataplane can be compared beside syncs. */
   get canAudit(): boolean {
-    return this.parts.dataplane.audit !== undefined;
+    return this.inForce.audit !== undefined;
   }
 
   /** Nothing is tried again by itself any more. */
@@ -91,8 +100,7 @@ export class FamilySync {
 
   /** Whether the kernel differs from what it acknowledged. */
   async audit(): Promise<boolean> {
-    const { dataplane, table } = this.parts;
-    return (await dataplane.audit?.(table)) ?? false;
+    return (await this.inForce.audit?.(this.parts.table)) ?? false;
   }
 
   /**
@@ -101,7 +109,8 @@ export class FamilySync {
    * @param full whether everything is compared with the kernel.
    */
   async run(full: boolean): Promise<SyncReport> {
-    const { table, dataplane, progress, metrics, clock } = this.parts;
+    const { table, progress, metrics, clock } = this.parts;
+    const dataplane = this.inForce;
     const { family } = table;
     const change = table.takeChange();
     progress.take(change.frontends);
@@ -118,7 +127,7 @@ export class FamilySync {
       this.syncServiceHealth();
       const conflicts = this.parts.conflicts.update(family, table.conflicts());
       metrics?.tableCounted(family, table.portsWithoutLocal, conflicts);
-      await this.reconcileFlows();
+      await this.reconcileFlows(dataplane);
       metrics?.syncFinished(family, report.full, seconds(), { type: 'success' });
     } catch (error) {
       const errno = isNativeError(error) ? (error.errno ?? error.code) : null;
@@ -157,8 +166,8 @@ export class FamilySync {
   /**
    * Conntrack's refusal does not reject: the rules are in the kernel and new flows are right, and a kernel may lack ctnetlink (behaviour RT-08).
    */
-  private async reconcileFlows(): Promise<void> {
-    const { table, dataplane, conntrack, metrics, log, clock } = this.parts;
+  private async reconcileFlows(dataplane: FamilyDataplane): Promise<void> {
+    const { table, conntrack, metrics, log, clock } = this.parts;
     const gone = dataplane.goneFlows();
     if (!this.allFlowsOwed && this.flowsOwed.size === 0 && gone.size === 0) return;
     const own = this.parts.localAddresses();

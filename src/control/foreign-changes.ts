@@ -6,8 +6,6 @@ import type { Drift } from './drift.js';
 import type { FamilySync } from './family-sync.js';
 
 export interface ForeignChangesParts {
-  /** Null: nobody tells what others do; audits and the periodic check have to find it. */
-  readonly watch: WatchForeignChanges | null;
   readonly drift: Pick<Drift, 'noticed' | 'suspect'>;
   /** Null: nothing is counted. */
   readonly metrics: Pick<ProxyMetrics, 'audited'> | null;
@@ -22,9 +20,13 @@ export class ForeignChanges {
 
   constructor(private readonly parts: ForeignChangesParts) {}
 
-  /** Listens from now on. Where the kernel does not let us, the periodic check remains; the next call tries again. */
-  watch(): void {
-    const { watch, drift, log } = this.parts;
+  /**
+   * Listens from now on. Where the kernel does not let us, the periodic check remains; the next call tries again.
+   *
+   * @param watch null: nobody tells what others do; audits and the periodic check have to find it.
+   */
+  watch(watch: WatchForeignChanges | null): void {
+    const { drift, log } = this.parts;
     if (this.end !== null || watch === null) return;
     try {
       this.end = watch((change) => {
@@ -54,7 +56,9 @@ export class ForeignChanges {
     }
   }
 
+  /** Listens no more, until {@link watch} is called again. */
   stop(): void {
     this.end?.();
+    this.end = null;
   }
 }

@@ -1,12 +1,15 @@
+import { messageOf } from '../base/error-message.js';
 import type { Family } from '../base/ip.js';
 import { systemClock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
-import type { ModeParts, OpenMode } from '../dataplane/mode.js';
+import { ModeError, type ModeParts, type OpenMode } from '../dataplane/mode.js';
 import { modeDefinition } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
 import type { NativeAddon } from '../native/contract.js';
 import type { Logger } from '../observe/log.js';
+import { planNode } from '../plan/node-plan.js';
+import { planSettings } from './settings.js';
 
 /** What a mode works on. */
 export interface Machine {
@@ -28,6 +31,41 @@ export function prepareMode(
 export function modeParts(config: Config, { host, addon }: Machine, log: Log): ModeParts {
   const { isTcpBeLiberal } = host;
   return { config, addon, log, isTcpBeLiberal, onTransaction: () => undefined, now: () => systemClock.now() };
+}
+
+/** What this kernel, or what this process may do, lacks for the configured mode, a sentence each; tried, and nothing stays changed. */
+export async function modeProblems(
+  config: Config,
+  machine: Machine,
+  families: readonly Family[],
+  log: Log,
+): Promise<readonly string[]> {
+  const nodes = families.map((family) => planNode(family, planSettings(config), undefined, []));
+  const refused = await modeDefinition(config.mode).tryKernel(modeParts(config, machine, log), nodes);
+  return refused.map((reason) => {
+    return `this kernel, or what this process may do, is not enough for mode ${config.mode}: ${messageOf(reason)}`;
+  });
+}
+
+/**
+ * The configured mode in the place of one that serves these families.
+ *
+ * @throws ModeError when it cannot be had on this host, or serves others here.
+ */
+export async function replacementMode(
+  config: Config,
+  machine: Machine,
+  families: readonly Family[],
+  log: Logger,
+): Promise<OpenMode> {
+  const mode = await prepareMode(config, machine, machine.host.families(), log, logTransactions(log));
+  if (mode.families.join() !== families.join())
+    throw new ModeError(
+      `mode ${config.mode} serves ${mode.families.join(' and ')} on this host, and the one in force ${families.join(' and ')}: that takes another start`,
+    );
+  const [problem] = await modeProblems(config, machine, families, log);
+  if (problem !== undefined) throw new ModeError(problem);
+  return mode;
 }
 
 const TRANSACTION_VERBOSITY = 4;

@@ -33,7 +33,7 @@ export interface CycleMode {
   readonly dataplane: (family: Family) => FamilyDataplane;
   /** Null: nobody tells what others do; the periodic check has to find it. */
   readonly watch: WatchForeignChanges | null;
-  readonly takeover: Pick<Takeover, 'proceed'>;
+  readonly takeover: Pick<Takeover, 'proceed' | 'retire'>;
 }
 
 export interface SyncCycleParts {
@@ -76,6 +76,7 @@ export class SyncCycle {
   private readonly drift: Drift;
   private readonly foreign: ForeignChanges;
   private settings: CycleSettings;
+  private mode: CycleMode;
   /** The settings by which the kernel acknowledged all IPv4 rules. */
   private guarded: CycleSettings | null = null;
   private cancelFlowRetry: (() => void) | null = null;
@@ -83,6 +84,7 @@ export class SyncCycle {
   constructor(private readonly parts: SyncCycleParts) {
     const { settings, progress, mode, clock, log, events, onFatal } = parts;
     this.settings = settings;
+    this.mode = mode;
     this.planner = new Planner(settings);
     this.node = new OwnNode({ families: progress.families.map(({ family }) => family), log, onFatal });
     this.conflicts = new ConflictReports({ clock, log, events });
@@ -111,7 +113,7 @@ export class SyncCycle {
         this.suspected(family, process);
       },
     });
-    this.foreign = new ForeignChanges({ ...parts, watch: mode.watch, drift: this.drift });
+    this.foreign = new ForeignChanges({ ...parts, drift: this.drift });
   }
 
   /** Begins what needs no plan. */
@@ -148,6 +150,22 @@ export class SyncCycle {
     this.noteEligibility();
   }
 
+  /** The mode in force removes nothing more: what it would remove may be another's before long. To be called before {@link replaceMode}. */
+  async retireMode(): Promise<void> {
+    await this.mode.takeover.retire();
+  }
+
+  /**
+   * Another mode from the next run on, and so together with {@link follow}. Its rules are written completely before those of the mode in force go: until
+   * then both forward, and which of them a connection meets makes no difference to where it may go.
+   */
+  replaceMode(mode: CycleMode): void {
+    this.foreign.stop();
+    this.foreign.watch(mode.watch);
+    this.mode = mode;
+    for (const sync of this.families) sync.replace(mode.dataplane(sync.family));
+  }
+
   /** The settings by which the kernel holds all IPv4 rules; null: not yet. */
   get guardedBy(): CycleSettings | null {
     return this.guarded;
@@ -160,17 +178,17 @@ export class SyncCycle {
 
   /** One pass of all families; rejects when one failed, after the others had their turn. Not to be called again before. */
   async run({ full }: RunRequest): Promise<void> {
-    const { parts, settings } = this;
+    const { parts, settings, mode } = this;
     if (!this.isNodeKnown()) return;
     this.planner.update(this.node.view(parts.store.snapshot, settings.nodeName), parts.store.takeChanges());
     parts.progress.planned();
-    if (full) this.foreign.watch();
+    if (full) this.foreign.watch(mode.watch);
     const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full)));
     const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guard(settings);
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
-    if (reports.some(({ full }) => full)) this.complete();
+    if (reports.some(({ full }) => full)) this.complete(mode);
     if (this.flowsRefused) this.retryFlows();
   }
 
@@ -202,6 +220,7 @@ export class SyncCycle {
 
   private async syncFamily(sync: FamilySync, full: boolean): Promise<SyncReport> {
     const { clock, log } = this.parts;
+    const { mode } = this;
     const { family } = sync;
     const startedAt = clock.now();
     const suspected = this.drift.begin(family);
@@ -212,6 +231,8 @@ export class SyncCycle {
       this.settleDrift(family, startedAt, report);
     }
     report.aside?.catch((error: unknown) => {
+      // It was about rules that go.
+      if (mode !== this.mode) return;
       log.error(error, 'what was left to do after a sync failed, comparing everything');
       this.drift.suspect(family, null);
     });
@@ -241,11 +262,11 @@ export class SyncCycle {
     this.parts.onGuarded();
   }
 
-  private complete(): void {
-    const { mode, onComplete } = this.parts;
+  /** @param mode the one that the run was of. */
+  private complete(mode: CycleMode): void {
     // What another mode left may still forward what the plan does not know yet.
     if (!this.families.some(({ table }) => table.gaps)) mode.takeover.proceed();
-    onComplete();
+    this.parts.onComplete();
   }
 
   /** Not as a failed sync: where the kernel never takes it, every later one would have to compare everything. */

@@ -16,6 +16,7 @@ export interface TakeoverParts {
 /** Removes what another mode left, beside the syncs, until nothing of it is there. */
 export class Takeover {
   private state: 'due' | 'running' | 'done' = 'due';
+  private pass: Promise<void> = Promise.resolve();
   /** What the log has said already. */
   private readonly said = new Set<string>();
 
@@ -26,10 +27,17 @@ export class Takeover {
     if (this.state !== 'due') return;
     this.state = 'running';
     const { addon, families, own } = this.parts;
-    void removeLeftovers(addon, families, FOOTPRINTS, own).then((report) => {
+    this.pass = removeLeftovers(addon, families, FOOTPRINTS, own).then((report) => {
       this.report(report);
-      this.state = report.waiting.length === 0 && report.problems.length === 0 ? 'done' : 'due';
+      if (this.state === 'running')
+        this.state = report.waiting.length === 0 && report.problems.length === 0 ? 'done' : 'due';
     });
+  }
+
+  /** Removes nothing more, once this resolves: what was a leftover may be of the mode in force from then on. */
+  async retire(): Promise<void> {
+    this.state = 'done';
+    await this.pass;
   }
 
   private report({ removed, kept, waiting, problems }: RemovalReport): void {

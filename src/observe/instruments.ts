@@ -34,11 +34,18 @@ function steps(first: number, last: number, step: number): number[] {
 
 /** Registers metrics of one prefix, each in one line. */
 export abstract class Definitions {
+  private readonly names: string[] = [];
+
   constructor(
     private readonly registry: Registry,
     private readonly prefix: string,
     private readonly stability: string,
   ) {}
+
+  /** None of them is shown any more. */
+  remove(): void {
+    for (const name of this.names) this.registry.removeSingleMetric(name);
+  }
 
   protected counter(name: string, help: string, labelNames: readonly string[] = []): Counter {
     return new Counter({ ...this.common(name, help), labelNames: [...labelNames] });
@@ -58,6 +65,7 @@ export abstract class Definitions {
   }
 
   private common(name: string, help: string): { name: string; help: string; registers: Registry[] } {
+    this.names.push(`${this.prefix}${name}`);
     return { name: `${this.prefix}${name}`, help: `${this.stability}${help}`, registers: [this.registry] };
   }
 }

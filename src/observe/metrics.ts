@@ -28,9 +28,16 @@ export interface SourceState {
   readonly failures: Readonly<Record<string, number>>;
 }
 
+/** What of a mode is shown. */
+export interface CountedMode {
+  readonly metrics: ModeMetrics;
+  /** Asked at each scrape; null: nothing counts packets. */
+  readonly packetCounts: () => Promise<PacketCounts | null>;
+}
+
 export interface ProxyMetricsOptions {
   /** Of the mode in force. */
-  readonly mode: ModeMetrics;
+  readonly mode: CountedMode;
   /** Asked at each scrape. */
   readonly progress: Progress;
   /** As reported by --version. */
@@ -39,8 +46,6 @@ export interface ProxyMetricsOptions {
   readonly features: readonly GateState[];
   /** Asked at each scrape. */
   readonly sources: () => readonly SourceState[];
-  /** Asked at each scrape; null: nothing counts packets. */
-  readonly packetCounts: () => Promise<PacketCounts | null>;
   readonly clock: Clock;
   readonly wallClock: WallClock;
 }
@@ -57,7 +62,8 @@ export type SyncResult =
 export class ProxyMetrics implements RequestObserver {
   private readonly registry: PromRegistry = new Registry();
   private readonly proxy = new ProxyInstruments(this.registry);
-  private readonly mode: ModeInstruments;
+  private mode: ModeInstruments;
+  private packetCounts: CountedMode['packetCounts'];
   private readonly component = new ComponentInstruments(this.registry);
   private readonly own = new OwnInstruments(this.registry);
   private readonly process = new ProcessInstruments(this.registry);
@@ -66,11 +72,20 @@ export class ProxyMetrics implements RequestObserver {
   private certificateExpiresAt = Infinity;
 
   constructor(private readonly options: ProxyMetricsOptions) {
-    this.mode = new ModeInstruments(this.registry, options.mode);
+    this.packetCounts = options.mode.packetCounts;
+    this.mode = new ModeInstruments(this.registry, options.mode.metrics);
     this.component.build.set(buildLabels(options.version), 1);
     this.setFeatures(options.features);
     this.countMetrics();
     this.syncQueued();
+  }
+
+  /** Another mode is in force: what was counted of the one before it goes with its names. */
+  setMode({ metrics, packetCounts }: CountedMode): void {
+    this.mode.remove();
+    this.packetCounts = packetCounts;
+    this.mode = new ModeInstruments(this.registry, metrics);
+    this.countMetrics();
   }
 
   /** From now on these are in force. */
@@ -186,7 +201,7 @@ export class ProxyMetrics implements RequestObserver {
     (path === '/healthz' ? this.proxy.healthz : this.proxy.livez).inc({ code: String(status) });
   }
 
-  configChanged(result: 'applied' | 'refused' | 'restart'): void {
+  configChanged(result: 'applied' | 'refused'): void {
     this.own.configChanges.inc({ result });
   }
 
@@ -251,7 +266,10 @@ export class ProxyMetrics implements RequestObserver {
   }
 
   private async updatePackets(): Promise<void> {
-    const counts = await this.options.packetCounts().catch(() => null);
+    const { mode } = this;
+    const counts = await this.packetCounts().catch(() => null);
+    // Of another mode meanwhile.
+    if (mode !== this.mode) return;
     if (counts !== null && this.mode.setPackets(counts)) this.countMetrics();
   }
 

@@ -9,7 +9,7 @@ import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import { HealthServer } from './healthz.js';
 import type { Bind } from './http-endpoint.js';
-import { MetricsServer, type OptionalPages } from './metrics-server.js';
+import { MetricsServer, type ConfiguredPages } from './metrics-server.js';
 
 export interface ListenersParts {
   readonly loaded: Loaded;
@@ -45,7 +45,7 @@ export class Listeners {
       },
     });
     this.metrics = new MetricsServer({
-      ...{ bind: metricsBind(config), clock, log, metrics, mode: config.mode },
+      ...{ bind: metricsBind(config), clock, log, metrics },
       configuration: () => configurationFields(this.loaded.document),
       ...this.pages(loaded),
       onFatal: (error) => {
@@ -76,9 +76,10 @@ export class Listeners {
     await Promise.allSettled([this.health.close(), this.metrics.close()]);
   }
 
-  private pages({ config, flags, version }: Loaded): OptionalPages {
+  private pages({ config, flags, version }: Loaded): ConfiguredPages {
     const { wallClock, setVerbosity } = this.parts;
     return {
+      mode: config.mode,
       flags: config.flagz ? flags : null,
       status: config.statusz ? { version, startedAt: this.startedAt, wallClock } : null,
       setVerbosity: config.profiling ? setVerbosity : null,

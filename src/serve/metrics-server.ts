@@ -17,16 +17,16 @@ import { profilingPages } from './profiling.js';
 import { statuszPage, type StatusFacts } from './statusz.js';
 import { answerPage } from './structured-page.js';
 
-export interface MetricsServerOptions extends HttpEndpointOptions, OptionalPages {
+export interface MetricsServerOptions extends HttpEndpointOptions, ConfiguredPages {
   readonly metrics: { scrape(format: ExpositionFormat): Promise<string> };
-  /** What /proxyMode answers. */
-  readonly mode: string;
   /** The effective document as it would be written to a file; asked at each request. */
   readonly configuration: () => unknown;
 }
 
-/** What is served only where it is asked for. */
-export interface OptionalPages {
+/** What is served as the configuration says. */
+export interface ConfiguredPages {
+  /** What /proxyMode answers. */
+  readonly mode: string;
   /** For /flagz; null: not served (feature gate ComponentFlagz). */
   readonly flags: readonly FlagSetting[] | null;
   /** For /statusz; null: not served (feature gate ComponentStatusz). */
@@ -62,7 +62,7 @@ export class MetricsServer {
   }
 
   /** From now on these are served. */
-  show(pages: OptionalPages): void {
+  show(pages: ConfiguredPages): void {
     this.pages = pagesOf({ ...this.options, ...pages }, this.health);
   }
 

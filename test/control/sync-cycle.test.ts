@@ -119,7 +119,10 @@ function world(settings = planSettings(), audited = true): World {
         tell = listener;
         return note('unwatched');
       },
-      takeover: { proceed: note('takeover') },
+      takeover: {
+        proceed: note('takeover'),
+        retire: () => Promise.resolve(asked.push('retired')).then(() => undefined),
+      },
     },
     conntrack: {
       reconcile: ({ table: { family }, full, changed }) => {
@@ -372,5 +375,41 @@ t.test(
     await cycle.run({ full: false });
     t.same(dataplanes.IPv4.calls.length, 3);
     t.equal(dataplanes.IPv4.calls.at(-1), 'full');
+  },
+);
+
+t.test(
+  'another mode is written by the next run; what the run under way completes is still the former one',
+  async (t) => {
+    const made = world();
+    const { cycle, dataplanes, asked } = made;
+    made.upsert(WEB);
+    await cycle.run({ full: true });
+    taken(made);
+    dataplanes.IPv4.next = { full: true };
+    const underWay = cycle.run({ full: false });
+    await cycle.retireMode();
+    const others = { IPv4: new FakeDataplane('IPv4', false), IPv6: new FakeDataplane('IPv6', false) };
+    cycle.replaceMode({
+      dataplane: (family) => others[family],
+      watch: null,
+      takeover: { proceed: () => asked.push('the other takeover'), retire: () => Promise.resolve() },
+    });
+    await underWay;
+    t.same(taken(made), ['retired', 'unwatched', 'takeover', 'complete']);
+    t.same(others.IPv4.calls, []);
+    others.IPv6.failures.push(new Error('EBUSY'));
+    await t.rejects(cycle.run({ full: false }));
+    t.same(taken(made), [], 'nothing of the former mode goes before the other one is complete');
+    await cycle.run({ full: false });
+    t.same(
+      [others.IPv4.calls, others.IPv6.calls],
+      [
+        ['full', ''],
+        ['full', 'full'],
+      ],
+    );
+    t.same(taken(made), ['the other takeover', 'complete']);
+    t.equal(dataplanes.IPv4.calls.length, 2);
   },
 );

@@ -56,3 +56,15 @@ t.test('leftovers are looked for until nothing is left, and each thing is said o
     'info 0 removed what another proxy mode left',
   ]);
 });
+
+t.test('once it has retired it removes nothing: what it would remove may be in force', async (t) => {
+  const addon = new NodeWithSet(loadAddon().nftables);
+  const own = { footprint: modeDefinition('nftables').footprint, flavor: null };
+  const takeover = new Takeover({ addon, families: ['IPv4'], own, log: new RecordingLog() });
+  takeover.proceed();
+  await takeover.retire();
+  t.equal(addon.passes, 1, 'the pass under way has ended');
+  takeover.proceed();
+  await takeover.retire();
+  t.equal(addon.passes, 1);
+});

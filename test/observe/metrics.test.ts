@@ -38,12 +38,11 @@ function scene(families = FAMILIES, complete = true, mode: SupportedMode = 'nfta
   const wallClock = (): bigint => BigInt(Math.round((START_MS + clock.now()) * 1000)) * 1000n;
   const progress = new Progress(families, clock, wallClock);
   const metrics = new ProxyMetrics({
-    mode: modeDefinition(mode).metrics,
+    mode: { metrics: modeDefinition(mode).metrics, packetCounts: () => Promise.resolve(counted.packets) },
     progress,
     version: 'v1.36.2',
     features: gateStates({}),
     sources: () => sources,
-    packetCounts: () => Promise.resolve(counted.packets),
     clock,
     wallClock,
   });
@@ -470,6 +469,15 @@ t.test('mode iptables: rules by table, and failures under its names', async (t) 
   t.equal(value('iptables_restore_failures_total'), 2);
   t.equal(value('iptables_partial_restore_failures_total'), 1);
   t.notOk([...found.keys()].some((name) => name.includes('nftables')));
+  const { metrics: other } = modeDefinition('nftables');
+  metrics.setMode({ metrics: other, packetCounts: () => Promise.resolve(null) });
+  metrics.syncFinished('IPv4', true, 0.1, { type: 'failure', errno: null });
+  const after = await world.scrape();
+  t.notOk(
+    [...after.keys()].some((name) => name.includes('iptables')),
+    'with another mode its names are gone',
+  );
+  t.equal(valueOf(after, 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total', labels), 1);
 });
 
 t.test('packets have metrics where rules count them (ME-16, ME-17), and show what the kernel says', async (t) => {

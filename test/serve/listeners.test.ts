@@ -27,7 +27,7 @@ function world(t: Test, loaded: Loaded): World {
   const progress = new Progress(['IPv4'], clock, wallClock);
   const metrics = new ProxyMetrics({
     ...{
-      mode: modeDefinition('nftables').metrics,
+      mode: { metrics: modeDefinition('nftables').metrics, packetCounts: () => Promise.resolve(null) },
       progress,
       version: 'v1.36.2',
       features: gateStates({}),
@@ -35,7 +35,6 @@ function world(t: Test, loaded: Loaded): World {
       wallClock,
     },
     sources: () => [],
-    packetCounts: () => Promise.resolve(null),
   });
   const listeners = new Listeners({
     ...{ loaded, health: new HealthState(progress, 1, clock, wallClock), metrics, clock, wallClock, log },

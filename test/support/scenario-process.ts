@@ -94,7 +94,11 @@ export class ScenarioProcess {
     this.cycle = new SyncCycle({
       ...{ store, progress, log, clock, events: NO_EVENTS, metrics: null },
       settings: { ...story.settings, kubernetes: null, healthz: null, metrics: UNUSED },
-      mode: { dataplane: (family) => this.dataplanes[family], watch, takeover: { proceed: () => undefined } },
+      mode: {
+        dataplane: (family) => this.dataplanes[family],
+        watch,
+        takeover: { proceed: () => undefined, retire: () => Promise.resolve() },
+      },
       conntrack: new ConntrackReconciler(world.addon.conntrack),
       health: this.health,
       serviceHealth: { sync: () => Promise.resolve() },
