@@ -256,8 +256,8 @@ t.test('flows to 127.0.0.1 follow where node ports answer there, and are left al
   t.ok((await until(flow, answers('refused'))) < MOVE_MS, 'last endpoint gone');
   await proxy.apply([]);
   t.ok((await until(flow, /^own /)) < MOVE_MS, 'Service deleted: the process has its port again');
-  if (served) t.not(await id(), before);
-  else t.equal(await id(), before, 'one and the same conntrack entry');
+  // Where the flow follows it is another entry, which may have the id of one that is gone: the kernel makes it of the addresses and of where the entry lies.
+  if (!served) t.equal(await id(), before, 'one and the same conntrack entry');
 });
 
 t.test('flows from before the rules, and from a time without the process', async (t) => {
