@@ -31,6 +31,22 @@ t.test('the wall clock follows the system and is finer than a millisecond', (t) 
   t.end();
 });
 
+t.test('the wall clock does not step where the process waits between two clocks', (t) => {
+  const clock = systemWallClock();
+  const { now } = Date;
+  t.teardown(() => (Date.now = now));
+  const lead = (): bigint => clock() - process.hrtime.bigint();
+  const before = lead();
+  Date.now = () => {
+    const time = now();
+    while (now() < time + 20);
+    return time;
+  };
+  const during = lead();
+  t.ok(during - before < 3_000_000n && before - during < 3_000_000n, `${during - before} ns`);
+  t.end();
+});
+
 t.test('the wall clock follows when the time is set', (t) => {
   const clock = systemWallClock();
   const { now } = Date;
