@@ -188,7 +188,10 @@ export class SyncCycle {
     if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guard(settings);
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
-    if (reports.some(({ full }) => full)) this.complete(mode);
+    const compared = reports.some((report) => report.full);
+    // Periodically too, however it is compared then: there may be more to remove than there was, or than could be.
+    if (full || compared) this.takeOver(mode);
+    if (compared) this.parts.onComplete();
     if (this.flowsRefused) this.retryFlows();
   }
 
@@ -263,10 +266,9 @@ export class SyncCycle {
   }
 
   /** @param mode the one that the run was of. */
-  private complete(mode: CycleMode): void {
+  private takeOver(mode: CycleMode): void {
     // What another mode left may still forward what the plan does not know yet.
     if (!this.families.some(({ table }) => table.gaps)) mode.takeover.proceed();
-    this.parts.onComplete();
   }
 
   /** Not as a failed sync: where the kernel never takes it, every later one would have to compare everything. */

@@ -256,6 +256,17 @@ t.test('stale flows that conntrack refuses to remove are owed, and asked for aga
   t.same([cycle.flowsRefused, clock.waiting], [false, 0]);
 });
 
+t.test('what another mode left is asked for at every periodic run, however that compares', async (t) => {
+  const made = world();
+  made.upsert(WEB);
+  await made.cycle.run({ full: true });
+  taken(made);
+  await made.cycle.run({ full: false });
+  t.same(taken(made), []);
+  await made.cycle.run({ full: true });
+  t.same(taken(made), ['takeover']);
+});
+
 t.test('a frontend that the kernel refuses is told of, and tried again when its time comes', async (t) => {
   const made = world();
   const { cycle, clock, dataplanes, events, log, health } = made;

@@ -171,15 +171,18 @@ export class NftablesFamily implements FamilyDataplane {
     change: TableChange,
     options: { readonly full: boolean },
   ): Promise<SyncReport> {
-    const { ledger } = this;
+    const { ledger, trusted } = this;
     ledger.noteRemoved(table, change);
-    const full = !this.trusted || (options.full && !(await this.isUntouched()));
+    // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself, and find the change.
+    this.trusted = false;
+    const full = !trusted || (options.full && !(await this.isUntouched()));
     // Most changes are of one family and come to both.
     const idle = isEmpty(change) && ledger.settled;
-    if (!full && idle && !this.leftAlone && !this.untidy) return this.unchanged();
+    if (!full && idle && !this.leftAlone && !this.untidy) {
+      this.trusted = true;
+      return this.unchanged();
+    }
     const frontends = await this.look(table, change, full);
-    // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself.
-    this.trusted = false;
     const tidy = full || this.untidy;
     const rules = tidy || change.node;
     const plan = planSync(this.structure, ledger, table, { frontends, rules, tidy }, this.maxBatch());
@@ -236,9 +239,12 @@ export class NftablesFamily implements FamilyDataplane {
   }
 
   private async list(): Promise<ListedTable> {
-    this.mark = await this.generation.mark();
-    this.listedAt = this.now();
+    this.mark = null;
+    const mark = await this.generation.mark();
+    const listedAt = this.now();
     const listing = await this.listTable();
+    this.mark = mark;
+    this.listedAt = listedAt;
     return listing === null ? emptyKernelTable() : readKernelTable(this.family, listing);
   }
 

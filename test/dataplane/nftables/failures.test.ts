@@ -127,6 +127,23 @@ t.test('a listing that fails leaves everything pending', async (t) => {
   t.same(await rig.difference(), []);
 });
 
+t.test('a comparison whose listing fails is made up for, with the change that came with it', async (t) => {
+  for (const change of [[], [web(5)]]) {
+    const rig = await started();
+    const { kernel } = rig;
+    await kernel.nftTransact({
+      family: 'ip',
+      table: 'kube-proxy',
+      operations: [{ type: 'commands', commands: [{ delete: { table: { family: 'ip', name: 'kube-proxy' } } }] }],
+    });
+    rig.commit(change);
+    kernel.faults.next({ type: 'fail-list', errno: 'ENOBUFS' });
+    await t.rejects(rig.sync(true), /ENOBUFS/);
+    t.equal((await rig.sync()).full, true);
+    t.same(await rig.difference(), []);
+  }
+});
+
 t.test('a listing that ends early does no lasting harm', async (t) => {
   for (const part of [0, 0.3, 0.6]) {
     const rig = await started();
