@@ -68,6 +68,8 @@ async function linked(own: string, path: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return false;
+    // Who saw our name before we listened took it for a dead process's.
+    if (errorCode(error) === 'ENOENT') throw new Error(CONTENDED, { cause: error });
     throw error;
   }
 }
@@ -111,16 +113,34 @@ async function inodeOf(path: string): Promise<number | null> {
   }
 }
 
-function isAnswered(path: string): Promise<boolean> {
+/** Whether a living process listens there. */
+async function isAnswered(path: string): Promise<boolean> {
+  try {
+    await tryConnect(path);
+    return true;
+  } catch (error) {
+    switch (errorCode(error) ?? '') {
+      case 'ECONNREFUSED':
+      case 'ENOENT':
+        return false;
+      // More processes ask at once than the system lets wait.
+      case 'EAGAIN':
+        return true;
+      // It listened, and closed before it took the connection: by now it is gone, or another is there.
+      case 'ECONNRESET':
+        return await isAnswered(path);
+      default:
+        throw error;
+    }
+  }
+}
+
+function tryConnect(path: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const socket = connect(path);
-    socket.once('connect', () => {
+    const socket = connect(path, () => {
       socket.destroy();
-      resolve(true);
+      resolve();
     });
-    socket.once('error', (error) => {
-      if (['ECONNREFUSED', 'ENOENT'].includes(errorCode(error) ?? '')) resolve(false);
-      else reject(error);
-    });
+    socket.once('error', reject);
   });
 }

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { link, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import t from 'tap';
@@ -20,6 +21,21 @@ interface Rig {
 /** Generous: the machine may be busy. */
 async function until(condition: () => boolean): Promise<void> {
   await eventually('it', () => Promise.resolve(condition() || null), 20_000);
+}
+
+/** Listens there under a second name, which alone goes when the server closes. */
+async function listenToo(path: string): Promise<Server> {
+  const own = join(dirname(path), 'own');
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(own, resolve));
+  await link(own, path);
+  return server;
+}
+
+/** Leaves there what a killed process leaves. */
+async function abandon(path: string): Promise<void> {
+  const server = await listenToo(path);
+  await new Promise((resolve) => server.close(resolve));
 }
 
 /** The longest path that the configuration takes. */
@@ -104,13 +120,11 @@ t.test('what another process left', async (t) => {
 });
 
 t.test('of many that start at once on what a killed process left, one has the socket and keeps it', async (t) => {
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < 10; round++) {
     const { path, log, socket } = await rig(t);
     await mkdir(dirname(path));
-    const leave = (name: string): string =>
-      `require('node:net').createServer().listen(${JSON.stringify(name)}, () => process.kill(process.pid, 'SIGKILL'))`;
-    spawnSync(process.execPath, ['-e', leave(path)]);
-    if (round === 0) spawnSync(process.execPath, ['-e', leave(`${path}.0123abcd`)]);
+    await abandon(path);
+    if (round === 0) await abandon(`${path}.0123abcd`);
     const sockets = Array.from({ length: 8 }, socket);
     await Promise.all(sockets.map((one) => one.start()));
     t.equal(log.lines.length, 7, 'all others know that they do not have it');
@@ -124,6 +138,21 @@ t.test('of many that start at once on what a killed process left, one has the so
     await Promise.all(sockets.map((one) => one.close()));
     await t.rejects(stat(path), { code: 'ENOENT' });
   }
+});
+
+t.test('a process that stops listening while it is looked at is waited for no longer', async (t) => {
+  const { path, log, socket } = await rig(t);
+  await mkdir(dirname(path));
+  const server = await listenToo(path);
+  const close = (): void => {
+    // After the connection has been asked for, and before anybody takes it.
+    if (server.listening) queueMicrotask(() => server.close());
+  };
+  subscribe('net.client.socket', close);
+  t.teardown(() => unsubscribe('net.client.socket', close));
+  await socket().start();
+  t.same(log.lines, []);
+  t.equal(await ask(path, '/echo?text=here'), 'here');
 });
 
 t.test('a socket that another process has made since is not removed', async (t) => {
