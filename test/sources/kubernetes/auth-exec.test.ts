@@ -1,18 +1,14 @@
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, relative as pathBetween } from 'node:path';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { relative as pathBetween } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import t, { type Test } from 'tap';
-import type { CredentialsSurroundings } from '../../../src/sources/kubernetes/auth/credentials.js';
-import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
+import t from 'tap';
 import { AuthServer } from '../../support/auth-server.js';
 import { Authority } from '../../support/certificates.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { RecordingObserver } from '../../support/recording-observer.js';
 import { RecordingLog } from '../../support/recording-log.js';
-import { clockOf, connect, fetchText, openWatch, scratch } from './connect.js';
-
-const V1 = 'client.authentication.k8s.io/v1';
-const V1BETA1 = 'client.authentication.k8s.io/v1beta1';
+import { clockOf, connect, fetchText, openWatch } from './connect.js';
+import { V1, V1BETA1, Plugin, isRunning } from './exec-plugin.js';
 
 const authority = new Authority();
 const pair = authority.issue({ commonName: 'server', alternativeNames: ['IP:127.0.0.1'] });
@@ -30,59 +26,8 @@ t.teardown(async () => {
   authority.remove();
 });
 
-/** A plugin that answers with the file `answer` and notes each run; `answer` and the script may change while it is in use. */
-class Plugin {
-  readonly directory: string;
-  readonly command: string;
-
-  constructor(t: Test, before = '') {
-    this.directory = scratch(t);
-    this.command = join(this.directory, 'plugin');
-    const noted = 'echo run >>"$0.runs"; printf %s "$KUBERNETES_EXEC_INFO" >"$0.info"; echo "$EXTRA $*" >"$0.said"';
-    writeFileSync(this.command, `#!/bin/sh\n${noted}\n${before}\ncat "$0.answer"\n`);
-    chmodSync(this.command, 0o755);
-  }
-
-  answer(status: object, apiVersion = V1): this {
-    writeFileSync(`${this.command}.answer`, JSON.stringify({ kind: 'ExecCredential', apiVersion, status }));
-    return this;
-  }
-
-  says(text: string): this {
-    writeFileSync(`${this.command}.answer`, text);
-    return this;
-  }
-
-  get runs(): number {
-    return existsSync(`${this.command}.runs`) ? this.read('runs').split('\n').length - 1 : 0;
-  }
-
-  get told(): unknown {
-    const told: unknown = JSON.parse(this.read('info'));
-    return told;
-  }
-
-  read(what: 'runs' | 'info' | 'said'): string {
-    return readFileSync(`${this.command}.${what}`, 'utf8');
-  }
-
-  connect(t: Test, exec: object = {}, surroundings: Partial<CredentialsSurroundings> = {}): Promise<ApiConnection> {
-    const user = { exec: { apiVersion: V1, interactiveMode: 'Never', command: this.command, ...exec } };
-    return connect(t, { cluster, user }, { surroundings });
-  }
-}
-
-/** A process that has ended may still wait for somebody to ask how. */
-function isRunning(pid: string): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid.trim()}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
-
 t.test('token, arguments, environment, what the plugin is told', async (t) => {
-  const plugin = new Plugin(t).answer({ token: 'given' });
+  const plugin = new Plugin(t, cluster).answer({ token: 'given' });
   const connection = await plugin.connect(t, { args: ['get', 'a b'], env: [{ name: 'EXTRA', value: 'extra' }] });
   t.equal(plugin.runs, 0, 'only when it is needed');
   t.equal(await fetchText(connection), '200 ok');
@@ -94,7 +39,7 @@ t.test('token, arguments, environment, what the plugin is told', async (t) => {
 });
 
 t.test('cluster information', async (t) => {
-  const plugin = new Plugin(t).answer({ token: 'given' }, V1BETA1);
+  const plugin = new Plugin(t, cluster).answer({ token: 'given' }, V1BETA1);
   const extensions = [
     { name: 'other', extension: { no: true } },
     { name: 'client.authentication.k8s.io/exec', extension: { audience: 'us', list: [1] } },
@@ -122,7 +67,7 @@ t.test('cluster information', async (t) => {
 });
 
 t.test('many requests, one run', async (t) => {
-  const plugin = new Plugin(t, 'sleep 0.1').answer({ token: 'given' });
+  const plugin = new Plugin(t, cluster, 'sleep 0.1').answer({ token: 'given' });
   const connection = await plugin.connect(t);
   await Promise.all(Array.from({ length: 8 }, () => fetchText(connection)));
   t.equal(plugin.runs, 1);
@@ -131,7 +76,7 @@ t.test('many requests, one run', async (t) => {
 t.test('renewed before it expires', async (t) => {
   const start = Date.parse('2030-01-01T00:00:00Z');
   let now = start;
-  const plugin = new Plugin(t).answer({ token: 'one', expirationTimestamp: '2030-01-01T01:00:00Z' });
+  const plugin = new Plugin(t, cluster).answer({ token: 'one', expirationTimestamp: '2030-01-01T01:00:00Z' });
   const log = new RecordingLog();
   const connection = await plugin.connect(t, {}, { wallClock: () => now, log });
   const used = async (): Promise<string> => {
@@ -154,7 +99,7 @@ t.test('renewed before it expires', async (t) => {
 });
 
 t.test('a 401 runs it again, once', async (t) => {
-  const plugin = new Plugin(t).answer({ token: 'stale' });
+  const plugin = new Plugin(t, cluster).answer({ token: 'stale' });
   const connection = await plugin.connect(t);
   await fetchText(connection);
   plugin.answer({ token: 'fresh' });
@@ -195,7 +140,7 @@ t.test('a 401 runs it again, once', async (t) => {
 });
 
 t.test('a plugin that fails is left alone for a while, and what it says is logged once', async (t) => {
-  const plugin = new Plugin(t, "printf '%2000s\\nno \\033[31mlogin\\n' x >&2; echo secret; exit 3");
+  const plugin = new Plugin(t, cluster, "printf '%2000s\\nno \\033[31mlogin\\n' x >&2; echo secret; exit 3");
   const clock = new FakeClock();
   const log = new RecordingLog();
   const connection = await plugin.connect(t, {}, { clock, random: () => 0, log });
@@ -232,7 +177,7 @@ t.test('a plugin that fails is left alone for a while, and what it says is logge
 t.test('what has expired when it comes is used, and the plugin left alone for a while', async (t) => {
   const clock = new FakeClock();
   const log = new RecordingLog();
-  const plugin = new Plugin(t).answer({ token: 'old', expirationTimestamp: '2020-01-01T00:00:00Z' });
+  const plugin = new Plugin(t, cluster).answer({ token: 'old', expirationTimestamp: '2020-01-01T00:00:00Z' });
   const connection = await plugin.connect(t, {}, { clock, log });
   for (let request = 0; request < 4; request++) t.equal(await fetchText(connection), '200 ok');
   t.equal(plugin.runs, 1);
@@ -251,7 +196,7 @@ t.test('a certificate ends by itself, and its watches with it', async (t) => {
     return { clientCertificateData: certificate, clientKeyData: key };
   };
   const inMs = (ms: number): string => new Date(wallClock() + ms).toISOString();
-  const plugin = new Plugin(t).answer(issue('one', 1));
+  const plugin = new Plugin(t, cluster).answer(issue('one', 1));
   const connection = await plugin.connect(t, {}, { clock, wallClock, random: () => 0 });
   await fetchText(connection);
   await clock.advance(86_000_000);
@@ -276,7 +221,7 @@ t.test('a certificate ends by itself, and its watches with it', async (t) => {
 });
 
 t.test('a plugin is not waited for by what it leaves running', async (t) => {
-  const plugin = new Plugin(t, 'sleep 300 & echo $! >"$0.said"').answer({ token: 'given' });
+  const plugin = new Plugin(t, cluster, 'sleep 300 & echo $! >"$0.said"').answer({ token: 'given' });
   t.equal(await fetchText(await plugin.connect(t)), '200 ok');
   const left = plugin.read('said');
   t.ok(isRunning(left));
@@ -284,7 +229,7 @@ t.test('a plugin is not waited for by what it leaves running', async (t) => {
 });
 
 t.test('a plugin is not looked for in the current directory', async (t) => {
-  const plugin = new Plugin(t).answer({ token: 'given' });
+  const plugin = new Plugin(t, cluster).answer({ token: 'given' });
   const exec = { command: 'plugin' };
   const relative = await plugin.connect(t, exec, {
     env: { PATH: `::.:${pathBetween(process.cwd(), plugin.directory)}:/bin` },
@@ -304,7 +249,7 @@ t.test('client certificate', async (t) => {
     ...status,
     expirationTimestamp: new Date(now + 600_000).toISOString(),
   });
-  const plugin = new Plugin(t).answer(expiring(issue('exec-one')));
+  const plugin = new Plugin(t, cluster).answer(expiring(issue('exec-one')));
   const connection = await plugin.connect(t, {}, { wallClock: () => now });
   await fetchText(connection);
   const first = server.last;
@@ -319,14 +264,14 @@ t.test('client certificate', async (t) => {
 });
 
 t.test('a token of the kubeconfig counts first', async (t) => {
-  const plugin = new Plugin(t).answer({ token: 'given' });
+  const plugin = new Plugin(t, cluster).answer({ token: 'given' });
   const exec = { apiVersion: V1, interactiveMode: 'Never', command: plugin.command };
   await fetchText(await connect(t, { cluster, user: { token: 'fixed', exec } }));
   t.equal(server.last.headers.authorization, 'Bearer fixed');
 });
 
 t.test('interactivity', async (t) => {
-  const plugin = new Plugin(t).answer({ token: 'given' });
+  const plugin = new Plugin(t, cluster).answer({ token: 'given' });
   const told = async (interactiveMode: string, terminal: boolean): Promise<unknown> => {
     const connection = await plugin.connect(t, { interactiveMode }, { isTerminal: () => terminal });
     await fetchText(connection);
@@ -351,18 +296,21 @@ t.test('what can go wrong is said, secrets are not', async (t) => {
     }
     return 'no failure';
   };
-  const fine = new Plugin(t).answer({ token: 'secret' });
+  const fine = new Plugin(t, cluster).answer({ token: 'secret' });
   const missing = await failure(fine, { command: 'no-such-plugin', installHint: 'Get it from example.org.\n' });
   t.match(
     missing,
     /^credentials .*users\[0\]\.user\.exec\.command "no-such-plugin": cannot be run: .*ENOENT; Get it from example\.org\.$/,
   );
-  const failing = await failure(new Plugin(t, 'echo no login >&2; exit 3'), { installHint: 'Get it.' });
+  const failing = await failure(new Plugin(t, cluster, 'echo no login >&2; exit 3'), { installHint: 'Get it.' });
   t.match(failing, /failed with exit code 3: no login$/);
-  t.match(await failure(new Plugin(t, 'kill -9 $$')), /was ended by SIGKILL/);
-  t.match(await failure(new Plugin(t, 'head -c 2000000 /dev/zero').answer({})), /printed more than 1048576 bytes/);
+  t.match(await failure(new Plugin(t, cluster, 'kill -9 $$')), /was ended by SIGKILL/);
+  t.match(
+    await failure(new Plugin(t, cluster, 'head -c 2000000 /dev/zero').answer({})),
+    /printed more than 1048576 bytes/,
+  );
 
-  const said = async (text: string): Promise<string> => failure(new Plugin(t).says(text));
+  const said = async (text: string): Promise<string> => failure(new Plugin(t, cluster).says(text));
   t.match(await said('secret token'), /printed no ExecCredential: must be a mapping$/);
   t.match(await said('{"token": "secret'), /printed no ExecCredential: is no YAML/);
   t.notMatch(await said('{"token": "secret'), /secret/);
@@ -394,7 +342,7 @@ t.test('what can go wrong is said, secrets are not', async (t) => {
 });
 
 t.test('a plugin that hangs is ended, with what it started', async (t) => {
-  const plugin = new Plugin(t, 'sleep 300 & echo $! >"$0.said"; wait');
+  const plugin = new Plugin(t, cluster, 'sleep 300 & echo $! >"$0.said"; wait');
   const started = performance.now();
   const connection = await plugin.connect(t, {}, { execTimeoutMs: 200 });
   await t.rejects(fetchText(connection), { message: /did not end within 0\.2 s/ });
@@ -404,7 +352,7 @@ t.test('a plugin that hangs is ended, with what it started', async (t) => {
 });
 
 t.test('an abort does not wait for the plugin, closing ends it', async (t) => {
-  const plugin = new Plugin(t, 'sleep 300 & echo $! >"$0.said"; wait');
+  const plugin = new Plugin(t, cluster, 'sleep 300 & echo $! >"$0.said"; wait');
   const connection = await plugin.connect(t);
   const controller = new AbortController();
   const request = connection.get('/', {}, { accept: '*/*', signal: controller.signal });
@@ -419,7 +367,7 @@ t.test('an abort does not wait for the plugin, closing ends it', async (t) => {
 
 t.test('what the observer hears of the command', async (t) => {
   const observer = new RecordingObserver();
-  const plugin = new Plugin(t);
+  const plugin = new Plugin(t, cluster);
   const exec = { apiVersion: V1, interactiveMode: 'Never', command: plugin.command };
   let now = 0;
   const clock = clockOf(() => now);
