@@ -1,5 +1,5 @@
 import type { Family } from '../../base/ip.js';
-import type { NftablesAddon, NftAck, NftOperation, NftTableListing, NftTransaction } from '../../native/contract.js';
+import type { NftablesAddon, NftAck, NftOperation, NftTransaction } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
 import {
   blameFrontend,
@@ -14,12 +14,13 @@ import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
 import { ElementBatches } from './element-batches.js';
 import { chainsOfFrontend, timeoutsOfFrontend } from './frontend-elements.js';
-import { Generation, type Mark } from './generation.js';
+import { Generation } from './generation.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
 import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, addTable } from './json.js';
-import { emptyKernelTable, readKernelTable, type ListedTable } from './kernel-table.js';
+import { readKernelTable, type KernelTable, type ListedTable } from './kernel-table.js';
 import { packFrontend } from './keys.js';
-import { NFT_FAMILY, TABLE, isOfClients, staleSet } from './names.js';
+import { Lister } from './lister.js';
+import { NFT_FAMILY, TABLE, staleSet } from './names.js';
 import { RememberedClients } from './remembered-clients.js';
 import { Structure, timeoutsOf } from './structure.js';
 import { planSync, type PlannedTransaction, type SyncPlan } from './sync-plan.js';
@@ -30,9 +31,6 @@ type Addon = Pick<
   'nftCompile' | 'nftTransact' | 'nftList' | 'nftElements' | 'nftHas' | 'nftGeneration' | 'nftMaxBatch'
 >;
 
-/** How long the kernel's word is taken that nobody else changed the ruleset. */
-const TRUST_MS = 3_600_000;
-
 /** The nftables mode of one family. The README of this folder says what the table looks like and why. */
 export class NftablesFamily implements FamilyDataplane {
   readonly family: Family;
@@ -41,18 +39,14 @@ export class NftablesFamily implements FamilyDataplane {
   /** The addon with our transactions counted. */
   private readonly counted: Pick<NftablesAddon, 'nftElements' | 'nftHas' | 'nftTransact'>;
   private readonly clients: RememberedClients;
+  private readonly lister: Lister;
   /** Whether the kernel holds what the ledger says: not at the start and after any failure. Then everything is listed. */
   private trusted = false;
-  /** What {@link prepare} listed; null when it did not or when it has been used. */
-  private prepared: Promise<ListedTable | null> | null = null;
   /** Settles when the kernel holds what it is known to hold. */
   private underWay: Promise<unknown> = Promise.resolve();
   private audited: Audit | null = null;
   /** Losses that were found and not reported: the repair may take several attempts. */
   private repairs: readonly string[] = [];
-  /** Where the ruleset stood when the kernel's table was last listed; null when that cannot be said. */
-  private mark: Mark | null = null;
-  private listedAt = 0;
   private knownMaxBatch: number | null = null;
   /** The kernel has frontends that the plan does not name, and may be right: see {@link FamilyTable.gaps}. */
   private leftAlone = false;
@@ -62,9 +56,9 @@ export class NftablesFamily implements FamilyDataplane {
   constructor(
     private readonly addon: Addon,
     family: Family,
-    private readonly generation: Generation = new Generation(addon),
+    generation: Generation = new Generation(addon),
     onTransaction: (transaction: NftTransaction) => void = () => undefined,
-    private readonly now = (): number => performance.now(),
+    now = (): number => performance.now(),
   ) {
     this.family = family;
     this.structure = new Structure(addon, family);
@@ -78,14 +72,17 @@ export class NftablesFamily implements FamilyDataplane {
         return generation.count(() => addon.nftTransact(transaction));
       },
     };
-    // The full sync that makes up for a failure really looks.
-    this.clients = new RememberedClients(this.counted, family, () => (this.mark = null), now);
+    this.lister = new Lister(addon, family, generation, now);
+    const onFailure = (): void => {
+      // The full sync that makes up for it really looks.
+      this.lister.distrust();
+    };
+    this.clients = new RememberedClients(this.counted, family, onFailure, now);
   }
 
   /** Lists the table that the last process left while the sources are still being read. */
   prepare(): void {
-    // A failure is for the first sync to meet when it lists for itself.
-    this.prepared = this.list().catch(() => null);
+    this.lister.prepare();
   }
 
   apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
@@ -95,26 +92,42 @@ export class NftablesFamily implements FamilyDataplane {
   }
 
   async audit(table: FamilyTable): Promise<boolean> {
-    await this.underWay;
+    await this.settled();
+    if (!this.trusted || this.audited !== null) return false;
+    const { lister } = this;
     const known = this.ledger.held;
-    if (!this.trusted || this.audited !== null || (await this.isUntouched())) return false;
     const audit = new Audit(this.family, known);
+    // Before anything is waited for: a sync may begin at any moment from now on.
     this.audited = audit;
     try {
-      const mark = await this.generation.mark();
-      const listedAt = this.now();
-      const found = await audit.compare(await this.listTable());
-      // A sync that failed or compared everything itself meanwhile knows better.
+      if (await lister.isUntouched()) return false;
+      await this.settled();
+      if (!this.knows(known)) return false;
+      const look = await lister.look();
+      const found = await audit.compare(await lister.listTable());
       if (this.ledger.held !== known) return false;
       if (found.length > 0) return true;
       this.untidy = hasObjects(this.foreign(table.node));
       await this.clients.checkAll(table, timeoutsOf(known));
-      if (mark !== null) this.mark = mark;
-      this.listedAt = listedAt;
+      lister.confirm(look);
       return false;
     } finally {
       this.audited = null;
     }
+  }
+
+  /** Resolves when no sync is under way. */
+  private async settled(): Promise<void> {
+    let seen: unknown;
+    do {
+      seen = this.underWay;
+      await seen;
+    } while (seen !== this.underWay);
+  }
+
+  /** Whether nothing failed and nothing was compared since the kernel was known to hold this: whoever did that knows better than an audit. */
+  private knows(known: KernelTable): boolean {
+    return this.trusted && this.ledger.held === known;
   }
 
   private unchanged(): SyncReport {
@@ -150,7 +163,7 @@ export class NftablesFamily implements FamilyDataplane {
   }
 
   async dump(node: NodePlan): Promise<readonly string[]> {
-    const listing = await this.listTable();
+    const listing = await this.lister.listTable();
     return listing === null ? [] : dumpTable(this.family, readKernelTable(this.family, listing), this.structure, node);
   }
 
@@ -175,7 +188,7 @@ export class NftablesFamily implements FamilyDataplane {
     ledger.noteRemoved(table, change);
     // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself, and find the change.
     this.trusted = false;
-    const full = !trusted || (options.full && !(await this.isUntouched()));
+    const full = !trusted || (options.full && !(await this.lister.isUntouched()));
     // Most changes are of one family and come to both.
     const idle = isEmpty(change) && ledger.settled;
     if (!full && idle && !this.leftAlone && !this.untidy) {
@@ -206,7 +219,7 @@ export class NftablesFamily implements FamilyDataplane {
     const { ledger } = this;
     const owed = ledger.owed(change);
     if (full) {
-      const listed = (await this.takePrepared()) ?? (await this.list());
+      const listed = await this.lister.read();
       const lost = this.losses(listed);
       if (lost.length > 0) this.repairs = lost;
       ledger.readBack(listed);
@@ -223,37 +236,6 @@ export class NftablesFamily implements FamilyDataplane {
   private maxBatch(): number {
     this.knownMaxBatch ??= this.addon.nftMaxBatch();
     return this.knownMaxBatch;
-  }
-
-  /** Whether a listing would show what the last one and our own acknowledgements say. Looked at again after a while all the same. */
-  private async isUntouched(): Promise<boolean> {
-    if (this.mark === null || this.now() - this.listedAt >= TRUST_MS) return false;
-    return await this.generation.isUntouchedSince(this.mark);
-  }
-
-  /** The table as it was listed ahead, unless somebody has touched the ruleset since. */
-  private async takePrepared(): Promise<ListedTable | null> {
-    const kernel = await this.prepared;
-    this.prepared = null;
-    return kernel !== null && (await this.isUntouched()) ? kernel : null;
-  }
-
-  private async list(): Promise<ListedTable> {
-    this.mark = null;
-    const mark = await this.generation.mark();
-    const listedAt = this.now();
-    const listing = await this.listTable();
-    this.mark = mark;
-    this.listedAt = listedAt;
-    return listing === null ? emptyKernelTable() : readKernelTable(this.family, listing);
-  }
-
-  /** Everything but the clients, of whom there may be very many and of whom no sync needs to know. */
-  private async listTable(): Promise<NftTableListing | null> {
-    const outline = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, []);
-    if (outline === null) return null;
-    const names = outline.sets.flatMap(({ name }) => (isOfClients(name) ? [] : [name]));
-    return await this.addon.nftList(NFT_FAMILY[this.family], TABLE, names);
   }
 
   /**
@@ -320,7 +302,7 @@ export class NftablesFamily implements FamilyDataplane {
     if (!hasObjects(foreign)) return [];
     const where = { family: NFT_FAMILY[this.family], table: TABLE };
     // The next full sync looks whether it worked; emptying what is empty the kernel does not even count.
-    this.mark = null;
+    this.lister.distrust();
     const { chains, sets } = this.ledger;
     for (const name of foreign.chains) chains.desire(name, undefined);
     for (const name of foreign.sets) sets.desire(name, undefined);

@@ -98,6 +98,53 @@ t.test('a sync that fails or compares everything meanwhile makes the audit point
   t.same(await rig.difference(), []);
 });
 
+t.test('a sync that begins while the audit asks whether there is anything to look for', async (t) => {
+  const rig = await started();
+  const { kernel } = rig;
+  kernel.touch();
+  const [transact, ask] = [kernel.nftTransact.bind(kernel), kernel.nftGeneration.bind(kernel)];
+  let sync: Promise<unknown> = Promise.resolve();
+  kernel.nftGeneration = () => {
+    kernel.nftGeneration = ask;
+    rig.commit([web(9)]);
+    sync = rig.sync();
+    return ask();
+  };
+  kernel.nftTransact = async (transaction) => {
+    const ack = await transact(transaction);
+    // The kernel has done it and its answer is under way: longer than a listing takes, unless the audit waits for it.
+    for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+    return ack;
+  };
+  t.equal(await rig.dataplane.audit(rig.table), false, 'our own change is no difference');
+  await sync;
+  t.same(await rig.difference(), []);
+});
+
+t.test('two audits at once are one', async (t) => {
+  const rig = await started();
+  rig.kernel.touch();
+  const listings = rig.kernel.listed.filter(({ elements }) => elements?.length === 0).length;
+  await Promise.all([rig.dataplane.audit(rig.table), rig.dataplane.audit(rig.table)]);
+  t.equal(rig.kernel.listed.filter(({ elements }) => elements?.length === 0).length, listings + 1);
+});
+
+t.test('what is to be looked at again because of a sync meanwhile is', async (t) => {
+  const rig = await started();
+  rig.commit([service('other', { clusterIPs: ['10.96.0.11'], affinitySeconds: 90 })]);
+  await rig.sync();
+  rig.kernel.touch();
+  await rig.dataplane.audit(rig.table);
+  rig.kernel.touch();
+  during(rig, async () => {
+    t.ok((await rig.during(() => rig.sync())).length > 0, 'it removes what nobody needs');
+  });
+  t.equal(await rig.dataplane.audit(rig.table), false);
+  rig.plan();
+  const { full } = await rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
+  t.equal(full, true, 'the next check sees whether that worked');
+});
+
 t.test('an audit that fails says so and harms nothing', async (t) => {
   const rig = await started();
   rig.kernel.touch();

@@ -1,0 +1,87 @@
+import type { Family } from '../../base/ip.js';
+import type { NftablesAddon, NftTableListing } from '../../native/contract.js';
+import type { Generation, Mark } from './generation.js';
+import { emptyKernelTable, readKernelTable, type ListedTable } from './kernel-table.js';
+import { NFT_FAMILY, TABLE, isOfClients } from './names.js';
+
+/** How long the kernel's word is taken that nobody else changed the ruleset. */
+const TRUST_MS = 3_600_000;
+
+/** A moment from which on a listing is known to be true, if it holds. */
+export interface Look {
+  /** Where the ruleset stood; null when that cannot be said. */
+  readonly mark: Mark | null;
+  readonly at: number;
+  readonly distrusted: number;
+}
+
+/** Lists a family's table, and tells whether another listing would be news. */
+export class Lister {
+  /** Null before the first listing and while nobody may rely on it. */
+  private last: { readonly mark: Mark; readonly at: number } | null = null;
+  /** How many times {@link distrust} was called. */
+  private distrusted = 0;
+  /** What {@link prepare} listed; null when it did not or when it has been used. */
+  private prepared: Promise<ListedTable | null> | null = null;
+
+  /** @param now milliseconds on a clock that only goes forward. */
+  constructor(
+    private readonly addon: Pick<NftablesAddon, 'nftList'>,
+    private readonly family: Family,
+    private readonly generation: Generation,
+    private readonly now: () => number,
+  ) {}
+
+  /** Lists ahead what {@link read} will ask for first. */
+  prepare(): void {
+    // A failure is for the first sync to meet when it lists for itself.
+    this.prepared = this.list().catch(() => null);
+  }
+
+  /** What the kernel holds: as it was listed ahead, unless somebody has touched the ruleset since. */
+  async read(): Promise<ListedTable> {
+    const prepared = await this.prepared;
+    this.prepared = null;
+    return prepared !== null && (await this.isUntouched()) ? prepared : await this.list();
+  }
+
+  /** Everything but the clients, of whom there may be very many and of whom no sync needs to know. */
+  async listTable(): Promise<NftTableListing | null> {
+    const outline = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, []);
+    if (outline === null) return null;
+    const names = outline.sets.flatMap(({ name }) => (isOfClients(name) ? [] : [name]));
+    return await this.addon.nftList(NFT_FAMILY[this.family], TABLE, names);
+  }
+
+  /** Whether a listing would show what the last one and our own acknowledgements say. Looked at again after a while all the same. */
+  async isUntouched(): Promise<boolean> {
+    if (this.last === null || this.now() - this.last.at >= TRUST_MS) return false;
+    return await this.generation.isUntouchedSince(this.last.mark);
+  }
+
+  /** The next check really looks. */
+  distrust(): void {
+    this.last = null;
+    this.distrusted++;
+  }
+
+  /** To be called before a listing that is compared with what is known. */
+  async look(): Promise<Look> {
+    const { distrusted } = this;
+    const at = this.now();
+    return { mark: await this.generation.mark(), at, distrusted };
+  }
+
+  /** What was listed since is as it was known to be. Whoever distrusted it meanwhile is right all the same. */
+  confirm({ mark, at, distrusted }: Look): void {
+    if (mark !== null && distrusted === this.distrusted) this.last = { mark, at };
+  }
+
+  private async list(): Promise<ListedTable> {
+    this.distrust();
+    const look = await this.look();
+    const listing = await this.listTable();
+    this.confirm(look);
+    return listing === null ? emptyKernelTable() : readKernelTable(this.family, listing);
+  }
+}
