@@ -179,7 +179,9 @@ function diffStaleFlows(
   gone: boolean,
 ): void {
   if (key.endsWith('/TCP')) return;
-  const wanted = gone && (held.frontends.has(key) || held.staleFlows.has(key));
+  // A process that has just started desires nothing of what it reads back, and what it desires somebody may have removed.
+  const noted = held.staleFlows.has(key) || staleFlows.desired(key) === true;
+  const wanted = gone && (held.frontends.has(key) || noted);
   staleFlows.desire(key, wanted ? true : undefined);
   if (wanted === (!anew && held.staleFlows.has(key))) return;
   if (wanted) builder.batches.add(staleSet(key), packFrontend(key));

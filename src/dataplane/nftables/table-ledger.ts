@@ -146,7 +146,7 @@ export class TableLedger {
     const { frontends, staleFlows } = this.held;
     const looked = new Set(owed.frontends);
     for (const { key } of table.frontends()) looked.add(key);
-    for (const key of staleFlows.keys()) if (!frontends.has(key)) looked.add(key);
+    for (const key of [...staleFlows.keys(), ...this.staleFlows.owed()]) if (!frontends.has(key)) looked.add(key);
     if (!table.gaps) for (const key of frontends.keys()) looked.add(key);
     let leftAlone = false;
     for (const key of [...(table.gaps ? frontends.keys() : []), ...this.frontends.owed()]) {

@@ -7,7 +7,7 @@ import { KernelError } from '../../support/fake-kernel/kernel-error.js';
 import type { Fault } from '../../support/fake-kernel/faults.js';
 import { SeededRandom } from '../../support/random.js';
 import { node, service, slice } from '../../support/rows.js';
-import { compiler, NODE_ROWS, Rig } from './rig.js';
+import { compiler, NODE_ROWS, Rig, where } from './rig.js';
 
 /** What one family does when the kernel refuses, does not answer, lies about what it holds, or takes small batches only. */
 
@@ -172,6 +172,29 @@ t.test('the flows of gone frontends are remembered over a failure and a restart'
   t.same([...rig.dataplane.goneFlows()], [], 'a frontend that is back is not gone');
   t.same(await rig.difference(), []);
 });
+
+t.test(
+  'flows that are still to be removed are remembered although somebody emptied the set or the table',
+  async (t) => {
+    const table = { family: 'ip', name: 'kube-proxy' };
+    for (const command of [
+      { flush: { set: { family: 'ip', table: 'kube-proxy', name: 'stale-flows' } } },
+      { delete: { table } },
+    ]) {
+      const rig = await started();
+      rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
+      await rig.sync();
+      rig.kernel.foreign({ ...where, operations: [{ type: 'commands', commands: [command] }] });
+      await rig.sync(true);
+      t.same([...rig.dataplane.goneFlows()], ['10.96.0.53:53/UDP']);
+      t.same(await rig.difference(), [STILL_TO_REMOVE]);
+      await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows());
+      t.same(await rig.difference(), []);
+      const sent = await rig.during(() => rig.sync(true));
+      t.same([sent, [...rig.dataplane.goneFlows()]], [[], []]);
+    }
+  },
+);
 
 t.test('the flows of all frontends are looked at when the node changes', async (t) => {
   const rig = new Rig(new FakeKernel(compiler), 'IPv4', { nodePortAddresses: 'primary' });
