@@ -1,58 +1,12 @@
 // Session affinity: behaviour SV-22, SV-23, E-16, E-17, E-72.
 import t from 'tap';
-import type { Protocol } from '../../src/base/protocol.js';
-import { endpoint, Lab, type Traffic } from '../support/lab/lab.js';
+import { endpoint, Lab } from '../support/lab/lab.js';
 import { labMode } from '../support/lab/mode.js';
 import type { Manifest } from '../support/lab/objects.js';
-import {
-  answeringNames,
-  dualStack,
-  FAMILY_VIEWS,
-  IPV4,
-  type DualStackOptions,
-  type PodEndpoint,
-} from '../support/lab/packet-table.js';
+import { dualStack, FAMILY_VIEWS, IPV4, type PodEndpoint } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
-
-const PODS = ['pod-a', 'pod-b', 'pod-c', 'remote-a', 'remote-b'] as const;
-const LONG = 3600;
-const CLIENTS = [{ from: 'client' }, { from: 'blocked' }, { from: 'pod-b' }, { from: 'node' }] as const;
-
-function sticky(affinitySeconds: number | null, options: Partial<DualStackOptions> = {}): ReturnType<typeof dualStack> {
-  return dualStack('web', {
-    type: 'LoadBalancer',
-    number: 41,
-    loadBalancers: [3],
-    externals: [11],
-    ports: (['TCP', 'UDP', 'SCTP'] as const).map((protocol) => ({
-      name: protocol.toLowerCase(),
-      protocol,
-      port: 80,
-      nodePort: 30001,
-    })),
-    endpoints: PODS,
-    ...(affinitySeconds === null ? {} : { affinitySeconds }),
-    ...options,
-  });
-}
-
-async function laboratory(t: Parameters<typeof Lab.start>[0], protocols: readonly Protocol[] = ['TCP']): Promise<Lab> {
-  const lab = await Lab.start(t);
-  await lab.serveAll(
-    [...PODS, 'node'],
-    protocols.map((protocol) => [80, protocol]),
-  );
-  return lab;
-}
-
-/** The one endpoint that answers all of these requests. */
-async function theOne(lab: Lab, traffic: Traffic, count = 20): Promise<string> {
-  const names = await answeringNames(lab, { timeoutMs: 3000, ...traffic }, count);
-  return names.join('+');
-}
-
-const CLUSTER_IP = endpoint(IPV4.clusterIP(41), 80);
+import { PODS, LONG, CLIENTS, sticky, laboratory, theOne, CLUSTER_IP } from './affinity-service.js';
 
 t.test('a client keeps its endpoint whichever frontend of the Service port it uses', async (t) => {
   const lab = await laboratory(t, ['TCP', 'UDP', 'SCTP']);

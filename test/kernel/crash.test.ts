@@ -7,7 +7,8 @@ import { endpoint, Lab, type Traffic, type Watch } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS } from '../support/lab/packet-table.js';
 import { PEER_OBJECTS, PEER_PODS, peerStart } from '../support/lab/peer-table.js';
-import { faulty, Proxy } from '../support/lab/proxy.js';
+import { faulty } from '../support/lab/kernel-faults.js';
+import { Proxy } from '../support/lab/proxy.js';
 
 /** There in every state of every story, and never changed. */
 const STEADY: readonly Traffic[] = FAMILY_VIEWS.flatMap((view): Traffic[] => [

@@ -5,7 +5,8 @@ import t from 'tap';
 import { endpoint, eventually, Lab, type TimedOutcome, type Traffic, type Watch } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
-import { faulty, Proxy } from '../support/lab/proxy.js';
+import { faulty } from '../support/lab/kernel-faults.js';
+import { Proxy } from '../support/lab/proxy.js';
 
 const PODS = ['pod-a', 'pod-b', 'remote-a'] as const;
 const OBJECTS: readonly Manifest[] = [

@@ -6,7 +6,8 @@ import { usually } from '../support/extent.js';
 import { describeOutcome, endpoint, Lab, type Outcome, type Traffic } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
 import { dualStack, FAMILY_VIEWS, type FamilyView } from '../support/lab/packet-table.js';
-import { faulty, Proxy } from '../support/lab/proxy.js';
+import { faulty } from '../support/lab/kernel-faults.js';
+import { Proxy } from '../support/lab/proxy.js';
 import { SeededRandom } from '../support/random.js';
 
 const SECONDS = Number(process.env['POINTSMAN_ENDURANCE_SECONDS'] ?? usually(15, 60));

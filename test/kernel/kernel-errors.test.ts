@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import t from 'tap';
 import { endpoint, eventually, Lab } from '../support/lab/lab.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
-import { faulty, Proxy } from '../support/lab/proxy.js';
+import { faulty } from '../support/lab/kernel-faults.js';
+import { Proxy } from '../support/lab/proxy.js';
 
 const OBJECTS = dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: ['pod-a'] });
 const ROWS: readonly Row[] = FAMILY_VIEWS.map((view) => ({

@@ -6,7 +6,8 @@ import t, { type Test } from 'tap';
 import { endpoint, eventually, Lab, type Watch } from '../support/lab/lab.js';
 import type { LabMode } from '../support/lab/mode.js';
 import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
-import { faulty, Proxy } from '../support/lab/proxy.js';
+import { faulty } from '../support/lab/kernel-faults.js';
+import { Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
 
 const PODS = ['pod-a', 'remote-a'] as const;

@@ -7,7 +7,8 @@ import type { ExplainedPacket } from '../../src/serve/explain-packet.js';
 import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
 import { endpointSlice, service, type Manifest } from '../support/lab/objects.js';
 import { dualStack } from '../support/lab/packet-table.js';
-import { faulty, MAIN, NODE_NAME, Proxy } from '../support/lab/proxy.js';
+import { faulty } from '../support/lab/kernel-faults.js';
+import { MAIN, NODE_NAME, Proxy } from '../support/lab/proxy.js';
 
 class Console {
   constructor(

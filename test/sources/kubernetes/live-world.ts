@@ -11,7 +11,8 @@ import { DEFAULT_TIMING, type Timing } from '../../../src/sources/kubernetes/tim
 import type { ResourceStatus } from '../../../src/sources/kubernetes/watch/status.js';
 import { Store } from '../../../src/state/store.js';
 import { SimpleConnection } from '../../support/api-server/connection.js';
-import { ApiServer, type ApiServerOptions } from '../../support/api-server/server.js';
+import type { ApiServerOptions } from '../../support/api-server/options.js';
+import { ApiServer } from '../../support/api-server/server.js';
 import { RecordingLog } from '../../support/recording-log.js';
 
 /** Times a test can wait for. */

@@ -5,7 +5,8 @@ import { clusterObjects } from './cluster.js';
 import { serveControl } from './control.js';
 import type { PolicyRule } from './rbac.js';
 import { encodeObject } from './protobuf.js';
-import { ApiServer, type TlsFiles, type WatchListSupport } from './server.js';
+import type { TlsFiles, WatchListSupport } from './options.js';
+import { ApiServer } from './server.js';
 
 /**
  * The test API server as a process of its own. Prints one line of JSON once it listens, `{"url": …, "control": …}`, and ends when its standard

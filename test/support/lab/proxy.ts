@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 import { ask } from '../../../src/cli/ask.js';
 import type { ProcessStatus } from '../../../src/observe/process-status.js';
 import type { ExplainedPacket } from '../../../src/serve/explain-packet.js';
-import { projectFile } from './agent.js';
 import { Inspector } from './inspect.js';
 import type { Contents } from './inspector.js';
 import { endpoint, eventually, type Closable, type CommandResult, type Lab } from './lab.js';
@@ -38,24 +37,6 @@ export interface ProxyOptions {
   readonly launcher?: readonly string[];
   /** Environment variables of the process. */
   readonly env?: Readonly<Record<string, string>>;
-}
-
-/** What goes wrong between the process and the kernel: see faulty-addon.cjs. */
-export interface KernelFaults {
-  readonly kill?: { readonly call: number; readonly when: 'before' | 'during' | 'after' };
-  readonly refuse?: Readonly<Record<string, string>>;
-  readonly while?: string;
-  readonly rate?: number;
-  readonly seed?: number;
-  readonly calls?: string;
-}
-
-/** The environment of a process with such faults. */
-export function faulty(faults: KernelFaults): Readonly<Record<string, string>> {
-  return {
-    POINTSMAN_ADDON: projectFile('test/support/lab/faulty-addon.cjs'),
-    POINTSMAN_FAULTS: JSON.stringify(faults),
-  };
 }
 
 /** An API server: which objects it has, and what the process needs to read them. */
