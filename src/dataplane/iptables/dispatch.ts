@@ -36,7 +36,7 @@ export class Dispatch {
   private readonly leaves = new Map<string, Set<string>>();
   /** By chain: the chains it leads to. */
   private readonly links = new Map<string, Map<string, Link>>();
-  private touched = new Set<string>();
+  private readonly changed = new Set<string>();
 
   constructor(private readonly options: DispatchOptions) {}
 
@@ -48,7 +48,7 @@ export class Dispatch {
       else this.items.delete(item);
       this.link(item, present ? 1 : -1);
     } else if (present) {
-      for (const name of this.chainsOf(item)) this.touched.add(name);
+      for (const name of this.chainsOf(item)) this.changed.add(name);
     }
     if (divided !== this.isDivided) this.touchAll();
   }
@@ -58,23 +58,23 @@ export class Dispatch {
   }
 
   touchAll(): void {
-    this.touched.add(this.options.chain);
-    for (const name of [...this.leaves.keys(), ...this.links.keys()]) this.touched.add(name);
+    this.changed.add(this.options.chain);
+    for (const name of [...this.leaves.keys(), ...this.links.keys()]) this.changed.add(name);
   }
 
-  /** Names of chains that may have changed since the last call. */
-  takeTouched(): ReadonlySet<string> {
-    const { touched } = this;
-    this.touched = new Set();
-    return touched;
+  /** Names of chains that may have changed since {@link untouch}. */
+  get touched(): ReadonlySet<string> {
+    return this.changed;
   }
 
-  /** Names of all chains there are. */
-  *names(): IterableIterator<string> {
-    yield this.options.chain;
-    if (!this.isDivided) return;
-    for (const name of this.links.keys()) if (name !== this.options.chain) yield name;
-    yield* this.leaves.keys();
+  untouch(): void {
+    this.changed.clear();
+  }
+
+  /** Whether the chain is, or could be, one of those that this is divided into. */
+  owns(table: IptablesTable, name: string): boolean {
+    const { chain, division } = this.options;
+    return table === this.table && (name === chain || name.startsWith(`${division}-`));
   }
 
   /** The chain as it should be; null when there should be none. */
@@ -113,7 +113,7 @@ export class Dispatch {
 
   private link(item: string, amount: 1 | -1): void {
     const names = this.chainsOf(item);
-    for (const name of names) this.touched.add(name);
+    for (const name of names) this.changed.add(name);
     const branches = this.options.branches(item);
     for (const [index, { match }] of branches.entries()) {
       const [parent = '', child = ''] = names.slice(index);

@@ -10,7 +10,8 @@ import { wantedHooks } from './hooks.js';
 import { isOwnChain } from './names.js';
 import { countsPackets } from './packet-counters.js';
 import { readBack } from './read-back.js';
-import { everything, Ruleset, type TableView } from './ruleset.js';
+import { wholeRuleset } from './ruleset.js';
+import type { TableView } from './table-view.js';
 
 /**
  * A listing in the lines of plan/text.ts, sorted. What was read back is made into rules again: where that gives the very same, the node's lines
@@ -53,9 +54,7 @@ async function compare(
   view: TableView,
   settings: ModeSettings,
 ): Promise<readonly string[]> {
-  const ruleset = new Ruleset(view, () => settings);
-  ruleset.update(everything(view));
-  const wanted = await statesOf(addon, family, ruleset.takeTouched().chains);
+  const wanted = await statesOf(addon, family, wholeRuleset(view, settings).touched().chains);
   const lines: string[] = [];
   for (const chain of listing.filter(({ table, name }) => isOwnChain(table, name))) {
     const id = chainId(chain.table, chain.name);

@@ -4,30 +4,22 @@ import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
 import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
-import {
-  addRules,
-  countRules,
-  countStates,
-  differences,
-  listedStates,
-  statesOf,
-  type ChainState,
-  type ChainStates,
-  type RuleCounts,
-} from '../xtables/chain-states.js';
+import { ChainLedger } from '../xtables/chain-ledger.js';
+import { differences, listedStates } from '../xtables/chain-states.js';
 import { cleanupOperations } from '../xtables/cleanup.js';
 import { hookRepairs } from '../xtables/hooks.js';
-import { chainOperation, deleteOperation } from '../xtables/operations.js';
-import { chainId, type ChainId } from '../xtables/rules.js';
 import { Tables, type TablesOptions } from '../xtables/tables.js';
 import { AdoptedTable } from './adopted-table.js';
+import { ChainWriter, type Refused } from './chain-writer.js';
 import { dumpRules } from './dump.js';
 import type { ModeSettings, NodeSettings } from './fixed-chains.js';
 import { firewallOperations, HOOKS, wantedHooks } from './hooks.js';
 import { CHAIN, clientList, DISPATCH_PREFIXES, isOwnChain } from './names.js';
 import type { PacketCounters } from './packet-counters.js';
 import { readBack } from './read-back.js';
-import { everything, Ruleset, type Changes } from './ruleset.js';
+import { Ruleset } from './ruleset.js';
+import { ServiceGroups } from './service-groups.js';
+import { everything, type Changes } from './table-view.js';
 
 export interface IptablesOptions extends TablesOptions {
   readonly addon: IptablesAddon;
@@ -41,9 +33,17 @@ export class IptablesFamily implements FamilyDataplane {
   readonly family: Family;
   private settings: ModeSettings = { dropInvalid: false, countsPackets: false };
   /** Null before the first sync. */
-  private desired: { readonly view: AdoptedTable; readonly ruleset: Ruleset } | null = null;
-  /** Our chains as the kernel acknowledged them; null while that is not known: at the start and after any failure. */
-  private acknowledged: ChainStates | null = null;
+  private desired: Desired | null = null;
+  private readonly groups: ServiceGroups;
+  private readonly chains: ChainLedger;
+  /** Whether a sync has been through that compared everything: what a predecessor left is taken over until then. */
+  private adopted = false;
+  /** Whether nothing makes everything be compared again, see the README: not at the start. */
+  private compared = false;
+  /** Losses that were found and not reported: the repair may take several attempts. */
+  private repairs: readonly string[] = [];
+  /** UDP and SCTP frontends that changed since flows were last reported; all of them after a comparison of everything. */
+  private flows: Set<FrontendKey> | 'all' = new Set();
   private readonly gone = new Set<FrontendKey>();
   /** Whether loopback was served, and so guarded, when everything was last compared. */
   private guardsLoopback = false;
@@ -52,43 +52,64 @@ export class IptablesFamily implements FamilyDataplane {
   constructor(private readonly options: IptablesOptions) {
     this.family = options.family;
     this.tables = new Tables(options);
+    this.groups = new ServiceGroups(options.now);
+    this.chains = new ChainLedger(options.now);
   }
 
   async apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
-    const { view, ruleset } = this.follow(table, change);
-    const before = this.acknowledged;
+    const desired = this.follow(table, change);
+    const { writer } = desired;
+    this.noteFlows(change.node ? 'all' : change.frontends);
     const full =
-      before === null ||
-      this.lacksGuard(table.node) ||
-      (options.full && (await this.tables.isListingDue(CHAIN.canary)));
-    this.acknowledged = null;
-    const listing = full ? await this.list(before === null ? this.textsToRead(table) : []) : null;
-    if (listing !== null) await this.readSettings(ruleset, listing);
-    if (before === null && listing !== null) this.takeOver(table, view, ruleset, listing);
-    const repairs = before !== null && listing !== null ? repairsOf(before, listing) : [];
-    const plan = await this.plan(ruleset, before, listing, table.node);
-    const first = await this.send(plan.operations);
-    const rest = ruleset.settle() ? await this.plan(ruleset, plan.wanted, null, table.node) : null;
-    const second = await this.send(rest?.operations ?? []);
-    const problems = await this.tidyUp(plan.later);
-    this.acknowledged = plan.wanted;
-    if (listing !== null) this.guardsLoopback = table.node.nodePortsOnLoopback;
-    const flows = full || change.node ? 'all' : new Set([...change.frontends].filter((key) => !key.endsWith('/TCP')));
-    const rules = {
-      written: { ...addRules(plan.written, rest?.written) },
-      held: { ...countStates(plan.wanted) },
-    };
-    const sent: Sent = {
-      transactions: first.transactions + second.transactions,
-      ruleOperations: first.ruleOperations + second.ruleOperations,
-      bytes: first.bytes + second.bytes,
-    };
+      !this.compared || this.lacksGuard(table.node) || (options.full && (await this.tables.isListingDue(CHAIN.canary)));
+    const jumps = full ? await this.compare(table, desired) : [];
+    if (full) this.noteFlows('all');
+    writer.takeSent();
+    await this.bring(desired, full, jumps);
+    const problems = full ? await writer.tidyUp() : [];
+    if (full) this.guardsLoopback = table.node.nodePortsOnLoopback;
+    this.compared = this.adopted = true;
+    const { flows, repairs } = this;
+    this.flows = new Set();
+    this.repairs = [];
+    const { rules: written, ...sent } = writer.takeSent();
+    const rules = { written: { ...written }, held: { ...this.chains.held } };
     return { family: this.family, full, ...sent, elementOperations: 0, repairs, problems, flows, rules, setAside: [] };
   }
 
   /** Whether loopback has come to be served since everything was last compared: others use its guard too, so it is not among our chains. */
   private lacksGuard(node: NodePlan): boolean {
     return node.nodePortsOnLoopback && !this.guardsLoopback;
+  }
+
+  /** Sends all that is owed; a second stream lets go of refusals that the first made superfluous. */
+  private async bring({ ruleset, writer }: Desired, full: boolean, jumps: readonly IptablesOperation[]): Promise<void> {
+    const { ledger } = this.groups;
+    await writer.look();
+    const hashes = [...ledger.owed()];
+    const claim = ledger.claim(hashes);
+    let refused: Refused | null;
+    try {
+      refused = await writer.send(!full, jumps);
+    } catch (error) {
+      claim.lose();
+      ruleset.mayRefuse(hashes);
+      throw error;
+    }
+    if (refused === null) claim.acknowledge();
+    else {
+      claim.refuse();
+      // Filter is the first table.
+      if (refused.table !== 'filter') ruleset.mayRefuse(hashes);
+      this.compared = false;
+      throw refused.error;
+    }
+    ruleset.settle(hashes);
+    await writer.look();
+    const again = await writer.send(!full);
+    if (again === null) return;
+    this.compared = false;
+    throw again.error;
   }
 
   goneFlows(): ReadonlySet<FrontendKey> {
@@ -101,7 +122,7 @@ export class IptablesFamily implements FamilyDataplane {
   }
 
   async cleanup(): Promise<void> {
-    this.acknowledged = null;
+    this.compared = this.adopted = false;
     const operations = cleanupOperations(await this.list([]), HOOKS, isOwnChain);
     if (operations.length > 0) await this.tables.restore(operations);
   }
@@ -129,29 +150,64 @@ export class IptablesFamily implements FamilyDataplane {
   }
 
   /** Brings what is wanted up to date with the table. */
-  private follow(table: FamilyTable, change: TableChange): { readonly view: AdoptedTable; readonly ruleset: Ruleset } {
+  private follow(table: FamilyTable, change: TableChange): Desired {
     if (this.desired === null) {
       const view = new AdoptedTable(table);
       const ruleset = new Ruleset(view, () => this.settings);
-      this.desired = { view, ruleset };
-      ruleset.update(everything(table));
+      const { tables, chains } = this;
+      const writer = new ChainWriter({ addon: this.options.addon, tables, ruleset, chains });
+      this.desired = { view, ruleset, writer };
+      this.update(this.desired, everything(table));
       return this.desired;
     }
-    const { view, ruleset } = this.desired;
+    const { view } = this.desired;
     view.follow(table);
     view.forget(change.frontends);
-    this.update(view, ruleset, change);
-    if (!table.gaps) this.update(view, ruleset, view.release());
+    this.update(this.desired, change);
+    if (!table.gaps) this.update(this.desired, view.release());
     return this.desired;
   }
 
-  private update(view: AdoptedTable, ruleset: Ruleset, changes: Changes): void {
+  private update({ view, ruleset }: Desired, changes: Changes): void {
     for (const key of changes.frontends) {
       if (key.endsWith('/TCP')) continue;
       if (view.frontend(key) !== undefined) this.gone.delete(key);
-      else if (ruleset.has(key)) this.gone.add(key);
+      else if (this.groups.has(key)) this.gone.add(key);
     }
+    const { ledger } = this.groups;
+    ruleset.show([...this.groups.follow(view, changes)].map((hash) => [hash, ledger.desired(hash)]));
     ruleset.update(changes);
+  }
+
+  private noteFlows(changed: ReadonlySet<FrontendKey> | 'all'): void {
+    if (changed === 'all') this.flows = 'all';
+    if (changed === 'all' || this.flows === 'all') return;
+    for (const key of changed) if (!key.endsWith('/TCP')) this.flows.add(key);
+  }
+
+  /** Finds out what the kernel holds. Answers what its built-in chains, and those that others have rules in, lack. */
+  private async compare(table: FamilyTable, desired: Desired): Promise<readonly IptablesOperation[]> {
+    // Until everything of this sync is done, the next one compares again.
+    this.compared = false;
+    const listing = await this.list(this.adopted ? [] : this.textsToRead(table));
+    await this.readSettings(desired.ruleset, listing);
+    if (this.adopted) {
+      const lost = this.losses(listing);
+      if (lost.length > 0) this.repairs = lost;
+    }
+    this.chains.readBackAll(listedStates(listing, isOwnChain));
+    if (!this.adopted) this.takeOver(table, desired, listing);
+    return this.hookOperations(listing, table.node);
+  }
+
+  /** What a comparison found lost or altered. What was on its way when its answer was lost is not missed. */
+  private losses(listing: readonly IptablesChainListing[]): readonly string[] {
+    const { acknowledged, unknown } = this.chains;
+    const jumps = hookRepairs(listing, HOOKS).filter(({ verb }) => verb === 'insert');
+    return [
+      ...differences(acknowledged, listedStates(listing, isOwnChain), (id) => !unknown.has(id)),
+      ...jumps.map(({ table, chain, text }) => `rule of ${table} ${chain} was missing: ${text}`),
+    ];
   }
 
   /** Of which chains the rules themselves are needed at a start. */
@@ -167,53 +223,14 @@ export class IptablesFamily implements FamilyDataplane {
   }
 
   /** What a predecessor left: frontends that the plan does not have are gone, or if it has gaps, stay. */
-  private takeOver(
-    table: FamilyTable,
-    view: AdoptedTable,
-    ruleset: Ruleset,
-    listing: readonly IptablesChainListing[],
-  ): void {
+  private takeOver(table: FamilyTable, desired: Desired, listing: readonly IptablesChainListing[]): void {
+    const { view, ruleset } = desired;
     const held = readBack(this.family, listing);
-    if (table.gaps) ruleset.update(view.adopt(held));
+    if (table.gaps) this.update(desired, view.adopt(held));
     ruleset.adoptRefusals(held.refusals);
     for (const key of held.frontends.keys()) {
       if (!key.endsWith('/TCP') && view.frontend(key) === undefined) this.gone.add(key);
     }
-    ruleset.touchAll();
-  }
-
-  /** What has to be written, and what our chains are after that. */
-  private async plan(
-    ruleset: Ruleset,
-    before: ChainStates | null,
-    listing: readonly IptablesChainListing[] | null,
-    node: NodePlan,
-  ): Promise<Plan> {
-    const { chains, gone } = ruleset.takeTouched();
-    const states = await statesOf(this.options.addon, this.family, chains);
-    const kernel: ChainStates =
-      listing === null ? (before ?? new Map<ChainId, ChainState>()) : listedStates(listing, isOwnChain);
-    const differs = (id: ChainId, digest: string): boolean => kernel.get(id)?.digest !== digest;
-    const changed = chains.filter(({ table, name }) => {
-      const id = chainId(table, name);
-      return differs(id, states.get(id)?.digest ?? '');
-    });
-    const stale = gone.filter((id) => kernel.has(id));
-    const wanted: ChainStates = before ?? new Map<ChainId, ChainState>();
-    for (const id of gone) wanted.delete(id);
-    for (const [id, state] of states) wanted.set(id, state);
-    if (listing === null) {
-      const operations = [...changed.map(chainOperation), ...stale.map(deleteOperation)];
-      return { operations, later: [], wanted, written: countRules(changed, this.family) };
-    }
-    const lost = [...wanted].filter(([id, { digest }]) => !states.has(id) && differs(id, digest)).map(([id]) => id);
-    const written = [...changed, ...ruleset.make(new Set(lost))];
-    return {
-      operations: [...written.map(chainOperation), ...this.hookOperations(listing, node)],
-      later: [...kernel.keys()].filter((id) => !wanted.has(id)).map(deleteOperation),
-      wanted,
-      written: countRules(written, this.family),
-    };
   }
 
   private hookOperations(listing: readonly IptablesChainListing[], node: NodePlan): readonly IptablesOperation[] {
@@ -221,44 +238,14 @@ export class IptablesFamily implements FamilyDataplane {
     return [...hookRepairs(listing, wantedHooks(withFirewall)), ...(withFirewall ? firewallOperations(listing) : [])];
   }
 
-  private async send(operations: readonly IptablesOperation[]): Promise<Sent> {
-    if (operations.length === 0) return { transactions: 0, ruleOperations: 0, bytes: 0 };
-    const { bytes, rules } = await this.tables.restore(operations);
-    return { transactions: 1, ruleOperations: rules, bytes };
-  }
-
-  /** Removes what a complete ruleset does not need; forwarding does not depend on it. Answers what did not work. */
-  private async tidyUp(later: readonly IptablesOperation[]): Promise<readonly string[]> {
-    if (later.length === 0) return [];
-    try {
-      await this.tables.restore(later);
-      return [];
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      return [`cannot remove chains that are no longer used: ${reason}`];
-    }
-  }
-
   private list(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
     return this.tables.list([CHAIN.firewall, CHAIN.forward, ...textOf]);
   }
 }
 
-type Sent = Pick<SyncReport, 'transactions' | 'ruleOperations' | 'bytes'>;
-
-interface Plan {
-  readonly operations: readonly IptablesOperation[];
-  /** Removals that can wait until everything else is in place. */
-  readonly later: readonly IptablesOperation[];
-  readonly wanted: ChainStates;
-  readonly written: RuleCounts;
-}
-
-/** What a periodic comparison found lost or altered. */
-function repairsOf(acknowledged: ChainStates, listing: readonly IptablesChainListing[]): readonly string[] {
-  const jumps = hookRepairs(listing, HOOKS).filter(({ verb }) => verb === 'insert');
-  return [
-    ...differences(acknowledged, listedStates(listing, isOwnChain)),
-    ...jumps.map(({ table, chain, text }) => `rule of ${table} ${chain} was missing: ${text}`),
-  ];
+/** What is wanted, and what brings it to the kernel. */
+interface Desired {
+  readonly view: AdoptedTable;
+  readonly ruleset: Ruleset;
+  readonly writer: ChainWriter;
 }

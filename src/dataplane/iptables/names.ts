@@ -83,6 +83,11 @@ export function serviceHash(servicePort: string, protocol: Protocol): string {
   return hash16(servicePort + protocol.toLowerCase());
 }
 
+/** The Service port that a chain is of, as {@link serviceHash}; null: the chain is of none, or of one endpoint of kube-proxy's. */
+export function hashOfChain(chain: string): string | null {
+  return /^KUBE-(?:SVC|SVL|EXT|FW)-([A-Z2-7]{16})(?:-|$)/.exec(chain)?.[1] ?? null;
+}
+
 /** The `recent` list of clients of one endpoint of a Service port. @param endpoint as `address:port`, `[v6]:port`. */
 export function clientList(servicePort: string, protocol: Protocol, endpoint: string): string {
   return `KUBE-SEP-${hash16(servicePort + protocol.toLowerCase() + endpoint)}`;

@@ -4,7 +4,7 @@ import { hookRepairs } from '../xtables/hooks.js';
 import { chainOperation, inOrder } from '../xtables/operations.js';
 import type { ModeSettings } from './fixed-chains.js';
 import { firewallOperations, wantedHooks } from './hooks.js';
-import { everything, Ruleset } from './ruleset.js';
+import { wholeRuleset } from './ruleset.js';
 
 /** What a first sync sends to a kernel without rules, as iptables-restore reads it. Needs no privileges. */
 export function renderTable(
@@ -13,11 +13,9 @@ export function renderTable(
   flavor: IptablesFlavor,
   settings: ModeSettings,
 ): string {
-  const ruleset = new Ruleset(table, () => settings);
-  ruleset.update(everything(table));
   const withFirewall = table.node.nodePortsOnLoopback;
   const operations = [
-    ...ruleset.takeTouched().chains.map(chainOperation),
+    ...wholeRuleset(table, settings).touched().chains.map(chainOperation),
     ...hookRepairs([], wantedHooks(withFirewall)),
     ...(withFirewall ? firewallOperations([]) : []),
   ];

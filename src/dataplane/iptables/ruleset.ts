@@ -1,11 +1,12 @@
 import { parseAddress, type IPAddress } from '../../base/ip.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
-import type { FamilyTable, FrontendKey, FrontendPlan, TableChange } from '../../plan/types.js';
+import type { FrontendKey, FrontendPlan } from '../../plan/types.js';
 import { MASQUERADE } from '../xtables/masquerade.js';
+import { nameOf, tableOf } from '../xtables/operations.js';
 import { chainId, commentMatch, hostText, type Chain, type ChainId } from '../xtables/rules.js';
 import { addressBranches, Dispatch, portBranches, type Branch, type DispatchOptions } from './dispatch.js';
 import { fixedChains, nodePortRules, type ModeSettings } from './fixed-chains.js';
-import { CHAIN, DIVISION, serviceHash } from './names.js';
+import { CHAIN, DIVISION, hashOfChain } from './names.js';
 import {
   dispatchRules,
   hasEndpoints,
@@ -14,38 +15,39 @@ import {
   serviceChains,
   type ServiceGroup,
 } from './service-chains.js';
+import { groupsOf } from './service-groups.js';
+import { everything, type Changes, type TableView } from './table-view.js';
 
-/** The part of a family's table that becomes rules. */
-export type TableView = Pick<FamilyTable, 'node' | 'frontend' | 'frontends' | 'hairpinAddresses' | 'healthChecks'>;
+/** What may not be in the kernel as it should be, since it was told of last. */
+export interface TouchedChains {
+  readonly chains: readonly Chain[];
+  /** Chains that should not be there any more. */
+  readonly gone: readonly ChainId[];
+  /** It has been taken note of. Nothing may be touched between the question and this. */
+  readonly noted: () => void;
+}
 
-export type Changes = Pick<TableChange, 'frontends' | 'hairpinAddresses' | 'healthChecks' | 'node'>;
-
-/** The change from nothing to the whole table. */
-export function everything(table: TableView): Changes {
-  return {
-    frontends: new Set([...table.frontends()].map(({ key }) => key)),
-    hairpinAddresses: new Set(table.hairpinAddresses),
-    healthChecks: true,
-    node: true,
-  };
+interface Shown {
+  readonly group: ServiceGroup;
+  readonly plan: FrontendPlan;
 }
 
 /** Where the rules of a family's table are: which chains there are, and which a change of the table touches. Holds names only, no rules. */
 export class Ruleset {
-  private readonly groupOf = new Map<FrontendKey, string>();
-  private readonly groups = new Map<string, Set<FrontendKey>>();
-  /** By group: the names its chains had when they were last made. */
+  private readonly groups = new Map<string, ServiceGroup>();
+  private readonly shown = new Map<FrontendKey, Shown>();
+  /** By group: the names its chains had when they were last noted. */
   private readonly chainsOf = new Map<string, readonly string[]>();
   private readonly healthPorts = new Map<string, string>();
-  /** Frontends that refuse some connections, as they were when the kernel had all of that. */
-  private readonly refusing = new Map<FrontendKey, FrontendPlan>();
-  /** Those of them that refuse less now: see {@link settle}. */
-  private readonly relenting = new Set<FrontendKey>();
+  /** Of frontends that refuse some connections: as they did so in what the kernel holds or may hold. */
+  private readonly refusing = new Map<FrontendKey, readonly FrontendPlan[]>();
+  /** Groups of which more is in there than what they are shown to refuse, perhaps. */
+  private readonly unsettled = new Set<string>();
   private readonly addresses: Readonly<Record<'nat' | 'refused' | 'external' | 'firewall', Dispatch>>;
   private readonly ports: Readonly<Record<'nat' | 'external', Dispatch>>;
   private readonly hairpin: Dispatch;
   private readonly health: Dispatch;
-  private touchedGroups = new Set<string>();
+  private readonly touchedGroups = new Set<string>();
   private fixedTouched = true;
 
   constructor(
@@ -87,89 +89,130 @@ export class Ruleset {
     });
   }
 
-  has(key: FrontendKey): boolean {
-    return this.groupOf.has(key);
-  }
-
-  /** Takes over what changed in the table. */
-  update(changes: Changes): void {
-    for (const key of changes.frontends) this.updateFrontend(key);
+  /** Takes over what changed in the table, but for its frontends: see {@link show}. */
+  update(changes: Omit<Changes, 'frontends'>): void {
     for (const address of changes.hairpinAddresses) this.hairpin.set(address, this.view.hairpinAddresses.has(address));
     if (changes.healthChecks) this.updateHealthChecks();
     if (changes.node) this.touchAll();
   }
 
+  /** Has these groups' chains and dispatch entries be so; undefined: there are none. A frontend that moves between groups is in both of them. */
+  show(changed: Iterable<readonly [hash: string, group: ServiceGroup | undefined]>): void {
+    const others = [...changed].filter(([hash, group]) => this.groups.get(hash) !== group);
+    const keys = new Set<FrontendKey>();
+    for (const [hash, group] of others) {
+      for (const { key } of this.groups.get(hash)?.frontends ?? []) {
+        this.shown.delete(key);
+        keys.add(key);
+      }
+      if (group === undefined) this.groups.delete(hash);
+      else this.groups.set(hash, group);
+      this.touchedGroups.add(hash);
+    }
+    for (const [, group] of others) {
+      if (group === undefined) continue;
+      for (const plan of group.frontends) {
+        this.shown.set(plan.key, { group, plan });
+        keys.add(plan.key);
+      }
+    }
+    for (const key of keys) this.place(key);
+  }
+
   /** Takes what the kernel was found to refuse for refused until now: what of it is not wanted is let go of as by any change. */
   adoptRefusals(refusals: ReadonlyMap<FrontendKey, FrontendPlan>): void {
     for (const [key, frontend] of refusals) {
-      if (!this.has(key)) continue;
-      this.refusing.set(key, frontend);
-      this.touch(key);
+      const shown = this.shown.get(key);
+      if (shown === undefined) continue;
+      this.unsettled.add(shown.group.hash);
+      this.refusing.set(key, [frontend]);
+      this.place(key);
+    }
+  }
+
+  /** The kernel may refuse already what these groups are shown to refuse, beside what it did. */
+  mayRefuse(hashes: Iterable<string>): void {
+    for (const hash of hashes) {
+      this.unsettled.add(hash);
+      for (const plan of this.groups.get(hash)?.frontends ?? []) {
+        const held = this.refusing.get(plan.key) ?? [];
+        if (refusalChain(plan) !== null && !held.includes(plan)) this.refusing.set(plan.key, [...held, plan]);
+      }
     }
   }
 
   /**
-   * Lets go of refusals that outlived their time, once everything else of a change is in the kernel; whether there were any. Tables are written one
-   * after the other: given up before there is a translation, a refusal lets connections out untranslated, and the kernel keeps all their packets on
-   * that way.
+   * The kernel holds what is shown, of these groups another way than before. Lets go of refusals that outlived their time: tables are written one after
+   * the other, and given up before there is a translation a refusal lets connections out untranslated, and the kernel keeps all their packets on that
+   * way.
    */
-  settle(): boolean {
-    const relenting = [...this.relenting];
-    this.relenting.clear();
-    for (const key of relenting) {
-      this.refusing.delete(key);
-      this.touch(key);
+  settle(hashes: Iterable<string>): void {
+    for (const hash of new Set([...hashes, ...this.unsettled])) {
+      for (const plan of this.groups.get(hash)?.frontends ?? []) {
+        const isRelenting = this.outlived(plan).length > 0;
+        if (refusalChain(plan) === null) this.refusing.delete(plan.key);
+        else this.refusing.set(plan.key, [plan]);
+        if (isRelenting) this.place(plan.key);
+      }
     }
-    return relenting.length > 0;
+    this.unsettled.clear();
   }
 
-  /** Says that any chain may have to be made again. */
+  /** Says that any chain may have to be made again that depends on more than its group. */
   touchAll(): void {
-    for (const hash of this.groups.keys()) this.touchedGroups.add(hash);
     for (const dispatch of this.dispatches()) dispatch.touchAll();
     this.fixedTouched = true;
   }
 
-  /** The chains that may have changed since the last call, and names of those that should not be there any more. */
-  takeTouched(): { readonly chains: readonly Chain[]; readonly gone: readonly ChainId[] } {
+  touched(): TouchedChains {
     const chains: Chain[] = this.fixedTouched ? [...fixedChains(this.view.node, this.settings())] : [];
     const gone: ChainId[] = [];
+    const names = new Map<string, readonly string[]>();
     for (const hash of this.touchedGroups) {
       const made = this.serviceChains(hash);
-      const names = new Set(made.map(({ name }) => name));
+      const current = made.map(({ name }) => name);
       chains.push(...made);
-      for (const name of this.chainsOf.get(hash) ?? []) if (!names.has(name)) gone.push(chainId('nat', name));
-      if (names.size === 0) this.chainsOf.delete(hash);
-      else this.chainsOf.set(hash, [...names]);
+      for (const name of this.chainsOf.get(hash) ?? []) if (!current.includes(name)) gone.push(chainId('nat', name));
+      names.set(hash, current);
     }
     for (const dispatch of this.dispatches()) {
-      for (const name of dispatch.takeTouched()) {
+      for (const name of dispatch.touched) {
         const chain = dispatch.chain(name);
         if (chain === null) gone.push(chainId(dispatch.table, name));
         else chains.push(chain);
       }
     }
-    this.touchedGroups = new Set();
-    this.fixedTouched = false;
-    return { chains, gone };
+    const noted = (): void => {
+      this.note(names);
+    };
+    return { chains, gone, noted };
   }
 
-  /** The named chains as they should be; names of chains that should not be are passed over. */
-  make(wanted: ReadonlySet<ChainId>): readonly Chain[] {
-    const chains = fixedChains(this.view.node, this.settings()).filter(({ table, name }) =>
-      wanted.has(chainId(table, name)),
-    );
-    for (const [hash, names] of this.chainsOf) {
-      if (!names.some((name) => wanted.has(chainId('nat', name)))) continue;
-      chains.push(...this.serviceChains(hash).filter(({ name }) => wanted.has(chainId('nat', name))));
+  /** The named chains as they should be; those that should not be are passed over. */
+  make(wanted: readonly ChainId[]): readonly Chain[] {
+    if (wanted.length === 0) return [];
+    const ids = new Set(wanted);
+    const names = wanted.map((id) => [tableOf(id), nameOf(id)] as const);
+    const hashes = new Set(names.flatMap(([table, name]) => (table === 'nat' ? (hashOfChain(name) ?? []) : [])));
+    const dispatched = names.flatMap(([table, name]) => {
+      for (const dispatch of this.dispatches()) if (dispatch.owns(table, name)) return dispatch.chain(name) ?? [];
+      return [];
+    });
+    const others = [
+      ...fixedChains(this.view.node, this.settings()),
+      ...[...hashes].flatMap((hash) => this.serviceChains(hash)),
+    ];
+    return [...others.filter(({ table, name }) => ids.has(chainId(table, name))), ...dispatched];
+  }
+
+  private note(names: ReadonlyMap<string, readonly string[]>): void {
+    for (const [hash, current] of names) {
+      if (current.length === 0) this.chainsOf.delete(hash);
+      else this.chainsOf.set(hash, current);
     }
-    for (const dispatch of this.dispatches()) {
-      for (const name of dispatch.names()) {
-        const chain = wanted.has(chainId(dispatch.table, name)) ? dispatch.chain(name) : null;
-        if (chain !== null) chains.push(chain);
-      }
-    }
-    return chains;
+    this.touchedGroups.clear();
+    for (const dispatch of this.dispatches()) dispatch.untouch();
+    this.fixedTouched = false;
   }
 
   private *dispatches(): IterableIterator<Dispatch> {
@@ -179,39 +222,13 @@ export class Ruleset {
     yield this.health;
   }
 
-  private updateFrontend(key: FrontendKey): void {
-    const frontend = this.view.frontend(key);
-    const before = this.groupOf.get(key);
-    const after = frontend && serviceHash(frontend.servicePort, frontend.protocol);
-    if (before !== undefined && before !== after) this.leaveGroup(before, key);
-    if (after !== undefined && before !== after) {
-      this.groupOf.set(key, after);
-      this.groups.set(after, (this.groups.get(after) ?? new Set()).add(key));
-    }
-    if (after !== undefined) this.touchedGroups.add(after);
-    this.place(key, frontend);
-    // Which list is a frontend's own depends on the others of its group.
-    for (const hash of [before, after]) for (const other of this.groups.get(hash ?? '') ?? []) this.touch(other);
-  }
-
-  private leaveGroup(hash: string, key: FrontendKey): void {
-    const group = this.groups.get(hash);
-    group?.delete(key);
-    if (group?.size === 0) this.groups.delete(hash);
-    this.groupOf.delete(key);
-    this.touchedGroups.add(hash);
-  }
-
-  private touch(key: FrontendKey): void {
-    this.place(key, this.view.frontend(key));
-  }
-
   /** Notes in which chains a frontend has rules. */
-  private place(key: FrontendKey, frontend: FrontendPlan | undefined): void {
-    const forwarded = frontend !== undefined && hasEndpoints(frontend);
-    this.followRefusal(key, frontend);
-    const refusals = [frontend, this.refusing.get(key)].map((plan) => plan && refusalChain(plan));
-    const isIn = (chain: string): boolean => refusals.includes(chain);
+  private place(key: FrontendKey): void {
+    const plan = this.shown.get(key)?.plan;
+    if (plan === undefined) this.refusing.delete(key);
+    const forwarded = plan !== undefined && hasEndpoints(plan);
+    const chains = plan === undefined ? [] : [...this.outlived(plan), plan].map(refusalChain);
+    const isIn = (chain: string): boolean => chains.includes(chain);
     if (parseFrontendKey(key).address === null) {
       this.ports.nat.set(key, forwarded);
       this.ports.external.set(key, isIn(CHAIN.externalNodePorts));
@@ -223,40 +240,29 @@ export class Ruleset {
     this.addresses.external.set(key, isIn(CHAIN.external));
   }
 
-  /** What refuses more does so at once; what refuses less, or something else, keeps its rules until {@link settle}. */
-  private followRefusal(key: FrontendKey, frontend: FrontendPlan | undefined): void {
-    const before = this.refusing.get(key);
-    this.relenting.delete(key);
-    if (before !== undefined && frontend !== undefined) {
-      const rules = new Set(refusalRules(frontend));
-      if (refusalRules(before).some((rule) => !rules.has(rule))) {
-        this.relenting.add(key);
-        return;
-      }
-    }
-    if (frontend === undefined || refusalChain(frontend) === null) this.refusing.delete(key);
-    else this.refusing.set(key, frontend);
+  /** What refused more than the frontend does, or something else: that keeps its rules until {@link settle}. */
+  private outlived(plan: FrontendPlan): readonly FrontendPlan[] {
+    const before = this.refusing.get(plan.key);
+    if (before === undefined) return [];
+    const rules = new Set(refusalRules(plan));
+    return before.filter((each) => each !== plan && refusalRules(each).some((rule) => !rules.has(rule)));
   }
 
   private frontendRules(
     { table, chain }: Pick<DispatchOptions, 'table' | 'chain'>,
     key: FrontendKey,
   ): readonly string[] {
-    const frontend = this.view.frontend(key);
-    const hash = this.groupOf.get(key);
-    if (frontend === undefined || hash === undefined) return [];
-    if (table === 'nat') return dispatchRules(this.group(hash), frontend);
-    const refusals = [this.refusing.get(key), frontend].filter((plan) => plan && refusalChain(plan) === chain);
-    return [...new Set(refusals.flatMap((plan) => (plan === undefined ? [] : refusalRules(plan))))];
+    const shown = this.shown.get(key);
+    if (shown === undefined) return [];
+    const { group, plan } = shown;
+    if (table === 'nat') return dispatchRules(group, plan);
+    const refusals = [...this.outlived(plan), plan].filter((each) => refusalChain(each) === chain);
+    return [...new Set(refusals.flatMap(refusalRules))];
   }
 
   private serviceChains(hash: string): readonly Chain[] {
-    return this.groups.has(hash) ? serviceChains(this.group(hash), this.view.node) : [];
-  }
-
-  private group(hash: string): ServiceGroup {
-    const frontends = [...(this.groups.get(hash) ?? [])].flatMap((key) => this.view.frontend(key) ?? []);
-    return { hash, frontends };
+    const group = this.groups.get(hash);
+    return group === undefined ? [] : serviceChains(group);
   }
 
   private nodePortTail(chain: string, comment: string): readonly string[] {
@@ -279,6 +285,14 @@ export class Ruleset {
     const comment = commentMatch(`${this.healthPorts.get(key) ?? ''} health check node port`);
     return [`-p tcp ${comment} -m tcp --dport ${parseFrontendKey(key).port} -j ACCEPT`];
   }
+}
+
+/** The ruleset of a whole table. */
+export function wholeRuleset(view: TableView, settings: ModeSettings): Ruleset {
+  const ruleset = new Ruleset(view, () => settings);
+  ruleset.show(groupsOf(view.frontends(), view.node));
+  ruleset.update(everything(view));
+  return ruleset;
 }
 
 function frontendBranches(key: FrontendKey): readonly Branch[] {

@@ -11,6 +11,8 @@ import { spreadChains } from './spread.js';
 export interface ServiceGroup {
   /** See serviceHash. */
   readonly hash: string;
+  /** Whose settings the chains follow. */
+  readonly node: NodePlan;
   /** In any order; at least one. */
   readonly frontends: readonly FrontendPlan[];
 }
@@ -49,7 +51,8 @@ export function entryChain(group: ServiceGroup, frontend: FrontendPlan): string 
 }
 
 /** Every chain of the group. */
-export function serviceChains(group: ServiceGroup, node: NodePlan): readonly Chain[] {
+export function serviceChains(group: ServiceGroup): readonly Chain[] {
+  const { node } = group;
   const names = chainNames(group.hash);
   const [first] = group.frontends;
   if (first === undefined) return [];

@@ -1,5 +1,5 @@
 import type { IptablesAddon, IptablesChainListing, IptablesFamily, IptablesTable } from '../../native/contract.js';
-import { chainOperation } from './operations.js';
+import { chainOperation, tableOf } from './operations.js';
 import { chainId, ruleCount, type Chain, type ChainId } from './rules.js';
 
 /** What a listing of a chain shows. */
@@ -39,9 +39,14 @@ export function listedStates(
   );
 }
 
-/** What was lost or altered since it was acknowledged, one line for each chain. */
-export function differences(acknowledged: ChainStates, found: ChainStates): readonly string[] {
+/** What was lost or altered since it was acknowledged, one line for each chain. @param isMissed whether a chain had to be as it was. */
+export function differences(
+  acknowledged: ReadonlyMap<ChainId, ChainState>,
+  found: ChainStates,
+  isMissed: (id: ChainId) => boolean,
+): readonly string[] {
   return [...acknowledged].flatMap(([id, { digest }]) => {
+    if (!isMissed(id)) return [];
     const state = found.get(id);
     if (state === undefined) return [`chain ${id} was missing`];
     return state.digest === digest ? [] : [`chain ${id} had other rules`];
@@ -58,16 +63,16 @@ export function countRules(chains: readonly Chain[], family: IptablesFamily): Ru
   return sumRules(chains.map((chain) => [chain.table, ruleCount(chain, family)]));
 }
 
-export function countStates(states: ChainStates): RuleCounts {
-  return sumRules([...states].map(([id, { rules }]) => [id.slice(0, id.indexOf(' ')), rules]));
+export function countStates(states: Iterable<readonly [ChainId, ChainState]>): RuleCounts {
+  return sumRules([...states].map(([id, { rules }]) => [tableOf(id), rules]));
 }
 
-export function addRules(one: RuleCounts, other: RuleCounts = { filter: 0, nat: 0 }): RuleCounts {
+export function addRules(one: RuleCounts, other: RuleCounts): RuleCounts {
   return { filter: one.filter + other.filter, nat: one.nat + other.nat };
 }
 
-function sumRules(counts: readonly (readonly [table: string, rules: number])[]): RuleCounts {
-  const sum = (wanted: string): number =>
+function sumRules(counts: readonly (readonly [table: IptablesTable, rules: number])[]): RuleCounts {
+  const sum = (wanted: IptablesTable): number =>
     counts.reduce((total, [table, rules]) => (table === wanted ? total + rules : total), 0);
   return { filter: sum('filter'), nat: sum('nat') };
 }

@@ -9,6 +9,19 @@ import type { Chain, ChainId } from './rules.js';
 /** Tables in the order in which a stream goes through them: refusals first, so that nothing is let through untranslated while nat is written. */
 const TABLE_ORDER: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
 
+/** Tables that a stream has written when it comes to this one. */
+export function tablesBefore(table: IptablesTable): readonly IptablesTable[] {
+  return TABLE_ORDER.slice(0, TABLE_ORDER.indexOf(table));
+}
+
+export function tableOf(id: ChainId): IptablesTable {
+  return TABLE_ORDER.find((table) => id.startsWith(`${table} `)) ?? 'nat';
+}
+
+export function nameOf(id: ChainId): string {
+  return id.slice(id.indexOf(' ') + 1);
+}
+
 /** One order for all streams: table by table, chains before the jumps that lead to them, removals last. */
 export function inOrder(operations: readonly IptablesOperation[]): readonly IptablesOperation[] {
   const kinds: readonly IptablesOperation['type'][] = ['chain', 'rule', 'delete-chain'];
@@ -25,6 +38,5 @@ export function chainOperation({ table, name, rules, owner }: Chain): IptablesCh
 }
 
 export function deleteOperation(id: ChainId): IptablesDeleteChainOperation {
-  const [table, chain = ''] = id.split(' ');
-  return { type: 'delete-chain', table: TABLE_ORDER.find((each) => each === table) ?? 'nat', chain };
+  return { type: 'delete-chain', table: tableOf(id), chain: nameOf(id) };
 }

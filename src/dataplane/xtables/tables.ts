@@ -32,6 +32,10 @@ export class Tables {
 
   constructor(private readonly options: TablesOptions) {}
 
+  get family(): IptablesFamily {
+    return this.options.family;
+  }
+
   /** All chains, with the rules of built-in ones and of those whose names begin with one of `textOf`. */
   async list(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
     const { addon, family, flavor, now } = this.options;
@@ -51,10 +55,10 @@ export class Tables {
   }
 
   /** Sends operations, in any order, in one stream. */
-  restore(operations: readonly IptablesOperation[]): Promise<IptablesAck> {
+  async restore(operations: readonly IptablesOperation[]): Promise<IptablesAck> {
     const { addon, family, flavor, onTransaction } = this.options;
     const transaction = { family, flavor, operations: inOrder(operations) };
     onTransaction?.(transaction);
-    return addon.iptablesRestore(transaction);
+    return await addon.iptablesRestore(transaction);
   }
 }

@@ -11,6 +11,7 @@ import type {
   IptablesTransaction,
 } from '../../../src/native/contract.js';
 import { familyOf, type IPAddress } from '../../../src/base/ip.js';
+import type { NativeErrorFields } from '../../../src/native/errors.js';
 import { printTarget, type KernelVerdict } from '../courses.js';
 import type { KernelPacket } from '../fake-kernel/packet.js';
 import type { SeededRandom } from '../random.js';
@@ -131,14 +132,18 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     const tables = [...new Set(operations.map(({ table }) => table))];
     const refused = { refuse: tables[0], 'refuse-last': tables.at(-1), 'lose-ack': undefined, none: undefined };
     for (const table of tables) {
-      if (table === refused[fault ?? 'none']) throw refusal('resource problem', table);
       const own = operations.filter((operation) => operation.table === table);
-      this.tables(family, flavor).set(table, this.changed(family, flavor, table, own));
+      try {
+        if (table === refused[fault ?? 'none']) throw refusal('resource problem', table);
+        this.tables(family, flavor).set(table, this.changed(family, flavor, table, own));
+      } catch (error) {
+        throw error instanceof ProgramError ? refusalIn(table, error) : error;
+      }
       this.forgetClients();
     }
     this.committed.push(transaction);
     this.onRestored?.();
-    if (fault === 'lose-ack') throw refusal('killed', 'iptables-restore');
+    if (fault === 'lose-ack') throw new ProgramError('took too long', 'ETIMEDOUT', null);
     const lines = operations.flatMap((operation) => linesOf(family, operation));
     return { bytes: lines.join('\n').length, rules: lines.filter((line) => /^-[AID] /.test(line)).length };
   }
@@ -341,6 +346,29 @@ function digest(rules: readonly string[]): string {
   return createHash('sha256').update(rules.join('\n')).digest('hex').slice(0, 16);
 }
 
-function refusal(message: string, object: string): Error {
-  return new Error(`iptables restore: ${message}: ${object}`);
+/** What the addon rejects with when a program fails. */
+class ProgramError extends Error implements NativeErrorFields {
+  readonly code = 'ERR_IPTABLES';
+  readonly operation = 'iptables restore';
+  readonly kernelMessage = null;
+  readonly index = null;
+  readonly element = null;
+
+  constructor(
+    message: string,
+    readonly errno: string | null,
+    readonly object: string | null,
+  ) {
+    super(`iptables restore: ${message}`);
+  }
+}
+
+/** A program complains about something. */
+function refusal(message: string, object: string): ProgramError {
+  return new ProgramError(`${message}: ${object}`, null, null);
+}
+
+/** It complained about what is written to a table. @param flavor the kernel tells the legacy programs nothing of a rule. */
+function refusalIn(table: IptablesTable, error: Error): ProgramError {
+  return new ProgramError(error.message, null, `${table}: COMMIT`);
 }

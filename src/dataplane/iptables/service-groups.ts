@@ -1,0 +1,70 @@
+import type { FrontendKey, FrontendPlan, NodePlan } from '../../plan/types.js';
+import { Ledger } from '../ledger.js';
+import { serviceHash } from './names.js';
+import type { ServiceGroup } from './service-chains.js';
+import type { Changes, TableView } from './table-view.js';
+
+/** The groups of these frontends by hash. */
+export function groupsOf(frontends: Iterable<FrontendPlan>, node: NodePlan): ReadonlyMap<string, ServiceGroup> {
+  const members = new Map<string, FrontendPlan[]>();
+  for (const frontend of frontends) {
+    const hash = hashOf(frontend);
+    members.set(hash, [...(members.get(hash) ?? []), frontend]);
+  }
+  return new Map([...members].map(([hash, all]) => [hash, { hash, node, frontends: all }]));
+}
+
+/** Every group of a family's table as it should be and as the kernel holds it, by hash. */
+export class ServiceGroups {
+  readonly ledger: Ledger<string, ServiceGroup>;
+  /** Of frontends that there should be. */
+  private readonly groupOf = new Map<FrontendKey, string>();
+
+  /** @param now milliseconds on a clock that only goes forward. */
+  constructor(now: () => number) {
+    this.ledger = new Ledger({ same: sameGroup, now });
+  }
+
+  has(key: FrontendKey): boolean {
+    return this.groupOf.has(key);
+  }
+
+  /** Takes over what changed in the table; answers the groups that are to be another way now. */
+  follow(view: TableView, { frontends, node }: Pick<Changes, 'frontends' | 'node'>): Iterable<string> {
+    const changed = new Map<string, Set<FrontendKey>>();
+    const members = (hash: string): Set<FrontendKey> => {
+      const keys = changed.get(hash) ?? new Set(this.ledger.desired(hash)?.frontends.map(({ key }) => key));
+      changed.set(hash, keys);
+      return keys;
+    };
+    if (node) for (const hash of this.groupOf.values()) members(hash);
+    for (const key of frontends) {
+      const frontend = view.frontend(key);
+      const before = this.groupOf.get(key);
+      if (before !== undefined) members(before).delete(key);
+      this.groupOf.delete(key);
+      if (frontend === undefined) continue;
+      const hash = hashOf(frontend);
+      this.groupOf.set(key, hash);
+      members(hash).add(key);
+    }
+    for (const [hash, keys] of changed) {
+      const group = { hash, node: view.node, frontends: [...keys].flatMap((key) => view.frontend(key) ?? []) };
+      this.ledger.desire(hash, keys.size === 0 ? undefined : group);
+    }
+    return changed.keys();
+  }
+}
+
+function hashOf({ servicePort, protocol }: FrontendPlan): string {
+  return serviceHash(servicePort, protocol);
+}
+
+/** Plans are replaced, never changed. */
+function sameGroup(one: ServiceGroup, other: ServiceGroup): boolean {
+  return (
+    one.node === other.node &&
+    one.frontends.length === other.frontends.length &&
+    one.frontends.every((frontend, index) => frontend === other.frontends[index])
+  );
+}
