@@ -132,13 +132,22 @@ export async function planned(config: Config): Promise<Planned> {
   const writer = store.register('manifests');
   writer.apply(rows.map((row) => ({ type: 'upsert', row })));
   writer.complete();
-  const planner = new Planner(planSettings(config));
-  planner.update(store.snapshot, store.takeChanges());
+  const { planner, failures } = plannedState(config, store);
   const texts = (severity: Problem['severity']): readonly string[] =>
     problems.filter((problem) => problem.severity === severity).map(printProblem);
   const conflicts = FAMILIES.flatMap((family) => [...planner.tables[family].conflicts()].map(printConflict));
-  const found = { errors: texts('error'), warnings: [...texts('warning'), ...conflicts] };
+  const found = { errors: [...texts('error'), ...failures], warnings: [...texts('warning'), ...conflicts] };
   return { planner, snapshot: store.snapshot, problems: found };
+}
+
+/** What the state comes to, and what of it could not be planned. */
+export function plannedState(
+  config: Config,
+  store: Store,
+): { readonly planner: Planner; readonly failures: readonly string[] } {
+  const planner = new Planner(planSettings(config));
+  const failures = planner.update(store.snapshot, store.takeChanges());
+  return { planner, failures: failures.map(({ message }) => message) };
 }
 
 export function lines(list: readonly string[]): string {

@@ -7,9 +7,8 @@ import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
 import { FOOTPRINTS } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
 import { readOnly } from '../native/read-only.js';
-import { Planner } from '../plan/planner.js';
 import { Store } from '../state/store.js';
-import { lines, planned, type Output, type Planned } from './commands.js';
+import { lines, planned, plannedState, type Output, type Planned } from './commands.js';
 
 /**
  * What a start of the process would change on this node: its first sync with everything that reads the kernel as usual, and nothing that writes. A line
@@ -39,9 +38,8 @@ async function wanted(config: Config, version: string, log: Log): Promise<Omit<P
   if (config.kubernetes === null) return await planned(config);
   const store = new Store();
   await readOnce(config, version, store, log);
-  const planner = new Planner(planSettings(config));
-  planner.update(store.snapshot, store.takeChanges());
-  return { planner, problems: { errors: [], warnings: [] } };
+  const { planner, failures } = plannedState(config, store);
+  return { planner, problems: { errors: failures, warnings: [] } };
 }
 
 /** Sysctls that would be set; those that cannot be read are for the process to report. */

@@ -1,3 +1,4 @@
+import { messageOf } from '../base/error-message.js';
 import { FAMILIES, type Family } from '../base/ip.js';
 import { objectKey, type ObjectKey } from '../state/rows.js';
 import type { Snapshot, StateChanges } from '../state/snapshot.js';
@@ -13,8 +14,10 @@ import { planService } from './service-plan.js';
 export class Planner {
   readonly tables: Readonly<Record<Family, ForwardingTable>>;
   private facts: NodeFacts;
-  /** Settings changed since the last update: everything is planned again. */
+  /** Settings changed since the last update, or it failed: everything is planned again. */
   private stale = false;
+  /** Services that could not be planned; the tables have them as they were. */
+  private owed = noServices();
 
   constructor(private settings: PlanSettings) {
     this.facts = nodeFacts(settings, undefined);
@@ -28,19 +31,30 @@ export class Planner {
     this.stale = true;
   }
 
-  update(snapshot: Snapshot, changes: StateChanges): void {
-    const { stale } = this;
-    this.stale = false;
+  /**
+   * A Service that cannot be planned keeps no other from it, and is tried again with the next update.
+   *
+   * @returns why, one for each.
+   * @throws when that is all that can be said; the changes are not lost.
+   */
+  update(snapshot: Snapshot, changes: StateChanges): readonly Error[] {
+    const { stale, owed } = this;
+    this.stale = true;
+    this.owed = noServices();
     if (stale || changes.nodes.has(this.settings.nodeName) || changes.serviceCIDRs) this.updateNode(snapshot);
     const facts = nodeFacts(this.settings, snapshot.node(this.settings.nodeName));
     const before = this.facts;
     this.facts = facts;
+    const failures: Error[] = [];
     for (const family of FAMILIES) {
-      this.tables[family].gaps = snapshot.gaps;
-      const changed = changes.services[family];
-      const keys = stale || !sameFacts(family, facts, before) ? withAll(snapshot, changed) : changed;
-      for (const key of keys) this.planService(family, snapshot, key);
+      const table = this.tables[family];
+      table.gaps = snapshot.gaps;
+      const everything = stale || !sameFacts(family, facts, before);
+      const keys = everything ? allServices(snapshot, table) : new Set([...owed[family], ...changes.services[family]]);
+      for (const key of keys) failures.push(...this.planService(family, snapshot, key));
     }
+    this.stale = false;
+    return failures;
   }
 
   private updateNode(snapshot: Snapshot): void {
@@ -50,17 +64,28 @@ export class Planner {
     }
   }
 
-  private planService(family: Family, snapshot: Snapshot, key: ObjectKey): void {
-    const service = snapshot.service(key);
-    const plan =
-      service === undefined ? null : planService(family, service, snapshot.slicesOf(key), this.facts, this.settings);
-    this.tables[family].setService(key, plan);
+  /** Answers why it could not be, if it could not. */
+  private planService(family: Family, snapshot: Snapshot, key: ObjectKey): readonly Error[] {
+    try {
+      const service = snapshot.service(key);
+      const plan =
+        service === undefined ? null : planService(family, service, snapshot.slicesOf(key), this.facts, this.settings);
+      this.tables[family].setService(key, plan);
+      return [];
+    } catch (error) {
+      this.owed[family].add(key);
+      return [new Error(`cannot plan Service ${key} in ${family}: ${messageOf(error)}`, { cause: error })];
+    }
   }
 }
 
-/** All Services, and those that are gone. */
-function withAll(snapshot: Snapshot, changed: ReadonlySet<ObjectKey>): ReadonlySet<ObjectKey> {
-  const keys = new Set(changed);
+function noServices(): Readonly<Record<Family, Set<ObjectKey>>> {
+  return { IPv4: new Set(), IPv6: new Set() };
+}
+
+/** All Services, and those that are gone and still have a plan. */
+function allServices(snapshot: Snapshot, table: ForwardingTable): ReadonlySet<ObjectKey> {
+  const keys = new Set(table.services());
   for (const { namespace, name } of snapshot.services()) keys.add(objectKey(namespace, name));
   return keys;
 }

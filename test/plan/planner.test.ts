@@ -296,3 +296,23 @@ t.test('the tables are those of the final state, whatever the history', (t) => {
   t.pass('150 histories');
   t.end();
 });
+
+t.test('an update that fails loses no change', (t) => {
+  const pipeline = new Pipeline().upsert(ME, ...numbered(3)).plan();
+  const { tables } = pipeline.planner;
+  const setNode = tables.IPv6.setNode.bind(tables.IPv6);
+  tables.IPv6.setNode = () => {
+    throw new Error('out of order');
+  };
+  pipeline.remove(refOf(service('svc-0'))).upsert({ ...ME, zone: 'b' });
+  t.throws(() => pipeline.plan(), { message: 'out of order' });
+  tables.IPv6.setNode = setNode;
+  t.same(
+    pipeline.plan().lines(),
+    new Pipeline()
+      .upsert({ ...ME, zone: 'b' }, ...numbered(3).slice(2))
+      .plan()
+      .lines(),
+  );
+  t.end();
+});
