@@ -37,6 +37,37 @@ export const systemClock: Clock = {
   },
 };
 
+/** A clock for what ends before the process does: once it is stopped nobody is called back any more. */
+export class StoppableClock implements Clock {
+  private readonly pending = new Set<() => void>();
+  private stopped = false;
+
+  constructor(private readonly clock: Clock) {}
+
+  now(): number {
+    return this.clock.now();
+  }
+
+  callAt(time: number, callback: () => void): () => void {
+    if (this.stopped) return () => undefined;
+    const cancelTimer = this.clock.callAt(time, () => {
+      this.pending.delete(cancel);
+      callback();
+    });
+    const cancel = (): void => {
+      this.pending.delete(cancel);
+      cancelTimer();
+    };
+    this.pending.add(cancel);
+    return cancel;
+  }
+
+  stop(): void {
+    this.stopped = true;
+    for (const cancel of this.pending) cancel();
+  }
+}
+
 /** Resolves after `ms`, or at once when the signal is or becomes aborted. */
 export function sleep(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -53,11 +53,6 @@ export class AsideReports {
     this.schedule(aside);
   }
 
-  close(): void {
-    this.cancelTimer?.();
-    this.cancelTimer = null;
-  }
-
   private report({ frontend, servicePort, reason }: AsideService): void {
     const { family, log, events } = this.parts;
     log.warn('the kernel refuses a frontend, which is set aside: it stays as it was, and is tried again', {
@@ -76,7 +71,8 @@ export class AsideReports {
 
   private schedule(aside: readonly AsideFrontend[]): void {
     const { clock, onDue } = this.parts;
-    this.close();
+    this.cancelTimer?.();
+    this.cancelTimer = null;
     if (aside.length === 0) return;
     const next = Math.min(...aside.map(({ retryAt }) => retryAt));
     this.cancelTimer = clock.callAt(Math.max(next, clock.now()), () => {

@@ -45,14 +45,10 @@ export class ConflictReports {
     return this.held.size - others;
   }
 
-  close(): void {
-    this.cancelTimer?.();
-    this.cancelTimer = null;
-  }
-
   private reportSettled(): void {
     const { clock } = this.options;
-    this.close();
+    this.cancelTimer?.();
+    this.cancelTimer = null;
     const now = clock.now();
     let next = Infinity;
     for (const [text, held] of this.held) {

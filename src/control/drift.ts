@@ -34,7 +34,6 @@ export class Drift {
   private readonly underCheck = new Map<Family, Suspicion>();
   /** Time that checks took, less what has been earned back since. */
   private readonly debts = new Map<Family, { readonly ms: number; readonly at: number }>();
-  private cancelTimers: (() => void)[] = [];
   private auditAt = -Infinity;
   private auditAsked = false;
 
@@ -52,7 +51,7 @@ export class Drift {
     const checkAt = Math.max(now + DEBOUNCE_MS, now + (this.debt(family, now) - ALLOWANCE_MS) / SHARE);
     this.suspicions.set(family, { since: now, checkAt });
     this.options.onSuspicion(family, process);
-    this.at(checkAt, this.options.check);
+    this.options.clock.callAt(checkAt, this.options.check);
   }
 
   /** A run of the family begins: whether it has to check. */
@@ -81,16 +80,11 @@ export class Drift {
     return this.suspicions.has(family);
   }
 
-  stop(): void {
-    for (const cancel of this.cancelTimers) cancel();
-    this.cancelTimers = [];
-  }
-
   private missed(): void {
     if (this.auditAsked) return;
     this.auditAsked = true;
     const at = Math.max(this.options.clock.now() + DEBOUNCE_MS, this.auditAt + AUDIT_SPACING_MS);
-    this.at(at, () => {
+    this.options.clock.callAt(at, () => {
       this.auditAsked = false;
       this.auditAt = this.options.clock.now();
       this.options.audit();
@@ -100,13 +94,5 @@ export class Drift {
   private debt(family: Family, now: number): number {
     const debt = this.debts.get(family);
     return debt === undefined ? 0 : Math.max(0, debt.ms - SHARE * (now - debt.at));
-  }
-
-  private at(time: number, callback: () => void): void {
-    const cancel = this.options.clock.callAt(time, () => {
-      this.cancelTimers = this.cancelTimers.filter((each) => each !== cancel);
-      callback();
-    });
-    this.cancelTimers.push(cancel);
   }
 }

@@ -5,16 +5,16 @@ import type { Log } from '../base/log.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import { blamedFrontend, type FamilyDataplane, type SyncReport } from '../dataplane/contract.js';
 import { isNativeError } from '../native/errors.js';
-import type { ProxyMetrics } from '../observe/metrics.js';
+import type { ProxyMetrics, SyncResult } from '../observe/metrics.js';
 import { SyncHistory } from '../observe/sync-history.js';
 import { anyContains } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
-import { nodePortRefusal } from '../plan/trace.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { ServiceHealth } from '../serve/service-health.js';
 import { AsideReports } from './aside-reports.js';
 import type { ConflictReports } from './conflict-reports.js';
 import type { Acknowledged, FamilyProgress } from './progress.js';
+import { StaleFlows } from './stale-flows.js';
 
 /** Lines about repairs that may be logged at once, and in the long run. */
 const REPAIR_LINES = 400;
@@ -48,17 +48,15 @@ export type SyncMetrics = Pick<ProxyMetrics, 'syncAcknowledged' | 'syncFinished'
 export class FamilySync {
   readonly history = new SyncHistory();
   private inForce: FamilyDataplane;
-  /** Frontends whose flows no successful pass has looked at since they changed. */
-  private flowsOwed = new Set<FrontendKey>();
-  private allFlowsOwed = false;
+  private readonly flows: StaleFlows;
   /** Everything has been in the kernel once, by the mode in force. */
   private complete = false;
-  private lastFlowFailure: string | null = null;
   private repairLines: { readonly left: number; readonly at: number };
   private readonly asides: AsideReports;
 
   constructor(private readonly parts: FamilySyncParts) {
     this.inForce = parts.dataplane;
+    this.flows = new StaleFlows(parts);
     const { table, clock, log, events, onAsideDue } = parts;
     this.repairLines = { left: REPAIR_LINES, at: clock.now() };
     const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
@@ -80,6 +78,7 @@ export class FamilySync {
 
   /** Another mode's, from the next run on, which compares everything by itself as it is the first. */
   replace(dataplane: FamilyDataplane): void {
+    this.flows.replaced(this.inForce);
     this.inForce = dataplane;
     this.complete = false;
   }
@@ -91,11 +90,6 @@ export class FamilySync {
   /** Whether the dataplane can be compared beside syncs. */
   get canAudit(): boolean {
     return this.inForce.audit !== undefined;
-  }
-
-  /** Nothing is tried again by itself any more. */
-  stop(): void {
-    this.asides.close();
   }
 
   /** Whether the kernel differs from what it acknowledged. */
@@ -114,34 +108,42 @@ export class FamilySync {
     const { family } = table;
     const change = table.takeChange();
     progress.take(change.frontends);
+    this.flows.changed(change.frontends);
     const startedAt = clock.now();
-    const seconds = (): number => (clock.now() - startedAt) / 1000;
-    let report: SyncReport;
+    const finished = (full: boolean, result: SyncResult): void =>
+      metrics?.syncFinished(family, full, (clock.now() - startedAt) / 1000, result);
     try {
-      report = await dataplane.apply(table, change, { full });
-      this.asides.update(report.setAside);
-      const acknowledged = progress.acknowledge(this.asides.services);
-      metrics?.syncAcknowledged(report, acknowledged);
-      this.report(report, acknowledged, startedAt);
-      this.owe(report);
+      const report = await dataplane.apply(table, change, { full });
+      this.flows.owe(report.flows);
+      if (this.isInForce(dataplane)) this.acknowledge(report, startedAt);
       this.syncServiceHealth();
       const conflicts = this.parts.conflicts.update(family, table.conflicts());
       metrics?.tableCounted(family, table.portsWithoutLocal, conflicts);
-      await this.reconcileFlows(dataplane);
-      metrics?.syncFinished(family, report.full, seconds(), { type: 'success' });
+      await this.flows.reconcile(dataplane);
+      if (!this.isInForce(dataplane)) return report;
+      finished(report.full, { type: 'success' });
+      this.reportRecovery();
+      return report;
     } catch (error) {
+      if (!this.isInForce(dataplane)) throw error;
       const errno = isNativeError(error) ? (error.errno ?? error.code) : null;
-      metrics?.syncFinished(family, full, seconds(), { type: 'failure', errno });
+      finished(full, { type: 'failure', errno });
       this.reportFailure(error);
       throw error;
     }
-    this.reportRecovery();
-    return report;
   }
 
-  private owe({ flows }: SyncReport): void {
-    if (flows === 'all') this.allFlowsOwed = true;
-    else for (const key of flows) this.flowsOwed.add(key);
+  /** Another mode may have come while a run was under way, which then says nothing of the mode in force: what it took is still to be acknowledged. */
+  private isInForce(dataplane: FamilyDataplane): boolean {
+    return dataplane === this.inForce;
+  }
+
+  private acknowledge(report: SyncReport, startedAt: number): void {
+    const { progress, metrics } = this.parts;
+    this.asides.update(report.setAside);
+    const acknowledged = progress.acknowledge(this.asides.services);
+    metrics?.syncAcknowledged(report, acknowledged);
+    this.report(report, acknowledged, startedAt);
   }
 
   private syncServiceHealth(): void {
@@ -160,44 +162,12 @@ export class FamilySync {
 
   /** Whether flows that the last sync made stale could not be removed: they are owed to the next. */
   get flowsRefused(): boolean {
-    return this.lastFlowFailure !== null;
+    return this.flows.refused;
   }
 
-  /**
-   * Conntrack's refusal does not reject: the rules are in the kernel and new flows are right, and a kernel may lack ctnetlink (behaviour RT-08).
-   */
-  private async reconcileFlows(dataplane: FamilyDataplane): Promise<void> {
-    const { table, conntrack, metrics, log, clock } = this.parts;
-    const gone = dataplane.goneFlows();
-    if (!this.allFlowsOwed && this.flowsOwed.size === 0 && gone.size === 0) return;
-    const own = this.parts.localAddresses();
-    const startedAt = clock.now();
-    const report = await conntrack.reconcile({
-      table,
-      isNodePortAddress: (address) => nodePortRefusal(table.node, address, own) === null,
-      full: this.allFlowsOwed,
-      changed: new Set([...this.flowsOwed, ...gone]),
-    });
-    metrics?.flowsReconciled(table.family, report.deleted, (clock.now() - startedAt) / 1000);
-    if (report.deleted > 0)
-      log.info(2, 'removed stale flows', { family: table.family, deleted: report.deleted, listed: report.flows });
-    if (this.reportFlowErrors(report.errors)) return;
-    this.flowsOwed = new Set();
-    this.allFlowsOwed = false;
-    await dataplane.clearGoneFlows(new Set(gone));
-  }
-
-  /** Speaks when it breaks and when the reason changes, not at every retry. */
-  private reportFlowErrors(errors: readonly Error[]): boolean {
-    const { table, log } = this.parts;
-    const failure = errors.length === 0 ? null : errors.map(({ message }) => message).join('; ');
-    if (failure !== null && failure !== this.lastFlowFailure) {
-      log.error(new AggregateError(errors, failure), 'cannot remove stale flows, will be retried', {
-        family: table.family,
-      });
-    }
-    this.lastFlowFailure = failure;
-    return failure !== null;
+  /** A pass over what other modes left has ended; whether it removed anything. */
+  leftoversGone(removed: boolean): void {
+    this.flows.leftoversGone(removed);
   }
 
   /** The node's own addresses in nodePortAddresses. */

@@ -42,10 +42,12 @@ export class ForeignChanges {
   /** Beside the loop, so that no change waits for it. What it finds is repaired as if somebody had told. */
   async audit(sync: FamilySync): Promise<void> {
     const { drift, metrics, log, clock } = this.parts;
-    const { family } = sync;
+    const { family, dataplane } = sync;
     const startedAt = clock.now();
     try {
       const different = await sync.audit();
+      // What it says is about rules that go.
+      if (sync.dataplane !== dataplane) return;
       if (different) drift.suspect(family, null);
       metrics?.audited(family, different ? 'different' : 'intact');
       const auditMs = Math.round((clock.now() - startedAt) * 1000) / 1000;

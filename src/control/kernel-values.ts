@@ -53,6 +53,7 @@ export class KernelValues {
   }
 
   private async check(): Promise<void> {
+    if (this.stopped) return;
     const { log, onRepaired, onChecked, apply } = this.options;
     const values = this.options.values();
     const wanted = new Set(values.map(({ path }) => path));

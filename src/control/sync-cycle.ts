@@ -1,4 +1,5 @@
-import type { Clock } from '../base/clock.js';
+import { StoppableClock, type Clock } from '../base/clock.js';
+import { messageOf } from '../base/error-message.js';
 import { nodeSubject, type EventRecorder } from '../base/events.js';
 import type { Family, IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
@@ -80,9 +81,16 @@ export class SyncCycle {
   /** The settings by which the kernel acknowledged all IPv4 rules. */
   private guarded: CycleSettings | null = null;
   private cancelFlowRetry: (() => void) | null = null;
+  /** Everybody's here: nobody is called back after {@link stop}, not even by a run that ends then. */
+  private readonly clock: StoppableClock;
+  private stopped = false;
+  /** What the log has said of planning; null: it works. */
+  private lastPlanFailure: string | null = null;
 
   constructor(private readonly parts: SyncCycleParts) {
-    const { settings, progress, mode, clock, log, events, onFatal } = parts;
+    const { settings, progress, mode, log, events, onFatal } = parts;
+    const clock = new StoppableClock(parts.clock);
+    this.clock = clock;
     this.settings = settings;
     this.mode = mode;
     this.planner = new Planner(settings);
@@ -91,7 +99,7 @@ export class SyncCycle {
     this.families = progress.families.map(
       (family) =>
         new FamilySync({
-          ...parts,
+          ...{ ...parts, clock },
           progress: family,
           table: this.planner.tables[family.family],
           dataplane: mode.dataplane(family.family),
@@ -160,10 +168,11 @@ export class SyncCycle {
    * then both forward, and which of them a connection meets makes no difference to where it may go.
    */
   replaceMode(mode: CycleMode): void {
+    const dataplanes = this.families.map(({ family }) => mode.dataplane(family));
     this.foreign.stop();
     this.foreign.watch(mode.watch);
     this.mode = mode;
-    for (const sync of this.families) sync.replace(mode.dataplane(sync.family));
+    for (const [index, dataplane] of dataplanes.entries()) this.families[index]?.replace(dataplane);
   }
 
   /** The settings by which the kernel holds all IPv4 rules; null: not yet. */
@@ -178,16 +187,17 @@ export class SyncCycle {
 
   /** One pass of all families; rejects when one failed, after the others had their turn. Not to be called again before. */
   async run({ full }: RunRequest): Promise<void> {
-    const { parts, settings, mode } = this;
-    if (!this.isNodeKnown()) return;
-    this.planner.update(this.node.view(parts.store.snapshot, settings.nodeName), parts.store.takeChanges());
-    parts.progress.planned();
+    const { settings, mode } = this;
+    if (this.stopped || !this.isNodeKnown()) return;
+    const unplanned = this.plan();
     if (full) this.foreign.watch(mode.watch);
     const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full)));
     const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guard(settings);
-    const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+    const errors = [...unplanned, ...failures];
     if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
+    if (!this.isInForce(mode)) return;
     const compared = reports.some((report) => report.full);
     // Periodically too, however it is compared then: there may be more to remove than there was, or than could be.
     if (full || compared) this.takeOver(mode);
@@ -197,11 +207,37 @@ export class SyncCycle {
 
   /** Nobody is listened to any more, and nothing asks for another run. */
   stop(): void {
+    this.stopped = true;
+    this.clock.stop();
     this.foreign.stop();
-    this.drift.stop();
-    this.conflicts.close();
-    for (const family of this.families) family.stop();
-    this.cancelFlowRetry?.();
+  }
+
+  /** Whether what a run of this mode learns still matters. */
+  private isInForce(mode: CycleMode): boolean {
+    return !this.stopped && mode === this.mode;
+  }
+
+  /** Answers what could not be planned, which the next run tries again. */
+  private plan(): readonly Error[] {
+    const { store, progress } = this.parts;
+    const view = this.node.view(store.snapshot, this.settings.nodeName);
+    try {
+      const failures = this.planner.update(view, store.takeChanges());
+      progress.planned();
+      this.reportPlan(failures);
+      return failures;
+    } catch (error) {
+      this.reportPlan([error]);
+      throw error;
+    }
+  }
+
+  /** Speaks when it breaks and when the reason changes, not at every retry. */
+  private reportPlan(failures: readonly unknown[]): void {
+    const failure = failures.length === 0 ? null : failures.map(messageOf).join('; ');
+    if (failure !== null && failure !== this.lastPlanFailure)
+      this.parts.log.error(failures[0], 'planning failed, will be retried', { failures: failures.length });
+    this.lastPlanFailure = failure;
   }
 
   /** At once, not with the next run: a balancer has to know of it however long syncs take. A Node that is gone counts as it was (behaviour HZ-07). */
@@ -222,8 +258,8 @@ export class SyncCycle {
   }
 
   private async syncFamily(sync: FamilySync, full: boolean): Promise<SyncReport> {
-    const { clock, log } = this.parts;
-    const { mode } = this;
+    const { log } = this.parts;
+    const { mode, clock } = this;
     const { family } = sync;
     const startedAt = clock.now();
     const suspected = this.drift.begin(family);
@@ -235,12 +271,12 @@ export class SyncCycle {
     }
     report.aside?.catch((error: unknown) => {
       // It was about rules that go.
-      if (mode !== this.mode) return;
+      if (!this.isInForce(mode)) return;
       log.error(error, 'what was left to do after a sync failed, comparing everything');
       this.drift.suspect(family, null);
     });
     this.recordRepairs(report);
-    if (full && !report.full && sync.canAudit) void this.foreign.audit(sync);
+    if (full && !report.full && sync.canAudit && this.isInForce(mode)) void this.foreign.audit(sync);
     return report;
   }
 
@@ -265,18 +301,23 @@ export class SyncCycle {
     this.parts.onGuarded();
   }
 
-  /** @param mode the one that the run was of. */
   private takeOver(mode: CycleMode): void {
     // What another mode left may still forward what the plan does not know yet.
-    if (!this.families.some(({ table }) => table.gaps)) mode.takeover.proceed();
+    if (this.families.some(({ table }) => table.gaps)) return;
+    void mode.takeover.proceed().then((removed) => {
+      if (removed === null) return;
+      for (const family of this.families) family.leftoversGone(removed);
+      // Packets that met its rules since ours are there may have made flows that ours would not.
+      if (removed) this.parts.loop.trigger();
+    });
   }
 
   /** Not as a failed sync: where the kernel never takes it, every later one would have to compare everything. */
   private retryFlows(): void {
-    const { clock, loop } = this.parts;
+    const { clock } = this;
     this.cancelFlowRetry?.();
     this.cancelFlowRetry = clock.callAt(clock.now() + FLOW_RETRY_MS, () => {
-      loop.trigger();
+      this.parts.loop.trigger();
     });
   }
 

@@ -22,16 +22,23 @@ export class Takeover {
 
   constructor(private readonly parts: TakeoverParts) {}
 
-  /** Call it after every full sync in which all families succeeded. */
-  proceed(): void {
-    if (this.state !== 'due') return;
+  /**
+   * Call it after every full sync in which all families succeeded. Never rejects.
+   *
+   * @returns once the pass has ended, whether anything was removed; null: no pass was due.
+   */
+  async proceed(): Promise<boolean | null> {
+    if (this.state !== 'due') return null;
     this.state = 'running';
     const { addon, families, own } = this.parts;
-    this.pass = removeLeftovers(addon, families, FOOTPRINTS, own).then((report) => {
+    const removal = removeLeftovers(addon, families, FOOTPRINTS, own);
+    this.pass = removal.then((report) => {
       this.report(report);
       if (this.state === 'running')
         this.state = report.waiting.length === 0 && report.problems.length === 0 ? 'done' : 'due';
     });
+    await this.pass;
+    return (await removal).removed.length > 0;
   }
 
   /** Removes nothing more, once this resolves: what was a leftover may be of the mode in force from then on. */

@@ -1,5 +1,6 @@
 import t from 'tap';
-import { systemClock } from '../../src/base/clock.js';
+import { StoppableClock, systemClock } from '../../src/base/clock.js';
+import { FakeClock } from '../support/fake-clock.js';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -36,4 +37,20 @@ t.test('cancelled calls do not come, and a far time is not now', async (t) => {
   t.same(calls, []);
   t.same(warnings, [], 'no timer longer than the system takes');
   cancel();
+});
+
+t.test('once it is stopped nobody is called back, whether they asked before or after', async (t) => {
+  const fake = new FakeClock();
+  const clock = new StoppableClock(fake);
+  const calls: string[] = [];
+  clock.callAt(clock.now() + 1, () => calls.push('in time'));
+  clock.callAt(clock.now() + 1, () => calls.push('cancelled'))();
+  await fake.advance(1);
+  const cancel = clock.callAt(clock.now() + 1, () => calls.push('before'));
+  clock.stop();
+  clock.callAt(clock.now() + 1, () => calls.push('after'))();
+  cancel();
+  t.equal(fake.waiting, 0);
+  await fake.advance(1);
+  t.same(calls, ['in time']);
 });

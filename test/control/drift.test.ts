@@ -96,11 +96,3 @@ t.test('what was missed is audited, not too often', async (t) => {
   t.same(audits, [3, 5003, 10_003]);
   t.same(checks, []);
 });
-
-t.test('nothing is asked for after the end', async (t) => {
-  const { clock, drift, audits, checks } = setup();
-  drift.noticed(change(['IPv4'], true));
-  drift.stop();
-  await clock.advance(10_000);
-  t.same([...audits, ...checks], []);
-});

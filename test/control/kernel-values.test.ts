@@ -104,13 +104,16 @@ t.test('who sets a value all the time is answered less and less often', async (t
 });
 
 t.test('one timer at most, none after the stop', async (t) => {
-  const { values, clock } = setup('30');
+  const { values, clock, file } = setup('30');
   await Promise.all([values.apply(), values.apply(), values.apply()]);
   t.equal(clock.waiting, 1);
   const last = values.apply();
   values.stop();
   await last;
   t.equal(clock.waiting, 0);
+  file.content = '7';
+  await values.apply();
+  t.equal(file.content, '7', 'nor is anything set');
 });
 
 t.test('a value that is no longer asked for is what it was before', async (t) => {

@@ -2,7 +2,7 @@ import t from 'tap';
 import type { ProxyEvent } from '../../src/base/events.js';
 import { parseAddress, type Family } from '../../src/base/ip.js';
 import { Progress } from '../../src/control/progress.js';
-import { SyncCycle } from '../../src/control/sync-cycle.js';
+import { SyncCycle, type CycleMetrics, type CycleMode } from '../../src/control/sync-cycle.js';
 import {
   blameFrontend,
   type FamilyDataplane,
@@ -11,7 +11,7 @@ import {
 } from '../../src/dataplane/contract.js';
 import { HealthState } from '../../src/observe/health.js';
 import type { FrontendKey, TableChange } from '../../src/plan/types.js';
-import type { Row } from '../../src/state/rows.js';
+import type { Row, ServiceRow } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { planSettings } from '../support/plan-settings.js';
@@ -30,6 +30,8 @@ class FakeDataplane implements FamilyDataplane {
   /** Of the next report. */
   next: Partial<SyncReport> = {};
   different = false;
+  /** What {@link goneFlows} answers. */
+  readonly gone = new Set<FrontendKey>();
   private synced = false;
 
   readonly audit?: () => Promise<boolean>;
@@ -69,10 +71,11 @@ class FakeDataplane implements FamilyDataplane {
   }
 
   goneFlows(): ReadonlySet<FrontendKey> {
-    return new Set();
+    return this.gone;
   }
 
-  clearGoneFlows(): Promise<void> {
+  clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void> {
+    for (const key of keys) this.gone.delete(key);
     return Promise.resolve();
   }
 
@@ -96,13 +99,19 @@ interface World {
   readonly asked: string[];
   /** What each look for stale flows was about. */
   readonly conntrack: { refuses: boolean; readonly passes: string[] };
+  /** What the next takeovers answer: whether they removed anything. */
+  readonly removals: boolean[];
+  readonly counted: string[];
+  readonly progress: Progress;
   readonly upsert: (...rows: readonly Row[]) => void;
+  readonly remove: (row: ServiceRow) => void;
   readonly tell: Parameters<WatchForeignChanges>[0];
 }
 
 function world(settings = planSettings(), audited = true): World {
   const clock = new FakeClock();
   const [log, store, asked, events] = [new RecordingLog(), new Store(), new Array<string>(), new Array<ProxyEvent>()];
+  const [removals, counted] = [new Array<boolean>(), new Array<string>()];
   const wallClock = (): bigint => BigInt(clock.now());
   const progress = new Progress(FAMILIES, clock, wallClock);
   const health = new HealthState(progress, 60_000, clock, wallClock);
@@ -111,7 +120,7 @@ function world(settings = planSettings(), audited = true): World {
   let tell: World['tell'] = () => undefined;
   const note = (what: string) => (): void => void asked.push(what);
   const cycle = new SyncCycle({
-    ...{ store, progress, health, log, clock, metrics: null },
+    ...{ store, progress, health, log, clock, metrics: countingInto(counted) },
     settings: { ...settings, kubernetes: null, healthz: null, metrics: { address: parseAddress('::1')!, port: 0 } },
     mode: {
       dataplane: (family) => dataplanes[family],
@@ -119,14 +128,11 @@ function world(settings = planSettings(), audited = true): World {
         tell = listener;
         return note('unwatched');
       },
-      takeover: {
-        proceed: note('takeover'),
-        retire: () => Promise.resolve(asked.push('retired')).then(() => undefined),
-      },
+      takeover: takeover('takeover', asked, removals),
     },
     conntrack: {
       reconcile: ({ table: { family }, full, changed }) => {
-        conntrack.passes.push(`${family} ${full ? 'all' : [...changed].join()}`);
+        conntrack.passes.push(`${family} ${[...(full ? ['all'] : []), ...changed].join()}`);
         const errors = conntrack.refuses ? [new Error('EPERM')] : [];
         return Promise.resolve({ family, listings: 1, flows: 0, deleted: 0, missing: 0, errors });
       },
@@ -148,6 +154,9 @@ function world(settings = planSettings(), audited = true): World {
   const upsert = (...rows: readonly Row[]): void => {
     writer.apply(rows.map((row) => ({ type: 'upsert', row })));
   };
+  const remove = (row: ServiceRow): void => {
+    writer.apply([{ type: 'remove', ref: row }]);
+  };
   return {
     cycle,
     clock,
@@ -157,11 +166,44 @@ function world(settings = planSettings(), audited = true): World {
     dataplanes,
     asked,
     conntrack,
+    removals,
+    counted,
+    progress,
     upsert,
+    remove,
     tell: (change) => {
       tell(change);
     },
   };
+}
+
+function takeover(name: string, asked: string[], removals: boolean[] = []): CycleMode['takeover'] {
+  return {
+    proceed: () => Promise.resolve(asked.push(name)).then(() => removals.shift() ?? null),
+    retire: () => Promise.resolve(asked.push('retired')).then(() => undefined),
+  };
+}
+
+/** Metrics of which only syncs are of interest. */
+function countingInto(counted: string[]): CycleMetrics {
+  const nothing = (): void => undefined;
+  return {
+    syncAcknowledged: ({ family }) => void counted.push(`${family} acknowledged`),
+    syncFinished: (family, _full, _seconds, { type }) => void counted.push(`${family} ${type}`),
+    ...{ flowsReconciled: nothing, tableCounted: nothing, stateChanged: nothing, driftSettled: nothing },
+    ...{ foreignChange: nothing, audited: nothing },
+  };
+}
+
+/** The other mode that takes the place of a world's, and its dataplanes. */
+function replaceMode({ cycle, asked }: World): World['dataplanes'] {
+  const others = { IPv4: new FakeDataplane('IPv4', false), IPv6: new FakeDataplane('IPv6', false) };
+  cycle.replaceMode({
+    dataplane: (family) => others[family],
+    watch: null,
+    takeover: takeover('the other takeover', asked),
+  });
+  return others;
 }
 
 /** What was asked for since the last call. */
@@ -393,22 +435,31 @@ t.test(
   'another mode is written by the next run; what the run under way completes is still the former one',
   async (t) => {
     const made = world();
-    const { cycle, dataplanes, asked } = made;
+    const { cycle, dataplanes, counted, progress } = made;
     made.upsert(WEB);
     await cycle.run({ full: true });
     taken(made);
+    counted.length = 0;
+    const updated = progress.of('IPv4')?.lastUpdated;
+    await made.clock.advance(1);
+    made.upsert({ ...WEB, clusterIPs: [parseAddress('10.96.0.11')!, parseAddress('fd00::10')!] });
     dataplanes.IPv4.next = { full: true };
-    const underWay = cycle.run({ full: false });
+    dataplanes.IPv6.failures.push(new Error('EPERM'));
     await cycle.retireMode();
-    const others = { IPv4: new FakeDataplane('IPv4', false), IPv6: new FakeDataplane('IPv6', false) };
-    cycle.replaceMode({
-      dataplane: (family) => others[family],
-      watch: null,
-      takeover: { proceed: () => asked.push('the other takeover'), retire: () => Promise.resolve() },
-    });
-    await underWay;
-    t.same(taken(made), ['retired', 'unwatched', 'takeover', 'complete']);
+    const underWay = cycle.run({ full: false });
+    const others = replaceMode(made);
+    await t.rejects(underWay);
+    t.same(taken(made), ['trigger', 'retired', 'unwatched']);
     t.same(others.IPv4.calls, []);
+    t.same(counted, [], 'it says nothing of the mode in force');
+    t.equal(progress.of('IPv4')?.lastUpdated, updated);
+    t.same(
+      progress.families.map(({ failure, pendingFrontends }) => [failure, pendingFrontends]),
+      [
+        [null, 2],
+        [null, 0],
+      ],
+    );
     others.IPv6.failures.push(new Error('EBUSY'));
     await t.rejects(cycle.run({ full: false }));
     t.same(taken(made), [], 'nothing of the former mode goes before the other one is complete');
@@ -421,6 +472,109 @@ t.test(
       ],
     );
     t.same(taken(made), ['the other takeover', 'complete']);
+    t.equal(made.log.lines.filter((line) => line === 'info 0 rules complete').length, 4, 'by each mode');
+    t.equal(progress.of('IPv4')?.pendingFrontends, 0);
     t.equal(dataplanes.IPv4.calls.length, 2);
   },
 );
+
+t.test('flows of frontends that go while the mode changes are removed, whatever fails on the way', async (t) => {
+  const made = world();
+  const { cycle, dataplanes, conntrack } = made;
+  const others = ['dns', 'tcp'].map((name, index) =>
+    service(name, {
+      clusterIPs: [`10.96.0.2${index}`],
+      ports: [{ port: 53, protocol: index === 0 ? 'UDP' : 'TCP' }],
+    }),
+  );
+  made.upsert(WEB, ...others);
+  await cycle.run({ full: true });
+  conntrack.passes.length = 0;
+  for (const row of others) made.remove(row);
+  dataplanes.IPv4.failures.push(new Error('EBUSY'));
+  await t.rejects(cycle.run({ full: false }));
+  t.same(conntrack.passes.splice(0), [], 'rules first');
+  dataplanes.IPv4.gone.add('10.96.0.99:53/UDP');
+  await cycle.retireMode();
+  const next = replaceMode(made);
+  made.remove(WEB);
+  next.IPv6.failures.push(new Error('EBUSY'));
+  await t.rejects(cycle.run({ full: false }));
+  t.same(conntrack.passes.splice(0), ['IPv4 all,10.96.0.20:53/UDP,10.96.0.99:53/UDP,10.96.0.10:53/UDP']);
+  await cycle.run({ full: false });
+  t.same(conntrack.passes, ['IPv6 all,[fd00::10]:53/UDP']);
+});
+
+t.test(
+  'flows that rules of another mode may have made until they went are looked at once these are gone',
+  async (t) => {
+    const made = world();
+    const { cycle, conntrack } = made;
+    made.upsert(WEB);
+    await cycle.run({ full: true });
+    made.remove(WEB);
+    await cycle.run({ full: false });
+    taken(made);
+    conntrack.passes.length = 0;
+    made.removals.push(true, false);
+    await cycle.run({ full: true });
+    await made.clock.advance(0);
+    t.same(taken(made), ['takeover', 'trigger']);
+    conntrack.passes.length = 0;
+    await cycle.run({ full: false });
+    t.same(conntrack.passes.splice(0), ['IPv4 all,10.96.0.10:53/UDP', 'IPv6 all,[fd00::10]:53/UDP']);
+    await cycle.run({ full: true });
+    await made.clock.advance(0);
+    t.same(taken(made), ['takeover'], 'nothing was left');
+    conntrack.passes.length = 0;
+    await cycle.run({ full: false });
+    t.same(conntrack.passes, []);
+  },
+);
+
+t.test('a run that ends after the stop leaves nothing behind that waits', async (t) => {
+  const made = world();
+  const { cycle, dataplanes, conntrack, clock } = made;
+  made.upsert(WEB, service('also', { clusterIPs: ['10.96.0.10'], ports: [{ port: 53, protocol: 'UDP' }] }));
+  conntrack.refuses = true;
+  dataplanes.IPv4.next = {
+    setAside: [{ frontend: '10.96.0.10:53/UDP', reason: 'ENOENT', since: clock.now(), retryAt: clock.now() + 1000 }],
+    aside: Promise.reject(new Error('EIO')),
+  };
+  dataplanes.IPv6.next = { full: false };
+  const underWay = cycle.run({ full: true });
+  cycle.stop();
+  made.tell({ families: ['IPv6'], missed: true, process: null });
+  await underWay;
+  await clock.advance(0);
+  t.equal(clock.waiting, 0);
+  taken(made);
+  await cycle.run({ full: true });
+  t.same([...dataplanes.IPv4.calls, ...dataplanes.IPv6.calls], ['full', 'full'], 'nothing is run or audited');
+  await clock.advance(60_000);
+  t.same(taken(made), [], 'nobody is listened to, and no run is asked for');
+});
+
+t.test('a Service that cannot be planned keeps no other from the kernel, and is tried again', async (t) => {
+  const made = world();
+  const { cycle, dataplanes } = made;
+  let broken = true;
+  const row = service('broken', { clusterIPs: ['10.96.0.20'] });
+  const ports = new Proxy(row.ports, {
+    get: (target, name) => {
+      if (broken) throw new Error('out of order');
+      return Reflect.get(target, name) as unknown;
+    },
+  });
+  made.upsert(WEB, { ...row, ports });
+  const wrong = /^error planning failed, will be retried: cannot plan Service default\/broken in IPv4: out of order/;
+  for (let attempt = 0; attempt < 2; attempt++) {
+    await t.rejects(cycle.run({ full: true }), { message: 'sync failed' });
+    t.equal(made.log.lines.filter((line) => wrong.test(line)).length, 1, 'said once');
+  }
+  t.equal(dataplanes.IPv4.calls[0], 'full');
+  t.ok(cycle.planner.tables.IPv4.frontend('10.96.0.10:53/UDP'));
+  broken = false;
+  await cycle.run({ full: false });
+  t.equal(dataplanes.IPv4.calls.at(-1), '10.96.0.20:80/TCP');
+});

@@ -97,7 +97,7 @@ export class ScenarioProcess {
       mode: {
         dataplane: (family) => this.dataplanes[family],
         watch,
-        takeover: { proceed: () => undefined, retire: () => Promise.resolve() },
+        takeover: { proceed: () => Promise.resolve(null), retire: () => Promise.resolve() },
       },
       conntrack: new ConntrackReconciler(world.addon.conntrack),
       health: this.health,
