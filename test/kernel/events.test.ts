@@ -121,7 +121,7 @@ t.test('events that nobody takes', async (t) => {
   t.match(await lab.http('node', 'http://127.0.0.1:10256/healthz'), { status: 200 });
   const startedAt = performance.now();
   t.equal(await proxy.stop('SIGTERM'), 0);
-  t.ok(performance.now() - startedAt < 5000, 'what is under way is dropped at the end');
+  t.ok(performance.now() - startedAt < 20_000, 'what is under way is dropped at the end, not waited for');
 });
 
 t.test('EV-02, EV-03: an address that is taken, and bindAddressHardFail', async (t) => {

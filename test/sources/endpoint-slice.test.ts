@@ -6,6 +6,7 @@ import { Interner } from '../../src/sources/translate/intern.js';
 import type { Translation } from '../../src/sources/translate/metadata.js';
 import { READY, SERVING, TERMINATING, type EndpointSliceRow } from '../../src/state/rows.js';
 import { sliceObject, type ApiObject } from '../support/api-objects.js';
+import { cpuTime } from '../support/cpu-time.js';
 
 const translate = (object: unknown): Translation<EndpointSliceRow> => translateEndpointSlice(object, new Interner());
 
@@ -357,7 +358,7 @@ t.test('retained per endpoint: 5 bytes of columns (IPv4), 17 (IPv6), and one poi
   t.end();
 });
 
-t.test('5,000 slices of 50 endpoints: time to translate, and what stays', (t) => {
+t.test('5,000 slices of 50 endpoints: time to translate, and what stays', async (t) => {
   const objects = Array.from({ length: 5000 }, (_, service) =>
     sliceObject(`svc-${service}-x`, `svc-${service}`, [], {
       endpoints: Array.from({ length: 50 }, (_, endpoint) => ({
@@ -368,9 +369,10 @@ t.test('5,000 slices of 50 endpoints: time to translate, and what stays', (t) =>
     }),
   );
   const names = new Interner();
-  const began = performance.now();
-  const rows = objects.map((object) => translateEndpointSlice(object, names).row);
-  const took = performance.now() - began;
+  let rows: readonly ReturnType<typeof translateEndpointSlice>['row'][] = [];
+  const took = await cpuTime(() => {
+    rows = objects.map((object) => translateEndpointSlice(object, names).row);
+  });
   t.comment(`${Math.round(took)} ms`);
   t.ok(took < 4000, 'no more than a coarse bound: 0.15 s was measured');
   t.equal(
@@ -379,5 +381,4 @@ t.test('5,000 slices of 50 endpoints: time to translate, and what stays', (t) =>
   );
   t.equal(new Set(rows.map((row) => row?.conditions)).size, 1, 'equal bytes, so one column for all');
   t.equal(new Set(rows.map((row) => row?.ports)).size, 1);
-  t.end();
 });

@@ -238,11 +238,13 @@ t.test('after stop nothing is read or applied any more', async (t) => {
 t.test('5,000 files load in one commit while the event loop goes on', async (t) => {
   const directory = scratchDirectory(t);
   for (let index = 0; index < 5000; index++) writeFileSync(join(directory, `s${index}.yaml`), serviceYaml(`s${index}`));
+  // In CPU time: a core that is another's holds the loop up as well.
   let longest = 0;
-  let last = performance.now();
+  let last = process.cpuUsage();
   const ticker = setInterval(() => {
-    longest = Math.max(longest, performance.now() - last);
-    last = performance.now();
+    const { user, system } = process.cpuUsage(last);
+    longest = Math.max(longest, (user + system) / 1000);
+    last = process.cpuUsage();
   }, 1);
   t.teardown(() => {
     clearInterval(ticker);

@@ -346,7 +346,7 @@ t.test('a plugin that hangs is ended, with what it started', async (t) => {
   const started = performance.now();
   const connection = await plugin.connect(t, {}, { execTimeoutMs: 200 });
   await t.rejects(fetchText(connection), { message: /did not end within 0\.2 s/ });
-  t.ok(performance.now() - started < 5_000);
+  t.ok(performance.now() - started < 100_000, 'not after its 300 s');
   await sleep(50);
   t.notOk(isRunning(plugin.read('said')));
 });
