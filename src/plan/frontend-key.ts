@@ -19,7 +19,7 @@ export function parseFrontendKey(key: FrontendKey): {
 } {
   const colon = key.lastIndexOf(':');
   const slash = key.lastIndexOf('/');
-  const host = key.slice(0, colon).replace(/^\[|\]$/g, '');
+  const host = key.startsWith('[') ? key.slice(1, colon - 1) : key.slice(0, colon);
   const address = host === NODE_PORT ? null : parseAddress(host);
   const port = Number(key.slice(colon + 1, slash));
   const protocol = parseProtocol(key.slice(slash + 1));

@@ -1,4 +1,5 @@
 import { endianness } from 'node:os';
+import { packedKey } from '../../base/endpoint-list.js';
 import {
   addressBytes,
   addressFromBytes,
@@ -60,7 +61,7 @@ export function unpackClientKey(family: Family, packed: PackedKey): FrontendKey 
 }
 
 export function packAddress(address: IPAddress): PackedKey {
-  return latin1(addressBytes(address));
+  return packed(addressBytes(address));
 }
 
 export function unpackAddress(packed: PackedKey): IPAddress {
@@ -77,7 +78,7 @@ export function shardOf(packed: PackedKey): number {
 /** First and last packed address of a prefix, joined. */
 export function packRange(prefix: IPPrefix): PackedKey {
   const [first, last] = prefixRange(prefix);
-  return latin1(first) + latin1(last);
+  return packed(first) + packed(last);
 }
 
 /** A number in host order, as packet marks and numgen results are. */
@@ -110,6 +111,6 @@ function packService(protocol: number, port: number): PackedKey {
   return String.fromCharCode(protocol, 0, 0, 0, port >> 8, port & 0xff, 0, 0);
 }
 
-function latin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+function packed(bytes: Uint8Array): PackedKey {
+  return packedKey(bytes, 0, bytes.length);
 }

@@ -95,8 +95,12 @@ export const stickyLocalsSet = (seconds: number): string => `sticky-local-endpoi
 export const sharingMap = (seconds: number): string => `sharing-frontends-${seconds}`;
 export const sharingNodePortMap = (seconds: number): string => `sharing-nodeports-${seconds}`;
 
+const AFFINITY_PREFIXES: readonly string[] = ['clients-', 'sticky-', 'sharing-'];
+
 /** The timeout in the name of a set made by one of the above; null for any other name. */
 export function affinitySecondsOf(set: string): number | null {
+  // Every sync asks it of every set, and of most it is none.
+  if (!AFFINITY_PREFIXES.some((prefix) => set.startsWith(prefix))) return null;
   const found =
     /^(?:clients-(\d+)-(?:part-\d+|endpoints|nodeports)|(?:(?:sticky|sharing)-(?:frontends|nodeports)|sticky-local-endpoints)-(\d+))$/.exec(
       set,

@@ -37,6 +37,8 @@ export interface StructureChange {
 /** Renders structure and compares it with the kernel by canonical text, which the addon makes the same way from commands and from listings. */
 export class Structure {
   private readonly where: TableName;
+  private readonly statics: readonly SetDeclaration[];
+  private readonly ofTimeouts = new Map<number, readonly SetDeclaration[]>();
   private readonly compiledSets = new Map<string, string>();
   private readonly compiledChains = new Map<string, string>();
 
@@ -46,11 +48,21 @@ export class Structure {
     table: string = TABLE,
   ) {
     this.where = { family: NFT_FAMILY[family], table };
+    this.statics = staticSets(family);
   }
 
   /** Sets of a table that has these affinity timeouts. */
   sets(affinityTimeouts: readonly number[]): readonly SetDeclaration[] {
-    return [...staticSets(this.family), ...affinityTimeouts.flatMap((seconds) => affinitySets(this.family, seconds))];
+    return [...this.statics, ...affinityTimeouts.flatMap((seconds) => this.setsOfTimeout(seconds))];
+  }
+
+  private setsOfTimeout(seconds: number): readonly SetDeclaration[] {
+    let sets = this.ofTimeouts.get(seconds);
+    if (sets === undefined) {
+      sets = affinitySets(this.family, seconds);
+      this.ofTimeouts.set(seconds, sets);
+    }
+    return sets;
   }
 
   /** Chains of the named classes, without duplicates, those needed first before the others. */
@@ -66,7 +78,7 @@ export class Structure {
   }
 
   /**
-   * @param classNames the class chains wanted; with `rules` false only those the kernel lacks are looked at.
+   * @param classNames the class chains wanted; with `rules` false only those the kernel lacks are looked at, and of the sets those of timeouts that it lacks.
    */
   change(
     kernel: KernelTable,
@@ -75,13 +87,13 @@ export class Structure {
     affinityTimeouts: readonly number[],
     rules: boolean,
   ): StructureChange {
-    const sets = this.sets(affinityTimeouts);
+    const lacking = affinityTimeouts.filter((seconds) =>
+      this.setsOfTimeout(seconds).some(({ name }) => !kernel.sets.has(name)),
+    );
+    const sets = rules ? this.sets(affinityTimeouts) : lacking.flatMap((seconds) => this.setsOfTimeout(seconds));
     const wanted = rules ? classNames : [...classNames].filter((name) => !kernel.chains.has(name));
     const classes = this.classes(wanted, node);
-    const newTimeout = affinityTimeouts.some((seconds) =>
-      affinitySets(this.family, seconds).some(({ name }) => !kernel.sets.has(name)),
-    );
-    const skeleton = rules || newTimeout ? skeletonChains(node, affinityTimeouts) : [];
+    const skeleton = rules || lacking.length > 0 ? skeletonChains(node, affinityTimeouts) : [];
     const rebuild =
       sets.some((set) => this.conflicts(kernel.sets.get(set.name), this.setText(set))) ||
       [...skeleton, ...classes].some((chain) =>

@@ -235,6 +235,7 @@ class TransactionBuilder {
 
   /** Commands that come before all elements added so far and from now on; in one transaction with each other. */
   run(commands: Commands): void {
+    if (commands.length === 0) return;
     this.commands.push(...commands);
     this.commandBytes += JSON.stringify(commands).length * BYTES_PER_CHARACTER;
     this.splitIfFull();
