@@ -182,15 +182,16 @@ export class FamilySync {
   private report(report: SyncReport, { frontends, heardAt }: Acknowledged, startedAt: number): void {
     const { log, table, clock } = this.parts;
     const { family, full, transactions, elementOperations, ruleOperations, bytes } = report;
-    const counts = { family, full, transactions, elementOperations, ruleOperations, bytes };
     const since = (start: number): number => Math.round((clock.now() - start) * 1000) / 1000;
-    const times = { syncMs: since(startedAt), sinceChangeMs: since(heardAt ?? startedAt) };
-    this.history.acknowledged(report, frontends, (key) => table.frontend(key), times);
+    const syncMs = since(startedAt);
+    const sinceChangeMs = since(heardAt ?? startedAt);
+    this.history.acknowledged(report, frontends, (key) => table.frontend(key), { syncMs, sinceChangeMs });
     if (full && !this.complete) {
       log.info(0, 'rules complete', { family, sinceStartMs: Math.round(1000 * process.uptime()) });
       this.complete = true;
     }
-    log.info(report.full || report.transactions > 0 ? 2 : 4, 'synced', { ...counts, ...times });
+    const counts = { family, full, transactions, elementOperations, ruleOperations, bytes, syncMs, sinceChangeMs };
+    log.info(full || transactions > 0 ? 2 : 4, 'synced', counts);
     this.reportRepairs(report);
     for (const problem of report.problems) log.warn(problem, { family });
   }

@@ -182,7 +182,8 @@ export class Progress {
    * @param ready whether the change can go to the kernel: before all sources are complete it waits for them, which says nothing of us.
    */
   committed(edits: readonly RowEdit[], ready: boolean): void {
-    const touched = new Set(edits.flatMap((edit) => this.note(edit)));
+    const touched = new Set<FamilyProgress>();
+    for (const edit of edits) for (const family of this.note(edit)) touched.add(family);
     if (ready) for (const family of touched) family.committed();
   }
 

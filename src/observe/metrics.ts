@@ -250,8 +250,8 @@ export class ProxyMetrics implements RequestObserver {
   }
 
   private syncQueued(): void {
-    for (const { family } of this.options.progress.families)
-      this.proxy.lastQueued.set({ ip_family: family }, this.seconds());
+    const seconds = this.seconds();
+    for (const { family } of this.options.progress.families) this.proxy.lastQueued.set({ ip_family: family }, seconds);
   }
 
   private updateProgress(): void {

@@ -26,6 +26,11 @@ export interface Occurrences {
   readonly last: { readonly at: string; readonly text: string } | null;
 }
 
+/** A record as it is kept: hardly any is ever read, and printing a time costs as much as the rest. */
+interface Kept extends Omit<SyncRecord, 'endedAt'> {
+  readonly endedAt: Date;
+}
+
 const NEVER: Occurrences = { count: 0, last: null };
 const RECENT = 5;
 const SLOWEST = 5;
@@ -33,8 +38,8 @@ const NAMED = 3;
 
 /** What is told of one family's syncs: the last few, the slowest few, and what went wrong. Its size does not grow. */
 export class SyncHistory {
-  private recentSyncs: readonly SyncRecord[] = [];
-  private slowestSyncs: readonly SyncRecord[] = [];
+  private recentSyncs: readonly Kept[] = [];
+  private slowestSyncs: readonly Kept[] = [];
   private failed: Occurrences = NEVER;
   private repaired: Occurrences = NEVER;
   /** @param now wall time. */
@@ -42,12 +47,12 @@ export class SyncHistory {
 
   /** Latest first. */
   get recent(): readonly SyncRecord[] {
-    return this.recentSyncs;
+    return this.recentSyncs.map(printed);
   }
 
   /** Slowest first, since the start; those that compare everything do not count. */
   get slowest(): readonly SyncRecord[] {
-    return this.slowestSyncs;
+    return this.slowestSyncs.map(printed);
   }
 
   get failures(): Occurrences {
@@ -74,12 +79,13 @@ export class SyncHistory {
       this.repaired = this.again(this.repaired, report.repairs.length, report.repairs.join('; '));
     if (report.transactions === 0 && !report.full) return;
     const { full, transactions, elementOperations, ruleOperations, bytes } = report;
-    const counts = { full, transactions, elementOperations, ruleOperations, bytes, frontends: frontends.size };
-    const endedAt = this.now().toISOString();
-    const record = { endedAt, ...times, ...counts, servicePorts: someServicePorts(frontends, plan) };
+    const { syncMs, sinceChangeMs } = times;
+    const counts = { transactions, elementOperations, ruleOperations, bytes, frontends: frontends.size };
+    const servicePorts = someServicePorts(frontends, plan);
+    const record: Kept = { endedAt: this.now(), full, syncMs, sinceChangeMs, ...counts, servicePorts };
     this.recentSyncs = [record, ...this.recentSyncs].slice(0, RECENT);
     const least = this.slowestSyncs[SLOWEST - 1]?.syncMs ?? 0;
-    if (full || times.syncMs <= least) return;
+    if (full || syncMs <= least) return;
     this.slowestSyncs = [...this.slowestSyncs, record]
       .sort((one, other) => other.syncMs - one.syncMs)
       .slice(0, SLOWEST);
@@ -92,6 +98,10 @@ export class SyncHistory {
   private again({ count }: Occurrences, more: number, text: string): Occurrences {
     return { count: count + more, last: { at: this.now().toISOString(), text } };
   }
+}
+
+function printed(record: Kept): SyncRecord {
+  return { ...record, endedAt: record.endedAt.toISOString() };
 }
 
 function someServicePorts(
