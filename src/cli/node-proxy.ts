@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { systemClock } from '../base/clock.js';
+import { messageOf } from '../base/error-message.js';
 import { nodeSubject, serviceSubject, type ProxyEvent } from '../base/events.js';
 import { systemWallClock } from '../base/timestamp.js';
 import { changesMode, compareConfigs, type FieldChange } from '../config/compare.js';
@@ -11,7 +12,7 @@ import { Loop } from '../control/loop.js';
 import { replacementMode, type Machine } from '../control/mode.js';
 import { Progress } from '../control/progress.js';
 import { cycleSettings, kernelSettings } from '../control/settings.js';
-import { Sources } from '../control/sources.js';
+import { Sources, type NextApi } from '../control/sources.js';
 import { SyncCycle, type CycleMode } from '../control/sync-cycle.js';
 import { Takeover } from '../control/takeover.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
@@ -63,6 +64,7 @@ export class NodeProxy {
   private readonly statusSocket: StatusSocket | null;
   /** The process is about to end for a reason that its events name. */
   private ending = false;
+  private stopping = false;
   /** In force; {@link reconfigure} replaces it. */
   private loaded: Loaded;
   /** The configuration in force, but this node has its former name until its Node has been read by the new one. */
@@ -128,33 +130,56 @@ export class NodeProxy {
     const changes = compareConfigs(this.loaded.config, loaded.config);
     const mode = changesMode(changes) ? await this.openMode(loaded.config) : null;
     const api = changes.some(concernsApi) ? await this.sources.connect(loaded.config) : null;
+    const { log } = this.options;
+    let beginLog = (): void => undefined;
     try {
+      if (changes.some(({ field }) => field.startsWith('logging.')))
+        beginLog = await log.prepare(loaded.config.logging);
       await this.listeners.follow(loaded);
+      if (mode !== null) await this.cycle.retireMode();
+      if (this.stopping) throw new Error('the process is about to end');
     } catch (error) {
       api?.source?.connection.close();
       throw error;
     }
-    if (mode !== null) await this.cycle.retireMode();
+    // From here on nothing is refused, and all that runs depend on changes at once.
     this.refusedFor = null;
     this.loaded = loaded;
-    this.config = { ...loaded.config, nodeName: this.config.nodeName };
-    // At once: a sync in between would take rules by the former settings for a guard of the new ones.
-    if (mode !== null) this.cycle.replaceMode(this.cycleMode(mode));
-    if (mode !== null) this.metrics.setMode(countedMode(loaded.config, mode));
-    this.cycle.follow(cycleSettings(this.config));
     this.metrics.setFeatures(gateStates(loaded.document.featureGates));
     // The same in other words.
     if (changes.length === 0) return;
-    const { config } = loaded;
-    if (changes.some(({ field }) => field.startsWith('logging.'))) await this.options.log.follow(config.logging);
-    this.health.timeoutMs = HEALTH_TIMEOUT_PERIODS * config.syncPeriod;
-    this.loop.setIntervals({ minIntervalMs: config.minSyncPeriod, fullIntervalMs: config.syncPeriod });
+    this.follow(loaded.config, mode);
+    beginLog();
     await this.kernelValues.apply();
     await this.applyOomScore();
-    if (api !== null) await this.sources.follow(api);
-    if (config.kubernetes === null) this.renamed(config.nodeName);
+    if (api !== null) await this.followApi(api);
+    if (loaded.config.kubernetes === null) this.renamed(loaded.config.nodeName);
     this.metrics.configChanged('applied');
+  }
+
+  /** A sync in between would take rules by the former settings for a guard of the new ones. @param mode null: the one in force stays. */
+  private follow(config: Config, mode: OpenMode | null): void {
+    this.config = { ...config, nodeName: this.config.nodeName };
+    if (mode !== null) {
+      this.cycle.replaceMode(this.cycleMode(mode));
+      this.metrics.setMode(countedMode(config, mode));
+    }
+    this.cycle.follow(cycleSettings(this.config));
     this.cycle.changed(null);
+    this.health.timeoutMs = HEALTH_TIMEOUT_PERIODS * config.syncPeriod;
+    this.loop.setIntervals({ minIntervalMs: config.minSyncPeriod, fullIntervalMs: config.syncPeriod });
+  }
+
+  /** Without a source nothing would come any more, so another process has to try. */
+  private async followApi(api: NextApi): Promise<void> {
+    try {
+      await this.sources.follow(api);
+    } catch (error) {
+      this.fail(
+        'FailedToFollowConfiguration',
+        new Error(`kubernetes: cannot be read from now on: ${messageOf(error)}`),
+      );
+    }
   }
 
   private openMode(config: Config): Promise<OpenMode> {
@@ -185,12 +210,12 @@ export class NodeProxy {
 
   /** Ends everything but the rules, which go on forwarding. */
   async stop(): Promise<void> {
+    this.stopping = true;
     if (this.ending) await this.events.flush(LAST_WORDS_MS);
     this.events.stop();
     this.cycle.stop();
     this.kernelValues.stop();
-    await Promise.allSettled([this.sources.stop()]);
-    await this.loop.stop();
+    await Promise.allSettled([this.sources.stop(), this.loop.stop()]);
     await Promise.allSettled([this.serviceHealth.close(), this.listeners.close(), this.statusSocket?.close()]);
   }
 

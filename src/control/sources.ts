@@ -35,6 +35,7 @@ export class Sources {
   private manifests: ReturnType<typeof startManifests> | null = null;
   private connection: ApiConnection | null = null;
   private running: RunningKubernetes | null = null;
+  private stopped = false;
 
   constructor(private readonly parts: SourcesParts) {}
 
@@ -59,12 +60,17 @@ export class Sources {
     const { connection, running } = this;
     await running?.stop();
     connection?.close();
+    if (this.stopped) {
+      next.source?.connection.close();
+      return;
+    }
     if (next.source === null) running?.withdraw();
     this.read(next);
   }
 
   /** Resolves when nothing more will be applied. */
   async stop(): Promise<void> {
+    this.stopped = true;
     await Promise.all([this.manifests?.stop(), this.running?.stop()]);
     this.connection?.close();
   }

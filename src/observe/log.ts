@@ -12,8 +12,8 @@ export interface Logger extends Log {
   enabled(verbosity: number): boolean;
   /** From now on these decide which lines are written. */
   setThresholds(thresholds: LogThresholds): void;
-  /** Resolves when lines are written as configured. Not to be called again before that. */
-  follow(config: LoggingConfig): Promise<void>;
+  /** Makes ready to write lines as configured; what it resolves to begins with it. */
+  prepare(config: LoggingConfig): Promise<() => void>;
 }
 
 export type LogThresholds = Pick<LoggingConfig, 'verbosity' | 'vmodule'>;
@@ -35,14 +35,16 @@ export async function createLogger(config: LoggingConfig, open: (config: Logging
   const logger = thresholdLogger(config, (entry) => {
     sink(entry);
   });
-  const follow = async (next: LoggingConfig): Promise<void> => {
+  const prepare = async (next: LoggingConfig): Promise<() => void> => {
     const nextOutput = open(next);
     const nextSink = await sinkOf(next, nextOutput);
-    output.flush();
-    [output, sink] = [nextOutput, nextSink];
-    logger.setThresholds(next);
+    return () => {
+      output.flush();
+      [output, sink] = [nextOutput, nextSink];
+      logger.setThresholds(next);
+    };
   };
-  return { ...logger, follow };
+  return { ...logger, prepare };
 }
 
 async function sinkOf({ format }: LoggingConfig, output: LogOutput): Promise<Sink> {
@@ -69,7 +71,7 @@ type Sink = (entry: Entry) => void;
 type Method = (...parameters: never[]) => unknown;
 
 /** A file's own threshold replaces the general one, so the caller is looked up early only when files have one. */
-function thresholdLogger(config: LogThresholds, sink: Sink): Omit<Logger, 'follow'> {
+function thresholdLogger(config: LogThresholds, sink: Sink): Omit<Logger, 'prepare'> {
   let { verbosity: general } = config;
   let files = config.vmodule;
   const setThresholds = (thresholds: LogThresholds): void => {

@@ -51,12 +51,14 @@ t.test('another format, other streams, other thresholds: from the next line on, 
   log.info(0, 'gathered');
   log.info(2, 'not yet');
   t.same(out, []);
-  await log.follow({ ...DEFAULTS, format: 'json', verbosity: 2, splitStream: true });
+  const begin = await log.prepare({ ...DEFAULTS, format: 'json', verbosity: 2, splitStream: true });
+  t.same(out, [], 'not before it is told to');
+  begin();
   t.match(out, [/^I.* "gathered"\n$/], 'what was gathered is written first');
   log.info(2, 'detail');
   log.error(null, 'failure');
   t.match([out[1], err[0]], [/^\{.*"msg":"detail".*\n$/, /^\{.*"msg":"failure".*\n$/]);
-  await log.follow(DEFAULTS);
+  (await log.prepare(DEFAULTS))();
   log.info(0, 'last');
   t.match([out.length, err[1]], [2, /^I.* "last"\n$/]);
 });
