@@ -10,12 +10,11 @@ import { loadConfig, type Loaded, type LoadedConfig } from './config/load.js';
 import { KUBERNETES_VERSION } from './config/version.js';
 import { ConfigWatch, type ConfigOutcome } from './control/config-watch.js';
 import { AskError } from './cli/ask.js';
-import { cleanup, dump, explain, init, plan, render, status, type Output } from './cli/commands.js';
+import type { Output } from './cli/commands.js';
 import { limitHeapGrowth, limitInlining } from './cli/memory.js';
 import { ModeError } from './dataplane/mode.js';
 import { logTransactions, prepareMode, type Machine } from './control/mode.js';
 import { NodeProxy } from './cli/node-proxy.js';
-import { diff } from './cli/diff.js';
 import { LINUX_HOST } from './host/linux/host.js';
 import { loadAddon } from './native/load.js';
 import { goPlatform } from './base/platform.js';
@@ -69,25 +68,28 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
   // Asking another process is not the place to warn of this one's settings.
   const asks = loaded.command === 'status' || (loaded.command === 'explain' && config.manifests.length === 0);
   for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
+  if (loaded.command === 'run') return await run(loaded, argv, log);
+  // Loaded only here: a node that starts waits for nothing that it does not need.
+  const commands = await import('./cli/commands.js');
   switch (loaded.command) {
     case 'plan':
-      return print(await plan(config), log);
+      return print(await commands.plan(config), log);
     case 'render':
-      return print(await render(config, machine()), log);
+      return print(await commands.render(config, machine()), log);
     case 'dump':
-      return print(await dump(config, machine(), log), log);
-    case 'diff':
+      return print(await commands.dump(config, machine(), log), log);
+    case 'diff': {
+      const { diff } = await import('./cli/diff.js');
       return await printDiff(await diff(config, loaded.version, machine(), log), log);
+    }
     case 'explain':
-      return print(await explain(config, LINUX_HOST, loaded.from, loaded.to, loaded.output), log);
+      return print(await commands.explain(config, LINUX_HOST, loaded.from, loaded.to, loaded.output), log);
     case 'status':
-      return print(await status(config, loaded.output, loaded.heapSnapshot), log);
+      return print(await commands.status(config, loaded.output, loaded.heapSnapshot), log);
     case 'cleanup':
-      return print(await cleanup(loadAddon()), log);
+      return print(await commands.cleanup(loadAddon()), log);
     case 'init':
-      return print(await init(config, loaded.version, machine(), log), log);
-    case 'run':
-      return await run(loaded, argv, log);
+      return print(await commands.init(config, loaded.version, machine(), log), log);
   }
 }
 

@@ -7,7 +7,7 @@ import type { RequestObserver } from '../sources/kubernetes/connect/transport.js
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import type { EventSender } from '../sources/kubernetes/events/event-sender.js';
 import type { KubernetesOptions, RunningKubernetes } from '../sources/kubernetes/source.js';
-import { startManifests, type LocationStatus } from '../sources/manifests/start.js';
+import type { LocationStatus, RunningManifests } from '../sources/manifests/start.js';
 import type { Store } from '../state/store.js';
 import { manifestsTiming } from './settings.js';
 
@@ -32,7 +32,7 @@ export interface NextApi {
 
 /** What the configuration names: manifests, the API server, or both. The API server follows the configuration. */
 export class Sources {
-  private manifests: ReturnType<typeof startManifests> | null = null;
+  private manifests: RunningManifests | null = null;
   private connection: ApiConnection | null = null;
   private running: RunningKubernetes | null = null;
   private stopped = false;
@@ -43,8 +43,9 @@ export class Sources {
   async start(config: Config): Promise<void> {
     const { store, log } = this.parts;
     const next = await this.connect(config);
+    const manifests = config.manifests.length === 0 ? null : await import('../sources/manifests/start.js');
     // All sources register in one go: readiness must not be judged before the last of them has.
-    this.manifests = startManifests(config.manifests, store, log, manifestsTiming(config));
+    this.manifests = manifests && manifests.startManifests(config.manifests, store, log, manifestsTiming(config));
     this.read(next);
   }
 

@@ -1,7 +1,7 @@
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { OwnFootprint } from '../dataplane/footprint.js';
-import { removeLeftovers, type LeftoverAddon } from '../dataplane/leftovers/leftovers.js';
+import type { LeftoverAddon } from '../dataplane/leftovers/leftovers.js';
 import type { RemovalReport } from '../dataplane/leftovers/removal.js';
 import { FOOTPRINTS } from '../dataplane/modes.js';
 
@@ -31,7 +31,10 @@ export class Takeover {
     if (this.state !== 'due') return null;
     this.state = 'running';
     const { addon, families, own } = this.parts;
-    const removal = removeLeftovers(addon, families, FOOTPRINTS, own);
+    // Loaded when the rules are there: no start waits for it.
+    const removal = import('../dataplane/leftovers/leftovers.js').then(({ removeLeftovers }) =>
+      removeLeftovers(addon, families, FOOTPRINTS, own),
+    );
     this.pass = removal.then((report) => {
       this.report(report);
       if (this.state === 'running')

@@ -1,13 +1,8 @@
-import type { Family } from '../../base/ip.js';
-import type { IptablesTransaction } from '../../native/contract.js';
-import type { ModeDefinition, ModeParts, OpenMode } from '../mode.js';
-import { prepareFlavor } from '../xtables/flavor.js';
-import { printTransaction } from '../xtables/print.js';
-import { IptablesFamily } from './family.js';
-import type { NodeSettings } from './fixed-chains.js';
+import type { ModeDefinition } from '../mode.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
-import { PACKET_METRICS, PacketCounters } from './packet-counters.js';
-import { renderTable } from './render.js';
+import { PACKET_METRICS } from './packet-counters.js';
+
+// What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
 
 export const IPTABLES: ModeDefinition<'iptables'> = {
   name: 'iptables',
@@ -27,9 +22,10 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
     },
     packets: PACKET_METRICS,
   },
-  open,
+  open: async (parts, families) => (await import('./open.js')).open(parts, families),
   async tryKernel(parts, nodes) {
     try {
+      const { open } = await import('./open.js');
       await open(
         parts,
         nodes.map(({ family }) => family),
@@ -39,36 +35,5 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
       return [error];
     }
   },
-  async render({ config, addon, isTcpBeLiberal }, tables) {
-    // What this host's kernel and programs can count is not asked: the rules are for any.
-    const settings = { ...(await nodeSettings({ isTcpBeLiberal })), countsPackets: false };
-    const flavor = config.iptablesFlavor === 'legacy' ? 'legacy' : 'nft';
-    return tables.map((table) => `# ${table.family}\n${renderTable(addon.iptables, table, flavor, settings)}`).join('');
-  },
+  render: async (parts, tables) => (await import('./open.js')).render(parts, tables),
 };
-
-async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
-  const { config, addon, log, now, onTransaction } = parts;
-  const { iptables } = addon;
-  const { flavor, served } = await prepareFlavor(iptables, families, config.iptablesFlavor);
-  log.info(0, 'iptables', { flavor, families: served.join() });
-  for (const family of families)
-    if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
-  const counters = new PacketCounters(addon, flavor);
-  const settings = (): Promise<NodeSettings> => nodeSettings(parts);
-  const note = (transaction: IptablesTransaction): void => {
-    onTransaction(() => printTransaction(iptables, transaction));
-  };
-  const options = { addon: iptables, flavor, counters, settings, now, onTransaction: note };
-  return {
-    families: served,
-    dataplane: (family) => new IptablesFamily({ ...options, family }),
-    own: { footprint: IPTABLES_FOOTPRINT, flavor },
-    watch: null,
-    packetCounts: () => counters.read(),
-  };
-}
-
-async function nodeSettings({ isTcpBeLiberal }: Pick<ModeParts, 'isTcpBeLiberal'>): Promise<NodeSettings> {
-  return { dropInvalid: !(await isTcpBeLiberal()) };
-}

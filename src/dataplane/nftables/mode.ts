@@ -1,18 +1,13 @@
-import type { NftTransaction } from '../../native/contract.js';
 import type { ModeDefinition } from '../mode.js';
-import { NftablesFamily } from './family.js';
-import { Generation } from './generation.js';
-import { TABLE } from './names.js';
-import { printTransaction } from './print.js';
-import { renderTable } from './render.js';
-import { tryKernel } from './trial.js';
-import { watchTables } from './watch.js';
+import { NFTABLES_FOOTPRINT } from './names.js';
+
+// What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
 
 export const NFTABLES: ModeDefinition<'nftables'> = {
   name: 'nftables',
   platforms: ['linux'],
   traits: () => ({ guardsClusterAddresses: true, servesLocalhost: false }),
-  footprint: { nftTables: [TABLE], chains: null, ipvs: null },
+  footprint: NFTABLES_FOOTPRINT,
   metrics: {
     syncFailures: { name: 'sync_proxy_rules_nftables_sync_failures_total', help: 'Syncs that failed.' },
     partialSyncFailures: null,
@@ -23,25 +18,11 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
     rules: null,
     packets: [],
   },
-  open({ addon: { nftables }, now, onTransaction }, families) {
-    const generation = new Generation(nftables);
-    const note = (transaction: NftTransaction): void => {
-      onTransaction(() => printTransaction(transaction));
-    };
-    return Promise.resolve({
-      families,
-      dataplane: (family) => new NftablesFamily(nftables, family, generation, note, now),
-      own: { footprint: NFTABLES.footprint, flavor: null },
-      watch: watchTables(nftables),
-      packetCounts: () => Promise.resolve(null),
-    });
-  },
+  open: async (parts, families) => (await import('./open.js')).open(parts, families),
   async tryKernel({ addon: { nftables } }, nodes) {
+    const { tryKernel } = await import('./open.js');
     const trials = await Promise.allSettled(nodes.map((node) => tryKernel(nftables, node)));
     return trials.flatMap((trial) => (trial.status === 'rejected' ? [trial.reason as unknown] : []));
   },
-  render({ addon }, tables) {
-    const nftables = tables.flatMap((table) => renderTable(addon.nftables, table));
-    return Promise.resolve(`${JSON.stringify({ nftables }, null, 1)}\n`);
-  },
+  render: async (parts, tables) => (await import('./open.js')).render(parts, tables),
 };

@@ -1,0 +1,49 @@
+import type { Family } from '../../base/ip.js';
+import type { IptablesTransaction } from '../../native/contract.js';
+import type { FamilyTable } from '../../plan/types.js';
+import type { ModeParts, OpenMode } from '../mode.js';
+import { prepareFlavor } from '../xtables/flavor.js';
+import { printTransaction } from '../xtables/print.js';
+import { IptablesFamily } from './family.js';
+import type { NodeSettings } from './fixed-chains.js';
+import { IPTABLES_FOOTPRINT } from './names.js';
+import { PacketCounters } from './packet-counters.js';
+import { renderTable } from './render.js';
+
+/** The mode at work on this host. @throws ModeError when none of the families can be served. */
+export async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
+  const { config, addon, log, now, onTransaction } = parts;
+  const { iptables } = addon;
+  const { flavor, served } = await prepareFlavor(iptables, families, config.iptablesFlavor);
+  log.info(0, 'iptables', { flavor, families: served.join() });
+  for (const family of families)
+    if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
+  const counters = new PacketCounters(addon, flavor);
+  const settings = (): Promise<NodeSettings> => nodeSettings(parts);
+  const note = (transaction: IptablesTransaction): void => {
+    onTransaction(() => printTransaction(iptables, transaction));
+  };
+  const options = { addon: iptables, flavor, counters, settings, now, onTransaction: note };
+  return {
+    families: served,
+    dataplane: (family) => new IptablesFamily({ ...options, family }),
+    own: { footprint: IPTABLES_FOOTPRINT, flavor },
+    watch: null,
+    packetCounts: () => counters.read(),
+  };
+}
+
+/** The ruleset of these tables. */
+export async function render(
+  { config, addon, isTcpBeLiberal }: Pick<ModeParts, 'config' | 'addon' | 'isTcpBeLiberal'>,
+  tables: readonly FamilyTable[],
+): Promise<string> {
+  // What this host's kernel and programs can count is not asked: the rules are for any.
+  const settings = { ...(await nodeSettings({ isTcpBeLiberal })), countsPackets: false };
+  const flavor = config.iptablesFlavor === 'legacy' ? 'legacy' : 'nft';
+  return tables.map((table) => `# ${table.family}\n${renderTable(addon.iptables, table, flavor, settings)}`).join('');
+}
+
+async function nodeSettings({ isTcpBeLiberal }: Pick<ModeParts, 'isTcpBeLiberal'>): Promise<NodeSettings> {
+  return { dropInvalid: !(await isTcpBeLiberal()) };
+}

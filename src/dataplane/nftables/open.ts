@@ -1,0 +1,33 @@
+import type { Family } from '../../base/ip.js';
+import type { NftTransaction } from '../../native/contract.js';
+import type { FamilyTable } from '../../plan/types.js';
+import type { ModeParts, OpenMode } from '../mode.js';
+import { NftablesFamily } from './family.js';
+import { Generation } from './generation.js';
+import { NFTABLES_FOOTPRINT } from './names.js';
+import { printTransaction } from './print.js';
+import { renderTable } from './render.js';
+import { watchTables } from './watch.js';
+
+export { tryKernel } from './trial.js';
+
+/** The mode at work on this host. */
+export function open({ addon: { nftables }, now, onTransaction }: ModeParts, families: readonly Family[]): OpenMode {
+  const generation = new Generation(nftables);
+  const note = (transaction: NftTransaction): void => {
+    onTransaction(() => printTransaction(transaction));
+  };
+  return {
+    families,
+    dataplane: (family) => new NftablesFamily(nftables, family, generation, note, now),
+    own: { footprint: NFTABLES_FOOTPRINT, flavor: null },
+    watch: watchTables(nftables),
+    packetCounts: () => Promise.resolve(null),
+  };
+}
+
+/** The ruleset of these tables as `nft -j` prints it. */
+export function render({ addon }: Pick<ModeParts, 'addon'>, tables: readonly FamilyTable[]): string {
+  const nftables = tables.flatMap((table) => renderTable(addon.nftables, table));
+  return `${JSON.stringify({ nftables }, null, 1)}\n`;
+}
