@@ -97,6 +97,13 @@ std::size_t Argument::word(std::initializer_list<const char*> words) const {
   return 0;
 }
 
+bool Argument::flag() const {
+  if (misuse_->failed()) return false;
+  if (!value_.IsEmpty() && value_.IsBoolean()) return value_.As<Napi::Boolean>().Value();
+  expect("a boolean");
+  return false;
+}
+
 std::uint32_t Argument::integer(std::uint32_t least, std::uint32_t most) const {
   if (misuse_->failed()) return least;
   if (!value_.IsEmpty() && value_.IsNumber()) {

@@ -55,6 +55,7 @@ class Argument {
   bool either(const char* first, const char* second) const;
   /// The index of the value among some words.
   std::size_t word(std::initializer_list<const char*> words) const;
+  bool flag() const;
   std::uint32_t integer(std::uint32_t least, std::uint32_t most) const;
   /// A copy of a Uint8Array (or Buffer).
   Bytes bytes() const;

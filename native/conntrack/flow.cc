@@ -1,15 +1,16 @@
 #include "conntrack/flow.h"
 
-#include <arpa/inet.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "netlink/attribute_reader.h"
+#include "netlink/text.h"
 
 namespace pointsman::conntrack {
 
@@ -179,19 +180,8 @@ void append_record(Bytes& records, const Flow& flow) {
   append_be32(records, flow.status.value_or(0));
 }
 
-std::string print_endpoint(Family family, ByteView record, std::size_t address, std::size_t port) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  inet_ntop(family == Family::kIPv4 ? AF_INET : AF_INET6, record.data() + address, text.data(), text.size());
-  const std::string number = std::to_string(netlink::load_be16(record.data() + port));
-  if (family == Family::kIPv4) return std::string(text.data()) + ":" + number;
-  return "[" + std::string(text.data()) + "]:" + number;
-}
-
-std::string print_protocol(std::uint8_t protocol) {
-  if (protocol == IPPROTO_UDP) return "udp";
-  if (protocol == IPPROTO_SCTP) return "sctp";
-  if (protocol == IPPROTO_TCP) return "tcp";
-  return "protocol " + std::to_string(protocol);
+std::string print_endpoint(const Layout& layout, ByteView record, std::size_t address, std::size_t port) {
+  return netlink::print_endpoint(record.subspan(address, layout.address), netlink::load_be16(record.data() + port));
 }
 
 }  // namespace
@@ -261,10 +251,10 @@ void encode_delete(MessageWriter& writer, std::uint32_t sequence, Family family,
 
 std::string describe(Family family, ByteView record) {
   const Layout layout(family);
-  return print_protocol(record[layout.protocol()]) + " " +
-         print_endpoint(family, record, layout.original_source(), layout.original_source_port()) + " > " +
-         print_endpoint(family, record, layout.original_destination(), layout.original_destination_port()) +
-         ", replies from " + print_endpoint(family, record, layout.reply_source(), layout.reply_source_port());
+  return netlink::print_protocol(record[layout.protocol()]) + " " +
+         print_endpoint(layout, record, layout.original_source(), layout.original_source_port()) + " > " +
+         print_endpoint(layout, record, layout.original_destination(), layout.original_destination_port()) +
+         ", replies from " + print_endpoint(layout, record, layout.reply_source(), layout.reply_source_port());
 }
 
 }  // namespace pointsman::conntrack

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "netlink/exchange.h"
+
 namespace pointsman::conntrack {
 
 namespace {
@@ -18,9 +20,6 @@ using netlink::Message;
 using netlink::Result;
 using netlink::Socket;
 using netlink::Status;
-
-/// Messages per datagram of deletions: their acks, near 1 KiB each as the kernel counts, must fit into the default receive buffer of 208 KiB.
-constexpr std::size_t kDeletionsPerSend = 128;
 
 bool refuses_filter(const Error& error) {
   return error.kind == ErrorKind::kSystem &&
@@ -83,32 +82,23 @@ Result<Bytes> list_flows(Socket& socket, const FlowFilter& filter) {
 
 Result<FlowDeletion, FlowDeletionError> delete_flows(Socket& socket, Family family, ByteView records) {
   const std::size_t length = record_length(family);
-  const std::size_t count = records.size() / length;
   FlowDeletion deletion;
   std::optional<FlowDeletionError> refused;
-  std::size_t next = 0;
-  while (next < count) {
-    // The first goes alone: to a sender without CAP_NET_ADMIN the kernel answers only the first message of a datagram.
-    const std::size_t batch = next == 0 ? 1 : std::min(kDeletionsPerSend, count - next);
-    netlink::MessageWriter writer;
-    for (std::size_t index = next; index < next + batch; ++index) {
-      encode_delete(writer, static_cast<std::uint32_t>(index + 1), family, records.subspan(index * length, length));
-    }
-    auto exchanged = socket.request_each(
-        writer.bytes(), static_cast<std::uint32_t>(next + 1), batch, [&](const netlink::Acknowledgement& answer) {
-          if (!answer.error) {
-            ++deletion.deleted;
-          } else if (answer.error->code == ENOENT) {
-            ++deletion.missing;
-          } else if (!refused) {
-            refused = FlowDeletionError{*answer.error, std::size_t{answer.sequence} - 1};
-          }
-        });
-    if (!exchanged.ok()) return FlowDeletionError{exchanged.error(), {}};
-    if (refused && refused->error.code == EPERM) return *refused;
-    next += batch;
-  }
+  const auto encode = [&](netlink::MessageWriter& writer, std::size_t index, std::uint32_t sequence) {
+    encode_delete(writer, sequence, family, records.subspan(index * length, length));
+  };
+  auto exchanged = netlink::exchange_each(
+      socket, records.size() / length, encode, [&](std::size_t index, const netlink::Acknowledgement& answer) {
+        if (!answer.error) {
+          ++deletion.deleted;
+        } else if (answer.error->code == ENOENT) {
+          ++deletion.missing;
+        } else if (!refused) {
+          refused = FlowDeletionError{*answer.error, index};
+        }
+      });
   if (refused) return *refused;
+  if (!exchanged.ok()) return FlowDeletionError{exchanged.error(), {}};
   return deletion;
 }
 

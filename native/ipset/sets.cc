@@ -1,73 +1,136 @@
 #include "ipset/sets.h"
 
-#include <linux/netfilter/ipset/ip_set.h>
-#include <linux/netfilter/nfnetlink.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-
-#include "netlink/attribute_reader.h"
-#include "netlink/message_writer.h"
 
 namespace pointsman::ipset {
 
 namespace {
 
-using netlink::Bytes;
+using netlink::Acknowledgement;
+using netlink::ByteView;
 using netlink::Done;
+using netlink::Error;
 using netlink::Message;
 using netlink::MessageWriter;
+using netlink::Refusal;
 using netlink::Result;
 using netlink::Socket;
 using netlink::Status;
 
-/// The oldest protocol that every kernel in use still speaks.
-constexpr std::uint8_t kProtocol = IPSET_PROTOCOL_MIN;
 /// There whether the code is a module or not.
 constexpr const char* kLoaded = "/sys/module/ip_set";
-
-constexpr std::uint16_t message_type(std::uint8_t command) {
-  return static_cast<std::uint16_t>(NFNL_SUBSYS_IPSET << 8 | command);
-}
+/// One request at a time is on its way.
+constexpr std::uint32_t kSequence = 1;
 
 bool is_loaded() { return access(kLoaded, F_OK) == 0; }
 
+/// Applies one operation after the other, each message when the one before is answered: what the kernel leaves of a message with elements, after one that
+/// failed, has to come before the next.
+class Application {
+ public:
+  explicit Application(Socket& socket) : socket_(socket) {}
+
+  Status run(const std::vector<Operation>& operations) {
+    for (index_ = 0; index_ < operations.size(); ++index_) {
+      auto done = std::visit([&](const auto& operation) { return apply(operation); }, operations[index_]);
+      if (!done.ok()) return done;
+    }
+    return Done{};
+  }
+
+  std::vector<Refusal> take() { return std::move(refusals_); }
+
+ private:
+  Status apply(const Creation& creation) {
+    MessageWriter writer;
+    encode_create(writer, kSequence, creation);
+    return single(writer, "create set " + creation.name + " " + name_of(creation.type), creation.type);
+  }
+
+  Status apply(const Destruction& destruction) {
+    MessageWriter writer;
+    encode_destroy(writer, kSequence, destruction.name);
+    return single(writer, "destroy set " + destruction.name, {});
+  }
+
+  Status apply(const Flush& flush) {
+    MessageWriter writer;
+    encode_flush(writer, kSequence, flush.name);
+    return single(writer, "flush set " + flush.name, {});
+  }
+
+  Status apply(const ElementsOperation& operation) {
+    const Layout layout = layout_of(operation.type, operation.family);
+    const std::size_t count = operation.elements.size() / layout.length();
+    for (std::size_t next = 0; next < count;) {
+      MessageWriter writer;
+      std::size_t done = encode_elements(writer, kSequence, operation, next);
+      auto sent = send(writer, [&](const Acknowledgement& answer) {
+        // An answer that names no element is about the set.
+        const auto failed = failed_element(answer);
+        const std::size_t at = next + std::min(failed.value_or(0), done - 1);
+        Refusal refusal{index_, static_cast<std::uint32_t>(at), {}, translated(*answer.error, operation.type)};
+        const ByteView element = ByteView(operation.elements).subspan(at * layout.length(), layout.length());
+        refusal.object = (operation.add ? "add to set " : "delete from set ") + operation.name + ": " + describe(layout, element);
+        refusals_.push_back(std::move(refusal));
+        done = failed ? at + 1 - next : count - next;
+      });
+      if (!sent.ok()) return sent;
+      next += done;
+    }
+    return Done{};
+  }
+
+  Status single(const MessageWriter& writer, const std::string& object, std::optional<Type> type) {
+    return send(writer, [&](const Acknowledgement& answer) {
+      refusals_.push_back({index_, {}, object, translated(*answer.error, type)});
+    });
+  }
+
+  /// Sends one message; fails where nothing may be done at all.
+  Status send(const MessageWriter& writer, const std::function<void(const Acknowledgement&)>& on_refusal) {
+    if (writer.overflow()) return netlink::system_error(EMSGSIZE, "a request is too long");
+    std::optional<Error> forbidden;
+    auto exchanged = socket_.request_each(writer.bytes(), kSequence, 1, [&](const Acknowledgement& answer) {
+      if (!answer.error) return;
+      if (answer.error->code == EPERM) forbidden = answer.error;
+      on_refusal(answer);
+    });
+    if (exchanged.ok() && forbidden) return *forbidden;
+    return exchanged;
+  }
+
+  Socket& socket_;
+  std::uint32_t index_ = 0;
+  std::vector<Refusal> refusals_;
+};
+
+Result<std::optional<Listing>> list_set(Socket& socket, const std::string& name) {
+  Listing listing;
+  const auto dumped = socket.dump_consistent(
+      encode_list(kSequence, name), [&] { listing = {}; },
+      [&](const Message& message) -> Status { return decode_list(message, listing); });
+  if (dumped.ok()) return std::optional(std::move(listing));
+  if (dumped.error().code == ENOENT) return std::optional<Listing>();
+  return translated(dumped.error(), {});
+}
+
 }  // namespace
 
-Bytes encode_list(std::uint32_t sequence) {
-  MessageWriter writer;
-  writer.begin_message(message_type(IPSET_CMD_LIST), NLM_F_REQUEST | NLM_F_DUMP, sequence, AF_INET);
-  writer.put_u8(IPSET_ATTR_PROTOCOL, kProtocol);
-  writer.put_be32(IPSET_ATTR_FLAGS, IPSET_FLAG_LIST_SETNAME);
-  writer.end_message();
-  return writer.take();
+Result<std::vector<Refusal>> apply(Socket& socket, const std::vector<Operation>& operations) {
+  Application application(socket);
+  auto run = application.run(operations);
+  if (!run.ok()) return run.error();
+  return application.take();
 }
 
-Bytes encode_destroy(std::uint32_t sequence, const std::string& name) {
-  MessageWriter writer;
-  // Without NLM_F_EXCL the kernel calls a missing set destroyed.
-  writer.begin_message(message_type(IPSET_CMD_DESTROY), NLM_F_REQUEST | NLM_F_ACK | NLM_F_EXCL, sequence, AF_INET);
-  writer.put_u8(IPSET_ATTR_PROTOCOL, kProtocol);
-  writer.put_string(IPSET_ATTR_SETNAME, name);
-  writer.end_message();
-  return writer.take();
-}
-
-Result<std::string> decode_name(const Message& message) {
-  netlink::AttributeReader reader(message.attributes());
-  while (const auto attribute = reader.next()) {
-    if (attribute->type == IPSET_ATTR_SETNAME) return std::string(attribute->string());
-  }
-  return netlink::decode_error("a set without a name");
-}
-
-Result<std::vector<std::string>> set_names() {
+Result<std::vector<std::string>> set_names(Socket& socket) {
   std::vector<std::string> names;
   if (!is_loaded()) return names;
-  auto socket = Socket::open();
-  if (!socket.ok()) return socket.error();
-  const auto dumped = socket.value().dump_consistent(encode_list(1), [&] { names.clear(); }, [&](const Message& message) -> Status {
+  const auto dumped = socket.dump_consistent(encode_list_names(kSequence), [&] { names.clear(); }, [&](const Message& message) -> Status {
     auto name = decode_name(message);
     if (!name.ok()) return name.error();
     names.push_back(std::move(name.value()));
@@ -77,17 +140,15 @@ Result<std::vector<std::string>> set_names() {
   return names;
 }
 
-Result<bool> destroy_set(const std::string& name) {
-  if (!is_loaded()) return false;
-  auto socket = Socket::open();
-  if (!socket.ok()) return socket.error();
-  const auto answered = socket.value().request(encode_destroy(1, name), [](const Message&) -> Status { return Done{}; });
-  if (answered.ok()) return true;
-  netlink::Error error = answered.error();
-  if (error.code == ENOENT) return false;
-  // ipset has error numbers of its own, beyond errno's.
-  if (error.code == IPSET_ERR_BUSY) error.code = EBUSY;
-  return error;
+Result<std::vector<std::optional<Listing>>> list_sets(Socket& socket, const std::vector<std::string>& names) {
+  std::vector<std::optional<Listing>> listings(names.size());
+  if (!is_loaded()) return listings;
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    auto listed = list_set(socket, names[index]);
+    if (!listed.ok()) return listed.error();
+    listings[index] = std::move(listed.value());
+  }
+  return listings;
 }
 
 }  // namespace pointsman::ipset

@@ -1,21 +1,33 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include "netlink/socket.h"
+#include "ipset/message.h"
+#include "netlink/exchange.h"
 
 namespace pointsman::ipset {
 
-/// A request for the names of all sets (NLM_F_DUMP), and one to destroy a set.
-netlink::Bytes encode_list(std::uint32_t sequence);
-netlink::Bytes encode_destroy(std::uint32_t sequence, const std::string& name);
-/// The name in an answer to the former.
-netlink::Result<std::string> decode_name(const netlink::Message& message);
+struct Destruction {
+  std::string name;
+};
 
-/// The names of all sets of the network namespace; none where the kernel's part is not loaded, which asking would load.
-netlink::Result<std::vector<std::string>> set_names();
-/// False: there is no such set. EBUSY: a rule or another set uses it.
-netlink::Result<bool> destroy_set(const std::string& name);
+struct Flush {
+  std::string name;
+};
+
+using Operation = std::variant<Creation, Destruction, Flush, ElementsOperation>;
+
+/// Does everything in its order and answers what the kernel refused. Loads ip_set and the types.
+netlink::Result<std::vector<netlink::Refusal>> apply(netlink::Socket& socket, const std::vector<Operation>& operations);
+
+// Asking does not load ip_set: what is not loaded holds nothing.
+
+/// The names of all sets of the network namespace.
+netlink::Result<std::vector<std::string>> set_names(netlink::Socket& socket);
+/// For each name; nothing for one that there is not.
+netlink::Result<std::vector<std::optional<Listing>>> list_sets(netlink::Socket& socket, const std::vector<std::string>& names);
 
 }  // namespace pointsman::ipset

@@ -1,24 +1,20 @@
 #include "iptables/render.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <span>
 
+#include "netlink/text.h"
+
 namespace pointsman::iptables {
 
 namespace {
 
-/// `10.0.0.1:80` or `[fd00::1]:80`.
-std::string destination(Family family, netlink::ByteView endpoint) {
-  std::array<char, INET6_ADDRSTRLEN> address{};
-  const bool wide = family == Family::kIPv6;
-  inet_ntop(wide ? AF_INET6 : AF_INET, endpoint.data(), address.data(), address.size());
-  const std::string port = std::to_string(netlink::load_be16(endpoint.data() + endpoint.size() - 2));
-  return wide ? "[" + std::string(address.data()) + "]:" + port : std::string(address.data()) + ":" + port;
+std::string destination(netlink::ByteView endpoint) {
+  const netlink::ByteView address = endpoint.first(endpoint.size() - sizeof(std::uint16_t));
+  return netlink::print_endpoint(address, netlink::load_be16(endpoint.data() + address.size()));
 }
 
 /// The kernel keeps a probability in units of 2^-31 (xt_statistic), and iptables-save prints what it keeps.
@@ -37,7 +33,7 @@ void each_endpoint_rule(Family family, const EndpointRules& rules, const std::fu
   const std::size_t length = endpoint_length(family);
   const std::size_t count = rules.endpoints.size() / length;
   const auto target = [&](std::size_t index) {
-    return " -j DNAT --to-destination " + destination(family, netlink::ByteView(rules.endpoints).subspan(index * length, length));
+    return " -j DNAT --to-destination " + destination(netlink::ByteView(rules.endpoints).subspan(index * length, length));
   };
   const auto list = [&](std::size_t index) {
     return " --name " + rules.affinity->lists[index] + " --mask " + host_mask(family) + " --rsource";

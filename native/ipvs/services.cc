@@ -1,212 +1,186 @@
 #include "ipvs/services.h"
 
-#include <linux/genetlink.h>
-#include <linux/ip_vs.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
+#include <algorithm>
+#include <limits>
 
-#include "netlink/attribute_reader.h"
-#include "netlink/message_writer.h"
+#include "netlink/text.h"
 
 namespace pointsman::ipvs {
 
 namespace {
 
-using netlink::Attribute;
-using netlink::AttributeReader;
-using netlink::Bytes;
 using netlink::ByteView;
 using netlink::Done;
+using netlink::Error;
 using netlink::Message;
 using netlink::MessageWriter;
+using netlink::Refusal;
 using netlink::Result;
 using netlink::Socket;
 using netlink::Status;
+using netlink::Step;
 
 /// There while ip_vs is loaded.
 constexpr const char* kServices = "/proc/net/ip_vs";
+/// Of requests that are alone on their way.
+constexpr std::uint32_t kSequence = 1;
 
 bool is_loaded() { return access(kServices, F_OK) == 0; }
 
-/// genlmsghdr has the size of nfgenmsg, and its command stands where the other has its family.
-void begin_command(MessageWriter& writer, std::uint16_t type, std::uint16_t flags, std::uint32_t sequence, std::uint8_t command) {
-  writer.begin_message(type, static_cast<std::uint16_t>(NLM_F_REQUEST | flags), sequence, command);
-}
+std::size_t endpoint_length(const Service& service) { return service.family == AF_INET ? 6 : 18; }
 
-void put_host16(MessageWriter& writer, std::uint16_t type, std::uint16_t value) {
-  std::array<std::uint8_t, 2> bytes{};
-  netlink::store_host16(bytes.data(), value);
-  writer.put_bytes(type, bytes);
-}
+/// A socket and the number of the family, which asking for loads ip_vs.
+struct Channel {
+  Socket socket;
+  std::uint16_t type;
 
-void put_service(MessageWriter& writer, const Service& service) {
-  writer.nest(IPVS_CMD_ATTR_SERVICE, [&] {
-    put_host16(writer, IPVS_SVC_ATTR_AF, service.family);
-    if (service.mark != 0) {
-      writer.put_host32(IPVS_SVC_ATTR_FWMARK, service.mark);
-      return;
-    }
-    // union nf_inet_addr.
-    Bytes address = service.address;
-    address.resize(16);
-    put_host16(writer, IPVS_SVC_ATTR_PROTOCOL, service.protocol);
-    writer.put_bytes(IPVS_SVC_ATTR_ADDR, address);
-    writer.put_be16(IPVS_SVC_ATTR_PORT, service.port);
-  });
-}
-
-std::optional<std::uint16_t> host16(const Attribute& attribute) {
-  if (attribute.payload.size() < 2) return {};
-  return netlink::load_host16(attribute.payload.data());
-}
-
-/// The attributes within the nest of that type.
-Result<ByteView> nested(const Message& message, std::uint16_t type) {
-  AttributeReader reader(message.attributes());
-  while (const auto attribute = reader.next()) {
-    if (attribute->type == type) return attribute->payload;
+  static Result<Channel> open() {
+    auto socket = Socket::open(NETLINK_GENERIC);
+    if (!socket.ok()) return socket.error();
+    std::optional<std::uint16_t> type;
+    const auto answered = socket.value().request(encode_family_request(kSequence), [&](const Message& message) -> Status {
+      const auto decoded = decode_family(message);
+      if (!decoded.ok()) return decoded.error();
+      type = decoded.value();
+      return Done{};
+    });
+    if (!answered.ok()) return explained(answered.error());
+    if (!type) return netlink::decode_error("no number for the family IPVS");
+    return Channel{std::move(socket.value()), *type};
   }
-  return netlink::decode_error("an answer of ip_vs without its object");
+
+ private:
+  static Error explained(Error error) {
+    if (error.code == ENOENT) error.message = "the kernel has no ip_vs, or cannot load it";
+    return error;
+  }
+};
+
+ByteView endpoint_of(const DestinationsOperation& operation, std::uint32_t element) {
+  const std::size_t length = endpoint_length(operation.service);
+  return ByteView(operation.endpoints).subspan(element * length, length);
 }
 
-Result<std::uint16_t> family_type(Socket& socket) {
-  std::optional<std::uint16_t> type;
-  const auto answered = socket.request(encode_family_request(1), [&](const Message& message) -> Status {
-    const auto decoded = decode_family(message);
-    if (!decoded.ok()) return decoded.error();
-    type = decoded.value();
-    return Done{};
-  });
-  if (!answered.ok()) return answered.error();
-  if (!type) return netlink::decode_error("no number for the family IPVS");
-  return *type;
+std::string word(Verb verb) { return verb == Verb::kNew ? "new" : verb == Verb::kSet ? "set" : "delete"; }
+
+Refusal refusal_of(const Operation& operation, const Step& step) {
+  Refusal refusal{step.operation, {}, {}, {}};
+  if (const auto* one = std::get_if<ServiceOperation>(&operation)) {
+    refusal.object = word(one->verb) + " virtual service " + describe(one->service);
+    if (one->verb != Verb::kDelete) refusal.object += " scheduler " + one->state.scheduler;
+  } else if (const auto* some = std::get_if<DestinationsOperation>(&operation)) {
+    const ByteView endpoint = endpoint_of(*some, step.element);
+    const std::uint16_t port = netlink::load_be16(endpoint.last(sizeof port).data());
+    refusal.element = step.element;
+    refusal.object = word(some->verb) + " destination " + netlink::print_endpoint(endpoint.first(endpoint.size() - sizeof port), port) +
+                     " of " + describe(some->service);
+  }
+  return refusal;
 }
 
-Result<std::uint64_t> count_connections(Socket& socket, std::uint16_t type, const Service& service) {
-  std::uint64_t count = 0;
-  const auto dumped = socket.dump_consistent(encode_destinations(type, 3, service), [&] { count = 0; }, [&](const Message& message) -> Status {
-    const auto connections = decode_connections(message);
-    if (!connections.ok()) return connections.error();
-    count += connections.value();
-    return Done{};
-  });
+void append(Destinations& columns, const Destination& destination) {
+  if (destination.address.empty()) return;
+  columns.endpoints.insert(columns.endpoints.end(), destination.address.begin(), destination.address.end());
+  columns.endpoints.push_back(static_cast<std::uint8_t>(destination.port >> 8));
+  columns.endpoints.push_back(static_cast<std::uint8_t>(destination.port));
+  columns.weights.push_back(destination.weight);
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  columns.connections.push_back(static_cast<std::uint32_t>(std::min(destination.connections, kMost)));
+  columns.methods.push_back(static_cast<std::uint8_t>(destination.method));
+}
+
+Result<Destinations> destinations_of(Channel& channel, const Service& service) {
+  Destinations columns;
+  const auto dumped = channel.socket.dump_consistent(
+      encode_destinations(channel.type, kSequence, service), [&] { columns = {}; }, [&](const Message& message) -> Status {
+        const auto destination = decode_destination(message, service.family);
+        if (!destination.ok()) return destination.error();
+        append(columns, destination.value());
+        return Done{};
+      });
   if (!dumped.ok()) return dumped.error();
-  return count;
+  return columns;
 }
 
 }  // namespace
 
-Bytes encode_family_request(std::uint32_t sequence) {
-  MessageWriter writer;
-  begin_command(writer, GENL_ID_CTRL, NLM_F_ACK, sequence, CTRL_CMD_GETFAMILY);
-  writer.put_string(CTRL_ATTR_FAMILY_NAME, IPVS_GENL_NAME);
-  writer.end_message();
-  return writer.take();
+Result<std::vector<Refusal>> apply(const std::vector<Operation>& operations) {
+  if (operations.empty()) return std::vector<Refusal>();
+  auto channel = Channel::open();
+  if (!channel.ok()) return channel.error();
+  const auto count = [&](std::size_t operation) -> std::size_t {
+    const auto* some = std::get_if<DestinationsOperation>(&operations[operation]);
+    return some == nullptr ? 1 : some->endpoints.size() / endpoint_length(some->service);
+  };
+  const auto encode = [&](MessageWriter& writer, const Step& step, std::uint32_t sequence) {
+    const std::uint16_t type = channel.value().type;
+    const Operation& operation = operations[step.operation];
+    if (const auto* one = std::get_if<ServiceOperation>(&operation)) {
+      encode_service(writer, type, sequence, one->verb, one->service, one->state);
+    } else if (const auto* some = std::get_if<DestinationsOperation>(&operation)) {
+      encode_destination(writer, type, sequence, some->verb, some->service, endpoint_of(*some, step.element), some->weight);
+    }
+  };
+  return netlink::exchange_steps(channel.value().socket, operations.size(), count, encode,
+                                 [&](const Step& step) { return refusal_of(operations[step.operation], step); });
 }
 
-Result<std::uint16_t> decode_family(const Message& message) {
-  AttributeReader reader(message.attributes());
-  while (const auto attribute = reader.next()) {
-    const auto number = host16(*attribute);
-    if (attribute->type == CTRL_ATTR_FAMILY_ID && number) return *number;
-  }
-  return netlink::decode_error("no number for the family IPVS");
-}
-
-Bytes encode_list(std::uint16_t type, std::uint32_t sequence) {
-  MessageWriter writer;
-  begin_command(writer, type, NLM_F_DUMP, sequence, IPVS_CMD_GET_SERVICE);
-  writer.end_message();
-  return writer.take();
-}
-
-Result<Service> decode_service(const Message& message) {
-  const auto attributes = nested(message, IPVS_CMD_ATTR_SERVICE);
-  if (!attributes.ok()) return attributes.error();
-  Service service;
-  ByteView address;
-  AttributeReader reader(attributes.value());
-  while (const auto attribute = reader.next()) {
-    if (attribute->type == IPVS_SVC_ATTR_AF) service.family = host16(*attribute).value_or(0);
-    if (attribute->type == IPVS_SVC_ATTR_PROTOCOL) service.protocol = host16(*attribute).value_or(0);
-    if (attribute->type == IPVS_SVC_ATTR_ADDR) address = attribute->payload;
-    if (attribute->type == IPVS_SVC_ATTR_PORT) service.port = attribute->be16().value_or(0);
-    if (attribute->type == IPVS_SVC_ATTR_FWMARK) service.mark = attribute->host32().value_or(0);
-  }
-  if (service.family != AF_INET && service.family != AF_INET6) return netlink::decode_error("a virtual service of neither family");
-  if (service.mark != 0) return service;
-  const std::size_t length = service.family == AF_INET ? 4 : 16;
-  if (address.size() < length) return netlink::decode_error("a virtual service without an address");
-  service.address.assign(address.begin(), address.begin() + static_cast<std::ptrdiff_t>(length));
-  return service;
-}
-
-Bytes encode_destinations(std::uint16_t type, std::uint32_t sequence, const Service& service) {
-  MessageWriter writer;
-  begin_command(writer, type, NLM_F_DUMP, sequence, IPVS_CMD_GET_DEST);
-  put_service(writer, service);
-  writer.end_message();
-  return writer.take();
-}
-
-Result<std::uint64_t> decode_connections(const Message& message) {
-  const auto attributes = nested(message, IPVS_CMD_ATTR_DEST);
-  if (!attributes.ok()) return attributes.error();
-  std::uint64_t count = 0;
-  AttributeReader reader(attributes.value());
-  while (const auto attribute = reader.next()) {
-    const bool counts = attribute->type == IPVS_DEST_ATTR_ACTIVE_CONNS || attribute->type == IPVS_DEST_ATTR_INACT_CONNS;
-    if (counts) count += attribute->host32().value_or(0);
-  }
-  return count;
-}
-
-Bytes encode_delete(std::uint16_t type, std::uint32_t sequence, const Service& service) {
-  MessageWriter writer;
-  begin_command(writer, type, NLM_F_ACK, sequence, IPVS_CMD_DEL_SERVICE);
-  put_service(writer, service);
-  writer.end_message();
-  return writer.take();
-}
-
-Result<std::vector<ListedService>> list_services() {
+Result<std::vector<ListedService>> list_services(std::uint16_t family) {
   std::vector<ListedService> services;
   if (!is_loaded()) return services;
-  auto socket = Socket::open(NETLINK_GENERIC);
-  if (!socket.ok()) return socket.error();
-  const auto type = family_type(socket.value());
-  if (!type.ok()) return type.error();
-  const auto dumped =
-      socket.value().dump_consistent(encode_list(type.value(), 2), [&] { services.clear(); }, [&](const Message& message) -> Status {
-        auto service = decode_service(message);
-        if (!service.ok()) return service.error();
-        services.push_back({std::move(service.value()), 0});
+  auto channel = Channel::open();
+  if (!channel.ok()) return channel.error();
+  const auto dumped = channel.value().socket.dump_consistent(
+      encode_list(channel.value().type, kSequence), [&] { services.clear(); }, [&](const Message& message) -> Status {
+        auto listed = decode_service(message);
+        if (!listed.ok()) return listed.error();
+        if (listed.value().service.family == family) services.push_back(std::move(listed.value()));
         return Done{};
       });
   if (!dumped.ok()) return dumped.error();
-  for (ListedService& listed : services) {
-    const auto connections = count_connections(socket.value(), type.value(), listed.service);
-    if (!connections.ok()) return connections.error();
-    listed.connections = connections.value();
-  }
   return services;
 }
 
-Result<bool> delete_service(const Service& service) {
-  if (!is_loaded()) return false;
-  auto socket = Socket::open(NETLINK_GENERIC);
-  if (!socket.ok()) return socket.error();
-  const auto type = family_type(socket.value());
-  if (!type.ok()) return type.error();
-  const auto answered =
-      socket.value().request(encode_delete(type.value(), 2, service), [](const Message&) -> Status { return Done{}; });
-  if (answered.ok()) return true;
-  // ESRCH: it is gone.
-  if (answered.error().code == ESRCH) return false;
-  return answered.error();
+Result<std::vector<Destinations>> list_destinations(const std::vector<Service>& services) {
+  std::vector<Destinations> lists(services.size());
+  if (!is_loaded() || services.empty()) return lists;
+  auto channel = Channel::open();
+  if (!channel.ok()) return channel.error();
+  for (std::size_t index = 0; index < services.size(); ++index) {
+    auto listed = destinations_of(channel.value(), services[index]);
+    if (!listed.ok()) return listed.error();
+    lists[index] = std::move(listed.value());
+  }
+  return lists;
+}
+
+Result<std::optional<Timeouts>> timeouts() {
+  std::optional<Timeouts> found;
+  if (!is_loaded()) return found;
+  auto channel = Channel::open();
+  if (!channel.ok()) return channel.error();
+  const auto asked =
+      channel.value().socket.request(encode_get_timeouts(channel.value().type, kSequence), [&](const Message& message) -> Status {
+        const auto decoded = decode_timeouts(message);
+        if (!decoded.ok()) return decoded.error();
+        found = decoded.value();
+        return Done{};
+      });
+  if (!asked.ok()) return asked.error();
+  if (!found) return netlink::decode_error("ip_vs did not tell its timeouts");
+  return found;
+}
+
+Result<bool> set_timeouts(const Timeouts& timeouts) {
+  auto channel = Channel::open();
+  if (!channel.ok()) return channel.error();
+  const auto set = channel.value().socket.request(encode_set_timeouts(channel.value().type, kSequence, timeouts),
+                                                  [](const Message&) -> Status { return Done{}; });
+  if (!set.ok()) return set.error();
+  return true;
 }
 
 }  // namespace pointsman::ipvs

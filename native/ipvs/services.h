@@ -1,44 +1,52 @@
 #pragma once
 
-#include <string>
+#include <optional>
+#include <variant>
 #include <vector>
 
-#include "netlink/socket.h"
+#include "ipvs/message.h"
+#include "netlink/exchange.h"
 
 namespace pointsman::ipvs {
 
-/// A virtual service, by what identifies it.
-struct Service {
-  /// AF_INET or AF_INET6.
-  std::uint16_t family = 0;
-  /// IANA number; 0 with `mark` set.
-  std::uint16_t protocol = 0;
-  /// 4 or 16 bytes; empty with `mark` set.
-  netlink::Bytes address;
-  std::uint16_t port = 0;
-  /// The packet mark that selects its packets, instead of an address; 0: none.
-  std::uint32_t mark = 0;
-};
-
-struct ListedService {
+struct ServiceOperation {
+  Verb verb = Verb::kNew;
   Service service;
-  /// Of all its destinations, whether active or not.
-  std::uint64_t connections = 0;
+  /// Not read to delete.
+  ServiceState state;
 };
 
-/// Messages of the generic netlink family IPVS, whose number the kernel assigns (`type`).
-netlink::Bytes encode_family_request(std::uint32_t sequence);
-netlink::Result<std::uint16_t> decode_family(const netlink::Message& message);
-netlink::Bytes encode_list(std::uint16_t type, std::uint32_t sequence);
-netlink::Result<Service> decode_service(const netlink::Message& message);
-netlink::Bytes encode_destinations(std::uint16_t type, std::uint32_t sequence, const Service& service);
-/// The connections in one answer to the former.
-netlink::Result<std::uint64_t> decode_connections(const netlink::Message& message);
-netlink::Bytes encode_delete(std::uint16_t type, std::uint32_t sequence, const Service& service);
+/// The same for each of some destinations.
+struct DestinationsOperation {
+  Verb verb = Verb::kNew;
+  Service service;
+  /// Address and port of each, in network order, one after the other.
+  netlink::Bytes endpoints;
+  std::uint32_t weight = 0;
+};
 
-/// All virtual services of the network namespace; none where the kernel's ip_vs is not loaded, which asking would load.
-netlink::Result<std::vector<ListedService>> list_services();
-/// False: there is no such service.
-netlink::Result<bool> delete_service(const Service& service);
+using Operation = std::variant<ServiceOperation, DestinationsOperation>;
+
+/// The destinations of one service, of its own family, as columns.
+struct Destinations {
+  netlink::Bytes endpoints;
+  std::vector<std::uint32_t> weights;
+  std::vector<std::uint32_t> connections;
+  netlink::Bytes methods;
+};
+
+/// Does everything in its order and answers what the kernel refused. Loads ip_vs.
+netlink::Result<std::vector<netlink::Refusal>> apply(const std::vector<Operation>& operations);
+
+// Asking does not load ip_vs: what is not loaded holds nothing. The kernel does not mark interrupted listings.
+
+/// The virtual services of one family in the network namespace.
+netlink::Result<std::vector<ListedService>> list_services(std::uint16_t family);
+/// For each service; none for one that is not there.
+netlink::Result<std::vector<Destinations>> list_destinations(const std::vector<Service>& services);
+/// Nothing when ip_vs is not loaded.
+netlink::Result<std::optional<Timeouts>> timeouts();
+/// 0 keeps one. Loads ip_vs.
+netlink::Result<bool> set_timeouts(const Timeouts& timeouts);
 
 }  // namespace pointsman::ipvs

@@ -49,7 +49,7 @@ Result<Acknowledgement> parse_acknowledgement(const Message& message) {
   constexpr std::size_t kFixed = sizeof(std::int32_t) + sizeof(nlmsghdr);
   if (message.payload.size() < kFixed) return decode_error("acknowledgement is truncated");
   const auto negative = static_cast<std::int32_t>(load_host32(message.payload.data()));
-  Acknowledgement acknowledgement{message.sequence, {}};
+  Acknowledgement acknowledgement{message.sequence, {}, {}};
   if (negative == 0) return acknowledgement;
   if (negative > 0 || negative == std::numeric_limits<std::int32_t>::min()) {
     return decode_error("acknowledgement carries an errno out of range");
@@ -72,6 +72,11 @@ Result<Acknowledgement> parse_acknowledgement(const Message& message) {
     if (reader.malformed()) return decode_error("extended acknowledgement is malformed");
   }
   acknowledgement.error = std::move(error);
+  if ((message.flags & NLM_F_CAPPED) == 0) {
+    const std::size_t echoed = load_host32(message.payload.data() + sizeof(std::int32_t) + offsetof(nlmsghdr, nlmsg_len));
+    const ByteView request = message.payload.subspan(kFixed);
+    if (echoed >= sizeof(nlmsghdr)) acknowledgement.request = request.first(std::min(echoed - sizeof(nlmsghdr), request.size()));
+  }
   return acknowledgement;
 }
 

@@ -42,6 +42,8 @@ struct Acknowledgement {
   std::uint32_t sequence = 0;
   /// Nothing on success.
   std::optional<Error> error;
+  /// What followed the header of the request, where the kernel echoes it: not with capped acks, which the subsystems that answer themselves do not know.
+  ByteView request;
 };
 
 /// Parses an NLMSG_ERROR message; a decode error when it is too short for its own lengths.

@@ -26,6 +26,11 @@ std::optional<std::uint64_t> Attribute::be64() const {
   return load_be64(payload.data());
 }
 
+std::optional<std::uint16_t> Attribute::host16() const {
+  if (payload.size() < sizeof(std::uint16_t)) return std::nullopt;
+  return load_host16(payload.data());
+}
+
 std::optional<std::uint32_t> Attribute::host32() const {
   if (payload.size() < sizeof(std::uint32_t)) return std::nullopt;
   return load_host32(payload.data());

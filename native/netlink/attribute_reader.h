@@ -18,6 +18,7 @@ struct Attribute {
   std::optional<std::uint16_t> be16() const;
   std::optional<std::uint32_t> be32() const;
   std::optional<std::uint64_t> be64() const;
+  std::optional<std::uint16_t> host16() const;
   std::optional<std::uint32_t> host32() const;
   /// Up to the first NUL or the end.
   std::string_view string() const;

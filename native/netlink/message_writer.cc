@@ -3,6 +3,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 
+#include <array>
 #include <limits>
 
 namespace pointsman::netlink {
@@ -14,16 +15,21 @@ constexpr std::size_t kMaxMessage = std::numeric_limits<std::uint32_t>::max();
 
 void MessageWriter::begin_message(std::uint16_t type, std::uint16_t flags, std::uint32_t sequence, std::uint8_t family,
                                   std::uint16_t resource) {
-  message_start_ = buffer_.size();
-  buffer_.resize(message_start_ + NLMSG_HDRLEN + sizeof(nfgenmsg));
-  std::uint8_t* header = buffer_.data() + message_start_;
-  store_host16(header + offsetof(nlmsghdr, nlmsg_type), type);
-  store_host16(header + offsetof(nlmsghdr, nlmsg_flags), flags);
-  store_host32(header + offsetof(nlmsghdr, nlmsg_seq), sequence);
-  std::uint8_t* generic = header + NLMSG_HDRLEN;
+  std::array<std::uint8_t, sizeof(nfgenmsg)> generic{};
   generic[offsetof(nfgenmsg, nfgen_family)] = family;
   generic[offsetof(nfgenmsg, version)] = NFNETLINK_V0;
-  store_be16(generic + offsetof(nfgenmsg, res_id), resource);
+  store_be16(generic.data() + offsetof(nfgenmsg, res_id), resource);
+  begin_message(type, flags, sequence, generic);
+}
+
+void MessageWriter::begin_message(std::uint16_t type, std::uint16_t flags, std::uint32_t sequence, ByteView header) {
+  message_start_ = buffer_.size();
+  buffer_.resize(message_start_ + NLMSG_HDRLEN);
+  std::uint8_t* start = buffer_.data() + message_start_;
+  store_host16(start + offsetof(nlmsghdr, nlmsg_type), type);
+  store_host16(start + offsetof(nlmsghdr, nlmsg_flags), flags);
+  store_host32(start + offsetof(nlmsghdr, nlmsg_seq), sequence);
+  buffer_.insert(buffer_.end(), header.begin(), header.end());
 }
 
 void MessageWriter::end_message() {
@@ -55,6 +61,8 @@ void MessageWriter::put_be16(std::uint16_t type, std::uint16_t value) { store_be
 void MessageWriter::put_be32(std::uint16_t type, std::uint32_t value) { store_be32(put(type, sizeof value), value); }
 
 void MessageWriter::put_be64(std::uint16_t type, std::uint64_t value) { store_be64(put(type, sizeof value), value); }
+
+void MessageWriter::put_host16(std::uint16_t type, std::uint16_t value) { store_host16(put(type, sizeof value), value); }
 
 void MessageWriter::put_host32(std::uint16_t type, std::uint32_t value) { store_host32(put(type, sizeof value), value); }
 

@@ -15,12 +15,15 @@ class MessageWriter {
   /// host order.
   void begin_message(std::uint16_t type, std::uint16_t flags, std::uint32_t sequence, std::uint8_t family,
                      std::uint16_t resource = 0);
+  /// The same with the header of another subsystem in the place of nfgenmsg; its length is a multiple of 4.
+  void begin_message(std::uint16_t type, std::uint16_t flags, std::uint32_t sequence, ByteView header);
   void end_message();
 
   void put_u8(std::uint16_t type, std::uint8_t value);
   void put_be16(std::uint16_t type, std::uint16_t value);
   void put_be32(std::uint16_t type, std::uint32_t value);
   void put_be64(std::uint16_t type, std::uint64_t value);
+  void put_host16(std::uint16_t type, std::uint16_t value);
   void put_host32(std::uint16_t type, std::uint32_t value);
   /// NUL terminated.
   void put_string(std::uint16_t type, std::string_view value);

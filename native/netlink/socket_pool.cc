@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kUnassigned = 0x40000000;
 }  // namespace
 
-SocketPool::SocketPool() {
+SocketPool::SocketPool(int protocol) : protocol_(protocol) {
   std::uint32_t random = static_cast<std::uint32_t>(getpid());
   if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) random *= 2654435761U;
   port_bits_ = kUnassigned | (random & kPortMask & (kUnassigned - 1));
@@ -20,7 +20,7 @@ SocketPool::SocketPool() {
 
 Result<Socket> SocketPool::open() {
   for (std::uint32_t attempt = 0;; ++attempt) {
-    auto socket = Socket::open(NETLINK_NETFILTER, port_bits_ | (opened_++ & ~kPortMask));
+    auto socket = Socket::open(protocol_, port_bits_ | (opened_++ & ~kPortMask));
     if (socket.ok() || socket.error().code != EADDRINUSE || attempt == ~kPortMask) return socket;
   }
 }

@@ -16,7 +16,8 @@ namespace pointsman::netlink {
 /// The ports of a pool's sockets have common bits, so that what the kernel tells everybody about their transactions can be recognized.
 class SocketPool {
  public:
-  SocketPool();
+  /// `protocol`: NETLINK_*.
+  explicit SocketPool(int protocol = NETLINK_NETFILTER);
 
   /// An idle socket, or a new one.
   Result<Socket> take();
@@ -32,6 +33,7 @@ class SocketPool {
 
   static constexpr std::size_t kIdle = 4;
 
+  int protocol_;
   std::mutex mutex_;
   std::vector<Socket> idle_;
   std::uint32_t port_bits_ = 0;

@@ -8,6 +8,8 @@
 #include <array>
 #include <span>
 
+#include "netlink/text.h"
+
 namespace pointsman::nftables {
 
 namespace {
@@ -90,11 +92,6 @@ Bytes address(int family, std::size_t length, std::string_view text) {
   return bytes;
 }
 
-std::string address_text(int family, ByteView value) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  return inet_ntop(family, value.data(), text.data(), text.size());
-}
-
 }  // namespace
 
 const Datatype& datatype(TypeName type) {
@@ -170,8 +167,7 @@ std::optional<Bytes> parse_constant(const Datatype& type, std::string_view text)
 
 std::string value_text(const Datatype& type, ByteView value) {
   if (value.size() != type.length) return hex_text(value);
-  if (type.type == TypeName::kIpv4Address) return address_text(AF_INET, value);
-  if (type.type == TypeName::kIpv6Address) return address_text(AF_INET6, value);
+  if (type.type == TypeName::kIpv4Address || type.type == TypeName::kIpv6Address) return netlink::print_address(value);
   if (type.type == TypeName::kInterfaceName) {
     return std::string(value.begin(), std::find(value.begin(), value.end(), std::uint8_t{0}));
   }

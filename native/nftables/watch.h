@@ -11,7 +11,7 @@
 #include "netlink/answer.h"
 #include "netlink/byte_order.h"
 #include "netlink/result.h"
-#include "netlink/socket.h"
+#include "netlink/subscription.h"
 #include "nftables/datatype.h"
 
 namespace pointsman::nftables {
@@ -56,10 +56,7 @@ class Watch {
 
  public:
   static netlink::Result<std::unique_ptr<Watch>> open(std::string table, std::uint32_t ignored_ports);
-  Watch(Key, netlink::Socket socket, std::string table, int wake);
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-  ~Watch();
+  Watch(Key, netlink::Subscription subscription, std::string table);
 
   /// Blocks until something happens; nothing after `stop`.
   std::optional<ForeignChange> wait();
@@ -67,18 +64,14 @@ class Watch {
   ForeignChange poll();
 
   /// From any thread: `wait` answers nothing from now on.
-  void stop();
+  void stop() { subscription_.stop(); }
   /// From any thread. What happens in between is reported as missed. Calls nest.
   void pause();
   void resume();
 
  private:
-  void wake();
-
-  netlink::Socket socket_;
+  netlink::Subscription subscription_;
   ChangeReader reader_;
-  int wake_;
-  std::atomic<bool> stopped_ = false;
   std::atomic<bool> gap_ = false;
   std::mutex pausing_;
   int pauses_ = 0;

@@ -10,15 +10,16 @@
 #include <random>
 
 #include "accounting/objects.h"
-#include "ipset/sets.h"
+#include "ipset/message.h"
 #include "iptables/programs.h"
 #include "iptables/save_parser.h"
-#include "ipvs/services.h"
+#include "ipvs/message.h"
 #include "netlink/batch.h"
 #include "nftables/decode.h"
 #include "nftables/element_columns.h"
 #include "nftables/transaction.h"
-#include "route/link.h"
+#include "route/message.h"
+#include "route/watch.h"
 #include "nftables/watch.h"
 #include "test/samples.h"
 
@@ -124,6 +125,8 @@ void read_answer(ByteView datagram) {
   ChangeReader changes("t");
   changes.read(datagram);
   static_cast<void>(changes.take().any());
+  route::Change links;
+  route::read_change(datagram, [](std::uint32_t) { return std::string("lo"); }, links);
   const Set set = sample_set();
   ColumnBuilder builder(set);
   netlink::MessageReader reader(datagram);
@@ -139,11 +142,15 @@ void read_answer(ByteView datagram) {
     }
     static_cast<void>(element_at(datagram, 4 * message->sequence));
     static_cast<void>(ipvs::decode_service(*message).ok());
-    static_cast<void>(ipvs::decode_connections(*message).ok());
+    static_cast<void>(ipvs::decode_destination(*message, 2).ok());
+    static_cast<void>(ipvs::decode_timeouts(*message).ok());
     static_cast<void>(ipvs::decode_family(*message).ok());
     static_cast<void>(ipset::decode_name(*message).ok());
+    ipset::Listing listing;
+    static_cast<void>(ipset::decode_list(*message, listing).ok());
+    if (const auto answer = netlink::parse_acknowledgement(*message); answer.ok()) static_cast<void>(ipset::failed_element(answer.value()));
     static_cast<void>(accounting::decode_packets(*message).ok());
-    static_cast<void>(route::decode_address(*message, message->sequence).ok());
+    static_cast<void>(route::decode_address(*message).ok());
   }
   static_cast<void>(builder.take());
   bool given = false;
@@ -217,6 +224,22 @@ Bytes sample_elements() {
   return Bytes(encoded.value().bytes().begin(), encoded.value().bytes().end());
 }
 
+/// What ipvs mode sends, which is what the kernel answers with too.
+std::vector<Bytes> sample_answers() {
+  const ipvs::Service service{2, 6, {10, 96, 0, 1}, 443, 0};
+  netlink::MessageWriter services;
+  ipvs::encode_service(services, 30, 1, ipvs::Verb::kNew, service, {"rr", 1, 10800, 32});
+  netlink::MessageWriter destinations;
+  ipvs::encode_destination(destinations, 30, 1, ipvs::Verb::kNew, service, Bytes{10, 0, 0, 1, 0, 80}, 1);
+  netlink::MessageWriter sets;
+  ipset::encode_create(sets, 1, {"KUBE-CLUSTER-IP", ipset::Type::kIpPort, 2, 1024, 65536, true, {}});
+  const ipset::Layout layout = ipset::layout_of(ipset::Type::kIpPort, 2);
+  ipset::encode_elements(sets, 1, {true, "KUBE-CLUSTER-IP", ipset::Type::kIpPort, 2, Bytes(3 * layout.length(), 7), {"a", {}, "b"}}, 0);
+  netlink::MessageWriter addresses;
+  route::encode_address(addresses, 1, true, 5, Bytes{10, 96, 0, 1});
+  return {services.take(), destinations.take(), sets.take(), addresses.take(), route::encode_new_dummy(1, "kube-ipvs0")};
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -225,8 +248,8 @@ int main(int count, char** arguments) {
   Mutator mutator(seed);
   std::vector<std::string> texts{samples::document(samples::objects())};
   for (const std::string& rule : samples::rules()) texts.push_back(samples::document(samples::rule(rule)));
-  const ipvs::Service service{2, 6, {10, 96, 0, 1}, 443, 0};
-  std::vector<Bytes> answers{sample_elements(), ipvs::encode_delete(30, 1, service), ipset::encode_destroy(1, "KUBE-CLUSTER-IP")};
+  std::vector<Bytes> answers = sample_answers();
+  answers.push_back(sample_elements());
   for (const std::string& text : texts) answers.push_back(run_commands(text));
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   std::vector<std::string> words{"4294967295", "-1", "0", "\"@m\"", "\"*\"", "\"tcp\"", "\"::1\""};

@@ -14,9 +14,9 @@ import type { RouteAddon } from './route.js';
 
 export type * from './accounting.js';
 export * from './conntrack.js';
-export type * from './ipset.js';
+export * from './ipset.js';
 export type * from './iptables.js';
-export type * from './ipvs.js';
+export * from './ipvs.js';
 export type * from './nftables.js';
 export type * from './route.js';
 

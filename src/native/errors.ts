@@ -7,7 +7,7 @@ export interface NativeErrorFields {
    * the rules kept changing, `ETIMEDOUT` the program was killed.
    */
   readonly errno: string | null;
-  /** The system or netlink call: `nft transaction`, `nft list`, `nft elements`, `nft has`, `nft generation`, `nft compile`, `nft max batch`, `nft watch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `iptables remembering`, `account create`, `account packets`, `ipvs list`, `ipvs delete`, `ipset list`, `ipset destroy`, `link addresses`, `link delete`. */
+  /** The system or netlink call: `nft transaction`, `nft list`, `nft elements`, `nft has`, `nft generation`, `nft compile`, `nft max batch`, `nft watch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `iptables remembering`, `account create`, `account packets`, `ipvs apply`, `ipvs services`, `ipvs destinations`, `ipvs timeouts`, `ipvs set timeouts`, `ipset names`, `ipset apply`, `ipset list`, `link addresses`, `all addresses`, `link ensure dummy`, `link delete`, `address apply`, `route watch`. */
   readonly operation: string;
   /** The kernel's extended message; null when it sent none. */
   readonly kernelMessage: string | null;

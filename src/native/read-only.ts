@@ -14,9 +14,13 @@ export function readOnly(addon: NativeAddon): NativeAddon {
         return false;
       },
     },
-    ipvs: { ipvsDelete: () => Promise.resolve(true) },
-    ipset: { ipsetDestroy: () => Promise.resolve(true) },
-    route: { linkDelete: () => Promise.resolve(true) },
+    ipvs: { ipvsApply: () => Promise.resolve([]), ipvsSetTimeouts: () => Promise.resolve() },
+    ipset: { ipsetApply: () => Promise.resolve([]) },
+    route: {
+      linkEnsureDummy: () => Promise.resolve(false),
+      linkDelete: () => Promise.resolve(true),
+      addressApply: () => Promise.resolve([]),
+    },
   };
   return composeAddon((name) => ({ ...addon[name], ...writing[name] }));
 }

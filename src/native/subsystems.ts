@@ -25,9 +25,22 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     iptablesRemembering: true,
   },
   accounting: { accountCreate: true, accountPackets: true },
-  ipvs: { ipvsList: true, ipvsDelete: true },
-  ipset: { ipsetNames: true, ipsetDestroy: true },
-  route: { linkAddresses: true, linkDelete: true },
+  ipvs: {
+    ipvsApply: true,
+    ipvsServices: true,
+    ipvsDestinations: true,
+    ipvsTimeouts: true,
+    ipvsSetTimeouts: true,
+  },
+  ipset: { ipsetNames: true, ipsetApply: true, ipsetList: true },
+  route: {
+    linkAddresses: true,
+    allAddresses: true,
+    linkEnsureDummy: true,
+    linkDelete: true,
+    addressApply: true,
+    routeWatch: true,
+  },
 };
 
 /** An addon whose subsystems are each made when they are first asked for. */

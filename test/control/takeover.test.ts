@@ -1,8 +1,11 @@
 import t from 'tap';
 import { Takeover } from '../../src/control/takeover.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
+import type { IpsetAddon } from '../../src/native/contract.js';
 import { loadAddon } from '../../src/native/load.js';
 import { FakeKernel } from '../support/fake-kernel/fake-kernel.js';
+import { KernelError } from '../support/fake-kernel/kernel-error.js';
+import { WITHOUT_SETS } from '../support/fake-kernel/without-ipvs.js';
 import { eventually } from '../support/lab/lab.js';
 import { RecordingLog } from '../support/recording-log.js';
 
@@ -12,18 +15,19 @@ class NodeWithSet extends FakeKernel {
   inUse = true;
   private sets = ['KUBE-CLUSTER-IP'];
 
-  override async ipsetNames(): Promise<readonly string[]> {
-    await Promise.resolve();
-    this.passes++;
-    return this.sets;
-  }
-
-  override async ipsetDestroy(): Promise<boolean> {
-    await Promise.resolve();
-    if (this.inUse) throw new Error('in use');
-    this.sets = [];
-    return true;
-  }
+  override readonly ipset: IpsetAddon = {
+    ...WITHOUT_SETS,
+    ipsetNames: () => {
+      this.passes++;
+      return Promise.resolve(this.sets);
+    },
+    ipsetApply: ([first]) => {
+      if (this.inUse && first !== undefined)
+        return Promise.resolve([new KernelError('EBUSY', 'ipset apply', { object: null, index: 0, element: null })]);
+      this.sets = [];
+      return Promise.resolve([]);
+    },
+  };
 }
 
 t.test('leftovers are looked for until nothing is left, and each thing is said once', async (t) => {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { addressBytes, parseAddress } from '../../src/base/ip.js';
+import { addressBytes, parseAddress, type Family } from '../../src/base/ip.js';
 import type { OwnFootprint } from '../../src/dataplane/footprint.js';
 import { IPTABLES } from '../../src/dataplane/iptables/mode.js';
 import { ruleTarget, tableRemoval } from '../../src/dataplane/leftovers/chains.js';
@@ -8,12 +8,16 @@ import { Remains, type LeftoverChains } from '../../src/dataplane/leftovers/rema
 import { FOOTPRINTS } from '../../src/dataplane/modes.js';
 import { NFTABLES } from '../../src/dataplane/nftables/mode.js';
 import type {
+  IpsetOperation,
   IptablesChainListing,
   IptablesTable,
   IptablesTransaction,
   IpvsListedService,
+  IpvsOperation,
+  IpvsService,
   NftTransaction,
 } from '../../src/native/contract.js';
+import { KernelError } from '../support/fake-kernel/kernel-error.js';
 
 type Chains = Readonly<Record<string, readonly string[]>>;
 
@@ -146,6 +150,8 @@ class FakeNode implements LeftoverAddon {
   readonly route = this;
   chains: readonly IptablesChainListing[] = [];
   services: IpvsListedService[] = [];
+  /** By port. */
+  readonly connections = new Map<number, number>();
   sets: string[] = [];
   addresses: readonly string[] | null = null;
   tables: string[] = [];
@@ -185,15 +191,26 @@ class FakeNode implements LeftoverAddon {
     return { messages: 2, bytes: 0 };
   }
 
-  async ipvsList() {
+  async ipvsServices(family: Family) {
     await Promise.resolve();
-    return this.services;
+    return this.services.filter((service) => service.family === family);
   }
 
-  async ipvsDelete(service: { readonly port: number }) {
+  async ipvsDestinations(services: readonly IpvsService[]) {
     await Promise.resolve();
-    this.services = this.services.filter(({ port }) => port !== service.port);
-    return true;
+    return services.map(({ port }) => ({
+      endpoints: new Uint8Array(6),
+      weights: Uint32Array.of(1),
+      connections: Uint32Array.of(this.connections.get(port) ?? 0),
+      methods: Uint8Array.of(0),
+    }));
+  }
+
+  async ipvsApply(operations: readonly IpvsOperation[]) {
+    await Promise.resolve();
+    const gone = new Set(operations.map(({ service }) => service.port));
+    this.services = this.services.filter(({ port }) => !gone.has(port));
+    return [];
   }
 
   async ipsetNames() {
@@ -201,11 +218,13 @@ class FakeNode implements LeftoverAddon {
     return this.sets;
   }
 
-  async ipsetDestroy(name: string) {
+  async ipsetApply(operations: readonly IpsetOperation[]) {
     await Promise.resolve();
-    if (this.failing === name) throw new Error(`${name}: EBUSY`);
-    this.sets = this.sets.filter((each) => each !== name);
-    return true;
+    const names = operations.map((operation) => ('name' in operation ? operation.name : operation.set.name));
+    this.sets = this.sets.filter((each) => each === this.failing || !names.includes(each));
+    return names.flatMap((object, index) =>
+      object === this.failing ? new KernelError('EBUSY', 'ipset apply', { object, index, element: null }) : [],
+    );
   }
 
   async linkAddresses() {
@@ -226,9 +245,10 @@ function bytes(address: string): Uint8Array {
   return addressBytes(parsed);
 }
 
-function virtual(address: string | null, port: number, connections = 0): IpvsListedService {
+function virtual(address: string | null, port: number): IpvsListedService {
   const mark = address === null ? 7 : 0;
-  return { protocol: 6, family: 'IPv4', address: address === null ? null : bytes(address), port, mark, connections };
+  const state = { scheduler: 'rr', flags: 0, timeoutSeconds: 0, prefixLength: 32 };
+  return { protocol: 6, family: 'IPv4', address: address === null ? null : bytes(address), port, mark, ...state };
 }
 
 const remove = (node: FakeNode, own: OwnFootprint | null = OWN.nftables) =>
@@ -268,11 +288,12 @@ t.test("ipvs: kube-proxy's virtual services go when their connections have ended
   node.addresses = ['10.96.0.1', '10.96.0.10'];
   node.services = [
     virtual('10.96.0.1', 443),
-    virtual('10.96.0.10', 53, 5),
+    virtual('10.96.0.10', 53),
     virtual('192.168.0.2', 30001),
     virtual('192.168.0.100', 80),
     virtual(null, 0),
   ];
+  node.connections.set(53, 5);
   node.sets = ['KUBE-CLUSTER-IP', 'KUBE-6-IPVS-IPS', 'OTHER'];
   const report = await remove(node);
   t.same(report.removed, ['ipvs: 2 virtual services', 'ipset: 2 sets']);
@@ -296,7 +317,10 @@ t.test('what fails is told, and does not keep the rest', async (t) => {
   node.sets = ['KUBE-CLUSTER-IP', 'KUBE-LOOP-BACK'];
   node.failing = 'KUBE-CLUSTER-IP';
   const sets = await remove(node);
-  t.same([sets.removed, sets.problems.map(String)], [['ipset: 1 sets'], ['Error: KUBE-CLUSTER-IP: EBUSY']]);
+  t.same(
+    [sets.removed, sets.problems.map(String)],
+    [['ipset: 1 sets'], ['KernelError: ipset apply: EBUSY at KUBE-CLUSTER-IP']],
+  );
   node.failing = 'iptables';
   const chains = await remove(node);
   t.same([chains.removed, chains.problems.map(String)], [['ipset: 1 sets'], ['Error: no listing']]);

@@ -13,14 +13,20 @@ namespace pointsman::addon {
 /// hold on to what they use.
 struct Environment {
   std::shared_ptr<netlink::SocketPool> sockets = std::make_shared<netlink::SocketPool>();
+  std::shared_ptr<netlink::SocketPool> route_sockets = std::make_shared<netlink::SocketPool>(NETLINK_ROUTE);
   std::shared_ptr<nftables::Watches> watches = std::make_shared<nftables::Watches>();
 };
 
 inline void attach_environment(Napi::Env env) { env.SetInstanceData(std::make_unique<Environment>().release()); }
 
-/// The environment's sockets; calls take one, and give it back when they read every answer.
+/// The environment's sockets for netfilter; calls take one, and give it back when they read every answer.
 inline std::shared_ptr<netlink::SocketPool> sockets_of(Napi::Env env) {
   return env.GetInstanceData<Environment>()->sockets;
+}
+
+/// Those for links and addresses, in the same way.
+inline std::shared_ptr<netlink::SocketPool> route_sockets_of(Napi::Env env) {
+  return env.GetInstanceData<Environment>()->route_sockets;
 }
 
 /// The environment's running watches.

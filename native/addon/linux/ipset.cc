@@ -1,10 +1,14 @@
-#include "addon/linux/subsystems.h"
-
 #include <linux/netfilter/ipset/ip_set.h>
+#include <sys/socket.h>
+
+#include <algorithm>
 
 #include "addon/argument.h"
 #include "addon/functions.h"
+#include "addon/linux/environment.h"
+#include "addon/linux/refusals.h"
 #include "addon/linux/simple_call.h"
+#include "addon/linux/subsystems.h"
 #include "addon/values.h"
 #include "ipset/sets.h"
 
@@ -12,15 +16,163 @@ namespace pointsman::addon {
 
 namespace {
 
-Napi::Value ipset_names(const Napi::CallbackInfo& info) {
-  return SimpleCall<std::vector<std::string>>::start(info, "ipset list", ipset::set_names, texts_value);
+using Names = std::vector<std::string>;
+using Refusals = std::vector<netlink::Refusal>;
+using Listings = std::vector<std::optional<ipset::Listing>>;
+
+constexpr const char* kNames = "ipset names";
+constexpr const char* kApply = "ipset apply";
+constexpr const char* kList = "ipset list";
+
+Napi::Value refused(Napi::Env env, const Refusals& refusals) { return refusals_value(env, refusals, kApply); }
+
+Napi::Value to_family(Napi::Env env, std::uint8_t family) {
+  if (family == AF_UNSPEC) return env.Null();
+  return Napi::String::New(env, family == AF_INET ? "IPv4" : "IPv6");
 }
 
-Napi::Value ipset_destroy(const Napi::CallbackInfo& info) {
+Napi::Value to_ports(Napi::Env env, const std::optional<ipset::Ports>& ports) {
+  if (!ports) return env.Null();
+  Napi::Object value = Napi::Object::New(env);
+  value.Set("first", Napi::Number::New(env, ports->first));
+  value.Set("last", Napi::Number::New(env, ports->last));
+  return value;
+}
+
+Napi::Value to_comments(Napi::Env env, const ipset::Comments& comments) {
+  if (std::ranges::none_of(comments, [](const auto& comment) { return comment.has_value(); })) return env.Null();
+  const Napi::Array array = Napi::Array::New(env, comments.size());
+  for (std::uint32_t index = 0; index < comments.size(); ++index) {
+    const Napi::HandleScope scope(env);
+    array.Set(index, text_or_null(env, comments[index]));
+  }
+  return array;
+}
+
+Napi::Value to_listing(Napi::Env env, const std::optional<ipset::Listing>& listing) {
+  if (!listing) return env.Null();
+  Napi::Object value = Napi::Object::New(env);
+  value.Set("name", Napi::String::New(env, listing->name));
+  value.Set("type", Napi::String::New(env, listing->type));
+  value.Set("family", to_family(env, listing->family));
+  value.Set("hashSize", Napi::Number::New(env, listing->hash_size));
+  value.Set("maxElements", Napi::Number::New(env, listing->max_elements));
+  value.Set("comments", Napi::Boolean::New(env, listing->comments));
+  value.Set("ports", to_ports(env, listing->ports));
+  value.Set("plain", Napi::Boolean::New(env, listing->plain));
+  value.Set("references", Napi::Number::New(env, listing->references));
+  value.Set("elements", listing->elements ? to_uint8_array(env, *listing->elements) : env.Null());
+  value.Set("elementComments", to_comments(env, listing->element_comments));
+  return value;
+}
+
+Napi::Value to_listings(Napi::Env env, const Listings& listings) {
+  const Napi::Array array = Napi::Array::New(env, listings.size());
+  for (std::uint32_t index = 0; index < listings.size(); ++index) {
+    const Napi::HandleScope scope(env);
+    array.Set(index, to_listing(env, listings[index]));
+  }
+  return array;
+}
+
+std::string name_argument(const Argument& at) { return at.text(1, IPSET_MAXNAMELEN - 1); }
+
+ipset::Type type_argument(const Argument& at) {
+  return static_cast<ipset::Type>(at.word({"hash:ip", "hash:ip,port", "hash:ip,port,ip", "hash:ip,port,net", "hash:net,net", "bitmap:port"}));
+}
+
+std::uint8_t family_argument(const Argument& at, ipset::Type type) {
+  if (type != ipset::Type::kPort) return at.either("IPv4", "IPv6") ? AF_INET6 : AF_INET;
+  if (!at.is_null()) at.expect("null");
+  return AF_UNSPEC;
+}
+
+ipset::Ports ports_argument(const Argument& at) {
+  const std::uint32_t first = at.member("first").integer(0, 65535);
+  return {static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(at.member("last").integer(first, 65535))};
+}
+
+ipset::Creation creation_argument(const Argument& at) {
+  ipset::Creation creation;
+  creation.name = name_argument(at.member("name"));
+  creation.type = type_argument(at.member("type"));
+  creation.family = family_argument(at.member("family"), creation.type);
+  const bool ports = creation.type == ipset::Type::kPort;
+  creation.hash_size = at.member("hashSize").integer(ports ? 0 : 1, ports ? 0 : INT32_MAX);
+  creation.max_elements = at.member("maxElements").integer(ports ? 0 : 1, ports ? 0 : UINT32_MAX);
+  creation.comments = at.member("comments").flag();
+  const Argument range = at.member("ports");
+  if (ports) creation.ports = ports_argument(range);
+  else if (!range.is_null()) range.expect("null");
+  return creation;
+}
+
+ipset::Comments comments_argument(const Argument& at, std::size_t count) {
+  ipset::Comments comments;
+  if (at.is_null()) return comments;
+  for (const Argument& each : at.items()) {
+    const Napi::HandleScope scope(each.value().Env());
+    comments.push_back(each.is_null() ? std::nullopt : std::optional(each.text(0, IPSET_MAX_COMMENT_SIZE)));
+  }
+  if (comments.size() != count) at.expect("null or one for each of " + std::to_string(count) + " elements");
+  return comments;
+}
+
+ipset::ElementsOperation elements_argument(const Argument& at, bool add) {
+  const Argument set = at.member("set");
+  ipset::ElementsOperation operation;
+  operation.add = add;
+  operation.name = name_argument(set.member("name"));
+  operation.type = type_argument(set.member("type"));
+  operation.family = family_argument(set.member("family"), operation.type);
+  const Argument elements = at.member("elements");
+  operation.elements = elements.bytes();
+  const std::size_t length = ipset::layout_of(operation.type, operation.family).length();
+  if (operation.elements.size() % length != 0) elements.expect("whole elements of " + std::to_string(length) + " bytes");
+  if (add) operation.comments = comments_argument(at.member("comments"), operation.elements.size() / length);
+  return operation;
+}
+
+ipset::Operation operation_argument(const Argument& at) {
+  switch (at.member("type").word({"create", "destroy", "flush", "add", "delete"})) {
+    case 0:
+      return creation_argument(at.member("set"));
+    case 1:
+      return ipset::Destruction{name_argument(at.member("name"))};
+    case 2:
+      return ipset::Flush{name_argument(at.member("name"))};
+    case 3:
+      return elements_argument(at, true);
+    default:
+      return elements_argument(at, false);
+  }
+}
+
+Napi::Value ipset_names(const Napi::CallbackInfo& info) {
+  return SimpleCall<Names>::start(info, kNames, sockets_of(info.Env()), ipset::set_names, texts_value);
+}
+
+Napi::Value ipset_apply(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  const std::string name = Argument(info[0], "name", misuse).text(1, IPSET_MAXNAMELEN - 1);
+  std::vector<ipset::Operation> operations;
+  for (const Argument& each : Argument(info[0], "operations", misuse).items()) {
+    const Napi::HandleScope scope(info.Env());
+    operations.push_back(operation_argument(each));
+  }
   if (misuse.failed()) return misuse.raise();
-  return SimpleCall<bool>::start(info, "ipset destroy", [name] { return ipset::destroy_set(name); }, boolean_value);
+  return SimpleCall<Refusals>::start(
+      info, kApply, sockets_of(info.Env()),
+      [operations = std::move(operations)](netlink::Socket& socket) { return ipset::apply(socket, operations); }, refused);
+}
+
+Napi::Value ipset_list(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  Names names;
+  for (const Argument& each : Argument(info[0], "names", misuse).items()) names.push_back(name_argument(each));
+  if (misuse.failed()) return misuse.raise();
+  return SimpleCall<Listings>::start(
+      info, kList, sockets_of(info.Env()),
+      [names = std::move(names)](netlink::Socket& socket) { return ipset::list_sets(socket, names); }, to_listings);
 }
 
 }  // namespace
@@ -28,7 +180,8 @@ Napi::Value ipset_destroy(const Napi::CallbackInfo& info) {
 Napi::Object ipset_functions(Napi::Env env) {
   Functions functions(env);
   functions.add<ipset_names>("ipsetNames");
-  functions.add<ipset_destroy>("ipsetDestroy");
+  functions.add<ipset_apply>("ipsetApply");
+  functions.add<ipset_list>("ipsetList");
   return functions.object();
 }
 

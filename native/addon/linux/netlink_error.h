@@ -16,4 +16,11 @@ inline NativeError from_netlink(const netlink::Error& error, const char* operati
   return native;
 }
 
+/// Throws it, for calls that answer no promise.
+inline Napi::Value throw_netlink(Napi::Env env, const netlink::Error& error, const char* operation) {
+  const Napi::Value object = to_error_object(env, from_netlink(error, operation));
+  if (!object.IsEmpty()) napi_throw(env, object);
+  return env.Undefined();
+}
+
 }  // namespace pointsman::addon

@@ -30,7 +30,7 @@ std::string error_meaning(int number) {
 }
 
 std::string error_advice(int number) {
-  return number == EPERM ? "nf_tables and conntrack need CAP_NET_ADMIN in the network namespace" : "";
+  return number == EPERM ? "changes need CAP_NET_ADMIN in the network namespace" : "";
 }
 
 }  // namespace pointsman::addon

@@ -1,9 +1,14 @@
-import { addressFromBytes } from '../../base/ip.js';
-import type { IpvsListedService, NativeAddon } from '../../native/contract.js';
+import { addressFromBytes, FAMILIES } from '../../base/ip.js';
+import type { IpsetAddon, IpvsAddon, IpvsService, RouteAddon } from '../../native/contract.js';
+import type { NativeError } from '../../native/errors.js';
 import type { IpvsFootprint } from '../footprint.js';
 import type { Removal } from './removal.js';
 
-export type IpvsParts = Pick<NativeAddon, 'ipvs' | 'ipset' | 'route'>;
+export interface IpvsParts {
+  readonly ipvs: Pick<IpvsAddon, 'ipvsServices' | 'ipvsDestinations' | 'ipvsApply'>;
+  readonly ipset: Pick<IpsetAddon, 'ipsetNames' | 'ipsetApply'>;
+  readonly route: Pick<RouteAddon, 'linkAddresses' | 'linkDelete'>;
+}
 
 /** The API server's default for --service-node-port-range. */
 const NODE_PORTS = { first: 30_000, last: 32_767 } as const;
@@ -35,27 +40,39 @@ async function removeServices(
   drain: boolean,
   report: Removal,
 ): Promise<void> {
-  const services = (await addon.ipvs.ipvsList()).filter((service) => isOurs(service, held));
-  const busy = drain ? services.filter(({ connections }) => connections > 0) : [];
-  let deleted = 0;
-  for (const service of services) {
-    if (!busy.includes(service) && (await addon.ipvs.ipvsDelete(service))) deleted++;
-  }
-  if (deleted > 0) report.removed.push(`ipvs: ${deleted} virtual services`);
-  if (busy.length > 0) report.waiting.push('ipvs: virtual services that still have connections');
+  const listed = await Promise.all(FAMILIES.map((family) => addon.ipvs.ipvsServices(family)));
+  const services = listed.flat().filter((service) => isOurs(service, held));
+  const idle = drain ? await withoutConnections(addon, services) : services;
+  const refused = await addon.ipvs.ipvsApply(
+    idle.map((service) => ({ type: 'service', verb: 'delete', service, state: null })),
+  );
+  if (idle.length > refused.length) report.removed.push(`ipvs: ${idle.length - refused.length} virtual services`);
+  if (toldUnless('ESRCH', refused, report)) return;
+  if (idle.length < services.length) report.waiting.push('ipvs: virtual services that still have connections');
   else if (await addon.route.linkDelete(link)) report.removed.push(`link ${link}`);
 }
 
-function isOurs({ address, port }: IpvsListedService, held: ReadonlySet<string>): boolean {
+async function withoutConnections(addon: IpvsParts, services: readonly IpvsService[]): Promise<readonly IpvsService[]> {
+  const destinations = await addon.ipvs.ipvsDestinations(services);
+  return services.filter((_, index) => destinations[index]?.connections.every((count) => count === 0) ?? true);
+}
+
+/** Whether something was refused for another reason than that it is gone already. */
+function toldUnless(gone: string, refused: readonly NativeError[], report: Removal): boolean {
+  const problems = refused.filter(({ errno }) => errno !== gone);
+  report.problems.push(...problems);
+  return problems.length > 0;
+}
+
+function isOurs({ address, port }: IpvsService, held: ReadonlySet<string>): boolean {
   if (address === null) return false;
   return held.has(addressFromBytes(address)) || (port >= NODE_PORTS.first && port <= NODE_PORTS.last);
 }
 
 async function removeSets(addon: IpvsParts, sets: ReadonlySet<string>, report: Removal): Promise<void> {
-  let destroyed = 0;
-  for (const name of await addon.ipset.ipsetNames()) {
-    if (!sets.has(name)) continue;
-    if (await report.attempt(false, () => addon.ipset.ipsetDestroy(name))) destroyed++;
-  }
-  if (destroyed > 0) report.removed.push(`ipset: ${destroyed} sets`);
+  const names = (await addon.ipset.ipsetNames()).filter((name) => sets.has(name));
+  if (names.length === 0) return;
+  const refused = await addon.ipset.ipsetApply(names.map((name) => ({ type: 'destroy', name })));
+  toldUnless('ENOENT', refused, report);
+  if (names.length > refused.length) report.removed.push(`ipset: ${names.length - refused.length} sets`);
 }

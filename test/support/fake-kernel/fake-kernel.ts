@@ -33,6 +33,7 @@ import type { KernelPacket } from './packet.js';
 import type { FakeElement, FakeSet, FakeTable } from './table.js';
 import { courses, trace } from './trace.js';
 import { applyTransaction, type KernelQuirks } from './transaction.js';
+import { WITHOUT_IPVS, WITHOUT_LINKS, WITHOUT_SETS } from './without-ipvs.js';
 
 const TABLE = 'kube-proxy';
 
@@ -40,12 +41,12 @@ const TABLE = 'kube-proxy';
  * The kernel behind the addon's contract, in memory: nf_tables with its rules of what may refer to what and its errors, conntrack, and whatever
  * faults a test asks for. Rules and declarations are spelled by the addon's own compiler, which needs no kernel.
  */
-export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon, IpvsAddon, IpsetAddon, RouteAddon {
+export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   readonly nftables = this;
   readonly conntrack = this;
-  readonly ipvs = this;
-  readonly ipset = this;
-  readonly route = this;
+  readonly ipvs: IpvsAddon = WITHOUT_IPVS;
+  readonly ipset: IpsetAddon = WITHOUT_SETS;
+  readonly route: RouteAddon = WITHOUT_LINKS;
   readonly iptables: IptablesAddon;
   readonly accounting: AccountingAddon;
   readonly faults = new Faults();
@@ -197,36 +198,6 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon, I
     await Promise.resolve();
     this.failFlows('conntrack list');
     return this.flows.list(filter);
-  }
-
-  async ipvsList(): Promise<readonly []> {
-    await Promise.resolve();
-    return [];
-  }
-
-  async ipvsDelete(): Promise<boolean> {
-    await Promise.resolve();
-    return false;
-  }
-
-  async ipsetNames(): Promise<readonly string[]> {
-    await Promise.resolve();
-    return [];
-  }
-
-  async ipsetDestroy(): Promise<boolean> {
-    await Promise.resolve();
-    return false;
-  }
-
-  async linkAddresses(): Promise<null> {
-    await Promise.resolve();
-    return null;
-  }
-
-  async linkDelete(): Promise<boolean> {
-    await Promise.resolve();
-    return false;
   }
 
   async conntrackDelete(family: NftFamily, records: Uint8Array): Promise<FlowDeletion> {

@@ -1,0 +1,103 @@
+#include "route/message.h"
+
+#include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstring>
+
+#include "netlink/attribute_reader.h"
+
+namespace pointsman::route {
+
+namespace {
+
+using netlink::Bytes;
+using netlink::ByteView;
+using netlink::Message;
+using netlink::MessageWriter;
+using netlink::Result;
+
+/// Opens a message of rtnetlink, whose header is that of its own kind of object.
+template <typename Header>
+void begin(MessageWriter& writer, std::uint16_t type, std::uint16_t flags, std::uint32_t sequence, const Header& header) {
+  std::array<std::uint8_t, sizeof header> bytes{};
+  static_assert(netlink::align4(sizeof header) == sizeof header);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  writer.begin_message(type, static_cast<std::uint16_t>(NLM_F_REQUEST | flags), sequence, bytes);
+}
+
+}  // namespace
+
+Bytes encode_addresses(std::uint32_t sequence) {
+  MessageWriter writer;
+  begin(writer, RTM_GETADDR, NLM_F_DUMP, sequence, ifaddrmsg{});
+  writer.end_message();
+  return writer.take();
+}
+
+Result<LinkAddress> decode_address(const Message& message) {
+  ifaddrmsg header{};
+  if (message.payload.size() < sizeof header) return netlink::decode_error("an address without its header");
+  std::memcpy(&header, message.payload.data(), sizeof header);
+  LinkAddress found{header.ifa_index, {}};
+  netlink::AttributeReader reader(message.payload.subspan(sizeof header));
+  while (const auto attribute = reader.next()) {
+    // Of a point-to-point link IFA_ADDRESS is the other end's; IPv6 has no IFA_LOCAL elsewhere.
+    const bool local = attribute->type == IFA_LOCAL;
+    if (local || (attribute->type == IFA_ADDRESS && found.address.empty())) {
+      found.address.assign(attribute->payload.begin(), attribute->payload.end());
+    }
+    if (local) break;
+  }
+  if (found.address.size() != 4 && found.address.size() != 16) return netlink::decode_error("an address of neither family");
+  return found;
+}
+
+Bytes encode_new_dummy(std::uint32_t sequence, const std::string& name) {
+  MessageWriter writer;
+  begin(writer, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sequence, ifinfomsg{});
+  writer.put_string(IFLA_IFNAME, name);
+  writer.nest(IFLA_LINKINFO, [&] { writer.put_string(IFLA_INFO_KIND, "dummy"); });
+  writer.end_message();
+  return writer.take();
+}
+
+Bytes encode_delete_link(std::uint32_t sequence, const std::string& name) {
+  MessageWriter writer;
+  begin(writer, RTM_DELLINK, NLM_F_ACK, sequence, ifinfomsg{});
+  writer.put_string(IFLA_IFNAME, name);
+  writer.end_message();
+  return writer.take();
+}
+
+void encode_address(MessageWriter& writer, std::uint32_t sequence, bool add, std::uint32_t link, ByteView address) {
+  const bool wide = address.size() == 16;
+  ifaddrmsg header{};
+  header.ifa_family = wide ? AF_INET6 : AF_INET;
+  header.ifa_prefixlen = static_cast<std::uint8_t>(address.size() * 8);
+  // Nobody on a link that is down would answer the question whether the address is taken, and until it is answered the address is not in use.
+  if (wide) header.ifa_flags = IFA_F_NODAD;
+  header.ifa_index = link;
+  if (add) {
+    begin(writer, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sequence, header);
+  } else {
+    begin(writer, RTM_DELADDR, NLM_F_ACK, sequence, header);
+  }
+  writer.put_bytes(IFA_LOCAL, address);
+  writer.put_bytes(IFA_ADDRESS, address);
+  writer.end_message();
+}
+
+std::optional<std::string> decode_link_name(const Message& message) {
+  if (message.payload.size() < sizeof(ifinfomsg)) return std::nullopt;
+  netlink::AttributeReader reader(message.payload.subspan(sizeof(ifinfomsg)));
+  while (const auto attribute = reader.next()) {
+    if (attribute->type == IFLA_IFNAME && !attribute->string().empty()) return std::string(attribute->string());
+  }
+  return std::nullopt;
+}
+
+}  // namespace pointsman::route

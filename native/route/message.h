@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "netlink/answer.h"
+#include "netlink/message_writer.h"
+
+namespace pointsman::route {
+
+/// An address and the index of the link that has it.
+struct LinkAddress {
+  std::uint32_t link = 0;
+  /// 4 or 16 bytes, network order.
+  netlink::Bytes address;
+};
+
+/// A request for all addresses (NLM_F_DUMP).
+netlink::Bytes encode_addresses(std::uint32_t sequence);
+/// What an answer to it, or a notification, tells; the link's own address where it is one end of two.
+netlink::Result<LinkAddress> decode_address(const netlink::Message& message);
+
+// With NLM_F_ACK.
+netlink::Bytes encode_new_dummy(std::uint32_t sequence, const std::string& name);
+netlink::Bytes encode_delete_link(std::uint32_t sequence, const std::string& name);
+/// One that stands for itself alone, /32 or /128.
+void encode_address(netlink::MessageWriter& writer, std::uint32_t sequence, bool add, std::uint32_t link, netlink::ByteView address);
+
+/// The name of the link in a notification; nothing where it has none.
+std::optional<std::string> decode_link_name(const netlink::Message& message);
+
+}  // namespace pointsman::route

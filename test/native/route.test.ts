@@ -1,0 +1,110 @@
+import '../support/namespace.js';
+
+import t from 'tap';
+import { addressFromBytes } from '../../src/base/ip.js';
+import type { RouteChange } from '../../src/native/contract.js';
+import { loadAddon } from '../../src/native/load.js';
+import { eventually } from '../support/lab/lab.js';
+import { run } from '../support/run.js';
+import { packed } from '../support/virtual-services.js';
+
+const { route } = loadAddon();
+
+async function held(link: string): Promise<readonly string[] | undefined> {
+  return (await route.linkAddresses(link))?.map(addressFromBytes).sort();
+}
+
+t.test('links: addresses of one that is down, deleted, missing', async (t) => {
+  t.equal(await route.linkAddresses('kube-ipvs0'), null);
+  t.equal(await route.linkDelete('kube-ipvs0'), false);
+  run('ip link add kube-ipvs0 type veth peer name other');
+  t.same(await held('kube-ipvs0'), []);
+  run('ip address add 10.96.0.1/32 dev kube-ipvs0');
+  run('ip address add fd00:10:96::1/128 dev kube-ipvs0');
+  run('ip address add 10.96.0.9/32 dev other');
+  t.same(await held('kube-ipvs0'), ['10.96.0.1', 'fd00:10:96::1']);
+  t.equal(await route.linkEnsureDummy('kube-ipvs0'), false);
+  t.equal(await route.linkDelete('kube-ipvs0'), true);
+  t.equal(await route.linkAddresses('kube-ipvs0'), null);
+});
+
+t.test('addresses come and go, each with an answer of its own', async (t) => {
+  run('ip link add kube-ipvs0 type veth peer name other');
+  const refusals = await route.addressApply('kube-ipvs0', [
+    { type: 'add', family: 'IPv4', addresses: packed('10.96.0.1', '10.96.0.2', '10.96.0.1', '10.96.0.3') },
+    { type: 'add', family: 'IPv6', addresses: packed('fd00:10:96::1', 'fd00:10:96::1', 'fd00:10:96::2') },
+    { type: 'delete', family: 'IPv4', addresses: packed('10.96.0.2', '10.96.0.9') },
+    { type: 'delete', family: 'IPv6', addresses: packed('fd00:10:96::9', 'fd00:10:96::2') },
+  ]);
+  t.same(
+    refusals.map(({ index, element, errno, object }) => [index, element, errno, object]),
+    [
+      [0, 2, 'EEXIST', 'add address 10.96.0.1 on kube-ipvs0'],
+      [1, 1, 'EEXIST', 'add address fd00:10:96::1 on kube-ipvs0'],
+      [2, 1, 'EADDRNOTAVAIL', 'delete address 10.96.0.9 on kube-ipvs0'],
+      [3, 0, 'EADDRNOTAVAIL', 'delete address fd00:10:96::9 on kube-ipvs0'],
+    ],
+  );
+  t.same(await held('kube-ipvs0'), ['10.96.0.1', '10.96.0.3', 'fd00:10:96::1']);
+  const shown = run('ip -o address show dev kube-ipvs0');
+  t.match(shown, /inet 10\.96\.0\.1\/32 scope global/);
+  t.match(shown, /inet6 fd00:10:96::1\/128 scope global/);
+  run('ip address add 192.0.2.7/24 dev other');
+  const all = await route.allAddresses();
+  t.same(all.map(({ link, ipv4, ipv6 }) => [link, ipv4.length, ipv6.length]).sort(), [
+    ['kube-ipvs0', 8, 16],
+    ['other', 4, 0],
+  ]);
+  await t.rejects(route.addressApply('missing', []), { code: 'ERR_NETLINK', errno: 'ENODEV' });
+  t.throws(
+    () => route.addressApply('other', [{ type: 'add', family: 'IPv4', addresses: new Uint8Array(5) }]),
+    TypeError,
+  );
+  await route.linkDelete('kube-ipvs0');
+});
+
+t.test('thousands of addresses at once', async (t) => {
+  run('ip link add kube-ipvs0 type veth peer name other');
+  const addresses = new Uint8Array(4 * 2000);
+  for (let at = 0; at < 2000; at++) addresses.set([10, 97, at >> 8, at & 0xff], at * 4);
+  t.same(await route.addressApply('kube-ipvs0', [{ type: 'add', family: 'IPv4', addresses }]), []);
+  t.equal((await held('kube-ipvs0'))?.length, 2000);
+  t.equal((await route.addressApply('kube-ipvs0', [{ type: 'add', family: 'IPv4', addresses }])).length, 2000);
+  t.same(await route.addressApply('kube-ipvs0', [{ type: 'delete', family: 'IPv4', addresses }]), []);
+  t.same(await held('kube-ipvs0'), []);
+  await route.linkDelete('kube-ipvs0');
+});
+
+t.test('a watch tells of links and addresses that others changed, and not of ours', async (t) => {
+  const changes: RouteChange[] = [];
+  const told = (link: string): Promise<unknown> =>
+    eventually(`a change of ${link}`, () => Promise.resolve(changes.some(({ links }) => links.includes(link)) || null));
+  const stop = route.routeWatch((change) => changes.push(change));
+  run('ip link add kube-ipvs0 type veth peer name other');
+  await told('kube-ipvs0');
+  await told('other');
+  run('ip link set other up');
+  changes.length = 0;
+  await route.addressApply('kube-ipvs0', [
+    { type: 'add', family: 'IPv4', addresses: packed('10.96.0.1', '10.96.0.2') },
+  ]);
+  await route.linkDelete('no-such-link');
+  run('ip address add 192.0.2.7/24 dev other');
+  await told('other');
+  t.notOk(
+    changes.some(({ links }) => links.includes('kube-ipvs0')),
+    'own changes are not told',
+  );
+  run('ip address delete 10.96.0.2/32 dev kube-ipvs0');
+  await told('kube-ipvs0');
+  changes.length = 0;
+  run('ip address add fd00:10:96::1/128 dev kube-ipvs0');
+  await told('kube-ipvs0');
+  t.notOk(changes.some(({ missed }) => missed));
+  stop();
+  stop();
+  changes.length = 0;
+  run('ip link delete kube-ipvs0');
+  await route.allAddresses();
+  t.same(changes, []);
+});
