@@ -235,8 +235,9 @@ export class NodeProxy {
   }
 
   private makeMetrics(): ProxyMetrics {
-    const { loaded, mode } = this.options;
+    const { loaded, mode, machine } = this.options;
     return new ProxyMetrics({
+      host: machine.host,
       mode: countedMode(loaded.config, mode),
       progress: this.progress,
       version: loaded.version,

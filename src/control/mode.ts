@@ -3,7 +3,7 @@ import type { Family } from '../base/ip.js';
 import { systemClock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
-import { ModeError, type ModeParts, type OpenMode } from '../dataplane/mode.js';
+import { ModeError, type ModeDefinition, type ModeParts, type OpenMode } from '../dataplane/mode.js';
 import { modeDefinition } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
 import type { NativeAddon } from '../native/contract.js';
@@ -17,15 +17,24 @@ export interface Machine {
   readonly addon: NativeAddon;
 }
 
-/** The configured mode on this host. @throws ModeError when none of the families can be served. */
-export function prepareMode(
+/** The configured mode on this host. @throws ModeError when it is for other platforms, or none of the families can be served. */
+export async function prepareMode(
   config: Config,
   machine: Machine,
   families: readonly Family[],
   log: Log,
   onTransaction: ModeParts['onTransaction'] = () => undefined,
 ): Promise<OpenMode> {
-  return modeDefinition(config.mode).open({ ...modeParts(config, machine, log), onTransaction }, families);
+  return await definitionFor(config, machine.host).open(
+    { ...modeParts(config, machine, log), onTransaction },
+    families,
+  );
+}
+
+function definitionFor({ mode }: Config, { platform }: Host): ModeDefinition {
+  const definition = modeDefinition(mode);
+  if (definition.platforms.includes(platform)) return definition;
+  throw new ModeError(`mode: ${mode} is for ${definition.platforms.join(' and ')}, and this host is ${platform}`);
 }
 
 export function modeParts(config: Config, { host, addon }: Machine, log: Log): ModeParts {
@@ -41,7 +50,7 @@ export async function modeProblems(
   log: Log,
 ): Promise<readonly string[]> {
   const nodes = families.map((family) => planNode(family, planSettings(config), undefined, []));
-  const refused = await modeDefinition(config.mode).tryKernel(modeParts(config, machine, log), nodes);
+  const refused = await definitionFor(config, machine.host).tryKernel(modeParts(config, machine, log), nodes);
   return refused.map((reason) => {
     return `this kernel, or what this process may do, is not enough for mode ${config.mode}: ${messageOf(reason)}`;
   });

@@ -50,8 +50,22 @@ export interface KernelValueReport {
   readonly problems: readonly KernelValueProblem[];
 }
 
+/** What a platform says of this process. What it does not say is 0, and a limit that it does not say or set is -1. */
+export interface ProcessUsage {
+  /** In bytes. */
+  readonly virtualMemory: number;
+  readonly virtualMemoryLimit: number;
+  readonly openFiles: number;
+  readonly openFilesLimit: number;
+  /** IPv4 bytes that came into the process's network since it was made. */
+  readonly received: number;
+  readonly sent: number;
+}
+
 /** What the program asks of the machine, its rules apart. Handed in everywhere; a folder for each platform has one. */
 export interface Host {
+  /** Modes say for which they are. */
+  readonly platform: NodeJS.Platform;
   /** IP families that this machine's network namespace serves. */
   readonly families: () => readonly Family[];
   /** Addresses of interfaces that are up, as they are now, loopback included. */
@@ -71,6 +85,8 @@ export interface Host {
   readonly isTcpBeLiberal: () => Promise<boolean>;
   /** How soon this process is ended when memory runs out: -1000 to 1000, lowest last (behaviour ST-48). Null: it is set. */
   readonly setOomPriority: (score: number) => Promise<KernelValueProblem | null>;
+  /** Asked at every scrape of the metrics, so it has to be cheap. */
+  readonly processUsage: () => ProcessUsage;
   /** What tools that list processes show in place of Node's own name. */
   readonly nameProcess: (program: string, argv: readonly string[]) => void;
 }

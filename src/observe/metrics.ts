@@ -8,6 +8,7 @@ import type { GateState } from '../config/gates.js';
 import type { Acknowledged, Progress } from '../control/progress.js';
 import type { PacketCounts, SyncReport } from '../dataplane/contract.js';
 import type { ModeMetrics } from '../dataplane/mode.js';
+import type { Host } from '../host/host.js';
 import type { PortsWithoutLocal } from '../plan/local-endpoints.js';
 import type { ExecOutcome } from '../sources/kubernetes/auth/exec-plugin.js';
 import type { RequestObserver } from '../sources/kubernetes/connect/transport.js';
@@ -39,6 +40,8 @@ export interface ProxyMetricsOptions {
   /** Of the mode in force. */
   readonly mode: CountedMode;
   /** Asked at each scrape. */
+  readonly host: Pick<Host, 'processUsage'>;
+  /** Asked at each scrape. */
   readonly progress: Progress;
   /** As reported by --version. */
   readonly version: string;
@@ -66,13 +69,14 @@ export class ProxyMetrics implements RequestObserver {
   private packetCounts: CountedMode['packetCounts'];
   private readonly component = new ComponentInstruments(this.registry);
   private readonly own = new OwnInstruments(this.registry);
-  private readonly process = new ProcessInstruments(this.registry);
+  private readonly process: ProcessInstruments;
   private readonly runtime = new RuntimeInstruments(this.registry);
   /** Milliseconds since the epoch. */
   private certificateExpiresAt = Infinity;
 
   constructor(private readonly options: ProxyMetricsOptions) {
     this.packetCounts = options.mode.packetCounts;
+    this.process = new ProcessInstruments(this.registry, options.host);
     this.mode = new ModeInstruments(this.registry, options.mode.metrics);
     this.component.build.set(buildLabels(options.version), 1);
     this.setFeatures(options.features);

@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import type { Counter, Registry } from 'prom-client';
+import type { Host } from '../host/host.js';
 import { Definitions } from './instruments.js';
 
-/** The metrics of a process under the names that every Prometheus client library uses, from Linux' /proc. */
+/** The metrics of a process under the names that every Prometheus client library uses. */
 export class ProcessInstruments extends Definitions {
   private readonly cpu = this.counter('cpu_seconds_total', 'User and system CPU time.');
   private readonly resident = this.gauge('resident_memory_bytes', 'Resident memory.');
@@ -14,12 +14,12 @@ export class ProcessInstruments extends Definitions {
   private readonly received = this.counter('network_receive_bytes_total', 'IPv4 bytes received in its network.');
   private readonly sent = this.counter('network_transmit_bytes_total', 'IPv4 bytes sent in its network.');
 
-  constructor(registry: Registry) {
+  constructor(
+    registry: Registry,
+    private readonly host: Pick<Host, 'processUsage'>,
+  ) {
     super(registry, 'process_', '');
     this.start.set(performance.timeOrigin / 1000);
-    const limits = readProc('limits');
-    this.maxFiles.set(limitOf(limits, 'Max open files'));
-    this.maxVirtual.set(limitOf(limits, 'Max address space'));
   }
 
   /** Takes what the system says now. */
@@ -27,11 +27,13 @@ export class ProcessInstruments extends Definitions {
     const { user, system } = process.cpuUsage();
     setTotal(this.cpu, (user + system) / 1e6);
     this.resident.set(process.memoryUsage.rss());
-    this.virtual.set(virtualMemory(readProc('stat')));
-    this.openFiles.set(openFiles());
-    const traffic = ipTraffic(readProc('net/netstat'));
-    setTotal(this.received, traffic.get('InOctets') ?? 0);
-    setTotal(this.sent, traffic.get('OutOctets') ?? 0);
+    const usage = this.host.processUsage();
+    this.virtual.set(usage.virtualMemory);
+    this.maxVirtual.set(usage.virtualMemoryLimit);
+    this.openFiles.set(usage.openFiles);
+    this.maxFiles.set(usage.openFilesLimit);
+    setTotal(this.received, usage.received);
+    setTotal(this.sent, usage.sent);
   }
 }
 
@@ -68,44 +70,4 @@ export class RuntimeInstruments extends Definitions {
 function setTotal(counter: Counter, value: number): void {
   counter.reset();
   counter.inc(value);
-}
-
-/** Text of a file in /proc/self; empty where there is no such file. */
-function readProc(name: string): string {
-  try {
-    return readFileSync(`/proc/self/${name}`, 'latin1');
-  } catch {
-    return '';
-  }
-}
-
-/** The soft limit of a row in /proc/self/limits; -1: unlimited or not known. */
-function limitOf(limits: string, row: string): number {
-  const line = limits.split('\n').find((each) => each.startsWith(`${row} `)) ?? '';
-  const value = /^ +(\d+)/.exec(line.slice(row.length))?.[1];
-  return value === undefined ? -1 : Number(value);
-}
-
-/** Field 23 of /proc/self/stat; the second field may hold blanks, so fields are counted from the end of it. */
-function virtualMemory(stat: string): number {
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return Number(fields[20] ?? 0);
-}
-
-function openFiles(): number {
-  try {
-    // Less the one that reading the directory opens.
-    return readdirSync('/proc/self/fd').length - 1;
-  } catch {
-    return 0;
-  }
-}
-
-/** The values of `IpExt` in /proc/net/netstat, two lines of words: names, then values. */
-function ipTraffic(netstat: string): ReadonlyMap<string, number> {
-  const [names = [], values = []] = netstat
-    .split('\n')
-    .filter((line) => line.startsWith('IpExt:'))
-    .map((line) => line.split(' '));
-  return new Map(names.map((name, at) => [name, Number(values[at] ?? 0)]));
 }

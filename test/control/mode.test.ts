@@ -1,6 +1,6 @@
 import t from 'tap';
 import { FAMILIES } from '../../src/base/ip.js';
-import { prepareMode } from '../../src/control/mode.js';
+import { modeProblems, prepareMode } from '../../src/control/mode.js';
 import { ModeError } from '../../src/dataplane/mode.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import type { NativeAddon } from '../../src/native/contract.js';
@@ -40,4 +40,12 @@ t.test('ST-30: without any programs there is one clear error, without those of a
   t.equal(own.flavor, 'nft');
   t.equal(own.footprint, modeDefinition('iptables').footprint);
   t.ok(log.lines.includes('warn no iptables-nft programs that work for IPv6, it is not served'));
+});
+
+t.test('a mode that is for other platforms is refused', async (t) => {
+  const elsewhere = { host: { ...LINUX_HOST, platform: 'win32' }, addon: host(['IPv4']) } as const;
+  const refused = new ModeError('mode: nftables is for linux, and this host is win32');
+  const { config } = fromFile('mode: nftables\n');
+  await t.rejects(prepareMode(config, elsewhere, FAMILIES, new RecordingLog()), refused);
+  await t.rejects(modeProblems(config, elsewhere, FAMILIES, new RecordingLog()), refused);
 });

@@ -5,6 +5,7 @@ import type { SyncReport } from '../../src/dataplane/contract.js';
 import type { PacketCounts } from '../../src/dataplane/contract.js';
 import { Progress } from '../../src/control/progress.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
+import { LINUX_HOST } from '../../src/host/linux/host.js';
 import { ProxyMetrics, type SourceState } from '../../src/observe/metrics.js';
 import { refOf, type Row } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
@@ -35,6 +36,7 @@ export function scene(families = FAMILIES, complete = true, mode: SupportedMode 
   const wallClock = (): bigint => BigInt(Math.round((START_MS + clock.now()) * 1000)) * 1000n;
   const progress = new Progress(families, clock, wallClock);
   const metrics = new ProxyMetrics({
+    host: LINUX_HOST,
     mode: { metrics: modeDefinition(mode).metrics, packetCounts: () => Promise.resolve(counted.packets) },
     progress,
     version: 'v1.36.2',

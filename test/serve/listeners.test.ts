@@ -4,6 +4,7 @@ import { gateStates } from '../../src/config/gates.js';
 import type { Loaded } from '../../src/config/load.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import { Progress } from '../../src/control/progress.js';
+import { LINUX_HOST } from '../../src/host/linux/host.js';
 import { HealthState } from '../../src/observe/health.js';
 import { ProxyMetrics } from '../../src/observe/metrics.js';
 import { boundPort, listen, shut } from '../../src/serve/listener.js';
@@ -26,6 +27,7 @@ function world(t: Test, loaded: Loaded): World {
   const fatal: string[] = [];
   const progress = new Progress(['IPv4'], clock, wallClock);
   const metrics = new ProxyMetrics({
+    host: LINUX_HOST,
     ...{
       mode: { metrics: modeDefinition('nftables').metrics, packetCounts: () => Promise.resolve(null) },
       progress,

@@ -4,6 +4,7 @@ import { localAddresses } from '../local-addresses.js';
 import { supportedFamilies } from './families.js';
 import { interfaceNames } from './interfaces.js';
 import { nameProcess } from './process-name.js';
+import { processUsage } from './process-usage.js';
 import {
   applyKernelValues,
   applyOomScoreAdj,
@@ -14,6 +15,7 @@ import {
 } from './sysctl.js';
 
 export const LINUX_HOST: Host = {
+  platform: 'linux',
   families: supportedFamilies,
   localAddresses,
   interfaceNames,
@@ -29,5 +31,6 @@ export const LINUX_HOST: Host = {
   },
   isTcpBeLiberal: () => isTcpBeLiberal(),
   setOomPriority: (score) => applyOomScoreAdj(score),
+  processUsage: () => processUsage(),
   nameProcess,
 };
