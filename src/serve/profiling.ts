@@ -120,8 +120,10 @@ async function answerProfile(profiler: Profiler, query: URLSearchParams, respons
     return;
   }
   profiling = true;
+  // Listened for from here on: a client may go away while the profiler is being started.
+  const closed = new Promise<void>((resolve) => response.once('close', resolve));
   try {
-    const body = await takeProfile(profiler, query, () => untilClosed(response, seconds));
+    const body = await takeProfile(profiler, query, () => untilClosed(closed, seconds));
     response.writeHead(200, { ...attachment(profiler.file), 'Content-Length': body.length }).end(body);
   } finally {
     profiling = false;
@@ -156,10 +158,10 @@ function post<Result = unknown>(session: Session, method: string, parameters: ob
   });
 }
 
-function untilClosed(response: ServerResponse, seconds: number): Promise<void> {
+function untilClosed(closed: Promise<void>, seconds: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, seconds * 1000);
-    response.once('close', () => {
+    void closed.then(() => {
       clearTimeout(timer);
       resolve();
     });
