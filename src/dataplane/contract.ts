@@ -14,7 +14,7 @@ export interface SyncReport {
   readonly bytes: number;
   /** What a periodic comparison found lost or altered that was acknowledged before, one line each. */
   readonly repairs: readonly string[];
-  /** What could not be tidied up; forwarding does not depend on it and the next full sync tries again. */
+  /** What could not be tidied up, and chains whose new rules the kernel refuses; the next full sync tries again. */
   readonly problems: readonly string[];
   /** Of modes whose rules are counted by table: those that this sync wrote, and those that there are. */
   readonly rules: { readonly written: TableRules; readonly held: TableRules } | null;

@@ -1,7 +1,9 @@
-// What the process does where the kernel refuses everything: it says so, harms nothing, and goes on when it can.
+// What the process does where the kernel refuses everything, or one frontend: it says so, harms nothing, and goes on when it can.
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
+import { packFrontend } from '../../src/dataplane/nftables/keys.js';
+import { ControlPlane } from '../support/lab/control-plane.js';
 import { endpoint, eventually, Lab } from '../support/lab/lab.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
 import { faulty } from '../support/lab/kernel-faults.js';
@@ -97,4 +99,68 @@ t.test('a kernel without ctnetlink, and one that gets it', async (t) => {
   t.equal(count(proxy.log, /"sync failed/g), 0);
   await rm(missing);
   await eventually('the flow to move', async () => ((await who()) === 'pod-b' ? true : null));
+});
+
+t.test('a frontend that the kernel refuses is set aside, and everything else goes on', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(['pod-a', 'pod-b'], [[80, 'TCP']]);
+  const refusing = join(t.testdir(), 'refusing');
+  await writeFile(refusing, '');
+  const frontend = `${IPV4.clusterIP(42)}:80/TCP`;
+  const spoil = { set: 'frontends', key: Buffer.from(packFrontend(frontend), 'latin1').toString('hex') };
+  const cluster = await ControlPlane.start(t, lab);
+  const proxy = await Proxy.prepare(t, lab, { env: faulty({ spoil, while: refusing }), cluster });
+  const web = (number: number, pod: 'pod-a' | 'pod-b'): ReturnType<typeof dualStack> =>
+    dualStack(`web-${number}`, { number, ports: [{ port: 80 }], endpoints: [pod] });
+  const row = (number: number, view: typeof IPV4, pod: 'pod-a' | 'pod-b'): Row => ({
+    from: 'pod-c',
+    to: endpoint(view.clusterIP(number), 80),
+    expect: view.kept([pod], 80),
+  });
+  const refused = async (): Promise<string> => {
+    const answer = await lab.http('node', 'http://127.0.0.1:10249/metrics');
+    return (
+      /pointsman_set_aside_frontends\{ip_family="IPv4"\} (\d+)/.exec('body' in answer ? answer.body : '')?.[1] ?? ''
+    );
+  };
+  const healthz = async (): Promise<string> => {
+    const answer = await lab.http('node', 'http://127.0.0.1:10256/healthz?verbose');
+    return 'body' in answer ? answer.body : '';
+  };
+  await proxy.write([...web(41, 'pod-a'), ...web(42, 'pod-a')]);
+  await proxy.restart();
+  t.match(JSON.parse(await healthz()), { setAside: [{ frontend, servicePort: 'default/web-42' }] });
+  t.equal(await refused(), '1');
+  const { families } = await proxy.status();
+  t.match(
+    families.map(({ setAside }) => setAside.map((aside) => [aside.frontend, aside.reason])),
+    [[[frontend, /ENOENT/]], []],
+  );
+  t.match(await proxy.explain('external', frontend), { refusedByKernel: /ENOENT/ });
+  const events = async (): Promise<number> =>
+    (await cluster.state()).events.filter(({ reason }) => reason === 'ProgrammingFailed').length;
+  await eventually('the event', async () => ((await events()) === 1 ? true : null));
+  t.equal(count(proxy.log, /"the kernel refuses a frontend, which is set aside/g), 1);
+  t.equal(count(proxy.log, /"sync failed/g), 0);
+
+  const compared = count(proxy.log, /"synced".*full=true/g);
+  await proxy.write([...web(41, 'pod-b'), ...web(42, 'pod-a')]);
+  const [, ipv6 = IPV4] = FAMILY_VIEWS;
+  for (const view of [IPV4, ipv6])
+    await eventually('the other endpoint', async () => {
+      const answer = await lab.request({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) });
+      return 'name' in answer && answer.name === 'pod-b' ? true : null;
+    });
+  await checkRows(t, lab, [row(41, IPV4, 'pod-b'), row(41, ipv6, 'pod-b'), row(42, ipv6, 'pod-a')]);
+  t.equal(compared, 2, 'once for each family');
+  t.equal(count(proxy.log, /"synced".*full=true/g), compared, 'the change was incremental');
+
+  await rm(refusing);
+  await eventually('the frontend', async () => ((await refused()) === '0' ? true : null));
+  await checkRows(t, lab, [row(42, IPV4, 'pod-a')]);
+  t.notMatch(await healthz(), /setAside/);
+  t.match(proxy.log, /"a frontend is no longer set aside"/);
+  t.equal(await events(), 1, 'told once');
+  t.equal(count(proxy.log, /"synced".*full=true/g), compared);
+  await proxy.consistent();
 });

@@ -1,9 +1,12 @@
 import { addressLength, type Family } from '../../base/ip.js';
 import type { NftOperation } from '../../native/contract.js';
 import { isNativeError } from '../../native/errors.js';
-import type { FrontendKey } from '../../plan/types.js';
+import type { FrontendKey, NodePlan } from '../../plan/types.js';
+import { chainsOfFrontend, timeoutsOfFrontend } from './frontend-elements.js';
 import { SERVICE_LENGTH, unpackClientKey, unpackFrontend } from './keys.js';
-import { SET } from './names.js';
+import { SET, affinitySecondsOf, rememberChain } from './names.js';
+import type { Structure } from './structure.js';
+import type { FrontendStep } from './sync-plan.js';
 
 /** Whose element it was that the kernel refused; null when the error tells of none. Every key that concerns one frontend ends with the frontend's. */
 export function refusedFrontend(
@@ -20,4 +23,30 @@ export function refusedFrontend(
   if (operation.keyLength < length || end > operation.keys.length) return null;
   const packed = Buffer.from(operation.keys.subarray(end - length, end)).toString('latin1');
   return nodePorts ? unpackFrontend(family, packed) : unpackClientKey(family, packed);
+}
+
+/** The chain, set or map whose command the kernel refused; null: it was no command. */
+export function refusedObject(error: unknown): string | null {
+  if (!isNativeError(error) || error.object === null) return null;
+  return /^\w+ (?:chain|rule|set|map) ([^\s:]+)/.exec(error.object)?.[1] ?? null;
+}
+
+/** Frontends that cannot come to where they should be without a chain, set or map; none when all need it. */
+export function usersOf(
+  object: string,
+  steps: readonly FrontendStep[],
+  structure: Structure,
+  node: NodePlan,
+): readonly FrontendKey[] {
+  const leads = new Map<string, boolean>();
+  const leadsThere = (chain: string): boolean => {
+    const known = leads.get(chain) ?? structure.classes([chain], node).some(({ name }) => name === object);
+    leads.set(chain, known);
+    return known;
+  };
+  const seconds = affinitySecondsOf(object);
+  const isOfTimeout = (timeout: number): boolean => timeout === seconds || rememberChain(timeout) === object;
+  return steps.flatMap(({ key, next }) =>
+    timeoutsOfFrontend(next).some(isOfTimeout) || chainsOfFrontend(next).some(leadsThere) ? [key] : [],
+  );
 }

@@ -1,30 +1,22 @@
 import type { Family } from '../../base/ip.js';
-import type { NftablesAddon, NftAck, NftOperation, NftTransaction } from '../../native/contract.js';
+import type { NftablesAddon, NftTransaction } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
-import {
-  blameFrontend,
-  type AffinityQuestion,
-  type FamilyDataplane,
-  type Inspection,
-  type SyncReport,
-} from '../contract.js';
+import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
 import { Audit } from './audit.js';
-import { refusedFrontend } from './blame.js';
+import { Delivery, sum } from './delivery.js';
 import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
-import { ElementBatches } from './element-batches.js';
 import { chainsOfFrontend, timeoutsOfFrontend } from './frontend-elements.js';
 import { Generation } from './generation.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
 import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, addTable } from './json.js';
 import { readKernelTable, type KernelTable, type ListedTable } from './kernel-table.js';
-import { packFrontend } from './keys.js';
 import { Lister } from './lister.js';
-import { NFT_FAMILY, TABLE, staleSet } from './names.js';
+import { NFT_FAMILY, TABLE } from './names.js';
 import { RememberedClients } from './remembered-clients.js';
 import { Structure, timeoutsOf } from './structure.js';
-import { planSync, type PlannedTransaction, type SyncPlan } from './sync-plan.js';
-import { joinKeys, noKeys, TableLedger } from './table-ledger.js';
+import { Sender } from './sender.js';
+import { noKeys, TableLedger } from './table-ledger.js';
 
 type Addon = Pick<
   NftablesAddon,
@@ -36,12 +28,14 @@ export class NftablesFamily implements FamilyDataplane {
   readonly family: Family;
   private readonly structure: Structure;
   private readonly ledger: TableLedger;
-  /** The addon with our transactions counted. */
-  private readonly counted: Pick<NftablesAddon, 'nftElements' | 'nftHas' | 'nftTransact'>;
   private readonly clients: RememberedClients;
+  private readonly sender: Sender;
+  private readonly delivery: Delivery;
   private readonly lister: Lister;
   /** Whether the kernel holds what the ledger says: not at the start and after any failure. Then everything is listed. */
   private trusted = false;
+  /** The last sync compared everything. */
+  private compared = false;
   /** Settles when the kernel holds what it is known to hold. */
   private underWay: Promise<unknown> = Promise.resolve();
   private audited: Audit | null = null;
@@ -64,10 +58,10 @@ export class NftablesFamily implements FamilyDataplane {
     this.structure = new Structure(addon, family);
     this.ledger = new TableLedger(now);
     this.ledger.doubtAll();
-    this.counted = {
-      nftElements: (...parameters) => addon.nftElements(...parameters),
-      nftHas: (...parameters) => addon.nftHas(...parameters),
-      nftTransact: (transaction) => {
+    const counted = {
+      nftElements: (...parameters: Parameters<Addon['nftElements']>) => addon.nftElements(...parameters),
+      nftHas: (...parameters: Parameters<Addon['nftHas']>) => addon.nftHas(...parameters),
+      nftTransact: (transaction: NftTransaction) => {
         onTransaction(transaction);
         return generation.count(() => addon.nftTransact(transaction));
       },
@@ -77,7 +71,11 @@ export class NftablesFamily implements FamilyDataplane {
       // The full sync that makes up for it really looks.
       this.lister.distrust();
     };
-    this.clients = new RememberedClients(this.counted, family, onFailure, now);
+    this.clients = new RememberedClients(counted, family, onFailure, now);
+    this.sender = new Sender(counted, family, this.ledger, (keys) => this.audited?.touched(keys));
+    const { structure, ledger, clients, sender } = this;
+    const [maxBatch, readBack] = [(): number => this.maxBatch(), (): Promise<void> => this.readBack()];
+    this.delivery = new Delivery({ family, structure, ledger, clients, sender, maxBatch, readBack });
   }
 
   /** Lists the table that the last process left while the sources are still being read. */
@@ -132,24 +130,22 @@ export class NftablesFamily implements FamilyDataplane {
 
   private unchanged(): SyncReport {
     const nothing = { transactions: 0, elementOperations: 0, ruleOperations: 0, bytes: 0, repairs: [], problems: [] };
-    return { family: this.family, full: false, ...nothing, rules: null, setAside: [], flows: new Set() };
+    return { family: this.family, full: false, ...nothing, rules: null, setAside: this.ledger.aside, flows: new Set() };
   }
 
   goneFlows(): ReadonlySet<FrontendKey> {
-    return new Set(this.trusted ? this.ledger.held.staleFlows.keys() : []);
+    const { held, staleFlows } = this.ledger;
+    const gone = this.trusted ? [...held.staleFlows.keys()] : [];
+    // Of those that are set aside the flows are gone.
+    return new Set(gone.filter((key) => !staleFlows.aside.has(key)));
   }
 
   async clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void> {
-    const { staleFlows } = this.ledger;
-    const held = [...keys].filter((key) => staleFlows.acknowledged.has(key));
-    if (!this.trusted || held.length === 0) return;
-    const batches = new ElementBatches(this.family);
-    for (const key of held) {
-      staleFlows.desire(key, undefined);
-      batches.delete(staleSet(key), packFrontend(key));
-    }
+    const gone = this.goneFlows();
+    const held = [...keys].filter((key) => gone.has(key));
+    if (held.length === 0) return;
     this.trusted = false;
-    const cleared = this.commit({ operations: batches.operations(), keys: { ...noKeys(), staleFlows: held } });
+    const cleared = this.delivery.forgetFlows(held, this.compared);
     this.underWay = cleared.catch(() => undefined);
     await cleared;
     this.trusted = true;
@@ -159,7 +155,7 @@ export class NftablesFamily implements FamilyDataplane {
     this.trusted = false;
     const where = { family: NFT_FAMILY[this.family], table: TABLE };
     // Adding it first makes the deletion succeed whether or not the table is there.
-    await this.transact([{ type: 'commands', commands: [addTable(where), deleteTable(where)] }]);
+    await this.sender.transact([{ type: 'commands', commands: [addTable(where), deleteTable(where)] }]);
   }
 
   async dump(node: NodePlan): Promise<readonly string[]> {
@@ -188,6 +184,7 @@ export class NftablesFamily implements FamilyDataplane {
     ledger.noteRemoved(table, change);
     // Until the last acknowledgement the kernel's state is in doubt: a failure in between makes the next sync look for itself, and find the change.
     this.trusted = false;
+    this.compared = false;
     const full = !trusted || (options.full && !(await this.lister.isUntouched()));
     // Most changes are of one family and come to both.
     const idle = isEmpty(change) && ledger.settled;
@@ -198,32 +195,35 @@ export class NftablesFamily implements FamilyDataplane {
     const frontends = await this.look(table, change, full);
     const tidy = full || this.untidy;
     const rules = tidy || change.node;
-    const plan = planSync(this.structure, ledger, table, { frontends, rules, tidy }, this.maxBatch());
-    for (const step of plan.steps) this.clients.note(step);
-    const forgetting = plan.rebuild
-      ? []
-      : await this.clients.ofRemoved(table, timeoutsOf(ledger.held), Math.floor(this.maxBatch() / 4));
-    const sent = await this.send(plan, forgetting);
-    const aside = await this.clients.forgetRest(table, timeoutsOf(ledger.held), full);
-    const problems = tidy ? await this.removeForeign(table.node) : [];
-    // Other addresses of the node take node ports when its settings change: any flow may be of another frontend now.
-    const flows = rules ? 'all' : new Set([...frontends].filter((key) => !key.endsWith('/TCP')));
+    const delivered = await this.delivery.deliver(table, { frontends, rules, tidy }, full);
+    // The next check tries those chains again.
+    if (delivered.problems.length > 0) this.lister.distrust();
+    const retried = await this.delivery.retry(table);
+    const beside = await this.clients.forgetRest(table, timeoutsOf(ledger.held), full);
+    // Rules that are in force still name what only those needed that were tried again: it goes with the next sync.
+    if (tidy) this.untidy = retried.taken.length > 0;
+    const left = tidy && !this.untidy ? await this.removeForeign(table.node) : [];
+    const changed = [...frontends, ...retried.taken].filter((key) => !key.endsWith('/TCP') && !ledger.isAside(key));
     this.trusted = true;
+    this.compared = full;
     const { repairs } = this;
     this.repairs = [];
-    return { family: this.family, full, ...sent, repairs, problems, rules: null, setAside: [], flows, ...aside };
+    return {
+      family: this.family,
+      full,
+      ...sum([delivered.sent, ...retried.sent]),
+      ...{ repairs, problems: [...delivered.problems, ...left], rules: null, setAside: ledger.aside },
+      // Other addresses of the node take node ports when its settings change: any flow may be of another frontend now.
+      flows: rules ? 'all' : new Set(changed),
+      ...beside,
+    };
   }
 
   /** Finds out what the kernel holds, if that is in doubt, and which frontends have to be looked at. */
   private async look(table: FamilyTable, change: TableChange, full: boolean): Promise<Iterable<FrontendKey>> {
     const { ledger } = this;
     const owed = ledger.owed(change);
-    if (full) {
-      const listed = await this.lister.read();
-      const lost = this.losses(listed);
-      if (lost.length > 0) this.repairs = lost;
-      ledger.readBack(listed);
-    }
+    if (full) await this.readBack();
     if (full || (this.leftAlone && !table.gaps)) {
       const { frontends, leftAlone } = ledger.lookAtEverything(table, owed);
       this.leftAlone = leftAlone;
@@ -231,6 +231,13 @@ export class NftablesFamily implements FamilyDataplane {
     }
     ledger.lookAtChange(table, change);
     return owed.frontends;
+  }
+
+  private async readBack(): Promise<void> {
+    const listed = await this.lister.read();
+    const lost = this.losses(listed);
+    if (lost.length > 0) this.repairs = lost;
+    this.ledger.readBack(listed);
   }
 
   private maxBatch(): number {
@@ -253,52 +260,12 @@ export class NftablesFamily implements FamilyDataplane {
     });
   }
 
-  /** @param last operations that go with the last transaction. */
-  private async send(
-    plan: SyncPlan,
-    last: readonly NftOperation[],
-  ): Promise<Pick<SyncReport, 'transactions' | 'elementOperations' | 'ruleOperations' | 'bytes'>> {
-    const { ledger } = this;
-    const { transactions, elementOperations, ruleOperations } = plan;
-    if (plan.rebuild) ledger.doubtAll();
-    this.audited?.touched(plan.structure);
-    const structure = ledger.claim(plan.structure);
-    let bytes = 0;
-    try {
-      for (const [index, { operations, keys }] of transactions.entries()) {
-        const further = index === transactions.length - 1 ? last : [];
-        bytes += (await this.commit({ operations: [...operations, ...further], keys })).bytes;
-      }
-    } catch (error) {
-      structure.lose();
-      throw error;
-    }
-    structure.acknowledge();
-    if (plan.rebuild) ledger.keepOnly(joinKeys([plan.structure, ...transactions.map(({ keys }) => keys)]));
-    return { transactions: transactions.length, elementOperations, ruleOperations, bytes };
-  }
-
-  /** Sends what the ledger owes. */
-  private async commit({ operations, keys }: PlannedTransaction): Promise<NftAck> {
-    this.audited?.touched(keys);
-    const claim = this.ledger.claim(keys);
-    try {
-      const ack = await this.transact(operations);
-      claim.acknowledge();
-      return ack;
-    } catch (error) {
-      claim.lose();
-      throw error;
-    }
-  }
-
   /**
    * Removes what another proxy or an earlier version of ours left in the table, after our rules are in place. First everything is emptied, then
    * deleted: kernels before 6.2 let go of a map's references only after the transaction.
    */
   private async removeForeign(node: NodePlan): Promise<readonly string[]> {
     const foreign = this.foreign(node);
-    this.untidy = false;
     if (!hasObjects(foreign)) return [];
     const where = { family: NFT_FAMILY[this.family], table: TABLE };
     // The next full sync looks whether it worked; emptying what is empty the kernel does not even count.
@@ -313,12 +280,12 @@ export class NftablesFamily implements FamilyDataplane {
         ...foreign.chains.map((name) => flushChain(where, name)),
         ...foreign.sets.map((name) => flushSet(where, name)),
       ];
-      await this.transact([{ type: 'commands', commands: flushes }]);
+      await this.sender.transact([{ type: 'commands', commands: flushes }]);
       const deletions = [
         ...foreign.chains.map((name) => deleteChain(where, name)),
         ...foreign.sets.map((name) => deleteSet(where, name)),
       ];
-      await this.commit({ operations: [{ type: 'commands', commands: deletions }], keys });
+      await this.sender.commit({ operations: [{ type: 'commands', commands: deletions }], keys });
     } catch (error) {
       // A chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm.
       for (const name of foreign.chains) chains.readBack(name, undefined);
@@ -340,15 +307,6 @@ export class NftablesFamily implements FamilyDataplane {
       new Set(frontends.flatMap(chainsOfFrontend)),
       [...timeouts].sort((one, other) => one - other),
     );
-  }
-
-  private async transact(operations: readonly NftOperation[]): Promise<NftAck> {
-    try {
-      return await this.counted.nftTransact({ family: NFT_FAMILY[this.family], table: TABLE, operations });
-    } catch (error) {
-      const frontend = refusedFrontend(this.family, operations, error);
-      throw frontend === null ? error : blameFrontend(error, frontend);
-    }
   }
 }
 

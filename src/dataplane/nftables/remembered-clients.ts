@@ -73,6 +73,11 @@ export class RememberedClients {
     if (all || !this.forget.has(key)) this.forget.set(key, all ? 'all' : 'gone');
   }
 
+  /** The kernel refused the step that was noted: its endpoints are still those of the clients. */
+  keep(key: FrontendKey): void {
+    this.forget.delete(key);
+  }
+
   /**
    * What forgets clients in the transaction that removes their endpoint, so that none of them is sent there in between, as far as it fits. A new
    * connection of theirs that passes the hooks just then may still be remembered, so {@link forgetRest} looks again. With so many clients that

@@ -1,6 +1,6 @@
 import { EndpointIndex } from '../../base/endpoint-index.js';
 import { endpointSize, packedKey, type EndpointList } from '../../base/endpoint-list.js';
-import type { Family } from '../../base/ip.js';
+import { addressFromBytes, addressLength, type Family, type IPAddress } from '../../base/ip.js';
 
 /**
  * The endpoints of one frontend by slot, packed as in {@link EndpointList}. A slot of zeros is empty: only a table that someone else touched has
@@ -64,6 +64,12 @@ export function lostEndpoints(family: Family, current: Slots, next: Slots): read
   const changes = diffSlots(family, current, next);
   const placed = new Set(changes.map(({ endpoint }) => endpoint));
   return changes.flatMap(({ before }) => (before === null || placed.has(before) ? [] : [before]));
+}
+
+export function* addressesIn(family: Family, slots: Slots): IterableIterator<IPAddress> {
+  const size = endpointSize(family);
+  for (let at = 0; at < slots.length; at += size)
+    yield addressFromBytes(slots.subarray(at, at + addressLength(family)));
 }
 
 function copy(from: Uint8Array, start: number, to: Uint8Array, at: number, size: number): void {

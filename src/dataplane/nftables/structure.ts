@@ -79,6 +79,7 @@ export class Structure {
 
   /**
    * @param classNames the class chains wanted; with `rules` false only those the kernel lacks are looked at, and of the sets those of timeouts that it lacks.
+   * @param leftOut chains that stay as they are.
    */
   change(
     kernel: KernelTable,
@@ -86,6 +87,7 @@ export class Structure {
     classNames: ReadonlySet<string>,
     affinityTimeouts: readonly number[],
     rules: boolean,
+    leftOut: ReadonlySet<string> = new Set(),
   ): StructureChange {
     const lacking = affinityTimeouts.filter((seconds) =>
       this.setsOfTimeout(seconds).some(({ name }) => !kernel.sets.has(name)),
@@ -105,7 +107,7 @@ export class Structure {
     objects.push(...newSets.map((set) => addSet(this.where, set)));
     const chains = new Map<string, string>();
     const changed = [...skeleton, ...classes].filter(
-      (chain) => kernel.chains.get(chain.name) !== this.chainText(chain),
+      (chain) => !leftOut.has(chain.name) && kernel.chains.get(chain.name) !== this.chainText(chain),
     );
     for (const chain of changed) {
       if (!kernel.chains.has(chain.name)) objects.push(addChain(this.where, chain));
@@ -181,6 +183,11 @@ export class Structure {
   private conflicts(held: string | undefined, wanted: string | undefined): boolean {
     return held !== undefined && held !== wanted;
   }
+}
+
+/** Whether a chain is for some frontends and not for all, and so none of those in which the others' rules are. */
+export function isClassChain(name: string): boolean {
+  return /^(?:nodeport-)?(?:local-)?(?:pick|external)-/.test(name) || parseSharedChain(name) !== null;
 }
 
 /** Timeouts for which the kernel has affinity sets. */

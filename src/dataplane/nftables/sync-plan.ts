@@ -1,6 +1,6 @@
 import type { Family, IPAddress } from '../../base/ip.js';
 import type { NftCommand, NftOperation } from '../../native/contract.js';
-import { heldClientKeys } from '../../plan/frontend-key.js';
+import { heldClientKeys, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 import type { Ledger } from '../ledger.js';
 import { ElementBatches } from './element-batches.js';
@@ -15,7 +15,8 @@ import {
 import { emptyKernelTable, type KernelTable } from './kernel-table.js';
 import { packAddress, packFrontend, type PackedKey } from './keys.js';
 import { SET, staleSet } from './names.js';
-import { timeoutsOf, type Structure } from './structure.js';
+import { addressesIn } from './slots.js';
+import { timeoutsOf, type Structure, type StructureChange } from './structure.js';
 import { ADDRESSES, noKeys, type TableKeys, type TableLedger } from './table-ledger.js';
 
 /** One atomic transaction. */
@@ -44,12 +45,16 @@ export interface SyncPlan {
 }
 
 export interface SyncScope {
-  /** Frontends that are looked at. */
+  /** Frontends that are looked at; those that are set aside are only desired. */
   readonly frontends: Iterable<FrontendKey>;
+  /** Whether they are brought all the same: a retry, with nothing else. */
+  readonly alone?: boolean;
   /** Whether all rules are looked at. */
   readonly rules: boolean;
   /** Whether nothing is kept for affinity timeouts that no frontend has. */
   readonly tidy: boolean;
+  /** Chains that stay as they are. */
+  readonly leftOut?: ReadonlySet<string>;
 }
 
 /**
@@ -69,30 +74,13 @@ export function planSync(
   scope: SyncScope,
   maxBatch: number,
 ): SyncPlan {
-  const render = (from: KernelTable): FrontendStep[] => [...scope.frontends].map((key) => step(key, from, table));
-  let from = ledger.held;
-  let steps = render(from);
-  const { rules } = scope;
-  let structural = structure.change(
-    from,
-    table.node,
-    classNames(steps, from, rules),
-    timeouts(steps, from, scope),
-    rules,
-  );
-  const { rebuild } = structural;
-  if (rebuild) {
-    from = emptyKernelTable();
-    steps = render(from);
-    structural = structure.anew(table.node, classNames(steps, from, rules), timeouts(steps, from, scope));
-    for (const kind of ADDRESSES)
-      for (const address of ledger.held[kind].keys())
-        if (!table[kind].has(address)) ledger[kind].desire(address, undefined);
-  }
-  const { before, after, sets, chains } = structural;
+  const [brought, aside] = divide(ledger, scope);
+  const { steps, structural } = planStructure(structure, ledger, table, scope, brought);
+  const { rebuild, before, after, sets, chains } = structural;
   desireOnly(ledger.sets, sets);
   desireOnly(ledger.chains, chains);
-  for (const { key, next } of steps) ledger.frontends.desire(key, next === NO_ELEMENTS ? undefined : next);
+  for (const { key, next } of [...steps, ...aside.map((key) => step(key, ledger.held, table))])
+    ledger.frontends.desire(key, next === NO_ELEMENTS ? undefined : next);
   const builder = new TransactionBuilder(table.family, maxBatch);
   for (const commands of before) builder.run(commands);
   // First, so that no range of ours meets one of these.
@@ -104,8 +92,10 @@ export function planSync(
     builder.keys.frontends.push(key);
     builder.splitIfFull();
   }
-  diffAddresses(builder, SET.clusterAddresses, 'clusterAddresses', ledger, rebuild, packAddress);
-  diffAddresses(builder, SET.hairpin, 'hairpinAddresses', ledger, rebuild, (address) => packAddress(address).repeat(2));
+  const kept = rebuild ? new Set<IPAddress>() : heldByAside(ledger, table.family, brought);
+  const packPair = (address: IPAddress): PackedKey => packAddress(address).repeat(2);
+  diffAddresses(builder, SET.clusterAddresses, 'clusterAddresses', ledger, rebuild, packAddress, kept);
+  diffAddresses(builder, SET.hairpin, 'hairpinAddresses', ledger, rebuild, packPair, kept);
   const transactions = builder.finish(after);
   return {
     transactions,
@@ -115,6 +105,53 @@ export function planSync(
     elementOperations: builder.elementOperations,
     ruleOperations: before.flat().length + after.length,
   };
+}
+
+/** What has to be around the frontends, and their steps: from nothing when that cannot be had in place. */
+function planStructure(
+  structure: Structure,
+  ledger: TableLedger,
+  table: FamilyTable,
+  scope: SyncScope,
+  brought: readonly FrontendKey[],
+): { readonly steps: readonly FrontendStep[]; readonly structural: StructureChange } {
+  const { rules, leftOut } = scope;
+  const plan = (from: KernelTable): [readonly FrontendStep[], ReadonlySet<string>, readonly number[]] => {
+    const steps = brought.map((key) => step(key, from, table));
+    return [steps, classNames(steps, from, rules), timeouts(steps, from, scope)];
+  };
+  const [steps, ...wanted] = plan(ledger.held);
+  const structural = structure.change(ledger.held, table.node, ...wanted, rules, leftOut);
+  if (!structural.rebuild) return { steps, structural };
+  for (const kind of ADDRESSES)
+    for (const address of ledger.held[kind].keys())
+      if (!table[kind].has(address)) ledger[kind].desire(address, undefined);
+  const [all, ...needed] = plan(emptyKernelTable());
+  return { steps: all, structural: structure.anew(table.node, ...needed) };
+}
+
+/** Those that are brought, and those that are only desired. */
+function divide(
+  ledger: TableLedger,
+  { frontends, alone = false }: SyncScope,
+): readonly [readonly FrontendKey[], readonly FrontendKey[]] {
+  const all = [...frontends];
+  if (alone || !ledger.hasAside) return [all, []];
+  return [all.filter((key) => !ledger.isAside(key)), all.filter((key) => ledger.isAside(key))];
+}
+
+/** Addresses that go with frontends which are set aside, and which the kernel still has: they stay for as long as those. */
+function heldByAside(ledger: TableLedger, family: Family, brought: readonly FrontendKey[]): ReadonlySet<IPAddress> {
+  const addresses = new Set<IPAddress>();
+  for (const { frontend } of ledger.aside) {
+    const elements = ledger.held.frontends.get(frontend);
+    if (elements === undefined || brought.includes(frontend)) continue;
+    const { address } = parseFrontendKey(frontend);
+    if (address !== null) addresses.add(address);
+    for (const slots of [elements.endpoints, elements.localEndpoints])
+      for (const endpoint of addressesIn(family, slots)) addresses.add(endpoint);
+  }
+  return addresses;
 }
 
 /** Desires this, and of all else what is held. */
@@ -180,7 +217,8 @@ function diffStaleFlows(
 ): void {
   if (key.endsWith('/TCP')) return;
   // A process that has just started desires nothing of what it reads back, and what it desires somebody may have removed.
-  const noted = held.staleFlows.has(key) || staleFlows.desired(key) === true;
+  const desired = staleFlows.desired(key) === true;
+  const noted = desired || (held.staleFlows.has(key) && !staleFlows.aside.has(key));
   const wanted = gone && (held.frontends.has(key) || noted);
   staleFlows.desire(key, wanted ? true : undefined);
   if (wanted === (!anew && held.staleFlows.has(key))) return;
@@ -189,7 +227,10 @@ function diffStaleFlows(
   builder.keys.staleFlows.push(key);
 }
 
-/** @param anew whether nothing is left of what is held. */
+/**
+ * @param anew whether nothing is left of what is held.
+ * @param kept addresses that do not go yet.
+ */
 function diffAddresses(
   builder: TransactionBuilder,
   set: string,
@@ -197,13 +238,14 @@ function diffAddresses(
   ledger: TableLedger,
   anew: boolean,
   pack: (address: IPAddress) => PackedKey,
+  kept: ReadonlySet<IPAddress>,
 ): void {
   const addresses = ledger[kind];
   const held = addresses.acknowledged;
   for (const address of anew ? new Set([...held.keys(), ...addresses.owed()]) : addresses.owed()) {
     // What is owed is desired other than it is held.
     const wanted = anew ? addresses.desired(address) === true : !held.has(address);
-    if (anew && !wanted) continue;
+    if (!wanted && (anew || kept.has(address))) continue;
     if (wanted) builder.batches.add(set, pack(address));
     else builder.batches.delete(set, pack(address));
     builder.keys[kind].push(address);

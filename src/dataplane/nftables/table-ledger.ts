@@ -1,5 +1,6 @@
 import type { IPAddress } from '../../base/ip.js';
 import type { FamilyTable, FrontendKey, TableChange } from '../../plan/types.js';
+import type { AsideFrontend } from '../contract.js';
 import { Ledger } from '../ledger.js';
 import { sameElements, type FrontendElements } from './frontend-elements.js';
 import { emptyKernelTable, type KernelTable, type ListedTable, type StrayElement } from './kernel-table.js';
@@ -34,6 +35,14 @@ export interface TableClaim {
   lose(): void;
 }
 
+/** What ledgers have in common, whatever they are of. */
+interface AnyLedger {
+  readonly settled: boolean;
+  readonly allUnknown: boolean;
+  readonly unknown: { readonly size: number };
+  doubtAll(): void;
+}
+
 /** Addresses that a table knows apart from frontends. */
 export const ADDRESSES = ['clusterAddresses', 'hairpinAddresses'] as const;
 
@@ -66,9 +75,62 @@ export class TableLedger {
     return this.frontends.allUnknown;
   }
 
+  /** Whether it is known what the kernel holds. */
+  get isCertain(): boolean {
+    return this.all().every(({ allUnknown, unknown }) => !allUnknown && unknown.size === 0);
+  }
+
   /** Whether there is nothing to send. */
   get settled(): boolean {
-    return this.all().every((ledger) => ledger.settled);
+    return this.all().every((ledger) => ledger.settled) && this.due().length === 0;
+  }
+
+  get hasAside(): boolean {
+    return this.frontends.aside.size + this.staleFlows.aside.size > 0;
+  }
+
+  /** A frontend is set aside as a whole: itself, or the note of its flows when nothing else of it is owed. */
+  isAside(key: FrontendKey): boolean {
+    return this.frontends.aside.has(key) || this.staleFlows.aside.has(key);
+  }
+
+  get aside(): readonly AsideFrontend[] {
+    return [...this.frontends.aside, ...this.staleFlows.aside].map(([frontend, { reason, since, retryAt }]) => ({
+      ...{ frontend, reason, since, retryAt },
+    }));
+  }
+
+  /** Frontends that are set aside and are to be tried again, see {@link Ledger.due}. */
+  due(): readonly FrontendKey[] {
+    if (!this.hasAside) return [];
+    const { frontends, staleFlows } = this;
+    const changed = [...staleFlows.aside.keys()].filter((key) => frontends.isOwed(key));
+    return [...new Set([...frontends.due(), ...staleFlows.due(), ...changed])];
+  }
+
+  /** Others wait for it no longer. Whether anything of it is owed, so that it could be set aside. */
+  setAside(key: FrontendKey, reason: string): boolean {
+    const { frontends, staleFlows } = this;
+    if (!frontends.isOwed(key)) {
+      staleFlows.setAside(key, reason);
+      return staleFlows.aside.has(key);
+    }
+    frontends.setAside(key, reason);
+    // Its flows are noted in the transaction that removes it.
+    staleFlows.desire(key, staleFlows.acknowledged.get(key));
+    return true;
+  }
+
+  /** Sets frontends aside that are due at once. Whether there is one among them that was not set aside before. */
+  suspect(keys: readonly FrontendKey[], reason: string): boolean {
+    const suspects = keys.filter((key) => !this.isAside(key) && this.setAside(key, reason));
+    for (const key of suspects) this.retry(key);
+    return suspects.length > 0;
+  }
+
+  private retry(key: FrontendKey): void {
+    this.frontends.retry(key);
+    this.staleFlows.retry(key);
   }
 
   doubtAll(): void {
@@ -101,6 +163,11 @@ export class TableLedger {
 
   /** The kernel was seen to hold this and nothing else. */
   readBack(listed: ListedTable): void {
+    const { frontends } = this;
+    const altered = [...frontends.aside.keys()].filter((key) => {
+      const [one, other] = [frontends.acknowledged.get(key), listed.frontends.get(key)];
+      return one !== other && (one === undefined || other === undefined || !sameElements(one, other));
+    });
     this.chains.readBackAll(listed.chains);
     this.sets.readBackAll(listed.sets);
     this.frontends.readBackAll(listed.frontends);
@@ -109,6 +176,8 @@ export class TableLedger {
     this.staleFlows.readBackAll(listed.staleFlows);
     this.strays.readBackAll(listed.strays);
     this.held = this.acknowledged();
+    // What was refused was the way from something else.
+    for (const key of altered) this.retry(key);
   }
 
   /** The table was made anew: of what is held only this is left. */
@@ -144,7 +213,7 @@ export class TableLedger {
       for (const address of table[kind]) ledger.desire(address, true);
     }
     const { frontends, staleFlows } = this.held;
-    const looked = new Set(owed.frontends);
+    const looked = new Set([...owed.frontends, ...this.frontends.aside.keys()]);
     for (const { key } of table.frontends()) looked.add(key);
     for (const key of [...staleFlows.keys(), ...this.staleFlows.owed()]) if (!frontends.has(key)) looked.add(key);
     if (!table.gaps) for (const key of frontends.keys()) looked.add(key);
@@ -174,7 +243,7 @@ export class TableLedger {
     return { acknowledge: end('acknowledge'), refuse: end('refuse'), lose: end('lose') };
   }
 
-  private all(): readonly Pick<Ledger<never, unknown>, 'settled' | 'doubtAll'>[] {
+  private all(): readonly AnyLedger[] {
     const { chains, sets, frontends, clusterAddresses, hairpinAddresses, staleFlows, strays } = this;
     return [chains, sets, frontends, clusterAddresses, hairpinAddresses, staleFlows, strays];
   }

@@ -18,6 +18,8 @@ export const NODE_ROWS: readonly Row[] = [
 
 /** One family of one process in nftables mode, on a fake kernel. */
 export class Rig extends FamilyRig<FakeKernel, NftablesFamily> {
+  /** Milliseconds. */
+  now = 0;
   dataplane = this.process();
 
   constructor(
@@ -33,9 +35,9 @@ export class Rig extends FamilyRig<FakeKernel, NftablesFamily> {
     return committedDuring(this.kernel, work);
   }
 
-  /** On a clock that stands still: no search for clients takes long, however busy the machine is. */
+  /** On a clock that only the test moves: no search for clients takes long, however busy the machine is. */
   protected process(): NftablesFamily {
-    return new NftablesFamily(this.kernel, this.family, undefined, undefined, () => 0);
+    return new NftablesFamily(this.kernel, this.family, undefined, undefined, () => this.now);
   }
 
   /** Somebody else did something to the ruleset. */

@@ -122,6 +122,8 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
 
   async nftTransact(transaction: NftTransaction): Promise<NftAck> {
     await Promise.resolve();
+    const refused = this.faults.refused(transaction);
+    if (refused !== null) throw refused;
     const fault = this.faults.take('transact');
     if (fault?.type === 'refuse') throw refusal(fault.errno, fault.operation);
     const bytes = this.bytesOf(transaction);

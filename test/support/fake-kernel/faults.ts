@@ -1,4 +1,7 @@
+import { packedKey } from '../../../src/base/endpoint-list.js';
+import type { NftCommand, NftTransaction } from '../../../src/native/contract.js';
 import type { SeededRandom } from '../random.js';
+import { KernelError } from './kernel-error.js';
 
 /** What can go wrong between a process and its kernel. */
 export type Fault =
@@ -21,6 +24,9 @@ const CALLS: Readonly<Record<Fault['type'], Call>> = {
   'fail-flows': 'flows',
 };
 
+/** What a transaction does to one thing, as `add element frontends`, `add rule pick-8`; elements with their key, one character a byte. */
+export type Refuses = (what: string, key: string) => boolean;
+
 /** Faults to come: by name, each for the next call of its kind, and by rate. */
 export class Faults {
   private readonly planned: Fault[] = [];
@@ -28,6 +34,27 @@ export class Faults {
   private rate = 0;
   /** How many happened. */
   happened = 0;
+  /** What no transaction may do, for as long as it is said. */
+  refuses: Refuses | null = null;
+
+  /** Why the kernel takes a transaction never; null: because of nothing in it. */
+  refused({ operations }: NftTransaction): KernelError | null {
+    const { refuses } = this;
+    if (refuses === null) return null;
+    for (const [index, operation] of operations.entries()) {
+      const isElements = operation.type === 'elements';
+      const objects = isElements ? [] : operation.commands.map(printCommand);
+      for (const object of objects)
+        if (refuses(object, '')) return new KernelError('EINVAL', 'nft transaction', { object, index, element: null });
+      for (let element = 0; isElements && element < operation.count; element++) {
+        const { verb, set, keys, keyLength } = operation;
+        const object = `${verb} element ${set}`;
+        if (refuses(object, packedKey(keys, element * keyLength, keyLength)))
+          return new KernelError('EINVAL', 'nft transaction', { object, index, element });
+      }
+    }
+    return null;
+  }
 
   next(fault: Fault): void {
     this.planned.push(fault);
@@ -68,4 +95,12 @@ export class Faults {
         return { type: 'fail-flows', errno: 'ENOBUFS' };
     }
   }
+}
+
+/** As the addon does it. */
+function printCommand(command: NftCommand): string {
+  type Objects = Readonly<Record<string, { readonly name?: string; readonly chain?: string }>>;
+  const [verb = '', objects = {}] = Object.entries(command as Readonly<Record<string, Objects>>)[0] ?? [];
+  const [kind = '', body = {}] = Object.entries(objects)[0] ?? [];
+  return `${verb} ${kind} ${body.name ?? body.chain ?? ''}`;
 }

@@ -1,7 +1,8 @@
 // The addon with faults, for POINTSMAN_ADDON. POINTSMAN_FAULTS says which, as JSON:
 //   kill    { call, when }: SIGKILL at the transaction of this number, `before` it, while the kernel works on it (`during`), or `after` its answer
 //   refuse  { name: errno }: calls of these functions fail
-//   while   file without which no transaction is counted for "kill" and nothing refused; null: always
+//   spoil   { set, key }: the element of this key, in hexadecimal, that is added to a verdict map of this name leads to no chain, which the kernel refuses
+//   while   file without which no transaction is counted for "kill" and nothing refused or spoiled; null: always
 //   rate    part of all calls that fail, drawn from seed
 //   calls   file to which the names of calls are written, a line each
 'use strict';
@@ -12,6 +13,7 @@ const addon = require(join(__dirname, '..', '..', '..', 'build', 'Release', 'poi
 const {
   kill = null,
   refuse = {},
+  spoil = null,
   while: condition = null,
   rate = 0,
   seed = 1,
@@ -48,6 +50,14 @@ function isRefused(name) {
   return refuse[name] !== undefined && isOn();
 }
 
+function spoiled(operation) {
+  if (spoil === null || operation.set !== spoil.set || !operation.gotoChains) return operation;
+  const { keys, keyLength } = operation;
+  const keyAt = (index) => Buffer.from(keys.subarray(index * keyLength, (index + 1) * keyLength)).toString('hex');
+  const gotoChains = operation.gotoChains.map((chain, index) => (keyAt(index) === spoil.key ? 'no-such-chain' : chain));
+  return { ...operation, gotoChains };
+}
+
 function end() {
   process.kill(process.pid, 'SIGKILL');
 }
@@ -67,6 +77,7 @@ async function call(name, method, args) {
   // Half of the transactions that fail have happened all the same: their answer was lost.
   const lost = faulty && name === 'nftTransact' && random() < 0.5;
   if (faulty && !lost) throw failure(name, errno);
+  if (name === 'nftTransact' && isOn()) args[0] = { ...args[0], operations: args[0].operations.map(spoiled) };
   const answer = method(...args);
   if (due('during')) setImmediate(end);
   const value = await answer;

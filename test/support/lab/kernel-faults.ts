@@ -4,6 +4,7 @@ import { projectFile } from './agent.js';
 export interface KernelFaults {
   readonly kill?: { readonly call: number; readonly when: 'before' | 'during' | 'after' };
   readonly refuse?: Readonly<Record<string, string>>;
+  readonly spoil?: { readonly set: string; readonly key: string };
   readonly while?: string;
   readonly rate?: number;
   readonly seed?: number;

@@ -1,0 +1,343 @@
+import t from 'tap';
+import { packClientKey, packFrontend } from '../../../src/dataplane/nftables/keys.js';
+import type { FrontendKey } from '../../../src/plan/types.js';
+import type { Row, RowRef } from '../../../src/state/rows.js';
+import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
+import { SeededRandom } from '../../support/random.js';
+import { node, service, slice, type ServiceText } from '../../support/rows.js';
+import { compiler, elementLines, NODE_ROWS, Rig } from './rig.js';
+
+/** Frontends that the kernel refuses: they are set aside, and nobody else waits for them. */
+
+const STILL_TO_REMOVE = /flows of 10\.96\.0\.9:53\/UDP are still to be removed/;
+const UDP = [{ port: 53, protocol: 'UDP' }] as const;
+
+function address(number: number): string {
+  return `10.96.${number >> 8}.${number & 255}`;
+}
+
+function keyOf(number: number): FrontendKey {
+  return `${address(number)}:80/TCP`;
+}
+
+function rowsOf(number: number, endpoints = 2, fields: ServiceText = {}): readonly Row[] {
+  const name = `s${number}`;
+  return [
+    service(name, { clusterIPs: [address(number)], ...fields }),
+    slice(
+      name,
+      Array.from({ length: endpoints }, (_, index) => ({ address: `10.7.${number & 255}.${index + 1}`, node: 'me' })),
+      fields.ports === UDP ? { ports: UDP } : {},
+    ),
+  ];
+}
+
+function gone(number: number): RowRef {
+  return { kind: 'Service', namespace: 'default', name: `s${number}` };
+}
+
+async function started(count: number, more: readonly Row[] = []): Promise<Rig> {
+  const rig = new Rig(new FakeKernel(compiler));
+  rig.commit([...NODE_ROWS, ...Array.from({ length: count }, (_, number) => rowsOf(number)).flat(), ...more]);
+  await rig.sync();
+  return rig;
+}
+
+/** From now on the kernel refuses every element of these frontends, and no other. */
+function refuse(rig: Rig, keys: Iterable<FrontendKey>): void {
+  const ends = [...keys].map((key) => ({
+    nodePort: key.startsWith('nodeport:'),
+    ends: [packFrontend(key), packClientKey('IPv4', key)],
+  }));
+  rig.kernel.faults.refuses = (what, packed) =>
+    packed !== '' &&
+    !/hairpin|cluster-addresses|clients-/.test(what) &&
+    ends.some(({ nodePort, ends: [end = '', clientEnd = ''] }) =>
+      nodePort && what.includes('nodeport') ? packed.endsWith(end) : packed.endsWith(clientEnd),
+    );
+}
+
+/** Lines of the difference that are not about these frontends, and not about flows that nobody was asked to remove yet. */
+async function others(rig: Rig, keys: Iterable<FrontendKey>): Promise<readonly string[]> {
+  const refused = [...keys];
+  const lines = (await rig.difference()).filter((line) => !line.endsWith('are still to be removed'));
+  // Addresses stay as long as a frontend that uses them.
+  const ofAddresses = /^\+ IPv4 (?:cluster-address|hairpin)/;
+  return lines.filter((line) => !refused.some((key) => line.includes(key)) && !ofAddresses.test(line));
+}
+
+/** Until nothing fails; how many syncs failed before. */
+async function settle(rig: Rig): Promise<number> {
+  for (let failed = 0; ; failed++) {
+    if (failed === 20) throw new Error('it never settles');
+    const report = await rig.sync().catch(() => null);
+    if (report !== null) return failed;
+  }
+}
+
+async function asides(rig: Rig): Promise<readonly FrontendKey[]> {
+  return (await rig.sync()).setAside.map(({ frontend }) => frontend).sort();
+}
+
+t.test('one frontend among a thousand, refused from the first sync on', async (t) => {
+  const rig = new Rig(new FakeKernel(compiler));
+  rig.commit([...NODE_ROWS, ...Array.from({ length: 1000 }, (_, number) => rowsOf(number, 1)).flat()]);
+  refuse(rig, [keyOf(500)]);
+  const report = await rig.sync();
+  t.match(report.setAside, [{ frontend: keyOf(500), reason: /EINVAL/, since: 0, retryAt: 2000 }]);
+  t.same(await others(rig, [keyOf(500)]), []);
+  t.same([report.full, report.repairs, report.problems], [true, [], []]);
+
+  const listings = rig.kernel.listed.length;
+  rig.commit(rowsOf(3, 4));
+  const sent = await rig.during(async () => {
+    t.match(await rig.sync(), { full: false, transactions: 1, setAside: [{ frontend: keyOf(500) }] });
+  });
+  t.same(elementLines(sent), ['delete frontends 1', 'add frontends 1', 'add endpoints 3', 'add hairpin-pairs 3']);
+  t.same(await rig.during(() => rig.sync()), [], 'before its time nothing is tried');
+  rig.now = 2000;
+  t.match((await rig.sync()).setAside, [{ since: 0, retryAt: 6000 }], 'refused again it waits for longer');
+  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(rig.kernel.listed.length, listings, 'nothing was listed for it');
+  rig.kernel.touch();
+  t.equal(await rig.dataplane.audit(rig.table), false, 'it is no loss');
+  t.match(await rig.sync(true), { full: true, repairs: [], setAside: [{ retryAt: 6000 }] });
+
+  rig.kernel.faults.refuses = null;
+  t.match((await rig.sync()).setAside, [{ retryAt: 6000 }]);
+  rig.now = 6000;
+  const accepted = await rig.sync();
+  t.match(accepted, { full: false, transactions: 1, setAside: [] });
+  t.same(await rig.difference(), []);
+  t.same(await rig.during(() => rig.sync()), []);
+});
+
+t.test('so it is where a sync takes many transactions', async (t) => {
+  const rig = new Rig(new FakeKernel(compiler));
+  rig.kernel.maxBatch = 40 * 1024;
+  const refused = [keyOf(50), keyOf(150)];
+  rig.commit([...NODE_ROWS, ...Array.from({ length: 200 }, (_, number) => rowsOf(number, 1)).flat()]);
+  refuse(rig, refused);
+  const report = await rig.sync();
+  t.match(report, { full: true, setAside: refused.map((frontend) => ({ frontend })) });
+  t.ok(report.transactions > 1);
+  t.same(await others(rig, refused), []);
+});
+
+t.test('refused in a change: the next sync compares, and sets it aside', async (t) => {
+  const rig = await started(3);
+  refuse(rig, [keyOf(1)]);
+  rig.commit([...rowsOf(1, 5), ...rowsOf(2, 5)]);
+  await t.rejects(rig.sync(), /EINVAL/);
+  t.match(await rig.sync(), { full: true, repairs: [], setAside: [{ frontend: keyOf(1) }] });
+  t.same(await others(rig, [keyOf(1)]), []);
+  t.match((await rig.difference())[0], /^- IPv4 .*10\.96\.0\.1:80\/TCP/, 'it has what it had');
+
+  const sent = await rig.during(() => rig.sync());
+  t.same(sent, []);
+  rig.commit(rowsOf(1, 6));
+  const listings = rig.kernel.listed.length;
+  t.match((await rig.sync()).setAside, [{ retryAt: 1000 }], 'its plan changed: tried at once, and waits anew');
+  rig.commit(rowsOf(1, 2));
+  t.same((await rig.sync()).setAside, [], 'what the kernel has is wanted again');
+  t.equal(rig.kernel.listed.length, listings);
+  t.same(await rig.difference(), []);
+});
+
+t.test('a refusal that comparing explains sets nobody aside', async (t) => {
+  const rig = await started(3);
+  await rig.kernel.nftTransact({
+    family: 'ip',
+    table: 'kube-proxy',
+    operations: [
+      { type: 'commands', commands: [{ flush: { map: { family: 'ip', table: 'kube-proxy', name: 'frontends' } } }] },
+    ],
+  });
+  rig.commit([], [gone(1)]);
+  await t.rejects(rig.sync(), /ENOENT/);
+  t.same((await rig.sync()).setAside, []);
+  t.same(await rig.difference(), []);
+});
+
+t.test('so does one that is over when it is tried alone', async (t) => {
+  const rig = await started(3);
+  refuse(rig, [keyOf(1)]);
+  rig.commit([...rowsOf(1, 5), ...rowsOf(2, 5)]);
+  await t.rejects(rig.sync());
+  const transact = rig.kernel.nftTransact.bind(rig.kernel);
+  rig.kernel.nftTransact = async (transaction) => {
+    try {
+      return await transact(transaction);
+    } finally {
+      rig.kernel.faults.refuses = null;
+    }
+  };
+  t.match(await rig.sync(), { full: true, transactions: 2, setAside: [] });
+  t.same(await rig.difference(), []);
+});
+
+t.test('a removal that is refused: the frontend goes on, and its flows are noted when it goes', async (t) => {
+  const key = '10.96.0.9:53/UDP';
+  const rig = await started(3, rowsOf(9, 2, { ports: UDP }));
+  refuse(rig, [key]);
+  rig.commit(rowsOf(2, 3), [gone(9)]);
+  t.equal(await settle(rig), 1);
+  t.same(await asides(rig), [key]);
+  t.same(await others(rig, [key]), []);
+  t.same(
+    (await rig.difference()).filter((line) => /^\+.* (?:10\.96\.0\.9|10\.7\.9\.\d+)$/.test(line)).length,
+    3,
+    'so do the addresses that go with it',
+  );
+  t.same([...rig.dataplane.goneFlows()], []);
+  rig.commit(rowsOf(1, 3));
+  t.match(await rig.sync(), { full: false, flows: new Set() });
+  t.match(await rig.sync(true), { full: true, setAside: [{ frontend: key }] });
+  rig.kernel.faults.refuses = null;
+  rig.now = 60_000;
+  t.match(await rig.sync(), { full: false, setAside: [], flows: new Set([key]) });
+  t.match(await rig.difference(), [STILL_TO_REMOVE]);
+  t.same([...rig.dataplane.goneFlows()], [key]);
+
+  refuse(rig, [key]);
+  await t.rejects(rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows()));
+  await rig.sync();
+  await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows());
+  t.same(await asides(rig), [key], 'the note of its flows does not go');
+  t.same([...rig.dataplane.goneFlows()], [], 'and nobody looks for them any more');
+  rig.commit(rowsOf(1, 2));
+  t.match(await rig.sync(), { full: false, setAside: [{ frontend: key }] });
+  rig.kernel.faults.refuses = null;
+  rig.now = 120_000;
+  t.same(await asides(rig), []);
+  t.same(await rig.difference(), []);
+});
+
+t.test('more than one sync gets past', async (t) => {
+  const rig = await started(60);
+  const refused = Array.from({ length: 40 }, (_, index) => keyOf(index + 10)).sort();
+  refuse(rig, refused);
+  rig.commit(Array.from({ length: 60 }, (_, number) => rowsOf(number, 3)).flat());
+  const failed = await settle(rig);
+  t.ok(failed >= 2 && failed <= 4, `${failed} syncs failed`);
+  t.same(await asides(rig), refused);
+  t.same(await others(rig, refused), []);
+  const { kernel } = rig;
+  const listings = kernel.listed.length;
+  rig.now = 60_000;
+  rig.commit(rowsOf(1, 4));
+  t.equal((await rig.sync()).setAside.length, 40, 'all of them were tried');
+  t.equal(kernel.listed.length, listings);
+  kernel.faults.refuses = null;
+  rig.now = 120_000;
+  t.same(await asides(rig), []);
+  t.same(await rig.difference(), []);
+});
+
+t.test('a class chain, or what an affinity timeout needs, concerns those who use it', async (t) => {
+  for (const refused of [
+    / remember-clients-30$/,
+    / clients-30-part-3$/,
+    / sharing-frontends-30$/,
+    / remember-clients-30-as-/,
+    / external-.*-sticky-30-as-/,
+  ]) {
+    const rig = await started(3);
+    rig.kernel.faults.refuses = (what) => refused.test(what);
+    const sticky = { type: 'NodePort', affinitySeconds: 30 } as const;
+    rig.commit([
+      ...rowsOf(7, 2, { ...sticky, ports: [{ port: 80, nodePort: 30007 }], externalIPs: ['192.0.2.7'] }),
+      ...rowsOf(8, 3),
+      ...rowsOf(2, 5),
+    ]);
+    t.ok((await settle(rig)) <= 1, String(refused));
+    const set = await asides(rig);
+    t.ok(set.length > 0 && set.every((key) => /10\.96\.0\.7:|192\.0\.2\.7:|nodeport:30007/.test(key)), set.join());
+    t.same(await others(rig, set), []);
+    rig.kernel.faults.refuses = null;
+    rig.now = 60_000;
+    t.same(await asides(rig), []);
+    t.same(await rig.difference(), []);
+  }
+});
+
+t.test('rules of a chain that is there stay as they were, and the next check tries again', async (t) => {
+  const me = (prefix: string): Row => node('me', ['192.168.0.2'], { podCIDRs: [prefix] });
+  const rig = new Rig(new FakeKernel(compiler), 'IPv4', { localDetection: { type: 'NodeCIDR' } });
+  const local = { type: 'NodePort', externalTrafficPolicy: 'Local', ports: [{ port: 80, nodePort: 30007 }] } as const;
+  rig.commit([...NODE_ROWS, me('10.7.0.0/24'), ...rowsOf(7, 2, local), ...rowsOf(8)]);
+  await rig.sync();
+  rig.kernel.faults.refuses = (what) => /rule nodeport-external-local/.test(what);
+  rig.commit([me('10.8.0.0/24'), ...rowsOf(8, 4)]);
+  await t.rejects(rig.sync());
+  await rig.sync();
+  t.match(await rig.difference(), [/chain nodeport-external-local/]);
+  rig.plan();
+  const check = (): Promise<unknown> => rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
+  const problems = [/^the kernel refuses the rules of chain nodeport-external-local.*EINVAL/];
+  t.match(await check(), { full: true, setAside: [], problems });
+  rig.kernel.faults.refuses = null;
+  t.match(await check(), { full: true, problems: [] });
+  t.same(await rig.difference(), []);
+});
+
+t.test('random histories with frontends that are refused', async (t) => {
+  for (const seed of [1, 2, 3]) {
+    const random = new SeededRandom(seed);
+    const rig = await started(2);
+    const numbers = Array.from({ length: 8 }, (_, index) => index + 10);
+    let refused: readonly FrontendKey[] = [];
+    const ever = new Set<FrontendKey>();
+    for (let round = 0; round < 40; round++) {
+      const [rows, removed]: [Row[], RowRef[]] = [[], []];
+      for (const number of random.some(numbers, 0.3)) {
+        const fields: ServiceText = {
+          affinitySeconds: random.pick([null, null, 30, 60]),
+          externalIPs: random.chance(0.3) ? [`192.0.2.${number}`] : [],
+          sourceRanges: random.chance(0.2) ? ['10.1.0.0/16', '10.3.0.0/16'] : [],
+          balancer: random.chance(0.2) ? [`198.51.100.${number}`] : [],
+          externalTrafficPolicy: random.pick(['Cluster', 'Local']),
+          type: 'LoadBalancer',
+          ports: number % 2 === 0 ? UDP : [{ port: 80, nodePort: 30000 + number }],
+        };
+        if (random.chance(0.3)) removed.push(gone(number));
+        else rows.push(...rowsOf(number, random.below(10), fields));
+      }
+      rig.commit(rows, removed);
+      rig.plan();
+      if (random.chance(0.3)) {
+        const all = [...rig.table.frontends()].map(({ key }) => key);
+        refused = random.some([...all, ...refused], 0.2);
+        for (const key of refused) ever.add(key);
+        refuse(rig, refused);
+      }
+      rig.now += random.below(3000);
+      if (random.chance(0.05)) rig.restart();
+      if (random.chance(0.2)) rig.kernel.touch();
+      if (seed === 2) rig.kernel.faults.atRandom(random, 0.1);
+      await settle(rig);
+      rig.kernel.faults.clear();
+      const { setAside, problems } = await rig.sync(true);
+      t.same(problems, []);
+      const set = setAside.map(({ frontend }) => frontend);
+      t.same(
+        set.filter((key) => !ever.has(key)),
+        [],
+        'only who was refused',
+      );
+      t.same(await others(rig, [...refused, ...set]), [], `seed ${seed}, round ${round}`);
+      if (random.chance(0.3)) {
+        await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows()).catch(() => undefined);
+        await settle(rig);
+      }
+    }
+    rig.kernel.faults.refuses = null;
+    rig.now += 120_000;
+    await settle(rig);
+    t.same(await asides(rig), []);
+    await rig.dataplane.clearGoneFlows(rig.dataplane.goneFlows());
+    t.same(await rig.difference(), [], `seed ${seed}`);
+    await rig.sync(true);
+    t.same((await rig.during(() => rig.sync(true))).length, 0, 'and the kernel holds nothing else');
+  }
+});
