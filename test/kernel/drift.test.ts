@@ -118,10 +118,8 @@ for (const [how, config, env] of [
       await eventually(`a word about ${title}`, () =>
         Promise.resolve(proxy.log.slice(logged).includes(REPAIRED) ? true : null),
       ).catch((error: unknown) => t.fail(String(error)));
-      await eventually(
-        `repair of ${title}`,
-        async () => (sorted(withoutClients(await lab.ruleset())) === sorted(whole) ? true : null),
-        4000,
+      await eventually(`repair of ${title}`, async () =>
+        sorted(withoutClients(await lab.ruleset())) === sorted(whole) ? true : null,
       ).catch(async (error: unknown) => {
         t.fail(String(error), { found: withoutClients(await lab.ruleset()), wanted: whole });
       });
@@ -130,7 +128,7 @@ for (const [how, config, env] of [
     const client = '203.0.113.2 . 10.96.0.42 . tcp . 80';
     await lab.output('node', ['nft', `add element ${TABLE} clients-600-part-2 { ${client} : 192.0.2.99 . 80 }`]);
     await eventually('a client sent astray to be forgotten', async () => {
-      const answer = await lab.request({ from: 'client', to: '10.96.0.42:80', timeoutMs: 200 });
+      const answer = await lab.request({ from: 'client', to: '10.96.0.42:80', timeoutMs: 1000 });
       return 'name' in answer ? true : null;
     });
     await proxy.consistent();
@@ -141,12 +139,14 @@ t.test('the whole ruleset flushed under traffic', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, config: NO_PERIODIC_CHECK });
   const traffic = FAMILY_VIEWS.flatMap((view): Traffic[] => [
-    { from: 'pod-c', to: endpoint(view.clusterIP(41), 80), timeoutMs: 3000 },
-    { from: 'client', to: view.nodePort(30001), timeoutMs: 3000 },
-    { from: 'pod-c', to: endpoint(view.clusterIP(43), 53), protocol: 'UDP', timeoutMs: 3000 },
+    { from: 'pod-c', to: endpoint(view.clusterIP(41), 80) },
+    { from: 'client', to: view.nodePort(30001) },
+    { from: 'pod-c', to: endpoint(view.clusterIP(43), 53), protocol: 'UDP' },
   ]);
   const connections = await Promise.all(traffic.slice(0, 2).map((each) => lab.open(each)));
-  const watches: readonly Watch[] = await Promise.all(traffic.map((each) => lab.watch(each, 1, 2)));
+  const watches: readonly Watch[] = await Promise.all(
+    traffic.map((each) => lab.watch({ ...each, timeoutMs: 3000 }, 1, 2)),
+  );
   const whole = sorted(withoutClients(await lab.ruleset()));
   for (let round = 0; round < 5; round++) {
     const logged = proxy.log.length;
@@ -163,14 +163,14 @@ t.test('the whole ruleset flushed under traffic', async (t) => {
   const served = outcomes.reduce((sum, outcome) => sum + ('name' in outcome ? outcome.count : 0), 0);
   t.ok(served > 0, `${served} requests of the constant traffic were answered`);
   const afterwards = await Promise.all(traffic.map((each) => lab.watch(each, 1, 2)));
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  for (let turn = 0; turn < 20; turn++) await Promise.all(afterwards.map((watch) => watch.turn()));
   const late = (await Promise.all(afterwards.map((watch) => watch.stop()))).flat();
   t.same(
     late.filter((outcome) => 'error' in outcome),
     [],
     'and every one afterwards',
   );
-  for (const connection of connections) t.hasProp(await connection.exchange({ timeoutMs: 2000 }), 'name');
+  for (const connection of connections) t.hasProp(await connection.exchange(), 'name');
   await checkRows(t, lab, rows());
   await proxy.consistent();
 
@@ -232,14 +232,10 @@ t.test('who removes our table again and again is answered, within limits', async
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS, config: NO_PERIODIC_CHECK });
   const script = 'i=0; while [ $i -lt 100 ]; do nft flush ruleset; i=$((i+1)); done';
   await lab.output('node', ['sh', '-c', script]);
-  await eventually(
-    'the last repair',
-    async () => {
-      const ruleset = await lab.ruleset();
-      return (ruleset.includes('table ip kube-proxy') && ruleset.includes('table ip6 kube-proxy')) || null;
-    },
-    20_000,
-  );
+  await eventually('the last repair', async () => {
+    const ruleset = await lab.ruleset();
+    return (ruleset.includes('table ip kube-proxy') && ruleset.includes('table ip6 kube-proxy')) || null;
+  });
   await checkRows(t, lab, rows());
   await proxy.consistent();
 });
