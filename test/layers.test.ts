@@ -62,6 +62,21 @@ t.test('links of the documents lead to files that there are', (t) => {
   t.end();
 });
 
+const LONGEST_FILE = 400;
+
+t.test('no file is longer than a reader keeps in mind', (t) => {
+  const long = ['bench', 'demo', 'native', 'src', 'test'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .map((path) => join(folder, path))
+      .filter((path) => /\.(?:ts|mjs|cjs|js|cc|h|py|sh)$/.test(path))
+      .map((path) => ({ path, lines: readFileSync(path, 'utf8').split('\n').length - 1 }))
+      .filter(({ lines }) => lines > LONGEST_FILE)
+      .map(({ path, lines }) => `${path}: ${lines} lines`),
+  );
+  t.same(long, []);
+  t.end();
+});
+
 t.test('a project that was broken on purpose does not', (t) => {
   const sources = new Map(projectSources());
   sources.set('plan/types.ts', `${sources.get('plan/types.ts') ?? ''}\nexport * from '../dataplane/contract.js';\n`);

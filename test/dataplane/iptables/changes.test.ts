@@ -4,20 +4,9 @@ import type { IptablesFault } from '../../support/fake-iptables/fake-iptables.js
 import { node, service, slice } from '../../support/rows.js';
 import type { Row } from '../../../src/state/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
+import { web, endpoints, cluster } from './cluster.js';
 
 /** What a change writes, what large clusters look like, and what becomes of failures, damage, restarts and gaps. */
-
-function web(index: number): Row {
-  return service(`web-${index}`, { clusterIPs: [`10.96.${index >> 8}.${index & 0xff}`] });
-}
-
-function endpoints(index: number, count: number): Row {
-  const each = (number: number): string => `10.${index & 0xff}.${number >> 8}.${number & 0xff}`;
-  return slice(
-    `web-${index}`,
-    Array.from({ length: count }, (_, number) => ({ address: each(number), node: 'other' })),
-  );
-}
 
 const UDP = [{ port: 53, protocol: 'UDP' }] as const;
 const DNS = [
@@ -28,14 +17,6 @@ const DNS_REFS = [
   { kind: 'Service', namespace: 'default', name: 'dns' },
   { kind: 'EndpointSlice', namespace: 'default', name: 'dns' },
 ] as const;
-
-async function cluster(services: number, perService: number): Promise<Rig> {
-  const rig = new Rig();
-  const rows = Array.from({ length: services }, (_, index) => [web(index), endpoints(index, perService)]);
-  rig.commit([...NODE_ROWS, ...rows.flat()]);
-  await rig.sync();
-  return rig;
-}
 
 t.test('a plain Service costs a rule for dispatch, one for masquerading, and one per endpoint', async (t) => {
   const counts = await Promise.all(
@@ -305,71 +286,6 @@ t.test('a restart sends nothing, and only what it slept through', async (t) => {
   t.same(await rig.difference(), []);
 });
 
-t.test('damage is found, named and repaired', async (t) => {
-  const rig = await cluster(2, 2);
-  rig.kernel.tamper('nat', (chains) => {
-    chains.set('KUBE-MARK-MASQ', []);
-    chains.get('PREROUTING')?.pop();
-    chains.set('KUBE-SVC-FOREIGN', []);
-  });
-  const report = await rig.sync(true);
-  t.match(report.repairs, [
-    'chain nat KUBE-MARK-MASQ had other rules',
-    /^rule of nat PREROUTING was missing: .* -j KUBE-SERVICES$/,
-  ]);
-  t.notOk(rig.kernel.chains('nat').includes('KUBE-SVC-FOREIGN'));
-  t.same(await rig.difference(), []);
-  rig.kernel.tamper('nat', (chains) => {
-    for (const [name, rules] of chains) {
-      if (name.startsWith('KUBE-')) chains.delete(name);
-      else rules.length = 0;
-    }
-  });
-  t.ok((await rig.sync(true)).repairs.length > 5, 'after a flush everything is missing');
-  t.same(await rig.difference(), []);
-  t.same((await rig.sync(true)).repairs, []);
-});
-
-t.test('others’ rules in built-in chains stay where they are, and ours come within reach', async (t) => {
-  const rig = new Rig();
-  rig.commit(NODE_ROWS);
-  await rig.sync();
-  rig.kernel.tamper('filter', (chains) => {
-    chains.get('INPUT')?.unshift('-i lo -j ACCEPT');
-    chains.get('FORWARD')?.unshift('-j ACCEPT');
-    chains.get('OUTPUT')?.push(chains.get('OUTPUT')?.[0] ?? '');
-  });
-  await rig.sync(true);
-  t.equal(rig.kernel.rules('filter', 'INPUT')?.[0], '-i lo -j ACCEPT');
-  t.equal(rig.kernel.rules('filter', 'FORWARD')?.at(-1), '-j ACCEPT');
-  t.equal(rig.kernel.rules('filter', 'FORWARD')?.length, 5);
-  t.equal(rig.kernel.rules('filter', 'OUTPUT')?.length, 4, 'a jump twice is one too many');
-});
-
-t.test('KUBE-FIREWALL is shared: what kubelet has there stays', async (t) => {
-  const rig = new Rig();
-  rig.kernel.tamper('filter', (chains) => chains.set('KUBE-FIREWALL', ['-m mark --mark 0x8000/0x8000 -j DROP']));
-  rig.commit(NODE_ROWS);
-  await rig.sync();
-  t.equal(rig.kernel.rules('filter', 'KUBE-FIREWALL')?.length, 2);
-  await rig.dataplane.cleanup();
-  t.equal(rig.kernel.rules('filter', 'KUBE-FIREWALL')?.length, 2);
-});
-
-t.test('a chain that cannot be removed is a problem, not a failure', async (t) => {
-  const rig = await cluster(1, 1);
-  rig.kernel.tamper('nat', (chains) => {
-    chains.set('KUBE-SEP-OLD', []);
-    chains.set('MINE', ['-j KUBE-SEP-OLD']);
-  });
-  rig.restart();
-  const report = await rig.sync();
-  t.match(report.problems, [/^cannot remove chains that are no longer used: .*KUBE-SEP-OLD/]);
-  rig.kernel.tamper('nat', (chains) => chains.set('MINE', []));
-  t.same((await rig.sync(true)).problems, []);
-  t.notOk(rig.kernel.chains('nat').includes('KUBE-SEP-OLD'));
-});
-
 t.test('frontends of datagrams that are gone are told until their flows are', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, ...DNS]);
@@ -409,20 +325,6 @@ t.test('with gaps in the plan what it does not name stays, until the gaps go', a
   await late.sync(true);
   t.same(await late.difference(), []);
   t.notOk(rig.kernel.chains('nat').some((name) => /^KUBE-SVC-[A-Z2-7]{16}$/.test(name)));
-});
-
-t.test('cleanup removes everything of ours and nothing else', async (t) => {
-  const rig = await cluster(80, 3);
-  rig.kernel.tamper('nat', (chains) => {
-    chains.set('KUBE-KUBELET-CANARY', []);
-    chains.get('PREROUTING')?.push('-j KUBE-KUBELET-CANARY');
-  });
-  await rig.dataplane.cleanup();
-  t.same(rig.kernel.chains('nat'), ['KUBE-KUBELET-CANARY']);
-  t.same(rig.kernel.rules('nat', 'PREROUTING'), ['-j KUBE-KUBELET-CANARY']);
-  t.same(rig.kernel.chains('mangle'), []);
-  t.same(rig.kernel.chains('filter'), ['KUBE-FIREWALL']);
-  t.same(await rig.during(() => rig.dataplane.cleanup()), [], 'nothing there is success');
 });
 
 t.test('changed settings of the mode are taken over by the next full sync', async (t) => {

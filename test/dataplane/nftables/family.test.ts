@@ -5,45 +5,10 @@ import type { NftOperation } from '../../../src/native/contract.js';
 import type { Row } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { address, node, service, slice } from '../../support/rows.js';
-import { change, commandsOf, compiler, element, elementLines, elementsOf, NODE_ROWS, Rig, where } from './rig.js';
+import { change, commandsOf, compiler, element, elementLines, elementsOf, Rig } from './rig.js';
+import { ROWS, started, on, WEB_NODE_PORT } from './family-scene.js';
 
 /** One family on the fake kernel: what it sends at a start, and what it makes of tables that someone else touched. */
-
-const ROWS: readonly Row[] = [
-  ...NODE_ROWS,
-  service('web', { clusterIPs: ['10.96.0.10'], ports: [{ port: 80, nodePort: 30080 }] }),
-  slice('web', [
-    { address: '10.0.1.1', node: 'me' },
-    { address: '10.0.1.2', node: 'other' },
-    { address: '10.0.1.3', node: 'other' },
-  ]),
-  service('dns', { clusterIPs: ['10.96.0.53'], ports: [{ port: 53, protocol: 'UDP' }], affinitySeconds: 60 }),
-  slice('dns', [{ address: '10.0.2.1', node: 'other' }], { ports: [{ port: 53, protocol: 'UDP' }] }),
-  service('ranges', {
-    clusterIPs: ['10.96.0.99'],
-    balancer: ['1.2.3.4'],
-    sourceRanges: ['203.0.113.0/24', '198.51.100.0/25'],
-    externalTrafficPolicy: 'Local',
-    healthCheckNodePort: 32000,
-  }),
-  slice('ranges', [{ address: '10.0.3.1', node: 'me' }]),
-  service('empty', { clusterIPs: ['10.96.0.11'] }),
-];
-
-async function started(kernel = new FakeKernel(compiler)): Promise<Rig> {
-  const rig = new Rig(kernel);
-  rig.commit(ROWS);
-  await rig.sync();
-  return rig;
-}
-
-const on = (kind: string, body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => ({
-  [kind]: { ...where, ...body },
-});
-
-/** `10.96.0.10 . tcp . 80` */
-const WEB = '0a60000a 06000000 00500000';
-const WEB_NODE_PORT = '06000000 75800000';
 
 t.test('a cold start is one transaction, in the order that holds for all', async (t) => {
   const rig = new Rig();
@@ -198,90 +163,6 @@ t.test('a base chain on another hook, a class chain on a hook: made anew', async
     t.equal(sent.length, 1, hook.name);
     t.same(await rig.difference(), []);
   }
-});
-
-/** As kube-proxy leaves its table: base chains of the same names, its own chains and maps that refer to each other. */
-async function leaveForeignTable(kernel: FakeKernel): Promise<void> {
-  const chains = [
-    'service-ULMVA6XW-ns1/svc1/tcp/p80',
-    'external-ULMVA6XW-ns1/svc1/tcp/p80',
-    'services',
-    'masquerading',
-  ];
-  await change(
-    kernel,
-    { add: { table: { family: 'ip', name: 'kube-proxy', comment: 'rules for kube-proxy' } } },
-    { add: on('chain', { name: 'nat-prerouting', type: 'nat', hook: 'prerouting', prio: -100, policy: 'accept' }) },
-    { add: on('chain', { name: 'nat-output', type: 'nat', hook: 'output', prio: -100, policy: 'accept' }) },
-    ...chains.map((name) => ({ add: on('chain', { name }) })),
-    { add: on('set', { name: 'cluster-ips', type: 'ipv4_addr' }) },
-    { add: on('map', { name: 'service-ips', type: ['ipv4_addr', 'inet_proto', 'inet_service'], map: 'verdict' }) },
-    element('add', 'service-ips', WEB, null, 'service-ULMVA6XW-ns1/svc1/tcp/p80'),
-    { add: on('rule', { chain: 'external-ULMVA6XW-ns1/svc1/tcp/p80', expr: [{ goto: { target: chains[0] } }] }) },
-    {
-      add: on('rule', {
-        chain: 'services',
-        expr: [
-          {
-            vmap: {
-              key: {
-                concat: [
-                  { payload: { protocol: 'ip', field: 'daddr' } },
-                  { meta: { key: 'l4proto' } },
-                  { payload: { protocol: 'th', field: 'dport' } },
-                ],
-              },
-              data: '@service-ips',
-            },
-          },
-        ],
-      }),
-    },
-    { add: on('rule', { chain: 'nat-prerouting', expr: [{ jump: { target: 'services' } }] }) },
-    { add: on('rule', { chain: 'nat-output', expr: [{ jump: { target: 'services' } }] }) },
-  );
-}
-
-for (const lateRelease of [false, true]) {
-  t.test(
-    `a table that kube-proxy left is taken over, then cleaned${lateRelease ? ', on kernels before 6.2' : ''}`,
-    async (t) => {
-      const rig = new Rig(new FakeKernel(compiler, { lateRelease }));
-      await leaveForeignTable(rig.kernel);
-      rig.commit(ROWS);
-      const sent = await rig.during(async () => {
-        t.same((await rig.sync()).problems, []);
-      });
-      t.equal(sent.length, 3, 'ours, then theirs emptied, then theirs deleted');
-      t.same(
-        commandsOf(sent.slice(0, 1)).filter((command) => command.startsWith('delete')),
-        [],
-      );
-      const table = rig.kernel.table('ip');
-      const names = [...(table?.chains.keys() ?? []), ...(table?.sets.keys() ?? [])];
-      t.same(
-        names.filter(
-          (name) => name.includes('/') || ['services', 'masquerading', 'cluster-ips', 'service-ips'].includes(name),
-        ),
-        [],
-      );
-      t.same(await rig.difference(), []);
-      rig.restart();
-      t.same(await rig.during(() => rig.sync()), []);
-    },
-  );
-}
-
-t.test('foreign objects that cannot be removed are a problem, not a failure', async (t) => {
-  const rig = await started();
-  await change(rig.kernel, { add: on('chain', { name: 'service-A' }) });
-  rig.restart();
-  rig.kernel.faults.next({ type: 'refuse', errno: 'EBUSY', operation: 0 });
-  const { problems } = await rig.sync();
-  t.equal(problems.length, 1);
-  t.match(problems[0], /^could not remove foreign objects \(service-A\): .*EBUSY/);
-  t.same((await rig.sync(true)).problems, []);
-  t.equal(rig.kernel.table('ip')?.chains.has('service-A'), false);
 });
 
 t.test('a class chain that was emptied, but not deleted, is filled again when a Service needs it', async (t) => {

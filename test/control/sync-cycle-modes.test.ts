@@ -1,0 +1,107 @@
+import t from 'tap';
+import { parseAddress } from '../../src/base/ip.js';
+import { service } from '../support/rows.js';
+import { WEB, world, replaceMode, taken } from './sync-cycle-world.js';
+
+/** Another mode takes the place of the one in force. */
+
+t.test(
+  'another mode is written by the next run; what the run under way completes is still the former one',
+  async (t) => {
+    const made = world();
+    const { cycle, dataplanes, counted, progress } = made;
+    made.upsert(WEB);
+    await cycle.run({ full: true });
+    taken(made);
+    counted.length = 0;
+    const updated = progress.of('IPv4')?.lastUpdated;
+    await made.clock.advance(1);
+    made.upsert({ ...WEB, clusterIPs: [parseAddress('10.96.0.11')!, parseAddress('fd00::10')!] });
+    dataplanes.IPv4.next = { full: true };
+    dataplanes.IPv6.failures.push(new Error('EPERM'));
+    await cycle.retireMode();
+    const underWay = cycle.run({ full: false });
+    const others = replaceMode(made);
+    await t.rejects(underWay);
+    t.same(taken(made), ['trigger', 'retired', 'unwatched']);
+    t.same(others.IPv4.calls, []);
+    t.same(counted, [], 'it says nothing of the mode in force');
+    t.equal(progress.of('IPv4')?.lastUpdated, updated);
+    t.same(
+      progress.families.map(({ failure, pendingFrontends }) => [failure, pendingFrontends]),
+      [
+        [null, 2],
+        [null, 0],
+      ],
+    );
+    others.IPv6.failures.push(new Error('EBUSY'));
+    await t.rejects(cycle.run({ full: false }));
+    t.same(taken(made), [], 'nothing of the former mode goes before the other one is complete');
+    await cycle.run({ full: false });
+    t.same(
+      [others.IPv4.calls, others.IPv6.calls],
+      [
+        ['full', ''],
+        ['full', 'full'],
+      ],
+    );
+    t.same(taken(made), ['the other takeover', 'complete']);
+    t.equal(made.log.lines.filter((line) => line === 'info 0 rules complete').length, 4, 'by each mode');
+    t.equal(progress.of('IPv4')?.pendingFrontends, 0);
+    t.equal(dataplanes.IPv4.calls.length, 2);
+  },
+);
+
+t.test('flows of frontends that go while the mode changes are removed, whatever fails on the way', async (t) => {
+  const made = world();
+  const { cycle, dataplanes, conntrack } = made;
+  const others = ['dns', 'tcp'].map((name, index) =>
+    service(name, {
+      clusterIPs: [`10.96.0.2${index}`],
+      ports: [{ port: 53, protocol: index === 0 ? 'UDP' : 'TCP' }],
+    }),
+  );
+  made.upsert(WEB, ...others);
+  await cycle.run({ full: true });
+  conntrack.passes.length = 0;
+  for (const row of others) made.remove(row);
+  dataplanes.IPv4.failures.push(new Error('EBUSY'));
+  await t.rejects(cycle.run({ full: false }));
+  t.same(conntrack.passes.splice(0), [], 'rules first');
+  dataplanes.IPv4.gone.add('10.96.0.99:53/UDP');
+  await cycle.retireMode();
+  const next = replaceMode(made);
+  made.remove(WEB);
+  next.IPv6.failures.push(new Error('EBUSY'));
+  await t.rejects(cycle.run({ full: false }));
+  t.same(conntrack.passes.splice(0), ['IPv4 all,10.96.0.20:53/UDP,10.96.0.99:53/UDP,10.96.0.10:53/UDP']);
+  await cycle.run({ full: false });
+  t.same(conntrack.passes, ['IPv6 all,[fd00::10]:53/UDP']);
+});
+
+t.test(
+  'flows that rules of another mode may have made until they went are looked at once these are gone',
+  async (t) => {
+    const made = world();
+    const { cycle, conntrack } = made;
+    made.upsert(WEB);
+    await cycle.run({ full: true });
+    made.remove(WEB);
+    await cycle.run({ full: false });
+    taken(made);
+    conntrack.passes.length = 0;
+    made.removals.push(true, false);
+    await cycle.run({ full: true });
+    await made.clock.advance(0);
+    t.same(taken(made), ['takeover', 'trigger']);
+    conntrack.passes.length = 0;
+    await cycle.run({ full: false });
+    t.same(conntrack.passes.splice(0), ['IPv4 all,10.96.0.10:53/UDP', 'IPv6 all,[fd00::10]:53/UDP']);
+    await cycle.run({ full: true });
+    await made.clock.advance(0);
+    t.same(taken(made), ['takeover'], 'nothing was left');
+    conntrack.passes.length = 0;
+    await cycle.run({ full: false });
+    t.same(conntrack.passes, []);
+  },
+);

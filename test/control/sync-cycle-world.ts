@@ -1,0 +1,206 @@
+import type { ProxyEvent } from '../../src/base/events.js';
+import { parseAddress, type Family } from '../../src/base/ip.js';
+import { Progress } from '../../src/control/progress.js';
+import { SyncCycle, type CycleMetrics, type CycleMode } from '../../src/control/sync-cycle.js';
+import { type FamilyDataplane, type SyncReport, type WatchForeignChanges } from '../../src/dataplane/contract.js';
+import { HealthState } from '../../src/observe/health.js';
+import type { FrontendKey, TableChange } from '../../src/plan/types.js';
+import type { Row, ServiceRow } from '../../src/state/rows.js';
+import { Store } from '../../src/state/store.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { planSettings } from '../support/plan-settings.js';
+import { RecordingLog } from '../support/recording-log.js';
+import { service } from '../support/rows.js';
+
+const FAMILIES = ['IPv4', 'IPv6'] as const;
+export const WEB = service('web', { clusterIPs: ['10.96.0.10', 'fd00::10'], ports: [{ port: 53, protocol: 'UDP' }] });
+
+/** A dataplane that takes what it is given, unless it is told to fail. */
+class FakeDataplane implements FamilyDataplane {
+  /** A line for each call: what changed, or `full`. */
+  readonly calls: string[] = [];
+  /** What the next calls do instead. */
+  readonly failures: Error[] = [];
+  /** Of the next report. */
+  next: Partial<SyncReport> = {};
+  different = false;
+  /** What {@link goneFlows} answers. */
+  readonly gone = new Set<FrontendKey>();
+  private synced = false;
+
+  readonly audit?: () => Promise<boolean>;
+
+  constructor(
+    readonly family: Family,
+    audited: boolean,
+  ) {
+    if (!audited) return;
+    this.audit = () => {
+      this.calls.push('audit');
+      return Promise.resolve(this.different);
+    };
+  }
+
+  apply(_table: unknown, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
+    const full = options.full || !this.synced;
+    this.calls.push(full ? 'full' : [...change.frontends].join());
+    const failure = this.failures.shift();
+    this.synced = failure === undefined;
+    if (failure !== undefined) return Promise.reject(failure);
+    const flows = full ? 'all' : change.frontends;
+    const counts = { transactions: 1, elementOperations: 1, ruleOperations: 0, bytes: 1 };
+    const report: SyncReport = {
+      family: this.family,
+      full,
+      ...counts,
+      repairs: [],
+      problems: [],
+      setAside: [],
+      rules: null,
+      flows,
+    };
+    const { next } = this;
+    this.next = {};
+    return Promise.resolve({ ...report, ...next });
+  }
+
+  goneFlows(): ReadonlySet<FrontendKey> {
+    return this.gone;
+  }
+
+  clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void> {
+    for (const key of keys) this.gone.delete(key);
+    return Promise.resolve();
+  }
+
+  cleanup(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  dump(): Promise<readonly string[]> {
+    return Promise.resolve([]);
+  }
+}
+
+interface World {
+  readonly cycle: SyncCycle;
+  readonly clock: FakeClock;
+  readonly log: RecordingLog;
+  readonly events: ProxyEvent[];
+  readonly health: HealthState;
+  readonly dataplanes: Readonly<Record<Family, FakeDataplane>>;
+  /** What the cycle asked of its loop and told its owner. */
+  readonly asked: string[];
+  /** What each look for stale flows was about. */
+  readonly conntrack: { refuses: boolean; readonly passes: string[] };
+  /** What the next takeovers answer: whether they removed anything. */
+  readonly removals: boolean[];
+  readonly counted: string[];
+  readonly progress: Progress;
+  readonly upsert: (...rows: readonly Row[]) => void;
+  readonly remove: (row: ServiceRow) => void;
+  readonly tell: Parameters<WatchForeignChanges>[0];
+}
+
+export function world(settings = planSettings(), audited = true): World {
+  const clock = new FakeClock();
+  const [log, store, asked, events] = [new RecordingLog(), new Store(), new Array<string>(), new Array<ProxyEvent>()];
+  const [removals, counted] = [new Array<boolean>(), new Array<string>()];
+  const wallClock = (): bigint => BigInt(clock.now());
+  const progress = new Progress(FAMILIES, clock, wallClock);
+  const health = new HealthState(progress, 60_000, clock, wallClock);
+  const dataplanes = { IPv4: new FakeDataplane('IPv4', audited), IPv6: new FakeDataplane('IPv6', audited) };
+  const conntrack: World['conntrack'] = { refuses: false, passes: [] };
+  let tell: World['tell'] = () => undefined;
+  const note = (what: string) => (): void => void asked.push(what);
+  const cycle = new SyncCycle({
+    ...{ store, progress, health, log, clock, metrics: countingInto(counted) },
+    settings: { ...settings, kubernetes: null, healthz: null, metrics: { address: parseAddress('::1')!, port: 0 } },
+    mode: {
+      dataplane: (family) => dataplanes[family],
+      watch: (listener) => {
+        tell = listener;
+        return note('unwatched');
+      },
+      takeover: takeover('takeover', asked, removals),
+    },
+    conntrack: {
+      reconcile: ({ table: { family }, full, changed }) => {
+        conntrack.passes.push(`${family} ${[...(full ? ['all'] : []), ...changed].join()}`);
+        const errors = conntrack.refuses ? [new Error('EPERM')] : [];
+        return Promise.resolve({ family, listings: 1, flows: 0, deleted: 0, missing: 0, errors });
+      },
+    },
+    serviceHealth: { sync: () => Promise.resolve() },
+    localAddresses: () => [],
+    events: { record: (event) => events.push(event) },
+    loop: { trigger: note('trigger'), triggerNow: note('now') },
+    onGuarded: note('guarded'),
+    onComplete: note('complete'),
+    onFatal: ({ message }) => asked.push(message),
+  });
+  store.onChange((edits, receivedAt) => {
+    cycle.stateChanged(edits, receivedAt);
+  });
+  const writer = store.register('test');
+  writer.complete();
+  asked.length = 0;
+  const upsert = (...rows: readonly Row[]): void => {
+    writer.apply(rows.map((row) => ({ type: 'upsert', row })));
+  };
+  const remove = (row: ServiceRow): void => {
+    writer.apply([{ type: 'remove', ref: row }]);
+  };
+  return {
+    cycle,
+    clock,
+    log,
+    events,
+    health,
+    dataplanes,
+    asked,
+    conntrack,
+    removals,
+    counted,
+    progress,
+    upsert,
+    remove,
+    tell: (change) => {
+      tell(change);
+    },
+  };
+}
+
+export function takeover(name: string, asked: string[], removals: boolean[] = []): CycleMode['takeover'] {
+  return {
+    proceed: () => Promise.resolve(asked.push(name)).then(() => removals.shift() ?? null),
+    retire: () => Promise.resolve(asked.push('retired')).then(() => undefined),
+  };
+}
+
+/** Metrics of which only syncs are of interest. */
+function countingInto(counted: string[]): CycleMetrics {
+  const nothing = (): void => undefined;
+  return {
+    syncAcknowledged: ({ family }) => void counted.push(`${family} acknowledged`),
+    syncFinished: (family, _full, _seconds, { type }) => void counted.push(`${family} ${type}`),
+    ...{ flowsReconciled: nothing, tableCounted: nothing, stateChanged: nothing, driftSettled: nothing },
+    ...{ foreignChange: nothing, audited: nothing },
+  };
+}
+
+/** The other mode that takes the place of a world's, and its dataplanes. */
+export function replaceMode({ cycle, asked }: World): World['dataplanes'] {
+  const others = { IPv4: new FakeDataplane('IPv4', false), IPv6: new FakeDataplane('IPv6', false) };
+  cycle.replaceMode({
+    dataplane: (family) => others[family],
+    watch: null,
+    takeover: takeover('the other takeover', asked),
+  });
+  return others;
+}
+
+/** What was asked for since the last call. */
+export function taken({ asked }: World): readonly string[] {
+  return asked.splice(0);
+}
