@@ -75,5 +75,6 @@ export function packedKey(bytes: Uint8Array, start: number, length: number): str
   const octet = (index: number): number => bytes[start + index] ?? 0;
   if (length === 4) return String.fromCharCode(octet(0), octet(1), octet(2), octet(3));
   if (length === 6) return String.fromCharCode(octet(0), octet(1), octet(2), octet(3), octet(4), octet(5));
+  if (length === 12) return packedKey(bytes, start, 6) + packedKey(bytes, start + 6, 6);
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, length).toString('latin1');
 }

@@ -106,8 +106,8 @@ export class ElementBatches {
 }
 
 function join(parts: readonly string[]): Uint8Array {
-  const size = parts[0]?.length ?? 0;
-  const bytes = Buffer.allocUnsafeSlow(parts.length * size);
-  for (const [index, part] of parts.entries()) bytes.write(part, index * size, 'latin1');
+  const text = parts.join('');
+  const bytes = Buffer.allocUnsafeSlow(text.length);
+  bytes.write(text, 'latin1');
   return bytes;
 }

@@ -4,7 +4,7 @@ import type { ClientKeys, FrontendKey, FrontendPlan } from '../../plan/types.js'
 import { nameClientKey, packLocal, type ClientKeyName } from './client-keys.js';
 import { className, classSize, parseClassName, type ServiceClass } from './classes.js';
 import type { ElementBatches } from './element-batches.js';
-import { packEndpoint, packFrontend, packRange, packSlot, shardOf, type PackedKey } from './keys.js';
+import { packEndpoint, packFrontend, packParts, packRange, packSlot, shardOf, type PackedKey } from './keys.js';
 import {
   SET,
   endpointsMap,
@@ -144,7 +144,7 @@ function classFor(plan: FrontendPlan, current: FrontendElements, clientKeys: Cli
   };
   const held = current.chain === null ? null : parseClassName(current.chain);
   return {
-    shard: plan.address === null ? null : shardOf(packFrontend(plan.key)),
+    shard: plan.address === null ? null : shardOf(packParts(plan)),
     kind: plan.masquerade === 'off-cluster' ? 'pick' : plan.masquerade === 'always' ? 'external' : 'external-local',
     size: classSize(plan.endpoints.count, held?.size ?? 0),
     localSize: plan.localEndpoints === null ? 0 : classSize(plan.localEndpoints.count, held?.localSize ?? 0),
@@ -209,6 +209,7 @@ function diffAdmitted(
     const half = range.length / 2;
     return [range.slice(0, half) + packed, range.slice(half) + packed];
   };
+  if (current.admitted === next.admitted) return;
   const before = new Set(current.admitted);
   const after = new Set(next.admitted);
   for (const range of before) if (!after.has(range)) batches.deleteRange(SET.admitted, ...ends(range));
@@ -221,6 +222,7 @@ function diffStickyLocals(
   { stickyLocals: current }: FrontendElements,
   { stickyLocals: next }: FrontendElements,
 ): void {
+  if (current === next) return;
   for (const seconds of new Set([...current.keys(), ...next.keys()])) {
     const set = stickyLocalsSet(seconds);
     const before = new Set(current.get(seconds));

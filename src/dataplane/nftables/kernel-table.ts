@@ -114,15 +114,15 @@ class ListingReader {
   readonly hairpinAddresses = new Map<IPAddress, true>();
   readonly staleFlows = new Map<FrontendKey, true>();
   readonly strays = new Map<string, StrayElement>();
-  private readonly drafts = new Map<PackedKey, Draft>();
+  private readonly drafts = new Map<PackedKey, { readonly key: FrontendKey; readonly draft: Draft }>();
 
   constructor(private readonly family: Family) {}
 
   frontends(): Map<FrontendKey, FrontendElements> {
     const frontends = new Map<FrontendKey, FrontendElements>();
-    for (const [packed, draft] of this.drafts) {
-      const key = unpackFrontend(this.family, packed);
-      if (key !== null) frontends.set(key, { ...draft, admitted: [...draft.admitted].sort() });
+    for (const { key, draft } of this.drafts.values()) {
+      if (draft.admitted.length > 1) draft.admitted = [...draft.admitted].sort();
+      frontends.set(key, draft);
     }
     return frontends;
   }
@@ -282,11 +282,12 @@ class ListingReader {
     }
     const slots = new Map<PackedKey, Slots>();
     for (const [owner, count] of counts) slots.set(owner, new Uint8Array(count * size));
-    for (const [index, owner] of owners.entries()) {
-      if (owner === null) continue;
-      const slot = unpackSlot(keys, index * set.keyLength);
+    // By byte: there are hundreds of thousands of elements, and a view of each costs more than the copy.
+    for (let index = 0; index < owners.length; index++) {
+      const packed = slots.get(owners[index] ?? '');
+      const to = unpackSlot(keys, index * set.keyLength) * size;
       const from = index * set.dataLength;
-      slots.get(owner)?.set(data.subarray(from, from + size), slot * size);
+      if (packed !== undefined) for (let byte = 0; byte < size; byte++) packed[to + byte] = data[from + byte] ?? 0;
     }
     for (const [owner, packed] of slots) {
       const put = (draft: Draft): void => {
@@ -324,13 +325,14 @@ class ListingReader {
   }
 
   private tryEdit(frontend: PackedKey, put: (draft: Draft) => void): boolean {
-    let draft = this.drafts.get(frontend);
-    if (draft === undefined) {
-      if (unpackFrontend(this.family, frontend) === null) return false;
-      draft = { ...NO_ELEMENTS };
-      this.drafts.set(frontend, draft);
+    let found = this.drafts.get(frontend);
+    if (found === undefined) {
+      const key = unpackFrontend(this.family, frontend);
+      if (key === null) return false;
+      found = { key, draft: { ...NO_ELEMENTS } };
+      this.drafts.set(frontend, found);
     }
-    put(draft);
+    put(found.draft);
     return true;
   }
 }

@@ -28,23 +28,28 @@ const LITTLE_ENDIAN = endianness() === 'LE';
 
 /** `address . protocol . port`, or `protocol . port` for node ports. */
 export function packFrontend(key: FrontendKey): PackedKey {
-  const { address, port, protocol } = parseFrontendKey(key);
+  return packParts(parseFrontendKey(key));
+}
+
+/** {@link packFrontend} of the key that these are the parts of. */
+export function packParts({ address, port, protocol }: FrontendParts): PackedKey {
   return (address === null ? '' : packAddress(address)) + packService(protocolNumber(protocol), port);
 }
+
+type FrontendParts = ReturnType<typeof parseFrontendKey>;
 
 /**
  * The inverse of {@link packFrontend}; null when the bytes are no frontend of the family: an unknown protocol, port 0, or an IPv4-mapped
  * address, which no Service can have.
  */
 export function unpackFrontend(family: Family, packed: PackedKey): FrontendKey | null {
-  const bytes = Buffer.from(packed, 'latin1');
-  const service = bytes.length - SERVICE_LENGTH;
+  const service = packed.length - SERVICE_LENGTH;
   if (service !== 0 && service !== addressLength(family)) return null;
-  const protocol = protocolFromNumber(bytes[service] ?? 0);
-  const port = bytes.readUInt16BE(service + 4);
+  const protocol = protocolFromNumber(packed.charCodeAt(service));
+  const port = (packed.charCodeAt(service + 4) << 8) | packed.charCodeAt(service + 5);
   if (protocol === null || port === 0) return null;
   if (service === 0) return frontendKey(null, port, protocol);
-  const address = addressFromBytes(bytes.subarray(0, service));
+  const address = unpackAddress(packed.slice(0, service));
   return parseAddress(address) === address ? frontendKey(address, port, protocol) : null;
 }
 
@@ -88,8 +93,8 @@ export function packSlot(slot: number): PackedKey {
 }
 
 export function unpackSlot(packed: Uint8Array, offset: number): number {
-  const view = new DataView(packed.buffer, packed.byteOffset + offset, 4);
-  return view.getUint32(0, LITTLE_ENDIAN);
+  const octet = (index: number): number => packed[offset + (LITTLE_ENDIAN ? 3 - index : index)] ?? 0;
+  return ((octet(0) << 24) | (octet(1) << 16) | (octet(2) << 8) | octet(3)) >>> 0;
 }
 
 /** A packed endpoint (address and port, 6 or 18 bytes) as map data: the port padded to 4 bytes. */

@@ -23,6 +23,7 @@ export interface SlotChange {
  * holes. Removing an endpoint thus moves the last one into its place.
  */
 export function assignSlots(current: Slots, desired: EndpointList): Slots {
+  if (current.length === 0 || Buffer.compare(current, desired.packed) === 0) return desired.packed;
   const size = endpointSize(desired.family);
   const positions = new EndpointIndex(desired);
   const placed = new Uint8Array(desired.count);
