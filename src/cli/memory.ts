@@ -29,3 +29,15 @@ export function settleHeap(): void {
   setFlagsFromString('--no-expose-gc');
   collect();
 }
+
+const SETTLE_MS = 1000;
+
+let settling: NodeJS.Timeout | null = null;
+
+/** {@link settleHeap} once for the loads of a while: it takes as long as hundreds of changes, and whoever waits for the end of a load is answered first. */
+export function settleHeapSoon(): void {
+  settling ??= setTimeout(() => {
+    settling = null;
+    settleHeap();
+  }, SETTLE_MS).unref();
+}
