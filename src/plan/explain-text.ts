@@ -69,7 +69,7 @@ const SENDERS: Readonly<Record<SourceKind, string>> = {
 
 const REJECTIONS = {
   'no-endpoints': 'the Service has no endpoint that could serve',
-  'unused-port': 'no Service has this port of the cluster IP',
+  'unused-port': 'no Service has this port of the address',
 } as const;
 
 const DROPS = {

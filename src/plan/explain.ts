@@ -148,7 +148,8 @@ function ofService(snapshot: Snapshot, settings: PlanSettings, { frontend, local
   const policies = localPolicies(service);
   const internal = frontend.kind === 'ClusterIP';
   const value = (internal ? policies.internal : policies.external) ? 'Local' : 'Cluster';
-  const applied = internal ? value : local ? 'Local' : 'Cluster';
+  const prefersLocal = settings.traits.prefersLocal && (frontend.localEndpoints?.count ?? 0) > 0;
+  const applied = internal ? value : local || prefersLocal ? 'Local' : 'Cluster';
   const slices = snapshot.slicesOf(`${service.namespace}/${service.name}`);
   const facts = nodeFacts(settings, snapshot.node(settings.nodeName));
   const { endpoints, skipped } = examineEndpoints(frontend.family, port, slices, facts, applied);

@@ -6,6 +6,13 @@ import type { NodeRow } from '../state/rows.js';
 export interface ModeTraits {
   /** Ports of cluster IPs that no Service port has are refused, and addresses of Service CIDRs that no Service has dropped (behaviour VD-15, VD-16). */
   readonly guardsClusterAddresses: boolean;
+  /**
+   * Unused ports of every Service's addresses are refused, but for addresses of the node itself: the mode gives the node all of them, and what listens on the
+   * node is not to be found there (VD-17, IV-23).
+   */
+  readonly guardsServiceAddresses: boolean;
+  /** An address has one list of endpoints for everybody: with external policy Local those on this node, and where there are none all of them, for pods and the node itself (IV-03). */
+  readonly prefersLocal: boolean;
   /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35): see {@link opensLoopback}. */
   readonly servesLocalhost: boolean;
 }

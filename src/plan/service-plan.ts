@@ -121,9 +121,10 @@ class ServicePlanner {
 
   /** A balancer address comes before an external one: it may carry source ranges, which must not be lost. */
   frontends(port: ServicePortRow, policies: Policies, selection: Selection): readonly FrontendPlan[] {
+    const prefersLocal = policies.externalLocal && this.settings.traits.prefersLocal;
     const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan =>
       this.frontend(kind, address, port, selection, {
-        endpoints: selection.cluster,
+        endpoints: prefersLocal && selection.local.count > 0 ? selection.local : selection.cluster,
         localEndpoints: policies.externalLocal ? selection.local : null,
         masquerade: policies.externalLocal ? 'node' : 'always',
         whenEmpty: policies.externalLocal && selection.any ? 'drop' : 'reject',

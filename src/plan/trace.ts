@@ -24,7 +24,7 @@ export interface TracedPacket {
 export type Verdict =
   /** Not ours: the packet goes on as it is. */
   | { readonly type: 'none' }
-  /** `unused-port`: of a cluster IP in use (VD-15). */
+  /** `unused-port`: of a cluster IP in use (VD-15), or of another address of a Service (VD-17). */
   | { readonly type: 'reject'; readonly because: 'no-endpoints' | 'unused-port' }
   /** `policy`: endpoints elsewhere only. `unallocated`: no Service has the address (VD-16). */
   | { readonly type: 'drop'; readonly because: 'policy' | 'source-range' | 'unallocated' }
@@ -73,7 +73,7 @@ export function tracePacket(
 ): Trace {
   const frontend = findFrontend(table, packet, localAddresses);
   if (frontend === undefined) {
-    const verdict = withoutFrontend(table, packet, traits);
+    const verdict = withoutFrontend(table, packet, localAddresses, traits);
     return { verdict, frontend: null, local: false, masquerade: null, delivered: [] };
   }
   const from = seenAs(table.node, packet.from, frontend);
@@ -147,12 +147,20 @@ function findFrontend(
 function withoutFrontend(
   table: FamilyTable,
   { destination }: TracedPacket,
-  { guardsClusterAddresses }: ModeTraits,
+  localAddresses: readonly IPAddress[],
+  { guardsClusterAddresses, guardsServiceAddresses }: ModeTraits,
 ): Verdict {
+  if (guardsServiceAddresses && !localAddresses.includes(destination) && holdsAddress(table, destination))
+    return { type: 'reject', because: 'unused-port' };
   if (!guardsClusterAddresses) return { type: 'none' };
   if (table.clusterAddresses.has(destination)) return { type: 'reject', because: 'unused-port' };
   const unallocated = anyContains(table.node.serviceCIDRs, destination);
   return unallocated ? { type: 'drop', because: 'unallocated' } : { type: 'none' };
+}
+
+function holdsAddress(table: FamilyTable, wanted: IPAddress): boolean {
+  for (const { address } of table.frontends()) if (address === wanted) return true;
+  return false;
 }
 
 /** Without a detector every source of cluster IP traffic counts as a pod, and none of external traffic (VD-10, VD-20). */

@@ -245,7 +245,7 @@ t.test('what is not forwarded', (t) => {
   ];
   const scene = new Scene(rows);
   const heads: readonly (readonly [string, string, string])[] = [
-    ['external', '10.96.0.10:81', 'rejected: no Service has this port of the cluster IP'],
+    ['external', '10.96.0.10:81', 'rejected: no Service has this port of the address'],
     ['external', '10.96.0.99:80', 'dropped: the address is in a service CIDR and no Service has it'],
     ['external', '8.8.8.8:53/UDP', 'left alone: it is not for a Service'],
     ['203.0.114.1', '192.0.2.1:80', 'dropped: the source is in none of loadBalancerSourceRanges'],

@@ -79,7 +79,12 @@ t.test('SV-32, SV-35: node ports on loopback', (t) => {
       family,
       {
         nodePortAddresses: configured === 'primary' ? configured : configured.map(prefix),
-        traits: { guardsClusterAddresses: false, servesLocalhost: true },
+        traits: {
+          guardsClusterAddresses: false,
+          guardsServiceAddresses: false,
+          prefersLocal: false,
+          servesLocalhost: true,
+        },
       },
       row,
     ).nodePortsOnLoopback;

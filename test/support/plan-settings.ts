@@ -11,7 +11,12 @@ export function planSettings(fields: Partial<PlanSettings> = {}): PlanSettings {
     masqueradeAll: false,
     masqueradeBit: 14,
     nodePortAddresses: 'primary',
-    traits: { guardsClusterAddresses: true, servesLocalhost: false },
+    traits: {
+      guardsClusterAddresses: true,
+      guardsServiceAddresses: false,
+      prefersLocal: false,
+      servesLocalhost: false,
+    },
     ...fields,
   };
 }

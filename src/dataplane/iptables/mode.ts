@@ -7,7 +7,12 @@ import { PACKET_METRICS } from './packet-counters.js';
 export const IPTABLES: ModeDefinition<'iptables'> = {
   name: 'iptables',
   platforms: ['linux'],
-  traits: ({ localhostNodePorts }) => ({ guardsClusterAddresses: false, servesLocalhost: localhostNodePorts }),
+  traits: ({ localhostNodePorts }) => ({
+    guardsClusterAddresses: false,
+    guardsServiceAddresses: false,
+    prefersLocal: false,
+    servesLocalhost: localhostNodePorts,
+  }),
   footprint: IPTABLES_FOOTPRINT,
   metrics: {
     syncFailures: { name: 'sync_proxy_rules_iptables_restore_failures_total', help: 'Syncs that failed.' },

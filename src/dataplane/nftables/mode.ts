@@ -6,7 +6,12 @@ import { NFTABLES_FOOTPRINT } from './names.js';
 export const NFTABLES: ModeDefinition<'nftables'> = {
   name: 'nftables',
   platforms: ['linux'],
-  traits: () => ({ guardsClusterAddresses: true, servesLocalhost: false }),
+  traits: () => ({
+    guardsClusterAddresses: true,
+    guardsServiceAddresses: false,
+    prefersLocal: false,
+    servesLocalhost: false,
+  }),
   footprint: NFTABLES_FOOTPRINT,
   metrics: {
     syncFailures: { name: 'sync_proxy_rules_nftables_sync_failures_total', help: 'Syncs that failed.' },

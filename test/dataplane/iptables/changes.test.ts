@@ -342,7 +342,12 @@ t.test('loopback is closed and opened again, and there is always a guard', async
   await rig.sync();
   const rule = (): string => rig.kernel.rules('nat', 'KUBE-SERVICES')?.at(-1) ?? '';
   t.match(rule(), /^-m comment/);
-  const traits = { guardsClusterAddresses: false, servesLocalhost: false };
+  const traits = {
+    guardsClusterAddresses: false,
+    guardsServiceAddresses: false,
+    prefersLocal: false,
+    servesLocalhost: false,
+  };
   rig.configure({ traits });
   t.same(await rig.during(() => rig.sync()), ['chain filter KUBE-EXTERNAL-SERVICES', 'chain nat KUBE-SERVICES']);
   t.match(rule(), /^! -d 127/);

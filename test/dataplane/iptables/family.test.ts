@@ -190,7 +190,12 @@ t.test('node port addresses', async (t) => {
     servesLocalhost: boolean,
     rows: readonly Row[] = NODE_ROWS,
   ): Promise<readonly string[]> => {
-    const traits = { guardsClusterAddresses: false, servesLocalhost };
+    const traits = {
+      guardsClusterAddresses: false,
+      guardsServiceAddresses: false,
+      prefersLocal: false,
+      servesLocalhost,
+    };
     const rig = new Rig(undefined, 'IPv4', { ...settings, traits });
     rig.commit(rows);
     await rig.sync();

@@ -14,7 +14,12 @@ export const NODE_ROWS: readonly Row[] = [node('me', ['192.168.0.2', '2001:db8::
 /** Settings as an unconfigured process in this mode has them. */
 const DEFAULTS: Partial<PlanSettings> = {
   nodePortAddresses: [],
-  traits: { guardsClusterAddresses: false, servesLocalhost: true },
+  traits: {
+    guardsClusterAddresses: false,
+    guardsServiceAddresses: false,
+    prefersLocal: false,
+    servesLocalhost: true,
+  },
 };
 
 /** One family of one process in iptables mode, on fake iptables. */

@@ -1,4 +1,9 @@
 import type { ModeTraits } from '../../../src/plan/facts.js';
 
 /** What packets notice of the toy. */
-export const TOY_TRAITS: ModeTraits = { guardsClusterAddresses: false, servesLocalhost: false };
+export const TOY_TRAITS: ModeTraits = {
+  guardsClusterAddresses: false,
+  guardsServiceAddresses: false,
+  prefersLocal: false,
+  servesLocalhost: false,
+};
