@@ -1,7 +1,7 @@
 import type { IPAddress } from '../../base/ip.js';
 import type { FamilyTable, FrontendKey, FrontendPlan, HealthCheckPlan, NodePlan } from '../../plan/types.js';
 import type { HeldRules } from './read-back.js';
-import type { Changes, TableView } from './table-view.js';
+import type { Changes, TableView } from '../table-view.js';
 
 /** A family's table, and what the kernel has beyond it while the table has gaps: see {@link FamilyTable.gaps}. */
 export class AdoptedTable implements TableView {

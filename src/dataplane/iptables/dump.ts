@@ -3,15 +3,14 @@ import type { IptablesAddon, IptablesChainListing } from '../../native/contract.
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
 import type { NodePlan } from '../../plan/types.js';
 import { statesOf } from '../xtables/chain-states.js';
-import { hookRepairs } from '../xtables/hooks.js';
-import { chainId } from '../xtables/rules.js';
+import { printDifferences } from '../xtables/differences.js';
 import type { ModeSettings, NodeSettings } from './fixed-chains.js';
 import { wantedHooks } from './hooks.js';
 import { isOwnChain } from './names.js';
 import { countsPackets } from './packet-counters.js';
 import { readBack } from './read-back.js';
 import { wholeRuleset } from './ruleset.js';
-import type { TableView } from './table-view.js';
+import type { TableView } from '../table-view.js';
 
 /**
  * A listing in the lines of plan/text.ts, sorted. What was read back is made into rules again: where that gives the very same, the node's lines
@@ -55,16 +54,5 @@ async function compare(
   settings: ModeSettings,
 ): Promise<readonly string[]> {
   const wanted = await statesOf(addon, family, wholeRuleset(view, settings).touched().chains);
-  const lines: string[] = [];
-  for (const chain of listing.filter(({ table, name }) => isOwnChain(table, name))) {
-    const id = chainId(chain.table, chain.name);
-    if (wanted.get(id)?.digest !== chain.digest)
-      lines.push(...(chain.rules ?? []).map((rule) => `${family} kernel chain ${id} has: ${rule}`));
-    if (!wanted.has(id)) lines.push(`${family} kernel chain ${id} is not ours`);
-    wanted.delete(id);
-  }
-  for (const id of wanted.keys()) lines.push(`${family} kernel chain ${id} is missing`);
-  for (const { verb, table, chain, text } of hookRepairs(listing, wantedHooks(view.node.nodePortsOnLoopback)))
-    lines.push(`${family} kernel chain ${table} ${chain} ${verb === 'insert' ? 'lacks' : 'has surplus'}: ${text}`);
-  return lines;
+  return printDifferences(family, listing, wanted, isOwnChain, wantedHooks(view.node.nodePortsOnLoopback));
 }

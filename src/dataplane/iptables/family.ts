@@ -19,7 +19,7 @@ import type { PacketCounters } from './packet-counters.js';
 import { readBack } from './read-back.js';
 import { Ruleset } from './ruleset.js';
 import { ServiceGroups } from './service-groups.js';
-import { everything, type Changes } from './table-view.js';
+import { everything, type Changes } from '../table-view.js';
 
 export interface IptablesOptions extends TablesOptions {
   readonly addon: IptablesAddon;

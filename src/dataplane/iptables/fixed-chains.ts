@@ -1,8 +1,7 @@
-import { isLoopback, prefixAddress, prefixLength, touchesLoopback, type Family } from '../../base/ip.js';
 import type { IptablesTable } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
 import { fixedChain, masqueradeChains, unmarkedMatch } from '../xtables/masquerade.js';
-import { commentMatch, type Chain } from '../xtables/rules.js';
+import type { Chain } from '../xtables/rules.js';
 import { CHAIN } from './names.js';
 import { ACCOUNT, countIn } from './packet-counters.js';
 
@@ -32,21 +31,3 @@ export function fixedChains(node: NodePlan, settings: ModeSettings): readonly Ch
   const tables: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
   return [...masquerade, ...tables.map((table) => fixedChain(table, CHAIN.canary, []))];
 }
-
-/**
- * Rules that send what is addressed to a node port address on to a chain: the kernel's own idea of local addresses, within the configured
- * prefixes, without loopback. They are the last of their chain: a rule that ends it may be among them.
- */
-export function nodePortRules(node: NodePlan, chain: string, comment: string): readonly string[] {
-  const local = `${commentMatch(comment)} -m addrtype --dst-type LOCAL -j ${chain}`;
-  const { nodePortPrefixes, nodePortsOnLoopback: withLoopback } = node;
-  const loopback = LOOPBACK[node.family];
-  if (nodePortPrefixes === null) return [withLoopback ? local : `! -d ${loopback} ${local}`];
-  const prefixes = withLoopback
-    ? nodePortPrefixes
-    : nodePortPrefixes.filter((each) => !isLoopback(prefixAddress(each)));
-  const guard = !withLoopback && prefixes.some(touchesLoopback) ? [`-d ${loopback} -j RETURN`] : [];
-  return [...guard, ...prefixes.map((prefix) => `${prefixLength(prefix) === 0 ? '' : `-d ${prefix} `}${local}`)];
-}
-
-const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: '127.0.0.0/8', IPv6: '::1/128' };

@@ -2,10 +2,11 @@ import { parseAddress, type IPAddress } from '../../base/ip.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey, FrontendPlan } from '../../plan/types.js';
 import { MASQUERADE } from '../xtables/masquerade.js';
+import { nodePortRules } from '../xtables/node-ports.js';
 import { nameOf, tableOf } from '../xtables/operations.js';
 import { chainId, commentMatch, hostText, type Chain, type ChainId } from '../xtables/rules.js';
 import { addressBranches, Dispatch, portBranches, type Branch, type DispatchOptions } from './dispatch.js';
-import { fixedChains, nodePortRules, type ModeSettings } from './fixed-chains.js';
+import { fixedChains, type ModeSettings } from './fixed-chains.js';
 import { CHAIN, DIVISION, hashOfChain } from './names.js';
 import {
   dispatchRules,
@@ -16,7 +17,7 @@ import {
   type ServiceGroup,
 } from './service-chains.js';
 import { groupsOf } from './service-groups.js';
-import { everything, type Changes, type TableView } from './table-view.js';
+import { everything, type Changes, type TableView } from '../table-view.js';
 
 /** What may not be in the kernel as it should be, since it was told of last. */
 export interface TouchedChains {

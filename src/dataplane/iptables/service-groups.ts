@@ -2,7 +2,7 @@ import type { FrontendKey, FrontendPlan, NodePlan } from '../../plan/types.js';
 import { Ledger } from '../ledger.js';
 import { serviceHash } from './names.js';
 import type { ServiceGroup } from './service-chains.js';
-import type { Changes, TableView } from './table-view.js';
+import type { Changes, TableView } from '../table-view.js';
 
 /** The groups of these frontends by hash. */
 export function groupsOf(frontends: Iterable<FrontendPlan>, node: NodePlan): ReadonlyMap<string, ServiceGroup> {

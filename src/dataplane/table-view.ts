@@ -1,6 +1,6 @@
-import type { FamilyTable, TableChange } from '../../plan/types.js';
+import type { FamilyTable, TableChange } from '../plan/types.js';
 
-/** The part of a family's table that becomes rules. */
+/** The part of a family's table that modes without a table of the kernel of their own render. */
 export type TableView = Pick<FamilyTable, 'node' | 'frontend' | 'frontends' | 'hairpinAddresses' | 'healthChecks'>;
 
 export type Changes = Pick<TableChange, 'frontends' | 'hairpinAddresses' | 'healthChecks' | 'node'>;
