@@ -34,8 +34,8 @@ export interface FamilySyncParts {
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;
-  /** The time has come to try again what was set aside. */
-  readonly onAsideDue: () => void;
+  /** The time has come for a sync although nothing changed: what was set aside is tried again, or the dataplane asked for it. */
+  readonly onDue: () => void;
 }
 
 /** The part of the metrics that a sync reports to. */
@@ -53,14 +53,15 @@ export class FamilySync {
   private complete = false;
   private repairLines: { readonly left: number; readonly at: number };
   private readonly asides: AsideReports;
+  private cancelDue: (() => void) | null = null;
 
   constructor(private readonly parts: FamilySyncParts) {
     this.inForce = parts.dataplane;
     this.flows = new StaleFlows(parts);
-    const { table, clock, log, events, onAsideDue } = parts;
+    const { table, clock, log, events, onDue } = parts;
     this.repairLines = { left: REPAIR_LINES, at: clock.now() };
     const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
-    this.asides = new AsideReports({ family: table.family, plan, clock, log, events, onDue: onAsideDue });
+    this.asides = new AsideReports({ family: table.family, plan, clock, log, events, onDue });
   }
 
   /** To be called once, before anything is known. */
@@ -79,6 +80,7 @@ export class FamilySync {
   /** Another mode's, from the next run on, which compares everything by itself as it is the first. */
   replace(dataplane: FamilyDataplane): void {
     this.flows.replaced(this.inForce);
+    this.comeBack(null);
     this.inForce = dataplane;
     this.complete = false;
   }
@@ -141,9 +143,17 @@ export class FamilySync {
   private acknowledge(report: SyncReport, startedAt: number): void {
     const { progress, metrics } = this.parts;
     this.asides.update(report.setAside);
+    this.comeBack(report.dueAt ?? null);
     const acknowledged = progress.acknowledge(this.asides.services);
     metrics?.syncAcknowledged(report, acknowledged);
     this.report(report, acknowledged, startedAt);
+  }
+
+  /** @param dueAt when the dataplane wants to be called again; null: when something changed. */
+  private comeBack(dueAt: number | null): void {
+    const { clock, onDue } = this.parts;
+    this.cancelDue?.();
+    this.cancelDue = dueAt === null ? null : clock.callAt(Math.max(dueAt, clock.now()), onDue);
   }
 
   private syncServiceHealth(): void {

@@ -104,7 +104,7 @@ export class SyncCycle {
           table: this.planner.tables[family.family],
           dataplane: mode.dataplane(family.family),
           conflicts: this.conflicts,
-          onAsideDue: () => {
+          onDue: () => {
             parts.loop.trigger();
           },
         }),

@@ -22,6 +22,8 @@ export interface SyncReport {
   readonly setAside: readonly AsideFrontend[];
   /** UDP and SCTP frontends whose flows may be stale now; `all` after a full sync. */
   readonly flows: ReadonlySet<FrontendKey> | 'all';
+  /** When a further sync has something to do although nothing changed, on the dataplane's clock; absent: there is no such time. */
+  readonly dueAt?: number;
   /** What goes on after the sync, beside further ones, and may take its time. When it rejects a full sync has to make up for it. */
   readonly aside?: Promise<void>;
 }

@@ -142,6 +142,23 @@ t.test('a frontend that the kernel refuses is told of, and tried again when its 
   t.equal(clock.waiting, 0);
 });
 
+t.test('a dataplane that wants to be called again is, once, and not when something else came first', async (t) => {
+  const made = world();
+  const { cycle, clock, dataplanes } = made;
+  made.upsert(WEB);
+  dataplanes.IPv4.next = { dueAt: clock.now() + 1000 };
+  await cycle.run({ full: true });
+  taken(made);
+  await clock.advance(999);
+  t.same(taken(made), []);
+  await clock.advance(1);
+  t.same(taken(made), ['trigger']);
+  dataplanes.IPv4.next = { dueAt: clock.now() + 1000 };
+  await cycle.run({ full: false });
+  await cycle.run({ full: false });
+  t.equal(clock.waiting, 0, 'the last run decides');
+});
+
 t.test('nothing is programmed before what rules depend on is known of the Node', async (t) => {
   const made = world(planSettings({ localDetection: { type: 'NodeCIDR' } }));
   const { cycle, dataplanes, health } = made;
