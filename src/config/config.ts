@@ -1,6 +1,6 @@
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
-import type { KubeProxyConfiguration, Logging } from './document.js';
+import type { IpvsSection, KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
 import { activeSection, LINUX_MODES, masqueradeAllSection, PRIMARY, type ProxyMode } from './effective.js';
 import { isGateEnabled } from './gates.js';
@@ -49,6 +49,8 @@ export interface Config {
   readonly localhostNodePorts: boolean;
   /** Which kernel interface iptables mode writes; auto: the one that this host uses. */
   readonly iptablesFlavor: IptablesFlavorChoice;
+  /** Null in other modes than ipvs. */
+  readonly ipvs: IpvsConfig | null;
   readonly localDetection: LocalDetection;
   /** Local addresses where node ports answer: the node's primary ones, or those within the prefixes. An empty list, or a list without an entry for a family, means all of that family. */
   readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
@@ -110,6 +112,19 @@ export interface UrlSource {
 export interface HttpHeader {
   readonly name: string;
   readonly value: string;
+}
+
+/** What only ipvs mode is told. */
+export interface IpvsConfig {
+  readonly scheduler: string;
+  /** Virtual services within these are left alone, unless a Service has them. */
+  readonly excludeCIDRs: readonly IPPrefix[];
+  /** Whether the node answers ARP for an address on the link that has it alone. */
+  readonly strictARP: boolean;
+  /** Of idle connections; 0 leaves the kernel's own, as with the next two. */
+  readonly tcpTimeout: number;
+  readonly tcpFinTimeout: number;
+  readonly udpTimeout: number;
 }
 
 /** Kernel settings to make at start; 0 leaves the kernel's own. */
@@ -185,6 +200,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     masqueradeBit: document[masqueradeAllSection(document)].masqueradeBit,
     localhostNodePorts: document.mode === 'iptables' && document.iptables.localhostNodePorts,
     iptablesFlavor,
+    ipvs: document.mode === 'ipvs' ? ipvs(document.ipvs) : null,
     localDetection: localDetection(document),
     nodePortAddresses:
       nodePortAddresses?.includes(PRIMARY) === true
@@ -212,6 +228,20 @@ function kubernetes(document: KubeProxyConfiguration, master: string, isOnly: bo
     ...clientConnection,
     master,
     configSyncPeriod: durationMilliseconds(configSyncPeriod),
+  };
+}
+
+/** What an empty name of a scheduler means (behaviour IV-02). */
+const DEFAULT_SCHEDULER = 'rr';
+
+function ipvs({ scheduler, excludeCIDRs, strictARP, ...timeouts }: IpvsSection): IpvsConfig {
+  return {
+    scheduler: scheduler || DEFAULT_SCHEDULER,
+    excludeCIDRs: prefixList('ipvs.excludeCIDRs', excludeCIDRs ?? []),
+    strictARP,
+    tcpTimeout: durationMilliseconds(timeouts.tcpTimeout),
+    tcpFinTimeout: durationMilliseconds(timeouts.tcpFinTimeout),
+    udpTimeout: durationMilliseconds(timeouts.udpTimeout),
   };
 }
 

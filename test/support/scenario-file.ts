@@ -181,7 +181,9 @@ class StepReader {
     const { words, lines } = section;
     const heading = words.join(' ');
     const action = ACTIONS.includes(heading);
-    if (action && section.modes !== null) throw new Error(`${this.file}: "${heading}" is for all modes`);
+    // Where a connection may go, rules that remember decide, and modes differ in what they remember.
+    if (action && heading !== 'connect' && section.modes !== null)
+      throw new Error(`${this.file}: "${heading}" is for all modes`);
     if (action && this.closed) this.steps.push(emptyStep());
     this.closed = !action;
     const step = this.steps[this.steps.length - 1];

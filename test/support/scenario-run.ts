@@ -38,7 +38,7 @@ class Run {
   ) {}
 
   static async start(mode: ScenarioMode, story: Story): Promise<Run> {
-    const world = mode.world();
+    const world = mode.world(story.localAddresses);
     return new Run(mode, story, world, await ScenarioProcess.start(mode, world, story));
   }
 
@@ -99,7 +99,7 @@ class Run {
 
   /** @param flows whether conntrack holds what the story says. */
   async checkStory(where: string, step: Step, flows = true): Promise<void> {
-    const found = await checkRemembered(this.world, this.process, this.story, step.remembered);
+    const found = await checkRemembered(this.mode, this.world, this.process, this.story, step.remembered);
     if (flows && step.flowsLeft !== null) {
       const left = [...this.world.flows].map(printFlow).sort();
       if (left.join('\n') !== step.flowsLeft.join('\n')) found.push(`flows left: ${left.join(', ')}`);

@@ -38,8 +38,10 @@ export interface ScenarioMode {
   readonly definition: ModeDefinition;
   /** A process that dies between the kernel's answer and the removal of flows leaves those of frontends that are gone; its README says so. */
   readonly forgetsGoneFlows: boolean;
-  /** A kernel that holds nothing yet. */
-  readonly world: () => ScenarioWorld;
+  /** Whether its dataplane can say where a client is remembered to go. */
+  readonly tellsRemembered: boolean;
+  /** A kernel that holds nothing yet, on a node with these addresses. */
+  readonly world: (localAddresses: readonly IPAddress[]) => ScenarioWorld;
 }
 
 /** What the modes are configured with; what a story says of the node is not among it. */

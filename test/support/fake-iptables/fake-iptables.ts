@@ -57,6 +57,8 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
   programsCount = true;
   /** By `recent` list: the clients that it saw, as text of their bytes, and how many seconds ago. */
   readonly clients = new Map<string, Map<string, number>>();
+  /** Whether there is such an ipset. */
+  hasSet: (name: string) => boolean = () => false;
   /** Called after every transaction. */
   onRestored: (() => void) | null = null;
   private readonly states = new Map<string, Tables>();
@@ -202,6 +204,13 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     }
   }
 
+  private checkSets(family: IptablesFamily, operation: IptablesOperation): void {
+    for (const line of linesOf(family, operation)) {
+      const set = /-m set (?:! )?--match-set (\S+)/.exec(line)?.[1];
+      if (set !== undefined && !this.hasSet(set)) throw refusal(`Set ${set} doesn't exist.`, line);
+    }
+  }
+
   private tables(family: IptablesFamily, flavor: IptablesFlavor): Tables {
     const key = `${family} ${flavor}`;
     let tables = this.states.get(key);
@@ -227,6 +236,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
       for (const operation of operations.filter((each) => each.type === type)) {
         applyOperation(chains, family, operation, declared);
         this.checkAccounts(family, operation);
+        this.checkSets(family, operation);
       }
     }
     for (const operation of operations) checkDeletion(chains, operation);
@@ -244,7 +254,8 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     for (const list of this.clients.keys()) if (!named.has(list)) this.clients.delete(list);
   }
 
-  private traced({ destination }: KernelPacket): TracedTables {
+  /** The rules that a packet meets. */
+  traced({ destination }: KernelPacket): TracedTables {
     const tables = this.tables(familyOf(destination), 'nft');
     return {
       rules: (table, chain) => tables.get(table)?.get(chain),

@@ -9,16 +9,25 @@ export interface Traveller extends Arrived {
   readonly protocol: string;
   readonly source: PackedKey;
   readonly originalDestination: PackedKey;
+  readonly originalPort: PackedKey;
   readonly inputInterface: string;
   /** Whether the node has the address. */
   readonly isLocal: (address: PackedKey) => boolean;
+  /** Whether a set has what the packet says in these directions. */
+  readonly isInSet: (name: string, directions: readonly string[], packet: Traveller) => boolean;
+  /** Whether it came by a virtual service. */
+  readonly cameByIpvs: boolean;
   /** How likely it came this way. */
   readonly probability: number;
   /** `recent` lists that saw it on its way. */
   readonly notes: readonly string[];
 }
 
-export function traveller(packet: KernelPacket, localAddresses: readonly IPAddress[]): Traveller {
+export function traveller(
+  packet: KernelPacket,
+  localAddresses: readonly IPAddress[],
+  isInSet: Traveller['isInSet'] = () => false,
+): Traveller {
   const own = new Set(localAddresses.map(packAddress));
   const destination = packAddress(packet.destination);
   return {
@@ -27,7 +36,10 @@ export function traveller(packet: KernelPacket, localAddresses: readonly IPAddre
     source: packAddress(packet.source),
     originalDestination: destination,
     destination,
-    port: String.fromCharCode(packet.port >> 8, packet.port & 0xff),
+    port: packPort(packet.port),
+    originalPort: packPort(packet.port),
+    isInSet,
+    cameByIpvs: false,
     mark: OTHERS_MARK,
     translated: false,
     masqueraded: false,
@@ -36,4 +48,8 @@ export function traveller(packet: KernelPacket, localAddresses: readonly IPAddre
     probability: 1,
     notes: [],
   };
+}
+
+export function packPort(port: number): PackedKey {
+  return String.fromCharCode(port >> 8, port & 0xff);
 }

@@ -79,6 +79,9 @@ class Reader {
       case '--mask':
         this.value();
         return;
+      case '--ipvs':
+        this.steps.push({ type: 'match', test: ({ cameByIpvs }) => cameByIpvs });
+        return;
       case '--reap':
       case '--rsource':
         return;
@@ -114,7 +117,7 @@ class Reader {
   private module(name: string): void {
     const ports = ['tcp', 'udp', 'sctp'].includes(name);
     if (ports && this.protocol !== name) throw new TypeError(`-m ${name} without -p ${name}: ${this.text}`);
-    const others = ['comment', 'conntrack', 'addrtype', 'mark', 'statistic', 'recent', 'nfacct'];
+    const others = ['comment', 'conntrack', 'addrtype', 'mark', 'statistic', 'recent', 'nfacct', 'set', 'ipvs'];
     if (!ports && !others.includes(name)) throw this.unknown(name);
   }
 
@@ -133,6 +136,12 @@ class Reader {
         return within(value, ({ destination }) => destination);
       case '--ctorigdst':
         return within(value, ({ originalDestination }) => originalDestination);
+      case '--ctorigdstport':
+        return ({ originalPort }) => number(originalPort) === Number(value);
+      case '--match-set': {
+        const directions = this.value().split(',');
+        return (packet) => packet.isInSet(value, directions, packet);
+      }
       case '-i': {
         const [start = ''] = value.split('+');
         return value.endsWith('+')
@@ -221,9 +230,9 @@ class Reader {
   }
 }
 
-/** @param prefix with a length or any mask behind it. */
+/** @param prefix with a length or any mask behind it, or an address alone. */
 function within(prefix: string, field: (packet: Traveller) => PackedKey): (packet: Traveller) => boolean {
-  const [address = '', mask = ''] = prefix.split('/');
+  const [address = '', mask = '128'] = prefix.split('/');
   const wanted = bytesOf(address);
   const masks = /^\d+$/.test(mask)
     ? wanted.map((_, index) => (0xff00 >> Math.min(8, Math.max(0, Number(mask) - 8 * index))) & 0xff)

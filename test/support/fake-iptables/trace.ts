@@ -21,7 +21,7 @@ export interface TracedTables {
   readonly seen: (list: string, client: string) => number;
 }
 
-type Hook = readonly [table: IptablesTable, chain: string];
+export type Hook = readonly [table: IptablesTable, chain: string];
 
 const ARRIVING: readonly Hook[] = [['nat', 'PREROUTING']];
 /** Addresses are translated before the filter looks. */
@@ -71,7 +71,8 @@ function onward(packet: Traveller, sentHere: boolean): readonly Hook[] {
   return input.length > 0 ? input : [['filter', 'FORWARD'], leaving];
 }
 
-function runHooks(
+/** Leads ways on through hooks, as far as they are accepted. */
+export function runHooks(
   tables: TracedTables,
   starts: readonly Course<Traveller>[],
   hooks: readonly Hook[],

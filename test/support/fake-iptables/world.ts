@@ -16,6 +16,7 @@ const compiler = loadCompiler();
 export const IPTABLES_STORIES: ScenarioMode = {
   definition: IPTABLES,
   forgetsGoneFlows: true,
+  tellsRemembered: true,
   world: () => new IptablesWorld(),
 };
 

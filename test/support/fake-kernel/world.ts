@@ -13,6 +13,7 @@ const compiler = loadCompiler();
 export const NFTABLES_STORIES: ScenarioMode = {
   definition: NFTABLES,
   forgetsGoneFlows: false,
+  tellsRemembered: true,
   world: () => new NftablesWorld(),
 };
 

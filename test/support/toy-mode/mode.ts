@@ -50,7 +50,12 @@ export const TOY: ModeDefinition = {
   render: (_, tables) => Promise.resolve(tables.flatMap(printTable).join('\n')),
 };
 
-export const TOY_STORIES: ScenarioMode = { definition: TOY, forgetsGoneFlows: false, world: () => new ToyKernel() };
+export const TOY_STORIES: ScenarioMode = {
+  definition: TOY,
+  forgetsGoneFlows: false,
+  tellsRemembered: true,
+  world: () => new ToyKernel(),
+};
 
 class ToyFamily implements FamilyDataplane {
   /** Null while nobody knows: at the start, and after any failure. */

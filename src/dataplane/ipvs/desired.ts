@@ -1,0 +1,253 @@
+import type { IPAddress } from '../../base/ip.js';
+import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
+import type { FrontendKey, FrontendPlan } from '../../plan/types.js';
+import type { Changes, TableView } from '../table-view.js';
+import { destinations, follow } from './destinations.js';
+import {
+  addressElement,
+  elementsAt,
+  hairpinElement,
+  healthCheckElements,
+  nodePortAddresses,
+  nodePortElement,
+  serviceKey,
+  unpackAddress,
+  virtualService,
+  type Element,
+  type ElementKey,
+  type Scheduling,
+  type ServiceKey,
+  type Virtual,
+} from './frontends.js';
+import type { Ledgers } from './ledgers.js';
+import type { SetRole } from './names.js';
+
+/** A frontend at one address, as it was last taken over. */
+interface Placed {
+  readonly plan: FrontendPlan;
+  readonly virtual: Virtual;
+  /** Whether the link is to have the address. */
+  readonly isLinked: boolean;
+}
+
+/**
+ * Says to the ledgers what is desired. A frontend becomes one virtual service, a node port one at each of its addresses; of a node port and another frontend
+ * at one address the other has it (behaviour NF-30).
+ */
+export class Desired {
+  private readonly placed = new Map<ServiceKey, Placed>();
+  private readonly nodePorts = new Map<FrontendKey, FrontendPlan>();
+  private readonly linked = new Map<IPAddress, number>();
+  private checks = new Map<string, Element>();
+  /** Addresses of the node's other links. */
+  private own: ReadonlySet<IPAddress> = new Set();
+  /** Those of them where node ports answer. */
+  private nodePortAt: readonly IPAddress[] = [];
+  /** Load balancers with source ranges. */
+  readonly restricted = new Map<FrontendKey, FrontendPlan>();
+  /** Virtual services that the kernel has and that are not wanted any more, until it was looked whether they have connections. */
+  readonly closing = new Set<ServiceKey>();
+
+  constructor(
+    private readonly table: () => TableView,
+    private readonly ledgers: Ledgers,
+    private readonly scheduling: Scheduling,
+  ) {}
+
+  has(key: ServiceKey): boolean {
+    return this.placed.has(key);
+  }
+
+  /** The frontend of which a virtual service is; undefined: of none that is wanted. */
+  frontendOf(key: ServiceKey): FrontendKey | undefined {
+    return this.placed.get(key)?.plan.key;
+  }
+
+  /** Whether one of the node's other links has the address. */
+  isOwn(address: IPAddress): boolean {
+    return this.own.has(address);
+  }
+
+  /** Walks all frontends, as the next does. */
+  frontendsAt(address: IPAddress): readonly FrontendKey[] {
+    return [...this.placed.values()].flatMap(({ plan, virtual }) => (virtual.address === address ? [plan.key] : []));
+  }
+
+  frontendsOf(role: SetRole, key: ElementKey): readonly FrontendKey[] {
+    const has = (element: Element | null): boolean => element?.role === role && element.key === key;
+    if (role === 'addresses') return this.frontendsAt(unpackAddress(this.table().node.family, key));
+    return [...this.placed.values()].flatMap(({ plan, virtual }) =>
+      has(nodePortElement(plan)) || elementsAt(plan, virtual).some(has) ? [plan.key] : [],
+    );
+  }
+
+  /** Whether there is to be such a virtual service. */
+  isServed(key: ServiceKey): boolean {
+    const plan = this.placed.get(key)?.plan;
+    return plan !== undefined && virtualService(plan, this.scheduling) !== null;
+  }
+
+  /** Whether some frontend is to be reached by an address on the link. */
+  isLinked(address: IPAddress): boolean {
+    return this.linked.has(address);
+  }
+
+  /** @param own addresses of the node's other links; null: as before. */
+  update(changes: Changes, own: ReadonlySet<IPAddress> | null): void {
+    const table = this.table();
+    const touched = new Set<ServiceKey>();
+    if (own !== null && !sameSet(own, this.own)) this.own = own;
+    const nodePortAt = nodePortAddresses(table.node, this.own);
+    const moved = changes.node || own === this.own || nodePortAt.join() !== this.nodePortAt.join();
+    this.nodePortAt = nodePortAt;
+    for (const key of moved ? this.everyFrontend() : changes.frontends) {
+      this.followNodePort(key);
+      for (const each of this.keysOf(key)) touched.add(each);
+    }
+    if (moved) for (const key of this.placed.keys()) touched.add(key);
+    for (const key of touched) this.place(key);
+    for (const address of changes.hairpinAddresses)
+      this.desire(hairpinElement(address), table.hairpinAddresses.has(address));
+    if (changes.healthChecks) this.followHealthChecks();
+  }
+
+  /** Says again what is desired of virtual services, after another look at the kernel. */
+  repeat(): void {
+    for (const key of this.placed.keys()) this.desireService(key);
+    for (const key of this.ledgers.services.acknowledged.keys()) if (!this.placed.has(key)) this.closing.add(key);
+  }
+
+  /** Every element that is wanted. */
+  *elements(): IterableIterator<Element> {
+    for (const { plan, virtual } of this.placed.values()) yield* elementsAt(plan, virtual);
+    for (const plan of this.nodePorts.values()) {
+      const element = nodePortElement(plan);
+      if (element !== null) yield element;
+    }
+    for (const address of this.linked.keys()) yield addressElement(address);
+    for (const address of this.table().hairpinAddresses) yield hairpinElement(address);
+    yield* this.checks.values();
+  }
+
+  private everyFrontend(): ReadonlySet<FrontendKey> {
+    const keys = new Set(this.nodePorts.keys());
+    for (const { key } of this.table().frontends()) keys.add(key);
+    return keys;
+  }
+
+  /** Where a frontend is, as far as the table goes. */
+  private keysOf(key: FrontendKey): readonly ServiceKey[] {
+    if (!key.startsWith(NODE_PORT)) return [key];
+    const { port, protocol } = parseFrontendKey(key);
+    return this.nodePortAt.map((address) => serviceKey({ address, port, protocol }));
+  }
+
+  private place(key: ServiceKey): void {
+    const virtual = virtualOf(key);
+    const before = this.placed.get(key);
+    const plan = this.holder(virtual);
+    const after = plan && { plan, virtual, isLinked: this.needsLink(plan, virtual.address) };
+    const kept = new Set<string>();
+    for (const element of after === undefined ? [] : elementsAt(after.plan, virtual)) {
+      kept.add(element.role + element.key);
+      this.desire(element, true);
+    }
+    for (const element of before === undefined ? [] : elementsAt(before.plan, virtual))
+      if (!kept.has(element.role + element.key)) this.desire(element, false);
+    if (after === undefined) this.placed.delete(key);
+    else this.placed.set(key, after);
+    if (plan !== undefined && plan.sourceRanges !== null) this.restricted.set(key, plan);
+    else this.restricted.delete(key);
+    this.link(virtual.address, Number(after?.isLinked ?? false) - Number(before?.isLinked ?? false));
+    this.desireService(key);
+  }
+
+  private holder({ address, port, protocol }: Virtual): FrontendPlan | undefined {
+    const table = this.table();
+    const own = table.frontend(frontendKey(address, port, protocol));
+    if (own !== undefined || !this.nodePortAt.includes(address)) return own;
+    return table.frontend(frontendKey(null, port, protocol));
+  }
+
+  /** Behaviour IV-01. */
+  private needsLink({ kind }: FrontendPlan, address: IPAddress): boolean {
+    return kind === 'ClusterIP' || (kind !== 'NodePort' && !this.own.has(address));
+  }
+
+  private link(address: IPAddress, uses: number): void {
+    if (uses === 0) return;
+    const count = (this.linked.get(address) ?? 0) + uses;
+    if (count > 0) this.linked.set(address, count);
+    else this.linked.delete(address);
+    this.desireAddress(address);
+  }
+
+  /** @param isNeeded as long as a virtual service has connections its address stays. */
+  desireAddress(address: IPAddress, isNeeded = this.linked.has(address)): void {
+    this.ledgers.addresses.desire(address, isNeeded ? true : undefined);
+    this.desire(addressElement(address), isNeeded);
+  }
+
+  private desireService(key: ServiceKey): void {
+    const { services, destinations: held } = this.ledgers;
+    const plan = this.placed.get(key)?.plan;
+    const state = plan === undefined ? null : virtualService(plan, this.scheduling);
+    if (plan === undefined || state === null) {
+      if (services.acknowledged.has(key)) this.closing.add(key);
+      else this.abandon(key);
+      return;
+    }
+    this.closing.delete(key);
+    services.desire(key, state);
+    held.desire(key, follow(plan.endpoints, held.acknowledged.get(key), plan.protocol === 'TCP'));
+  }
+
+  /** Lets a virtual service go, with all its destinations. */
+  abandon(key: ServiceKey): void {
+    this.closing.delete(key);
+    this.ledgers.services.desire(key, undefined);
+    this.ledgers.destinations.desire(key, undefined);
+  }
+
+  /** Lets a virtual service stay for its connections. */
+  linger(key: ServiceKey, wanted: ReturnType<typeof destinations>): void {
+    this.closing.delete(key);
+    const { services, destinations: held } = this.ledgers;
+    services.desire(key, services.acknowledged.get(key));
+    held.desire(key, wanted);
+  }
+
+  private followNodePort(key: FrontendKey): void {
+    if (!key.startsWith(NODE_PORT)) return;
+    const before = this.nodePorts.get(key);
+    const after = this.table().frontend(key);
+    const [old, wanted] = [before, after].map((plan) => (plan === undefined ? null : nodePortElement(plan)));
+    if (wanted) this.desire(wanted, true);
+    if (old && old.role !== wanted?.role) this.desire(old, false);
+    if (after === undefined) this.nodePorts.delete(key);
+    else this.nodePorts.set(key, after);
+  }
+
+  private followHealthChecks(): void {
+    const wanted = new Map(healthCheckElements(this.table().healthChecks()).map((element) => [element.key, element]));
+    for (const [key, element] of this.checks) if (!wanted.has(key)) this.desire(element, false);
+    for (const element of wanted.values()) this.desire(element, true);
+    this.checks = wanted;
+  }
+
+  private desire({ role, key, comment }: Element, isWanted: boolean): void {
+    this.ledgers.elements[role].desire(key, isWanted ? comment : undefined);
+  }
+}
+
+const NODE_PORT = 'nodeport:';
+
+export function virtualOf(key: ServiceKey): Virtual {
+  const { address, port, protocol } = parseFrontendKey(key);
+  if (address === null) throw new TypeError(`a virtual service has an address, and ${key} has none`);
+  return { address, port, protocol };
+}
+
+function sameSet(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
+  return one.size === other.size && [...one].every((each) => other.has(each));
+}

@@ -1,0 +1,157 @@
+import { addressFromBytes, addressLength, type Family, type IPAddress, type IPPrefix } from '../../base/ip.js';
+import { protocolFromNumber } from '../../base/protocol.js';
+import type { IptablesAddon, IptablesChainListing } from '../../native/contract.js';
+import { frontendKey } from '../../plan/frontend-key.js';
+import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
+import type { FrontendKind, FrontendPlan, NodePlan } from '../../plan/types.js';
+import { statesOf } from '../xtables/chain-states.js';
+import { printDifferences } from '../xtables/differences.js';
+import { isOwnChain } from './footprint.js';
+import { noEndpoints, packVirtual, serviceKey, type ElementKey, type Virtual } from './frontends.js';
+import type { Listing } from './listing.js';
+import { SET_ROLES, type SetRole } from './names.js';
+import { chains as wantedChains, HOOKS } from './rules.js';
+
+export interface DumpParts {
+  readonly addon: Pick<IptablesAddon, 'iptablesDigests'>;
+  readonly family: Family;
+  readonly listing: Listing;
+  readonly chains: readonly IptablesChainListing[];
+  readonly node: NodePlan;
+}
+
+/**
+ * What the kernel holds in the lines of plan/text.ts, sorted. Sets say which frontends there are, and virtual services where they lead. What only waits for
+ * the end of its connections is left out.
+ */
+export async function dumpKernel(parts: DumpParts): Promise<readonly string[]> {
+  const { family, listing, chains, node } = parts;
+  const isEmpty = SET_ROLES.length === listing.missingSets.length && listing.held.services.size === 0;
+  if (isEmpty && !chains.some(({ table, name }) => isOwnChain(table, name))) return [];
+  const frontends = new Reader(family, listing).read();
+  const lines = new Set<string>();
+  for (const frontend of frontends) {
+    for (const line of printFrontend(frontend)) lines.add(line);
+    if (frontend.kind === 'ClusterIP' && frontend.address !== null)
+      lines.add(clusterAddressLine(family, frontend.address));
+  }
+  for (const key of listing.held.elements.hairpin.keys()) lines.add(hairpinLine(family, unpack(family, key, 0)));
+  const differences = await compareRules(parts, frontends);
+  for (const line of differences.length === 0 ? printNode(node) : differences) lines.add(line);
+  return [...lines].sort();
+}
+
+const KINDS: readonly (readonly [SetRole, FrontendKind, FrontendPlan['masquerade']])[] = [
+  ['cluster', 'ClusterIP', 'off-cluster'],
+  ['external', 'ExternalIP', 'always'],
+  ['externalLocal', 'ExternalIP', 'node'],
+  ['balancer', 'LoadBalancer', 'always'],
+  ['balancerLocal', 'LoadBalancer', 'node'],
+  ['sctpNodePorts', 'NodePort', 'always'],
+  ['sctpNodePortsLocal', 'NodePort', 'node'],
+];
+
+const PORTS = [
+  ['tcpNodePorts', 'TCP', 'always'],
+  ['tcpNodePortsLocal', 'TCP', 'node'],
+  ['udpNodePorts', 'UDP', 'always'],
+  ['udpNodePortsLocal', 'UDP', 'node'],
+] as const;
+
+class Reader {
+  private readonly admitted = new Map<ElementKey, IPPrefix[]>();
+
+  constructor(
+    private readonly family: Family,
+    private readonly listing: Listing,
+  ) {}
+
+  read(): readonly FrontendPlan[] {
+    this.readAdmitted();
+    const { elements } = this.listing.held;
+    const found: FrontendPlan[] = [];
+    for (const [role, kind, masquerade] of KINDS)
+      for (const [key, servicePort] of elements[role])
+        found.push(this.frontend(this.unpackVirtual(key), { kind, masquerade, servicePort }));
+    for (const [role, protocol, masquerade] of PORTS)
+      for (const [key, servicePort] of elements[role]) {
+        const port = portAt(key, 0);
+        const addresses = [...this.listing.own].filter((address) => this.hasTraces({ address, port, protocol }));
+        const [address = this.none] = addresses;
+        found.push(this.frontend({ address, port, protocol }, { kind: 'NodePort', masquerade, servicePort }));
+      }
+    return found;
+  }
+
+  private frontend(
+    virtual: Virtual,
+    { kind, masquerade, servicePort }: Pick<FrontendPlan, 'kind' | 'masquerade' | 'servicePort'>,
+  ): FrontendPlan {
+    const { elements, services, destinations } = this.listing.held;
+    const key = packVirtual(virtual);
+    const held = (role: SetRole): boolean => elements[role].has(key);
+    const none = noEndpoints(this.family);
+    const endpoints = destinations.get(serviceKey(virtual))?.active ?? none;
+    const drops = held('dropping') || held('droppingOthers');
+    const seconds = services.get(serviceKey(virtual))?.timeoutSeconds ?? 0;
+    const address = kind === 'NodePort' ? null : virtual.address;
+    return {
+      ...{ kind, masquerade, servicePort, endpoints, address, family: this.family },
+      key: frontendKey(address, virtual.port, virtual.protocol),
+      protocol: virtual.protocol,
+      port: virtual.port,
+      localEndpoints: masquerade !== 'node' ? null : drops ? none : endpoints,
+      whenEmpty: drops ? 'drop' : 'reject',
+      affinitySeconds: seconds === 0 ? null : seconds,
+      clientKeys: null,
+      sourceRanges: held('restricted') ? (this.admitted.get(key)?.sort() ?? []) : null,
+      flowEndpoints: null,
+    };
+  }
+
+  private hasTraces(virtual: Virtual): boolean {
+    const { services, elements } = this.listing.held;
+    const key = packVirtual(virtual);
+    return services.has(serviceKey(virtual)) || elements.dropping.has(key) || elements.refusing.has(key);
+  }
+
+  private readAdmitted(): void {
+    const { admittedPrefixes, admittedAddresses } = this.listing.held.elements;
+    const length = addressLength(this.family);
+    const size = length + 3;
+    const add = (key: ElementKey, bits: number): void => {
+      const range = `${unpack(this.family, key, size)}/${bits}` as IPPrefix;
+      const frontend = key.slice(0, size);
+      this.admitted.set(frontend, [...(this.admitted.get(frontend) ?? []), range]);
+    };
+    for (const key of admittedPrefixes.keys()) add(key, key.charCodeAt(size + length));
+    for (const key of admittedAddresses.keys()) add(key, length * 8);
+  }
+
+  private unpackVirtual(key: ElementKey): Virtual {
+    const length = addressLength(this.family);
+    const protocol = protocolFromNumber(key.charCodeAt(length + 2)) ?? 'TCP';
+    return { address: unpack(this.family, key, 0), port: portAt(key, length), protocol };
+  }
+
+  private get none(): IPAddress {
+    return addressFromBytes(new Uint8Array(addressLength(this.family)));
+  }
+}
+
+function unpack(family: Family, key: ElementKey, at: number): IPAddress {
+  return addressFromBytes(Buffer.from(key.slice(at, at + addressLength(family)), 'latin1'));
+}
+
+function portAt(key: ElementKey, at: number): number {
+  return (key.charCodeAt(at) << 8) | key.charCodeAt(at + 1);
+}
+
+async function compareRules(
+  { addon, family, chains, node }: DumpParts,
+  frontends: readonly FrontendPlan[],
+): Promise<readonly string[]> {
+  const restricted = frontends.filter(({ sourceRanges }) => sourceRanges !== null);
+  const wanted = await statesOf(addon, family, wantedChains(node, restricted));
+  return printDifferences(family, chains, wanted, isOwnChain, HOOKS);
+}

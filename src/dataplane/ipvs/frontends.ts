@@ -1,0 +1,217 @@
+import { endpointSize, EndpointList } from '../../base/endpoint-list.js';
+import {
+  addressBytes,
+  addressFromBytes,
+  addressLength,
+  familyOf,
+  isLoopback,
+  prefixAddress,
+  prefixContains,
+  prefixLength,
+  type Family,
+  type IPAddress,
+  type IPPrefix,
+} from '../../base/ip.js';
+import { protocolNumber, type Protocol } from '../../base/protocol.js';
+import { IPVS_FLAGS, type IpvsServiceState } from '../../native/contract.js';
+import { frontendKey } from '../../plan/frontend-key.js';
+import type { FrontendKey, FrontendPlan, HealthCheckPlan, NodePlan } from '../../plan/types.js';
+import type { SetRole } from './names.js';
+
+/** From the plan to what the kernel is to hold, frontend by frontend. Nothing here knows what it holds already. */
+
+/** `address:port/protocol`, as keys of frontends: node ports have one for each address that they answer on. */
+export type ServiceKey = FrontendKey;
+
+/** A packed element of a set as a string of its bytes. */
+export type ElementKey = string;
+
+export interface Element {
+  readonly role: SetRole;
+  readonly key: ElementKey;
+  /** `namespace/name:port`; empty: none. */
+  readonly comment: string;
+}
+
+/** What a frontend is to the kernel at one address. */
+export interface Virtual {
+  readonly address: IPAddress;
+  readonly port: number;
+  readonly protocol: Protocol;
+}
+
+export function serviceKey({ address, port, protocol }: Virtual): ServiceKey {
+  return frontendKey(address, port, protocol);
+}
+
+/** What the mode is configured with, of virtual services. */
+export interface Scheduling {
+  readonly scheduler: string;
+}
+
+/** Those with two schedulers' hashes also take the client's port into it (behaviour IV-02). */
+const PORT_HASHING = 'mh';
+
+/** The virtual service of a frontend; null: it has none, since no connection to it is to find an endpoint or a refusal. */
+export function virtualService(frontend: FrontendPlan, { scheduler }: Scheduling): IpvsServiceState | null {
+  const { endpoints, whenEmpty, affinitySeconds, family, sourceRanges } = frontend;
+  // ip_vs refuses what finds no destination before any rule can drop what the node itself sends.
+  if (endpoints.count === 0 && (whenEmpty === 'drop' || sourceRanges !== null)) return null;
+  const persistent = affinitySeconds === null ? 0 : IPVS_FLAGS.persistent;
+  return {
+    scheduler,
+    flags: persistent | (scheduler === PORT_HASHING ? IPVS_FLAGS.scheduler2 : 0),
+    timeoutSeconds: affinitySeconds ?? 0,
+    prefixLength: addressLength(family) * 8,
+  };
+}
+
+export function sameState(one: IpvsServiceState, other: IpvsServiceState): boolean {
+  return (
+    one.scheduler === other.scheduler &&
+    one.flags === other.flags &&
+    one.timeoutSeconds === other.timeoutSeconds &&
+    one.prefixLength === other.prefixLength
+  );
+}
+
+/** Whether nobody's connection to the frontend finds an endpoint, or not those from elsewhere than pods and the node. */
+function emptiness({ endpoints, localEndpoints, whenEmpty }: FrontendPlan): SetRole | null {
+  if ((localEndpoints ?? endpoints).count > 0) return null;
+  if (whenEmpty === 'reject') return 'refusing';
+  return endpoints.count > 0 ? 'droppingOthers' : 'dropping';
+}
+
+function kindRole({ kind, masquerade, protocol }: FrontendPlan): SetRole | null {
+  const keepsSource = masquerade === 'node';
+  switch (kind) {
+    case 'ClusterIP':
+      return 'cluster';
+    case 'ExternalIP':
+      return keepsSource ? 'externalLocal' : 'external';
+    case 'LoadBalancer':
+      return keepsSource ? 'balancerLocal' : 'balancer';
+    case 'NodePort':
+      if (protocol !== 'SCTP') return null;
+      return keepsSource ? 'sctpNodePortsLocal' : 'sctpNodePorts';
+  }
+}
+
+/** The roles in which a frontend's packets are let through to its virtual service. */
+export const SERVING: ReadonlySet<SetRole> = new Set<SetRole>([
+  'cluster',
+  'external',
+  'externalLocal',
+  'balancer',
+  'balancerLocal',
+]);
+
+/** Elements for a frontend at one address. */
+export function elementsAt(frontend: FrontendPlan, virtual: Virtual): readonly Element[] {
+  const { servicePort: comment, sourceRanges } = frontend;
+  const key = packVirtual(virtual);
+  const elements: Element[] = [];
+  for (const role of [kindRole(frontend), emptiness(frontend)])
+    if (role !== null) elements.push({ role, key, comment });
+  if (sourceRanges === null) return elements;
+  elements.push({ role: 'restricted', key, comment });
+  for (const range of sourceRanges) elements.push(admission(key, range));
+  return elements;
+}
+
+function admission(virtual: string, range: IPPrefix): Element {
+  const address = prefixAddress(range);
+  const length = prefixLength(range);
+  const source = virtual + packAddressText(address);
+  return length === addressLength(familyOf(address)) * 8
+    ? { role: 'admittedAddresses', key: source, comment: '' }
+    : { role: 'admittedPrefixes', key: source + String.fromCharCode(length), comment: '' };
+}
+
+/** The element that a node port has whatever the addresses; null for SCTP, whose sets have the addresses. */
+export function nodePortElement(frontend: FrontendPlan): Element | null {
+  const { kind, protocol, port, masquerade, servicePort: comment } = frontend;
+  if (kind !== 'NodePort' || protocol === 'SCTP') return null;
+  const key = packPort(port);
+  const keepsSource = masquerade === 'node';
+  if (protocol === 'TCP') return { role: keepsSource ? 'tcpNodePortsLocal' : 'tcpNodePorts', key, comment };
+  return { role: keepsSource ? 'udpNodePortsLocal' : 'udpNodePorts', key, comment };
+}
+
+/** Of two Services with one port the first by name counts, whatever the order in which they came. */
+export function healthCheckElements(checks: Iterable<HealthCheckPlan>): readonly Element[] {
+  const first = new Map<number, string>();
+  for (const { port, service } of checks) {
+    const other = first.get(port);
+    if (other === undefined || service < other) first.set(port, service);
+  }
+  return [...first].map(([port, comment]) => ({ role: 'healthChecks', key: packPort(port), comment }));
+}
+
+export function hairpinElement(address: IPAddress): Element {
+  const packed = packAddressText(address);
+  const length = String.fromCharCode(addressLength(familyOf(address)) * 8);
+  return { role: 'hairpin', key: packed + packed + length + length, comment: '' };
+}
+
+export function addressElement(address: IPAddress): Element {
+  return { role: 'addresses', key: packAddressText(address), comment: '' };
+}
+
+/** Those of a node's addresses that node ports answer on (behaviour IV-02, SV-32). */
+export function nodePortAddresses(
+  { family, nodePortPrefixes }: NodePlan,
+  own: Iterable<IPAddress>,
+): readonly IPAddress[] {
+  return [...own].filter(
+    (address) =>
+      familyOf(address) === family &&
+      !isLoopback(address) &&
+      (nodePortPrefixes === null || nodePortPrefixes.some((prefix) => prefixContains(prefix, address))),
+  );
+}
+
+export function packVirtual({ address, port, protocol }: Virtual): string {
+  return packAddressText(address) + packPort(port) + String.fromCharCode(protocolNumber(protocol));
+}
+
+export function packAddressText(address: IPAddress): string {
+  return String.fromCharCode(...addressBytes(address));
+}
+
+/** The address that a packed element begins with. */
+export function unpackAddress(family: Family, key: ElementKey): IPAddress {
+  return addressFromBytes(Buffer.from(key.slice(0, addressLength(family)), 'latin1'));
+}
+
+export function packPort(port: number): string {
+  return String.fromCharCode(port >> 8, port & 0xff);
+}
+
+export function noEndpoints(family: Family): EndpointList {
+  return NONE[family];
+}
+
+const NONE: Readonly<Record<Family, EndpointList>> = {
+  IPv4: new EndpointList('IPv4', new Uint8Array(0)),
+  IPv6: new EndpointList('IPv6', new Uint8Array(0)),
+};
+
+/** Endpoints of several lists as one, without what is in them twice. Sorted. */
+export function unite(family: Family, lists: readonly EndpointList[]): EndpointList {
+  const filled = lists.filter(({ count }) => count > 0);
+  if (filled.length < 2) return filled[0] ?? noEndpoints(family);
+  return sortEndpoints(family, Buffer.concat(filled.map(({ packed }) => packed)));
+}
+
+/** Packed endpoints in the order of their bytes, which is that of the plan; of equal ones one. */
+export function sortEndpoints(family: Family, packed: Uint8Array): EndpointList {
+  const size = endpointSize(family);
+  const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
+  const parts = Array.from({ length: packed.length / size }, (_, index) =>
+    bytes.subarray(index * size, (index + 1) * size),
+  );
+  parts.sort((one, other) => Buffer.compare(one, other));
+  const distinct = parts.filter((part, index) => index === 0 || Buffer.compare(part, parts[index - 1] ?? part) !== 0);
+  return new EndpointList(family, new Uint8Array(Buffer.concat(distinct)));
+}

@@ -1,0 +1,91 @@
+import type { Family, IPAddress } from '../../base/ip.js';
+import type { IpvsServiceState } from '../../native/contract.js';
+import { Ledger, type LedgerOptions } from '../ledger.js';
+import { sameDestinations, type Destinations } from './destinations.js';
+import { sameState, type ElementKey, type ServiceKey } from './frontends.js';
+import { SET_ROLES, setName, type SetRole } from './names.js';
+import { printElements } from './print.js';
+import { nameSet } from './wire.js';
+
+/** What of one family the kernel is to hold, chains apart, and what it does, by kind. */
+export class Ledgers {
+  readonly services: Ledger<ServiceKey, IpvsServiceState>;
+  /** Every virtual service has an entry, if an empty one. */
+  readonly destinations: Ledger<ServiceKey, Destinations>;
+  /** By set: elements and their comments. */
+  readonly elements: Readonly<Record<SetRole, Ledger<ElementKey, string>>>;
+  /** On the mode's link. */
+  readonly addresses: Ledger<IPAddress, true>;
+
+  constructor(now: () => number) {
+    const make = <Key, Value>(same: LedgerOptions<Value>['same']): Ledger<Key, Value> => {
+      const ledger = new Ledger<Key, Value>({ same, now });
+      ledger.doubtAll();
+      return ledger;
+    };
+    const apart = (): boolean => false;
+    this.services = make(sameState);
+    this.destinations = make(sameDestinations);
+    this.addresses = make(apart);
+    const elements = SET_ROLES.map((role) => [role, make<ElementKey, string>(apart)] as const);
+    this.elements = Object.fromEntries(elements) as Record<SetRole, Ledger<ElementKey, string>>;
+  }
+
+  /** What the kernel was seen to hold. */
+  readBack({ services, destinations, elements, addresses }: Held): void {
+    this.services.readBackAll(services);
+    this.destinations.readBackAll(destinations);
+    this.addresses.readBackAll(addresses);
+    for (const role of SET_ROLES) this.elements[role].readBackAll(elements[role]);
+  }
+}
+
+/** What the kernel holds of one family's, chains apart. */
+export interface Held {
+  readonly services: Map<ServiceKey, IpvsServiceState>;
+  readonly destinations: Map<ServiceKey, Destinations>;
+  readonly elements: Readonly<Record<SetRole, Map<ElementKey, string>>>;
+  readonly addresses: Map<IPAddress, true>;
+}
+
+/** What the kernel holds and should not, as far as is known, stays. */
+export function keepHeld<Key, Value>(ledger: Ledger<Key, Value>): void {
+  for (const key of [...ledger.owed()])
+    if (ledger.desired(key) === undefined) ledger.desire(key, ledger.acknowledged.get(key));
+}
+
+/** What was lost, altered or added since it was acknowledged, a line each. */
+export function differences(family: Family, ledgers: Ledgers, held: Held): readonly string[] {
+  const lines = [
+    ...differing(ledgers.services, held.services, sameState, (key) => `virtual service ${key}`),
+    ...differing(ledgers.destinations, held.destinations, sameDestinations, (key) => `destinations of ${key}`),
+    ...differing(ledgers.addresses, held.addresses, isSame, (address) => `address ${address}`),
+  ];
+  for (const role of SET_ROLES) {
+    const name = setName(family, role);
+    const print = (key: ElementKey): string =>
+      `element ${printElements(nameSet(family, role), Buffer.from(key, 'latin1')).join()} of ${name}`;
+    lines.push(...differing(ledgers.elements[role], held.elements[role], isSame, print));
+  }
+  return lines;
+}
+
+function differing<Key, Value>(
+  { acknowledged }: Ledger<Key, Value>,
+  held: ReadonlyMap<Key, Value>,
+  same: (one: Value, other: Value) => boolean,
+  print: (key: Key) => string,
+): readonly string[] {
+  const lines: string[] = [];
+  for (const [key, value] of acknowledged) {
+    const found = held.get(key);
+    if (found === undefined) lines.push(`${print(key)} was missing`);
+    else if (!same(value, found)) lines.push(`${print(key)} was another`);
+  }
+  for (const key of held.keys()) if (!acknowledged.has(key)) lines.push(`${print(key)} was not ours`);
+  return lines;
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return one === other;
+}

@@ -1,0 +1,72 @@
+import type { Family } from '../../base/ip.js';
+import type { IpsetType } from '../../native/contract.js';
+import { SHARED_CHAIN } from '../xtables/names.js';
+
+/** Names in the kernel. What kube-proxy has in this mode has its names here too (behaviour IV-01, IV-10 to IV-21), so that either goes on where the other stopped. */
+
+/** Holds the addresses of Services that the node does not have anyway. */
+export const LINK = 'kube-ipvs0';
+
+export const CHAIN = {
+  ...SHARED_CHAIN,
+  /** nat: what external traffic to Services with policy Local needs. */
+  balancer: 'KUBE-LOAD-BALANCER',
+  /** nat: what is sent to a node port; filter: lets health checks in. */
+  nodePort: 'KUBE-NODE-PORT',
+  /** Load balancers with source ranges: who is admitted. */
+  sourceRanges: 'KUBE-SOURCE-RANGES-FIREWALL',
+  /** What comes in for Services and is not to reach them, or the node itself. */
+  guard: 'KUBE-IPVS-FILTER',
+  /** The same for what the node itself sends. */
+  outGuard: 'KUBE-IPVS-OUT-FILTER',
+} as const;
+
+/** What a set is for, by the end of its name and its type. */
+const SETS = {
+  cluster: ['CLUSTER-IP', 'hash:ip,port'],
+  external: ['EXTERNAL-IP', 'hash:ip,port'],
+  externalLocal: ['EXTERNAL-IP-LOCAL', 'hash:ip,port'],
+  balancer: ['LOAD-BALANCER', 'hash:ip,port'],
+  balancerLocal: ['LOAD-BALANCER-LOCAL', 'hash:ip,port'],
+  /** Load balancers with source ranges. */
+  restricted: ['LOAD-BALANCER-FW', 'hash:ip,port'],
+  admittedPrefixes: ['LOAD-BALANCER-SOURCE-CIDR', 'hash:ip,port,net'],
+  admittedAddresses: ['LOAD-BALANCER-SOURCE-IP', 'hash:ip,port,ip'],
+  tcpNodePorts: ['NODE-PORT-TCP', 'bitmap:port'],
+  tcpNodePortsLocal: ['NODE-PORT-LOCAL-TCP', 'bitmap:port'],
+  udpNodePorts: ['NODE-PORT-UDP', 'bitmap:port'],
+  udpNodePortsLocal: ['NODE-PORT-LOCAL-UDP', 'bitmap:port'],
+  sctpNodePorts: ['NODE-PORT-SCTP-HASH', 'hash:ip,port'],
+  sctpNodePortsLocal: ['NODE-PORT-LOCAL-SCTP-HASH', 'hash:ip,port'],
+  healthChecks: ['HEALTH-CHECK-NODE-PORT', 'bitmap:port'],
+  /** Addresses on {@link LINK}. */
+  addresses: ['IPVS-IPS', 'hash:ip'],
+  /** The rest are ours alone. Frontends that nobody reaches an endpoint by, for which new connections are refused. */
+  refusing: ['NO-ENDPOINTS', 'hash:ip,port'],
+  /** Frontends for which all new connections are dropped, or all but those from pods: external policy Local. */
+  dropping: ['NO-LOCAL', 'hash:ip,port'],
+  droppingOthers: ['NO-LOCAL-EXTERNAL', 'hash:ip,port'],
+  /** Addresses that may be sent back to themselves, each as a pair with itself. */
+  hairpin: ['HAIRPIN', 'hash:net,net'],
+} as const satisfies Readonly<Record<string, readonly [name: string, type: IpsetType]>>;
+
+export type SetRole = keyof typeof SETS;
+
+export const SET_ROLES = Object.keys(SETS) as readonly SetRole[];
+
+/** kube-proxy's. */
+export const SET_PREFIXES: Readonly<Record<Family, string>> = { IPv4: 'KUBE-', IPv6: 'KUBE-6-' };
+
+/** kube-proxy's set for what it sends back to its sender, which nothing of ours needs (IV-10). */
+export const PEER_HAIRPIN = 'LOOP-BACK';
+
+/** IPSET_MAXNAMELEN − 1; kube-proxy cuts longer names. */
+const NAME_LENGTH = 31;
+
+export function setName(family: Family, role: SetRole): string {
+  return (SET_PREFIXES[family] + SETS[role][0]).slice(0, NAME_LENGTH);
+}
+
+export function setType(role: SetRole): IpsetType {
+  return SETS[role][1];
+}

@@ -1,0 +1,97 @@
+import type { IptablesAddon, IptablesChainListing, IptablesOperation } from '../../native/contract.js';
+import type { FrontendPlan, NodePlan } from '../../plan/types.js';
+import { differences, listedStates, statesOf, type ChainStates } from '../xtables/chain-states.js';
+import { cleanupOperations } from '../xtables/cleanup.js';
+import { hookRepairs } from '../xtables/hooks.js';
+import { chainOperation, deleteOperation } from '../xtables/operations.js';
+import { chainId } from '../xtables/rules.js';
+import { Tables, type TablesOptions } from '../xtables/tables.js';
+import { isOwnChain } from './footprint.js';
+import { CHAIN } from './names.js';
+import { chains, HOOKS } from './rules.js';
+
+export interface RuleWriterOptions extends TablesOptions {
+  readonly addon: IptablesAddon;
+}
+
+/** What is to be written of the rules, in three parts. */
+export interface RulePlan {
+  /** Before there is anything that these rules are for. */
+  readonly first: readonly IptablesOperation[];
+  /** After all else: another mode, or another proxy, translates until then. */
+  readonly last: readonly IptablesOperation[];
+  /** What nothing needs any more. */
+  readonly stale: readonly IptablesOperation[];
+  readonly wanted: ChainStates;
+}
+
+/** The chains of one family: as they should be, and as the kernel acknowledged them. */
+export class RuleWriter {
+  /** Null: nobody knows. */
+  private acknowledged: ChainStates | null = null;
+  private readonly tables: Tables;
+  rules = 0;
+  bytes = 0;
+
+  constructor(private readonly options: RuleWriterOptions) {
+    this.tables = new Tables(options);
+  }
+
+  list(textOf: readonly string[] = []): Promise<readonly IptablesChainListing[]> {
+    return this.tables.list(textOf);
+  }
+
+  /** What was lost or altered since it was acknowledged, a line each. */
+  repairs(listing: readonly IptablesChainListing[]): readonly string[] {
+    if (this.acknowledged === null) return [];
+    const jumps = hookRepairs(listing, HOOKS).filter(({ verb }) => verb === 'insert');
+    return [
+      ...differences(this.acknowledged, listedStates(listing, isOwnChain), () => true),
+      ...jumps.map(({ table, chain, text }) => `rule of ${table} ${chain} was missing: ${text}`),
+    ];
+  }
+
+  /** @param listing null: the kernel is as it acknowledged. */
+  async plan(
+    node: NodePlan,
+    restricted: Iterable<FrontendPlan>,
+    listing: readonly IptablesChainListing[] | null,
+  ): Promise<RulePlan> {
+    const { addon, family } = this.options;
+    const all = chains(node, restricted);
+    const wanted = await statesOf(addon, family, all);
+    const held = listing === null ? this.acknowledged : listedStates(listing, isOwnChain);
+    const operations: IptablesOperation[] = all
+      .filter(({ table, name }) => {
+        const id = chainId(table, name);
+        return held?.get(id)?.digest !== wanted.get(id)?.digest;
+      })
+      .map(chainOperation);
+    if (listing !== null) operations.push(...hookRepairs(listing, HOOKS));
+    const takesOver = listing !== null && held?.has(chainId('nat', CHAIN.services)) === true;
+    const isLast = ({ table }: IptablesOperation): boolean => takesOver && table === 'nat';
+    return {
+      first: operations.filter((operation) => !isLast(operation)),
+      last: operations.filter(isLast),
+      stale: [...(held?.keys() ?? [])].filter((id) => !wanted.has(id)).map(deleteOperation),
+      wanted,
+    };
+  }
+
+  async send(operations: readonly IptablesOperation[]): Promise<void> {
+    if (operations.length === 0) return;
+    this.acknowledged = null;
+    const { rules, bytes } = await this.tables.restore(operations);
+    this.rules += rules;
+    this.bytes += bytes;
+  }
+
+  /** All of the plan is in the kernel. */
+  acknowledge({ wanted }: RulePlan): void {
+    this.acknowledged = wanted;
+  }
+
+  async cleanup(): Promise<void> {
+    await this.send(cleanupOperations(await this.list(), HOOKS, isOwnChain));
+  }
+}

@@ -1,0 +1,108 @@
+import type { Family, IPAddress } from '../../base/ip.js';
+import type { ServiceKey, ElementKey } from './frontends.js';
+import { packVirtual, SERVING, unpackAddress } from './frontends.js';
+import { virtualOf } from './desired.js';
+import type { Ledger } from '../ledger.js';
+import type { Ledgers } from './ledgers.js';
+import { SET_ROLES, type SetRole } from './names.js';
+import type { Writer } from './writer.js';
+
+/** What of the rules has to be written at which point; each does nothing where nothing is to be written. */
+export interface RuleSteps {
+  readonly first: () => Promise<void>;
+  readonly last: () => Promise<void>;
+}
+
+/** Sets by which connections are refused or dropped; `restricted` last, so that nobody who is admitted is kept out. */
+const REFUSING: readonly SetRole[] = [
+  'refusing',
+  'dropping',
+  'droppingOthers',
+  'admittedPrefixes',
+  'admittedAddresses',
+  'restricted',
+];
+
+/**
+ * Let go of after all else: as long as there are restrictions, and as long as the link has the address. By node ports, and by frontends of the node's own
+ * addresses, a process that starts anew knows virtual services that are to go.
+ */
+const OUTLASTING: readonly SetRole[] = [
+  'admittedPrefixes',
+  'admittedAddresses',
+  'tcpNodePorts',
+  'tcpNodePortsLocal',
+  'udpNodePorts',
+  'udpNodePortsLocal',
+  'sctpNodePorts',
+  'sctpNodePortsLocal',
+  'addresses',
+];
+
+/**
+ * Sends what is owed, in an order in which no connection goes wrong in between: refusals come before what they are for goes, and go after what they kept from
+ * coming is there; a virtual service is there before packets are let through to it, and goes after none are any more; the address comes last and goes last, since
+ * with it packets begin and end to come in.
+ */
+export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rules: RuleSteps): Promise<void> {
+  const { services, destinations, addresses, elements } = ledgers;
+  const addressOf = (key: ElementKey): IPAddress => unpackAddress(family, key);
+  // Packets to a frontend there that no virtual service takes would reach the node itself.
+  const isOnLink = (key: ElementKey): boolean => addresses.acknowledged.has(addressOf(key));
+  for (const role of SERVING) await writer.elements(role, withdrawn(ledgers, role).filter(isOnLink));
+  for (const role of REFUSING) await writer.elements(role, added(elements[role]));
+  await rules.first();
+  await writer.services(added(services));
+  const unready = new Set([...services.aside.keys()].map((key) => packVirtual(virtualOf(key))));
+  for (const role of SET_ROLES) {
+    const isReady = (key: ElementKey): boolean => !SERVING.has(role) || !unready.has(key);
+    await writer.elements(role, added(elements[role]).filter(isReady));
+  }
+  await writer.destinations(toSend(destinations).filter((key) => isThere(ledgers, key)));
+  for (const role of [...REFUSING].reverse().concat(SET_ROLES)) {
+    const isLeft = (key: ElementKey): boolean => SERVING.has(role) && isGone(ledgers, key) && !isOnLink(key);
+    if (!OUTLASTING.includes(role))
+      await writer.elements(
+        role,
+        removed(elements[role]).filter((key) => !isLeft(key)),
+      );
+  }
+  await writer.addresses(added(addresses));
+  await rules.last();
+  await writer.removals(removed(services));
+  // Where one could not be removed its address stays, by which it is known.
+  const left = new Set([...removed(services), ...services.aside.keys()].map((key) => virtualOf(key).address));
+  await writer.addresses(removed(addresses).filter((address) => !left.has(address)));
+  for (const role of OUTLASTING)
+    await writer.elements(
+      role,
+      removed(elements[role]).filter((key) => role !== 'addresses' || !left.has(addressOf(key))),
+    );
+  for (const role of SERVING) await writer.elements(role, removed(elements[role]));
+}
+
+/** Keys that are to be sent: owed, or set aside and due again. */
+function toSend<Key, Value>(ledger: Ledger<Key, Value>): readonly Key[] {
+  return [...ledger.owed(), ...ledger.due()];
+}
+
+function added<Key, Value>(ledger: Ledger<Key, Value>): readonly Key[] {
+  return toSend(ledger).filter((key) => ledger.desired(key) !== undefined);
+}
+
+function removed<Key, Value>(ledger: Ledger<Key, Value>): readonly Key[] {
+  return toSend(ledger).filter((key) => ledger.desired(key) === undefined);
+}
+
+/** Frontends that are gone, rather than in another set now. */
+function withdrawn(ledgers: Ledgers, role: SetRole): readonly ElementKey[] {
+  return removed(ledgers.elements[role]).filter((key) => isGone(ledgers, key));
+}
+
+function isGone({ elements }: Ledgers, key: ElementKey): boolean {
+  return [...SERVING].every((role) => elements[role].desired(key) === undefined);
+}
+
+function isThere({ services, destinations }: Ledgers, key: ServiceKey): boolean {
+  return services.acknowledged.has(key) && destinations.desired(key) !== undefined;
+}

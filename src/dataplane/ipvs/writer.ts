@@ -1,0 +1,259 @@
+import { messageOf } from '../../base/error-message.js';
+import { endpointSize } from '../../base/endpoint-list.js';
+import { addressBytes, type Family, type IPAddress } from '../../base/ip.js';
+import type { NativeError } from '../../native/errors.js';
+import type { IpsetOperation, IpvsDestinations, IpvsOperation, NativeAddon } from '../../native/contract.js';
+import type { Ledger } from '../ledger.js';
+import { destinationOperations, listedDestinations } from './destinations.js';
+import type { ElementKey, ServiceKey } from './frontends.js';
+import type { Ledgers } from './ledgers.js';
+import { virtualOf } from './desired.js';
+import { LINK, type SetRole } from './names.js';
+import type { IpvsMessage } from './print.js';
+import { nameService, nameSet, setCreation } from './wire.js';
+
+export interface WriterParts {
+  readonly addon: Pick<NativeAddon, 'ipvs' | 'ipset' | 'route'>;
+  readonly family: Family;
+  readonly ledgers: Ledgers;
+  /** Hears of what is sent. */
+  readonly onMessage: (message: IpvsMessage) => void;
+}
+
+/** What was sent. */
+export interface Sent {
+  /** Calls that changed something. */
+  transactions: number;
+  /** Virtual services, destinations, elements of sets and addresses. */
+  objects: number;
+}
+
+/**
+ * Errors by which the kernel says that it does not take an object as it is. Those that say that there is something else than was thought (EEXIST, ESRCH)
+ * and those that may pass (ENOMEM) are not among them.
+ */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'EINVAL',
+  'EAFNOSUPPORT',
+  'EOPNOTSUPP',
+  'EPROTONOSUPPORT',
+  'ERANGE',
+  'ENOSPC',
+  'EADDRNOTAVAIL',
+]);
+
+/** The errno when it is the object's own fault; null for any other. */
+function refusalOf(error: NativeError): string | null {
+  return error.errno !== null && REFUSALS.has(error.errno) ? error.message : null;
+}
+
+/**
+ * Sends what ledgers owe, kind by kind, and enters the kernel's answers. No message of these subsystems waits for another, so what one object is refused
+ * for keeps no other from being done: an object that the kernel does not take is set aside, and any other failure rejects once all else was sent.
+ */
+export class Writer {
+  sent: Sent = { transactions: 0, objects: 0 };
+  private failures: unknown[] = [];
+
+  constructor(private readonly parts: WriterParts) {}
+
+  /** Rejects with the first failure since the last call. */
+  settle(): void {
+    const [first] = this.failures;
+    this.failures = [];
+    if (first !== undefined) throw first instanceof Error ? first : new Error(messageOf(first));
+  }
+
+  async makeSets(missing: readonly SetRole[], wrong: readonly SetRole[]): Promise<void> {
+    const { addon, family, onMessage } = this.parts;
+    const operations: IpsetOperation[] = [
+      ...wrong.map((role): IpsetOperation => ({ type: 'destroy', name: setCreation(family, role).name })),
+      ...[...wrong, ...missing].map((role): IpsetOperation => ({ type: 'create', set: setCreation(family, role) })),
+    ];
+    if (operations.length === 0) return;
+    onMessage({ type: 'sets', operations });
+    const [refused] = await addon.ipset.ipsetApply(operations);
+    this.count(operations.length);
+    if (refused !== undefined) throw refused;
+  }
+
+  async makeLink(): Promise<void> {
+    await this.parts.addon.route.linkEnsureDummy(LINK);
+    this.count(1);
+  }
+
+  /** Makes virtual services, or changes them. */
+  async services(keys: readonly ServiceKey[]): Promise<void> {
+    const { services } = this.parts.ledgers;
+    const operations = keys.flatMap((key): IpvsOperation[] => {
+      const state = services.desired(key);
+      if (state === undefined) return [];
+      const verb = services.acknowledged.has(key) ? 'set' : 'new';
+      return [{ type: 'service', verb, service: nameService(virtualOf(key)), state }];
+    });
+    await this.sendEach(services, keys, operations);
+  }
+
+  /** Removes virtual services, and with them their destinations. */
+  async removals(keys: readonly ServiceKey[]): Promise<void> {
+    const { services, destinations } = this.parts.ledgers;
+    await this.sendEach(
+      services,
+      keys,
+      keys.map((key) => ({ type: 'service', verb: 'delete', service: nameService(virtualOf(key)), state: null })),
+    );
+    // The kernel does not ask.
+    const claim = destinations.claim(keys.filter((key) => !services.acknowledged.has(key)));
+    claim.acknowledge();
+  }
+
+  private async sendEach<Value>(
+    ledger: Ledger<ServiceKey, Value>,
+    keys: readonly ServiceKey[],
+    operations: readonly IpvsOperation[],
+  ): Promise<void> {
+    if (operations.length === 0) return;
+    const before = keys.map((key) => ledger.acknowledged.get(key));
+    const errors = await this.exchange(ledger, keys, operations.length, () => this.applyIpvs(operations));
+    for (const error of errors) {
+      const key = keys[error.index ?? -1];
+      if (key === undefined) this.failures.push(error);
+      else this.refuse(ledger, key, before[error.index ?? -1], error);
+    }
+  }
+
+  /** Destinations of virtual services that the kernel has. */
+  async destinations(keys: readonly ServiceKey[]): Promise<void> {
+    const { destinations } = this.parts.ledgers;
+    const operations: IpvsOperation[] = [];
+    const owners: ServiceKey[] = [];
+    let objects = 0;
+    for (const key of keys) {
+      const wanted = destinations.desired(key);
+      if (wanted === undefined) continue;
+      const service = nameService(virtualOf(key));
+      for (const operation of destinationOperations(service, destinations.acknowledged.get(key), wanted)) {
+        operations.push(operation);
+        owners.push(key);
+        if (operation.type === 'destinations') objects += operation.endpoints.length / endpointSize(this.parts.family);
+      }
+    }
+    if (operations.length === 0) {
+      destinations.claim(keys).acknowledge();
+      return;
+    }
+    const errors = await this.exchange(destinations, keys, objects, () => this.applyIpvs(operations));
+    const refused = new Map<ServiceKey, NativeError>();
+    for (const error of errors) {
+      const key = owners[error.index ?? -1];
+      if (key === undefined) this.failures.push(error);
+      else if (!refused.has(key)) refused.set(key, error);
+    }
+    await this.lookAgain(refused);
+  }
+
+  /** Some messages for a virtual service were refused and some were not. */
+  private async lookAgain(refused: ReadonlyMap<ServiceKey, NativeError>): Promise<void> {
+    if (refused.size === 0) return;
+    const { addon, family, ledgers } = this.parts;
+    const keys = [...refused.keys()];
+    let listed: readonly IpvsDestinations[] = [];
+    try {
+      listed = await addon.ipvs.ipvsDestinations(keys.map((key) => nameService(virtualOf(key))));
+    } catch (error) {
+      this.failures.push(error);
+    }
+    for (const [index, key] of keys.entries()) {
+      const error = refused.get(key);
+      const found = listed[index];
+      const held = found === undefined ? undefined : listedDestinations(family, found);
+      if (error !== undefined) this.refuse(ledgers.destinations, key, held, error);
+    }
+  }
+
+  /** Adds or removes elements of one set: those that are now desired or not. */
+  async elements(role: SetRole, keys: readonly ElementKey[]): Promise<void> {
+    if (keys.length === 0) return;
+    const { addon, family, ledgers, onMessage } = this.parts;
+    const ledger = ledgers.elements[role];
+    const set = nameSet(family, role);
+    const pack = (each: readonly ElementKey[]): Uint8Array => Buffer.from(each.join(''), 'latin1');
+    const added = keys.filter((key) => ledger.desired(key) !== undefined);
+    const removed = keys.filter((key) => ledger.desired(key) === undefined);
+    const operations: IpsetOperation[] = [];
+    const comments = added.map((key) => ledger.desired(key) ?? '');
+    if (added.length > 0) operations.push({ type: 'add', set, elements: pack(added), comments });
+    if (removed.length > 0) operations.push({ type: 'delete', set, elements: pack(removed) });
+    const groups = [added, removed].filter((group) => group.length > 0);
+    const before = new Map(keys.map((key) => [key, ledger.acknowledged.get(key)]));
+    onMessage({ type: 'sets', operations });
+    const errors = await this.exchange(ledger, keys, keys.length, () => addon.ipset.ipsetApply(operations));
+    for (const error of errors) {
+      const key = groups[error.index ?? -1]?.[error.element ?? -1];
+      if (key === undefined) this.failures.push(error);
+      else this.refuse(ledger, key, before.get(key), error);
+    }
+  }
+
+  /** Adds or removes addresses of the link: those that are now desired or not. */
+  async addresses(keys: readonly IPAddress[]): Promise<void> {
+    if (keys.length === 0) return;
+    const { addon, family, ledgers, onMessage } = this.parts;
+    const ledger = ledgers.addresses;
+    const groups = [true, false].map((wanted) => keys.filter((key) => (ledger.desired(key) !== undefined) === wanted));
+    const operations = groups.flatMap((group, index) => {
+      const type: 'add' | 'delete' = index === 0 ? 'add' : 'delete';
+      return group.length === 0
+        ? []
+        : [{ operation: { type, family, addresses: Buffer.concat(group.map(addressBytes)) }, group }];
+    });
+    const sent = operations.map(({ operation }) => operation);
+    onMessage({ type: 'addresses', operations: sent });
+    const errors = await this.exchange(ledger, keys, keys.length, () => addon.route.addressApply(LINK, sent));
+    for (const error of errors) {
+      const { operation, group } = operations[error.index ?? -1] ?? {};
+      const key = group?.[error.element ?? -1];
+      // Somebody else was faster.
+      if (error.errno === (operation?.type === 'add' ? 'EEXIST' : 'EADDRNOTAVAIL')) continue;
+      if (key === undefined) this.failures.push(error);
+      else this.refuse(ledger, key, operation?.type === 'add' ? undefined : true, error);
+    }
+  }
+
+  private applyIpvs(operations: readonly IpvsOperation[]): Promise<readonly NativeError[]> {
+    this.parts.onMessage({ type: 'services', operations });
+    return this.parts.addon.ipvs.ipvsApply(operations);
+  }
+
+  /** One call, after which its keys are as desired but for those it answers errors for. When it rejects nobody knows. */
+  private async exchange<Key, Value>(
+    ledger: Ledger<Key, Value>,
+    keys: readonly Key[],
+    objects: number,
+    call: () => Promise<readonly NativeError[]>,
+  ): Promise<readonly NativeError[]> {
+    const claim = ledger.claim(keys);
+    try {
+      const errors = await call();
+      claim.acknowledge();
+      this.count(objects);
+      return errors;
+    } catch (error) {
+      claim.lose();
+      throw error;
+    }
+  }
+
+  /** What the kernel holds of a key in truth, after a refusal. */
+  private refuse<Key, Value>(ledger: Ledger<Key, Value>, key: Key, held: Value | undefined, error: NativeError): void {
+    ledger.readBack(key, held);
+    const reason = refusalOf(error);
+    if (reason === null) this.failures.push(error);
+    else ledger.setAside(key, reason);
+  }
+
+  private count(objects: number): void {
+    this.sent.transactions++;
+    this.sent.objects += objects;
+  }
+}

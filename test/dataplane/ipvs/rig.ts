@@ -1,0 +1,58 @@
+import type { Family, IPAddress } from '../../../src/base/ip.js';
+import { IpvsFamily } from '../../../src/dataplane/ipvs/family.js';
+import { printMessage } from '../../../src/dataplane/ipvs/print.js';
+import type { PlanSettings } from '../../../src/plan/facts.js';
+import type { Row } from '../../../src/state/rows.js';
+import { IpvsWorld } from '../../support/fake-ipvs/world.js';
+import { FamilyRig } from '../../support/family-rig.js';
+import { address, node, prefix } from '../../support/rows.js';
+
+export const NODE_ROWS: readonly Row[] = [node('me', ['192.168.0.2', '2001:db8::1'], { zone: 'zone-a' })];
+
+export const OWN: readonly IPAddress[] = ['192.168.0.2', '192.168.1.2', '2001:db8::1'].map(address);
+
+const DEFAULTS: Partial<PlanSettings> = {
+  nodePortAddresses: [],
+  traits: { guardsClusterAddresses: true, guardsServiceAddresses: true, prefersLocal: true, servesLocalhost: false },
+};
+
+/** One family of one process in ipvs mode, on a kernel with ip_vs. */
+export class Rig extends FamilyRig<IpvsWorld, IpvsFamily> {
+  /** Milliseconds. */
+  now = 0;
+  scheduler = 'rr';
+  excluded = ['203.0.113.0/24'];
+  /** What was sent beside rules, and of rules the chains. */
+  private sent: string[] = [];
+  dataplane = this.process();
+
+  constructor(kernel: IpvsWorld = new IpvsWorld(OWN), family: Family = 'IPv4', settings: Partial<PlanSettings> = {}) {
+    super(kernel, family, DEFAULTS, settings);
+  }
+
+  /** Lines that were sent while something was done, in their order. */
+  async during(work: () => Promise<unknown>): Promise<readonly string[]> {
+    this.sent = [];
+    await work();
+    return this.sent;
+  }
+
+  protected process(): IpvsFamily {
+    const { family, scheduler } = this;
+    return new IpvsFamily({
+      ...{ addon: this.kernel.addon, family, scheduler, flavor: 'nft' },
+      excluded: this.excluded.map(prefix),
+      now: () => this.now,
+      onRules: ({ operations }) => {
+        this.sent.push(...operations.map(({ type, table, chain }) => `${type} ${table} ${chain}`));
+      },
+      onMessage: (message) => {
+        this.sent.push(...printMessage(message));
+      },
+    });
+  }
+
+  protected mistrust(): void {
+    return;
+  }
+}

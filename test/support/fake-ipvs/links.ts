@@ -1,0 +1,88 @@
+import { addressBytes, addressFromBytes, addressLength, familyOf, type IPAddress } from '../../../src/base/ip.js';
+import type { AddressOperation, LinkAddresses, RouteAddon, RouteChange } from '../../../src/native/contract.js';
+import { KernelError } from '../fake-kernel/kernel-error.js';
+import type { IpvsFaults } from './faults.js';
+
+/** Links and addresses behind the addon's contract. The node's own addresses are on `eth0`. */
+export class FakeLinks implements RouteAddon {
+  readonly links = new Map<string, Set<IPAddress>>();
+  readonly committed: (readonly AddressOperation[])[] = [];
+  private readonly watches = new Set<(change: RouteChange) => void>();
+
+  constructor(
+    private readonly faults: IpvsFaults,
+    own: readonly IPAddress[],
+  ) {
+    this.links.set('eth0', new Set(own));
+  }
+
+  async linkAddresses(name: string): Promise<readonly Uint8Array[] | null> {
+    await Promise.resolve();
+    this.faults.list('link addresses');
+    const addresses = this.links.get(name);
+    return addresses === undefined ? null : [...addresses].reverse().map(addressBytes);
+  }
+
+  async allAddresses(): Promise<readonly LinkAddresses[]> {
+    await Promise.resolve();
+    this.faults.list('all addresses');
+    return [...this.links].map(([link, addresses]) => {
+      const pack = (family: 'IPv4' | 'IPv6'): Uint8Array =>
+        Buffer.concat([...addresses].filter((address) => familyOf(address) === family).map(addressBytes));
+      return { link, ipv4: pack('IPv4'), ipv6: pack('IPv6') };
+    });
+  }
+
+  async linkEnsureDummy(name: string): Promise<boolean> {
+    await Promise.resolve();
+    if (this.links.has(name)) return false;
+    this.links.set(name, new Set());
+    return true;
+  }
+
+  async linkDelete(name: string): Promise<boolean> {
+    await Promise.resolve();
+    return this.links.delete(name);
+  }
+
+  async addressApply(link: string, operations: readonly AddressOperation[]): Promise<readonly KernelError[]> {
+    await Promise.resolve();
+    const objects = operations.reduce(
+      (sum, { family, addresses }) => sum + addresses.length / addressLength(family),
+      0,
+    );
+    return this.faults.change('address apply', objects, (spared, errno) => {
+      this.committed.push(operations);
+      let number = 0;
+      return operations.flatMap((operation, index) => {
+        const length = addressLength(operation.family);
+        return Array.from({ length: operation.addresses.length / length }, (_, element) => {
+          const address = addressFromBytes(operation.addresses.subarray(element * length, (element + 1) * length));
+          const refused = number++ === spared ? errno : this.apply(link, operation.type, address);
+          return refused === null
+            ? []
+            : [new KernelError(refused, 'address apply', { object: address, index, element })];
+        }).flat();
+      });
+    });
+  }
+
+  routeWatch(onChange: (change: RouteChange) => void): () => void {
+    this.watches.add(onChange);
+    return () => this.watches.delete(onChange);
+  }
+
+  /** Tells those who watch. */
+  notify(change: RouteChange): void {
+    for (const watch of this.watches) setImmediate(watch, change);
+  }
+
+  private apply(link: string, type: AddressOperation['type'], address: IPAddress): string | null {
+    const held = this.links.get(link);
+    if (held === undefined) return 'ENODEV';
+    if (type === 'delete') return held.delete(address) ? null : 'EADDRNOTAVAIL';
+    if (held.has(address)) return 'EEXIST';
+    held.add(address);
+    return null;
+  }
+}

@@ -1,0 +1,160 @@
+import { addressLength } from '../../../src/base/ip.js';
+import { protocolNumber, parseProtocol } from '../../../src/base/protocol.js';
+import {
+  IPSET_ELEMENT,
+  type IpsetAddon,
+  type IpsetCreation,
+  type IpsetListing,
+  type IpsetName,
+  type IpsetOperation,
+} from '../../../src/native/contract.js';
+import type { Traveller } from '../fake-iptables/packet.js';
+import { KernelError } from '../fake-kernel/kernel-error.js';
+import type { IpvsFaults } from './faults.js';
+
+interface FakeSet {
+  readonly creation: IpsetCreation;
+  /** Comments by packed element. */
+  readonly elements: Map<string, string>;
+}
+
+/** ipset behind the addon's contract. */
+export class FakeSets implements IpsetAddon {
+  readonly sets = new Map<string, FakeSet>();
+  readonly committed: (readonly IpsetOperation[])[] = [];
+
+  /** @param isUsed whether a rule names the set. */
+  constructor(
+    private readonly faults: IpvsFaults,
+    private readonly isUsed: (name: string) => boolean,
+  ) {}
+
+  async ipsetNames(): Promise<readonly string[]> {
+    await Promise.resolve();
+    return [...this.sets.keys()];
+  }
+
+  async ipsetApply(operations: readonly IpsetOperation[]): Promise<readonly KernelError[]> {
+    await Promise.resolve();
+    const objects = operations.reduce((sum, operation) => sum + sizeOf(operation), 0);
+    return this.faults.change('ipset apply', objects, (spared, errno) => {
+      this.committed.push(operations);
+      let number = 0;
+      return operations.flatMap((operation, index) =>
+        Array.from({ length: sizeOf(operation) }, (_, element) => {
+          const refused = number++ === spared ? errno : this.apply(operation, element);
+          if (refused === null) return [];
+          const place = { index, element: 'elements' in operation ? element : null };
+          return [new KernelError(refused, 'ipset apply', { object: nameOf(operation), ...place })];
+        }).flat(),
+      );
+    });
+  }
+
+  async ipsetList(names: readonly string[]): Promise<readonly (IpsetListing | null)[]> {
+    await Promise.resolve();
+    this.faults.list('ipset list');
+    return names.map((name) => {
+      const set = this.sets.get(name);
+      if (set === undefined) return null;
+      const elements = [...set.elements].reverse();
+      return {
+        ...set.creation,
+        plain: true,
+        references: this.isUsed(name) ? 1 : 0,
+        elements: Buffer.from(elements.map(([key]) => key).join(''), 'latin1'),
+        elementComments: elements.map(([, comment]) => (comment === '' ? null : comment)),
+      };
+    });
+  }
+
+  /** As a rule's match asks. */
+  has(name: string, directions: readonly string[], packet: Traveller): boolean {
+    const set = this.sets.get(name);
+    if (set === undefined) throw new Error(`there is no set ${name}`);
+    const { type } = set.creation;
+    const address = (at: number): string => (directions[at] === 'src' ? packet.source : packet.destination);
+    const protocol = parseProtocol(packet.protocol.toUpperCase());
+    const portAndProtocol = packet.port + String.fromCharCode(protocol === null ? 0 : protocolNumber(protocol));
+    switch (type) {
+      case 'hash:ip':
+        return set.elements.has(address(0));
+      case 'hash:ip,port':
+        return set.elements.has(address(0) + portAndProtocol);
+      case 'bitmap:port':
+        return set.elements.has(packet.port);
+      case 'hash:ip,port,ip':
+        return set.elements.has(address(0) + portAndProtocol + address(2));
+      case 'hash:ip,port,net':
+        return prefixesOf(address(2)).some((prefix) => set.elements.has(address(0) + portAndProtocol + prefix));
+      case 'hash:net,net': {
+        const length = String.fromCharCode(address(0).length * 8);
+        return set.elements.has(address(0) + address(1) + length + length);
+      }
+    }
+  }
+
+  /** Null: done. */
+  private apply(operation: IpsetOperation, element: number): string | null {
+    switch (operation.type) {
+      case 'create':
+        if (this.sets.has(operation.set.name)) return 'EEXIST';
+        this.sets.set(operation.set.name, { creation: operation.set, elements: new Map() });
+        return null;
+      case 'destroy':
+        if (!this.sets.has(operation.name)) return 'ENOENT';
+        if (this.isUsed(operation.name)) return 'EBUSY';
+        this.sets.delete(operation.name);
+        return null;
+      case 'flush':
+        this.sets.get(operation.name)?.elements.clear();
+        return this.sets.has(operation.name) ? null : 'ENOENT';
+      case 'add':
+      case 'delete':
+        return this.applyElement(operation, element);
+    }
+  }
+
+  private applyElement(
+    operation: Extract<IpsetOperation, { readonly type: 'add' | 'delete' }>,
+    element: number,
+  ): string | null {
+    const set = this.sets.get(operation.set.name);
+    if (set === undefined) return 'ENOENT';
+    const { type, family, maxElements } = set.creation;
+    if (type !== operation.set.type || family !== operation.set.family) throw new TypeError('a set of another type');
+    const size = elementSize(operation.set);
+    const key = Buffer.from(operation.elements.subarray(element * size, (element + 1) * size)).toString('latin1');
+    if (operation.type === 'delete') {
+      set.elements.delete(key);
+      return null;
+    }
+    if (type !== 'bitmap:port' && set.elements.size >= maxElements && !set.elements.has(key)) return 'ENOSPC';
+    if (type === 'hash:ip,port,net' && key.endsWith('\0')) return 'EINVAL';
+    set.elements.set(key, operation.comments?.[element] ?? '');
+    return null;
+  }
+}
+
+function sizeOf(operation: IpsetOperation): number {
+  return 'elements' in operation ? operation.elements.length / elementSize(operation.set) : 1;
+}
+
+function elementSize({ type, family }: IpsetName): number {
+  const { addresses, others } = IPSET_ELEMENT[type];
+  return addresses * addressLength(family ?? 'IPv4') + others;
+}
+
+function nameOf(operation: IpsetOperation): string {
+  return 'set' in operation ? operation.set.name : operation.name;
+}
+
+/** A packed address under every length of prefix, with the length behind it. */
+function prefixesOf(address: string): readonly string[] {
+  const bytes = Buffer.from(address, 'latin1');
+  return Array.from({ length: bytes.length * 8 }, (_, index) => {
+    const length = index + 1;
+    const masked = bytes.map((byte, at) => byte & (0xff00 >> Math.min(8, Math.max(0, length - at * 8))));
+    return Buffer.from(masked).toString('latin1') + String.fromCharCode(length);
+  });
+}
