@@ -1,9 +1,10 @@
 // One proxy stops and the other starts, either way round, without a cleanup in between.
 import t from 'tap';
-import { endpoint, Lab, type TimedOutcome } from '../support/lab/lab.js';
-import { checkRows, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
+import { endpoint, eventually, Lab, type TimedOutcome } from '../support/lab/lab.js';
+import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
 import { PEER_OBJECTS as OBJECTS, PEER_PODS as PODS, peerStart } from '../support/lab/peer-table.js';
 import { Proxy } from '../support/lab/proxy.js';
+import { ADDRESSES } from '../support/lab/topology.js';
 
 const ROWS: readonly Row[] = FAMILY_VIEWS.flatMap((view) => [
   { from: 'pod-b', to: endpoint(view.clusterIP(41), 80), expect: view.kept(PODS, 80) },
@@ -66,6 +67,49 @@ t.test('from kube-proxy to pointsman and back, under traffic', async (t) => {
   proxy.launch();
   await proxy.ready();
   t.same(await names(lab), taken, 'and as on a clean node');
+});
+
+t.test('a flow that rules of another mode made while ours came follows ours once they are gone', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(['pod-a', 'pod-b'], [[53, 'UDP']]);
+  const [view] = FAMILY_VIEWS;
+  if (view === undefined) throw new TypeError('no family');
+  const to = endpoint(view.clusterIP(44), 53);
+  const stale = endpoint(ADDRESSES['pod-b'].IPv4, 53);
+  const proxy = await Proxy.start(t, lab, {
+    objects: dualStack('dns', { number: 44, ports: [{ protocol: 'UDP', port: 53 }], endpoints: ['pod-a'] }),
+    mode: 'nftables',
+  });
+  // Rules that are younger than ours see packets first.
+  await proxy.stop('SIGTERM');
+  await lab.output(
+    'node',
+    ['iptables-nft-restore', '--noflush'],
+    `*nat
+:KUBE-SERVICES -
+-A PREROUTING -j KUBE-SERVICES
+-A KUBE-SERVICES -d ${view.clusterIP(44)} -p udp --dport 53 -j DNAT --to-destination ${stale}
+COMMIT
+`,
+  );
+  const connection = await lab.open({ from: 'pod-c', to, protocol: 'UDP' });
+  const who = async (): Promise<string> => {
+    const answer = await connection.exchange({ timeoutMs: 200 });
+    return 'name' in answer ? answer.name : answer.error;
+  };
+  await eventually('an answer by the rules that were there', async () => ((await who()) === 'pod-b' ? true : null));
+  const enough = new AbortController();
+  const client = (async () => {
+    while (!enough.signal.aborted) await who();
+  })();
+  proxy.launch();
+  await proxy.ready();
+  await eventually('what was there is gone', () =>
+    Promise.resolve(proxy.log.includes('removed what another proxy mode left') || null),
+  );
+  enough.abort();
+  await client;
+  await eventually('an answer by ours', async () => ((await who()) === 'pod-a' ? true : null));
 });
 
 t.test('a table of the same name that has nothing to do with either', async (t) => {
