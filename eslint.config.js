@@ -12,6 +12,8 @@ export default tseslint.config(
       '@typescript-eslint/prefer-readonly': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': 'error',
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
+      // Nobody declares an enum here, and the search for their types takes an eighth of the time of all rules.
+      '@typescript-eslint/no-unsafe-enum-assignment': 'off',
       'no-console': 'error',
       eqeqeq: 'error',
     },
