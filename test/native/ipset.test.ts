@@ -121,7 +121,7 @@ t.test('what is refused is named, and keeps nothing else from being done', async
 
 t.test('many elements go in few messages, and all come back', async (t) => {
   const set = { name: 'MANY', type: 'hash:ip,port', family: 'IPv4', ...HASH } as const;
-  const count = 20_000;
+  const count = 5000;
   const elements = new Uint8Array(count * 7);
   for (let at = 0; at < count; at++) elements.set([10, 96, at >> 8, at & 0xff, 0, 80, 6], at * 7);
   t.same(

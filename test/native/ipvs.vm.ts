@@ -1,0 +1,290 @@
+// ip_vs as it is, compared with what ipvsadm says; and what else of ipvs mode's kernel not every machine has. Runs in the virtual machine of npm run test:vm.
+import '../support/namespace.js';
+
+import { createSocket } from 'node:dgram';
+import { readdirSync } from 'node:fs';
+import t from 'tap';
+import { EndpointList } from '../../src/base/endpoint-list.js';
+import { addressFromBytes } from '../../src/base/ip.js';
+import { IPVS_FLAGS, type IpvsOperation, type IpvsService, type IpvsServiceState } from '../../src/native/contract.js';
+import { loadAddon } from '../../src/native/load.js';
+import { HASH, ipsetRoundTrip, join } from '../support/ipset-cases.js';
+import { run } from '../support/run.js';
+import { endpoints, packed, printService, service } from '../support/virtual-services.js';
+
+const { ipset, ipvs, route } = loadAddon();
+
+function state(scheduler: string, prefixLength: number, changes: Partial<IpvsServiceState> = {}): IpvsServiceState {
+  return { scheduler, flags: 0, timeoutSeconds: 0, prefixLength, ...changes };
+}
+
+const PERSISTENT = { flags: IPVS_FLAGS.persistent, timeoutSeconds: 10_800 };
+const MARKED: IpvsService = { protocol: 0, family: 'IPv4', address: null, port: 0, mark: 7 };
+
+/** Services, and how ipvsadm puts their destinations and them. */
+const SERVICES: readonly {
+  readonly service: IpvsService;
+  readonly state: IpvsServiceState;
+  readonly endpoints: Uint8Array;
+  readonly saved: readonly string[];
+}[] = [
+  {
+    service: service('10.96.0.1', 443),
+    state: state('rr', 32),
+    endpoints: endpoints(['10.0.0.1', 8443], ['10.0.0.2', 8443]),
+    saved: [
+      '-A -t 10.96.0.1:443 -s rr',
+      '-a -t 10.96.0.1:443 -r 10.0.0.1:8443 -m -w 1',
+      '-a -t 10.96.0.1:443 -r 10.0.0.2:8443 -m -w 1',
+    ],
+  },
+  {
+    service: service('10.96.0.10', 53, 'UDP'),
+    state: state('sh', 32, PERSISTENT),
+    endpoints: endpoints(['10.0.0.3', 53]),
+    saved: ['-A -u 10.96.0.10:53 -s sh -p 10800', '-a -u 10.96.0.10:53 -r 10.0.0.3:53 -m -w 1'],
+  },
+  {
+    service: service('10.96.0.11', 80),
+    state: state('wlc', 24, PERSISTENT),
+    endpoints: endpoints(),
+    saved: ['-A -t 10.96.0.11:80 -s wlc -p 10800 -M 255.255.255.0'],
+  },
+  {
+    service: service('10.96.0.2', 9, 'SCTP'),
+    state: state('lc', 32),
+    endpoints: endpoints(['10.0.0.4', 9]),
+    saved: ['-A --sctp-service 10.96.0.2:9 -s lc', '-a --sctp-service 10.96.0.2:9 -r 10.0.0.4:9 -m -w 1'],
+  },
+  {
+    service: service('fd00:10:96::a', 53, 'UDP'),
+    state: state('rr', 128),
+    endpoints: endpoints(['fd00::5', 53]),
+    saved: ['-A -u [fd00:10:96::a]:53 -s rr', '-a -u [fd00:10:96::a]:53 -r [fd00::5]:53 -m -w 1'],
+  },
+  {
+    service: service('fd00:10:96::b', 80),
+    state: state('wrr', 64, PERSISTENT),
+    endpoints: endpoints(['fd00::5', 8080]),
+    saved: ['-A -t [fd00:10:96::b]:80 -s wrr -p 10800 -M 64', '-a -t [fd00:10:96::b]:80 -r [fd00::5]:8080 -m -w 1'],
+  },
+  {
+    service: MARKED,
+    state: state('rr', 32),
+    endpoints: endpoints(['10.0.0.1', 0]),
+    saved: ['-A -f 7 -s rr', '-a -f 7 -r 10.0.0.1:0 -m -w 1'],
+  },
+];
+
+function saved(): readonly string[] {
+  return run('ipvsadm -Sn')
+    .split('\n')
+    .filter((line) => line !== '')
+    .sort();
+}
+
+/** All services with their destinations, as text. */
+async function listed(): Promise<readonly string[]> {
+  const services = [...(await ipvs.ipvsServices('IPv4')), ...(await ipvs.ipvsServices('IPv6'))];
+  const destinations = await ipvs.ipvsDestinations(services);
+  return services
+    .map((each, index) => {
+      const { endpoints = new Uint8Array(), weights, methods } = destinations[index] ?? {};
+      const list = new EndpointList(each.family, endpoints).toStrings();
+      const text = list.map((endpoint, at) => `${endpoint} ${weights?.[at]} ${methods?.[at]}`).sort();
+      return `${printService(each)} ${each.scheduler} ${each.flags} ${each.timeoutSeconds} ${each.prefixLength}: ${text.join(', ')}`;
+    })
+    .sort();
+}
+
+const NEW: readonly IpvsOperation[] = SERVICES.flatMap(({ service, state, endpoints }): IpvsOperation[] => [
+  { type: 'service', verb: 'new', service, state },
+  { type: 'destinations', verb: 'new', service, endpoints, weight: 1 },
+]);
+
+// Without any address the kernel takes none for a destination's.
+run('ip link set lo up');
+
+t.afterEach(() => run('ipvsadm -C'));
+
+t.test('what is made is what ipvsadm sees, and what ipvsadm makes lists the same', async (t) => {
+  t.same(await ipvs.ipvsApply(NEW), []);
+  const expected = SERVICES.flatMap((each) => each.saved).sort();
+  t.same(saved(), expected);
+  const ours = await listed();
+  t.equal(ours.length, SERVICES.length);
+  run('ipvsadm -C');
+  t.same(await listed(), []);
+  run('ipvsadm -R', `${expected.join('\n')}\n`);
+  t.same(await listed(), ours);
+  t.same(
+    await ipvs.ipvsApply(SERVICES.map(({ service }) => ({ type: 'service', verb: 'delete', service, state: null }))),
+    [],
+  );
+  t.same(saved(), []);
+});
+
+t.test('services and destinations change in place', async (t) => {
+  await ipvs.ipvsApply(NEW);
+  const web = service('10.96.0.1', 443);
+  const one = endpoints(['10.0.0.1', 8443]);
+  const changes: readonly IpvsOperation[] = [
+    { type: 'service', verb: 'set', service: web, state: state('mh', 32, { ...PERSISTENT, flags: 0x11 }) },
+    { type: 'destinations', verb: 'set', service: web, endpoints: one, weight: 0 },
+    { type: 'destinations', verb: 'delete', service: web, endpoints: endpoints(['10.0.0.2', 8443]), weight: 0 },
+    {
+      type: 'destinations',
+      verb: 'new',
+      service: web,
+      endpoints: endpoints(['10.0.0.3', 443], ['10.0.0.4', 2]),
+      weight: 100,
+    },
+  ];
+  t.same(await ipvs.ipvsApply(changes), []);
+  t.same(
+    saved().filter((line) => line.includes('10.96.0.1:443')),
+    [
+      '-A -t 10.96.0.1:443 -s mh -p 10800 -b mh-port',
+      '-a -t 10.96.0.1:443 -r 10.0.0.1:8443 -m -w 0',
+      '-a -t 10.96.0.1:443 -r 10.0.0.3:443 -m -w 100',
+      '-a -t 10.96.0.1:443 -r 10.0.0.4:2 -m -w 100',
+    ],
+  );
+  run('ipvsadm -e -t 10.96.0.1:443 -r 10.0.0.3:443 -g -w 5');
+  const [now] = await ipvs.ipvsDestinations([web]);
+  t.same(
+    [...(now?.weights ?? [])].sort((one, other) => one - other),
+    [0, 5, 100],
+  );
+  t.same([...(now?.methods ?? [])].sort(), [0, 0, 3], 'a method that is not ours shows');
+  await ipvs.ipvsApply([
+    { type: 'destinations', verb: 'set', service: web, endpoints: endpoints(['10.0.0.3', 443]), weight: 1 },
+  ]);
+  t.ok(saved().includes('-a -t 10.96.0.1:443 -r 10.0.0.3:443 -m -w 1'), 'and is set right');
+});
+
+t.test('each message has an answer of its own', async (t) => {
+  const web = service('10.96.0.1', 443);
+  const missing = service('10.96.0.9', 80);
+  const two = endpoints(['10.0.0.1', 1], ['10.0.0.2', 2]);
+  const three = endpoints(['10.0.0.1', 1], ['10.0.0.3', 3], ['10.0.0.2', 2]);
+  const refusals = await ipvs.ipvsApply([
+    { type: 'service', verb: 'new', service: web, state: state('rr', 32) },
+    { type: 'service', verb: 'new', service: web, state: state('rr', 32) },
+    { type: 'destinations', verb: 'new', service: web, endpoints: two, weight: 1 },
+    { type: 'destinations', verb: 'new', service: web, endpoints: three, weight: 1 },
+    { type: 'destinations', verb: 'set', service: web, endpoints: endpoints(['10.0.0.9', 9]), weight: 1 },
+    {
+      type: 'destinations',
+      verb: 'delete',
+      service: web,
+      endpoints: endpoints(['10.0.0.9', 9], ['10.0.0.3', 3]),
+      weight: 0,
+    },
+    { type: 'destinations', verb: 'new', service: missing, endpoints: two, weight: 1 },
+    { type: 'service', verb: 'set', service: missing, state: state('rr', 32) },
+    { type: 'service', verb: 'delete', service: missing, state: null },
+    { type: 'service', verb: 'new', service: missing, state: state('nonsense', 32) },
+  ]);
+  t.same(
+    refusals.map(({ index, element, errno, object }) => [index, element, errno, object]),
+    [
+      [1, null, 'EEXIST', 'new virtual service tcp 10.96.0.1:443 scheduler rr'],
+      [3, 0, 'EEXIST', 'new destination 10.0.0.1:1 of tcp 10.96.0.1:443'],
+      [3, 2, 'EEXIST', 'new destination 10.0.0.2:2 of tcp 10.96.0.1:443'],
+      [4, 0, 'ENOENT', 'set destination 10.0.0.9:9 of tcp 10.96.0.1:443'],
+      [5, 0, 'ENOENT', 'delete destination 10.0.0.9:9 of tcp 10.96.0.1:443'],
+      [6, 0, 'ESRCH', 'new destination 10.0.0.1:1 of tcp 10.96.0.9:80'],
+      [6, 1, 'ESRCH', 'new destination 10.0.0.2:2 of tcp 10.96.0.9:80'],
+      [7, null, 'ESRCH', 'set virtual service tcp 10.96.0.9:80 scheduler rr'],
+      [8, null, 'ESRCH', 'delete virtual service tcp 10.96.0.9:80'],
+      [9, null, 'ENOENT', 'new virtual service tcp 10.96.0.9:80 scheduler nonsense'],
+    ],
+  );
+  t.equal(saved().length, 3);
+});
+
+t.test('every scheduler that the kernel has can be had', async (t) => {
+  const modules = readdirSync(`/lib/modules/${run('uname -r').trim()}/kernel/net/netfilter/ipvs`);
+  const schedulers = modules.flatMap((name) => /^ip_vs_(?!ftp|pe_)(\w+)\.ko/.exec(name)?.[1] ?? []);
+  t.ok(schedulers.includes('rr') && schedulers.length >= 10, schedulers.join(' '));
+  const web = service('10.96.0.1', 80);
+  t.same(await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: web, state: state('rr', 32) }]), []);
+  for (const scheduler of schedulers) {
+    t.same(
+      await ipvs.ipvsApply([{ type: 'service', verb: 'set', service: web, state: state(scheduler, 32) }]),
+      [],
+      scheduler,
+    );
+    t.equal((await ipvs.ipvsServices('IPv4'))[0]?.scheduler, scheduler);
+  }
+});
+
+t.test('connections are counted', async (t) => {
+  const web = service('127.0.0.1', 80, 'UDP');
+  await ipvs.ipvsApply([
+    { type: 'service', verb: 'new', service: web, state: state('rr', 32) },
+    { type: 'destinations', verb: 'new', service: web, endpoints: endpoints(['127.0.0.1', 8080]), weight: 1 },
+  ]);
+  for (let sent = 0; sent < 3; sent++) {
+    const socket = createSocket('udp4');
+    await new Promise((resolve) => {
+      socket.send('x', 80, '127.0.0.1', resolve);
+    });
+    socket.close();
+  }
+  const [destinations] = await ipvs.ipvsDestinations([web]);
+  t.same([...(destinations?.connections ?? [])], [3]);
+});
+
+t.test('timeouts are read, and set but where 0', async (t) => {
+  await ipvs.ipvsSetTimeouts({ tcp: 901, tcpFin: 121, udp: 301 });
+  t.same(await ipvs.ipvsTimeouts(), { tcp: 901, tcpFin: 121, udp: 301 });
+  await ipvs.ipvsSetTimeouts({ tcp: 0, tcpFin: 60, udp: 0 });
+  t.same(await ipvs.ipvsTimeouts(), { tcp: 901, tcpFin: 60, udp: 301 });
+  t.match(run('ipvsadm -L --timeout'), /901 60 301/);
+});
+
+t.test('thousands of destinations', async (t) => {
+  const web = service('10.96.0.1', 80);
+  const count = 3000;
+  const many = new Uint8Array(count * 6);
+  for (let at = 0; at < count; at++) many.set([10, 1, at >> 8, at & 0xff, 0x1f, 0x90], at * 6);
+  await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: web, state: state('rr', 32) }]);
+  const started = performance.now();
+  t.same(await ipvs.ipvsApply([{ type: 'destinations', verb: 'new', service: web, endpoints: many, weight: 1 }]), []);
+  t.comment(`${Math.round((count * 1000) / (performance.now() - started))} destinations a second`);
+  const [destinations] = await ipvs.ipvsDestinations([web]);
+  t.equal(destinations?.endpoints.length, many.length);
+  t.equal(saved().length, count + 1);
+  t.equal(
+    (await ipvs.ipvsApply([{ type: 'destinations', verb: 'new', service: web, endpoints: many, weight: 1 }])).length,
+    count,
+  );
+});
+
+t.test('a dummy link is made once, is down, and has addresses that are local at once', async (t) => {
+  t.equal(await route.linkEnsureDummy('kube-ipvs0'), true);
+  t.equal(await route.linkEnsureDummy('kube-ipvs0'), false);
+  t.match(run('ip -d link show kube-ipvs0'), /kube-ipvs0: <BROADCAST,NOARP> .*state DOWN.*\n.*\n.*dummy/);
+  const v4 = { type: 'add', family: 'IPv4', addresses: packed('10.96.0.1', '10.96.0.10') } as const;
+  const v6 = { type: 'add', family: 'IPv6', addresses: packed('fd00:10:96::1') } as const;
+  t.same(await route.addressApply('kube-ipvs0', [v4, v6]), []);
+  t.same((await route.linkAddresses('kube-ipvs0'))?.map(addressFromBytes).sort(), [
+    '10.96.0.1',
+    '10.96.0.10',
+    'fd00:10:96::1',
+  ]);
+  t.match(run('ip route get 10.96.0.1'), /^local 10\.96\.0\.1/);
+  t.notMatch(run('ip -6 address show dev kube-ipvs0'), /tentative/);
+  t.equal(await route.linkDelete('kube-ipvs0'), true);
+});
+
+t.test('sets of pairs', async (t) => {
+  const pair = join(packed('10.0.0.1', '10.0.0.1'), [32, 32]);
+  const set = { name: 'KUBE-LOOP-BACK', type: 'hash:net,net', family: 'IPv4', ...HASH } as const;
+  await ipsetRoundTrip(t, ipset, {
+    set,
+    elements: [{ bytes: pair, text: '10.0.0.1,10.0.0.1', comment: 'default/web:http' }],
+  });
+});

@@ -1,0 +1,45 @@
+// Runs a command as root under Debian's stock kernel, which has ip_vs, in an emulated machine that sees this one's files and writes to memory.
+//
+//     node .build/test/vm/main.js COMMAND [ARGUMENT ...]
+//
+// Exit status: the command's; 124: it took longer than POINTSMAN_VM_SECONDS (480); 125: the machine did not come to its end.
+// POINTSMAN_VM_CACHE: the folder that kernel and QEMU are kept in (~/.cache/pointsman-vm, about 500 MB).
+import { spawnSync } from 'node:child_process';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { runMachine } from './machine.js';
+import { provision } from './provision.js';
+
+/** Programs of this machine that its kernel's tests start in the other, and the packages they are in. */
+const TOOLS = {
+  ip: 'iproute2',
+  ipset: 'ipset',
+  ipvsadm: 'ipvsadm',
+  modprobe: 'kmod',
+  setpriv: 'util-linux',
+  xz: 'xz-utils',
+};
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+function checkMachine(): void {
+  if (process.arch !== 'x64') throw new Error(`the virtual machine is made for x64, and this is ${process.arch}`);
+  if (process.getuid?.() !== 0) throw new Error('root is needed, to read all files as the guest sees them');
+  const missing = Object.entries(TOOLS)
+    .filter(([name]) => spawnSync('sh', ['-c', `command -v ${name}`], { env: { PATH } }).status !== 0)
+    .map(([, deb]) => deb);
+  if (missing.length > 0) throw new Error(`the tests need what is in these packages: ${missing.join(' ')}`);
+}
+
+/** What a test may be told by its environment. */
+function testVariables(): Record<string, string> {
+  const told = Object.entries(process.env).filter(([name]) => /^(?:POINTSMAN|TAP|NODE)_/.test(name));
+  return { HOME: '/root', LANG: 'C.UTF-8', ...(Object.fromEntries(told) as Record<string, string>), PATH };
+}
+
+checkMachine();
+const provided = provision(process.env['POINTSMAN_VM_CACHE'] ?? join(homedir(), '.cache/pointsman-vm'));
+const [program = '', ...args] = process.argv.slice(2);
+const command = [program === 'node' ? process.execPath : program, ...args];
+const job = { command, folder: process.cwd(), env: testVariables(), modules: provided.modules };
+const seconds = Number(process.env['POINTSMAN_VM_SECONDS'] ?? 480);
+process.exitCode = await runMachine(provided, job, { seconds, memoryMiB: 2048, processors: 1 });
