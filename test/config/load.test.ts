@@ -25,6 +25,7 @@ const DEFAULTS = {
   masqueradeBit: 14,
   localhostNodePorts: true,
   iptablesFlavor: 'auto',
+  ipvs: null,
   localDetection: { type: 'ClusterCIDR', prefixes: [] },
   nodePortAddresses: [],
   allowExternalIPs: true,
