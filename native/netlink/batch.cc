@@ -60,6 +60,24 @@ Status read_verdict(const std::function<Result<ByteView>()>& receive, std::uint3
   return Done{};
 }
 
+Status await_batches(Socket& socket, std::uint8_t subsystem) {
+  Batch empty(subsystem);
+  empty.finish();
+  // The kernel answers a batch without messages only when it refuses it, and has worked through it when this returns.
+  if (auto sent = socket.send(empty.bytes()); !sent.ok()) return sent;
+  for (;;) {
+    auto datagram = socket.receive(false);
+    if (!datagram.ok()) return datagram.error().code == EAGAIN ? Status(Done{}) : Status(datagram.error());
+    MessageReader reader(datagram.value());
+    while (const auto message = reader.next()) {
+      if (message->type != NLMSG_ERROR) continue;
+      auto answer = parse_acknowledgement(*message);
+      if (!answer.ok()) return answer.error();
+      if (answer.value().error) return *answer.value().error;
+    }
+  }
+}
+
 Status send_batch(Socket& socket, ByteView batch, std::uint32_t messages) {
   if (messages == 0) return Done{};
   socket.reserve_receive(kAnswers);

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "netlink/attribute_reader.h"
+#include "netlink/batch.h"
 #include "netlink/message_writer.h"
 #include "nftables/element_columns.h"
 #include "nftables/watch.h"
@@ -100,13 +101,21 @@ class TableReader {
     auto before = ruleset_generation(socket_);
     if (!before.ok()) return before.error();
     for (int attempt = 0;; ++attempt) {
+      // The generation moves at the start of a commit, and elements show one after the other: what moved it to `before` has to be over.
+      if (auto over = netlink::await_batches(socket_, NFNL_SUBSYS_NFTABLES); !over.ok()) return over.error();
       auto found = table_exists();
       if (!found.ok()) return found.error();
       if (!found.value()) return std::optional<TableListing>();
       auto listed = read_all();
       auto after = ruleset_generation(socket_);
       if (!after.ok()) return after.error();
-      if (after.value() == before.value() || (watch_ && !touched())) {
+      bool whole = after.value() == before.value();
+      if (!whole && watch_) {
+        // Who moved it since is notified of at the end of the commit.
+        if (auto over = netlink::await_batches(socket_, NFNL_SUBSYS_NFTABLES); !over.ok()) return over.error();
+        whole = !touched();
+      }
+      if (whole) {
         if (!listed.ok()) return listed.error();
         return std::optional<TableListing>(std::move(listing_));
       }
