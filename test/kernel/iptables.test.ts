@@ -1,6 +1,6 @@
 // What only iptables mode has to show: two flavours, migration, repair, other software's filters, cleanup.
-import { existsSync } from 'node:fs';
-import { rm, writeFile } from 'node:fs/promises';
+import { existsSync, readdirSync } from 'node:fs';
+import { rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { usually } from '../support/extent.js';
@@ -275,6 +275,55 @@ for (const [mode, programs] of MODES) {
     await answers({ name: 'remote-a' }, 'afterwards');
     await proxy.consistent();
   });
+}
+
+/** The folder of the programs' extensions. */
+function extensions(): string {
+  const roots = ['/usr/lib', '/usr/lib64', ...readdirSync('/usr/lib').map((name) => join('/usr/lib', name))];
+  const found = roots.map((root) => join(root, 'xtables')).find((folder) => existsSync(join(folder, RECENT)));
+  if (found === undefined) throw new Error(`no folder of this host has ${RECENT}`);
+  return found;
+}
+
+const RECENT = 'libxt_recent.so';
+
+for (const [mode] of MODES) {
+  t.test(
+    `${mode}: Services with affinity where that is refused hold up no other, and are taken once it is not`,
+    async (t) => {
+      const lab = await Lab.start(t);
+      await lab.serveAll(PODS, [[80, 'TCP']]);
+      const folder = t.testdir();
+      const installed = extensions();
+      const install = (name: string): Promise<void> => symlink(join(installed, name), join(folder, name));
+      for (const name of readdirSync(installed)) if (name !== RECENT) await install(name);
+      const plain = (number: number): readonly Manifest[] =>
+        dualStack(`web-${number}`, { number, ports: [{ port: 80 }], endpoints: ['pod-a'] });
+      const sticky = dualStack('sticky', {
+        number: 42,
+        affinitySeconds: 600,
+        ports: [{ port: 80 }],
+        endpoints: ['pod-a'],
+      });
+      const env = { XTABLES_LIBDIR: folder };
+      const proxy = await Proxy.start(t, lab, { mode, objects: [...plain(41), ...sticky], env });
+      const answers = async (number: number): Promise<true | null> => {
+        const answers = FAMILY_VIEWS.map((view) =>
+          lab.request({ from: 'pod-c', to: endpoint(view.clusterIP(number), 80), timeoutMs: 300 }),
+        );
+        return (await Promise.all(answers)).every((answer) => 'name' in answer) || null;
+      };
+      t.ok(await answers(41), 'from the start');
+      t.notOk(await answers(42));
+      for (const view of FAMILY_VIEWS)
+        t.ok(proxy.log.includes(`frontend="${endpoint(view.clusterIP(42), 80)}/TCP"`), 'it is said which');
+      await proxy.write([...plain(41), ...sticky, ...plain(43)]);
+      await eventually('a new Service', () => answers(43));
+      await install(RECENT);
+      await eventually('the Service that was refused', () => answers(42), 90_000);
+      await proxy.consistent();
+    },
+  );
 }
 
 for (const [mode] of MODES) {

@@ -6,6 +6,7 @@ import { refusedTable } from '../xtables/failure.js';
 import { chainOperation, deleteOperation } from '../xtables/operations.js';
 import { chainId, type Chain, type ChainId } from '../xtables/rules.js';
 import type { Tables } from '../xtables/tables.js';
+import { hashIn, TRIAL } from './names.js';
 import type { Ruleset } from './ruleset.js';
 
 /** What streams that the kernel took were made of. */
@@ -20,6 +21,17 @@ export interface Refused {
   readonly error: unknown;
   /** Tables before it were written. */
   readonly table: IptablesTable;
+}
+
+export interface Stream {
+  /** Whether chains that should not be there go with it. */
+  readonly removing: boolean;
+  /** Operations on chains of others. */
+  readonly others: readonly IptablesOperation[];
+  /** Chains that are sent although they are not owed. */
+  readonly also: readonly ChainId[];
+  /** Groups whose own chains are left as they are. */
+  readonly except: ReadonlySet<string>;
 }
 
 export interface ChainWriterOptions {
@@ -54,15 +66,12 @@ export class ChainWriter {
     this.made = new Map(touched.chains.map((chain) => [chainId(chain.table, chain.name), chain]));
   }
 
-  /**
-   * Sends what is owed, with operations on the chains of others, in one stream. Null: the kernel holds it. Rejects when nobody knows how far it came.
-   *
-   * @param removing whether chains that should not be there go with it.
-   */
-  async send(removing: boolean, others: readonly IptablesOperation[] = []): Promise<Refused | null> {
+  /** Sends what is owed. Null: the kernel holds it. Rejects when nobody knows how far it came. */
+  async send({ removing, others, also, except }: Stream): Promise<Refused | null> {
     const { ruleset, chains, tables } = this.options;
-    const ids = chains.owed('written');
-    const removed = removing ? chains.owed('removed') : [];
+    const isSent = (id: ChainId): boolean => except.size === 0 || !except.has(hashIn(id) ?? '');
+    const ids = [...new Set([...chains.owed('written').filter(isSent), ...also])];
+    const removed = removing ? chains.owed('removed').filter(isSent) : [];
     const made = ids.flatMap((id) => this.made.get(id) ?? []);
     const written = [...made, ...ruleset.make(ids.filter((id) => !this.made.has(id)))];
     const operations = [...written.map(chainOperation), ...removed.map(deleteOperation), ...others];
@@ -80,14 +89,34 @@ export class ChainWriter {
       };
       return null;
     } catch (error) {
-      const table = refusedTable(error, [...new Set(operations.map((operation) => operation.table))]);
-      if (table === null) {
+      const refused = refusalOf(error, operations);
+      if (refused === null) {
         claim.lose();
         throw error;
       }
-      claim.refuse(table);
-      return { error, table };
+      claim.refuse(refused.table);
+      return refused;
     }
+  }
+
+  /** Writes rules where no packet comes by; null: they can be written. */
+  async tryRules(rules: Readonly<Record<keyof typeof TRIAL, readonly string[]>>): Promise<Refused | null> {
+    const operations = TRIAL_TABLES.map((table) =>
+      chainOperation({ table, name: TRIAL[table], rules: rules[table], owner: null }),
+    );
+    try {
+      await this.options.tables.restore(operations);
+      return null;
+    } catch (error) {
+      const refused = refusalOf(error, operations);
+      if (refused === null) throw error;
+      return refused;
+    }
+  }
+
+  async endTrial(): Promise<void> {
+    const removals = TRIAL_TABLES.map((table) => deleteOperation(chainId(table, TRIAL[table])));
+    await this.options.tables.restore(removals);
   }
 
   /** Removes what a complete ruleset does not need; forwarding does not depend on it. Answers what did not work. */
@@ -106,4 +135,12 @@ export class ChainWriter {
     chains.claim(ids).acknowledge();
     return [];
   }
+}
+
+const TRIAL_TABLES = ['filter', 'nat'] as const;
+
+/** Null: it failed for another reason than what it says, and nobody knows how far it came. */
+function refusalOf(error: unknown, operations: readonly IptablesOperation[]): Refused | null {
+  const table = refusedTable(error, [...new Set(operations.map((operation) => operation.table))]);
+  return table === null ? null : { error, table };
 }

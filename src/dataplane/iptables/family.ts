@@ -15,10 +15,11 @@ import { dumpRules } from './dump.js';
 import type { ModeSettings, NodeSettings } from './fixed-chains.js';
 import { firewallOperations, HOOKS, wantedHooks } from './hooks.js';
 import { CHAIN, clientList, DISPATCH_PREFIXES, isOwnChain } from './names.js';
+import { GroupWriter } from './group-writer.js';
 import type { PacketCounters } from './packet-counters.js';
 import { readBack } from './read-back.js';
 import { Ruleset } from './ruleset.js';
-import { ServiceGroups } from './service-groups.js';
+import { groupsOf, ServiceGroups } from './service-groups.js';
 import { everything, type Changes } from '../table-view.js';
 
 export interface IptablesOptions extends TablesOptions {
@@ -58,23 +59,36 @@ export class IptablesFamily implements FamilyDataplane {
 
   async apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
     const desired = this.follow(table, change);
-    const { writer } = desired;
+    const { writer, groups } = desired;
     this.noteFlows(change.node ? 'all' : change.frontends);
-    const full =
+    let full =
       !this.compared || this.lacksGuard(table.node) || (options.full && (await this.tables.isListingDue(CHAIN.canary)));
-    const jumps = full ? await this.compare(table, desired) : [];
-    if (full) this.noteFlows('all');
     writer.takeSent();
-    await this.bring(desired, full, jumps);
-    const problems = full ? await writer.tidyUp() : [];
+    let jumps = full ? await this.compare(table, desired) : [];
+    let refused = await groups.bringOwed(!full, jumps);
+    if (refused !== null && !full) {
+      // Others may have removed chains that the stream refers to.
+      full = true;
+      jumps = await this.compare(table, desired);
+      refused = await groups.bringOwed(false, jumps);
+    }
+    if (refused !== null) await this.blame(desired, refused, jumps);
+    const due = await groups.bringDue();
+    this.noteFlows(full ? 'all' : due);
+    const problems = full || due.size > 0 ? await writer.tidyUp() : [];
     if (full) this.guardsLoopback = table.node.nodePortsOnLoopback;
     this.compared = this.adopted = true;
+    return this.report(desired, full, problems);
+  }
+
+  private report({ writer, groups }: Desired, full: boolean, problems: readonly string[]): SyncReport {
     const { flows, repairs } = this;
     this.flows = new Set();
     this.repairs = [];
     const { rules: written, ...sent } = writer.takeSent();
     const rules = { written: { ...written }, held: { ...this.chains.held } };
-    return { family: this.family, full, ...sent, elementOperations: 0, repairs, problems, flows, rules, setAside: [] };
+    const setAside = groups.setAside();
+    return { family: this.family, full, ...sent, elementOperations: 0, repairs, problems, flows, rules, setAside };
   }
 
   /** Whether loopback has come to be served since everything was last compared: others use its guard too, so it is not among our chains. */
@@ -82,34 +96,17 @@ export class IptablesFamily implements FamilyDataplane {
     return node.nodePortsOnLoopback && !this.guardsLoopback;
   }
 
-  /** Sends all that is owed; a second stream lets go of refusals that the first made superfluous. */
-  private async bring({ ruleset, writer }: Desired, full: boolean, jumps: readonly IptablesOperation[]): Promise<void> {
+  private async blame(desired: Desired, refused: Refused, jumps: readonly IptablesOperation[]): Promise<void> {
+    if (!this.adopted) await this.readHeld(desired);
+    await desired.groups.blame(refused, jumps);
+  }
+
+  /** Reads back whole what a predecessor left of the groups that are owed: it stays of those that are refused. */
+  private async readHeld({ view }: Desired): Promise<void> {
     const { ledger } = this.groups;
-    await writer.look();
-    const hashes = [...ledger.owed()];
-    const claim = ledger.claim(hashes);
-    let refused: Refused | null;
-    try {
-      refused = await writer.send(!full, jumps);
-    } catch (error) {
-      claim.lose();
-      ruleset.mayRefuse(hashes);
-      throw error;
-    }
-    if (refused === null) claim.acknowledge();
-    else {
-      claim.refuse();
-      // Filter is the first table.
-      if (refused.table !== 'filter') ruleset.mayRefuse(hashes);
-      this.compared = false;
-      throw refused.error;
-    }
-    ruleset.settle(hashes);
-    await writer.look();
-    const again = await writer.send(!full);
-    if (again === null) return;
-    this.compared = false;
-    throw again.error;
+    const { frontends } = readBack(this.family, await this.list(['KUBE-']));
+    const held = groupsOf(frontends.values(), view.node);
+    for (const hash of [...ledger.owed()]) ledger.readBack(hash, held.get(hash));
   }
 
   goneFlows(): ReadonlySet<FrontendKey> {
@@ -156,7 +153,8 @@ export class IptablesFamily implements FamilyDataplane {
       const ruleset = new Ruleset(view, () => this.settings);
       const { tables, chains } = this;
       const writer = new ChainWriter({ addon: this.options.addon, tables, ruleset, chains });
-      this.desired = { view, ruleset, writer };
+      const groups = new GroupWriter({ groups: this.groups, ruleset, chains, writer });
+      this.desired = { view, ruleset, writer, groups };
       this.update(this.desired, everything(table));
       return this.desired;
     }
@@ -168,14 +166,13 @@ export class IptablesFamily implements FamilyDataplane {
     return this.desired;
   }
 
-  private update({ view, ruleset }: Desired, changes: Changes): void {
+  private update({ view, ruleset, groups }: Desired, changes: Changes): void {
     for (const key of changes.frontends) {
       if (key.endsWith('/TCP')) continue;
       if (view.frontend(key) !== undefined) this.gone.delete(key);
       else if (this.groups.has(key)) this.gone.add(key);
     }
-    const { ledger } = this.groups;
-    ruleset.show([...this.groups.follow(view, changes)].map((hash) => [hash, ledger.desired(hash)]));
+    groups.follow(this.groups.follow(view, changes));
     ruleset.update(changes);
   }
 
@@ -197,6 +194,7 @@ export class IptablesFamily implements FamilyDataplane {
     }
     this.chains.readBackAll(listedStates(listing, isOwnChain));
     if (!this.adopted) this.takeOver(table, desired, listing);
+    desired.groups.checkAside();
     return this.hookOperations(listing, table.node);
   }
 
@@ -248,4 +246,5 @@ interface Desired {
   readonly view: AdoptedTable;
   readonly ruleset: Ruleset;
   readonly writer: ChainWriter;
+  readonly groups: GroupWriter;
 }

@@ -22,6 +22,9 @@ export const CHAIN = {
   canary: 'KUBE-PROXY-CANARY',
 } as const;
 
+/** There for a moment, to try rules where no packet comes by. */
+export const TRIAL = { filter: PROBE_CHAIN, nat: 'KUBE-SVC-PROBE' } as const;
+
 /** Beginnings of the names of chains that divide a long chain. */
 export const DIVISION = {
   services: 'KUBE-SVC-IP',
@@ -83,9 +86,11 @@ export function serviceHash(servicePort: string, protocol: Protocol): string {
   return hash16(servicePort + protocol.toLowerCase());
 }
 
-/** The Service port that a chain is of, as {@link serviceHash}; null: the chain is of none, or of one endpoint of kube-proxy's. */
-export function hashOfChain(chain: string): string | null {
-  return /^KUBE-(?:SVC|SVL|EXT|FW)-([A-Z2-7]{16})(?:-|$)/.exec(chain)?.[1] ?? null;
+const HASHED = /KUBE-(?:SVC|SVL|EXT|FW)-([A-Z2-7]{16})(?![A-Z0-9])/;
+
+/** The Service port, as {@link serviceHash}, of the first chain that a text names; null: it names none, or only those of one endpoint of kube-proxy's. */
+export function hashIn(text: string): string | null {
+  return HASHED.exec(text)?.[1] ?? null;
 }
 
 /** The `recent` list of clients of one endpoint of a Service port. @param endpoint as `address:port`, `[v6]:port`. */

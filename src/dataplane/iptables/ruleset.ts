@@ -7,7 +7,7 @@ import { nameOf, tableOf } from '../xtables/operations.js';
 import { chainId, commentMatch, hostText, type Chain, type ChainId } from '../xtables/rules.js';
 import { addressBranches, Dispatch, portBranches, type Branch, type DispatchOptions } from './dispatch.js';
 import { fixedChains, type ModeSettings } from './fixed-chains.js';
-import { CHAIN, DIVISION, hashOfChain } from './names.js';
+import { CHAIN, DIVISION, hashIn } from './names.js';
 import {
   dispatchRules,
   hasEndpoints,
@@ -102,8 +102,10 @@ export class Ruleset {
     const others = [...changed].filter(([hash, group]) => this.groups.get(hash) !== group);
     const keys = new Set<FrontendKey>();
     for (const [hash, group] of others) {
-      for (const { key } of this.groups.get(hash)?.frontends ?? []) {
-        this.shown.delete(key);
+      const before = this.groups.get(hash);
+      for (const { key } of before?.frontends ?? []) {
+        // Another group may have been shown with it since.
+        if (this.shown.get(key)?.group === before) this.shown.delete(key);
         keys.add(key);
       }
       if (group === undefined) this.groups.delete(hash);
@@ -118,6 +120,23 @@ export class Ruleset {
       }
     }
     for (const key of keys) this.place(key);
+  }
+
+  /** Of every group that is shown. */
+  hashes(): readonly string[] {
+    return [...this.groups.keys()];
+  }
+
+  /** What dispatch chains say of these groups. */
+  entriesOf(hashes: readonly string[]): Readonly<Record<'filter' | 'nat', readonly string[]>> {
+    const shown = hashes.flatMap((hash) => {
+      const group = this.groups.get(hash);
+      return group === undefined ? [] : group.frontends.map((plan) => ({ group, plan }));
+    });
+    return {
+      filter: shown.flatMap(({ plan }) => [...this.outlived(plan), plan].flatMap(refusalRules)),
+      nat: shown.flatMap(({ group, plan }) => dispatchRules(group, plan)),
+    };
   }
 
   /** Takes what the kernel was found to refuse for refused until now: what of it is not wanted is let go of as by any change. */
@@ -194,7 +213,7 @@ export class Ruleset {
     if (wanted.length === 0) return [];
     const ids = new Set(wanted);
     const names = wanted.map((id) => [tableOf(id), nameOf(id)] as const);
-    const hashes = new Set(names.flatMap(([table, name]) => (table === 'nat' ? (hashOfChain(name) ?? []) : [])));
+    const hashes = new Set(names.flatMap(([table, name]) => (table === 'nat' ? (hashIn(name) ?? []) : [])));
     const dispatched = names.flatMap(([table, name]) => {
       for (const dispatch of this.dispatches()) if (dispatch.owns(table, name)) return dispatch.chain(name) ?? [];
       return [];

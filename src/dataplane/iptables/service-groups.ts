@@ -14,6 +14,9 @@ export function groupsOf(frontends: Iterable<FrontendPlan>, node: NodePlan): Rea
   return new Map([...members].map(([hash, all]) => [hash, { hash, node, frontends: all }]));
 }
 
+/** Hashes of groups that are brought to the kernel together, because frontends move from one to another. */
+export type Unit = readonly string[];
+
 /** Every group of a family's table as it should be and as the kernel holds it, by hash. */
 export class ServiceGroups {
   readonly ledger: Ledger<string, ServiceGroup>;
@@ -53,6 +56,43 @@ export class ServiceGroups {
       this.ledger.desire(hash, keys.size === 0 ? undefined : group);
     }
     return changed.keys();
+  }
+
+  /** What is owed: groups that may go together in one stream, and units that have to do with what is set aside. */
+  owed(): { readonly together: readonly string[]; readonly apart: readonly Unit[] } {
+    const { aside } = this.ledger;
+    if (aside.size === 0) return { together: [...this.ledger.owed()], apart: [] };
+    const isApart = (unit: Unit): boolean => unit.some((hash) => aside.has(hash));
+    const units = this.units([...this.ledger.owed(), ...aside.keys()]);
+    return { together: units.filter((unit) => !isApart(unit)).flat(), apart: units.filter(isApart) };
+  }
+
+  /** Units apart that are to be tried now. */
+  due(): readonly Unit[] {
+    const due = new Set(this.ledger.due());
+    const isDue = (hash: string): boolean => due.has(hash) || !this.ledger.aside.has(hash);
+    return this.owed().apart.filter((unit) => unit.some(isDue));
+  }
+
+  /** Divides groups by what has to be brought together. */
+  units(hashes: readonly string[]): readonly Unit[] {
+    const unitOf = new Map(hashes.map((hash) => [hash, [hash]]));
+    for (const hash of hashes) {
+      for (const { key } of this.ledger.acknowledged.get(hash)?.frontends ?? []) {
+        const one = unitOf.get(hash);
+        const other = unitOf.get(this.groupOf.get(key) ?? hash);
+        if (one === undefined || other === undefined || one === other) continue;
+        one.push(...other);
+        for (const member of other) unitOf.set(member, one);
+      }
+    }
+    return [...new Set(unitOf.values())];
+  }
+
+  /** Frontends that a group has, or should have. */
+  frontendsOf(hash: string): readonly FrontendKey[] {
+    const both = [this.ledger.acknowledged.get(hash), this.ledger.desired(hash)];
+    return both.flatMap((group) => group?.frontends.map(({ key }) => key) ?? []);
   }
 }
 

@@ -211,9 +211,6 @@ t.test('every endpoint of a long list is as likely as another, and a change rewr
 
 /** @param compares whether the next call lists everything before it sends what is owed. */
 const FAULTS: readonly { readonly fault: IptablesFault; readonly full: boolean; readonly compares: boolean }[] = [
-  // What a stream refers to may have been removed by others.
-  { fault: 'refuse', full: false, compares: true },
-  { fault: 'refuse-last', full: false, compares: true },
   // Jumps of built-in chains may be there or not.
   { fault: 'lose-ack', full: true, compares: true },
   { fault: 'fail-list', full: true, compares: true },
@@ -241,6 +238,23 @@ for (const { fault, full, compares } of FAULTS) {
     t.same(await rig.difference(), []);
     t.same(await rig.during(() => rig.sync()), [], 'and it trusts itself again');
   });
+}
+
+for (const fault of ['refuse', 'refuse-last'] as const) {
+  for (const full of [false, true]) {
+    t.test(
+      `${fault} once, ${full ? 'full' : 'a change'}: it is sent again in the same sync, after a comparison`,
+      async (t) => {
+        const rig = await cluster(3, 2);
+        rig.kernel.faults.push(fault);
+        rig.commit([endpoints(1, 3), web(5)]);
+        const report = await rig.sync(full);
+        t.same([report.full, report.repairs, report.setAside, report.flows], [true, [], [], 'all']);
+        t.same(await rig.difference(), []);
+        t.same(await rig.during(() => rig.sync()), []);
+      },
+    );
+  }
 }
 
 t.test('after a lost answer no more is sent than what was lost and what changed since', async (t) => {

@@ -2,7 +2,7 @@ import type { Family } from '../../../src/base/ip.js';
 import { IptablesFamily } from '../../../src/dataplane/iptables/family.js';
 import type { NodeSettings } from '../../../src/dataplane/iptables/fixed-chains.js';
 import { PacketCounters } from '../../../src/dataplane/iptables/packet-counters.js';
-import type { IptablesOperation } from '../../../src/native/contract.js';
+import type { IptablesFlavor, IptablesOperation } from '../../../src/native/contract.js';
 import type { PlanSettings } from '../../../src/plan/facts.js';
 import type { Row } from '../../../src/state/rows.js';
 import { FakeIptables } from '../../support/fake-iptables/fake-iptables.js';
@@ -34,8 +34,15 @@ export class Rig extends FamilyRig<FakeIptables, IptablesFamily> {
     kernel: FakeIptables = new FakeIptables(),
     family: Family = 'IPv4',
     settings: Partial<PlanSettings> = {},
+    private readonly flavor: IptablesFlavor = 'nft',
   ) {
     super(kernel, family, DEFAULTS, settings);
+    this.restart();
+  }
+
+  /** Lets time go by. */
+  wait(ms: number): void {
+    this.now += ms;
   }
 
   /** `chain nat KUBE-SERVICES`, `delete-chain …`, `insert nat PREROUTING …`, of what was sent while something was done. */
@@ -49,7 +56,7 @@ export class Rig extends FamilyRig<FakeIptables, IptablesFamily> {
     return new IptablesFamily({
       addon: this.kernel,
       family: this.family,
-      flavor: 'nft',
+      flavor: this.flavor,
       settings: () => Promise.resolve(this.settings),
       counters: this.counters,
       now: () => this.now++,
@@ -57,7 +64,7 @@ export class Rig extends FamilyRig<FakeIptables, IptablesFamily> {
   }
 
   protected mistrust(): void {
-    this.now += 3_600_000;
+    this.wait(3_600_000);
   }
 
   private ownCounters(): PacketCounters {

@@ -11,10 +11,10 @@ import type {
   IptablesTransaction,
 } from '../../../src/native/contract.js';
 import { familyOf, type IPAddress } from '../../../src/base/ip.js';
-import type { NativeErrorFields } from '../../../src/native/errors.js';
 import { printTarget, type KernelVerdict } from '../courses.js';
 import type { KernelPacket } from '../fake-kernel/packet.js';
 import type { SeededRandom } from '../random.js';
+import { ProgramError, refusal, refusalIn } from './program-error.js';
 import { misplacement } from './rule.js';
 import { jumpTarget, ruleTexts } from './rule-text.js';
 import { clientOf, courses, trace, type TracedTables } from './trace.js';
@@ -59,6 +59,8 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
   readonly clients = new Map<string, Map<string, number>>();
   /** Whether there is such an ipset. */
   hasSet: (name: string) => boolean = () => false;
+  /** Rules that the kernel does not take, as `nat KUBE-SVC-X -j …`. */
+  refuses: ((rule: string) => boolean) | null = null;
   /** Called after every transaction. */
   onRestored: (() => void) | null = null;
   private readonly states = new Map<string, Tables>();
@@ -101,8 +103,12 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
   }
 
   /** The chains of a table, built-in ones too, with their rules. */
-  every(table: IptablesTable, family: IptablesFamily): ReadonlyMap<string, readonly string[]> {
-    return this.tables(family, 'nft').get(table) ?? new Map<string, string[]>();
+  every(
+    table: IptablesTable,
+    family: IptablesFamily,
+    flavor: IptablesFlavor = 'nft',
+  ): ReadonlyMap<string, readonly string[]> {
+    return this.tables(family, flavor).get(table) ?? new Map<string, string[]>();
   }
 
   /** What somebody else does: `edit` gets the chains of one table. */
@@ -137,9 +143,10 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
       const own = operations.filter((operation) => operation.table === table);
       try {
         if (table === refused[fault ?? 'none']) throw refusal('resource problem', table);
+        this.checkTaste(family, flavor, own);
         this.tables(family, flavor).set(table, this.changed(family, flavor, table, own));
       } catch (error) {
-        throw error instanceof ProgramError ? refusalIn(table, error) : error;
+        throw error instanceof ProgramError && error.object === null ? refusalIn(table, error) : error;
       }
       this.forgetClients();
     }
@@ -193,6 +200,21 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     await Promise.resolve();
     if (this.accounts === null) throw refusal('EINVAL', name);
     return this.accounts.get(name) ?? null;
+  }
+
+  /** The kernel names the rule to the programs of nft alone. */
+  private checkTaste(family: IptablesFamily, flavor: IptablesFlavor, operations: readonly IptablesOperation[]): void {
+    const { refuses } = this;
+    if (refuses === null) return;
+    for (const [index, operation] of operations.entries()) {
+      const { table, chain } = operation;
+      for (const line of linesOf(family, operation)) {
+        const rule = line.replace(`-A ${chain} `, '');
+        if (rule === line || !refuses(`${table} ${chain} ${rule}`)) continue;
+        if (flavor === 'legacy') throw new ProgramError(`line ${index + 9} failed`, null, `${table}: COMMIT`);
+        throw new ProgramError(`line ${index + 3}: RULE_APPEND failed (Invalid argument)`, null, `${table}: ${line}`);
+      }
+    }
   }
 
   private checkAccounts(family: IptablesFamily, operation: IptablesOperation): void {
@@ -355,31 +377,4 @@ function linesOf(family: IptablesFamily, operation: IptablesOperation): readonly
 
 function digest(rules: readonly string[]): string {
   return createHash('sha256').update(rules.join('\n')).digest('hex').slice(0, 16);
-}
-
-/** What the addon rejects with when a program fails. */
-class ProgramError extends Error implements NativeErrorFields {
-  readonly code = 'ERR_IPTABLES';
-  readonly operation = 'iptables restore';
-  readonly kernelMessage = null;
-  readonly index = null;
-  readonly element = null;
-
-  constructor(
-    message: string,
-    readonly errno: string | null,
-    readonly object: string | null,
-  ) {
-    super(`iptables restore: ${message}`);
-  }
-}
-
-/** A program complains about something. */
-function refusal(message: string, object: string): ProgramError {
-  return new ProgramError(`${message}: ${object}`, null, null);
-}
-
-/** It complained about what is written to a table. @param flavor the kernel tells the legacy programs nothing of a rule. */
-function refusalIn(table: IptablesTable, error: Error): ProgramError {
-  return new ProgramError(error.message, null, `${table}: COMMIT`);
 }

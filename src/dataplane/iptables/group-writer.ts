@@ -1,0 +1,219 @@
+import type { IptablesOperation } from '../../native/contract.js';
+import { isNativeError } from '../../native/errors.js';
+import type { FrontendKey } from '../../plan/types.js';
+import type { AsideFrontend } from '../contract.js';
+import type { ChainLedger } from '../xtables/chain-ledger.js';
+import { tablesBefore } from '../xtables/operations.js';
+import { chainId, type ChainId } from '../xtables/rules.js';
+import type { ChainWriter, Refused, Stream } from './chain-writer.js';
+import { findCulprits, type Culprits } from './culprits.js';
+import { CHAIN, hashIn } from './names.js';
+import type { Ruleset } from './ruleset.js';
+import { entryChain, hasEndpoints, type ServiceGroup } from './service-chains.js';
+import type { ServiceGroups, Unit } from './service-groups.js';
+
+/** So many culprits one sync looks for. */
+const MOST_CULPRITS = 16;
+
+/** Chains that are sent although they are there, to see whether the kernel takes anything. */
+const CONTROL: readonly ChainId[] = [chainId('filter', CHAIN.canary), chainId('nat', CHAIN.canary)];
+
+export interface GroupWriterOptions {
+  readonly groups: ServiceGroups;
+  readonly ruleset: Ruleset;
+  readonly chains: ChainLedger;
+  readonly writer: ChainWriter;
+}
+
+/** Brings Service ports to the kernel, and sets aside those that it refuses: they stay as it holds them, and the others do not wait for them. */
+export class GroupWriter {
+  /** Groups that are shown as the kernel holds them and whose own chains are not sent: those aside, and while culprits are looked for those not yet tried. */
+  private readonly hidden = new Set<string>();
+
+  constructor(private readonly options: GroupWriterOptions) {}
+
+  /** These groups are to be another way. */
+  follow(changed: Iterable<string>): void {
+    const { aside } = this.options.groups.ledger;
+    this.reveal([...changed].filter((hash) => !aside.has(hash)));
+  }
+
+  /** Everything was listed: what is set aside stays as long as its chains do, and is tried at once when they are gone. */
+  checkAside(): void {
+    const { ledger } = this.options.groups;
+    for (const hash of [...ledger.aside.keys()]) {
+      const held = ledger.acknowledged.get(hash);
+      if (held === undefined || this.isIntact(held)) continue;
+      this.hide([hash]);
+      ledger.retry(hash);
+    }
+  }
+
+  /** Every frontend of groups that are set aside. */
+  setAside(): readonly AsideFrontend[] {
+    const { groups } = this.options;
+    const found = new Map<FrontendKey, AsideFrontend>();
+    for (const [hash, { reason, since, retryAt }] of groups.ledger.aside)
+      for (const frontend of groups.frontendsOf(hash)) found.set(frontend, { frontend, reason, since, retryAt });
+    return [...found.values()];
+  }
+
+  /** Sends all that is owed, but for what is set aside, in one stream; another lets go of refusals that the first made superfluous. Null: it is taken. */
+  bringOwed(removing: boolean, others: readonly IptablesOperation[]): Promise<Refused | null> {
+    const { together, apart } = this.options.groups.owed();
+    const hidden = new Set(apart.flat());
+    this.hide([...hidden].filter((hash) => !this.hidden.has(hash)));
+    // What a sync did not come to that failed.
+    this.reveal([...this.hidden].filter((hash) => !hidden.has(hash)));
+    return this.bring(together, { removing, others, also: [] });
+  }
+
+  /**
+   * Brings what was refused in one stream but for the groups to blame, which it sets aside.
+   *
+   * @param others what the stream held besides.
+   * @throws what the kernel said, if it refuses more than single groups.
+   */
+  async blame(refused: Refused, others: readonly IptablesOperation[]): Promise<void> {
+    const { groups } = this.options;
+    this.hide(groups.owed().together);
+    await this.letGo(refused);
+    const written = tablesBefore(refused.table);
+    await this.control(others.filter(({ table }) => !written.includes(table)));
+    const culprits = await this.bringApart(groups.units(groups.owed().together));
+    // What refuses everything by now is no group's fault.
+    if (culprits.found.length > 0) await this.control([]);
+    this.putAside(culprits.found);
+    if (culprits.tooMany !== null) throw culprits.tooMany.error;
+  }
+
+  /** Tries again what is set aside and due. Answers the frontends of what is taken. */
+  async bringDue(): Promise<ReadonlySet<FrontendKey>> {
+    const { groups } = this.options;
+    if (groups.ledger.aside.size === 0) return new Set();
+    const tried = groups
+      .due()
+      .flat()
+      .map((hash) => ({ hash, keys: groups.frontendsOf(hash) }));
+    const { found } = await this.bringApart(groups.due());
+    this.putAside(found);
+    const taken = tried.filter(({ hash }) => !groups.ledger.isOwed(hash));
+    return new Set(taken.flatMap(({ keys }) => keys));
+  }
+
+  /** Sends what has to do with no group that is owed. */
+  private async control(others: readonly IptablesOperation[]): Promise<void> {
+    const refused = await this.bring([], { removing: false, others, also: CONTROL });
+    if (refused !== null) throw refused.error;
+  }
+
+  /**
+   * Lets go of groups whose entries are refused although the kernel holds them, and sets them aside: nothing could be written beside them any more. Entries are
+   * tried where no packet comes by, so those of others stay in place.
+   */
+  private async letGo({ error }: Refused): Promise<void> {
+    const { groups, ruleset, writer } = this.options;
+    const attempt = (hashes: readonly string[]): Promise<Refused | null> => writer.tryRules(ruleset.entriesOf(hashes));
+    const shown = ruleset.hashes();
+    const refused = await attempt(shown);
+    if (refused !== null) {
+      if ((await attempt([])) !== null) throw error;
+      const named = (part: readonly string[], other: Refused): string | undefined =>
+        part.find((hash) => hash === namedIn(other.error));
+      const { found, tooMany } = await findCulprits(shown, { attempt, named, most: MOST_CULPRITS });
+      for (const [hash] of found) groups.ledger.readBack(hash, undefined);
+      this.hide(found.map(([hash]) => hash));
+      this.putAside(found.map(([hash, by]) => [[hash], by]));
+      if (tooMany !== null) throw tooMany.error;
+    }
+    await writer.endTrial();
+  }
+
+  private bringApart(units: readonly Unit[]): Promise<Culprits<Unit, Refused>> {
+    return findCulprits(units, {
+      attempt: (part) => this.attempt(part.flat()),
+      named: (part, { error }) => part.find((unit) => unit.includes(namedIn(error) ?? '')),
+      most: MOST_CULPRITS,
+    });
+  }
+
+  private putAside(found: Culprits<Unit, Refused>['found']): void {
+    for (const [unit, { error }] of found)
+      for (const hash of unit) this.options.groups.ledger.setAside(hash, reasonOf(error));
+  }
+
+  /** Leaves the groups hidden unless they are taken. */
+  private async attempt(hashes: readonly string[]): Promise<Refused | null> {
+    let isTaken = false;
+    try {
+      const refused = await this.bring(hashes, { removing: false, others: [], also: [] });
+      isTaken = refused === null;
+      return refused;
+    } finally {
+      if (!isTaken) this.hide(hashes);
+    }
+  }
+
+  private async bring(hashes: readonly string[], stream: Omit<Stream, 'except'>): Promise<Refused | null> {
+    const { groups, ruleset, writer } = this.options;
+    this.reveal(hashes);
+    await writer.look();
+    const claim = groups.ledger.claim(hashes);
+    let refused: Refused | null;
+    try {
+      refused = await writer.send({ ...stream, except: this.hidden });
+    } catch (error) {
+      claim.lose();
+      ruleset.mayRefuse(hashes);
+      throw error;
+    }
+    if (refused !== null) {
+      claim.refuse();
+      // Filter is the first table.
+      if (refused.table !== 'filter') ruleset.mayRefuse(hashes);
+      return refused;
+    }
+    claim.acknowledge();
+    ruleset.settle(hashes);
+    await writer.look();
+    const again = await writer.send({ removing: stream.removing, others: [], also: [], except: this.hidden });
+    if (again !== null) throw again.error;
+    return null;
+  }
+
+  private reveal(hashes: readonly string[]): void {
+    const { groups, ruleset } = this.options;
+    for (const hash of hashes) this.hidden.delete(hash);
+    ruleset.show(hashes.map((hash) => [hash, groups.ledger.desired(hash)]));
+  }
+
+  /** What the kernel does not hold completely is let go of. */
+  private hide(hashes: readonly string[]): void {
+    const { groups, ruleset } = this.options;
+    for (const hash of hashes) {
+      this.hidden.add(hash);
+      const held = groups.ledger.acknowledged.get(hash);
+      if (held !== undefined && !this.isIntact(held)) groups.ledger.readBack(hash, undefined);
+    }
+    ruleset.show(hashes.map((hash) => [hash, groups.ledger.acknowledged.get(hash)]));
+  }
+
+  /** Whether the kernel has the chains that a group's frontends lead to. */
+  private isIntact(group: ServiceGroup): boolean {
+    const { acknowledged } = this.options.chains;
+    return group.frontends
+      .filter(hasEndpoints)
+      .every((frontend) => acknowledged.has(chainId('nat', entryChain(group, frontend))));
+  }
+}
+
+/** The group that the error names. */
+function namedIn(error: unknown): string | null {
+  return isNativeError(error) ? hashIn(error.object ?? '') : null;
+}
+
+/** Without the number of a line in a stream that nobody sees: the same each time. */
+function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.replace(/\bline:? \d+/g, 'a line');
+}
