@@ -1,6 +1,7 @@
 import { memoryUsage } from 'node:process';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { dump } from 'js-yaml';
 import t from 'tap';
 import { Interner } from '../../src/sources/translate/intern.js';
 import { readContent, withLastGood, type Content } from '../../src/sources/manifests/content.js';
@@ -228,8 +229,9 @@ t.test('names do not keep the text of the file alive', async (t) => {
   const names = new Interner();
   const held: Content[] = [];
   const readOne = async (index: number): Promise<void> => {
-    const [service, node] = [serviceYaml(`service-of-file-number-${index}`), `node-of-file-number-${index}`];
-    const text = `# ${'-'.repeat(filler)}\n${service}    name: port-of-file-number-${index}\n`;
+    const node = `node-of-file-number-${index}`;
+    const ports = [{ name: `port-of-file-number-${index}`, port: 80 }];
+    const text = `# ${'-'.repeat(filler)}\n${dump(serviceObject(`service-of-file-number-${index}`, { ports }))}`;
     const slice = JSON.stringify(
       sliceObject(`slice-of-file-number-${index}`, 'web', [], {
         endpoints: [{ addresses: ['10.0.0.1'], nodeName: node }],

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { dump } from 'js-yaml';
 import { systemFiles } from '../../src/config/files.js';
 import { parseCommandLine } from '../../src/config/flags.js';
 import { readManifests } from '../../src/config/manifests-sources.js';
@@ -10,6 +11,7 @@ import { startManifests, type RunningManifests } from '../../src/sources/manifes
 import { DEFAULT_TIMING, type Timing } from '../../src/sources/manifests/timing.js';
 import { Store } from '../../src/state/store.js';
 import type { SourceWriter, StateChange, Writer } from '../../src/state/writer.js';
+import { serviceObject } from './api-objects.js';
 import { RecordingLog } from './recording-log.js';
 
 /** A store that keeps count of what came in. */
@@ -103,9 +105,9 @@ export function scratchDirectory(t: Teardown): string {
   return path;
 }
 
-/** A Service as YAML. */
+/** {@link serviceObject} with one port, as YAML. */
 export function serviceYaml(name: string, port: number | string = 80): string {
-  return `apiVersion: v1\nkind: Service\nmetadata:\n  name: ${name}\nspec:\n  clusterIP: 10.96.0.10\n  ports:\n  - port: ${port}\n`;
+  return dump(serviceObject(name, { ports: [{ port }] }));
 }
 
 export function yaml(...documents: string[]): string {

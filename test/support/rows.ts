@@ -8,6 +8,8 @@ import {
   type IPAddress,
   type IPPrefix,
 } from '../../src/base/ip.js';
+import { Interner } from '../../src/sources/translate/intern.js';
+import { translateService } from '../../src/sources/translate/service.js';
 import {
   READY,
   SERVING,
@@ -20,6 +22,7 @@ import {
   type ServicePortRow,
   type ServiceRow,
 } from '../../src/state/rows.js';
+import { serviceObject } from './api-objects.js';
 
 /** Rows as a test wants to write them: texts for addresses, everything else defaulted. */
 
@@ -50,29 +53,20 @@ export function port(fields: Partial<ServicePortRow> = {}): ServicePortRow {
   return { name: '', protocol: 'TCP', port: 80, nodePort: 0, ...fields };
 }
 
+/** {@link serviceObject} as it is translated. Its ports, and other fields of the row, are those given: what no Service can have, planning must bear. */
 export function service(name: string, text: ServiceText = {}): ServiceRow {
-  const { clusterIPs, externalIPs = [], balancer = [], sourceRanges = [], ports = [{}], ...fields } = text;
-  const addresses = (clusterIPs ?? ['10.96.0.10']).map(address);
-  return {
-    kind: 'Service',
-    namespace: 'default',
-    name,
-    creationTime: 0,
-    type: balancer.length > 0 ? 'LoadBalancer' : ports.some(({ nodePort }) => nodePort) ? 'NodePort' : 'ClusterIP',
-    clusterIPs: addresses,
-    ipFamilies: addresses.map(familyOf),
-    externalIPs: externalIPs.map(address),
-    loadBalancerIngress: balancer.map((entry) =>
-      typeof entry === 'string' ? { address: address(entry), ipMode: 'VIP' } : entry,
-    ),
-    loadBalancerSourceRanges: sourceRanges.map(prefix),
-    externalTrafficPolicy: 'Cluster',
-    internalTrafficPolicy: 'Cluster',
-    affinitySeconds: null,
-    healthCheckNodePort: 0,
-    ports: ports.map(port),
-    ...fields,
-  };
+  const { clusterIPs = ['10.96.0.10'], externalIPs, balancer = [], sourceRanges, ports = [{}], ...fields } = text;
+  const ingress = balancer.map((entry) => (typeof entry === 'string' ? { ip: entry } : ingressOf(entry)));
+  const type = balancer.length > 0 ? 'LoadBalancer' : ports.some(({ nodePort }) => nodePort) ? 'NodePort' : 'ClusterIP';
+  const spec = { type, clusterIP: clusterIPs[0], clusterIPs, externalIPs, loadBalancerSourceRanges: sourceRanges };
+  const status = { loadBalancer: { ingress } };
+  const { row } = translateService(serviceObject(name, spec, { status }), new Interner());
+  if (row === null) throw new TypeError(`no Service of ours: ${name}`);
+  return { ...row, creationTime: 0, ports: ports.map(port), ...fields };
+}
+
+function ingressOf({ address: ip, ipMode }: LoadBalancerIngressRow): Readonly<Record<string, unknown>> {
+  return { ip, ipMode };
 }
 
 export interface EndpointText {

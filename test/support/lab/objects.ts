@@ -1,5 +1,6 @@
 import type { Family } from '../../../src/base/ip.js';
 import type { Protocol } from '../../../src/base/protocol.js';
+import { serviceObject } from '../api-objects.js';
 
 /** A Kubernetes object as it stands in a manifest. */
 export type Manifest = Readonly<Record<string, unknown>> & { readonly kind: string };
@@ -30,36 +31,33 @@ export interface ServiceOptions {
   readonly creationTimestamp?: string;
 }
 
+/** {@link serviceObject} as an API server gives it: with what it fills in. */
 export function service(name: string, options: ServiceOptions): Manifest {
   const ingress = options.loadBalancerIPs?.map((entry) => (typeof entry === 'string' ? { ip: entry } : entry));
+  const spec = {
+    type: options.type ?? (ingress === undefined ? 'ClusterIP' : 'LoadBalancer'),
+    clusterIP: options.clusterIPs[0],
+    clusterIPs: options.clusterIPs,
+    ipFamilies: options.clusterIPs.map(family),
+    ipFamilyPolicy: options.clusterIPs.length > 1 ? 'RequireDualStack' : 'SingleStack',
+    ports: options.ports.map((port) => ({ protocol: 'TCP', ...port })),
+    ...(options.externalIPs === undefined ? {} : { externalIPs: options.externalIPs }),
+    ...(options.sourceRanges === undefined ? {} : { loadBalancerSourceRanges: options.sourceRanges }),
+    ...(options.externalTrafficPolicy === undefined ? {} : { externalTrafficPolicy: options.externalTrafficPolicy }),
+    internalTrafficPolicy: options.internalTrafficPolicy ?? 'Cluster',
+    ...(options.healthCheckNodePort === undefined ? {} : { healthCheckNodePort: options.healthCheckNodePort }),
+    ...(options.affinitySeconds === undefined
+      ? { sessionAffinity: 'None' }
+      : {
+          sessionAffinity: 'ClientIP',
+          sessionAffinityConfig: { clientIP: { timeoutSeconds: options.affinitySeconds } },
+        }),
+  };
+  const { namespace = 'default', labels, creationTimestamp = '2024-01-01T00:00:00Z' } = options;
   return {
-    apiVersion: 'v1',
+    ...serviceObject(name, spec),
     kind: 'Service',
-    metadata: {
-      name,
-      namespace: options.namespace ?? 'default',
-      ...(options.labels === undefined ? {} : { labels: options.labels }),
-      creationTimestamp: options.creationTimestamp ?? '2024-01-01T00:00:00Z',
-    },
-    spec: {
-      type: options.type ?? (ingress === undefined ? 'ClusterIP' : 'LoadBalancer'),
-      clusterIP: options.clusterIPs[0],
-      clusterIPs: options.clusterIPs,
-      ipFamilies: options.clusterIPs.map(family),
-      ipFamilyPolicy: options.clusterIPs.length > 1 ? 'RequireDualStack' : 'SingleStack',
-      ports: options.ports.map((port) => ({ protocol: 'TCP', ...port })),
-      ...(options.externalIPs === undefined ? {} : { externalIPs: options.externalIPs }),
-      ...(options.sourceRanges === undefined ? {} : { loadBalancerSourceRanges: options.sourceRanges }),
-      ...(options.externalTrafficPolicy === undefined ? {} : { externalTrafficPolicy: options.externalTrafficPolicy }),
-      internalTrafficPolicy: options.internalTrafficPolicy ?? 'Cluster',
-      ...(options.healthCheckNodePort === undefined ? {} : { healthCheckNodePort: options.healthCheckNodePort }),
-      ...(options.affinitySeconds === undefined
-        ? { sessionAffinity: 'None' }
-        : {
-            sessionAffinity: 'ClientIP',
-            sessionAffinityConfig: { clientIP: { timeoutSeconds: options.affinitySeconds } },
-          }),
-    },
+    metadata: { name, namespace, ...(labels === undefined ? {} : { labels }), creationTimestamp },
     status: { loadBalancer: ingress === undefined ? {} : { ingress } },
   };
 }
