@@ -15,6 +15,7 @@ import { AsideReports } from './aside-reports.js';
 import type { ConflictReports } from './conflict-reports.js';
 import type { Acknowledged, FamilyProgress } from './progress.js';
 import { StaleFlows } from './stale-flows.js';
+import type { TakeoverPass } from './takeover.js';
 
 /** Lines about repairs that may be logged at once, and in the long run. */
 const REPAIR_LINES = 400;
@@ -175,9 +176,9 @@ export class FamilySync {
     return this.flows.refused;
   }
 
-  /** A pass over what other modes left has ended; whether it removed anything. */
-  leftoversGone(removed: boolean): void {
-    this.flows.leftoversGone(removed);
+  /** A pass over what other modes left has ended. */
+  leftoversRemoved(pass: TakeoverPass): void {
+    this.flows.leftoversRemoved(pass);
   }
 
   /** The node's own addresses in nodePortAddresses. */

@@ -53,6 +53,7 @@ export class ForeignChanges {
       const auditMs = Math.round((clock.now() - startedAt) * 1000) / 1000;
       log.info(4, 'audited', { family, different, auditMs });
     } catch (error) {
+      if (sync.dataplane !== dataplane) return;
       metrics?.audited(family, 'failed');
       log.info(2, 'audit failed', { family, error: String(error) });
     }

@@ -7,6 +7,7 @@ import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { nodePortRefusal } from '../plan/trace.js';
 import type { FrontendKey } from '../plan/types.js';
+import type { TakeoverPass } from './takeover.js';
 
 export interface StaleFlowsParts {
   readonly table: ForwardingTable;
@@ -53,13 +54,13 @@ export class StaleFlows {
     this.goneEarly = new Set([...(this.goneEarly ?? []), ...this.owed]);
   }
 
-  /** A pass over what other modes left has ended. @param removed whether rules went by which flows may have come back since they were removed. */
-  leftoversGone(removed: boolean): void {
+  /** A pass over what other modes left has ended: where rules went flows may have come back since they were removed, and by those left they still may. */
+  leftoversRemoved({ removed, finished }: TakeoverPass): void {
     if (removed) {
       this.owe('all');
       this.owe(this.goneEarly ?? new Set());
     }
-    this.goneEarly = null;
+    if (finished) this.goneEarly = null;
   }
 
   /**

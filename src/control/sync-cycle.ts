@@ -21,8 +21,8 @@ import { OwnNode } from './own-node.js';
 import type { Progress } from './progress.js';
 import type { Takeover } from './takeover.js';
 
-/** After conntrack refused to remove stale flows. */
-const FLOW_RETRY_MS = 1000;
+/** After conntrack refused to remove stale flows, or a Service could not be planned. */
+const RETRY_MS = 1000;
 /** The log has more of them. */
 const REPAIRS_IN_EVENT = 5;
 
@@ -80,12 +80,12 @@ export class SyncCycle {
   private mode: CycleMode;
   /** The settings by which the kernel acknowledged all IPv4 rules. */
   private guarded: CycleSettings | null = null;
-  private cancelFlowRetry: (() => void) | null = null;
+  private cancelRetry: (() => void) | null = null;
   /** Everybody's here: nobody is called back after {@link stop}, not even by a run that ends then. */
   private readonly clock: StoppableClock;
   private stopped = false;
-  /** What the log has said of planning; null: it works. */
-  private lastPlanFailure: string | null = null;
+  /** What could not be planned by the last run, as the log has said. */
+  private planFailures: ReadonlySet<string> = new Set();
 
   constructor(private readonly parts: SyncCycleParts) {
     const { settings, progress, mode, log, events, onFatal } = parts;
@@ -189,20 +189,19 @@ export class SyncCycle {
   async run({ full }: RunRequest): Promise<void> {
     const { settings, mode } = this;
     if (this.stopped || !this.isNodeKnown()) return;
-    const unplanned = this.plan();
+    const isPlanned = this.plan();
     if (full) this.foreign.watch(mode.watch);
     const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full)));
     const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guard(settings);
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
-    const errors = [...unplanned, ...failures];
-    if (errors.length > 0) throw new AggregateError(errors, 'sync failed');
+    if (failures.length > 0) throw new AggregateError(failures, 'sync failed');
     if (!this.isInForce(mode)) return;
     const compared = reports.some((report) => report.full);
     // Periodically too, however it is compared then: there may be more to remove than there was, or than could be.
-    if (full || compared) this.takeOver(mode);
+    if ((full || compared) && isPlanned) this.takeOver(mode);
     if (compared) this.parts.onComplete();
-    if (this.flowsRefused) this.retryFlows();
+    if (!isPlanned || this.flowsRefused) this.retry();
   }
 
   /** Nobody is listened to any more, and nothing asks for another run. */
@@ -217,27 +216,27 @@ export class SyncCycle {
     return !this.stopped && mode === this.mode;
   }
 
-  /** Answers what could not be planned, which the next run tries again. */
-  private plan(): readonly Error[] {
+  /** Whether everything could be planned; what could not the next run tries again. */
+  private plan(): boolean {
     const { store, progress } = this.parts;
     const view = this.node.view(store.snapshot, this.settings.nodeName);
     try {
       const failures = this.planner.update(view, store.takeChanges());
       progress.planned();
       this.reportPlan(failures);
-      return failures;
+      return failures.length === 0;
     } catch (error) {
       this.reportPlan([error]);
       throw error;
     }
   }
 
-  /** Speaks when it breaks and when the reason changes, not at every retry. */
+  /** Speaks of each when it breaks and when the reason changes, not at every retry. */
   private reportPlan(failures: readonly unknown[]): void {
-    const failure = failures.length === 0 ? null : failures.map(messageOf).join('; ');
-    if (failure !== null && failure !== this.lastPlanFailure)
-      this.parts.log.error(failures[0], 'planning failed, will be retried', { failures: failures.length });
-    this.lastPlanFailure = failure;
+    const said = this.planFailures;
+    this.planFailures = new Set(failures.map(messageOf));
+    for (const failure of failures)
+      if (!said.has(messageOf(failure))) this.parts.log.error(failure, 'planning failed, will be retried');
   }
 
   /** At once, not with the next run: a balancer has to know of it however long syncs take. A Node that is gone counts as it was (behaviour HZ-07). */
@@ -304,19 +303,21 @@ export class SyncCycle {
   private takeOver(mode: CycleMode): void {
     // What another mode left may still forward what the plan does not know yet.
     if (this.families.some(({ table }) => table.gaps)) return;
-    void mode.takeover.proceed().then((removed) => {
-      if (removed === null) return;
-      for (const family of this.families) family.leftoversGone(removed);
+    void mode.takeover.proceed().then((pass) => {
+      if (pass === null) return;
+      // For the next mode there is another pass.
+      const finished = pass.finished && this.isInForce(mode);
+      for (const family of this.families) family.leftoversRemoved({ ...pass, finished });
       // Packets that met its rules since ours are there may have made flows that ours would not.
-      if (removed) this.parts.loop.trigger();
+      if (pass.removed) this.parts.loop.trigger();
     });
   }
 
-  /** Not as a failed sync: where the kernel never takes it, every later one would have to compare everything. */
-  private retryFlows(): void {
+  /** Not as a failed sync: while it lasts, every later one would have to compare everything. */
+  private retry(): void {
     const { clock } = this;
-    this.cancelFlowRetry?.();
-    this.cancelFlowRetry = clock.callAt(clock.now() + FLOW_RETRY_MS, () => {
+    this.cancelRetry?.();
+    this.cancelRetry = clock.callAt(clock.now() + RETRY_MS, () => {
       this.parts.loop.trigger();
     });
   }

@@ -2,7 +2,7 @@ import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { OwnFootprint } from '../dataplane/footprint.js';
 import type { LeftoverAddon } from '../dataplane/leftovers/leftovers.js';
-import type { RemovalReport } from '../dataplane/leftovers/removal.js';
+import { Removal, type RemovalReport } from '../dataplane/leftovers/removal.js';
 import { FOOTPRINTS } from '../dataplane/modes.js';
 
 export interface TakeoverParts {
@@ -13,10 +13,18 @@ export interface TakeoverParts {
   readonly log: Log;
 }
 
+/** What a pass over the leftovers came to. */
+export interface TakeoverPass {
+  /** Whether anything was removed. */
+  readonly removed: boolean;
+  /** Whether nothing is left that has to go. */
+  readonly finished: boolean;
+}
+
 /** Removes what another mode left, beside the syncs, until nothing of it is there. */
 export class Takeover {
   private state: 'due' | 'running' | 'done' = 'due';
-  private pass: Promise<void> = Promise.resolve();
+  private pass: Promise<unknown> = Promise.resolve();
   /** What the log has said already. */
   private readonly said = new Set<string>();
 
@@ -25,29 +33,32 @@ export class Takeover {
   /**
    * Call it after every full sync in which all families succeeded. Never rejects.
    *
-   * @returns once the pass has ended, whether anything was removed; null: no pass was due.
+   * @returns once the pass has ended; null: none was due.
    */
-  async proceed(): Promise<boolean | null> {
+  async proceed(): Promise<TakeoverPass | null> {
     if (this.state !== 'due') return null;
     this.state = 'running';
-    const { addon, families, own } = this.parts;
-    // Loaded when the rules are there: no start waits for it.
-    const removal = import('../dataplane/leftovers/leftovers.js').then(({ removeLeftovers }) =>
-      removeLeftovers(addon, families, FOOTPRINTS, own),
-    );
-    this.pass = removal.then((report) => {
-      this.report(report);
-      if (this.state === 'running')
-        this.state = report.waiting.length === 0 && report.problems.length === 0 ? 'done' : 'due';
-    });
-    await this.pass;
-    return (await removal).removed.length > 0;
+    const pass = this.remove();
+    this.pass = pass;
+    return await pass;
   }
 
   /** Removes nothing more, once this resolves: what was a leftover may be of the mode in force from then on. */
   async retire(): Promise<void> {
     this.state = 'done';
     await this.pass;
+  }
+
+  private async remove(): Promise<TakeoverPass> {
+    const { addon, families, own } = this.parts;
+    const removal = new Removal();
+    // Loaded when the rules are there: no start waits for it.
+    const leftovers = await removal.attempt(null, () => import('../dataplane/leftovers/leftovers.js'));
+    const report = (await leftovers?.removeLeftovers(addon, families, FOOTPRINTS, own)) ?? removal;
+    this.report(report);
+    const finished = report.waiting.length === 0 && report.problems.length === 0;
+    if (this.state === 'running') this.state = finished ? 'done' : 'due';
+    return { removed: report.removed.length > 0, finished };
   }
 
   private report({ removed, kept, waiting, problems }: RemovalReport): void {

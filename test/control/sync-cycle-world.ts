@@ -2,6 +2,7 @@ import type { ProxyEvent } from '../../src/base/events.js';
 import { parseAddress, type Family } from '../../src/base/ip.js';
 import { Progress } from '../../src/control/progress.js';
 import { SyncCycle, type CycleMetrics, type CycleMode } from '../../src/control/sync-cycle.js';
+import type { TakeoverPass } from '../../src/control/takeover.js';
 import { type FamilyDataplane, type SyncReport, type WatchForeignChanges } from '../../src/dataplane/contract.js';
 import { HealthState } from '../../src/observe/health.js';
 import type { FrontendKey, TableChange } from '../../src/plan/types.js';
@@ -93,8 +94,8 @@ interface World {
   readonly asked: string[];
   /** What each look for stale flows was about. */
   readonly conntrack: { refuses: boolean; readonly passes: string[] };
-  /** What the next takeovers answer: whether they removed anything. */
-  readonly removals: boolean[];
+  /** What the next takeovers come to. */
+  readonly removals: TakeoverPass[];
   readonly counted: string[];
   readonly progress: Progress;
   readonly upsert: (...rows: readonly Row[]) => void;
@@ -105,7 +106,7 @@ interface World {
 export function world(settings = planSettings(), audited = true): World {
   const clock = new FakeClock();
   const [log, store, asked, events] = [new RecordingLog(), new Store(), new Array<string>(), new Array<ProxyEvent>()];
-  const [removals, counted] = [new Array<boolean>(), new Array<string>()];
+  const [removals, counted] = [new Array<TakeoverPass>(), new Array<string>()];
   const wallClock = (): bigint => BigInt(clock.now());
   const progress = new Progress(FAMILIES, clock, wallClock);
   const health = new HealthState(progress, 60_000, clock, wallClock);
@@ -171,7 +172,7 @@ export function world(settings = planSettings(), audited = true): World {
   };
 }
 
-export function takeover(name: string, asked: string[], removals: boolean[] = []): CycleMode['takeover'] {
+export function takeover(name: string, asked: string[], removals: TakeoverPass[] = []): CycleMode['takeover'] {
   return {
     proceed: () => Promise.resolve(asked.push(name)).then(() => removals.shift() ?? null),
     retire: () => Promise.resolve(asked.push('retired')).then(() => undefined),
