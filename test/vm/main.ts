@@ -2,11 +2,13 @@
 //
 //     node .build/test/vm/main.js COMMAND [ARGUMENT ...]
 //
-// Exit status: the command's; 124: it took longer than POINTSMAN_VM_SECONDS (480); 125: the machine did not come to its end.
+// Exit status: the command's; 77: no such machine can be had here; 124: it took longer than POINTSMAN_VM_SECONDS (480); 125: the machine did not come to its
+// end.
 // POINTSMAN_VM_CACHE: the folder that kernel and QEMU are kept in (~/.cache/pointsman-vm, about 500 MB).
 import { spawnSync } from 'node:child_process';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { messageOf } from '../../src/base/error-message.js';
 import { runMachine } from './machine.js';
 import { provision } from './provision.js';
 
@@ -19,6 +21,8 @@ const TOOLS = {
   setpriv: 'util-linux',
   xz: 'xz-utils',
 };
+/** As automake's tests say that they cannot be run. */
+const UNAVAILABLE = 77;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 function checkMachine(): void {
@@ -36,8 +40,18 @@ function testVariables(): Record<string, string> {
   return { HOME: '/root', LANG: 'C.UTF-8', ...(Object.fromEntries(told) as Record<string, string>), PATH };
 }
 
-checkMachine();
-const provided = provision(process.env['POINTSMAN_VM_CACHE'] ?? join(homedir(), '.cache/pointsman-vm'));
+/** A machine to start. Without one the process ends. */
+function machine(): ReturnType<typeof provision> {
+  try {
+    checkMachine();
+    return provision(process.env['POINTSMAN_VM_CACHE'] ?? join(homedir(), '.cache/pointsman-vm'));
+  } catch (error) {
+    process.stderr.write(`no virtual machine: ${messageOf(error)}\n`);
+    process.exit(UNAVAILABLE);
+  }
+}
+
+const provided = machine();
 const [program = '', ...args] = process.argv.slice(2);
 const command = [program === 'node' ? process.execPath : program, ...args];
 const job = { command, folder: process.cwd(), env: testVariables(), modules: provided.modules };
