@@ -91,11 +91,9 @@ export class GroupWriter {
   async bringDue(): Promise<ReadonlySet<FrontendKey>> {
     const { groups } = this.options;
     if (groups.ledger.aside.size === 0) return new Set();
-    const tried = groups
-      .due()
-      .flat()
-      .map((hash) => ({ hash, keys: groups.frontendsOf(hash) }));
-    const { found } = await this.bringApart(groups.due());
+    const due = groups.due();
+    const tried = due.flat().map((hash) => ({ hash, keys: groups.frontendsOf(hash) }));
+    const { found } = await this.bringApart(due);
     this.putAside(found);
     const taken = tried.filter(({ hash }) => !groups.ledger.isOwed(hash));
     return new Set(taken.flatMap(({ keys }) => keys));
@@ -114,7 +112,11 @@ export class GroupWriter {
   private async letGo({ error }: Refused): Promise<void> {
     const { groups, ruleset, writer } = this.options;
     const attempt = (hashes: readonly string[]): Promise<Refused | null> => writer.tryRules(ruleset.entriesOf(hashes));
-    const shown = ruleset.hashes();
+    // Entries cannot lead to chains that somebody removed, which are written again with what is controlled.
+    const shown = ruleset.hashes().filter((hash) => {
+      const held = groups.ledger.acknowledged.get(hash);
+      return held === undefined || this.isIntact(held);
+    });
     const refused = await attempt(shown);
     if (refused !== null) {
       if ((await attempt([])) !== null) throw error;

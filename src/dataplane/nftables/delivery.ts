@@ -55,7 +55,8 @@ export class Delivery {
       try {
         return { sent: await this.send(table, plan), problems: [...problems.values()] };
       } catch (error) {
-        const canGoOn = compared && refusals < MOST_REFUSALS && isRefusal(error);
+        // There are only so many chains, and the next sync would meet them all again.
+        const canGoOn = compared && refusals - problems.size < MOST_REFUSALS && isRefusal(error);
         if (!canGoOn || !this.leaveOut(table, plan, error, problems)) throw error;
         await this.makeSure();
       }

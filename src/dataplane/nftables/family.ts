@@ -46,6 +46,8 @@ export class NftablesFamily implements FamilyDataplane {
   private leftAlone = false;
   /** The kernel has chains and sets that nothing needs any more: the next sync removes them. */
   private untidy = false;
+  /** Chains are not as they should be, which nobody owes: the next check has everything compared, and so tries them again. */
+  private chainsRefused = false;
 
   constructor(
     private readonly addon: Addon,
@@ -92,6 +94,7 @@ export class NftablesFamily implements FamilyDataplane {
   async audit(table: FamilyTable): Promise<boolean> {
     await this.settled();
     if (!this.trusted || this.audited !== null) return false;
+    if (this.chainsRefused) return true;
     const { lister } = this;
     const known = this.ledger.held;
     const audit = new Audit(this.family, known);
@@ -196,8 +199,8 @@ export class NftablesFamily implements FamilyDataplane {
     const tidy = full || this.untidy;
     const rules = tidy || change.node;
     const delivered = await this.delivery.deliver(table, { frontends, rules, tidy }, full);
-    // The next check tries those chains again.
-    if (delivered.problems.length > 0) this.lister.distrust();
+    if (tidy) this.chainsRefused = delivered.problems.length > 0;
+    if (this.chainsRefused) this.lister.distrust();
     const retried = await this.delivery.retry(table);
     const beside = await this.clients.forgetRest(table, timeoutsOf(ledger.held), full);
     // Rules that are in force still name what only those needed that were tried again: it goes with the next sync.

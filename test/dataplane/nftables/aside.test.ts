@@ -272,6 +272,7 @@ t.test('rules of a chain that is there stay as they were, and the next check tri
   await t.rejects(rig.sync());
   await rig.sync();
   t.match(await rig.difference(), [/chain nodeport-external-local/]);
+  t.equal(await rig.dataplane.audit(rig.table), true, 'has everything compared');
   rig.plan();
   const check = (): Promise<unknown> => rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
   const problems = [/^the kernel refuses the rules of chain nodeport-external-local.*EINVAL/];
@@ -279,6 +280,7 @@ t.test('rules of a chain that is there stay as they were, and the next check tri
   rig.kernel.faults.refuses = null;
   t.match(await check(), { full: true, problems: [] });
   t.same(await rig.difference(), []);
+  t.equal(await rig.dataplane.audit(rig.table), false);
 });
 
 t.test('random histories with frontends that are refused', async (t) => {
