@@ -38,12 +38,12 @@ export interface RouteAddon {
   linkDelete(name: string): Promise<boolean>;
   /**
    * Does all of it in the order given and answers what the kernel refused, in the same order; everything else happened. An error names the operation
-   * (`index`), the address in it (`element`, and in words). ENODEV for every address when there is no such link.
+   * (`index`), the address in it (`element`, and in words). Rejects with ENODEV when there is no such link.
    */
   addressApply(link: string, operations: readonly AddressOperation[]): Promise<readonly NativeError[]>;
   /**
-   * Calls back when a link or an address changed; what happens until JavaScript gets to run is gathered. What this environment did to IPv4 addresses and to
-   * links does not count; of IPv6 addresses the kernel does not say who it was. Answers what ends it; it ends with the environment too, and does not keep the
+   * Calls back when a link or an address changed; what happens until JavaScript gets to run is gathered. What this environment did to IPv4 addresses
+   * does not count; of links and IPv6 addresses not every kernel says who it was. Answers what ends it; it ends with the environment too, and does not keep the
    * process alive. Throws ERR_NETLINK when the kernel refuses.
    */
   routeWatch(onChange: (change: RouteChange) => void): () => void;

@@ -3,7 +3,7 @@ import type { NftablesAddon } from '../../src/native/contract.js';
 import { isNativeError } from '../../src/native/errors.js';
 import { loadAddon } from '../../src/native/load.js';
 
-const addon = loadAddon().nftables;
+const { nftables: addon, ipset } = loadAddon();
 
 /** The addon as a caller without types meets it. */
 function call(name: keyof NftablesAddon, ...values: readonly unknown[]): unknown {
@@ -146,6 +146,13 @@ t.test('what a getter throws comes back', (t) => {
   );
   t.throws(() => call('nftTransact', hostile), thrown);
   t.throws(() => call('nftTransact', transaction(hostile)), thrown);
+  const comments = Object.defineProperty([null], '0', {
+    get: (): never => {
+      throw thrown;
+    },
+  }) as readonly null[];
+  const set = { name: 's', type: 'hash:ip', family: 'IPv4' } as const;
+  t.throws(() => ipset.ipsetApply([{ type: 'add', set, elements: new Uint8Array(4), comments }] as never), thrown);
   t.end();
 });
 

@@ -111,7 +111,8 @@ ipset::Comments comments_argument(const Argument& at, std::size_t count) {
   ipset::Comments comments;
   if (at.is_null()) return comments;
   for (const Argument& each : at.items()) {
-    const Napi::HandleScope scope(each.value().Env());
+    // Not that of an element, which has none when its getter threw.
+    const Napi::HandleScope scope(at.value().Env());
     comments.push_back(each.is_null() ? std::nullopt : std::optional(each.text(0, IPSET_MAX_COMMENT_SIZE)));
   }
   if (comments.size() != count) at.expect("null or one for each of " + std::to_string(count) + " elements");
