@@ -7,6 +7,21 @@ import type { SeededRandom } from '../random.js';
  */
 export type IpvsFault = 'refuse' | 'lose-ack' | 'refuse-one' | { readonly errno: string; readonly object: number };
 
+/** What a call of a subsystem does with its operations, each of several objects. */
+export interface FakeSubsystem<Operation> {
+  /** As errors name it. */
+  readonly call: string;
+  /** Operations that were done, as calls took them. */
+  readonly committed: (readonly Operation[])[];
+  readonly sizeOf: (operation: Operation) => number;
+  readonly placeOf: (
+    operation: Operation,
+    element: number,
+  ) => { readonly object: string; readonly element: number | null };
+  /** Does it for one object; answers the errno, or null. */
+  readonly change: (operation: Operation, element: number) => string | null;
+}
+
 /** How many calls fail where faults come at random. */
 const FAULT_RATE = 0.1;
 
@@ -29,23 +44,24 @@ export class IpvsFaults {
     throw lost(operation, 'ENOBUFS');
   }
 
-  /**
-   * A call that changes something.
-   *
-   * @param objects how many it is of.
-   * @param change does it but for one object, whose number and errno are given; answers what the kernel refused.
-   */
-  change(
-    operation: string,
-    objects: number,
-    change: (spared: number, errno: string) => readonly KernelError[],
-  ): readonly KernelError[] {
+  /** A call that changes something. */
+  apply<Operation>(operations: readonly Operation[], subsystem: FakeSubsystem<Operation>): readonly KernelError[] {
+    const { call, committed, sizeOf, placeOf, change } = subsystem;
     const fault = this.take();
-    if (fault === 'refuse') throw lost(operation, 'ENOMEM');
-    if (fault !== null && typeof fault === 'object') return change(fault.object, fault.errno);
-    const answer = change(fault === 'refuse-one' ? Math.floor(objects / 2) : -1, 'ENOMEM');
-    if (fault === 'lose-ack') throw lost(operation, 'ENOBUFS');
-    return answer;
+    if (fault === 'refuse') throw lost(call, 'ENOMEM');
+    committed.push(operations);
+    const objects = operations.reduce((sum, operation) => sum + sizeOf(operation), 0);
+    const named = fault !== null && typeof fault === 'object' ? fault : { errno: 'ENOMEM', object: -1 };
+    const spared = fault === 'refuse-one' ? Math.floor(objects / 2) : named.object;
+    let number = 0;
+    const refused = operations.flatMap((operation, index) =>
+      Array.from({ length: sizeOf(operation) }, (_, element) => {
+        const errno = number++ === spared ? named.errno : change(operation, element);
+        return errno === null ? [] : [new KernelError(errno, call, { ...placeOf(operation, element), index })];
+      }).flat(),
+    );
+    if (fault === 'lose-ack') throw lost(call, 'ENOBUFS');
+    return refused;
   }
 
   private take(): IpvsFault | null {

@@ -47,23 +47,15 @@ export class FakeLinks implements RouteAddon {
 
   async addressApply(link: string, operations: readonly AddressOperation[]): Promise<readonly KernelError[]> {
     await Promise.resolve();
-    const objects = operations.reduce(
-      (sum, { family, addresses }) => sum + addresses.length / addressLength(family),
-      0,
-    );
-    return this.faults.change('address apply', objects, (spared, errno) => {
-      this.committed.push(operations);
-      let number = 0;
-      return operations.flatMap((operation, index) => {
-        const length = addressLength(operation.family);
-        return Array.from({ length: operation.addresses.length / length }, (_, element) => {
-          const address = addressFromBytes(operation.addresses.subarray(element * length, (element + 1) * length));
-          const refused = number++ === spared ? errno : this.apply(link, operation.type, address);
-          return refused === null
-            ? []
-            : [new KernelError(refused, 'address apply', { object: address, index, element })];
-        }).flat();
-      });
+    const held = this.links.get(link);
+    if (held === undefined)
+      throw new KernelError('ENODEV', 'address apply', { object: link, index: null, element: null });
+    return this.faults.apply(operations, {
+      call: 'address apply',
+      committed: this.committed,
+      sizeOf: ({ family, addresses }) => addresses.length / addressLength(family),
+      placeOf: (operation, element) => ({ object: addressAt(operation, element), element }),
+      change: (operation, element) => change(held, operation.type, addressAt(operation, element)),
     });
   }
 
@@ -76,13 +68,16 @@ export class FakeLinks implements RouteAddon {
   notify(change: RouteChange): void {
     for (const watch of this.watches) setImmediate(watch, change);
   }
+}
 
-  private apply(link: string, type: AddressOperation['type'], address: IPAddress): string | null {
-    const held = this.links.get(link);
-    if (held === undefined) return 'ENODEV';
-    if (type === 'delete') return held.delete(address) ? null : 'EADDRNOTAVAIL';
-    if (held.has(address)) return 'EEXIST';
-    held.add(address);
-    return null;
-  }
+function addressAt({ family, addresses }: AddressOperation, element: number): IPAddress {
+  const length = addressLength(family);
+  return addressFromBytes(addresses.subarray(element * length, (element + 1) * length));
+}
+
+function change(held: Set<IPAddress>, type: AddressOperation['type'], address: IPAddress): string | null {
+  if (type === 'delete') return held.delete(address) ? null : 'EADDRNOTAVAIL';
+  if (held.has(address)) return 'EEXIST';
+  held.add(address);
+  return null;
 }

@@ -36,18 +36,15 @@ export class FakeSets implements IpsetAddon {
 
   async ipsetApply(operations: readonly IpsetOperation[]): Promise<readonly KernelError[]> {
     await Promise.resolve();
-    const objects = operations.reduce((sum, operation) => sum + sizeOf(operation), 0);
-    return this.faults.change('ipset apply', objects, (spared, errno) => {
-      this.committed.push(operations);
-      let number = 0;
-      return operations.flatMap((operation, index) =>
-        Array.from({ length: sizeOf(operation) }, (_, element) => {
-          const refused = number++ === spared ? errno : this.apply(operation, element);
-          if (refused === null) return [];
-          const place = { index, element: 'elements' in operation ? element : null };
-          return [new KernelError(refused, 'ipset apply', { object: nameOf(operation), ...place })];
-        }).flat(),
-      );
+    return this.faults.apply(operations, {
+      call: 'ipset apply',
+      committed: this.committed,
+      sizeOf,
+      placeOf: (operation, element) => ({
+        object: nameOf(operation),
+        element: 'elements' in operation ? element : null,
+      }),
+      change: (operation, element) => this.apply(operation, element),
     });
   }
 

@@ -43,18 +43,15 @@ export class FakeVirtualServers implements IpvsAddon {
 
   async ipvsApply(operations: readonly IpvsOperation[]): Promise<readonly KernelError[]> {
     await Promise.resolve();
-    const objects = operations.reduce((sum, operation) => sum + sizeOf(operation), 0);
-    return this.faults.change('ipvs apply', objects, (spared, errno) => {
-      this.committed.push(operations);
-      let number = 0;
-      return operations.flatMap((operation, index) =>
-        Array.from({ length: sizeOf(operation) }, (_, element) => {
-          const refused = number++ === spared ? errno : this.apply(operation, element);
-          if (refused === null) return [];
-          const place = { index, element: operation.type === 'service' ? null : element };
-          return [new KernelError(refused, 'ipvs apply', { object: keyOf(operation.service), ...place })];
-        }).flat(),
-      );
+    return this.faults.apply(operations, {
+      call: 'ipvs apply',
+      committed: this.committed,
+      sizeOf,
+      placeOf: (operation, element) => ({
+        object: keyOf(operation.service),
+        element: operation.type === 'service' ? null : element,
+      }),
+      change: (operation, element) => this.apply(operation, element),
     });
   }
 
