@@ -205,6 +205,22 @@ for (const flavor of ['nft', 'legacy'] as const) {
     t.same((await rig.sync(true)).repairs, []);
   });
 
+  t.test(`${flavor}: Services whose chains somebody removed are not to blame for one that is refused`, async (t) => {
+    const rig = await cluster(flavor, 40);
+    rig.kernel.tamper(
+      'nat',
+      (chains) => {
+        for (const name of chains.keys()) if (name.startsWith('KUBE-')) chains.set(name, []);
+        for (const name of chains.keys()) if (/^KUBE-(SVC|SEP|EXT)-/.test(name)) chains.delete(name);
+      },
+      flavor,
+    );
+    refuse(rig, [2], 2);
+    rig.commit([endpoints(2, 3)]);
+    t.same(await aside(rig), [frontend(2)]);
+    t.same(await others(rig, [2]), []);
+  });
+
   t.test(`${flavor}: an entry that the kernel holds and takes no more is let go of`, async (t) => {
     const rig = await cluster(flavor, 80);
     rig.kernel.refuses = (rule) => /web-(16|32)[ :]/.test(rule);

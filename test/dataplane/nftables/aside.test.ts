@@ -283,6 +283,31 @@ t.test('rules of a chain that is there stay as they were, and the next check tri
   t.equal(await rig.dataplane.audit(rig.table), false);
 });
 
+t.test('rules of more chains than frontends that a sync gets past', async (t) => {
+  const me = (prefix: string): Row => node('me', ['192.168.0.2'], { podCIDRs: [prefix] });
+  const rig = new Rig(new FakeKernel(compiler), 'IPv4', { localDetection: { type: 'NodeCIDR' } });
+  const services = Array.from({ length: 80 }, (_, index) =>
+    rowsOf(index, 1 + (index % 5), { externalIPs: [`192.0.2.${index}`], externalTrafficPolicy: 'Local' }),
+  ).flat();
+  rig.commit([...NODE_ROWS, me('10.7.0.0/24'), ...services]);
+  await rig.sync();
+  rig.kernel.faults.refuses = (what) => /rule external-local/.test(what);
+  rig.commit([me('10.8.0.0/24'), ...rowsOf(90, 2)]);
+  await t.rejects(rig.sync());
+  const { problems, setAside } = await rig.sync();
+  t.ok(problems.length > 16, `${problems.length} chains`);
+  t.same(setAside, []);
+  t.match(
+    await rig.difference(),
+    problems.map(() => /chain external-local/),
+  );
+  rig.kernel.faults.refuses = null;
+  t.equal(await rig.dataplane.audit(rig.table), true);
+  rig.plan();
+  await rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
+  t.same(await rig.difference(), []);
+});
+
 t.test('random histories with frontends that are refused', async (t) => {
   for (const seed of [1, 2, 3]) {
     const random = new SeededRandom(seed);
