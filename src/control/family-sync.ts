@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.js';
+import { messageOf } from '../base/error-message.js';
 import { serviceSubject, type EventRecorder } from '../base/events.js';
 import { familyOf, type Family, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
@@ -224,7 +225,7 @@ export class FamilySync {
   /** Speaks when it breaks and when the reason changes, not at every retry. */
   private reportFailure(error: unknown): void {
     const { table, progress, log } = this.parts;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     this.history.failedWith(message);
     if (message === progress.failure) {
       log.info(2, 'sync failed again', { family: table.family, error: message });

@@ -69,5 +69,22 @@ export interface ModeDefinition<Name extends string = string> {
   ): Promise<string>;
 }
 
+/** {@link ModeDefinition.tryKernel} of a mode that finds out what the kernel lacks when it is opened. */
+export async function tryToOpen(
+  open: ModeDefinition['open'],
+  parts: ModeParts,
+  nodes: readonly NodePlan[],
+): Promise<readonly unknown[]> {
+  try {
+    await open(
+      parts,
+      nodes.map(({ family }) => family),
+    );
+    return [];
+  } catch (error) {
+    return [error];
+  }
+}
+
 /** The configured mode cannot run on this host at all. */
 export class ModeError extends Error {}

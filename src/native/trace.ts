@@ -1,3 +1,5 @@
+import { messageOf } from '../base/error-message.js';
+
 type Call = (...parameters: readonly unknown[]) => unknown;
 
 /**
@@ -22,7 +24,7 @@ function tracedCall(name: string, call: Call, write: (line: string) => void): Ca
       return value;
     };
     const failed = (error: unknown): never => {
-      log(`failed: ${error instanceof Error ? error.message : String(error)}`);
+      log(`failed: ${messageOf(error)}`);
       throw error;
     };
     try {

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-message.js';
 import type { IptablesAddon, IptablesOperation, IptablesTable } from '../../native/contract.js';
 import type { SyncReport } from '../contract.js';
 import type { ChainLedger } from '../xtables/chain-ledger.js';
@@ -14,7 +15,7 @@ export interface Sent extends Pick<SyncReport, 'transactions' | 'ruleOperations'
   readonly rules: RuleCounts;
 }
 
-export const NOTHING_SENT: Sent = { transactions: 0, ruleOperations: 0, bytes: 0, rules: { filter: 0, nat: 0 } };
+const NOTHING_SENT: Sent = { transactions: 0, ruleOperations: 0, bytes: 0, rules: { filter: 0, nat: 0 } };
 
 /** A stream that was refused for what it says. */
 export interface Refused {
@@ -129,7 +130,7 @@ export class ChainWriter {
     } catch (error) {
       // The next listing shows what is left.
       chains.forget(ids);
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       return [`cannot remove chains that are no longer used: ${reason}`];
     }
     chains.claim(ids).acknowledge();

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-message.js';
 import type { IptablesOperation } from '../../native/contract.js';
 import { isNativeError } from '../../native/errors.js';
 import type { FrontendKey } from '../../plan/types.js';
@@ -216,6 +217,6 @@ function namedIn(error: unknown): string | null {
 
 /** Without the number of a line in a stream that nobody sees: the same each time. */
 function reasonOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return message.replace(/\bline:? \d+/g, 'a line');
 }

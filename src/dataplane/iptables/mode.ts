@@ -1,4 +1,4 @@
-import type { ModeDefinition } from '../mode.js';
+import { tryToOpen, type ModeDefinition } from '../mode.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
 import { PACKET_METRICS } from './packet-counters.js';
 
@@ -28,17 +28,6 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
     packets: PACKET_METRICS,
   },
   open: async (parts, families) => (await import('./open.js')).open(parts, families),
-  async tryKernel(parts, nodes) {
-    try {
-      const { open } = await import('./open.js');
-      await open(
-        parts,
-        nodes.map(({ family }) => family),
-      );
-      return [];
-    } catch (error) {
-      return [error];
-    }
-  },
+  tryKernel: async (parts, nodes) => tryToOpen((await import('./open.js')).open, parts, nodes),
   render: async (parts, tables) => (await import('./open.js')).render(parts, tables),
 };

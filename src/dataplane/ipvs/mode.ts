@@ -1,4 +1,4 @@
-import type { ModeDefinition } from '../mode.js';
+import { tryToOpen, type ModeDefinition } from '../mode.js';
 import { IPVS_FOOTPRINT } from './footprint.js';
 
 // What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
@@ -21,17 +21,6 @@ export const IPVS: ModeDefinition<'ipvs'> = {
     packets: [],
   },
   open: async (parts, families) => (await import('./open.js')).open(parts, families),
-  async tryKernel(parts, nodes) {
-    const { open } = await import('./open.js');
-    try {
-      await open(
-        parts,
-        nodes.map(({ family }) => family),
-      );
-      return [];
-    } catch (error) {
-      return [error];
-    }
-  },
+  tryKernel: async (parts, nodes) => tryToOpen((await import('./open.js')).open, parts, nodes),
   render: async (parts, tables) => (await import('./open.js')).render(parts, tables),
 };

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-message.js';
 import type { Family } from '../../base/ip.js';
 import type { NftOperation } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
@@ -151,8 +152,4 @@ export function sum(parts: readonly Sent[]): Sent {
     }),
     NOTHING,
   );
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-message.js';
 import type { Family } from '../../base/ip.js';
 import type { NftablesAddon, NftTransaction } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
@@ -294,7 +295,7 @@ export class NftablesFamily implements FamilyDataplane {
       for (const name of foreign.chains) chains.readBack(name, undefined);
       for (const name of foreign.sets) sets.readBack(name, undefined);
       const names = [...foreign.chains, ...foreign.sets].slice(0, 5).join(', ');
-      return [`could not remove foreign objects (${names}): ${error instanceof Error ? error.message : String(error)}`];
+      return [`could not remove foreign objects (${names}): ${messageOf(error)}`];
     }
     return [];
   }

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
+import { messageOf } from '../../base/error-message.js';
 import type { ConntrackSettings, KernelValue, KernelValueProblem, KernelValueReport, WrittenValue } from '../host.js';
 
 /** Reads and writes whole small files; both reject with an error that carries `code`. */
@@ -113,7 +114,7 @@ function isRight(found: string, wanted: KernelValue): boolean {
 
 function problemOf(wanted: KernelValue, found: string | null, error: unknown): KernelValueProblem {
   const errno = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
-  const reason = errno ?? (error instanceof Error ? error.message : String(error));
+  const reason = errno ?? messageOf(error);
   const failure = found === null ? `cannot be read: ${reason}` : `is ${found} and cannot be written: ${reason}`;
   const atLeast = wanted.match === 'at-least' ? 'at least ' : '';
   const advice = wanted.advice === undefined ? '' : ` (${wanted.advice})`;
