@@ -112,7 +112,17 @@ export class NodeProxy {
     await this.kernelValues.apply();
     await this.applyOomScore();
     await this.sources.start(this.config);
-    if (!this.ending) this.recordOfNode({ type: 'Normal', reason: 'Starting', action: START, note: '' });
+    if (this.ending) return;
+    this.recordOfNode({ type: 'Normal', reason: 'Starting', action: START, note: '' });
+    this.warnOfMode();
+  }
+
+  private warnOfMode(): void {
+    const { deprecation } = modeDefinition(this.config.mode);
+    if (deprecation === null) return;
+    const { reason, note } = deprecation;
+    this.options.log.warn(note);
+    this.recordOfNode({ type: 'Warning', reason, action: START, note });
   }
 
   /** The configuration in force. */
@@ -155,6 +165,7 @@ export class NodeProxy {
     if (api !== null) await this.followApi(api);
     if (loaded.config.kubernetes === null) this.renamed(loaded.config.nodeName);
     this.metrics.configChanged('applied');
+    if (changes.some(({ field }) => field === 'mode')) this.warnOfMode();
   }
 
   /** A sync in between would take rules by the former settings for a guard of the new ones. @param mode null: the one in force stays. */

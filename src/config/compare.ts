@@ -1,6 +1,7 @@
 import { isMapping } from '../base/mapping.js';
 import { REDACTED } from '../base/url-text.js';
 import type { Config } from './config.js';
+import { IPVS_TIMEOUTS } from './validate.js';
 
 /** One setting that is not what it was. */
 export interface FieldChange {
@@ -30,9 +31,15 @@ export function compareConfigs(before: Config, after: Config): readonly FieldCha
     );
 }
 
-/** Whether another mode, or another flavour of it, takes the place of the one in force. */
+/** What a mode is opened with. Of the ipvs section a sysctl is the only other thing. */
+const MODE_FIELDS: readonly string[] = [
+  ...['mode', 'iptablesFlavor', 'ipvs.scheduler', 'ipvs.excludeCIDRs'],
+  ...IPVS_TIMEOUTS.map((field) => `ipvs.${field}`),
+];
+
+/** Whether another mode, or the same with other settings, takes the place of the one in force. */
 export function changesMode(changes: readonly FieldChange[]): boolean {
-  return changes.some(({ field }) => field === 'mode' || field === 'iptablesFlavor');
+  return changes.some(({ field }) => MODE_FIELDS.includes(field));
 }
 
 /** A change as the log shows it. */

@@ -2,7 +2,7 @@ import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../bas
 import type { LocalDetection } from '../base/local-detection.js';
 import type { IpvsSection, KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
-import { activeSection, LINUX_MODES, masqueradeAllSection, PRIMARY, type ProxyMode } from './effective.js';
+import { activeSection, LINUX_MODES, masqueradingSection, PRIMARY, type ProxyMode } from './effective.js';
 import { isGateEnabled } from './gates.js';
 import { parseHostPort, type HostPort } from './host-port.js';
 import { quantityValue } from './quantity.js';
@@ -196,8 +196,8 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     bindAddressHardFail: document.bindAddressHardFail,
     syncPeriod: durationMilliseconds(section.syncPeriod),
     minSyncPeriod: durationMilliseconds(section.minSyncPeriod),
-    masqueradeAll: document[masqueradeAllSection(document)].masqueradeAll,
-    masqueradeBit: document[masqueradeAllSection(document)].masqueradeBit,
+    masqueradeAll: document[masqueradingSection(document)].masqueradeAll,
+    masqueradeBit: document[masqueradingSection(document)].masqueradeBit,
     localhostNodePorts: document.mode === 'iptables' && document.iptables.localhostNodePorts,
     iptablesFlavor,
     ipvs: document.mode === 'ipvs' ? ipvs(document.ipvs) : null,

@@ -1,17 +1,12 @@
 import { DEFAULT_BURST, DEFAULT_QPS, type KubeProxyConfiguration, type SyncPeriods } from './document.js';
 import { durationFromNanoseconds } from './duration.js';
 
-export type ProxyMode = 'nftables' | 'iptables' | 'ipvs';
+export const LINUX_MODES = ['iptables', 'ipvs', 'nftables'] as const;
 
-export const LINUX_MODES: readonly ProxyMode[] = ['iptables', 'ipvs', 'nftables'];
-
-/** The modes this program can run. */
-export const SUPPORTED_MODES = ['iptables', 'nftables'] as const satisfies readonly ProxyMode[];
-
-export type SupportedMode = (typeof SUPPORTED_MODES)[number];
+export type ProxyMode = (typeof LINUX_MODES)[number];
 
 /** What an unset mode means, as in kube-proxy (behaviour CL-44). */
-export const DEFAULT_MODE: SupportedMode = 'iptables';
+export const DEFAULT_MODE: ProxyMode = 'iptables';
 
 /** The word for "the node's own primary addresses" in nodePortAddresses. */
 export const PRIMARY = 'primary';
@@ -39,8 +34,8 @@ export function flagSection(document: KubeProxyConfiguration): 'nftables' | 'ipt
   return (document.mode || DEFAULT_MODE) === 'nftables' ? 'nftables' : 'iptables';
 }
 
-/** ipvs mode shares the iptables section's setting. */
-export function masqueradeAllSection(document: KubeProxyConfiguration): 'nftables' | 'iptables' {
+/** The section whose masquerading acts: ipvs mode shares that of the iptables section. */
+export function masqueradingSection(document: KubeProxyConfiguration): 'nftables' | 'iptables' {
   return document.mode === 'nftables' ? 'nftables' : 'iptables';
 }
 
@@ -50,7 +45,7 @@ export function masqueradeAllSection(document: KubeProxyConfiguration): 'nftable
  */
 export function inForce(document: KubeProxyConfiguration): KubeProxyConfiguration {
   const active = activeSection(document);
-  const masquerading = masqueradeAllSection(document);
+  const masquerading = masqueradingSection(document);
   const none = durationFromNanoseconds(0n);
   const periods = (section: 'nftables' | 'ipvs' | 'iptables'): SyncPeriods =>
     section === active ? document[section] : { syncPeriod: none, minSyncPeriod: none };

@@ -1,14 +1,15 @@
 import { KIND, type ConntrackSection, type KubeProxyConfiguration, type Logging } from './document.js';
 import { decodeConfiguration } from './decode.js';
-import { durationMilliseconds } from './duration.js';
-import { masqueradeAllSection } from './effective.js';
+import { durationMilliseconds, type GoDuration } from './duration.js';
+import { masqueradingSection } from './effective.js';
 import { clip, joinProblems } from './errors.js';
 import { ineffectiveGates, unknownGates } from './gates.js';
-import { isZeroQuantity } from './validate.js';
+import { CONNTRACK_TIMEOUTS, IPVS_TIMEOUTS, isZeroQuantity } from './validate.js';
 import { Mapping } from './yaml.js';
 
-/** Sections that act only in the mode of their name. */
+/** Sections that act in the mode of their name; masquerading also where another mode takes it from them. */
 const MODE_SECTIONS = ['iptables', 'ipvs', 'nftables', 'winkernel'] as const;
+const MASQUERADING = ['masqueradeAll', 'masqueradeBit'];
 
 /**
  * Names what the user set and this program does not heed, one line per field. Fields at their defaults, and fields that are null or
@@ -25,7 +26,10 @@ export function describeIneffective(document: KubeProxyConfiguration, readsServe
       .filter(([field, value]) => JSON.stringify(value ?? []) !== JSON.stringify(untouched.get(field) ?? []))
       .map(([field]) => `${section}.${field}`);
   };
-  const otherModes = MODE_SECTIONS.filter((section) => section !== document.mode).flatMap(changed);
+  const shared = MASQUERADING.map((field) => `${masqueradingSection(document)}.${field}`);
+  const otherModes = MODE_SECTIONS.filter((section) => section !== document.mode)
+    .flatMap(changed)
+    .filter((field) => !shared.includes(field));
   const gates = unknownGates(document.featureGates).map(clip);
   const unsupported = ineffectiveGates(document.featureGates);
   const { logging, windowsRunAsService, portRange } = document;
@@ -35,6 +39,7 @@ export function describeIneffective(document: KubeProxyConfiguration, readsServe
     ...(portRange === '' ? [] : [`${KIND}.portRange: has no effect`]),
     ...describeDetection(document),
     ...describeConntrack(document.conntrack, defaults.conntrack),
+    ...(document.mode === 'ipvs' ? describeSeconds('ipvs', document.ipvs, IPVS_TIMEOUTS) : []),
     ...(windowsRunAsService ? [`${KIND}.windowsRunAsService: has no effect on Linux`] : []),
     ...(document.showHiddenMetricsForVersion === ''
       ? []
@@ -76,17 +81,24 @@ function describeRequests(
 /** The kernel counts timeouts in seconds, and the table's least size is one of a size that is set. */
 function describeConntrack(conntrack: ConntrackSection, defaults: ConntrackSection): string[] {
   const { maxPerCore, min } = conntrack;
-  const timeouts = ['tcpEstablishedTimeout', 'tcpCloseWaitTimeout', 'udpTimeout', 'udpStreamTimeout'] as const;
   return [
     ...(maxPerCore === 0 && ![defaults.min, 0].includes(min)
       ? [`${KIND}.conntrack.min: has no effect with maxPerCore 0`]
       : []),
-    ...timeouts
-      .filter((field) => durationMilliseconds(conntrack[field]) % 1000 !== 0)
-      .map(
-        (field) => `${KIND}.conntrack.${field}: the kernel takes whole seconds, of ${conntrack[field]} and at least 1`,
-      ),
+    ...describeSeconds('conntrack', conntrack, CONNTRACK_TIMEOUTS),
   ];
+}
+
+function describeSeconds<F extends string>(
+  section: string,
+  timeouts: Readonly<Record<F, GoDuration>>,
+  fields: readonly F[],
+): string[] {
+  return fields
+    .filter((field) => durationMilliseconds(timeouts[field]) % 1000 !== 0)
+    .map(
+      (field) => `${KIND}.${section}.${field}: the kernel takes whole seconds, of ${timeouts[field]} and at least 1`,
+    );
 }
 
 /** How pods are told from others goes by one of several fields. */
@@ -104,7 +116,7 @@ function describeDetection(document: KubeProxyConfiguration): string[] {
   const isBlind = clusterCIDR === '' && detectLocalMode === 'ClusterCIDR';
   return [
     ...unused.map((field) => `${KIND}.${field}: has no effect with detectLocalMode ${detectLocalMode}`),
-    ...(isBlind && !document[masqueradeAllSection(document)].masqueradeAll
+    ...(isBlind && !document[masqueradingSection(document)].masqueradeAll
       ? [
           `${KIND}.clusterCIDR: is not set, so every source counts as a pod, and what others send to cluster IPs is not masqueraded`,
         ]

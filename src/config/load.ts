@@ -7,7 +7,7 @@ import {
   type ConfigurationSource,
 } from './configuration-source.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
-import { applyPlatformDefaults, inForce, DEFAULT_MODE, SUPPORTED_MODES } from './effective.js';
+import { applyPlatformDefaults, inForce, DEFAULT_MODE } from './effective.js';
 import { ConfigError, invalid } from './errors.js';
 import type { ConfigFiles } from './files.js';
 import {
@@ -86,7 +86,6 @@ export function loadConfig(
   const problems = [
     ...validateSource(defaulted, source),
     ...surroundings.problems,
-    ...modeProblems(defaulted, command),
     ...sourceProblems(line, command),
     ...outputProblems(line),
   ];
@@ -146,13 +145,6 @@ function validateSource(document: KubeProxyConfiguration, { document: read, laye
   if (problems.length === 0) return [];
   const ofFiles = new Set(validateConfiguration(applyPlatformDefaults(read)));
   return problems.map((problem) => (ofFiles.has(problem) ? attribute(problem, layers) : problem));
-}
-
-function modeProblems({ mode }: KubeProxyConfiguration, command: Command): string[] {
-  // None of these runs a mode: cleaning up removes what is ours whatever the configuration says.
-  if (['write-config', 'cleanup', 'status', 'explain'].includes(command)) return [];
-  if (mode !== 'ipvs') return [];
-  return [invalid(`${KIND}.mode`, mode, `is not supported yet (supported: ${SUPPORTED_MODES.join(', ')})`)];
 }
 
 function sourceProblems(line: CommandLine, command: Command): string[] {

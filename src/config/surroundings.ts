@@ -54,7 +54,7 @@ function unusedFlags(
 ): readonly string[] {
   const has = (type: ManifestsSource['type']): boolean => sources.some((source) => source.type === type);
   const rows: readonly (readonly [flag: FlagName, isUsed: boolean, why: string])[] = [
-    ['iptables-flavor', mode === '' || mode === 'iptables', `in mode ${mode}`],
+    ['iptables-flavor', mode !== 'nftables', `in mode ${mode}`],
     ['file-check-frequency', has('path'), 'without a file or directory in --manifests'],
     ['http-check-frequency', has('url'), 'without a URL in --manifests'],
   ];

@@ -15,6 +15,14 @@ export function isLocalMode(text: string): text is LocalMode {
   return LOCAL_MODES.some((mode) => mode === text);
 }
 
+export const CONNTRACK_TIMEOUTS = [
+  'tcpEstablishedTimeout',
+  'tcpCloseWaitTimeout',
+  'udpTimeout',
+  'udpStreamTimeout',
+] as const;
+export const IPVS_TIMEOUTS = ['tcpTimeout', 'tcpFinTimeout', 'udpTimeout'] as const;
+
 type Problems = readonly string[];
 
 /**
@@ -78,8 +86,7 @@ function validateMode({ mode, iptables, ipvs, nftables }: KubeProxyConfiguration
   }
   if (mode === 'nftables') problems.push(...within('nftables.masqueradeBit', nftables.masqueradeBit, 0, 31));
   if (mode !== 'ipvs') return problems;
-  for (const field of ['tcpTimeout', 'tcpFinTimeout', 'udpTimeout'] as const)
-    problems.push(...notNegative(`ipvs.${field}`, ipvs[field]));
+  for (const field of IPVS_TIMEOUTS) problems.push(...notNegative(`ipvs.${field}`, ipvs[field]));
   return [...problems, ...prefixes('ipvs.excludeCIDRs', ipvs.excludeCIDRs ?? [])];
 }
 
@@ -87,9 +94,7 @@ function validateConntrack({ conntrack }: KubeProxyConfiguration): Problems {
   const counts = (['maxPerCore', 'min'] as const).flatMap((field) =>
     check(conntrack[field] >= 0, `conntrack.${field}`, conntrack[field], 'must be greater than or equal to 0'),
   );
-  const timeouts = (
-    ['tcpEstablishedTimeout', 'tcpCloseWaitTimeout', 'udpTimeout', 'udpStreamTimeout'] as const
-  ).flatMap((field) => notNegative(`conntrack.${field}`, conntrack[field]));
+  const timeouts = CONNTRACK_TIMEOUTS.flatMap((field) => notNegative(`conntrack.${field}`, conntrack[field]));
   return [...counts, ...timeouts];
 }
 

@@ -60,12 +60,13 @@ export class KernelValues {
     const restored = this.restorations(wanted);
     const { written, problems } = await apply([...values, ...restored]);
     const repaired = written.filter(({ path, value }) => this.known.get(path)?.value === value);
-    for (const { path, value, found } of written) {
+    for (const each of written) {
+      const { path, value, found } = each;
       if (this.known.get(path)?.value === value) {
         log.warn('repaired a sysctl that somebody else had changed', { path, value, found });
         continue;
       }
-      this.remember(path, found);
+      this.remember(each);
       log.info(1, wanted.has(path) ? 'set sysctl' : 'gave a sysctl its former value', { path, value });
     }
     for (const value of repaired) onRepaired(value);
@@ -81,17 +82,17 @@ export class KernelValues {
     onChecked(this.problems);
   }
 
-  private remember(path: string, found: string): void {
-    if (!this.originals.has(path) && !this.known.has(path))
+  private remember({ path, found, stays }: WrittenValue): void {
+    if (stays !== true && !this.originals.has(path) && !this.known.has(path))
       this.originals.set(path, { path, value: Number(found), match: 'equal' });
   }
 
   /** What is to be given back, now that only these are asked for; of what is not known, a word is said. */
   private restorations(wanted: ReadonlySet<string>): readonly KernelValue[] {
-    for (const { path, value, match } of this.known.values()) {
+    for (const { path, value, match, stays } of this.known.values()) {
       if (wanted.has(path)) continue;
       this.known.delete(path);
-      if (this.originals.has(path) || match === 'at-least') continue;
+      if (this.originals.has(path) || match === 'at-least' || stays === true) continue;
       const message = 'a sysctl that the configuration no longer asks for stays: what it was before is not known';
       this.options.log.warn(message, { path, value });
     }

@@ -45,6 +45,7 @@ export function kernelSettings(config: Config, guardedBy: PlanSettings | null): 
       udpStreamMs: conntrack.udpStreamTimeout,
       tcpBeLiberal: conntrack.tcpBeLiberal,
     },
+    sysctls: modeDefinition(config.mode).sysctls(config),
     opensLoopback: guardedBy !== null && opensLoopback(guardedBy) && opensLoopback(planSettings(config)),
   };
 }

@@ -1,5 +1,6 @@
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
+import type { Sysctl } from '../base/sysctl.js';
 import type { Config } from '../config/config.js';
 import type { NativeAddon } from '../native/contract.js';
 import type { ModeTraits } from '../plan/facts.js';
@@ -51,6 +52,13 @@ export interface ModeMetrics {
   readonly packets: readonly ModeMetric[];
 }
 
+/** Why one had better choose another mode, told once it is in force. */
+export interface Deprecation {
+  /** Of the event. */
+  readonly reason: string;
+  readonly note: string;
+}
+
 /** Everything that the rest may ask of a mode. */
 export interface ModeDefinition<Name extends string = string> {
   readonly name: Name;
@@ -58,6 +66,10 @@ export interface ModeDefinition<Name extends string = string> {
   readonly traits: (config: Config) => ModeTraits;
   readonly footprint: Footprint;
   readonly metrics: ModeMetrics;
+  /** What it asks of the kernel beside rules; it is kept so while the mode is in force. */
+  readonly sysctls: (config: Config) => readonly Sysctl[];
+  /** Null: nothing speaks against it. */
+  readonly deprecation: Deprecation | null;
   /** @throws ModeError when none of the families can be served. */
   open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode>;
   /** What this kernel refuses of the mode, tried with the rules for these families' nodes. Nothing stays changed. */

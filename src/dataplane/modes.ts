@@ -1,25 +1,20 @@
-import { SUPPORTED_MODES, type ProxyMode, type SupportedMode } from '../config/effective.js';
+import type { ProxyMode } from '../config/effective.js';
 import type { Footprint } from './footprint.js';
 import { IPTABLES } from './iptables/mode.js';
-import { IPVS_FOOTPRINT } from './ipvs/footprint.js';
-import { ModeError, type ModeDefinition } from './mode.js';
+import { IPVS } from './ipvs/mode.js';
+import type { ModeDefinition } from './mode.js';
 import { NFTABLES } from './nftables/mode.js';
 
 /** Every mode that this program has. */
-const MODES: { readonly [Name in SupportedMode]: ModeDefinition<Name> } = {
+const MODES: { readonly [Name in ProxyMode]: ModeDefinition<Name> } = {
   iptables: IPTABLES,
+  ipvs: IPVS,
   nftables: NFTABLES,
 };
 
-/** @throws ModeError for a mode that only kube-proxy has. */
 export function modeDefinition(name: ProxyMode): ModeDefinition {
-  const supported = SUPPORTED_MODES.find((each) => each === name);
-  if (supported === undefined) throw new ModeError(`mode ${name} is not supported yet`);
-  return MODES[supported];
+  return MODES[name];
 }
 
-/** What proxies in any mode leave in the kernel, those included that only kube-proxy has. */
-export const FOOTPRINTS: readonly Footprint[] = [
-  ...Object.values(MODES).map(({ footprint }) => footprint),
-  IPVS_FOOTPRINT,
-];
+/** What proxies in any mode leave in the kernel. */
+export const FOOTPRINTS: readonly Footprint[] = Object.values(MODES).map(({ footprint }) => footprint);

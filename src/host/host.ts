@@ -1,4 +1,5 @@
 import type { Family, IPAddress } from '../base/ip.js';
+import type { Sysctl } from '../base/sysctl.js';
 
 /** The part of the configuration that sets kernel values of conntrack; durations in milliseconds. 0 and null leave a value as it is. */
 export interface ConntrackSettings {
@@ -15,6 +16,8 @@ export interface ConntrackSettings {
 /** What the configuration asks of the kernel beside rules. */
 export interface KernelSettings {
   readonly conntrack: ConntrackSettings;
+  /** Of the mode. */
+  readonly sysctls: readonly Sysctl[];
   /** Whether packets may be routed off loopback; only once the rules are there that guard it. */
   readonly opensLoopback: boolean;
 }
@@ -24,6 +27,8 @@ export interface KernelValue {
   readonly value: number;
   /** `at-least`: a larger value found is left alone. */
   readonly match: 'equal' | 'at-least';
+  /** It does not get its former value back. */
+  readonly stays?: true;
   /** What is missing while it cannot be set, and what to do about it. */
   readonly advice?: string;
 }

@@ -50,6 +50,14 @@ t.test('what an edit of the file changes', (t) => {
     ['nftables: {syncPeriod: 1m}', []],
   ];
   for (const [body, expected] of iptables) t.same(changes('', body), expected, body);
+  const ipvs: typeof rows = [
+    ['ipvs: {scheduler: sh, strictARP: true}', ['ipvs.scheduler: "rr" → "sh"', 'ipvs.strictARP: false → true']],
+    ['ipvs: {scheduler: rr}', []],
+    ['ipvs: {excludeCIDRs: [192.0.2.1/24]}', ['ipvs.excludeCIDRs: [] → ["192.0.2.0/24"]']],
+    ['ipvs: {syncPeriod: 1m, minSyncPeriod: 1s}', ['syncPeriod: 30000 → 60000', 'minSyncPeriod: 0 → 1000']],
+    ['iptables: {masqueradeBit: 5, syncPeriod: 1m, localhostNodePorts: false}', ['masqueradeBit: 14 → 5']],
+  ];
+  for (const [body, expected] of ipvs) t.same(changes('mode: ipvs\n', `mode: ipvs\n${body}`), expected, body);
   t.end();
 });
 

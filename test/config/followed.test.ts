@@ -72,7 +72,7 @@ const OTHER: Readonly<Record<string, string>> = {
 
 /** Fields that say what the file is. */
 const HEAD = ['apiVersion', 'kind', 'mode'];
-const MODES = ['iptables', 'nftables'] as const;
+const MODES = ['iptables', 'ipvs', 'nftables'] as const;
 type Fields = Readonly<Record<string, unknown>>;
 
 /** What other fields a field needs to act. */

@@ -21,6 +21,10 @@ t.test('settings that do nothing are named, and only when set', (t) => {
       `KubeProxyConfiguration.${field(body)}: has no effect in mode nftables`,
     ]);
   }
+  t.same(
+    fromFile('mode: ipvs\niptables: {masqueradeAll: true, masqueradeBit: 1, localhostNodePorts: false}').warnings,
+    ['KubeProxyConfiguration.iptables.localhostNodePorts: has no effect in mode ipvs'],
+  );
   const silent = [
     'clientConnection: {qps: 5, burst: 0, kubeconfig: null}',
     'clientConnection: {kubeconfig: /k}\nconfigSyncPeriod: 1m',
@@ -97,6 +101,10 @@ t.test('fields that another one switches off, and those that nothing reads', (t)
       ],
     ],
   ];
+  t.same(fromFile('mode: ipvs\nipvs: {scheduler: sh, strictARP: true, tcpTimeout: 1500ms, udpTimeout: 2s}').warnings, [
+    'KubeProxyConfiguration.ipvs.tcpTimeout: the kernel takes whole seconds, of 1.5s and at least 1',
+  ]);
+  t.same(fromFile('mode: ipvs', ['--iptables-flavor=legacy']).warnings, [], 'the mode has rules too');
   for (const [body, expected] of rows)
     t.same(
       fromFile(`mode: nftables\n${body}`).warnings,

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { failure, fromFile, loaded } from './load-from.js';
+import { failure, fromFile } from './load-from.js';
 
 /** The messages for a file's body, without the common prefix. */
 function problems(body: string): readonly string[] {
@@ -12,8 +12,6 @@ const MASQUERADE_BIT = 'must be within the range [0, 31]';
 const AT_LEAST_0 = 'must be greater than or equal to 0';
 const CIDR = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)';
 const NO_INTERFACE = 'is not what Linux calls interfaces: at most 15 bytes, without blanks, slashes and colons';
-const UNSUPPORTED_IPVS =
-  'KubeProxyConfiguration.mode: Invalid value: "ipvs": is not supported yet (supported: iptables, nftables)';
 
 /** One rule a row: a body that breaks only it, and the message after `KubeProxyConfiguration.`. */
 const RULES: readonly (readonly [string, string, string])[] = [
@@ -246,7 +244,7 @@ t.test('VA-11: a negative period is below zero and below the minimum', (t) => {
   t.end();
 });
 
-t.test('VA-03, VA-04: the ipvs section is checked in its mode, and the mode refused', (t) => {
+t.test('VA-03, VA-04: the ipvs section is checked in its mode', (t) => {
   const body =
     'ipvs: {tcpTimeout: -1s, tcpFinTimeout: -2s, udpTimeout: -3s, excludeCIDRs: [10.0.0.0/8, x], minSyncPeriod: -4s}\n';
   t.same(problems(`mode: ipvs\n${body}`), [
@@ -255,7 +253,6 @@ t.test('VA-03, VA-04: the ipvs section is checked in its mode, and the mode refu
     `KubeProxyConfiguration.ipvs.udpTimeout: Invalid value: "-3s": ${AT_LEAST_0}`,
     `KubeProxyConfiguration.ipvs.excludeCIDRs[1]: Invalid value: "x": ${CIDR}`,
     `KubeProxyConfiguration.ipvs.minSyncPeriod: Invalid value: "-4s": ${AT_LEAST_0}`,
-    UNSUPPORTED_IPVS,
   ]);
   t.equal(fromFile(body).config.mode, 'iptables', 'VA-30: not checked in another mode');
   t.end();
@@ -303,18 +300,5 @@ t.test('at the edges of what is allowed', (t) => {
     'featureGates: {NFTablesProxyMode: true, AllAlpha: true, AllBeta: false}',
   ];
   for (const body of bodies) t.equal(fromFile(body).command, 'run', body);
-  t.end();
-});
-
-t.test('a mode that cannot run is refused by flag and by file, but can be cleaned up and written', (t) => {
-  for (const mode of ['ipvs']) {
-    const message = `KubeProxyConfiguration.mode: Invalid value: "${mode}": is not supported yet (supported: iptables, nftables)`;
-    t.same(failure(() => loaded([`--mode=${mode}`])).problems, [message]);
-    t.same(problems(`mode: ${mode}`), [message]);
-    for (const subcommand of ['plan', 'render', 'dump'])
-      t.same(failure(() => loaded([`--mode=${mode}`, subcommand])).problems, [message]);
-    t.equal(loaded([`--mode=${mode}`, '--cleanup']).command, 'cleanup');
-    t.equal(loaded([`--mode=${mode}`, '--write-config-to=x']).document.mode, mode);
-  }
   t.end();
 });

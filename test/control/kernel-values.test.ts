@@ -9,7 +9,7 @@ const PATH = '/proc/sys/net/netfilter/nf_conntrack_udp_timeout';
 const WANTED: readonly KernelValue[] = [{ path: PATH, value: 30, match: 'equal' }];
 
 /** The configuration asks for this, for another value, or for nothing. */
-type Wish = number | null;
+type Wish = number | KernelValue | null;
 
 function setup(content: string | null): {
   readonly values: KernelValues;
@@ -48,7 +48,7 @@ function setup(content: string | null): {
     },
   });
   const wish = (value: Wish): Promise<void> => {
-    wanted = value === null ? [] : [{ path: PATH, value, match: 'equal' }];
+    wanted = typeof value === 'number' ? [{ path: PATH, value, match: 'equal' }] : [value ?? []].flat();
     return values.apply();
   };
   return { values, clock, file, repaired, problems: () => problems, log, wish };
@@ -131,6 +131,15 @@ t.test('a value that is no longer asked for is what it was before', async (t) =>
   await wish(null);
   t.equal(file.content, '7', 'and that is what it was the next time');
   t.same([repaired, problems()], [[], []]);
+});
+
+t.test('a value that others rely on by then stays without a word', async (t) => {
+  const { values, file, problems, log, wish } = setup('60');
+  await wish({ path: PATH, value: 45, match: 'equal', stays: true });
+  await wish(null);
+  values.stop();
+  t.same([file.content, problems()], ['45', []]);
+  t.notOk(log.lines.some((line) => line.includes('no longer asks for')));
 });
 
 t.test('giving a value back is tried until it works', async (t) => {

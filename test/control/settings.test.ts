@@ -1,4 +1,5 @@
 import t from 'tap';
+import type { Sysctl } from '../../src/base/sysctl.js';
 import { kernelSettings, planSettings } from '../../src/control/settings.js';
 import { fromFile } from '../config/load-from.js';
 
@@ -21,5 +22,28 @@ t.test('ST-44: loopback is routed where node ports answer there, once that is gu
     const before = planSettings(fromFile('nodePortAddresses: [primary]').config);
     t.notOk(kernelSettings(config, before).opensLoopback, 'nor before those of this configuration are');
   }
+  t.end();
+});
+
+t.test('ST-46: sysctls of ipvs mode, and none of the others', (t) => {
+  const sysctls = (body: string): readonly Sysctl[] => kernelSettings(fromFile(body).config, null).sysctls;
+  const set = (body: string): readonly string[] => sysctls(body).map(({ name, value }) => `${name}=${value}`);
+  const always = [
+    'net.ipv4.vs.conntrack=1',
+    'net.ipv4.vs.conn_reuse_mode=0',
+    'net.ipv4.vs.expire_nodest_conn=1',
+    'net.ipv4.vs.expire_quiescent_template=1',
+    'net.ipv4.ip_forward=1',
+  ];
+  const strict = ['net.ipv4.conf.all.arp_ignore=1', 'net.ipv4.conf.all.arp_announce=2'];
+  t.same(set('mode: ipvs'), always);
+  t.same(set('mode: ipvs\nipvs: {strictARP: true}'), [...always, ...strict]);
+  t.same(
+    sysctls('mode: ipvs')
+      .filter(({ kernels }) => kernels !== undefined)
+      .map(({ name }) => name),
+    ['net.ipv4.vs.conn_reuse_mode'],
+  );
+  for (const body of ['', 'mode: nftables\nipvs: {strictARP: true}']) t.same(set(body), [], body);
   t.end();
 });

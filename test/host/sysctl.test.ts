@@ -9,6 +9,7 @@ import {
   isTcpBeLiberal,
   KERNEL_FILES,
   ROUTE_LOCALNET,
+  sysctlValues,
   type KernelFiles,
 } from '../../src/host/linux/sysctl.js';
 
@@ -216,8 +217,24 @@ t.test('the kernel’s own files', async (t) => {
 t.test('ST-44: loopback is opened after everything else, and only where it is asked for', (t) => {
   const settings = { ...NOTHING, udpMs: 30_000 };
   const udp = { path: `${NF}/nf_conntrack_udp_timeout`, value: 30, match: 'equal' } as const;
-  t.same(LINUX_HOST.kernelValues({ conntrack: settings, opensLoopback: false }), [udp]);
-  t.same(LINUX_HOST.kernelValues({ conntrack: settings, opensLoopback: true }), [udp, ROUTE_LOCALNET]);
+  const sysctls = [{ name: 'net.ipv4.ip_forward', value: 1, stays: true }] as const;
+  const forward = { path: '/proc/sys/net/ipv4/ip_forward', value: 1, match: 'equal', stays: true } as const;
+  t.same(LINUX_HOST.kernelValues({ conntrack: settings, sysctls: [], opensLoopback: false }), [udp]);
+  t.same(LINUX_HOST.kernelValues({ conntrack: settings, sysctls, opensLoopback: true }), [
+    udp,
+    forward,
+    ROUTE_LOCALNET,
+  ]);
+  t.end();
+});
+
+t.test('ST-46: a sysctl that only some kernels are asked for', (t) => {
+  const sysctl = { name: 'net.ipv4.vs.conn_reuse_mode', value: 0, kernels: { from: [4, 1], before: [5, 9] } } as const;
+  const value = { path: '/proc/sys/net/ipv4/vs/conn_reuse_mode', value: 0, match: 'equal' };
+  for (const release of ['4.1.0', '4.19.0-26-amd64', '5.8.18', '5.4-rc1'])
+    t.same(sysctlValues([sysctl], release), [value]);
+  for (const release of ['3.10.0-1160.el7', '4.0.9', '5.9.0', '5.10.0-28', '6.1.0-18-amd64', '10.2'])
+    t.same(sysctlValues([sysctl], release), [], release);
   t.end();
 });
 

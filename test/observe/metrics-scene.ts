@@ -1,5 +1,5 @@
 import type { Family } from '../../src/base/ip.js';
-import type { SupportedMode } from '../../src/config/effective.js';
+import type { ProxyMode } from '../../src/config/effective.js';
 import { gateStates } from '../../src/config/gates.js';
 import type { SyncReport } from '../../src/dataplane/contract.js';
 import type { PacketCounts } from '../../src/dataplane/contract.js';
@@ -29,7 +29,7 @@ export interface Scene {
 }
 
 /** Metrics of a state whose one source is complete, on a clock that begins at START_MS. */
-export function scene(families = FAMILIES, complete = true, mode: SupportedMode = 'nftables'): Scene {
+export function scene(families = FAMILIES, complete = true, mode: ProxyMode = 'nftables'): Scene {
   const clock = new FakeClock(0);
   const counted: Scene['counted'] = { packets: null };
   const sources: SourceState[] = [];

@@ -111,7 +111,6 @@ function importProblem(file: string, { specifier, typesOnly }: Import): string |
   if (target.startsWith('..')) return layer === 'main' ? null : `imports ${specifier}, outside src`;
   const mode = modeOf(target);
   if (mode !== null && file !== REGISTRY && modeOf(file) !== mode && layer !== 'config') return `imports mode ${mode}`;
-  if (file === REGISTRY && target === 'config/effective') return null;
   if (HOST_PLATFORM.test(target) && !PLATFORM_KNOWERS.includes(layer)) return `imports the platform's ${target}`;
   if (layer === layerOf(target)) return null;
   const arrows = (ARROWS[layer] ?? []).filter(({ to }) => to === '' || target === to || target.startsWith(`${to}/`));

@@ -27,6 +27,8 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
     },
     packets: PACKET_METRICS,
   },
+  sysctls: () => [],
+  deprecation: null,
   open: async (parts, families) => (await import('./open.js')).open(parts, families),
   tryKernel: async (parts, nodes) => tryToOpen((await import('./open.js')).open, parts, nodes),
   render: async (parts, tables) => (await import('./open.js')).render(parts, tables),

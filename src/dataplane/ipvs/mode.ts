@@ -1,7 +1,23 @@
+import type { Sysctl } from '../../base/sysctl.js';
 import { tryToOpen, type ModeDefinition } from '../mode.js';
 import { IPVS_FOOTPRINT } from './footprint.js';
 
 // What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
+
+/** Behaviour ST-46. Those of ip_vs are there once it is loaded. */
+const SYSCTLS: readonly Sysctl[] = [
+  { name: 'net.ipv4.vs.conntrack', value: 1 },
+  // Otherwise a client that uses its port again waits for a second. Older kernels do not have it, and newer ones do not wait.
+  { name: 'net.ipv4.vs.conn_reuse_mode', value: 0, kernels: { from: [4, 1], before: [5, 9] } },
+  { name: 'net.ipv4.vs.expire_nodest_conn', value: 1 },
+  { name: 'net.ipv4.vs.expire_quiescent_template', value: 1 },
+  { name: 'net.ipv4.ip_forward', value: 1, stays: true },
+];
+/** ARP: no link answers for what is on another, such as ours, and none asks in the name of it. */
+const STRICT_ARP: readonly Sysctl[] = [
+  { name: 'net.ipv4.conf.all.arp_ignore', value: 1 },
+  { name: 'net.ipv4.conf.all.arp_announce', value: 2 },
+];
 
 export const IPVS: ModeDefinition<'ipvs'> = {
   name: 'ipvs',
@@ -19,6 +35,11 @@ export const IPVS: ModeDefinition<'ipvs'> = {
     cleanupFailures: null,
     rules: null,
     packets: [],
+  },
+  sysctls: ({ ipvs }) => [...SYSCTLS, ...(ipvs?.strictARP === true ? STRICT_ARP : [])],
+  deprecation: {
+    reason: 'IPVSDeprecation',
+    note: 'Kubernetes has deprecated mode ipvs and may drop it: mode nftables is the one to go to, where the kernel is 5.13 or later',
   },
   open: async (parts, families) => (await import('./open.js')).open(parts, families),
   tryKernel: async (parts, nodes) => tryToOpen((await import('./open.js')).open, parts, nodes),

@@ -90,7 +90,8 @@ async function tryScheduler(
 
 /** Behaviour ST-46: 0 keeps one as it is, and a failure is only told. */
 async function setTimeouts({ addon: { ipvs }, log }: ModeParts, settings: IpvsConfig): Promise<void> {
-  const seconds = (milliseconds: number): number => Math.ceil(milliseconds / 1000);
+  const seconds = (milliseconds: number): number =>
+    milliseconds === 0 ? 0 : Math.max(1, Math.floor(milliseconds / 1000));
   const timeouts = {
     tcp: seconds(settings.tcpTimeout),
     tcpFin: seconds(settings.tcpFinTimeout),

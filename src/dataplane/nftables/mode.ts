@@ -23,6 +23,8 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
     rules: null,
     packets: [],
   },
+  sysctls: () => [],
+  deprecation: null,
   open: async (parts, families) => (await import('./open.js')).open(parts, families),
   async tryKernel({ addon: { nftables } }, nodes) {
     const { tryKernel } = await import('./open.js');

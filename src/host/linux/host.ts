@@ -1,4 +1,4 @@
-import { availableParallelism, cpus } from 'node:os';
+import { availableParallelism, cpus, release } from 'node:os';
 import type { Host } from '../host.js';
 import { localAddresses } from '../local-addresses.js';
 import { supportedFamilies } from './families.js';
@@ -12,6 +12,7 @@ import {
   isTcpBeLiberal,
   KERNEL_FILES,
   ROUTE_LOCALNET,
+  sysctlValues,
 } from './sysctl.js';
 
 export const LINUX_HOST: Host = {
@@ -19,11 +20,12 @@ export const LINUX_HOST: Host = {
   families: supportedFamilies,
   localAddresses,
   interfaceNames,
-  kernelValues({ conntrack, opensLoopback }) {
+  kernelValues: ({ conntrack, sysctls, opensLoopback }) => [
     // No core is listed where /proc shows processes only.
-    const values = conntrackValues(conntrack, cpus().length || availableParallelism());
-    return opensLoopback ? [...values, ROUTE_LOCALNET] : values;
-  },
+    ...conntrackValues(conntrack, cpus().length || availableParallelism()),
+    ...sysctlValues(sysctls, release()),
+    ...(opensLoopback ? [ROUTE_LOCALNET] : []),
+  ],
   applyKernelValues: (values) => applyKernelValues(values),
   async compareKernelValues(values) {
     const { written } = await applyKernelValues(values, { ...KERNEL_FILES, write: () => Promise.resolve() });

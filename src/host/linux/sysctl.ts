@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { messageOf } from '../../base/error-message.js';
+import type { KernelRelease, Sysctl } from '../../base/sysctl.js';
 import type { ConntrackSettings, KernelValue, KernelValueProblem, KernelValueReport, WrittenValue } from '../host.js';
 
 /** Reads and writes whole small files; both reject with an error that carries `code`. */
@@ -44,6 +45,20 @@ export function conntrackValues(settings: ConntrackSettings, cores: number): rea
     values.push({ path: `${SYSCTL}/nf_conntrack_tcp_be_liberal`, value: 1, match: 'equal' });
   }
   return values;
+}
+
+/** @param release of the kernel, as uname(2) tells it. */
+export function sysctlValues(sysctls: readonly Sysctl[], release: string): readonly KernelValue[] {
+  const [major = 0, minor = 0] = release.split(/\D/).map(Number);
+  const isBefore = (one: KernelRelease): boolean => major < one[0] || (major === one[0] && minor < one[1]);
+  return sysctls
+    .filter(({ kernels }) => kernels === undefined || (!isBefore(kernels.from) && isBefore(kernels.before)))
+    .map(({ name, value, stays }) => ({
+      path: `/proc/sys/${name.replaceAll('.', '/')}`,
+      value,
+      match: 'equal',
+      ...(stays === undefined ? {} : { stays }),
+    }));
 }
 
 /** See {@link Host.applyKernelValues}. Values that are right are not written, so it succeeds on a read-only /proc/sys. */

@@ -35,6 +35,8 @@ export const TOY: ModeDefinition = {
     rules: null,
     packets: [],
   },
+  sysctls: () => [],
+  deprecation: null,
   async open({ addon }, families) {
     await Promise.resolve();
     if (!(addon instanceof ToyKernel)) throw new ModeError('this kernel is no toy');
