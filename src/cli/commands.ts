@@ -11,6 +11,7 @@ import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
 import { FOOTPRINTS, modeDefinition } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
 import type { NativeAddon } from '../native/contract.js';
+import { readOnly } from '../native/read-only.js';
 import { Planner } from '../plan/planner.js';
 import { parseQuestion } from '../plan/question.js';
 import { printConflict, printTable } from '../plan/text.js';
@@ -44,9 +45,9 @@ export async function render(config: Config, { host, addon }: Machine): Promise<
 }
 
 /** What the kernel holds, in the terms of {@link plan}. */
-export async function dump(config: Config, machine: Machine, log: Log): Promise<Output> {
+export async function dump(config: Config, { host, addon }: Machine, log: Log): Promise<Output> {
   const { planner, problems } = await planned(config);
-  const { families, dataplane } = await prepareMode(config, machine, FAMILIES, log);
+  const { families, dataplane } = await prepareMode(config, { host, addon: readOnly(addon) }, FAMILIES, log);
   const dumps = await Promise.all(families.map((family) => dataplane(family).dump(planner.tables[family].node)));
   return { text: lines(dumps.flat()), ...problems };
 }
@@ -104,14 +105,17 @@ export async function init(config: Config, version: string, machine: Machine, lo
   const families = host.families();
   // Before the settings: those of conntrack are only there once the kernel has loaded it, and the trial makes it do so.
   const lacking = await modeProblems(config, machine, families, log);
-  const { problems } = await host.applyKernelValues(host.kernelValues(kernelSettings(config, null)));
+  const settings = kernelSettings(config, null);
+  // Where the mode cannot work its sysctls are not there either, which says nothing new.
+  const wanted = lacking.length === 0 ? settings : { ...settings, sysctls: [] };
+  const { problems } = await host.applyKernelValues(host.kernelValues(wanted));
   const { node, ...found } = await lookUpNode(config, version, log);
   const checked = checkNode(config, families, node);
   return {
     text: '',
     errors: [
-      ...problems.map(({ message }) => `could not set kernel parameters: ${message}`),
       ...lacking,
+      ...problems.map(({ message }) => `could not set kernel parameters: ${message}`),
       ...found.errors,
       ...checked.errors,
     ],

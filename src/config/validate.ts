@@ -23,6 +23,9 @@ export const CONNTRACK_TIMEOUTS = [
 ] as const;
 export const IPVS_TIMEOUTS = ['tcpTimeout', 'tcpFinTimeout', 'udpTimeout'] as const;
 
+/** In nanoseconds; the kernel counts in ticks, with 31 bits. */
+const MAX_IPVS_TIMEOUT = 2_147_483n * 1_000_000_000n;
+
 type Problems = readonly string[];
 
 /**
@@ -86,7 +89,21 @@ function validateMode({ mode, iptables, ipvs, nftables }: KubeProxyConfiguration
   }
   if (mode === 'nftables') problems.push(...within('nftables.masqueradeBit', nftables.masqueradeBit, 0, 31));
   if (mode !== 'ipvs') return problems;
-  for (const field of IPVS_TIMEOUTS) problems.push(...notNegative(`ipvs.${field}`, ipvs[field]));
+  for (const field of IPVS_TIMEOUTS) {
+    const isCountable = durationNanoseconds(ipvs[field]) <= MAX_IPVS_TIMEOUT;
+    problems.push(
+      ...notNegative(`ipvs.${field}`, ipvs[field]),
+      ...check(isCountable, `ipvs.${field}`, ipvs[field], 'must be at most 596h31m23s, which is what ip_vs can count'),
+    );
+  }
+  if (!/^[^\s\p{C}]{0,15}$/u.test(ipvs.scheduler) || Buffer.byteLength(ipvs.scheduler) > 15)
+    problems.push(
+      invalid(
+        `${KIND}.ipvs.scheduler`,
+        ipvs.scheduler,
+        'is not what ip_vs calls schedulers: at most 15 bytes, without blanks',
+      ),
+    );
   return [...problems, ...prefixes('ipvs.excludeCIDRs', ipvs.excludeCIDRs ?? [])];
 }
 

@@ -255,6 +255,15 @@ t.test('VA-03, VA-04: the ipvs section is checked in its mode', (t) => {
     `KubeProxyConfiguration.ipvs.minSyncPeriod: Invalid value: "-4s": ${AT_LEAST_0}`,
   ]);
   t.equal(fromFile(body).config.mode, 'iptables', 'VA-30: not checked in another mode');
+  const longest = 'must be at most 596h31m23s, which is what ip_vs can count';
+  const named = 'is not what ip_vs calls schedulers: at most 15 bytes, without blanks';
+  t.same(problems('mode: ipvs\nipvs: {udpTimeout: 596h31m24s, scheduler: "r r"}'), [
+    `KubeProxyConfiguration.ipvs.udpTimeout: Invalid value: "596h31m24s": ${longest}`,
+    `KubeProxyConfiguration.ipvs.scheduler: Invalid value: "r r": ${named}`,
+  ]);
+  for (const name of ['abcdefghijklmnop', 'éééééééé', 'a\\u0000'])
+    t.match(problems(`mode: ipvs\nipvs: {scheduler: "${name}"}`)[0] ?? '', named, name);
+  t.equal(fromFile('mode: ipvs\nipvs: {tcpTimeout: 596h31m23s, scheduler: abcdefghijklmno}').config.mode, 'ipvs');
   t.end();
 });
 

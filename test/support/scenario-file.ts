@@ -11,7 +11,7 @@ import type { StateChange } from '../../src/state/writer.js';
 import type { ApiObject } from './api-objects.js';
 import type { Flow } from './fake-kernel/flows.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
-import { SCENARIO_CONFIG, type ScenarioMode } from './scenario-world.js';
+import { scenarioConfig, type ScenarioMode } from './scenario-world.js';
 
 /**
  * A story: one text file of sections, each headed by `== word`. `node` comes first, where the node is not the usual one; every `apply`, `delete`,
@@ -80,10 +80,11 @@ const ACTIONS = ['apply', 'delete', 'connect', 'flows'];
 export async function parseStory(
   file: string,
   { text, usual }: { readonly text: string; readonly usual: string },
-  { definition }: ScenarioMode,
+  mode: ScenarioMode,
   modes: readonly ScenarioMode[],
 ): Promise<Story> {
-  const traits = definition.traits(SCENARIO_CONFIG);
+  const { definition } = mode;
+  const traits = definition.traits(scenarioConfig(mode));
   const [usualNode, ...usualSteps] = sections(usual);
   const steps = [...sections(text)];
   const own = steps[0]?.words[0] === 'node' ? steps.shift() : undefined;

@@ -16,7 +16,7 @@ import { FakeClock } from './fake-clock.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
 import { RecordingLog } from './recording-log.js';
 import type { Story } from './scenario-file.js';
-import { SCENARIO_CONFIG, type ScenarioMode, type ScenarioWorld } from './scenario-world.js';
+import { scenarioConfig, type ScenarioMode, type ScenarioWorld } from './scenario-world.js';
 
 /** No story asks where metrics are served. */
 const UNUSED = { address: parseAddress('127.0.0.1')!, port: 0 };
@@ -119,18 +119,18 @@ export class ScenarioProcess {
   }
 
   static async start(
-    { definition }: ScenarioMode,
+    mode: ScenarioMode,
     world: ScenarioWorld,
     story: Pick<Story, 'settings' | 'localAddresses'>,
   ): Promise<ScenarioProcess> {
     const clock = new FakeClock();
     const log = new RecordingLog();
     const parts = {
-      ...{ config: SCENARIO_CONFIG, addon: world.addon, log, now: () => clock.now() },
+      ...{ config: scenarioConfig(mode), addon: world.addon, log, now: () => clock.now() },
       onTransaction: () => undefined,
       isTcpBeLiberal: () => Promise.resolve(false),
     };
-    return new ScenarioProcess(world, story, await definition.open(parts, FAMILIES), clock, log);
+    return new ScenarioProcess(world, story, await mode.definition.open(parts, FAMILIES), clock, log);
   }
 
   table(family: Family): ForwardingTable {

@@ -1,5 +1,6 @@
 import type { IPAddress } from '../../src/base/ip.js';
 import type { Config } from '../../src/config/config.js';
+import { LINUX_MODES } from '../../src/config/effective.js';
 import type { ModeDefinition } from '../../src/dataplane/mode.js';
 import type { NativeAddon } from '../../src/native/contract.js';
 import { fromFile } from '../config/load-from.js';
@@ -45,4 +46,7 @@ export interface ScenarioMode {
 }
 
 /** What the modes are configured with; what a story says of the node is not among it. */
-export const SCENARIO_CONFIG: Config = fromFile('', ['--iptables-flavor=nft']).config;
+export function scenarioConfig({ definition: { name } }: Pick<ScenarioMode, 'definition'>): Config {
+  const mode = LINUX_MODES.some((each) => each === name) ? `mode: ${name}` : '';
+  return fromFile(mode, ['--iptables-flavor=nft']).config;
+}

@@ -15,6 +15,7 @@ import { LINK, SET_ROLES, setName } from './names.js';
 import type { IpvsMessage } from './print.js';
 import { RuleWriter } from './rule-writer.js';
 import { sync } from './sync.js';
+import type { Timeouts } from './timeouts.js';
 import { nameService } from './wire.js';
 import { Writer } from './writer.js';
 
@@ -24,6 +25,8 @@ export interface IpvsFamilyOptions extends Scheduling {
   readonly flavor: IptablesFlavor;
   /** Virtual services that are left alone unless a Service has them. */
   readonly excluded: readonly IPPrefix[];
+  /** Null: another family sees to them. */
+  readonly timeouts: Timeouts | null;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
   readonly onRules?: (transaction: IptablesTransaction) => void;
@@ -71,11 +74,14 @@ export class IpvsFamily implements FamilyDataplane {
     if (!table.gaps && this.keeps) this.release();
     await this.settleDrains(look?.listing ?? null);
     const { sent, rules } = await this.send(table.node, look);
+    const timeouts = full ? await this.options.timeouts?.keep() : undefined;
     this.isKnown = true;
     this.compared = true;
     const flows = full || change.node ? 'all' : new Set([...change.frontends].filter((key) => !key.endsWith('/TCP')));
     return {
-      ...{ family: this.family, full, repairs, flows, problems: [], rules: null, setAside: this.setAside() },
+      ...{ family: this.family, full, flows, rules: null, setAside: this.setAside() },
+      repairs: [...repairs, ...(timeouts?.repairs ?? [])],
+      problems: timeouts?.problems ?? [],
       transactions: sent.transactions,
       elementOperations: sent.objects,
       ruleOperations: rules.rules,

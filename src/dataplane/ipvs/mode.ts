@@ -1,5 +1,5 @@
 import type { Sysctl } from '../../base/sysctl.js';
-import { tryToOpen, type ModeDefinition } from '../mode.js';
+import type { ModeDefinition } from '../mode.js';
 import { IPVS_FOOTPRINT } from './footprint.js';
 
 // What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
@@ -42,6 +42,6 @@ export const IPVS: ModeDefinition<'ipvs'> = {
     note: 'Kubernetes has deprecated mode ipvs and may drop it: mode nftables is the one to go to, where the kernel is 5.13 or later',
   },
   open: async (parts, families) => (await import('./open.js')).open(parts, families),
-  tryKernel: async (parts, nodes) => tryToOpen((await import('./open.js')).open, parts, nodes),
+  tryKernel: async (parts, nodes) => (await import('./open.js')).tryKernel(parts, nodes),
   render: async (parts, tables) => (await import('./open.js')).render(parts, tables),
 };

@@ -1,13 +1,21 @@
 import { EndpointList, printEndpoint } from '../../base/endpoint-list.js';
 import { addressFromBytes, addressLength, type Family } from '../../base/ip.js';
 import { protocolFromNumber } from '../../base/protocol.js';
-import type { AddressOperation, IpsetName, IpsetOperation, IpvsOperation, IpvsService } from '../../native/contract.js';
+import type {
+  AddressOperation,
+  IpsetName,
+  IpsetOperation,
+  IpvsOperation,
+  IpvsService,
+  IpvsTimeouts,
+} from '../../native/contract.js';
 import { LINK } from './names.js';
 import { elementSize } from './wire.js';
 
 /** What is sent to the kernel beside rules. */
 export type IpvsMessage =
   | { readonly type: 'services'; readonly operations: readonly IpvsOperation[] }
+  | { readonly type: 'timeouts'; readonly timeouts: IpvsTimeouts }
   | { readonly type: 'sets'; readonly operations: readonly IpsetOperation[] }
   | { readonly type: 'addresses'; readonly operations: readonly AddressOperation[] };
 
@@ -16,6 +24,10 @@ export function printMessage(message: IpvsMessage): readonly string[] {
   switch (message.type) {
     case 'services':
       return message.operations.flatMap(printIpvs).sort();
+    case 'timeouts': {
+      const { tcp, tcpFin, udp } = message.timeouts;
+      return [`ipvsadm --set ${tcp} ${tcpFin} ${udp}`];
+    }
     case 'sets':
       return message.operations.flatMap(printSet).sort();
     case 'addresses':

@@ -1,12 +1,11 @@
-import type { IPPrefix } from '../../base/ip.js';
-import type { IptablesFlavorChoice } from '../../config/config.js';
+import type { IptablesFlavorChoice, IpvsConfig } from '../../config/config.js';
 import type { IptablesChainListing, NativeAddon } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
 import { everything } from '../table-view.js';
 import { IpvsFamily } from './family.js';
-import type { Scheduling } from './frontends.js';
 import { LINK } from './names.js';
-import { printMessage } from './print.js';
+import { printMessage, type IpvsMessage } from './print.js';
+import { Timeouts } from './timeouts.js';
 
 /**
  * What a first sync sends to a kernel without any of it, in its order, in the words of the tools of the field. Needs no privileges. Node ports are shown for
@@ -15,20 +14,24 @@ import { printMessage } from './print.js';
 export async function renderTables(
   addon: NativeAddon,
   tables: readonly FamilyTable[],
-  { scheduler, excludeCIDRs: excluded }: Scheduling & { readonly excludeCIDRs: readonly IPPrefix[] },
+  settings: IpvsConfig,
   choice: IptablesFlavorChoice,
 ): Promise<string> {
   const flavor = choice === 'legacy' ? 'legacy' : 'nft';
+  const { scheduler, excludeCIDRs: excluded } = settings;
   const lines: string[] = [];
-  for (const table of tables) {
+  const onMessage = (message: IpvsMessage): void => {
+    lines.push(...printMessage(message));
+  };
+  const kernel = emptied(addon);
+  for (const [index, table] of tables.entries()) {
     const { family } = table;
-    lines.push(`# ${family}`);
+    lines.push(`# ${family}`, ...(index === 0 ? [`ip link add ${LINK} type dummy`] : []));
     const dataplane = new IpvsFamily({
-      ...{ addon: emptied(addon), family, flavor, scheduler, excluded, now: () => 0 },
+      ...{ addon: kernel, family, flavor, scheduler, excluded, onMessage, now: () => 0 },
+      timeouts: index === 0 ? new Timeouts(kernel.ipvs, settings, onMessage) : null,
       onRules: (transaction) => lines.push(addon.iptables.iptablesEncode(transaction).trimEnd()),
-      onMessage: (message) => lines.push(...printMessage(message)),
     });
-    lines.push(`ip link add ${LINK} type dummy`);
     const change = { ...everything(table), clusterAddresses: new Set(table.clusterAddresses) };
     await dataplane.apply(table, change, { full: true });
   }
@@ -36,7 +39,7 @@ export async function renderTables(
 }
 
 /** A kernel that holds nothing and takes everything. Only what costs no privileges is asked of the real one. */
-function emptied({ iptables, ipvs, ipset, route, ...others }: NativeAddon): NativeAddon {
+function emptied({ iptables, ipset, route, ...others }: NativeAddon): NativeAddon {
   return {
     ...others,
     iptables: {
@@ -44,7 +47,13 @@ function emptied({ iptables, ipvs, ipset, route, ...others }: NativeAddon): Nati
       iptablesList: () => Promise.resolve(NO_CHAINS),
       iptablesRestore: () => Promise.resolve({ rules: 0, bytes: 0 }),
     },
-    ipvs: { ...ipvs, ipvsApply: nothingRefused, ipvsServices: nothingRefused, ipvsDestinations: nothingRefused },
+    ipvs: {
+      ipvsApply: nothingRefused,
+      ipvsServices: nothingRefused,
+      ipvsDestinations: nothingRefused,
+      ipvsTimeouts: () => Promise.resolve(null),
+      ipvsSetTimeouts: () => Promise.resolve(),
+    },
     ipset: {
       ...ipset,
       ipsetApply: nothingRefused,

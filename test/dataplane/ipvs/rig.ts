@@ -42,6 +42,7 @@ export class Rig extends FamilyRig<IpvsWorld, IpvsFamily> {
     return new IpvsFamily({
       ...{ addon: this.kernel.addon, family, scheduler, flavor: 'nft' },
       excluded: this.excluded.map(prefix),
+      timeouts: null,
       now: () => this.now,
       onRules: ({ operations }) => {
         this.sent.push(...operations.map(({ type, table, chain }) => `${type} ${table} ${chain}`));

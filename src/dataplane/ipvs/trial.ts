@@ -1,0 +1,61 @@
+import { messageOf } from '../../base/error-message.js';
+import { addressFromBytes, type Family } from '../../base/ip.js';
+import type { IpsetOperation, IpvsOperation, NativeAddon } from '../../native/contract.js';
+import type { NativeError } from '../../native/errors.js';
+import { ModeError } from '../mode.js';
+import { LINK, SET_ROLES, setType } from './names.js';
+import { nameService, setCreation } from './wire.js';
+
+/** In a network that is for documentation alone (behaviour ST-36). */
+const TRIAL = nameService({
+  address: addressFromBytes(Uint8Array.of(198, 51, 100, 0)),
+  port: 20_000,
+  protocol: 'TCP',
+});
+
+/** @throws ModeError when the kernel has no ip_vs or no such scheduler. Nothing stays changed. */
+export async function tryScheduler(
+  { ipvs }: Pick<NativeAddon, 'ipvs'>,
+  scheduler: string,
+  families: readonly Family[],
+): Promise<void> {
+  const state = { scheduler, flags: 0, timeoutSeconds: 0, prefixLength: 32 };
+  const remove: IpvsOperation = { type: 'service', verb: 'delete', service: TRIAL, state: null };
+  try {
+    const held = await Promise.all(families.map((family) => ipvs.ipvsServices(family)));
+    if (held.flat().some((service) => service.scheduler === scheduler)) return;
+    const [refused] = await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: TRIAL, state }, remove]);
+    if (refused === undefined || refused.errno === 'EEXIST') return;
+    if (refused.errno !== 'ENOENT') throw refused;
+  } catch (error) {
+    throw new ModeError(`ip_vs cannot be used: ${messageOf(error)}`);
+  }
+  throw new ModeError(`ipvs.scheduler: this kernel has no scheduler ${JSON.stringify(scheduler)}`);
+}
+
+/** A name that nobody has, so that a proxy at work is not disturbed. */
+const TRIAL_SET = 'KUBE-TRIAL';
+
+/** What the kernel lacks of sets and links: each type of set in the families is made and removed again, and the mode's link where there is none. */
+export async function trySetsAndLink(
+  { ipset, route }: Pick<NativeAddon, 'ipset' | 'route'>,
+  families: readonly Family[],
+): Promise<readonly unknown[]> {
+  const roles = new Map(SET_ROLES.map((role) => [setType(role), role])).values();
+  const operations = [...roles].flatMap((role) =>
+    families.flatMap((family): readonly IpsetOperation[] => [
+      { type: 'create', set: { ...setCreation(family, role), name: TRIAL_SET } },
+      { type: 'destroy', name: TRIAL_SET },
+    ]),
+  );
+  const [sets, link] = await Promise.allSettled([ipset.ipsetApply(operations), tryLink(route)]);
+  // What could not be made is not there to be removed.
+  const lacks = ({ index, errno }: NativeError): boolean =>
+    operations[index ?? 0]?.type === 'create' || errno !== 'ENOENT';
+  const refused = sets.status === 'fulfilled' ? sets.value.filter(lacks) : [sets.reason as unknown];
+  return link.status === 'fulfilled' ? refused : [...refused, link.reason as unknown];
+}
+
+async function tryLink(route: NativeAddon['route']): Promise<void> {
+  if (await route.linkEnsureDummy(LINK)) await route.linkDelete(LINK);
+}

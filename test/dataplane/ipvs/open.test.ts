@@ -1,0 +1,95 @@
+import t from 'tap';
+import { FAMILIES } from '../../../src/base/ip.js';
+import type { Config } from '../../../src/config/config.js';
+import { modeParts, modeProblems } from '../../../src/control/mode.js';
+import type { FamilyDataplane, SyncReport } from '../../../src/dataplane/contract.js';
+import { IPVS } from '../../../src/dataplane/ipvs/mode.js';
+import { LINK } from '../../../src/dataplane/ipvs/names.js';
+import { ModeError, type ModeParts } from '../../../src/dataplane/mode.js';
+import { LINUX_HOST } from '../../../src/host/linux/host.js';
+import type { NativeAddon } from '../../../src/native/contract.js';
+import { fromFile } from '../../config/load-from.js';
+import { KernelError } from '../../support/fake-kernel/kernel-error.js';
+import { IpvsWorld } from '../../support/fake-ipvs/world.js';
+import { RecordingLog } from '../../support/recording-log.js';
+import { NODE_ROWS, OWN, Rig } from './rig.js';
+
+/** What the mode finds out before it is in force. */
+
+function configOf(body: string): Config {
+  return fromFile(`mode: ipvs\n${body}`, ['--iptables-flavor=nft']).config;
+}
+
+function parts(addon: NativeAddon, body: string): ModeParts {
+  return modeParts(configOf(body), { host: LINUX_HOST, addon }, new RecordingLog());
+}
+
+function problems(addon: NativeAddon, body = ''): Promise<readonly string[]> {
+  return modeProblems(configOf(body), { host: LINUX_HOST, addon }, FAMILIES, new RecordingLog());
+}
+
+t.test('ST-36: a kernel that has everything is left as it was', async (t) => {
+  const { addon } = new IpvsWorld(OWN);
+  t.same(await problems(addon, 'ipvs: {scheduler: mh, tcpTimeout: 10m}'), []);
+  t.equal(addon.ipvs.services.size, 0);
+  t.equal(addon.ipset.sets.size, 0);
+  t.same([...addon.route.links.keys()], ['eth0']);
+  t.equal(addon.ipvs.timeouts.tcp, 900, 'timeouts are for when the mode is in force');
+});
+
+t.test('ST-36: a trial beside a proxy at work does not disturb it', async (t) => {
+  const rig = new Rig();
+  rig.commit(NODE_ROWS);
+  await rig.sync();
+  const before = rig.kernel.contents();
+  t.same(await problems(rig.kernel.addon), []);
+  t.same(rig.kernel.contents(), before);
+});
+
+t.test('ST-36: what the kernel lacks is named', async (t) => {
+  const start = 'this kernel, or what this process may do, is not enough for mode ipvs: ';
+  const { addon } = new IpvsWorld(OWN);
+  const unknown = 'ipvs.scheduler: this kernel has no scheduler "dh"';
+  await t.rejects(IPVS.open(parts(addon, 'ipvs: {scheduler: dh}'), FAMILIES), new ModeError(unknown));
+  t.same(await problems(addon, 'ipvs: {scheduler: dh}'), [start + unknown]);
+
+  const noSet = new KernelError('EOPNOTSUPP', 'ipset apply', { object: 'KUBE-TRIAL', index: 0, element: null });
+  const neither = new KernelError('ENOENT', 'ipset apply', { object: 'KUBE-TRIAL', index: 1, element: null });
+  const noLink = new KernelError('EOPNOTSUPP', 'link ensure dummy', { object: LINK, index: null, element: null });
+  addon.ipset.ipsetApply = () => Promise.resolve([noSet, neither]);
+  addon.route.linkEnsureDummy = () => Promise.reject(noLink);
+  t.same(await problems(addon), [start + noSet.message, start + noLink.message]);
+
+  const none = new KernelError('ENOENT', 'ipvs apply', { object: null, index: null, element: null });
+  addon.ipvs.ipvsApply = () => Promise.reject(none);
+  t.same(await problems(addon), [`${start}ip_vs cannot be used: ${none.message}`]);
+});
+
+t.test(
+  'ST-46: timeouts are set by the first sync, and by the next comparison after somebody else set them',
+  async (t) => {
+    const { kernel, family, ...rig } = new Rig();
+    const { ipvs } = kernel.addon;
+    const lines: string[] = [];
+    const heard = (print: () => readonly string[]): void => {
+      lines.push(...print());
+    };
+    const timeouts = 'ipvs: {tcpTimeout: 10m, udpTimeout: 1500ms}';
+    const { dataplane } = await IPVS.open({ ...parts(kernel.addon, timeouts), onTransaction: heard }, FAMILIES);
+    const [first, second] = [dataplane(family), dataplane('IPv6')];
+    const sync = (one: FamilyDataplane): Promise<SyncReport> =>
+      one.apply(rig.table, rig.table.takeChange(), { full: true });
+    t.same((await sync(first)).repairs, []);
+    t.same(ipvs.timeouts, { tcp: 600, tcpFin: 120, udp: 1 });
+    await sync(second);
+    t.same(
+      lines.filter((line) => line.startsWith('ipvsadm --set')),
+      ['ipvsadm --set 600 0 1'],
+    );
+    ipvs.timeouts = { tcp: 7, tcpFin: 8, udp: 1 };
+    t.same((await sync(first)).repairs, ['timeout tcp was 7 s']);
+    t.same(ipvs.timeouts, { tcp: 600, tcpFin: 8, udp: 1 });
+    ipvs.ipvsTimeouts = () => Promise.reject(new Error('EPERM'));
+    t.same((await sync(first)).problems, ['cannot set the timeouts of ip_vs: EPERM']);
+  },
+);
