@@ -69,6 +69,8 @@ export class NodeProxy {
   private loaded: Loaded;
   /** The configuration in force, but this node has its former name until its Node has been read by the new one. */
   private config: Config;
+  /** Those of a mode that is about to come, or whose rules may still forward: its sysctls hold as well. */
+  private besides: readonly Config[] = [];
   /** Why the files say otherwise than what is in force; null: they do not. */
   private refusedFor: string | null = null;
 
@@ -146,7 +148,7 @@ export class NodeProxy {
       if (changes.some(({ field }) => field.startsWith('logging.')))
         beginLog = await log.prepare(loaded.config.logging);
       await this.listeners.follow(loaded);
-      if (mode !== null) await this.cycle.retireMode();
+      if (mode !== null) await this.makeRoom(loaded.config);
       if (this.stopping) throw new Error('the process is about to end');
     } catch (error) {
       api?.source?.connection.close();
@@ -166,6 +168,15 @@ export class NodeProxy {
     if (loaded.config.kubernetes === null) this.renamed(loaded.config.nodeName);
     this.metrics.configChanged('applied');
     if (changes.some(({ field }) => field === 'mode')) this.warnOfMode();
+  }
+
+  /** For the mode of another configuration. */
+  private async makeRoom(config: Config): Promise<void> {
+    await this.cycle.retireMode();
+    const former = this.besides;
+    this.besides = [...former, config];
+    await this.kernelValues.apply();
+    this.besides = [...former, this.config].filter(({ mode }) => mode !== config.mode);
   }
 
   /** A sync in between would take rules by the former settings for a guard of the new ones. @param mode null: the one in force stays. */
@@ -201,7 +212,12 @@ export class NodeProxy {
   private cycleMode(mode: OpenMode): CycleMode {
     const { machine, log } = this.options;
     const { addon } = machine;
-    return { ...mode, takeover: new Takeover({ addon, families: mode.families, own: mode.own, log }) };
+    const onFinished = (): void => {
+      if (this.besides.length === 0) return;
+      this.besides = [];
+      void this.kernelValues.apply();
+    };
+    return { ...mode, takeover: new Takeover({ addon, families: mode.families, own: mode.own, log, onFinished }) };
   }
 
   /** What is this node's is told by another name. */
@@ -319,7 +335,7 @@ export class NodeProxy {
   private makeKernelValues(): KernelValues {
     const { host } = this.options.machine;
     return new KernelValues({
-      values: () => host.kernelValues(kernelSettings(this.config, this.cycle.guardedBy)),
+      values: () => host.kernelValues(kernelSettings(this.config, this.cycle.guardedBy, this.besides)),
       apply: host.applyKernelValues,
       clock: systemClock,
       log: this.options.log,

@@ -32,9 +32,15 @@ export function cycleSettings(config: Config): CycleSettings {
  * What the configuration asks of the kernel beside rules.
  *
  * @param guardedBy the settings by which the kernel is known to hold all IPv4 rules; null while there is none.
+ * @param besides other configurations, of modes that are about to come or whose rules may still be there.
  */
-export function kernelSettings(config: Config, guardedBy: PlanSettings | null): KernelSettings {
+export function kernelSettings(
+  config: Config,
+  guardedBy: PlanSettings | null,
+  besides: readonly Config[] = [],
+): KernelSettings {
   const { conntrack } = config;
+  const sysctls = [...besides, config].flatMap((each) => modeDefinition(each.mode).sysctls(each));
   return {
     conntrack: {
       maxPerCore: conntrack.maxPerCore,
@@ -45,7 +51,7 @@ export function kernelSettings(config: Config, guardedBy: PlanSettings | null): 
       udpStreamMs: conntrack.udpStreamTimeout,
       tcpBeLiberal: conntrack.tcpBeLiberal,
     },
-    sysctls: modeDefinition(config.mode).sysctls(config),
+    sysctls: [...new Map(sysctls.map((sysctl) => [sysctl.name, sysctl])).values()],
     opensLoopback: guardedBy !== null && opensLoopback(guardedBy) && opensLoopback(planSettings(config)),
   };
 }

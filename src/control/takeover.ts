@@ -11,6 +11,8 @@ export interface TakeoverParts {
   /** Of the mode in force. */
   readonly own: OwnFootprint;
   readonly log: Log;
+  /** Called when nothing is left that has to go. */
+  readonly onFinished: () => void;
 }
 
 /** What a pass over the leftovers came to. */
@@ -57,7 +59,10 @@ export class Takeover {
     const report = (await leftovers?.removeLeftovers(addon, families, FOOTPRINTS, own)) ?? removal;
     this.report(report);
     const finished = report.waiting.length === 0 && report.problems.length === 0;
-    if (this.state === 'running') this.state = finished ? 'done' : 'due';
+    if (this.state === 'running') {
+      this.state = finished ? 'done' : 'due';
+      if (finished) this.parts.onFinished();
+    }
     return { removed: report.removed.length > 0, finished };
   }
 

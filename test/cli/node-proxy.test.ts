@@ -6,9 +6,16 @@ import type { Loaded } from '../../src/config/load.js';
 import { NodeProxy } from '../../src/cli/node-proxy.js';
 import { logTransactions, prepareMode } from '../../src/control/mode.js';
 import type { Host } from '../../src/host/host.js';
+import { LINK } from '../../src/dataplane/ipvs/names.js';
+import { printServiceEndpoint } from '../../src/dataplane/ipvs/print.js';
+import { nameService } from '../../src/dataplane/ipvs/wire.js';
 import { LINUX_HOST } from '../../src/host/linux/host.js';
+import { applyKernelValues } from '../../src/host/linux/sysctl.js';
 import type { Logger } from '../../src/observe/log.js';
 import { fromFile } from '../config/load-from.js';
+import { nodeObject } from '../support/api-objects.js';
+import { ApiServer } from '../support/api-server/server.js';
+import { IpvsWorld } from '../support/fake-ipvs/world.js';
 import { loadCompiler } from '../support/fake-kernel/compiler.js';
 import { FakeKernel } from '../support/fake-kernel/fake-kernel.js';
 import { eventually } from '../support/lab/lab.js';
@@ -42,21 +49,26 @@ interface World {
   readonly configuration: (more: string) => Loaded;
 }
 
-async function world(t: Test): Promise<World> {
+async function world(
+  t: Test,
+  kernel = new FakeKernel(loadCompiler()),
+  more: Partial<Host> = {},
+  master = '',
+): Promise<World> {
   const manifest = JSON.stringify({
     ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'web', namespace: 'default' } },
     spec: { clusterIP: '10.96.0.10', clusterIPs: ['10.96.0.10'], ports: [{ port: 80 }] },
   });
   const folder = t.testdir({ 'web.json': manifest });
   const configuration = (more: string): Loaded => {
-    const flags = ['--status-socket=', `--manifests=${join(folder, 'web.json')}`];
-    const loaded = fromFile(`mode: nftables\nclusterCIDR: 10.0.0.0/8\n${more}`, flags);
+    const flags = ['--status-socket=', `--manifests=${join(folder, 'web.json')}`, `--master=${master}`];
+    const mode = more.startsWith('mode:') ? '' : 'mode: nftables\n';
+    const loaded = fromFile(`${mode}clusterCIDR: 10.0.0.0/8\n${more}`, flags);
     const metrics = { address: parseAddress('127.0.0.1')!, port: 0 };
     const manifests = loaded.config.manifests.slice(-1);
     return { ...loaded, config: { ...loaded.config, healthz: null, metrics, manifests } };
   };
   const loaded = configuration('');
-  const kernel = new FakeKernel(loadCompiler());
   const log = new ProxyLog();
   const sysctls = { wait: Promise.resolve() as Promise<unknown> };
   const host: Host = {
@@ -64,6 +76,7 @@ async function world(t: Test): Promise<World> {
     families: () => ['IPv4'],
     applyKernelValues: () => sysctls.wait.then(() => ({ written: [], problems: [] })),
     setOomPriority: () => Promise.resolve(null),
+    ...more,
   };
   const machine = { host, addon: kernel };
   const mode = await prepareMode(loaded.config, machine, ['IPv4'], log, logTransactions(log));
@@ -124,4 +137,91 @@ t.test('a configuration that comes while the process ends changes nothing', asyn
   await t.rejects(late, { message: 'the process is about to end' });
   await stopped;
   t.equal(proxy.inForce.config.logging.format, 'text');
+});
+
+/** Sysctls in memory, each 0 before it is set. */
+class Sysctls {
+  readonly values = new Map<string, string>();
+  readonly host: Pick<Host, 'applyKernelValues'> = {
+    applyKernelValues: (values) =>
+      applyKernelValues(values, {
+        read: (path) => Promise.resolve(this.values.get(path) ?? '0'),
+        write: (path, text) => {
+          this.values.set(path, text);
+          return Promise.resolve();
+        },
+      }),
+  };
+
+  get(name: string): string | undefined {
+    return this.values.get(`/proc/sys/${name.replaceAll('.', '/')}`);
+  }
+}
+
+t.test('EV-05, ST-46: ipvs mode is come to, every setting of it followed, and left', async (t) => {
+  const server = new ApiServer();
+  await server.start();
+  t.teardown(() => server.stop());
+  server.put(nodeObject(fromFile('').config.nodeName));
+  const { addon: kernel, programs } = new IpvsWorld([parseAddress('192.168.0.2')!]);
+  const { ipvs, ipset, route } = kernel;
+  const sysctls = new Sysctls();
+  const { proxy, log, configuration } = await world(t, kernel, sysctls.host, server.url);
+  const foreign = { ...nameService({ address: parseAddress('203.0.113.9')!, port: 80, protocol: 'TCP' }) };
+  const state = { scheduler: 'wlc', flags: 0, timeoutSeconds: 0, prefixLength: 32 };
+  await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: foreign, state }]);
+  const held = (): readonly string[] =>
+    [...ipvs.services.values()].map(({ service, state }) => `${printServiceEndpoint(service)} ${state.scheduler}`);
+  const holds = (...services: readonly string[]): Promise<unknown> =>
+    eventually(services.join(), () => Promise.resolve(held().join() === services.join() || null));
+  const apply = ipvs.ipvsApply.bind(ipvs);
+  const tracked = new Set<string | undefined>();
+  ipvs.ipvsApply = (operations) => {
+    const isTrial = operations.some(({ service }) => service.port === 20_000);
+    if (!isTrial) tracked.add(sysctls.get('net.ipv4.vs.conntrack'));
+    return apply(operations);
+  };
+  const deprecations = (): number => server.events.filter(({ reason }) => reason === 'IPVSDeprecation').length;
+
+  await proxy.reconfigure(configuration('mode: ipvs\n'));
+  await holds('203.0.113.9:80 wlc', '10.96.0.10:80 rr');
+  await eventually('the event', () => Promise.resolve(deprecations() || null));
+  t.match(
+    server.events.find(({ reason }) => reason === 'IPVSDeprecation'),
+    { type: 'Warning', action: 'StartKubeProxy' },
+  );
+  t.ok(log.lines.some((line) => line.startsWith('warn Kubernetes has deprecated mode ipvs')));
+  await eventually('no table', () => Promise.resolve(kernel.table('ip') === null || null));
+  t.equal(sysctls.get('net.ipv4.ip_forward'), '1');
+
+  const excluded = nameService({ address: parseAddress('10.96.7.7')!, port: 7, protocol: 'TCP' });
+  await apply([{ type: 'service', verb: 'new', service: excluded, state }]);
+  route.links.get(LINK)?.add(parseAddress('10.96.7.7')!);
+  const settings = 'scheduler: mh, strictARP: true, tcpTimeout: 10m, tcpFinTimeout: 20s, udpTimeout: 30s';
+  await proxy.reconfigure(configuration(`mode: ipvs\nipvs: {${settings}, excludeCIDRs: [10.96.7.0/24]}\n`));
+  t.same([sysctls.get('net.ipv4.conf.all.arp_ignore'), sysctls.get('net.ipv4.conf.all.arp_announce')], ['1', '2']);
+  await holds('203.0.113.9:80 wlc', '10.96.0.10:80 mh', '10.96.7.7:7 wlc');
+  await eventually('timeouts', () => Promise.resolve(ipvs.timeouts.tcp === 600 || null));
+  t.same(ipvs.timeouts, { tcp: 600, tcpFin: 20, udp: 30 });
+  const unknown = configuration('mode: ipvs\nipvs: {scheduler: unknown}\n');
+  await t.rejects(proxy.reconfigure(unknown), { message: 'ipvs.scheduler: this kernel has no scheduler "unknown"' });
+  // The address went: no Service has it.
+  route.links.get(LINK)?.add(parseAddress('10.96.7.7')!);
+  await proxy.reconfigure(configuration('mode: ipvs\nipvs: {syncPeriod: 1h, minSyncPeriod: 1s}\n'));
+  await holds('203.0.113.9:80 wlc', '10.96.0.10:80 rr');
+  t.equal(sysctls.get('net.ipv4.conf.all.arp_ignore'), '0');
+  t.equal(proxy.inForce.config.syncPeriod, 3_600_000);
+  t.same(ipvs.timeouts, { tcp: 600, tcpFin: 20, udp: 30 }, 'what is not asked for stays');
+  t.equal(deprecations(), 1);
+  t.same([...tracked], ['1'], 'conntrack knows connections from the first on');
+
+  tracked.clear();
+  await proxy.reconfigure(configuration('mode: iptables\n'));
+  await eventually('the sysctl', () => Promise.resolve(sysctls.get('net.ipv4.vs.conntrack') === '0' || null));
+  t.same(held(), ['203.0.113.9:80 wlc'], 'what others made stays');
+  t.notOk(route.links.has(LINK));
+  t.equal(ipset.sets.size, 0);
+  t.same([...tracked], ['1'], 'and until the last');
+  t.equal(sysctls.get('net.ipv4.ip_forward'), '1');
+  t.ok(programs.every('nat', 'IPv4').has('KUBE-SERVICES'));
 });

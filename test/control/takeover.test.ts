@@ -33,11 +33,13 @@ class NodeWithSet extends FakeKernel {
 t.test('leftovers are looked for until nothing is left, and each thing is said once', async (t) => {
   const log = new RecordingLog();
   const addon = new NodeWithSet(loadAddon().nftables);
+  const finished: number[] = [];
   const takeover = new Takeover({
     addon,
     families: ['IPv4', 'IPv6'],
     own: { footprint: modeDefinition('nftables').footprint, flavor: null },
     log,
+    onFinished: () => void finished.push(addon.passes),
   });
   const passes = (count: number): Promise<unknown> =>
     eventually(`${count} passes`, () => {
@@ -55,6 +57,7 @@ t.test('leftovers are looked for until nothing is left, and each thing is said o
   takeover.proceed();
   await new Promise((resolve) => setImmediate(resolve));
   t.equal(addon.passes, 3, 'one at a time, and none after the last');
+  t.same(finished, [3]);
   t.strictSame(log.lines, [
     'warn could not remove what another proxy mode left, will be retried',
     'info 0 removed what another proxy mode left',
@@ -64,7 +67,10 @@ t.test('leftovers are looked for until nothing is left, and each thing is said o
 t.test('once it has retired it removes nothing: what it would remove may be in force', async (t) => {
   const addon = new NodeWithSet(loadAddon().nftables);
   const own = { footprint: modeDefinition('nftables').footprint, flavor: null };
-  const takeover = new Takeover({ addon, families: ['IPv4'], own, log: new RecordingLog() });
+  const onFinished = (): void => {
+    t.fail('the mode in force may need it');
+  };
+  const takeover = new Takeover({ addon, families: ['IPv4'], own, log: new RecordingLog(), onFinished });
   takeover.proceed();
   await takeover.retire();
   t.equal(addon.passes, 1, 'the pass under way has ended');
