@@ -8,7 +8,8 @@ import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
 import { endpointSlice, service, type Manifest } from '../support/lab/objects.js';
 import { dualStack } from '../support/lab/packet-table.js';
 import { faulty } from '../support/lab/kernel-faults.js';
-import { MAIN, NODE_NAME, Proxy } from '../support/lab/proxy.js';
+import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
+import { PROGRAM } from '../support/program.js';
 
 class Console {
   constructor(
@@ -19,7 +20,7 @@ class Console {
   /** Runs the program beside the process. */
   run(...words: readonly string[]): Promise<CommandResult> {
     const socket = ['--status-socket', this.proxy.statusSocket];
-    return this.lab.run('node', [process.execPath, MAIN, ...words, ...socket]);
+    return this.lab.run('node', [PROGRAM, ...words, ...socket]);
   }
 
   /** What it prints when all is well. */
@@ -218,7 +219,7 @@ for (const mode of ['nftables', 'iptables-nft'] as const) {
     const diff = (): Promise<CommandResult> => inside.run('diff', '--manifests', proxy.manifestFile, ...offline);
     t.match(await diff(), { status: 0, stdout: '' }, 'a stopped process leaves what the next start wants');
     await lab.output('node', ['nft', 'delete', 'table', 'ip', mode === 'nftables' ? 'kube-proxy' : 'nat']);
-    const before = await lab.output('node', ['nft', 'list', 'ruleset']);
+    const before = await lab.output('node', ['nft', '-s', 'list', 'ruleset']);
     const { status, stdout } = await diff();
     t.equal(status, 1);
     t.match(
@@ -228,7 +229,7 @@ for (const mode of ['nftables', 'iptables-nft'] as const) {
         : /^IPv4 nat KUBE-SERVICES -A .* -d 10\.96\.0\.41\/32 /m,
     );
     t.notMatch(stdout, mode === 'nftables' ? / ip6 / : /^IPv6 /m, 'the other family is as it should be');
-    t.equal(await lab.output('node', ['nft', 'list', 'ruleset']), before, 'nothing was changed');
+    t.equal(await lab.output('node', ['nft', '-s', 'list', 'ruleset']), before, 'nothing was changed');
     t.match(
       await inside.run('diff', '--manifests', '/nowhere', ...offline),
       { status: 2 },
