@@ -16,7 +16,7 @@ CMD ["npm", "test"]
 
 FROM build AS production
 RUN apt-get update && apt-get install -y --no-install-recommends iptables kmod
-RUN npm prune --omit=dev && strip build/Release/pointsman.node
+RUN strip build/Release/pointsman.node
 RUN sh deploy/image-root.sh . /image
 
 FROM scratch

@@ -137,7 +137,7 @@ async function startProxy(manifests) {
   const node = ['--hostname-override', 'demo-node', '--status-socket', join(folder, 'status.sock')];
   const flags = ['--config', CONFIG, '--manifests', manifests, ...node, '-v', '2'];
   const started = performance.now();
-  const child = laboratory.spawn('node', [process.execPath, PROGRAM, ...flags]);
+  const child = laboratory.spawn('node', [PROGRAM, ...flags]);
   let log = '';
   let ended = false;
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (log += text));

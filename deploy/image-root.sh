@@ -51,6 +51,6 @@ if command -v modprobe > /dev/null; then put "$(command -v modprobe)" /usr/sbin/
 
 mkdir -p "$root/pointsman/${addon%/*}"
 cp "$project/$addon" "$root/pointsman/$addon"
-cp -RL "$project/package.json" "$project/dist" "$project/node_modules" "$root/pointsman"
+cp -RL "$project/package.json" "$project/dist" "$root/pointsman"
 ln -s /pointsman/dist/main.js "$root/usr/local/bin/pointsman"
 ln -s pointsman "$root/usr/local/bin/kube-proxy"

@@ -23,6 +23,7 @@ import { QuestionError } from './plan/question.js';
 import { KubeconfigError } from './sources/kubernetes/auth/errors.js';
 import { createLogger, type Logger } from './observe/log.js';
 import { logStreams } from './observe/log-streams.js';
+import { sourceStack } from './observe/source-places.js';
 
 type Configured = Exclude<LoadedConfig, { readonly command: 'help' | 'version' | 'write-config' }>;
 
@@ -219,12 +220,15 @@ function versionText(format: 'short' | 'raw'): string {
   return `version.Info{${parts.join(', ')}}\n`;
 }
 
-try {
-  process.exitCode = await main(process.argv.slice(2));
-} catch (error) {
-  complain(describe(error));
-  process.exitCode = 1;
-}
+main(process.argv.slice(2)).then(
+  (status) => {
+    process.exitCode = status;
+  },
+  (error: unknown) => {
+    complain(describe(error));
+    process.exitCode = 1;
+  },
+);
 
 function complain(text: string): void {
   process.stderr.write(`${printableText(text)}\n`);
@@ -235,5 +239,5 @@ function describe(error: unknown): string {
   if (error instanceof ConfigError) return [error.message, error.usage].filter((part) => part !== null).join('\n\n');
   const expected = [KubeconfigError, ModeError, QuestionError, AskError];
   if (error instanceof Error && expected.some((kind) => error instanceof kind)) return error.message;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return error instanceof Error ? sourceStack(error.stack ?? error.message) : String(error);
 }

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import type { Log } from '../base/log.js';
 import { printableText } from '../base/printable.js';
 import type { LoggingConfig } from '../config/config.js';
+import { callerOf, printCaller, type Method } from './caller.js';
 import { matchesGlob } from './glob.js';
 
 type LogFields = Readonly<Record<string, unknown>>;
@@ -67,9 +68,6 @@ interface Entry {
 
 type Sink = (entry: Entry) => void;
 
-/** The logger's own function in the stack, above which the caller is. */
-type Method = (...parameters: never[]) => unknown;
-
 /** A file's own threshold replaces the general one, so the caller is looked up early only when files have one. */
 function thresholdLogger(config: LogThresholds, sink: Sink): Omit<Logger, 'prepare'> {
   let { verbosity: general } = config;
@@ -96,35 +94,6 @@ function thresholdLogger(config: LogThresholds, sink: Sink): Omit<Logger, 'prepa
     sink({ severity: 'E', verbosity: 0, message, error: text, fields, caller: printCaller(callerOf(error)) });
   };
   return { enabled, info, warn, error, setThresholds };
-}
-
-interface Caller {
-  /** Without extension. */
-  readonly path: string;
-  readonly extension: string;
-  readonly line: string;
-}
-
-const FILE_SCHEME = 'file://';
-
-/** The place that called `method`; costs a stack frame, so it is asked for only when a line is written or a file has its own threshold. */
-function callerOf(method: Method): Caller {
-  const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = 1;
-  const trace: { stack?: string } = {};
-  Error.captureStackTrace(trace, method);
-  Error.stackTraceLimit = limit;
-  const frame = trace.stack?.split('\n', 2)[1] ?? '';
-  const match = /(\.[cm]?[jt]s):(\d{1,9}):\d{1,9}\)?$/.exec(frame);
-  if (match === null) return { path: 'unknown', extension: '', line: '0' };
-  const [, extension = '', line = ''] = match;
-  const path = frame.slice(0, match.index);
-  const scheme = path.indexOf(FILE_SCHEME);
-  return { path: path.slice(scheme < 0 ? path.indexOf('/') : scheme + FILE_SCHEME.length), extension, line };
-}
-
-function printCaller({ path, extension, line }: Caller): string {
-  return `${path.slice(path.lastIndexOf('/') + 1)}${extension}:${line}`;
 }
 
 /** klog's text: `I1120 11:04:05.123456    4242 main.js:12] "Synced" family="IPv4" operations=3`. Local time. */

@@ -1,12 +1,14 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { readSourcePlaces } from '../observe/source-places.js';
 
 /** A function as V8's inspector names it. */
 interface CallFrame {
   readonly functionName: string;
   readonly url: string;
-  /** Where it begins, counted from 0; -1: not known. */
+  /** Where it begins, both counted from 0; -1: not known. */
   readonly lineNumber: number;
+  readonly columnNumber: number;
 }
 
 /** What `Profiler.stop` gives. */
@@ -42,6 +44,15 @@ export interface Measure {
   readonly unit: string;
   /** Between two samples. */
   readonly period: number;
+}
+
+/** Texts by their number in the table. */
+interface PprofFunction {
+  readonly id: number;
+  readonly name: number;
+  readonly systemName: number;
+  readonly filename: number;
+  readonly startLine: number;
 }
 
 /** Nothing ran, so no processor was used. */
@@ -87,23 +98,18 @@ export async function encodeProfile(
 ): Promise<Buffer> {
   const { Profile, StringTable } = await import('pprof-format');
   const stringTable = new StringTable();
-  const places = new Map<
-    string,
-    { id: number; name: number; systemName: number; filename: number; startLine: number }
-  >();
-  const place = ({ functionName, url, lineNumber }: CallFrame): number => {
-    const key = `${functionName} ${url} ${lineNumber}`;
+  const findSource = readSourcePlaces();
+  const places = new Map<string, PprofFunction>();
+  const place = ({ functionName, url, lineNumber, columnNumber }: CallFrame): number => {
+    const key = `${functionName} ${url}:${lineNumber}:${columnNumber}`;
+    const known = places.get(key);
+    if (known !== undefined) return known.id;
+    const compiled = { file: url.replace(/^file:\/\//, ''), line: lineNumber + 1, column: columnNumber + 1 };
+    const { file, line } = findSource(compiled);
     const name = stringTable.dedup(functionName === '' ? '(anonymous)' : functionName);
-    const filename = stringTable.dedup(url.replace(/^file:\/\//, ''));
-    const found = places.get(key) ?? {
-      id: places.size + 1,
-      name,
-      systemName: name,
-      filename,
-      startLine: lineNumber + 1,
-    };
-    places.set(key, found);
-    return found.id;
+    const id = places.size + 1;
+    places.set(key, { id, name, systemName: name, filename: stringTable.dedup(file), startLine: line });
+    return id;
   };
   const sample = stacks.map(({ frames, value }) => ({
     locationId: frames.filter(({ functionName }) => functionName !== ROOT).map(place),

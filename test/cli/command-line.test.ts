@@ -5,13 +5,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { formatted } from '../../src/serve/status-pages.js';
 import { goPlatform } from '../../src/base/platform.js';
-
-const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+import { PROGRAM } from '../support/program.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'command-line-'));
 t.teardown(() => {
@@ -19,7 +17,7 @@ t.teardown(() => {
 });
 
 function run(...argv: readonly string[]): { status: number | null; stdout: string; stderr: string } {
-  return spawnSync(process.execPath, [MAIN, ...argv], { encoding: 'utf8', cwd: folder });
+  return spawnSync(PROGRAM, argv, { encoding: 'utf8', cwd: folder });
 }
 
 t.test('CL-03: the version, short and as the structure that the peer prints', (t) => {
@@ -55,8 +53,8 @@ t.test('CL-41: a file that changes is warned of like one that is there at the st
   };
   write('first: 1\n');
   const manifests = mkdtempSync(join(folder, 'manifests-'));
-  const argv = [MAIN, '--config', config, '--manifests', manifests, '--status-socket='];
-  const running = spawn(process.execPath, argv, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const argv = ['--config', config, '--manifests', manifests, '--status-socket='];
+  const running = spawn(PROGRAM, argv, { stdio: ['ignore', 'ignore', 'pipe'] });
   t.teardown(() => running.kill('SIGKILL'));
   let log = '';
   running.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
@@ -86,7 +84,7 @@ t.test('CL-60: --cleanup goes before --init-only, and says with 1 that it could 
   spawnSync('nft', ['add', 'table', 'ip', 'kube-proxy']);
   t.match(run('--cleanup', '--init-only'), { status: 0, stdout: '' });
   t.equal(spawnSync('nft', ['list', 'ruleset'], { encoding: 'utf8' }).stdout, '');
-  const bounded = ['--bounding-set=-net_admin', process.execPath, MAIN, '--cleanup'];
+  const bounded = ['--bounding-set=-net_admin', PROGRAM, '--cleanup'];
   t.match(spawnSync('setpriv', bounded, { encoding: 'utf8' }), {
     status: 1,
     stderr: /encountered an error while tearing down rules: .*EPERM/,
@@ -130,7 +128,7 @@ t.test(
       ],
       '--manifests-header=X-Token: s3cret-header',
     ];
-    const running = spawn(process.execPath, [MAIN, ...argv], { stdio: ['ignore', 'ignore', 'pipe'], cwd: folder });
+    const running = spawn(PROGRAM, argv, { stdio: ['ignore', 'ignore', 'pipe'], cwd: folder });
     t.teardown(() => running.kill('SIGKILL'));
     let log = '';
     running.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));

@@ -3,11 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { node } from '../support/lab/objects.js';
+import { PROGRAM } from '../support/program.js';
 
-const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 const UDP_TIMEOUT = '/proc/sys/net/netfilter/nf_conntrack_udp_timeout';
 
 const folder = mkdtempSync(join(tmpdir(), 'init-'));
@@ -26,7 +25,7 @@ interface Ended {
 function init(udpTimeout: string, flags: readonly string[] = [], launcher: readonly string[] = []): Ended {
   const others = ['max-per-core', 'tcp-timeout-established', 'tcp-timeout-close-wait'];
   const argv = [
-    MAIN,
+    PROGRAM,
     '--init-only',
     '--proxy-mode=nftables',
     '--hostname-override=me',
@@ -36,7 +35,7 @@ function init(udpTimeout: string, flags: readonly string[] = [], launcher: reado
     `--conntrack-udp-timeout=${udpTimeout}`,
     ...flags,
   ];
-  const [command = '', ...rest] = [...launcher, process.execPath, ...argv];
+  const [command = '', ...rest] = [...launcher, ...argv];
   return spawnSync(command, rest, { encoding: 'utf8' });
 }
 

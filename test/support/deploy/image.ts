@@ -45,14 +45,6 @@ export function copies(stage: Stage): Copy[] {
   });
 }
 
-/** Folders of packages, as package-lock.json has them, that `npm prune --omit=dev` leaves. */
-export function productionPackages(): string[] {
-  const lock = JSON.parse(readFileSync(projectFile('package-lock.json'), 'utf8')) as {
-    readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly optional?: boolean }>>;
-  };
-  return Object.entries(lock.packages).flatMap(([path, { dev = false }]) => (path === '' || dev ? [] : [path]));
-}
-
 const SCRIPT = 'deploy/image-root.sh';
 
 /**
@@ -62,8 +54,7 @@ const SCRIPT = 'deploy/image-root.sh';
 export function layOutImage(root: string): void {
   const project = mkdtempSync(join(tmpdir(), 'image-project-'));
   try {
-    const packages = productionPackages().filter((path) => path.lastIndexOf('node_modules/') === 0);
-    for (const path of ['package.json', 'dist', 'build/Release/pointsman.node', ...packages]) {
+    for (const path of ['package.json', 'dist', 'build/Release/pointsman.node']) {
       mkdirSync(dirname(join(project, path)), { recursive: true });
       symlinkSync(projectFile(path), join(project, path));
     }

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { ask } from '../../../src/cli/ask.js';
 import type { ProcessStatus } from '../../../src/observe/process-status.js';
 import type { ExplainedPacket } from '../../../src/serve/explain-packet.js';
@@ -12,10 +11,8 @@ import type { Contents } from './inspector.js';
 import { endpoint, eventually, type Closable, type CommandResult, type Lab } from './lab.js';
 import { labMode, modeConfiguration, type LabMode } from './mode.js';
 import { endpointSlice, node, service, type Manifest } from './objects.js';
+import { PROGRAM } from '../program.js';
 import { ADDRESSES, PREFIXES } from './topology.js';
-
-/** The program as it was compiled with the tests. */
-export const MAIN = fileURLToPath(new URL('../../../src/main.js', import.meta.url));
 
 /** Name of the node under test. */
 export const NODE_NAME = 'node-1';
@@ -262,8 +259,7 @@ export class Proxy {
       'env',
       ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
       ...by,
-      process.execPath,
-      MAIN,
+      PROGRAM,
       ...(this.#options.cluster === undefined ? this.#flags() : this.#nodeFlags()),
       '--status-socket',
       this.statusSocket,
@@ -315,13 +311,13 @@ export class Proxy {
   /** Runs `plan`, `render`, `dump`, or the program without a subcommand, with the flags of the running process and more. */
   run(command: 'plan' | 'render' | 'dump' | null, flags: readonly string[] = []): Promise<CommandResult> {
     const words = command === null ? [] : [command];
-    return this.#lab.run('node', [process.execPath, MAIN, ...words, ...this.#flags(), ...flags]);
+    return this.#lab.run('node', [PROGRAM, ...words, ...this.#flags(), ...flags]);
   }
 
   /** Runs --init-only as the process is configured, with all privileges. */
   initialise(): Promise<CommandResult> {
     const flags = this.#options.cluster === undefined ? this.#flags() : this.#nodeFlags();
-    return this.#lab.run('node', [process.execPath, MAIN, ...flags, '--init-only']);
+    return this.#lab.run('node', [PROGRAM, ...flags, '--init-only']);
   }
 
   /** What `plan` and `dump` print with the flags of the running process. */

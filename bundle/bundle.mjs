@@ -1,0 +1,66 @@
+// Makes dist/, the program as it is shipped, from the sources:
+//   main.js         starts it, see launch.cjs
+//   pointsman.js    all of it in one file, libraries too: reading and linking hundreds of modules costs more than running them
+//   pointsman.cache what V8 compiled of that
+//   callers.json    where calls of the logger stand in the sources
+//   *.map           for whoever reads a stack or a profile
+import { execFileSync } from 'node:child_process';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { callersOf } from './callers.mjs';
+
+const project = fileURLToPath(new URL('..', import.meta.url));
+const dist = `${project}dist`;
+const program = `${dist}/pointsman.js`;
+const main = `${dist}/main.js`;
+
+const options = {
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  format: 'cjs',
+  // A script that is no module has no import().
+  supported: { 'dynamic-import': false },
+  define: { 'import.meta.url': '__moduleUrl' },
+  minifySyntax: true,
+  minifyWhitespace: true,
+  sourcemap: 'external',
+  sourcesContent: false,
+  legalComments: 'eof',
+  absWorkingDir: project,
+  logLevel: 'warning',
+};
+// Before anything that is no directive.
+const moduleUrl = "'use strict';const __moduleUrl=require('node:url').pathToFileURL(__filename).href;";
+
+rmSync(dist, { recursive: true, force: true });
+mkdirSync(dist);
+await build({
+  ...options,
+  entryPoints: ['src/main.ts'],
+  outfile: program,
+  // The function that launch.cjs calls, as a module of CommonJS is one.
+  banner: { js: `(function(exports,require,module,__filename,__dirname){${moduleUrl}` },
+  footer: { js: '})' },
+});
+await build({
+  ...options,
+  entryPoints: ['src/sources/manifests/yaml-worker.ts'],
+  outfile: `${dist}/yaml-worker.js`,
+  banner: { js: moduleUrl },
+});
+writeFileSync(`${dist}/package.json`, '{ "type": "commonjs" }\n');
+const map = JSON.parse(readFileSync(`${program}.map`, 'utf8'));
+writeFileSync(`${dist}/callers.json`, JSON.stringify(callersOf(map, dist)));
+copyFileSync(`${project}bundle/launch.cjs`, main);
+chmodSync(main, 0o755);
+
+// V8 takes what it compiled with the same options only: those of the program's first line.
+const [, flags] = /^#!\/usr\/bin\/env -S node (.+)$/m.exec(readFileSync(main, 'utf8'));
+execFileSync(process.execPath, [
+  ...flags.split(' '),
+  `${project}bundle/compile.cjs`,
+  program,
+  `${dist}/pointsman.cache`,
+]);

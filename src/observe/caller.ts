@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** A place in the sources. */
+export interface Caller {
+  /** Without extension. */
+  readonly path: string;
+  readonly extension: string;
+  readonly line: string;
+}
+
+/** What is looked for above a function in the stack. */
+export type Method = (...parameters: never[]) => unknown;
+
+/** Of calls of the log in the program as one file, by `line:column` there: the module's path below `src/` without extension, and its line. */
+type BundledCallers = Readonly<Record<string, readonly [path: string, line: number]>>;
+
+const FILE_SCHEME = 'file://';
+
+/** The place that called `method`; costs a stack frame, so it is asked for only when a line is written or a file has its own threshold. */
+export function callerOf(method: Method): Caller {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 1;
+  const trace: { stack?: string } = {};
+  Error.captureStackTrace(trace, method);
+  Error.stackTraceLimit = limit;
+  const frame = trace.stack?.split('\n', 2)[1] ?? '';
+  const match = /(\.[cm]?[jt]s):(\d{1,9}):(\d{1,9})\)?$/.exec(frame);
+  if (match === null) return { path: 'unknown', extension: '', line: '0' };
+  const [, extension = '', line = '', column = ''] = match;
+  const before = frame.slice(0, match.index);
+  const scheme = before.indexOf(FILE_SCHEME);
+  const path = before.slice(scheme < 0 ? before.indexOf('/') : scheme + FILE_SCHEME.length);
+  return bundledCaller(path + extension, `${line}:${column}`) ?? { path, extension, line };
+}
+
+export function printCaller({ path, extension, line }: Caller): string {
+  return `${path.slice(path.lastIndexOf('/') + 1)}${extension}:${line}`;
+}
+
+const THIS_FILE = fileURLToPath(import.meta.url);
+let bundled: BundledCallers | null = null;
+
+/** Null: the program runs as single modules, which need no such list. */
+function bundledCaller(file: string, place: string): Caller | null {
+  // In one file with the caller.
+  if (file !== THIS_FILE) return null;
+  bundled ??= readCallers();
+  const [path, line] = bundled[place] ?? [];
+  if (path === undefined) return null;
+  return { path: join(dirname(THIS_FILE), '..', 'src', path), extension: '.ts', line: String(line) };
+}
+
+function readCallers(): BundledCallers {
+  try {
+    return JSON.parse(readFileSync(join(dirname(THIS_FILE), 'callers.json'), 'utf8')) as BundledCallers;
+  } catch {
+    return {};
+  }
+}

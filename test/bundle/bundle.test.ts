@@ -1,0 +1,116 @@
+// The program as one file: it starts whatever became of what V8 compiled, and tells of the sources.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t from 'tap';
+import { readSourcePlaces, sourceStack } from '../../src/observe/source-places.js';
+import { projectFile } from '../support/lab/agent.js';
+import { PROGRAM } from '../support/program.js';
+
+const BUNDLE = projectFile('dist/pointsman.js');
+const MANIFEST = JSON.stringify({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'me' } });
+
+const folder = mkdtempSync(join(tmpdir(), 'bundle-'));
+t.teardown(() => {
+  rmSync(folder, { recursive: true });
+});
+
+/** The options of Node in the program's first line. */
+function nodeOptions(): readonly string[] {
+  const [, options = ''] = /^#!.* node (.+)$/m.exec(readFileSync(PROGRAM, 'utf8')) ?? [];
+  return options.split(' ');
+}
+
+t.test('V8 takes what was compiled when the program was built', (t) => {
+  const script = `
+    const { readFileSync } = require('node:fs');
+    const script = new (require('node:vm').Script)(readFileSync('pointsman.js', 'utf8'), { cachedData: readFileSync('pointsman.cache') });
+    process.stdout.write(String(script.cachedDataRejected));`;
+  const argv = [...nodeOptions(), '-e', script];
+  t.equal(execFileSync(process.execPath, argv, { cwd: projectFile('dist'), encoding: 'utf8' }), 'false');
+  t.end();
+});
+
+t.test('it starts without that, and with that of another version', (t) => {
+  const copy = join(folder, 'dist');
+  cpSync(projectFile('dist'), copy, { recursive: true });
+  const cache = join(copy, 'pointsman.cache');
+  const half = readFileSync(cache).subarray(0, 1_000_000);
+  for (const content of [half, Buffer.alloc(half.length), Buffer.alloc(0), null]) {
+    if (content === null) rmSync(cache);
+    else writeFileSync(cache, content);
+    t.match(spawnSync(join(copy, 'main.js'), ['--version'], { encoding: 'utf8' }), {
+      status: 0,
+      stdout: /^Kubernetes v/,
+      stderr: '',
+    });
+  }
+  t.match(spawnSync(process.execPath, [PROGRAM, '--version'], { encoding: 'utf8' }), { status: 0, stderr: '' });
+  t.end();
+});
+
+t.test('lines of the log name the line of the source', (t) => {
+  const manifest = join(folder, 'node.json');
+  writeFileSync(manifest, MANIFEST);
+  const argv = ['plan', `--manifests=${manifest}`, '--hostname-override=me', '--v=1'];
+  const { stderr } = spawnSync(PROGRAM, argv, { encoding: 'utf8' });
+  const main = readFileSync(projectFile('src/main.ts'), 'utf8').split('\n');
+  const [, line = ''] = / main\.ts:(\d+)\] "FLAG: --hostname-override=/.exec(stderr) ?? [];
+  t.match(main[Number(line) - 1], /log\.info\(1, `FLAG/);
+  for (const [pattern, told] of [
+    ['main', true],
+    ['*/src/main', true],
+    ['pointsman', false],
+  ] as const) {
+    const { stderr } = spawnSync(PROGRAM, [...argv, '--v=0', `--vmodule=${pattern}=1`], { encoding: 'utf8' });
+    t.equal(stderr.includes('FLAG: '), told, pattern);
+  }
+
+  const known = new Set(
+    Object.values(JSON.parse(readFileSync(projectFile('dist/callers.json'), 'utf8')) as Record<string, unknown[]>).map(
+      (place) => place.join(':'),
+    ),
+  );
+  const files = readdirSync(projectFile('src'), { recursive: true, encoding: 'utf8' });
+  const calls = files
+    .filter((file) => file.endsWith('.ts') && file !== 'sources/manifests/yaml-worker.ts')
+    .flatMap((file) =>
+      readFileSync(projectFile(join('src', file)), 'utf8')
+        .split('\n')
+        .flatMap((text, index) =>
+          /\blog\.(?:info|warn|error|enabled)\(/.test(text) ? [`${file.slice(0, -'.ts'.length)}:${index + 1}`] : [],
+        ),
+    );
+  t.ok(calls.length > 50);
+  t.same(
+    calls.filter((call) => !known.has(call)),
+    [],
+  );
+  t.end();
+});
+
+t.test('stacks name the places of the sources', (t) => {
+  const lines = readFileSync(BUNDLE, 'utf8').split('\n');
+  const line = lines.findIndex((text) => text.includes('function versionText('));
+  const column = (lines[line]?.indexOf('function versionText(') ?? -1) + 'function '.length;
+  const place = `${line + 1}:${column + 1}`;
+  const source = readFileSync(projectFile('src/main.ts'), 'utf8').split('\n');
+  const wanted = source.findIndex((text) => text.includes('function versionText(')) + 1;
+  t.match(
+    sourceStack(`Error: no\n    at versionText (${BUNDLE}:${place})\n    at node:net:1:2`, BUNDLE),
+    new RegExp(
+      `^Error: no\n    at versionText \\(${projectFile('src/main.ts')}:${wanted}:\\d+\\)\n    at node:net:1:2$`,
+    ),
+  );
+  const foreign = `Error: no\n    at f (/elsewhere/pointsman.js:${place})`;
+  t.equal(sourceStack(foreign, BUNDLE), foreign);
+  const missing = join(folder, 'pointsman.js');
+  t.same(readSourcePlaces(missing)({ file: missing, line: 1, column: 1 }), { file: missing, line: 1, column: 1 });
+  t.end();
+});
+
+t.test('its size', (t) => {
+  t.ok(statSync(BUNDLE).size < 1_150_000, `${statSync(BUNDLE).size} bytes`);
+  t.end();
+});
