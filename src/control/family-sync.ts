@@ -205,7 +205,7 @@ export class FamilySync {
     const counts = { family, full, transactions, elementOperations, ruleOperations, bytes, syncMs, sinceChangeMs };
     log.info(full || transactions > 0 ? 2 : 4, 'synced', counts);
     this.reportRepairs(report);
-    for (const problem of report.problems) log.warn(problem, { family });
+    for (const problem of [...(report.refusedChains ?? []), ...report.problems]) log.warn(problem, { family });
   }
 
   /** In detail, but not for ever when somebody goes on destroying. */

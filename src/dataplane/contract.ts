@@ -14,8 +14,10 @@ export interface SyncReport {
   readonly bytes: number;
   /** What a periodic comparison found lost or altered that was acknowledged before, one line each. */
   readonly repairs: readonly string[];
-  /** What could not be tidied up, and chains whose new rules the kernel refuses; the next full sync tries again. */
+  /** What could not be tidied up; the next full sync tries again. */
   readonly problems: readonly string[];
+  /** Chains of several frontends whose new rules the kernel refuses: they stay as they were, and the next full sync tries again. */
+  readonly refusedChains?: readonly string[];
   /** Of modes whose rules are counted by table: those that this sync wrote, and those that there are. */
   readonly rules: { readonly written: TableRules; readonly held: TableRules } | null;
   /** Every frontend that is set aside now, in no order; others do not wait for it. */

@@ -45,7 +45,13 @@ export interface Claim<Key> {
 interface AsideEntry<Value> extends Aside {
   /** What the kernel refused; undefined: that it be absent. */
   readonly refused: Value | undefined;
+  /** 0: it has not been tried since something new is known of it. */
   readonly waitMs: number;
+}
+
+/** Of those that are due the one with the smallest is tried first: see {@link Ledger.due}. */
+function rank({ waitMs, retryAt }: Pick<AsideEntry<unknown>, 'waitMs' | 'retryAt'>): number {
+  return waitMs === 0 ? -retryAt - 1 : retryAt;
 }
 
 /** What was desired of the keys of a claim when it began. */
@@ -143,10 +149,16 @@ export class Ledger<Key, Value> {
     for (const key of this.debts.keys()) if (!this.asides.has(key) && !this.isClaimed(key)) yield key;
   }
 
-  /** Keys that were set aside and whose time has come. They are for transactions of their own: the kernel may refuse them again. */
-  *due(): IterableIterator<Key> {
+  /**
+   * Keys that were set aside and whose time has come. They are for transactions of their own: the kernel may refuse them again.
+   *
+   * @param most no more than so many: first those of which something new is known, the latest before the others, then those that have waited longest.
+   */
+  due(most = Infinity): readonly Key[] {
     const now = this.options.now();
-    for (const [key, { retryAt }] of this.asides) if (retryAt <= now && !this.isClaimed(key)) yield key;
+    const due = [...this.asides].filter(([key, { retryAt }]) => retryAt <= now && !this.isClaimed(key));
+    if (due.length > most) due.sort(([, one], [, other]) => rank(one) - rank(other)).splice(most);
+    return due.map(([key]) => key);
   }
 
   /** @param value undefined: that the key be absent. Other than what the kernel refused of a key that is set aside, it makes the key due. */
@@ -236,10 +248,10 @@ export class Ledger<Key, Value> {
     this.desire(key, this.debts.get(key));
   }
 
-  /** Makes a key due that is set aside. */
+  /** Makes a key due that is set aside, as something new is known of it: refused again, it waits as if it had been refused first. */
   retry(key: Key): void {
     const aside = this.asides.get(key);
-    if (aside !== undefined) this.asides.set(key, { ...aside, retryAt: this.options.now() });
+    if (aside !== undefined) this.asides.set(key, { ...aside, retryAt: this.options.now(), waitMs: 0 });
   }
 
   /** What is held as desired is not owed, once that is known. */

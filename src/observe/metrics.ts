@@ -138,6 +138,8 @@ export class ProxyMetrics implements RequestObserver {
     }
     if (report.repairs.length > 0) own.repairs.inc(labels, report.repairs.length);
     if (report.problems.length > 0) this.mode.cleanupFailures?.inc(labels);
+    // The rest of such a sync is in the kernel, but not all that it was to do.
+    if ((report.refusedChains ?? []).length > 0) this.mode.syncFailures.inc(labels);
     own.setAside.set(labels, report.setAside.length);
     if (report.rules !== null) this.countRules(report.family, report.rules);
     const now = this.options.clock.now();

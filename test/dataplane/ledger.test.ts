@@ -166,6 +166,25 @@ t.test('a key that is set aside is due after longer and longer, or when somethin
   t.end();
 });
 
+t.test('of many that are due some are answered: first what is new, then what waits longest', (t) => {
+  const { ledger, clock } = newLedger();
+  for (const key of ['a', 'b', 'c', 'd']) {
+    ledger.desire(key, { text: '1' });
+    clock.now++;
+    ledger.setAside(key, 'EINVAL');
+  }
+  clock.now = 200;
+  ledger.setAside('a', 'EINVAL');
+  clock.now = 1000;
+  t.same(ledger.due(2), ['b', 'c']);
+  t.same(ledger.due(9), ['a', 'b', 'c', 'd']);
+  ledger.retry('d');
+  t.same(ledger.due(2), ['d', 'b']);
+  ledger.setAside('d', 'EINVAL');
+  t.equal(ledger.aside.get('d')?.retryAt, 1100, 'and waits as at first');
+  t.end();
+});
+
 /** The same in whole maps, beside a kernel that answers as chance has it. */
 class Model {
   readonly kernel = new Map<string, Value>();

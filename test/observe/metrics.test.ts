@@ -213,6 +213,20 @@ t.test('two instances share nothing', async (t) => {
   t.notOk((await other.scrape()).has('kubeproxy_proxy_livez_total'));
 });
 
+t.test('chains whose rules are refused are a failure of the sync, not of tidying up', async (t) => {
+  const world = scene(['IPv4']);
+  const counts = async (): Promise<readonly (number | null)[]> => {
+    const found = await world.scrape();
+    return ['sync', 'cleanup'].map((what) =>
+      valueOf(found, `kubeproxy_sync_proxy_rules_nftables_${what}_failures_total`, { ip_family: 'IPv4' }),
+    );
+  };
+  acknowledge(world, report('IPv4', { refusedChains: ['pick-8'] }));
+  t.same((await counts()).map(Number), [1, 0]);
+  acknowledge(world, report('IPv4', { problems: ['x'], refusedChains: [] }));
+  t.same(await counts(), [1, 1]);
+});
+
 t.test('mode iptables: rules by table, and failures under its names', async (t) => {
   const world = scene(['IPv4'], true, 'iptables');
   const { metrics } = world;

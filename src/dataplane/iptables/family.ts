@@ -73,6 +73,7 @@ export class IptablesFamily implements FamilyDataplane {
       refused = await groups.bringOwed(false, jumps);
     }
     if (refused !== null) await this.blame(desired, refused, jumps);
+    await groups.restore();
     const due = await groups.bringDue();
     this.noteFlows(full ? 'all' : due);
     const problems = full || due.size > 0 ? await writer.tidyUp() : [];
@@ -126,7 +127,7 @@ export class IptablesFamily implements FamilyDataplane {
 
   async dump(node: NodePlan): Promise<readonly string[]> {
     const { addon, settings } = this.options;
-    return await dumpRules(addon, this.family, await this.list(['KUBE-']), node, await settings());
+    return await dumpRules(addon, this.family, await this.tables.peek(ASKED), node, await settings());
   }
 
   /** Lists everything: the programs know no less. */
@@ -192,7 +193,9 @@ export class IptablesFamily implements FamilyDataplane {
       const lost = this.losses(listing);
       if (lost.length > 0) this.repairs = lost;
     }
-    this.chains.readBackAll(listedStates(listing, isOwnChain));
+    const listed = listedStates(listing, isOwnChain);
+    desired.groups.noteDamage(listed);
+    this.chains.readBackAll(listed);
     if (!this.adopted) this.takeOver(table, desired, listing);
     desired.groups.checkAside();
     return this.hookOperations(listing, table.node);
@@ -237,9 +240,14 @@ export class IptablesFamily implements FamilyDataplane {
   }
 
   private list(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
-    return this.tables.list([CHAIN.firewall, CHAIN.forward, ...textOf]);
+    return this.tables.list([...OTHERS_CHAINS, ...textOf]);
   }
 }
+
+/** Chains of others that are looked into. */
+const OTHERS_CHAINS = [CHAIN.firewall, CHAIN.forward];
+/** What `dump` reads. */
+const ASKED = [...OTHERS_CHAINS, 'KUBE-'];
 
 /** What is wanted, and what brings it to the kernel. */
 interface Desired {

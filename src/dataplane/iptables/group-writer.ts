@@ -4,10 +4,11 @@ import { isNativeError } from '../../native/errors.js';
 import type { FrontendKey } from '../../plan/types.js';
 import type { AsideFrontend } from '../contract.js';
 import type { ChainLedger } from '../xtables/chain-ledger.js';
+import type { ChainStates } from '../xtables/chain-states.js';
 import { tablesBefore } from '../xtables/operations.js';
 import { chainId, type ChainId } from '../xtables/rules.js';
 import type { ChainWriter, Refused, Stream } from './chain-writer.js';
-import { findCulprits, type Culprits } from './culprits.js';
+import { findCulprits, type Culprits } from '../culprits.js';
 import { CHAIN, hashIn } from './names.js';
 import type { Ruleset } from './ruleset.js';
 import { entryChain, hasEndpoints, type ServiceGroup } from './service-chains.js';
@@ -15,6 +16,9 @@ import type { ServiceGroups, Unit } from './service-groups.js';
 
 /** So many culprits one sync looks for. */
 const MOST_CULPRITS = 16;
+/** So many streams one sync tries to tell who is refused of those that are set aside, and so many units it tries first: the next change waits for them. */
+const MOST_RETRIES = 5;
+const FIRST_RETRIED = 8;
 
 /** Chains that are sent although they are there, to see whether the kernel takes anything. */
 const CONTROL: readonly ChainId[] = [chainId('filter', CHAIN.canary), chainId('nat', CHAIN.canary)];
@@ -30,6 +34,8 @@ export interface GroupWriterOptions {
 export class GroupWriter {
   /** Groups that are shown as the kernel holds them and whose own chains are not sent: those aside, and while culprits are looked for those not yet tried. */
   private readonly hidden = new Set<string>();
+  /** Of groups that are set aside: what the kernel held of them before somebody else altered it. */
+  private readonly damaged = new Map<string, ServiceGroup>();
 
   constructor(private readonly options: GroupWriterOptions) {}
 
@@ -39,15 +45,37 @@ export class GroupWriter {
     this.reveal([...changed].filter((hash) => !aside.has(hash)));
   }
 
-  /** Everything was listed: what is set aside stays as long as its chains do, and is tried at once when they are gone. */
-  checkAside(): void {
-    const { ledger } = this.options.groups;
-    for (const hash of [...ledger.aside.keys()]) {
-      const held = ledger.acknowledged.get(hash);
-      if (held === undefined || this.isIntact(held)) continue;
-      this.hide([hash]);
+  /** Everything was listed, which is to be read back now: what is set aside and was altered is brought back as it was, and tried at once. */
+  noteDamage(listed: ChainStates): void {
+    const { chains, groups } = this.options;
+    const { ledger } = groups;
+    if (ledger.aside.size === 0) return;
+    for (const [id, { digest }] of chains.acknowledged) {
+      const hash = hashIn(id) ?? '';
+      const held = ledger.aside.has(hash) ? ledger.acknowledged.get(hash) : undefined;
+      if (held === undefined || chains.unknown.has(id) || listed.get(id)?.digest === digest) continue;
+      this.damaged.set(hash, held);
       ledger.retry(hash);
     }
+  }
+
+  /** The listing was read back. */
+  checkAside(): void {
+    const { aside } = this.options.groups.ledger;
+    this.hide([...this.damaged.keys()].filter((hash) => aside.has(hash)));
+  }
+
+  /** Sends what somebody else altered of groups that are set aside as it was, where the kernel takes it. */
+  async restore(): Promise<void> {
+    const { ledger } = this.options.groups;
+    for (const [hash, former] of this.damaged)
+      if (!ledger.aside.has(hash) || !this.isFree(former)) this.damaged.delete(hash);
+    const { found } = await findCulprits([...this.damaged.keys()], {
+      attempt: (part) => this.attemptFormer(part),
+      named: (part, { error }) => part.find((hash) => hash === namedIn(error)),
+      ...{ most: MOST_CULPRITS, attempts: MOST_RETRIES },
+    });
+    for (const [hash] of found) this.damaged.delete(hash);
   }
 
   /** Every frontend of groups that are set aside. */
@@ -81,23 +109,30 @@ export class GroupWriter {
     await this.letGo(refused);
     const written = tablesBefore(refused.table);
     await this.control(others.filter(({ table }) => !written.includes(table)));
-    const culprits = await this.bringApart(groups.units(groups.owed().together));
+    const culprits = await this.bringApart(groups.units(groups.owed().together), Infinity);
     // What refuses everything by now is no group's fault.
     if (culprits.found.length > 0) await this.control([]);
     this.putAside(culprits.found);
     if (culprits.tooMany !== null) throw culprits.tooMany.error;
   }
 
-  /** Tries again what is set aside and due. Answers the frontends of what is taken. */
+  /** Tries again some of what is set aside and due: more of it as long as all is taken. Answers the frontends of what is taken. */
   async bringDue(): Promise<ReadonlySet<FrontendKey>> {
     const { groups } = this.options;
-    if (groups.ledger.aside.size === 0) return new Set();
-    const due = groups.due();
-    const tried = due.flat().map((hash) => ({ hash, keys: groups.frontendsOf(hash) }));
-    const { found } = await this.bringApart(due);
-    this.putAside(found);
-    const taken = tried.filter(({ hash }) => !groups.ledger.isOwed(hash));
-    return new Set(taken.flatMap(({ keys }) => keys));
+    const taken = new Set<FrontendKey>();
+    for (let [most, isTaken, attempts] = [FIRST_RETRIED, true, MOST_RETRIES]; isTaken && attempts > 0; most *= 2) {
+      const due = groups.due(most);
+      if (due.length === 0) break;
+      const tried = due.flat().map((hash) => ({ hash, keys: groups.frontendsOf(hash) }));
+      const { found } = await this.bringApart(due, attempts);
+      this.putAside(found);
+      for (const { hash, keys } of tried) {
+        if (groups.ledger.isOwed(hash)) isTaken = false;
+        else for (const key of keys) taken.add(key);
+      }
+      attempts--;
+    }
+    return taken;
   }
 
   /** Sends what has to do with no group that is owed. */
@@ -123,7 +158,9 @@ export class GroupWriter {
       if ((await attempt([])) !== null) throw error;
       const named = (part: readonly string[], other: Refused): string | undefined =>
         part.find((hash) => hash === namedIn(other.error));
-      const { found, tooMany } = await findCulprits(shown, { attempt, named, most: MOST_CULPRITS });
+      const { found, tooMany } = await findCulprits(shown, {
+        ...{ attempt, named, most: MOST_CULPRITS, attempts: Infinity },
+      });
       for (const [hash] of found) groups.ledger.readBack(hash, undefined);
       this.hide(found.map(([hash]) => hash));
       this.putAside(found.map(([hash, by]) => [[hash], by]));
@@ -132,12 +169,37 @@ export class GroupWriter {
     await writer.endTrial();
   }
 
-  private bringApart(units: readonly Unit[]): Promise<Culprits<Unit, Refused>> {
+  private bringApart(units: readonly Unit[], attempts: number): Promise<Culprits<Unit, Refused>> {
     return findCulprits(units, {
       attempt: (part) => this.attempt(part.flat()),
       named: (part, { error }) => part.find((unit) => unit.includes(namedIn(error) ?? '')),
-      most: MOST_CULPRITS,
+      ...{ most: MOST_CULPRITS, attempts },
     });
+  }
+
+  /** Sends groups as they were before somebody altered them. */
+  private async attemptFormer(hashes: readonly string[]): Promise<Refused | null> {
+    const { groups, ruleset, writer } = this.options;
+    const { ledger } = groups;
+    const except = new Set([...this.hidden].filter((hash) => !hashes.includes(hash)));
+    ruleset.show(hashes.map((hash) => [hash, this.damaged.get(hash)]));
+    let isTaken = false;
+    try {
+      await writer.look();
+      const refused = await writer.send({ removing: false, others: [], also: [], except });
+      if (refused !== null) return refused;
+      isTaken = true;
+      for (const hash of hashes) {
+        ledger.readBack(hash, this.damaged.get(hash));
+        this.damaged.delete(hash);
+      }
+    } finally {
+      // Filter may have been written all the same.
+      if (!isTaken) ruleset.mayRefuse(hashes);
+      ruleset.show(hashes.map((hash) => [hash, ledger.acknowledged.get(hash)]));
+    }
+    await this.settle(hashes, false);
+    return null;
   }
 
   private putAside(found: Culprits<Unit, Refused>['found']): void {
@@ -177,11 +239,17 @@ export class GroupWriter {
       return refused;
     }
     claim.acknowledge();
+    await this.settle(hashes, stream.removing);
+    return null;
+  }
+
+  /** Lets go of refusals that what was taken made superfluous. */
+  private async settle(hashes: readonly string[], removing: boolean): Promise<void> {
+    const { ruleset, writer } = this.options;
     ruleset.settle(hashes);
     await writer.look();
-    const again = await writer.send({ removing: stream.removing, others: [], also: [], except: this.hidden });
+    const again = await writer.send({ removing, others: [], also: [], except: this.hidden });
     if (again !== null) throw again.error;
-    return null;
   }
 
   private reveal(hashes: readonly string[]): void {
@@ -199,6 +267,11 @@ export class GroupWriter {
       if (held !== undefined && !this.isIntact(held)) groups.ledger.readBack(hash, undefined);
     }
     ruleset.show(hashes.map((hash) => [hash, groups.ledger.acknowledged.get(hash)]));
+  }
+
+  /** Whether none of a group's frontends has come to another group. */
+  private isFree({ hash, frontends }: ServiceGroup): boolean {
+    return frontends.every(({ key }) => [undefined, hash].includes(this.options.ruleset.groupOf(key)));
   }
 
   /** Whether the kernel has the chains that a group's frontends lead to. */

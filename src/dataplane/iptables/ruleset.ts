@@ -127,6 +127,11 @@ export class Ruleset {
     return [...this.groups.keys()];
   }
 
+  /** The group that is shown with a frontend; undefined: none is. */
+  groupOf(key: FrontendKey): string | undefined {
+    return this.shown.get(key)?.group.hash;
+  }
+
   /** What dispatch chains say of these groups. */
   entriesOf(hashes: readonly string[]): Readonly<Record<'filter' | 'nat', readonly string[]>> {
     const shown = hashes.flatMap((hash) => {

@@ -67,11 +67,11 @@ export class ServiceGroups {
     return { together: units.filter((unit) => !isApart(unit)).flat(), apart: units.filter(isApart) };
   }
 
-  /** Units apart that are to be tried now. */
-  due(): readonly Unit[] {
-    const due = new Set(this.ledger.due());
+  /** Units apart that are to be tried now. @param most of {@link Ledger.due}; those that came to such units since are not counted. */
+  due(most: number): readonly Unit[] {
+    const due = new Set(this.ledger.due(most));
     const isDue = (hash: string): boolean => due.has(hash) || !this.ledger.aside.has(hash);
-    return this.owed().apart.filter((unit) => unit.some(isDue));
+    return this.ledger.aside.size === 0 ? [] : this.owed().apart.filter((unit) => unit.some(isDue));
   }
 
   /** Divides groups by what has to be brought together. */

@@ -25,6 +25,11 @@ export function refusedFrontend(
   return nodePorts ? unpackFrontend(family, packed) : unpackClientKey(family, packed);
 }
 
+/** Whether what was refused is that the note of a gone frontend's flows goes. It is in nobody's way: the frontend itself may be there again. */
+export function isNoteRemoval(error: unknown): boolean {
+  return isNativeError(error) && /^delete element stale-(?:nodeport-)?flows\b/.test(error.object ?? '');
+}
+
 /** The chain, set or map whose command the kernel refused; null: it was no command. */
 export function refusedObject(error: unknown): string | null {
   if (!isNativeError(error) || error.object === null) return null;

@@ -1,9 +1,11 @@
 import { messageOf } from '../../base/error-message.js';
 import type { Family } from '../../base/ip.js';
 import type { NftOperation } from '../../native/contract.js';
+import { isNativeError, type NativeError } from '../../native/errors.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 import { blamedFrontend } from '../contract.js';
-import { refusedObject, usersOf } from './blame.js';
+import { findCulprits } from '../culprits.js';
+import { isNoteRemoval, refusedObject, usersOf } from './blame.js';
 import { ElementBatches } from './element-batches.js';
 import { packFrontend } from './keys.js';
 import { staleSet } from './names.js';
@@ -15,6 +17,10 @@ import { noKeys, type TableLedger } from './table-ledger.js';
 
 /** So many refusals one sync gets past: each costs it one more transaction with all the rest. The next sync goes on from there. */
 const MOST_REFUSALS = 16;
+/** So many transactions one sync tries to find whom it is that refusals do not name. The next sync goes on from there. */
+const MOST_ATTEMPTS = 64;
+/** So many frontends that are set aside one sync tries again, and so many it restores: those of the next do not wait for more. */
+const MOST_RETRIES = 16;
 
 export interface DeliveryParts {
   readonly family: Family;
@@ -31,7 +37,7 @@ export interface DeliveryParts {
 export interface Delivered {
   readonly sent: Sent;
   /** One line for each chain that is not as it should be. */
-  readonly problems: readonly string[];
+  readonly refusedChains: readonly string[];
 }
 
 const NOTHING: Sent = { transactions: 0, elementOperations: 0, ruleOperations: 0, bytes: 0 };
@@ -42,6 +48,9 @@ const NOTHING: Sent = { transactions: 0, elementOperations: 0, ruleOperations: 0
  * tried once more, alone; refused again it is set aside. From then on only its own transactions have to do with it.
  */
 export class Delivery {
+  /** The last comparison was refused, and nobody knows for whom. */
+  private nameless = false;
+
   constructor(private readonly parts: DeliveryParts) {}
 
   /**
@@ -51,15 +60,22 @@ export class Delivery {
    */
   async deliver(table: FamilyTable, scope: SyncScope, compared: boolean): Promise<Delivered> {
     const problems = new Map<string, string>();
+    const delivered = (sent: Sent): Delivered => {
+      this.nameless = false;
+      return { sent, refusedChains: [...problems.values()] };
+    };
     for (let refusals = 0; ; refusals++) {
-      const plan = this.plan(table, { ...scope, leftOut: new Set(problems.keys()) });
+      const reduced = { ...scope, leftOut: new Set(problems.keys()) };
+      const plan = this.plan(table, reduced);
       try {
-        return { sent: await this.send(table, plan), problems: [...problems.values()] };
+        return delivered(await this.send(table, plan));
       } catch (error) {
         // There are only so many chains, and the next sync would meet them all again.
         const canGoOn = compared && refusals - problems.size < MOST_REFUSALS && isRefusal(error);
-        if (!canGoOn || !this.leaveOut(table, plan, error, problems)) throw error;
+        const goesOn = canGoOn && this.leaveOut(table, plan, error, problems);
+        if (!goesOn && !this.isNamelessAgain(error, compared)) throw error;
         await this.makeSure();
+        if (!goesOn) return delivered(await this.search(table, reduced, plan.rebuild, error));
       }
     }
   }
@@ -69,39 +85,131 @@ export class Delivery {
     const { ledger, clients } = this.parts;
     const sent: Sent[] = [];
     const taken: FrontendKey[] = [];
-    for (const key of ledger.due()) {
-      const scope = { frontends: [key], rules: false, tidy: false, alone: true };
+    const frontends = ledger.frontends.due(MOST_RETRIES);
+    for (const key of frontends) {
       try {
-        sent.push(await this.send(table, this.plan(table, scope)));
+        sent.push(await this.sendAlone(table, key));
         taken.push(key);
       } catch (error) {
         clients.keep(key);
         ledger.setAside(key, messageOf(error));
-        if (!isRefusal(error)) throw error;
         await this.makeSure();
+        // It may be nobody's fault, and cost a listing each time.
+        if (!isRefusal(error)) return { sent, taken };
+      }
+    }
+    for (const key of ledger.staleFlows.due(MOST_RETRIES - frontends.length)) {
+      try {
+        await this.sendNotes([key]);
+        taken.push(key);
+      } catch (error) {
+        ledger.staleFlows.setAside(key, messageOf(error));
+        await this.makeSure();
+        if (!isRefusal(error)) break;
       }
     }
     return { sent, taken };
   }
 
+  /** Brings back what somebody else altered of frontends that are set aside, where the kernel takes it; what was sent. */
+  async restore(table: FamilyTable): Promise<readonly Sent[]> {
+    const { damaged, frontends } = this.parts.ledger;
+    const sent: Sent[] = [];
+    for (const [key, former] of [...damaged].slice(0, MOST_RETRIES)) {
+      damaged.delete(key);
+      if (!frontends.aside.has(key)) continue;
+      try {
+        sent.push(await this.send(table, this.plan(table, { ...alone(key), former })));
+        frontends.readBack(key, former);
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        await this.makeSure();
+      }
+    }
+    return sent;
+  }
+
   /** Removes the notes of gone frontends whose flows are gone too. */
   async forgetFlows(keys: readonly FrontendKey[], compared: boolean): Promise<void> {
-    const { family, ledger, sender } = this.parts;
+    const { ledger } = this.parts;
     for (const key of keys) ledger.staleFlows.desire(key, undefined);
     let left = keys;
     for (let refusals = 0; left.length > 0; refusals++) {
-      const batches = new ElementBatches(family);
-      for (const key of left) batches.delete(staleSet(key), packFrontend(key));
       try {
-        await sender.commit({ operations: batches.operations(), keys: { ...noKeys(), staleFlows: [...left] } });
+        await this.sendNotes(left);
         return;
       } catch (error) {
         const culprit = blamedFrontend(error);
         const canGoOn = compared && refusals < MOST_REFUSALS && isRefusal(error) && culprit !== null;
-        if (!canGoOn || !ledger.suspect([culprit], messageOf(error))) throw error;
+        if (!canGoOn || !ledger.suspectNote(culprit, messageOf(error))) throw error;
         left = left.filter((key) => key !== culprit);
       }
     }
+  }
+
+  private async sendAlone(table: FamilyTable, key: FrontendKey): Promise<Sent> {
+    try {
+      return await this.send(table, this.plan(table, alone(key)));
+    } catch (error) {
+      // Without the note, which may be what is refused for good.
+      if (!isNoteRemoval(error) || !this.parts.ledger.suspectNote(key, messageOf(error))) throw error;
+      return await this.send(table, this.plan(table, alone(key)));
+    }
+  }
+
+  /** The notes of these frontends' flows, and nothing else. */
+  private async sendNotes(keys: readonly FrontendKey[]): Promise<void> {
+    const { family, ledger, sender } = this.parts;
+    const batches = new ElementBatches(family);
+    for (const key of keys) {
+      if (ledger.staleFlows.desired(key) === true) batches.add(staleSet(key), packFrontend(key));
+      else batches.delete(staleSet(key), packFrontend(key));
+    }
+    await sender.commit({ operations: batches.operations(), keys: { ...noKeys(), staleFlows: [...keys] } });
+  }
+
+  /** Whether all that is known of two comparisons in succession is that the kernel refused them: the first time it may have been anything. */
+  private isNamelessAgain(error: unknown, compared: boolean): boolean {
+    const isAgain = this.nameless;
+    this.nameless = compared && isNativeError(error) && blamedFrontend(error) === null;
+    return isAgain && this.nameless;
+  }
+
+  /**
+   * Brings all of the scope but for the frontends that are refused even by themselves, which it sets aside.
+   *
+   * @param rebuild whether the first that is taken makes the table anew.
+   * @param refusal of the whole: thrown when it is no frontend's.
+   */
+  private async search(table: FamilyTable, scope: SyncScope, rebuild: boolean, refusal: unknown): Promise<Sent> {
+    const { ledger, sender, clients } = this.parts;
+    const sent: Sent[] = [];
+    const attempt = async (frontends: readonly FrontendKey[]): Promise<NativeError | null> => {
+      try {
+        sent.push(await this.send(table, this.plan(table, { ...scope, frontends })));
+        return null;
+      } catch (error) {
+        if (!isNativeError(error)) throw error;
+        await this.makeSure();
+        return error;
+      }
+    };
+    const isConcerned = (key: FrontendKey): boolean => ledger.frontends.isOwed(key) || ledger.staleFlows.isOwed(key);
+    const candidates = [...scope.frontends].filter((key) => rebuild || isConcerned(key));
+    if (!rebuild && (await attempt([])) !== null) throw refusal;
+    const { found, tooMany } = await findCulprits(candidates, {
+      attempt,
+      named: (part, error) => part.find((key) => key === blamedFrontend(error)),
+      ...{ most: MOST_REFUSALS, attempts: MOST_ATTEMPTS },
+    });
+    // What refuses everything by now is nobody's fault.
+    if (found.length > 0) await sender.probe();
+    for (const [key, error] of found) {
+      clients.keep(key);
+      ledger.setAside(key, messageOf(error));
+    }
+    if (tooMany !== null) throw tooMany;
+    return sum(sent);
   }
 
   private plan(table: FamilyTable, scope: SyncScope): SyncPlan {
@@ -130,6 +238,7 @@ export class Delivery {
       problems.set(object, `the kernel refuses the rules of chain ${object}, which stays as it was: ${reason}`);
       return true;
     }
+    if (blamed !== null && isNoteRemoval(error)) return ledger.suspectNote(blamed, reason);
     const culprits =
       blamed !== null ? [blamed] : object === null ? [] : usersOf(object, plan.steps, structure, table.node);
     for (const key of culprits) clients.keep(key);
@@ -140,6 +249,10 @@ export class Delivery {
   private async makeSure(): Promise<void> {
     if (!this.parts.ledger.isCertain) await this.parts.readBack();
   }
+}
+
+function alone(key: FrontendKey): SyncScope {
+  return { frontends: [key], rules: false, tidy: false, alone: true };
 }
 
 export function sum(parts: readonly Sent[]): Sent {

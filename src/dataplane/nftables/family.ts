@@ -200,14 +200,16 @@ export class NftablesFamily implements FamilyDataplane {
     const tidy = full || this.untidy;
     const rules = tidy || change.node;
     const delivered = await this.delivery.deliver(table, { frontends, rules, tidy }, full);
-    if (tidy) this.chainsRefused = delivered.problems.length > 0;
+    if (tidy) this.chainsRefused = delivered.refusedChains.length > 0;
     if (this.chainsRefused) this.lister.distrust();
+    const restored = await this.delivery.restore(table);
     const retried = await this.delivery.retry(table);
     const beside = await this.clients.forgetRest(table, timeoutsOf(ledger.held), full);
     // Rules that are in force still name what only those needed that were tried again: it goes with the next sync.
     if (tidy) this.untidy = retried.taken.length > 0;
     const left = tidy && !this.untidy ? await this.removeForeign(table.node) : [];
-    const changed = [...frontends, ...retried.taken].filter((key) => !key.endsWith('/TCP') && !ledger.isAside(key));
+    const looked = [...frontends, ...retried.taken].filter((key) => !key.endsWith('/TCP'));
+    const changed = looked.filter((key) => !ledger.frontends.aside.has(key));
     this.trusted = true;
     this.compared = full;
     const { repairs } = this;
@@ -215,8 +217,8 @@ export class NftablesFamily implements FamilyDataplane {
     return {
       family: this.family,
       full,
-      ...sum([delivered.sent, ...retried.sent]),
-      ...{ repairs, problems: [...delivered.problems, ...left], rules: null, setAside: ledger.aside },
+      ...sum([delivered.sent, ...restored, ...retried.sent]),
+      ...{ repairs, problems: left, refusedChains: delivered.refusedChains, rules: null, setAside: ledger.aside },
       // Other addresses of the node take node ports when its settings change: any flow may be of another frontend now.
       flows: rules ? 'all' : new Set(changed),
       ...beside,

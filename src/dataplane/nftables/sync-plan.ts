@@ -49,6 +49,8 @@ export interface SyncScope {
   readonly frontends: Iterable<FrontendKey>;
   /** Whether they are brought all the same: a retry, with nothing else. */
   readonly alone?: boolean;
+  /** What the frontends are brought to that are alone, although it is not what is desired of them; null: what is desired. */
+  readonly former?: FrontendElements | null;
   /** Whether all rules are looked at. */
   readonly rules: boolean;
   /** Whether nothing is kept for affinity timeouts that no frontend has. */
@@ -79,20 +81,21 @@ export function planSync(
   const { rebuild, before, after, sets, chains } = structural;
   desireOnly(ledger.sets, sets);
   desireOnly(ledger.chains, chains);
-  for (const { key, next } of [...steps, ...aside.map((key) => step(key, ledger.held, table))])
+  const restores = (scope.former ?? null) !== null;
+  for (const { key, next } of restores ? [] : [...steps, ...aside.map((key) => step(key, ledger.held, table))])
     ledger.frontends.desire(key, next === NO_ELEMENTS ? undefined : next);
   const builder = new TransactionBuilder(table.family, maxBatch);
   for (const commands of before) builder.run(commands);
   // First, so that no range of ours meets one of these.
   if (!rebuild) deleteStrays(builder, ledger.strays);
   for (const { key, current, next } of steps) {
-    diffStaleFlows(builder, key, ledger, rebuild, next === NO_ELEMENTS);
+    if (!restores) diffStaleFlows(builder, key, ledger, rebuild, next === NO_ELEMENTS);
     if (current === next || !(rebuild || ledger.frontends.isOwed(key))) continue;
     diffFrontend(builder.batches, key, current, next);
-    builder.keys.frontends.push(key);
+    if (!restores) builder.keys.frontends.push(key);
     builder.splitIfFull();
   }
-  const kept = rebuild ? new Set<IPAddress>() : heldByAside(ledger, table.family, brought);
+  const kept = keptAddresses(ledger, table.family, brought);
   const packPair = (address: IPAddress): PackedKey => packAddress(address).repeat(2);
   diffAddresses(builder, SET.clusterAddresses, 'clusterAddresses', ledger, rebuild, packAddress, kept);
   diffAddresses(builder, SET.hairpin, 'hairpinAddresses', ledger, rebuild, packPair, kept);
@@ -115,9 +118,9 @@ function planStructure(
   scope: SyncScope,
   brought: readonly FrontendKey[],
 ): { readonly steps: readonly FrontendStep[]; readonly structural: StructureChange } {
-  const { rules, leftOut } = scope;
+  const { rules, leftOut, former = null } = scope;
   const plan = (from: KernelTable): [readonly FrontendStep[], ReadonlySet<string>, readonly number[]] => {
-    const steps = brought.map((key) => step(key, from, table));
+    const steps = brought.map((key) => ({ ...step(key, from, table), ...(former && { next: former }) }));
     return [steps, classNames(steps, from, rules), timeouts(steps, from, scope)];
   };
   const [steps, ...wanted] = plan(ledger.held);
@@ -136,16 +139,24 @@ function divide(
   { frontends, alone = false }: SyncScope,
 ): readonly [readonly FrontendKey[], readonly FrontendKey[]] {
   const all = [...frontends];
-  if (alone || !ledger.hasAside) return [all, []];
-  return [all.filter((key) => !ledger.isAside(key)), all.filter((key) => ledger.isAside(key))];
+  const { aside } = ledger.frontends;
+  if (alone || aside.size === 0) return [all, []];
+  return [all.filter((key) => !aside.has(key)), all.filter((key) => aside.has(key))];
 }
 
-/** Addresses that go with frontends which are set aside, and which the kernel still has: they stay for as long as those. */
-function heldByAside(ledger: TableLedger, family: Family, brought: readonly FrontendKey[]): ReadonlySet<IPAddress> {
+/** Addresses that go with frontends which are set aside, and which the kernel still has: they stay for as long as those. Found out when it is asked. */
+function keptAddresses(ledger: TableLedger, family: Family, brought: readonly FrontendKey[]): IsKept {
+  let kept: ReadonlySet<IPAddress> | null = null;
+  return (address) => (kept ??= heldByAside(ledger, family, new Set(brought))).has(address);
+}
+
+type IsKept = (address: IPAddress) => boolean;
+
+function heldByAside(ledger: TableLedger, family: Family, brought: ReadonlySet<FrontendKey>): ReadonlySet<IPAddress> {
   const addresses = new Set<IPAddress>();
-  for (const { frontend } of ledger.aside) {
+  for (const frontend of ledger.frontends.aside.keys()) {
     const elements = ledger.held.frontends.get(frontend);
-    if (elements === undefined || brought.includes(frontend)) continue;
+    if (elements === undefined || brought.has(frontend)) continue;
     const { address } = parseFrontendKey(frontend);
     if (address !== null) addresses.add(address);
     for (const slots of [elements.endpoints, elements.localEndpoints])
@@ -221,7 +232,8 @@ function diffStaleFlows(
   const noted = desired || (held.staleFlows.has(key) && !staleFlows.aside.has(key));
   const wanted = gone && (held.frontends.has(key) || noted);
   staleFlows.desire(key, wanted ? true : undefined);
-  if (wanted === (!anew && held.staleFlows.has(key))) return;
+  // Set aside it goes by itself, and so is not in the frontend's way.
+  if (wanted === (!anew && held.staleFlows.has(key)) || staleFlows.aside.has(key)) return;
   if (wanted) builder.batches.add(staleSet(key), packFrontend(key));
   else builder.batches.delete(staleSet(key), packFrontend(key));
   builder.keys.staleFlows.push(key);
@@ -229,7 +241,7 @@ function diffStaleFlows(
 
 /**
  * @param anew whether nothing is left of what is held.
- * @param kept addresses that do not go yet.
+ * @param isKept which addresses do not go yet.
  */
 function diffAddresses(
   builder: TransactionBuilder,
@@ -238,14 +250,14 @@ function diffAddresses(
   ledger: TableLedger,
   anew: boolean,
   pack: (address: IPAddress) => PackedKey,
-  kept: ReadonlySet<IPAddress>,
+  isKept: IsKept,
 ): void {
   const addresses = ledger[kind];
   const held = addresses.acknowledged;
   for (const address of anew ? new Set([...held.keys(), ...addresses.owed()]) : addresses.owed()) {
     // What is owed is desired other than it is held.
     const wanted = anew ? addresses.desired(address) === true : !held.has(address);
-    if (!wanted && (anew || kept.has(address))) continue;
+    if (!wanted && (anew || isKept(address))) continue;
     if (wanted) builder.batches.add(set, pack(address));
     else builder.batches.delete(set, pack(address));
     builder.keys[kind].push(address);

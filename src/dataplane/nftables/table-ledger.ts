@@ -57,6 +57,8 @@ export class TableLedger {
   readonly strays: Ledger<string, StrayElement>;
   /** What the kernel acknowledged; another object after each {@link readBack}. */
   held: KernelTable;
+  /** Of frontends that are set aside: what the kernel held of them before somebody else altered it. */
+  readonly damaged = new Map<FrontendKey, FrontendElements>();
 
   /** @param now milliseconds on a clock that only goes forward. */
   constructor(now: () => number) {
@@ -82,55 +84,44 @@ export class TableLedger {
 
   /** Whether there is nothing to send. */
   get settled(): boolean {
-    return this.all().every((ledger) => ledger.settled) && this.due().length === 0;
+    const isDue = this.frontends.due().length + this.staleFlows.due().length + this.damaged.size > 0;
+    return !isDue && this.all().every((ledger) => ledger.settled);
   }
 
-  get hasAside(): boolean {
-    return this.frontends.aside.size + this.staleFlows.aside.size > 0;
-  }
-
-  /** A frontend is set aside as a whole: itself, or the note of its flows when nothing else of it is owed. */
-  isAside(key: FrontendKey): boolean {
-    return this.frontends.aside.has(key) || this.staleFlows.aside.has(key);
-  }
-
+  /** Frontends that are set aside, and those of which only the note of their flows is. */
   get aside(): readonly AsideFrontend[] {
-    return [...this.frontends.aside, ...this.staleFlows.aside].map(([frontend, { reason, since, retryAt }]) => ({
-      ...{ frontend, reason, since, retryAt },
-    }));
+    const all = new Map([...this.staleFlows.aside, ...this.frontends.aside]);
+    return [...all].map(([frontend, { reason, since, retryAt }]) => ({ frontend, reason, since, retryAt }));
   }
 
-  /** Frontends that are set aside and are to be tried again, see {@link Ledger.due}. */
-  due(): readonly FrontendKey[] {
-    if (!this.hasAside) return [];
+  /** Others wait for it no longer. */
+  setAside(key: FrontendKey, reason: string): void {
     const { frontends, staleFlows } = this;
-    const changed = [...staleFlows.aside.keys()].filter((key) => frontends.isOwed(key));
-    return [...new Set([...frontends.due(), ...staleFlows.due(), ...changed])];
-  }
-
-  /** Others wait for it no longer. Whether anything of it is owed, so that it could be set aside. */
-  setAside(key: FrontendKey, reason: string): boolean {
-    const { frontends, staleFlows } = this;
-    if (!frontends.isOwed(key)) {
-      staleFlows.setAside(key, reason);
-      return staleFlows.aside.has(key);
-    }
     frontends.setAside(key, reason);
     // Its flows are noted in the transaction that removes it.
-    staleFlows.desire(key, staleFlows.acknowledged.get(key));
-    return true;
+    if (!staleFlows.aside.has(key)) staleFlows.desire(key, staleFlows.acknowledged.get(key));
   }
 
-  /** Sets frontends aside that are due at once. Whether there is one among them that was not set aside before. */
+  /** Sets frontends aside that are due at once; of those that are as they should be, the note of their flows. Whether there is one that was not set aside before. */
   suspect(keys: readonly FrontendKey[], reason: string): boolean {
-    const suspects = keys.filter((key) => !this.isAside(key) && this.setAside(key, reason));
-    for (const key of suspects) this.retry(key);
+    const { frontends } = this;
+    const suspects = keys.filter((key) => {
+      if (!frontends.isOwed(key)) return this.suspectNote(key, reason);
+      if (frontends.aside.has(key)) return false;
+      this.setAside(key, reason);
+      frontends.retry(key);
+      return true;
+    });
     return suspects.length > 0;
   }
 
-  private retry(key: FrontendKey): void {
-    this.frontends.retry(key);
-    this.staleFlows.retry(key);
+  /** Sets the note of a frontend's flows aside, which is due at once. Whether it was not set aside before. */
+  suspectNote(key: FrontendKey, reason: string): boolean {
+    const { staleFlows } = this;
+    if (!staleFlows.isOwed(key) || staleFlows.aside.has(key)) return false;
+    staleFlows.setAside(key, reason);
+    staleFlows.retry(key);
+    return true;
   }
 
   doubtAll(): void {
@@ -163,11 +154,7 @@ export class TableLedger {
 
   /** The kernel was seen to hold this and nothing else. */
   readBack(listed: ListedTable): void {
-    const { frontends } = this;
-    const altered = [...frontends.aside.keys()].filter((key) => {
-      const [one, other] = [frontends.acknowledged.get(key), listed.frontends.get(key)];
-      return one !== other && (one === undefined || other === undefined || !sameElements(one, other));
-    });
+    const altered = this.alteredAsides(listed);
     this.chains.readBackAll(listed.chains);
     this.sets.readBackAll(listed.sets);
     this.frontends.readBackAll(listed.frontends);
@@ -176,8 +163,23 @@ export class TableLedger {
     this.staleFlows.readBackAll(listed.staleFlows);
     this.strays.readBackAll(listed.strays);
     this.held = this.acknowledged();
-    // What was refused was the way from something else.
-    for (const key of altered) this.retry(key);
+    for (const [key, before] of altered) {
+      // What was refused was the way from something else.
+      this.frontends.retry(key);
+      if (before !== undefined) this.damaged.set(key, before);
+    }
+  }
+
+  /** Frontends that are set aside and are no longer as they were acknowledged, with that. */
+  private alteredAsides({ frontends: listed }: ListedTable): ReadonlyMap<FrontendKey, FrontendElements | undefined> {
+    const { aside, acknowledged } = this.frontends;
+    const altered = new Map<FrontendKey, FrontendElements | undefined>();
+    for (const key of aside.keys()) {
+      const [one, other] = [acknowledged.get(key), listed.get(key)];
+      if (one === other || (one !== undefined && other !== undefined && sameElements(one, other))) continue;
+      altered.set(key, one);
+    }
+    return altered;
   }
 
   /** The table was made anew: of what is held only this is left. */

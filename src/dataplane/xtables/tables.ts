@@ -36,11 +36,17 @@ export class Tables {
     return this.options.family;
   }
 
-  /** All chains, with the rules of built-in ones and of those whose names begin with one of `textOf`. */
+  /** All chains, with the rules of built-in ones and of those whose names begin with one of `textOf`; for somebody who only asks. */
+  async peek(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
+    const { addon, family, flavor } = this.options;
+    return await addon.iptablesList(family, flavor, TABLES, textOf);
+  }
+
+  /** The same for a comparison of everything, after which the next one has time: see {@link isListingDue}. */
   async list(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
-    const { addon, family, flavor, now } = this.options;
+    const { now } = this.options;
     const startedAt = now();
-    const listing = await addon.iptablesList(family, flavor, TABLES, textOf);
+    const listing = await this.peek(textOf);
     this.listedAt = now();
     this.listingTook = this.listedAt - startedAt;
     return listing;

@@ -36,6 +36,8 @@ export class Faults {
   happened = 0;
   /** What no transaction may do, for as long as it is said. */
   refuses: Refuses | null = null;
+  /** What the kernel says of what it {@link refuses}. */
+  names: 'element' | 'operation' | 'nothing' = 'element';
 
   /** Why the kernel takes a transaction never; null: because of nothing in it. */
   refused({ operations }: NftTransaction): KernelError | null {
@@ -44,16 +46,29 @@ export class Faults {
     for (const [index, operation] of operations.entries()) {
       const isElements = operation.type === 'elements';
       const objects = isElements ? [] : operation.commands.map(printCommand);
-      for (const object of objects)
-        if (refuses(object, '')) return new KernelError('EINVAL', 'nft transaction', { object, index, element: null });
+      for (const object of objects) if (refuses(object, '')) return this.refusal({ object, index, element: null });
       for (let element = 0; isElements && element < operation.count; element++) {
         const { verb, set, keys, keyLength } = operation;
         const object = `${verb} element ${set}`;
         if (refuses(object, packedKey(keys, element * keyLength, keyLength)))
-          return new KernelError('EINVAL', 'nft transaction', { object, index, element });
+          return this.refusal({ object, index, element });
       }
     }
     return null;
+  }
+
+  private refusal(place: {
+    readonly object: string;
+    readonly index: number;
+    readonly element: number | null;
+  }): KernelError {
+    const nothing = { object: null, index: null, element: null };
+    const said = {
+      element: place,
+      operation: { ...place, object: `elements of operation ${place.index}`, element: null },
+      nothing,
+    };
+    return new KernelError('EINVAL', 'nft transaction', said[this.names]);
   }
 
   next(fault: Fault): void {

@@ -6,12 +6,14 @@ export interface Trial<Unit, Refusal> {
   readonly named: (units: readonly Unit[], refusal: Refusal) => Unit | undefined;
   /** No more than so many are looked for. */
   readonly most: number;
+  /** Nor is more tried than so many times. */
+  readonly attempts: number;
 }
 
 export interface Culprits<Unit, Refusal> {
   /** Each was refused by itself. */
   readonly found: readonly (readonly [Unit, Refusal])[];
-  /** The last refusal when there are more than were looked for; null: everything else is taken. */
+  /** The last refusal when there may be more than were looked for; null: everything else is taken. */
   readonly tooMany: Refusal | null;
 }
 
@@ -21,16 +23,20 @@ export interface Culprits<Unit, Refusal> {
  */
 export async function findCulprits<Unit, Refusal>(
   units: readonly Unit[],
-  { attempt, named, most }: Trial<Unit, Refusal>,
+  { attempt, named, most, attempts }: Trial<Unit, Refusal>,
 ): Promise<Culprits<Unit, Refusal>> {
   const found: (readonly [Unit, Refusal])[] = [];
   const untried: { readonly part: readonly Unit[]; readonly isNamed: boolean }[] = [{ part: units, isNamed: false }];
   let isTrusted = true;
+  let tried = 0;
+  let last: Refusal | null = null;
   for (let next = untried.pop(); next !== undefined; next = untried.pop()) {
     const { part, isNamed } = next;
     const [first] = part;
     if (first === undefined) continue;
+    if (tried++ === attempts) return { found, tooMany: last };
     const refusal = await attempt(part);
+    last = refusal ?? last;
     if (refusal === null) {
       // A name that is wrong once costs an attempt; if it were wrong each time, one for each unit.
       isTrusted &&= !isNamed;
