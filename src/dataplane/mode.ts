@@ -41,6 +41,8 @@ export interface ModeMetric {
 
 /** Under which names a mode's metrics are known; null: kube-proxy has none in this mode. */
 export interface ModeMetrics {
+  /** Whether lengths of syncs that compared everything and of those that did not are told apart (behaviour ME-02, ME-03). */
+  readonly tellsFullSyncs: boolean;
   readonly syncFailures: ModeMetric;
   /** Of syncs that did not compare everything; they count among all as well. */
   readonly partialSyncFailures: ModeMetric | null;

@@ -143,6 +143,7 @@ export class ProxyInstruments extends Definitions {
 
 /** kube-proxy's metrics of the mode in force alone. */
 export class ModeInstruments extends Definitions {
+  readonly tellsFullSyncs: boolean;
   readonly syncFailures: Counter;
   readonly partialSyncFailures: Counter | null;
   readonly cleanupFailures: Counter | null;
@@ -156,9 +157,10 @@ export class ModeInstruments extends Definitions {
     private readonly metrics: ModeMetrics,
   ) {
     super(registry, 'kubeproxy_', '[ALPHA] ');
-    const { syncFailures, partialSyncFailures, cleanupFailures, rules } = metrics;
+    const { tellsFullSyncs, syncFailures, partialSyncFailures, cleanupFailures, rules } = metrics;
     const perFamily = ({ name, help }: ModeMetric): Counter => this.counter(name, help, FAMILY);
     const perTable = ({ name, help }: ModeMetric): Gauge => this.gauge(name, help, ['table', ...FAMILY]);
+    this.tellsFullSyncs = tellsFullSyncs;
     this.syncFailures = perFamily(syncFailures);
     this.partialSyncFailures = partialSyncFailures && perFamily(partialSyncFailures);
     this.cleanupFailures = cleanupFailures && perFamily(cleanupFailures);

@@ -162,7 +162,7 @@ export class ProxyMetrics implements RequestObserver {
     const labels = { ip_family: family };
     const { own, proxy } = this;
     proxy.syncDuration.observe(labels, seconds);
-    (full ? proxy.fullSyncDuration : proxy.partialSyncDuration).observe(labels, seconds);
+    if (this.mode.tellsFullSyncs) (full ? proxy.fullSyncDuration : proxy.partialSyncDuration).observe(labels, seconds);
     if (result.type === 'success') {
       proxy.lastSync.set(labels, this.seconds());
       return;

@@ -256,6 +256,22 @@ t.test('mode iptables: rules by table, and failures under its names', async (t) 
   t.equal(valueOf(after, 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total', labels), 1);
 });
 
+t.test('mode ipvs: no lengths of full and partial syncs, and failures under the name of mode iptables', async (t) => {
+  const world = scene(['IPv4'], true, 'ipvs');
+  const { metrics } = world;
+  for (const full of [true, false]) metrics.syncFinished('IPv4', full, 0.1, { type: 'failure', errno: null });
+  const found = await world.scrape();
+  const names = [...found.keys()].filter(
+    (name) => name.startsWith('kubeproxy_') && /iptables|nftables|duration/.test(name),
+  );
+  t.same(names.sort(), [
+    'kubeproxy_sync_proxy_rules_duration_seconds',
+    'kubeproxy_sync_proxy_rules_iptables_restore_failures_total',
+  ]);
+  const failures = 'kubeproxy_sync_proxy_rules_iptables_restore_failures_total';
+  t.equal(valueOf(found, failures, { ip_family: 'IPv4' }), 2);
+});
+
 t.test('packets have metrics where rules count them (ME-16, ME-17), and show what the kernel says', async (t) => {
   const world = scene(FAMILIES, true, 'iptables');
   const dropped = 'kubeproxy_iptables_ct_state_invalid_dropped_packets_total';

@@ -15,6 +15,7 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
   }),
   footprint: IPTABLES_FOOTPRINT,
   metrics: {
+    tellsFullSyncs: true,
     syncFailures: { name: 'sync_proxy_rules_iptables_restore_failures_total', help: 'Syncs that failed.' },
     partialSyncFailures: {
       name: 'sync_proxy_rules_iptables_partial_restore_failures_total',

@@ -30,6 +30,7 @@ export const IPVS: ModeDefinition<'ipvs'> = {
   }),
   footprint: IPVS_FOOTPRINT,
   metrics: {
+    tellsFullSyncs: false,
     syncFailures: { name: 'sync_proxy_rules_iptables_restore_failures_total', help: 'Syncs that failed.' },
     partialSyncFailures: null,
     cleanupFailures: null,

@@ -1,4 +1,5 @@
-import type { Family } from '../../base/ip.js';
+import { familyOf, type Family } from '../../base/ip.js';
+import type { Log } from '../../base/log.js';
 import type { IpvsConfig } from '../../config/config.js';
 import type { IptablesTransaction } from '../../native/contract.js';
 import type { NodePlan, FamilyTable } from '../../plan/types.js';
@@ -26,6 +27,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   log.info(0, 'iptables', { flavor, families: served.join() });
   for (const family of families)
     if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
+  warnOfExcluded(settings, served, log);
   await tryScheduler(addon, settings.scheduler, served);
   const onRules = (transaction: IptablesTransaction): void => {
     onTransaction(() => printTransaction(addon.iptables, transaction));
@@ -46,6 +48,13 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     watch: watchKernel(addon.route),
     packetCounts: () => Promise.resolve(null),
   };
+}
+
+/** Behaviour ST-32. */
+function warnOfExcluded({ excludeCIDRs }: IpvsConfig, [only, ...others]: readonly Family[], log: Log): void {
+  if (only === undefined || others.length > 0 || excludeCIDRs.length === 0) return;
+  if (excludeCIDRs.every((prefix) => familyOf(prefix) !== only))
+    log.warn(`ipvs.excludeCIDRs has nothing of ${only}, and this node is ${only}-only`);
 }
 
 export function render(

@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/error-message.js';
 import { addressFromBytes, type Family } from '../../base/ip.js';
 import type { IpsetOperation, IpvsOperation, NativeAddon } from '../../native/contract.js';
-import type { NativeError } from '../../native/errors.js';
+import { isNativeError, type NativeError } from '../../native/errors.js';
 import { ModeError } from '../mode.js';
 import { LINK, SET_ROLES, setType } from './names.js';
 import { nameService, setCreation } from './wire.js';
@@ -12,6 +12,8 @@ const TRIAL = nameService({
   port: 20_000,
   protocol: 'TCP',
 });
+
+const LOADING = ' (before 5.16 a kernel does not load it by itself: have the node load the module ip_vs as it boots)';
 
 /** @throws ModeError when the kernel has no ip_vs or no such scheduler. Nothing stays changed. */
 export async function tryScheduler(
@@ -28,7 +30,8 @@ export async function tryScheduler(
     if (refused === undefined || refused.errno === 'EEXIST') return;
     if (refused.errno !== 'ENOENT') throw refused;
   } catch (error) {
-    throw new ModeError(`ip_vs cannot be used: ${messageOf(error)}`);
+    const advice = isNativeError(error) && error.errno === 'ENOENT' ? LOADING : '';
+    throw new ModeError(`ip_vs cannot be used: ${messageOf(error)}${advice}`);
   }
   throw new ModeError(`ipvs.scheduler: this kernel has no scheduler ${JSON.stringify(scheduler)}`);
 }

@@ -14,6 +14,7 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
   }),
   footprint: NFTABLES_FOOTPRINT,
   metrics: {
+    tellsFullSyncs: true,
     syncFailures: { name: 'sync_proxy_rules_nftables_sync_failures_total', help: 'Syncs that failed.' },
     partialSyncFailures: null,
     cleanupFailures: {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { FAMILIES } from '../../../src/base/ip.js';
+import { FAMILIES, type Family } from '../../../src/base/ip.js';
 import type { Config } from '../../../src/config/config.js';
 import { modeParts, modeProblems } from '../../../src/control/mode.js';
 import type { FamilyDataplane, SyncReport } from '../../../src/dataplane/contract.js';
@@ -62,7 +62,22 @@ t.test('ST-36: what the kernel lacks is named', async (t) => {
 
   const none = new KernelError('ENOENT', 'ipvs apply', { object: null, index: null, element: null });
   addon.ipvs.ipvsApply = () => Promise.reject(none);
-  t.same(await problems(addon), [`${start}ip_vs cannot be used: ${none.message}`]);
+  const advice = '(before 5.16 a kernel does not load it by itself: have the node load the module ip_vs as it boots)';
+  t.same(await problems(addon), [`${start}ip_vs cannot be used: ${none.message} ${advice}`]);
+});
+
+t.test('ST-32: excluded prefixes of the family that is not served', async (t) => {
+  const { addon } = new IpvsWorld(OWN);
+  const warnings = async (prefix: string, families: readonly Family[]): Promise<readonly string[]> => {
+    const log = new RecordingLog();
+    await IPVS.open({ ...parts(addon, `ipvs: {excludeCIDRs: ["${prefix}"]}`), log }, families);
+    return log.lines.filter((line) => line.startsWith('warn'));
+  };
+  t.same(await warnings('fd00::/64', FAMILIES), []);
+  t.same(await warnings('192.0.2.0/24', ['IPv4']), []);
+  t.same(await warnings('fd00::/64', ['IPv4']), [
+    'warn ipvs.excludeCIDRs has nothing of IPv4, and this node is IPv4-only',
+  ]);
 });
 
 t.test(

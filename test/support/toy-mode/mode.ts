@@ -29,6 +29,7 @@ export const TOY: ModeDefinition = {
   traits: () => TOY_TRAITS,
   footprint: FOOTPRINT,
   metrics: {
+    tellsFullSyncs: true,
     syncFailures: { name: 'sync_proxy_rules_toy_failures_total', help: 'Syncs that failed.' },
     partialSyncFailures: null,
     cleanupFailures: null,
