@@ -15,6 +15,17 @@ const dist = `${project}dist`;
 const program = `${dist}/pointsman.js`;
 const main = `${dist}/main.js`;
 
+/** Commander starts programs by it, of which we have none; to load it takes longer than to read the flags. */
+const withoutPrograms = {
+  name: 'without-programs',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^node:child_process$/ }, ({ importer }) =>
+      importer.includes('/node_modules/commander/') ? { path: 'child_process', namespace: 'nothing' } : undefined,
+    );
+    onLoad({ filter: /./, namespace: 'nothing' }, () => ({ contents: 'module.exports = {};' }));
+  },
+};
+
 const options = {
   bundle: true,
   platform: 'node',
@@ -22,6 +33,7 @@ const options = {
   format: 'cjs',
   // A script that is no module has no import().
   supported: { 'dynamic-import': false },
+  plugins: [withoutPrograms],
   define: { 'import.meta.url': '__moduleUrl' },
   minifySyntax: true,
   minifyWhitespace: true,

@@ -1,28 +1,22 @@
 #!/usr/bin/env -S node --max-semi-space-size=2
 // A small young generation: after a start the process only sees changes, and what a large one saves in time it keeps in memory.
+// What a command does not need it does not load.
 import { messageOf } from './base/error-message.js';
-import { handleSignals } from './cli/signals.js';
 import { writeFileSync } from 'node:fs';
 import { ConfigError } from './config/errors.js';
 import { systemFiles } from './config/files.js';
-import { printChange } from './config/compare.js';
-import { loadConfig, type Loaded, type LoadedConfig } from './config/load.js';
+import { loadConfig, type LoadedConfig } from './config/load.js';
 import { KUBERNETES_VERSION } from './config/version.js';
-import { ConfigWatch, type ConfigOutcome } from './control/config-watch.js';
 import { AskError } from './cli/ask.js';
 import type { Output } from './cli/commands.js';
-import { limitHeapGrowth, limitInlining } from './cli/memory.js';
 import { ModeError } from './dataplane/mode.js';
-import { logTransactions, prepareMode, type Machine } from './control/mode.js';
-import { NodeProxy } from './cli/node-proxy.js';
-import { LINUX_HOST } from './host/linux/host.js';
-import { loadAddon } from './native/load.js';
+import type { Machine } from './control/mode.js';
+import type { Host } from './host/host.js';
 import { goPlatform } from './base/platform.js';
 import { printableText } from './base/printable.js';
 import { QuestionError } from './plan/question.js';
 import { KubeconfigError } from './sources/kubernetes/auth/errors.js';
-import { createLogger, type Logger } from './observe/log.js';
-import { logStreams } from './observe/log-streams.js';
+import type { Logger } from './observe/log.js';
 import { sourceStack } from './observe/source-places.js';
 
 type Configured = Exclude<LoadedConfig, { readonly command: 'help' | 'version' | 'write-config' }>;
@@ -64,39 +58,49 @@ function writeConfig({ path, text, warnings }: Extract<LoadedConfig, { readonly 
 
 async function runConfigured(loaded: Configured, argv: readonly string[]): Promise<number> {
   const { config } = loaded;
+  const { createLogger } = await import('./observe/log.js');
+  const { logStreams } = await import('./observe/log-streams.js');
   const log = await createLogger(config.logging, logStreams);
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   // Asking another process is not the place to warn of this one's settings.
   const asks = loaded.command === 'status' || (loaded.command === 'explain' && config.manifests.length === 0);
   for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
-  if (loaded.command === 'run') return await run(loaded, argv, log);
-  // Loaded only here: a node that starts waits for nothing that it does not need.
+  if (loaded.command === 'run') {
+    const { run } = await import('./cli/run.js');
+    return await run(loaded, argv, await machine(), log);
+  }
   const commands = await import('./cli/commands.js');
   switch (loaded.command) {
     case 'plan':
       return print(await commands.plan(config), log);
     case 'render':
-      return print(await commands.render(config, machine()), log);
+      return print(await commands.render(config, await machine()), log);
     case 'dump':
-      return print(await commands.dump(config, machine(), log), log);
+      return print(await commands.dump(config, await machine(), log), log);
     case 'diff': {
       const { diff } = await import('./cli/diff.js');
-      return await printDiff(await diff(config, loaded.version, machine(), log), log);
+      return await printDiff(await diff(config, loaded.version, await machine(), log), log);
     }
     case 'explain':
-      return print(await commands.explain(config, LINUX_HOST, loaded.from, loaded.to, loaded.output), log);
+      return print(await commands.explain(config, await host(), loaded.from, loaded.to, loaded.output), log);
     case 'status':
       return print(await commands.status(config, loaded.output, loaded.heapSnapshot), log);
     case 'cleanup':
-      return print(await commands.cleanup(loadAddon()), log);
+      return print(await commands.cleanup((await machine()).addon), log);
     case 'init':
-      return print(await commands.init(config, loaded.version, machine(), log), log);
+      return print(await commands.init(config, loaded.version, await machine(), log), log);
   }
 }
 
-/** This one; what needs no kernel does without the addon. */
-function machine(): Machine {
-  return { host: LINUX_HOST, addon: loadAddon() };
+/** This one. */
+async function machine(): Promise<Machine> {
+  const { loadAddon } = await import('./native/load.js');
+  return { host: await host(), addon: loadAddon() };
+}
+
+/** What needs no kernel does without the addon. */
+async function host(): Promise<Host> {
+  return (await import('./host/linux/host.js')).LINUX_HOST;
 }
 
 /** Writes a command's output; problems go to the log and errors make the exit status 1. */
@@ -117,84 +121,6 @@ async function print({ text, errors, warnings }: Output, log: Logger): Promise<n
 async function printDiff(output: Output, log: Logger): Promise<number> {
   if ((await print(output, log)) !== 0) return 2;
   return output.text === '' ? 0 : 1;
-}
-
-/** Runs until a signal or a fatal error; the exit status. */
-async function run(loaded: Loaded, argv: readonly string[], log: Logger): Promise<number> {
-  limitHeapGrowth();
-  limitInlining();
-  const { host, addon } = machine();
-  host.nameProcess('pointsman', argv);
-  const { config, version } = loaded;
-  const mode = await prepareMode(config, { host, addon }, host.families(), log, logTransactions(log));
-  const { families } = mode;
-  let end: (status: number) => void = () => undefined;
-  const ended = new Promise<number>((resolve) => {
-    end = resolve;
-  });
-  const proxy = new NodeProxy({
-    loaded,
-    machine: { host, addon },
-    mode,
-    log,
-    onFatal: (error) => {
-      log.error(error, 'cannot go on');
-      end(1);
-    },
-  });
-  handleSignals((signal) => {
-    log.info(0, 'stopping, rules stay in place', { signal });
-    end(0);
-  });
-  log.info(0, 'starting', {
-    version,
-    mode: config.mode,
-    node: config.nodeName,
-    manifests: config.manifests.map(({ name }) => name).join(),
-    families: families.join(),
-  });
-  let watch: ConfigWatch | null = null;
-  try {
-    await proxy.start();
-    watch = new ConfigWatch({
-      argv,
-      inForce: () => proxy.inForce,
-      onOutcome: (outcome) => followConfig(outcome, proxy, log),
-    });
-    return await ended;
-  } finally {
-    watch?.stop();
-    await proxy.stop();
-  }
-}
-
-/** What the process does about changed configuration files; false: nothing yet, and trying again may help. */
-async function followConfig(outcome: ConfigOutcome, proxy: NodeProxy, log: Logger): Promise<boolean> {
-  const refuse = (error: unknown): false => {
-    const why = messageOf(error);
-    // It was tried again.
-    if (why === proxy.refusal) return false;
-    log.error(error, 'changed configuration refused, the one in force stays');
-    proxy.configRefused(why);
-    return false;
-  };
-  switch (outcome.type) {
-    case 'refused':
-      return refuse(outcome.error);
-    case 'unchanged':
-    case 'apply': {
-      const { warnings } = proxy.inForce;
-      try {
-        await proxy.reconfigure(outcome);
-      } catch (error) {
-        return refuse(error);
-      }
-      for (const warning of outcome.warnings) if (!warnings.includes(warning)) log.warn(warning);
-      if (outcome.type === 'apply')
-        log.info(0, 'configuration changed', { changes: outcome.changes.map(printChange).join('; ') });
-      return true;
-    }
-  }
 }
 
 function versionText(format: 'short' | 'raw'): string {

@@ -1,5 +1,5 @@
 import { open, rm, type FileHandle } from 'node:fs/promises';
-import { request, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { errorCode, messageOf } from '../base/error-message.js';
@@ -68,6 +68,7 @@ function noAnswer(socket: string | null, error: unknown): AskError {
 /** An answer of status 200. */
 async function get(socketPath: string | null, path: string): Promise<IncomingMessage> {
   if (socketPath === null) throw new AskError('--status-socket: is empty, so there is no process to ask');
+  const { request } = await import('node:http');
   let answer: IncomingMessage;
   try {
     answer = await new Promise<IncomingMessage>((resolve, reject) => {

@@ -110,6 +110,23 @@ t.test('stacks name the places of the sources', (t) => {
   t.end();
 });
 
+t.test('what a command does not need is not loaded', (t) => {
+  const report = join(folder, 'report.cjs');
+  writeFileSync(report, "process.on('exit', () => console.error(process.moduleLoadList.join()));\n");
+  const { stderr } = spawnSync(process.execPath, [...nodeOptions(), '-r', report, PROGRAM, '--version'], {
+    encoding: 'utf8',
+  });
+  const loaded = new Set(stderr.trim().split(','));
+  t.ok(loaded.has('NativeModule vm'));
+  t.same(
+    ['child_process', 'crypto', 'http', 'https', 'tls', 'worker_threads', 'zlib'].filter((name) =>
+      loaded.has(`NativeModule ${name}`),
+    ),
+    [],
+  );
+  t.end();
+});
+
 t.test('its size', (t) => {
   t.ok(statSync(BUNDLE).size < 1_150_000, `${statSync(BUNDLE).size} bytes`);
   t.end();
