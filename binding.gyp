@@ -2,13 +2,14 @@
   "targets": [
     {
       "target_name": "pointsman",
-      "sources": ["<!@(ls native/addon/*.cc)"],
+      "sources": ["<!@(sh native/units.sh build/units addon)"],
       "conditions": [
         [
           "OS=='linux'",
           {
             "sources": [
-              "<!@(ls native/addon/linux/*.cc native/netlink/*.cc native/nftables/*.cc native/conntrack/*.cc native/iptables/*.cc native/accounting/*.cc native/ipset/*.cc native/ipvs/*.cc native/route/*.cc)"
+              "<!@(ls native/addon/linux/*.cc)",
+              "<!@(sh native/units.sh build/units nftables iptables netlink conntrack accounting ipset ipvs route)"
             ]
           }
         ]

@@ -13,13 +13,13 @@ namespace pointsman::netlink {
 
 namespace {
 // Room for the notifications of a ruleset of some size between two looks.
-constexpr std::size_t kReceiveBuffer = std::size_t{4} * 1024 * 1024;
+constexpr std::size_t kEventBuffer = std::size_t{4} * 1024 * 1024;
 }  // namespace
 
 Result<Subscription> Subscription::open(int protocol, std::initializer_list<int> groups, std::uint32_t ignored_ports) {
   auto socket = Socket::open(protocol);
   if (!socket.ok()) return socket.error();
-  socket.value().reserve_receive(kReceiveBuffer);
+  socket.value().reserve_receive(kEventBuffer);
   if (auto filtered = socket.value().ignore_ports(ignored_ports, SocketPool::kPortMask); !filtered.ok()) return filtered.error();
   for (const int group : groups) {
     if (auto joined = socket.value().join(group); !joined.ok()) return joined.error();

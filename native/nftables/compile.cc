@@ -13,8 +13,7 @@ namespace pointsman::nftables {
 
 namespace {
 
-// Limits of the kernel: NFT_NAME_MAXLEN with its NUL, and user data of 256 bytes with nft's two bytes of header and a NUL.
-constexpr std::size_t kMaxName = 255;
+// A limit of the kernel: user data of 256 bytes with nft's two bytes of header and a NUL.
 constexpr std::size_t kMaxComment = 127;
 constexpr std::size_t kMaxKey = NFT_DATA_VALUE_MAXLEN;
 constexpr std::int64_t kMaxTimeout = 365LL * 24 * 3600;

@@ -16,7 +16,6 @@ namespace pointsman::nftables {
 
 namespace {
 
-constexpr std::size_t kMaxName = 255;
 constexpr std::size_t kSlotsPerRegister = NFT_REG_SIZE / NFT_REG32_SIZE;
 
 struct Code {

@@ -99,7 +99,7 @@ struct CtKey {
   bool directed;
 };
 
-constexpr CtKey kCtKeys[] = {
+constexpr CtKey kCtOperands[] = {
     {"state", NFT_CT_STATE, TypeName::kCtState, false},
     {"status", NFT_CT_STATUS, TypeName::kCtStatus, false},
     {"ip saddr", NFT_CT_SRC_IP, TypeName::kIpv4Address, true},
@@ -114,7 +114,7 @@ std::optional<Operand> compile_ct(const Cursor& at, Family family) {
   at.only({"key", "dir"});
   const Cursor key = at.member("key");
   const std::string name = key.need_string();
-  for (const CtKey& each : kCtKeys) {
+  for (const CtKey& each : kCtOperands) {
     if (each.name != name) continue;
     const bool other_family = family == Family::kIp ? each.type == TypeName::kIpv6Address : each.type == TypeName::kIpv4Address;
     if (other_family) {
