@@ -49,6 +49,15 @@ function containersOf(value: unknown): Container[] {
   return [value as Container, ...Object.values(value).flatMap(containersOf)];
 }
 
+/** How many values are printed for one where nothing is printed as a reference. */
+function valuesIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  return Object.values(value).reduce<number>((sum, each) => sum + valuesIn(each), 1);
+}
+
+/** A list that is repeated in a list that is repeated would keep the printer busy for longer than any reader. */
+const MAX_REPEATED_VALUES = 3000;
+
 function put(container: Container, key: string, value: unknown): void {
   // An assignment to `__proto__` would set the prototype.
   Object.defineProperty(container, key, { value, enumerable: true, configurable: true, writable: true });
@@ -70,7 +79,8 @@ function mutateValue(value: unknown, random: SeededRandom): unknown {
     if (random.chance(0.15) && !Array.isArray(container)) Reflect.deleteProperty(container, key);
     else if (Array.isArray(container)) {
       const item: unknown = random.chance(0.5) ? container[0] : rubbish(random);
-      container.push(...Array.from({ length: containers.length < 200 && random.chance(0.1) ? 3000 : 1 }, () => item));
+      const most = Math.max(1, Math.floor(MAX_REPEATED_VALUES / valuesIn(item)));
+      container.push(...Array.from({ length: random.chance(0.1) ? most : 1 }, () => item));
     } else put(container, key, random.chance(0.2) ? structuredClone(random.pick(containers)) : rubbish(random));
   }
   return copy;

@@ -9,17 +9,17 @@ import { loadAddon, openAddon } from '../../src/native/load.js';
 import { readOnly } from '../../src/native/read-only.js';
 import { traced } from '../../src/native/trace.js';
 
-const COMPILED = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'native');
+const COMPILED = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src');
 
-/** Loads the addon in another process from a copy of the module at `folder`. */
+/** Loads the addon in another process from a copy, at `folder`, of the module and of what it imports. */
 function load(
   folder: string,
   env: Readonly<Record<string, string>>,
 ): { readonly status: number | null; readonly output: string } {
   mkdirSync(folder, { recursive: true });
-  cpSync(COMPILED, folder, { recursive: true });
+  for (const each of ['native', 'base']) cpSync(join(COMPILED, each), join(folder, each), { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-  const code = `const { loadAddon } = await import('${join(folder, 'load.js')}'); console.log(loadAddon().nftables.nftMaxBatch() > 0);`;
+  const code = `const { loadAddon } = await import('${join(folder, 'native', 'load.js')}'); console.log(loadAddon().nftables.nftMaxBatch() > 0);`;
   const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'POINTSMAN_ADDON'));
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
     encoding: 'utf8',
@@ -38,7 +38,7 @@ t.test('the addon is found', (t) => {
     rmSync(inside, { recursive: true });
   });
   const addon = join(process.cwd(), 'build', 'Release', 'pointsman.node');
-  t.match(load(join(inside, 'deep', 'native'), {}), { status: 0, output: 'true\n' }, 'from a folder of the package');
+  t.match(load(join(inside, 'deep'), {}), { status: 0, output: 'true\n' }, 'from a folder of the package');
   t.match(
     load(join(root, 'far'), { POINTSMAN_ADDON: addon }),
     { status: 0, output: 'true\n' },

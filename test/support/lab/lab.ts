@@ -1,5 +1,6 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { printEndpoint } from '../../../src/base/endpoint-list.js';
 import { parseAddress, type Family } from '../../../src/base/ip.js';
 import type { Protocol } from '../../../src/base/protocol.js';
@@ -277,18 +278,19 @@ export function endpoint(address: string, port: number): string {
   return printEndpoint(parsed, port);
 }
 
-/** Polls until the condition yields something other than null, at most for the given time. */
+/** Polls until the condition yields something other than null, at most for the given time; the longer it takes the less often. */
 export async function eventually<T>(
   what: string,
   condition: () => Promise<T | null>,
   timeoutMs = EVENTUALLY_MS,
 ): Promise<T> {
-  const deadline = Date.now() + timeoutMs;
+  const started = Date.now();
   for (;;) {
     const met = await condition();
     if (met !== null) return met;
-    if (Date.now() > deadline) throw new Error(`${what}: not within ${timeoutMs} ms`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    const waited = Date.now() - started;
+    if (waited > timeoutMs) throw new Error(`${what}: not within ${timeoutMs} ms`);
+    await pause(Math.min(5 + waited / 10, 50));
   }
 }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { ask } from '../../../src/cli/ask.js';
 import type { ProcessStatus } from '../../../src/observe/process-status.js';
 import type { ExplainedPacket } from '../../../src/serve/explain-packet.js';
@@ -70,6 +71,7 @@ const MARKER = {
 const MARKER_PORT = [{ port: MARKER.targetPort }];
 const START_TIMEOUT_MS = 60_000;
 const SETTLE_TIMEOUT_MS = 20_000;
+const LOOK_AGAIN_MS = 20;
 
 /** The process of each laboratory, for those who know the laboratory only. */
 const PROXIES = new WeakMap<Lab, Proxy>();
@@ -208,7 +210,13 @@ export class Proxy {
     if (held.plan === '') throw new Error(`the plan is empty: ${held.errors.join('; ')}`);
     // What is deleted after its last use, such as notes of gone flows, may take a moment longer.
     const deadline = Date.now() + SETTLE_TIMEOUT_MS;
-    while (lineDifference(held) !== '' && Date.now() < deadline) held = await this.#contents();
+    while (lineDifference(held) !== '' && Date.now() < deadline) {
+      // A process that has ended takes nothing away any more: one look after its end is the last.
+      const last = this.ended;
+      await pause(LOOK_AGAIN_MS);
+      held = await this.#contents();
+      if (last) break;
+    }
     const difference = lineDifference(held);
     if (difference !== '') throw new Error(`plan and dump differ:\n${difference}${held.errors.join('\n')}`);
   }
