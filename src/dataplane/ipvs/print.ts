@@ -57,11 +57,21 @@ export function printState({
   timeoutSeconds,
   flags,
 }: Extract<IpvsOperation, { readonly type: 'service'; readonly verb: 'new' | 'set' }>['state']): string {
-  const names = [`-s ${scheduler}`];
-  if (timeoutSeconds > 0) names.push(`-p ${timeoutSeconds}`);
-  if ((flags & ~1) !== 0) names.push(`-b flag-${flags & ~1}`);
-  return ` ${names.join(' ')}`;
+  const names = SCHEDULER_FLAGS.filter(({ bit }) => (flags & bit) !== 0).map(({ any, hashing }) =>
+    hashing !== null && HASHING.includes(scheduler) ? `${scheduler}-${hashing}` : any,
+  );
+  const persistence = timeoutSeconds > 0 ? ` -p ${timeoutSeconds}` : '';
+  const onePacket = (flags & ONE_PACKET) === 0 ? '' : ' -o';
+  return ` -s ${scheduler}${persistence}${onePacket}${names.length === 0 ? '' : ` -b ${names.join()}`}`;
 }
+
+const ONE_PACKET = 0x04;
+const HASHING: readonly string[] = ['sh', 'mh'];
+const SCHEDULER_FLAGS = [
+  { bit: 0x08, any: 'flag-1', hashing: 'fallback' },
+  { bit: 0x10, any: 'flag-2', hashing: 'port' },
+  { bit: 0x20, any: 'flag-3', hashing: null },
+] as const;
 
 export function protocolOption({ protocol }: Pick<IpvsService, 'protocol'>): string {
   return { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' }[protocolFromNumber(protocol) ?? 'TCP'];

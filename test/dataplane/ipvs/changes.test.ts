@@ -200,7 +200,7 @@ t.test('schedulers, affinity and their changes', async (t) => {
   await rig.sync();
   t.same(virtual(rig, '10.96.0.0:80')?.state, { scheduler: 'mh', flags: 0x10, timeoutSeconds: 0, prefixLength: 32 });
   rig.commit([web(0, { affinitySeconds: 100 })]);
-  t.same(await rig.during(() => rig.sync()), ['ipvsadm -E -t 10.96.0.0:80 -s mh -p 100 -b flag-16'], 'in place');
+  t.same(await rig.during(() => rig.sync()), ['ipvsadm -E -t 10.96.0.0:80 -s mh -p 100 -b mh-port'], 'in place');
   t.equal(virtual(rig, '10.96.0.0:80')?.state.flags, 0x11);
 });
 

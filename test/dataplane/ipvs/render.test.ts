@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { addressBytes, type IPAddress } from '../../../src/base/ip.js';
+import { render } from '../../../src/cli/commands.js';
+import { systemFiles } from '../../../src/config/files.js';
+import { loadConfig } from '../../../src/config/load.js';
+import { LINUX_HOST } from '../../../src/host/linux/host.js';
+import { loadAddon } from '../../../src/native/load.js';
+import { address } from '../../support/rows.js';
+
+const FOLDER = 'test/dataplane/ipvs/rendered';
+const CLUSTER = 'test/dataplane/iptables/rendered/cluster.yaml';
+const SETTINGS = ['--ipvs-scheduler=mh', '--ipvs-tcp-timeout=15m', '--ipvs-udp-timeout=90s'];
+
+/** What `node dist/main.js` prints with these flags on a node of these addresses, which is how messages.txt is written anew. */
+async function rendered(own: readonly IPAddress[]): Promise<string> {
+  const node = ['--hostname-override=me', '--cluster-cidr=10.0.0.0/16,fd00:10::/64', `--manifests=${CLUSTER}`];
+  const loaded = loadConfig(['render', '--proxy-mode=ipvs', ...SETTINGS, ...node], systemFiles);
+  if (loaded.command !== 'render') throw new Error('not for render');
+  const addon = loadAddon();
+  const [ipv4 = [], ipv6 = []] = [4, 16].map((length) =>
+    own.map(addressBytes).flatMap((bytes) => (bytes.length === length ? [...bytes] : [])),
+  );
+  const links = [{ link: 'eth0', ipv4: Uint8Array.from(ipv4), ipv6: Uint8Array.from(ipv6) }];
+  const route = { ...addon.route, allAddresses: () => Promise.resolve(links) };
+  const { text, errors } = await render(loaded.config, { host: LINUX_HOST, addon: { ...addon, route } });
+  if (errors.length > 0) throw new Error(errors.join('\n'));
+  return text;
+}
+
+t.test('messages and rules are as they were reviewed', async (t) => {
+  const text = await rendered(['192.168.0.2', '2001:db8::1'].map(address));
+  t.same(text.split('\n'), readFileSync(`${FOLDER}/messages.txt`, 'utf8').split('\n'));
+});
