@@ -2,6 +2,7 @@
 
 #include <napi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,12 @@ inline Napi::Value boolean_value(Napi::Env env, const bool& value) { return Napi
 inline Napi::Value texts_value(Napi::Env env, const std::vector<std::string>& texts) {
   const Napi::Array array = Napi::Array::New(env, texts.size());
   for (std::uint32_t index = 0; index < texts.size(); ++index) array.Set(index, Napi::String::New(env, texts[index]));
+  return array;
+}
+
+inline Napi::Value numbers_value(Napi::Env env, const std::vector<double>& numbers) {
+  Napi::Float64Array array = Napi::Float64Array::New(env, numbers.size());
+  if (!numbers.empty() && !env.IsExceptionPending()) std::copy(numbers.begin(), numbers.end(), array.Data());
   return array;
 }
 

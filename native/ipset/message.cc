@@ -116,6 +116,9 @@ void read_header(ByteView attributes, Listing& listing) {
       case IPSET_ATTR_REFERENCES:
         listing.references = attribute->be32().value_or(0);
         break;
+      case IPSET_ATTR_ELEMENTS:
+        listing.size = attribute->be32().value_or(0);
+        break;
       case IPSET_ATTR_CADT_FLAGS: {
         const std::uint32_t flags = attribute->be32().value_or(0);
         listing.comments = (flags & IPSET_FLAG_WITH_COMMENT) != 0;
@@ -238,10 +241,11 @@ Bytes encode_list_names(std::uint32_t sequence) {
   return writer.take();
 }
 
-Bytes encode_list(std::uint32_t sequence, const std::string& name) {
+Bytes encode_list(std::uint32_t sequence, const std::string& name, Extent extent) {
   MessageWriter writer;
   begin(writer, IPSET_CMD_LIST, NLM_F_DUMP, sequence);
   writer.put_string(IPSET_ATTR_SETNAME, name);
+  if (extent == Extent::kWithoutElements) put_number32(writer, IPSET_ATTR_FLAGS, IPSET_FLAG_LIST_HEADER);
   writer.end_message();
   return writer.take();
 }

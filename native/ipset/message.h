@@ -75,15 +75,20 @@ struct Listing {
   /// No option beyond these that changes what is in it.
   bool plain = true;
   std::uint32_t references = 0;
+  /// How many elements the kernel says that it has; 0 where it does not.
+  std::uint32_t size = 0;
   /// Packed; nothing where the type is not one of `Type`.
   std::optional<netlink::Bytes> elements;
   /// One for each element.
   Comments element_comments;
 };
 
-/// Requests for the names of all sets and for one set with all its elements (NLM_F_DUMP).
+/// How much of a set is listed.
+enum class Extent { kWhole, kWithoutElements };
+
+/// Requests for the names of all sets and for one set (NLM_F_DUMP).
 netlink::Bytes encode_list_names(std::uint32_t sequence);
-netlink::Bytes encode_list(std::uint32_t sequence, const std::string& name);
+netlink::Bytes encode_list(std::uint32_t sequence, const std::string& name, Extent extent);
 /// The name in an answer to the former.
 netlink::Result<std::string> decode_name(const netlink::Message& message);
 /// Adds what one answer to the latter tells; the first has what the others need.

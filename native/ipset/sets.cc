@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "netlink/digest.h"
+
 namespace pointsman::ipset {
 
 namespace {
 
 using netlink::Acknowledgement;
 using netlink::ByteView;
+using netlink::Digest;
 using netlink::Done;
 using netlink::Error;
 using netlink::Message;
@@ -108,14 +111,42 @@ class Application {
   std::vector<Refusal> refusals_;
 };
 
-Result<std::optional<Listing>> list_set(Socket& socket, const std::string& name) {
+Result<std::optional<Listing>> list_set(Socket& socket, const std::string& name, Extent extent) {
   Listing listing;
   const auto dumped = socket.dump_consistent(
-      encode_list(kSequence, name), [&] { listing = {}; },
+      encode_list(kSequence, name, extent), [&] { listing = {}; },
       [&](const Message& message) -> Status { return decode_list(message, listing); });
   if (dumped.ok()) return std::optional(std::move(listing));
   if (dumped.error().code == ENOENT) return std::optional<Listing>();
   return translated(dumped.error(), {});
+}
+
+/// What changes as the set is used, and as rules that name it come and go, is left out.
+double digest_of(const Listing& listing) {
+  Digest digest;
+  const Ports ports = listing.ports.value_or(Ports{});
+  digest.add(Digest::Record().bytes(listing.type).number(listing.family).number(listing.max_elements).number(listing.comments)
+                 .number(ports.first).number(ports.last).number(listing.plain).number(listing.size));
+  const ByteView elements = listing.elements ? ByteView(*listing.elements) : ByteView{};
+  const std::size_t count = listing.element_comments.size();
+  const std::size_t length = count == 0 ? 0 : elements.size() / count;
+  for (std::size_t index = 0; index < count; ++index) {
+    digest.add(Digest::Record().bytes(elements.subspan(index * length, length)).bytes(listing.element_comments[index].value_or("")));
+  }
+  return static_cast<double>(digest.value());
+}
+
+/// One answer for each name, from what is listed of it; where ip_set is not loaded, as they are at first.
+template <typename Answer, typename Convert>
+Result<std::vector<Answer>> for_each_set(Socket& socket, const std::vector<std::string>& names, Extent extent, Convert convert) {
+  std::vector<Answer> answers(names.size());
+  if (!is_loaded()) return answers;
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    auto listed = list_set(socket, names[index], extent);
+    if (!listed.ok()) return listed.error();
+    answers[index] = convert(std::move(listed.value()));
+  }
+  return answers;
 }
 
 }  // namespace
@@ -141,14 +172,13 @@ Result<std::vector<std::string>> set_names(Socket& socket) {
 }
 
 Result<std::vector<std::optional<Listing>>> list_sets(Socket& socket, const std::vector<std::string>& names) {
-  std::vector<std::optional<Listing>> listings(names.size());
-  if (!is_loaded()) return listings;
-  for (std::size_t index = 0; index < names.size(); ++index) {
-    auto listed = list_set(socket, names[index]);
-    if (!listed.ok()) return listed.error();
-    listings[index] = std::move(listed.value());
-  }
-  return listings;
+  using Answer = std::optional<Listing>;
+  return for_each_set<Answer>(socket, names, Extent::kWhole, [](Answer&& listing) { return std::move(listing); });
+}
+
+Result<std::vector<double>> set_digests(Socket& socket, const std::vector<std::string>& names, Extent extent) {
+  return for_each_set<double>(socket, names, extent,
+                              [](std::optional<Listing>&& listing) { return listing ? digest_of(*listing) : 0; });
 }
 
 }  // namespace pointsman::ipset

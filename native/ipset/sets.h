@@ -29,5 +29,7 @@ netlink::Result<std::vector<netlink::Refusal>> apply(netlink::Socket& socket, co
 netlink::Result<std::vector<std::string>> set_names(netlink::Socket& socket);
 /// For each name; nothing for one that there is not.
 netlink::Result<std::vector<std::optional<Listing>>> list_sets(netlink::Socket& socket, const std::vector<std::string>& names);
+/// For each name a number for what would be listed of it, references apart: 0 for one that there is not. For who only wants to know whether something changed.
+netlink::Result<std::vector<double>> set_digests(netlink::Socket& socket, const std::vector<std::string>& names, Extent extent);
 
 }  // namespace pointsman::ipset

@@ -157,6 +157,8 @@ Result<Destination> decode_destination(const Message& message, std::uint16_t fam
     if (attribute->type == IPVS_DEST_ATTR_FWD_METHOD) destination.method = value;
     if (attribute->type == IPVS_DEST_ATTR_WEIGHT) destination.weight = value;
     if (attribute->type == IPVS_DEST_ATTR_ACTIVE_CONNS || attribute->type == IPVS_DEST_ATTR_INACT_CONNS) destination.connections += value;
+    if (attribute->type == IPVS_DEST_ATTR_U_THRESH) destination.most = value;
+    if (attribute->type == IPVS_DEST_ATTR_L_THRESH) destination.least = value;
     if (attribute->type == IPVS_DEST_ATTR_ADDR_FAMILY) own_family = attribute->host16().value_or(0);
   }
   if (own_family != family) return destination;

@@ -48,6 +48,9 @@ struct Destination {
   std::uint32_t method = 0;
   /// Active and inactive ones.
   std::uint64_t connections = 0;
+  /// Bounds on them, above and below; 0: none.
+  std::uint32_t most = 0;
+  std::uint32_t least = 0;
 };
 
 /// For connections without traffic, in seconds.

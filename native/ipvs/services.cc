@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
+#include "netlink/digest.h"
 #include "netlink/text.h"
 
 namespace pointsman::ipvs {
@@ -13,6 +15,7 @@ namespace pointsman::ipvs {
 namespace {
 
 using netlink::ByteView;
+using netlink::Digest;
 using netlink::Done;
 using netlink::Error;
 using netlink::Message;
@@ -81,6 +84,20 @@ Refusal refusal_of(const Operation& operation, const Step& step) {
   return refusal;
 }
 
+/// What is not loaded holds none.
+Status each_service(std::uint16_t family, const std::function<void()>& restart, const std::function<void(ListedService&&)>& on_service) {
+  if (!is_loaded()) return Done{};
+  auto channel = Channel::open();
+  if (!channel.ok()) return channel.error();
+  return channel.value().socket.dump_consistent(
+      encode_list(channel.value().type, kSequence), restart, [&](const Message& message) -> Status {
+        auto listed = decode_service(message);
+        if (!listed.ok()) return listed.error();
+        if (listed.value().service.family == family) on_service(std::move(listed.value()));
+        return Done{};
+      });
+}
+
 void append(Destinations& columns, const Destination& destination) {
   if (destination.address.empty()) return;
   columns.endpoints.insert(columns.endpoints.end(), destination.address.begin(), destination.address.end());
@@ -90,19 +107,58 @@ void append(Destinations& columns, const Destination& destination) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   columns.connections.push_back(static_cast<std::uint32_t>(std::min(destination.connections, kMost)));
   columns.methods.push_back(static_cast<std::uint8_t>(destination.method));
+  columns.bounded.push_back(destination.most != 0 || destination.least != 0);
+}
+
+Status each_destination(Channel& channel, const Service& service, const std::function<void()>& restart,
+                        const std::function<void(const Destination&)>& on_destination) {
+  return channel.socket.dump_consistent(
+      encode_destinations(channel.type, kSequence, service), restart, [&](const Message& message) -> Status {
+        const auto destination = decode_destination(message, service.family);
+        if (!destination.ok()) return destination.error();
+        on_destination(destination.value());
+        return Done{};
+      });
 }
 
 Result<Destinations> destinations_of(Channel& channel, const Service& service) {
   Destinations columns;
-  const auto dumped = channel.socket.dump_consistent(
-      encode_destinations(channel.type, kSequence, service), [&] { columns = {}; }, [&](const Message& message) -> Status {
-        const auto destination = decode_destination(message, service.family);
-        if (!destination.ok()) return destination.error();
-        append(columns, destination.value());
-        return Done{};
-      });
+  const auto dumped = each_destination(
+      channel, service, [&] { columns = {}; }, [&](const Destination& destination) { append(columns, destination); });
   if (!dumped.ok()) return dumped.error();
   return columns;
+}
+
+Result<double> digest_of(Channel& channel, const Service& service) {
+  Digest digest;
+  bool any = false;
+  const auto restart = [&] {
+    digest = {};
+    any = false;
+  };
+  const auto dumped = each_destination(channel, service, restart, [&](const Destination& destination) {
+    if (destination.address.empty()) return;
+    any = true;
+    digest.add(Digest::Record().bytes(destination.address).number(destination.port).number(destination.weight).number(destination.method)
+                   .number(destination.most).number(destination.least));
+  });
+  if (!dumped.ok()) return dumped.error();
+  return any ? static_cast<double>(digest.value()) : 0;
+}
+
+/// One answer for each service; where ip_vs is not loaded, as they are at first.
+template <typename Answer>
+Result<std::vector<Answer>> for_each_service(const std::vector<Service>& services, Result<Answer> (*ask)(Channel&, const Service&)) {
+  std::vector<Answer> answers(services.size());
+  if (!is_loaded() || services.empty()) return answers;
+  auto channel = Channel::open();
+  if (!channel.ok()) return channel.error();
+  for (std::size_t index = 0; index < services.size(); ++index) {
+    auto answer = ask(channel.value(), services[index]);
+    if (!answer.ok()) return answer.error();
+    answers[index] = std::move(answer.value());
+  }
+  return answers;
 }
 
 }  // namespace
@@ -130,31 +186,29 @@ Result<std::vector<Refusal>> apply(const std::vector<Operation>& operations) {
 
 Result<std::vector<ListedService>> list_services(std::uint16_t family) {
   std::vector<ListedService> services;
-  if (!is_loaded()) return services;
-  auto channel = Channel::open();
-  if (!channel.ok()) return channel.error();
-  const auto dumped = channel.value().socket.dump_consistent(
-      encode_list(channel.value().type, kSequence), [&] { services.clear(); }, [&](const Message& message) -> Status {
-        auto listed = decode_service(message);
-        if (!listed.ok()) return listed.error();
-        if (listed.value().service.family == family) services.push_back(std::move(listed.value()));
-        return Done{};
-      });
-  if (!dumped.ok()) return dumped.error();
+  const auto listed =
+      each_service(family, [&] { services.clear(); }, [&](ListedService&& service) { services.push_back(std::move(service)); });
+  if (!listed.ok()) return listed.error();
   return services;
 }
 
+Result<double> services_digest(std::uint16_t family) {
+  Digest digest;
+  const auto listed = each_service(family, [&] { digest = {}; }, [&](ListedService&& listed) {
+    const auto& [service, state] = listed;
+    digest.add(Digest::Record().bytes(service.address).number(service.port).number(service.protocol).number(service.mark)
+                   .bytes(state.scheduler).number(state.flags).number(state.timeout).number(state.prefix_length));
+  });
+  if (!listed.ok()) return listed.error();
+  return static_cast<double>(digest.value());
+}
+
 Result<std::vector<Destinations>> list_destinations(const std::vector<Service>& services) {
-  std::vector<Destinations> lists(services.size());
-  if (!is_loaded() || services.empty()) return lists;
-  auto channel = Channel::open();
-  if (!channel.ok()) return channel.error();
-  for (std::size_t index = 0; index < services.size(); ++index) {
-    auto listed = destinations_of(channel.value(), services[index]);
-    if (!listed.ok()) return listed.error();
-    lists[index] = std::move(listed.value());
-  }
-  return lists;
+  return for_each_service<Destinations>(services, destinations_of);
+}
+
+Result<std::vector<double>> destinations_digests(const std::vector<Service>& services) {
+  return for_each_service<double>(services, digest_of);
 }
 
 Result<std::optional<Timeouts>> timeouts() {

@@ -33,6 +33,8 @@ struct Destinations {
   std::vector<std::uint32_t> weights;
   std::vector<std::uint32_t> connections;
   netlink::Bytes methods;
+  /// 1 where there are bounds on connections.
+  netlink::Bytes bounded;
 };
 
 /// Does everything in its order and answers what the kernel refused. Loads ip_vs.
@@ -44,6 +46,10 @@ netlink::Result<std::vector<netlink::Refusal>> apply(const std::vector<Operation
 netlink::Result<std::vector<ListedService>> list_services(std::uint16_t family);
 /// For each service; none for one that is not there.
 netlink::Result<std::vector<Destinations>> list_destinations(const std::vector<Service>& services);
+/// Numbers for what the two answer, connections apart: of all services of a family, and for each of some services, 0 for one without destinations. For who
+/// only wants to know whether something changed.
+netlink::Result<double> services_digest(std::uint16_t family);
+netlink::Result<std::vector<double>> destinations_digests(const std::vector<Service>& services);
 /// Nothing when ip_vs is not loaded.
 netlink::Result<std::optional<Timeouts>> timeouts();
 /// 0 keeps one. Loads ip_vs.

@@ -16,6 +16,7 @@
 #include "ipset/message.h"
 #include "ipvs/message.h"
 #include "netlink/answer.h"
+#include "netlink/digest.h"
 #include "netlink/message_writer.h"
 #include "route/message.h"
 #include "route/watch.h"
@@ -72,6 +73,25 @@ TEST(ipvs_services_come_back_as_they_were_sent) {
   }
   CHECK_EQUAL(ipvs::describe(web), "tcp 10.96.0.1:443");
   CHECK_EQUAL(ipvs::describe(marked), "mark 7");
+}
+
+TEST(digests_do_not_look_at_the_order_of_records_but_at_their_fields) {
+  using netlink::Digest;
+  const auto digest = [](std::initializer_list<Digest::Record> records) {
+    Digest of;
+    for (const Digest::Record& record : records) of.add(record);
+    return of.value();
+  };
+  const Bytes address{10, 0, 0, 1};
+  const Digest::Record one = Digest::Record().bytes(address).number(80);
+  const Digest::Record other = Digest::Record().bytes(address).number(81);
+  CHECK_EQUAL(digest({one, other}), digest({other, one}));
+  CHECK(digest({one}) != digest({other}));
+  CHECK(digest({one, one}) != digest({one}));
+  CHECK(digest({}) != 0);
+  CHECK(digest({one}) < (std::uint64_t{1} << 53));
+  const std::string left = "ab";
+  CHECK(digest({Digest::Record().bytes(left).bytes(std::string())}) != digest({Digest::Record().bytes(std::string()).bytes(left)}));
 }
 
 TEST(ipvs_deletions_say_no_more_than_which) {

@@ -101,6 +101,16 @@ export class FamilySync {
     return (await this.inForce.audit?.(this.parts.table)) ?? false;
   }
 
+  /** Whether the dataplane wants to look every second at what nobody tells of. */
+  get canGlance(): boolean {
+    return this.inForce.glance !== undefined;
+  }
+
+  /** Whether the kernel differs in what was looked at. */
+  async glance(): Promise<boolean> {
+    return (await this.inForce.glance?.()) ?? false;
+  }
+
   /**
    * One sync; what the dataplane did. Rejects with what failed; everything not done is still owed.
    *

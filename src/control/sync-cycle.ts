@@ -170,9 +170,9 @@ export class SyncCycle {
   replaceMode(mode: CycleMode): void {
     const dataplanes = this.families.map(({ family }) => mode.dataplane(family));
     this.foreign.stop();
-    this.foreign.watch(mode.watch);
     this.mode = mode;
     for (const [index, dataplane] of dataplanes.entries()) this.families[index]?.replace(dataplane);
+    this.foreign.watch(mode.watch, this.families);
   }
 
   /** The settings by which the kernel holds all IPv4 rules; null: not yet. */
@@ -190,7 +190,7 @@ export class SyncCycle {
     const { settings, mode } = this;
     if (this.stopped || !this.isNodeKnown()) return;
     const isPlanned = this.plan();
-    if (full) this.foreign.watch(mode.watch);
+    if (full) this.foreign.watch(mode.watch, this.families);
     const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full)));
     const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guard(settings);

@@ -96,6 +96,11 @@ export interface FamilyDataplane {
    * mode without it is compared by a full `apply` now and then.
    */
   audit?(table: FamilyTable): Promise<boolean>;
+  /**
+   * The same of as much as a small part of the time allows; to be called every second. For modes whose kernel tells nobody of changes. The dataplane decides
+   * what it looks at.
+   */
+  glance?(): Promise<boolean>;
   /** UDP and SCTP frontends that are gone and whose conntrack flows nobody confirmed removed; survives a restart. */
   goneFlows(): ReadonlySet<FrontendKey>;
   /** Forgets gone frontends after their flows were removed. */

@@ -94,6 +94,7 @@ export class Ledger<Key, Value> {
   private readonly claims = new Set<Sent<Key, Value>>();
   private readonly doubts = new Set<Key>();
   private inDoubt = false;
+  private changes = 0;
   private readonly asides = new Map<Key, AsideEntry<Value>>();
   private readonly backoff: AsideBackoff;
 
@@ -104,6 +105,11 @@ export class Ledger<Key, Value> {
   /** What the kernel acknowledged, or showed when it was read back. Of {@link unknown} keys what was acknowledged before. */
   get acknowledged(): ReadonlyMap<Key, Value> {
     return this.held;
+  }
+
+  /** Another number after every change of {@link acknowledged}. */
+  get version(): number {
+    return this.changes;
   }
 
   /** Keys whose claim was lost. They are owed until they are read back, or until another claim of them is acknowledged. See {@link allUnknown} too. */
@@ -227,6 +233,7 @@ export class Ledger<Key, Value> {
       if (!this.debts.has(key) && !this.same(listed.get(key), value)) this.debts.set(key, value);
     for (const key of listed.keys()) if (!this.debts.has(key) && !this.held.has(key)) this.debts.set(key, undefined);
     this.held = listed;
+    this.changes++;
     this.doubts.clear();
     this.inDoubt = false;
     for (const key of this.debts.keys()) this.settle(key);
@@ -275,6 +282,7 @@ export class Ledger<Key, Value> {
   }
 
   private put(key: Key, value: Value | undefined): void {
+    this.changes++;
     if (value === undefined) this.held.delete(key);
     else this.held.set(key, value);
   }

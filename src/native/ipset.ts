@@ -94,4 +94,10 @@ export interface IpsetAddon {
   ipsetApply(operations: readonly IpsetOperation[]): Promise<readonly NativeError[]>;
   /** For each name, in the order given; null: there is no such set. Changes in the meantime may leave out an element or tell one twice. */
   ipsetList(names: readonly string[]): Promise<readonly (IpsetListing | null)[]>;
+  /**
+   * A whole number for each name, the same for the same set in whatever order it is listed, references apart; 0: there is no such set.
+   *
+   * @param extent `headers`: by the number of elements, and not by which they are, which costs next to nothing.
+   */
+  ipsetDigests(names: readonly string[], extent: 'whole' | 'headers'): Promise<Float64Array>;
 }

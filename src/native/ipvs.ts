@@ -45,6 +45,8 @@ export interface IpvsDestinations {
   readonly connections: Uint32Array;
   /** IP_VS_CONN_F_FWD_MASK: 0 is masquerading, which is what destinations of ours have. */
   readonly methods: Uint8Array;
+  /** 1 where there are bounds on connections, which destinations of ours have not. */
+  readonly bounded: Uint8Array;
 }
 
 export type IpvsOperation =
@@ -95,6 +97,13 @@ export interface IpvsAddon {
   ipvsServices(family: Family): Promise<readonly IpvsListedService[]>;
   /** For each service, in the order given; of one that is not there none. As above in other regards. */
   ipvsDestinations(services: readonly IpvsService[]): Promise<readonly IpvsDestinations[]>;
+  /**
+   * A whole number for all that {@link ipvsServices} would answer, the same for the same services in whatever order. Costs what telling them apart does not:
+   * for who looks again and again, as ip_vs tells nobody of changes.
+   */
+  ipvsServicesDigest(family: Family): Promise<number>;
+  /** The same for each of some services: of its destinations, connections apart; 0 for one without any. */
+  ipvsDestinationsDigests(services: readonly IpvsService[]): Promise<Float64Array>;
   /** Null: ip_vs is not loaded. */
   ipvsTimeouts(): Promise<IpvsTimeouts | null>;
   /** 0 keeps one as it is. Loads ip_vs. */

@@ -29,10 +29,12 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     ipvsApply: true,
     ipvsServices: true,
     ipvsDestinations: true,
+    ipvsServicesDigest: true,
+    ipvsDestinationsDigests: true,
     ipvsTimeouts: true,
     ipvsSetTimeouts: true,
   },
-  ipset: { ipsetNames: true, ipsetApply: true, ipsetList: true },
+  ipset: { ipsetNames: true, ipsetApply: true, ipsetList: true, ipsetDigests: true },
   route: {
     linkAddresses: true,
     allAddresses: true,

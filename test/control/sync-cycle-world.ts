@@ -30,6 +30,7 @@ class FakeDataplane implements FamilyDataplane {
   private synced = false;
 
   readonly audit?: () => Promise<boolean>;
+  glance?: () => Promise<boolean>;
 
   constructor(
     readonly family: Family,

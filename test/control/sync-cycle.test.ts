@@ -191,6 +191,37 @@ t.test('other settings plan everything anew, and what they guard is told once th
   t.equal(cycle.guardedBy?.masqueradeAll, true);
 });
 
+t.test('where the kernel tells of nothing it is looked every second, until the mode is another', async (t) => {
+  const made = world();
+  const { cycle, dataplanes, clock, health, log } = made;
+  const looks: number[] = [];
+  let answer = (): Promise<boolean> => Promise.resolve(false);
+  dataplanes.IPv4.glance = () => {
+    looks.push(clock.now());
+    return answer();
+  };
+  made.upsert(WEB);
+  await cycle.run({ full: true });
+  taken(made);
+  await cycle.run({ full: true });
+  await clock.advance(2000);
+  t.same(looks, [2000, 3000]);
+  answer = () => Promise.reject(new Error('ENOBUFS'));
+  await clock.advance(1000);
+  t.same(health.drift(), []);
+  t.ok(log.lines.some((line) => line.includes('cannot look for changes')));
+  answer = () => Promise.resolve(true);
+  await clock.advance(1003);
+  t.match(health.drift(), [{ family: 'IPv4', process: null }]);
+  t.same(taken(made).at(-1), 'now');
+  await cycle.run({ full: false });
+  t.equal(dataplanes.IPv4.calls.at(-1), 'full');
+  cycle.stop();
+  t.equal(clock.waiting, 0);
+  await clock.advance(5000);
+  t.equal(looks.length, 4);
+});
+
 t.test(
   'what others change is looked at: at once what the kernel tells of, now and then beside the syncs',
   async (t) => {

@@ -203,6 +203,7 @@ class FakeNode implements LeftoverAddon {
       weights: Uint32Array.of(1),
       connections: Uint32Array.of(this.connections.get(port) ?? 0),
       methods: Uint8Array.of(0),
+      bounded: Uint8Array.of(0),
     }));
   }
 

@@ -139,6 +139,38 @@ t.test('many elements go in few messages, and all come back', async (t) => {
   run('ipset destroy');
 });
 
+t.test('digests are the same for the same elements in whatever order, and others after every change', async (t) => {
+  const digests = async (): Promise<readonly (number | undefined)[]> => [
+    ...(await ipset.ipsetDigests(['digests', 'none'], 'whole')),
+    ...(await ipset.ipsetDigests(['digests', 'none'], 'headers')),
+  ];
+  const create = 'create digests hash:ip,port comment';
+  const first = 'add digests 10.0.0.1,tcp:80 comment "a"';
+  const second = 'add digests 10.0.0.2,tcp:80 comment "b"';
+  const restored = async (...lines: readonly string[]): Promise<readonly (number | undefined)[]> => {
+    run('ipset destroy');
+    run('ipset restore', [...lines, ''].join('\n'));
+    return await digests();
+  };
+  const full = await restored(create, first, second);
+  t.same([full[1], full[3]], [0, 0], 'what is not there has none');
+  t.same(await restored(create, second, first), full);
+  const recommented = await restored(create, first, second.replace('b', 'c'));
+  t.not(recommented[0], full[0]);
+  t.equal(recommented[2], full[2], 'of a header only the number of elements counts');
+  const replaced = await restored(create, first, second.replace('.2', '.3'));
+  t.not(replaced[0], full[0]);
+  t.equal(replaced[2], full[2]);
+  for (const others of [
+    [create, first],
+    [create.replace('comment', 'maxelem 3 comment'), first, second],
+  ]) {
+    const found = await restored(...others);
+    t.not(found[0], full[0]);
+    t.not(found[2], full[2]);
+  }
+});
+
 t.test('sets of others: what they are, and that they are not what they seem', async (t) => {
   run('ipset create OTHER list:set');
   run('ipset create TIMED hash:ip timeout 60');

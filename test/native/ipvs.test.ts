@@ -13,6 +13,8 @@ t.test('without ip_vs there are no virtual services, and none is loaded to find 
   t.same(await ipvs.ipvsServices('IPv4'), []);
   const [none] = await ipvs.ipvsDestinations([WEB]);
   t.same([none?.endpoints.length, none?.weights.length, none?.connections.length, none?.methods.length], [0, 0, 0, 0]);
+  t.same([...(await ipvs.ipvsDestinationsDigests([WEB]))], [0]);
+  t.equal(await ipvs.ipvsServicesDigest('IPv4'), await ipvs.ipvsServicesDigest('IPv6'));
   if (!before) t.equal(await ipvs.ipvsTimeouts(), null);
   t.same(await ipvs.ipvsApply([]), []);
   t.equal(existsSync('/proc/net/ip_vs'), before);

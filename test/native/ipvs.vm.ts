@@ -204,6 +204,55 @@ t.test('each message has an answer of its own', async (t) => {
   t.equal(saved().length, 3);
 });
 
+t.test(
+  'digests are the same for the same, whatever the order, and others after every change but of connections',
+  async (t) => {
+    const [web, other] = [service('10.96.0.1', 443), service('10.96.0.2', 443)];
+    const digests = async (): Promise<readonly number[]> => [
+      await ipvs.ipvsServicesDigest('IPv4'),
+      ...(await ipvs.ipvsDestinationsDigests([web, other])),
+    ];
+    const none = await digests();
+    t.same(none.slice(1), [0, 0], 'nothing has no digest');
+    const made = ['-A -t 10.96.0.1:443 -s rr', '-A -t 10.96.0.2:443 -s rr'];
+    const filled = ['10.0.0.1', '10.0.0.2'].map((each) => `-a -t 10.96.0.1:443 -r ${each}:443 -m -w 1`);
+    run('ipvsadm -R', [...made, ...filled, ''].join('\n'));
+    const full = await digests();
+    t.same(
+      full.map((each, index) => each === none[index]),
+      [false, false, true],
+    );
+    run('ipvsadm -C');
+    run('ipvsadm -R', [...made.reverse(), ...filled.reverse(), ''].join('\n'));
+    t.same(await digests(), full, 'in another order');
+    t.equal(await ipvs.ipvsServicesDigest('IPv6'), await ipvs.ipvsServicesDigest('IPv6'));
+    const changes: readonly (readonly [command: string, place: number])[] = [
+      ['ipvsadm -E -t 10.96.0.2:443 -s lc', 0],
+      ['ipvsadm -E -t 10.96.0.2:443 -s rr -p 100', 0],
+      ['ipvsadm -E -t 10.96.0.2:443 -s rr -p 100 -M 255.255.255.0', 0],
+      ['ipvsadm -A -u 10.96.0.2:443 -s rr', 0],
+      ['ipvsadm -e -t 10.96.0.1:443 -r 10.0.0.1:443 -m -w 0', 1],
+      ['ipvsadm -e -t 10.96.0.1:443 -r 10.0.0.1:443 -g -w 1', 1],
+      ['ipvsadm -e -t 10.96.0.1:443 -r 10.0.0.1:443 -m -w 1 -x 9', 1],
+      ['ipvsadm -d -t 10.96.0.1:443 -r 10.0.0.2:443', 1],
+      ['ipvsadm -a -t 10.96.0.2:443 -r 10.0.0.2:443 -m', 2],
+    ];
+    let before = await digests();
+    for (const [command, place] of changes) {
+      run(command);
+      const after = await digests();
+      t.same(
+        after.flatMap((each, index) => (each === before[index] ? [] : [index])),
+        [place],
+        command,
+      );
+      before = after;
+    }
+    const [destinations] = await ipvs.ipvsDestinations([web]);
+    t.same([...(destinations?.bounded ?? [])], [1]);
+  },
+);
+
 t.test('every scheduler that the kernel has can be had', async (t) => {
   const modules = readdirSync(`/lib/modules/${run('uname -r').trim()}/kernel/net/netfilter/ipvs`);
   const schedulers = modules.flatMap((name) => /^ip_vs_(?!ftp|pe_)(\w+)\.ko/.exec(name)?.[1] ?? []);

@@ -23,6 +23,7 @@ using Listings = std::vector<std::optional<ipset::Listing>>;
 constexpr const char* kNames = "ipset names";
 constexpr const char* kApply = "ipset apply";
 constexpr const char* kList = "ipset list";
+constexpr const char* kDigests = "ipset digests";
 
 Napi::Value refused(Napi::Env env, const Refusals& refusals) { return refusals_value(env, refusals, kApply); }
 
@@ -166,14 +167,30 @@ Napi::Value ipset_apply(const Napi::CallbackInfo& info) {
       [operations = std::move(operations)](netlink::Socket& socket) { return ipset::apply(socket, operations); }, refused);
 }
 
+Names names_argument(const Argument& at) {
+  Names names;
+  for (const Argument& each : at.items()) names.push_back(name_argument(each));
+  return names;
+}
+
 Napi::Value ipset_list(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  Names names;
-  for (const Argument& each : Argument(info[0], "names", misuse).items()) names.push_back(name_argument(each));
+  Names names = names_argument(Argument(info[0], "names", misuse));
   if (misuse.failed()) return misuse.raise();
   return SimpleCall<Listings>::start(
       info, kList, sockets_of(info.Env()),
       [names = std::move(names)](netlink::Socket& socket) { return ipset::list_sets(socket, names); }, to_listings);
+}
+
+Napi::Value ipset_digests(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  Names names = names_argument(Argument(info[0], "names", misuse));
+  const bool headers = Argument(info[1], "extent", misuse).either("whole", "headers");
+  const auto extent = headers ? ipset::Extent::kWithoutElements : ipset::Extent::kWhole;
+  if (misuse.failed()) return misuse.raise();
+  return SimpleCall<std::vector<double>>::start(
+      info, kDigests, sockets_of(info.Env()),
+      [names = std::move(names), extent](netlink::Socket& socket) { return ipset::set_digests(socket, names, extent); }, numbers_value);
 }
 
 }  // namespace
@@ -183,6 +200,7 @@ Napi::Object ipset_functions(Napi::Env env) {
   functions.add<ipset_names>("ipsetNames");
   functions.add<ipset_apply>("ipsetApply");
   functions.add<ipset_list>("ipsetList");
+  functions.add<ipset_digests>("ipsetDigests");
   return functions.object();
 }
 

@@ -6,6 +6,7 @@
 #include "addon/linux/refusals.h"
 #include "addon/linux/simple_call.h"
 #include "addon/linux/subsystems.h"
+#include "addon/values.h"
 #include "ipvs/services.h"
 
 namespace pointsman::addon {
@@ -19,6 +20,8 @@ using DestinationLists = std::vector<ipvs::Destinations>;
 constexpr const char* kApply = "ipvs apply";
 constexpr const char* kServices = "ipvs services";
 constexpr const char* kDestinations = "ipvs destinations";
+constexpr const char* kServicesDigest = "ipvs services digest";
+constexpr const char* kDestinationsDigests = "ipvs destinations digests";
 constexpr const char* kTimeouts = "ipvs timeouts";
 constexpr const char* kSetTimeouts = "ipvs set timeouts";
 /// Beyond it the kernel, which counts in ticks, overflows.
@@ -61,6 +64,7 @@ Napi::Value to_destinations(Napi::Env env, const DestinationLists& lists) {
     value.Set("weights", to_uint32_array(env, lists[index].weights));
     value.Set("connections", to_uint32_array(env, lists[index].connections));
     value.Set("methods", to_uint8_array(env, lists[index].methods));
+    value.Set("bounded", to_uint8_array(env, lists[index].bounded));
     array.Set(index, value);
   }
   return array;
@@ -74,6 +78,8 @@ Napi::Value to_timeouts(Napi::Env env, const std::optional<ipvs::Timeouts>& time
   value.Set("udp", Napi::Number::New(env, timeouts->udp));
   return value;
 }
+
+Napi::Value to_number(Napi::Env env, const double& number) { return Napi::Number::New(env, number); }
 
 Napi::Value nothing(Napi::Env env, const bool&) { return env.Undefined(); }
 
@@ -136,23 +142,45 @@ Napi::Value ipvs_apply(const Napi::CallbackInfo& info) {
   return SimpleCall<Refusals>::start(info, kApply, [operations = std::move(operations)] { return ipvs::apply(operations); }, refused);
 }
 
+std::uint16_t family_argument(const Argument& at) { return at.either("IPv4", "IPv6") ? AF_INET6 : AF_INET; }
+
+std::vector<ipvs::Service> services_argument(const Argument& at) {
+  std::vector<ipvs::Service> services;
+  for (const Argument& each : at.items()) {
+    const Napi::HandleScope scope(at.value().Env());
+    services.push_back(service_argument(each));
+  }
+  return services;
+}
+
 Napi::Value ipvs_services(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  const std::uint16_t family = Argument(info[0], "family", misuse).either("IPv4", "IPv6") ? AF_INET6 : AF_INET;
+  const std::uint16_t family = family_argument(Argument(info[0], "family", misuse));
   if (misuse.failed()) return misuse.raise();
   return SimpleCall<Services>::start(info, kServices, [family] { return ipvs::list_services(family); }, to_services);
 }
 
 Napi::Value ipvs_destinations(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
-  std::vector<ipvs::Service> services;
-  for (const Argument& each : Argument(info[0], "services", misuse).items()) {
-    const Napi::HandleScope scope(info.Env());
-    services.push_back(service_argument(each));
-  }
+  std::vector<ipvs::Service> services = services_argument(Argument(info[0], "services", misuse));
   if (misuse.failed()) return misuse.raise();
   return SimpleCall<DestinationLists>::start(
       info, kDestinations, [services = std::move(services)] { return ipvs::list_destinations(services); }, to_destinations);
+}
+
+Napi::Value ipvs_services_digest(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const std::uint16_t family = family_argument(Argument(info[0], "family", misuse));
+  if (misuse.failed()) return misuse.raise();
+  return SimpleCall<double>::start(info, kServicesDigest, [family] { return ipvs::services_digest(family); }, to_number);
+}
+
+Napi::Value ipvs_destinations_digests(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  std::vector<ipvs::Service> services = services_argument(Argument(info[0], "services", misuse));
+  if (misuse.failed()) return misuse.raise();
+  return SimpleCall<std::vector<double>>::start(
+      info, kDestinationsDigests, [services = std::move(services)] { return ipvs::destinations_digests(services); }, numbers_value);
 }
 
 Napi::Value ipvs_timeouts(const Napi::CallbackInfo& info) {
@@ -177,6 +205,8 @@ Napi::Object ipvs_functions(Napi::Env env) {
   functions.add<ipvs_apply>("ipvsApply");
   functions.add<ipvs_services>("ipvsServices");
   functions.add<ipvs_destinations>("ipvsDestinations");
+  functions.add<ipvs_services_digest>("ipvsServicesDigest");
+  functions.add<ipvs_destinations_digests>("ipvsDestinationsDigests");
   functions.add<ipvs_timeouts>("ipvsTimeouts");
   functions.add<ipvs_set_timeouts>("ipvsSetTimeouts");
   return functions.object();

@@ -63,9 +63,9 @@ export class Desired {
     return this.placed.get(key)?.plan.key;
   }
 
-  /** Whether one of the node's other links has the address. */
-  isOwn(address: IPAddress): boolean {
-    return this.own.has(address);
+  /** Addresses of the node's other links, as they were last looked at. */
+  get ownAddresses(): ReadonlySet<IPAddress> {
+    return this.own;
   }
 
   /** Walks all frontends, as the next does. */
@@ -96,7 +96,7 @@ export class Desired {
   update(changes: Changes, own: ReadonlySet<IPAddress> | null): void {
     const table = this.table();
     const touched = new Set<ServiceKey>();
-    if (own !== null && !sameSet(own, this.own)) this.own = own;
+    if (own !== null && !sameAddresses(own, this.own)) this.own = own;
     const nodePortAt = nodePortAddresses(table.node, this.own);
     const moved = changes.node || own === this.own || nodePortAt.join() !== this.nodePortAt.join();
     this.nodePortAt = nodePortAt;
@@ -248,6 +248,6 @@ export function virtualOf(key: ServiceKey): Virtual {
   return { address, port, protocol };
 }
 
-function sameSet(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
+export function sameAddresses(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
   return one.size === other.size && [...one].every((each) => other.has(each));
 }

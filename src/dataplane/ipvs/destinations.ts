@@ -10,7 +10,7 @@ export interface Destinations {
   readonly active: EndpointList;
   /** Take no new ones, and go when the last has ended (behaviour IV-04). */
   readonly draining: EndpointList;
-  /** Have another weight, or another way of forwarding: not by us. */
+  /** Have another weight, another way of forwarding, or bounds on their connections: not by us. */
   readonly odd: EndpointList;
 }
 
@@ -43,11 +43,14 @@ export function follow(endpoints: EndpointList, held: Destinations | undefined, 
 const MASQUERADING = 0;
 const WEIGHT = 1;
 
-export function listedDestinations(family: Family, { endpoints, weights, methods }: IpvsDestinations): Destinations {
+export function listedDestinations(
+  family: Family,
+  { endpoints, weights, methods, bounded }: IpvsDestinations,
+): Destinations {
   const size = endpointSize(family);
   const parts: Record<keyof Destinations, Uint8Array[]> = { active: [], draining: [], odd: [] };
   for (let index = 0; index < weights.length; index++) {
-    const usual = methods[index] === MASQUERADING;
+    const usual = methods[index] === MASQUERADING && bounded[index] === 0;
     const place = usual && weights[index] === WEIGHT ? 'active' : usual && weights[index] === 0 ? 'draining' : 'odd';
     parts[place].push(endpoints.subarray(index * size, (index + 1) * size));
   }

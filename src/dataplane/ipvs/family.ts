@@ -5,12 +5,13 @@ import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
 import type { AsideFrontend, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
 import { everything, type Changes } from '../table-view.js';
+import { Comparison } from './comparison.js';
 import { Desired, virtualOf } from './desired.js';
 import { Drains } from './drains.js';
 import { dumpKernel } from './dump.js';
 import type { Scheduling, ServiceKey } from './frontends.js';
 import { differences, keepHeld, Ledgers } from './ledgers.js';
-import { list, type Listing } from './listing.js';
+import { list, type Listing, type Ownership } from './listing.js';
 import { LINK, SET_ROLES, setName } from './names.js';
 import type { IpvsMessage } from './print.js';
 import { RuleWriter } from './rule-writer.js';
@@ -53,18 +54,55 @@ export class IpvsFamily implements FamilyDataplane {
   private readonly desired: Desired;
   private readonly drains: Drains;
   private readonly rules: RuleWriter;
+  private readonly ownership: Ownership;
+  private readonly comparison: Comparison;
+  /** Settles when no call changes the kernel any more. */
+  private underWay: Promise<unknown> = Promise.resolve();
+  private calls = 0;
 
   constructor(private readonly options: IpvsFamilyOptions) {
-    const { family, addon, flavor, now, onRules } = options;
+    const { family, addon, flavor, now, onRules, excluded } = options;
     this.family = family;
     this.ledgers = new Ledgers(now);
+    // What this process made is a proxy's, whatever else has gone since.
+    const isWanted = (key: FrontendKey): boolean =>
+      this.table?.frontend(key) !== undefined || this.ledgers.services.acknowledged.has(key);
+    this.ownership = { isWanted, excluded };
     this.desired = new Desired(() => this.plan, this.ledgers, options);
     this.drains = new Drains(family, this.ledgers, this.desired, now);
     const hear = onRules === undefined ? {} : { onTransaction: onRules };
     this.rules = new RuleWriter({ addon: addon.iptables, family, flavor, now, ...hear });
+    const { ledgers, desired, rules, ownership } = this;
+    this.comparison = new Comparison({
+      ...options,
+      ...{ ledgers, desired, rules, ownership },
+      quiet: () => this.quiet(),
+      isQuiet: (since) => this.calls === since,
+    });
   }
 
-  async apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
+  apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
+    return this.change(() => this.sync(table, change, options));
+  }
+
+  glance(): Promise<boolean> {
+    return this.comparison.glance();
+  }
+
+  audit(): Promise<boolean> {
+    return this.comparison.whole();
+  }
+
+  /** Whether addresses are others than they were: those of the mode's link, or those that the node has anyway. */
+  addressesDiffer(): Promise<boolean> {
+    return this.comparison.addresses();
+  }
+
+  private async sync(
+    table: FamilyTable,
+    change: TableChange,
+    options: { readonly full: boolean },
+  ): Promise<SyncReport> {
     this.follow(table, change);
     const full = options.full || !this.isKnown;
     this.isKnown = false;
@@ -100,7 +138,11 @@ export class IpvsFamily implements FamilyDataplane {
   }
 
   /** The link goes when neither family has anything on it. */
-  async cleanup(): Promise<void> {
+  cleanup(): Promise<void> {
+    return this.change(() => this.remove());
+  }
+
+  private async remove(): Promise<void> {
     this.isKnown = false;
     const { addon, family } = this.options;
     const { listing } = await this.look();
@@ -140,15 +182,26 @@ export class IpvsFamily implements FamilyDataplane {
     this.desired.update(isFirst ? everything(table) : change, null);
   }
 
+  private change<T>(call: () => Promise<T>): Promise<T> {
+    this.calls++;
+    const called = call();
+    this.underWay = called.catch(() => undefined);
+    return called;
+  }
+
+  /** Waits until nothing changes the kernel. Answers how many calls have; null when it is not known what the kernel holds. */
+  private async quiet(): Promise<number | null> {
+    let seen: unknown;
+    do {
+      seen = this.underWay;
+      await seen;
+    } while (seen !== this.underWay);
+    return this.isKnown ? this.calls : null;
+  }
+
   private async look(): Promise<Look> {
-    const { addon, family, excluded } = this.options;
-    // What this process made is a proxy's, whatever else has gone since.
-    const isWanted = (key: FrontendKey): boolean =>
-      this.table?.frontend(key) !== undefined || this.ledgers.services.acknowledged.has(key);
-    const [listing, chains] = await Promise.all([
-      list(addon, family, { isWanted, excluded }),
-      this.rules.list(['KUBE-']),
-    ]);
+    const { addon, family } = this.options;
+    const [listing, chains] = await Promise.all([list(addon, family, this.ownership), this.rules.list(['KUBE-'])]);
     return { listing, chains };
   }
 
@@ -234,7 +287,7 @@ export class IpvsFamily implements FamilyDataplane {
     for (const key of services.owed()) {
       if (services.desired(key) !== undefined || key.endsWith('/TCP')) continue;
       const { address, port, protocol } = virtualOf(key);
-      const frontends = this.desired.isOwn(address) ? [key, frontendKey(null, port, protocol)] : [key];
+      const frontends = this.desired.ownAddresses.has(address) ? [key, frontendKey(null, port, protocol)] : [key];
       for (const each of frontends) if (this.plan.frontend(each) === undefined) this.gone.add(each);
     }
   }

@@ -56,18 +56,32 @@ export function keepHeld<Key, Value>(ledger: Ledger<Key, Value>): void {
 
 /** What was lost, altered or added since it was acknowledged, a line each. */
 export function differences(family: Family, ledgers: Ledgers, held: Held): readonly string[] {
-  const lines = [
-    ...differing(ledgers.services, held.services, sameState, (key) => `virtual service ${key}`),
+  return [
+    ...differentServices(ledgers, held.services),
     ...differing(ledgers.destinations, held.destinations, sameDestinations, (key) => `destinations of ${key}`),
     ...differing(ledgers.addresses, held.addresses, isSame, (address) => `address ${address}`),
+    ...differentElements(family, ledgers, held.elements, SET_ROLES),
   ];
-  for (const role of SET_ROLES) {
+}
+
+/** The same of virtual services alone. */
+export function differentServices(ledgers: Ledgers, held: Held['services']): readonly string[] {
+  return differing(ledgers.services, held, sameState, (key) => `virtual service ${key}`);
+}
+
+/** The same of some sets alone. */
+export function differentElements(
+  family: Family,
+  ledgers: Ledgers,
+  held: Held['elements'],
+  roles: readonly SetRole[],
+): readonly string[] {
+  return roles.flatMap((role) => {
     const name = setName(family, role);
     const print = (key: ElementKey): string =>
       `element ${printElements(nameSet(family, role), Buffer.from(key, 'latin1')).join()} of ${name}`;
-    lines.push(...differing(ledgers.elements[role], held.elements[role], isSame, print));
-  }
-  return lines;
+    return differing(ledgers.elements[role], held[role], isSame, print);
+  });
 }
 
 function differing<Key, Value>(

@@ -1,7 +1,6 @@
 import {
   addressFromBytes,
   addressLength,
-  familyOf,
   prefixContains,
   type Family,
   type IPAddress,
@@ -13,6 +12,7 @@ import type {
   IpvsDestinations,
   IpvsListedService,
   IpvsServiceState,
+  LinkAddresses,
   NativeAddon,
 } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
@@ -46,21 +46,26 @@ export interface Ownership {
   readonly excluded: readonly IPPrefix[];
 }
 
+/** What tells a proxy's virtual services from others. */
+export interface Traces {
+  /** Addresses of the node's other links. */
+  readonly own: ReadonlySet<IPAddress>;
+  /** On the mode's link. */
+  readonly linked: { has(address: IPAddress): boolean };
+  /** Whether one of its sets has an element. */
+  readonly names: (role: SetRole, key: ElementKey) => boolean;
+}
+
 export async function list(addon: IpvsParts, family: Family, ownership: Ownership): Promise<Listing> {
-  const [sets, services, links, linked] = await Promise.all([
-    addon.ipset.ipsetList(SET_ROLES.map((role) => setName(family, role))),
+  const [sets, services, addresses, linked] = await Promise.all([
+    listSets(addon, family, SET_ROLES),
     addon.ipvs.ipvsServices(family),
-    addon.route.allAddresses(),
+    listAddresses(addon, family),
     addon.route.linkAddresses(LINK),
   ]);
-  const { elements, missing, wrong } = readSets(family, sets);
-  const own = ownAddresses(family, links);
-  const addresses = (linked ?? []).map(addressFromBytes).filter((address) => familyOf(address) === family);
-  const proxys = new Proxys(own, new Set(addresses), elements, ownership);
-  const ours = services.flatMap((service) => {
-    const virtual = virtualOf(service);
-    return virtual !== null && proxys.has(virtual) ? [{ key: serviceKey(virtual), service }] : [];
-  });
+  const { elements, missing, wrong } = sets;
+  const { own } = addresses;
+  const ours = proxysOf(services, { ...addresses, names: (role, key) => elements[role].has(key) }, ownership);
   const listed = await addon.ipvs.ipvsDestinations(ours.map(({ service }) => service));
   const destinations = new Map<ServiceKey, IpvsDestinations>();
   const parsed = new Map<ServiceKey, Destinations>();
@@ -75,28 +80,47 @@ export async function list(addon: IpvsParts, family: Family, ownership: Ownershi
       services: new Map(ours.map(({ key, service }) => [key, stateOf(service)])),
       destinations: parsed,
       elements,
-      addresses: new Map(addresses.map((address) => [address, true])),
+      addresses: new Map([...addresses.linked].map((address) => [address, true])),
     },
     ...{ destinations, own, hasLink: linked !== null, missingSets: missing, wrongSets: wrong },
   };
 }
 
-/** IPv6 addresses of a single link have to be asked for with the link's name, which no Service has. */
-function ownAddresses(
+/** Virtual services that a proxy made. */
+export function proxysOf(
+  services: readonly IpvsListedService[],
+  traces: Traces,
+  ownership: Ownership,
+): readonly { readonly key: ServiceKey; readonly service: IpvsListedService }[] {
+  const proxys = new Proxys(traces, ownership);
+  return services.flatMap((service) => {
+    const virtual = virtualOf(service);
+    return virtual !== null && proxys.has(virtual) ? [{ key: serviceKey(virtual), service }] : [];
+  });
+}
+
+/** Addresses of the mode's link and of the node's others. */
+export async function listAddresses(
+  addon: Pick<IpvsParts, 'route'>,
   family: Family,
-  links: Awaited<ReturnType<IpvsParts['route']['allAddresses']>>,
-): ReadonlySet<IPAddress> {
-  const own = new Set<IPAddress>();
+): Promise<{ readonly linked: ReadonlySet<IPAddress>; readonly own: ReadonlySet<IPAddress> }> {
+  const links = await addon.route.allAddresses();
+  const linked = links.filter(({ link }) => link === LINK).flatMap((link) => unpackAll(family, link));
+  return { linked: new Set(linked), own: ownAddresses(family, links) };
+}
+
+function unpackAll(family: Family, { ipv4, ipv6 }: Pick<LinkAddresses, 'ipv4' | 'ipv6'>): readonly IPAddress[] {
+  const packed = family === 'IPv4' ? ipv4 : ipv6;
   const length = addressLength(family);
-  for (const { link, ipv4, ipv6 } of links) {
-    if (link === LINK) continue;
-    const packed = family === 'IPv4' ? ipv4 : ipv6;
-    for (let at = 0; at < packed.length; at += length) {
-      const address = addressFromBytes(packed.subarray(at, at + length));
-      if (!address.startsWith('fe80:')) own.add(address);
-    }
-  }
-  return own;
+  return Array.from({ length: packed.length / length }, (_, index) =>
+    addressFromBytes(packed.subarray(index * length, (index + 1) * length)),
+  );
+}
+
+/** IPv6 addresses of a single link have to be asked for with the link's name, which no Service has. */
+function ownAddresses(family: Family, links: readonly LinkAddresses[]): ReadonlySet<IPAddress> {
+  const others = links.filter(({ link }) => link !== LINK).flatMap((link) => unpackAll(family, link));
+  return new Set(others.filter((address) => !address.startsWith('fe80:')));
 }
 
 /** The API server's default for --service-node-port-range. */
@@ -108,23 +132,22 @@ const NODE_PORTS = { first: 30_000, last: 32_767 } as const;
  */
 class Proxys {
   constructor(
-    private readonly own: ReadonlySet<IPAddress>,
-    private readonly linked: ReadonlySet<IPAddress>,
-    private readonly elements: Held['elements'],
+    private readonly traces: Traces,
     private readonly ownership: Ownership,
   ) {}
 
   has(virtual: Virtual): boolean {
     const { isWanted, excluded } = this.ownership;
+    const { own, linked, names } = this.traces;
     const { address, port, protocol } = virtual;
-    const isOwn = this.own.has(address);
+    const isOwn = own.has(address);
     if (isWanted(serviceKey(virtual)) || (isOwn && isWanted(frontendKey(null, port, protocol)))) return true;
     if (excluded.some((prefix) => prefixContains(prefix, address))) return false;
-    if (this.linked.has(address)) return true;
+    if (linked.has(address)) return true;
     const key = packVirtual(virtual);
-    if (NAMING.some((role) => this.elements[role].has(key))) return true;
+    if (NAMING.some((role) => names(role, key))) return true;
     if (!isOwn) return false;
-    const isNamed = PORT_NAMING[protocol].some((role) => this.elements[role].has(packPort(port)));
+    const isNamed = PORT_NAMING[protocol].some((role) => names(role, packPort(port)));
     return isNamed || (port >= NODE_PORTS.first && port <= NODE_PORTS.last);
   }
 }
@@ -149,23 +172,29 @@ function virtualOf({ address, port, protocol }: IpvsListedService): Virtual | nu
   return address === null || known === null ? null : { address: addressFromBytes(address), port, protocol: known };
 }
 
-function stateOf({ scheduler, flags, timeoutSeconds, prefixLength }: IpvsListedService): IpvsServiceState {
+export function stateOf({ scheduler, flags, timeoutSeconds, prefixLength }: IpvsListedService): IpvsServiceState {
   return { scheduler, flags, timeoutSeconds, prefixLength };
 }
 
-interface Sets {
+export interface Sets {
   readonly elements: Held['elements'];
   readonly missing: readonly SetRole[];
   readonly wrong: readonly SetRole[];
 }
 
-function readSets(family: Family, listings: readonly (IpsetListing | null)[]): Sets {
+/** Of the roles asked for; the others have no elements. */
+export async function listSets(
+  addon: Pick<IpvsParts, 'ipset'>,
+  family: Family,
+  roles: readonly SetRole[],
+): Promise<Sets> {
+  const listings = await addon.ipset.ipsetList(roles.map((role) => setName(family, role)));
   const elements = Object.fromEntries(SET_ROLES.map((role) => [role, new Map<ElementKey, string>()])) as {
     [Role in SetRole]: Map<ElementKey, string>;
   };
   const missing: SetRole[] = [];
   const wrong: SetRole[] = [];
-  for (const [index, role] of SET_ROLES.entries()) {
+  for (const [index, role] of roles.entries()) {
     const listing = listings[index] ?? null;
     if (listing === null) missing.push(role);
     else if (!isUsable(family, role, listing)) wrong.push(role);

@@ -12,7 +12,7 @@ import { printMessage, type IpvsMessage } from './print.js';
 import { renderTables } from './render.js';
 import { Timeouts } from './timeouts.js';
 import { tryScheduler, trySetsAndLink } from './trial.js';
-import { watchKernel } from './watch.js';
+import { watchAddresses } from './watch.js';
 
 function settingsOf({ ipvs }: ModeParts['config']): IpvsConfig {
   if (ipvs === null) throw new TypeError('the configuration is of another mode');
@@ -37,15 +37,20 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   };
   const { scheduler, excludeCIDRs: excluded } = settings;
   const timeouts = new Timeouts(addon.ipvs, settings, onMessage);
+  const made = new Map<Family, IpvsFamily>();
+  const dataplane = (family: Family): IpvsFamily => {
+    const one = new IpvsFamily({
+      ...{ addon, family, flavor, scheduler, excluded, now, onRules, onMessage },
+      timeouts: family === served[0] ? timeouts : null,
+    });
+    made.set(family, one);
+    return one;
+  };
   return {
     families: served,
-    dataplane: (family) =>
-      new IpvsFamily({
-        ...{ addon, family, flavor, scheduler, excluded, now, onRules, onMessage },
-        timeouts: family === served[0] ? timeouts : null,
-      }),
+    dataplane,
     own: { footprint: IPVS_FOOTPRINT, flavor },
-    watch: watchKernel(addon.route),
+    watch: watchAddresses(addon.route, () => made.values()),
     packetCounts: () => Promise.resolve(null),
   };
 }

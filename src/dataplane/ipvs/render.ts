@@ -51,6 +51,8 @@ function emptied({ iptables, ipset, route, ...others }: NativeAddon): NativeAddo
       ipvsApply: nothingRefused,
       ipvsServices: nothingRefused,
       ipvsDestinations: nothingRefused,
+      ipvsServicesDigest: () => Promise.resolve(1),
+      ipvsDestinationsDigests: () => Promise.resolve(new Float64Array()),
       ipvsTimeouts: () => Promise.resolve(null),
       ipvsSetTimeouts: () => Promise.resolve(),
     },

@@ -37,6 +37,11 @@ export class RuleWriter {
     this.tables = new Tables(options);
   }
 
+  /** Another value after every change of what the kernel is known to hold. */
+  get version(): unknown {
+    return this.acknowledged;
+  }
+
   list(textOf: readonly string[] = []): Promise<readonly IptablesChainListing[]> {
     return this.tables.list(textOf);
   }

@@ -26,13 +26,22 @@ export class Timeouts {
     this.wanted = { tcp: seconds(tcpTimeout), tcpFin: seconds(tcpFinTimeout), udp: seconds(udpTimeout) };
   }
 
+  /** Whether somebody else has set others since they were set. */
+  async differ(): Promise<boolean> {
+    return this.isSet && this.wrong(await this.addon.ipvsTimeouts()).length > 0;
+  }
+
+  private wrong(held: IpvsTimeouts | null): readonly (keyof IpvsTimeouts)[] {
+    return NAMES.filter((name) => this.wanted[name] !== 0 && held?.[name] !== this.wanted[name]);
+  }
+
   /** Sets them where they differ. Without them everything else works, so that never rejects. */
   async keep(): Promise<TimeoutsReport> {
     const { wanted, addon } = this;
     if (NAMES.every((name) => wanted[name] === 0)) return NOTHING;
     try {
       const held = await addon.ipvsTimeouts();
-      const wrong = NAMES.filter((name) => wanted[name] !== 0 && held?.[name] !== wanted[name]);
+      const wrong = this.wrong(held);
       const repairs = this.isSet ? wrong.map((name) => `timeout ${name} was ${held?.[name] ?? 'unknown'} s`) : [];
       if (wrong.length > 0) {
         this.onMessage({ type: 'timeouts', timeouts: wanted });

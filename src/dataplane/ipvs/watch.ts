@@ -1,39 +1,40 @@
-import { FAMILIES } from '../../base/ip.js';
 import type { RouteAddon } from '../../native/contract.js';
 import type { WatchForeignChanges } from '../contract.js';
-import { LINK } from './names.js';
+import type { IpvsFamily } from './family.js';
+
+type Looked = Pick<IpvsFamily, 'family' | 'addressesDiffer'>;
 
 /**
- * Tells of addresses that came or went: those on the mode's link are its own, and node ports answer on all others. Of links without addresses that matter, as
- * those of pods, nothing is told. Nobody tells of virtual services and sets.
+ * Tells of addresses that came or went: those on the mode's link are its own, and node ports answer on all others. What others do to virtual services and sets
+ * the kernel tells nobody.
  */
-export function watchKernel(addon: Pick<RouteAddon, 'routeWatch' | 'allAddresses'>): WatchForeignChanges {
+export function watchAddresses(
+  addon: Pick<RouteAddon, 'routeWatch'>,
+  families: () => Iterable<Looked>,
+): WatchForeignChanges {
   return (onChange) => {
-    let known: string | null = null;
-    const look = async (missed: boolean): Promise<void> => {
-      const found = (await addon.allAddresses())
-        .map(({ link, ipv4, ipv6 }) => `${link} ${Buffer.from(ipv4).toString('hex')} ${routed(ipv6)}`)
-        .sort()
-        .join('\n');
-      if (known !== null && (found !== known || missed)) onChange({ families: FAMILIES, missed: false, process: null });
-      known = found;
+    let ended = false;
+    const lookAt = async (one: Looked): Promise<void> => {
+      const told = await one.addressesDiffer().then(
+        (differ) => (differ ? { missed: false } : null),
+        () => ({ missed: true }),
+      );
+      if (told !== null && !ended) onChange({ families: [one.family], process: null, ...told });
     };
-    const attempt = (missed: boolean): void => {
-      look(missed).catch(() => {
-        onChange({ families: FAMILIES, missed: true, process: null });
+    // Links come and go with every pod: one look at a time, and one more for all that was heard of meanwhile.
+    let looked: Promise<unknown> = Promise.resolve();
+    let isAsked = false;
+    const end = addon.routeWatch(() => {
+      if (isAsked) return;
+      isAsked = true;
+      looked = looked.then(() => {
+        isAsked = false;
+        return Promise.all([...families()].map(lookAt));
       });
-    };
-    attempt(false);
-    return addon.routeWatch(({ links, missed }) => {
-      attempt(missed || links.includes(LINK));
     });
+    return () => {
+      ended = true;
+      end();
+    };
   };
-}
-
-/** Addresses of a single link are nobody's to serve on. */
-function routed(ipv6: Uint8Array): string {
-  const all = Array.from({ length: ipv6.length / 16 }, (_, index) =>
-    Buffer.from(ipv6.subarray(index * 16, (index + 1) * 16)).toString('hex'),
-  );
-  return all.filter((address) => !address.startsWith('fe80')).join();
 }

@@ -48,6 +48,8 @@ const FAULT_RATE = 0.1;
 export class FakeIptables implements IptablesAddon, AccountingAddon {
   readonly faults: IptablesFault[] = [];
   readonly committed: IptablesTransaction[] = [];
+  /** Counts what may have changed some table, whoever did it. */
+  changes = 0;
   /** Listings that were answered. */
   readonly listed: { readonly tables: readonly IptablesTable[]; readonly textOf: readonly string[] }[] = [];
   flavors: readonly IptablesFlavor[] = ['legacy', 'nft'];
@@ -113,6 +115,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
 
   /** What somebody else does: `edit` gets the chains of one table. */
   tamper(table: IptablesTable, edit: (chains: Chains) => void, flavor: IptablesFlavor = 'nft'): void {
+    this.changes++;
     for (const family of ['IPv4', 'IPv6'] as const)
       edit(this.tables(family, flavor).get(table) ?? new Map<string, string[]>());
   }
@@ -135,6 +138,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
 
   async iptablesRestore(transaction: IptablesTransaction): Promise<IptablesAck> {
     await Promise.resolve();
+    this.changes++;
     const fault = this.take('restore');
     const { family, flavor, operations } = transaction;
     const tables = [...new Set(operations.map(({ table }) => table))];

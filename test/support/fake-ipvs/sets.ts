@@ -10,6 +10,7 @@ import {
 } from '../../../src/native/contract.js';
 import type { Traveller } from '../fake-iptables/packet.js';
 import { KernelError } from '../fake-kernel/kernel-error.js';
+import { digestOf } from './digest.js';
 import type { IpvsFaults } from './faults.js';
 
 interface FakeSet {
@@ -62,6 +63,18 @@ export class FakeSets implements IpsetAddon {
         elements: Buffer.from(elements.map(([key]) => key).join(''), 'latin1'),
         elementComments: elements.map(([, comment]) => (comment === '' ? null : comment)),
       };
+    });
+  }
+
+  async ipsetDigests(names: readonly string[], extent: 'whole' | 'headers'): Promise<Float64Array> {
+    await Promise.resolve();
+    this.faults.list('ipset digests');
+    return Float64Array.from(names, (name) => {
+      const set = this.sets.get(name);
+      if (set === undefined) return 0;
+      const { creation, elements } = set;
+      const held = extent === 'headers' ? [String(elements.size)] : [...elements].map((each) => JSON.stringify(each));
+      return digestOf([JSON.stringify(creation), ...held]);
     });
   }
 

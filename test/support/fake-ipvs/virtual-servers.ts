@@ -10,12 +10,14 @@ import type {
   IpvsTimeouts,
 } from '../../../src/native/contract.js';
 import { KernelError } from '../fake-kernel/kernel-error.js';
+import { digestOf } from './digest.js';
 import type { IpvsFaults } from './faults.js';
 
 export interface FakeDestination {
   weight: number;
   connections: number;
   method: number;
+  bounded?: boolean;
 }
 
 export interface FakeService {
@@ -38,6 +40,8 @@ export class FakeVirtualServers implements IpvsAddon {
   readonly committed: (readonly IpvsOperation[])[] = [];
   /** Of services and of destinations. */
   listings = 0;
+  /** Asked for, of services and of destinations. */
+  digests = 0;
 
   constructor(private readonly faults: IpvsFaults) {}
 
@@ -74,7 +78,27 @@ export class FakeVirtualServers implements IpvsAddon {
         weights: Uint32Array.from(held, ([, { weight }]) => weight),
         connections: Uint32Array.from(held, ([, { connections }]) => connections),
         methods: Uint8Array.from(held, ([, { method }]) => method),
+        bounded: Uint8Array.from(held, ([, { bounded = false }]) => Number(bounded)),
       };
+    });
+  }
+
+  async ipvsServicesDigest(family: Family): Promise<number> {
+    await Promise.resolve();
+    this.faults.list('ipvs services digest');
+    this.digests++;
+    const own = [...this.services].filter(([, { service }]) => service.family === family);
+    return digestOf(own.map(([key, { state }]) => JSON.stringify([key, state])));
+  }
+
+  async ipvsDestinationsDigests(services: readonly IpvsService[]): Promise<Float64Array> {
+    await Promise.resolve();
+    this.faults.list('ipvs destinations digests');
+    this.digests++;
+    return Float64Array.from(services, (service) => {
+      const held = [...(this.services.get(keyOf(service))?.destinations ?? [])];
+      const records = held.map(([key, each]) => JSON.stringify([key, { ...each, connections: 0 }]));
+      return records.length === 0 ? 0 : digestOf(records);
     });
   }
 

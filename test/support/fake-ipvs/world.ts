@@ -47,6 +47,11 @@ class IpvsKernel extends FakeKernel {
     programs.hasSet = (name) => this.ipset.sets.has(name);
   }
 
+  /** All tables are those of the programs, of the flavour that nf_tables has. */
+  override nftGeneration(): Promise<number> {
+    return Promise.resolve(this.programs.changes);
+  }
+
   /** Whether a rule names a set. */
   private names(set: string): boolean {
     const rules = FAMILIES.flatMap((family) =>

@@ -5,6 +5,8 @@ export const WITHOUT_IPVS: IpvsAddon = {
   ipvsApply: () => Promise.resolve([]),
   ipvsServices: () => Promise.resolve([]),
   ipvsDestinations: () => Promise.resolve([]),
+  ipvsServicesDigest: () => Promise.resolve(1),
+  ipvsDestinationsDigests: (services) => Promise.resolve(new Float64Array(services.length)),
   ipvsTimeouts: () => Promise.resolve(null),
   ipvsSetTimeouts: () => Promise.resolve(),
 };
@@ -13,6 +15,7 @@ export const WITHOUT_SETS: IpsetAddon = {
   ipsetNames: () => Promise.resolve([]),
   ipsetApply: () => Promise.resolve([]),
   ipsetList: (names) => Promise.resolve(names.map(() => null)),
+  ipsetDigests: (names) => Promise.resolve(new Float64Array(names.length)),
 };
 
 export const WITHOUT_LINKS: RouteAddon = {

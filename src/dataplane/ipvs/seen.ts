@@ -1,0 +1,41 @@
+/** Objects of one kind in the kernel, as they are compared. */
+export interface Matter<Key> {
+  /** Another value after every change of what the kernel is known to hold of it. */
+  version(key: Key): unknown;
+  /** A number for each, the same as long as the kernel holds the same; NaN: it has to be listed. */
+  digests(keys: readonly Key[]): Promise<ArrayLike<number>>;
+  /** Lists them: whether the kernel holds something else than it is known to. */
+  differ(keys: readonly Key[]): Promise<boolean>;
+}
+
+/** Remembers by which digest each object was seen to be right, and lists those that have another. */
+export class Seen<Key> {
+  private readonly seen = new Map<Key, { readonly version: unknown; readonly digest: number }>();
+
+  constructor(private readonly matter: Matter<Key>) {}
+
+  /** Forgets all but these. */
+  keep(keys: ReadonlyMap<Key, unknown>): void {
+    for (const key of this.seen.keys()) if (!keys.has(key)) this.seen.delete(key);
+  }
+
+  async differ(keys: readonly Key[]): Promise<boolean> {
+    const { matter, seen } = this;
+    if (keys.length === 0) return false;
+    const versions = keys.map((key) => matter.version(key));
+    const digests = await matter.digests(keys);
+    const now = keys.map((key, index) => ({ key, version: versions[index], digest: digests[index] ?? NaN }));
+    const unsure = now.filter(({ key, version, digest }) => {
+      const before = seen.get(key);
+      return before?.version !== version || before?.digest !== digest;
+    });
+    if (unsure.length === 0) return false;
+    const doubtful = unsure.map(({ key }) => key);
+    if (await matter.differ(doubtful)) return true;
+    // What was listed has this digest only if it was not changed in between.
+    const after = await matter.digests(doubtful);
+    for (const [index, { key, version, digest }] of unsure.entries())
+      if (after[index] === digest) seen.set(key, { version, digest });
+    return false;
+  }
+}
