@@ -47,6 +47,9 @@ export interface NodeProxyOptions {
   readonly onFatal: (error: Error) => void;
 }
 
+/** Another configuration came too late: the process is about to end, with the one in force. */
+export class EndingError extends Error {}
+
 /** The running process: sources, the sync cycle and its loop, and what tells others how they are doing, put together. */
 export class NodeProxy {
   private readonly store = new Store();
@@ -149,7 +152,7 @@ export class NodeProxy {
         beginLog = await log.prepare(loaded.config.logging);
       await this.listeners.follow(loaded);
       if (mode !== null) await this.makeRoom(loaded.config);
-      if (this.stopping) throw new Error('the process is about to end');
+      if (this.stopping) throw new EndingError('the process is about to end');
     } catch (error) {
       api?.source?.connection.close();
       throw error;

@@ -1,11 +1,12 @@
 import { messageOf } from '../base/error-message.js';
+import type { Log } from '../base/log.js';
 import { printChange } from '../config/compare.js';
 import type { Loaded } from '../config/load.js';
 import { ConfigWatch, type ConfigOutcome } from '../control/config-watch.js';
 import { logTransactions, prepareMode, type Machine } from '../control/mode.js';
 import type { Logger } from '../observe/log.js';
 import { limitHeapGrowth, limitInlining } from './memory.js';
-import { NodeProxy } from './node-proxy.js';
+import { EndingError, NodeProxy } from './node-proxy.js';
 import { handleSignals } from './signals.js';
 
 /** Runs until a signal or a fatal error; the exit status. */
@@ -62,8 +63,10 @@ export async function run(
 }
 
 /** What the process does about changed configuration files; false: nothing yet, and trying again may help. */
-async function followConfig(outcome: ConfigOutcome, proxy: NodeProxy, log: Logger): Promise<boolean> {
+export async function followConfig(outcome: ConfigOutcome, proxy: NodeProxy, log: Log): Promise<boolean> {
   const refuse = (error: unknown): false => {
+    // The process ends with the configuration that is in force, which is nobody's fault.
+    if (error instanceof EndingError) return false;
     const why = messageOf(error);
     // It was tried again.
     if (why === proxy.refusal) return false;

@@ -2,8 +2,10 @@
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { parseAddress } from '../../src/base/ip.js';
+import { compareConfigs } from '../../src/config/compare.js';
 import type { Loaded } from '../../src/config/load.js';
 import { NodeProxy } from '../../src/cli/node-proxy.js';
+import { followConfig } from '../../src/cli/run.js';
 import { logTransactions, prepareMode } from '../../src/control/mode.js';
 import type { Host } from '../../src/host/host.js';
 import { LINK } from '../../src/dataplane/ipvs/names.js';
@@ -131,12 +133,22 @@ t.test('a configuration that comes while the process ends changes nothing', asyn
   const { proxy, log, stop, configuration } = await world(t);
   const { open, passed } = gate();
   log.prepared = passed;
-  const late = proxy.reconfigure(configuration('logging: {format: json}\n'));
+  const next = configuration('logging: {format: json}\n');
+  const late = followConfig(
+    { type: 'apply', changes: compareConfigs(proxy.inForce.config, next.config), ...next },
+    proxy,
+    log,
+  );
   const stopped = stop();
   open();
-  await t.rejects(late, { message: 'the process is about to end' });
+  t.equal(await late, false);
   await stopped;
   t.equal(proxy.inForce.config.logging.format, 'text');
+  t.notOk(
+    log.lines.some((line) => line.includes('refused')),
+    'and is not called refused',
+  );
+  t.equal(proxy.refusal, null);
 });
 
 /** Sysctls in memory, each 0 before it is set. */
