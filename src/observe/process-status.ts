@@ -51,6 +51,8 @@ export interface FamilyState {
   readonly conflicts: readonly string[];
   /** Frontends that the kernel refuses: they stay as they were, and are tried again. */
   readonly setAside: readonly AsideStatus[];
+  /** Services that cannot be planned, which is tried again: they stay as they were. */
+  readonly unplanned: readonly { readonly service: string; readonly reason: string }[];
   /** Latest first. */
   readonly recentSyncs: readonly SyncRecord[];
   /** Slowest first. */
@@ -94,14 +96,15 @@ function printSource({ source, synced, sinceLastEventMs, failures }: SourceState
 }
 
 function printFamily(state: FamilyState): string[] {
-  const { family, services, frontends, endpoints, conflicts, setAside, failures, repairs, recentSyncs, slowestSyncs } =
-    state;
+  const { family, services, frontends, endpoints, conflicts, setAside, unplanned } = state;
+  const { failures, repairs, recentSyncs, slowestSyncs } = state;
   return [
     `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${services} Services, ${frontends} frontends, ${endpoints} endpoints, ${state.pendingFrontends} frontends pending`,
     ...printOccurrences('failed syncs', failures),
     ...printOccurrences('repairs', repairs),
     ...conflicts.map((conflict) => `  ${conflict}`),
     ...setAside.map(printAside),
+    ...unplanned.map(({ service, reason }) => `  cannot be planned, and stays as it was: ${service}: ${reason}`),
     ...printSyncs('last syncs', recentSyncs),
     ...printSyncs('slowest', slowestSyncs),
   ];

@@ -1,7 +1,7 @@
 import { printEndpoint } from '../base/endpoint-list.js';
 import { familyOf, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { Protocol } from '../base/protocol.js';
-import type { ServicePortRow, ServiceRow } from '../state/rows.js';
+import type { ObjectKey, ServicePortRow, ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { anyContains, nodeFacts, type PlanSettings } from './facts.js';
 import type { ForwardingTable } from './forwarding-table.js';
@@ -109,6 +109,7 @@ export function explain(
   );
   const { frontend } = trace;
   if (frontend === null) notes.push(...aboutNobody(snapshot, table, settings, localAddresses, question));
+  notes.push(...aboutUnplanned(snapshot, table, trace.frontend, destination));
   if (table.gaps) notes.push('the sources could not read everything yet: what is missing here may be wanted');
   const key = frontend?.key ?? frontendKey(destination, port, protocol);
   return {
@@ -119,7 +120,7 @@ export function explain(
     verdict: trace.verdict,
     frontend: frontend && { key, kind: frontend.kind, servicePort: frontend.servicePort },
     conflicts: [...table.conflicts()].filter((conflict) => conflict.frontend === key),
-    ...ofService(snapshot, settings, trace, notes),
+    ...ofService(snapshot, table, settings, trace, notes),
     affinitySeconds: frontend?.affinitySeconds ?? null,
     clientKey: heldClientKey(table, trace),
     sourceRanges: frontend?.sourceRanges ?? null,
@@ -137,9 +138,16 @@ function heldClientKey(table: ForwardingTable, { frontend, local }: Trace): Fron
 type OfService = Pick<Explanation, 'policy' | 'endpoints' | 'skippedSlices'>;
 
 /** The policy, and what became of each endpoint. */
-function ofService(snapshot: Snapshot, settings: PlanSettings, { frontend, local }: Trace, notes: string[]): OfService {
+function ofService(
+  snapshot: Snapshot,
+  table: ForwardingTable,
+  settings: PlanSettings,
+  { frontend, local }: Trace,
+  notes: string[],
+): OfService {
   const nothing: OfService = { policy: null, endpoints: [], skippedSlices: [] };
-  if (frontend === null) return nothing;
+  // What the sources say of a Service that cannot be planned is not where its frontends are from.
+  if (frontend === null || table.unplanned.has(serviceOf(frontend))) return nothing;
   const [service, port] = servicePortOf(snapshot, frontend);
   if (service === null || port === null) {
     notes.push(`${frontend.servicePort} is gone; the next sync takes the frontend away`);
@@ -167,15 +175,40 @@ function ofService(snapshot: Snapshot, settings: PlanSettings, { frontend, local
   };
 }
 
+/** Services that cannot be planned: the one that has the frontend, or those that would have the address. */
+function aboutUnplanned(
+  snapshot: Snapshot,
+  { unplanned }: ForwardingTable,
+  frontend: FrontendPlan | null,
+  destination: IPAddress,
+): readonly string[] {
+  const has = (key: ObjectKey): boolean => {
+    const service = snapshot.service(key);
+    const ingress = service?.loadBalancerIngress.map(({ address }) => address) ?? [];
+    return [...(service?.clusterIPs ?? []), ...(service?.externalIPs ?? []), ...ingress].includes(destination);
+  };
+  return [...unplanned].flatMap(([key, reason]) =>
+    (frontend === null ? has(key) : serviceOf(frontend) === key)
+      ? [`Service ${key} cannot be planned, so it is as it was, which is tried again: ${reason}`]
+      : [],
+  );
+}
+
+/** Neither names nor namespaces have a colon. */
+function serviceOf({ servicePort }: FrontendPlan): ObjectKey {
+  const [key = ''] = servicePort.split(':');
+  return key;
+}
+
 const CONDITIONS = ['ready', 'serving', 'terminating'] as const;
 
 function servicePortOf(
   snapshot: Snapshot,
-  { servicePort, address, port, protocol }: FrontendPlan,
+  frontend: FrontendPlan,
 ): readonly [ServiceRow | null, ServicePortRow | null] {
-  // Neither names nor namespaces have a colon.
-  const [key = '', portName = ''] = servicePort.split(':');
-  const service = snapshot.service(key) ?? null;
+  const { servicePort, address, port, protocol } = frontend;
+  const [, portName = ''] = servicePort.split(':');
+  const service = snapshot.service(serviceOf(frontend)) ?? null;
   const row = service?.ports.find(
     (candidate) =>
       candidate.name === portName &&

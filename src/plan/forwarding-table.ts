@@ -29,6 +29,8 @@ interface Claim {
 export class ForwardingTable implements FamilyTable {
   readonly family: Family;
   gaps = false;
+  /** Services that could not be planned, and why: the table has them as they were. */
+  readonly unplanned = new Map<ObjectKey, string>();
   private nodePlan: NodePlan;
   private readonly plans = new Map<ObjectKey, ServicePlan>();
   private readonly checks = new Map<ObjectKey, HealthCheckPlan>();

@@ -16,8 +16,6 @@ export class Planner {
   private facts: NodeFacts;
   /** Settings changed since the last update, or it failed: everything is planned again. */
   private stale = false;
-  /** Services that could not be planned; the tables have them as they were. */
-  private owed = noServices();
 
   constructor(private settings: PlanSettings) {
     this.facts = nodeFacts(settings, undefined);
@@ -38,9 +36,8 @@ export class Planner {
    * @throws when that is all that can be said; the changes are not lost.
    */
   update(snapshot: Snapshot, changes: StateChanges): readonly Error[] {
-    const { stale, owed } = this;
+    const { stale } = this;
     this.stale = true;
-    this.owed = noServices();
     if (stale || changes.nodes.has(this.settings.nodeName) || changes.serviceCIDRs) this.updateNode(snapshot);
     const facts = nodeFacts(this.settings, snapshot.node(this.settings.nodeName));
     const before = this.facts;
@@ -50,7 +47,9 @@ export class Planner {
       const table = this.tables[family];
       table.gaps = snapshot.gaps;
       const everything = stale || !sameFacts(family, facts, before);
-      const keys = everything ? allServices(snapshot, table) : new Set([...owed[family], ...changes.services[family]]);
+      const owed = [...table.unplanned.keys()];
+      table.unplanned.clear();
+      const keys = everything ? allServices(snapshot, table) : new Set([...owed, ...changes.services[family]]);
       for (const key of keys) failures.push(...this.planService(family, snapshot, key));
     }
     this.stale = false;
@@ -73,14 +72,11 @@ export class Planner {
       this.tables[family].setService(key, plan);
       return [];
     } catch (error) {
-      this.owed[family].add(key);
-      return [new Error(`cannot plan Service ${key} in ${family}: ${messageOf(error)}`, { cause: error })];
+      const reason = messageOf(error);
+      this.tables[family].unplanned.set(key, reason);
+      return [new Error(`cannot plan Service ${key} in ${family}: ${reason}`, { cause: error })];
     }
   }
-}
-
-function noServices(): Readonly<Record<Family, Set<ObjectKey>>> {
-  return { IPv4: new Set(), IPv6: new Set() };
 }
 
 /** All Services, and those that are gone and still have a plan. */

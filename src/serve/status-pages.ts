@@ -145,6 +145,7 @@ function familyState({ table, history }: FamilySync, { health, progress, now }: 
       ...aside,
       sinceSeconds: (now() - since) / 1000,
     })),
+    unplanned: [...table.unplanned].map(([service, reason]) => ({ service, reason })),
     recentSyncs: recent,
     slowestSyncs: slowest,
     failures,

@@ -318,7 +318,10 @@ t.test('a Service that cannot be planned keeps no other from the kernel, and is 
   await made.clock.advance(1000);
   t.same(taken(made), ['trigger'], 'tried again, and not as what compares everything');
   t.ok(cycle.planner.tables.IPv4.frontend('10.96.0.10:53/UDP'));
+  const { unplanned } = cycle.planner.tables.IPv4;
+  t.same([...unplanned], [['default/broken', 'out of order']], 'for whoever asks');
   broken = false;
   await cycle.run({ full: false });
+  t.equal(unplanned.size, 0);
   t.equal(dataplanes.IPv4.calls.at(-1), '10.96.0.20:80/TCP');
 });

@@ -30,6 +30,10 @@ class Scene {
     this.planner.update(this.store.snapshot, this.store.takeChanges());
   }
 
+  upsert(...rows: readonly Row[]): void {
+    this.writer.apply(rows.map((row) => ({ type: 'upsert', row })));
+  }
+
   remove(name: string): void {
     this.writer.apply([{ type: 'remove', ref: { kind: 'Service', namespace: 'default', name } }]);
   }
@@ -355,5 +359,28 @@ t.test('both families', (t) => {
   );
   t.same(scene.say('external', '[fd00:96::1]:80', 'service'), ['default/dual:http, cluster IP [fd00:96::1]:80/TCP']);
   t.same(JSON.parse(JSON.stringify(scene.ask('node', CLUSTER_IP))), scene.ask('node', CLUSTER_IP), 'is JSON');
+  t.end();
+});
+
+t.test('a Service that cannot be planned', (t) => {
+  const [web, late] = [service('web', { clusterIPs: ['10.96.0.1'] }), service('late', { clusterIPs: ['10.96.0.2'] })];
+  const scene = new Scene([web, slice('web', [{ address: '10.0.0.1' }])]);
+  let isBroken = false;
+  const ports = new Proxy(web.ports, {
+    get: (target, name) => {
+      if (isBroken) throw new Error('out of order');
+      return Reflect.get(target, name) as unknown;
+    },
+  });
+  scene.upsert({ ...web, ports, affinitySeconds: 30 }, { ...late, ports });
+  isBroken = true;
+  scene.plan();
+  const said = (name: string): readonly string[] => [
+    `Service default/${name} cannot be planned, so it is as it was, which is tried again: out of order`,
+  ];
+  t.match(scene.head('external', '10.96.0.1:80/TCP'), /is forwarded to 10\.0\.0\.1/);
+  t.same(scene.say('external', '10.96.0.1:80/TCP', 'note'), said('web'));
+  t.same(scene.say('external', '10.96.0.2:80/TCP', 'note'), said('late'));
+  t.same(scene.say('external', '10.96.0.3:80/TCP', 'note'), []);
   t.end();
 });
