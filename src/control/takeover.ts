@@ -1,12 +1,12 @@
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { OwnFootprint } from '../dataplane/footprint.js';
-import type { LeftoverAddon } from '../dataplane/leftovers/leftovers.js';
+import type * as Leftovers from '../dataplane/leftovers/leftovers.js';
 import { Removal, type RemovalReport } from '../dataplane/leftovers/removal.js';
 import { FOOTPRINTS } from '../dataplane/modes.js';
 
 export interface TakeoverParts {
-  readonly addon: LeftoverAddon;
+  readonly addon: Leftovers.LeftoverAddon;
   readonly families: readonly Family[];
   /** Of the mode in force. */
   readonly own: OwnFootprint;
@@ -30,7 +30,12 @@ export class Takeover {
   /** What the log has said already. */
   private readonly said = new Set<string>();
 
-  constructor(private readonly parts: TakeoverParts) {}
+  constructor(
+    private readonly parts: TakeoverParts,
+    /** Called when the rules are there: no start waits for it. */
+    private readonly load: () => Promise<Pick<typeof Leftovers, 'removeLeftovers'>> = () =>
+      import('../dataplane/leftovers/leftovers.js'),
+  ) {}
 
   /**
    * Call it after every full sync in which all families succeeded. Never rejects.
@@ -54,8 +59,7 @@ export class Takeover {
   private async remove(): Promise<TakeoverPass> {
     const { addon, families, own } = this.parts;
     const removal = new Removal();
-    // Loaded when the rules are there: no start waits for it.
-    const leftovers = await removal.attempt(null, () => import('../dataplane/leftovers/leftovers.js'));
+    const leftovers = await removal.attempt(null, this.load);
     const report = (await leftovers?.removeLeftovers(addon, families, FOOTPRINTS, own)) ?? removal;
     this.report(report);
     const finished = report.waiting.length === 0 && report.problems.length === 0;

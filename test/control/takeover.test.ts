@@ -78,3 +78,26 @@ t.test('once it has retired it removes nothing: what it would remove may be in f
   await takeover.retire();
   t.equal(addon.passes, 1);
 });
+
+t.test('what removes them cannot be loaded: that is said once, and tried again', async (t) => {
+  const log = new RecordingLog();
+  const addon = new NodeWithSet(loadAddon().nftables);
+  addon.inUse = false;
+  const own = { footprint: modeDefinition('nftables').footprint, flavor: null };
+  let finished = false;
+  const parts = { addon, families: ['IPv4'] as const, own, log, onFinished: () => void (finished = true) };
+  let loads = 0;
+  const takeover = new Takeover(parts, () => {
+    loads++;
+    return loads <= 2
+      ? Promise.reject(new Error('no such file'))
+      : import('../../src/dataplane/leftovers/leftovers.js');
+  });
+  for (let pass = 1; pass <= 2; pass++) {
+    t.same(await takeover.proceed(), { removed: false, finished: false });
+    t.strictSame(log.lines, ['warn could not remove what another proxy mode left, will be retried']);
+  }
+  t.notOk(finished);
+  t.match(await takeover.proceed(), { removed: true, finished: true });
+  t.ok(finished);
+});

@@ -1,0 +1,75 @@
+import t from 'tap';
+import { FamilySync } from '../../src/control/family-sync.js';
+import { ForeignChanges } from '../../src/control/foreign-changes.js';
+import type { ForeignChange } from '../../src/dataplane/contract.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { RecordingLog } from '../support/recording-log.js';
+
+function watcher(): { readonly changes: ForeignChanges; readonly log: RecordingLog; readonly told: string[] } {
+  const [log, told] = [new RecordingLog(), [] as string[]];
+  const drift = {
+    noticed: () => void told.push('noticed'),
+    suspect: (family: string) => void told.push(`suspect ${family}`),
+  };
+  const metrics = { audited: (family: string, result: string) => void told.push(`${family} ${result}`) };
+  return { changes: new ForeignChanges({ drift, metrics, clock: new FakeClock(), log }), log, told };
+}
+
+t.test('a kernel that does not let us watch: said once, tried again by the next call', (t) => {
+  const { changes, log, told } = watcher();
+  const refuse = (): never => {
+    throw new Error('EPERM');
+  };
+  changes.watch(refuse, []);
+  changes.watch(refuse, []);
+  t.strictSame(log.lines, [
+    'error cannot follow what others do to the ruleset, only the periodic check will find it: EPERM',
+  ]);
+  let listeners = 0;
+  const watch = (onChange: (change: ForeignChange) => void): (() => void) => {
+    listeners++;
+    onChange({} as ForeignChange);
+    return () => {
+      listeners--;
+    };
+  };
+  changes.watch(watch, []);
+  changes.watch(watch, []);
+  t.equal(listeners, 1, 'who listens does not begin again');
+  t.same(told, ['noticed']);
+  changes.stop();
+  t.equal(listeners, 0);
+  changes.watch(watch, []);
+  t.equal(listeners, 1);
+  changes.stop();
+  t.end();
+});
+
+/** A family whose audit ends as it is told, with another dataplane in its place by then where `replaced`. */
+function audited(end: () => boolean, replaced: boolean): FamilySync {
+  const sync = { family: 'IPv4', dataplane: {}, audit: (): Promise<boolean> => Promise.reject(new Error()) };
+  sync.audit = () =>
+    new Promise((resolve) => {
+      if (replaced) sync.dataplane = {};
+      resolve(end());
+    });
+  return sync as unknown as FamilySync;
+}
+
+t.test('an audit that fails is counted and said; one of rules that go is neither, however it ends', async (t) => {
+  const fail = (): never => {
+    throw new Error('ENOBUFS');
+  };
+  for (const [end, replaced, wanted, said] of [
+    [() => true, false, ['suspect IPv4', 'IPv4 different'], ['info 4 audited']],
+    [() => false, false, ['IPv4 intact'], ['info 4 audited']],
+    [fail, false, ['IPv4 failed'], ['info 2 audit failed']],
+    [() => true, true, [], []],
+    [fail, true, [], []],
+  ] as const) {
+    const { changes, log, told } = watcher();
+    await changes.audit(audited(end, replaced));
+    t.same(told, wanted);
+    t.same(log.lines, said);
+  }
+});
