@@ -49,8 +49,8 @@ function measureInNamespace(options: MeasureOptions): Measured {
   return JSON.parse(stdout) as Measured;
 }
 
-function main(): number {
-  const { values, positionals } = parseArgs({
+function commandLine() {
+  return parseArgs({
     allowPositionals: true,
     options: {
       help: { type: 'boolean', default: false },
@@ -65,6 +65,10 @@ function main(): number {
       plot: { type: 'string' },
     },
   });
+}
+
+function main(): number {
+  const { values, positionals } = commandLine();
   if (values.help) {
     process.stdout.write(USAGE);
     return 0;

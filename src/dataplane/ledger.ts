@@ -29,15 +29,11 @@ export interface Aside {
  * Keys that one transaction brings from what the kernel holds to what is desired. Ends once, with the kernel's answer. What is desired of a key since
  * the claim began stays owed.
  */
-export interface Claim<Key> {
+export interface Claim {
   /** The kernel holds what was desired when the claim began. */
   acknowledge(): void;
-  /**
-   * The kernel did nothing of it.
-   *
-   * @param culprit the key that is set aside for it, see {@link Ledger.setAside}; null: none, and all are sent again.
-   */
-  refuse(culprit?: { readonly key: Key; readonly reason: string } | null): void;
+  /** The kernel did nothing of it: all are sent again, but what {@link Ledger.setAside} takes out. */
+  refuse(): void;
   /** Nobody knows whether the kernel did it. */
   lose(): void;
 }
@@ -59,7 +55,7 @@ class Sent<Key, Value> {
   readonly keys: Key[] = [];
   readonly values: (Value | undefined)[] = [];
   /** Made when it is asked for: mostly nothing is desired while a claim is under way. */
-  private index: Map<Key, Value | undefined> | null = null;
+  private index: ReadonlySet<Key> | null = null;
 
   add(key: Key, value: Value | undefined): void {
     this.keys.push(key);
@@ -67,15 +63,7 @@ class Sent<Key, Value> {
   }
 
   has(key: Key): boolean {
-    return this.indexed().has(key);
-  }
-
-  value(key: Key): Value | undefined {
-    return this.indexed().get(key);
-  }
-
-  private indexed(): ReadonlyMap<Key, Value | undefined> {
-    return (this.index ??= new Map(this.keys.map((key, at) => [key, this.values[at]])));
+    return (this.index ??= new Set(this.keys)).has(key);
   }
 }
 
@@ -180,7 +168,7 @@ export class Ledger<Key, Value> {
    * Begins a transaction for keys that are not claimed; another is a mistake and throws. Keys that are {@link unknown} are for operations that replace
    * whatever there is; keys that are not owed, for those that make everything anew.
    */
-  claim(keys: Iterable<Key>): Claim<Key> {
+  claim(keys: Iterable<Key>): Claim {
     const sent = new Sent<Key, Value>();
     for (const key of keys) {
       if (this.isClaimed(key)) throw new Error(`${String(key)} is under way`);
@@ -200,11 +188,10 @@ export class Ledger<Key, Value> {
           if (!this.inDoubt && this.same(this.debts.get(key), value)) this.debts.delete(key);
         });
       },
-      refuse: (culprit = null) => {
+      refuse: () => {
         end((key) => {
           this.settle(key);
         });
-        if (culprit !== null) this.setAside(culprit.key, culprit.reason, sent.value(culprit.key));
       },
       lose: () => {
         end((key) => {
@@ -240,19 +227,17 @@ export class Ledger<Key, Value> {
   }
 
   /**
-   * Takes a key that is owed out of what is to be sent; for longer each time, as long as the same is desired of it. A key that is not owed any more
-   * stays as it is.
-   *
-   * @param refused what was tried; when something else is desired by now the key is due at once.
+   * Takes a key that is owed out of what is to be sent, as the kernel refused what is desired of it; for longer each time, as long as the same is desired.
+   * A key that is not owed any more stays as it is.
    */
-  setAside(key: Key, reason: string, refused = this.desired(key)): void {
+  setAside(key: Key, reason: string): void {
     if (!this.debts.has(key)) return;
     const { initialMs, maxMs, factor } = this.backoff;
     const before = this.asides.get(key);
     const now = this.options.now();
     const waitMs = Math.min(Math.max((before?.waitMs ?? 0) * factor, initialMs), maxMs);
+    const refused = this.debts.get(key);
     this.asides.set(key, { reason, since: before?.since ?? now, retryAt: now + waitMs, waitMs, refused });
-    this.desire(key, this.debts.get(key));
   }
 
   /** Makes a key due that is set aside, as something new is known of it: refused again, it waits as if it had been refused first. */

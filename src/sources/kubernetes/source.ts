@@ -62,14 +62,7 @@ export function startKubernetes(
   log: Log,
   surroundings: Surroundings,
 ): RunningKubernetes {
-  const accept = acceptHeader(options.contentType, options.acceptContentTypes);
-  const start = new Start(
-    options,
-    writer,
-    log,
-    surroundings,
-    new ApiExchanger(options.connection, accept, surroundings),
-  );
+  const start = new Start(options, writer, log, surroundings);
   const services = start.reflector(SERVICES, true);
   const slices = start.reflector(ENDPOINT_SLICES, true);
   const cidrs = start.serviceCIDRs();
@@ -93,9 +86,7 @@ export function watchNode(
   log: Log,
   surroundings: Surroundings,
 ): RunningKubernetes {
-  const accept = acceptHeader(options.contentType, options.acceptContentTypes);
-  const exchanger = new ApiExchanger(options.connection, accept, surroundings);
-  const start = new Start(options, writer, log, surroundings, exchanger);
+  const start = new Start(options, writer, log, surroundings);
   const reflector = start.reflector(nodeResource(options.nodeName), true);
   reflector.start();
   return { stop: () => reflector.stop(), status: () => [reflector.status()], ...start.held() };
@@ -105,14 +96,17 @@ class Start {
   /** Neither codec makes strings that are windows on others. */
   private readonly names = new Interner(undefined, false);
   private readonly holdings = new Map<string, Holding>();
+  private readonly exchanger: ApiExchanger;
 
   constructor(
     private readonly options: KubernetesOptions,
     private readonly writer: Writer,
     private readonly log: Log,
     private readonly surroundings: Surroundings,
-    private readonly exchanger: Exchanger,
-  ) {}
+  ) {
+    const accept = acceptHeader(options.contentType, options.acceptContentTypes);
+    this.exchanger = new ApiExchanger(options.connection, accept, surroundings);
+  }
 
   /** @param required readiness waits for the sync, not only for the first attempt. */
   reflector(

@@ -59,12 +59,7 @@ async function answer(server: ApiServer, request: IncomingMessage): Promise<unkn
       server.faults.clear();
       return null;
     case 'watches':
-      for (const watch of [...server.watches]) {
-        if (value === 'end') watch.end();
-        else if (value === 'reset') watch.reset();
-        else if (value === 'stall') watch.stall();
-        else throw new TypeError(`not something to do with watches: ${String(value)}`);
-      }
+      doToWatches(server, value);
       return null;
     case 'down':
       await server.stop();
@@ -85,6 +80,15 @@ async function answer(server: ApiServer, request: IncomingMessage): Promise<unkn
       return state(server);
     default:
       throw new TypeError(`unknown command ${command}`);
+  }
+}
+
+function doToWatches(server: ApiServer, what: unknown): void {
+  for (const watch of [...server.watches]) {
+    if (what === 'end') watch.end();
+    else if (what === 'reset') watch.reset();
+    else if (what === 'stall') watch.stall();
+    else throw new TypeError(`not something to do with watches: ${String(what)}`);
   }
 }
 

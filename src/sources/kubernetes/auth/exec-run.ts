@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { printableLine } from '../../../base/printable.js';
 import { CredentialsError } from './errors.js';
 
@@ -41,17 +41,11 @@ const NOT_EXECUTABLE: readonly unknown[] = ['ENOENT', 'EACCES', 'ENOTDIR'];
  * @throws CredentialsError saying how it ended, with the end of its standard error; `installHint` is appended where it could not even be started.
  */
 export function runCommand(run: Run, installHint: string): Promise<string> {
-  const { command, args, env, interactive, timeoutMs, signal } = run;
+  const { timeoutMs, signal } = run;
   return new Promise((resolve, reject) => {
     // A group of its own, so that what it started itself can be ended with it; a terminal can only be read by the group that has it.
-    const detached = !interactive && process.platform !== 'win32';
-    const terminal = interactive ? 'inherit' : null;
-    const child = spawn(command, args, {
-      env,
-      detached,
-      windowsHide: true,
-      stdio: [terminal ?? 'ignore', 'pipe', terminal ?? 'pipe'],
-    });
+    const detached = !run.interactive && process.platform !== 'win32';
+    const child = start(run, detached);
     const stdout: Buffer[] = [];
     let length = 0;
     let stderr = '';
@@ -91,18 +85,28 @@ export function runCommand(run: Run, installHint: string): Promise<string> {
       end(`cannot be run: ${error.message}${hint}`, error);
     });
     child.on('exit', (code, by) => {
-      const finish = (): void => {
+      clearTimeout(timer);
+      whenDrained(child, () => {
         closed = true;
         exitCode = code ?? exitCode;
         end(code === 0 ? null : code === null ? `was ended by ${by ?? 'a signal'}` : `failed with exit code ${code}`);
-      };
-      clearTimeout(timer);
-      const drain = setTimeout(finish, DRAIN_MS);
-      child.on('close', () => {
-        clearTimeout(drain);
-        finish();
       });
     });
+  });
+}
+
+function start({ command, args, env, interactive }: Run, detached: boolean): ChildProcess {
+  const terminal = interactive ? 'inherit' : null;
+  const stdio = [terminal ?? 'ignore', 'pipe', terminal ?? 'pipe'] as const;
+  return spawn(command, args, { env, detached, windowsHide: true, stdio: [...stdio] });
+}
+
+/** For a command that has just ended: calls back when all that it printed was read, or {@link DRAIN_MS} later. */
+function whenDrained(child: ChildProcess, finish: () => void): void {
+  const drain = setTimeout(finish, DRAIN_MS);
+  child.on('close', () => {
+    clearTimeout(drain);
+    finish();
   });
 }
 
