@@ -1,3 +1,4 @@
+import type { Protocol } from '../base/protocol.js';
 import type { IptablesFlavor, IptablesTable } from '../native/contract.js';
 
 /**
@@ -28,6 +29,8 @@ export interface IpvsFootprint {
   readonly link: string;
   /** Of both families. */
   readonly sets: ReadonlySet<string>;
+  /** Those of them that have a protocol's node ports, one an element. */
+  readonly portSets: ReadonlyMap<string, Protocol>;
 }
 
 /** The footprint of the mode in force. */

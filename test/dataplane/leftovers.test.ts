@@ -8,6 +8,7 @@ import { Remains, type LeftoverChains } from '../../src/dataplane/leftovers/rema
 import { FOOTPRINTS } from '../../src/dataplane/modes.js';
 import { NFTABLES } from '../../src/dataplane/nftables/mode.js';
 import type {
+  IpsetListing,
   IpsetOperation,
   IptablesChainListing,
   IptablesTable,
@@ -153,6 +154,7 @@ class FakeNode implements LeftoverAddon {
   /** By port. */
   readonly connections = new Map<number, number>();
   sets: string[] = [];
+  readonly portSets = new Map<string, IpsetListing>();
   addresses: readonly string[] | null = null;
   tables: string[] = [];
   failing: string | null = null;
@@ -217,6 +219,19 @@ class FakeNode implements LeftoverAddon {
   async ipsetNames() {
     await Promise.resolve();
     return this.sets;
+  }
+
+  async ipsetList(names: readonly string[]) {
+    await Promise.resolve();
+    return names.map((name) => this.portSets.get(name) ?? null);
+  }
+
+  async allAddresses() {
+    await Promise.resolve();
+    return [
+      { link: 'kube-ipvs0', ipv4: Buffer.concat(this.addresses?.map(bytes) ?? []), ipv6: new Uint8Array() },
+      { link: 'eth0', ipv4: bytes('192.168.0.2'), ipv6: bytes('2001:db8::1') },
+    ];
   }
 
   async ipsetApply(operations: readonly IpsetOperation[]) {
@@ -297,21 +312,48 @@ t.test("ipvs: kube-proxy's virtual services go when their connections have ended
   node.connections.set(53, 5);
   node.sets = ['KUBE-CLUSTER-IP', 'KUBE-6-IPVS-IPS', 'OTHER'];
   const report = await remove(node);
-  t.same(report.removed, ['ipvs: 2 virtual services', 'ipset: 2 sets']);
+  t.same(report.removed, ['ipvs: 2 virtual services']);
   t.same(report.waiting, ['ipvs: virtual services that still have connections']);
   t.same(
     node.services.map(({ port }) => port),
     [53, 80, 0],
   );
-  t.same(node.sets, ['OTHER']);
   t.not(node.addresses, null);
-  t.same((await remove(node, null)).removed, ['ipvs: 1 virtual services', 'link kube-ipvs0']);
+  t.same((await remove(node, null)).removed, ['ipvs: 1 virtual services', 'link kube-ipvs0', 'ipset: 2 sets']);
+  t.same(node.sets, ['OTHER']);
   t.same(
     node.services.map(({ port }) => port),
     [80, 0],
     'those of others stay even then',
   );
 });
+
+t.test(
+  "ipvs: node ports are those that a set has and those of the usual range, at the node's own addresses",
+  async (t) => {
+    const node = new FakeNode();
+    node.addresses = ['10.96.0.1'];
+    const name = 'KUBE-NODE-PORT-LOCAL-TCP';
+    node.sets = [name];
+    node.portSets.set(name, {
+      ...{ name, type: 'bitmap:port', family: null, hashSize: 0, maxElements: 0, comments: true, ports: null },
+      ...{ plain: true, references: 0, elements: Uint8Array.of(0x1f, 0x90, 0x23, 0x28), elementComments: null },
+    });
+    const udp = { ...virtual('192.168.0.2', 9000), protocol: 17 };
+    node.services = [
+      virtual('192.168.0.2', 8080),
+      virtual('192.168.0.2', 30001),
+      virtual('192.168.0.2', 443),
+      virtual('192.168.0.100', 30002),
+      udp,
+    ];
+    t.same((await remove(node, null)).removed, ['ipvs: 2 virtual services', 'link kube-ipvs0', 'ipset: 1 sets']);
+    t.same(
+      node.services.map(({ port }) => port),
+      [443, 30002, 9000],
+    );
+  },
+);
 
 t.test('what fails is told, and does not keep the rest', async (t) => {
   const node = new FakeNode();

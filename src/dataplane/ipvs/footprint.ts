@@ -1,8 +1,9 @@
 import { FAMILIES } from '../../base/ip.js';
+import type { Protocol } from '../../base/protocol.js';
 import type { IptablesTable } from '../../native/contract.js';
 import type { Footprint } from '../footprint.js';
 import { MARK_COMPANIONS } from '../xtables/names.js';
-import { CHAIN, LINK, PEER_HAIRPIN, SET_PREFIXES, SET_ROLES, setName } from './names.js';
+import { CHAIN, LINK, PEER_HAIRPIN, SET_PREFIXES, SET_ROLES, setName, type SetRole } from './names.js';
 
 /** Chains by table (behaviour IV-21). */
 const CHAINS: Readonly<Record<IptablesTable, ReadonlySet<string>>> = {
@@ -29,6 +30,14 @@ const HOOKED: ReadonlySet<string> = new Set([
   CHAIN.outGuard,
 ]);
 
+/** Of SCTP there is a virtual service for each element of a set by address. */
+const PORT_ROLES: readonly (readonly [role: SetRole, protocol: Protocol])[] = [
+  ['tcpNodePorts', 'TCP'],
+  ['tcpNodePortsLocal', 'TCP'],
+  ['udpNodePorts', 'UDP'],
+  ['udpNodePortsLocal', 'UDP'],
+];
+
 export function isOwnChain(table: IptablesTable, chain: string): boolean {
   return CHAINS[table].has(chain);
 }
@@ -39,6 +48,9 @@ export const IPVS_FOOTPRINT: Footprint = {
   chains: { isOwn: isOwnChain, isPerService: () => false, hooked: HOOKED, companions: MARK_COMPANIONS },
   ipvs: {
     link: LINK,
+    portSets: new Map(
+      FAMILIES.flatMap((family) => PORT_ROLES.map(([role, protocol]) => [setName(family, role), protocol] as const)),
+    ),
     sets: new Set(
       FAMILIES.flatMap((family) => [
         SET_PREFIXES[family] + PEER_HAIRPIN,

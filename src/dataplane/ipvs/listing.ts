@@ -1,22 +1,15 @@
-import {
-  addressFromBytes,
-  addressLength,
-  prefixContains,
-  type Family,
-  type IPAddress,
-  type IPPrefix,
-} from '../../base/ip.js';
+import { addressFromBytes, prefixContains, type Family, type IPAddress, type IPPrefix } from '../../base/ip.js';
 import { protocolFromNumber, type Protocol } from '../../base/protocol.js';
 import type {
   IpsetListing,
   IpvsDestinations,
   IpvsListedService,
   IpvsServiceState,
-  LinkAddresses,
   NativeAddon,
 } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
+import { addressesBeside, addressesOf } from '../link-addresses.js';
 import { listedDestinations, type Destinations } from './destinations.js';
 import { packPort, packVirtual, serviceKey, type ElementKey, type ServiceKey, type Virtual } from './frontends.js';
 import type { Held } from './ledgers.js';
@@ -105,22 +98,8 @@ export async function listAddresses(
   family: Family,
 ): Promise<{ readonly linked: ReadonlySet<IPAddress>; readonly own: ReadonlySet<IPAddress> }> {
   const links = await addon.route.allAddresses();
-  const linked = links.filter(({ link }) => link === LINK).flatMap((link) => unpackAll(family, link));
-  return { linked: new Set(linked), own: ownAddresses(family, links) };
-}
-
-function unpackAll(family: Family, { ipv4, ipv6 }: Pick<LinkAddresses, 'ipv4' | 'ipv6'>): readonly IPAddress[] {
-  const packed = family === 'IPv4' ? ipv4 : ipv6;
-  const length = addressLength(family);
-  return Array.from({ length: packed.length / length }, (_, index) =>
-    addressFromBytes(packed.subarray(index * length, (index + 1) * length)),
-  );
-}
-
-/** IPv6 addresses of a single link have to be asked for with the link's name, which no Service has. */
-function ownAddresses(family: Family, links: readonly LinkAddresses[]): ReadonlySet<IPAddress> {
-  const others = links.filter(({ link }) => link !== LINK).flatMap((link) => unpackAll(family, link));
-  return new Set(others.filter((address) => !address.startsWith('fe80:')));
+  const linked = links.filter(({ link }) => link === LINK).flatMap((link) => addressesOf(family, link));
+  return { linked: new Set(linked), own: addressesBeside(LINK, family, links) };
 }
 
 /** The API server's default for --service-node-port-range. */
