@@ -26,7 +26,7 @@ export const CONFIGURATION_FLAGS: readonly Flag[] = [
     type: 'string',
     value: 'mode',
     initial: '',
-    help: 'proxy mode: iptables, which it is when empty, or nftables; also --mode',
+    help: 'proxy mode: iptables, which it is when empty, ipvs or nftables; also --mode',
     set: text((document, mode) => ({ ...document, mode })),
   },
   {
