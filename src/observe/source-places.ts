@@ -44,7 +44,9 @@ export function readSourcePlaces(program: string = THIS_FILE): FindSource {
 export function sourceStack(stack: string, program: string = THIS_FILE): string {
   if (!stack.includes(basename(program))) return stack;
   const find = readSourcePlaces(program);
-  return stack.replace(/(\/[^\s():]+):(\d{1,9}):(\d{1,9})/g, (text, file: string, line: string, column: string) => {
+  // A path begins where nothing of it comes before: every slash of a long one would be tried.
+  const places = /(?<![^\s():])(\/[^\s():]+):(\d{1,9}):(\d{1,9})/g;
+  return stack.replace(places, (text, file: string, line: string, column: string) => {
     const place = { file, line: Number(line), column: Number(column) };
     const source = find(place);
     return source === place ? text : `${source.file}:${source.line}:${source.column}`;
