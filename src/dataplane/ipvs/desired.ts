@@ -11,16 +11,13 @@ import {
   nodePortAddresses,
   nodePortElement,
   serviceKey,
-  unpackAddress,
   virtualService,
   type Element,
-  type ElementKey,
   type Scheduling,
   type ServiceKey,
   type Virtual,
 } from './frontends.js';
 import type { Ledgers } from './ledgers.js';
-import type { SetRole } from './names.js';
 
 /** A frontend at one address, as it was last taken over. */
 interface Placed {
@@ -68,17 +65,23 @@ export class Desired {
     return this.own;
   }
 
-  /** Walks all frontends, as the next does. */
-  frontendsAt(address: IPAddress): readonly FrontendKey[] {
-    return [...this.placed.values()].flatMap(({ plan, virtual }) => (virtual.address === address ? [plan.key] : []));
-  }
-
-  frontendsOf(role: SetRole, key: ElementKey): readonly FrontendKey[] {
-    const has = (element: Element | null): boolean => element?.role === role && element.key === key;
-    if (role === 'addresses') return this.frontendsAt(unpackAddress(this.table().node.family, key));
-    return [...this.placed.values()].flatMap(({ plan, virtual }) =>
-      has(nodePortElement(plan)) || elementsAt(plan, virtual).some(has) ? [plan.key] : [],
-    );
+  /** Every frontend with what it needs beside a virtual service. */
+  *needs(): IterableIterator<{
+    readonly frontend: FrontendKey;
+    readonly address: IPAddress | null;
+    readonly elements: readonly Element[];
+  }> {
+    for (const { plan, virtual, isLinked } of this.placed.values()) {
+      const nodePort = nodePortElement(plan);
+      const elements = nodePort === null ? elementsAt(plan, virtual) : [...elementsAt(plan, virtual), nodePort];
+      if (!isLinked) yield { frontend: plan.key, address: null, elements };
+      else
+        yield {
+          frontend: plan.key,
+          address: virtual.address,
+          elements: [...elements, addressElement(virtual.address)],
+        };
+    }
   }
 
   /** Whether there is to be such a virtual service. */

@@ -12,7 +12,7 @@ import { dumpKernel } from './dump.js';
 import type { Scheduling, ServiceKey } from './frontends.js';
 import { differences, keepHeld, Ledgers } from './ledgers.js';
 import { list, type Listing, type Ownership } from './listing.js';
-import { LINK, SET_ROLES, setName } from './names.js';
+import { LINK, PEER_HAIRPIN, SET_PREFIXES, SET_ROLES, setName } from './names.js';
 import type { IpvsMessage } from './print.js';
 import { RuleWriter } from './rule-writer.js';
 import { sync } from './sync.js';
@@ -64,9 +64,10 @@ export class IpvsFamily implements FamilyDataplane {
     const { family, addon, flavor, now, onRules, excluded } = options;
     this.family = family;
     this.ledgers = new Ledgers(now);
-    // What this process made is a proxy's, whatever else has gone since.
+    const { services } = this.ledgers;
+    // What this process made, or may have made, is a proxy's, whatever else has gone since.
     const isWanted = (key: FrontendKey): boolean =>
-      this.table?.frontend(key) !== undefined || this.ledgers.services.acknowledged.has(key);
+      this.table?.frontend(key) !== undefined || services.acknowledged.has(key) || services.unknown.has(key);
     this.ownership = { isWanted, excluded };
     this.desired = new Desired(() => this.plan, this.ledgers, options);
     this.drains = new Drains(family, this.ledgers, this.desired, now);
@@ -272,7 +273,10 @@ export class IpvsFamily implements FamilyDataplane {
       first: () => this.rules.send(plan.first),
       last: () => this.rules.send(plan.last),
     });
-    if (look !== null) await this.rules.send(plan.stale);
+    if (look !== null) {
+      await this.rules.send(plan.stale);
+      await writer.removeSet(SET_PREFIXES[this.family] + PEER_HAIRPIN);
+    }
     writer.settle();
     this.rules.acknowledge(plan);
     this.drains.note(drained);
@@ -301,11 +305,14 @@ export class IpvsFamily implements FamilyDataplane {
     for (const ledger of [services, held])
       for (const [key, { reason, since, retryAt }] of ledger.aside)
         add(this.desired.frontendOf(key) ?? key, { reason, since, retryAt });
-    for (const [address, { reason, since, retryAt }] of addresses.aside)
-      for (const frontend of this.desired.frontendsAt(address)) add(frontend, { reason, since, retryAt });
-    for (const role of SET_ROLES)
-      for (const [key, { reason, since, retryAt }] of elements[role].aside)
-        for (const frontend of this.desired.frontendsOf(role, key)) add(frontend, { reason, since, retryAt });
+    // Seldom anything is, and looking for whose it is walks all frontends.
+    if (addresses.aside.size + SET_ROLES.reduce((sum, role) => sum + elements[role].aside.size, 0) === 0)
+      return [...found.values()];
+    for (const { frontend, address, elements: needed } of this.desired.needs()) {
+      const asides = needed.flatMap(({ role, key }) => elements[role].aside.get(key) ?? []);
+      const aside = asides[0] ?? (address === null ? undefined : addresses.aside.get(address));
+      if (aside !== undefined) add(frontend, { reason: aside.reason, since: aside.since, retryAt: aside.retryAt });
+    }
     return [...found.values()];
   }
 

@@ -11,7 +11,15 @@ import { frontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { addressesBeside, addressesOf } from '../link-addresses.js';
 import { listedDestinations, type Destinations } from './destinations.js';
-import { packPort, packVirtual, serviceKey, type ElementKey, type ServiceKey, type Virtual } from './frontends.js';
+import {
+  packAddressText,
+  packPort,
+  packVirtual,
+  serviceKey,
+  type ElementKey,
+  type ServiceKey,
+  type Virtual,
+} from './frontends.js';
 import type { Held } from './ledgers.js';
 import { LINK, SET_ROLES, setName, setType, type SetRole } from './names.js';
 import { elementSize, setCreation } from './wire.js';
@@ -122,7 +130,7 @@ class Proxys {
     const isOwn = own.has(address);
     if (isWanted(serviceKey(virtual)) || (isOwn && isWanted(frontendKey(null, port, protocol)))) return true;
     if (excluded.some((prefix) => prefixContains(prefix, address))) return false;
-    if (linked.has(address)) return true;
+    if (linked.has(address) || names('addresses', packAddressText(address))) return true;
     const key = packVirtual(virtual);
     if (NAMING.some((role) => names(role, key))) return true;
     if (!isOwn) return false;
@@ -138,6 +146,11 @@ const PORT_NAMING: Readonly<Record<Protocol, readonly SetRole[]>> = {
 };
 
 const NAMING: readonly SetRole[] = [
+  'restricted',
+  'refusing',
+  'dropping',
+  'droppingOthers',
+  'cluster',
   'external',
   'externalLocal',
   'balancer',

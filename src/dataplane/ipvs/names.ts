@@ -54,6 +54,9 @@ export type SetRole = keyof typeof SETS;
 
 export const SET_ROLES = Object.keys(SETS) as readonly SetRole[];
 
+/** Those that kube-proxy does not have. */
+export const OWN_ROLES: ReadonlySet<SetRole> = new Set<SetRole>(['refusing', 'dropping', 'droppingOthers', 'hairpin']);
+
 /** kube-proxy's. */
 export const SET_PREFIXES: Readonly<Record<Family, string>> = { IPv4: 'KUBE-', IPv6: 'KUBE-6-' };
 

@@ -60,6 +60,7 @@ function emptied({ iptables, ipset, route, ...others }: NativeAddon): NativeAddo
       ...ipset,
       ipsetApply: nothingRefused,
       ipsetList: (names) => Promise.resolve(names.map(() => null)),
+      ipsetDigests: (names) => Promise.resolve(new Float64Array(names.length)),
     },
     route: {
       ...route,

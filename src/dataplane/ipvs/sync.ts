@@ -52,6 +52,8 @@ export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rul
   for (const role of SERVING) await writer.elements(role, withdrawn(ledgers, role).filter(isOnLink));
   for (const role of REFUSING) await writer.elements(role, added(elements[role]));
   await rules.first();
+  // By it a process that starts anew knows what comes next. Nothing is sent there before the link has the address.
+  await writer.elements('addresses', added(elements.addresses));
   await writer.services(added(services));
   const unready = new Set([...services.aside.keys()].map((key) => packVirtual(virtualOf(key))));
   for (const role of SET_ROLES) {

@@ -8,7 +8,7 @@ import {
   type IpvsService,
 } from '../../native/contract.js';
 import type { Virtual } from './frontends.js';
-import { setName, setType, type SetRole } from './names.js';
+import { OWN_ROLES, setName, setType, type SetRole } from './names.js';
 
 /** Bytes of a packed element. */
 export function elementSize(family: Family, type: IpsetType): number {
@@ -31,11 +31,15 @@ export function nameService({ address, port, protocol }: Virtual): IpvsService {
   };
 }
 
-/** As kube-proxy makes them (behaviour IV-20): the kernel takes no other values for the same set from it. */
+/** Of sets that kube-proxy has too (behaviour IV-20): the kernel refuses it the same set with another size. */
+const PEER_MAX_ELEMENTS = 65_536;
+const MAX_ELEMENTS = 1_048_576;
+
 export function setCreation(family: Family, role: SetRole): IpsetCreation {
   const type = setType(role);
   const name = setName(family, role);
   if (type === 'bitmap:port')
     return { name, type, family: null, hashSize: 0, maxElements: 0, comments: true, ports: { first: 0, last: 65_535 } };
-  return { name, type, family, hashSize: 1024, maxElements: 65_536, comments: true, ports: null };
+  const maxElements = OWN_ROLES.has(role) ? MAX_ELEMENTS : PEER_MAX_ELEMENTS;
+  return { name, type, family, hashSize: 1024, maxElements, comments: true, ports: null };
 }

@@ -77,6 +77,18 @@ export class Writer {
     if (refused !== undefined) throw refused;
   }
 
+  /** Removes a set of kube-proxy's that nothing of ours needs. Rules of others may: then it stays. */
+  async removeSet(name: string): Promise<void> {
+    const { ipset } = this.parts.addon;
+    const [digest] = await ipset.ipsetDigests([name], 'headers');
+    if (digest === 0) return;
+    const operations: readonly IpsetOperation[] = [{ type: 'destroy', name }];
+    this.parts.onMessage({ type: 'sets', operations });
+    const refused = await ipset.ipsetApply(operations);
+    this.count(operations.length);
+    this.failures.push(...refused.filter(({ errno }) => errno !== 'EBUSY' && errno !== 'ENOENT'));
+  }
+
   async makeLink(): Promise<void> {
     await this.parts.addon.route.linkEnsureDummy(LINK);
     this.count(1);

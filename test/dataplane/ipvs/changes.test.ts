@@ -90,9 +90,9 @@ t.test('refusals come before what they are for goes, the address last and goes l
   await rig.sync();
   rig.commit([web(1), endpoints(1, ['10.1.0.1'])]);
   t.same(await rig.during(() => rig.sync()), [
+    'ipset add KUBE-IPVS-IPS 10.96.0.1',
     'ipvsadm -A -t 10.96.0.1:80 -s rr',
     'ipset add KUBE-CLUSTER-IP 10.96.0.1,tcp:80 comment "default/web-1"',
-    'ipset add KUBE-IPVS-IPS 10.96.0.1',
     'ipvsadm -a -t 10.96.0.1:80 -r 10.1.0.1:80 -m -w 1',
     'ip address add 10.96.0.1/32 dev kube-ipvs0',
   ]);
@@ -306,7 +306,7 @@ t.test('what the kernel refuses is set aside with its frontend, and others do no
   rig.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.1'])]);
   await rig.sync();
   rig.commit([web(1), endpoints(1, ['10.1.0.1']), web(2), endpoints(2, ['10.2.0.1'])]);
-  rig.kernel.addon.mishaps.planned.push({ errno: 'EINVAL', object: 0 });
+  rig.kernel.addon.mishaps.planned.push(null, { errno: 'EINVAL', object: 0 });
   const { setAside } = await rig.sync();
   t.same(
     setAside.map(({ frontend }) => frontend),

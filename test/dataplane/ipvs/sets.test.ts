@@ -1,0 +1,62 @@
+import t from 'tap';
+import type { IpsetCreation } from '../../../src/native/contract.js';
+import { service, slice } from '../../support/rows.js';
+import { NODE_ROWS, Rig } from './rig.js';
+
+/** Sets that were there before, as kube-proxy makes them. */
+
+function hash(name: string, type: 'hash:ip,port' | 'hash:ip,port,ip', maxElements: number): IpsetCreation {
+  return { name, type, family: 'IPv4', hashSize: 1024, maxElements, comments: true, ports: null };
+}
+
+function web(index: number) {
+  return [
+    service(`web-${index}`, { clusterIPs: [`10.96.0.${index}`] }),
+    slice(`web-${index}`, [{ address: `10.${index}.0.1`, node: 'other' }]),
+  ];
+}
+
+t.test('what only kube-proxy needs goes once nothing leads there, unless others use it', async (t) => {
+  for (const isUsed of [false, true]) {
+    const rig = new Rig();
+    const { ipset } = rig.kernel.addon;
+    await ipset.ipsetApply([{ type: 'create', set: hash('KUBE-LOOP-BACK', 'hash:ip,port,ip', 65_536) }]);
+    const rule = `-m set --match-set KUBE-LOOP-BACK dst,dst,src -j ${isUsed ? 'ACCEPT' : 'MASQUERADE'}`;
+    // Of both families, but kube-proxy's chain of this one alone.
+    const places = isUsed ? ['SITE', 'SITE'] : ['KUBE-POSTROUTING'];
+    rig.kernel.programs.tamper('nat', (chains) => {
+      const place = places.pop();
+      if (place !== undefined) chains.set(place, [rule]);
+    });
+    rig.commit([...NODE_ROWS, ...web(1)]);
+    await rig.sync();
+    t.equal(ipset.sets.has('KUBE-LOOP-BACK'), isUsed);
+  }
+});
+
+t.test('what a full set does not take is set aside with its frontend, and others are served', async (t) => {
+  const rig = new Rig();
+  const { ipset, ipvs } = rig.kernel.addon;
+  await ipset.ipsetApply([{ type: 'create', set: hash('KUBE-CLUSTER-IP', 'hash:ip,port', 2) }]);
+  rig.commit([...NODE_ROWS, ...web(1), ...web(2), ...web(3)]);
+  const { setAside } = await rig.sync();
+  t.same(
+    setAside.map(({ frontend, reason }) => [frontend, /ENOSPC/.test(reason)]),
+    [['10.96.0.3:80/TCP', true]],
+  );
+  t.equal(ipvs.services.size, 3);
+  t.equal(await rig.dataplane.audit(), false, 'which is no difference');
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web-1' }]);
+  rig.now += 1000;
+  t.same((await rig.sync()).setAside, []);
+  t.same(await rig.difference(), []);
+});
+
+t.test('sets that kube-proxy has are as it makes them, and ours alone have room for every endpoint', async (t) => {
+  const rig = new Rig();
+  rig.commit(NODE_ROWS);
+  await rig.sync();
+  const size = (name: string): number | undefined => rig.kernel.addon.ipset.sets.get(name)?.creation.maxElements;
+  t.equal(size('KUBE-CLUSTER-IP'), 65_536);
+  t.same(['KUBE-HAIRPIN', 'KUBE-NO-ENDPOINTS'].map(size), [1_048_576, 1_048_576]);
+});
