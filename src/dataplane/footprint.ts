@@ -33,6 +33,14 @@ export interface IpvsFootprint {
   readonly portSets: ReadonlyMap<string, Protocol>;
 }
 
+/** The API server's default for --service-node-port-range. */
+const NODE_PORTS = { first: 30_000, last: 32_767 } as const;
+
+/** Whether a virtual service of the node at this port is a proxy's, as far as can be known. */
+export function isUsualNodePort(port: number): boolean {
+  return port >= NODE_PORTS.first && port <= NODE_PORTS.last;
+}
+
 /** The footprint of the mode in force. */
 export interface OwnFootprint {
   readonly footprint: Footprint;

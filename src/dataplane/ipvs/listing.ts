@@ -10,6 +10,7 @@ import type {
 import { frontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { addressesBeside, addressesOf } from '../link-addresses.js';
+import { isUsualNodePort } from '../footprint.js';
 import { listedDestinations, type Destinations } from './destinations.js';
 import {
   packAddressText,
@@ -110,9 +111,6 @@ export async function listAddresses(
   return { linked: new Set(linked), own: addressesBeside(LINK, family, links) };
 }
 
-/** The API server's default for --service-node-port-range. */
-const NODE_PORTS = { first: 30_000, last: 32_767 } as const;
-
 /**
  * Virtual services that a proxy made, this one or kube-proxy: those that are wanted, those on the mode's link, those that its sets name, and those on a node
  * port. Others, such as those of a load balancer on the same node, are none of ours.
@@ -135,7 +133,7 @@ class Proxys {
     if (NAMING.some((role) => names(role, key))) return true;
     if (!isOwn) return false;
     const isNamed = PORT_NAMING[protocol].some((role) => names(role, packPort(port)));
-    return isNamed || (port >= NODE_PORTS.first && port <= NODE_PORTS.last);
+    return isNamed || isUsualNodePort(port);
   }
 }
 

@@ -2,7 +2,7 @@ import { addressFromBytes, FAMILIES } from '../../base/ip.js';
 import { protocolNumber } from '../../base/protocol.js';
 import type { IpsetAddon, IpvsAddon, IpvsService, RouteAddon } from '../../native/contract.js';
 import type { NativeError } from '../../native/errors.js';
-import type { IpvsFootprint } from '../footprint.js';
+import { isUsualNodePort, type IpvsFootprint } from '../footprint.js';
 import { addressesBeside } from '../link-addresses.js';
 import type { Removal } from './removal.js';
 
@@ -11,9 +11,6 @@ export interface IpvsParts {
   readonly ipset: Pick<IpsetAddon, 'ipsetNames' | 'ipsetList' | 'ipsetApply'>;
   readonly route: Pick<RouteAddon, 'linkAddresses' | 'linkDelete' | 'allAddresses'>;
 }
-
-/** The API server's default for --service-node-port-range. */
-const NODE_PORTS = { first: 30_000, last: 32_767 } as const;
 
 /**
  * Removes the ipvs mode's virtual services, its link and its sets; its chains are gone by then, and with them what used the sets.
@@ -49,7 +46,7 @@ export async function removeIpvs(
 }
 
 function isNodePort({ protocol, port }: IpvsService, named: ReadonlySet<string>): boolean {
-  return named.has(portKey(protocol, port)) || (port >= NODE_PORTS.first && port <= NODE_PORTS.last);
+  return named.has(portKey(protocol, port)) || isUsualNodePort(port);
 }
 
 function portKey(protocol: number, port: number): string {

@@ -41,7 +41,7 @@ function someEndpoints(random: SeededRandom, index: number, { ports }: ServiceRo
   );
 }
 
-for (let seed = 1; seed <= 20; seed++) {
+for (let seed = 1; seed <= 30; seed++) {
   t.test(`seed ${seed}`, async (t) => {
     const random = new SeededRandom(seed);
     const rig = new Rig();
