@@ -55,9 +55,10 @@ export class StaleFlows {
   }
 
   /** A pass over what other modes left has ended: where rules went flows may have come back since they were removed, and by those left they still may. */
-  leftoversRemoved({ removed, finished }: TakeoverPass): void {
+  leftoversRemoved({ removed, finished, goneFlows }: TakeoverPass): void {
     if (removed) {
       this.owe('all');
+      this.owe(new Set(goneFlows.get(this.parts.table.family)));
       this.owe(this.goneEarly ?? new Set());
     }
     if (finished) this.goneEarly = null;

@@ -21,6 +21,8 @@ export interface TakeoverPass {
   readonly removed: boolean;
   /** Whether nothing is left that has to go. */
   readonly finished: boolean;
+  /** See {@link RemovalReport.goneFlows}. */
+  readonly goneFlows: RemovalReport['goneFlows'];
 }
 
 /** Removes what another mode left, beside the syncs, until nothing of it is there. */
@@ -67,7 +69,7 @@ export class Takeover {
       this.state = finished ? 'done' : 'due';
       if (finished) this.parts.onFinished();
     }
-    return { removed: report.removed.length > 0, finished };
+    return { removed: report.removed.length > 0, finished, goneFlows: report.goneFlows };
   }
 
   private report({ removed, kept, waiting, problems }: RemovalReport): void {

@@ -1,5 +1,7 @@
+import type { Family } from '../base/ip.js';
 import type { Protocol } from '../base/protocol.js';
-import type { IptablesFlavor, IptablesTable } from '../native/contract.js';
+import type { IptablesFlavor, IptablesTable, NftTableListing } from '../native/contract.js';
+import type { FrontendKey } from '../plan/types.js';
 
 /**
  * What of the kernel is a mode's own: what it makes, and what kube-proxy makes in the same mode, which it takes over. Other modes remove it by this
@@ -7,10 +9,18 @@ import type { IptablesFlavor, IptablesTable } from '../native/contract.js';
  */
 export interface Footprint {
   /** Tables of nf_tables, in each family. */
-  readonly nftTables: readonly string[];
+  readonly nftTables: readonly NftTableFootprint[];
   /** Null: none. */
   readonly chains: ChainFootprint | null;
   readonly ipvs: IpvsFootprint | null;
+}
+
+export interface NftTableFootprint {
+  readonly name: string;
+  /** Sets with notes of frontends that are gone and whose flows are still to be removed, which whoever removes the table then has to do. */
+  readonly notes: readonly string[];
+  /** @param listing with the elements of these sets. */
+  readonly readNotes: (family: Family, listing: NftTableListing) => Promise<readonly FrontendKey[]>;
 }
 
 /** Chains of the iptables programs' tables, in either flavour. */

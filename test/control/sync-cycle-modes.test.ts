@@ -1,5 +1,6 @@
 import t from 'tap';
-import { parseAddress } from '../../src/base/ip.js';
+import { parseAddress, type Family } from '../../src/base/ip.js';
+import type { FrontendKey } from '../../src/plan/types.js';
 import { service } from '../support/rows.js';
 import { WEB, world, replaceMode, taken } from './sync-cycle-world.js';
 
@@ -91,24 +92,32 @@ t.test(
     taken(made);
     conntrack.passes.length = 0;
     const early = ['IPv4 all,10.96.0.10:53/UDP', 'IPv6 all,[fd00::10]:53/UDP'];
-    made.removals.push({ removed: true, finished: false });
+    made.removals.push({ removed: true, finished: false, goneFlows: new Map() });
     await cycle.run({ full: true });
     await made.clock.advance(0);
     t.same(taken(made), ['takeover', 'trigger']);
     conntrack.passes.length = 0;
     await cycle.run({ full: false });
     t.same(conntrack.passes.splice(0), early, 'and what is left may bring them back once more');
-    made.removals.push({ removed: false, finished: false });
+    made.removals.push({ removed: false, finished: false, goneFlows: new Map() });
     await cycle.run({ full: true });
     await made.clock.advance(0);
     taken(made);
-    made.removals.push({ removed: true, finished: true }, { removed: false, finished: true });
+    const goneFlows = new Map<Family, FrontendKey[]>([['IPv4', ['10.96.0.77:53/UDP']]]);
+    made.removals.push(
+      { removed: true, finished: true, goneFlows },
+      { removed: false, finished: true, goneFlows: new Map() },
+    );
     await cycle.run({ full: true });
     await made.clock.advance(0);
     t.same(taken(made), ['takeover', 'trigger']);
     conntrack.passes.length = 0;
     await cycle.run({ full: false });
-    t.same(conntrack.passes.splice(0), early);
+    t.same(
+      conntrack.passes.splice(0),
+      ['IPv4 all,10.96.0.77:53/UDP,10.96.0.10:53/UDP', 'IPv6 all,[fd00::10]:53/UDP'],
+      'and what the mode that went had noted as still to do',
+    );
     await cycle.run({ full: true });
     await made.clock.advance(0);
     t.same(taken(made), ['takeover'], 'nothing was left');

@@ -1,6 +1,6 @@
 import type { Family } from '../../base/ip.js';
 import type { NftablesAddon, NftFamily } from '../../native/contract.js';
-import type { Footprint, OwnFootprint } from '../footprint.js';
+import type { Footprint, NftTableFootprint, OwnFootprint } from '../footprint.js';
 import { removeChains, type IptablesPart } from './iptables.js';
 import { removeIpvs, type IpvsParts } from './ipvs.js';
 import { Remains } from './remains.js';
@@ -39,12 +39,20 @@ export async function removeLeftovers(
   return report;
 }
 
-async function removeTable(addon: LeftoverAddon, family: Family, name: string, report: Removal): Promise<void> {
+async function removeTable(
+  addon: LeftoverAddon,
+  family: Family,
+  { name, notes, readNotes }: NftTableFootprint,
+  report: Removal,
+): Promise<void> {
   const where = { family: NFT_FAMILY[family], table: name };
-  if ((await addon.nftables.nftList(where.family, where.table, [])) === null) return;
+  const listing = await addon.nftables.nftList(where.family, where.table, notes);
+  if (listing === null) return;
+  const goneFlows = await readNotes(family, listing);
   const table = { family: where.family, name: where.table };
   // Adding the table first makes the deletion succeed even if other software has deleted it meanwhile.
   const commands = [{ add: { table } }, { delete: { table } }];
   await addon.nftables.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
+  report.goneFlows.set(family, [...(report.goneFlows.get(family) ?? []), ...goneFlows]);
   report.removed.push(`nftables: table ${where.family} ${where.table}`);
 }

@@ -1,5 +1,5 @@
 import type { IptablesFlavor, IptablesTable } from '../../native/contract.js';
-import type { ChainFootprint, Footprint, IpvsFootprint, OwnFootprint } from '../footprint.js';
+import type { ChainFootprint, Footprint, IpvsFootprint, NftTableFootprint, OwnFootprint } from '../footprint.js';
 
 /** Which chains of one flavour are leftovers. */
 export interface LeftoverChains {
@@ -28,9 +28,9 @@ export class Remains {
     return this.own !== null;
   }
 
-  get nftTables(): readonly string[] {
+  get nftTables(): readonly NftTableFootprint[] {
     const held = this.own?.footprint.nftTables ?? [];
-    return this.all.flatMap(({ nftTables }) => nftTables).filter((table) => !held.includes(table));
+    return this.all.flatMap(({ nftTables }) => nftTables).filter(({ name }) => !held.some((own) => own.name === name));
   }
 
   get ipvs(): IpvsFootprint | null {

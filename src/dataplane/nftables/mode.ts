@@ -1,5 +1,5 @@
 import type { ModeDefinition } from '../mode.js';
-import { NFTABLES_FOOTPRINT } from './names.js';
+import { NFTABLES_FOOTPRINT } from './footprint.js';
 
 // What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
 

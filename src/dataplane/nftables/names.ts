@@ -1,15 +1,12 @@
 import type { Family } from '../../base/ip.js';
 import type { NftFamily } from '../../native/contract.js';
 import type { FrontendKey } from '../../plan/types.js';
-import type { Footprint } from '../footprint.js';
 
 /**
  * Names in the kernel. The table and the base chains are kube-proxy's: other software detects a service proxy by them, and whichever proxy
  * starts takes the hooks over. Every other name is one that kube-proxy does not use, and has no "/" (kube-proxy deletes such chains).
  */
 export const TABLE = 'kube-proxy';
-
-export const NFTABLES_FOOTPRINT: Footprint = { nftTables: [TABLE], chains: null, ipvs: null };
 
 export const NFT_FAMILY: Readonly<Record<Family, NftFamily>> = { IPv4: 'ip', IPv6: 'ip6' };
 

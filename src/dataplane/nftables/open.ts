@@ -4,7 +4,7 @@ import type { FamilyTable } from '../../plan/types.js';
 import type { ModeParts, OpenMode } from '../mode.js';
 import { NftablesFamily } from './family.js';
 import { Generation } from './generation.js';
-import { NFTABLES_FOOTPRINT } from './names.js';
+import { NFTABLES_FOOTPRINT } from './footprint.js';
 import { printTransaction } from './print.js';
 import { renderTable } from './render.js';
 import { watchTables } from './watch.js';

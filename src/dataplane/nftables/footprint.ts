@@ -1,0 +1,16 @@
+import type { Family } from '../../base/ip.js';
+import type { NftTableListing } from '../../native/contract.js';
+import type { FrontendKey } from '../../plan/types.js';
+import type { Footprint } from '../footprint.js';
+import { SET, TABLE } from './names.js';
+
+export const NFTABLES_FOOTPRINT: Footprint = {
+  nftTables: [{ name: TABLE, notes: [SET.staleFlows, SET.staleNodePortFlows], readNotes }],
+  chains: null,
+  ipvs: null,
+};
+
+async function readNotes(family: Family, listing: NftTableListing): Promise<readonly FrontendKey[]> {
+  const { readKernelTable } = await import('./kernel-table.js');
+  return [...readKernelTable(family, listing).staleFlows.keys()];
+}
