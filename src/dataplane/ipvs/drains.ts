@@ -1,6 +1,6 @@
 import type { IpvsDestinations } from '../../native/contract.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
-import { noEndpoints, type ServiceKey } from './frontends.js';
+import { noEndpoints, packAddressText, type ServiceKey } from './frontends.js';
 import { allOf, connected, destinations } from './destinations.js';
 import type { Desired } from './desired.js';
 import { virtualOf } from './desired.js';
@@ -106,7 +106,9 @@ export class Drains {
   private keepAddresses(addresses: ReadonlySet<IPAddress>): void {
     const needed = new Set([...this.lingering].map((key) => virtualOf(key).address));
     for (const address of new Set([...addresses, ...needed])) {
-      const isHeld = this.ledgers.addresses.acknowledged.has(address);
+      const { addresses: held, elements } = this.ledgers;
+      // Somebody else may have taken it from the link.
+      const isHeld = held.acknowledged.has(address) || elements.addresses.acknowledged.has(packAddressText(address));
       this.desired.desireAddress(address, this.desired.isLinked(address) || (isHeld && needed.has(address)));
     }
   }

@@ -9,6 +9,8 @@ import { NODE_ROWS, Rig } from './rig.js';
  * out: nothing says of a virtual service there that it was ours once its Service and its elements are gone.
  */
 
+/** The last left virtual services of nobody while their addresses were noted too late, or let go of too early. */
+const SEEDS = [...Array.from({ length: 20 }, (_, index) => index + 1), 81, 102, 139, 217, 247];
 const SERVICES = 5;
 const STEPS = 12;
 const DAY_MS = 24 * 3_600_000;
@@ -41,7 +43,7 @@ function someEndpoints(random: SeededRandom, index: number, { ports }: ServiceRo
   );
 }
 
-for (let seed = 1; seed <= 30; seed++) {
+for (const seed of SEEDS) {
   t.test(`seed ${seed}`, async (t) => {
     const random = new SeededRandom(seed);
     const rig = new Rig();
