@@ -40,13 +40,8 @@ export async function run(
     log.info(0, 'stopping, rules stay in place', { signal });
     end(0);
   });
-  log.info(0, 'starting', {
-    version,
-    mode: config.mode,
-    node: config.nodeName,
-    manifests: config.manifests.map(({ name }) => name).join(),
-    families: families.join(),
-  });
+  const manifests = config.manifests.map(({ name }) => name).join();
+  log.info(0, 'starting', { version, mode: config.mode, node: config.nodeName, manifests, families: families.join() });
   let watch: ConfigWatch | null = null;
   try {
     await proxy.start();

@@ -107,12 +107,17 @@ export function loadConfig(
     flags: flagSettings(line),
     paths,
   };
+  return forCommand(command, line, loaded);
+}
+
+/** With what only this command wants to know. */
+function forCommand(command: Command, line: CommandLine, loaded: Loaded): LoadedConfig {
   const output = settingOf(line, 'output') === 'json' ? 'json' : 'text';
   if (command === 'status') return { command, output, heapSnapshot: textFlag(line, 'heap-snapshot'), ...loaded };
   if (command === 'explain')
     return { command, from: settingOf(line, 'from'), to: line.operand ?? '', output, ...loaded };
   if (command !== 'write-config') return { command, ...loaded };
-  return { command, path: textFlag(line, 'write-config-to'), text: printConfiguration(document), ...loaded };
+  return { command, path: textFlag(line, 'write-config-to'), text: printConfiguration(loaded.document), ...loaded };
 }
 
 type Command = Exclude<LoadedConfig['command'], 'help' | 'version'>;

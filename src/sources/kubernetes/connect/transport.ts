@@ -269,10 +269,7 @@ class HttpConnection implements ApiConnection {
     return new Promise((resolve, reject) => {
       const outgoing = httpRequest(this.requestOptions(request, identity));
       let response: Body | null = null;
-      const end = (error: Error): void => {
-        if (response === null) outgoing.destroy(error);
-        else response.destroy(error);
-      };
+      const end = (error: Error): void => void (response ?? outgoing).destroy(error);
       const abort = (): void => {
         end(abortReason(signal));
       };
@@ -284,7 +281,7 @@ class HttpConnection implements ApiConnection {
         clearTimeout(timer);
         const coding = incoming.headers['content-encoding'] ?? 'identity';
         if (coding !== 'identity') {
-          end(new ApiError('broken', `${this.host}: answered in content coding ${coding}, which was not asked for`));
+          end(this.unwanted(`in content coding ${coding}`));
           return;
         }
         response = new Body(
@@ -309,12 +306,16 @@ class HttpConnection implements ApiConnection {
       outgoing.on('upgrade', (_incoming, socket) => {
         release();
         socket.destroy();
-        reject(new ApiError('broken', `${this.host}: answered 101, which was not asked for`));
+        reject(this.unwanted('101'));
       });
       outgoing.on('close', release);
       outgoing.end(body ?? undefined);
       if (signal.aborted) abort();
     });
+  }
+
+  private unwanted(answer: string): ApiError {
+    return new ApiError('broken', `${this.host}: answered ${answer}, which was not asked for`);
   }
 
   private requestOptions({ method, target, headers, signal }: Request, identity: Identity): PooledRequest {
