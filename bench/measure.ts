@@ -19,8 +19,8 @@ import { Proxy, type Sync } from './proxy.js';
 import { spread, type Spread } from './statistics.js';
 import { prepareNetwork, Traffic } from './traffic.js';
 
-/** A mode, and for iptables the flavour of its programs. */
-export const MODES = ['nftables', 'iptables-nft', 'iptables-legacy'] as const;
+/** A mode, and for those with rules of iptables the flavour of its programs. */
+export const MODES = ['nftables', 'iptables-nft', 'iptables-legacy', 'ipvs-nft', 'ipvs-legacy'] as const;
 export type BenchMode = (typeof MODES)[number];
 
 export interface MeasureOptions {
@@ -312,10 +312,16 @@ function growth(values: readonly number[]): number {
 /** What the kernel frees with this namespace's ruleset, in MB. Other processes' doings at the same moment count as well. */
 async function kernelMemory(mode: BenchMode): Promise<number> {
   const before = kernelAllocated();
-  if (mode === 'nftables') execFileSync('nft', ['flush', 'ruleset']);
+  const [name, flavor] = mode.split('-');
+  if (flavor === undefined) execFileSync('nft', ['flush', 'ruleset']);
   else
     for (const program of ['iptables', 'ip6tables'])
-      execFileSync(mode.replace('iptables', program) + '-restore', { input: '*nat\nCOMMIT\n*filter\nCOMMIT\n' });
+      execFileSync(`${program}-${flavor}-restore`, { input: '*nat\nCOMMIT\n*filter\nCOMMIT\n' });
+  if (name === 'ipvs') {
+    execFileSync('ipvsadm', ['-C']);
+    execFileSync('ipset', ['destroy']);
+    execFileSync('ip', ['link', 'delete', 'kube-ipvs0']);
+  }
   // The kernel frees sets in the background.
   await sleep(KERNEL_SETTLE_MS);
   return (before - kernelAllocated()) / 1024;

@@ -1,5 +1,6 @@
 // Which sources reach load balancer addresses: behaviour §10.3, VD-11 to VD-13, SV-06.
 import t from 'tap';
+import { underEmulation } from '../support/extent.js';
 import { endpoint, Lab } from '../support/lab/lab.js';
 import type { Manifest } from '../support/lab/objects.js';
 import {
@@ -100,7 +101,7 @@ t.test('source ranges', async (t) => {
     [['everyone'], false, false],
     [[], true, true],
   ];
-  for (const [ranges, client, blocked] of lists) {
+  for (const [ranges, client, blocked] of underEmulation(lists.slice(0, 3), lists)) {
     await proxy.apply(restricted(ranges));
     await checkRows(
       t,

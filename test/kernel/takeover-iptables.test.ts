@@ -2,7 +2,8 @@
 import t, { type Test } from 'tap';
 import { endpoint, eventually, Lab, type Connection, type TimedOutcome, type Watch } from '../support/lab/lab.js';
 import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
-import { iptablesRules, ipvsRules, ipvsSets, type PeerService } from '../support/lab/peer-iptables.js';
+import { iptablesRules, type PeerService } from '../support/lab/peer-iptables.js';
+import { ipvsRules, ipvsSets } from '../support/lab/peer-ipvs.js';
 import { Proxy } from '../support/lab/proxy.js';
 
 const PODS = ['pod-a', 'remote-a'] as const;

@@ -6,7 +6,7 @@
 // end.
 // POINTSMAN_VM_CACHE: the folder that kernel and QEMU are kept in (~/.cache/pointsman-vm, about 500 MB).
 import { spawnSync } from 'node:child_process';
-import { homedir } from 'node:os';
+import { availableParallelism, homedir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../src/base/error-message.js';
 import { runMachine } from './machine.js';
@@ -56,4 +56,5 @@ const [program = '', ...args] = process.argv.slice(2);
 const command = [program === 'node' ? process.execPath : program, ...args];
 const job = { command, folder: process.cwd(), env: testVariables(), modules: provided.modules };
 const seconds = Number(process.env['POINTSMAN_VM_SECONDS'] ?? 480);
-process.exitCode = await runMachine(provided, job, { seconds, memoryMiB: 2048, processors: 1 });
+const processors = Math.min(2, availableParallelism());
+process.exitCode = await runMachine(provided, job, { seconds, memoryMiB: 2048, processors });

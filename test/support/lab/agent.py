@@ -48,7 +48,7 @@ class Agent:
         return lambda: Client(namespace, *target, op.get('source'), op.get('sourcePort', 0))
 
     async def build(self, op):
-        self.network.build(op['network'])
+        self.network.build(op['network'], op['adopted'])
         descriptors = {name: namespace.fd for name, namespace in self.network.namespaces.items()}
         return {'pid': os.getpid(), 'namespaces': descriptors}
 

@@ -44,7 +44,11 @@ export type HttpAnswer =
   | { readonly error: string };
 
 interface Operations {
-  build: [{ network: NetworkDescription }, { pid: number; namespaces: Record<string, number> }];
+  /** `adopted`: namespaces that a process has already, by its id; what is in them goes first. */
+  build: [
+    { network: NetworkDescription; adopted: Readonly<Record<string, number>> },
+    { pid: number; namespaces: Record<string, number> },
+  ];
   address: [{ in: string; link: string; address: string; add: boolean }, null];
   route: [{ in: string; to: string; via?: string; link?: string; source?: string; add: boolean }, null];
   link: [{ in: string; link: string; state: 'up' | 'down' | 'deleted' }, null];

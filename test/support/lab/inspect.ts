@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { Contents } from './inspector.js';
+import type { Contents } from './contents.js';
 import type { Lab } from './lab.js';
 
 /** A process in the node's namespace that says what is to be there and what is; see inspector.ts. */

@@ -61,6 +61,9 @@ export interface Watch {
   stop(): Promise<readonly TimedOutcome[]>;
 }
 
+/** Set where the node is to be the namespace of the test process, which has one of its own, and the program is to run in that process. */
+export const HERE_VARIABLE = 'POINTSMAN_LAB_HERE';
+
 /** Enough requests that one of up to three equally likely endpoints stays unseen once in fifty million runs. */
 const REQUESTS = 48;
 /** An answer that must come may wait for a busy machine. What must be dropped is given less by who asks for it. */
@@ -74,17 +77,22 @@ export class Lab {
   readonly pid: number;
   readonly #namespaces: Readonly<Record<string, number>>;
 
-  private constructor(agent: Agent, pid: number, namespaces: Readonly<Record<string, number>>) {
+  /** Whether the node is this process's own namespace. */
+  readonly isHere: boolean;
+
+  private constructor(agent: Agent, pid: number, namespaces: Readonly<Record<string, number>>, isHere: boolean) {
     this.#agent = agent;
     this.pid = pid;
     this.#namespaces = namespaces;
+    this.isHere = isHere;
   }
 
   static async start(t: Scope, network: NetworkDescription = NETWORK): Promise<Lab> {
     const agent = new Agent();
     t.teardown(() => agent.close());
-    const built = await agent.call('build', { network });
-    return new Lab(agent, built.pid, built.namespaces);
+    const isHere = process.env[HERE_VARIABLE] !== undefined;
+    const built = await agent.call('build', { network, adopted: isHere ? { node: process.pid } : {} });
+    return new Lab(agent, built.pid, built.namespaces, isHere);
   }
 
   /** A server on an address of the namespace, named as given or after the namespace. It answers with its name and the client's address. */

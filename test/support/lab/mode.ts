@@ -1,5 +1,10 @@
-/** The modes that packets are tried in; the second of an iptables mode's name is its flavour. */
-export type LabMode = 'nftables' | 'iptables-nft' | 'iptables-legacy';
+import type { ProxyMode } from '../../../src/config/effective.js';
+import type { IptablesFlavor } from '../../../src/native/contract.js';
+
+const MODES = ['nftables', 'iptables-nft', 'iptables-legacy', 'ipvs-nft', 'ipvs-legacy'] as const;
+
+/** The modes that packets are tried in; the second word of a name is the flavour of iptables. */
+export type LabMode = (typeof MODES)[number];
 
 /** Set in a file that runs another file's tests once more, before it loads that. */
 export const MODE_VARIABLE = 'POINTSMAN_LAB_MODE';
@@ -7,33 +12,46 @@ export const MODE_VARIABLE = 'POINTSMAN_LAB_MODE';
 /** The mode of this test process. */
 export function labMode(): LabMode {
   const named = process.env[MODE_VARIABLE];
-  switch (named) {
-    case undefined:
-      return 'nftables';
-    case 'iptables-nft':
-    case 'iptables-legacy':
-      return named;
-    default:
-      throw new Error(`${MODE_VARIABLE}: no mode ${named}`);
-  }
+  const mode = named === undefined ? 'nftables' : MODES.find((each) => each === named);
+  if (mode === undefined) throw new Error(`${MODE_VARIABLE}: no mode ${named}`);
+  return mode;
 }
 
-/** What packets notice of the mode they meet; the README of src/dataplane/iptables has the same table in words. */
+/** A mode's name in the configuration, and the programs that write its rules; null: nft. */
+export function configuredMode(mode: LabMode): { readonly name: ProxyMode; readonly flavor: IptablesFlavor | null } {
+  if (mode === 'nftables') return { name: mode, flavor: null };
+  const [name, flavor] = mode.split('-') as ['iptables' | 'ipvs', IptablesFlavor];
+  return { name, flavor };
+}
+
+/** What packets notice of the mode they meet; the READMEs of src/dataplane/iptables and ipvs have the same in words. */
 export interface ModeTraits {
   /** Ports of a cluster IP that no Service port has are refused (behaviour VD-15). */
   readonly refusesUnusedPorts: boolean;
+  /** The same of external IPs and load-balancer addresses (VD-17). */
+  readonly refusesUnusedExternalPorts: boolean;
   /** Addresses of a Service CIDR that no Service has are dropped (VD-16). */
   readonly dropsUnusedAddresses: boolean;
   /** Node ports answer on 127.0.0.1 where their addresses have it (SV-32, SV-35). */
   readonly servesLocalhost: boolean;
+  /** External policy Local holds for pods and the node too, while there is an endpoint on the node (IV-03). */
+  readonly prefersLocal: boolean;
+  /** What a Service drops is refused to the node itself as long as connections of a former endpoint last. */
+  readonly refusesWhileDraining: boolean;
+  /** Endpoints are taken in turn (the scheduler rr), so that few requests meet them all. */
+  readonly takesTurns: boolean;
 }
 
 export function traitsOf(mode: LabMode): ModeTraits {
-  const isNftables = mode === 'nftables';
+  const { name } = configuredMode(mode);
   return {
-    refusesUnusedPorts: isNftables,
-    dropsUnusedAddresses: isNftables,
-    servesLocalhost: !isNftables,
+    refusesUnusedPorts: name !== 'iptables',
+    refusesUnusedExternalPorts: name === 'ipvs',
+    dropsUnusedAddresses: name !== 'iptables',
+    servesLocalhost: name === 'iptables',
+    prefersLocal: name === 'ipvs',
+    refusesWhileDraining: name === 'ipvs',
+    takesTurns: name === 'ipvs',
   };
 }
 
@@ -43,11 +61,24 @@ export function modeConfiguration(
   config: Readonly<Record<string, unknown>>,
 ): { readonly config: Readonly<Record<string, unknown>>; readonly flags: readonly string[] } {
   const { nftables, ...rest } = config;
-  const section = nftables === undefined ? {} : { [mode === 'nftables' ? 'nftables' : 'iptables']: nftables };
-  if (mode === 'nftables') return { config: { mode, ...section, ...rest }, flags: [] };
+  const { name, flavor } = configuredMode(mode);
+  if (flavor === null)
+    return { config: { mode: name, ...(nftables === undefined ? {} : { nftables }), ...rest }, flags: [] };
   return {
     // Node ports answer where those of nftables mode do when nothing is said.
-    config: { mode: 'iptables', ...section, nodePortAddresses: ['primary'], ...rest },
-    flags: ['--iptables-flavor', mode.replace('iptables-', '')],
+    config: { mode: name, ...sections(name, nftables), nodePortAddresses: ['primary'], ...rest },
+    flags: ['--iptables-flavor', flavor],
   };
+}
+
+/** Mode ipvs has its periods in a section of its own, and the rest in that of mode iptables. */
+function sections(name: ProxyMode, settings: unknown): Readonly<Record<string, unknown>> {
+  if (settings === undefined) return {};
+  if (name === 'iptables') return { iptables: settings };
+  const entries = Object.entries(settings as Readonly<Record<string, unknown>>);
+  const pick = (isPeriod: boolean): object =>
+    Object.fromEntries(
+      entries.filter(([field]) => (field.endsWith('SyncPeriod') || field === 'syncPeriod' ? isPeriod : !isPeriod)),
+    );
+  return { iptables: pick(false), ipvs: pick(true) };
 }

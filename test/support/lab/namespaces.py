@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import signal
+import subprocess
 
 from rtnetlink import Rtnetlink
 
@@ -78,15 +79,34 @@ def enter_user_namespace():
             file.write(content)
 
 
+# What a laboratory before this one may have left. Not every machine has all of it.
+EMPTYING = r'''
+for link in $(ip -o link | sed 's/^[0-9]*: \([^:@]*\).*/\1/'); do [ $link = lo ] || ip link delete $link; done
+ip address flush dev lo; ip -6 address flush dev lo; ip link set lo down
+for program in iptables-legacy ip6tables-legacy; do
+  for table in filter nat mangle; do $program -t $table -F; $program -t $table -X; done
+done
+nft flush ruleset; ipvsadm -C; ipset destroy; conntrack -F
+ip address add 127.0.0.1/8 dev lo; ip address add ::1/128 dev lo; ip link set lo up
+'''
+
+
+def empty():
+    subprocess.run(['sh', '-c', EMPTYING], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
 class Namespace:
     """A network namespace; in a `with` block, the calling thread is in it."""
 
-    def __init__(self, name, parent=None):
+    def __init__(self, name, parent=None, adopted=None):
         self.name = name
         self.parent = parent
-        if parent is not None:
+        if parent is not None and adopted is None:
             call('unshare', CLONE_NEWNET)
-        self.fd = os.open('/proc/self/ns/net', os.O_RDONLY | os.O_CLOEXEC)
+        self.fd = os.open(f"/proc/{adopted or 'self'}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        if adopted is not None:
+            call('setns', self.fd, CLONE_NEWNET)
+            empty()
         self.netlink = Rtnetlink()
         self.set_sysctls(COMMON_SYSCTLS, optional=True)
         self.netlink.set_link('lo', up=True)
@@ -130,9 +150,9 @@ class Network:
             raise KeyError(f'no namespace {name!r}; there are {", ".join(self.namespaces)}')
         return self.namespaces[name]
 
-    def build(self, description):
+    def build(self, description, adopted):
         for name, described in description.items():
-            namespace = self.namespaces[name] = Namespace(name, self.hub)
+            namespace = self.namespaces[name] = Namespace(name, self.hub, adopted.get(name))
             with namespace:
                 namespace.set_sysctls(ROUTER_SYSCTLS if described.get('router') else {})
                 for interface, settings in described.get('interfaces', {}).items():

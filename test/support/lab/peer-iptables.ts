@@ -3,7 +3,7 @@ import { endpoint } from './lab.js';
 import type { FamilyView } from './packet-table.js';
 import { PREFIXES, type ADDRESSES } from './topology.js';
 
-/** Rules in the shape of kube-proxy's iptables and ipvs modes (behaviour §5a, §5c), for takeovers. */
+/** Rules in the shape of kube-proxy's iptables mode (behaviour §5a), for takeovers. */
 
 export interface PeerService {
   /** `default/web:p80`. */
@@ -18,8 +18,8 @@ export interface PeerService {
   readonly pods: readonly (keyof typeof ADDRESSES)[];
 }
 
-const BITS = '0x4000/0x4000';
-const COMMENT = '-m comment --comment';
+export const BITS = '0x4000/0x4000';
+export const COMMENT = '-m comment --comment';
 
 /** IT-01: the first 16 characters of base32 of a SHA-256. */
 function hash(text: string): string {
@@ -44,14 +44,14 @@ const FILTER_JUMPS: readonly string[] = [
   `OUTPUT -m conntrack --ctstate NEW ${COMMENT} "kubernetes service portals" -j KUBE-SERVICES`,
   'OUTPUT -j KUBE-FIREWALL',
 ];
-const NAT_JUMPS: readonly string[] = [
+export const NAT_JUMPS: readonly string[] = [
   `PREROUTING ${COMMENT} "kubernetes service portals" -j KUBE-SERVICES`,
   `OUTPUT ${COMMENT} "kubernetes service portals" -j KUBE-SERVICES`,
   `POSTROUTING ${COMMENT} "kubernetes postrouting rules" -j KUBE-POSTROUTING`,
 ];
 
 /** What kubelet keeps, with or without a proxy. */
-const KUBELET = ['*mangle', ':KUBE-IPTABLES-HINT - [0:0]', ':KUBE-KUBELET-CANARY - [0:0]', 'COMMIT'];
+export const KUBELET = ['*mangle', ':KUBE-IPTABLES-HINT - [0:0]', ':KUBE-KUBELET-CANARY - [0:0]', 'COMMIT'];
 
 /** Input of `iptables-restore --noflush` with all that kube-proxy's first sync in iptables mode leads to. */
 export function iptablesRules(view: FamilyView, services: readonly PeerService[]): string {
@@ -75,7 +75,7 @@ export function iptablesRules(view: FamilyView, services: readonly PeerService[]
   ].join('\n');
 }
 
-function masquerading(): string[] {
+export function masquerading(): string[] {
   return [
     'KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000',
     `KUBE-POSTROUTING -m mark ! --mark ${BITS} -j RETURN`,
@@ -138,7 +138,7 @@ function endpointRules(view: FamilyView, service: PeerService, id: string): stri
 }
 
 /** A table's section: its chains are those named and those that have rules. Jumps go to the head of their chains. */
-function table(
+export function table(
   name: string,
   chains: readonly string[],
   jumps: readonly string[],
@@ -152,70 +152,4 @@ function table(
     ...jumps.toReversed().map((jump) => `-I ${jump}`),
     'COMMIT',
   ];
-}
-
-/** ipset's names in the ipvs mode, with their types. */
-const SETS: Readonly<Record<string, string>> = {
-  'LOOP-BACK': 'hash:ip,port,ip',
-  'CLUSTER-IP': 'hash:ip,port',
-  'EXTERNAL-IP': 'hash:ip,port',
-  'EXTERNAL-IP-LOCAL': 'hash:ip,port',
-  'LOAD-BALANCER': 'hash:ip,port',
-  'LOAD-BALANCER-LOCAL': 'hash:ip,port',
-  'LOAD-BALANCER-FW': 'hash:ip,port',
-  'LOAD-BALANCER-SOURCE-IP': 'hash:ip,port,ip',
-  'NODE-PORT-SCTP-HASH': 'hash:ip,port',
-  'NODE-PORT-LOCAL-SCTP-HASH': 'hash:ip,port',
-  'IPVS-IPS': 'hash:ip',
-};
-
-/** Input of `ipset restore`. */
-export function ipvsSets(view: FamilyView, services: readonly PeerService[]): string {
-  const prefix = view.family === 'IPv4' ? 'KUBE-' : 'KUBE-6-';
-  const family = view.family === 'IPv4' ? 'inet' : 'inet6';
-  const created = Object.entries(SETS).map(
-    ([name, type]) =>
-      `create ${(prefix + name).slice(0, 31)} ${type} family ${family} hashsize 1024 maxelem 65536 comment`,
-  );
-  const members = services.map(
-    ({ number, protocol, port }) => `add ${prefix}CLUSTER-IP ${view.clusterIP(number)},${protocol}:${port}`,
-  );
-  return [...created, ...members, ''].join('\n');
-}
-
-/** Input of `iptables-restore --noflush` with the ipvs mode's chains; ip_vs itself, which they serve, is not part of it. */
-export function ipvsRules(view: FamilyView): string {
-  const set = (name: string, directions: string): string =>
-    `-m set --match-set ${view.family === 'IPv4' ? 'KUBE-' : 'KUBE-6-'}${name} ${directions}`;
-  const nat = [
-    ...masquerading(),
-    `KUBE-POSTROUTING ${COMMENT} "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose" ${set('LOOP-BACK', 'dst,dst,src')} -j MASQUERADE`,
-    `KUBE-SERVICES -s ${view.family === 'IPv4' ? '127.0.0.0/8' : '::1/128'} -j RETURN`,
-    `KUBE-SERVICES ${COMMENT} "Kubernetes service lb portal" ${set('LOAD-BALANCER', 'dst,dst')} -j KUBE-LOAD-BALANCER`,
-    `KUBE-SERVICES ${COMMENT} "Kubernetes service cluster ip + port for masquerade purpose" ${set('CLUSTER-IP', 'dst,dst')} ! -s ${PREFIXES.pods[view.family]} -j KUBE-MARK-MASQ`,
-    'KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODE-PORT',
-    'KUBE-LOAD-BALANCER -j KUBE-MARK-MASQ',
-  ];
-  const filter = [
-    `KUBE-FORWARD -m mark --mark ${BITS} -j ACCEPT`,
-    `KUBE-IPVS-FILTER ${set('LOAD-BALANCER', 'dst,dst')} -j RETURN`,
-    `KUBE-IPVS-FILTER ${set('CLUSTER-IP', 'dst,dst')} -j RETURN`,
-    `KUBE-IPVS-FILTER -m conntrack --ctstate NEW ${set('IPVS-IPS', 'dst')} -j REJECT`,
-    `KUBE-PROXY-FIREWALL ${set('LOAD-BALANCER-FW', 'dst,dst')} -j KUBE-SOURCE-RANGES-FIREWALL`,
-    'KUBE-SOURCE-RANGES-FIREWALL -j DROP',
-  ];
-  const filterJumps = [
-    `INPUT ${COMMENT} "kubernetes ipvs access filter" -j KUBE-IPVS-FILTER`,
-    `INPUT ${COMMENT} "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL`,
-    `INPUT ${COMMENT} "kubernetes health check rules" -j KUBE-NODE-PORT`,
-    `FORWARD ${COMMENT} "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL`,
-    `FORWARD ${COMMENT} "kubernetes forwarding rules" -j KUBE-FORWARD`,
-    `OUTPUT ${COMMENT} "kubernetes ipvs access filter" -j KUBE-IPVS-OUT-FILTER`,
-  ];
-  return [
-    ...KUBELET,
-    ...table('filter', ['KUBE-NODE-PORT', 'KUBE-IPVS-OUT-FILTER'], filterJumps, filter),
-    ...table('nat', ['KUBE-NODE-PORT'], NAT_JUMPS, nat),
-    '',
-  ].join('\n');
 }

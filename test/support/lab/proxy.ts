@@ -1,5 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,12 +5,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ask } from '../../../src/cli/ask.js';
 import type { ProcessStatus } from '../../../src/observe/process-status.js';
 import type { ExplainedPacket } from '../../../src/serve/explain-packet.js';
+import { contents, type Contents } from './contents.js';
 import { Inspector } from './inspect.js';
-import type { Contents } from './inspector.js';
 import { endpoint, eventually, type Closable, type CommandResult, type Lab } from './lab.js';
-import { labMode, modeConfiguration, type LabMode } from './mode.js';
+import { configuredMode, labMode, modeConfiguration, type LabMode } from './mode.js';
 import { endpointSlice, node, service, type Manifest } from './objects.js';
 import { PROGRAM } from '../program.js';
+import { RunningHere, RunningProcess, type Running } from './running.js';
 import { ADDRESSES, PREFIXES } from './topology.js';
 
 /** Name of the node under test. */
@@ -69,8 +68,9 @@ const MARKER = {
   targetPort: 9999,
 } as const;
 const MARKER_PORT = [{ port: MARKER.targetPort }];
-const START_TIMEOUT_MS = 60_000;
-const SETTLE_TIMEOUT_MS = 20_000;
+// An emulated machine on busy cores takes minutes for what takes seconds here.
+const START_TIMEOUT_MS = 300_000;
+const SETTLE_TIMEOUT_MS = 100_000;
 const LOOK_AGAIN_MS = 20;
 
 /** The process of each laboratory, for those who know the laboratory only. */
@@ -89,7 +89,7 @@ export class Proxy {
   readonly #options: ProxyOptions;
   #labMode: LabMode;
   #node: Manifest | null;
-  #process: ChildProcess | null = null;
+  #process: Running | null = null;
   #inspector: Inspector | null = null;
   #generation = 0;
   #log = '';
@@ -145,7 +145,7 @@ export class Proxy {
   }
 
   get isRunning(): boolean {
-    return this.#process !== null && !hasEnded(this.#process);
+    return this.#process !== null && this.#process.end === null;
   }
 
   /** What the running process says of a packet, as `pointsman explain` asks it. */
@@ -162,18 +162,20 @@ export class Proxy {
     return this.#labMode;
   }
 
-  /** From the next start on the process runs in this mode. */
+  /** The process runs in this mode, from its next start on if it does not run. */
   async useMode(mode: LabMode): Promise<void> {
     this.#labMode = mode;
     await writeFile(this.configFile, JSON.stringify(this.#mode().config, null, 2));
+    await this.#process?.reconfigure(this.#argv());
   }
 
   /** The node's rules as the mode's own tools print them, both families together. */
   async rules(): Promise<string> {
-    if (this.mode === 'nftables') return await this.#lab.ruleset();
-    const flavor = this.mode.replace('iptables-', '');
-    const programs = [`iptables-${flavor}-save`, `ip6tables-${flavor}-save`];
-    return (await Promise.all(programs.map((program) => this.#lab.output('node', [program])))).join('');
+    const { name, flavor } = configuredMode(this.mode);
+    if (flavor === null) return await this.#lab.ruleset();
+    const programs = [[`iptables-${flavor}-save`], [`ip6tables-${flavor}-save`]];
+    if (name === 'ipvs') programs.push(['ipset', 'save'], ['ipvsadm', '-Sn']);
+    return (await Promise.all(programs.map((program) => this.#lab.output('node', program)))).join('');
   }
 
   get pid(): number | null {
@@ -182,7 +184,7 @@ export class Proxy {
 
   /** Whether the process was started and has ended by itself. */
   get ended(): boolean {
-    return this.#process !== null && hasEnded(this.#process);
+    return this.#process !== null && this.#process.end !== null;
   }
 
   /** Everything the process has written to standard output and standard error. */
@@ -203,9 +205,11 @@ export class Proxy {
     return taken;
   }
 
-  /** Rejects unless the distribution's tools list everything, and the kernel holds what the manifests ask for. */
+  /** Rejects unless the distribution's tools list everything (but where they are slow, under emulation), and the kernel holds what the manifests ask for. */
   async consistent(): Promise<void> {
-    const lists = [this.rules(), ...(this.mode === 'nftables' ? [this.#lab.rulesetJson()] : [])];
+    const lists = this.#lab.isHere
+      ? []
+      : [this.rules(), ...(this.mode === 'nftables' ? [this.#lab.rulesetJson()] : [])];
     let [held] = await Promise.all([this.#contents(), ...lists]);
     if (held.plan === '') throw new Error(`the plan is empty: ${held.errors.join('; ')}`);
     // What is deleted after its last use, such as notes of gone flows, may take a moment longer.
@@ -241,11 +245,11 @@ export class Proxy {
   }
 
   /** Waits until the last write has reached the kernel in both families. */
-  async synced(timeoutMs = 30_000): Promise<void> {
+  async synced(timeoutMs = 200_000): Promise<void> {
     for (const address of [MARKER.IPv4, MARKER.IPv6]) {
       const to = endpoint(address, MARKER.firstPort + this.#generation);
       await this.#until(`write ${this.#generation} in the kernel (${to})`, timeoutMs, async () => {
-        const answer = await this.#lab.request({ from: 'pod-b', to, timeoutMs: 50 });
+        const answer = await this.#lab.request({ from: 'pod-b', to, timeoutMs: this.#lab.isHere ? 2000 : 50 });
         return 'name' in answer && answer.name === MARKER.name;
       });
     }
@@ -263,22 +267,18 @@ export class Proxy {
     env: Readonly<Record<string, string>> = this.#options.env ?? {},
     by: readonly string[] = this.#options.launcher ?? [],
   ): void {
-    const child = this.#lab.spawn('node', [
-      'env',
-      ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
-      ...by,
-      PROGRAM,
-      ...(this.#options.cluster === undefined ? this.#flags() : this.#nodeFlags()),
-      '--status-socket',
-      this.statusSocket,
-      '-v',
-      '2',
-      ...(this.#options.flags ?? []),
-    ]);
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
+    const argv = this.#argv();
+    const hear = (text: string): void => {
+      this.#log += text;
+    };
+    if (this.#lab.isHere) {
+      if (by.length > 0 || Object.keys(env).length > 0) throw new Error('it is started in this process');
+      this.#process = new RunningHere(argv, hear);
+      return;
     }
-    this.#process = child;
+    const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+    const command = ['env', ...variables, ...by, PROGRAM, ...argv];
+    this.#process = new RunningProcess(this.#lab.spawn('node', command), hear);
   }
 
   /** Waits until the process is healthy and everything written is in the kernel. */
@@ -300,20 +300,17 @@ export class Proxy {
       // The kernel had the last of it before the process heard so: whether it ends for that shows once it has nothing left to do.
       await this.ready();
     } catch (error) {
-      if (!hasEnded(child)) throw error;
+      if (child.end === null) throw error;
     }
-    return hasEnded(child);
+    return child.end !== null;
   }
 
   /** Ends the process and waits for it; resolves to its exit code, null if it was not running or died of a signal. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     const child = this.#process;
     this.#process = null;
-    if (child === null || hasEnded(child)) return child?.exitCode ?? null;
-    const closed = once(child, 'close');
-    child.kill(signal);
-    await closed;
-    return child.exitCode;
+    if (child?.end === null) await child.stop(signal);
+    return child?.exitCode ?? null;
   }
 
   /** Runs `plan`, `render`, `dump`, or the program without a subcommand, with the flags of the running process and more. */
@@ -330,8 +327,15 @@ export class Proxy {
 
   /** What `plan` and `dump` print with the flags of the running process. */
   async #contents(): Promise<Contents> {
+    if (this.#lab.isHere) return await contents(this.#flags());
     this.#inspector ??= new Inspector(this.#lab);
     return await this.#inspector.contents(this.#flags());
+  }
+
+  #argv(): string[] {
+    const { cluster, flags = [] } = this.#options;
+    const own = ['--status-socket', this.statusSocket, '-v', '2'];
+    return [...(cluster === undefined ? this.#flags() : this.#nodeFlags()), ...own, ...flags];
   }
 
   #flags(): string[] {
@@ -365,8 +369,7 @@ export class Proxy {
       await eventually(
         what,
         async () => {
-          if (child !== null && hasEnded(child))
-            throw new Error(`the process has ended (${child.signalCode ?? String(child.exitCode)})`);
+          if (child !== null && child.end !== null) throw new Error(`the process has ended (${child.end})`);
           return (await condition()) || null;
         },
         timeoutMs,
@@ -384,8 +387,4 @@ function lineDifference({ plan, dump }: Contents): string {
   const missing = [...planned].filter((line) => !held.has(line)).map((line) => `- ${line}\n`);
   const surplus = [...held].filter((line) => !planned.has(line)).map((line) => `+ ${line}\n`);
   return [...missing, ...surplus].join('');
-}
-
-function hasEnded(child: ChildProcess): boolean {
-  return child.exitCode !== null || child.signalCode !== null;
 }

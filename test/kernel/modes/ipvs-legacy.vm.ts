@@ -1,0 +1,9 @@
+// The table of verdicts in mode ipvs: the README of src/dataplane/ipvs says which rows differ.
+import '../../support/namespace.js';
+
+import { HERE_VARIABLE } from '../../support/lab/lab.js';
+import { MODE_VARIABLE } from '../../support/lab/mode.js';
+
+process.env[HERE_VARIABLE] = 'yes';
+process.env[MODE_VARIABLE] = 'ipvs-legacy';
+await import('../verdicts.test.js');

@@ -1,0 +1,27 @@
+import type { Log } from '../../../src/base/log.js';
+import { dump, plan } from '../../../src/cli/commands.js';
+import { systemFiles } from '../../../src/config/files.js';
+import { loadConfig } from '../../../src/config/load.js';
+import { LINUX_HOST } from '../../../src/host/linux/host.js';
+import { loadAddon } from '../../../src/native/load.js';
+
+/** What is to be and what is, in the same terms. */
+export interface Contents {
+  readonly plan: string;
+  readonly dump: string;
+  /** What was wrong with the manifests. */
+  readonly errors: readonly string[];
+}
+
+const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** What `pointsman plan` and `pointsman dump` print, by the arguments of a command line without the command. */
+export async function contents(argv: readonly string[]): Promise<Contents> {
+  const loaded = loadConfig(['dump', ...argv], systemFiles);
+  if (loaded.command !== 'dump') throw new Error(`not for dump: ${argv.join(' ')}`);
+  const [planned, held] = await Promise.all([
+    plan(loaded.config),
+    dump(loaded.config, { host: LINUX_HOST, addon: loadAddon() }, SILENT),
+  ]);
+  return { plan: planned.text, dump: held.text, errors: planned.errors };
+}
