@@ -51,7 +51,10 @@ export class Drains {
 
   /** Takes over what the kernel said of those; others that are to go are gone. */
   answer(answers: ReadonlyMap<ServiceKey, IpvsDestinations>): void {
-    const addresses = new Set<IPAddress>();
+    const addresses = new Set([...this.lingering].map((key) => virtualOf(key).address));
+    // Some came back, and may have gone again since.
+    for (const key of this.lingering)
+      if (this.desired.isServed(key) || this.ledgers.services.desired(key) === undefined) this.lingering.delete(key);
     for (const key of [...this.desired.closing]) {
       addresses.add(virtualOf(key).address);
       if (this.mayHaveConnections(key) && !answers.has(key)) continue;
@@ -59,7 +62,6 @@ export class Drains {
     }
     for (const key of [...this.drains.keys()]) {
       const answer = answers.get(key);
-      if (this.lingering.has(key)) addresses.add(virtualOf(key).address);
       if (answer !== undefined) this.look(key, answer);
     }
     this.keepAddresses(addresses);

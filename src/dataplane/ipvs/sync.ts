@@ -1,6 +1,6 @@
 import type { Family, IPAddress } from '../../base/ip.js';
 import type { ServiceKey, ElementKey } from './frontends.js';
-import { packVirtual, SERVING, unpackAddress } from './frontends.js';
+import { packAddressText, packVirtual, SERVING, unpackAddress } from './frontends.js';
 import { virtualOf } from './desired.js';
 import type { Ledger } from '../ledger.js';
 import type { Ledgers } from './ledgers.js';
@@ -52,10 +52,14 @@ export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rul
   for (const role of SERVING) await writer.elements(role, withdrawn(ledgers, role).filter(isOnLink));
   for (const role of REFUSING) await writer.elements(role, added(elements[role]));
   await rules.first();
-  // By it a process that starts anew knows what comes next. Nothing is sent there before the link has the address.
+  // By it a process that starts anew knows what comes next, and its other ports are refused. Nothing is sent there before the link has the address.
   await writer.elements('addresses', added(elements.addresses));
-  await writer.services(added(services));
-  const unready = new Set([...services.aside.keys()].map((key) => packVirtual(virtualOf(key))));
+  const isNamed = (address: IPAddress): boolean => !isLacking(elements.addresses, packAddressText(address));
+  await writer.services(
+    added(services).filter((key) => services.acknowledged.has(key) || isNamed(virtualOf(key).address)),
+  );
+  const lacking = [...services.owed()].filter((key) => isLacking(services, key));
+  const unready = new Set([...services.aside.keys(), ...lacking].map((key) => packVirtual(virtualOf(key))));
   for (const role of SET_ROLES) {
     const isReady = (key: ElementKey): boolean => !SERVING.has(role) || !unready.has(key);
     await writer.elements(role, added(elements[role]).filter(isReady));
@@ -69,7 +73,7 @@ export async function sync(family: Family, ledgers: Ledgers, writer: Writer, rul
         removed(elements[role]).filter((key) => !isLeft(key)),
       );
   }
-  await writer.addresses(added(addresses));
+  await writer.addresses(added(addresses).filter(isNamed));
   await rules.last();
   await writer.removals(removed(services));
   // Where one could not be removed its address stays, by which it is known.
@@ -94,6 +98,10 @@ function added<Key, Value>(ledger: Ledger<Key, Value>): readonly Key[] {
 
 function removed<Key, Value>(ledger: Ledger<Key, Value>): readonly Key[] {
   return toSend(ledger).filter((key) => ledger.desired(key) === undefined);
+}
+
+function isLacking<Key, Value>(ledger: Ledger<Key, Value>, key: Key): boolean {
+  return ledger.desired(key) !== undefined && !ledger.acknowledged.has(key);
 }
 
 /** Frontends that are gone, rather than in another set now. */

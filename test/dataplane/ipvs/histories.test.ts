@@ -9,8 +9,11 @@ import { NODE_ROWS, Rig } from './rig.js';
  * out: nothing says of a virtual service there that it was ours once its Service and its elements are gone.
  */
 
-/** The last left virtual services of nobody while their addresses were noted too late, or let go of too early. */
-const SEEDS = [...Array.from({ length: 20 }, (_, index) => index + 1), 81, 102, 139, 217, 247];
+/**
+ * The last left virtual services of nobody while their addresses were noted too late, or not at all, or let go of too early; or addresses while those whose
+ * connections were waited for had gone in another way.
+ */
+const SEEDS = [...Array.from({ length: 20 }, (_, index) => index + 1), 81, 102, 139, 217, 247, 951, 1587, 1926];
 const SERVICES = 5;
 const STEPS = 12;
 const DAY_MS = 24 * 3_600_000;

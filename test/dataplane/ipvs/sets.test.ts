@@ -9,6 +9,10 @@ function hash(name: string, type: 'hash:ip,port' | 'hash:ip,port,ip', maxElement
   return { name, type, family: 'IPv4', hashSize: 1024, maxElements, comments: true, ports: null };
 }
 
+function addressSet(maxElements: number): IpsetCreation {
+  return { ...hash('KUBE-IPVS-IPS', 'hash:ip,port', maxElements), type: 'hash:ip' };
+}
+
 function web(index: number) {
   return [
     service(`web-${index}`, { clusterIPs: [`10.96.0.${index}`] }),
@@ -51,6 +55,31 @@ t.test('what a full set does not take is set aside with its frontend, and others
   t.same((await rig.sync()).setAside, []);
   t.same(await rig.difference(), []);
 });
+
+t.test(
+  'an address that its set does not take is not put on the link, where nothing would guard its other ports',
+  async (t) => {
+    const rig = new Rig();
+    const { ipset, ipvs, route } = rig.kernel.addon;
+    await ipset.ipsetApply([{ type: 'create', set: addressSet(1) }]);
+    rig.commit([...NODE_ROWS, ...web(1), ...web(2)]);
+    const { setAside } = await rig.sync();
+    t.same(
+      setAside.map(({ frontend }) => frontend),
+      ['10.96.0.2:80/TCP'],
+    );
+    t.equal(ipvs.services.size, 1);
+    t.equal(route.links.get('kube-ipvs0')?.size, 1);
+    t.equal(ipset.sets.get('KUBE-CLUSTER-IP')?.elements.size, 1);
+    t.equal(await rig.dataplane.audit(), false, 'which is no difference');
+    rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web-1' }]);
+    // What is added comes first.
+    await rig.sync();
+    rig.now += 1000;
+    t.same((await rig.sync()).setAside, []);
+    t.same(await rig.difference(), []);
+  },
+);
 
 t.test('sets that kube-proxy has are as it makes them, and ours alone have room for every endpoint', async (t) => {
   const rig = new Rig();
