@@ -61,6 +61,8 @@ export interface Inspection {
   readonly lines: readonly string[];
   /** `address:port` to which session affinity sends the source again; null when nothing is remembered. */
   readonly remembered: string | null;
+  /** Why it is not known whether something is remembered. Absent: it is known, or nobody asked. */
+  readonly rememberedUnknown?: string;
 }
 
 /** What somebody else did to what a mode has in the kernel. */

@@ -24,6 +24,8 @@ export interface KernelAgreement {
   readonly surplus: readonly string[];
   /** The endpoint to which session affinity sends this client again; null: none, or the client is not known. */
   readonly remembered: string | null;
+  /** Why it is not known whether there is one; null: it is, or {@link unknown} says why nothing is. */
+  readonly rememberedUnknown: string | null;
 }
 
 /** What `pointsman explain -o json` prints. */
@@ -37,10 +39,9 @@ export interface ExplainedPacket extends Explanation {
 
 export function printExplainedPacket(answer: ExplainedPacket): string[] {
   const { kernel, pendingMs, refusedByKernel } = answer;
-  const remembered = kernel.remembered === null ? [] : [`the kernel sends this client to ${kernel.remembered} again`];
   return [
     ...printExplanation(answer),
-    ...paragraph('remembered', remembered),
+    ...paragraph('remembered', printRemembered(kernel)),
     ...paragraph('kernel', printAgreement(kernel)),
     ...paragraph(
       'set aside',
@@ -50,6 +51,11 @@ export function printExplainedPacket(answer: ExplainedPacket): string[] {
     ),
     ...paragraph('pending', pendingMs === null ? [] : [`a change waits for its sync for ${Math.round(pendingMs)} ms`]),
   ];
+}
+
+function printRemembered({ remembered, rememberedUnknown }: KernelAgreement): readonly string[] {
+  if (remembered !== null) return [`the kernel sends this client to ${remembered} again`];
+  return rememberedUnknown === null ? [] : [`not known: ${rememberedUnknown}`];
 }
 
 function printAgreement({ agrees, unknown, missing, surplus }: KernelAgreement): readonly string[] {
@@ -63,7 +69,7 @@ function printAgreement({ agrees, unknown, missing, surplus }: KernelAgreement):
 }
 
 function unknownKernel(unknown: string): KernelAgreement {
-  return { agrees: null, unknown, missing: [], surplus: [], remembered: null };
+  return { agrees: null, unknown, missing: [], surplus: [], remembered: null, rememberedUnknown: null };
 }
 
 /** What there is to explain from. */
@@ -122,10 +128,17 @@ async function compareKernel(
       : { source: source.address, seconds: affinitySeconds, clientKey, servicePort: frontend.servicePort, endpoints };
   if (dataplane.inspect === undefined) return unknownKernel('this mode cannot tell');
   try {
-    const { lines, remembered } = await dataplane.inspect(table.node, scope, affinity);
+    const { lines, remembered, rememberedUnknown = null } = await dataplane.inspect(table.node, scope, affinity);
     const missing = planned.filter((line) => !lines.includes(line));
     const surplus = lines.filter((line) => !planned.includes(line));
-    return { agrees: missing.length + surplus.length === 0, unknown: null, missing, surplus, remembered };
+    return {
+      agrees: missing.length + surplus.length === 0,
+      unknown: null,
+      missing,
+      surplus,
+      remembered,
+      rememberedUnknown,
+    };
   } catch (error) {
     return unknownKernel(messageOf(error));
   }

@@ -13,7 +13,7 @@ import { planSettings } from './plan-settings.js';
 export abstract class FamilyRig<Kernel, Process extends FamilyDataplane> {
   readonly table: ForwardingTable;
   abstract dataplane: Process;
-  private readonly store = new Store();
+  readonly store = new Store();
   private readonly writer: SourceWriter;
   private readonly planner: Planner;
 

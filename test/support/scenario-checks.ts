@@ -78,11 +78,13 @@ export async function checkRemembered(
   for (const { text, packet, verdict } of expectations) {
     const byRules = kernelVerdict(world, story, packet);
     if (byRules !== verdict) findings.push(`${text}: the rules say "${byRules}"`);
-    const { remembered } = (await process.inspect(packet)).inspection;
+    const { remembered, rememberedUnknown } = (await process.inspect(packet)).inspection;
     const [only = '', ...rest] = verdict.split(' ').slice(0, -1);
     const expected = rest.length === 0 && only !== '' ? only.replace('(m)', '') : null;
     if (tellsRemembered && remembered !== expected)
       findings.push(`${text}: inspection finds ${String(remembered)} remembered`);
+    if (tellsRemembered !== (rememberedUnknown === undefined))
+      findings.push(`${text}: of what is remembered inspection says "${String(rememberedUnknown)}"`);
   }
   return findings;
 }

@@ -3,7 +3,7 @@ import type { IptablesChainListing, IptablesFlavor, IptablesTransaction, NativeA
 import { frontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
-import type { AsideFrontend, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
+import type { AffinityQuestion, AsideFrontend, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
 import { everything, type Changes } from '../table-view.js';
 import { Comparison } from './comparison.js';
 import { Desired, virtualOf } from './desired.js';
@@ -167,8 +167,10 @@ export class IpvsFamily implements FamilyDataplane {
     return dumpKernel({ addon: addon.iptables, family, listing, chains, node });
   }
 
-  async inspect(node: NodePlan, scope: PacketScope): Promise<Inspection> {
-    return { lines: withinScope(await this.dump(node), this.family, scope), remembered: null };
+  async inspect(node: NodePlan, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection> {
+    const lines = withinScope(await this.dump(node), this.family, scope);
+    if (affinity === null || affinity.source === null) return { lines, remembered: null };
+    return { lines, remembered: null, rememberedUnknown: REMEMBERED_UNKNOWN };
   }
 
   private get plan(): FamilyTable {
@@ -329,6 +331,8 @@ export class IpvsFamily implements FamilyDataplane {
 }
 
 type Written = Pick<RuleWriter, 'rules' | 'bytes'>;
+
+const REMEMBERED_UNKNOWN = 'in mode ipvs the kernel tells it only among all connections, in /proc/net/ip_vs_conn';
 
 const NO_CHANGES: Changes = {
   frontends: new Set(),
