@@ -218,11 +218,11 @@ t.test('a failing transaction changes nothing and says what failed', async (t) =
     object: 'add element services 10.96.0.1 . tcp . 80',
     element: 0,
   });
+  // Kernels of old name an element too.
   t.match(await rejected(elements('unheard-of', 'add', [frontend(1)])), {
     errno: 'ENOENT',
-    object: 'add elements to unheard-of',
+    object: /^add element(?:s to)? unheard-of/,
     index: 0,
-    element: null,
   });
   t.match(await rejected(command(add('ip', 'rule', { chain: 'unheard-of', expr: [accept] }))), {
     errno: 'ENOENT',

@@ -8,4 +8,3 @@ process.env[HERE_VARIABLE] = 'yes';
 process.env[MODE_VARIABLE] = 'ipvs-nft';
 await import('../verdicts.test.js');
 await import('../source-ranges.test.js');
-await import('../fragments-and-errors.test.js');
