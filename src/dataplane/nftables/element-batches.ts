@@ -2,11 +2,63 @@ import type { Family } from '../../base/ip.js';
 import type { NftElementsOperation } from '../../native/contract.js';
 import type { PackedKey } from './keys.js';
 
+/** Bytes of the first rows: one change needs no more. */
+const FIRST_ROWS = 64;
+
+/** Rows of equal length, one after the other, in memory of their own: the addon may still read them when JavaScript goes on. */
+class PackedRows {
+  private bytes = new Uint8Array(FIRST_ROWS);
+  private used = 0;
+  private rows = 0;
+
+  get count(): number {
+    return this.rows;
+  }
+
+  /** Bytes of a row; 0 as long as there is none. */
+  get length(): number {
+    return this.rows === 0 ? 0 : this.used / this.rows;
+  }
+
+  push(key: PackedKey): void {
+    const at = this.next(key.length);
+    for (let index = 0; index < key.length; index++) this.bytes[at + index] = key.charCodeAt(index);
+  }
+
+  /** Bytes from elsewhere, and zeros after them. */
+  copy(from: Uint8Array, start: number, size: number, padding: number): void {
+    const at = this.next(size + padding);
+    for (let index = 0; index < size; index++) this.bytes[at + index] = from[start + index] ?? 0;
+    this.bytes.fill(0, at + size, at + size + padding);
+  }
+
+  toBytes(): Uint8Array {
+    return this.bytes.slice(0, this.used);
+  }
+
+  toBytesOrNull(): Uint8Array | null {
+    return this.rows === 0 ? null : this.toBytes();
+  }
+
+  /** Where the next row begins. */
+  private next(length: number): number {
+    const at = this.used;
+    this.used += length;
+    this.rows++;
+    if (this.used > this.bytes.length) {
+      const larger = new Uint8Array(2 * this.used);
+      larger.set(this.bytes);
+      this.bytes = larger;
+    }
+    return at;
+  }
+}
+
 /** Element operations on one set with one verb, gathered until they are sent. */
 class Batch {
-  readonly keys: PackedKey[] = [];
-  readonly keyEnds: PackedKey[] = [];
-  readonly data: PackedKey[] = [];
+  readonly keys = new PackedRows();
+  readonly keyEnds = new PackedRows();
+  readonly data = new PackedRows();
   readonly chains: string[] = [];
   readonly comments: (string | null)[] = [];
 
@@ -20,12 +72,12 @@ class Batch {
       type: 'elements',
       verb: this.verb,
       set: this.set,
-      count: this.keys.length,
-      keyLength: this.keys[0]?.length ?? 0,
-      keys: join(this.keys),
-      keyEnds: this.keyEnds.length === 0 ? null : join(this.keyEnds),
-      dataLength: this.data[0]?.length ?? 0,
-      data: this.data.length === 0 ? null : join(this.data),
+      count: this.keys.count,
+      keyLength: this.keys.length,
+      keys: this.keys.toBytes(),
+      keyEnds: this.keyEnds.toBytesOrNull(),
+      dataLength: this.data.length,
+      data: this.data.toBytesOrNull(),
       gotoChains: this.chains.length === 0 ? null : this.chains,
       comments: this.comments.some((comment) => comment !== null) ? this.comments : null,
     };
@@ -68,8 +120,9 @@ export class ElementBatches {
     this.push(this.additions, 'add', set, first).keyEnds.push(last);
   }
 
-  addMapping(map: string, key: PackedKey, value: PackedKey): void {
-    this.push(this.additions, 'add', map, key).data.push(value);
+  /** Maps the key to one of packed endpoints, `size` bytes at an offset, as {@link packEndpoint} would have it. */
+  addEndpoint(map: string, key: PackedKey, endpoints: Uint8Array, at: number, size: number): void {
+    this.push(this.additions, 'add', map, key).data.copy(endpoints, at, size, 2);
   }
 
   addVerdict(map: string, key: PackedKey, chain: string, comment: string | null): void {
@@ -103,11 +156,4 @@ export class ElementBatches {
     this.byteCount += ELEMENT_OVERHEAD + key.length * 2;
     return batch;
   }
-}
-
-function join(parts: readonly string[]): Uint8Array {
-  const text = parts.join('');
-  const bytes = Buffer.allocUnsafeSlow(text.length);
-  bytes.write(text, 'latin1');
-  return bytes;
 }

@@ -1,10 +1,11 @@
+import { endpointSize } from '../../base/endpoint-list.js';
 import { clientKeyOf } from '../../plan/frontend-key.js';
 import { printServicePort } from '../../plan/text.js';
 import type { ClientKeys, FrontendKey, FrontendPlan } from '../../plan/types.js';
 import { nameClientKey, packLocal, type ClientKeyName } from './client-keys.js';
 import { className, classSize, parseClassName, type ServiceClass } from './classes.js';
 import type { ElementBatches } from './element-batches.js';
-import { packEndpoint, packFrontend, packParts, packRange, packSlot, shardOf, type PackedKey } from './keys.js';
+import { packFrontend, packParts, packRange, packSlot, shardOf, type PackedKey } from './keys.js';
 import {
   SET,
   endpointsMap,
@@ -234,9 +235,10 @@ function diffStickyLocals(
 }
 
 function diffEndpoints(batches: ElementBatches, map: string, packed: PackedKey, current: Slots, next: Slots): void {
-  for (const change of diffSlots(batches.family, current, next)) {
-    const key = packSlot(change.slot) + packed;
-    if (change.before !== null) batches.delete(map, key);
-    if (change.endpoint !== null) batches.addMapping(map, key, packEndpoint(change.endpoint));
+  const size = endpointSize(batches.family);
+  for (const { slot, at, held, wanted } of diffSlots(batches.family, current, next)) {
+    const key = packSlot(slot) + packed;
+    if (held) batches.delete(map, key);
+    if (wanted) batches.addEndpoint(map, key, next, at, size);
   }
 }

@@ -12,10 +12,12 @@ export const NO_SLOTS: Slots = new Uint8Array(0);
 
 export interface SlotChange {
   readonly slot: number;
-  /** Packed endpoint that the kernel holds in the slot and that has to go first; null for none. */
-  readonly before: string | null;
-  /** Packed endpoint, or null to leave the slot empty. */
-  readonly endpoint: string | null;
+  /** Where the slot is in both, in bytes. */
+  readonly at: number;
+  /** Whether the kernel holds an endpoint in the slot, which has to go first. */
+  readonly held: boolean;
+  /** Whether there is to be one. */
+  readonly wanted: boolean;
 }
 
 /**
@@ -52,10 +54,9 @@ export function diffSlots(family: Family, current: Slots, next: Slots): readonly
   const changes: SlotChange[] = [];
   for (let at = 0; at < Math.max(current.length, next.length); at += size) {
     if (sameSlot(current, next, at, size)) continue;
-    const held = at < current.length ? packedKey(current, at, size) : null;
-    const before = held === null || isEmpty(held) ? null : held;
-    const endpoint = at < next.length ? packedKey(next, at, size) : null;
-    if (before !== null || endpoint !== null) changes.push({ slot: at / size, before, endpoint });
+    const held = at < current.length && !isEmpty(current, at, size);
+    const wanted = at < next.length;
+    if (held || wanted) changes.push({ slot: at / size, at, held, wanted });
   }
   return changes;
 }
@@ -63,8 +64,10 @@ export function diffSlots(family: Family, current: Slots, next: Slots): readonly
 /** Endpoints of `current` that are in no slot of `next`. */
 export function lostEndpoints(family: Family, current: Slots, next: Slots): readonly string[] {
   const changes = diffSlots(family, current, next);
-  const placed = new Set(changes.map(({ endpoint }) => endpoint));
-  return changes.flatMap(({ before }) => (before === null || placed.has(before) ? [] : [before]));
+  const size = endpointSize(family);
+  const placed = new Set(changes.flatMap(({ at, wanted }) => (wanted ? packedKey(next, at, size) : [])));
+  const before = changes.flatMap(({ at, held }) => (held ? packedKey(current, at, size) : []));
+  return before.filter((endpoint) => !placed.has(endpoint));
 }
 
 export function* addressesIn(family: Family, slots: Slots): IterableIterator<IPAddress> {
@@ -84,6 +87,7 @@ function sameSlot(one: Slots, other: Slots, at: number, size: number): boolean {
   return true;
 }
 
-function isEmpty(endpoint: string): boolean {
-  return /^\0+$/.test(endpoint);
+function isEmpty(slots: Slots, at: number, size: number): boolean {
+  for (let index = at; index < at + size; index++) if (slots[index] !== 0) return false;
+  return true;
 }

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { EndpointList } from '../../../src/base/endpoint-list.js';
+import { EndpointList, endpointSize } from '../../../src/base/endpoint-list.js';
 import type { Family } from '../../../src/base/ip.js';
 import { assignSlots, diffSlots, lostEndpoints, NO_SLOTS, type Slots } from '../../../src/dataplane/nftables/slots.js';
 import { SeededRandom } from '../../support/random.js';
@@ -23,14 +23,29 @@ function printOne(family: Family, endpoint: string): string {
   return print(family, Buffer.from(endpoint, 'latin1'))[0] ?? '';
 }
 
+interface Change {
+  readonly slot: number;
+  readonly before: string | null;
+  readonly endpoint: string | null;
+}
+
+function changesOf(family: Family, current: Slots, next: Slots): readonly Change[] {
+  const size = endpointSize(family);
+  const one = (slots: Slots, at: number): string => print(family, slots.slice(at, at + size))[0] ?? '';
+  return diffSlots(family, current, next).map(({ slot, at, held, wanted }) => ({
+    slot,
+    before: held ? one(current, at) : null,
+    endpoint: wanted ? one(next, at) : null,
+  }));
+}
+
 /** Replays changes on slots as the kernel would. */
 function replay(family: Family, current: Slots, next: Slots): readonly string[] {
   const held = new Map(print(family, current).map((endpoint, slot) => [slot, endpoint]));
-  for (const { slot, before, endpoint } of diffSlots(family, current, next)) {
-    const replaced = before === null ? undefined : printOne(family, before);
-    if (replaced !== held.get(slot)) throw new Error(`slot ${slot}: replaces ${replaced}`);
+  for (const { slot, before, endpoint } of changesOf(family, current, next)) {
+    if ((before ?? undefined) !== held.get(slot)) throw new Error(`slot ${slot}: replaces ${before}`);
     held.delete(slot);
-    if (endpoint !== null) held.set(slot, printOne(family, endpoint));
+    if (endpoint !== null) held.set(slot, endpoint);
   }
   return [...held.entries()].sort(([one], [other]) => one - other).map(([slot, endpoint]) => `${slot} ${endpoint}`);
 }
@@ -67,10 +82,7 @@ t.test('one endpoint goes: the last one takes its slot', (t) => {
   const before = assignSlots(NO_SLOTS, endpoints('IPv4', [1, 2, 3, 4]));
   const after = assignSlots(before, endpoints('IPv4', [1, 3, 4]));
   t.same(print('IPv4', after), ['10.0.0.1:8001', '10.0.0.4:8004', '10.0.0.3:8003']);
-  const changes = diffSlots('IPv4', before, after).map((change) => [
-    change.slot,
-    ...[change.before, change.endpoint].map((endpoint) => endpoint && printOne('IPv4', endpoint)),
-  ]);
+  const changes = changesOf('IPv4', before, after).map(({ slot, before, endpoint }) => [slot, before, endpoint]);
   t.same(changes, [
     [1, '10.0.0.2:8002', '10.0.0.4:8004'],
     [3, '10.0.0.4:8004', null],
@@ -92,7 +104,7 @@ t.test('holes and doubles that someone else made are filled and removed', (t) =>
   const filled = assignSlots(holed, list);
   t.same(print('IPv4', filled), list.toStrings());
   t.same(
-    diffSlots('IPv4', holed, filled).map((change) => [change.slot, change.before]),
+    changesOf('IPv4', holed, filled).map(({ slot, before }) => [slot, before]),
     [[1, null]],
     'an empty slot has nothing to delete',
   );
