@@ -54,7 +54,7 @@ export class Laboratory {
 
   /** @param {object} network */
   async build(network) {
-    const { pid, namespaces } = await this.call('build', { network });
+    const { pid, namespaces } = await this.call('build', { network, adopted: {} });
     this.#pid = pid;
     this.#namespaces = namespaces;
   }
