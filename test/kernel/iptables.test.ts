@@ -337,6 +337,7 @@ for (const [mode] of MODES) {
       return [...text.matchAll(/^kubeproxy_iptables_\w+_packets_total (\d+)$/gm)].map(([, count]) => Number(count));
     };
     t.same(await counted(), [0, 0], 'ME-16, ME-17');
+    await lab.routesLoopback();
     const request = { from: 'node', to: '127.0.0.1:30001', timeoutMs: 3000 };
     t.equal(
       (await lab.burst(request, 5)).reduce((sum, outcome) => sum + ('name' in outcome ? outcome.count : 0), 0),

@@ -239,6 +239,7 @@ t.test('flows to 127.0.0.1 follow where node ports answer there, and are left al
     config: { nodePortAddresses: [PREFIXES.nodes.IPv4, '127.0.0.0/8'] },
   });
   const served = traitsOf(labMode()).servesLocalhost;
+  if (served) await lab.routesLoopback();
   const answers = (name: string): RegExp => new RegExp(served ? `^${name}( |$)` : '^own ');
   const flow = await lab.open({ from: 'node', to: '127.0.0.1:30053', protocol: 'UDP' });
   const id = async (): Promise<string | undefined> => {

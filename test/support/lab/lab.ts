@@ -198,6 +198,13 @@ export class Lab {
     return this.#agent.call('sysctl', { in: namespace, key, ...(value === undefined ? {} : { value }) });
   }
 
+  /** Resolves once the node routes packets off loopback, which iptables mode lets it a moment after a process is ready: the rules come first. */
+  async routesLoopback(): Promise<void> {
+    const routed = async (): Promise<boolean> =>
+      (await this.sysctl('node', 'net/ipv4/conf/all/route_localnet')).trim() === '1';
+    await eventually('packets may be routed off loopback', async () => (await routed()) || null);
+  }
+
   /** Starts a program in the namespace; it is killed with the test process. */
   spawn(namespace: string, command: readonly string[]): ChildProcessWithoutNullStreams {
     const fd = this.#namespaces[namespace];
