@@ -63,8 +63,7 @@ await build({
   banner: { js: moduleUrl },
 });
 writeFileSync(`${dist}/package.json`, '{ "type": "commonjs" }\n');
-const map = JSON.parse(readFileSync(`${program}.map`, 'utf8'));
-writeFileSync(`${dist}/callers.json`, JSON.stringify(callersOf(map, dist)));
+writeFileSync(`${dist}/callers.json`, JSON.stringify(callersOf(program)));
 copyFileSync(`${project}bundle/launch.cjs`, main);
 chmodSync(main, 0o755);
 

@@ -1,7 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=2
-// A small young generation: after a start the process only sees changes, and what a large one saves in time it keeps in memory.
-// What a command does not need it does not load.
-// First, so that signals are heard from the beginning.
+// What a command does not need it does not load. This first, so that signals are heard from the beginning:
 import './cli/signals.js';
 import { messageOf } from './base/error-message.js';
 import { writeFileSync } from 'node:fs';
