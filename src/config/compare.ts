@@ -1,7 +1,6 @@
 import { isMapping } from '../base/mapping.js';
 import { REDACTED } from '../base/url-text.js';
 import type { Config } from './config.js';
-import { IPVS_TIMEOUTS } from './validate.js';
 
 /** One setting that is not what it was. */
 export interface FieldChange {
@@ -31,15 +30,9 @@ export function compareConfigs(before: Config, after: Config): readonly FieldCha
     );
 }
 
-/** What a mode is opened with. Of the ipvs section a sysctl is the only other thing. */
-const MODE_FIELDS: readonly string[] = [
-  ...['mode', 'iptablesFlavor', 'ipvs.scheduler', 'ipvs.excludeCIDRs'],
-  ...IPVS_TIMEOUTS.map((field) => `ipvs.${field}`),
-];
-
 /** Whether another mode, or the same with other settings, takes the place of the one in force. */
 export function changesMode(changes: readonly FieldChange[]): boolean {
-  return changes.some(({ field }) => MODE_FIELDS.includes(field));
+  return changes.some(({ field }) => field === 'mode' || field === 'iptablesFlavor' || field.startsWith('ipvs.'));
 }
 
 /** A change as the log shows it. */
