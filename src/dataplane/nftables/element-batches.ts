@@ -25,11 +25,10 @@ class PackedRows {
     for (let index = 0; index < key.length; index++) this.bytes[at + index] = key.charCodeAt(index);
   }
 
-  /** Bytes from elsewhere, and zeros after them. */
+  /** Bytes from elsewhere, and after them zeros, which memory has that was not written to. */
   copy(from: Uint8Array, start: number, size: number, padding: number): void {
     const at = this.next(size + padding);
     for (let index = 0; index < size; index++) this.bytes[at + index] = from[start + index] ?? 0;
-    this.bytes.fill(0, at + size, at + size + padding);
   }
 
   toBytes(): Uint8Array {
