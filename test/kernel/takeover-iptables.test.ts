@@ -1,43 +1,31 @@
 // From kube-proxy in iptables or ipvs mode to pointsman in nftables mode and back, without a cleanup in between.
-import t, { type Test } from 'tap';
-import { endpoint, eventually, Lab, type Connection, type TimedOutcome, type Watch } from '../support/lab/lab.js';
-import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
-import { iptablesRules, type PeerService } from '../support/lab/peer-iptables.js';
+import t from 'tap';
+import { endpoint, eventually, Lab } from '../support/lab/lab.js';
+import { checkRows, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
+import { iptablesRules } from '../support/lab/peer-iptables.js';
 import { ipvsRules, ipvsSets } from '../support/lab/peer-ipvs.js';
 import { Proxy } from '../support/lab/proxy.js';
+import {
+  OBJECTS,
+  PEER_SERVICES,
+  PODS,
+  SERVED,
+  ROWS as SERVICE_ROWS,
+  SteadyTraffic,
+} from '../support/lab/takeover-scene.js';
 
-const PODS = ['pod-a', 'remote-a'] as const;
 const FLAVORS = ['legacy', 'nft'] as const;
 type Flavor = (typeof FLAVORS)[number];
 
-const OBJECTS = [
-  ...dualStack('web', {
-    number: 41,
-    loadBalancers: [3],
-    sourceRanges: ['203.0.113.0/25', '2001:db8:203::/65'],
-    ports: [{ name: 'p80', port: 80, nodePort: 30001 }],
-    endpoints: PODS,
-  }),
-  ...dualStack('sticky', { number: 42, affinitySeconds: 10800, ports: [{ name: 'p80', port: 80 }], endpoints: PODS }),
-  ...dualStack('empty', { number: 43, ports: [{ name: 'p80', port: 80 }], endpoints: [] }),
-  ...dualStack('dns', { number: 44, ports: [{ name: 'dns', port: 53, protocol: 'UDP' }], endpoints: PODS }),
+/** Of kube-proxy in iptables mode, and of ours in nftables mode. */
+const ROWS: readonly Row[] = [
+  ...SERVICE_ROWS,
+  ...FAMILY_VIEWS.map((view): Row => ({
+    from: 'node',
+    to: endpoint(view.clusterIP(41), 80),
+    expect: view.masqueraded(PODS, 80),
+  })),
 ];
-const PEER_SERVICES: readonly PeerService[] = [
-  { name: 'default/web:p80', protocol: 'tcp', number: 41, port: 80, nodePort: 30001, loadBalancer: 3, pods: PODS },
-  { name: 'default/sticky:p80', protocol: 'tcp', number: 42, port: 80, affinitySeconds: 10800, pods: PODS },
-  { name: 'default/empty:p80', protocol: 'tcp', number: 43, port: 80, pods: [] },
-  { name: 'default/dns:dns', protocol: 'udp', number: 44, port: 53, pods: PODS },
-];
-
-const ROWS: readonly Row[] = FAMILY_VIEWS.flatMap((view) => [
-  { from: 'pod-b', to: endpoint(view.clusterIP(41), 80), expect: view.kept(PODS, 80) },
-  { from: 'pod-b', to: endpoint(view.clusterIP(44), 53), protocol: 'UDP', expect: view.kept(PODS, 53) },
-  { from: 'client', to: endpoint(view.loadBalancerIP(3), 80), expect: view.masqueraded(PODS, 80) },
-  { from: 'blocked', to: endpoint(view.loadBalancerIP(3), 80), expect: 'dropped' },
-  { from: 'client', to: view.nodePort(30001), expect: view.masqueraded(PODS, 80) },
-  { from: 'node', to: endpoint(view.clusterIP(41), 80), expect: view.masqueraded(PODS, 80) },
-  { from: 'client', to: endpoint(view.clusterIP(43), 80), expect: 'refused' },
-]);
 
 const TARGETS = FAMILY_VIEWS.flatMap((view) => [
   { from: 'pod-b', to: endpoint(view.clusterIP(41), 80) },
@@ -85,48 +73,16 @@ async function gone(lab: Lab, flavor: Flavor, keeps: RegExp = /^$/): Promise<voi
   );
 }
 
-/** Requests without pause, and connections that stay open, until the end of a test. */
-class Traffic {
-  private constructor(
-    private readonly connections: readonly Connection[],
-    private readonly watches: readonly Watch[],
-  ) {}
-
-  static async start(lab: Lab, targets: typeof TARGETS): Promise<Traffic> {
-    const connections = await Promise.all(targets.map((target) => lab.open(target)));
-    for (const connection of connections) await connection.exchange({ timeoutMs: 2000 });
-    return new Traffic(
-      connections,
-      await Promise.all(targets.map((target) => lab.watch({ ...target, timeoutMs: 3000 }, 1, 1))),
-    );
-  }
-
-  async check(t: Test): Promise<void> {
-    const outcomes: readonly TimedOutcome[] = (await Promise.all(this.watches.map((watch) => watch.stop()))).flat();
-    t.ok(outcomes.length > 0);
-    t.same(
-      outcomes.filter((outcome) => 'error' in outcome),
-      [],
-      'no request is lost',
-    );
-    for (const connection of this.connections)
-      t.hasProp(await connection.exchange({ timeoutMs: 2000 }), 'name', 'no connection is lost');
-  }
-}
-
 for (const flavor of FLAVORS) {
   t.test(`from kube-proxy in iptables mode (${flavor}) to pointsman and back, under traffic`, async (t) => {
     const lab = await Lab.start(t);
-    await lab.serveAll(PODS, [
-      [80, 'TCP'],
-      [53, 'UDP'],
-    ]);
+    await lab.serveAll(PODS, SERVED);
     await load(lab, flavor, (view) => iptablesRules(view, PEER_SERVICES));
     // Twice what is there once as a rule, and in another order.
     await load(lab, flavor, () => '*nat\n-A OUTPUT -j KUBE-SERVICES\nCOMMIT\n');
     await checkRows(t, lab, ROWS, 'kube-proxy alone');
     const before = await saved(lab, flavor);
-    const traffic = await Traffic.start(lab, TARGETS);
+    const traffic = await SteadyTraffic.start(lab, TARGETS);
 
     const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
     await gone(lab, flavor);
@@ -169,10 +125,7 @@ for (const flavor of FLAVORS) {
 
   t.test(`from kube-proxy in ipvs mode (${flavor}): chains, jumps and sets`, async (t) => {
     const lab = await Lab.start(t);
-    await lab.serveAll(PODS, [
-      [80, 'TCP'],
-      [53, 'UDP'],
-    ]);
+    await lab.serveAll(PODS, SERVED);
     for (const view of FAMILY_VIEWS)
       await lab.output(
         'node',
