@@ -49,14 +49,23 @@ function containersOf(value: unknown): Container[] {
   return [value as Container, ...Object.values(value).flatMap(containersOf)];
 }
 
-/** How many values are printed for one where nothing is printed as a reference. */
-function valuesIn(value: unknown): number {
+/**
+ * How much is printed of a value where nothing is printed as a reference: a hundred characters or one value count one. What is shared is counted as often as it
+ * is printed, and looked at once: lists repeated in repeated lists grow as powers.
+ */
+function weightOf(value: unknown, known = new Map<object, number>()): number {
+  if (typeof value === 'string') return 1 + value.length / 100;
   if (typeof value !== 'object' || value === null) return 1;
-  return Object.values(value).reduce<number>((sum, each) => sum + valuesIn(each), 1);
+  const seen = known.get(value);
+  if (seen !== undefined) return seen;
+  const weight = Object.entries(value).reduce((sum, [key, each]) => sum + key.length / 100 + weightOf(each, known), 1);
+  known.set(value, weight);
+  return weight;
 }
 
-/** A list that is repeated in a list that is repeated would keep the printer busy for longer than any reader. */
-const MAX_REPEATED_VALUES = 3000;
+/** Some megabytes at most: more would keep the printer busy for longer than any reader, and outgrow the longest string there is. */
+const MAX_WEIGHT = 30_000;
+const MAX_REPEATED_WEIGHT = 3000;
 
 function put(container: Container, key: string, value: unknown): void {
   // An assignment to `__proto__` would set the prototype.
@@ -69,21 +78,28 @@ function rubbish(random: SeededRandom): unknown {
 
 /** Changes some places of a value. */
 function mutateValue(value: unknown, random: SeededRandom): unknown {
-  const copy = structuredClone(value);
+  let copy = value;
   for (let change = random.below(4); change >= 0; change--) {
-    const containers = containersOf(copy);
-    if (containers.length === 0) break;
-    const container = random.pick(containers);
-    const keys = Object.keys(container);
-    const key = keys.length > 0 && random.chance(0.8) ? random.pick(keys) : random.pick(KEYS);
-    if (random.chance(0.15) && !Array.isArray(container)) Reflect.deleteProperty(container, key);
-    else if (Array.isArray(container)) {
-      const item: unknown = random.chance(0.5) ? container[0] : rubbish(random);
-      const most = Math.max(1, Math.floor(MAX_REPEATED_VALUES / valuesIn(item)));
-      container.push(...Array.from({ length: random.chance(0.1) ? most : 1 }, () => item));
-    } else put(container, key, random.chance(0.2) ? structuredClone(random.pick(containers)) : rubbish(random));
+    const changed = structuredClone(copy);
+    changeOnePlace(changed, random);
+    if (weightOf(changed) > MAX_WEIGHT) break;
+    copy = changed;
   }
   return copy;
+}
+
+function changeOnePlace(value: unknown, random: SeededRandom): void {
+  const containers = containersOf(value);
+  if (containers.length === 0) return;
+  const container = random.pick(containers);
+  const keys = Object.keys(container);
+  const key = keys.length > 0 && random.chance(0.8) ? random.pick(keys) : random.pick(KEYS);
+  if (random.chance(0.15) && !Array.isArray(container)) Reflect.deleteProperty(container, key);
+  else if (Array.isArray(container)) {
+    const item: unknown = random.chance(0.5) ? container[0] : rubbish(random);
+    const most = Math.max(1, Math.floor(MAX_REPEATED_WEIGHT / weightOf(item)));
+    container.push(...Array.from({ length: random.chance(0.1) ? most : 1 }, () => item));
+  } else put(container, key, random.chance(0.2) ? structuredClone(random.pick(containers)) : rubbish(random));
 }
 
 const TOKENS = [
