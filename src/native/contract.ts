@@ -6,6 +6,7 @@
 
 import type { AccountingAddon } from './accounting.js';
 import type { ConntrackAddon } from './conntrack.js';
+import type { HcnAddon } from './hcn.js';
 import type { IpsetAddon } from './ipset.js';
 import type { IptablesAddon } from './iptables.js';
 import type { IpvsAddon } from './ipvs.js';
@@ -14,13 +15,14 @@ import type { RouteAddon } from './route.js';
 
 export type * from './accounting.js';
 export * from './conntrack.js';
+export * from './hcn.js';
 export * from './ipset.js';
 export type * from './iptables.js';
 export * from './ipvs.js';
 export type * from './nftables.js';
 export type * from './route.js';
 
-/** Asking for a subsystem that this platform does not have throws; nothing else does. */
+/** Asking for a subsystem that this platform does not have (`SUBSYSTEM_PLATFORMS`) throws; nothing else does. */
 export interface NativeAddon {
   readonly nftables: NftablesAddon;
   readonly conntrack: ConntrackAddon;
@@ -29,4 +31,5 @@ export interface NativeAddon {
   readonly ipvs: IpvsAddon;
   readonly ipset: IpsetAddon;
   readonly route: RouteAddon;
+  readonly hcn: HcnAddon;
 }

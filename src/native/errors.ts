@@ -1,15 +1,15 @@
 /** What a rejected promise carries: an Error with these fields. Misuse (a bad field) throws a TypeError naming the field's path instead. */
 export interface NativeErrorFields {
-  /** `ERR_NETLINK` (kernel or socket), `ERR_NFT_JSON` (a command the compiler does not take; message names its path), `ERR_NETLINK_DECODE` (an answer that is not well formed), `ERR_IPTABLES` (a program failed; message holds its exit code and words). */
-  readonly code: 'ERR_NETLINK' | 'ERR_NFT_JSON' | 'ERR_NETLINK_DECODE' | 'ERR_IPTABLES';
+  /** `ERR_NETLINK` (kernel or socket), `ERR_NFT_JSON` (a command the compiler does not take; message names its path), `ERR_NETLINK_DECODE` (an answer that is not well formed), `ERR_IPTABLES` (a program failed; message holds its exit code and words), `ERR_HCN` (Windows' Host Networking Service, or an answer of it that is not well formed). */
+  readonly code: 'ERR_NETLINK' | 'ERR_NFT_JSON' | 'ERR_NETLINK_DECODE' | 'ERR_IPTABLES' | 'ERR_HCN';
   /**
    * Symbolic errno such as `EEXIST`; null when there is none. ERR_IPTABLES: `ENOENT` there is no such program, `EAGAIN` the lock stayed taken or
-   * the rules kept changing, `ETIMEDOUT` the program was killed.
+   * the rules kept changing, `ETIMEDOUT` the program was killed. ERR_HCN: see {@link HcnAddon}.
    */
   readonly errno: string | null;
-  /** The system or netlink call: `nft transaction`, `nft list`, `nft elements`, `nft has`, `nft generation`, `nft compile`, `nft max batch`, `nft watch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `iptables remembering`, `account create`, `account packets`, `ipvs apply`, `ipvs services`, `ipvs destinations`, `ipvs timeouts`, `ipvs set timeouts`, `ipset names`, `ipset apply`, `ipset list`, `link addresses`, `all addresses`, `link ensure dummy`, `link delete`, `address apply`, `route watch`. */
+  /** The system or netlink call: `nft transaction`, `nft list`, `nft elements`, `nft has`, `nft generation`, `nft compile`, `nft max batch`, `nft watch`, `conntrack list`, `conntrack delete`, `iptables restore`, `iptables list`, `iptables remembering`, `account create`, `account packets`, `ipvs apply`, `ipvs services`, `ipvs destinations`, `ipvs timeouts`, `ipvs set timeouts`, `ipset names`, `ipset apply`, `ipset list`, `link addresses`, `all addresses`, `link ensure dummy`, `link delete`, `address apply`, `route watch`, `hcn version`, `hcn list`, `hcn apply`, `hcn watch`. */
   readonly operation: string;
-  /** The kernel's extended message; null when it sent none. */
+  /** The kernel's extended message, or the error record of Windows' Host Networking Service; null when there was none. */
   readonly kernelMessage: string | null;
   /** Text of the failing command or element, such as `add element frontends 10.96.0.1 . tcp . 80`; null when the failure is not one operation's. */
   readonly object: string | null;
@@ -26,6 +26,7 @@ const CODES: readonly string[] = [
   'ERR_NFT_JSON',
   'ERR_NETLINK_DECODE',
   'ERR_IPTABLES',
+  'ERR_HCN',
 ] satisfies NativeErrorFields['code'][];
 
 export function isNativeError(error: unknown): error is NativeError {

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { NativeAddon } from './contract.js';
-import { composeAddon, SUBSYSTEMS } from './subsystems.js';
+import { composeAddon, SUBSYSTEM_PLATFORMS, SUBSYSTEMS } from './subsystems.js';
 import { traced } from './trace.js';
 
 const BUILT = join('build', 'Release', 'pointsman.node');
@@ -29,7 +29,10 @@ export function openAddon(exported: unknown, path: string, write: ((line: string
     throw new Error(`${path} is not pointsman's addon of this version; run \`npm run build:native\``);
   return composeAddon((name) => {
     const functions = exported[name];
-    if (functions === undefined) throw new Error(`the addon has no ${name} on this platform (${process.platform})`);
+    if (functions === undefined)
+      throw new Error(
+        `the addon has no ${name} on this platform (${process.platform}); it is for ${SUBSYSTEM_PLATFORMS[name]}`,
+      );
     return write === null ? functions : traced(functions, write);
   });
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { NativeAddon } from './contract.js';
 import { composeAddon, type Subsystem } from './subsystems.js';
 
@@ -21,6 +22,7 @@ export function readOnly(addon: NativeAddon): NativeAddon {
       linkDelete: () => Promise.resolve(true),
       addressApply: () => Promise.resolve([]),
     },
+    hcn: { hcnApply: (operations) => Promise.resolve(operations.map(({ id }) => id ?? randomUUID())) },
   };
   return composeAddon((name) => ({ ...addon[name], ...writing[name] }));
 }

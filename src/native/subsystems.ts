@@ -43,6 +43,19 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     addressApply: true,
     routeWatch: true,
   },
+  hcn: { hcnVersion: true, hcnList: true, hcnApply: true, hcnWatch: true },
+};
+
+/** Which platform's kernel has it. */
+export const SUBSYSTEM_PLATFORMS: { readonly [S in Subsystem]: NodeJS.Platform } = {
+  nftables: 'linux',
+  conntrack: 'linux',
+  iptables: 'linux',
+  accounting: 'linux',
+  ipvs: 'linux',
+  ipset: 'linux',
+  route: 'linux',
+  hcn: 'win32',
 };
 
 /** An addon whose subsystems are each made when they are first asked for. */

@@ -2,7 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { loadAddon } from '../../src/native/load.js';
-import { SUBSYSTEMS } from '../../src/native/subsystems.js';
+import { SUBSYSTEM_PLATFORMS, SUBSYSTEMS, type Subsystem } from '../../src/native/subsystems.js';
+
+const SUBSYSTEMS_HERE = (Object.keys(SUBSYSTEMS) as readonly Subsystem[]).filter(
+  (name) => SUBSYSTEM_PLATFORMS[name] === process.platform,
+);
 
 function source(...path: readonly string[]): string {
   return readFileSync(join(process.cwd(), ...path), 'utf8');
@@ -21,16 +25,17 @@ t.test('every subsystem of the contract is there, with the same functions in the
   );
   for (const [name, functions] of declared) {
     const text = source('src', 'native', `${name}.ts`);
-    t.strictSame(functions, namesIn(text.slice(text.indexOf('Addon {')), /^ {2}(\w+)\(/gm), name);
+    t.strictSame(functions, namesIn(text.slice(text.indexOf('Addon {')), /^ {2}(\w+)[(<]/gm), name);
   }
-  const held = Object.entries(loadAddon()).map(([name, functions]) => [name, Object.keys(functions as object)]);
-  t.strictSame(held, declared);
+  const addon = loadAddon();
+  for (const name of SUBSYSTEMS_HERE) t.strictSame(Object.keys(addon[name]), Object.keys(SUBSYSTEMS[name]), name);
   t.end();
 });
 
 t.test('each function is known by its name', (t) => {
-  for (const subsystem of Object.values(loadAddon()))
-    for (const [name, value] of Object.entries(subsystem as object)) t.equal((value as { name: string }).name, name);
+  const addon = loadAddon();
+  for (const subsystem of SUBSYSTEMS_HERE)
+    for (const [name, value] of Object.entries(addon[subsystem])) t.equal((value as { name: string }).name, name);
   t.end();
 });
 

@@ -62,9 +62,10 @@ t.test('a platform has some subsystems; asking for another is one clear error', 
   const { conntrack, nftables } = loadAddon();
   const addon = openAddon({ conntrack }, 'x.node', null);
   t.equal(addon.conntrack, conntrack);
-  const absent = { message: `the addon has no nftables on this platform (${process.platform})` };
+  const absent = { message: `the addon has no nftables on this platform (${process.platform}); it is for linux` };
   t.throws(() => addon.nftables, absent);
   t.throws(() => addon.nftables, absent, 'as often as it is asked for');
+  t.throws(() => loadAddon().hcn, { message: 'the addon has no hcn on this platform (linux); it is for win32' });
   const trial = readOnly(addon);
   t.same(await trial.conntrack.conntrackDelete('ip', new Uint8Array(0)), { deleted: 0, missing: 0 });
   t.throws(() => trial.nftables, absent);

@@ -7,6 +7,7 @@ import type {
   FlowDeletion,
   FlowFilter,
   FlowListing,
+  HcnAddon,
   IpsetAddon,
   IptablesAddon,
   IpvsAddon,
@@ -72,6 +73,11 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
     this.iptables = programs;
     this.accounting = programs;
     this.quirks = { lateRelease: false, ...quirks };
+  }
+
+  /** What is of another platform is not there to be asked. */
+  get hcn(): HcnAddon {
+    throw new Error('the addon has no hcn on this platform');
   }
 
   /** The proxy's table of a family; null when there is none. */
