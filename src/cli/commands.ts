@@ -48,7 +48,7 @@ export async function render(config: Config, { host, addon }: Machine): Promise<
 export async function dump(config: Config, { host, addon }: Machine, log: Log): Promise<Output> {
   const { planner, problems } = await planned(config);
   const { families, dataplane } = await prepareMode(config, { host, addon: readOnly(addon) }, FAMILIES, log);
-  const dumps = await Promise.all(families.map((family) => dataplane(family).dump(planner.tables[family].node)));
+  const dumps = await Promise.all(families.map((family) => dataplane(family).dump(planner.tables[family])));
   return { text: lines(dumps.flat()), ...problems };
 }
 

@@ -1,5 +1,5 @@
 import type { Family, IPAddress } from '../base/ip.js';
-import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../plan/types.js';
+import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../plan/types.js';
 
 /** What the kernel was asked to do in one sync of one family. */
 export interface SyncReport {
@@ -111,15 +111,16 @@ export interface FamilyDataplane {
   cleanup(): Promise<void>;
   /**
    * The kernel's table in the plan's terms, see plan/text.ts; empty when there is none. Rules say nothing of the node's settings in so many
-   * words: where they are those that `node` calls for its lines are printed, otherwise the rules themselves.
+   * words: where they are those that `plan.node` calls for its lines are printed, otherwise the rules themselves. So it is with whatever else a
+   * mode's kernel has no words for.
    */
-  dump(node: NodePlan): Promise<readonly string[]>;
+  dump(plan: FamilyTable): Promise<readonly string[]>;
   /**
    * The part of {@link dump} that decides over packets of a scope, without listing the rest. Disturbs no sync. Absent: the mode cannot tell.
    *
    * @param affinity null: the frontend has none.
    */
-  inspect?(node: NodePlan, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection>;
+  inspect?(plan: FamilyTable, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection>;
 }
 
 /** The error itself, with the frontend that could not be programmed for whoever reports it. */

@@ -43,7 +43,9 @@ function printHead(explanation: Explanation): string {
   const packet = `${protocol} from ${source.address ?? SENDERS[source.kind]} to ${destination}`;
   switch (verdict.type) {
     case 'none':
-      return `${packet} is left alone: it is not for a Service`;
+      return explanation.frontend === null
+        ? `${packet} is left alone: it is not for a Service`
+        : `${packet} is left alone: the Service has no endpoint that it could go to, and this platform refuses nothing`;
     case 'reject':
       return `${packet} is rejected: ${REJECTIONS[verdict.because]}`;
     case 'drop':
@@ -51,7 +53,11 @@ function printHead(explanation: Explanation): string {
     case 'forward': {
       const { endpoints } = verdict;
       const where = endpoints.length === 1 ? (endpoints[0] ?? '') : `one of ${endpoints.length} endpoints`;
-      return `${packet} is forwarded to ${where}, ${printSourceUse(endpoints, masqueradedEndpoints(explanation))}`;
+      const use =
+        explanation.masquerade === 'platform'
+          ? 'with the source that the platform gives it'
+          : printSourceUse(endpoints, masqueradedEndpoints(explanation));
+      return `${packet} is forwarded to ${where}, ${use}`;
     }
   }
 }
@@ -124,6 +130,7 @@ function printUse({ excluded, conditions, nodeHints, zoneHints }: ExplainedEndpo
     'node-hint': `hints name other nodes: ${nodeHints.join(', ')}`,
     'zone-hint': `hints name other zones: ${zoneHints.join(', ')}`,
     'other-node': 'not on this node',
+    'other-port': 'most have another port, and this platform has one for an address',
     duplicate: 'the same address and port are given again',
   };
   return `not used: ${exclusions[excluded]}`;
@@ -142,6 +149,7 @@ const MASQUERADE: Readonly<Record<MasqueradeReason, string>> = {
   'kept-pod': 'no: the source is a pod',
   'kept-no-detector': 'no: there is no local detector, every source counts as a pod',
   'kept-policy-local': 'no: policy Local keeps the source',
+  platform: 'as the platform does it: nothing here asks for it',
 };
 
 function printMasquerade({ masquerade, verdict, delivered }: Explanation): readonly string[] {

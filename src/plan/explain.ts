@@ -8,7 +8,7 @@ import type { ForwardingTable } from './forwarding-table.js';
 import { clientKeyOf, frontendKey, heldClientKeys } from './frontend-key.js';
 import type { Question, Sender } from './question.js';
 import { examineEndpoints, type Exclusion, type SkippedSlice } from './selection.js';
-import { localPolicies } from './service-plan.js';
+import { hasLocalAlone, localPolicies } from './service-plan.js';
 import {
   nodePortRefusal,
   sourceKind,
@@ -157,10 +157,15 @@ function ofService(
   const internal = frontend.kind === 'ClusterIP';
   const value = (internal ? policies.internal : policies.external) ? 'Local' : 'Cluster';
   const prefersLocal = settings.traits.prefersLocal && (frontend.localEndpoints?.count ?? 0) > 0;
-  const applied = internal ? value : local || prefersLocal ? 'Local' : 'Cluster';
+  const { traits } = settings;
+  const isLocalAlone = hasLocalAlone(traits, frontend.kind, policies.external, service);
+  const applied = internal ? value : local || prefersLocal || isLocalAlone ? 'Local' : 'Cluster';
   const slices = snapshot.slicesOf(`${service.namespace}/${service.name}`);
   const facts = nodeFacts(settings, snapshot.node(settings.nodeName));
-  const { endpoints, skipped } = examineEndpoints(frontend.family, port, slices, facts, applied);
+  const { endpoints, skipped } = examineEndpoints(frontend.family, port, slices, facts, {
+    policy: applied,
+    onePort: traits.balancesOnly,
+  });
   return {
     policy: { field: internal ? 'internalTrafficPolicy' : 'externalTrafficPolicy', value, applied },
     endpoints: endpoints.map(({ address, port: number, nodeName, zoneHints, nodeHints, excluded, ...conditions }) => ({

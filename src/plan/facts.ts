@@ -15,6 +15,11 @@ export interface ModeTraits {
   readonly prefersLocal: boolean;
   /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35): see {@link opensLoopback}. */
   readonly servesLocalhost: boolean;
+  /**
+   * The platform spreads connections over endpoints and does nothing else (WK-07, WK-09): it refuses and drops none, admits every source, and translates sources
+   * as it likes. It knows TCP and UDP. An address has one list of endpoints for everybody, which is of one port; node ports answer on every address of the node.
+   */
+  readonly balancesOnly: boolean;
 }
 
 /** What planning takes from the configuration. */

@@ -39,6 +39,7 @@ export class ForwardingTable implements FamilyTable {
   private readonly waiting = new Map<FrontendKey, readonly Claim[]>();
   private readonly clusterCounts = new AddressCounts();
   private readonly hairpinCounts = new AddressCounts();
+  private readonly ownCounts = new AddressCounts();
   private withoutLocal = NO_PORTS;
   private changedFrontends = new Set<FrontendKey>();
   private healthChecksChanged = false;
@@ -59,6 +60,10 @@ export class ForwardingTable implements FamilyTable {
 
   get hairpinAddresses(): AddressCounts {
     return this.hairpinCounts;
+  }
+
+  get ownEndpoints(): AddressCounts {
+    return this.ownCounts;
   }
 
   frontend(key: FrontendKey): FrontendPlan | undefined {
@@ -113,6 +118,7 @@ export class ForwardingTable implements FamilyTable {
     }
     this.clusterCounts.replace(clusterAddresses(previous), clusterAddresses(plan));
     this.hairpinCounts.replace(previous?.hairpinAddresses ?? [], plan?.hairpinAddresses ?? []);
+    this.ownCounts.replace(previous?.ownEndpoints ?? [], plan?.ownEndpoints ?? []);
     this.countWithoutLocal(previous, plan);
     this.healthChecksChanged ||= this.checks.get(service)?.port !== plan?.healthCheck?.port;
     put(this.checks, service, plan?.healthCheck ?? null);
@@ -125,6 +131,7 @@ export class ForwardingTable implements FamilyTable {
       frontends: this.changedFrontends,
       clusterAddresses: this.clusterCounts.takeChanged(),
       hairpinAddresses: this.hairpinCounts.takeChanged(),
+      ownEndpoints: this.ownCounts.takeChanged(),
       healthChecks: this.healthChecksChanged,
       node: this.nodeChanged,
     };
@@ -231,6 +238,7 @@ function sameFrontend(one: FrontendPlan | undefined, other: FrontendPlan | undef
     one.masquerade === other.masquerade &&
     one.whenEmpty === other.whenEmpty &&
     one.affinitySeconds === other.affinitySeconds &&
+    one.balancerFlags === other.balancerFlags &&
     sameClientKeys(one.clientKeys, other.clientKeys) &&
     sameList(one.endpoints, other.endpoints) &&
     sameList(one.localEndpoints, other.localEndpoints) &&

@@ -30,6 +30,7 @@ export function planNode(
     nodePortPrefixes: nodePortPrefixes(family, settings, node),
     nodePortsOnLoopback: family === 'IPv4' && opensLoopback(settings),
     serviceCIDRs: [...cidrs].sort(),
+    address: settings.traits.balancesOnly ? nodeFacts(settings, node).addresses[family] : null,
   };
 }
 
@@ -75,6 +76,7 @@ function nodePortPrefixes(
   settings: PlanSettings,
   node: NodeRow | undefined,
 ): readonly IPPrefix[] | null {
+  if (settings.traits.balancesOnly) return null;
   let prefixes: readonly IPPrefix[];
   if (settings.nodePortAddresses === 'primary') {
     const address = nodeFacts(settings, node).addresses[family];

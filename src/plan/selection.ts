@@ -25,19 +25,30 @@ export interface Selection {
   readonly serving: EndpointList;
   /** Addresses in `cluster` or `local` of endpoints on this node, or on no node that we know of. */
   readonly hairpin: ReadonlySet<IPAddress>;
+  /** Those of them that are on this node. */
+  readonly own: ReadonlySet<IPAddress>;
 }
 
 export interface PolicyUse {
   readonly cluster: boolean;
   readonly local: boolean;
+  /** Whether a list may have endpoints of one port only: that of most of them, and of several such the smallest (behaviour WK-07). */
+  readonly onePort: boolean;
 }
 
 /**
  * Why an endpoint is left out: not ready while others are; not serving, or not terminating, where none is ready; hinted for other nodes or other
- * zones; not on this node under policy Local; a duplicate.
+ * zones; not on this node under policy Local; a duplicate; on another port than most, where the platform has one for an address.
  */
 export type Exclusion =
-  'not-ready' | 'not-serving' | 'not-terminating' | 'node-hint' | 'zone-hint' | 'other-node' | 'duplicate';
+  | 'not-ready'
+  | 'not-serving'
+  | 'not-terminating'
+  | 'node-hint'
+  | 'zone-hint'
+  | 'other-node'
+  | 'duplicate'
+  | 'other-port';
 
 /** Whether one endpoint of a port is used, and why not. */
 export interface EndpointVerdict {
@@ -73,13 +84,20 @@ export function selectEndpoints(
   uses: PolicyUse,
 ): Selection {
   const candidates = collect(family, port, slices);
-  const cluster = uses.cluster ? keep(candidates, clusterRules(candidates, node)) : [];
-  const local = uses.local ? keep(candidates, localRules(candidates, node)) : [];
+  const chosen = (rules: readonly Rule[]): readonly Candidate[] =>
+    keep(candidates, uses.onePort ? withOnePort(candidates, rules) : rules);
+  const cluster = uses.cluster ? chosen(clusterRules(candidates, node)) : [];
+  const local = uses.local ? chosen(localRules(candidates, node)) : [];
   const any = cluster.length > 0 || (uses.local && candidates.some(couldServe));
 
   const hairpin = new Set<IPAddress>();
+  const own = new Set<IPAddress>();
   for (const candidate of [...cluster, ...local]) {
-    if (candidate.nodeName === null || candidate.nodeName === node.name) hairpin.add(addressOf(family, candidate));
+    const isOwn = candidate.nodeName === node.name;
+    if (!isOwn && candidate.nodeName !== null) continue;
+    const address = addressOf(family, candidate);
+    hairpin.add(address);
+    if (isOwn) own.add(address);
   }
   const clusterList = pack(family, cluster);
   const listOf = (list: readonly Candidate[]): EndpointList =>
@@ -90,6 +108,7 @@ export function selectEndpoints(
     any,
     serving: listOf(candidates.filter((candidate) => has(candidate, SERVING))),
     hairpin,
+    own,
   };
 }
 
@@ -99,7 +118,7 @@ export function examineEndpoints(
   port: ServicePortRow,
   slices: readonly EndpointSliceRow[],
   node: NodeFacts,
-  policy: 'Cluster' | 'Local',
+  { policy, onePort }: { readonly policy: 'Cluster' | 'Local'; readonly onePort: boolean },
 ): { readonly endpoints: readonly EndpointVerdict[]; readonly skipped: readonly SkippedSlice[] } {
   const duplicates: Candidate[] = [];
   const skipped: SkippedSlice[] = [];
@@ -108,7 +127,8 @@ export function examineEndpoints(
     slice: ({ name, family: sliceFamily, count }, because) =>
       skipped.push({ slice: name, family: sliceFamily, endpoints: count, because }),
   });
-  const rules = policy === 'Cluster' ? clusterRules(candidates, node) : localRules(candidates, node);
+  const ofPolicy = policy === 'Cluster' ? clusterRules(candidates, node) : localRules(candidates, node);
+  const rules = onePort ? withOnePort(candidates, ofPolicy) : ofPolicy;
   const examined = candidates.map((candidate): readonly [Candidate, Exclusion | null] => [
     candidate,
     rules.find(({ admits }) => !admits(candidate))?.excludes ?? null,
@@ -156,6 +176,18 @@ const LAST_RESORT: readonly Rule[] = [
 
 function keep(candidates: readonly Candidate[], rules: readonly Rule[]): readonly Candidate[] {
   return candidates.filter((candidate) => rules.every(({ admits }) => admits(candidate)));
+}
+
+/** These rules, and that an endpoint has the port that most of those have which meet them. */
+function withOnePort(candidates: readonly Candidate[], rules: readonly Rule[]): readonly Rule[] {
+  const counts = new Map<number, number>();
+  for (const candidate of keep(candidates, rules)) {
+    const port = portOf(candidate);
+    counts.set(port, (counts.get(port) ?? 0) + 1);
+  }
+  if (counts.size < 2) return rules;
+  const [most] = [...counts].sort(([one, count], [other, otherCount]) => otherCount - count || one - other);
+  return [...rules, { excludes: 'other-port', admits: (candidate) => portOf(candidate) === most?.[0] }];
 }
 
 function couldServe(candidate: Candidate): boolean {
@@ -248,16 +280,19 @@ function pack(family: Family, candidates: readonly Candidate[]): EndpointList {
   return new EndpointList(family, packed);
 }
 
+function portOf({ key }: Candidate): number {
+  return (key.charCodeAt(key.length - 2) << 8) | key.charCodeAt(key.length - 1);
+}
+
 function addressOf(family: Family, candidate: Candidate): IPAddress {
   return addressFromBytes(Buffer.from(candidate.key, 'latin1').subarray(0, addressLength(family)));
 }
 
 function verdictOf(family: Family, candidate: Candidate, excluded: Exclusion | null): EndpointVerdict {
-  const { key, nodeName, zoneHints, nodeHints } = candidate;
-  const end = key.length - 2;
+  const { nodeName, zoneHints, nodeHints } = candidate;
   return {
     address: addressOf(family, candidate),
-    port: (key.charCodeAt(end) << 8) | key.charCodeAt(end + 1),
+    port: portOf(candidate),
     nodeName,
     ready: has(candidate, READY),
     serving: has(candidate, SERVING),

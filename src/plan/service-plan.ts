@@ -1,8 +1,14 @@
 import { endpointsWithout } from '../base/endpoint-index.js';
 import type { EndpointList } from '../base/endpoint-list.js';
 import { familyOf, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
-import { objectKey, type EndpointSliceRow, type ServicePortRow, type ServiceRow } from '../state/rows.js';
-import type { NodeFacts, PlanSettings } from './facts.js';
+import {
+  KEEPS_DESTINATION,
+  objectKey,
+  type EndpointSliceRow,
+  type ServicePortRow,
+  type ServiceRow,
+} from '../state/rows.js';
+import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
 import { frontendKey } from './frontend-key.js';
 import { countReadyLocal, selectEndpoints, type Selection } from './selection.js';
 import { admittedSources } from './source-ranges.js';
@@ -24,13 +30,19 @@ export function planService(
   const planner = new ServicePlanner(family, service, clusterIP, node, settings);
   const frontends = new Map<FrontendKey, FrontendPlan>();
   const hairpin = new Set<IPAddress>();
+  const own = new Set<IPAddress>();
+  const { balancesOnly } = settings.traits;
   for (const port of service.ports) {
+    if (balancesOnly && port.protocol === 'SCTP') continue;
     const policies = planner.policies(port);
+    const keepsLocal = policies.externalLocal || (balancesOnly && keepsDestination(service));
     const selection = selectEndpoints(family, port, slices, node, {
       cluster: !policies.internalLocal || policies.accessible,
-      local: policies.internalLocal || (policies.externalLocal && policies.accessible),
+      local: policies.internalLocal || (keepsLocal && policies.accessible),
+      onePort: balancesOnly,
     });
     for (const address of selection.hairpin) hairpin.add(address);
+    if (balancesOnly) for (const address of selection.own) own.add(address);
     // One Service may name an address twice; the first kind listed by the planner keeps it.
     for (const frontend of planner.frontends(port, policies, selection)) {
       if (!frontends.has(frontend.key)) frontends.set(frontend.key, frontend);
@@ -42,8 +54,25 @@ export function planService(
     creationTime: service.creationTime,
     frontends: [...frontends.values()],
     hairpinAddresses: [...hairpin].sort(),
+    ownEndpoints: own.size === 0 ? NO_ADDRESSES : [...own].sort(),
     healthCheck: healthCheck(family, service, slices, node),
   };
+}
+
+const NO_ADDRESSES: readonly never[] = [];
+
+function keepsDestination({ balancerFlags }: Pick<ServiceRow, 'balancerFlags'>): boolean {
+  return (balancerFlags & KEEPS_DESTINATION) !== 0;
+}
+
+/** Whether an external frontend has local endpoints for everybody: where an address has one list, policy Local asks for it, and so do destinations that are kept (WK-05). */
+export function hasLocalAlone(
+  { balancesOnly }: ModeTraits,
+  kind: FrontendKind,
+  isLocal: boolean,
+  service: Pick<ServiceRow, 'balancerFlags'>,
+): boolean {
+  return balancesOnly && (isLocal || (kind !== 'ExternalIP' && keepsDestination(service)));
 }
 
 /** Behaviour SV-02: by the position of the family in ipFamilies; without ipFamilies, by the address itself. */
@@ -121,14 +150,18 @@ class ServicePlanner {
 
   /** A balancer address comes before an external one: it may carry source ranges, which must not be lost. */
   frontends(port: ServicePortRow, policies: Policies, selection: Selection): readonly FrontendPlan[] {
-    const prefersLocal = policies.externalLocal && this.settings.traits.prefersLocal;
+    const { traits } = this.settings;
+    const prefersLocal = policies.externalLocal && traits.prefersLocal && selection.local.count > 0;
     const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan =>
       this.frontend(kind, address, port, selection, {
-        endpoints: prefersLocal && selection.local.count > 0 ? selection.local : selection.cluster,
+        endpoints:
+          prefersLocal || hasLocalAlone(traits, kind, policies.externalLocal, this.service)
+            ? selection.local
+            : selection.cluster,
         localEndpoints: policies.externalLocal ? selection.local : null,
         masquerade: policies.externalLocal ? 'node' : 'always',
         whenEmpty: policies.externalLocal && selection.any ? 'drop' : 'reject',
-        sourceRanges: kind === 'LoadBalancer' ? this.balancerSources : null,
+        sourceRanges: kind === 'LoadBalancer' && !traits.balancesOnly ? this.balancerSources : null,
         clientKeys,
       });
     const clientKeys = this.clientKeys(port, policies, selection);
@@ -200,6 +233,7 @@ class ServicePlanner {
       masquerade: handling.masquerade,
       whenEmpty: handling.whenEmpty,
       sourceRanges: handling.sourceRanges,
+      balancerFlags: this.settings.traits.balancesOnly ? this.service.balancerFlags : 0,
     };
   }
 }

@@ -22,7 +22,7 @@ export interface TracedPacket {
 }
 
 export type Verdict =
-  /** Not ours: the packet goes on as it is. */
+  /** The packet goes on as it is: it is not ours, or finds no endpoint where the platform refuses nothing. */
   | { readonly type: 'none' }
   /** `unused-port`: of a cluster IP in use (VD-15), or of another address of a Service (VD-17). */
   | { readonly type: 'reject'; readonly because: 'no-endpoints' | 'unused-port' }
@@ -46,7 +46,9 @@ export type MasqueradeReason =
   | 'not-a-pod'
   | 'kept-pod'
   | 'kept-no-detector'
-  | 'kept-policy-local';
+  | 'kept-policy-local'
+  /** The platform does as it likes. */
+  | 'platform';
 
 /** A verdict and what it comes from. */
 export interface Trace {
@@ -83,10 +85,16 @@ export function tracePacket(
   const ending = (verdict: Verdict): Trace => ({ verdict, frontend, local, masquerade: null, delivered: [] });
   if (sourceRanges !== null && (packet.source === null || !anyContains(sourceRanges, packet.source)))
     return ending({ type: 'drop', because: 'source-range' });
+  if (list.count === 0 && traits.balancesOnly) return ending({ type: 'none' });
   if (list.count === 0)
     return ending(
       whenEmpty === 'drop' ? { type: 'drop', because: 'policy' } : { type: 'reject', because: 'no-endpoints' },
     );
+  if (traits.balancesOnly) {
+    const endpoints = list.toStrings();
+    const verdict: Verdict = { type: 'forward', endpoints, masquerade: false, hairpin: [] };
+    return { ...ending(verdict), masquerade: 'platform' };
+  }
   const masquerade = masqueradeReason(table.node, from, frontend);
   return {
     verdict: {

@@ -36,6 +36,8 @@ export interface FrontendPlan {
   readonly sourceRanges: readonly IPPrefix[] | null;
   /** UDP and SCTP: endpoints an existing flow may keep (every serving endpoint, whatever the policies); null for TCP. */
   readonly flowEndpoints: EndpointList | null;
+  /** As in {@link ServiceRow}; 0 where the mode does not balance alone. */
+  readonly balancerFlags: number;
 }
 
 /**
@@ -74,6 +76,8 @@ export interface ServicePlan {
   readonly frontends: readonly FrontendPlan[];
   /** Endpoints that may be reached from themselves: local ones, and those that name no node. Sorted, no duplicates. */
   readonly hairpinAddresses: readonly IPAddress[];
+  /** Endpoints on this node, where the platform balances by itself. Sorted, no duplicates. */
+  readonly ownEndpoints: readonly IPAddress[];
   readonly healthCheck: HealthCheckPlan | null;
 }
 
@@ -97,6 +101,8 @@ export interface NodePlan {
   readonly nodePortsOnLoopback: boolean;
   /** Addresses in here that no Service holds are dropped. Sorted. */
   readonly serviceCIDRs: readonly IPPrefix[];
+  /** The node's own first address, where the platform balances by itself; null: it is not known, or nobody asks. */
+  readonly address: IPAddress | null;
 }
 
 export interface Conflict {
@@ -124,6 +130,8 @@ export interface FamilyTable {
   readonly clusterAddresses: AddressSet;
   /** Hairpin addresses of all Services. */
   readonly hairpinAddresses: AddressSet;
+  /** {@link ServicePlan.ownEndpoints} of all Services. */
+  readonly ownEndpoints: AddressSet;
   healthChecks(): Iterable<HealthCheckPlan>;
 }
 
@@ -145,6 +153,7 @@ export interface TableChange {
   readonly frontends: ReadonlySet<FrontendKey>;
   readonly clusterAddresses: ReadonlySet<IPAddress>;
   readonly hairpinAddresses: ReadonlySet<IPAddress>;
+  readonly ownEndpoints: ReadonlySet<IPAddress>;
   /** Ports of health checks, or whose they are. */
   readonly healthChecks: boolean;
   readonly node: boolean;

@@ -128,7 +128,7 @@ async function compareKernel(
       : { source: source.address, seconds: affinitySeconds, clientKey, servicePort: frontend.servicePort, endpoints };
   if (dataplane.inspect === undefined) return unknownKernel('this mode cannot tell');
   try {
-    const { lines, remembered, rememberedUnknown = null } = await dataplane.inspect(table.node, scope, affinity);
+    const { lines, remembered, rememberedUnknown = null } = await dataplane.inspect(table, scope, affinity);
     const missing = planned.filter((line) => !lines.includes(line));
     const surplus = lines.filter((line) => !planned.includes(line));
     return {

@@ -43,8 +43,15 @@ export interface ServiceRow {
   readonly affinitySeconds: number | null;
   /** 0: none. */
   readonly healthCheckNodePort: number;
+  /** {@link KEEPS_DESTINATION} | {@link REPLACED_WHOLE}, which annotations ask for. */
+  readonly balancerFlags: number;
   readonly ports: readonly ServicePortRow[];
 }
+
+/** Bits of {@link ServiceRow.balancerFlags}, for platforms that balance by themselves (behaviour WK-05): endpoints see the address that the client asked for. */
+export const KEEPS_DESTINATION = 1;
+/** What there is is never changed in place. */
+export const REPLACED_WHOLE = 2;
 
 export interface EndpointPortRow {
   /** Empty for the unnamed port. */

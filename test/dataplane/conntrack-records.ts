@@ -104,6 +104,7 @@ export function frontend(family: Family, text: FrontendText): FrontendPlan {
     clientKeys: null,
     sourceRanges: null,
     flowEndpoints: protocol === 'TCP' ? null : list,
+    balancerFlags: 0,
   };
 }
 

@@ -36,12 +36,14 @@ function frontend(servicePort: string, host: string | null, fields: Partial<Fron
     clientKeys: null,
     sourceRanges: null,
     flowEndpoints: null,
+    balancerFlags: 0,
     ...fields,
   };
 }
 
 function plan(service: string, frontends: readonly FrontendPlan[], fields: Partial<ServicePlan> = {}): ServicePlan {
-  return { service, family: 'IPv4', creationTime: 0, frontends, hairpinAddresses: [], healthCheck: null, ...fields };
+  const nothing = { hairpinAddresses: [], ownEndpoints: [], healthCheck: null };
+  return { service, family: 'IPv4', creationTime: 0, frontends, ...nothing, ...fields };
 }
 
 /** A plan of one frontend on one address that several Services want. */

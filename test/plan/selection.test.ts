@@ -7,7 +7,7 @@ import { SeededRandom } from '../support/random.js';
 import { port, slice, type EndpointText } from '../support/rows.js';
 import { categorizeEndpoints, endpointsOfPort, type OracleInput } from './selection-oracle.js';
 
-const BOTH: PolicyUse = { cluster: true, local: true };
+const BOTH: PolicyUse = { cluster: true, local: true, onePort: false };
 
 function facts(zone: string | null = null): NodeFacts {
   return { name: 'me', zone, addresses: { IPv4: null, IPv6: null } };
@@ -81,7 +81,7 @@ t.test('selects as the pseudo code of behaviour §4.3 does', (t) => {
       ]),
     };
     const { mode, ...expected } = categorizeEndpoints(input);
-    const uses = { cluster: input.usesCluster, local: input.usesLocal };
+    const uses = { cluster: input.usesCluster, local: input.usesLocal, onePort: false };
     const selection = selectEndpoints(input.family, port(input.port), slices, facts(input.zone), uses);
     if (JSON.stringify(printed(selection)) !== JSON.stringify(expected)) {
       t.same(printed(selection), expected, JSON.stringify({ round, uses, zone: input.zone }));
@@ -239,9 +239,9 @@ for (const { name, endpoints, zone, cluster, local, any } of CASES) {
 
 t.test('only what the policies use', (t) => {
   const slices = [slice('svc', [hinted(1, [], [], { node: 'me' })])];
-  const clusterOnly = selectEndpoints('IPv4', port(), slices, facts(), { cluster: true, local: false });
+  const clusterOnly = selectEndpoints('IPv4', port(), slices, facts(), { cluster: true, local: false, onePort: false });
   t.same(clusterOnly.local.toStrings(), []);
-  const localOnly = selectEndpoints('IPv4', port(), slices, facts(), { cluster: false, local: true });
+  const localOnly = selectEndpoints('IPv4', port(), slices, facts(), { cluster: false, local: true, onePort: false });
   t.same(localOnly.cluster.toStrings(), []);
   t.same(localOnly.local.toStrings(), ['10.0.0.1:80']);
   t.end();
@@ -323,7 +323,7 @@ t.test('hairpin: reachable endpoints here, or on no node', (t) => {
   const hairpin = (uses: PolicyUse): readonly string[] =>
     [...selectEndpoints('IPv4', port(), slices, facts(), uses).hairpin].sort();
   t.same(hairpin(BOTH), ['10.0.0.1', '10.0.0.3']);
-  t.same(hairpin({ cluster: false, local: true }), ['10.0.0.1']);
+  t.same(hairpin({ cluster: false, local: true, onePort: false }), ['10.0.0.1']);
   t.end();
 });
 

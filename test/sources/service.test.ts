@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { ServiceRow } from '../../src/state/rows.js';
+import { KEEPS_DESTINATION, REPLACED_WHOLE, type ServiceRow } from '../../src/state/rows.js';
 import { Interner } from '../../src/sources/translate/intern.js';
 import type { Translation } from '../../src/sources/translate/metadata.js';
 import { translateService } from '../../src/sources/translate/service.js';
@@ -30,6 +30,7 @@ t.test('a minimal Service gets what the API server would fill in', (t) => {
     internalTrafficPolicy: 'Cluster',
     affinitySeconds: null,
     healthCheckNodePort: 0,
+    balancerFlags: 0,
     ports: [{ name: '', protocol: 'TCP', port: 80, nodePort: 0 }],
   };
   t.strictSame(translate(object), {
@@ -262,5 +263,18 @@ t.test('WA-02, WA-11 a Service of another proxy is absent, whatever else it says
     warnings: [],
   });
   t.not(translate(serviceObject('web', {}, { metadata: { ...metadata, labels: {} } })).row, null);
+  t.end();
+});
+
+t.test('annotations for platforms that balance by themselves', (t) => {
+  const flags = (annotations: unknown): number => rowOf({}, { metadata: { name: 'web', annotations } }).balancerFlags;
+  t.equal(flags({ 'preserve-destination': 'true' }), KEEPS_DESTINATION);
+  t.equal(flags({ 'preserve-destination': 'yes', winProxyOptimization: 'Disabled' }), REPLACED_WHOLE);
+  t.equal(
+    flags({ 'preserve-destination': 'true', winProxyOptimization: 'disabled' }),
+    KEEPS_DESTINATION | REPLACED_WHOLE,
+  );
+  t.equal(flags({ 'preserve-destination': true, winProxyOptimization: 'enabled' }), 0);
+  t.equal(flags('none'), 0);
   t.end();
 });

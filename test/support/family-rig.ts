@@ -73,7 +73,7 @@ export abstract class FamilyRig<Kernel, Process extends FamilyDataplane> {
   /** What the kernel has and the plan has not (`+`), and the other way round (`-`). */
   async difference(): Promise<readonly string[]> {
     const plan = printTable(this.table);
-    const dump = await this.dataplane.dump(this.table.node);
+    const dump = await this.dataplane.dump(this.table);
     return [
       ...dump.filter((line) => !plan.includes(line)).map((line) => `+ ${line}`),
       ...plan.filter((line) => !dump.includes(line)).map((line) => `- ${line}`),

@@ -16,6 +16,7 @@ export function planSettings(fields: Partial<PlanSettings> = {}): PlanSettings {
       guardsServiceAddresses: false,
       prefersLocal: false,
       servesLocalhost: false,
+      balancesOnly: false,
     },
     ...fields,
   };

@@ -9,7 +9,7 @@ import { HealthState } from '../../src/observe/health.js';
 import { explain, type Explanation } from '../../src/plan/explain.js';
 import type { ForwardingTable } from '../../src/plan/forwarding-table.js';
 import { frontendKey } from '../../src/plan/frontend-key.js';
-import type { FrontendKey, NodePlan, PacketScope, TableChange } from '../../src/plan/types.js';
+import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../src/plan/types.js';
 import { Store } from '../../src/state/store.js';
 import type { SourceWriter, StateChange } from '../../src/state/writer.js';
 import { FakeClock } from './fake-clock.js';
@@ -50,8 +50,8 @@ class Reported implements FamilyDataplane {
     return this.dataplane.cleanup();
   }
 
-  dump(node: NodePlan): Promise<readonly string[]> {
-    return this.dataplane.dump(node);
+  dump(plan: FamilyTable): Promise<readonly string[]> {
+    return this.dataplane.dump(plan);
   }
 
   async inspect(...question: Parameters<NonNullable<FamilyDataplane['inspect']>>): Promise<Inspection> {
@@ -143,7 +143,7 @@ export class ScenarioProcess {
   }
 
   dump(family: Family): Promise<readonly string[]> {
-    return this.dataplanes[family].dump(this.table(family).node);
+    return this.dataplanes[family].dump(this.table(family));
   }
 
   explain({ source, destination, port, protocol, inputInterface }: KernelPacket): Explanation {
@@ -165,7 +165,7 @@ export class ScenarioProcess {
       frontend === null || affinitySeconds === null
         ? null
         : { source, seconds: affinitySeconds, clientKey, servicePort: frontend.servicePort, endpoints };
-    const inspection = await this.dataplanes[family].inspect(this.table(family).node, scope, affinity);
+    const inspection = await this.dataplanes[family].inspect(this.table(family), scope, affinity);
     return { scope, inspection };
   }
 

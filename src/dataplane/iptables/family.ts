@@ -125,14 +125,18 @@ export class IptablesFamily implements FamilyDataplane {
     if (operations.length > 0) await this.tables.restore(operations);
   }
 
-  async dump(node: NodePlan): Promise<readonly string[]> {
+  async dump({ node }: Pick<FamilyTable, 'node'>): Promise<readonly string[]> {
     const { addon, settings } = this.options;
     return await dumpRules(addon, this.family, await this.tables.peek(ASKED), node, await settings());
   }
 
   /** Lists everything: the programs know no less. */
-  async inspect(node: NodePlan, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection> {
-    const lines = withinScope(await this.dump(node), this.family, scope);
+  async inspect(
+    table: Pick<FamilyTable, 'node'>,
+    scope: PacketScope,
+    affinity: AffinityQuestion | null,
+  ): Promise<Inspection> {
+    const lines = withinScope(await this.dump(table), this.family, scope);
     return { lines, remembered: affinity && (await this.remembered(scope, affinity)) };
   }
 

@@ -12,6 +12,7 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
     guardsServiceAddresses: false,
     prefersLocal: false,
     servesLocalhost: localhostNodePorts,
+    balancesOnly: false,
   }),
   footprint: IPTABLES_FOOTPRINT,
   metrics: {

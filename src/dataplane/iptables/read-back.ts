@@ -110,7 +110,10 @@ class Reader {
     key: FrontendKey,
     rule: ParsedRule,
     kind: FrontendKind,
-  ): Pick<FrontendPlan, 'key' | 'kind' | 'family' | 'address' | 'protocol' | 'port' | 'clientKeys' | 'flowEndpoints'> {
+  ): Omit<
+    FrontendPlan,
+    'servicePort' | 'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'affinitySeconds' | 'sourceRanges'
+  > {
     return {
       ...{ key, kind, family: this.family },
       address: kind === 'NodePort' ? null : hostAddress(rule.destination),
@@ -118,6 +121,7 @@ class Reader {
       port: Number(rule.port),
       clientKeys: null,
       flowEndpoints: null,
+      balancerFlags: 0,
     };
   }
 

@@ -106,6 +106,7 @@ class Reader {
       clientKeys: null,
       sourceRanges: held('restricted') ? (this.admitted.get(key)?.sort() ?? []) : null,
       flowEndpoints: null,
+      balancerFlags: 0,
     };
   }
 

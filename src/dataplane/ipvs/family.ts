@@ -161,14 +161,18 @@ export class IpvsFamily implements FamilyDataplane {
     if (rest?.every((address) => isLinkLocal(address)) === true) await addon.route.linkDelete(LINK);
   }
 
-  async dump(node: NodePlan): Promise<readonly string[]> {
+  async dump({ node }: Pick<FamilyTable, 'node'>): Promise<readonly string[]> {
     const { addon, family } = this.options;
     const { listing, chains } = await this.look();
     return dumpKernel({ addon: addon.iptables, family, listing, chains, node });
   }
 
-  async inspect(node: NodePlan, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection> {
-    const lines = withinScope(await this.dump(node), this.family, scope);
+  async inspect(
+    table: Pick<FamilyTable, 'node'>,
+    scope: PacketScope,
+    affinity: AffinityQuestion | null,
+  ): Promise<Inspection> {
+    const lines = withinScope(await this.dump(table), this.family, scope);
     if (affinity === null || affinity.source === null) return { lines, remembered: null };
     return { lines, remembered: null, rememberedUnknown: REMEMBERED_UNKNOWN };
   }

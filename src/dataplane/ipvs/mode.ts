@@ -27,6 +27,7 @@ export const IPVS: ModeDefinition<'ipvs'> = {
     guardsServiceAddresses: true,
     prefersLocal: true,
     servesLocalhost: false,
+    balancesOnly: false,
   }),
   footprint: IPVS_FOOTPRINT,
   metrics: {

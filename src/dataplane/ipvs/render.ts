@@ -32,16 +32,21 @@ export async function renderTables(
       timeouts: index === 0 ? new Timeouts(kernel.ipvs, settings, onMessage) : null,
       onRules: (transaction) => lines.push(addon.iptables.iptablesEncode(transaction).trimEnd()),
     });
-    const change = { ...everything(table), clusterAddresses: new Set(table.clusterAddresses) };
+    const { clusterAddresses, ownEndpoints } = table;
+    const change = {
+      ...everything(table),
+      clusterAddresses: new Set(clusterAddresses),
+      ownEndpoints: new Set(ownEndpoints),
+    };
     await dataplane.apply(table, change, { full: true });
   }
   return `${lines.join('\n')}\n`;
 }
 
 /** A kernel that holds nothing and takes everything. Only what costs no privileges is asked of the real one. */
-function emptied({ iptables, ipset, route, ...others }: NativeAddon): NativeAddon {
-  return {
-    ...others,
+function emptied(addon: NativeAddon): NativeAddon {
+  const { iptables, ipset, route } = addon;
+  const emptied: Partial<NativeAddon> = {
     iptables: {
       ...iptables,
       iptablesList: () => Promise.resolve(NO_CHAINS),
@@ -69,6 +74,8 @@ function emptied({ iptables, ipset, route, ...others }: NativeAddon): NativeAddo
       linkEnsureDummy: () => Promise.resolve(true),
     },
   };
+  // Not copied: asking for what this platform does not have throws.
+  return Object.setPrototypeOf(emptied, addon) as NativeAddon;
 }
 
 function nothingRefused(): Promise<readonly []> {

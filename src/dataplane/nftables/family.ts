@@ -162,12 +162,16 @@ export class NftablesFamily implements FamilyDataplane {
     await this.sender.transact([{ type: 'commands', commands: [addTable(where), deleteTable(where)] }]);
   }
 
-  async dump(node: NodePlan): Promise<readonly string[]> {
+  async dump({ node }: Pick<FamilyTable, 'node'>): Promise<readonly string[]> {
     const listing = await this.lister.listTable();
     return listing === null ? [] : dumpTable(this.family, readKernelTable(this.family, listing), this.structure, node);
   }
 
-  async inspect(node: NodePlan, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection> {
+  async inspect(
+    { node }: Pick<FamilyTable, 'node'>,
+    scope: PacketScope,
+    affinity: AffinityQuestion | null,
+  ): Promise<Inspection> {
     const { addon, family, structure } = this;
     const listing = await addon.nftList(NFT_FAMILY[family], TABLE, inspectedSets(scope, affinity && affinity.seconds));
     if (listing === null) return { lines: [], remembered: null };

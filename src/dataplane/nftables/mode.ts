@@ -11,6 +11,7 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
     guardsServiceAddresses: false,
     prefersLocal: false,
     servesLocalhost: false,
+    balancesOnly: false,
   }),
   footprint: NFTABLES_FOOTPRINT,
   metrics: {

@@ -1,7 +1,14 @@
+import { isMapping } from '../../base/mapping.js';
 import { familyOf, parseAddress, type Family, type IPAddress } from '../../base/ip.js';
 import { PROTOCOLS } from '../../base/protocol.js';
 import { specialAddress } from '../../base/special-address.js';
-import type { LoadBalancerIngressRow, ServicePortRow, ServiceRow } from '../../state/rows.js';
+import {
+  KEEPS_DESTINATION,
+  REPLACED_WHOLE,
+  type LoadBalancerIngressRow,
+  type ServicePortRow,
+  type ServiceRow,
+} from '../../state/rows.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
 import { checkName, readRef, readTime, type Translation } from './metadata.js';
@@ -52,10 +59,20 @@ export function translateService(object: unknown, names: Interner): Translation<
     internalTrafficPolicy: spec.choice('internalTrafficPolicy', POLICIES, 'Cluster'),
     affinitySeconds: readAffinity(spec),
     healthCheckNodePort: spec.integer('healthCheckNodePort', 0, 65_535) ?? 0,
+    balancerFlags: readBalancerFlags(metadata),
     ports: names.servicePorts(ports),
   };
   fields.check();
   return { ref, row, warnings: fields.findings.warnings.texts };
+}
+
+/** Of any other type an annotation counts as none: they are for one platform, and not worth refusing a Service for. */
+function readBalancerFlags(metadata: Fields): number {
+  const annotations = metadata.raw('annotations');
+  if (!isMapping(annotations)) return 0;
+  const { 'preserve-destination': preserved, winProxyOptimization: optimized } = annotations;
+  const isWhole = typeof optimized === 'string' && optimized.toLowerCase() === 'disabled';
+  return (preserved === 'true' ? KEEPS_DESTINATION : 0) | (isWhole ? REPLACED_WHOLE : 0);
 }
 
 interface ClusterIPs {

@@ -361,6 +361,7 @@ t.test('loopback is closed and opened again, and there is always a guard', async
     guardsServiceAddresses: false,
     prefersLocal: false,
     servesLocalhost: false,
+    balancesOnly: false,
   };
   rig.configure({ traits });
   t.same(await rig.during(() => rig.sync()), ['chain filter KUBE-EXTERNAL-SERVICES', 'chain nat KUBE-SERVICES']);

@@ -195,6 +195,7 @@ t.test('node port addresses', async (t) => {
       guardsServiceAddresses: false,
       prefersLocal: false,
       servesLocalhost,
+      balancesOnly: false,
     };
     const rig = new Rig(undefined, 'IPv4', { ...settings, traits });
     rig.commit(rows);

@@ -19,6 +19,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsServiceAddresses: false,
     prefersLocal: false,
     servesLocalhost: true,
+    balancesOnly: false,
   },
 };
 

@@ -392,5 +392,5 @@ t.test('a cleanup leaves nothing, and one family leaves the other alone', async 
   await other.dataplane.cleanup();
   t.equal(rig.kernel.addon.ipvs.services.size + rig.kernel.addon.ipset.sets.size, 0);
   t.notOk(rig.kernel.addon.route.links.has('kube-ipvs0'));
-  t.same(await rig.dataplane.dump(rig.table.node), []);
+  t.same(await rig.dataplane.dump(rig.table), []);
 });

@@ -6,6 +6,7 @@ import { systemFiles } from '../../../src/config/files.js';
 import { loadConfig } from '../../../src/config/load.js';
 import { LINUX_HOST } from '../../../src/host/linux/host.js';
 import { loadAddon } from '../../../src/native/load.js';
+import { composeAddon } from '../../../src/native/subsystems.js';
 import { address } from '../../support/rows.js';
 
 const FOLDER = 'test/dataplane/ipvs/rendered';
@@ -22,8 +23,9 @@ async function rendered(own: readonly IPAddress[]): Promise<string> {
     own.map(addressBytes).flatMap((bytes) => (bytes.length === length ? [...bytes] : [])),
   );
   const links = [{ link: 'eth0', ipv4: Uint8Array.from(ipv4), ipv6: Uint8Array.from(ipv6) }];
-  const route = { ...addon.route, allAddresses: () => Promise.resolve(links) };
-  const { text, errors } = await render(loaded.config, { host: LINUX_HOST, addon: { ...addon, route } });
+  const route = { allAddresses: () => Promise.resolve(links) };
+  const placed = composeAddon((name) => (name === 'route' ? { ...addon[name], ...route } : addon[name]));
+  const { text, errors } = await render(loaded.config, { host: LINUX_HOST, addon: placed });
   if (errors.length > 0) throw new Error(errors.join('\n'));
   return text;
 }

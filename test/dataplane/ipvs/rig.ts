@@ -13,7 +13,13 @@ export const OWN: readonly IPAddress[] = ['192.168.0.2', '192.168.1.2', '2001:db
 
 const DEFAULTS: Partial<PlanSettings> = {
   nodePortAddresses: [],
-  traits: { guardsClusterAddresses: true, guardsServiceAddresses: true, prefersLocal: true, servesLocalhost: false },
+  traits: {
+    guardsClusterAddresses: true,
+    guardsServiceAddresses: true,
+    prefersLocal: true,
+    servesLocalhost: false,
+    balancesOnly: false,
+  },
 };
 
 /** One family of one process in ipvs mode, on a kernel with ip_vs. */

@@ -61,6 +61,7 @@ function counting(table: ForwardingTable): { readonly table: FamilyTable; readon
       },
       clusterAddresses: set(clusterAddresses),
       hairpinAddresses: set(hairpinAddresses),
+      ownEndpoints: table.ownEndpoints,
       healthChecks: () => {
         throw new Error('every health check was asked for');
       },

@@ -60,7 +60,7 @@ for (const family of ['IPv4', 'IPv6'] as const) {
     const rig = new Rig(new FakeKernel(compiler), family);
     rig.commit(rows(family));
     await rig.sync();
-    const dump = await rig.dataplane.dump(rig.table.node);
+    const dump = await rig.dataplane.dump(rig.table);
     t.ok(dump.length > 40);
     t.same(await rig.difference(), []);
     t.same([...dump].sort(), dump, 'sorted');

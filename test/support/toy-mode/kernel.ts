@@ -19,6 +19,7 @@ export class ToyTable implements FamilyTable {
   readonly node: NodePlan;
   readonly clusterAddresses: ReadonlySet<IPAddress>;
   readonly hairpinAddresses: ReadonlySet<IPAddress>;
+  readonly ownEndpoints: ReadonlySet<IPAddress> = new Set();
   private readonly byKey: ReadonlyMap<FrontendKey, FrontendPlan>;
 
   /** @param kept frontends that the plan does not name and that stay all the same. */

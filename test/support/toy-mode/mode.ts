@@ -3,7 +3,7 @@ import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport } from '
 import type { Footprint } from '../../../src/dataplane/footprint.js';
 import { ModeError, type ModeDefinition } from '../../../src/dataplane/mode.js';
 import { printScope, printTable } from '../../../src/plan/text.js';
-import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../../src/plan/types.js';
+import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../../src/plan/types.js';
 import type { ScenarioMode } from '../scenario-world.js';
 import { isDatagram, ToyKernel, ToyTable } from './kernel.js';
 import { TOY_TRAITS } from './traits.js';
@@ -117,7 +117,7 @@ class ToyFamily implements FamilyDataplane {
     return held === null ? [] : printTable(held);
   }
 
-  async inspect(_: NodePlan, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection> {
+  async inspect(_: FamilyTable, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection> {
     const held = await this.kernel.read(this.family);
     const { source = null, servicePort = '', endpoints = [] } = affinity ?? {};
     const remembered = source === null ? null : this.kernel.remembered(servicePort, source);

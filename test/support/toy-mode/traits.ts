@@ -6,4 +6,5 @@ export const TOY_TRAITS: ModeTraits = {
   guardsServiceAddresses: false,
   prefersLocal: false,
   servesLocalhost: false,
+  balancesOnly: false,
 };

@@ -34,6 +34,8 @@ export const LABELS_READ: readonly string[] = [
 export const ANNOTATIONS_READ: readonly string[] = [
   INITIAL_EVENTS_END,
   'endpoints.kubernetes.io/last-change-trigger-time',
+  'preserve-destination',
+  'winProxyOptimization',
 ];
 
 /** Field numbers of ObjectMeta. */
