@@ -2,10 +2,12 @@
 //   main.js         starts it, see launch.cjs
 //   pointsman.js    all of it in one file, libraries too: reading and linking hundreds of modules costs more than running them
 //   pointsman.cache what V8 compiled of that
+//   secured.js      what only stands in front of a metrics address that is not open to everybody; loaded where flags ask for it
 //   callers.json    where calls of the logger stand in the sources
 //   *.map           for whoever reads a stack or a profile
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { callersOf } from './callers.mjs';
@@ -26,6 +28,17 @@ const withoutPrograms = {
   },
 };
 
+/** What is a file of its own, so that nothing of it is in memory where it is not used. */
+const secured = `${dist}/secured.js`;
+const apart = {
+  name: 'apart',
+  setup({ onResolve }) {
+    onResolve({ filter: /\/secured\/door\.js$/ }, ({ kind }) =>
+      kind === 'dynamic-import' ? { path: './secured.js', external: true } : undefined,
+    );
+  },
+};
+
 const options = {
   bundle: true,
   platform: 'node',
@@ -33,7 +46,7 @@ const options = {
   format: 'cjs',
   // A script that is no module has no import().
   supported: { 'dynamic-import': false },
-  plugins: [withoutPrograms],
+  plugins: [withoutPrograms, apart],
   define: { 'import.meta.url': '__moduleUrl' },
   minifySyntax: true,
   minifyWhitespace: true,
@@ -56,14 +69,16 @@ await build({
   banner: { js: `(function(exports,require,module,__filename,__dirname){${moduleUrl}` },
   footer: { js: '})' },
 });
-await build({
-  ...options,
-  entryPoints: ['src/sources/manifests/yaml-worker.ts'],
-  outfile: `${dist}/yaml-worker.js`,
-  banner: { js: moduleUrl },
-});
+for (const [source, outfile] of [
+  ['src/sources/manifests/yaml-worker.ts', `${dist}/yaml-worker.js`],
+  ['src/serve/secured/door.ts', secured],
+])
+  await build({ ...options, entryPoints: [source], outfile, banner: { js: moduleUrl } });
 writeFileSync(`${dist}/package.json`, '{ "type": "commonjs" }\n');
-writeFileSync(`${dist}/callers.json`, JSON.stringify(callersOf(program)));
+writeFileSync(
+  `${dist}/callers.json`,
+  JSON.stringify(Object.fromEntries([program, secured].map((file) => [basename(file), callersOf(file)]))),
+);
 copyFileSync(`${project}bundle/launch.cjs`, main);
 chmodSync(main, 0o755);
 

@@ -286,6 +286,7 @@ export class NodeProxy {
       setVerbosity: (verbosity) => {
         log.setThresholds({ ...this.config.logging, verbosity });
       },
+      localAddresses: this.options.machine.host.localAddresses,
       onFatal: (reason, error) => {
         this.fail(reason, error);
       },

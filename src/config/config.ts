@@ -6,6 +6,7 @@ import { activeSection, LINUX_MODES, masqueradingSection, PRIMARY, type ProxyMod
 import { isGateEnabled } from './gates.js';
 import { parseHostPort, type HostPort } from './host-port.js';
 import { quantityValue } from './quantity.js';
+import type { SecuredConfig } from './secured.js';
 import { isLocalMode } from './validate.js';
 
 /**
@@ -31,6 +32,8 @@ export interface Config {
   readonly healthz: HostPort | null;
   /** Where /metrics and what belongs to it are served. */
   readonly metrics: HostPort;
+  /** What stands in front of them; null: plain HTTP, open to everybody. */
+  readonly secured: SecuredConfig | null;
   /** Whether /debug/pprof is served there too. */
   readonly profiling: boolean;
   /** Whether /flagz and /statusz are. */
@@ -168,13 +171,14 @@ export interface Surroundings {
   readonly httpCheckFrequency: number;
   readonly statusSocket: string | null;
   readonly iptablesFlavor: IptablesFlavorChoice;
+  readonly secured: SecuredConfig | null;
 }
 
 /** Translates a document that passed validation. @throws TypeError when it had not. */
 export function buildConfig(document: KubeProxyConfiguration, surroundings: Surroundings): Config {
   const section = document[activeSection(document)];
   const { conntrack, nodePortAddresses } = document;
-  const { nodeName, master, manifests, statusSocket, iptablesFlavor } = surroundings;
+  const { nodeName, master, manifests, statusSocket, iptablesFlavor, secured } = surroundings;
   const { fileCheckFrequency, httpCheckFrequency } = surroundings;
   return deepFreeze({
     nodeName,
@@ -190,6 +194,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     bindAddress: checked('bindAddress', parseAddress(document.bindAddress)),
     healthz: document.healthzBindAddress === '' ? null : hostPort('healthzBindAddress', document.healthzBindAddress),
     metrics: hostPort('metricsBindAddress', document.metricsBindAddress),
+    secured,
     profiling: document.enableProfiling,
     flagz: isGateEnabled('ComponentFlagz', document.featureGates),
     statusz: isGateEnabled('ComponentStatusz', document.featureGates),

@@ -1,4 +1,5 @@
 import { CONFIGURATION_FLAGS } from './configuration-flags.js';
+import { SECURED_FLAGS } from './secured-flags.js';
 import type { Flag } from './flag.js';
 
 /** The rows whose values the code asks for by name, kept literal so that a misspelt name does not compile. */
@@ -184,9 +185,16 @@ const WINDOWS_FLAGS: readonly Flag[] = [
 
 /** Flags that code reads by name. */
 export type FlagName =
-  (typeof PROCESS_FLAGS)[number]['name'] | 'hostname-override' | 'healthz-bind-address' | 'metrics-bind-address';
+  | (typeof PROCESS_FLAGS)[number]['name']
+  | (typeof SECURED_FLAGS)[number]['name']
+  | 'hostname-override'
+  | 'healthz-bind-address'
+  | 'metrics-bind-address';
 
 /** Every flag, in alphabetical order. */
-export const FLAGS: readonly Flag[] = [...PROCESS_FLAGS, ...CONFIGURATION_FLAGS, ...WINDOWS_FLAGS].sort((a, b) =>
-  a.name < b.name ? -1 : 1,
-);
+export const FLAGS: readonly Flag[] = [
+  ...PROCESS_FLAGS,
+  ...SECURED_FLAGS,
+  ...CONFIGURATION_FLAGS,
+  ...WINDOWS_FLAGS,
+].sort((a, b) => (a.name < b.name ? -1 : 1));

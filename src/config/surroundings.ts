@@ -5,6 +5,7 @@ import type { ConfigFiles } from './files.js';
 import type { FlagName } from './flag-table.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { readManifests } from './manifests-sources.js';
+import { readSecured } from './secured.js';
 import { settingOf, textFlag, type CommandLine } from './flags.js';
 
 /** Of the 108 bytes of an address (unix(7)) nine are for the name on which it is opened first; Node cuts off what is too long and says nothing. */
@@ -31,6 +32,8 @@ export function readSurroundings(
   const statusSocket = settingOf(line, 'status-socket');
   if (Buffer.byteLength(statusSocket) > MAX_SOCKET_PATH_BYTES)
     problems.push(invalid('--status-socket', statusSocket, `must have at most ${MAX_SOCKET_PATH_BYTES} bytes`));
+  const secured = readSecured(line);
+  problems.push(...secured.problems);
   return {
     value: {
       nodeName,
@@ -40,9 +43,10 @@ export function readSurroundings(
       httpCheckFrequency,
       statusSocket: statusSocket || null,
       iptablesFlavor: iptablesFlavor ?? 'auto',
+      secured: secured.value,
     },
     problems,
-    warnings: [...manifests.warnings, ...unusedFlags(line, document, manifests.sources)],
+    warnings: [...manifests.warnings, ...secured.warnings, ...unusedFlags(line, document, manifests.sources)],
   };
 }
 

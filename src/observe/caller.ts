@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** A place in the sources. */
@@ -13,8 +13,8 @@ export interface Caller {
 /** What is looked for above a function in the stack. */
 export type Method = (...parameters: never[]) => unknown;
 
-/** Of calls of the log in the program as one file, by `line:column` there: the module's path below `src/` without extension, and its line. */
-type BundledCallers = Readonly<Record<string, readonly [path: string, line: number]>>;
+/** Of calls of the log in each file of the program as it is shipped, by `line:column` there: the module's path below `src/` without extension, and its line. */
+type BundledCallers = Readonly<Record<string, Readonly<Record<string, readonly [path: string, line: number]>>>>;
 
 const FILE_SCHEME = 'file://';
 
@@ -44,10 +44,9 @@ let bundled: BundledCallers | null = null;
 
 /** Null: the program runs as single modules, which need no such list. */
 function bundledCaller(file: string, place: string): Caller | null {
-  // In one file with the caller.
-  if (file !== THIS_FILE) return null;
+  if (dirname(file) !== dirname(THIS_FILE)) return null;
   bundled ??= readCallers();
-  const [path, line] = bundled[place] ?? [];
+  const [path, line] = bundled[basename(file)]?.[place] ?? [];
   if (path === undefined) return null;
   return { path: join(dirname(THIS_FILE), '..', 'src', path), extension: '.ts', line: String(line) };
 }

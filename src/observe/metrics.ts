@@ -15,6 +15,7 @@ import type { RequestObserver } from '../sources/kubernetes/connect/transport.js
 import type { RowEdit } from '../state/store.js';
 import { expose, type ExpositionFormat } from './exposition.js';
 import type { HealthPath } from './health.js';
+import { DoorMetrics } from './door-metrics.js';
 import { ComponentInstruments, ModeInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
 import { ProcessInstruments, RuntimeInstruments } from './process-metrics.js';
 
@@ -205,6 +206,11 @@ export class ProxyMetrics implements RequestObserver {
 
   healthAnswered(path: HealthPath, status: number): void {
     (path === '/healthz' ? this.proxy.healthz : this.proxy.livez).inc({ code: String(status) });
+  }
+
+  /** Of what stands in front of the pages; without one there are none. */
+  door(): DoorMetrics {
+    return new DoorMetrics(this.registry);
   }
 
   configChanged(result: 'applied' | 'refused'): void {

@@ -1,5 +1,6 @@
 import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 
 /** A request's head, and the whole of it, must have come after so long. In milliseconds. */
 export const SERVER_TIMEOUTS = {
@@ -21,6 +22,8 @@ export class ConnectionLimit {
   private readonly idle = new Set<Socket>();
   /** With some, the oldest first. */
   private readonly busy = new Map<Socket, Set<ServerResponse>>();
+  /** The connections that carry TLS, by what their requests come from. */
+  private readonly carriers = new WeakMap<Socket, Socket>();
 
   constructor(private readonly limit: number) {}
 
@@ -37,8 +40,16 @@ export class ConnectionLimit {
         this.busy.delete(socket);
       });
     });
+    server.on('secureConnection', (secure: TLSSocket) => {
+      const { remoteAddress, remotePort } = secure;
+      const isCarrier = (socket: Socket): boolean =>
+        socket.remotePort === remotePort && socket.remoteAddress === remoteAddress;
+      const carrier = [...this.idle].find(isCarrier);
+      if (carrier === undefined) secure.destroy();
+      else this.carriers.set(secure, carrier);
+    });
     server.on('request', (request, response) => {
-      if (this.admit(request.socket, response)) handler(request, response);
+      if (this.admit(this.carriers.get(request.socket) ?? request.socket, response)) handler(request, response);
     });
   }
 

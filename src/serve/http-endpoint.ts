@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.js';
 import { errorCode, messageOf } from '../base/error-message.js';
 import { isUnspecified, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
+import type { Door } from './door.js';
 import { answerWhole, boundPort, listen, openBindAddress, shut } from './listener.js';
 
 /** Time between attempts to bind. */
@@ -22,11 +23,13 @@ export interface HttpEndpointOptions {
   readonly bind: Bind | null;
   readonly clock: Clock;
   readonly log: Log;
+  /** What stands in front of it, asked when it opens; null: it is plain HTTP without authentication. */
+  readonly door?: () => Door | null;
   /** Called once, with hardFail only. */
   readonly onFatal: (error: Error) => void;
 }
 
-/** One HTTP server on a bind address of the configuration, without authentication. */
+/** One HTTP server on a bind address of the configuration. */
 export class HttpEndpoint {
   private server: Server | null = null;
   private cancelRetry: (() => void) | null = null;
@@ -131,10 +134,23 @@ export class HttpEndpoint {
 
   private async listen({ address, port }: Bind): Promise<void> {
     const { log } = this.options;
+    const door = this.options.door?.() ?? null;
     const onError = (error: Error): void => {
       log.error(error, `serving ${this.what}`);
     };
-    this.server = await openBindAddress(address, port, (socket) => listen(socket, this.handler, onError));
+    this.server = await openBindAddress(address, port, (socket) =>
+      door === null
+        ? listen(socket, this.handler, onError)
+        : listen(
+            socket,
+            (...exchange) => {
+              door.admit(...exchange, this.handler);
+            },
+            onError,
+            undefined,
+            (options) => door.createServer(options),
+          ),
+    );
     log.info(1, `serving ${this.what}`, { address, port: this.port() });
   }
 

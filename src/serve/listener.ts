@@ -3,6 +3,7 @@ import {
   type OutgoingHttpHeaders,
   type RequestListener,
   type Server,
+  type ServerOptions,
   type ServerResponse,
 } from 'node:http';
 import { errorCode } from '../base/error-message.js';
@@ -34,16 +35,18 @@ export interface ListenSocket {
  *
  * @param onError for errors after the server has begun to listen.
  * @param limit of its connections, alone or with other servers.
+ * @param create makes the server; without it plain HTTP is spoken.
  */
 export async function listen(
   socket: ListenSocket,
   handler: RequestListener,
   onError: (error: Error) => void,
   limit: ConnectionLimit = new ConnectionLimit(MAX_CONNECTIONS),
+  create: (options: ServerOptions) => Server = createServer,
 ): Promise<Server> {
   // As in Go, connections may stay open without a request for as long as clients like. Node's own limit of 5 s is how often many balancers ask, and
   // a request that crosses the closing on its way fails.
-  const server = createServer({ keepAliveTimeout: 0, ...SERVER_TIMEOUTS });
+  const server = create({ keepAliveTimeout: 0, ...SERVER_TIMEOUTS });
   limit.serve(server, handler);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

@@ -1,12 +1,15 @@
 import type { Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
+import type { IPAddress } from '../base/ip.js';
 import type { WallClock } from '../base/timestamp.js';
 import type { Config } from '../config/config.js';
+import { ConfigError } from '../config/errors.js';
 import type { HostPort } from '../config/host-port.js';
 import type { Loaded } from '../config/load.js';
 import { configurationFields } from '../config/write.js';
 import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
+import type { Door } from './door.js';
 import { HealthServer } from './healthz.js';
 import type { Bind } from './http-endpoint.js';
 import { MetricsServer, type ConfiguredPages } from './metrics-server.js';
@@ -16,6 +19,8 @@ export interface ListenersParts {
   readonly health: HealthState;
   readonly metrics: ProxyMetrics;
   readonly setVerbosity: (verbosity: number) => void;
+  /** Those that this node has now. */
+  readonly localAddresses: () => readonly IPAddress[];
   readonly clock: Clock;
   readonly wallClock: WallClock;
   readonly log: Log;
@@ -29,6 +34,7 @@ export class Listeners {
   private readonly startedAt: bigint;
   private readonly health: HealthServer;
   private readonly metrics: MetricsServer;
+  private door: Door | null = null;
 
   constructor(private readonly parts: ListenersParts) {
     const { loaded, clock, wallClock, log, metrics, onFatal } = parts;
@@ -48,14 +54,20 @@ export class Listeners {
       ...{ bind: metricsBind(config), clock, log, metrics },
       configuration: () => configurationFields(this.loaded.document),
       ...this.pages(loaded),
+      door: () => this.door,
       onFatal: (error) => {
         onFatal('FailedToStartMetricServer', error);
       },
     });
   }
 
-  /** Resolves after the first attempts to bind. Never rejects. */
+  /**
+   * Resolves after the first attempts to bind.
+   *
+   * @throws ConfigError when the files of the flags for TLS cannot be used.
+   */
   async start(): Promise<void> {
+    this.door = await this.openDoor();
     await Promise.all([this.health.start(), this.metrics.start()]);
   }
 
@@ -73,7 +85,22 @@ export class Listeners {
   }
 
   async close(): Promise<void> {
+    this.door?.close();
     await Promise.allSettled([this.health.close(), this.metrics.close()]);
+  }
+
+  private async openDoor(): Promise<Door | null> {
+    const { metrics, localAddresses, clock, wallClock, log } = this.parts;
+    const { secured, nodeName } = this.loaded.config;
+    if (secured === null) return null;
+    // Loaded only where it is used: it is a file of its own.
+    const { openDoor } = await import('./secured/door.js');
+    const opened = await openDoor({
+      ...{ config: secured, nodeName, addresses: localAddresses, clock, log, observer: metrics.door() },
+      now: () => Number(wallClock() / 1_000_000n),
+    });
+    if ('problem' in opened) throw new ConfigError('CONFIG_INVALID', null, [opened.problem]);
+    return opened;
   }
 
   private pages({ config, flags, version }: Loaded): ConfiguredPages {

@@ -38,7 +38,7 @@ export interface ConfiguredPages {
 /** Name of the configuration in /configz. */
 const CONFIGURATION_GROUP = 'kubeproxy.config.k8s.io';
 
-/** Serves metrics and what else a node's administrator asks a component, over HTTP without authentication (behaviour §6.3). */
+/** Serves metrics and what else a node's administrator asks a component, as its door lets them, or everybody over plain HTTP (behaviour §6.3). */
 export class MetricsServer {
   private readonly endpoint: HttpEndpoint;
   private readonly health = new ComponentHealth();

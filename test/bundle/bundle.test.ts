@@ -68,9 +68,11 @@ t.test('lines of the log name the line of the source', (t) => {
   }
 
   const known = new Set(
-    Object.values(JSON.parse(readFileSync(projectFile('dist/callers.json'), 'utf8')) as Record<string, unknown[]>).map(
-      (place) => place.join(':'),
-    ),
+    Object.values(
+      JSON.parse(readFileSync(projectFile('dist/callers.json'), 'utf8')) as Record<string, Record<string, unknown[]>>,
+    )
+      .flatMap((places) => Object.values(places))
+      .map((place) => place.join(':')),
   );
   const files = readdirSync(projectFile('src'), { recursive: true, encoding: 'utf8' });
   const calls = files
@@ -124,6 +126,14 @@ t.test('what a command does not need is not loaded', (t) => {
     ),
     [],
   );
+  t.end();
+});
+
+t.test('what only secured pages need is a file of its own', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  t.equal(text.split('require("./secured.js")').length, 2, 'one place loads it');
+  t.notMatch(text, 'serving.pem');
+  t.match(readFileSync(projectFile('dist/secured.js'), 'utf8'), 'serving.pem');
   t.end();
 });
 

@@ -41,6 +41,7 @@ function world(t: Test, loaded: Loaded): World {
   const listeners = new Listeners({
     ...{ loaded, health: new HealthState(progress, 1, clock, wallClock), metrics, clock, wallClock, log },
     setVerbosity: () => undefined,
+    localAddresses: () => [],
     onFatal: (reason) => fatal.push(reason),
   });
   t.teardown(() => listeners.close());

@@ -2,7 +2,9 @@ import { X509Certificate } from 'node:crypto';
 import { isAbsolute } from 'node:path';
 import { isatty } from 'node:tty';
 import { messageOf } from '../../../base/error-message.js';
+import { FileText } from '../../../base/file-text.js';
 import type { Log } from '../../../base/log.js';
+import { endOfValidity } from '../../../base/pem.js';
 import { parseTimestamp } from '../../../base/timestamp.js';
 import { TranslateError } from '../../translate/errors.js';
 import { Fields } from '../../translate/fields.js';
@@ -10,9 +12,8 @@ import { isHeaderToken, type ExecAccess, type ExecCluster } from './access.js';
 import { parseDocument } from './document.js';
 import { CredentialsError } from './errors.js';
 import { CommandError, runCommand } from './exec-run.js';
-import { FileText } from './file-text.js';
 import { HoldOff, type HoldOffSurroundings } from './hold-off.js';
-import { checkPair, endOfValidity, type PemPair } from './tls-trust.js';
+import { checkPair, type PemPair } from './tls-trust.js';
 
 /** What a plugin gave. */
 export interface ExecCredential {

@@ -1,11 +1,11 @@
-import { X509Certificate } from 'node:crypto';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { MAX_PEM_BYTES, readFileWithinSync } from '../../../base/bounded-file.js';
 import { messageOf } from '../../../base/error-message.js';
+import { FileText } from '../../../base/file-text.js';
 import type { Log } from '../../../base/log.js';
+import { checkCertificates, endOfValidity, TRUST } from '../../../base/pem.js';
 import type { TlsAccess } from './access.js';
 import { CredentialsError } from './errors.js';
-import { FileText } from './file-text.js';
 import type { PemSource } from './kubeconfig.js';
 
 /** How to speak TLS with the API server. One object for as long as keys and certificates stay the same. */
@@ -112,11 +112,6 @@ export function checkPair(pair: PemPair, field: string): void {
   createContext([], pair, field);
 }
 
-/** When a certificate, the first of the text, ends; in milliseconds since the epoch. */
-export function endOfValidity(pem: string): number {
-  return Date.parse(new X509Certificate(pem).validTo);
-}
-
 interface Material {
   readonly authority: string;
   /** Empty: none. */
@@ -145,45 +140,12 @@ class Pem {
   }
 }
 
-/** As in Go, an intermediate authority that is trusted needs no root above it. */
-const TRUST = { allowPartialTrustChain: true } as const;
-
 function createContext(ca: readonly string[], { certificate, key }: PemPair, field: string): SecureContext {
   checkCertificates(certificate, field);
   try {
     return createSecureContext({ ca: [...ca], cert: certificate, key, ...TRUST });
   } catch (error) {
     throw new Error(`${field}: cannot be used with its key: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-const BEGIN = '-----BEGIN CERTIFICATE-----';
-const END = '-----END CERTIFICATE-----';
-
-/** Every certificate of a PEM text; one that nothing ends is none. */
-function certificateBlocks(pem: string): readonly string[] {
-  const blocks: string[] = [];
-  for (let begin = pem.indexOf(BEGIN); begin >= 0;) {
-    const end = pem.indexOf(END, begin);
-    if (end < 0) break;
-    blocks.push(pem.slice(begin, end + END.length));
-    begin = pem.indexOf(BEGIN, end);
-  }
-  return blocks;
-}
-
-/** OpenSSL passes over what it cannot read, which would leave an empty list of authorities. */
-function checkCertificates(pem: string, field: string): void {
-  const blocks = certificateBlocks(pem);
-  if (blocks.length === 0) throw new Error(`${field}: holds no certificate in PEM form`);
-  for (const [index, block] of blocks.entries()) {
-    try {
-      new X509Certificate(block);
-    } catch (error) {
-      throw new Error(`${field}: certificate ${index + 1} of ${blocks.length} is damaged: ${messageOf(error)}`, {
-        cause: error,
-      });
-    }
   }
 }
 

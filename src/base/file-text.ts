@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { MAX_PEM_BYTES, readFileWithin } from '../../../base/bounded-file.js';
+import { MAX_PEM_BYTES, readFileWithin } from './bounded-file.js';
 
 /** A PEM file's text, read again only when the file is another one or was written to. */
 export class FileText {

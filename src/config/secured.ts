@@ -1,0 +1,134 @@
+import { invalid } from './errors.js';
+import type { FlagName } from './flag-table.js';
+import { isFlagSet, listFlag, settingOf, textFlag, type CommandLine } from './flags.js';
+
+/** What stands in front of the pages on the metrics address. Said by flags alone. */
+export interface SecuredConfig {
+  readonly tls: TlsConfig;
+}
+
+export interface TlsConfig {
+  readonly pair: PairFiles | null;
+  /** Where the certificate is kept that is made when no pair is given. */
+  readonly directory: string;
+  readonly named: readonly NamedPair[];
+  /** Names as OpenSSL has them, joined by colons; null: those of the runtime. */
+  readonly ciphers: string | null;
+  readonly minVersion: TlsVersion;
+}
+
+export interface PairFiles {
+  readonly certificateFile: string;
+  readonly keyFile: string;
+}
+
+/** For clients that ask for one of these names. */
+export interface NamedPair extends PairFiles {
+  /** In lower case, `*.` before those that stand for more; empty: those of the certificate. */
+  readonly names: readonly string[];
+}
+
+const VERSIONS = {
+  VersionTLS10: 'TLSv1',
+  VersionTLS11: 'TLSv1.1',
+  VersionTLS12: 'TLSv1.2',
+  VersionTLS13: 'TLSv1.3',
+} as const;
+export type TlsVersion = (typeof VERSIONS)[keyof typeof VERSIONS];
+
+/** In TLS 1.3 all are on unless some are named, as in Go none can be switched off. */
+const TLS13_SUITES = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'] as const;
+
+/** OpenSSL's names by those of the IANA, which node agents take. */
+const SUITES: Readonly<Record<string, string>> = {
+  TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: 'ECDHE-ECDSA-AES128-SHA',
+  TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256: 'ECDHE-ECDSA-AES128-SHA256',
+  TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: 'ECDHE-ECDSA-AES128-GCM-SHA256',
+  TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA: 'ECDHE-ECDSA-AES256-SHA',
+  TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384: 'ECDHE-ECDSA-AES256-GCM-SHA384',
+  TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305: 'ECDHE-ECDSA-CHACHA20-POLY1305',
+  TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256: 'ECDHE-ECDSA-CHACHA20-POLY1305',
+  TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA: 'ECDHE-RSA-AES128-SHA',
+  TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256: 'ECDHE-RSA-AES128-SHA256',
+  TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: 'ECDHE-RSA-AES128-GCM-SHA256',
+  TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA: 'ECDHE-RSA-AES256-SHA',
+  TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384: 'ECDHE-RSA-AES256-GCM-SHA384',
+  TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305: 'ECDHE-RSA-CHACHA20-POLY1305',
+  TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256: 'ECDHE-RSA-CHACHA20-POLY1305',
+  TLS_RSA_WITH_AES_128_CBC_SHA: 'AES128-SHA',
+  TLS_RSA_WITH_AES_128_CBC_SHA256: 'AES128-SHA256',
+  TLS_RSA_WITH_AES_128_GCM_SHA256: 'AES128-GCM-SHA256',
+  TLS_RSA_WITH_AES_256_CBC_SHA: 'AES256-SHA',
+  TLS_RSA_WITH_AES_256_GCM_SHA384: 'AES256-GCM-SHA384',
+};
+
+/** Flags that switch TLS on. */
+const SWITCHES = ['tls-cert-file', 'tls-private-key-file', 'tls-sni-cert-key'] as const satisfies readonly FlagName[];
+/** Flags that mean nothing without it. */
+const DETAILS = ['cert-dir', 'tls-cipher-suites', 'tls-min-version'] as const satisfies readonly FlagName[];
+
+export interface SecuredFlags {
+  /** Null: plain HTTP, open to everybody. */
+  readonly value: SecuredConfig | null;
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+export function readSecured(line: CommandLine): SecuredFlags {
+  const isTls = isFlagSet(line, 'metrics-tls') || SWITCHES.some((flag) => line.given.has(flag));
+  const problems: string[] = [];
+  if (isTls && line.given.get('metrics-tls') === false)
+    problems.push('--metrics-tls: Invalid value: false: a certificate is given, which is served over TLS');
+  const tls = readTls(line, problems);
+  if (isTls) return { value: { tls }, problems, warnings: [] };
+  const unused = DETAILS.filter((flag) => line.given.has(flag));
+  return { value: null, problems, warnings: unused.map((flag) => `--${flag}: has no effect without --metrics-tls`) };
+}
+
+function readTls(line: CommandLine, problems: string[]): TlsConfig {
+  const certificateFile = textFlag(line, 'tls-cert-file');
+  const keyFile = textFlag(line, 'tls-private-key-file');
+  if (certificateFile === '' && keyFile !== '')
+    problems.push('--tls-cert-file: Required value: beside --tls-private-key-file');
+  if (certificateFile !== '' && keyFile === '')
+    problems.push('--tls-private-key-file: Required value: beside --tls-cert-file');
+  const directory = settingOf(line, 'cert-dir');
+  const pair = certificateFile === '' ? null : { certificateFile, keyFile };
+  if (pair === null && directory === '') problems.push('--cert-dir: Required value: without --tls-cert-file');
+  return {
+    pair,
+    directory,
+    named: listFlag(line, 'tls-sni-cert-key').flatMap((value) => readNamedPair(value, problems)),
+    ciphers: readSuites(listFlag(line, 'tls-cipher-suites'), problems),
+    minVersion: readVersion(textFlag(line, 'tls-min-version') || 'VersionTLS12', problems),
+  };
+}
+
+/** `certificate,key` or `certificate,key:name,name`. */
+function readNamedPair(value: string, problems: string[]): readonly NamedPair[] {
+  const [, certificateFile, keyFile, list] = /^([^,:]+),([^,:]+)(?::(.*))?$/.exec(value.trim()) ?? [];
+  const names = list === undefined ? [] : list.split(',').map((name) => name.trim().toLowerCase());
+  const isName = (name: string): boolean => /^(?:\*\.)?[a-z0-9_]([-a-z0-9_.]*[a-z0-9_])?$/.test(name);
+  if (certificateFile !== undefined && keyFile !== undefined && names.every(isName))
+    return [{ certificateFile, keyFile, names }];
+  problems.push(invalid('--tls-sni-cert-key', value, "must be 'certificate,key' or 'certificate,key:name,name'"));
+  return [];
+}
+
+function readSuites(suites: readonly string[], problems: string[]): string | null {
+  const taken = suites.map((name) => name.trim());
+  const isTls13 = (name: string): boolean => TLS13_SUITES.some((suite) => suite === name);
+  for (const name of taken.filter((suite) => !isTls13(suite) && SUITES[suite] === undefined))
+    problems.push(invalid('--tls-cipher-suites', name, 'is no cipher suite that this program has'));
+  if (taken.length === 0) return null;
+  const older = taken.flatMap((name) => SUITES[name] ?? []);
+  const newer = taken.filter(isTls13);
+  return [...(newer.length === 0 ? TLS13_SUITES : newer), ...new Set(older)].join(':');
+}
+
+function readVersion(text: string, problems: string[]): TlsVersion {
+  const found = Object.entries(VERSIONS).find(([name]) => name === text);
+  if (found !== undefined) return found[1];
+  problems.push(invalid('--tls-min-version', text, `must be one of ${Object.keys(VERSIONS).join(', ')}`));
+  return 'TLSv1.2';
+}

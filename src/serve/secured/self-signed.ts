@@ -1,0 +1,113 @@
+import { X509Certificate } from 'node:crypto';
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import { errorCode, messageOf } from '../../base/error-message.js';
+import { isLoopback, parseAddress, type IPAddress } from '../../base/ip.js';
+import type { Log } from '../../base/log.js';
+import { certificateBlocks } from '../../base/pem.js';
+import { specialAddress } from '../../base/special-address.js';
+import { selfSigned } from './certificate.js';
+
+/** Key and certificate in one file, so that they always go together. */
+const FILE = 'serving.pem';
+const DAY_MS = 86_400_000;
+const LIFE_MS = 365 * DAY_MS;
+/** With less of its life left than this it is made anew. */
+const RENEWED_BEFORE_MS = LIFE_MS / 5;
+/** Clocks of clients may be behind. */
+const BACKDATED_MS = 3_600_000;
+/** A node may have the addresses of every Service. */
+const MAX_ADDRESSES = 32;
+
+export interface SelfSignedOptions {
+  readonly directory: string;
+  readonly nodeName: string;
+  /** Those that this node has now. */
+  readonly addresses: () => readonly IPAddress[];
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** A certificate of this node that nobody else vouches for. It is kept, and made anew before it ends or when the node has addresses that it lacks. */
+export class SelfSigned {
+  private readonly path: string;
+
+  constructor(private readonly options: SelfSignedOptions) {
+    this.path = join(options.directory, FILE);
+  }
+
+  /** Certificate and key, as they are kept or just made. Rejects with the system's error. */
+  async read(): Promise<readonly [certificate: string, key: string]> {
+    const kept = await this.kept();
+    const flaw = kept === null ? 'there is none' : this.flawOf(kept);
+    if (kept !== null && flaw === null) return [kept, kept];
+    const { nodeName, now, log } = this.options;
+    const made = await selfSigned({
+      commonName: nodeName,
+      names: this.names(),
+      addresses: this.addresses(),
+      validFrom: now() - BACKDATED_MS,
+      validTo: now() + LIFE_MS,
+    });
+    const text = made.key + made.certificate;
+    await this.write(text);
+    log.info(0, 'a self-signed certificate was made', { file: this.path, because: flaw });
+    return [text, text];
+  }
+
+  private async kept(): Promise<string | null> {
+    try {
+      return await readFile(this.path, 'latin1');
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  /** Why a certificate does not do; null: it does. */
+  private flawOf(text: string): string | null {
+    try {
+      createSecureContext({ cert: text, key: text });
+      const [block = ''] = certificateBlocks(text);
+      const certificate = new X509Certificate(block);
+      if (Date.parse(certificate.validTo) - this.options.now() < RENEWED_BEFORE_MS) return 'it ends soon';
+      const isMissing =
+        this.names().some((name) => certificate.checkHost(name) === undefined) ||
+        this.addresses().some((address) => certificate.checkIP(address) === undefined);
+      return isMissing ? 'it lacks an address of this node' : null;
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  private names(): readonly string[] {
+    const { nodeName } = this.options;
+    return [
+      'localhost',
+      ...(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(nodeName) && parseAddress(nodeName) === null ? [nodeName] : []),
+    ];
+  }
+
+  private addresses(): readonly IPAddress[] {
+    const own = this.options.addresses().filter((address) => !isLoopback(address) && specialAddress(address) === null);
+    const loopback = ['127.0.0.1', '::1'].flatMap((text) => parseAddress(text) ?? []);
+    return [...loopback, ...own.slice(0, MAX_ADDRESSES)];
+  }
+
+  private async write(text: string): Promise<void> {
+    await mkdir(this.options.directory, { recursive: true, mode: 0o700 });
+    const temporary = `${this.path}.new`;
+    // What another process left half written is nobody's.
+    await rm(temporary, { force: true });
+    const file = await open(temporary, 'wx', 0o600);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, this.path);
+  }
+}

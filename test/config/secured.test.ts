@@ -1,0 +1,59 @@
+// What stands in front of the pages on the metrics address: flags, and what is wrong with them.
+import t from 'tap';
+import { failure, loaded } from './load-from.js';
+
+const PAIR = ['--tls-cert-file=/c', '--tls-private-key-file=/k'];
+
+t.test('what switches TLS on', (t) => {
+  t.equal(loaded([]).config.secured, null);
+  t.same(loaded(['--metrics-tls']).config.secured?.tls, {
+    pair: null,
+    directory: '/var/lib/pointsman/pki',
+    named: [],
+    ciphers: null,
+    minVersion: 'TLSv1.2',
+  });
+  t.match(loaded(PAIR).config.secured?.tls.pair, { certificateFile: '/c', keyFile: '/k' });
+  t.match(loaded(['--tls-sni-cert-key=/c,/k:A.example,*.b.example']).config.secured?.tls.named, [
+    { certificateFile: '/c', keyFile: '/k', names: ['a.example', '*.b.example'] },
+  ]);
+  const suites = '--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_AES_128_GCM_SHA256';
+  t.match(loaded(['--metrics-tls', suites, '--tls-min-version=VersionTLS13']).config.secured?.tls, {
+    ciphers: 'TLS_AES_128_GCM_SHA256:ECDHE-RSA-AES128-GCM-SHA256',
+    minVersion: 'TLSv1.3',
+  });
+  t.same(loaded(['--proxy-mode=nftables', '--cert-dir=/d', '--tls-min-version=VersionTLS13']).warnings, [
+    '--cert-dir: has no effect without --metrics-tls',
+    '--tls-min-version: has no effect without --metrics-tls',
+  ]);
+  t.end();
+});
+
+t.test('every refusal names the flag', (t) => {
+  const cases: readonly (readonly [flags: readonly string[], problem: string])[] = [
+    [['--tls-cert-file=/c'], '--tls-private-key-file: Required value: beside --tls-cert-file'],
+    [['--tls-private-key-file=/k'], '--tls-cert-file: Required value: beside --tls-private-key-file'],
+    [
+      [...PAIR, '--metrics-tls=false'],
+      '--metrics-tls: Invalid value: false: a certificate is given, which is served over TLS',
+    ],
+    [['--metrics-tls', '--cert-dir='], '--cert-dir: Required value: without --tls-cert-file'],
+    [
+      ['--metrics-tls', '--tls-cipher-suites=RC4'],
+      '--tls-cipher-suites: Invalid value: "RC4": is no cipher suite that this program has',
+    ],
+    [
+      ['--metrics-tls', '--tls-min-version=TLS1.2'],
+      '--tls-min-version: Invalid value: "TLS1.2": must be one of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13',
+    ],
+    ...['/c', '/c,', '/c,/k:', '/c,/k:a b', '/c,/k:*', '/c,/k,/d'].map(
+      (value) =>
+        [
+          [`--tls-sni-cert-key=${value}`],
+          `--tls-sni-cert-key: Invalid value: "${value}": must be 'certificate,key' or 'certificate,key:name,name'`,
+        ] as const,
+    ),
+  ];
+  for (const [flags, problem] of cases) t.same(failure(() => loaded(flags)).problems, [problem]);
+  t.end();
+});
