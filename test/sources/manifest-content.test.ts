@@ -277,6 +277,10 @@ t.test('aliases, merges, markers and errors cost no more than what is written', 
 t.test('very many small documents cost what they are long, and are told apart all the same', async (t) => {
   t.ok((await costOf('--- {}\n'.repeat(76_000))) < 2000, 'one call of the parser for each takes longer');
   t.ok((await costOf('---\n[\n'.repeat(89_000))) < 2000, 'nor do very many broken ones');
+  const many = '--- {}\n'.repeat(4000);
+  const good = await costOf(many.repeat(20));
+  const bad = await costOf(`${many}---\n[\n`.repeat(20));
+  t.ok(bad < 5 * good, 'a broken one is found without reading each of its neighbours alone', { good, bad });
   const documents = Array.from({ length: 3000 }, (_, index) => `---\n${serviceYaml(`s${index}`)}`);
   t.equal((await read(documents.join(''))).rows.size, 3000);
   const broken = documents.with(1500, '---\na: [\n').with(2000, '---\nx: &a 1\ny: *a\n');

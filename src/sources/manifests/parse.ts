@@ -37,32 +37,9 @@ export async function* parseDocuments(text: string, pacer: Pacer): AsyncGenerato
     yield refusal(1, `is YAML of more than ${MAX_YAML_CHARS} characters: give it as JSON, or in several files`);
     return;
   }
-  const parser = new YamlParser(pacer);
+  const parser = new YamlParser(content, pacer);
   try {
-    let number = 1;
-    let line = 1;
-    let counted = 0;
-    let broken = 0;
-    for (const ranges of grouped(content, splitYaml(content))) {
-      const together = parser.parseTogether(content, ranges, number);
-      yield* together ?? [];
-      number += together?.length ?? 0;
-      for (const { start, end } of together === null ? ranges : []) {
-        line += countNewlines(content, counted, start);
-        counted = start;
-        for (const document of await parser.parse(content.slice(start, end), line, number)) {
-          number = document.number + 1;
-          if (document.type === 'error') broken++;
-          yield document;
-        }
-        if (broken >= MAX_BROKEN) {
-          yield refusal(number, `is not read, nor is what follows: ${MAX_BROKEN} documents before it are no YAML`);
-          return;
-        }
-        if (pacer.due()) await pacer.rest();
-      }
-      if (pacer.due()) await pacer.rest();
-    }
+    yield* parser.documents();
   } finally {
     await parser.close();
   }
@@ -80,37 +57,73 @@ function parseJson(text: string): ParsedDocument {
 class YamlParser {
   private budget = new ExpansionBudget();
   private readonly thread: YamlThread;
+  /** Of the document that comes next. */
+  private number = 1;
+  /** Of the file, at `counted`. */
+  private line = 1;
+  private counted = 0;
+  private broken = 0;
 
-  constructor({ stopped }: Pacer) {
-    this.thread = new YamlThread(stopped);
+  constructor(
+    private readonly content: string,
+    private readonly pacer: Pacer,
+  ) {
+    this.thread = new YamlThread(pacer.stopped);
   }
 
-  /**
-   * @param line of the text in its file.
-   * @param number of its first document.
-   */
-  async parse(text: string, line: number, number: number): Promise<readonly ParsedDocument[]> {
-    try {
-      const values = await this.read(text, line);
-      return values.map((value, index) => ({ number: number + index, type: 'value', value }));
-    } catch (error) {
-      if (!(error instanceof YamlError)) throw error;
-      return [refusal(number, error.line === null ? error.message : `is no YAML: ${error.message}`)];
+  async *documents(): AsyncGenerator<ParsedDocument, void, void> {
+    // The last is the next one.
+    const groups = [...grouped(this.content, splitYaml(this.content))].reverse();
+    for (let ranges = groups.pop(); ranges !== undefined; ranges = groups.pop()) {
+      if (this.pacer.due()) await this.pacer.rest();
+      const parsed = ranges.length > 1 ? this.parseTogether(ranges) : await this.parse(ranges);
+      if (parsed === null) {
+        // One of them is broken: finding it by halves reads the others a few times, not each on its own.
+        const middle = ranges.length >> 1;
+        groups.push(ranges.slice(middle), ranges.slice(0, middle));
+        continue;
+      }
+      for (const document of parsed) {
+        this.number = document.number + 1;
+        yield document;
+      }
+      if (this.broken < MAX_BROKEN) continue;
+      yield refusal(this.number, `is not read, nor is what follows: ${MAX_BROKEN} documents before it are no YAML`);
+      return;
     }
   }
 
-  /** The documents of several ranges without aliases; null where they have to be parsed one by one, for there is only one or something is wrong with one. */
-  parseTogether(content: string, ranges: readonly Range[], number: number): readonly ParsedDocument[] | null {
-    const [first, last] = [ranges[0], ranges.at(-1)];
-    if (first === undefined || last === undefined || first === last) return null;
+  /** What stands in these ranges, without aliases; null where something is wrong with one. */
+  private parseTogether(ranges: readonly Range[]): readonly ParsedDocument[] | null {
     try {
-      const values = readYaml(content.slice(first.start, last.end), this.budget);
-      if (values.length !== ranges.length) return null;
-      return values.map((value, index) => ({ number: number + index, type: 'value', value }));
+      const values = readYaml(this.textOf(ranges), this.budget);
+      return values.length === ranges.length ? this.numbered(values) : null;
     } catch (error) {
       if (!(error instanceof YamlError)) throw error;
       return null;
     }
+  }
+
+  /** The documents of one range. */
+  private async parse(ranges: readonly Range[]): Promise<readonly ParsedDocument[]> {
+    const start = ranges[0]?.start ?? 0;
+    this.line += countNewlines(this.content, this.counted, start);
+    this.counted = start;
+    try {
+      return this.numbered(await this.read(this.textOf(ranges), this.line));
+    } catch (error) {
+      if (!(error instanceof YamlError)) throw error;
+      this.broken++;
+      return [refusal(this.number, error.line === null ? error.message : `is no YAML: ${error.message}`)];
+    }
+  }
+
+  private textOf(ranges: readonly Range[]): string {
+    return this.content.slice(ranges[0]?.start, ranges.at(-1)?.end);
+  }
+
+  private numbered(values: readonly unknown[]): readonly ParsedDocument[] {
+    return values.map((value, index) => ({ number: this.number + index, type: 'value', value }));
   }
 
   close(): Promise<void> {
