@@ -15,6 +15,8 @@ export interface Target {
   /** Documents that it takes. */
   readonly documents: readonly unknown[];
   readonly maxLength: number;
+  /** Whether JSON goes to a parser of its own; otherwise it is read as the YAML that it is. */
+  readonly readsJson: boolean;
   /** Reads a text; answers all that a person is told of it. An error thrown is a find. */
   readonly read: (text: string) => Promise<string>;
 }
@@ -62,6 +64,7 @@ export const TARGETS: readonly Target[] = [
     name: 'manifests',
     documents: MANIFESTS,
     maxLength: 600_000,
+    readsJson: true,
     read: async (text: string): Promise<string> => {
       const { problems } = await readContent(text, 'f.yaml', new Interner(), new Pacer());
       return problems.map(printProblem).join('\n');
@@ -71,6 +74,7 @@ export const TARGETS: readonly Target[] = [
     name: 'configuration',
     documents: [loadYaml(KUBEADM)],
     maxLength: 300_000,
+    readsJson: false,
     read: (text: string): Promise<string> =>
       saidOf(ConfigError, () => {
         const loaded = load(['--config=f.yaml', '--manifests=objects.yaml'], { 'f.yaml': text });
@@ -81,6 +85,7 @@ export const TARGETS: readonly Target[] = [
     name: 'kubeconfig',
     documents: [KUBECONFIG],
     maxLength: 300_000,
+    readsJson: false,
     read: (text: string): Promise<string> => saidOf(KubeconfigError, () => parseKubeconfig(text, '/f.yaml').warnings),
   },
 ];
