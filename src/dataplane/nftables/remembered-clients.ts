@@ -177,8 +177,8 @@ export class RememberedClients {
       if (everybody) await forgetClients(this.addon, table, timeouts, 'check-all');
       this.tookMs = this.now() - startedAt;
     } catch (error) {
-      // For the full sync that makes up for it.
-      addForget(this.forget, forget);
+      // For the full sync that makes up for it. Clients that come until then are right where they are, so by then only those go whose endpoint is gone.
+      for (const key of forget.keys()) if (!this.forget.has(key)) this.forget.set(key, 'gone');
       this.unsure = true;
       this.onFailure();
       throw error;

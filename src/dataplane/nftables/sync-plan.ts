@@ -66,8 +66,9 @@ export interface SyncScope {
  * 2. deletions of elements, then additions: a key may change its value in between;
  * 3. rules of the skeleton: they send packets to all of the above, so they come last.
  *
- * Deleting chains and sets that nothing refers to any more is a transaction of its own afterwards. A sync is one transaction unless it exceeds
- * what the socket takes; then class chains and frontends are divided among several, each of them whole, and 3 goes with the last.
+ * Deleting chains and sets that nothing refers to any more is a transaction of its own afterwards. A sync is one transaction unless a frontend that packets
+ * go to gets a chain that is not there yet, see {@link leadsAway}, or it exceeds what the socket takes; then class chains and frontends are divided among
+ * several, each of them whole, and 3 goes with the last.
  */
 export function planSync(
   structure: Structure,
@@ -86,6 +87,7 @@ export function planSync(
     ledger.frontends.desire(key, next === NO_ELEMENTS ? undefined : next);
   const builder = new TransactionBuilder(table.family, maxBatch);
   for (const commands of before) builder.run(commands);
+  if (!rebuild && leadsAway(steps, ledger.held, chains)) builder.split();
   // First, so that no range of ours meets one of these.
   if (!rebuild) deleteStrays(builder, ledger.strays);
   for (const { key, current, next } of steps) {
@@ -131,6 +133,16 @@ function planStructure(
       if (!table[kind].has(address)) ledger[kind].desire(address, undefined);
   const [all, ...needed] = plan(emptyKernelTable());
   return { steps: all, structural: structure.anew(table.node, ...needed) };
+}
+
+/**
+ * Whether a frontend's packets are led from one chain to another that these steps make. A packet on its way while a transaction is committed takes all rules
+ * from before it, but a map's element from after it (kernel 6.18: `nft_do_chain` reads the generation once, each lookup anew), and a chain made in the same
+ * transaction has no rules in the generation before: the packet would fall through it, and be refused. So such a chain is there a transaction earlier.
+ */
+function leadsAway(steps: readonly FrontendStep[], held: KernelTable, made: ReadonlyMap<string, string>): boolean {
+  const isNew = (chain: string | null): boolean => chain !== null && made.has(chain) && !held.chains.has(chain);
+  return steps.some(({ current, next }) => current.chain !== null && isNew(next.chain));
 }
 
 /** Those that are brought, and those that are only desired. */
@@ -295,9 +307,14 @@ class TransactionBuilder {
     this.splitIfFull();
   }
 
+  /** What comes from now on is in another transaction. */
+  split(): void {
+    if (this.commands.length > 0 || this.batches.count > 0) this.close([]);
+  }
+
   /** Call between frontends, and between what else can come or go by itself. Half the room is left to whatever the estimate missed. */
   splitIfFull(): void {
-    if (this.batches.bytes + this.commandBytes > this.maxBatch / 2) this.close([]);
+    if (this.batches.bytes + this.commandBytes > this.maxBatch / 2) this.split();
   }
 
   finish(after: Commands): readonly PlannedTransaction[] {

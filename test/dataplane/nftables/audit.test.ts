@@ -74,7 +74,7 @@ t.test('what a sync changes meanwhile is no difference', async (t) => {
   rig.kernel.touch();
   during(rig, async () => {
     rig.commit([web(9), service('new', { clusterIPs: ['10.96.0.12'], affinitySeconds: 90 })]);
-    t.match(await rig.sync(), { full: false, transactions: 1 }, 'and the sync does not wait');
+    t.match(await rig.sync(), { full: false, transactions: 2 }, 'and the sync does not wait');
   });
   t.equal(await rig.dataplane.audit(rig.table), false);
   t.same(await rig.difference(), []);

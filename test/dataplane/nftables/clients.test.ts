@@ -116,9 +116,9 @@ t.test('searches beside syncs do not pile up', async (t) => {
   t.ok(listings <= 2, 'the one under way, and one for all that came meanwhile');
 });
 
-t.test('a search that failed is made up for, also where the endpoint would still do', async (t) => {
-  const rig = await started(sticky({ externalTrafficPolicy: 'Local', type: 'NodePort' }));
-  connect(rig, '203.0.113.9', '192.168.0.2:30080', 1);
+t.test('what a failed search was for does not take clients that came since', async (t) => {
+  const rig = await started(sticky({ externalTrafficPolicy: 'Cluster', type: 'NodePort' }));
+  connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
   const list = rig.kernel.nftElements.bind(rig.kernel);
   let calls = 0;
   rig.kernel.nftElements = async (...parameters) => {
@@ -126,11 +126,15 @@ t.test('a search that failed is made up for, also where the endpoint would still
     if (calls === 2) throw new Error('no listing');
     return calls === 1 ? [] : await list(...parameters);
   };
-  rig.commit([sticky({ externalTrafficPolicy: 'Cluster', type: 'NodePort' })]);
+  rig.commit([sticky({ externalTrafficPolicy: 'Local', type: 'NodePort' })]);
   await t.rejects(rig.sync(), /no listing/);
-  t.same(clients(rig), ['203.0.113.9 1', '203.0.113.9 1'], 'by the cluster IP, and by the list of local endpoints');
+  // It is remembered in both lists: this one's endpoint is local.
+  connect(rig, '203.0.113.10', '192.168.0.2:30080', 1);
+  t.same(clients(rig), ['203.0.113.10 1', '203.0.113.10 1', '203.0.113.9 2']);
   await rig.sync();
-  t.same(clients(rig), ['203.0.113.9 1']);
+  t.same(clients(rig), ['203.0.113.10 1', '203.0.113.10 1', '203.0.113.9 2']);
+  t.same(answers(rig, '203.0.113.9', '192.168.0.2:30080'), ['10.0.1.1:8080'], 'the other may not go to another node');
+  t.same(answers(rig, '203.0.113.9', '10.96.0.10:80'), ['10.0.1.2:8080']);
 });
 
 t.test('a Service that goes takes its clients with it', async (t) => {

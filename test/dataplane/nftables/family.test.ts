@@ -165,6 +165,28 @@ t.test('a base chain on another hook, a class chain on a hook: made anew', async
   }
 });
 
+t.test('a chain that packets are led to is there before their frontend leads to it', async (t) => {
+  const rig = await started();
+  const web = (count: number): Row =>
+    slice(
+      'web',
+      Array.from({ length: count }, (_, index) => ({ address: `10.0.1.${index + 1}`, node: 'other' })),
+    );
+  rig.commit([web(9)]);
+  const grown = await rig.during(() => rig.sync());
+  t.equal(grown.length, 2);
+  t.same(elementsOf(grown.slice(0, 1)), [], 'chains, then elements');
+  t.ok(commandsOf(grown).every((command) => /^add (?:chain|rule) (?:nodeport-)?(?:pick|external)-16/.test(command)));
+  t.same(commandsOf(grown.slice(1)), []);
+  rig.commit([web(3)]);
+  t.equal((await rig.during(() => rig.sync())).length, 1, 'the smaller class has its chain still');
+  rig.commit([
+    service('new', { clusterIPs: ['10.96.0.12'], affinitySeconds: 77 }),
+    slice('new', [{ address: '10.0.4.1' }]),
+  ]);
+  t.equal((await rig.during(() => rig.sync())).length, 1, 'nothing went to a frontend that was not there');
+});
+
 t.test('a class chain that was emptied, but not deleted, is filled again when a Service needs it', async (t) => {
   const rig = await started();
   // Nine endpoints and three again: the class of 16 is left behind.
