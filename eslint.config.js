@@ -18,6 +18,11 @@ export default tseslint.config(
       eqeqeq: 'error',
     },
   },
+  {
+    // A function fits a screen. How long a file may be test/layers.test.ts says.
+    files: ['src/**/*.ts', 'bench/**', 'bundle/**', 'demo/**'],
+    rules: { 'max-lines-per-function': ['error', { max: 55, skipComments: true }] },
+  },
   // tap's assertions return promises only for subtests, which a test file awaits by being a module.
   {
     files: ['test/**/*.ts'],
