@@ -287,6 +287,7 @@ export class NodeProxy {
         log.setThresholds({ ...this.config.logging, verbosity });
       },
       localAddresses: this.options.machine.host.localAddresses,
+      api: () => this.sources.api(),
       onFatal: (reason, error) => {
         this.fail(reason, error);
       },

@@ -225,10 +225,18 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
   } satisfies Config);
 }
 
-/** Manifests stand in for the API server, unless it is named expressly. */
+/**
+ * Manifests stand in for the API server, unless it is named expressly.
+ *
+ * @param isOnly whether there are no manifests.
+ */
+export function readsServer({ clientConnection }: KubeProxyConfiguration, master: string, isOnly: boolean): boolean {
+  return isOnly || clientConnection.kubeconfig !== '' || master !== '';
+}
+
 function kubernetes(document: KubeProxyConfiguration, master: string, isOnly: boolean): KubernetesConfig | null {
+  if (!readsServer(document, master, isOnly)) return null;
   const { clientConnection, configSyncPeriod } = document;
-  if (!isOnly && clientConnection.kubeconfig === '' && master === '') return null;
   return {
     ...clientConnection,
     master,

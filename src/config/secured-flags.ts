@@ -49,4 +49,48 @@ export const SECURED_FLAGS = [
     help: 'files of another certificate, for clients that ask for one of the names, which are those of the certificate unless they are given; may be repeated',
     initial: '[]',
   },
+  {
+    name: 'client-ca-file',
+    type: 'string',
+    value: 'file',
+    help: 'certificates that vouch for client certificates, followed while running: the common name is the user, organizations are groups; with TLS',
+    initial: '',
+  },
+  {
+    name: 'authentication-token-webhook',
+    type: 'bool',
+    help: 'have the API server review bearer tokens; with TLS',
+    initial: 'false',
+  },
+  {
+    name: 'authentication-token-webhook-cache-ttl',
+    type: 'duration',
+    help: 'how long a review of a bearer token counts',
+    initial: '2m0s',
+  },
+  {
+    name: 'anonymous-auth',
+    type: 'bool',
+    help: 'let ask who does not say who it is, as system:anonymous of the group system:unauthenticated; with TLS',
+    initial: 'true',
+  },
+  {
+    name: 'authorization-mode',
+    type: 'string',
+    value: 'AlwaysAllow|Webhook',
+    help: 'whether whoever may ask may ask for everything, or the API server reviews each path; with TLS',
+    initial: 'AlwaysAllow',
+  },
+  {
+    name: 'authorization-webhook-cache-authorized-ttl',
+    type: 'duration',
+    help: 'how long it counts that a user may ask for a path',
+    initial: '5m0s',
+  },
+  {
+    name: 'authorization-webhook-cache-unauthorized-ttl',
+    type: 'duration',
+    help: 'how long it counts that a user may not',
+    initial: '30s',
+  },
 ] as const satisfies readonly Flag[];

@@ -1,3 +1,4 @@
+import { durationMilliseconds, parseDuration } from './duration.js';
 import { invalid } from './errors.js';
 import type { FlagName } from './flag-table.js';
 import { isFlagSet, listFlag, settingOf, textFlag, type CommandLine } from './flags.js';
@@ -5,7 +6,30 @@ import { isFlagSet, listFlag, settingOf, textFlag, type CommandLine } from './fl
 /** What stands in front of the pages on the metrics address. Said by flags alone. */
 export interface SecuredConfig {
   readonly tls: TlsConfig;
+  readonly authentication: AuthenticationConfig;
+  readonly authorization: AuthorizationConfig;
 }
+
+/** Times in milliseconds. */
+export interface AuthenticationConfig {
+  /** Path of the authorities that vouch for client certificates; null: none count. */
+  readonly clientCaFile: string | null;
+  /** How long a review of a bearer token counts; null: they are not reviewed, and count for nothing. */
+  readonly tokenTtl: number | null;
+  /** Whether who does not say who it is may ask. */
+  readonly anonymous: boolean;
+}
+
+/** Times in milliseconds. */
+export interface AuthorizationConfig {
+  readonly mode: AuthorizationMode;
+  /** How long it counts that a user may, and that it may not. */
+  readonly authorizedTtl: number;
+  readonly unauthorizedTtl: number;
+}
+
+export const AUTHORIZATION_MODES = ['AlwaysAllow', 'Webhook'] as const;
+export type AuthorizationMode = (typeof AUTHORIZATION_MODES)[number];
 
 export interface TlsConfig {
   readonly pair: PairFiles | null;
@@ -66,6 +90,16 @@ const SUITES: Readonly<Record<string, string>> = {
 const SWITCHES = ['tls-cert-file', 'tls-private-key-file', 'tls-sni-cert-key'] as const satisfies readonly FlagName[];
 /** Flags that mean nothing without it. */
 const DETAILS = ['cert-dir', 'tls-cipher-suites', 'tls-min-version'] as const satisfies readonly FlagName[];
+/** Flags about who may ask: without TLS others on the way could take what tells it. */
+const GUARDS = [
+  'client-ca-file',
+  'authentication-token-webhook',
+  'authentication-token-webhook-cache-ttl',
+  'anonymous-auth',
+  'authorization-mode',
+  'authorization-webhook-cache-authorized-ttl',
+  'authorization-webhook-cache-unauthorized-ttl',
+] as const satisfies readonly FlagName[];
 
 export interface SecuredFlags {
   /** Null: plain HTTP, open to everybody. */
@@ -74,15 +108,84 @@ export interface SecuredFlags {
   readonly warnings: readonly string[];
 }
 
-export function readSecured(line: CommandLine): SecuredFlags {
+/** @param readsServer whether there is an API server to ask. */
+export function readSecured(line: CommandLine, readsServer: boolean): SecuredFlags {
   const isTls = isFlagSet(line, 'metrics-tls') || SWITCHES.some((flag) => line.given.has(flag));
   const problems: string[] = [];
   if (isTls && line.given.get('metrics-tls') === false)
     problems.push('--metrics-tls: Invalid value: false: a certificate is given, which is served over TLS');
   const tls = readTls(line, problems);
-  if (isTls) return { value: { tls }, problems, warnings: [] };
+  const authentication = readAuthentication(line, problems);
+  const authorization = readAuthorization(line, problems);
+  if (isTls) {
+    problems.push(...(readsServer ? [] : unaskable(authentication, authorization)));
+    return {
+      value: { tls, authentication, authorization },
+      problems,
+      warnings: unusedTtls(line, authentication, authorization),
+    };
+  }
+  for (const flag of GUARDS.filter((each) => line.given.has(each)))
+    problems.push(`--${flag}: Forbidden: needs --metrics-tls`);
   const unused = DETAILS.filter((flag) => line.given.has(flag));
   return { value: null, problems, warnings: unused.map((flag) => `--${flag}: has no effect without --metrics-tls`) };
+}
+
+/** Whom there is nobody to ask about. */
+function unaskable({ tokenTtl }: AuthenticationConfig, { mode }: AuthorizationConfig): readonly string[] {
+  const detail = 'there is no API server to ask, everything is read from --manifests';
+  return [
+    ...(tokenTtl === null ? [] : [`--authentication-token-webhook: Forbidden: ${detail}`]),
+    ...(mode === 'Webhook' ? [`--authorization-mode: Forbidden: ${detail}`] : []),
+  ];
+}
+
+function unusedTtls(
+  line: CommandLine,
+  { tokenTtl }: AuthenticationConfig,
+  { mode }: AuthorizationConfig,
+): readonly string[] {
+  const rows: readonly (readonly [flag: FlagName, isUsed: boolean, without: string])[] = [
+    ['authentication-token-webhook-cache-ttl', tokenTtl !== null, '--authentication-token-webhook'],
+    ['authorization-webhook-cache-authorized-ttl', mode === 'Webhook', '--authorization-mode=Webhook'],
+    ['authorization-webhook-cache-unauthorized-ttl', mode === 'Webhook', '--authorization-mode=Webhook'],
+  ];
+  return rows
+    .filter(([flag, isUsed]) => line.given.has(flag) && !isUsed)
+    .map(([flag, , without]) => `--${flag}: has no effect without ${without}`);
+}
+
+function readAuthentication(line: CommandLine, problems: string[]): AuthenticationConfig {
+  const clientCaFile = textFlag(line, 'client-ca-file') || null;
+  const ttl = ttlFlag(line, 'authentication-token-webhook-cache-ttl', problems);
+  const tokenTtl = isFlagSet(line, 'authentication-token-webhook') ? ttl : null;
+  const anonymous = line.given.get('anonymous-auth') !== false;
+  if (!anonymous && clientCaFile === null && tokenTtl === null)
+    problems.push(
+      '--anonymous-auth: Invalid value: false: nobody could ask without --client-ca-file or --authentication-token-webhook',
+    );
+  return { clientCaFile, tokenTtl, anonymous };
+}
+
+function readAuthorization(line: CommandLine, problems: string[]): AuthorizationConfig {
+  const text = settingOf(line, 'authorization-mode');
+  const mode = AUTHORIZATION_MODES.find((each) => each === text);
+  if (mode === undefined)
+    problems.push(invalid('--authorization-mode', text, `must be one of ${AUTHORIZATION_MODES.join(', ')}`));
+  return {
+    mode: mode ?? 'Webhook',
+    authorizedTtl: ttlFlag(line, 'authorization-webhook-cache-authorized-ttl', problems),
+    unauthorizedTtl: ttlFlag(line, 'authorization-webhook-cache-unauthorized-ttl', problems),
+  };
+}
+
+/** In milliseconds. */
+function ttlFlag(line: CommandLine, name: FlagName, problems: string[]): number {
+  const text = settingOf(line, name);
+  const duration = parseDuration(text);
+  const ttl = duration === null ? 0 : durationMilliseconds(duration);
+  if (ttl < 0) problems.push(invalid(`--${name}`, text, 'must be greater than or equal to 0'));
+  return ttl;
 }
 
 function readTls(line: CommandLine, problems: string[]): TlsConfig {

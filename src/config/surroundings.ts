@@ -1,4 +1,4 @@
-import { IPTABLES_FLAVORS, type ManifestsSource, type Surroundings } from './config.js';
+import { IPTABLES_FLAVORS, readsServer, type ManifestsSource, type Surroundings } from './config.js';
 import { durationMilliseconds, parseDuration } from './duration.js';
 import { invalid } from './errors.js';
 import type { ConfigFiles } from './files.js';
@@ -32,7 +32,7 @@ export function readSurroundings(
   const statusSocket = settingOf(line, 'status-socket');
   if (Buffer.byteLength(statusSocket) > MAX_SOCKET_PATH_BYTES)
     problems.push(invalid('--status-socket', statusSocket, `must have at most ${MAX_SOCKET_PATH_BYTES} bytes`));
-  const secured = readSecured(line);
+  const secured = readSecured(line, readsServer(document, textFlag(line, 'master'), manifests.sources.length === 0));
   problems.push(...secured.problems);
   return {
     value: {

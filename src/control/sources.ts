@@ -76,6 +76,11 @@ export class Sources {
     this.connection?.close();
   }
 
+  /** The way to the API server; null: there is none. */
+  api(): ApiConnection | null {
+    return this.connection;
+  }
+
   states(): readonly SourceState[] {
     const manifests = this.manifests?.status() ?? [];
     return [...manifests.map(manifestState), ...(this.running?.status() ?? []).map(apiState)];

@@ -14,12 +14,40 @@ export class DoorMetrics extends Definitions implements DoorObserver {
     'When the certificate of the metrics address ends.',
   );
 
+  private readonly authentications = this.counter(
+    'serving_authentication_attempts_total',
+    'Requests to the metrics address by whether it could be told who asks.',
+    ['result'],
+  );
+  private readonly authorizations = this.counter(
+    'serving_authorization_attempts_total',
+    'Requests to the metrics address of known users by whether they may.',
+    ['result'],
+  );
+  private readonly reviews = this.counter(
+    'serving_reviews_total',
+    'Judgements that an API server was asked for, by whether it gave one.',
+    ['kind', 'result'],
+  );
+
   constructor(registry: Registry) {
     super(registry, 'pointsman_', '');
   }
 
   reloaded(flag: string, result: 'applied' | 'refused'): void {
     this.reloads.inc({ flag, result });
+  }
+
+  authenticated(result: Parameters<DoorObserver['authenticated']>[0]): void {
+    this.authentications.inc({ result });
+  }
+
+  authorized(result: Parameters<DoorObserver['authorized']>[0]): void {
+    this.authorizations.inc({ result });
+  }
+
+  reviewed(kind: string, result: 'answered' | 'failed'): void {
+    this.reviews.inc({ kind, result });
   }
 
   certificateEnds(at: number): void {

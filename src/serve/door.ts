@@ -13,6 +13,11 @@ export interface Door {
 export interface DoorObserver {
   /** Files of a flag were read after the start, and are used from now on or cannot be. */
   reloaded(flag: string, result: 'applied' | 'refused'): void;
+  /** Somebody said who it is, or could not. */
+  authenticated(result: 'success' | 'anonymous' | 'failure' | 'error'): void;
+  authorized(result: 'allowed' | 'denied' | 'error'): void;
+  /** An API server was asked for a judgement. */
+  reviewed(kind: string, result: 'answered' | 'failed'): void;
   /** When the certificate that is served ends, in milliseconds since the epoch. */
   certificateEnds(at: number): void;
 }

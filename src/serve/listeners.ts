@@ -9,6 +9,7 @@ import type { Loaded } from '../config/load.js';
 import { configurationFields } from '../config/write.js';
 import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
+import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import type { Door } from './door.js';
 import { HealthServer } from './healthz.js';
 import type { Bind } from './http-endpoint.js';
@@ -21,6 +22,8 @@ export interface ListenersParts {
   readonly setVerbosity: (verbosity: number) => void;
   /** Those that this node has now. */
   readonly localAddresses: () => readonly IPAddress[];
+  /** To ask who may read what, where flags say so; null: there is none. */
+  readonly api: () => ApiConnection | null;
   readonly clock: Clock;
   readonly wallClock: WallClock;
   readonly log: Log;
@@ -90,13 +93,13 @@ export class Listeners {
   }
 
   private async openDoor(): Promise<Door | null> {
-    const { metrics, localAddresses, clock, wallClock, log } = this.parts;
+    const { metrics, localAddresses, api, clock, wallClock, log } = this.parts;
     const { secured, nodeName } = this.loaded.config;
     if (secured === null) return null;
     // Loaded only where it is used: it is a file of its own.
     const { openDoor } = await import('./secured/door.js');
     const opened = await openDoor({
-      ...{ config: secured, nodeName, addresses: localAddresses, clock, log, observer: metrics.door() },
+      ...{ config: secured, nodeName, addresses: localAddresses, api, clock, log, observer: metrics.door() },
       now: () => Number(wallClock() / 1_000_000n),
     });
     if ('problem' in opened) throw new ConfigError('CONFIG_INVALID', null, [opened.problem]);

@@ -29,6 +29,29 @@ t.test('what switches TLS on', (t) => {
   t.end();
 });
 
+t.test('who may ask, and for what', (t) => {
+  const secured = (...flags: readonly string[]): unknown =>
+    loaded(['--master=https://api.example', '--metrics-tls', ...flags]).config.secured;
+  t.match(secured(), {
+    authentication: { clientCaFile: null, tokenTtl: null, anonymous: true },
+    authorization: { mode: 'AlwaysAllow', authorizedTtl: 300_000, unauthorizedTtl: 30_000 },
+  });
+  t.match(secured('--client-ca-file=/ca', '--anonymous-auth=false', '--authentication-token-webhook'), {
+    authentication: { clientCaFile: '/ca', tokenTtl: 120_000, anonymous: false },
+  });
+  const ttls = ['authorized', 'unauthorized'].map((kind) => `--authorization-webhook-cache-${kind}-ttl=1s`);
+  t.match(secured('--authorization-mode=Webhook', ...ttls), {
+    authorization: { mode: 'Webhook', authorizedTtl: 1000, unauthorizedTtl: 1000 },
+  });
+  const unused = ['--authentication-token-webhook-cache-ttl=1s', ...ttls];
+  t.same(loaded(['--proxy-mode=nftables', '--metrics-tls', ...unused]).warnings, [
+    '--authentication-token-webhook-cache-ttl: has no effect without --authentication-token-webhook',
+    '--authorization-webhook-cache-authorized-ttl: has no effect without --authorization-mode=Webhook',
+    '--authorization-webhook-cache-unauthorized-ttl: has no effect without --authorization-mode=Webhook',
+  ]);
+  t.end();
+});
+
 t.test('every refusal names the flag', (t) => {
   const cases: readonly (readonly [flags: readonly string[], problem: string])[] = [
     [['--tls-cert-file=/c'], '--tls-private-key-file: Required value: beside --tls-cert-file'],
@@ -36,6 +59,28 @@ t.test('every refusal names the flag', (t) => {
     [
       [...PAIR, '--metrics-tls=false'],
       '--metrics-tls: Invalid value: false: a certificate is given, which is served over TLS',
+    ],
+    [['--client-ca-file=/ca'], '--client-ca-file: Forbidden: needs --metrics-tls'],
+    [['--authorization-mode=Webhook'], '--authorization-mode: Forbidden: needs --metrics-tls'],
+    [
+      ['--metrics-tls', '--authentication-token-webhook'],
+      '--authentication-token-webhook: Forbidden: there is no API server to ask, everything is read from --manifests',
+    ],
+    [
+      ['--metrics-tls', '--authorization-mode=Webhook'],
+      '--authorization-mode: Forbidden: there is no API server to ask, everything is read from --manifests',
+    ],
+    [
+      ['--metrics-tls', '--authorization-mode=RBAC', '--master=https://api.example'],
+      '--authorization-mode: Invalid value: "RBAC": must be one of AlwaysAllow, Webhook',
+    ],
+    [
+      ['--metrics-tls', '--anonymous-auth=false'],
+      '--anonymous-auth: Invalid value: false: nobody could ask without --client-ca-file or --authentication-token-webhook',
+    ],
+    [
+      ['--metrics-tls', '--authentication-token-webhook-cache-ttl=-1s'],
+      '--authentication-token-webhook-cache-ttl: Invalid value: "-1s": must be greater than or equal to 0',
     ],
     [['--metrics-tls', '--cert-dir='], '--cert-dir: Required value: without --tls-cert-file'],
     [

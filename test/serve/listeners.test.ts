@@ -42,6 +42,7 @@ function world(t: Test, loaded: Loaded): World {
     ...{ loaded, health: new HealthState(progress, 1, clock, wallClock), metrics, clock, wallClock, log },
     setVerbosity: () => undefined,
     localAddresses: () => [],
+    api: () => null,
     onFatal: (reason) => fatal.push(reason),
   });
   t.teardown(() => listeners.close());

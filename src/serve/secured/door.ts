@@ -1,11 +1,17 @@
-import type { RequestListener, Server, ServerOptions } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
+import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../base/clock.js';
 import { messageOf } from '../../base/error-message.js';
 import type { SecuredConfig } from '../../config/secured.js';
 import type { Door } from '../door.js';
+import { Authentication } from './authentication.js';
+import { AccessReviews, ALWAYS_ALLOW } from './authorization.js';
 import { Certificates, type CertificatesOptions } from './certificates.js';
+import { Gate } from './gate.js';
+import { Reviews, type ReviewsOptions } from './reviews.js';
 import { TokenBucket } from './token-bucket.js';
+import { TokenReviews } from './token-reviews.js';
 
 /** How often files are looked at. */
 const CHECK_MS = 5000;
@@ -14,7 +20,7 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 const HANDSHAKES_PER_SECOND = 50;
 const HANDSHAKES_AT_ONCE = 200;
 
-export interface DoorParts extends Omit<CertificatesOptions, 'config'> {
+export interface DoorParts extends Omit<CertificatesOptions, 'config' | 'clientCaFile'>, ReviewsOptions {
   readonly config: SecuredConfig;
   readonly clock: Clock;
   /** Only tests have another than 10 s. */
@@ -23,24 +29,47 @@ export interface DoorParts extends Omit<CertificatesOptions, 'config'> {
 
 /** Opens what the flags ask for; why that is not possible when it is not. */
 export async function openDoor(parts: DoorParts): Promise<Door | { readonly problem: string }> {
-  const certificates = new Certificates({ ...parts, config: parts.config.tls });
+  const { tls, authentication } = parts.config;
+  const certificates = new Certificates({ ...parts, config: tls, clientCaFile: authentication.clientCaFile });
   try {
     await certificates.open();
   } catch (error) {
     return { problem: messageOf(error) };
   }
-  return new SecuredDoor(certificates, parts);
+  return new SecuredDoor(certificates, makeGate(parts), parts);
 }
 
-/** Speaks TLS, and follows the files that say how. */
+function makeGate(parts: DoorParts): Gate {
+  const { config, clock, now, log, observer } = parts;
+  const { authentication, authorization } = config;
+  const reviews = new Reviews(parts);
+  const ttl = authentication.tokenTtl;
+  return new Gate({
+    authentication: new Authentication({
+      config: authentication,
+      tokens: ttl === null ? null : new TokenReviews({ reviews, ttl, clock, now }),
+      now,
+    }),
+    authorizer:
+      authorization.mode === 'AlwaysAllow'
+        ? ALWAYS_ALLOW
+        : new AccessReviews({ reviews, config: authorization, clock }),
+    log,
+    observer,
+  });
+}
+
+/** Speaks TLS, follows the files that say how, and lets through whom the gate does. */
 class SecuredDoor implements Door {
   private readonly servers = new Set<ReturnType<typeof createServer>>();
+  private readonly connections = new Set<TLSSocket>();
   private readonly handshakes: TokenBucket;
   private cancelCheck: () => void = () => undefined;
   private closed = false;
 
   constructor(
     private readonly certificates: Certificates,
+    private readonly gate: Gate,
     private readonly parts: DoorParts,
   ) {
     const { clock } = parts;
@@ -49,12 +78,15 @@ class SecuredDoor implements Door {
   }
 
   createServer(options: ServerOptions): Server {
-    const { certificates } = this;
+    const { certificates, parts } = this;
     const server = createServer({
       ...options,
       ...certificates.forOthers,
+      // Whether it is good is for the gate to judge, which says why not.
+      requestCert: parts.config.authentication.clientCaFile !== null,
+      rejectUnauthorized: false,
       ALPNProtocols: ['http/1.1'],
-      handshakeTimeout: this.parts.handshakeTimeoutMs ?? HANDSHAKE_TIMEOUT_MS,
+      handshakeTimeout: parts.handshakeTimeoutMs ?? HANDSHAKE_TIMEOUT_MS,
       SNICallback: (name, done) => {
         done(null, certificates.forName(name) ?? undefined);
       },
@@ -62,13 +94,17 @@ class SecuredDoor implements Door {
     server.on('connection', (socket) => {
       if (!this.handshakes.take()) socket.destroy();
     });
+    server.on('secureConnection', (socket) => {
+      this.connections.add(socket);
+      socket.once('close', () => this.connections.delete(socket));
+    });
     this.servers.add(server);
     server.on('close', () => this.servers.delete(server));
     return server;
   }
 
-  admit(...[request, response, pages]: Parameters<Door['admit']>): ReturnType<RequestListener> {
-    pages(request, response);
+  admit(request: IncomingMessage, response: ServerResponse, pages: RequestListener): void {
+    void this.gate.admit(request, response, pages);
   }
 
   close(): void {
@@ -82,9 +118,10 @@ class SecuredDoor implements Door {
   }
 
   private async check(): Promise<void> {
-    const changed = await this.certificates.check();
+    const { contexts, authorities } = await this.certificates.check();
     if (this.closed) return;
-    if (changed) for (const server of this.servers) server.setSecureContext(this.certificates.forOthers);
+    if (contexts) for (const server of this.servers) server.setSecureContext(this.certificates.forOthers);
+    if (authorities) for (const socket of this.connections) socket.destroy();
     this.checkLater();
   }
 }

@@ -28,6 +28,8 @@ export interface GetOptions {
 
 export interface PostOptions {
   readonly signal: AbortSignal;
+  /** It does not count for `qps` and `burst`: who asks has limits of its own. */
+  readonly unpaced?: boolean;
 }
 
 interface ResponseHead {

@@ -79,12 +79,13 @@ export async function scene(
 
 /** Opens a door as flags say, or tells why not. */
 export function open(flags: readonly string[], more: Partial<DoorParts>): Promise<Door | { readonly problem: string }> {
-  const { secured } = loaded(flags).config;
+  const { secured } = loaded(['--master=http://127.0.0.1:1', ...flags]).config;
   if (secured === null) throw new Error('the flags ask for nothing');
   return openDoor({
     config: secured,
     nodeName: 'worker-1',
     addresses: () => [parseAddress('192.0.2.7')!],
+    api: () => null,
     clock: new FakeClock(),
     log: new RecordingLog(),
     observer: observer([]),
@@ -97,5 +98,8 @@ function observer(heard: string[]): DoorObserver {
   return {
     reloaded: (flag, result) => heard.push(`${flag} ${result}`),
     certificateEnds: () => undefined,
+    authenticated: (result) => heard.push(`authenticated ${result}`),
+    authorized: (result) => heard.push(`authorized ${result}`),
+    reviewed: (kind, result) => heard.push(`${kind} ${result}`),
   };
 }

@@ -11,6 +11,7 @@ import { Lists } from './list.js';
 import { DEFAULTS, type ApiServerOptions, type WatchListSupport } from './options.js';
 import { accessOf, allows } from './rbac.js';
 import { keyOf, nameOf, targetOf, type Target } from './resources.js';
+import { ServedReviews } from './reviews.js';
 import { selection, type Predicate } from './selectors.js';
 import { ApiStore } from './store.js';
 import { ServedWatch } from './watch.js';
@@ -29,6 +30,7 @@ export interface RecordedRequest {
 export class ApiServer {
   readonly store = new ApiStore();
   readonly faults = new Faults();
+  readonly reviews = new ServedReviews();
   readonly requests: RecordedRequest[] = [];
   /** Event objects that clients posted. */
   readonly events: ApiObject[] = [];
@@ -175,7 +177,9 @@ export class ApiServer {
   private route(call: Call): void {
     const { target, answer, encoding, url, body } = call;
     const events = eventTargetOf(url.pathname);
-    if (events !== null && call.method === 'POST') this.takeEvent(call, events, JSON.parse(body) as ApiObject);
+    const review = call.method === 'POST' ? this.reviews.answer(url.pathname, body) : null;
+    if (review !== null) send(answer, 201, { contentType: 'application/json', bytes: Buffer.from(review) });
+    else if (events !== null && call.method === 'POST') this.takeEvent(call, events, JSON.parse(body) as ApiObject);
     else if (url.pathname === '/version') {
       send(answer, 200, { contentType: 'application/json', bytes: Buffer.from('{"major":"1","minor":"36"}') });
     } else if (target === null || this.options.without.includes(target.resource.name)) {

@@ -79,6 +79,7 @@ interface Request {
   readonly headers: Readonly<Record<string, string | number>>;
   readonly body: string | null;
   readonly isWatch: boolean;
+  readonly unpaced?: boolean;
   readonly headerTimeoutMs: number;
   readonly signal: AbortSignal;
 }
@@ -132,6 +133,7 @@ class HttpConnection implements ApiConnection {
       headers: { Accept: type, 'Content-Type': type, 'Content-Length': Buffer.byteLength(body), Connection: 'close' },
       body,
       isWatch: false,
+      unpaced: options.unpaced === true,
       headerTimeoutMs: POST_TIMEOUT_MS,
       signal: options.signal,
     });
@@ -188,7 +190,7 @@ class HttpConnection implements ApiConnection {
     request.signal.addEventListener('abort', forward, { once: true });
     this.open.add(controller);
     try {
-      const delay = await this.limit.take(signal);
+      const delay = request.unpaced === true ? 0 : await this.limit.take(signal);
       if (delay > 0) this.options.observer?.delayed(request.method, this.host, delay);
       const response = await this.sendIdentified({ ...request, signal });
       response.body.once('close', release);

@@ -1,0 +1,106 @@
+import { errorCode } from '../../base/error-message.js';
+import type { Log } from '../../base/log.js';
+import { isMapping, type Mapping } from '../../base/mapping.js';
+import type { ApiConnection } from '../../sources/kubernetes/connection.js';
+import type { DoorObserver } from '../door.js';
+import type { Unavailable } from './user.js';
+
+const TIMEOUT_MS = 10_000;
+/** Who comes while so many are under way is told to come again. */
+const MAX_UNDER_WAY = 16;
+
+/** What is asked of an API server. */
+export type ReviewKind = 'TokenReview' | 'SubjectAccessReview';
+
+const PATHS: Readonly<Record<ReviewKind, (version: string) => string>> = {
+  TokenReview: (version) => `/apis/authentication.k8s.io/${version}/tokenreviews`,
+  SubjectAccessReview: (version) => `/apis/authorization.k8s.io/${version}/subjectaccessreviews`,
+};
+const GROUPS: Readonly<Record<ReviewKind, string>> = {
+  TokenReview: 'authentication.k8s.io',
+  SubjectAccessReview: 'authorization.k8s.io',
+};
+
+export interface ReviewsOptions {
+  /** Null: there is none to ask just now. */
+  readonly api: () => Pick<ApiConnection, 'post'> | null;
+  readonly log: Log;
+  readonly observer: DoorObserver;
+  /** Only tests have another than 10 s. */
+  readonly reviewTimeoutMs?: number;
+}
+
+/** Asks an API server for its judgement. What it says is believed only in the form that was asked for. */
+export class Reviews {
+  private underWay = 0;
+  private failing = false;
+
+  constructor(private readonly options: ReviewsOptions) {}
+
+  /**
+   * What the answer's `status` says, or why there is none.
+   *
+   * @param read null: it has not the form that it should.
+   */
+  async ask<T extends object>(
+    kind: ReviewKind,
+    spec: object,
+    read: (status: Mapping) => T | null,
+    version = 'v1',
+    timeoutMs = this.options.reviewTimeoutMs ?? TIMEOUT_MS,
+  ): Promise<T | Unavailable> {
+    const { observer, log } = this.options;
+    if (this.underWay >= MAX_UNDER_WAY) return unavailable(503, 'too many reviews are under way');
+    this.underWay++;
+    try {
+      const said = read(await this.exchange(kind, spec, version, timeoutMs));
+      if (said === null) throw new Error(`the status of a ${kind} is malformed`);
+      observer.reviewed(kind, 'answered');
+      if (this.failing) log.info(0, 'the API server reviews again', { kind });
+      this.failing = false;
+      return said;
+    } catch (error) {
+      observer.reviewed(kind, 'failed');
+      if (!this.failing)
+        log.error(error, 'the API server gives no review, and what is not remembered is refused', { kind });
+      this.failing = true;
+      const code = errorCode(error);
+      return unavailable(503, `no ${kind} from the API server${code === null ? '' : ` (${code})`}`);
+    } finally {
+      this.underWay--;
+    }
+  }
+
+  private async exchange(kind: ReviewKind, spec: object, version: string, timeoutMs: number): Promise<Mapping> {
+    const api = this.options.api();
+    if (api === null) throw new Error('everything is read from --manifests');
+    const apiVersion = `${GROUPS[kind]}/${version}`;
+    const { status, body } = await api.post(PATHS[kind](version), JSON.stringify({ apiVersion, kind, spec }), {
+      signal: AbortSignal.timeout(timeoutMs),
+      // They have limits of their own, and neither wait for events nor keep them waiting.
+      unpaced: true,
+    });
+    if (status !== 200 && status !== 201) throw new Error(`${kind} was answered with status ${status}`);
+    const answer = parse(body);
+    if (!isMapping(answer) || answer['kind'] !== kind || answer['apiVersion'] !== apiVersion)
+      throw new Error(`what answered a ${kind} is none`);
+    if (!isMapping(answer['status'])) throw new Error(`a ${kind} was answered without a status`);
+    return answer['status'];
+  }
+}
+
+export function unavailable(status: 429 | 503, why: string): Unavailable {
+  return { type: 'unavailable', status, why };
+}
+
+export function isUnavailable(answer: object): answer is Unavailable {
+  return 'type' in answer && answer.type === 'unavailable';
+}
+
+function parse(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null;
+  }
+}

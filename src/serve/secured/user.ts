@@ -1,0 +1,36 @@
+/** Who asks, in the terms of authentication.k8s.io. */
+export interface User {
+  readonly name: string;
+  /** Empty: none is known. */
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+}
+
+const AUTHENTICATED = 'system:authenticated';
+
+export const ANONYMOUS: User = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'], extra: {} };
+
+/** With the group of all who said who they are. */
+export function authenticated(user: User): User {
+  return user.groups.includes(AUTHENTICATED) ? user : { ...user, groups: [...user.groups, AUTHENTICATED] };
+}
+
+/** What an authenticator makes of a request. */
+export type Identity =
+  /** Nothing that it could judge: another may. */
+  | { readonly type: 'nobody' }
+  | { readonly type: 'user'; readonly user: User }
+  /** What tells who asks is no good. */
+  | { readonly type: 'refused'; readonly why: string }
+  | Unavailable;
+
+/** It cannot be said just now. */
+export interface Unavailable {
+  readonly type: 'unavailable';
+  readonly status: 429 | 503;
+  /** For who asks: nothing about this side but what it is to do. */
+  readonly why: string;
+}
+
+export const NOBODY: Identity = { type: 'nobody' };
