@@ -2,15 +2,40 @@
   "targets": [
     {
       "target_name": "pointsman",
-      "sources": ["<!@(sh native/units.sh build/units addon)"],
       "conditions": [
         [
           "OS=='linux'",
           {
             "sources": [
               "<!@(ls native/addon/linux/*.cc)",
-              "<!@(sh native/units.sh build/units nftables iptables netlink conntrack accounting ipset ipvs route)"
+              "<!@(sh native/units.sh build/units addon nftables iptables netlink conntrack accounting ipset ipvs route)"
             ]
+          }
+        ],
+        [
+          "OS=='win'",
+          {
+            "sources": [
+              "native/addon/argument.cc",
+              "native/addon/async_call.cc",
+              "native/addon/module.cc",
+              "native/addon/native_error.cc",
+              "native/addon/windows/hcn.cc",
+              "native/addon/windows/hcn_watch.cc",
+              "native/addon/windows/platform.cc",
+              "native/addon/windows/service.cc",
+              "native/hcn/hresult.cc",
+              "native/hcn/text.cc",
+              "native/hcn/windows/library.cc",
+              "native/hcn/windows/objects.cc",
+              "native/hcn/windows/watch.cc",
+              "native/service/service.cc"
+            ],
+            "defines": ["_WIN32_WINNT=0x0A00", "NTDDI_VERSION=0x0A000006", "WIN32_LEAN_AND_MEAN", "NOMINMAX"],
+            "libraries": ["-lole32", "-ladvapi32"],
+            "msvs_settings": {
+              "VCCLCompilerTool": { "AdditionalOptions": ["/std:c++20", "/utf-8"], "ExceptionHandling": 0, "WarningLevel": 4 }
+            }
           }
         ]
       ],

@@ -1,11 +1,12 @@
 // Runs the compiled test files, several processes at a time, and says how many assertions passed and failed.
 //
-//     node .build/test/run.js [usual | all | nightly | vm | vm-thorough] [PART OF A PATH ...]
+//     node .build/test/run.js [usual | all | nightly | wine | vm | vm-thorough] [PART OF A PATH ...]
 //
 // usual    every *.test file, those with many cases shortened (support/extent.ts)
 // all      these in full, and every *.thorough file
 // nightly  every *.nightly file, and ten minutes of test/kernel/endurance
 // vm       what npm run test:vm runs in its machine: every *.vm file, and those of sets, links and addresses
+// wine     what npm run test:windows runs: every *.wine file
 // vm-thorough  what takes that machine longer than the eight minutes it has: every *.vm-thorough file, and one of nftables
 //
 // Small files share a process. A file is stopped when it has told nothing for SILENCE_MS, whatever it has taken until then.
@@ -22,6 +23,7 @@ const EXTENTS = {
   usual: { files: /\.test\.js$/, env: {} },
   all: { files: /\.(?:test|thorough)\.js$/, env: {} },
   nightly: { files: /\.nightly\.js$|\/endurance\.test\.js$/, env: { POINTSMAN_ENDURANCE_SECONDS: '600' } },
+  wine: { files: /\.wine\.js$/, env: {} },
   vm: { files: /\.vm\.js$|native\/(?:ipset|route)\.test\.js$/, env: {} },
   'vm-thorough': { files: /\.vm-thorough\.js$|native\/nft-kernel\.test\.js$/, env: {} },
 } as const;

@@ -10,9 +10,9 @@ namespace pointsman::addon {
 
 /// The fields of a rejected promise; the twin of NativeErrorFields in src/native/errors.ts.
 struct NativeError {
-  /// `ERR_NETLINK`, `ERR_NFT_JSON`, `ERR_NETLINK_DECODE` or `ERR_IPTABLES`.
+  /// As the contract lists them.
   const char* code = "ERR_NETLINK";
-  /// Positive; 0 for none.
+  /// An errno, or on Windows an HRESULT; 0 for none.
   int error_number = 0;
   /// Such as `nft transaction`; the contract lists them.
   const char* operation = "";

@@ -11,7 +11,7 @@ namespace pointsman::addon {
 /// Attaches what the environment needs, and sets the subsystems of this platform by their names in NativeAddon (src/native/contract.ts).
 void export_subsystems(Napi::Env env, Napi::Object exports);
 
-/// A positive number of an error: `EPERM`.
+/// The name of an error: `EPERM`.
 std::string error_name(int number);
 /// In words: `Operation not permitted`.
 std::string error_meaning(int number);

@@ -4,7 +4,8 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
+
+#include "base/result.h"
 
 namespace pointsman::netlink {
 
@@ -36,24 +37,10 @@ inline Error decode_error(std::string message) {
   return Error{ErrorKind::kDecode, 0, std::move(message), {}, {}, {}};
 }
 
-/// A value or the reason there is none. Check `ok()` before taking either side.
 template <typename T, typename E = Error>
-class [[nodiscard]] Result {
- public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(E error) : state_(std::in_place_index<1>, std::move(error)) {}
+using Result = pointsman::Result<T, E>;
 
-  bool ok() const { return state_.index() == 0; }
-  T& value() { return *std::get_if<0>(&state_); }
-  const T& value() const { return *std::get_if<0>(&state_); }
-  E& error() { return *std::get_if<1>(&state_); }
-  const E& error() const { return *std::get_if<1>(&state_); }
-
- private:
-  std::variant<T, E> state_;
-};
-
-struct Done {};
+using pointsman::Done;
 
 /// The result of an action that yields nothing.
 using Status = Result<Done>;

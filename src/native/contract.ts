@@ -12,6 +12,7 @@ import type { IptablesAddon } from './iptables.js';
 import type { IpvsAddon } from './ipvs.js';
 import type { NftablesAddon } from './nftables.js';
 import type { RouteAddon } from './route.js';
+import type { ServiceAddon } from './service.js';
 
 export type * from './accounting.js';
 export * from './conntrack.js';
@@ -21,6 +22,7 @@ export type * from './iptables.js';
 export * from './ipvs.js';
 export type * from './nftables.js';
 export type * from './route.js';
+export type * from './service.js';
 
 /** Asking for a subsystem that this platform does not have (`SUBSYSTEM_PLATFORMS`) throws; nothing else does. */
 export interface NativeAddon {
@@ -32,4 +34,5 @@ export interface NativeAddon {
   readonly ipset: IpsetAddon;
   readonly route: RouteAddon;
   readonly hcn: HcnAddon;
+  readonly service: ServiceAddon;
 }

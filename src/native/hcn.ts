@@ -79,6 +79,8 @@ export const HCN_PORT_MAPPING_FLAGS = {
   useMux: 4,
   /** Packets keep the frontend as their destination. */
   preserveDestination: 8,
+  /** The frontend is an address that the cluster does not assign. */
+  vipExternalIp: 16,
 } as const;
 /** What of a client's connections goes to the same endpoint: one alone, those of one protocol, all. */
 export const HCN_DISTRIBUTION = { connection: 0, sourceIpAndProtocol: 1, sourceIp: 2 } as const;
@@ -140,12 +142,10 @@ export type HcnOperation =
   | { readonly type: 'modify'; readonly kind: 'loadBalancer'; readonly id: string; readonly settings: HcnLoadBalancer }
   | { readonly type: 'delete'; readonly kind: 'endpoint' | 'loadBalancer'; readonly id: string };
 
-/** HNS tells of networks and of endpoints that are attached to them; of load balancers it tells nothing. What happens until JavaScript gets to run is gathered. */
+/** What HNS tells of by itself, which is little: of endpoints and load balancers nothing. What happens until JavaScript gets to run is gathered. */
 export interface HcnChange {
   /** A network came or went. */
   readonly networks: boolean;
-  /** An endpoint was attached to the watched network or detached from it. */
-  readonly endpoints: boolean;
   /** The service ended or started anew: everything may be otherwise, and this watch hears nothing more. */
   readonly disconnected: boolean;
 }
@@ -173,13 +173,8 @@ export interface HcnAddon {
    * (`index`) and the object in words. HNS has no transactions: whoever is killed in between leaves what was done until then.
    */
   hcnApply(operations: readonly HcnOperation[]): Promise<readonly (string | NativeError)[]>;
-  /**
-   * Calls back when networks or the endpoints of one change, whoever did it. Answers what ends it; it ends with the environment too, and does not keep the
-   * process alive.
-   *
-   * @param network id of the one whose endpoints matter; null: none.
-   */
-  hcnWatch(network: string | null, onChange: (change: HcnChange) => void): Promise<() => void>;
+  /** Calls back with changes, whoever made them. Answers what ends it; it ends with the environment too, and does not keep the process alive. */
+  hcnWatch(onChange: (change: HcnChange) => void): Promise<() => void>;
 }
 
 /** What some versions of HNS have and others lack. */

@@ -23,6 +23,8 @@ export function readOnly(addon: NativeAddon): NativeAddon {
       addressApply: () => Promise.resolve([]),
     },
     hcn: { hcnApply: (operations) => Promise.resolve(operations.map(({ id }) => id ?? randomUUID())) },
+    // Whoever writes nothing is no service.
+    service: {},
   };
   return composeAddon((name) => ({ ...addon[name], ...writing[name] }));
 }

@@ -44,6 +44,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     routeWatch: true,
   },
   hcn: { hcnVersion: true, hcnList: true, hcnApply: true, hcnWatch: true },
+  service: { serviceConnect: true, serviceReport: true },
 };
 
 /** Which platform's kernel has it. */
@@ -56,6 +57,7 @@ export const SUBSYSTEM_PLATFORMS: { readonly [S in Subsystem]: NodeJS.Platform }
   ipset: 'linux',
   route: 'linux',
   hcn: 'win32',
+  service: 'win32',
 };
 
 /** An addon whose subsystems are each made when they are first asked for. */

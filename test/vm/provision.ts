@@ -1,15 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { cachedFolder, downloadPackages, output } from '../support/cached-folder.js';
 import { cpio, type CpioFile } from './cpio.js';
 import { INIT } from './guest.js';
 
@@ -29,28 +21,9 @@ export interface Provision {
   readonly modules: string;
 }
 
-/** Runs a program that must succeed, and answers its output. */
-function output(program: string, args: readonly string[], cwd = '/'): Buffer {
-  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, maxBuffer: 1 << 30 });
-  if (status !== 0) throw new Error(`${program} ${args.join(' ')}: ${error?.message ?? stderr.toString()}`);
-  return stdout;
-}
-
-/** Debian's stock kernel and QEMU, fetched by apt into the folder unless they are there. Several processes may do so at once: the first to end wins. */
+/** Debian's stock kernel and QEMU, fetched by apt into the folder unless they are there. */
 export function provision(folder: string): Provision {
-  const ready = join(folder, FORMAT);
-  if (!existsSync(ready)) {
-    mkdirSync(folder, { recursive: true });
-    const building = mkdtempSync(join(folder, 'building-'));
-    try {
-      build(building);
-      if (!existsSync(ready)) renameSync(building, ready);
-    } catch (error) {
-      if (!existsSync(ready)) throw error;
-    } finally {
-      rmSync(building, { recursive: true, force: true });
-    }
-  }
+  const ready = cachedFolder(folder, FORMAT, build);
   const version = readFileSync(join(ready, 'version'), 'utf8');
   return {
     qemu: qemuOf(ready),
@@ -67,12 +40,7 @@ function build(folder: string): void {
     string,
   ];
   for (const each of [packages, kernel, qemu]) mkdirSync(each);
-  try {
-    fetch(packages);
-  } catch {
-    output('apt-get', ['update', '-qq']);
-    fetch(packages);
-  }
+  downloadPackages(packages, packageNames);
   for (const name of readdirSync(packages)) {
     const target = /^(?:linux-image|busybox)/.test(name) ? kernel : qemu;
     output('dpkg-deb', ['-x', join(packages, name), target]);
@@ -85,14 +53,14 @@ function build(folder: string): void {
   writeFileSync(join(folder, 'initramfs'), initramfs(kernel, version));
 }
 
-/** The packages themselves: nothing is installed. Of what QEMU needs only what this machine lacks. */
-function fetch(folder: string): void {
+/** Of what QEMU needs only what this machine lacks. */
+function packageNames(): readonly string[] {
   const depends = output('apt-cache', ['depends', 'linux-image-amd64']).toString();
   const image = /Depends: (linux-image-\S+)/.exec(depends)?.[1];
   if (image === undefined) throw new Error('apt knows no linux-image-amd64');
   const simulated = output('apt-get', ['install', '-s', '--no-install-recommends', 'qemu-system-x86']).toString();
   const needed = [...simulated.matchAll(/^Inst (\S+)/gm)].map((found) => found[1] ?? '');
-  output('apt-get', ['download', '-qq', '-o', 'APT::Sandbox::User=root', image, 'busybox-static', ...needed], folder);
+  return [image, 'busybox-static', ...needed];
 }
 
 /** The ELF image within a bzImage, which packs it as xz. */

@@ -4,9 +4,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
+
+#include "addon/inbox.h"
 
 namespace pointsman::addon {
 
@@ -16,27 +17,6 @@ namespace pointsman::addon {
 /// with.
 template <typename Watch, typename Change, Napi::Value (*to_value)(Napi::Env, const Change&)>
 class RunningWatch {
-  /// What the thread saw and JavaScript has not been told of.
-  class Inbox {
-   public:
-    /// Whether JavaScript has to be called: it is not when a call is on its way already.
-    bool put(const Change& change) {
-      const std::lock_guard lock(mutex_);
-      const bool first = !change_.any();
-      change_.merge(change);
-      return first;
-    }
-
-    Change take() {
-      const std::lock_guard lock(mutex_);
-      return std::exchange(change_, {});
-    }
-
-   private:
-    std::mutex mutex_;
-    Change change_;
-  };
-
  public:
   /// Answers the function that stops it, or what a failing call has to answer. `at_end` is called once, when it is stopped or the environment ends.
   static Napi::Value start(Napi::Env env, const char* name, std::shared_ptr<Watch> watch, const Napi::Function& on_change,
@@ -77,7 +57,7 @@ class RunningWatch {
     if (raw_env == nullptr || callback == nullptr) return;
     const Napi::Env env(raw_env);
     const Napi::HandleScope scope(env);
-    const Change change = static_cast<Inbox*>(inbox)->take();
+    const Change change = static_cast<Inbox<Change>*>(inbox)->take();
     Napi::Function(env, callback).Call({to_value(env, change)});
   }
 
@@ -98,7 +78,7 @@ class RunningWatch {
   napi_env env_;
   std::shared_ptr<Watch> watch_;
   std::function<void()> at_end_;
-  std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  std::shared_ptr<Inbox<Change>> inbox_ = std::make_shared<Inbox<Change>>();
   napi_threadsafe_function function_ = nullptr;
   std::thread thread_;
   /// While it runs it owns itself.

@@ -23,6 +23,7 @@ import type {
   NftTableListing,
   NftTransaction,
   RouteAddon,
+  ServiceAddon,
 } from '../../../src/native/contract.js';
 import { NO_PROGRAMS } from '../fake-iptables/no-programs.js';
 import { printTarget, type KernelVerdict } from '../courses.js';
@@ -78,6 +79,10 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   /** What is of another platform is not there to be asked. */
   get hcn(): HcnAddon {
     throw new Error('the addon has no hcn on this platform');
+  }
+
+  get service(): ServiceAddon {
+    throw new Error('the addon has no service on this platform');
   }
 
   /** The proxy's table of a family; null when there is none. */

@@ -1,0 +1,191 @@
+#include "hcn/windows/objects.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace pointsman::hcn {
+
+namespace {
+
+constexpr const wchar_t* kQuery = L"{\"SchemaVersion\":{\"Major\":2,\"Minor\":0}}";
+
+const KindCalls& calls_of(const Calls& calls, Kind kind) {
+  if (kind == Kind::kNetwork) return calls.networks;
+  return kind == Kind::kEndpoint ? calls.endpoints : calls.load_balancers;
+}
+
+GUID to_windows(const Guid& guid) {
+  GUID converted{};
+  converted.Data1 = guid.data1;
+  converted.Data2 = guid.data2;
+  converted.Data3 = guid.data3;
+  std::copy(std::begin(guid.data4), std::end(guid.data4), std::begin(converted.Data4));
+  return converted;
+}
+
+/// Texts for Windows. Its characters have 16 bits as well, but are another type.
+std::wstring wide(const std::u16string& text) { return {text.begin(), text.end()}; }
+
+/// An open object, which is closed in the end.
+class Object {
+ public:
+  explicit Object(const KindCalls& calls) : calls_(&calls) {}
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+  ~Object() {
+    if (handle_ != nullptr) calls_->close.function(handle_);
+  }
+
+  void** place() { return &handle_; }
+  void* handle() const { return handle_; }
+
+  std::optional<Refusal> open(const Guid& id) {
+    TaskText record;
+    const HRESULT result = calls_->open.function(to_windows(id), &handle_, record.place());
+    return refusal(calls_->open.name, result, record);
+  }
+
+  Answer<std::u16string> properties() const {
+    TaskText properties;
+    TaskText record;
+    const HRESULT result = calls_->query.function(handle_, kQuery, properties.place(), record.place());
+    if (auto refused = refusal(calls_->query.name, result, record)) return *std::move(refused);
+    return properties.text();
+  }
+
+ private:
+  const KindCalls* calls_;
+  void* handle_ = nullptr;
+};
+
+bool is_missing(const Refusal& refused) {
+  constexpr std::uint32_t kMissing[] = {0x80070490, 0x803b0001, 0x803b0002};
+  return std::find(std::begin(kMissing), std::end(kMissing), refused.hresult) != std::end(kMissing);
+}
+
+Answer<std::vector<Guid>> enumerate(const KindCalls& calls) {
+  TaskText ids;
+  TaskText record;
+  const HRESULT result = calls.enumerate.function(kQuery, ids.place(), record.place());
+  if (auto refused = refusal(calls.enumerate.name, result, record)) return *std::move(refused);
+  const std::u16string text = ids.text();
+  if (auto read = read_guids(text)) return *std::move(read);
+  return Refusal{0, calls.enumerate.name, to_utf8(text), "no list of ids"};
+}
+
+/// The id that HNS gave to what was created. One that was asked for holds where it does not say.
+Outcome id_of(const Object& created, const Operation& operation, const char* call) {
+  const auto properties = created.properties();
+  const auto id = properties.ok() ? read_id(properties.value()) : std::nullopt;
+  if (id) return *id;
+  if (operation.id) return *operation.id;
+  return properties.ok() ? Refusal{0, call, to_utf8(properties.value()), "no id"} : properties.error();
+}
+
+/// Does operations, and keeps the network that the last endpoint was made in open for the next.
+class Job {
+ public:
+  explicit Job(const Calls& calls) : calls_(calls) {}
+
+  Outcome run(const Operation& operation) {
+    switch (operation.verb) {
+      case Verb::kCreate:
+        return operation.kind == Kind::kEndpoint ? create_endpoint(operation) : create_load_balancer(operation);
+      case Verb::kModify:
+        return modify(operation);
+      case Verb::kDelete:
+        break;
+    }
+    return erase(operation);
+  }
+
+ private:
+  Outcome create_endpoint(const Operation& operation) {
+    if (!network_ || !(network_id_ == operation.network)) {
+      network_id_ = operation.network;
+      network_.emplace(calls_.networks);
+      if (auto refused = network_->open(operation.network)) {
+        network_.reset();
+        return *std::move(refused);
+      }
+    }
+    const auto& [name, create] = calls_.create_endpoint;
+    Object endpoint(calls_.endpoints);
+    TaskText record;
+    const HRESULT result = create(network_->handle(), to_windows(operation.id.value_or(Guid{})), wide(operation.settings).c_str(),
+                                  endpoint.place(), record.place());
+    if (auto refused = refusal(name, result, record)) return *std::move(refused);
+    return id_of(endpoint, operation, name);
+  }
+
+  Outcome create_load_balancer(const Operation& operation) {
+    const auto& [name, create] = calls_.create_load_balancer;
+    Object balancer(calls_.load_balancers);
+    TaskText record;
+    const HRESULT result =
+        create(to_windows(operation.id.value_or(Guid{})), wide(operation.settings).c_str(), balancer.place(), record.place());
+    if (auto refused = refusal(name, result, record)) return *std::move(refused);
+    return id_of(balancer, operation, name);
+  }
+
+  Outcome modify(const Operation& operation) {
+    const Guid id = operation.id.value_or(Guid{});
+    Object balancer(calls_.load_balancers);
+    if (auto refused = balancer.open(id)) return *std::move(refused);
+    const auto& [name, modify] = calls_.modify_load_balancer;
+    TaskText record;
+    const HRESULT result = modify(balancer.handle(), wide(operation.settings).c_str(), record.place());
+    if (auto refused = refusal(name, result, record)) return *std::move(refused);
+    return id;
+  }
+
+  Outcome erase(const Operation& operation) {
+    const Guid id = operation.id.value_or(Guid{});
+    const auto& [name, erase] = calls_of(calls_, operation.kind).erase;
+    TaskText record;
+    const HRESULT result = erase(to_windows(id), record.place());
+    if (auto refused = refusal(name, result, record)) return *std::move(refused);
+    return id;
+  }
+
+  const Calls& calls_;
+  std::optional<Object> network_;
+  Guid network_id_;
+};
+
+}  // namespace
+
+Answer<std::vector<Listed>> list(Library& library, Kind kind, const std::optional<std::vector<Guid>>& ids) {
+  const auto loaded = library.calls();
+  if (!loaded.ok()) return loaded.error();
+  const KindCalls& calls = calls_of(loaded.value(), kind);
+  const auto known = ids ? Answer<std::vector<Guid>>(*ids) : enumerate(calls);
+  if (!known.ok()) return known.error();
+  std::vector<Listed> listed;
+  for (const Guid& id : known.value()) {
+    Object object(calls);
+    if (auto refused = object.open(id)) {
+      if (is_missing(*refused)) continue;
+      return *std::move(refused);
+    }
+    auto properties = object.properties();
+    if (properties.ok()) {
+      listed.push_back({id, std::move(properties.value())});
+    } else if (!is_missing(properties.error())) {
+      return properties.error();
+    }
+  }
+  return listed;
+}
+
+Answer<std::vector<Outcome>> apply(Library& library, const std::vector<Operation>& operations) {
+  const auto loaded = library.calls();
+  if (!loaded.ok()) return loaded.error();
+  Job job(loaded.value());
+  std::vector<Outcome> outcomes;
+  outcomes.reserve(operations.size());
+  for (const Operation& operation : operations) outcomes.push_back(job.run(operation));
+  return outcomes;
+}
+
+}  // namespace pointsman::hcn

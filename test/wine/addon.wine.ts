@@ -1,0 +1,137 @@
+import t from 'tap';
+import type { HcnOperation } from '../../src/native/contract.js';
+import { projectFile } from '../support/lab/agent.js';
+import { HnsServer, refusal } from './hns-server.js';
+import { HcnStore } from './objects.js';
+import { runNode, windowsPath } from './windows.js';
+
+const NETWORK = '11111111-2222-3333-4444-555555555555';
+const OWN = '706f696e-7473-6d61-6e00-0a6000010050';
+const INSIDE = windowsPath(projectFile('.build/test/wine/inside/addon.js'));
+
+const endpoint: HcnOperation = {
+  type: 'create',
+  kind: 'endpoint',
+  network: NETWORK,
+  id: null,
+  settings: { Name: 'ü-名-😀', Flags: 1, IpConfigurations: [{ IpAddress: '10.1.2.3' }] },
+};
+const balancer: HcnOperation = {
+  type: 'create',
+  kind: 'loadBalancer',
+  id: OWN,
+  settings: { FrontendVIPs: ['10.96.0.10'], PortMappings: [{ Protocol: 17, InternalPort: 53, ExternalPort: 53 }] },
+};
+const remove: HcnOperation = { type: 'delete', kind: 'loadBalancer', id: OWN };
+
+/** Runs steps in one process; what each answered. */
+async function answers(server: HnsServer, steps: readonly unknown[]): Promise<readonly unknown[]> {
+  const { status, stdout, stderr } = await runNode([INSIDE, JSON.stringify(steps)], await server.start());
+  server.stop();
+  if (status !== 0) throw new Error(`exit status ${String(status)}: ${stderr}`);
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as unknown);
+}
+
+t.test('objects are listed, made, changed and deleted', async (t) => {
+  const store = new HcnStore();
+  const server = new HnsServer(store);
+  const modify: HcnOperation = {
+    type: 'modify',
+    kind: 'loadBalancer',
+    id: OWN,
+    settings: { FrontendVIPs: ['10.96.0.11'] },
+  };
+  const [version, networks, made, listed, some, one, changed, gone, none, many] = await answers(server, [
+    ['version'],
+    ['list', 'network', null],
+    ['apply', [endpoint, balancer]],
+    ['list', 'endpoint', null],
+    ['list', 'loadBalancer', [NETWORK, OWN]],
+    ['apply', [modify]],
+    ['list', 'loadBalancer', null],
+    ['apply', [remove]],
+    ['list', 'loadBalancer', null],
+    ['many', 50, endpoint],
+  ]);
+  t.strictSame(version, { major: 15, minor: 4 });
+  t.match(networks, [{ id: NETWORK, properties: { Name: 'cbr0-ü-名', ID: NETWORK.toUpperCase() } }]);
+  const ids = made as readonly string[];
+  t.match(ids, [/^[0-9a-f-]{36}$/, OWN], 'an id that HNS chose, and one that was asked for');
+  t.match(listed, [{ id: ids[0], properties: endpoint.settings }]);
+  t.match(some, [{ id: OWN, properties: balancer.settings }], 'what is not there is left out');
+  t.strictSame(one, [OWN]);
+  t.match(changed, [{ properties: modify.settings }]);
+  t.strictSame([gone, none], [[OWN], []]);
+  t.equal(many, 50, 'calls at the same time');
+});
+
+t.test('a refusal is told and stops nothing else', async (t) => {
+  const store = new HcnStore();
+  store.objects.loadBalancer.set(OWN, {});
+  const server = new HnsServer(store);
+  server.intercept = ({ name }) => {
+    if (name === 'create.loadBalancer') return refusal('ERROR_ALREADY_EXISTS', 'The frontend "is taken".');
+    // HNS may complain of what it calls a success.
+    if (name === 'delete.loadBalancer') return { ...refusal('HCN_E_ENTITY_HAS_REFERENCES', 'It is used.'), result: 0 };
+    if (name === 'query.endpoint') return { result: 0, text: '{"ID":', record: '' };
+    if (name === 'enumerate.network') return { result: 0, text: '{}', record: '' };
+    return name === 'modify.loadBalancer' ? { result: 0x80041234, text: '', record: 'no JSON' } : null;
+  };
+  const far: HcnOperation = { ...endpoint, network: OWN };
+  const modify: HcnOperation = { type: 'modify', kind: 'loadBalancer', id: OWN, settings: {} };
+  const [outcomes, unreadable, ids] = await answers(server, [
+    ['apply', [balancer, remove, far, endpoint, modify]],
+    ['list', 'endpoint', null],
+    ['list', 'network', null],
+  ]);
+  const common = { code: 'ERR_HCN', operation: 'hcn apply', element: null };
+  t.match(outcomes, [
+    {
+      ...common,
+      errno: 'ERROR_ALREADY_EXISTS',
+      kernelMessage: 'The frontend "is taken".',
+      object: `create load balancer ${OWN}`,
+      index: 0,
+      message: `hcn apply: create load balancer ${OWN}: HcnCreateLoadBalancer: ERROR_ALREADY_EXISTS (it exists already): The frontend "is taken".`,
+    },
+    { ...common, errno: 'HCN_E_ENTITY_HAS_REFERENCES', index: 1 },
+    { ...common, errno: 'ERROR_NOT_FOUND', object: 'create endpoint', index: 2 },
+    { ...common, errno: null, message: /no id/, index: 3 },
+    { ...common, errno: '0x80041234', kernelMessage: 'no JSON', index: 4 },
+  ]);
+  t.match(unreadable, { code: 'ERR_HCN', operation: 'hcn list', message: /the properties are no JSON/ });
+  t.match(ids, { code: 'ERR_HCN', message: 'hcn list: HcnEnumerateNetworks: no list of ids: {}' });
+});
+
+t.test('misuse names the field, and nothing is asked', async (t) => {
+  const server = new HnsServer(new HcnStore());
+  const [id, kind, settings] = await answers(server, [
+    ['apply', [{ ...remove, id: 'x' }]],
+    ['list', 'namespace', null],
+    ['apply', [{ ...balancer, settings: [] }]],
+  ]);
+  t.match(id, { name: 'TypeError', message: 'operations[0].id: expected a GUID, found "x"' });
+  t.match(kind, { name: 'TypeError', message: /^kind: expected "network", "endpoint" or "loadBalancer"/ });
+  t.match(settings, { name: 'TypeError', message: /^operations\[0\]\.settings: expected an object/ });
+  t.same(server.calls, []);
+});
+
+t.test('changes of networks are told', async (t) => {
+  const store = new HcnStore();
+  const server = new HnsServer(store);
+  server.intercept = () => {
+    store.tell({ networks: true, disconnected: false });
+    return null;
+  };
+  const [change] = await answers(server, [['watch', remove]]);
+  t.strictSame(change, { networks: true, disconnected: false });
+});
+
+t.test('where nobody answers', async (t) => {
+  const { stdout } = await runNode([INSIDE, JSON.stringify([['version'], ['list', 'network', null]])]);
+  t.match(stdout, /hcn version: HNSCall: RPC_S_SERVER_UNAVAILABLE \(the service cannot be reached\)/);
+  t.match(stdout, /hcn list: HcnEnumerateNetworks: RPC_S_SERVER_UNAVAILABLE/);
+});
