@@ -3,6 +3,7 @@
 //   pointsman.js    all of it in one file, libraries too: reading and linking hundreds of modules costs more than running them
 //   pointsman.cache what V8 compiled of that
 //   secured.js      what only stands in front of a metrics address that is not open to everybody; loaded where flags ask for it
+//   check.js        the command that reads configuration files, with its tables; loaded by that command only
 //   callers.json    where calls of the logger stand in the sources
 //   *.map           for whoever reads a stack or a profile
 import { execFileSync } from 'node:child_process';
@@ -30,12 +31,17 @@ const withoutPrograms = {
 
 /** What is a file of its own, so that nothing of it is in memory where it is not used. */
 const secured = `${dist}/secured.js`;
+const check = `${dist}/check.js`;
 const apart = {
   name: 'apart',
   setup({ onResolve }) {
-    onResolve({ filter: /\/secured\/door\.js$/ }, ({ kind }) =>
-      kind === 'dynamic-import' ? { path: './secured.js', external: true } : undefined,
-    );
+    for (const [filter, file] of [
+      [/\/secured\/door\.js$/, secured],
+      [/\/check\/command\.js$/, check],
+    ])
+      onResolve({ filter }, ({ kind }) =>
+        kind === 'dynamic-import' ? { path: `./${basename(file)}`, external: true } : undefined,
+      );
   },
 };
 
@@ -72,6 +78,7 @@ await build({
 for (const [source, outfile] of [
   ['src/sources/manifests/yaml-worker.ts', `${dist}/yaml-worker.js`],
   ['src/serve/secured/door.ts', secured],
+  ['src/check/command.ts', check],
 ])
   await build({ ...options, entryPoints: [source], outfile, banner: { js: moduleUrl } });
 writeFileSync(`${dist}/package.json`, '{ "type": "commonjs" }\n');

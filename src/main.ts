@@ -21,6 +21,14 @@ import { sourceStack } from './observe/source-places.js';
 type Configured = Exclude<LoadedConfig, { readonly command: 'help' | 'version' | 'write-config' }>;
 
 async function main(argv: readonly string[]): Promise<number> {
+  const [first, ...rest] = argv;
+  if (first === 'check') {
+    const { check } = await import('./check/command.js');
+    const { stdout, stderr, status } = check(rest);
+    process.stderr.write(stderr);
+    await write(stdout);
+    return status;
+  }
   const loaded = loadConfig(argv, systemFiles);
   switch (loaded.command) {
     case 'help':
@@ -106,14 +114,18 @@ async function host(): Promise<Host> {
 async function print({ text, errors, warnings }: Output, log: Logger): Promise<number> {
   for (const warning of warnings) log.warn(warning);
   for (const error of errors) log.error(null, error);
-  // A reader that has seen enough, such as head(1), is no error.
+  await write(printableText(text));
+  return errors.length === 0 ? 0 : 1;
+}
+
+/** Writes to the standard output. A reader that has seen enough, such as head(1), is no error. */
+async function write(text: string): Promise<void> {
   process.stdout.on('error', () => undefined);
   await new Promise<void>((resolve) => {
-    process.stdout.write(printableText(text), () => {
+    process.stdout.write(text, () => {
       resolve();
     });
   });
-  return errors.length === 0 ? 0 : 1;
 }
 
 /** As diff(1): 0 when nothing would change, 1 when something would, 2 when that cannot be said. */

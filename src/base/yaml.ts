@@ -24,6 +24,12 @@ export class YamlError extends Error {
   ) {
     super(line === null ? reason : `line ${line}: ${reason}`);
   }
+
+  /** The message without anything of the text, which may hold secrets. */
+  get withoutText(): string {
+    const [reason = ''] = this.reason.split(/"|<|: /, 1);
+    return this.line === null ? reason : `is no YAML: line ${this.line}: ${reason.trim()}`;
+  }
 }
 
 const integerTag = defineScalarTag<number>('tag:yaml.org,2002:int', {

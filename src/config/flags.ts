@@ -19,6 +19,10 @@ const SUBCOMMAND_HELP = [
   '  explain address:port/protocol',
   '          say what becomes of a packet and why, by the running process or by --manifests',
   '',
+  'A command with flags of its own:',
+  '  check FILE…',
+  '          say what is wrong with configuration files of the cluster; `pointsman check --help` has the flags',
+  '',
 ].join('\n');
 
 /** The command line taken apart. */
@@ -47,7 +51,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   let output = '';
   program
     .description('Node service proxy for Kubernetes.')
-    .usage('[plan|render|dump|diff|status|explain] [flags]')
+    .usage('[plan|render|dump|diff|status|explain] [flags], or check [flags] FILE…')
     .argument('[command...]')
     .helpOption('-h, --help', 'print this text')
     .addHelpText('after', SUBCOMMAND_HELP)

@@ -41,8 +41,12 @@ export const MAX_CONFIG_BYTES = 1 << 16;
  */
 export function parseDocuments(text: string): unknown[] {
   if (Buffer.byteLength(text) > MAX_CONFIG_BYTES) throw new YamlError(`is larger than ${MAX_CONFIG_BYTES} bytes`);
-  const schema = SCALARS.withTags(mappingTag(mergeLimit(text)));
-  return readYaml(text, undefined, schema).filter((document) => document !== null);
+  return readMappings(text).filter((document) => document !== null);
+}
+
+/** As {@link parseDocuments}, of any length and with the empty documents, as null. */
+export function readMappings(text: string): unknown[] {
+  return readYaml(text, undefined, SCALARS.withTags(mappingTag(mergeLimit(text))));
 }
 
 const MERGE_KEY = '<<';

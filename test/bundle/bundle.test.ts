@@ -137,6 +137,14 @@ t.test('what only secured pages need is a file of its own', (t) => {
   t.end();
 });
 
+t.test('the command check is a file of its own, tables and all', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  t.equal(text.split('require("./check.js")').length, 2, 'one place loads it');
+  t.notMatch(text, 'is an unknown field');
+  t.match(readFileSync(projectFile('dist/check.js'), 'utf8'), 'is an unknown field');
+  t.end();
+});
+
 t.test('its size', (t) => {
   t.ok(statSync(BUNDLE).size < 1_150_000, `${statSync(BUNDLE).size} bytes`);
   t.end();

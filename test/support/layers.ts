@@ -36,6 +36,7 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
     .map(values)
     .concat(types('host/host'), types('native'), types('serve')),
   serve: ['base', 'config', 'plan', 'observe', 'control'].map(values).concat(types('')),
+  check: ['base', 'config', 'state', 'plan', 'sources'].map(values),
   cli: [values('')],
   main: [values('')],
 };

@@ -30,9 +30,6 @@ function load(text: string): readonly unknown[] {
   try {
     return readYaml(text);
   } catch (error) {
-    if (!(error instanceof YamlError)) throw error;
-    // What follows these is the document's own text.
-    const [reason = ''] = error.reason.split(/"|<|: /, 1);
-    throw new Error(error.line === null ? reason : `is no YAML: line ${error.line}: ${reason.trim()}`);
+    throw error instanceof YamlError ? new Error(error.withoutText) : error;
   }
 }

@@ -1,0 +1,136 @@
+import { YamlError } from '../base/yaml.js';
+import { API_GROUP, API_VERSION, KIND, type KubeProxyConfiguration } from '../config/document.js';
+import { clip, printValue } from '../config/errors.js';
+import { Mapping, readMappings } from '../config/yaml.js';
+import { FindingList, type Finding, type Report } from './findings.js';
+import { joinApiVersion, splitApiVersion, tableFor, tablesOf } from './kinds.js';
+import { readProxy } from './proxy.js';
+import { readStruct, type Reading } from './read.js';
+import type { Section } from './section.js';
+import type { KindTable, TypeMeta } from './types.js';
+
+/** A document of a known kind, as far as it could be read. */
+export interface Document {
+  readonly file: string;
+  readonly document: number;
+  readonly kind: string;
+  /** Null for kinds that are not read by a table. */
+  readonly section: Section | null;
+  /** Of the kind that the proxy reads itself. */
+  readonly proxy: KubeProxyConfiguration | null;
+}
+
+/** What one file says. */
+export interface FileContent {
+  readonly documents: readonly Document[];
+  readonly findings: readonly Finding[];
+  /** Why nothing could be read; null: it was. */
+  readonly unreadable: string | null;
+}
+
+/**
+ * Reads every document of a text. Nothing is thrown for what it says.
+ *
+ * @param release minor release of Kubernetes that it is for.
+ */
+export function readFile(text: string, file: string, release: number): FileContent {
+  const parsed = parse(text);
+  if (typeof parsed === 'string') return { documents: [], findings: [], unreadable: parsed };
+  const findings: Finding[] = [];
+  const documents = parsed.flatMap((value, index): readonly Document[] => {
+    if (value === null) return [];
+    const list = new FindingList(file, index + 1);
+    const report = (found: Report): void => {
+      list.add(found);
+    };
+    const read = readDocument(value, report, release);
+    findings.push(...list.all());
+    return read === null ? [] : [{ file, document: index + 1, ...read }];
+  });
+  return { documents, findings, unreadable: null };
+}
+
+function parse(text: string): readonly unknown[] | string {
+  try {
+    return readMappings(text);
+  } catch (error) {
+    if (error instanceof YamlError) return error.withoutText;
+    throw error;
+  }
+}
+
+type DocumentContent = Pick<Document, 'kind' | 'section' | 'proxy'>;
+
+function readDocument(value: unknown, report: (report: Report) => void, release: number): DocumentContent | null {
+  const refuse = (rule: string, path: string, problem: string, expected = ''): null => {
+    report({ severity: 'error', rule, path, value: null, problem, expected });
+    return null;
+  };
+  if (!(value instanceof Mapping)) return refuse('type', '', 'is no mapping');
+  const [apiVersion, kind] = ['apiVersion', 'kind'].map((name) => value.entries.get(name) ?? '');
+  if (typeof apiVersion !== 'string' || apiVersion === '') return refuse('required', 'apiVersion', 'is missing');
+  if (typeof kind !== 'string' || kind === '') return refuse('required', 'kind', 'is missing');
+  const meta = { apiVersion, kind };
+  if (kind === KIND && apiVersion === API_VERSION) return { kind, section: null, proxy: readProxy(value, report) };
+  const table = tableFor(meta);
+  if (table !== null) return { kind, section: readByTable(table, meta, value, kind, report, release), proxy: null };
+  reportUnknownKind(meta, report);
+  return null;
+}
+
+/** Reads a document of a known kind, and those within it. */
+function readByTable(
+  { versions, table }: KindTable,
+  { apiVersion }: TypeMeta,
+  mapping: Mapping,
+  path: string,
+  report: (report: Report) => void,
+  release: number,
+): Section {
+  const { version } = splitApiVersion(apiVersion);
+  const { since, deprecated, removed } = versions[version] ?? {};
+  const say = (severity: Report['severity'], problem: string): void => {
+    report({
+      severity,
+      rule: 'version',
+      path: `${path}.apiVersion`,
+      value: printValue(apiVersion),
+      problem,
+      expected: '',
+    });
+  };
+  if (since !== undefined && release < since) say('error', `is there since Kubernetes 1.${since} only`);
+  else if (removed !== undefined && release >= removed) say('error', `is no more since Kubernetes 1.${removed}`);
+  else if (deprecated !== undefined && release >= deprecated)
+    say('warning', `is deprecated since Kubernetes 1.${deprecated}`);
+  const reading: Reading = {
+    version,
+    release,
+    report,
+    readEmbedded: (meta, within, at) => {
+      const inner = tableFor(meta);
+      return inner === null ? null : readByTable(inner, meta, within, at, report, release);
+    },
+  };
+  return readStruct(table, mapping, path, reading, true);
+}
+
+/** A kind in a version that is not known is an error, as it is ours to know; one that is not known at all may be another program's. */
+function reportUnknownKind({ apiVersion, kind }: TypeMeta, report: (report: Report) => void): void {
+  const known = [
+    ...tablesOf(kind).flatMap(({ group, versions }) =>
+      Object.keys(versions).map((version) => joinApiVersion({ group, version })),
+    ),
+    ...(kind === KIND ? [API_VERSION] : []),
+  ];
+  const { group } = splitApiVersion(apiVersion);
+  const isOurs = known.some((each) => splitApiVersion(each).group === group) || group === API_GROUP;
+  report({
+    severity: isOurs ? 'error' : 'warning',
+    rule: 'unknown-kind',
+    path: 'apiVersion',
+    value: printValue(`${clip(apiVersion)} ${clip(kind)}`),
+    problem: isOurs ? 'is a version that is not known' : 'is a kind that is not known here: it was not checked',
+    expected: known.map((each) => printValue(each)).join(' or '),
+  });
+}

@@ -1,0 +1,65 @@
+/** One thing that is wrong, or worth a warning. Never holds a secret. */
+export interface Finding {
+  readonly severity: 'error' | 'warning';
+  /** Short and stable, such as `unknown-field`: what machines sort by. */
+  readonly rule: string;
+  readonly file: string;
+  /** Counted from 1; null when it concerns the whole file. */
+  readonly document: number | null;
+  /** `Kind.field.field[index]`; empty when it concerns the whole document. */
+  readonly path: string;
+  /** As it is shown; null where there is none or it is not for showing. */
+  readonly value: string | null;
+  readonly problem: string;
+  /** What it should be; empty where the problem says it. */
+  readonly expected: string;
+}
+
+/** Of one document, without where it is. */
+export type Report = Omit<Finding, 'file' | 'document'>;
+
+/** Nobody reads more of one document, and a list of a million wrong entries is not to become a million lines. */
+const MAX_FINDINGS = 200;
+
+/** The findings of one document: the first of them, errors and warnings apart, and how many more there are. */
+export class FindingList {
+  readonly #shown: Finding[] = [];
+  readonly #counts = { error: 0, warning: 0 };
+
+  constructor(
+    private readonly file: string,
+    private readonly document: number | null,
+  ) {}
+
+  add(report: Report): void {
+    if (++this.#counts[report.severity] <= MAX_FINDINGS)
+      this.#shown.push({ ...report, file: this.file, document: this.document });
+  }
+
+  all(): readonly Finding[] {
+    const more = (['error', 'warning'] as const).flatMap((severity): readonly Finding[] => {
+      const count = this.#counts[severity] - MAX_FINDINGS;
+      const problem = `and ${count} more ${severity}s in this document`;
+      const { file, document } = this;
+      return count <= 0
+        ? []
+        : [{ severity, rule: 'more', file, document, path: '', value: null, problem, expected: '' }];
+    });
+    return [...this.#shown, ...more];
+  }
+}
+
+/** `file: document 1: error: path: value: problem: should be …`. */
+export function printFinding({ severity, file, document, path, value, problem, expected }: Finding): string {
+  return [
+    file,
+    document === null ? '' : `document ${document}`,
+    severity,
+    path,
+    value ?? '',
+    problem,
+    expected === '' ? '' : `should be ${expected}`,
+  ]
+    .filter((part) => part !== '')
+    .join(': ');
+}

@@ -1,0 +1,32 @@
+import type { KindTable, TypeMeta } from './types.js';
+
+/** The kinds that are read by a table. */
+export const KINDS: readonly KindTable[] = [];
+
+/** What a document says it is, split. */
+export interface GroupVersion {
+  readonly group: string;
+  readonly version: string;
+}
+
+export function splitApiVersion(apiVersion: string): GroupVersion {
+  const slash = apiVersion.indexOf('/');
+  return slash < 0
+    ? { group: '', version: apiVersion }
+    : { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
+}
+
+export function joinApiVersion({ group, version }: GroupVersion): string {
+  return group === '' ? version : `${group}/${version}`;
+}
+
+/** The tables of a kind, of whatever group; several groups have kinds of one name. */
+export function tablesOf(kind: string): readonly KindTable[] {
+  return KINDS.filter((table) => table.kind === kind);
+}
+
+/** The table for a kind in a version; null: there is none. */
+export function tableFor({ apiVersion, kind }: TypeMeta): KindTable | null {
+  const { group, version } = splitApiVersion(apiVersion);
+  return tablesOf(kind).find((table) => table.group === group && version in table.versions) ?? null;
+}

@@ -1,0 +1,340 @@
+import { printUrlText } from '../base/url-text.js';
+import { clip, printValue } from '../config/errors.js';
+import { Mapping } from '../config/yaml.js';
+import type { Report } from './findings.js';
+import { FORMATS } from './formats.js';
+import { Section, type Entry, type Read } from './section.js';
+import {
+  fieldOf,
+  type EmbeddedType,
+  type EnumType,
+  type Field,
+  type ListType,
+  type MapType,
+  type ScalarType,
+  type StructType,
+  type Type,
+  type TypeMeta,
+} from './types.js';
+
+/** In what a document is read. */
+export interface Reading {
+  /** Its API version, without the group. */
+  readonly version: string;
+  /** Minor release of Kubernetes that it is for. */
+  readonly release: number;
+  readonly report: (report: Report) => void;
+  /** Reads a document within this one by the table of its own kind. */
+  readonly readEmbedded: (meta: TypeMeta, mapping: Mapping, path: string) => Section | null;
+}
+
+/** The fields that every document has. */
+const TYPE_META = ['apiVersion', 'kind'];
+
+/**
+ * Reads a mapping by its table: types, bounds, fields that are missing, unknown or given twice, then the rules on several fields. What is wrong is reported
+ * and left out, so that one pass finds all of it.
+ *
+ * @param isDocument whether it has the fields apiVersion and kind as well.
+ */
+export function readStruct(
+  type: StructType,
+  mapping: Mapping,
+  path: string,
+  reading: Reading,
+  isDocument = false,
+): Section {
+  const entries = new Map<string, Entry>();
+  const section = new Section(path, reading.version, entries, reading.report);
+  for (const [name, of] of Object.entries(type.fields)) {
+    const field = fieldOf(of);
+    if (isInVersion(field, reading))
+      entries.set(name, readField(field, mapping.entries.get(name) ?? null, `${path}.${name}`, section, reading));
+  }
+  reportUnknown(type, mapping, path, reading, isDocument);
+  for (const rule of type.rules) rule.check(section);
+  return section;
+}
+
+/** A section of which nothing is written, for its defaults. */
+function absentStruct(type: StructType, path: string, reading: Reading): Section {
+  const entries = new Map(
+    Object.entries(type.fields).map(([name, of]): [string, Entry] => [
+      name,
+      absent(fieldOf(of), `${path}.${name}`, reading),
+    ]),
+  );
+  return new Section(path, reading.version, entries, reading.report);
+}
+
+function absent({ type, default: initial }: Field, path: string, reading: Reading): Entry {
+  const read = type.is === 'struct' ? absentStruct(type, path, reading) : (initial ?? null);
+  return { read, given: false, shown: initial === undefined ? null : printValue(initial) };
+}
+
+function isInVersion({ versions }: Field, { version }: Reading): boolean {
+  return versions?.includes(version) ?? true;
+}
+
+function readField(field: Field, value: unknown, path: string, parent: Section, reading: Reading): Entry {
+  if (isMissing(field, value)) {
+    if (field.required === true) say(reading, 'error', 'required', path, null, 'is missing', shouldBe(field.type));
+    return absent(field, path, reading);
+  }
+  if (value === null) return absent(field, path, reading);
+  reportAge(field, value, path, reading);
+  const shown = isShown(field, field.type) ? show(value) : null;
+  return { read: readValue(field.type, field, value, path, parent, reading), given: true, shown };
+}
+
+function isMissing({ mayBeEmpty }: Field, value: unknown): boolean {
+  return value === null || (value === '' && mayBeEmpty !== true);
+}
+
+function reportAge({ since, removed, deprecated }: Field, value: unknown, path: string, reading: Reading): void {
+  const { release } = reading;
+  const isZero = value === false || value === 0 || (value instanceof Mapping && value.entries.size === 0);
+  if (since !== undefined && release < since)
+    say(reading, 'error', 'version', path, null, `is there since Kubernetes 1.${since} only`, '');
+  else if (removed !== undefined && release >= removed)
+    say(reading, 'error', 'version', path, null, `is no more since Kubernetes 1.${removed}`, deprecated ?? '');
+  else if (deprecated !== undefined && !isZero)
+    say(reading, 'warning', 'deprecated', path, null, 'is deprecated', deprecated);
+}
+
+function readValue(
+  type: Type,
+  field: Field,
+  value: unknown,
+  path: string,
+  parent: Section,
+  reading: Reading,
+): Read | null {
+  const refuse = (rule: string, problem: string, expected: string): null => {
+    say(reading, 'error', rule, path, isShown(field, type) ? show(value) : null, problem, expected);
+    return null;
+  };
+  switch (type.is) {
+    case 'any':
+      return null;
+    case 'scalar':
+      return readScalar(type, value, refuse);
+    case 'enum':
+      return readEnum(type, value, refuse);
+    case 'list':
+      return Array.isArray(value)
+        ? readList(type, field, value, path, parent, reading)
+        : refuse('type', WRONG_TYPE, shouldBe(type));
+    case 'map':
+      return value instanceof Mapping
+        ? readMap(type, field, value, path, parent, reading)
+        : refuse('type', WRONG_TYPE, shouldBe(type));
+    case 'struct':
+      return value instanceof Mapping
+        ? readStruct(type, value, path, reading)
+        : refuse('type', WRONG_TYPE, shouldBe(type));
+    case 'embedded':
+      return value instanceof Mapping
+        ? readEmbedded(type, value, path, parent, reading)
+        : refuse('type', WRONG_TYPE, shouldBe(type));
+  }
+}
+
+const WRONG_TYPE = 'has the wrong type';
+
+type Refuse = (rule: string, problem: string, expected: string) => null;
+
+function readScalar(type: ScalarType, value: unknown, refuse: Refuse): Read | null {
+  const { in: wanted, test } = FORMATS[type.format];
+  const { min = -Infinity, max = Infinity } = type;
+  if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean')
+    return refuse('type', WRONG_TYPE, shouldBe(type));
+  if (!wanted.split(' or ').includes(typeof value)) return refuse('type', WRONG_TYPE, shouldBe(type));
+  if (typeof value === 'number' && (!Number.isFinite(value) || (type.format === 'int' && !Number.isInteger(value))))
+    return refuse('type', WRONG_TYPE, shouldBe(type));
+  if (typeof value === 'number' && (value < min || value > max))
+    return refuse('range', 'is out of range', shouldBe(type));
+  return test(String(value)) ? value : refuse('format', 'cannot be read', shouldBe(type));
+}
+
+function readEnum(type: EnumType, value: unknown, refuse: Refuse): Read | null {
+  if (typeof value !== 'string') return refuse('type', WRONG_TYPE, shouldBe(type));
+  if (type.values.includes(value)) return value;
+  const other = type.values.find((known) => known.toLowerCase() === value.toLowerCase());
+  return other === undefined
+    ? refuse('value', 'is not known', shouldBe(type))
+    : refuse('case', 'has the wrong case', printValue(other));
+}
+
+function readList(
+  type: ListType,
+  field: Field,
+  items: readonly unknown[],
+  path: string,
+  parent: Section,
+  reading: Reading,
+): readonly Read[] {
+  const range = (problem: string): void => {
+    say(reading, 'error', 'range', path, null, problem, shouldBe(type));
+  };
+  if (items.length < type.min) range(items.length === 0 ? 'is empty' : `has ${items.length} entries`);
+  if (items.length > type.max) range(`has ${items.length} entries`);
+  const seen = new Set<string>();
+  return items.flatMap((item, index) => {
+    const at = `${path}[${index}]`;
+    const read = readValue(type.of, field, item, at, parent, reading);
+    const key = read === null || type.unique === null ? '' : keyOf(read, type.unique);
+    if (key !== '' && seen.size === seen.add(key).size) {
+      const shown = isShown(field, type.of) ? printValue(key) : null;
+      say(reading, 'error', 'unique', type.unique === '' ? at : `${at}.${type.unique ?? ''}`, shown, 'is given twice');
+    }
+    return read ?? [];
+  });
+}
+
+function keyOf(read: Read, unique: string): string {
+  if (read instanceof Section) return read.text(unique);
+  return typeof read === 'string' ? read : '';
+}
+
+function readMap(
+  type: MapType,
+  field: Field,
+  mapping: Mapping,
+  path: string,
+  parent: Section,
+  reading: Reading,
+): Section {
+  reportDuplicates(mapping, path, reading, isShown(field, type));
+  const entries = [...mapping.entries].map(([key, value]): [string, Entry] => {
+    const at = `${path}.${clip(key)}`;
+    const shown = isShown(field, type.of) ? show(value) : null;
+    const read = value === null ? null : readValue(type.of, field, value, at, parent, reading);
+    return [key, { read, given: value !== null, shown }];
+  });
+  return new Section(path, reading.version, new Map(entries), reading.report);
+}
+
+function readEmbedded(
+  { kindOf }: EmbeddedType,
+  mapping: Mapping,
+  path: string,
+  parent: Section,
+  reading: Reading,
+): Section | null {
+  const [apiVersion, kind] = TYPE_META.map((name) => mapping.entries.get(name));
+  const known = kindOf?.(parent) ?? null;
+  const meta = {
+    apiVersion: typeof apiVersion === 'string' ? apiVersion : (known?.apiVersion ?? ''),
+    kind: typeof kind === 'string' ? kind : (known?.kind ?? ''),
+  };
+  return reading.readEmbedded(meta, mapping, path);
+}
+
+function reportUnknown(type: StructType, mapping: Mapping, path: string, reading: Reading, isDocument: boolean): void {
+  const isDiscreet = holdsSecret(type);
+  const fields = Object.entries(type.fields);
+  const known = new Set(fields.filter(([, of]) => isInVersion(fieldOf(of), reading)).map(([name]) => name));
+  if (isDocument) for (const name of TYPE_META) known.add(name);
+  for (const name of mapping.entries.keys()) {
+    if (known.has(name)) continue;
+    const at = `${path}.${showName(name, isDiscreet)}`;
+    const other = [...known].find((each) => each.toLowerCase() === name.toLowerCase());
+    const elsewhere = fields.find(([each]) => each === name)?.[1];
+    if (other !== undefined) say(reading, 'error', 'case', at, null, 'has the wrong case', other);
+    else if (elsewhere !== undefined)
+      say(reading, 'error', 'version', at, null, `is no field of ${reading.version}`, movedTo(fieldOf(elsewhere)));
+    else if (!type.lenient) say(reading, 'error', 'unknown-field', at, null, 'is an unknown field');
+  }
+  reportDuplicates(mapping, path, reading, !isDiscreet);
+}
+
+function movedTo({ versions, deprecated }: Field): string {
+  return deprecated ?? `used in ${(versions ?? []).join(' and ')}`;
+}
+
+function reportDuplicates(mapping: Mapping, path: string, reading: Reading, isShown: boolean): void {
+  for (const name of mapping.duplicates)
+    say(reading, 'error', 'duplicate-field', `${path}.${showName(name, !isShown)}`, null, 'is given twice');
+}
+
+/** A name that could be a secret at the wrong place is not shown. */
+function showName(name: string, isDiscreet: boolean): string {
+  return !isDiscreet || /^[A-Za-z][A-Za-z-]{0,39}$/.test(name) ? clip(name) : '…';
+}
+
+/** Whether a value may be shown at the place of a type: not where a secret belongs, at any depth. */
+function isShown({ secret }: Field, type: Type): boolean {
+  return secret !== true && !holdsSecret(type);
+}
+
+const secretTypes = new WeakMap<Type, boolean>();
+
+function holdsSecret(type: Type): boolean {
+  const known = secretTypes.get(type);
+  if (known !== undefined) return known;
+  const holds = findSecret(type);
+  secretTypes.set(type, holds);
+  return holds;
+}
+
+function findSecret(type: Type): boolean {
+  switch (type.is) {
+    case 'scalar':
+    case 'enum':
+      return false;
+    case 'list':
+    case 'map':
+      return holdsSecret(type.of);
+    case 'struct':
+      return Object.values(type.fields)
+        .map(fieldOf)
+        .some((field) => field.secret === true || holdsSecret(field.type));
+    // What is in it nobody knows here.
+    case 'embedded':
+    case 'any':
+      return true;
+  }
+}
+
+function show(value: unknown): string | null {
+  if (value instanceof Mapping || Array.isArray(value)) return null;
+  return printValue(typeof value === 'string' ? printUrlText(value) : value);
+}
+
+/** What a value of a type is, in words. */
+export function shouldBe(type: Type): string {
+  switch (type.is) {
+    case 'scalar': {
+      const { min, max } = type;
+      const { should } = FORMATS[type.format];
+      if (min === undefined || max === undefined) return min === undefined ? should : `${should} of at least ${min}`;
+      return max === 2 ** 31 - 1 && min > -(2 ** 31)
+        ? `${should} of at least ${min}`
+        : `${should} from ${min} to ${max}`;
+    }
+    case 'enum':
+      return type.values.map((value) => printValue(value)).join(' or ');
+    case 'list':
+      if (type.max !== Infinity) return `a list of ${type.min} to ${type.max} entries`;
+      return type.min > 0 ? `a list of at least ${type.min}` : 'a list';
+    case 'map':
+    case 'struct':
+    case 'embedded':
+      return 'a mapping';
+    case 'any':
+      return 'a value';
+  }
+}
+
+function say(
+  reading: Reading,
+  severity: Report['severity'],
+  rule: string,
+  path: string,
+  value: string | null,
+  problem: string,
+  expected = '',
+): void {
+  reading.report({ severity, rule, path, value, problem, expected });
+}

@@ -1,0 +1,92 @@
+import type { Report } from './findings.js';
+
+/** What was read of a field: only what has the right type is there. */
+export type Read = string | number | boolean | Section | readonly Read[];
+
+export interface Entry {
+  /** Null: it was not given, or is unreadable. */
+  readonly read: Read | null;
+  /** Whether something was written, be it wrong. */
+  readonly given: boolean;
+  /** The value as it may be shown. */
+  readonly shown: string | null;
+}
+
+/** A mapping as its table reads it, defaults filled in: what rules look at. Wrong fields count as not there, as they have been reported. */
+export class Section {
+  constructor(
+    readonly path: string,
+    /** API version of the document. */
+    readonly version: string,
+    private readonly entries: ReadonlyMap<string, Entry>,
+    private readonly report: (report: Report) => void,
+  ) {}
+
+  names(): readonly string[] {
+    return [...this.entries.keys()];
+  }
+
+  /** Whether the file says something of it that means something: not null, and no empty text, list or mapping. */
+  has(name: string): boolean {
+    const entry = this.entries.get(name);
+    if (entry?.given !== true) return false;
+    const { read } = entry;
+    if (read === '' || (Array.isArray(read) && read.length === 0)) return false;
+    return true;
+  }
+
+  text(name: string): string {
+    const read = this.entries.get(name)?.read;
+    return typeof read === 'string' ? read : '';
+  }
+
+  number(name: string): number | null {
+    const read = this.entries.get(name)?.read;
+    return typeof read === 'number' ? read : null;
+  }
+
+  truth(name: string): boolean {
+    return this.entries.get(name)?.read === true;
+  }
+
+  texts(name: string): readonly string[] {
+    return this.#list(name).filter((item) => typeof item === 'string');
+  }
+
+  /** Null where there is none and no default says anything of it. */
+  section(name: string): Section | null {
+    const read = this.entries.get(name)?.read;
+    return read instanceof Section ? read : null;
+  }
+
+  sections(name: string): readonly Section[] {
+    return this.#list(name).filter((item) => item instanceof Section);
+  }
+
+  /** A section within sections, by `a.b`. */
+  within(names: string): Section | null {
+    return names.split('.').reduce((at: Section | null, name) => at?.section(name) ?? null, this);
+  }
+
+  pathOf(name: string): string {
+    return name === '' ? this.path : `${this.path}.${name}`;
+  }
+
+  refuse(rule: string, name: string, problem: string, expected = ''): void {
+    this.#say('error', rule, name, problem, expected);
+  }
+
+  warn(rule: string, name: string, problem: string, expected = ''): void {
+    this.#say('warning', rule, name, problem, expected);
+  }
+
+  #say(severity: Report['severity'], rule: string, name: string, problem: string, expected: string): void {
+    const value = this.entries.get(name)?.shown ?? null;
+    this.report({ severity, rule, path: this.pathOf(name), value, problem, expected });
+  }
+
+  #list(name: string): readonly Read[] {
+    const read = this.entries.get(name)?.read;
+    return Array.isArray(read) ? (read as readonly Read[]) : [];
+  }
+}

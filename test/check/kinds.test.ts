@@ -1,0 +1,33 @@
+// Every rule of every kind once: documents that are right, and documents that are wrong with all that is said of them.
+import t from 'tap';
+import { check } from '../../src/check/command.js';
+import { SECRET, type Golden } from './golden/golden.js';
+import { PROXY } from './golden/proxy.js';
+
+const GOLDEN: readonly Golden[] = [PROXY];
+
+function findings(text: string): { readonly lines: readonly string[]; readonly status: number } {
+  const { stdout, stderr, status } = check(['f.yaml'], () => text);
+  const lines = stdout.split('\n').filter((line) => line !== '');
+  return {
+    lines: [...lines, ...(stderr === '' ? [] : [stderr])].map((line) => line.replace('f.yaml: document 1: ', '')),
+    status,
+  };
+}
+
+for (const { apiVersion, kind, right, wrong } of GOLDEN) {
+  t.test(`${apiVersion} ${kind}`, (t) => {
+    const header = `apiVersion: ${apiVersion}\nkind: ${kind}\n`;
+    for (const body of right) t.same(findings(header + body), { lines: [], status: 0 }, body);
+    for (const [body, ...expected] of wrong) {
+      const { lines, status } = findings(header + body);
+      t.same([...lines].sort(), [...expected].sort(), body);
+      t.equal(status, expected.some((line) => line.startsWith('error')) ? 1 : 0, body);
+      t.notOk(
+        lines.some((line) => line.includes(SECRET)),
+        body,
+      );
+    }
+    t.end();
+  });
+}
