@@ -46,7 +46,11 @@ export const FORMATS = {
   'https url': string('a URL that begins with https://, with a host, no user, query or fragment', isHttps),
   'http url': string('a URL that begins with http:// or https://', (value) => hasScheme(value, ['http:', 'https:'])),
   'absolute path': string('an absolute path', (value) => value.startsWith('/')),
-  'unix url': string('a socket such as unix:///run/x.sock', (value) => /^unix:\/\/\/?./.test(value)),
+  'unix url': string('a socket such as unix:///run/x.sock', (value) => /^unix:\/\/./.test(value)),
+  'runtime socket': string('a socket such as unix:///run/x.sock', (value) => /^(?:unix|npipe):\/\/./.test(value)),
+  'bootstrap group': string('a group that begins with system:bootstrappers:', (value) =>
+    /^system:bootstrappers:[a-z0-9:-]{0,255}$/.test(value),
+  ),
   'dns label': string('a DNS label: at most 63 of a-z, 0-9 and "-"', (value) => LABEL.test(value)),
   'dns name': string('a DNS name: labels of a-z, 0-9 and "-" with dots between', isDnsName),
   'node name': string('a DNS name of small letters', isDnsName),

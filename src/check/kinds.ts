@@ -1,7 +1,8 @@
+import { KUBEADM } from './tables/kubeadm.js';
 import type { KindTable, TypeMeta } from './types.js';
 
 /** The kinds that are read by a table. */
-export const KINDS: readonly KindTable[] = [];
+export const KINDS: readonly KindTable[] = [...KUBEADM];
 
 /** What a document says it is, split. */
 export interface GroupVersion {

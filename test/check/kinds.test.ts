@@ -2,9 +2,10 @@
 import t from 'tap';
 import { check } from '../../src/check/command.js';
 import { SECRET, type Golden } from './golden/golden.js';
+import { KUBEADM } from './golden/kubeadm.js';
 import { PROXY } from './golden/proxy.js';
 
-const GOLDEN: readonly Golden[] = [PROXY];
+const GOLDEN: readonly Golden[] = [PROXY, ...KUBEADM];
 
 function findings(text: string): { readonly lines: readonly string[]; readonly status: number } {
   const { stdout, stderr, status } = check(['f.yaml'], () => text);

@@ -1,0 +1,188 @@
+import { SECRET, type Golden } from './golden.js';
+
+const apiVersion = 'kubeadm.k8s.io/v1beta4';
+const TOKEN = 'abcdef.0123456789abcdef';
+const HASH = `sha256:${'0a'.repeat(32)}`;
+const DISCOVERY = `discovery: {bootstrapToken: {token: ${TOKEN}, apiServerEndpoint: 'cp.example:6443', caCertHashes: ['${HASH}']}}`;
+
+const INIT = 'InitConfiguration';
+const CLUSTER = 'ClusterConfiguration';
+const JOIN = 'JoinConfiguration';
+const RESET = 'ResetConfiguration';
+const UPGRADE = 'UpgradeConfiguration';
+
+export const KUBEADM: readonly Golden[] = [
+  {
+    apiVersion,
+    kind: INIT,
+    right: [
+      '',
+      `bootstrapTokens: [{token: ${TOKEN}, ttl: 24h0m0s, usages: [signing, authentication], groups: ['system:bootstrappers:kubeadm:default-node-token'], description: x}]
+dryRun: true
+nodeRegistration: {name: node-1, criSocket: 'unix:///run/containerd/containerd.sock', taints: [], kubeletExtraArgs: [{name: v, value: "5"}], ignorePreflightErrors: [Swap], imagePullPolicy: Always, imagePullSerial: true}
+localAPIEndpoint: {advertiseAddress: 192.0.2.1, bindPort: 6443}
+certificateKey: ${'0f'.repeat(32)}
+skipPhases: [addon/kube-proxy]
+patches: {directory: /etc/patches}
+timeouts: {controlPlaneComponentHealthCheck: 4m0s, kubeletHealthCheck: 4m, kubernetesAPICall: 1m, etcdAPICall: 2m, tlsBootstrap: 5m, discovery: 5m, upgradeManifests: 5m}`,
+    ],
+    wrong: [
+      [
+        `bootstrapTokens: [{token: ${SECRET}}, {token: ${TOKEN}, ttl: 1h, expires: "2030-01-01T00:00:00Z", usages: [sign], groups: [masters]}, ${SECRET}]\ncertificateKey: ${SECRET}`,
+        `error: ${INIT}.bootstrapTokens[0].token: cannot be read: should be 6 characters of a-z and 0-9, a dot, and 16 more`,
+        `error: ${INIT}.bootstrapTokens[1].usages[0]: "sign": is not known: should be "signing" or "authentication"`,
+        `error: ${INIT}.bootstrapTokens[1].groups[0]: "masters": cannot be read: should be a group that begins with system:bootstrappers:`,
+        `error: ${INIT}.bootstrapTokens[1].expires: "2030-01-01T00:00:00Z": must not be given beside ttl`,
+        `error: ${INIT}.bootstrapTokens[2]: has the wrong type: should be a mapping`,
+        `error: ${INIT}.certificateKey: cannot be read: should be 32 bytes in hexadecimal digits`,
+      ],
+      [
+        'nodeRegistration: {name: Node_1, criSocket: /run/x.sock, taints: [{key: a, effect: noschedule}, {}], kubeletExtraArgs: {v: "5"}, ignorePreflightErrors: [all, Swap], imagePullPolicy: ifnotpresent}\nlocalAPIEndpoint: {advertiseAddress: localhost, bindPort: 65536}\ntimeouts: {discovery: -5m, Discovery: 5m}',
+        `error: ${INIT}.nodeRegistration.name: "Node_1": cannot be read: should be a DNS name of small letters`,
+        `error: ${INIT}.nodeRegistration.criSocket: "/run/x.sock": cannot be read: should be a socket such as unix:///run/x.sock`,
+        `error: ${INIT}.nodeRegistration.taints[0].effect: "noschedule": has the wrong case: should be "NoSchedule"`,
+        `error: ${INIT}.nodeRegistration.taints[1].key: is missing: should be text`,
+        `error: ${INIT}.nodeRegistration.taints[1].effect: is missing: should be "NoSchedule" or "PreferNoSchedule" or "NoExecute"`,
+        `error: ${INIT}.nodeRegistration.kubeletExtraArgs: has the wrong type: should be a list`,
+        `error: ${INIT}.nodeRegistration.ignorePreflightErrors: has all beside others`,
+        `error: ${INIT}.nodeRegistration.imagePullPolicy: "ifnotpresent": has the wrong case: should be "IfNotPresent"`,
+        `error: ${INIT}.localAPIEndpoint.advertiseAddress: "localhost": cannot be read: should be an IP address`,
+        `error: ${INIT}.localAPIEndpoint.bindPort: 65536: is out of range: should be an integer from 1 to 65535`,
+        `error: ${INIT}.timeouts.discovery: "-5m": cannot be read: should be a duration of at least 0s`,
+        `error: ${INIT}.timeouts.Discovery: has the wrong case: should be discovery`,
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubeadm.k8s.io/v1beta3',
+    kind: INIT,
+    right: [],
+    wrong: [
+      [
+        'dryRun: true\nnodeRegistration: {imagePullSerial: true, kubeletExtraArgs: {v: 5}}\ntimeouts: {}',
+        `warning: ${INIT}.apiVersion: "kubeadm.k8s.io/v1beta3": is deprecated since Kubernetes 1.31`,
+        `error: ${INIT}.dryRun: is no field of v1beta3: should be used in v1beta4`,
+        `error: ${INIT}.nodeRegistration.imagePullSerial: is no field of v1beta3: should be used in v1beta4`,
+        `error: ${INIT}.nodeRegistration.kubeletExtraArgs.v: 5: has the wrong type: should be text`,
+        `error: ${INIT}.timeouts: is no field of v1beta3: should be used in v1beta4`,
+      ],
+    ],
+  },
+  {
+    apiVersion,
+    kind: CLUSTER,
+    right: [
+      `kubernetesVersion: v1.36.0
+clusterName: kubernetes
+controlPlaneEndpoint: cp.example:6443
+networking: {serviceSubnet: '10.96.0.0/16,fd00:1::/112', podSubnet: '10.244.0.0/16,fd00:2::/56', dnsDomain: cluster.local}
+etcd: {local: {dataDir: /var/lib/etcd, imageTag: 3.5.0, extraArgs: [{name: a, value: b}], extraEnvs: [{name: A, value: b}], serverCertSANs: [etcd.example], peerCertSANs: [192.0.2.1]}}
+apiServer: {certSANs: [cp.example], extraVolumes: [{name: a, hostPath: /a, mountPath: /a, readOnly: true, pathType: File}]}
+controllerManager: {extraEnvs: [{name: A, valueFrom: {x: 1}}]}
+scheduler: {}
+dns: {disabled: true}
+proxy: {disabled: false}
+certificatesDir: /etc/kubernetes/pki
+imageRepository: registry.k8s.io
+featureGates: {RootlessControlPlane: true}
+encryptionAlgorithm: ECDSA-P256
+certificateValidityPeriod: 8760h
+caCertificateValidityPeriod: 87600h`,
+    ],
+    wrong: [
+      [
+        'networking: {serviceSubnet: "10.96.0.0/16,10.97.0.0/16", podSubnet: 10.244.0.0, dnsDomain: Cluster_Local}\netcd: {local: {dataDir: data}, external: {endpoints: [], certFile: x}}\nfeatureGates: {A: "true"}\nkubernetesVersion: 1',
+        `error: ${CLUSTER}.networking.serviceSubnet: "10.96.0.0/16,10.97.0.0/16": cannot be read: should be a CIDR, or one of each IP family with a comma between`,
+        `error: ${CLUSTER}.networking.podSubnet: "10.244.0.0": cannot be read: should be a CIDR, or one of each IP family with a comma between`,
+        `error: ${CLUSTER}.networking.dnsDomain: "Cluster_Local": cannot be read: should be a DNS name: labels of a-z, 0-9 and "-" with dots between`,
+        `error: ${CLUSTER}.etcd.local.dataDir: "data": cannot be read: should be an absolute path`,
+        `error: ${CLUSTER}.etcd.external.endpoints: is empty: should be a list of at least 1`,
+        `error: ${CLUSTER}.etcd.external.certFile: "x": needs keyFile beside it`,
+        `error: ${CLUSTER}.etcd.external: must not be given beside local`,
+        `error: ${CLUSTER}.featureGates.A: "true": has the wrong type: should be true or false`,
+        `error: ${CLUSTER}.kubernetesVersion: 1: has the wrong type: should be a version such as v1.31.0`,
+      ],
+      [
+        `etcd: {external: {endpoints: [etcd], keyFile: x}}\napiServer: {timeoutForControlPlane: 4m, extraEnvs: [{name: A, value: [${SECRET}]}, {value: ${SECRET}}], extraVolumes: [{pathType: file}]}\nencryptionAlgorithm: RSA-1024\ncertificateValidityPeriod: 0s\ncontrolPlaneEndpoint: a b`,
+        `error: ${CLUSTER}.etcd.external.endpoints[0]: "etcd": cannot be read: should be a URL that begins with http:// or https://`,
+        `error: ${CLUSTER}.etcd.external.keyFile: "x": needs certFile beside it`,
+        `error: ${CLUSTER}.apiServer.timeoutForControlPlane: is no field of v1beta4: should be timeouts.controlPlaneComponentHealthCheck of v1beta4`,
+        `error: ${CLUSTER}.apiServer.extraEnvs[0].value: has the wrong type: should be text`,
+        `error: ${CLUSTER}.apiServer.extraEnvs[1].name: is missing: should be text`,
+        `error: ${CLUSTER}.apiServer.extraVolumes[0].name: is missing: should be text`,
+        `error: ${CLUSTER}.apiServer.extraVolumes[0].hostPath: is missing: should be text`,
+        `error: ${CLUSTER}.apiServer.extraVolumes[0].mountPath: is missing: should be text`,
+        `error: ${CLUSTER}.apiServer.extraVolumes[0].pathType: "file": has the wrong case: should be "File"`,
+        `error: ${CLUSTER}.encryptionAlgorithm: "RSA-1024": is not known: should be "RSA-2048" or "RSA-3072" or "RSA-4096" or "ECDSA-P256" or "ECDSA-P384"`,
+        `error: ${CLUSTER}.certificateValidityPeriod: "0s": cannot be read: should be a duration above 0s`,
+        `error: ${CLUSTER}.controlPlaneEndpoint: "a b": cannot be read: should be a host name or an IP address, maybe with a port`,
+      ],
+    ],
+  },
+  {
+    apiVersion,
+    kind: JOIN,
+    right: [
+      DISCOVERY,
+      'discovery: {file: {kubeConfigPath: /etc/kubeconfig}, tlsBootstrapToken: abc}\ncontrolPlane: {localAPIEndpoint: {bindPort: 6444}}\ncaCertPath: /etc/ca.crt\ndryRun: false',
+    ],
+    wrong: [
+      [
+        'caCertPath: x',
+        `error: ${JOIN}.discovery: is missing: should be a mapping`,
+        `error: ${JOIN}.caCertPath: "x": cannot be read: should be an absolute path`,
+      ],
+      [
+        'discovery: {timeout: 5m}',
+        `error: ${JOIN}.discovery: needs bootstrapToken or file`,
+        `error: ${JOIN}.discovery.timeout: is no field of v1beta4: should be timeouts.discovery of v1beta4`,
+      ],
+      [
+        `discovery: {bootstrapToken: {token: ${TOKEN}, apiServerEndpoint: cp}, file: {}}`,
+        `error: ${JOIN}.discovery.bootstrapToken.apiServerEndpoint: "cp": cannot be read: should be host:port or IP:port`,
+        `error: ${JOIN}.discovery.bootstrapToken.caCertHashes: is missing: should be given, or unsafeSkipCAVerification true`,
+        `error: ${JOIN}.discovery.file.kubeConfigPath: is missing: should be text`,
+        `error: ${JOIN}.discovery.file: must not be given beside bootstrapToken`,
+      ],
+      [
+        `discovery: {bootstrapToken: {token: ${TOKEN}, apiServerEndpoint: 'cp:1', unsafeSkipCAVerification: true, caCertHashes: [sha1]}}`,
+        `error: ${JOIN}.discovery.bootstrapToken.caCertHashes[0]: "sha1": cannot be read: should be sha256: and 64 hexadecimal digits`,
+        `warning: ${JOIN}.discovery.bootstrapToken.unsafeSkipCAVerification: true: lets anybody answer in place of the control plane`,
+      ],
+      [
+        `discovery: ${SECRET}\ncontrolPlane: ${SECRET}`,
+        `error: ${JOIN}.discovery: has the wrong type: should be a mapping`,
+        `error: ${JOIN}.controlPlane: has the wrong type: should be a mapping`,
+      ],
+    ],
+  },
+  {
+    apiVersion,
+    kind: RESET,
+    right: [
+      'certificatesDir: /etc/kubernetes/pki\ncleanupTmpDir: true\ncriSocket: unix:///x\ndryRun: true\nforce: true\nignorePreflightErrors: [all]\nskipPhases: [x]\nunmountFlags: [MNT_FORCE]\ntimeouts: {etcdAPICall: 1m}',
+    ],
+    wrong: [
+      [
+        'unmountFlags: [MNT_X]\nignorePreflightErrors: [a, all]',
+        `error: ${RESET}.unmountFlags[0]: "MNT_X": is not known: should be "MNT_FORCE" or "MNT_DETACH" or "MNT_EXPIRE" or "UMOUNT_NOFOLLOW"`,
+        `error: ${RESET}.ignorePreflightErrors: has all beside others`,
+      ],
+    ],
+  },
+  {
+    apiVersion,
+    kind: UPGRADE,
+    right: [
+      'apply: {kubernetesVersion: v1.36.1, allowRCUpgrades: true, forceUpgrade: true, printConfig: true, certificateRenewal: true, etcdUpgrade: true, imagePullPolicy: Never}\ndiff: {contextLines: 3}\nnode: {dryRun: true}\nplan: {etcdUpgrade: true, allowExperimentalUpgrades: true}\ntimeouts: {}',
+    ],
+    wrong: [
+      [
+        'diff: {contextLines: -1}\nnode: {ignorePreflightErrors: [all, b]}\nplan: {forceUpgrade: true}',
+        `error: ${UPGRADE}.diff.contextLines: -1: is out of range: should be an integer of at least 0`,
+        `error: ${UPGRADE}.node.ignorePreflightErrors: has all beside others`,
+        `error: ${UPGRADE}.plan.forceUpgrade: is an unknown field`,
+      ],
+    ],
+  },
+];
