@@ -27,7 +27,7 @@ import { statusPages } from '../serve/status-pages.js';
 import { StatusSocket } from '../serve/status-socket.js';
 import { EventSender } from '../sources/kubernetes/events/event-sender.js';
 import { Store } from '../state/store.js';
-import { settleHeapSoon } from './memory.js';
+import { settleLoadSoon } from './memory.js';
 
 const RETRY = { initialMs: 100, factor: 2 } as const;
 /** A change may wait this many sync periods before the node counts as unhealthy (behaviour HZ-04). */
@@ -332,7 +332,7 @@ export class NodeProxy {
         },
       },
       onGuarded: () => void this.kernelValues.apply(),
-      onComplete: settleHeapSoon,
+      onComplete: settleLoadSoon,
       onFatal,
     });
   }

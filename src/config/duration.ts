@@ -29,7 +29,7 @@ export function parseDuration(text: string): GoDuration | null {
   const negative = text.startsWith('-');
   const body = negative || text.startsWith('+') ? text.slice(1) : text;
   if (body === '0') return durationFromNanoseconds(0n);
-  const term = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/y;
+  const term = /(\d*)(?:\.(\d*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/y;
   let total = 0n;
   while (term.lastIndex < body.length || body === '') {
     const match = term.exec(body);
@@ -55,7 +55,7 @@ export function durationNanoseconds(duration: GoDuration): bigint {
   const negative = duration.startsWith('-');
   let total = 0n;
   const body = negative ? duration.slice(1) : duration;
-  for (const [, whole = '0', fraction = '', unit = 's'] of body.matchAll(/(\d+)(?:\.(\d+))?(ns|µs|ms|s|m|h)/gy)) {
+  for (const [, whole = '0', fraction = '', unit = 's'] of body.matchAll(/(\d+)(?:\.(\d+))?(ns|\u00b5s|ms|s|m|h)/gy)) {
     const scale = UNITS.get(unit) ?? 0n;
     total += BigInt(whole) * scale + (BigInt(fraction || '0') * scale) / 10n ** BigInt(fraction.length);
   }

@@ -145,7 +145,22 @@ t.test('the command check is a file of its own, tables and all', (t) => {
   t.end();
 });
 
-t.test('its size', (t) => {
+t.test('the C library keeps little memory back, which is no setting of what the program starts', (t) => {
+  const report = join(folder, 'malloc.cjs');
+  writeFileSync(
+    report,
+    `const malloc = () => Object.keys(process.env).filter((name) => name.startsWith('MALLOC_'));
+     const atStart = malloc();
+     process.on('exit', () => console.error(JSON.stringify([atStart, malloc()])));`,
+  );
+  const env = { PATH: process.env['PATH'], NODE_OPTIONS: `-r ${report}` };
+  const { stderr } = spawnSync(PROGRAM, ['--version'], { encoding: 'utf8', env });
+  t.same(JSON.parse(stderr), [['MALLOC_ARENA_MAX', 'MALLOC_TRIM_THRESHOLD_'], []]);
+  t.end();
+});
+
+t.test('its size; V8 keeps a character in a byte', (t) => {
   t.ok(statSync(BUNDLE).size < 1_150_000, `${statSync(BUNDLE).size} bytes`);
+  t.equal(/[^\0-\x7f]/.exec(readFileSync(BUNDLE, 'utf8')), null);
   t.end();
 });
