@@ -29,6 +29,11 @@ export class FieldReader {
     this.#findings = findings;
   }
 
+  /** Whether it is there, and not null. */
+  isSet(name: string): boolean {
+    return this.#take(name) !== null;
+  }
+
   section(name: string): FieldReader {
     return new FieldReader(this.#take(name), this.#pathOf(name), this.#findings);
   }

@@ -69,6 +69,13 @@ export const SECURED_FLAGS = [
     initial: '2m0s',
   },
   {
+    name: 'authentication-config',
+    type: 'string',
+    value: 'file',
+    help: 'AuthenticationConfiguration, followed while running: issuers of JSON Web Tokens, and for which paths nobody has to say who it is; with TLS',
+    initial: '',
+  },
+  {
     name: 'anonymous-auth',
     type: 'bool',
     help: 'let ask who does not say who it is, as system:anonymous of the group system:unauthenticated; with TLS',

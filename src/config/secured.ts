@@ -16,8 +16,10 @@ export interface AuthenticationConfig {
   readonly clientCaFile: string | null;
   /** How long a review of a bearer token counts; null: they are not reviewed, and count for nothing. */
   readonly tokenTtl: number | null;
-  /** Whether who does not say who it is may ask. */
-  readonly anonymous: boolean;
+  /** Whether who does not say who it is may ask; null: not said, which means that it may unless `file` says otherwise. */
+  readonly anonymous: boolean | null;
+  /** Path of an `AuthenticationConfiguration`; null: none. */
+  readonly file: string | null;
 }
 
 /** Times in milliseconds. */
@@ -92,6 +94,7 @@ const SWITCHES = ['tls-cert-file', 'tls-private-key-file', 'tls-sni-cert-key'] a
 const DETAILS = ['cert-dir', 'tls-cipher-suites', 'tls-min-version'] as const satisfies readonly FlagName[];
 /** Flags about who may ask: without TLS others on the way could take what tells it. */
 const GUARDS = [
+  'authentication-config',
   'client-ca-file',
   'authentication-token-webhook',
   'authentication-token-webhook-cache-ttl',
@@ -159,12 +162,14 @@ function readAuthentication(line: CommandLine, problems: string[]): Authenticati
   const clientCaFile = textFlag(line, 'client-ca-file') || null;
   const ttl = ttlFlag(line, 'authentication-token-webhook-cache-ttl', problems);
   const tokenTtl = isFlagSet(line, 'authentication-token-webhook') ? ttl : null;
-  const anonymous = line.given.get('anonymous-auth') !== false;
-  if (!anonymous && clientCaFile === null && tokenTtl === null)
+  const file = textFlag(line, 'authentication-config') || null;
+  const given = line.given.get('anonymous-auth');
+  const anonymous = typeof given === 'boolean' ? given : null;
+  if (anonymous === false && clientCaFile === null && tokenTtl === null && file === null)
     problems.push(
-      '--anonymous-auth: Invalid value: false: nobody could ask without --client-ca-file or --authentication-token-webhook',
+      '--anonymous-auth: Invalid value: false: nobody could ask without --client-ca-file, --authentication-token-webhook or --authentication-config',
     );
-  return { clientCaFile, tokenTtl, anonymous };
+  return { clientCaFile, tokenTtl, anonymous, file };
 }
 
 function readAuthorization(line: CommandLine, problems: string[]): AuthorizationConfig {

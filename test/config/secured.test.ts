@@ -33,7 +33,7 @@ t.test('who may ask, and for what', (t) => {
   const secured = (...flags: readonly string[]): unknown =>
     loaded(['--master=https://api.example', '--metrics-tls', ...flags]).config.secured;
   t.match(secured(), {
-    authentication: { clientCaFile: null, tokenTtl: null, anonymous: true },
+    authentication: { clientCaFile: null, tokenTtl: null, anonymous: null, file: null },
     authorization: { mode: 'AlwaysAllow', authorizedTtl: 300_000, unauthorizedTtl: 30_000 },
   });
   t.match(secured('--client-ca-file=/ca', '--anonymous-auth=false', '--authentication-token-webhook'), {
@@ -76,7 +76,7 @@ t.test('every refusal names the flag', (t) => {
     ],
     [
       ['--metrics-tls', '--anonymous-auth=false'],
-      '--anonymous-auth: Invalid value: false: nobody could ask without --client-ca-file or --authentication-token-webhook',
+      '--anonymous-auth: Invalid value: false: nobody could ask without --client-ca-file, --authentication-token-webhook or --authentication-config',
     ],
     [
       ['--metrics-tls', '--authentication-token-webhook-cache-ttl=-1s'],

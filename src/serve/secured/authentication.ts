@@ -1,15 +1,26 @@
 import type { IncomingMessage } from 'node:http';
 import type { AuthenticationConfig } from '../../config/secured.js';
+import type { AnonymousSettings } from './authentication-file.js';
 import { certificateIdentity } from './client-certificate.js';
+import type { Followed } from './followed.js';
+import type { JwtAuthenticators } from './jwt.js';
 import type { TokenReviews } from './token-reviews.js';
 import { ANONYMOUS, authenticated, NOBODY, type Identity } from './user.js';
 
 export interface AuthenticationOptions {
   readonly config: AuthenticationConfig;
-  /** Null: bearer tokens count for nothing. */
+  /** What `--authentication-config` says. */
+  readonly file: Pick<Followed<FileAuthentication>, 'current'> | null;
+  /** Null: no API server is asked about bearer tokens. */
   readonly tokens: Pick<TokenReviews, 'identify'> | null;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+}
+
+/** An `AuthenticationConfiguration` at work. */
+export interface FileAuthentication {
+  readonly tokens: Pick<JwtAuthenticators, 'identify'>;
+  readonly anonymous: AnonymousSettings | null;
 }
 
 /**
@@ -27,15 +38,28 @@ export class Authentication {
     if (known.type === 'user') return { type: 'user', user: authenticated(known.user) };
     if (known.type !== 'nobody') return known;
     if (certified.type !== 'nobody') return certified;
-    return config.anonymous
+    return this.isOpen(request)
       ? { type: 'user', user: ANONYMOUS }
       : { type: 'refused', why: 'neither a client certificate nor a bearer token that counts' };
   }
 
-  private byToken({ headers, socket }: IncomingMessage): Promise<Identity> | Identity {
+  private async byToken({ headers, socket }: IncomingMessage): Promise<Identity> {
     const token = bearerToken(headers.authorization ?? '');
-    const { tokens } = this.options;
-    return tokens === null || token === null ? NOBODY : tokens.identify(token, socket.remoteAddress ?? '');
+    const { tokens, file } = this.options;
+    if (token === null) return NOBODY;
+    const identity = (await file?.current.tokens.identify(token)) ?? NOBODY;
+    if (identity.type !== 'nobody') return identity;
+    if (tokens !== null) return tokens.identify(token, socket.remoteAddress ?? '');
+    return file === null ? NOBODY : { type: 'refused', why: 'the bearer token is of no issuer that is known here' };
+  }
+
+  /** Whether a request may be nobody's. */
+  private isOpen({ url = '' }: IncomingMessage): boolean {
+    const { config, file } = this.options;
+    const said = file?.current.anonymous ?? null;
+    if (said === null) return config.anonymous ?? true;
+    const [path = ''] = url.split('?', 1);
+    return said.enabled && (said.paths?.includes(path) ?? true);
   }
 }
 

@@ -5,10 +5,14 @@ import type { Clock } from '../../base/clock.js';
 import { messageOf } from '../../base/error-message.js';
 import type { SecuredConfig } from '../../config/secured.js';
 import type { Door } from '../door.js';
-import { Authentication } from './authentication.js';
+import { FileText } from '../../base/file-text.js';
+import { Authentication, type FileAuthentication } from './authentication.js';
+import { readAuthenticationFile } from './authentication-file.js';
 import { AccessReviews, ALWAYS_ALLOW } from './authorization.js';
 import { Certificates, type CertificatesOptions } from './certificates.js';
+import { Followed } from './followed.js';
 import { Gate } from './gate.js';
+import { JwtAuthenticators } from './jwt.js';
 import { Reviews, type ReviewsOptions } from './reviews.js';
 import { TokenBucket } from './token-bucket.js';
 import { TokenReviews } from './token-reviews.js';
@@ -31,15 +35,35 @@ export interface DoorParts extends Omit<CertificatesOptions, 'config' | 'clientC
 export async function openDoor(parts: DoorParts): Promise<Door | { readonly problem: string }> {
   const { tls, authentication } = parts.config;
   const certificates = new Certificates({ ...parts, config: tls, clientCaFile: authentication.clientCaFile });
+  const file = authentication.file === null ? null : followAuthentication(authentication.file, parts);
   try {
     await certificates.open();
+    await file?.open();
   } catch (error) {
     return { problem: messageOf(error) };
   }
-  return new SecuredDoor(certificates, makeGate(parts), parts);
+  return new SecuredDoor(certificates, makeGate(parts, file), file, parts);
 }
 
-function makeGate(parts: DoorParts): Gate {
+function followAuthentication(path: string, parts: DoorParts): Followed<FileAuthentication> {
+  const { config, log, observer } = parts;
+  const file = new FileText(path);
+  return new Followed({
+    flag: '--authentication-config',
+    // Text of others is UTF-8, of which the reader has kept every byte.
+    read: async () => [Buffer.from(await file.read(), 'latin1').toString('utf8')],
+    make: ([text = '']) => {
+      const { jwt, anonymous } = readAuthenticationFile(text);
+      if (anonymous !== null && config.authentication.anonymous !== null)
+        throw new Error('AuthenticationConfiguration.anonymous: Forbidden: --anonymous-auth is given');
+      return { tokens: new JwtAuthenticators({ ...parts, settings: jwt }), anonymous };
+    },
+    log,
+    observer,
+  });
+}
+
+function makeGate(parts: DoorParts, file: Followed<FileAuthentication> | null): Gate {
   const { config, clock, now, log, observer } = parts;
   const { authentication, authorization } = config;
   const reviews = new Reviews(parts);
@@ -47,6 +71,7 @@ function makeGate(parts: DoorParts): Gate {
   return new Gate({
     authentication: new Authentication({
       config: authentication,
+      file,
       tokens: ttl === null ? null : new TokenReviews({ reviews, ttl, clock, now }),
       now,
     }),
@@ -70,6 +95,7 @@ class SecuredDoor implements Door {
   constructor(
     private readonly certificates: Certificates,
     private readonly gate: Gate,
+    private readonly file: Followed<unknown> | null,
     private readonly parts: DoorParts,
   ) {
     const { clock } = parts;
@@ -119,6 +145,7 @@ class SecuredDoor implements Door {
 
   private async check(): Promise<void> {
     const { contexts, authorities } = await this.certificates.check();
+    await this.file?.check();
     if (this.closed) return;
     if (contexts) for (const server of this.servers) server.setSecureContext(this.certificates.forOthers);
     if (authorities) for (const socket of this.connections) socket.destroy();

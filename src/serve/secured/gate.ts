@@ -15,6 +15,7 @@ export interface GateOptions {
 }
 
 const MAX_SHOWN_BYTES = 256;
+const MAX_PATH = 1024;
 
 /** Whether a request comes to the pages. Everything else is answered here: 401, 403, 429 or 503, each with its reason. */
 export class Gate {
@@ -80,9 +81,11 @@ const TITLES = { 429: 'Too Many Requests', 503: 'Service Unavailable' } as const
 
 /**
  * The path of a request's target as pages are known by it and rules are written for it; null when it could mean another: with escapes, empty or dotted
- * segments, or a whole URL.
+ * segments, or a whole URL. Longer ones than any page has cost those who judge them.
  */
 function canonicalPath(target: string): string | null {
   const [path = ''] = target.split('?', 1);
-  return path.startsWith('/') && !/[%\\;#]|[^!-~]|\/\/|\/\.\.?(?:\/|$)/.test(path) ? path : null;
+  return path.length <= MAX_PATH && path.startsWith('/') && !/[%\\;#]|[^!-~]|\/\/|\/\.\.?(?:\/|$)/.test(path)
+    ? path
+    : null;
 }
