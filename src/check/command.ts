@@ -3,7 +3,8 @@ import { readFileWithinSync } from '../base/bounded-file.js';
 import { messageOf } from '../base/error-message.js';
 import { printableLine } from '../base/printable.js';
 import { KUBERNETES_VERSION } from '../config/version.js';
-import { readFile, type Document } from './documents.js';
+import { readFile, type Document, type FileContent } from './documents.js';
+import { namedFiles } from './named-files.js';
 import type { Finding } from './findings.js';
 import { OUTPUTS, printFindings, type OutputFormat } from './print.js';
 
@@ -38,19 +39,7 @@ export function check(argv: readonly string[], read: ReadText = readText): Outco
   if (typeof options === 'string') return { stdout: '', stderr: `${options}\n\n${USAGE}`, status: 2 };
   if (options.help) return { stdout: USAGE, stderr: '', status: 0 };
   const { files, output, strict, release } = options;
-  const unreadable: string[] = [];
-  const findings: Finding[] = [];
-  const documents: Document[] = [];
-  for (const file of new Set(files)) {
-    try {
-      const content = readFile(read(file), file, release);
-      findings.push(...content.findings);
-      documents.push(...content.documents);
-      if (content.unreadable !== null) unreadable.push(`${file}: ${content.unreadable}`);
-    } catch (error) {
-      unreadable.push(`${file}: ${messageOf(error)}`);
-    }
-  }
+  const { findings, unreadable } = readAll(files, release, read);
   const judged = strict ? findings.map((finding) => ({ ...finding, severity: 'error' as const })) : findings;
   const hasErrors = judged.some(({ severity }) => severity === 'error');
   return {
@@ -58,6 +47,44 @@ export function check(argv: readonly string[], read: ReadText = readText): Outco
     stderr: unreadable.map((line) => `${printableLine(`could not read ${line}`)}\n`).join(''),
     status: unreadable.length > 0 ? 2 : hasErrors ? 1 : 0,
   };
+}
+
+interface Contents {
+  readonly documents: readonly Document[];
+  readonly findings: readonly Finding[];
+  readonly unreadable: readonly string[];
+}
+
+/** Reads files, and those that they name. */
+function readAll(files: readonly string[], release: number, read: ReadText): Contents {
+  const documents: Document[] = [];
+  const findings: Finding[] = [];
+  const unreadable: string[] = [];
+  const queue = new Map<string, Finding | null>(files.map((file) => [file, null]));
+  for (const [file, namedBy] of queue) {
+    const content = readOne(file, release, read);
+    if (typeof content === 'string') {
+      // What a file names is on the machine that it is for, which may not be this one.
+      if (namedBy === null) unreadable.push(`${file}: ${content}`);
+      else findings.push({ ...namedBy, problem: `could not be read: ${content}` });
+      continue;
+    }
+    findings.push(...content.findings);
+    documents.push(...content.documents);
+    for (const named of content.documents.flatMap(namedFiles))
+      if (!queue.has(named.file)) queue.set(named.file, named.finding);
+  }
+  return { documents, findings, unreadable };
+}
+
+/** Why it cannot be read, where it cannot. */
+function readOne(file: string, release: number, read: ReadText): FileContent | string {
+  try {
+    const content = readFile(read(file), file, release);
+    return content.unreadable ?? content;
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 function readText(path: string): string {

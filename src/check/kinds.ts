@@ -1,8 +1,22 @@
+import { ACCESS } from './tables/access.js';
+import { ADMISSION_KINDS } from './tables/admission.js';
+import { AUDIT } from './tables/audit.js';
+import { EGRESS_AND_TRACING } from './tables/egress.js';
+import { ENCRYPTION } from './tables/encryption.js';
 import { KUBEADM } from './tables/kubeadm.js';
+import { KUBELET } from './tables/kubelet.js';
 import type { KindTable, TypeMeta } from './types.js';
 
 /** The kinds that are read by a table. */
-export const KINDS: readonly KindTable[] = [...KUBEADM];
+export const KINDS: readonly KindTable[] = [
+  ...KUBEADM,
+  ...KUBELET,
+  ...EGRESS_AND_TRACING,
+  ...ACCESS,
+  ...AUDIT,
+  ...ENCRYPTION,
+  ...ADMISSION_KINDS,
+];
 
 /** What a document says it is, split. */
 export interface GroupVersion {

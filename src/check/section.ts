@@ -35,6 +35,11 @@ export class Section {
     return true;
   }
 
+  /** Whether the file says something of it, be it an empty text. */
+  isGiven(name: string): boolean {
+    return this.entries.get(name)?.given === true;
+  }
+
   text(name: string): string {
     const read = this.entries.get(name)?.read;
     return typeof read === 'string' ? read : '';

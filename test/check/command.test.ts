@@ -61,6 +61,26 @@ t.test('a thousand wrong fields are not a thousand lines', (t) => {
   t.end();
 });
 
+t.test('files that admission plugins name are read too', (t) => {
+  const admission = (path: string): string =>
+    `apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [{name: EventRateLimit, path: ${path}}]\n`;
+  const limits = 'apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: []\n';
+  const files = {
+    'etc/a.yaml': admission('b/e.yaml'),
+    'etc/b/e.yaml': limits,
+    gone: admission('/x'),
+    self: admission('self'),
+  };
+  t.match(run(['etc/a.yaml'], files), { status: 1, stdout: /^etc\/b\/e\.yaml: .*limits: is empty/ });
+  t.equal(run(['etc/b/e.yaml', 'etc/a.yaml'], files).stdout.split('\n').length, 2, 'and once');
+  t.match(run(['gone'], files), {
+    status: 0,
+    stdout: /^gone: .*warning: .*plugins\[0\]\.path: "\/x": could not be read: ENOENT/,
+  });
+  t.match(run(['self'], files), { status: 0, stdout: '' });
+  t.end();
+});
+
 t.test('the command line', (t) => {
   t.match(run([]), { status: 2, stderr: /^check needs a file\n\nUsage: pointsman check/ });
   t.match(run(['--help']), { status: 0, stdout: /^Usage: / });

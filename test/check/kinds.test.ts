@@ -2,10 +2,25 @@
 import t from 'tap';
 import { check } from '../../src/check/command.js';
 import { SECRET, type Golden } from './golden/golden.js';
+import { ACCESS } from './golden/access.js';
+import { ADMISSION } from './golden/admission.js';
+import { AUDIT } from './golden/audit.js';
+import { EGRESS } from './golden/egress.js';
+import { ENCRYPTION } from './golden/encryption.js';
 import { KUBEADM } from './golden/kubeadm.js';
+import { KUBELET } from './golden/kubelet.js';
 import { PROXY } from './golden/proxy.js';
 
-const GOLDEN: readonly Golden[] = [PROXY, ...KUBEADM];
+const GOLDEN: readonly Golden[] = [
+  PROXY,
+  ...KUBEADM,
+  ...KUBELET,
+  ...EGRESS,
+  ...ACCESS,
+  ...AUDIT,
+  ...ENCRYPTION,
+  ...ADMISSION,
+];
 
 function findings(text: string): { readonly lines: readonly string[]; readonly status: number } {
   const { stdout, stderr, status } = check(['f.yaml'], () => text);

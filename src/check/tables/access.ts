@@ -1,0 +1,213 @@
+import { durationNanoseconds, parseDuration } from '../../config/duration.js';
+import { exclusive, needs, rule, someOf } from '../rules.js';
+import type { Section } from '../section.js';
+import { bool, field, list, oneOf, required, scalar, struct, text, type KindTable, type StructType } from '../types.js';
+import { apiServerKind } from './apiserver-groups.js';
+
+/** Who may ask the API server: authentication by tokens, and the chain of authorizers. */
+
+/** A prefix goes with a claim and has to be written, be it empty. */
+const PREFIX = rule('requires', (section) => {
+  if (section.has('claim') && !section.isGiven('prefix'))
+    section.refuse('requires', 'prefix', 'is missing beside claim', 'text, which may be empty');
+  if (section.has('prefix') && !section.has('claim')) section.refuse('requires', 'prefix', 'needs claim beside it');
+});
+
+const MAPPED = { claim: text, expression: text };
+
+function prefixed(...rules: StructType['rules']): StructType {
+  return struct(
+    { ...MAPPED, prefix: field(text, { mayBeEmpty: true }) },
+    exclusive('claim', 'expression'),
+    PREFIX,
+    ...rules,
+  );
+}
+
+const DISCOVERY = rule('issuer', (section) => {
+  if (section.has('discoveryURL') && section.text('discoveryURL') === section.text('url'))
+    section.refuse('issuer', 'discoveryURL', 'is the same as url');
+});
+
+const MATCH_POLICY = rule('audiences', (section) => {
+  if (section.texts('audiences').length > 1 && !section.has('audienceMatchPolicy'))
+    section.refuse('audiences', 'audienceMatchPolicy', 'is missing, as there are several audiences', '"MatchAny"');
+});
+
+/** Group names that belong to Kubernetes itself are not for claims. */
+const EXTRA_KEY = rule('extra-key', (section) => {
+  const key = section.text('key');
+  const [domain = '', ...rest] = key.split('/');
+  const isDomain = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(domain);
+  if (key === '') return;
+  if (key !== key.toLowerCase()) section.refuse('extra-key', 'key', 'has capital letters');
+  else if (!isDomain || !/^[\w.~!$&'()*+,;=:@%/-]+$/.test(rest.join('/')))
+    section.refuse('extra-key', 'key', 'cannot be read', 'a domain, a slash and a path');
+  else if (/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(domain))
+    section.refuse('extra-key', 'key', 'is of a domain that is reserved');
+});
+
+/** Whoever takes the address for a name has to ask whether it was verified. */
+const VERIFIED_EMAIL = rule('email', (section) => {
+  const mappings = section.section('claimMappings');
+  const username = mappings?.section('username') ?? null;
+  const used = username?.text('expression') ?? '';
+  const others = [
+    ...section.sections('claimValidationRules').map((each) => each.text('expression')),
+    ...(mappings?.sections('extra') ?? []).map((each) => each.text('valueExpression')),
+  ];
+  if (/\bclaims\.email\b/.test(used) && ![used, ...others].some((each) => each.includes('claims.email_verified')))
+    username?.refuse('email', 'expression', 'uses claims.email', 'used with claims.email_verified in some expression');
+});
+
+const JWT = struct(
+  {
+    issuer: required(
+      struct(
+        {
+          url: required(scalar('https url')),
+          discoveryURL: scalar('https url'),
+          certificateAuthority: text,
+          audiences: required(list(text, { min: 1, unique: '' })),
+          audienceMatchPolicy: oneOf('MatchAny'),
+          egressSelectorType: field(oneOf('controlplane', 'cluster'), { since: 34 }),
+        },
+        DISCOVERY,
+        MATCH_POLICY,
+      ),
+    ),
+    claimValidationRules: list(
+      struct(
+        { ...MAPPED, requiredValue: field(text, { mayBeEmpty: true }), message: text },
+        exclusive('claim', 'expression'),
+        someOf('claim', 'expression'),
+        needs('requiredValue', 'claim'),
+        needs('message', 'expression'),
+      ),
+    ),
+    claimMappings: required(
+      struct({
+        username: required(prefixed(someOf('claim', 'expression'))),
+        groups: prefixed(),
+        uid: struct(MAPPED, exclusive('claim', 'expression'), someOf('claim', 'expression')),
+        extra: list(struct({ key: required(text), valueExpression: required(text) }, EXTRA_KEY), { unique: 'key' }),
+      }),
+    ),
+    userValidationRules: list(struct({ expression: required(text), message: text }), { unique: 'expression' }),
+  },
+  VERIFIED_EMAIL,
+);
+
+/** Tokens are told apart by their issuer. */
+const ISSUERS = rule('unique', (section) => {
+  const issuers = section.sections('jwt').flatMap((jwt) => jwt.section('issuer') ?? []);
+  for (const name of ['url', 'discoveryURL']) {
+    const seen = new Set<string>();
+    for (const issuer of issuers.filter((each) => each.has(name)))
+      if (seen.size === seen.add(issuer.text(name)).size) issuer.refuse('unique', name, 'is given twice');
+  }
+});
+
+const ANONYMOUS = rule('anonymous', (section) => {
+  if (!section.truth('enabled') && section.has('conditions'))
+    section.refuse('anonymous', 'conditions', 'means nothing as long as enabled is not true');
+});
+
+const AUTHENTICATION = struct(
+  {
+    jwt: list(JWT, { max: 64 }),
+    anonymous: struct(
+      {
+        enabled: required(bool),
+        conditions: list(struct({ path: required(scalar('absolute path')) }), { unique: 'path' }),
+      },
+      ANONYMOUS,
+    ),
+  },
+  ISSUERS,
+);
+
+const MAX_TIMEOUT = 30n * 1_000_000_000n;
+
+const TIMEOUT = rule('range', (section) => {
+  const timeout = parseDuration(section.text('timeout'));
+  if (timeout !== null && durationNanoseconds(timeout) > MAX_TIMEOUT)
+    section.refuse('range', 'timeout', 'is too long', 'at most 30s');
+});
+
+const CONDITION_VERSION = rule('requires', (section) => {
+  const name = 'matchConditionSubjectAccessReviewVersion';
+  if (section.has('matchConditions') && !section.has(name))
+    section.refuse('requires', name, 'is missing beside matchConditions', '"v1"');
+});
+
+const CONNECTION = rule('connection', (section) => {
+  const isFile = section.text('type') === 'KubeConfigFile';
+  if (isFile && !section.isGiven('kubeConfigFile'))
+    section.refuse('connection', 'kubeConfigFile', 'is missing, KubeConfigFile needs it');
+  if (section.has('type') && !isFile && section.has('kubeConfigFile'))
+    section.refuse('connection', 'kubeConfigFile', 'must not be given with InClusterConfig');
+});
+
+const WEBHOOK = struct(
+  {
+    authorizedTTL: required(scalar('duration above 0')),
+    cacheAuthorizedRequests: field(bool, { since: 34 }),
+    unauthorizedTTL: required(scalar('duration above 0')),
+    cacheUnauthorizedRequests: field(bool, { since: 34 }),
+    timeout: required(scalar('duration above 0')),
+    subjectAccessReviewVersion: required(oneOf('v1', 'v1beta1')),
+    matchConditionSubjectAccessReviewVersion: oneOf('v1'),
+    failurePolicy: required(oneOf('NoOpinion', 'Deny')),
+    connectionInfo: required(
+      struct(
+        { type: required(oneOf('KubeConfigFile', 'InClusterConfig')), kubeConfigFile: scalar('absolute path') },
+        CONNECTION,
+      ),
+    ),
+    matchConditions: list(struct({ expression: required(text) }), { max: 64, unique: 'expression' }),
+  },
+  TIMEOUT,
+  CONDITION_VERSION,
+);
+
+const WEBHOOK_TYPE = rule('webhook', (section) => {
+  const isWebhook = section.text('type') === 'Webhook';
+  if (isWebhook && !section.has('webhook')) section.refuse('webhook', 'webhook', 'is missing, Webhook needs it');
+  if (section.has('type') && !isWebhook && section.has('webhook'))
+    section.refuse('webhook', 'webhook', `must not be given with ${section.text('type')}`);
+});
+
+/** Only webhooks differ from one another. */
+const ONCE = rule('unique', (section: Section) => {
+  const seen = new Set<string>();
+  for (const authorizer of section.sections('authorizers')) {
+    const type = authorizer.text('type');
+    if (type !== 'Webhook' && type !== '' && seen.size === seen.add(type).size)
+      authorizer.refuse('unique', 'type', 'is given twice');
+  }
+});
+
+const AUTHORIZATION = struct(
+  {
+    authorizers: required(
+      list(
+        struct(
+          {
+            type: required(oneOf('Webhook', 'Node', 'RBAC', 'ABAC', 'AlwaysAllow', 'AlwaysDeny')),
+            name: required(scalar('dns name')),
+            webhook: WEBHOOK,
+          },
+          WEBHOOK_TYPE,
+        ),
+        { min: 1, unique: 'name' },
+      ),
+    ),
+  },
+  ONCE,
+);
+
+export const ACCESS: readonly KindTable[] = [
+  ...apiServerKind('AuthenticationConfiguration', AUTHENTICATION, { v1: { since: 34 } }),
+  ...apiServerKind('AuthorizationConfiguration', AUTHORIZATION, { v1: { since: 32 } }),
+];

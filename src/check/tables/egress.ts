@@ -1,0 +1,90 @@
+import { exclusive, rule, someOf } from '../rules.js';
+import { int, list, oneOf, path, required, scalar, struct, text, type KindTable } from '../types.js';
+import { apiServerKind } from './apiserver-groups.js';
+
+/** How the API server reaches nodes, its store and webhooks, and where its traces go. */
+
+const FILES = ['caBundle', 'clientKey', 'clientCert'];
+
+/** What TLS needs, by the scheme of the URL. */
+const TUNNEL_TLS = rule('tls', (section) => {
+  const tls = section.section('tlsConfig');
+  const isSecure = section.text('url').startsWith('https:');
+  if (section.text('url') === '' || tls === null) return;
+  for (const name of FILES) {
+    if (!isSecure && tls.has(name)) tls.refuse('tls', name, 'must not be given for a URL with http');
+    if (isSecure && name !== 'caBundle' && !tls.has(name))
+      section.refuse('tls', 'tlsConfig', `needs ${name} for a URL with https`);
+  }
+});
+
+const SOCKET_PATH = rule('socket', (section) => {
+  if (/^[a-z]+:/i.test(section.text('udsName'))) section.refuse('socket', 'udsName', 'has a scheme', 'a path alone');
+});
+
+const TRANSPORT = struct(
+  {
+    tcp: struct(
+      { url: required(scalar('http url')), tlsConfig: struct({ caBundle: path, clientKey: path, clientCert: path }) },
+      TUNNEL_TLS,
+    ),
+    uds: struct({ udsName: required(text) }, SOCKET_PATH),
+  },
+  exclusive('tcp', 'uds'),
+  someOf('tcp', 'uds'),
+);
+
+const PROTOCOL = rule('transport', (section) => {
+  const protocol = section.text('proxyProtocol');
+  const isDirect = protocol === 'Direct';
+  if (protocol === '') return;
+  if (isDirect && section.has('transport')) section.refuse('transport', 'transport', 'must not be given with Direct');
+  if (!isDirect && !section.has('transport'))
+    section.refuse('transport', 'transport', `is missing, ${protocol} needs it`);
+  if (protocol === 'GRPC' && section.section('transport')?.has('tcp') === true)
+    section.refuse('transport', 'transport.tcp', 'must not be given with GRPC', 'uds');
+});
+
+/** Both names mean the same. */
+const ONE_CONTROL_PLANE = rule('unique', (section) => {
+  const names = section.sections('egressSelections').map((selection) => selection.text('name'));
+  if (names.includes('master') && names.includes('controlplane'))
+    section.refuse('unique', 'egressSelections', 'has master beside controlplane, which is the same');
+});
+
+const OLD_NAME = rule('deprecated', (section) => {
+  if (section.text('name') === 'master') section.warn('deprecated', 'name', 'is deprecated', 'controlplane');
+});
+
+const EGRESS = struct(
+  {
+    egressSelections: required(
+      list(
+        struct(
+          {
+            name: required(oneOf('controlplane', 'master', 'etcd', 'cluster')),
+            connection: required(
+              struct(
+                { proxyProtocol: required(oneOf('HTTPConnect', 'GRPC', 'Direct')), transport: TRANSPORT },
+                PROTOCOL,
+              ),
+            ),
+          },
+          OLD_NAME,
+        ),
+        { unique: 'name' },
+      ),
+    ),
+  },
+  ONE_CONTROL_PLANE,
+);
+
+const TRACING = struct({
+  endpoint: text,
+  samplingRatePerMillion: int(0, 1_000_000),
+});
+
+export const EGRESS_AND_TRACING: readonly KindTable[] = [
+  ...apiServerKind('EgressSelectorConfiguration', EGRESS, {}),
+  ...apiServerKind('TracingConfiguration', TRACING, { v1: { since: 34 } }),
+];
