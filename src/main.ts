@@ -11,6 +11,7 @@ import type { Output } from './cli/commands.js';
 import { ModeError } from './dataplane/mode.js';
 import type { Machine } from './control/mode.js';
 import type { Host } from './host/host.js';
+import type { LogFile } from './host/windows/log-file.js';
 import { goPlatform } from './base/platform.js';
 import { printableText } from './base/printable.js';
 import { QuestionError } from './plan/question.js';
@@ -67,14 +68,23 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
   const { config } = loaded;
   const { createLogger } = await import('./observe/log.js');
   const { logStreams } = await import('./observe/log-streams.js');
-  const log = await createLogger(config.logging, logStreams);
+  const isService = process.platform === 'win32' && loaded.command === 'run' && loaded.document.windowsRunAsService;
+  const file = isService ? await logFile() : await fileWithoutStandardError();
+  const log = await createLogger(
+    config.logging,
+    file === null ? logStreams : (logging) => logStreams(logging, file, file),
+  );
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   // Asking another process is not the place to warn of this one's settings.
   const asks = loaded.command === 'status' || (loaded.command === 'explain' && config.manifests.length === 0);
   for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
   if (loaded.command === 'run') {
     const { run } = await import('./cli/run.js');
-    return await run(loaded, argv, await machine(), log);
+    const { host, addon } = await machine();
+    const toEnd = (): Promise<number> => run(loaded, argv, { host, addon }, log);
+    if (!isService) return await toEnd();
+    const { runAsService } = await import('./cli/service.js');
+    return await runAsService(addon.service, toEnd);
   }
   const commands = await import('./cli/commands.js');
   switch (loaded.command) {
@@ -107,7 +117,20 @@ async function machine(): Promise<Machine> {
 
 /** What needs no kernel does without the addon. */
 async function host(): Promise<Host> {
+  if (process.platform === 'win32') return (await import('./host/windows/host.js')).WINDOWS_HOST;
   return (await import('./host/linux/host.js')).LINUX_HOST;
+}
+
+/** What a process of Windows that has no standard error writes to instead; null: it has one. */
+async function fileWithoutStandardError(): Promise<LogFile | null> {
+  if (process.platform !== 'win32') return null;
+  const { hasStandardError } = await import('./host/windows/log-file.js');
+  return hasStandardError() ? null : await logFile();
+}
+
+async function logFile(): Promise<LogFile> {
+  const { LogFile, logFilePath } = await import('./host/windows/log-file.js');
+  return new LogFile(logFilePath(process.env));
 }
 
 /** Writes a command's output; problems go to the log and errors make the exit status 1. */
@@ -161,14 +184,14 @@ main(process.argv.slice(2)).then(
   (status) => {
     process.exitCode = status;
   },
-  (error: unknown) => {
-    complain(describe(error));
+  async (error: unknown) => {
+    complain(describe(error), await fileWithoutStandardError());
     process.exitCode = 1;
   },
 );
 
-function complain(text: string): void {
-  process.stderr.write(`${printableText(text)}\n`);
+function complain(text: string, to: Pick<LogFile, 'write'> | null = null): void {
+  (to ?? process.stderr).write(`${printableText(text)}\n`);
 }
 
 /** Problems with flags and files in words, with the usage where it helps; anything else with its stack. */

@@ -135,6 +135,13 @@ export const CONFIGURATION_FLAGS: readonly Flag[] = [
     set: number((document, oomScoreAdj) => ({ ...document, oomScoreAdj })),
   },
   {
+    name: 'windows-service',
+    type: 'bool',
+    initial: 'false',
+    help: 'run as a service of Windows',
+    set: truth((document, windowsRunAsService) => ({ ...document, windowsRunAsService })),
+  },
+  {
     name: 'masquerade-all',
     type: 'bool',
     initial: 'false',

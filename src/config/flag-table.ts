@@ -175,7 +175,6 @@ const PROCESS_FLAGS = [
 const WINDOWS = { remark: 'has no effect on Linux', help: 'Windows only' } as const;
 
 const WINDOWS_FLAGS: readonly Flag[] = [
-  { name: 'windows-service', type: 'bool', initial: 'false', ...WINDOWS },
   { name: 'source-vip', type: 'string', initial: '', ...WINDOWS },
   { name: 'network-name', type: 'string', initial: '', ...WINDOWS },
   { name: 'enable-dsr', type: 'bool', initial: 'false', ...WINDOWS },

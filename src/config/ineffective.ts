@@ -40,7 +40,9 @@ export function describeIneffective(document: KubeProxyConfiguration, readsServe
     ...describeDetection(document),
     ...describeConntrack(document.conntrack, defaults.conntrack),
     ...(document.mode === 'ipvs' ? describeSeconds('ipvs', document.ipvs, IPVS_TIMEOUTS) : []),
-    ...(windowsRunAsService ? [`${KIND}.windowsRunAsService: has no effect on Linux`] : []),
+    ...(windowsRunAsService && process.platform !== 'win32'
+      ? [`${KIND}.windowsRunAsService: has no effect on Linux`]
+      : []),
     ...(document.showHiddenMetricsForVersion === ''
       ? []
       : [`${KIND}.showHiddenMetricsForVersion: has no effect, no metric was hidden since then`]),

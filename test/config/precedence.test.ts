@@ -165,7 +165,6 @@ t.test('FL-19, FL-42, FL-62: deprecated ports', (t) => {
 
 t.test('FL-53: flags of Windows are taken with a warning and change nothing', (t) => {
   const flags = [
-    'windows-service',
     'source-vip=10.0.0.1',
     'network-name=n',
     'enable-dsr',
@@ -178,6 +177,9 @@ t.test('FL-53: flags of Windows are taken with a warning and change nothing', (t
     t.same(warnings, [`--${flag.replace(/=.*/, '')}: has no effect on Linux`]);
     t.strictSame(document, plain.document);
   }
+  const service = loaded(['--proxy-mode=nftables', '--windows-service']);
+  t.same(service.warnings, ['KubeProxyConfiguration.windowsRunAsService: has no effect on Linux']);
+  t.strictSame(service.document, { ...plain.document, windowsRunAsService: true });
   t.end();
 });
 

@@ -1,0 +1,28 @@
+import { networkInterfaces } from 'node:os';
+import type { Host } from '../host.js';
+import { localAddresses } from '../local-addresses.js';
+
+/** Windows has none of the values that are set for the sake of rules, and ends no process for want of memory. */
+export const WINDOWS_HOST: Host = {
+  platform: 'win32',
+  families: () => ['IPv4', 'IPv6'],
+  localAddresses,
+  interfaceNames: () => Promise.resolve(Object.keys(networkInterfaces())),
+  kernelValues: () => [],
+  applyKernelValues: () => Promise.resolve({ written: [], problems: [] }),
+  compareKernelValues: () => Promise.resolve([]),
+  isTcpBeLiberal: () => Promise.resolve(false),
+  setOomPriority: () => Promise.resolve(null),
+  processUsage: () => ({
+    virtualMemory: 0,
+    virtualMemoryLimit: -1,
+    openFiles: 0,
+    openFilesLimit: -1,
+    received: 0,
+    sent: 0,
+  }),
+  nameProcess: (program, argv) => {
+    // The title of its window, where it has one.
+    process.title = [program, ...argv].join(' ');
+  },
+};
