@@ -3,7 +3,7 @@ import { API_GROUP, API_VERSION, KIND, type KubeProxyConfiguration } from '../co
 import { clip, printValue } from '../config/errors.js';
 import { Mapping, readMappings } from '../config/yaml.js';
 import { FindingList, type Finding, type Report } from './findings.js';
-import { joinApiVersion, splitApiVersion, tableFor, tablesOf } from './kinds.js';
+import { impliedMeta, joinApiVersion, splitApiVersion, tableFor, tablesOf } from './kinds.js';
 import { readProxy } from './proxy.js';
 import { readStruct, type Reading } from './read.js';
 import type { Section } from './section.js';
@@ -67,7 +67,9 @@ function readDocument(value: unknown, report: (report: Report) => void, release:
     return null;
   };
   if (!(value instanceof Mapping)) return refuse('type', '', 'is no mapping');
-  const [apiVersion, kind] = ['apiVersion', 'kind'].map((name) => value.entries.get(name) ?? '');
+  const implied = impliedMeta(value);
+  const apiVersion = value.entries.get('apiVersion') ?? implied?.apiVersion ?? '';
+  const kind = value.entries.get('kind') ?? implied?.kind ?? '';
   if (typeof apiVersion !== 'string' || apiVersion === '') return refuse('required', 'apiVersion', 'is missing');
   if (typeof kind !== 'string' || kind === '') return refuse('required', 'kind', 'is missing');
   const meta = { apiVersion, kind };

@@ -1,10 +1,14 @@
+import type { Mapping } from '../config/yaml.js';
 import { ACCESS } from './tables/access.js';
 import { ADMISSION_KINDS } from './tables/admission.js';
 import { AUDIT } from './tables/audit.js';
+import { CONTROLLER_MANAGERS } from './tables/controller-manager.js';
+import { CREDENTIALS } from './tables/credentials.js';
 import { EGRESS_AND_TRACING } from './tables/egress.js';
 import { ENCRYPTION } from './tables/encryption.js';
 import { KUBEADM } from './tables/kubeadm.js';
 import { KUBELET } from './tables/kubelet.js';
+import { SCHEDULERS } from './tables/scheduler.js';
 import type { KindTable, TypeMeta } from './types.js';
 
 /** The kinds that are read by a table. */
@@ -16,6 +20,9 @@ export const KINDS: readonly KindTable[] = [
   ...AUDIT,
   ...ENCRYPTION,
   ...ADMISSION_KINDS,
+  ...CONTROLLER_MANAGERS,
+  ...SCHEDULERS,
+  ...CREDENTIALS,
 ];
 
 /** What a document says it is, split. */
@@ -33,6 +40,12 @@ export function splitApiVersion(apiVersion: string): GroupVersion {
 
 export function joinApiVersion({ group, version }: GroupVersion): string {
   return group === '' ? version : `${group}/${version}`;
+}
+
+/** What a document is that does not say so: of a kubeconfig's two fields that would, a client needs neither. */
+export function impliedMeta(mapping: Mapping): TypeMeta | null {
+  const isKubeconfig = mapping.has(['clusters']) && mapping.has(['contexts']) && mapping.has(['users']);
+  return isKubeconfig ? { apiVersion: 'v1', kind: 'Config' } : null;
 }
 
 /** The tables of a kind, of whatever group; several groups have kinds of one name. */

@@ -5,11 +5,14 @@ import { SECRET, type Golden } from './golden/golden.js';
 import { ACCESS } from './golden/access.js';
 import { ADMISSION } from './golden/admission.js';
 import { AUDIT } from './golden/audit.js';
+import { CONTROLLER_MANAGER } from './golden/controller-manager.js';
+import { CREDENTIALS } from './golden/credentials.js';
 import { EGRESS } from './golden/egress.js';
 import { ENCRYPTION } from './golden/encryption.js';
 import { KUBEADM } from './golden/kubeadm.js';
 import { KUBELET } from './golden/kubelet.js';
 import { PROXY } from './golden/proxy.js';
+import { SCHEDULER } from './golden/scheduler.js';
 
 const GOLDEN: readonly Golden[] = [
   PROXY,
@@ -20,6 +23,9 @@ const GOLDEN: readonly Golden[] = [
   ...AUDIT,
   ...ENCRYPTION,
   ...ADMISSION,
+  ...CONTROLLER_MANAGER,
+  ...SCHEDULER,
+  ...CREDENTIALS,
 ];
 
 function findings(text: string): { readonly lines: readonly string[]; readonly status: number } {

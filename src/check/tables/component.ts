@@ -1,0 +1,42 @@
+import { atMost } from '../rules.js';
+import { bool, field, int, oneOf, path, scalar, struct, text, type Rule } from '../types.js';
+
+/** Sections that components have in common. */
+
+export const CLIENT_CONNECTION = struct({
+  kubeconfig: path,
+  acceptContentTypes: text,
+  contentType: text,
+  qps: scalar('number'),
+  burst: int(0),
+});
+
+export const DEBUGGING = { enableProfiling: bool, enableContentionProfiling: bool };
+
+/** Times count only where a leader is elected. */
+function whereElected(rule: Rule): Rule {
+  return {
+    name: rule.name,
+    check: (section) => {
+      if (section.truth('leaderElect')) rule.check(section);
+    },
+  };
+}
+
+const period = scalar('duration above 0');
+
+export const LEADER_ELECTION = struct(
+  {
+    leaderElect: field(bool, { default: true }),
+    leaseDuration: field(period, { default: '15s' }),
+    renewDeadline: field(period, { default: '10s' }),
+    retryPeriod: field(period, { default: '2s' }),
+    resourceLock: field(oneOf('leases', 'endpoints', 'configmaps', 'endpointsleases', 'configmapsleases'), {
+      default: 'leases',
+    }),
+    resourceName: text,
+    resourceNamespace: text,
+  },
+  whereElected(atMost('renewDeadline', 'leaseDuration', 'strictly')),
+  whereElected(atMost('retryPeriod', 'renewDeadline', 'strictly')),
+);

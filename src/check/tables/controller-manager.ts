@@ -1,0 +1,275 @@
+import { familyOf, parsePrefix, prefixLength } from '../../base/ip.js';
+import { needs, rule } from '../rules.js';
+import {
+  bool,
+  field,
+  int,
+  list,
+  oneOf,
+  path,
+  required,
+  scalar,
+  struct,
+  text,
+  type Field,
+  type KindTable,
+  type ScalarType,
+  type StructType,
+} from '../types.js';
+import { CLIENT_CONNECTION, DEBUGGING, LEADER_ELECTION } from './component.js';
+
+/** The controller managers. Their types name fields in Go's way, with capital letters. */
+
+const period = scalar('duration, not negative');
+const count = int(1);
+
+function periods(...names: readonly string[]): Readonly<Record<string, ScalarType>> {
+  return Object.fromEntries(names.map((name) => [name, period]));
+}
+
+/** Controllers that only say how many things they do at once. */
+function concurrent(name: string, initial?: number): StructType {
+  const one: Field = field(count, initial === undefined ? {} : { default: initial });
+  return struct({ [name]: one });
+}
+
+/** `*`, `name` or `-name`; the first entry for a name counts. */
+const FIRST_COUNTS = rule('unique', (section) => {
+  for (const name of ['Controllers', 'Webhooks'].filter((each) => section.has(each))) {
+    const entries = section.texts(name).map((entry) => entry.replace(/^-/, ''));
+    const again = entries.find((entry, index) => entries.indexOf(entry) < index);
+    if (again !== undefined) section.warn('unique', name, `names ${JSON.stringify(again)} twice, the first one counts`);
+  }
+});
+
+const LEADER_MIGRATION = struct({
+  leaderName: field(text, { default: 'cloud-provider-extraction-migration' }),
+  resourceLock: field(oneOf('leases', 'endpoints'), { default: 'leases' }),
+  controllerLeaders: list(struct({ name: required(text), component: required(text) }), { unique: 'name' }),
+});
+
+const GENERIC = struct(
+  {
+    Port: int(0, 65_535),
+    Address: scalar('ip'),
+    MinResyncPeriod: period,
+    ClientConnection: CLIENT_CONNECTION,
+    ControllerStartInterval: period,
+    LeaderElection: LEADER_ELECTION,
+    Controllers: list(text),
+    Debugging: struct(DEBUGGING),
+    LeaderMigrationEnabled: bool,
+    LeaderMigration: LEADER_MIGRATION,
+  },
+  FIRST_COUNTS,
+);
+
+const ALLOCATION = rule('requires', (section) => {
+  if (section.truth('AllocateNodeCIDRs') && section.isGiven('ClusterCIDR') && !section.has('ClusterCIDR'))
+    section.refuse('requires', 'ClusterCIDR', 'is empty, and AllocateNodeCIDRs needs it');
+  if (
+    section.truth('ConfigureCloudRoutes') &&
+    section.isGiven('AllocateNodeCIDRs') &&
+    !section.truth('AllocateNodeCIDRs')
+  )
+    section.warn('no-effect', 'ConfigureCloudRoutes', 'has no effect without AllocateNodeCIDRs');
+});
+
+const CLOUD_SHARED = struct(
+  {
+    CloudProvider: struct({ Name: text, CloudConfigFile: path }),
+    ExternalCloudVolumePlugin: text,
+    UseServiceAccountCredentials: bool,
+    AllowUntaggedCloud: bool,
+    ...periods('RouteReconciliationPeriod', 'NodeMonitorPeriod', 'NodeSyncPeriod'),
+    ClusterName: text,
+    ClusterCIDR: scalar('cidrs'),
+    AllocateNodeCIDRs: bool,
+    CIDRAllocatorType: oneOf('RangeAllocator', 'CloudAllocator', 'IPAMFromCluster', 'IPAMFromCloud'),
+    ConfigureCloudRoutes: bool,
+  },
+  ALLOCATION,
+);
+
+const SIGNER = struct({ CertFile: path, KeyFile: path }, needs('CertFile', 'KeyFile'), needs('KeyFile', 'CertFile'));
+
+const SIGNERS = [
+  'KubeletServingSignerConfiguration',
+  'KubeletClientSignerConfiguration',
+  'KubeAPIServerClientSignerConfiguration',
+  'LegacyUnknownSignerConfiguration',
+];
+
+/** Files for all signers, or some for each. */
+const SIGNER_FILES = rule('exclusive', (section) => {
+  if (!section.has('ClusterSigningCertFile') && !section.has('ClusterSigningKeyFile')) return;
+  for (const name of SIGNERS)
+    if (section.section(name)?.has('CertFile') === true || section.section(name)?.has('KeyFile') === true)
+      section.refuse('exclusive', name, 'must not have files beside ClusterSigningCertFile and ClusterSigningKeyFile');
+});
+
+const SIGNING = struct(
+  {
+    ClusterSigningCertFile: path,
+    ClusterSigningKeyFile: path,
+    ...Object.fromEntries(SIGNERS.map((name) => [name, SIGNER])),
+    ClusterSigningDuration: scalar('duration above 0'),
+  },
+  needs('ClusterSigningCertFile', 'ClusterSigningKeyFile'),
+  needs('ClusterSigningKeyFile', 'ClusterSigningCertFile'),
+  SIGNER_FILES,
+);
+
+const SERVICE_FAMILIES = rule('families', (section) => {
+  const [one, two] = ['ServiceCIDR', 'SecondaryServiceCIDR'].map((name) => parsePrefix(section.text(name)));
+  if (section.has('SecondaryServiceCIDR') && !section.has('ServiceCIDR'))
+    section.refuse('families', 'SecondaryServiceCIDR', 'needs ServiceCIDR beside it');
+  if (one && two && familyOf(one) === familyOf(two))
+    section.refuse('families', 'SecondaryServiceCIDR', 'has the IP family of ServiceCIDR', 'of the other one');
+});
+
+const NODE_IPAM = struct(
+  {
+    ServiceCIDR: scalar('cidr'),
+    SecondaryServiceCIDR: scalar('cidr'),
+    NodeCIDRMaskSize: int(0, 128),
+    NodeCIDRMaskSizeIPv4: int(0, 32),
+    NodeCIDRMaskSizeIPv6: int(0, 128),
+  },
+  SERVICE_FAMILIES,
+);
+
+/** A node's range is a part of the cluster's, which holds no more than 65,536 of them. */
+const MASKS = rule('mask', (section) => {
+  const ipam = section.section('NodeIPAMController');
+  const ranges = (section.section('KubeCloudShared')?.text('ClusterCIDR') ?? '')
+    .split(',')
+    .flatMap((each) => parsePrefix(each) ?? []);
+  for (const range of ranges) {
+    const name =
+      ranges.length === 1 && ipam?.has('NodeCIDRMaskSize') === true
+        ? 'NodeCIDRMaskSize'
+        : `NodeCIDRMaskSize${familyOf(range)}`;
+    const mask = ipam?.number(name) ?? 0;
+    if (mask === 0) continue;
+    if (mask < prefixLength(range)) ipam?.refuse('mask', name, `is smaller than the length of ClusterCIDR ${range}`);
+    else if (mask - prefixLength(range) > 16)
+      ipam?.refuse('mask', name, `is more than 16 bits longer than ClusterCIDR ${range}`);
+  }
+});
+
+const fraction = scalar('number', 0, 1);
+const rate = scalar('number', 0, 1_000_000);
+
+const LIFECYCLE = struct({
+  NodeEvictionRate: rate,
+  SecondaryNodeEvictionRate: rate,
+  ...periods('NodeStartupGracePeriod', 'NodeMonitorGracePeriod', 'PodEvictionTimeout'),
+  LargeClusterSizeThreshold: int(0),
+  UnhealthyZoneThreshold: fraction,
+});
+
+const AUTOSCALER = struct({
+  ConcurrentHorizontalPodAutoscalerSyncs: count,
+  ...periods(
+    'HorizontalPodAutoscalerSyncPeriod',
+    'HorizontalPodAutoscalerDownscaleStabilizationWindow',
+    'HorizontalPodAutoscalerCPUInitializationPeriod',
+    'HorizontalPodAutoscalerInitialReadinessDelay',
+  ),
+  HorizontalPodAutoscalerTolerance: scalar('number', 0, 1_000_000),
+});
+
+const RECYCLER = struct({
+  MaximumRetry: int(0),
+  MinimumTimeoutNFS: int(0),
+  PodTemplateFilePathNFS: path,
+  IncrementTimeoutNFS: int(0),
+  PodTemplateFilePathHostPath: path,
+  MinimumTimeoutHostPath: int(0),
+  IncrementTimeoutHostPath: int(0),
+});
+
+const SERVICES = concurrent('ConcurrentServiceSyncs');
+
+const CONTROLLERS: StructType['fields'] = {
+  AttachDetachController: struct({
+    DisableAttachDetachReconcilerSync: bool,
+    ReconcilerSyncLoopPeriod: field(scalar('duration above 0'), { default: '60s' }),
+    disableForceDetachOnTimeout: bool,
+  }),
+  CSRSigningController: SIGNING,
+  DaemonSetController: concurrent('ConcurrentDaemonSetSyncs'),
+  DeploymentController: concurrent('ConcurrentDeploymentSyncs'),
+  StatefulSetController: concurrent('ConcurrentStatefulSetSyncs'),
+  DeprecatedController: struct({}),
+  EndpointController: struct({ ConcurrentEndpointSyncs: count, EndpointUpdatesBatchPeriod: period }),
+  EndpointSliceController: struct({
+    ConcurrentServiceEndpointSyncs: int(1, 50),
+    MaxEndpointsPerSlice: int(1, 1000),
+    EndpointUpdatesBatchPeriod: period,
+  }),
+  EndpointSliceMirroringController: struct({
+    MirroringConcurrentServiceEndpointSyncs: int(1, 50),
+    MirroringMaxEndpointsPerSubset: int(1, 1000),
+    MirroringEndpointUpdatesBatchPeriod: period,
+  }),
+  EphemeralVolumeController: concurrent('ConcurrentEphemeralVolumeSyncs'),
+  GarbageCollectorController: struct({
+    EnableGarbageCollector: bool,
+    ConcurrentGCSyncs: count,
+    GCIgnoredResources: list(struct({ Group: text, Resource: required(text) })),
+  }),
+  HPAController: AUTOSCALER,
+  JobController: concurrent('ConcurrentJobSyncs'),
+  CronJobController: concurrent('ConcurrentCronJobSyncs'),
+  LegacySATokenCleaner: struct({ CleanUpPeriod: period }),
+  NamespaceController: struct({ NamespaceSyncPeriod: period, ConcurrentNamespaceSyncs: count }),
+  NodeIPAMController: NODE_IPAM,
+  NodeLifecycleController: LIFECYCLE,
+  PersistentVolumeBinderController: struct({
+    PVClaimBinderSyncPeriod: period,
+    VolumeConfiguration: struct({
+      EnableHostPathProvisioning: bool,
+      EnableDynamicProvisioning: field(bool, { default: true }),
+      PersistentVolumeRecyclerConfiguration: RECYCLER,
+      FlexVolumePluginDir: path,
+    }),
+  }),
+  PodGCController: struct({ TerminatedPodGCThreshold: scalar('int') }),
+  ReplicaSetController: concurrent('ConcurrentRSSyncs'),
+  ReplicationController: concurrent('ConcurrentRCSyncs'),
+  ResourceQuotaController: struct({ ResourceQuotaSyncPeriod: period, ConcurrentResourceQuotaSyncs: count }),
+  SAController: struct({ ServiceAccountKeyFile: path, ConcurrentSATokenSyncs: count, RootCAFile: path }),
+  ServiceController: SERVICES,
+  TTLAfterFinishedController: concurrent('ConcurrentTTLSyncs'),
+  ValidatingAdmissionPolicyStatusController: concurrent('ConcurrentPolicySyncs', 5),
+};
+
+export const CONTROLLER_MANAGERS: readonly KindTable[] = [
+  {
+    kind: 'KubeControllerManagerConfiguration',
+    group: 'kubecontrollermanager.config.k8s.io',
+    versions: { v1alpha1: {} },
+    table: struct({ Generic: GENERIC, KubeCloudShared: CLOUD_SHARED, ...CONTROLLERS }, MASKS),
+  },
+  {
+    kind: 'CloudControllerManagerConfiguration',
+    group: 'cloudcontrollermanager.config.k8s.io',
+    versions: { v1alpha1: {} },
+    table: struct({
+      Generic: GENERIC,
+      KubeCloudShared: CLOUD_SHARED,
+      NodeController: concurrent('ConcurrentNodeSyncs'),
+      ServiceController: SERVICES,
+      NodeStatusUpdateFrequency: scalar('duration above 0'),
+      Webhook: struct({ Webhooks: list(text) }, FIRST_COUNTS),
+    }),
+  },
+  {
+    kind: 'LeaderMigrationConfiguration',
+    group: 'controllermanager.config.k8s.io',
+    versions: { v1: {}, v1beta1: {}, v1alpha1: {} },
+    table: LEADER_MIGRATION,
+  },
+];

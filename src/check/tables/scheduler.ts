@@ -1,0 +1,206 @@
+import { atMost, rule } from '../rules.js';
+import type { Section } from '../section.js';
+import {
+  any,
+  bool,
+  embedded,
+  field,
+  int,
+  list,
+  oneOf,
+  path,
+  required,
+  scalar,
+  struct,
+  text,
+  type KindTable,
+  type StructType,
+  type TypeMeta,
+} from '../types.js';
+import { CLIENT_CONNECTION, DEBUGGING, LEADER_ELECTION } from './component.js';
+
+/** The scheduler, and the arguments of its plugins. */
+
+const GROUP = 'kubescheduler.config.k8s.io';
+
+const PLUGIN = struct({ name: required(text), weight: int(0, 100) });
+const PLUGIN_SET = struct({
+  enabled: list(PLUGIN, { unique: 'name' }),
+  disabled: list(struct({ name: required(text), weight: int(0, 100) }), { unique: 'name' }),
+});
+
+const POINTS = [
+  'preEnqueue',
+  'queueSort',
+  'preFilter',
+  'filter',
+  'postFilter',
+  'preScore',
+  'score',
+  'reserve',
+  'permit',
+  'preBind',
+  'bind',
+  'postBind',
+  'multiPoint',
+];
+
+/** The arguments' kind follows from the plugin's name. */
+function argumentsOf(plugin: Section): TypeMeta {
+  return { apiVersion: `${GROUP}/v1`, kind: `${plugin.text('name')}Args` };
+}
+
+const PROFILE = struct({
+  schedulerName: field(text, { default: 'default-scheduler' }),
+  percentageOfNodesToScore: int(0, 100),
+  plugins: struct(Object.fromEntries(POINTS.map((point) => [point, PLUGIN_SET]))),
+  pluginConfig: list(struct({ name: required(text), args: embedded(argumentsOf) }), { unique: 'name' }),
+});
+
+/** Profiles are told apart by name, and share one queue. */
+const PROFILES = rule('profiles', (section) => {
+  const profiles = section.sections('profiles');
+  const names = new Set<string>();
+  const sorts = new Set<string>();
+  for (const profile of profiles) {
+    if (names.size === names.add(profile.text('schedulerName')).size)
+      profile.refuse('profiles', 'schedulerName', 'is that of another profile, too');
+    const sort = profile.within('plugins.queueSort');
+    const enabled = (sort?.sections('enabled') ?? []).map((plugin) => plugin.text('name'));
+    if (sorts.add(enabled.join()).size > 1)
+      profile.refuse('profiles', 'plugins.queueSort', 'is not that of the other profiles');
+  }
+});
+
+const EXTENDER = struct(
+  {
+    urlPrefix: required(scalar('http url')),
+    filterVerb: text,
+    preemptVerb: text,
+    prioritizeVerb: text,
+    bindVerb: text,
+    weight: scalar('int'),
+    enableHTTPS: bool,
+    tlsConfig: struct(
+      {
+        insecure: bool,
+        serverName: text,
+        certFile: path,
+        keyFile: path,
+        caFile: path,
+        certData: scalar('base64'),
+        keyData: field(scalar('base64'), { secret: true }),
+        caData: scalar('base64'),
+      },
+      rule('tls', (section) => {
+        if (section.truth('insecure') && (section.has('caFile') || section.has('caData')))
+          section.refuse('tls', 'insecure', 'must not be true beside a CA');
+      }),
+    ),
+    httpTimeout: scalar('duration, not negative'),
+    nodeCacheCapable: bool,
+    managedResources: list(struct({ name: required(text), ignoredByScheduler: bool }), { unique: 'name' }),
+    ignorable: bool,
+  },
+  rule('range', (section) => {
+    if (section.has('prioritizeVerb') && (section.number('weight') ?? 0) < 1)
+      section.refuse('range', 'weight', 'is not positive, and prioritizeVerb needs it', 'an integer of at least 1');
+  }),
+);
+
+const ONE_BINDS = rule('extenders', (section) => {
+  const [, ...others] = section.sections('extenders').filter((extender) => extender.has('bindVerb'));
+  for (const extender of others) extender.refuse('extenders', 'bindVerb', 'must be given by one extender only');
+});
+
+const SCHEDULER = struct(
+  {
+    ...DEBUGGING,
+    parallelism: field(int(1), { default: 16 }),
+    leaderElection: LEADER_ELECTION,
+    clientConnection: CLIENT_CONNECTION,
+    percentageOfNodesToScore: int(0, 100),
+    podInitialBackoffSeconds: field(int(1), { default: 1 }),
+    podMaxBackoffSeconds: field(int(1), { default: 10 }),
+    profiles: list(PROFILE),
+    extenders: list(EXTENDER),
+    delayCacheUntilActive: bool,
+  },
+  atMost('podInitialBackoffSeconds', 'podMaxBackoffSeconds'),
+  PROFILES,
+  ONE_BINDS,
+);
+
+/** Weight 0 stands for 1. */
+const RESOURCES = list(struct({ name: required(text), weight: int(0, 100) }), { unique: 'name' });
+
+const RISING = rule('order', (section) => {
+  const utilizations = section.sections('shape').map((point) => point.number('utilization') ?? 0);
+  if (utilizations.some((value, index) => index > 0 && value <= (utilizations[index - 1] ?? -1)))
+    section.refuse('order', 'shape', 'must have points of rising utilization');
+});
+const SHAPE = list(struct({ utilization: required(int(0, 100)), score: required(int(0, 10)) }));
+
+const RATIO = rule('requires', (section) => {
+  const isRatio = section.text('type') === 'RequestedToCapacityRatio';
+  const ratio = section.section('requestedToCapacityRatio');
+  if (isRatio && ratio?.has('shape') !== true)
+    section.refuse('requires', 'requestedToCapacityRatio', 'has no shape, and the type needs it');
+});
+
+const SPREADING = rule('exclusive', (section) => {
+  if (section.text('defaultingType') !== 'List' && section.has('defaultConstraints'))
+    section.refuse('exclusive', 'defaultConstraints', 'must not be given with defaultingType System');
+});
+
+const CONSTRAINT = struct({
+  maxSkew: required(int(1)),
+  topologyKey: required(text),
+  whenUnsatisfiable: required(oneOf('DoNotSchedule', 'ScheduleAnyway')),
+  minDomains: int(1),
+  nodeAffinityPolicy: oneOf('Honor', 'Ignore'),
+  nodeTaintsPolicy: oneOf('Honor', 'Ignore'),
+});
+
+const ARGUMENTS: Readonly<Record<string, StructType>> = {
+  DefaultPreemptionArgs: struct({
+    minCandidateNodesPercentage: field(int(0, 100), { default: 10 }),
+    minCandidateNodesAbsolute: field(int(0), { default: 100 }),
+  }),
+  InterPodAffinityArgs: struct({
+    hardPodAffinityWeight: field(int(0, 100), { default: 1 }),
+    ignorePreferredTermsOfExistingPods: bool,
+  }),
+  NodeAffinityArgs: struct({ addedAffinity: any }),
+  NodeResourcesBalancedAllocationArgs: struct({ resources: RESOURCES }),
+  NodeResourcesFitArgs: struct(
+    {
+      ignoredResources: list(text),
+      ignoredResourceGroups: list(text),
+      scoringStrategy: struct(
+        {
+          type: field(oneOf('LeastAllocated', 'MostAllocated', 'RequestedToCapacityRatio'), {
+            default: 'LeastAllocated',
+          }),
+          resources: RESOURCES,
+          requestedToCapacityRatio: struct({ shape: SHAPE }, RISING),
+        },
+        RATIO,
+      ),
+    },
+    rule('format', (section) => {
+      if (section.texts('ignoredResourceGroups').some((group) => group.includes('/')))
+        section.refuse('format', 'ignoredResourceGroups', 'has a slash', 'groups without names');
+    }),
+  ),
+  PodTopologySpreadArgs: struct(
+    { defaultConstraints: list(CONSTRAINT), defaultingType: field(oneOf('System', 'List'), { default: 'System' }) },
+    SPREADING,
+  ),
+  VolumeBindingArgs: struct({ bindTimeoutSeconds: field(int(0), { default: 600 }), shape: SHAPE }, RISING),
+};
+
+export const SCHEDULERS: readonly KindTable[] = Object.entries({
+  KubeSchedulerConfiguration: SCHEDULER,
+  ...ARGUMENTS,
+}).map(([kind, table]) => ({ kind, group: GROUP, versions: { v1: { since: 25 } }, table }));

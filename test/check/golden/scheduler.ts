@@ -1,0 +1,165 @@
+import type { Golden } from './golden.js';
+
+export const SCHEDULER: readonly Golden[] = [
+  {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'KubeSchedulerConfiguration',
+    right: [
+      '',
+      `parallelism: 16
+leaderElection: {leaderElect: true}
+clientConnection: {kubeconfig: /a, qps: 50.5, burst: 100}
+enableProfiling: true
+percentageOfNodesToScore: 0
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 10
+delayCacheUntilActive: true
+profiles: [{schedulerName: default-scheduler, plugins: {score: {enabled: [{name: A, weight: 5}], disabled: [{name: "*"}]}}, pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio, resources: [{name: cpu, weight: 1}], requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}}}}, {name: Mine, args: {x: 1}}]}, {schedulerName: other}]
+extenders: [{urlPrefix: "http://x", filterVerb: filter, prioritizeVerb: p, weight: 1, bindVerb: bind, managedResources: [{name: example.com/a, ignoredByScheduler: true}], httpTimeout: 30s}]`,
+    ],
+    wrong: [
+      [
+        `parallelism: 0
+percentageOfNodesToScore: 101
+podInitialBackoffSeconds: 11
+profiles: [{plugins: {Score: {}, queueSort: {enabled: [{name: A}, {name: A}]}}}, {pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b]}}, {name: NodeResourcesFit}, {name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]`,
+        'error: KubeSchedulerConfiguration.parallelism: 0: is out of range: should be an integer of at least 1',
+        'error: KubeSchedulerConfiguration.percentageOfNodesToScore: 101: is out of range: should be an integer from 0 to 100',
+        'error: KubeSchedulerConfiguration.profiles[0].plugins.queueSort.enabled[1].name: "A": is given twice',
+        'error: KubeSchedulerConfiguration.profiles[0].plugins.Score: has the wrong case: should be score',
+        'error: KubeSchedulerConfiguration.profiles[1].pluginConfig[0].args.ignoredResourceGroups: has a slash: should be groups without names',
+        'error: KubeSchedulerConfiguration.profiles[1].pluginConfig[1].name: is given twice',
+        'error: KubeSchedulerConfiguration.profiles[1].pluginConfig[2].args.hardPodAffinityWeight: 101: is out of range: should be an integer from 0 to 100',
+        'error: KubeSchedulerConfiguration.podInitialBackoffSeconds: 11: must not be above podMaxBackoffSeconds',
+        'error: KubeSchedulerConfiguration.profiles[1].schedulerName: "default-scheduler": is that of another profile, too',
+        'error: KubeSchedulerConfiguration.profiles[1].plugins.queueSort: is not that of the other profiles',
+      ],
+      [
+        'extenders: [{urlPrefix: x, prioritizeVerb: p, bindVerb: a, tlsConfig: {insecure: true, caFile: x, keyData: S3cr3t, certData: "?"}}, {urlPrefix: "http://user:S3cr3t@h", bindVerb: b, weight: 1, httpTimeout: 5, managedResources: [{}]}]',
+        'error: KubeSchedulerConfiguration.extenders[0].urlPrefix: "x": cannot be read: should be a URL that begins with http:// or https://',
+        'error: KubeSchedulerConfiguration.extenders[0].tlsConfig.certData: "?": cannot be read: should be base64',
+        'error: KubeSchedulerConfiguration.extenders[0].tlsConfig.keyData: cannot be read: should be base64',
+        'error: KubeSchedulerConfiguration.extenders[0].tlsConfig.insecure: true: must not be true beside a CA',
+        'error: KubeSchedulerConfiguration.extenders[0].weight: is not positive, and prioritizeVerb needs it: should be an integer of at least 1',
+        'error: KubeSchedulerConfiguration.extenders[1].httpTimeout: 5: has the wrong type: should be a duration of at least 0s',
+        'error: KubeSchedulerConfiguration.extenders[1].managedResources[0].name: is missing: should be text',
+        'error: KubeSchedulerConfiguration.extenders[1].bindVerb: "b": must be given by one extender only',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'DefaultPreemptionArgs',
+    right: [
+      `minCandidateNodesPercentage: 10
+minCandidateNodesAbsolute: 0`,
+    ],
+    wrong: [
+      [
+        `minCandidateNodesPercentage: 101
+minCandidateNodesAbsolute: -1`,
+        'error: DefaultPreemptionArgs.minCandidateNodesPercentage: 101: is out of range: should be an integer from 0 to 100',
+        'error: DefaultPreemptionArgs.minCandidateNodesAbsolute: -1: is out of range: should be an integer of at least 0',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'InterPodAffinityArgs',
+    right: ['ignorePreferredTermsOfExistingPods: true'],
+    wrong: [
+      [
+        'hardPodAffinityWeight: -1',
+        'error: InterPodAffinityArgs.hardPodAffinityWeight: -1: is out of range: should be an integer from 0 to 100',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'NodeAffinityArgs',
+    right: ['addedAffinity: {a: 1}'],
+    wrong: [
+      ['AddedAffinity: {}', 'error: NodeAffinityArgs.AddedAffinity: has the wrong case: should be addedAffinity'],
+    ],
+  },
+  {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'NodeResourcesBalancedAllocationArgs',
+    right: ['resources: [{name: cpu, weight: 100}]'],
+    wrong: [
+      [
+        'resources: [{name: cpu, weight: 101}, {name: cpu}, {}]',
+        'error: NodeResourcesBalancedAllocationArgs.resources[0].weight: 101: is out of range: should be an integer from 0 to 100',
+        'error: NodeResourcesBalancedAllocationArgs.resources[1].name: "cpu": is given twice',
+        'error: NodeResourcesBalancedAllocationArgs.resources[2].name: is missing: should be text',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'NodeResourcesFitArgs',
+    right: [
+      `ignoredResources: [example.com/a]
+ignoredResourceGroups: [example.com]`,
+    ],
+    wrong: [
+      [
+        'scoringStrategy: {type: Least}',
+        'error: NodeResourcesFitArgs.scoringStrategy.type: "Least": is not known: should be "LeastAllocated" or "MostAllocated" or "RequestedToCapacityRatio"',
+      ],
+      [
+        'scoringStrategy: {type: RequestedToCapacityRatio}',
+        'error: NodeResourcesFitArgs.scoringStrategy.requestedToCapacityRatio: has no shape, and the type needs it',
+      ],
+      [
+        'scoringStrategy: {requestedToCapacityRatio: {shape: [{utilization: 50, score: 11}, {utilization: 50, score: 1}, {score: 1}]}}',
+        'error: NodeResourcesFitArgs.scoringStrategy.requestedToCapacityRatio.shape[0].score: 11: is out of range: should be an integer from 0 to 10',
+        'error: NodeResourcesFitArgs.scoringStrategy.requestedToCapacityRatio.shape[2].utilization: is missing: should be an integer from 0 to 100',
+        'error: NodeResourcesFitArgs.scoringStrategy.requestedToCapacityRatio.shape: must have points of rising utilization',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'PodTopologySpreadArgs',
+    right: [
+      '',
+      `defaultingType: List
+defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]`,
+    ],
+    wrong: [
+      [
+        'defaultConstraints: [{maxSkew: 0, topologyKey: a, whenUnsatisfiable: Never, labelSelector: {}}]',
+        'error: PodTopologySpreadArgs.defaultConstraints[0].maxSkew: 0: is out of range: should be an integer of at least 1',
+        'error: PodTopologySpreadArgs.defaultConstraints[0].whenUnsatisfiable: "Never": is not known: should be "DoNotSchedule" or "ScheduleAnyway"',
+        'error: PodTopologySpreadArgs.defaultConstraints[0].labelSelector: is an unknown field',
+        'error: PodTopologySpreadArgs.defaultConstraints: must not be given with defaultingType System',
+      ],
+      [
+        `defaultingType: list
+defaultConstraints: [{}]`,
+        'error: PodTopologySpreadArgs.defaultConstraints[0].maxSkew: is missing: should be an integer of at least 1',
+        'error: PodTopologySpreadArgs.defaultConstraints[0].topologyKey: is missing: should be text',
+        'error: PodTopologySpreadArgs.defaultConstraints[0].whenUnsatisfiable: is missing: should be "DoNotSchedule" or "ScheduleAnyway"',
+        'error: PodTopologySpreadArgs.defaultingType: "list": has the wrong case: should be "List"',
+        'error: PodTopologySpreadArgs.defaultConstraints: must not be given with defaultingType System',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'VolumeBindingArgs',
+    right: [
+      `bindTimeoutSeconds: 0
+shape: [{utilization: 0, score: 0}]`,
+    ],
+    wrong: [
+      [
+        `bindTimeoutSeconds: -1
+shape: [{utilization: 101, score: 1}]`,
+        'error: VolumeBindingArgs.bindTimeoutSeconds: -1: is out of range: should be an integer of at least 0',
+        'error: VolumeBindingArgs.shape[0].utilization: 101: is out of range: should be an integer from 0 to 100',
+      ],
+    ],
+  },
+];
