@@ -40,7 +40,7 @@ export interface ConfigWatchTiming {
   readonly retryMs: number;
 }
 
-const DEFAULT_TIMING: ConfigWatchTiming = { pollMs: 500, settleMs: 200, retryMs: 1000 };
+const DEFAULT_TIMING: ConfigWatchTiming = { pollMs: 900, settleMs: 200, retryMs: 1000 };
 const LONGEST_RETRY_MS = 60_000;
 
 /** From a change event to the look, so that a burst of events costs one look. */

@@ -1,3 +1,5 @@
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
 import t from 'tap';
 
 import type { ConntrackSettings } from '../../src/host/host.js';
@@ -225,6 +227,26 @@ t.test('ST-44: loopback is opened after everything else, and only where it is as
     forward,
     ROUTE_LOCALNET,
   ]);
+  t.end();
+});
+
+t.test('what is asked for every second does not count the cores each time', (t) => {
+  const { cpus } = os;
+  let counts = 0;
+  os.cpus = () => {
+    counts++;
+    return cpus();
+  };
+  syncBuiltinESMExports();
+  t.teardown(() => {
+    os.cpus = cpus;
+    syncBuiltinESMExports();
+  });
+  const settings = { conntrack: { ...NOTHING, maxPerCore: 1000 }, sysctls: [], opensLoopback: false };
+  const values = LINUX_HOST.kernelValues(settings);
+  const countsBefore = counts;
+  t.same(LINUX_HOST.kernelValues(settings), values);
+  t.equal(counts, countsBefore);
   t.end();
 });
 

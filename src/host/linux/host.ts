@@ -15,14 +15,22 @@ import {
   sysctlValues,
 } from './sysctl.js';
 
+let counted: number | null = null;
+
+/** The cores of the machine. Counted once, as the values are asked for every second: it reads a file or two for each. */
+function machineCores(): number {
+  // None is listed where /proc shows processes only.
+  counted ??= cpus().length || availableParallelism();
+  return counted;
+}
+
 export const LINUX_HOST: Host = {
   platform: 'linux',
   families: supportedFamilies,
   localAddresses,
   interfaceNames,
   kernelValues: ({ conntrack, sysctls, opensLoopback }) => [
-    // No core is listed where /proc shows processes only.
-    ...conntrackValues(conntrack, cpus().length || availableParallelism()),
+    ...conntrackValues(conntrack, machineCores()),
     ...sysctlValues(sysctls, release()),
     ...(opensLoopback ? [ROUTE_LOCALNET] : []),
   ],

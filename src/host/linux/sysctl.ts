@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs';
-import { open, readFile } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { messageOf } from '../../base/error-message.js';
 import type { KernelRelease, Sysctl } from '../../base/sysctl.js';
 import type { ConntrackSettings, KernelValue, KernelValueProblem, KernelValueReport, WrittenValue } from '../host.js';
@@ -145,7 +145,11 @@ const HOST_ROOT = '/host';
  * answers ENOENT rather than EACCES.
  */
 export const KERNEL_FILES: KernelFiles = {
-  read: (path) => readFile(path, 'utf8'),
+  // What the kernel makes up at once; to have another thread read it costs several times as much, every second.
+  read: (path) =>
+    new Promise((resolve) => {
+      resolve(readFileSync(path, 'utf8'));
+    }),
   async write(path, text) {
     try {
       await overwrite(path, text);
