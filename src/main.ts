@@ -103,7 +103,7 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
     case 'status':
       return print(await commands.status(config, loaded.output, loaded.heapSnapshot), log);
     case 'cleanup':
-      return print(await commands.cleanup((await machine()).addon), log);
+      return print(await commands.cleanup(config, await machine(), log), log);
     case 'init':
       return print(await commands.init(config, loaded.version, await machine(), log), log);
   }

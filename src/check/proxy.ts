@@ -20,8 +20,9 @@ export function readProxy(mapping: Mapping, report: (report: Report) => void): K
   for (const problem of found.strict) report(adoptStrict(problem));
   if (found.fatal.length > 0) return null;
   const meant = withoutPlaceholders(mapping);
-  const document = applyPlatformDefaults(decodeConfiguration(meant.mapping, { strict: [], fatal: [] }));
-  for (const problem of validateConfiguration(document)) report(adopt(problem, 'error', 'value'));
+  const { platform } = process;
+  const document = applyPlatformDefaults(decodeConfiguration(meant.mapping, { strict: [], fatal: [] }), platform);
+  for (const problem of validateConfiguration(document, platform)) report(adopt(problem, 'error', 'value'));
   for (const field of meant.doubtful)
     report(adopt(`${KIND}.${field}: is 0, which is taken for unset here`, 'warning', 'placeholder'));
   for (const problem of describeIneffective(document, true)) report(adopt(problem, 'warning', 'no-effect'));

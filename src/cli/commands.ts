@@ -7,10 +7,10 @@ import { modeProblems, prepareMode, type Machine } from '../control/mode.js';
 import { checkNode } from '../control/node-checks.js';
 import { lookUpNode } from '../control/node-lookup.js';
 import { kernelSettings, planSettings } from '../control/settings.js';
+import { NO_FOOTPRINT } from '../dataplane/footprint.js';
 import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
-import { FOOTPRINTS, modeDefinition } from '../dataplane/modes.js';
+import { footprintsOn, modeDefinition } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
-import type { NativeAddon } from '../native/contract.js';
 import { readOnly } from '../native/read-only.js';
 import { Planner } from '../plan/planner.js';
 import { parseQuestion } from '../plan/question.js';
@@ -87,11 +87,13 @@ export async function status(config: Config, output: OutputForm, heapSnapshot: s
 }
 
 /** Removes everything from the kernel that a proxy in any mode put there. */
-export async function cleanup(addon: NativeAddon): Promise<Output> {
-  const { problems, kept } = await removeLeftovers(addon, FAMILIES, FOOTPRINTS, null);
+export async function cleanup(config: Config, machine: Machine, log: Log): Promise<Output> {
+  const { addon, host } = machine;
+  const { problems, kept } = await removeLeftovers(addon, FAMILIES, footprintsOn(host.platform), null);
+  const ofMode = modeDefinition(config.mode).footprint === NO_FOOTPRINT ? await removeOwn(config, machine, log) : [];
   return {
     text: '',
-    errors: problems.map((error) => `encountered an error while tearing down rules: ${String(error)}`),
+    errors: [...problems, ...ofMode].map((error) => `encountered an error while tearing down rules: ${String(error)}`),
     warnings: kept.map((what) => `left in place, because rules of others need it: ${what}`),
   };
 }
@@ -121,6 +123,13 @@ export async function init(config: Config, version: string, machine: Machine, lo
     ],
     warnings: [...found.warnings, ...checked.warnings],
   };
+}
+
+/** Of a mode that nobody else can clean up after. Answers what failed. */
+async function removeOwn(config: Config, machine: Machine, log: Log): Promise<readonly unknown[]> {
+  const { families, dataplane } = await prepareMode(config, machine, machine.host.families(), log);
+  const cleanups = await Promise.allSettled(families.map((family) => dataplane(family).cleanup()));
+  return cleanups.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
 }
 
 export interface Planned {

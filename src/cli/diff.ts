@@ -4,7 +4,7 @@ import { prepareMode, type Machine } from '../control/mode.js';
 import { kernelSettings, planSettings } from '../control/settings.js';
 import { readOnce } from '../control/sources.js';
 import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
-import { FOOTPRINTS } from '../dataplane/modes.js';
+import { footprintsOn } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
 import { readOnly } from '../native/read-only.js';
 import { Store } from '../state/store.js';
@@ -25,7 +25,7 @@ export async function diff(config: Config, version: string, machine: Machine, lo
     await mode.dataplane(family).apply(table, table.takeChange(), { full: true });
   }
   const values = await kernelDifferences(config, host);
-  const leftovers = await removeLeftovers(addon, mode.families, FOOTPRINTS, mode.own);
+  const leftovers = await removeLeftovers(addon, mode.families, footprintsOn(host.platform), mode.own);
   const remains = leftovers.removed.map((what) => `leftover ${what}`);
   return {
     text: lines([...values, ...changes, ...remains]),

@@ -17,7 +17,8 @@ import { SyncCycle, type CycleMode } from '../control/sync-cycle.js';
 import { Takeover } from '../control/takeover.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { OpenMode } from '../dataplane/mode.js';
-import { modeDefinition } from '../dataplane/modes.js';
+import { footprintsOn, modeDefinition } from '../dataplane/modes.js';
+import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 import { HealthState } from '../observe/health.js';
 import type { Logger } from '../observe/log.js';
 import { ProxyMetrics, type CountedMode } from '../observe/metrics.js';
@@ -214,13 +215,15 @@ export class NodeProxy {
 
   private cycleMode(mode: OpenMode): CycleMode {
     const { machine, log } = this.options;
-    const { addon } = machine;
+    const { addon, host } = machine;
+    const { families, own } = mode;
+    const all = footprintsOn(host.platform);
     const onFinished = (): void => {
       if (this.besides.length === 0) return;
       this.besides = [];
       void this.kernelValues.apply();
     };
-    return { ...mode, takeover: new Takeover({ addon, families: mode.families, own: mode.own, log, onFinished }) };
+    return { ...mode, takeover: new Takeover({ addon, families, all, own, log, onFinished }) };
   }
 
   /** What is this node's is told by another name. */
@@ -322,7 +325,10 @@ export class NodeProxy {
       ...{ store, serviceHealth, progress, localAddresses, health, metrics, events, log, clock: systemClock },
       settings: cycleSettings(this.config),
       mode: this.cycleMode(this.options.mode),
-      conntrack: new ConntrackReconciler(machine.addon.conntrack),
+      conntrack:
+        machine.host.platform === SUBSYSTEM_PLATFORMS.conntrack
+          ? new ConntrackReconciler(machine.addon.conntrack)
+          : null,
       loop: {
         trigger: () => {
           this.loop.trigger();

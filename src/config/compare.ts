@@ -32,7 +32,9 @@ export function compareConfigs(before: Config, after: Config): readonly FieldCha
 
 /** Whether another mode, or the same with other settings, takes the place of the one in force. */
 export function changesMode(changes: readonly FieldChange[]): boolean {
-  return changes.some(({ field }) => field === 'mode' || field === 'iptablesFlavor' || field.startsWith('ipvs.'));
+  return changes.some(
+    ({ field }) => field === 'mode' || field === 'iptablesFlavor' || /^(ipvs|kernelspace)\b/.test(field),
+  );
 }
 
 /** A change as the log shows it. */

@@ -1,8 +1,15 @@
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
-import type { IpvsSection, KubeProxyConfiguration, Logging } from './document.js';
+import type { IpvsSection, KubeProxyConfiguration, Logging, WinkernelSection } from './document.js';
 import { durationMilliseconds } from './duration.js';
-import { activeSection, LINUX_MODES, masqueradingSection, PRIMARY, type ProxyMode } from './effective.js';
+import {
+  activeSection,
+  LINUX_MODES,
+  masqueradingSection,
+  PRIMARY,
+  WINDOWS_MODES,
+  type ProxyMode,
+} from './effective.js';
 import { isGateEnabled } from './gates.js';
 import { parseHostPort, type HostPort } from './host-port.js';
 import { quantityValue } from './quantity.js';
@@ -54,6 +61,8 @@ export interface Config {
   readonly iptablesFlavor: IptablesFlavorChoice;
   /** Null in other modes than ipvs. */
   readonly ipvs: IpvsConfig | null;
+  /** Null in other modes than kernelspace. */
+  readonly kernelspace: KernelspaceConfig | null;
   readonly localDetection: LocalDetection;
   /** Local addresses where node ports answer: the node's primary ones, or those within the prefixes. An empty list, or a list without an entry for a family, means all of that family. */
   readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
@@ -130,6 +139,20 @@ export interface IpvsConfig {
   readonly udpTimeout: number;
 }
 
+/** What only kernelspace mode is told. */
+export interface KernelspaceConfig {
+  /** Of the HNS network; empty: none is named. */
+  readonly networkName: string;
+  /** What is balanced on overlay networks has it for a source; null: it keeps what HNS gives it. */
+  readonly sourceVip: IPAddress | null;
+  /** Whether answers of cluster IPs' endpoints go straight to the client. */
+  readonly enableDSR: boolean;
+  /** Of the HNS endpoint of the node itself. */
+  readonly rootHnsEndpointName: string;
+  /** Whether health checks that are sent to a load balancer's address go to that endpoint. */
+  readonly forwardHealthCheckVip: boolean;
+}
+
 /** Kernel settings to make at start; 0 leaves the kernel's own. */
 export interface ConntrackSettings {
   /** Table size per CPU core. */
@@ -172,6 +195,8 @@ export interface Surroundings {
   readonly statusSocket: string | null;
   readonly iptablesFlavor: IptablesFlavorChoice;
   readonly secured: SecuredConfig | null;
+  /** The HNS network where the document names none; empty: none. */
+  readonly kubeNetwork: string;
 }
 
 /** Translates a document that passed validation. @throws TypeError when it had not. */
@@ -189,7 +214,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     statusSocket,
     mode: checked(
       'mode',
-      LINUX_MODES.find((mode) => mode === document.mode),
+      [...LINUX_MODES, ...WINDOWS_MODES].find((mode) => mode === document.mode),
     ),
     bindAddress: checked('bindAddress', parseAddress(document.bindAddress)),
     healthz: document.healthzBindAddress === '' ? null : hostPort('healthzBindAddress', document.healthzBindAddress),
@@ -206,6 +231,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     localhostNodePorts: document.mode === 'iptables' && document.iptables.localhostNodePorts,
     iptablesFlavor,
     ipvs: document.mode === 'ipvs' ? ipvs(document.ipvs) : null,
+    kernelspace: document.mode === 'kernelspace' ? kernelspace(document.winkernel, surroundings.kubeNetwork) : null,
     localDetection: localDetection(document),
     nodePortAddresses:
       nodePortAddresses?.includes(PRIMARY) === true
@@ -255,6 +281,15 @@ function ipvs({ scheduler, excludeCIDRs, strictARP, ...timeouts }: IpvsSection):
     tcpTimeout: durationMilliseconds(timeouts.tcpTimeout),
     tcpFinTimeout: durationMilliseconds(timeouts.tcpFinTimeout),
     udpTimeout: durationMilliseconds(timeouts.udpTimeout),
+  };
+}
+
+/** Behaviour WK-01. */
+function kernelspace({ networkName, sourceVip, ...rest }: WinkernelSection, kubeNetwork: string): KernelspaceConfig {
+  return {
+    ...rest,
+    networkName: networkName || kubeNetwork,
+    sourceVip: sourceVip === '' ? null : checked('winkernel.sourceVip', parseAddress(sourceVip)),
   };
 }
 

@@ -12,6 +12,7 @@ import {
   withVmodule,
   words,
 } from './flag-setters.js';
+import { WINDOWS_FLAGS } from './windows-flags.js';
 
 const LOGGING = { overridesFile: true } as const;
 
@@ -372,4 +373,5 @@ export const CONFIGURATION_FLAGS: readonly Flag[] = [
       ...LOGGING,
     },
   ]),
+  ...WINDOWS_FLAGS,
 ];

@@ -3,17 +3,33 @@ import { durationFromNanoseconds } from './duration.js';
 
 export const LINUX_MODES = ['iptables', 'ipvs', 'nftables'] as const;
 
-export type ProxyMode = (typeof LINUX_MODES)[number];
+export const WINDOWS_MODES = ['kernelspace'] as const;
 
-/** What an unset mode means, as in kube-proxy (behaviour CL-44). */
-export const DEFAULT_MODE: ProxyMode = 'iptables';
+export type ProxyMode = (typeof LINUX_MODES | typeof WINDOWS_MODES)[number];
+
+/** Modes for hosts of a platform. */
+export function modesOf(platform: NodeJS.Platform): readonly ProxyMode[] {
+  return platform === 'win32' ? WINDOWS_MODES : LINUX_MODES;
+}
+
+/** What an unset mode means on a platform, as in kube-proxy (behaviour CL-44). */
+export function defaultMode(platform: NodeJS.Platform): ProxyMode {
+  return platform === 'win32' ? 'kernelspace' : 'iptables';
+}
+
+/** The endpoint of the node itself where none is named (behaviour CL-44). */
+const ROOT_ENDPOINT = 'cbr0';
 
 /** The word for "the node's own primary addresses" in nodePortAddresses. */
 export const PRIMARY = 'primary';
 
 /** Fills in what depends on the platform and the mode. */
-export function applyPlatformDefaults(document: KubeProxyConfiguration): KubeProxyConfiguration {
-  const mode = document.mode || DEFAULT_MODE;
+export function applyPlatformDefaults(
+  document: KubeProxyConfiguration,
+  platform: NodeJS.Platform,
+): KubeProxyConfiguration {
+  const mode = document.mode || defaultMode(platform);
+  const { winkernel } = document;
   // An empty list is as good as none, in a file as on the command line: every local address is `0.0.0.0/0` here.
   const isPrimary = mode === 'nftables' && (document.nodePortAddresses ?? []).length === 0;
   return {
@@ -21,6 +37,10 @@ export function applyPlatformDefaults(document: KubeProxyConfiguration): KubePro
     mode,
     detectLocalMode: document.detectLocalMode || 'ClusterCIDR',
     nodePortAddresses: isPrimary ? [PRIMARY] : document.nodePortAddresses,
+    winkernel:
+      platform === 'win32'
+        ? { ...winkernel, rootHnsEndpointName: winkernel.rootHnsEndpointName || ROOT_ENDPOINT }
+        : winkernel,
   };
 }
 
@@ -31,7 +51,7 @@ export function activeSection(document: KubeProxyConfiguration): 'nftables' | 'i
 
 /** The section that flags without one of their own mean, such as --masquerade-all. */
 export function flagSection(document: KubeProxyConfiguration): 'nftables' | 'iptables' {
-  return (document.mode || DEFAULT_MODE) === 'nftables' ? 'nftables' : 'iptables';
+  return document.mode === 'nftables' ? 'nftables' : 'iptables';
 }
 
 /** The section whose masquerading acts: ipvs mode shares that of the iptables section. */

@@ -33,7 +33,7 @@ export const duration =
     return parsed === null ? document : change(document, parsed);
   };
 
-type SectionName = 'clientConnection' | 'conntrack' | 'iptables' | 'ipvs' | 'detectLocal' | 'logging';
+type SectionName = 'clientConnection' | 'conntrack' | 'iptables' | 'ipvs' | 'winkernel' | 'detectLocal' | 'logging';
 
 /** A change of one field of one section. */
 export function into<S extends SectionName, F extends keyof Document[S]>(section: S, field: F): Change<Document[S][F]> {

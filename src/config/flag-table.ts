@@ -172,16 +172,6 @@ const PROCESS_FLAGS = [
   },
 ] as const satisfies readonly Flag[];
 
-const WINDOWS = { remark: 'has no effect on Linux', help: 'Windows only' } as const;
-
-const WINDOWS_FLAGS: readonly Flag[] = [
-  { name: 'source-vip', type: 'string', initial: '', ...WINDOWS },
-  { name: 'network-name', type: 'string', initial: '', ...WINDOWS },
-  { name: 'enable-dsr', type: 'bool', initial: 'false', ...WINDOWS },
-  { name: 'root-hnsendpoint-name', type: 'string', initial: 'cbr0', ...WINDOWS },
-  { name: 'forward-healthcheck-vip', type: 'bool', initial: 'false', ...WINDOWS },
-];
-
 /** Flags that code reads by name. */
 export type FlagName =
   | (typeof PROCESS_FLAGS)[number]['name']
@@ -191,9 +181,6 @@ export type FlagName =
   | 'metrics-bind-address';
 
 /** Every flag, in alphabetical order. */
-export const FLAGS: readonly Flag[] = [
-  ...PROCESS_FLAGS,
-  ...SECURED_FLAGS,
-  ...CONFIGURATION_FLAGS,
-  ...WINDOWS_FLAGS,
-].sort((a, b) => (a.name < b.name ? -1 : 1));
+export const FLAGS: readonly Flag[] = [...PROCESS_FLAGS, ...SECURED_FLAGS, ...CONFIGURATION_FLAGS].sort((a, b) =>
+  a.name < b.name ? -1 : 1,
+);

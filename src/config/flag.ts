@@ -18,6 +18,8 @@ export interface Flag {
   readonly set?: FlagSetter;
   /** Whether it counts beside --config; flags that are not part of the configuration always do. */
   readonly overridesFile?: boolean;
+  /** It acts on this platform alone: on others it sets nothing, and the remark is said. On it there is nothing to remark. */
+  readonly platform?: NodeJS.Platform;
   /** Why it has no effect here, or what to use in its place: said when it is given. */
   readonly remark?: string;
   /** Its value may be a credential and is never printed. */

@@ -10,6 +10,8 @@ import { Mapping } from './yaml.js';
 /** Sections that act in the mode of their name; masquerading also where another mode takes it from them. */
 const MODE_SECTIONS = ['iptables', 'ipvs', 'nftables', 'winkernel'] as const;
 const MASQUERADING = ['masqueradeAll', 'masqueradeBit'];
+/** What kernelspace mode takes from another's section (behaviour FL-24, FL-25). */
+const PERIODS = ['iptables.syncPeriod', 'iptables.minSyncPeriod'];
 
 /**
  * Names what the user set and this program does not heed, one line per field. Fields at their defaults, and fields that are null or
@@ -27,9 +29,11 @@ export function describeIneffective(document: KubeProxyConfiguration, readsServe
       .map(([field]) => `${section}.${field}`);
   };
   const shared = MASQUERADING.map((field) => `${masqueradingSection(document)}.${field}`);
-  const otherModes = MODE_SECTIONS.filter((section) => section !== document.mode)
+  const isWindows = document.mode === 'kernelspace';
+  const acting = isWindows ? PERIODS : shared;
+  const otherModes = MODE_SECTIONS.filter((section) => section !== (isWindows ? 'winkernel' : document.mode))
     .flatMap(changed)
-    .filter((field) => !shared.includes(field));
+    .filter((field) => !acting.includes(field));
   const gates = unknownGates(document.featureGates).map(clip);
   const unsupported = ineffectiveGates(document.featureGates);
   const { logging, windowsRunAsService, portRange } = document;
@@ -37,8 +41,9 @@ export function describeIneffective(document: KubeProxyConfiguration, readsServe
   return [
     ...describeRequests(document, defaults, readsServer),
     ...(portRange === '' ? [] : [`${KIND}.portRange: has no effect`]),
-    ...describeDetection(document),
-    ...describeConntrack(document.conntrack, defaults.conntrack),
+    ...(document.mode === 'kernelspace'
+      ? describePlatform(document, defaults)
+      : [...describeDetection(document), ...describeConntrack(document.conntrack, defaults.conntrack)]),
     ...(document.mode === 'ipvs' ? describeSeconds('ipvs', document.ipvs, IPVS_TIMEOUTS) : []),
     ...(windowsRunAsService && process.platform !== 'win32'
       ? [`${KIND}.windowsRunAsService: has no effect on Linux`]
@@ -54,6 +59,22 @@ export function describeIneffective(document: KubeProxyConfiguration, readsServe
     ...(unsupported.length > 0 ? [`${KIND}.featureGates: not supported, no effect: ${joinProblems(unsupported)}`] : []),
     ...(gates.length > 0 ? [`${KIND}.featureGates: unknown gates have no effect: ${joinProblems(gates)}`] : []),
   ];
+}
+
+/** What has nothing to act on where the platform balances by itself. */
+function describePlatform(document: KubeProxyConfiguration, defaults: KubeProxyConfiguration): string[] {
+  const { detectLocal, clusterCIDR, nodePortAddresses, conntrack } = document;
+  const untouched = new Map<string, unknown>(Object.entries(defaults.conntrack));
+  const isSet: readonly (readonly [field: string, isSet: boolean])[] = [
+    ['clusterCIDR', clusterCIDR !== ''],
+    ['detectLocal.bridgeInterface', detectLocal.bridgeInterface !== ''],
+    ['detectLocal.interfaceNamePrefix', detectLocal.interfaceNamePrefix !== ''],
+    ['nodePortAddresses', (nodePortAddresses ?? []).length > 0],
+    ...Object.entries(conntrack).map(
+      ([field, value]) => [`conntrack.${field}`, value !== untouched.get(field)] as const,
+    ),
+  ];
+  return isSet.flatMap(([field, is]) => (is ? [`${KIND}.${field}: has no effect in mode ${document.mode}`] : []));
 }
 
 /** Requests to the API server, where there is one. */

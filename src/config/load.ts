@@ -7,7 +7,7 @@ import {
   type ConfigurationSource,
 } from './configuration-source.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
-import { applyPlatformDefaults, inForce, DEFAULT_MODE } from './effective.js';
+import { applyPlatformDefaults, defaultMode, inForce } from './effective.js';
 import { ConfigError, invalid } from './errors.js';
 import type { ConfigFiles } from './files.js';
 import {
@@ -39,6 +39,12 @@ export type LoadedConfig =
   | ({ readonly command: 'explain'; readonly from: string; readonly to: string; readonly output: OutputForm } & Loaded)
   | ({ readonly command: 'run' | 'init' | 'cleanup' | Exclude<Subcommand, 'status' | 'explain'> } & Loaded);
 
+/** What a configuration depends on beside what is given. */
+export interface Target {
+  readonly platform: NodeJS.Platform;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
 /** How a command prints. */
 export type OutputForm = 'text' | 'json';
 
@@ -61,12 +67,14 @@ export interface Loaded {
  *
  * @param argv arguments without the program's own path.
  * @param systemHostname the node's name when none is configured.
+ * @param target the host that the configuration is for.
  * @throws ConfigError with every problem of the stage that failed.
  */
 export function loadConfig(
   argv: readonly string[],
   files: ConfigFiles,
   systemHostname: () => string = hostname,
+  { platform, environment }: Target = { platform: process.platform, environment: process.env },
 ): LoadedConfig {
   const line = parseCommandLine(argv);
   if (line.help !== null) return { command: 'help', text: line.help };
@@ -78,13 +86,13 @@ export function loadConfig(
   const paths = { file: textFlag(line, 'config') || null, directory: textFlag(line, 'config-dir') || null };
   const source = readConfiguration(paths, files);
   const fileFlag = chooseFileFlag(paths);
-  const decoded = applyFlags(source.document, line, fileFlag);
+  const decoded = applyFlags(source.document, line, fileFlag, platform);
 
   const command = chooseCommand(line);
-  const defaulted = applyPlatformDefaults(decoded);
+  const defaulted = applyPlatformDefaults(decoded, platform);
   const surroundings = readSurroundings(line, decoded, files, systemHostname);
   const problems = [
-    ...validateSource(defaulted, source),
+    ...validateSource(defaulted, source, platform),
     ...surroundings.problems,
     ...sourceProblems(line, command),
     ...outputProblems(line),
@@ -92,14 +100,15 @@ export function loadConfig(
   if (problems.length > 0) throw new ConfigError('CONFIG_INVALID', 'failed validate', problems);
 
   const document = inForce(defaulted);
-  const config = buildConfig(document, surroundings.value);
+  const kubeNetwork = environment['KUBE_NETWORK'] ?? '';
+  const config = buildConfig(document, { ...surroundings.value, kubeNetwork });
   const loaded: Loaded = {
     config,
     document,
     warnings: [
       ...source.warnings,
-      ...flagWarnings(source.document, line, fileFlag),
-      ...(decoded.mode === '' ? [`${KIND}.mode: is not set, using ${DEFAULT_MODE}`] : []),
+      ...flagWarnings(source.document, line, fileFlag, platform),
+      ...(decoded.mode === '' ? [`${KIND}.mode: is not set, using ${defaultMode(platform)}`] : []),
       ...describeIneffective(defaulted, config.kubernetes !== null),
       ...surroundings.warnings,
     ],
@@ -145,10 +154,14 @@ function overrideVersion(version: string): string {
 }
 
 /** Violations, each with the file it comes from unless a flag brought it in. */
-function validateSource(document: KubeProxyConfiguration, { document: read, layers }: ConfigurationSource): string[] {
-  const problems = validateConfiguration(document);
+function validateSource(
+  document: KubeProxyConfiguration,
+  { document: read, layers }: ConfigurationSource,
+  platform: NodeJS.Platform,
+): string[] {
+  const problems = validateConfiguration(document, platform);
   if (problems.length === 0) return [];
-  const ofFiles = new Set(validateConfiguration(applyPlatformDefaults(read)));
+  const ofFiles = new Set(validateConfiguration(applyPlatformDefaults(read, platform), platform));
   return problems.map((problem) => (ofFiles.has(problem) ? attribute(problem, layers) : problem));
 }
 

@@ -17,22 +17,32 @@ export function applyFlags(
   document: KubeProxyConfiguration,
   line: CommandLine,
   file: FileFlag,
+  platform: NodeJS.Platform,
 ): KubeProxyConfiguration {
   const hostname = textFlag(line, 'hostname-override');
   if (hostname !== '' && hostname.trim() === '')
     throw new ConfigError('CONFIG_INVALID', 'failed complete', ['empty hostname-override is invalid']);
   const laid = CONFIGURATION_FLAGS.reduce((below, flag) => {
     const value = line.given.get(flag.name);
-    return value === undefined || flag.set === undefined || isReplaced(flag, file) ? below : flag.set(below, value);
+    return value === undefined || flag.set === undefined || !actsOn(flag, platform) || isReplaced(flag, file)
+      ? below
+      : flag.set(below, value);
   }, document);
   return file === null ? completeFlags(laid, line) : laid;
 }
 
 /** What of the command line, or of the files' document beside it, does not do what one may think. */
-export function flagWarnings(document: KubeProxyConfiguration, line: CommandLine, file: FileFlag): readonly string[] {
+export function flagWarnings(
+  document: KubeProxyConfiguration,
+  line: CommandLine,
+  file: FileFlag,
+  platform: NodeJS.Platform,
+): readonly string[] {
   const ofFlags = FLAGS.filter(({ name }) => line.given.has(name)).flatMap((flag) => [
-    ...(flag.remark === undefined ? [] : [`--${flag.name}: ${flag.remark}`]),
-    ...(isReplaced(flag, file) ? [`--${flag.name}: is ignored because --${file ?? ''} is given`] : []),
+    ...(flag.remark === undefined || flag.platform === platform ? [] : [`--${flag.name}: ${flag.remark}`]),
+    ...(actsOn(flag, platform) && isReplaced(flag, file)
+      ? [`--${flag.name}: is ignored because --${file ?? ''} is given`]
+      : []),
     ...(file === null ? portWarnings(flag.name, line) : []),
   ]);
   return [...ofFlags, ...(file === null ? [] : replacedFields(document, line))];
@@ -49,6 +59,10 @@ function replacedFields(document: KubeProxyConfiguration, line: CommandLine): re
       .filter(({ field }) => ofFile.has(field))
       .map(({ field, before }) => `${field}: ${clip(before)} has no effect because --${name} is given`);
   });
+}
+
+function actsOn(flag: Flag, platform: NodeJS.Platform): boolean {
+  return flag.platform === undefined || flag.platform === platform;
 }
 
 function isReplaced(flag: Flag, file: FileFlag): boolean {

@@ -17,7 +17,11 @@ export function readSurroundings(
   document: KubeProxyConfiguration,
   files: ConfigFiles,
   systemHostname: () => string,
-): { readonly value: Surroundings; readonly problems: readonly string[]; readonly warnings: readonly string[] } {
+): {
+  readonly value: Omit<Surroundings, 'kubeNetwork'>;
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+} {
   const problems: string[] = [];
   const nodeName = (document.hostnameOverride || systemHostname()).trim().toLowerCase();
   if (nodeName === '') problems.push(`${KIND}.hostnameOverride: empty hostname is invalid`);

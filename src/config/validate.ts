@@ -1,7 +1,7 @@
 import { familyOf, parseAddress, parsePrefix } from '../base/ip.js';
 import { CONTENT_TYPES, KIND, type ClientConnection, type KubeProxyConfiguration, type Logging } from './document.js';
 import { durationNanoseconds, type GoDuration } from './duration.js';
-import { activeSection, DEFAULT_MODE, LINUX_MODES, PRIMARY } from './effective.js';
+import { activeSection, defaultMode, modesOf, PRIMARY } from './effective.js';
 import { invalid, printValue } from './errors.js';
 import { isGateEnabled, lockedGateProblems } from './gates.js';
 import { parseHostPort } from './host-port.js';
@@ -30,12 +30,12 @@ type Problems = readonly string[];
 
 /**
  * Checks a defaulted document against the rules of v1alpha1 and returns every violation with the path of the field in the user's file.
- * Like kube-proxy, it looks at the nftables and ipvs sections only in their own modes.
+ * Like kube-proxy, it looks at the nftables and ipvs sections only in their own modes, and so it does at winkernel.
  */
-export function validateConfiguration(document: KubeProxyConfiguration): Problems {
+export function validateConfiguration(document: KubeProxyConfiguration, platform: NodeJS.Platform): Problems {
   return [
     ...lockedGateProblems(document.featureGates).map((problem) => `${KIND}.featureGates: Invalid value: ${problem}`),
-    ...validateMode(document),
+    ...validateMode(document, platform),
     ...validateConntrack(document),
     ...within('oomScoreAdj', document.oomScoreAdj, -1000, 1000),
     ...check(
@@ -81,12 +81,18 @@ function validateContentTypes({ contentType, acceptContentTypes }: ClientConnect
   ];
 }
 
-function validateMode({ mode, iptables, ipvs, nftables }: KubeProxyConfiguration): Problems {
+function validateMode(
+  { mode, iptables, ipvs, nftables, winkernel }: KubeProxyConfiguration,
+  platform: NodeJS.Platform,
+): Problems {
   const problems = [...within('iptables.masqueradeBit', iptables.masqueradeBit, 0, 31)];
-  if (!LINUX_MODES.some((known) => known === mode)) {
-    const detail = `must be ${LINUX_MODES.slice(0, -1).join(', ')}, ${LINUX_MODES.at(-1) ?? ''} or blank (blank means the best-available proxy [currently ${DEFAULT_MODE}])`;
+  const modes = modesOf(platform);
+  if (!modes.some((known) => known === mode)) {
+    const detail = `must be ${modes.join(', ')} or blank (blank means the best-available proxy [currently ${defaultMode(platform)}])`;
     problems.push(invalid(`${KIND}.mode`, mode, detail));
   }
+  if (mode === 'kernelspace' && winkernel.sourceVip !== '' && parseAddress(winkernel.sourceVip) === null)
+    problems.push(invalid(`${KIND}.winkernel.sourceVip`, winkernel.sourceVip, 'must be an IP address'));
   if (mode === 'nftables') problems.push(...within('nftables.masqueradeBit', nftables.masqueradeBit, 0, 31));
   if (mode !== 'ipvs') return problems;
   for (const field of IPVS_TIMEOUTS) {

@@ -26,7 +26,8 @@ export interface FamilySyncParts {
   readonly table: ForwardingTable;
   /** Of the mode in force. */
   readonly dataplane: FamilyDataplane;
-  readonly conntrack: Pick<ConntrackReconciler, 'reconcile'>;
+  /** Null: the platform has no conntrack. */
+  readonly conntrack: Pick<ConntrackReconciler, 'reconcile'> | null;
   readonly progress: FamilyProgress;
   readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
   readonly conflicts: Pick<ConflictReports, 'update'>;

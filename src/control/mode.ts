@@ -38,8 +38,12 @@ function definitionFor({ mode }: Config, { platform }: Host): ModeDefinition {
 }
 
 export function modeParts(config: Config, { host, addon }: Machine, log: Log): ModeParts {
-  const { isTcpBeLiberal } = host;
-  return { config, addon, log, isTcpBeLiberal, onTransaction: () => undefined, now: () => systemClock.now() };
+  const { isTcpBeLiberal, interfaceMac } = host;
+  return {
+    ...{ config, addon, log, isTcpBeLiberal, interfaceMac },
+    onTransaction: () => undefined,
+    now: () => systemClock.now(),
+  };
 }
 
 /** What this kernel, or what this process may do, lacks for the configured mode, a sentence each; tried, and nothing stays changed. */

@@ -11,7 +11,8 @@ import type { TakeoverPass } from './takeover.js';
 
 export interface StaleFlowsParts {
   readonly table: ForwardingTable;
-  readonly conntrack: Pick<ConntrackReconciler, 'reconcile'>;
+  /** Null: the platform has no conntrack, and nothing is owed. */
+  readonly conntrack: Pick<ConntrackReconciler, 'reconcile'> | null;
   readonly localAddresses: () => readonly IPAddress[];
   /** Null: nothing is counted. */
   readonly metrics: Pick<ProxyMetrics, 'flowsReconciled'> | null;
@@ -70,6 +71,10 @@ export class StaleFlows {
    */
   async reconcile(dataplane: FamilyDataplane): Promise<void> {
     const { table, conntrack, metrics, log, clock } = this.parts;
+    if (conntrack === null) {
+      this.owed.clear();
+      return;
+    }
     const gone = new Set(dataplane.goneFlows());
     this.owe(gone);
     if (!this.allOwed && this.owed.size === 0) return;

@@ -41,7 +41,8 @@ export interface SyncCycleParts {
   readonly settings: CycleSettings;
   readonly store: Pick<Store, 'snapshot' | 'takeChanges'>;
   readonly mode: CycleMode;
-  readonly conntrack: Pick<ConntrackReconciler, 'reconcile'>;
+  /** Null: the platform has no conntrack. */
+  readonly conntrack: Pick<ConntrackReconciler, 'reconcile'> | null;
   readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
   readonly localAddresses: () => readonly IPAddress[];
   readonly progress: Progress;

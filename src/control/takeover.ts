@@ -1,13 +1,14 @@
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
-import type { OwnFootprint } from '../dataplane/footprint.js';
+import type { Footprint, OwnFootprint } from '../dataplane/footprint.js';
 import type * as Leftovers from '../dataplane/leftovers/leftovers.js';
 import { Removal, type RemovalReport } from '../dataplane/leftovers/removal.js';
-import { FOOTPRINTS } from '../dataplane/modes.js';
 
 export interface TakeoverParts {
   readonly addon: Leftovers.LeftoverAddon;
   readonly families: readonly Family[];
+  /** Of all modes that this platform has. */
+  readonly all: readonly Footprint[];
   /** Of the mode in force. */
   readonly own: OwnFootprint;
   readonly log: Log;
@@ -59,10 +60,10 @@ export class Takeover {
   }
 
   private async remove(): Promise<TakeoverPass> {
-    const { addon, families, own } = this.parts;
+    const { addon, families, all, own } = this.parts;
     const removal = new Removal();
     const leftovers = await removal.attempt(null, this.load);
-    const report = (await leftovers?.removeLeftovers(addon, families, FOOTPRINTS, own)) ?? removal;
+    const report = (await leftovers?.removeLeftovers(addon, families, all, own)) ?? removal;
     this.report(report);
     const finished = report.waiting.length === 0 && report.problems.length === 0;
     if (this.state === 'running') {

@@ -15,6 +15,9 @@ export interface Footprint {
   readonly ipvs: IpvsFootprint | null;
 }
 
+/** Of a mode that nobody but itself can clean up after. */
+export const NO_FOOTPRINT: Footprint = { nftTables: [], chains: null, ipvs: null };
+
 export interface NftTableFootprint {
   readonly name: string;
   /** Sets with notes of frontends that are gone and whose flows are still to be removed, which whoever removes the table then has to do. */

@@ -1,4 +1,4 @@
-import type { Family } from '../base/ip.js';
+import type { Family, IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { Sysctl } from '../base/sysctl.js';
 import type { Config } from '../config/config.js';
@@ -19,6 +19,8 @@ export interface ModeParts {
   readonly now: () => number;
   /** Whether the kernel was told that TCP packets out of window are in order (net.netfilter.nf_conntrack_tcp_be_liberal). */
   readonly isTcpBeLiberal: () => Promise<boolean>;
+  /** The link address of the interface that has an address; null: none has. */
+  readonly interfaceMac: (address: IPAddress) => string | null;
 }
 
 /** A mode at work on this host. */

@@ -1,7 +1,8 @@
 import type { ProxyMode } from '../config/effective.js';
-import type { Footprint } from './footprint.js';
+import { NO_FOOTPRINT, type Footprint } from './footprint.js';
 import { IPTABLES } from './iptables/mode.js';
 import { IPVS } from './ipvs/mode.js';
+import { KERNELSPACE } from './kernelspace/mode.js';
 import type { ModeDefinition } from './mode.js';
 import { NFTABLES } from './nftables/mode.js';
 
@@ -10,11 +11,16 @@ const MODES: { readonly [Name in ProxyMode]: ModeDefinition<Name> } = {
   iptables: IPTABLES,
   ipvs: IPVS,
   nftables: NFTABLES,
+  kernelspace: KERNELSPACE,
 };
 
 export function modeDefinition(name: ProxyMode): ModeDefinition {
   return MODES[name];
 }
 
-/** What proxies in any mode leave in the kernel. */
-export const FOOTPRINTS: readonly Footprint[] = Object.values(MODES).map(({ footprint }) => footprint);
+/** What proxies in any mode that a platform has leave in its kernel, where others can remove it. */
+export function footprintsOn(platform: NodeJS.Platform): readonly Footprint[] {
+  return Object.values(MODES).flatMap(({ platforms, footprint }: ModeDefinition) =>
+    platforms.includes(platform) && footprint !== NO_FOOTPRINT ? [footprint] : [],
+  );
+}

@@ -75,6 +75,8 @@ export interface Host {
   readonly families: () => readonly Family[];
   /** Addresses of interfaces that are up, as they are now, loopback included. */
   readonly localAddresses: () => readonly IPAddress[];
+  /** The link address of the interface that has an address, as `02:11:0a:00:00:01`; null: none has. */
+  readonly interfaceMac: (address: IPAddress) => string | null;
   /** Interfaces without addresses too. */
   readonly interfaceNames: () => Promise<readonly string[]>;
   /** What the settings come to on this machine, in the order to write it. */

@@ -3,6 +3,8 @@ import type { Family, IPAddress, IPPrefix } from '../base/ip.js';
 import type { Protocol } from '../base/protocol.js';
 import type { ObjectKey } from '../state/rows.js';
 
+export { KEEPS_DESTINATION, REPLACED_WHOLE } from '../state/rows.js';
+
 /** The forwarding table: what every mode renders and no mode decides. */
 
 /** `address:port/protocol`, `[v6]:port/protocol`, or `nodeport:port/protocol`. Unique within a family's table. */

@@ -1,5 +1,19 @@
 import t from 'tap';
-import { failure, fromFile, HEADER, KUBEADM, load, loaded, NO_PODS } from './load-from.js';
+import { failure, fromFile, HEADER, KUBEADM, load, loaded, NO_PODS, WINDOWS } from './load-from.js';
+
+t.test('what has nothing to act on in mode kernelspace', (t) => {
+  const warnings = (body: string): readonly string[] =>
+    fromFile(body, [], WINDOWS).warnings.filter((line) => !line.includes('.mode: is not set'));
+  t.same(warnings('iptables: {syncPeriod: 7s, minSyncPeriod: 2s}\nwinkernel: {networkName: a, enableDSR: true}'), []);
+  const none = (field: string): string => `KubeProxyConfiguration.${field}: has no effect in mode kernelspace`;
+  t.same(
+    warnings(
+      'nodePortAddresses: [primary]\nclusterCIDR: 10.0.0.0/8\nconntrack: {min: 5}\niptables: {masqueradeAll: true}',
+    ),
+    [none('clusterCIDR'), none('nodePortAddresses'), none('conntrack.min'), none('iptables.masqueradeAll')],
+  );
+  t.end();
+});
 
 t.test('settings that do nothing are named, and only when set', (t) => {
   const field = (body: string): string => body.replace(/: \{(\w+).*/, '.$1').replace(/: .*/, '');

@@ -1,12 +1,19 @@
-import { loadConfig, type LoadedConfig } from '../../src/config/load.js';
+import { loadConfig, type LoadedConfig, type Target } from '../../src/config/load.js';
 import { ConfigError } from '../../src/config/errors.js';
 
 export type Loaded = Extract<LoadedConfig, { readonly config: unknown }>;
 
 export const HEADER = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n';
 
+export const LINUX: Target = { platform: 'linux', environment: {} };
+export const WINDOWS: Target = { platform: 'win32', environment: {} };
+
 /** @param files text by path; a directory is there when it has files, or by its own path ending in a slash. */
-export function load(argv: readonly string[], files: Readonly<Record<string, string>> = {}): LoadedConfig {
+export function load(
+  argv: readonly string[],
+  files: Readonly<Record<string, string>> = {},
+  target: Target = LINUX,
+): LoadedConfig {
   const missing = (call: string, path: string): Error =>
     new Error(`ENOENT: no such file or directory, ${call} '${path}'`);
   const read = (path: string): string => {
@@ -19,7 +26,7 @@ export function load(argv: readonly string[], files: Readonly<Record<string, str
     if (inside.length === 0) throw missing('scandir', directory);
     return inside.map((path) => path.slice(directory.length + 1)).filter((name) => name !== '');
   };
-  return loadConfig(argv, { read, list }, () => ' Worker-1.Example ');
+  return loadConfig(argv, { read, list }, () => ' Worker-1.Example ', target);
 }
 
 /** What is said of a configuration that names no pods, as most of the tests' do not. */
@@ -27,15 +34,15 @@ export const NO_PODS =
   'KubeProxyConfiguration.clusterCIDR: is not set, so every source counts as a pod, and what others send to cluster IPs is not masqueraded';
 
 /** Loads with flags that make a whole configuration. The warnings are without {@link NO_PODS}. */
-export function loaded(argv: readonly string[], files?: Readonly<Record<string, string>>): Loaded {
-  const result = load(['--manifests=objects.yaml', ...argv], files);
+export function loaded(argv: readonly string[], files?: Readonly<Record<string, string>>, target?: Target): Loaded {
+  const result = load(['--manifests=objects.yaml', ...argv], files, target);
   if (!('config' in result)) throw new Error(`expected a configuration, got ${result.command}`);
   return { ...result, warnings: result.warnings.filter((warning) => warning !== NO_PODS) };
 }
 
 /** Loads a file's body, the version and kind put before it. */
-export function fromFile(body: string, argv: readonly string[] = []): Loaded {
-  return loaded(['--config=kube-proxy.yaml', ...argv], { 'kube-proxy.yaml': HEADER + body });
+export function fromFile(body: string, argv: readonly string[] = [], target?: Target): Loaded {
+  return loaded(['--config=kube-proxy.yaml', ...argv], { 'kube-proxy.yaml': HEADER + body }, target);
 }
 
 /** The error of a call that must fail. */

@@ -26,6 +26,7 @@ const DEFAULTS = {
   localhostNodePorts: true,
   iptablesFlavor: 'auto',
   ipvs: null,
+  kernelspace: null,
   localDetection: { type: 'ClusterCIDR', prefixes: [] },
   nodePortAddresses: [],
   allowExternalIPs: true,

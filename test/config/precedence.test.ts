@@ -1,7 +1,8 @@
 import t from 'tap';
 import { FLAGS } from '../../src/config/flag-table.js';
 import { parseCommandLine } from '../../src/config/flags.js';
-import { failure, fromFile, load, loaded } from './load-from.js';
+import { address } from '../support/rows.js';
+import { failure, fromFile, load, loaded, WINDOWS } from './load-from.js';
 
 t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
   const values: Readonly<Record<string, string>> = {
@@ -160,6 +161,21 @@ t.test('FL-19, FL-42, FL-62: deprecated ports', (t) => {
     deprecated('metrics'),
     '--metrics-port: is ignored because --config is given',
   ]);
+  t.end();
+});
+
+t.test('FL-53: on Windows they set fields of winkernel, and beside a file they are replaced', (t) => {
+  const flags = ['--network-name=n', '--source-vip=10.0.0.1', '--enable-dsr', '--forward-healthcheck-vip'];
+  const { config, document, warnings } = loaded(flags, {}, WINDOWS);
+  const fields = { networkName: 'n', enableDSR: true, rootHnsEndpointName: 'cbr0', forwardHealthCheckVip: true };
+  t.equal(config.mode, 'kernelspace');
+  t.strictSame(document.winkernel, { ...fields, sourceVip: '10.0.0.1' });
+  t.strictSame(config.kernelspace, { ...fields, sourceVip: address('10.0.0.1') });
+  t.same(warnings, ['KubeProxyConfiguration.mode: is not set, using kernelspace']);
+  const ofFile = fromFile('winkernel: {networkName: f}', ['--network-name=n'], WINDOWS);
+  t.equal(ofFile.config.kernelspace?.networkName, 'f');
+  t.ok(ofFile.warnings.includes('--network-name: is ignored because --config is given'));
+  t.equal(loaded(['--root-hnsendpoint-name=x'], {}, WINDOWS).config.kernelspace?.rootHnsEndpointName, 'x');
   t.end();
 });
 

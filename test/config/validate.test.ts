@@ -1,5 +1,6 @@
 import t from 'tap';
-import { failure, fromFile } from './load-from.js';
+import type { Target } from '../../src/config/load.js';
+import { failure, fromFile, LINUX, WINDOWS } from './load-from.js';
 
 /** The messages for a file's body, without the common prefix. */
 function problems(body: string): readonly string[] {
@@ -235,6 +236,21 @@ for (const [rule, body, message] of RULES) {
     t.end();
   });
 }
+
+t.test('VA-08: modes are those of the platform', (t) => {
+  const messages = (body: string, target: Target): string => failure(() => fromFile(body, [], target)).message;
+  t.match(
+    messages('mode: kernelspace', LINUX),
+    /mode: Invalid value: "kernelspace": must be iptables, ipvs, nftables or/,
+  );
+  t.match(messages('mode: nftables', WINDOWS), /"nftables": must be kernelspace or blank .*currently kernelspace/);
+  t.match(
+    messages('winkernel: {sourceVip: x}', WINDOWS),
+    /winkernel\.sourceVip: Invalid value: "x": must be an IP address/,
+  );
+  t.equal(fromFile('winkernel: {sourceVip: x}', [], LINUX).config.kernelspace, null, 'not looked at elsewhere');
+  t.end();
+});
 
 t.test('VA-11: a negative period is below zero and below the minimum', (t) => {
   t.same(problems('mode: nftables\nnftables: {syncPeriod: -1s, minSyncPeriod: 1s}'), [

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { Takeover } from '../../src/control/takeover.js';
-import { modeDefinition } from '../../src/dataplane/modes.js';
+import { footprintsOn, modeDefinition } from '../../src/dataplane/modes.js';
 import type { IpsetAddon } from '../../src/native/contract.js';
 import { loadAddon } from '../../src/native/load.js';
 import { FakeKernel } from '../support/fake-kernel/fake-kernel.js';
@@ -30,6 +30,8 @@ class NodeWithSet extends FakeKernel {
   };
 }
 
+const ALL = footprintsOn('linux');
+
 t.test('leftovers are looked for until nothing is left, and each thing is said once', async (t) => {
   const log = new RecordingLog();
   const addon = new NodeWithSet(loadAddon().nftables);
@@ -37,6 +39,7 @@ t.test('leftovers are looked for until nothing is left, and each thing is said o
   const takeover = new Takeover({
     addon,
     families: ['IPv4', 'IPv6'],
+    all: ALL,
     own: { footprint: modeDefinition('nftables').footprint, flavor: null },
     log,
     onFinished: () => void finished.push(addon.passes),
@@ -70,7 +73,7 @@ t.test('once it has retired it removes nothing: what it would remove may be in f
   const onFinished = (): void => {
     t.fail('the mode in force may need it');
   };
-  const takeover = new Takeover({ addon, families: ['IPv4'], own, log: new RecordingLog(), onFinished });
+  const takeover = new Takeover({ addon, families: ['IPv4'], all: ALL, own, log: new RecordingLog(), onFinished });
   takeover.proceed();
   await takeover.retire();
   t.equal(addon.passes, 1, 'the pass under way has ended');
@@ -85,7 +88,7 @@ t.test('what removes them cannot be loaded: that is said once, and tried again',
   addon.inUse = false;
   const own = { footprint: modeDefinition('nftables').footprint, flavor: null };
   let finished = false;
-  const parts = { addon, families: ['IPv4'] as const, own, log, onFinished: () => void (finished = true) };
+  const parts = { addon, families: ['IPv4'] as const, all: ALL, own, log, onFinished: () => void (finished = true) };
   let loads = 0;
   const takeover = new Takeover(parts, () => {
     loads++;

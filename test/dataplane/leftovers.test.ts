@@ -5,7 +5,7 @@ import { IPTABLES } from '../../src/dataplane/iptables/mode.js';
 import { ruleTarget, tableRemoval } from '../../src/dataplane/leftovers/chains.js';
 import { removeLeftovers, type LeftoverAddon } from '../../src/dataplane/leftovers/leftovers.js';
 import { Remains, type LeftoverChains } from '../../src/dataplane/leftovers/remains.js';
-import { FOOTPRINTS } from '../../src/dataplane/modes.js';
+import { footprintsOn } from '../../src/dataplane/modes.js';
 import { NFTABLES } from '../../src/dataplane/nftables/mode.js';
 import type {
   IpsetListing,
@@ -42,7 +42,7 @@ const OWN = {
 
 /** What is a leftover in the nft flavour. */
 function leftoversBeside(own: OwnFootprint): LeftoverChains {
-  return new Remains(FOOTPRINTS, own).chainsIn('nft');
+  return new Remains(footprintsOn('linux'), own).chainsIn('nft');
 }
 
 /** What is removed, as text. */
@@ -268,7 +268,7 @@ function virtual(address: string | null, port: number): IpvsListedService {
 }
 
 const remove = (node: FakeNode, own: OwnFootprint | null = OWN.nftables) =>
-  removeLeftovers(node, ['IPv4'], FOOTPRINTS, own);
+  removeLeftovers(node, ['IPv4'], footprintsOn('linux'), own);
 
 t.test('a node without leftovers is looked at and left alone', async (t) => {
   const node = new FakeNode();

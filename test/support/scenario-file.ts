@@ -253,9 +253,12 @@ class StepReader {
 
   /** What only modes that guard cluster addresses do not pass on (behaviour VD-15, VD-16). */
   private verdict(text: string): string {
+    const { guardsClusterAddresses, balancesOnly } = this.mode.traits;
     const guarded = { 'unused-port': 'reject', unallocated: 'drop' }[text.trim()];
-    if (guarded === undefined) return text;
-    return this.mode.traits.guardsClusterAddresses ? guarded : 'none';
+    if (guarded !== undefined) return guardsClusterAddresses ? guarded : 'none';
+    if (!balancesOnly) return text;
+    // It refuses nothing, and sources are the platform's business.
+    return text.replace(/^(reject|drop)$/, 'none').replace(/\(m\)| m$/g, (mark) => (mark === ' m' ? ' -' : ''));
   }
 
   private expectation(text: string): PacketExpectation {

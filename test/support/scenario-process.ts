@@ -99,7 +99,7 @@ export class ScenarioProcess {
         watch,
         takeover: { proceed: () => Promise.resolve(null), retire: () => Promise.resolve() },
       },
-      conntrack: new ConntrackReconciler(world.addon.conntrack),
+      conntrack: world.flows && new ConntrackReconciler(world.addon.conntrack),
       health: this.health,
       serviceHealth: { sync: () => Promise.resolve() },
       localAddresses: () => story.localAddresses,
@@ -129,6 +129,7 @@ export class ScenarioProcess {
       ...{ config: scenarioConfig(mode), addon: world.addon, log, now: () => clock.now() },
       onTransaction: () => undefined,
       isTcpBeLiberal: () => Promise.resolve(false),
+      interfaceMac: () => null,
     };
     return new ScenarioProcess(world, story, await mode.definition.open(parts, FAMILIES), clock, log);
   }

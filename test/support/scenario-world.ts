@@ -3,7 +3,8 @@ import type { Config } from '../../src/config/config.js';
 import { LINUX_MODES } from '../../src/config/effective.js';
 import type { ModeDefinition } from '../../src/dataplane/mode.js';
 import type { NativeAddon } from '../../src/native/contract.js';
-import { fromFile } from '../config/load-from.js';
+import type { StateChange } from '../../src/state/writer.js';
+import { fromFile, WINDOWS } from '../config/load-from.js';
 import type { KernelVerdict } from './courses.js';
 import type { FakeFlows } from './fake-kernel/flows.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
@@ -13,13 +14,16 @@ import type { SeededRandom } from './random.js';
 export interface ScenarioWorld {
   /** What processes reach it by. */
   readonly addon: NativeAddon;
-  readonly flows: FakeFlows;
+  /** Null: the platform has no conntrack. */
+  readonly flows: FakeFlows | null;
   /** How many transactions happened. */
   readonly transactions: number;
   /** Where what the mode has in the kernel sends the first packet of a connection. Throws when it does what none of ours should. */
   verdict(packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict;
   /** Lets a connection happen to one of the endpoints that its first packet may go to, `address:port`, and remembers what the kernel notes of it. */
   connect(packet: KernelPacket, localAddresses: readonly IPAddress[], endpoint: string): void;
+  /** What the machine has by itself of objects that are about to be told, such as pods of this node; absent: nothing of the mode's concern. */
+  follow?(changes: readonly StateChange[], nodeName: string): void;
   /** Somebody else does something to the kernel, so that nobody can be sure of it. */
   touch(): void;
   /** Lets one call in ten fail. */
@@ -46,7 +50,8 @@ export interface ScenarioMode {
 }
 
 /** What the modes are configured with; what a story says of the node is not among it. */
-export function scenarioConfig({ definition: { name } }: Pick<ScenarioMode, 'definition'>): Config {
+export function scenarioConfig({ definition: { name, platforms } }: Pick<ScenarioMode, 'definition'>): Config {
+  if (platforms.includes('win32')) return fromFile('winkernel: {networkName: cbr0}', [], WINDOWS).config;
   const mode = LINUX_MODES.some((each) => each === name) ? `mode: ${name}` : '';
   return fromFile(mode, ['--iptables-flavor=nft']).config;
 }

@@ -1,5 +1,6 @@
 import type { Family } from '../../base/ip.js';
 import type { IptablesFlavor, NativeAddon } from '../../native/contract.js';
+import { Turns } from '../turns.js';
 import { listedDestinations, sameDestinations } from './destinations.js';
 import { sameAddresses, virtualOf, type Desired } from './desired.js';
 import type { ServiceKey } from './frontends.js';
@@ -35,30 +36,6 @@ const WHOLE_SHARE = 0.01;
 /** Virtual services whose destinations are looked at together: a sync that begins meanwhile has them looked at again. */
 const TOGETHER = 100;
 const ATTEMPTS = 3;
-
-/** When something may be done again that is to take a share of the time. */
-class Turns {
-  private dueAt = -Infinity;
-
-  constructor(
-    private readonly now: () => number,
-    private readonly share: number,
-  ) {}
-
-  get isDue(): boolean {
-    return this.now() >= this.dueAt;
-  }
-
-  async take<T>(work: () => Promise<T>): Promise<T> {
-    const startedAt = this.now();
-    try {
-      return await work();
-    } finally {
-      const endedAt = this.now();
-      this.dueAt = startedAt + (endedAt - startedAt) / this.share;
-    }
-  }
-}
 
 /**
  * Compares beside syncs what the kernel holds with what it acknowledged. The kernel tells of no change to virtual services and sets, so it is looked again and

@@ -4,6 +4,7 @@ import { frontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
 import type { AffinityQuestion, AsideFrontend, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
+import { Calls } from '../calls.js';
 import { everything, type Changes } from '../table-view.js';
 import { Comparison } from './comparison.js';
 import { Desired, virtualOf } from './desired.js';
@@ -56,9 +57,7 @@ export class IpvsFamily implements FamilyDataplane {
   private readonly rules: RuleWriter;
   private readonly ownership: Ownership;
   private readonly comparison: Comparison;
-  /** Settles when no call changes the kernel any more. */
-  private underWay: Promise<unknown> = Promise.resolve();
-  private calls = 0;
+  private readonly calls = new Calls();
 
   constructor(private readonly options: IpvsFamilyOptions) {
     const { family, addon, flavor, now, onRules, excluded } = options;
@@ -78,12 +77,12 @@ export class IpvsFamily implements FamilyDataplane {
       ...options,
       ...{ ledgers, desired, rules, ownership },
       quiet: () => this.quiet(),
-      isQuiet: (since) => this.calls === since,
+      isQuiet: (since) => this.calls.isQuiet(since),
     });
   }
 
   apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
-    return this.change(() => this.sync(table, change, options));
+    return this.calls.change(() => this.sync(table, change, options));
   }
 
   glance(): Promise<boolean> {
@@ -140,7 +139,7 @@ export class IpvsFamily implements FamilyDataplane {
 
   /** The link goes when neither family has anything on it. */
   cleanup(): Promise<void> {
-    return this.change(() => this.remove());
+    return this.calls.change(() => this.remove());
   }
 
   private async remove(): Promise<void> {
@@ -189,21 +188,10 @@ export class IpvsFamily implements FamilyDataplane {
     this.desired.update(isFirst ? everything(table) : change, null);
   }
 
-  private change<T>(call: () => Promise<T>): Promise<T> {
-    this.calls++;
-    const called = call();
-    this.underWay = called.catch(() => undefined);
-    return called;
-  }
-
-  /** Waits until nothing changes the kernel. Answers how many calls have; null when it is not known what the kernel holds. */
+  /** Waits until nothing changes the kernel. Answers a mark of that moment; null when it is not known what the kernel holds. */
   private async quiet(): Promise<number | null> {
-    let seen: unknown;
-    do {
-      seen = this.underWay;
-      await seen;
-    } while (seen !== this.underWay);
-    return this.isKnown ? this.calls : null;
+    const mark = await this.calls.quiet();
+    return this.isKnown ? mark : null;
   }
 
   private async look(): Promise<Look> {

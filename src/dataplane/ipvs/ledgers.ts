@@ -1,5 +1,6 @@
 import type { Family, IPAddress } from '../../base/ip.js';
 import type { IpvsServiceState } from '../../native/contract.js';
+import { differing } from '../differences.js';
 import { Ledger, type LedgerOptions } from '../ledger.js';
 import { sameDestinations, type Destinations } from './destinations.js';
 import { sameState, type ElementKey, type ServiceKey } from './frontends.js';
@@ -82,22 +83,6 @@ export function differentElements(
       `element ${printElements(nameSet(family, role), Buffer.from(key, 'latin1')).join()} of ${name}`;
     return differing(ledgers.elements[role], held[role], isSame, print);
   });
-}
-
-function differing<Key, Value>(
-  { acknowledged }: Ledger<Key, Value>,
-  held: ReadonlyMap<Key, Value>,
-  same: (one: Value, other: Value) => boolean,
-  print: (key: Key) => string,
-): readonly string[] {
-  const lines: string[] = [];
-  for (const [key, value] of acknowledged) {
-    const found = held.get(key);
-    if (found === undefined) lines.push(`${print(key)} was missing`);
-    else if (!same(value, found)) lines.push(`${print(key)} was another`);
-  }
-  for (const key of held.keys()) if (!acknowledged.has(key)) lines.push(`${print(key)} was not ours`);
-  return lines;
 }
 
 function isSame(one: unknown, other: unknown): boolean {

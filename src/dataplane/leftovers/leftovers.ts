@@ -28,6 +28,7 @@ export async function removeLeftovers(
   own: OwnFootprint | null,
 ): Promise<RemovalReport> {
   const report = new Removal();
+  if (all.length === 0) return report;
   const remains = new Remains(all, own);
   for (const family of families) {
     await removeChains(addon, family, remains, report);

@@ -1,6 +1,6 @@
 import { availableParallelism, cpus, release } from 'node:os';
 import type { Host } from '../host.js';
-import { localAddresses } from '../local-addresses.js';
+import { interfaceMac, localAddresses } from '../local-addresses.js';
 import { supportedFamilies } from './families.js';
 import { interfaceNames } from './interfaces.js';
 import { nameProcess } from './process-name.js';
@@ -28,6 +28,7 @@ export const LINUX_HOST: Host = {
   platform: 'linux',
   families: supportedFamilies,
   localAddresses,
+  interfaceMac,
   interfaceNames,
   kernelValues: ({ conntrack, sysctls, opensLoopback }) => [
     ...conntrackValues(conntrack, machineCores()),

@@ -1,12 +1,13 @@
 import { networkInterfaces } from 'node:os';
 import type { Host } from '../host.js';
-import { localAddresses } from '../local-addresses.js';
+import { interfaceMac, localAddresses } from '../local-addresses.js';
 
 /** Windows has none of the values that are set for the sake of rules, and ends no process for want of memory. */
 export const WINDOWS_HOST: Host = {
   platform: 'win32',
   families: () => ['IPv4', 'IPv6'],
   localAddresses,
+  interfaceMac,
   interfaceNames: () => Promise.resolve(Object.keys(networkInterfaces())),
   kernelValues: () => [],
   applyKernelValues: () => Promise.resolve({ written: [], problems: [] }),

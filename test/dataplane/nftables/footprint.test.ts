@@ -1,6 +1,6 @@
 import t from 'tap';
 import { removeLeftovers } from '../../../src/dataplane/leftovers/leftovers.js';
-import { FOOTPRINTS } from '../../../src/dataplane/modes.js';
+import { footprintsOn } from '../../../src/dataplane/modes.js';
 import { service } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 
@@ -12,7 +12,7 @@ t.test('who removes the table is told which flows it had noted as still to be re
   rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
   await rig.sync();
   // Killed here.
-  const { goneFlows, removed } = await removeLeftovers(rig.kernel, ['IPv4', 'IPv6'], FOOTPRINTS, null);
+  const { goneFlows, removed } = await removeLeftovers(rig.kernel, ['IPv4', 'IPv6'], footprintsOn('linux'), null);
   t.same([...goneFlows], [['IPv4', ['10.96.0.53:53/UDP']]]);
   t.ok(removed.includes('nftables: table ip kube-proxy'));
 });

@@ -1,0 +1,28 @@
+/** Calls that change the kernel, counted, so that whoever only looks can tell whether one came in between. */
+export class Calls {
+  /** Settles when no call changes the kernel any more. */
+  private underWay: Promise<unknown> = Promise.resolve();
+  private count = 0;
+
+  change<T>(call: () => Promise<T>): Promise<T> {
+    this.count++;
+    const called = call();
+    this.underWay = called.catch(() => undefined);
+    return called;
+  }
+
+  /** Waits until nothing changes the kernel; answers a mark of that moment. */
+  async quiet(): Promise<number> {
+    let seen: unknown;
+    do {
+      seen = this.underWay;
+      await seen;
+    } while (seen !== this.underWay);
+    return this.count;
+  }
+
+  /** Whether nothing has begun to change the kernel since a mark. */
+  isQuiet(since: number): boolean {
+    return this.count === since;
+  }
+}

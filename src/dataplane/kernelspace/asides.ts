@@ -1,0 +1,40 @@
+import type { IPAddress } from '../../base/ip.js';
+import type { FrontendKey } from '../../plan/types.js';
+import type { AsideFrontend } from '../contract.js';
+import type { Desired } from './desired.js';
+import { AWAIT_MS } from './endpoints.js';
+import type { Ledgers } from './ledgers.js';
+import type { BalancerKey } from './listing.js';
+
+/** From then on it is told as a refusal that HNS has no endpoint for a pod of this node. */
+const PATIENCE_MS = 10_000;
+
+export interface AsideParts {
+  readonly ledgers: Ledgers;
+  readonly desired: Pick<Desired, 'get' | 'usersOf'>;
+  /** Addresses of pods that HNS does not know, and since when. */
+  readonly awaited: ReadonlyMap<IPAddress, number>;
+  /** Milliseconds on a clock that only goes forward. */
+  readonly now: () => number;
+  readonly networkName: string;
+}
+
+/** Every frontend of which HNS refused something. */
+export function asideFrontends(parts: AsideParts): readonly AsideFrontend[] {
+  const { ledgers, desired, awaited, now, networkName } = parts;
+  const found = new Map<FrontendKey, AsideFrontend>();
+  const add = (key: BalancerKey, { reason, since, retryAt }: Omit<AsideFrontend, 'frontend'>): void => {
+    const frontend = desired.get(key)?.plan.key ?? key;
+    if (!found.has(frontend)) found.set(frontend, { frontend, reason, since, retryAt });
+  };
+  for (const [key, aside] of ledgers.balancers.aside) add(key, aside);
+  for (const [key, aside] of ledgers.endpoints.aside)
+    for (const user of desired.usersOf(key as IPAddress)) add(user, aside);
+  const time = now();
+  for (const [address, since] of awaited) {
+    if (time - since < PATIENCE_MS) continue;
+    const reason = `HNS network ${networkName} has no endpoint ${address}, which is on this node`;
+    for (const user of desired.usersOf(address)) add(user, { reason, since, retryAt: time + AWAIT_MS.most });
+  }
+  return [...found.values()];
+}

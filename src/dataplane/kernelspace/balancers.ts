@@ -1,0 +1,148 @@
+import type { EndpointList } from '../../base/endpoint-list.js';
+import { parseAddress, type Family } from '../../base/ip.js';
+import { isPort, protocolFromNumber, protocolNumber } from '../../base/protocol.js';
+import {
+  HCN_DISTRIBUTION,
+  HCN_LOAD_BALANCER_FLAGS,
+  HCN_PORT_MAPPING_FLAGS,
+  type HcnFeatures,
+  type HcnLoadBalancer,
+} from '../../native/contract.js';
+import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
+import { KEEPS_DESTINATION, type FrontendKey, type FrontendPlan } from '../../plan/types.js';
+
+/** From the plan to load balancers of HNS, frontend by frontend (behaviour WK-05). Nothing here knows what HNS holds. */
+
+/** What a load balancer does with the connections that it takes. Endpoints and the source come with what HNS has. */
+export interface Handling {
+  /** Of every endpoint. */
+  readonly internalPort: number;
+  /** {@link HCN_LOAD_BALANCER_FLAGS} */
+  readonly flags: number;
+  /** {@link HCN_PORT_MAPPING_FLAGS} */
+  readonly portFlags: number;
+  /** {@link HCN_DISTRIBUTION} */
+  readonly distribution: number;
+}
+
+/** A load balancer as HNS holds it, or is to hold it. */
+export interface Balancer extends Handling {
+  /** Empty: none. */
+  readonly sourceVip: string;
+  /** Ids, sorted. */
+  readonly endpoints: readonly string[];
+}
+
+/** What the mode is configured with, of load balancers. */
+export interface Balancing {
+  /** Whether answers from cluster IPs' endpoints go straight to the client. */
+  readonly enableDSR: boolean;
+  readonly features: HcnFeatures;
+}
+
+export function handlingOf(plan: FrontendPlan, { enableDSR, features }: Balancing): Handling {
+  const { kind, family, masquerade, affinitySeconds, balancerFlags, endpoints } = plan;
+  const isLocal = masquerade === 'node';
+  const keeps = kind === 'LoadBalancer' && features.dsr && (balancerFlags & KEEPS_DESTINATION) !== 0;
+  const isDirect = kind === 'ClusterIP' ? enableDSR : features.dsr && (isLocal || keeps);
+  return {
+    internalPort: firstPort(endpoints),
+    flags: familyFlag(family) | (isDirect ? HCN_LOAD_BALANCER_FLAGS.directServerReturn : 0),
+    portFlags:
+      (kind === 'ClusterIP' ? 0 : HCN_PORT_MAPPING_FLAGS.vipExternalIp) |
+      (kind === 'NodePort' ? HCN_PORT_MAPPING_FLAGS.localRoutedVip : 0) |
+      (keeps ? KEPT : 0),
+    distribution:
+      affinitySeconds !== null && features.sessionAffinity ? HCN_DISTRIBUTION.sourceIp : HCN_DISTRIBUTION.connection,
+  };
+}
+
+const KEPT = HCN_PORT_MAPPING_FLAGS.useMux | HCN_PORT_MAPPING_FLAGS.preserveDestination;
+
+/** Passes health checks of a load balancer on to this node (behaviour WK-08). */
+export function healthCheckHandling(
+  { family, balancerFlags }: FrontendPlan,
+  port: number,
+  { features }: Balancing,
+): Handling {
+  const keeps = features.dsr && (balancerFlags & KEEPS_DESTINATION) !== 0;
+  return {
+    internalPort: port,
+    flags: familyFlag(family),
+    portFlags: keeps ? KEPT : 0,
+    distribution: HCN_DISTRIBUTION.connection,
+  };
+}
+
+function familyFlag(family: Family): number {
+  return family === 'IPv6' ? HCN_LOAD_BALANCER_FLAGS.ipv6 : 0;
+}
+
+/** The plan's lists are of one port each. */
+function firstPort(endpoints: EndpointList): number {
+  return endpoints.count === 0 ? 0 : endpoints.port(0);
+}
+
+export function sameBalancer(one: Balancer, other: Balancer): boolean {
+  return (
+    one.internalPort === other.internalPort &&
+    one.flags === other.flags &&
+    one.portFlags === other.portFlags &&
+    one.distribution === other.distribution &&
+    one.sourceVip === other.sourceVip &&
+    one.endpoints.length === other.endpoints.length &&
+    one.endpoints.every((id, index) => id === other.endpoints[index])
+  );
+}
+
+/** As HNS takes it; members that are empty or 0 are left out, as HNS does. */
+export function settingsOf(key: FrontendKey, balancer: Balancer): HcnLoadBalancer {
+  const { address, protocol, port } = parseFrontendKey(key);
+  const { sourceVip, endpoints, internalPort, distribution, portFlags, flags } = balancer;
+  return {
+    HostComputeEndpoints: endpoints,
+    ...(sourceVip === '' ? {} : { SourceVIP: sourceVip }),
+    FrontendVIPs: address === null ? [] : [address],
+    PortMappings: [
+      {
+        Protocol: protocolNumber(protocol),
+        InternalPort: internalPort,
+        ExternalPort: port,
+        ...(distribution === 0 ? {} : { DistributionType: distribution }),
+        ...(portFlags === 0 ? {} : { Flags: portFlags }),
+      },
+    ],
+    SchemaVersion: { Major: 2, Minor: 0 },
+    ...(flags === 0 ? {} : { Flags: flags }),
+  };
+}
+
+export function familyOfBalancer({ Flags = 0, FrontendVIPs = [] }: HcnLoadBalancer): Family {
+  if (FrontendVIPs.some((vip) => vip.includes(':'))) return 'IPv6';
+  return (Flags & HCN_LOAD_BALANCER_FLAGS.ipv6) === 0 ? 'IPv4' : 'IPv6';
+}
+
+/** The frontend and what it holds; null for what no proxy makes: of several ports or addresses, or of neither TCP nor UDP. */
+export function readBalancer(
+  properties: HcnLoadBalancer,
+): { readonly key: FrontendKey; readonly balancer: Balancer } | null {
+  const { FrontendVIPs = [], PortMappings = [], HostComputeEndpoints = [], SourceVIP = '', Flags = 0 } = properties;
+  const [mapping, ...others] = PortMappings;
+  const [vip, ...furtherVips] = FrontendVIPs;
+  if (mapping === undefined || others.length + furtherVips.length > 0) return null;
+  const address = vip === undefined ? null : parseAddress(vip);
+  const protocol = protocolFromNumber(mapping.Protocol ?? 0);
+  const port = mapping.ExternalPort ?? 0;
+  if (protocol === null || !isPort(port) || (vip !== undefined && address === null)) return null;
+  return {
+    key: frontendKey(address, port, protocol),
+    balancer: {
+      internalPort: mapping.InternalPort ?? 0,
+      flags: Flags,
+      portFlags: mapping.Flags ?? 0,
+      distribution: mapping.DistributionType ?? 0,
+      sourceVip: SourceVIP,
+      endpoints: HostComputeEndpoints.map((id) => id.toLowerCase()).sort(),
+    },
+  };
+}

@@ -1,0 +1,86 @@
+import { EndpointList } from '../../base/endpoint-list.js';
+import type { IPAddress } from '../../base/ip.js';
+import { HCN_PORT_MAPPING_FLAGS } from '../../native/contract.js';
+import { parseFrontendKey } from '../../plan/frontend-key.js';
+import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
+import type { FamilyTable, FrontendKind } from '../../plan/types.js';
+import { everything } from '../table-view.js';
+import { sameBalancer, type Balancer } from './balancers.js';
+import { Desired, type KernelspaceSettings } from './desired.js';
+import type { BalancerKey, Balancers, Endpoints } from './listing.js';
+import { resolve, type Resolution } from './resolution.js';
+
+export interface Dumped {
+  readonly plan: FamilyTable;
+  readonly balancers: Balancers;
+  readonly endpoints: Endpoints;
+  readonly resolution: Resolution;
+  readonly settings: KernelspaceSettings;
+}
+
+/** Whose a load balancer is HNS does not know. */
+const NOBODY = '?';
+
+/**
+ * What HNS holds in the plan's words. A load balancer has no room for a Service's name, nor for anything of a frontend without endpoints: where HNS holds of a
+ * frontend exactly what its plan comes to, the plan's lines are printed, otherwise what can be read from HNS.
+ */
+export function dumpHns({ plan, balancers, endpoints, resolution, settings }: Dumped): readonly string[] {
+  const { family } = plan;
+  const lines = printNode(plan.node);
+  for (const address of plan.clusterAddresses) lines.push(clusterAddressLine(family, address));
+  for (const address of plan.hairpinAddresses) lines.push(hairpinLine(family, address));
+  const desired = new Desired(() => plan, settings);
+  desired.update({ ...everything(plan), ownEndpoints: new Set() });
+  const checks = new Set<BalancerKey>();
+  for (const [key, { endpoints: list }] of desired.entries()) if (list === null) checks.add(key);
+  for (const frontend of plan.frontends()) {
+    const wanted = desired.get(frontend.key);
+    const held = balancers.made.get(frontend.key);
+    const right = wanted === undefined ? null : resolve(wanted, resolution);
+    const isComplete =
+      wanted === undefined || wanted.endpoints?.every((address) => resolution.idOf(address) !== null) === true;
+    if (isComplete && (right === null ? held === undefined : held !== undefined && sameBalancer(right, held)))
+      lines.push(...printFrontend(frontend));
+    else if (held !== undefined) lines.push(...printHeld(plan, frontend.key, held, addressesById(endpoints)));
+  }
+  for (const [key, held] of balancers.made)
+    if (plan.frontend(key) === undefined && !checks.has(key))
+      lines.push(...printHeld(plan, key, held, addressesById(endpoints)));
+  return lines.sort();
+}
+
+function addressesById({ found, ids }: Endpoints): ReadonlyMap<string, IPAddress> {
+  const all = new Map<string, IPAddress>();
+  for (const [address, id] of found) all.set(id, address);
+  for (const [key, id] of ids) if (!key.startsWith('stray ')) all.set(id, key as IPAddress);
+  return all;
+}
+
+function printHeld(
+  { family }: FamilyTable,
+  key: BalancerKey,
+  { endpoints, internalPort: port, portFlags, distribution }: Balancer,
+  addresses: ReadonlyMap<string, IPAddress>,
+): readonly string[] {
+  if (key.startsWith('stray ')) return [`${family} load-balancer ${key}`];
+  const head = `${family} frontend ${key}`;
+  const there = endpoints.flatMap((id) => {
+    const address = addresses.get(id);
+    return address === undefined ? [] : [{ address, port }];
+  });
+  const gone = endpoints.filter((id) => !addresses.has(id));
+  return [
+    `${head} service ${NOBODY} ${kindOf(key, portFlags)}`,
+    ...EndpointList.of(family, there)
+      .toStrings()
+      .map((endpoint) => `${head} endpoint ${endpoint}`),
+    ...gone.map((id) => `${head} endpoint ${id}, which HNS has not`),
+    ...(distribution === 0 ? [] : [`${head} affinity by source`]),
+  ];
+}
+
+function kindOf(key: BalancerKey, portFlags: number): FrontendKind {
+  if (parseFrontendKey(key).address === null) return 'NodePort';
+  return (portFlags & HCN_PORT_MAPPING_FLAGS.vipExternalIp) === 0 ? 'ClusterIP' : 'ExternalIP';
+}

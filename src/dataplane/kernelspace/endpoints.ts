@@ -1,0 +1,151 @@
+import type { Family, IPAddress } from '../../base/ip.js';
+import type { HcnAddon } from '../../native/contract.js';
+import type { FamilyTable } from '../../plan/types.js';
+import type { Desired } from './desired.js';
+import type { Ledgers } from './ledgers.js';
+import { providerOf, type EndpointKey, type Endpoints, type MadeEndpoint, type Network } from './listing.js';
+import { normalMac, remoteMac } from './names.js';
+
+/** How soon it is looked again for a pod of this node that HNS does not know, at first and at the most; milliseconds. */
+export const AWAIT_MS = { first: 100, most: 5000 } as const;
+
+export interface EndpointParts {
+  readonly family: Family;
+  readonly ledgers: Ledgers;
+  readonly desired: Pick<Desired, 'addresses' | 'usersOf'>;
+  readonly table: () => FamilyTable;
+  /** The configured source, if it is of the family. */
+  readonly sourceVip: IPAddress | null;
+  /** The link address of the interface that has an address; null: none has. */
+  readonly interfaceMac: (address: IPAddress) => string | null;
+}
+
+/**
+ * Says to the ledger which endpoints are to be made, and knows the id of the one at an address. Those of pods on this node are made by whoever starts pods: HNS
+ * may learn of them later than the plan, and until then they are awaited.
+ */
+export class EndpointSet {
+  /** Of this node's pods: used, and not yet in HNS. Since when, on the clock. */
+  readonly awaited = new Map<IPAddress, number>();
+  private found = new Map<IPAddress, string>();
+  private readonly macs = new Map<string, IPAddress>();
+  private awaitMs: number = AWAIT_MS.first;
+
+  constructor(
+    private readonly parts: EndpointParts,
+    private readonly now: () => number,
+  ) {}
+
+  /** Another look at HNS, with the ledger read back if it was a whole one. Answers the addresses at which another endpoint is found than before. */
+  update({ found }: Pick<Endpoints, 'found'>): ReadonlySet<IPAddress> {
+    const changed = new Set<IPAddress>();
+    for (const [address, id] of found) if (this.found.get(address) !== id) changed.add(address);
+    for (const address of this.found.keys()) if (!found.has(address)) changed.add(address);
+    this.found = new Map(found);
+    return changed;
+  }
+
+  /** Of endpoints at these addresses that were on this node, and that the plan has elsewhere by now, some may have gone. Answers the addresses of those. */
+  async forgetGone(hcn: Pick<HcnAddon, 'hcnList'>, addresses: Iterable<EndpointKey>): Promise<IPAddress[]> {
+    const { ownEndpoints } = this.parts.table();
+    const doubtful = new Map<IPAddress, string>();
+    for (const key of addresses) {
+      const id = this.found.get(key as IPAddress);
+      if (id !== undefined && !ownEndpoints.has(key as IPAddress)) doubtful.set(key as IPAddress, id);
+    }
+    if (doubtful.size === 0) return [];
+    const there = new Set((await hcn.hcnList('endpoint', [...doubtful.values()])).map(({ id }) => id));
+    const gone = [...doubtful].flatMap(([address, id]) => (there.has(id) ? [] : [address]));
+    for (const address of gone) this.found.delete(address);
+    return gone;
+  }
+
+  /** When it is to be looked for those that are awaited, ever more rarely; null: none is. To be asked once a sync. */
+  lookAt(): number | null {
+    if (this.awaited.size === 0) {
+      this.awaitMs = AWAIT_MS.first;
+      return null;
+    }
+    const dueAt = this.now() + this.awaitMs;
+    this.awaitMs = Math.min(this.awaitMs * 2, AWAIT_MS.most);
+    return dueAt;
+  }
+
+  /** Whether another endpoint is found at an address that is used. */
+  differ({ found }: Pick<Endpoints, 'found'>): boolean {
+    return [...this.parts.desired.addresses].some((address) => this.found.get(address) !== found.get(address));
+  }
+
+  /** Null: there is none, or none that is as it should be. */
+  idOf(address: IPAddress): string | null {
+    const found = this.found.get(address);
+    if (found !== undefined) return found;
+    const { endpoints, endpointIds } = this.parts.ledgers;
+    const isRight = endpoints.acknowledged.has(address) && !endpoints.isOwed(address);
+    return isRight ? (endpointIds.get(address) ?? null) : null;
+  }
+
+  /** Every address that may have an endpoint of ours, or is to have one. */
+  everyAddress(network: Network): ReadonlySet<EndpointKey> {
+    const { ledgers, desired, sourceVip, table } = this.parts;
+    const addresses = new Set<EndpointKey>([...desired.addresses, ...ledgers.endpoints.acknowledged.keys()]);
+    if (!network.isOverlay) return addresses;
+    for (const address of table().clusterAddresses) addresses.add(address);
+    return sourceVip === null ? addresses : addresses.add(sourceVip);
+  }
+
+  /** Decides anew what is to be at these addresses. */
+  desire(network: Network, addresses: Iterable<EndpointKey>): void {
+    const { endpoints } = this.parts.ledgers;
+    for (const key of addresses) {
+      const address = key as IPAddress;
+      const isFound = this.found.has(address);
+      const own = isFound ? null : this.special(network, address);
+      const isUsed = this.parts.desired.usersOf(address).size > 0;
+      const isOwn = this.parts.table().ownEndpoints.has(address);
+      if (isUsed && isOwn && !isFound) this.await(address);
+      else this.awaited.delete(address);
+      const remote = isUsed && !isOwn && !isFound ? this.remote(network, address) : undefined;
+      endpoints.desire(key, own ?? remote);
+    }
+  }
+
+  private await(address: IPAddress): void {
+    if (!this.awaited.has(address)) this.awaited.set(address, this.now());
+  }
+
+  private remote(network: Network, address: IPAddress): MadeEndpoint {
+    const { endpoints } = this.parts.ledgers;
+    const held = endpoints.acknowledged.get(address);
+    const mac = held?.isRemote === true ? held.mac : this.freeMac(address);
+    return { isRemote: true, mac, provider: network.isOverlay ? this.provider(network, address) : null };
+  }
+
+  /** Behaviour WK-04: one that is behind no node is reached through this one. */
+  private provider(network: Network, address: IPAddress): IPAddress | null {
+    return providerOf(network, address) ?? this.parts.table().node.address;
+  }
+
+  private freeMac(address: IPAddress): string {
+    const mac = remoteMac(address, (taken) => (this.macs.get(taken) ?? address) !== address);
+    this.macs.set(mac, address);
+    return mac;
+  }
+
+  /** Of overlay networks: the source of what is balanced, and addresses of Services, which are behind this node (behaviour WK-02, WK-04). */
+  private special(network: Network, address: IPAddress): MadeEndpoint | null {
+    if (!network.isOverlay) return null;
+    const { sourceVip, table, interfaceMac } = this.parts;
+    if (address === sourceVip) return { isRemote: false, mac: '', provider: null };
+    const node = table().node.address;
+    if (node === null || !table().clusterAddresses.has(address)) return null;
+    const mac = interfaceMac(node);
+    return mac === null ? null : { isRemote: true, mac: normalMac(mac), provider: node };
+  }
+
+  /** Link addresses of what HNS holds. */
+  noteMacs(): void {
+    this.macs.clear();
+    for (const [key, { mac }] of this.parts.ledgers.endpoints.acknowledged) this.macs.set(mac, key as IPAddress);
+  }
+}

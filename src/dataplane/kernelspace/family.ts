@@ -1,0 +1,393 @@
+import type { Family, IPAddress } from '../../base/ip.js';
+import type { HcnAddon, HcnOperation } from '../../native/contract.js';
+import { withinScope } from '../../plan/text.js';
+import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
+import { Calls } from '../calls.js';
+import type { AffinityQuestion, AsideFrontend, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
+import { Turns } from '../turns.js';
+import { asideFrontends } from './asides.js';
+import { Desired, everythingOf, type KernelspaceSettings } from './desired.js';
+import { dumpHns } from './dump.js';
+import { EndpointSet } from './endpoints.js';
+import { Ledgers, pending } from './ledgers.js';
+import {
+  findNetwork,
+  listBalancers,
+  listEndpoints,
+  type BalancerKey,
+  type Balancers,
+  type EndpointKey,
+  type Endpoints,
+  type Network,
+  type Ownership,
+} from './listing.js';
+import { resolve, type Resolution } from './resolution.js';
+import { Writer } from './writer.js';
+
+export interface KernelspaceFamilyOptions extends KernelspaceSettings {
+  readonly hcn: HcnAddon;
+  readonly family: Family;
+  /** Name of the HNS network. */
+  readonly networkName: string;
+  /** The configured source, if it is of the family. */
+  readonly sourceVip: IPAddress | null;
+  /** Whether this family is served on overlay networks, which have one alone (behaviour WK-02). */
+  readonly servesOverlay: boolean;
+  readonly interfaceMac: (address: IPAddress) => string | null;
+  /** Milliseconds on a clock that only goes forward. */
+  readonly now: () => number;
+  readonly onOperations?: (operations: readonly HcnOperation[]) => void;
+}
+
+/** One look at HNS. */
+interface Look {
+  readonly network: Network;
+  readonly endpoints: Endpoints;
+  readonly balancers: Balancers;
+}
+
+/** No more of what nobody needs is removed in one sync. */
+const MOST_REMOVALS = 100;
+/** Times that HNS is written to in one sync: what is there in another shape goes first, and what takes its place comes then. */
+const ROUNDS = 3;
+/** Share of the time that comparing everything may take, of one family. */
+const WHOLE_SHARE = 0.01;
+
+/** The kernelspace mode of one family. The README of this folder says what becomes of a packet, and why. */
+export class KernelspaceFamily implements FamilyDataplane {
+  readonly family: Family;
+  private table: FamilyTable | null = null;
+  private network: Network | null = null;
+  /** Whether the ledgers are what HNS holds. */
+  private isKnown = false;
+  private compared = false;
+  /** Load balancers that the plan does not name and that stay as long as it has gaps. */
+  private kept = new Set<BalancerKey>();
+  private othersEndpoints: ReadonlySet<string> = new Set();
+  private healthCheckEndpoint: string | null = null;
+  /** What is to be decided anew with the next sending. */
+  private readonly touched = { frontends: new Set<BalancerKey>(), addresses: new Set<EndpointKey>() };
+  private readonly ledgers: Ledgers;
+  private readonly desired: Desired;
+  private readonly endpoints: EndpointSet;
+  private readonly ownership: () => Ownership;
+  private readonly calls = new Calls();
+  private readonly wholes: Turns;
+  private readonly writer: Writer;
+
+  constructor(private readonly options: KernelspaceFamilyOptions) {
+    const { family, hcn, now, sourceVip, interfaceMac, onOperations = () => undefined } = options;
+    this.family = family;
+    this.ledgers = new Ledgers(now);
+    const { ledgers } = this;
+    const table = (): FamilyTable => this.plan;
+    this.desired = new Desired(table, options);
+    const { desired } = this;
+    this.endpoints = new EndpointSet({ family, ledgers, desired, table, sourceVip, interfaceMac }, now);
+    this.ownership = () => ({
+      isWanted: (key) => this.table?.frontend(key) !== undefined || desired.get(key) !== undefined,
+      serviceCIDRs: this.table?.node.serviceCIDRs ?? [],
+    });
+    this.wholes = new Turns(now, WHOLE_SHARE);
+    const inPlace = (key: BalancerKey): boolean => desired.get(key)?.inPlace !== false;
+    this.writer = new Writer({ hcn, ledgers, inPlace, onOperations });
+    this.writer.canModify = options.features.modifyLoadBalancer;
+  }
+
+  apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
+    return this.calls.change(() => this.sync(table, change, options.full));
+  }
+
+  /** No flows: HNS has connections of its own, which nobody can list or remove (behaviour WK-11). */
+  goneFlows(): ReadonlySet<FrontendKey> {
+    return new Set();
+  }
+
+  clearGoneFlows(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  cleanup(): Promise<void> {
+    return this.calls.change(() => this.remove());
+  }
+
+  async dump(plan: FamilyTable): Promise<readonly string[]> {
+    const { network, endpoints, balancers } = await this.look(plan);
+    const idOf = (address: IPAddress): string | null =>
+      endpoints.found.get(address) ?? endpoints.ids.get(address) ?? null;
+    const resolution = this.resolution(network, idOf, this.healthCheckEndpointIn(endpoints), plan);
+    return dumpHns({ plan, balancers, endpoints, resolution, settings: this.options });
+  }
+
+  async inspect(plan: FamilyTable, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection> {
+    const lines = withinScope(await this.dump(plan), this.family, scope);
+    if (affinity === null || affinity.source === null) return { lines, remembered: null };
+    return { lines, remembered: null, rememberedUnknown: REMEMBERED_UNKNOWN };
+  }
+
+  /** Everything, as much of the time as it may take; the network and awaited pods, each time. */
+  async glance(): Promise<boolean> {
+    if (await this.stirred()) return true;
+    return this.wholes.isDue && (await this.wholes.take(() => this.audit()));
+  }
+
+  /** Whether HNS differs from what it acknowledged. */
+  async audit(): Promise<boolean> {
+    return await this.undisturbed(async () => {
+      const { network, endpoints, balancers } = await this.look(this.plan);
+      if (network.id !== this.network?.id) return true;
+      return this.endpoints.differ(endpoints) || this.ledgers.differences(endpoints, balancers).length > 0;
+    });
+  }
+
+  /** Whether the network is another, or an awaited pod is there. */
+  async stirred(): Promise<boolean> {
+    return await this.undisturbed(async () => {
+      const { hcn, networkName, family } = this.options;
+      const network = await findNetwork(hcn, networkName);
+      if (network === null || network.id !== this.network?.id) return true;
+      if (this.endpoints.awaited.size === 0) return false;
+      const { found } = await listEndpoints(hcn, family, network);
+      return [...this.endpoints.awaited.keys()].some((address) => found.has(address));
+    });
+  }
+
+  private get plan(): FamilyTable {
+    if (this.table === null) throw new Error('nothing is planned yet');
+    return this.table;
+  }
+
+  /** What differs while a sync changes it says nothing: the next look has to find it. */
+  private async undisturbed(compare: () => Promise<boolean>): Promise<boolean> {
+    const mark = await this.calls.quiet();
+    if (!this.isKnown) return false;
+    return (await compare()) && this.calls.isQuiet(mark);
+  }
+
+  private async sync(table: FamilyTable, change: TableChange, isAsked: boolean): Promise<SyncReport> {
+    this.follow(table, change);
+    const full = isAsked || !this.isKnown;
+    this.isKnown = false;
+    const { writer } = this;
+    const sent = { calls: writer.calls, operations: writer.operations };
+    const repairs = full ? await this.readEverything() : [];
+    if (!full) await this.readEndpoints();
+    const problems = this.problems();
+    let removalsLeft = false;
+    if (problems.length === 0) {
+      writer.begin(full);
+      removalsLeft = await this.send();
+      if (writer.isOutdated) {
+        await this.readEverything();
+        writer.begin(true);
+        removalsLeft = await this.send();
+      }
+    }
+    writer.settle();
+    this.isKnown = true;
+    this.compared = true;
+    const awaitedAt = this.endpoints.lookAt();
+    const dueAt = removalsLeft ? this.options.now() : awaitedAt;
+    return {
+      ...{
+        family: this.family,
+        full,
+        repairs,
+        problems,
+        rules: null,
+        setAside: this.setAside(),
+        flows: new Set<FrontendKey>(),
+      },
+      transactions: writer.calls - sent.calls,
+      elementOperations: writer.operations - sent.operations,
+      ...{ ruleOperations: 0, bytes: 0 },
+      ...(dueAt === null ? {} : { dueAt }),
+    };
+  }
+
+  private follow(table: FamilyTable, change: TableChange): void {
+    const isFirst = this.table === null;
+    this.table = table;
+    const changes = isFirst || change.node ? everythingOf(table, change) : change;
+    const { frontends, addresses } = this.desired.update(changes);
+    for (const key of frontends) this.touched.frontends.add(key);
+    for (const address of addresses) this.touched.addresses.add(address);
+    for (const address of change.clusterAddresses) this.touched.addresses.add(address);
+    for (const key of this.kept) {
+      if (table.gaps && !change.frontends.has(key)) continue;
+      this.kept.delete(key);
+      this.touched.frontends.add(key);
+    }
+  }
+
+  /** What cannot be served at all; empty: nothing keeps the plan from being served. */
+  private problems(): readonly string[] {
+    const { servesOverlay, sourceVip, features, networkName } = this.options;
+    if (this.network?.isOverlay !== true) return [];
+    if (!servesOverlay)
+      return [`HNS network ${networkName} is an overlay, which has one family: ${this.family} is not served`];
+    if (sourceVip === null)
+      throw new Error(`winkernel.sourceVip: required for the overlay network ${networkName}, in ${this.family}`);
+    if (!features.remoteSubnet)
+      throw new Error('this version of HNS has no remote subnets, which overlay networks need');
+    return [];
+  }
+
+  private async look(table: FamilyTable | null): Promise<Look> {
+    const { hcn, family, networkName } = this.options;
+    const network = await findNetwork(hcn, networkName);
+    if (network === null) throw new Error(`there is no HNS network ${networkName}: has the CNI plugin made it?`);
+    const endpoints = await listEndpoints(hcn, family, network);
+    const isPlanned = (key: FrontendKey): boolean => table?.frontend(key) !== undefined;
+    const ownership = this.ownership();
+    const balancers = await listBalancers(hcn, family, endpoints, {
+      ...ownership,
+      isWanted: (key) => isPlanned(key) || ownership.isWanted(key),
+    });
+    return { network, endpoints, balancers };
+  }
+
+  /** Answers what was lost or altered that was acknowledged before. */
+  private async readEverything(): Promise<readonly string[]> {
+    const { network, endpoints, balancers } = await this.look(this.plan);
+    const { ledgers, compared } = this;
+    const isReplaced = this.network !== null && network.id !== this.network.id;
+    const replaced = isReplaced ? [`network ${this.options.networkName} has come back with another id`] : [];
+    const repairs = compared ? [...replaced, ...ledgers.differences(endpoints, balancers)] : [];
+    this.network = network;
+    this.healthCheckEndpoint = this.healthCheckEndpointIn(endpoints);
+    this.othersEndpoints = balancers.othersEndpoints;
+    ledgers.readBack(endpoints, balancers);
+    this.endpoints.update(endpoints);
+    this.endpoints.noteMacs();
+    const { frontends, addresses } = this.touched;
+    for (const address of this.endpoints.everyAddress(network)) addresses.add(address);
+    for (const [key] of this.desired.entries()) frontends.add(key);
+    for (const key of ledgers.balancers.acknowledged.keys()) frontends.add(key);
+    const unnamed = [...balancers.made.keys()].filter((key) => this.desired.get(key) === undefined);
+    this.kept = new Set(this.plan.gaps ? unnamed.filter((key) => this.plan.frontend(key) === undefined) : []);
+    return repairs;
+  }
+
+  /** Looks for pods of this node that are used and not known, and on overlay networks for what is behind which node. */
+  private async readEndpoints(): Promise<void> {
+    const { hcn, family, networkName } = this.options;
+    const { network, endpoints, touched, desired } = this;
+    if (network === null) return;
+    endpoints.desire(network, touched.addresses);
+    const isNew = [...touched.addresses].some((key) => this.ledgers.endpoints.isOwed(key));
+    if (network.isOverlay && isNew) this.network = (await findNetwork(hcn, networkName)) ?? network;
+    const changed = await endpoints.forgetGone(hcn, touched.addresses);
+    if (endpoints.awaited.size > 0) changed.push(...endpoints.update(await listEndpoints(hcn, family, network)));
+    for (const address of changed) {
+      touched.addresses.add(address);
+      for (const key of desired.usersOf(address)) touched.frontends.add(key);
+    }
+  }
+
+  private healthCheckEndpointIn({ byName }: Endpoints): string | null {
+    const { healthCheckEndpoint: name } = this.options;
+    return name === null ? null : (byName.get(name) ?? null);
+  }
+
+  private resolution(
+    network: Network,
+    idOf: Resolution['idOf'],
+    healthCheckEndpoint: string | null,
+    table: FamilyTable,
+  ): Resolution {
+    const isOwn = (address: IPAddress): boolean => table.ownEndpoints.has(address);
+    const { sourceVip } = this.options;
+    return { network, idOf, isOwn, healthCheckEndpoint, sourceVip, nodeAddress: table.node.address };
+  }
+
+  /**
+   * Endpoints come first, and go last: a load balancer is for endpoints that there are. Answers whether there is more to remove.
+   */
+  private async send(): Promise<boolean> {
+    const { network, writer, ledgers, touched, desired } = this;
+    if (network === null) return false;
+    let left = false;
+    for (let round = 0; round < ROUNDS && !writer.isOutdated; round++) {
+      this.endpoints.desire(network, touched.addresses);
+      const owed = pending(ledgers.endpoints);
+      for (const key of owed) for (const user of desired.usersOf(key as IPAddress)) touched.frontends.add(user);
+      await writer.makeEndpoints(
+        network,
+        owed.filter((key) => !ledgers.endpoints.acknowledged.has(key)),
+      );
+      this.desireBalancers(network);
+      const canModify = writer.canModify;
+      left = await this.sendBalancers();
+      const gone = await this.removeEndpoints();
+      left ||= gone.left;
+      if (!gone.isReplaced && canModify === writer.canModify) break;
+    }
+    if (!writer.isOutdated) touched.addresses.clear();
+    return left;
+  }
+
+  private desireBalancers(network: Network): void {
+    const { ledgers, desired, touched, kept, endpoints, healthCheckEndpoint } = this;
+    const resolution = this.resolution(network, (address) => endpoints.idOf(address), healthCheckEndpoint, this.plan);
+    for (const key of touched.frontends) {
+      const wanted = desired.get(key);
+      const isKept = wanted === undefined && kept.has(key);
+      if (isKept) ledgers.balancers.desire(key, ledgers.balancers.acknowledged.get(key));
+      else ledgers.balancers.desire(key, (wanted && resolve(wanted, resolution)) ?? undefined);
+    }
+    touched.frontends.clear();
+  }
+
+  /** What goes makes room for what comes. Answers whether more has to go. */
+  private async sendBalancers(): Promise<boolean> {
+    const { balancers } = this.ledgers;
+    const keys = pending(balancers);
+    const going = keys.filter((key) => balancers.desired(key) === undefined);
+    const coming = keys.filter((key) => balancers.desired(key) !== undefined);
+    await this.writer.balancers([...going.slice(0, MOST_REMOVALS), ...coming]);
+    return going.length > MOST_REMOVALS;
+  }
+
+  /** Those that no load balancer uses any more. Answers whether one is to be made anew, and whether more have to go. */
+  private async removeEndpoints(): Promise<{ readonly isReplaced: boolean; readonly left: boolean }> {
+    const { endpoints, endpointIds, balancers } = this.ledgers;
+    const going = pending(endpoints).filter((key) => endpoints.acknowledged.has(key));
+    if (going.length === 0) return { isReplaced: false, left: false };
+    const inUse = new Set(this.othersEndpoints);
+    for (const key of [...balancers.owed(), ...balancers.aside.keys(), ...this.kept])
+      for (const id of balancers.acknowledged.get(key)?.endpoints ?? []) inUse.add(id);
+    const unused = going.filter((key) => !inUse.has(endpointIds.get(key) ?? ''));
+    const now = unused.slice(0, MOST_REMOVALS);
+    await this.writer.removeEndpoints(now);
+    const isReplaced = now.some((key) => endpoints.desired(key) !== undefined && !endpoints.acknowledged.has(key));
+    return { isReplaced, left: unused.length > now.length };
+  }
+
+  private setAside(): readonly AsideFrontend[] {
+    const { ledgers, desired, endpoints } = this;
+    const { now, networkName } = this.options;
+    return asideFrontends({ ledgers, desired, awaited: endpoints.awaited, now, networkName });
+  }
+
+  private async remove(): Promise<void> {
+    this.isKnown = false;
+    const { ledgers, writer } = this;
+    const { network, endpoints, balancers } = await this.look(this.table);
+    ledgers.readBack(endpoints, balancers);
+    writer.begin(true);
+    for (const key of balancers.made.keys()) ledgers.balancers.desire(key, undefined);
+    await writer.balancers([...balancers.made.keys()]);
+    const unused = [...endpoints.made.keys()].filter(
+      (key) => !balancers.othersEndpoints.has(endpoints.ids.get(key) ?? ''),
+    );
+    for (const key of unused) ledgers.endpoints.desire(key, undefined);
+    await writer.removeEndpoints(unused);
+    writer.settle();
+    this.network = network;
+    const [refused] = [...ledgers.balancers.aside.values(), ...ledgers.endpoints.aside.values()];
+    if (refused !== undefined) throw new Error(refused.reason);
+  }
+}
+
+const REMEMBERED_UNKNOWN = 'in mode kernelspace HNS decides by a digest of the source, and tells nobody';

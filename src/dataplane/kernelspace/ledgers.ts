@@ -1,0 +1,49 @@
+import { differing } from '../differences.js';
+import { Ledger } from '../ledger.js';
+import { sameBalancer, type Balancer } from './balancers.js';
+import type { BalancerKey, Balancers, EndpointKey, Endpoints, MadeEndpoint } from './listing.js';
+
+/** What of one family HNS is to hold, and what it does, with the ids that HNS knows it by. */
+export class Ledgers {
+  readonly endpoints: Ledger<EndpointKey, MadeEndpoint>;
+  readonly balancers: Ledger<BalancerKey, Balancer>;
+  readonly endpointIds = new Map<EndpointKey, string>();
+  readonly balancerIds = new Map<BalancerKey, string>();
+
+  constructor(now: () => number) {
+    this.endpoints = new Ledger({ same: sameEndpoint, now });
+    this.balancers = new Ledger({ same: sameBalancer, now });
+    this.endpoints.doubtAll();
+    this.balancers.doubtAll();
+  }
+
+  /** What HNS was seen to hold. */
+  readBack(endpoints: Pick<Endpoints, 'made' | 'ids'>, balancers: Pick<Balancers, 'made' | 'ids'>): void {
+    this.endpoints.readBackAll(new Map(endpoints.made));
+    this.balancers.readBackAll(new Map(balancers.made));
+    fill(this.endpointIds, endpoints.ids);
+    fill(this.balancerIds, balancers.ids);
+  }
+
+  /** What was lost, altered or added since it was acknowledged, a line each. */
+  differences(endpoints: Pick<Endpoints, 'made'>, balancers: Pick<Balancers, 'made'>): readonly string[] {
+    return [
+      ...differing(this.endpoints, endpoints.made, sameEndpoint, (key) => `endpoint ${key}`),
+      ...differing(this.balancers, balancers.made, sameBalancer, (key) => `load balancer ${key}`),
+    ];
+  }
+}
+
+export function sameEndpoint(one: MadeEndpoint, other: MadeEndpoint): boolean {
+  return one.isRemote === other.isRemote && one.mac === other.mac && one.provider === other.provider;
+}
+
+function fill<Key>(ids: Map<Key, string>, listed: ReadonlyMap<Key, string>): void {
+  ids.clear();
+  for (const [key, id] of listed) ids.set(key, id);
+}
+
+/** What is owed, with what was refused and whose time has come. */
+export function pending<Key>(ledger: { owed(): Iterable<Key>; due(): readonly Key[] }): readonly Key[] {
+  return [...ledger.owed(), ...ledger.due()];
+}

@@ -1,0 +1,225 @@
+import {
+  familyOf,
+  parseAddress,
+  parsePrefix,
+  prefixContains,
+  prefixLength,
+  type Family,
+  type IPAddress,
+  type IPPrefix,
+} from '../../base/ip.js';
+import {
+  HCN_ENDPOINT_FLAGS,
+  HCN_PORT_MAPPING_FLAGS,
+  type HcnAddon,
+  type HcnEndpoint,
+  type HcnListed,
+  type HcnNetwork,
+  type HcnPolicy,
+} from '../../native/contract.js';
+import { parseFrontendKey } from '../../plan/frontend-key.js';
+import type { FrontendKey } from '../../plan/types.js';
+import { isUsualNodePort } from '../footprint.js';
+import { familyOfBalancer, readBalancer, type Balancer } from './balancers.js';
+import { isOwnId, isProxyMac, normalMac } from './names.js';
+
+/** What HNS holds, of one family, in the mode's terms. Ids are in lower case. */
+
+/** Behind which node a part of an overlay network is. */
+export interface RemoteSubnet {
+  readonly prefix: IPPrefix;
+  /** The node's address. */
+  readonly provider: IPAddress;
+}
+
+export interface Network {
+  readonly id: string;
+  readonly isOverlay: boolean;
+  readonly remoteSubnets: readonly RemoteSubnet[];
+}
+
+/** An endpoint that the mode makes: behind a provider's address in overlay networks, or, for the source of what is balanced, on this node. */
+export interface MadeEndpoint {
+  readonly isRemote: boolean;
+  /** Empty: HNS chooses it. */
+  readonly mac: string;
+  readonly provider: IPAddress | null;
+}
+
+/** By address; what has an address that another has already is found by its id. */
+export type EndpointKey = IPAddress | `stray ${string}`;
+/** A {@link FrontendKey}; `stray ID` for what has a frontend that another has already, or none. */
+export type BalancerKey = string;
+
+export interface Endpoints {
+  /** Those of others that can be used: pods of this node above all. */
+  readonly found: ReadonlyMap<IPAddress, string>;
+  /** A proxy's. */
+  readonly made: Map<EndpointKey, MadeEndpoint>;
+  readonly ids: ReadonlyMap<EndpointKey, string>;
+  /** Ids of all endpoints of the network, of either family. */
+  readonly onNetwork: ReadonlySet<string>;
+  /** Ids of all endpoints that there are. */
+  readonly all: ReadonlySet<string>;
+  /** By name, on whatever network. */
+  readonly byName: ReadonlyMap<string, string>;
+}
+
+export interface Balancers {
+  /** A proxy's. */
+  readonly made: Map<BalancerKey, Balancer>;
+  readonly ids: ReadonlyMap<BalancerKey, string>;
+  /** Endpoints that others' load balancers use. */
+  readonly othersEndpoints: ReadonlySet<string>;
+}
+
+/** Which load balancers that do not have our id are a proxy's all the same. */
+export interface Ownership {
+  /** Whether a Service has the frontend. */
+  readonly isWanted: (key: FrontendKey) => boolean;
+  /** Where Services have their addresses. */
+  readonly serviceCIDRs: readonly IPPrefix[];
+}
+
+/** Null: there is none of this name. */
+export async function findNetwork(addon: Pick<HcnAddon, 'hcnList'>, name: string): Promise<Network | null> {
+  const networks = await addon.hcnList('network', null);
+  // Names are compared as HNS itself does.
+  const found = networks.find(({ properties }) => properties.Name?.toLowerCase() === name.toLowerCase());
+  return found === undefined ? null : { id: found.id, ...readNetwork(found.properties) };
+}
+
+function readNetwork({ Type = '', Policies = [] }: HcnNetwork): Omit<Network, 'id'> {
+  const remoteSubnets = Policies.flatMap((policy) => {
+    const { DestinationPrefix = '', ProviderAddress = '' } = settingsOfType(policy, 'RemoteSubnetRoute');
+    const [prefix, provider] = [parsePrefix(DestinationPrefix), parseAddress(ProviderAddress)];
+    return prefix === null || provider === null ? [] : [{ prefix, provider }];
+  });
+  return { isOverlay: Type.toLowerCase() === 'overlay', remoteSubnets };
+}
+
+type PolicySettings = Readonly<Partial<Record<'DestinationPrefix' | 'ProviderAddress', string>>>;
+
+function settingsOfType({ Type, Settings }: HcnPolicy, type: string): PolicySettings {
+  if (Type !== type || typeof Settings !== 'object' || Settings === null) return {};
+  return Object.fromEntries(Object.entries(Settings).filter(([, value]) => typeof value === 'string'));
+}
+
+/** The address of the node that an address is behind, or its own if it is a node's; null: neither (behaviour WK-06). The longest prefix counts. */
+export function providerOf({ remoteSubnets }: Network, address: IPAddress): IPAddress | null {
+  if (remoteSubnets.some(({ provider }) => provider === address)) return address;
+  const within = remoteSubnets.filter(
+    ({ prefix }) => familyOf(prefix) === familyOf(address) && prefixContains(prefix, address),
+  );
+  const [longest] = within.sort((one, other) => prefixLength(other.prefix) - prefixLength(one.prefix));
+  return longest?.provider ?? null;
+}
+
+export async function listEndpoints(
+  addon: Pick<HcnAddon, 'hcnList'>,
+  family: Family,
+  network: Network,
+): Promise<Endpoints> {
+  const listed = await addon.hcnList('endpoint', null);
+  const found = new Map<IPAddress, string>();
+  const made = new Map<EndpointKey, MadeEndpoint>();
+  const ids = new Map<EndpointKey, string>();
+  const onNetwork = new Set<string>();
+  const macs = new Set<string>();
+  for (const { id, properties } of listed) {
+    if (properties.HostComputeNetwork?.toLowerCase() !== network.id) continue;
+    onNetwork.add(id);
+    for (const address of addressesOf(properties)) {
+      if (familyOf(address) !== family) continue;
+      const state = readMade(id, properties);
+      if (state === null) {
+        // Of two with one address the one on this node is where packets go.
+        if (!found.has(address) || !isRemote(properties)) found.set(address, id);
+        continue;
+      }
+      const key: EndpointKey = made.has(address) || macs.has(state.mac) ? `stray ${id}` : address;
+      if (state.mac !== '') macs.add(state.mac);
+      made.set(key, state);
+      ids.set(key, id);
+    }
+  }
+  const all = new Set(listed.map(({ id }) => id));
+  const byName = new Map(listed.map(({ id, properties }) => [properties.Name ?? '', id]));
+  return { found, made, ids, onNetwork, all, byName };
+}
+
+function addressesOf({ IpConfigurations = [] }: HcnEndpoint): readonly IPAddress[] {
+  return IpConfigurations.flatMap(({ IpAddress = '' }) => parseAddress(IpAddress) ?? []);
+}
+
+function isRemote({ Flags = 0 }: HcnEndpoint): boolean {
+  return (Flags & HCN_ENDPOINT_FLAGS.remote) !== 0;
+}
+
+/** Null: it is not a proxy's. */
+function readMade(id: string, properties: HcnEndpoint): MadeEndpoint | null {
+  const mac = normalMac(properties.MacAddress ?? '');
+  const remote = isRemote(properties);
+  if (!isOwnId(id) && !(remote && isProxyMac(mac))) return null;
+  const providers = (properties.Policies ?? []).map(
+    (policy) => settingsOfType(policy, 'ProviderAddress').ProviderAddress ?? '',
+  );
+  const [provider = null] = providers.flatMap((text) => parseAddress(text) ?? []);
+  return { isRemote: remote, mac: remote ? mac : '', provider };
+}
+
+export async function listBalancers(
+  addon: Pick<HcnAddon, 'hcnList'>,
+  family: Family,
+  { onNetwork, all }: Pick<Endpoints, 'onNetwork' | 'all'>,
+  ownership: Ownership,
+): Promise<Balancers> {
+  const made = new Map<BalancerKey, Balancer>();
+  const ids = new Map<BalancerKey, string>();
+  const othersEndpoints = new Set<string>();
+  for (const listed of await addon.hcnList('loadBalancer', null)) {
+    if (familyOfBalancer(listed.properties) !== family) continue;
+    const read = readBalancer(listed.properties);
+    const isNear = (endpoint: string): boolean => onNetwork.has(endpoint) || !all.has(endpoint);
+    if (!isProxys(listed, read, isNear, ownership)) {
+      for (const endpoint of listed.properties.HostComputeEndpoints ?? []) othersEndpoints.add(endpoint.toLowerCase());
+      continue;
+    }
+    const key: BalancerKey = read === null || made.has(read.key) ? `stray ${listed.id}` : read.key;
+    made.set(key, read?.balancer ?? UNREADABLE);
+    ids.set(key, listed.id);
+  }
+  return { made, ids, othersEndpoints };
+}
+
+/** It only has to go. */
+const UNREADABLE: Balancer = {
+  ...{ internalPort: 0, flags: 0, portFlags: 0, distribution: 0, sourceVip: '', endpoints: [] },
+};
+
+/**
+ * HNS keeps no notes, so what is not ours by its id, such as kube-proxy's, is known by what it is for: all its endpoints are on our network, if they are still
+ * there, and it takes connections where a Service has them, or could.
+ */
+function isProxys(
+  { id }: HcnListed<'loadBalancer'>,
+  read: ReturnType<typeof readBalancer>,
+  isNear: (endpoint: string) => boolean,
+  { isWanted, serviceCIDRs }: Ownership,
+): boolean {
+  if (isOwnId(id)) return true;
+  if (read === null || !read.balancer.endpoints.every(isNear)) return false;
+  return isWanted(read.key) || couldBeService(read, serviceCIDRs);
+}
+
+function couldBeService(
+  { key, balancer: { portFlags } }: { readonly key: FrontendKey; readonly balancer: Balancer },
+  serviceCIDRs: readonly IPPrefix[],
+): boolean {
+  const { address, port } = parseFrontendKey(key);
+  const has = (flag: keyof typeof HCN_PORT_MAPPING_FLAGS): boolean => (portFlags & HCN_PORT_MAPPING_FLAGS[flag]) !== 0;
+  if (address === null) return has('localRoutedVip') && isUsualNodePort(port);
+  // kube-proxy's mark of external IPs and load balancers' addresses, which may be any.
+  if (has('vipExternalIp')) return true;
+  return serviceCIDRs.some((cidr) => prefixContains(cidr, address));
+}

@@ -1,0 +1,94 @@
+import type { Family } from '../../base/ip.js';
+import type { KernelspaceConfig } from '../../config/config.js';
+import { hcnFeatures, type HcnFeatures, type HcnOperation } from '../../native/contract.js';
+import type { FamilyTable } from '../../plan/types.js';
+import { NO_FOOTPRINT } from '../footprint.js';
+import { ModeError, type ModeParts, type OpenMode } from '../mode.js';
+import { KernelspaceFamily, type KernelspaceFamilyOptions } from './family.js';
+import { printOperation } from './print.js';
+import { renderTables } from './render.js';
+import { sourceVipOf } from './resolution.js';
+import { watchHns } from './watch.js';
+
+function settingsOf({ kernelspace }: ModeParts['config']): KernelspaceConfig {
+  if (kernelspace === null) throw new TypeError('the configuration is of another mode');
+  return kernelspace;
+}
+
+/** @throws ModeError when HNS is not there, or too old for the mode or for what is configured. */
+export async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
+  const { config, addon, log, now, onTransaction, interfaceMac } = parts;
+  const settings = settingsOf(config);
+  const version = await addon.hcn.hcnVersion();
+  const features = hcnFeatures(version);
+  const served = servedFamilies(families, features);
+  const { major, minor } = version;
+  log.info(0, 'HNS', { version: `${major}.${minor}`, network: settings.networkName, families: served.join() });
+  requireFeatures(settings, features, `${major}.${minor}`);
+  for (const family of families)
+    if (!served.includes(family)) log.warn(`HNS ${major}.${minor} has no dual stack, ${family} is not served`);
+  if (!features.sessionAffinity)
+    log.warn(`HNS ${major}.${minor} has no session affinity: Services that ask for it get none`);
+  const onOperations = (operations: readonly HcnOperation[]): void => {
+    onTransaction(() => operations.map(printOperation));
+  };
+  const made = new Map<Family, KernelspaceFamily>();
+  const dataplane = (family: Family): KernelspaceFamily => {
+    const options = familyOptions(parts, settings, features, family, served);
+    const one = new KernelspaceFamily({ ...options, hcn: addon.hcn, now, interfaceMac, onOperations });
+    made.set(family, one);
+    return one;
+  };
+  return {
+    families: served,
+    dataplane,
+    own: { footprint: NO_FOOTPRINT, flavor: null },
+    watch: watchHns(addon.hcn, () => made.values()),
+    packetCounts: () => Promise.resolve(null),
+  };
+}
+
+/** Behaviour WK-02. */
+function servedFamilies(families: readonly Family[], { ipv6DualStack }: HcnFeatures): readonly Family[] {
+  return ipv6DualStack ? families : families.slice(0, 1);
+}
+
+/** Behaviour WK-01, WK-03. */
+function requireFeatures(
+  { networkName, enableDSR }: KernelspaceConfig,
+  { v2, dsr }: HcnFeatures,
+  version: string,
+): void {
+  if (networkName === '')
+    throw new ModeError(
+      'winkernel.networkName: Required value: the name of the HNS network, here or in the environment variable KUBE_NETWORK',
+    );
+  if (!v2) throw new ModeError(`mode kernelspace needs HNS 9.2 or later, and this host has ${version}`);
+  if (enableDSR && !dsr) throw new ModeError(`winkernel.enableDSR: HNS ${version} has no direct server return`);
+}
+
+type FamilySettings = Omit<KernelspaceFamilyOptions, 'hcn' | 'now' | 'interfaceMac' | 'onOperations'>;
+
+export function familyOptions(
+  { config: { healthz } }: Pick<ModeParts, 'config'>,
+  settings: KernelspaceConfig,
+  features: HcnFeatures,
+  family: Family,
+  served: readonly Family[],
+): FamilySettings {
+  const { networkName, sourceVip, enableDSR, rootHnsEndpointName, forwardHealthCheckVip } = settings;
+  return {
+    ...{ family, networkName, enableDSR, features },
+    sourceVip: sourceVipOf(family, sourceVip),
+    servesOverlay: family === served[0],
+    healthCheckEndpoint: forwardHealthCheckVip ? rootHnsEndpointName : null,
+    healthzPort: healthz?.port ?? null,
+  };
+}
+
+export function render({ config }: Pick<ModeParts, 'config'>, tables: readonly FamilyTable[]): Promise<string> {
+  const settings = settingsOf(config);
+  return renderTables(tables, settings, (family, features) =>
+    familyOptions({ config }, settings, features, family, ['IPv4', 'IPv6']),
+  );
+}

@@ -1,0 +1,74 @@
+import type { Family } from '../../base/ip.js';
+import type { KernelspaceConfig } from '../../config/config.js';
+import {
+  hcnFeatures,
+  type HcnAddon,
+  type HcnFeatures,
+  type HcnListed,
+  type HcnOperation,
+} from '../../native/contract.js';
+import type { FamilyTable } from '../../plan/types.js';
+import { everything } from '../table-view.js';
+import { KernelspaceFamily, type KernelspaceFamilyOptions } from './family.js';
+import { ownId } from './names.js';
+import { printOperation } from './print.js';
+
+/** What HNS is asked for without a host: it can do everything that the mode knows of. */
+const VERSION = { major: 15, minor: 4 } as const;
+
+/**
+ * A first sync of these tables, an operation a line, on an HNS that has the network, as a bridge, the endpoints of this node's pods, and the one that health
+ * checks go to. Their ids are made up.
+ */
+export async function renderTables(
+  tables: readonly FamilyTable[],
+  settings: KernelspaceConfig,
+  optionsOf: (
+    family: Family,
+    features: HcnFeatures,
+  ) => Omit<KernelspaceFamilyOptions, 'hcn' | 'now' | 'interfaceMac' | 'onOperations'>,
+): Promise<string> {
+  const features = hcnFeatures(VERSION);
+  const lines: string[] = [];
+  const onOperations = (operations: readonly HcnOperation[]): void => {
+    lines.push(...operations.map(printOperation));
+  };
+  for (const table of tables) {
+    lines.push(`# ${table.family}`);
+    const dataplane = new KernelspaceFamily({
+      ...optionsOf(table.family, features),
+      ...{ hcn: emptyHns(table, settings), onOperations, now: () => 0, interfaceMac: () => null },
+    });
+    const { clusterAddresses, ownEndpoints } = table;
+    const change = {
+      ...everything(table),
+      clusterAddresses: new Set(clusterAddresses),
+      ownEndpoints: new Set(ownEndpoints),
+    };
+    await dataplane.apply(table, change, { full: true });
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** HNS on a node where pods run and no proxy did. It takes everything. */
+function emptyHns(table: FamilyTable, { networkName, rootHnsEndpointName }: KernelspaceConfig): HcnAddon {
+  const network = ownId(`network ${networkName}`);
+  const endpoint = (name: string, addresses: readonly string[]): HcnListed<'endpoint'> => {
+    const IpConfigurations = addresses.map((IpAddress) => ({ IpAddress }));
+    return { id: `pod ${name}`, properties: { Name: name, HostComputeNetwork: network, IpConfigurations } };
+  };
+  const listed = {
+    network: [{ id: network, properties: { Name: networkName, Type: 'L2Bridge' } }],
+    endpoint: [
+      ...[...table.ownEndpoints].map((address) => endpoint(address, [address])),
+      endpoint(rootHnsEndpointName, []),
+    ],
+    loadBalancer: [],
+  };
+  return {
+    hcnVersion: () => Promise.resolve(VERSION),
+    hcnList: (kind) => Promise.resolve(listed[kind] as never),
+    hcnApply: (operations) => Promise.resolve(operations.map(({ id }) => id ?? '')),
+    hcnWatch: () => Promise.resolve(() => undefined),
+  };
+}

@@ -1,0 +1,43 @@
+import { familyOf, type Family, type IPAddress } from '../../base/ip.js';
+import type { Balancer } from './balancers.js';
+import type { Wanted } from './desired.js';
+import { providerOf, type Network } from './listing.js';
+
+/** What of HNS and the node a load balancer is made of beside its plan. */
+export interface Resolution {
+  readonly network: Network;
+  /** The id of the endpoint at an address; null: HNS has none yet. */
+  readonly idOf: (address: IPAddress) => string | null;
+  /** Whether the endpoint is on this node. */
+  readonly isOwn: (address: IPAddress) => boolean;
+  /** The endpoint that health checks go to; null: there is none. */
+  readonly healthCheckEndpoint: string | null;
+  readonly sourceVip: IPAddress | null;
+  /** The node's own. */
+  readonly nodeAddress: IPAddress | null;
+}
+
+/** The load balancer with what is there of its endpoints; null: nothing is. */
+export function resolve({ handling, endpoints }: Wanted, resolution: Resolution): Balancer | null {
+  const { idOf, healthCheckEndpoint } = resolution;
+  const ids = endpoints === null ? [healthCheckEndpoint] : endpoints.map(idOf);
+  const there = ids.filter((id) => id !== null);
+  if (there.length === 0) return null;
+  return { ...handling, sourceVip: sourceOf(endpoints ?? [], resolution), endpoints: [...new Set(there)].sort() };
+}
+
+/** Behaviour WK-06: on overlay networks what goes to nodes, or out of the cluster, has the node's address. */
+function sourceOf(endpoints: readonly IPAddress[], { network, sourceVip, nodeAddress, isOwn }: Resolution): string {
+  const leaves = (address: IPAddress): boolean => {
+    if (isOwn(address)) return false;
+    const provider = providerOf(network, address);
+    return provider === null || provider === address;
+  };
+  if (network.isOverlay && nodeAddress !== null && endpoints.some(leaves)) return nodeAddress;
+  return sourceVip ?? '';
+}
+
+/** The configured source, if it is of the family. */
+export function sourceVipOf(family: Family, configured: IPAddress | null): IPAddress | null {
+  return configured !== null && familyOf(configured) === family ? configured : null;
+}

@@ -1,0 +1,223 @@
+import { messageOf } from '../../base/error-message.js';
+import {
+  HCN_ENDPOINT_FLAGS,
+  type HcnAddon,
+  type HcnEndpoint,
+  type HcnLoadBalancer,
+  type HcnOperation,
+} from '../../native/contract.js';
+import type { NativeError } from '../../native/errors.js';
+import type { Ledger } from '../ledger.js';
+import { settingsOf } from './balancers.js';
+import type { Ledgers } from './ledgers.js';
+import type { BalancerKey, EndpointKey, MadeEndpoint, Network } from './listing.js';
+import { ownId } from './names.js';
+
+export interface WriterParts {
+  readonly hcn: Pick<HcnAddon, 'hcnApply'>;
+  readonly ledgers: Ledgers;
+  /** Whether HNS may change the load balancer in place, where it can. */
+  readonly inPlace: (key: BalancerKey) => boolean;
+  /** Hears of what is sent. */
+  readonly onOperations: (operations: readonly HcnOperation[]) => void;
+}
+
+type Answer = string | NativeError;
+
+/** HNS may do the same another time: nothing is wrong with the object. */
+const PASSING: ReadonlySet<string> = new Set([
+  'E_OUTOFMEMORY',
+  'ERROR_BUSY',
+  'ERROR_NOT_READY',
+  'ERROR_NO_SYSTEM_RESOURCES',
+  'ERROR_TIMEOUT',
+  'HCN_E_MANAGER_STOPPED',
+  'RPC_S_CALL_FAILED',
+  'RPC_S_SERVER_UNAVAILABLE',
+]);
+/** HNS holds something else than was thought. */
+const OUTDATED: ReadonlySet<string> = new Set([
+  'ERROR_ALREADY_EXISTS',
+  'ERROR_NOT_FOUND',
+  'HCN_E_ENDPOINT_NOT_FOUND',
+  'HCN_E_NETWORK_NOT_FOUND',
+  'HCN_E_PORT_ALREADY_EXISTS',
+]);
+const GONE: ReadonlySet<string> = new Set(['ERROR_NOT_FOUND', 'HCN_E_ENDPOINT_NOT_FOUND']);
+/** This HNS does not know how to modify a load balancer. */
+const UNKNOWN_CALL: ReadonlySet<string> = new Set([
+  'E_NOTIMPL',
+  'ERROR_NOT_SUPPORTED',
+  'ERROR_PROC_NOT_FOUND',
+  'HCN_E_REQUEST_UNSUPPORTED',
+]);
+
+function is(codes: ReadonlySet<string>, { errno }: NativeError): boolean {
+  return errno !== null && codes.has(errno);
+}
+
+/**
+ * Sends what the ledgers owe, and enters HNS's answers. Each operation has an answer of its own, so what one object is refused for keeps no other from being
+ * done: an object that HNS does not take is set aside, and a failure that may pass rejects once all else was sent.
+ */
+export class Writer {
+  /** Calls that changed something, and operations of them. */
+  calls = 0;
+  operations = 0;
+  /** Whether something was refused because HNS holds something else than was thought: it is still owed, and HNS has to be read. */
+  isOutdated = false;
+  /** Whether load balancers can be changed in place. */
+  canModify = true;
+  private readonly failures: unknown[] = [];
+  private isRead = false;
+
+  constructor(private readonly parts: WriterParts) {}
+
+  /** @param isRead whether everything has just been read: then it is an object's own fault if HNS holds something else than was thought. */
+  begin(isRead: boolean): void {
+    this.isRead = isRead;
+    this.isOutdated = false;
+    this.failures.length = 0;
+  }
+
+  /** Throws the first failure since {@link begin}. */
+  settle(): void {
+    const [first] = this.failures.splice(0);
+    if (first !== undefined) throw first instanceof Error ? first : new Error(messageOf(first));
+  }
+
+  /** Makes endpoints that HNS does not have. */
+  async makeEndpoints(network: Network, keys: readonly EndpointKey[]): Promise<void> {
+    const { endpoints, endpointIds } = this.parts.ledgers;
+    const jobs = keys.flatMap((key) => {
+      const wanted = endpoints.desired(key);
+      return wanted === undefined ? [] : [{ key, operations: [endpointCreation(network, key, wanted)] }];
+    });
+    await this.exchange(endpoints, jobs, (key, [answer]) => {
+      if (typeof answer === 'string') endpointIds.set(key, answer);
+      else if (answer !== undefined) this.refuse(endpoints, key, undefined, answer);
+    });
+  }
+
+  /** Removes endpoints, also those that are to be others: they are then owed again. */
+  async removeEndpoints(keys: readonly EndpointKey[]): Promise<void> {
+    const { endpoints, endpointIds } = this.parts.ledgers;
+    const jobs = keys.map((key) => ({
+      ...{ key, before: endpoints.acknowledged.get(key) },
+      operations: [{ type: 'delete', kind: 'endpoint', id: endpointIds.get(key) ?? '' } as const],
+    }));
+    await this.exchange(endpoints, jobs, (key, [answer], { before }) => {
+      const isGone = typeof answer === 'string' || answer === undefined || is(GONE, answer);
+      endpoints.readBack(key, isGone ? undefined : before);
+      if (isGone) endpointIds.delete(key);
+      else this.refuse(endpoints, key, before, answer);
+    });
+  }
+
+  /** Makes load balancers, changes them and removes them, as they are now desired. */
+  async balancers(keys: readonly BalancerKey[]): Promise<void> {
+    const { balancers, balancerIds } = this.parts.ledgers;
+    const jobs = keys.map((key) => ({
+      ...{ key, before: balancers.acknowledged.get(key) },
+      operations: this.balancerOperations(key),
+    }));
+    await this.exchange(balancers, jobs, (key, answers, { before, operations }) => {
+      let held = before;
+      let refusal: NativeError | null = null;
+      for (const [index, { type }] of operations.entries()) {
+        const answer = answers[index];
+        if (answer === undefined) continue;
+        const isDone = typeof answer === 'string' || (type === 'delete' && is(GONE, answer));
+        if (!isDone) refusal ??= answer;
+        if (type === 'delete' && isDone) balancerIds.delete(key);
+        if (type === 'delete') held = isDone ? undefined : held;
+        else if (typeof answer === 'string') {
+          balancerIds.set(key, answer);
+          held = balancers.acknowledged.get(key);
+        } else if (type === 'modify' && is(GONE, answer)) held = undefined;
+      }
+      if (refusal !== null) this.refuseBalancer(key, held, refusal);
+    });
+  }
+
+  private balancerOperations(key: BalancerKey): readonly HcnOperation[] {
+    const { balancers, balancerIds } = this.parts.ledgers;
+    const wanted = balancers.desired(key);
+    const id = balancerIds.get(key);
+    const removal: readonly HcnOperation[] = id === undefined ? [] : [{ type: 'delete', kind: 'loadBalancer', id }];
+    if (wanted === undefined) return removal;
+    const settings = settingsOf(key, wanted);
+    if (id !== undefined && this.canModify && this.parts.inPlace(key))
+      return [{ type: 'modify', kind: 'loadBalancer', id, settings }];
+    return [...removal, balancerCreation(key, settings)];
+  }
+
+  private refuseBalancer(
+    key: BalancerKey,
+    held: ReturnType<Ledgers['balancers']['desired']>,
+    error: NativeError,
+  ): void {
+    const { balancers } = this.parts.ledgers;
+    if (this.canModify && is(UNKNOWN_CALL, error)) {
+      this.canModify = false;
+      balancers.readBack(key, held);
+      return;
+    }
+    this.refuse(balancers, key, held, error);
+  }
+
+  /** One call, after which its keys are as desired but for what `enter` says of the answers. When it rejects nobody knows. */
+  private async exchange<Key, Value, Job extends { readonly key: Key; readonly operations: readonly HcnOperation[] }>(
+    ledger: Ledger<Key, Value>,
+    jobs: readonly Job[],
+    enter: (key: Key, answers: readonly Answer[], job: Job) => void,
+  ): Promise<void> {
+    const operations = jobs.flatMap((job) => job.operations);
+    if (operations.length === 0) return;
+    const claim = ledger.claim(jobs.map(({ key }) => key));
+    this.parts.onOperations(operations);
+    let answers: readonly Answer[];
+    try {
+      answers = await this.parts.hcn.hcnApply(operations);
+    } catch (error) {
+      claim.lose();
+      throw error;
+    }
+    claim.acknowledge();
+    this.calls++;
+    this.operations += operations.length;
+    let at = 0;
+    for (const job of jobs) enter(job.key, answers.slice(at, (at += job.operations.length)), job);
+  }
+
+  /** @param held what HNS holds of the key in truth. */
+  private refuse<Key, Value>(ledger: Ledger<Key, Value>, key: Key, held: Value | undefined, error: NativeError): void {
+    ledger.readBack(key, held);
+    if (is(PASSING, error)) this.failures.push(error);
+    else if (is(OUTDATED, error) && !this.isRead) this.isOutdated = true;
+    else ledger.setAside(key, error.message);
+  }
+}
+
+function endpointCreation(network: Network, key: EndpointKey, { isRemote, mac, provider }: MadeEndpoint): HcnOperation {
+  const policies = provider === null ? [] : [{ Type: 'ProviderAddress', Settings: { ProviderAddress: provider } }];
+  const settings: HcnEndpoint = {
+    HostComputeNetwork: network.id,
+    IpConfigurations: [{ IpAddress: key }],
+    ...(mac === '' ? {} : { MacAddress: mac }),
+    ...(policies.length === 0 || !isRemote ? {} : { Policies: policies }),
+    ...(isRemote ? { Flags: HCN_ENDPOINT_FLAGS.remote } : {}),
+    SchemaVersion: { Major: 2, Minor: 0 },
+  };
+  const id = ownId(`endpoint ${network.id} ${JSON.stringify(settings)}`);
+  return { type: 'create', kind: 'endpoint', network: network.id, id, settings };
+}
+
+function balancerCreation(key: BalancerKey, settings: HcnLoadBalancer): HcnOperation {
+  return {
+    type: 'create',
+    kind: 'loadBalancer',
+    id: ownId(`loadBalancer ${key} ${JSON.stringify(settings)}`),
+    settings,
+  };
+}

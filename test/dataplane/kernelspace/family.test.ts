@@ -1,0 +1,316 @@
+import t from 'tap';
+import { HCN_DISTRIBUTION, hcnFeatures } from '../../../src/native/contract.js';
+import { KEEPS_DESTINATION, REPLACED_WHOLE } from '../../../src/state/rows.js';
+import { HnsWorld } from '../../support/fake-hns/world.js';
+import { address, service, slice } from '../../support/rows.js';
+import { NODE_ROWS, Rig } from './rig.js';
+import { balancers, CLUSTER, costs, pods, started } from './scene.js';
+
+const REF = { kind: 'Service', namespace: 'default', name: 'web' } as const;
+
+t.test('what one more endpoint costs', async (t) => {
+  const modifying = await started(CLUSTER);
+  modifying.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3')]);
+  t.same(
+    await costs(modifying, () => modifying.sync()),
+    { reads: 0, changes: 2 },
+    'an endpoint, and the load balancer',
+  );
+  modifying.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.4')]);
+  t.same(await modifying.told(() => modifying.sync()), ['create endpoint', 'modify loadBalancer', 'delete endpoint']);
+  const old = new HnsWorld();
+  old.hns.version = { major: 13, minor: 0 };
+  const replacing = await started(CLUSTER, new Rig(old));
+  replacing.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3')]);
+  t.same(await replacing.told(() => replacing.sync()), [
+    'create endpoint',
+    'delete loadBalancer',
+    'create loadBalancer',
+  ]);
+});
+
+t.test('a change touches its own Service alone, and endpoints are shared', async (t) => {
+  const many = Array.from({ length: 100 }, (_, index) => [
+    service(`s${index}`, { clusterIPs: [`10.96.1.${index}`] }),
+    pods(`s${index}`, '10.0.1.1', '10.0.1.2'),
+  ]).flat();
+  const rig = await started(many);
+  t.equal(rig.kernel.hns.loadBalancers.size, 100);
+  t.equal(rig.kernel.hns.endpoints.size, 2);
+  rig.commit([pods('s7', '10.0.1.1')]);
+  t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 1 }, 'the others use the endpoint');
+  rig.commit([], [{ ...REF, name: 's8' }]);
+  t.same(await rig.told(() => rig.sync()), ['delete loadBalancer']);
+});
+
+t.test('what is right at a start stays, whoever made it', async (t) => {
+  const rig = await started(CLUSTER);
+  rig.restart();
+  t.same(await costs(rig, () => rig.sync()), { reads: 3, changes: 0 });
+  // As kube-proxy would have made them: with other ids.
+  const { hns } = rig.kernel;
+  for (const objects of [hns.endpoints, hns.loadBalancers] as readonly Map<string, object>[]) {
+    for (const [index, [id, properties]] of [...objects].entries()) {
+      const another = `0000000${index}-aaaa-4aaa-8aaa-aaaaaaaaaaaa`;
+      objects.delete(id);
+      objects.set(another, { ...properties, ID: another });
+      for (const [own, balancer] of hns.loadBalancers)
+        hns.loadBalancers.set(own, {
+          ...balancer,
+          HostComputeEndpoints: (balancer.HostComputeEndpoints ?? []).map((each) => (each === id ? another : each)),
+        });
+    }
+  }
+  rig.restart();
+  t.same(await costs(rig, () => rig.sync()), { reads: 3, changes: 0 });
+  rig.commit([], [REF]);
+  await rig.sync();
+  t.equal(hns.loadBalancers.size + hns.endpoints.size, 0, 'and goes when it is not needed any more');
+});
+
+t.test('at a start what nobody owns goes, and what is of others stays', async (t) => {
+  const rig = await started(CLUSTER);
+  const { hns, network } = rig.kernel;
+  const near = hns.addEndpoint(network, ['10.0.0.77']);
+  const far = hns.addEndpoint(hns.addNetwork('nat'), ['172.16.0.2']);
+  const put = (id: string, vip: string, endpoint: string, Flags = 0): void => {
+    const PortMappings = [{ Protocol: 6, InternalPort: 80, ExternalPort: 80, Flags }];
+    hns.loadBalancers.set(id, { HostComputeEndpoints: [endpoint], FrontendVIPs: [vip], PortMappings });
+  };
+  put('external-of-kube-proxy', '192.0.2.9', near, 16);
+  put('of-another-network', '192.0.2.10', far, 16);
+  put('of-nobody-we-know', '172.31.0.1', near);
+  hns.endpoints.set('remote-of-kube-proxy', {
+    ...{ HostComputeNetwork: network, IpConfigurations: [{ IpAddress: '10.0.3.3' }] },
+    ...{ MacAddress: '02-11-0A-00-03-03', Flags: 1 },
+  });
+  rig.restart();
+  await rig.sync();
+  t.same(
+    [...hns.loadBalancers.keys()].filter((id) => !id.startsWith('706f')),
+    ['of-another-network', 'of-nobody-we-know'],
+  );
+  t.notOk(hns.endpoints.has('remote-of-kube-proxy'));
+  t.ok(hns.endpoints.has(near), 'pods are not ours');
+});
+
+t.test('while the sources have gaps what they do not name stays, and goes in steps', async (t) => {
+  const many = Array.from({ length: 150 }, (_, index) => [
+    service(`s${index}`, { clusterIPs: [`10.96.1.${index}`] }),
+    pods(`s${index}`, '10.0.1.1'),
+  ]).flat();
+  const rig = await started(many);
+  const other = new Rig(rig.kernel);
+  other.commit(NODE_ROWS);
+  other.gaps(true);
+  await other.sync();
+  t.equal(rig.kernel.hns.loadBalancers.size, 150);
+  other.gaps(false);
+  const { dueAt } = await other.sync();
+  t.equal(rig.kernel.hns.loadBalancers.size, 50);
+  t.equal(dueAt, 0, 'the next step comes at once');
+  await other.sync();
+  t.equal(rig.kernel.hns.loadBalancers.size + rig.kernel.hns.endpoints.size, 0);
+});
+
+t.test('flags, source and distribution', async (t) => {
+  const fields = {
+    ...{ externalIPs: ['192.0.2.2'], balancer: ['192.0.2.1'] },
+    ports: [{ port: 80, nodePort: 30_080 }],
+    affinitySeconds: 100,
+  };
+  const rig = new Rig();
+  rig.restartWith({ enableDSR: true, sourceVip: address('10.0.0.200') });
+  await started([service('web', fields), pods('web', '10.0.0.1', '10.0.1.1')], rig);
+  const shape = (): unknown =>
+    Object.fromEntries(
+      Object.entries(balancers(rig)).map(([key, { Flags = 0, SourceVIP, PortMappings = [] }]) => [
+        key,
+        [Flags, PortMappings[0]?.Flags ?? 0, PortMappings[0]?.DistributionType, SourceVIP],
+      ]),
+    );
+  const affine = HCN_DISTRIBUTION.sourceIp;
+  t.same(shape(), {
+    '10.96.0.10:80': [1, 0, affine, '10.0.0.200'],
+    '192.0.2.1:80': [0, 16, affine, '10.0.0.200'],
+    '192.0.2.2:80': [0, 16, affine, '10.0.0.200'],
+    'node:30080': [0, 18, affine, '10.0.0.200'],
+  });
+  rig.commit([service('web', { ...fields, externalTrafficPolicy: 'Local' })]);
+  await rig.sync();
+  t.match(shape(), {
+    '10.96.0.10:80': [1, 0],
+    '192.0.2.1:80': [1, 16],
+    '192.0.2.2:80': [1, 16],
+    'node:30080': [1, 18],
+  });
+  rig.commit([service('web', { ...fields, balancerFlags: KEEPS_DESTINATION, affinitySeconds: null })]);
+  await rig.sync();
+  t.match(shape(), { '192.0.2.1:80': [1, 28, undefined], '192.0.2.2:80': [0, 16], 'node:30080': [0, 18] });
+  rig.restartWith({ features: hcnFeatures({ major: 10, minor: 1 }), enableDSR: false });
+  await rig.sync();
+  t.match(shape(), { '192.0.2.1:80': [0, 16] }, 'without direct server return no destination is kept');
+});
+
+t.test('a Service that asks for it is not changed in place', async (t) => {
+  const rig = await started([service('web', { balancerFlags: REPLACED_WHOLE }), pods('web', '10.0.1.1')]);
+  rig.commit([pods('web', '10.0.1.1', '10.0.1.2')]);
+  t.same(await rig.told(() => rig.sync()), ['create endpoint', 'delete loadBalancer', 'create loadBalancer']);
+});
+
+t.test('an HNS that does not know how to modify is not asked twice', async (t) => {
+  const rig = await started(CLUSTER);
+  rig.kernel.hns.version = { major: 13, minor: 0 };
+  rig.commit([pods('web', '10.0.1.1')]);
+  t.same(await rig.told(() => rig.sync()), [
+    'modify loadBalancer',
+    'delete loadBalancer',
+    'create loadBalancer',
+    'delete endpoint',
+  ]);
+  t.same(await rig.difference(), []);
+});
+
+t.test('a pod of this node that HNS learns of late', async (t) => {
+  const rig = await started([service('web'), pods('web', '10.0.1.1')]);
+  rig.commitEarly([pods('web', '10.0.0.1', '10.0.1.1')]);
+  const first = await rig.sync();
+  t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 1, 'the others serve');
+  t.equal(first.dueAt, 100);
+  t.equal(rig.kernel.hns.endpoints.size, 1, 'no remote endpoint takes its place');
+  const again = await rig.sync();
+  t.equal(again.full, false);
+  t.equal(again.dueAt, 200, 'it is looked for ever more rarely');
+  t.equal(await rig.dataplane.stirred(), false);
+  rig.now += 10_000;
+  t.match((await rig.sync()).setAside, [{ frontend: '10.96.0.10:80/TCP', reason: /no endpoint 10\.0\.0\.1/ }]);
+  rig.kernel.hns.addEndpoint(rig.kernel.network, ['10.0.0.1']);
+  t.equal(await rig.dataplane.stirred(), true);
+  const found = await rig.sync();
+  t.equal(found.full, false);
+  t.same([found.setAside, found.dueAt, found.repairs], [[], undefined, []]);
+  t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 2);
+});
+
+t.test('the network comes back with another id', async (t) => {
+  const rig = await started([service('web'), pods('web', '10.0.0.1', '10.0.1.1')]);
+  const { hns, network } = rig.kernel;
+  hns.removeNetwork(network);
+  t.equal(await rig.dataplane.glance(), true);
+  await t.rejects(rig.sync(true), /there is no HNS network cbr0/);
+  const back = hns.addNetwork('CBR0');
+  hns.addEndpoint(back, ['10.0.0.1']);
+  const { repairs, setAside } = await rig.sync();
+  t.match(repairs[0], /network cbr0 has come back with another id/);
+  t.same(setAside, []);
+  t.same(await rig.difference(), []);
+  t.equal(await rig.dataplane.glance(), false);
+});
+
+t.test('what others do is found and repaired', async (t) => {
+  const rig = await started(CLUSTER);
+  const { hns } = rig.kernel;
+  t.equal(await rig.dataplane.audit(), false);
+  hns.loadBalancers.clear();
+  t.equal(await rig.dataplane.glance(), true);
+  t.match((await rig.sync(true)).repairs, ['load balancer 10.96.0.10:80/TCP was missing']);
+  const [endpoint = ''] = hns.endpoints.keys();
+  hns.removeEndpoint(endpoint);
+  t.equal(await rig.dataplane.audit(), true);
+  t.equal((await rig.sync(true)).repairs.length, 2, 'the endpoint, and the load balancer that lost it');
+  t.same(await rig.difference(), []);
+});
+
+t.test('what HNS refuses is set aside, others do not wait, and it is tried again', async (t) => {
+  const rig = await started();
+  rig.kernel.hns.faults.planned.push(null, { errno: 'HCN_E_INVALID_POLICY', operation: 0 });
+  rig.commit([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
+  const refused = await rig.sync();
+  t.match(refused.setAside, [{ frontend: '10.96.0.10:80/TCP', reason: /HCN_E_INVALID_POLICY/, retryAt: 1000 }]);
+  t.same(Object.keys(balancers(rig)), ['10.96.0.11:80']);
+  t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'not before its time');
+  rig.now = 1000;
+  t.same((await rig.sync()).setAside, []);
+  t.equal(Object.keys(balancers(rig)).length, 2);
+});
+
+t.test('a frontend that somebody else has is reported, and taken once it is free', async (t) => {
+  const rig = await started();
+  const { hns } = rig.kernel;
+  const far = hns.addEndpoint(hns.addNetwork('nat'), ['172.16.0.2']);
+  const PortMappings = [{ Protocol: 6, InternalPort: 80, ExternalPort: 80 }];
+  hns.loadBalancers.set('foreign', { HostComputeEndpoints: [far], FrontendVIPs: ['10.96.0.10'], PortMappings });
+  rig.commit(CLUSTER);
+  t.match((await rig.sync()).setAside, [{ reason: /ERROR_ALREADY_EXISTS/ }]);
+  t.ok(hns.loadBalancers.has('foreign'));
+  hns.loadBalancers.delete('foreign');
+  rig.now = 1000;
+  t.same((await rig.sync()).setAside, []);
+});
+
+t.test('answers that are lost, and calls that end half way', async (t) => {
+  for (const fault of ['lose-answer', 'halve', 'refuse'] as const) {
+    const rig = await started();
+    rig.kernel.hns.faults.planned.push(fault);
+    rig.commit(CLUSTER);
+    await t.rejects(rig.sync(), /RPC_S_CALL_FAILED/);
+    const { full, setAside } = await rig.sync();
+    t.same([full, setAside, await rig.difference()], [true, [], []], fault);
+  }
+});
+
+t.test('health checks of load balancers go to the node', async (t) => {
+  const world = new HnsWorld();
+  const gateway = world.hns.addEndpoint(world.network, ['10.0.0.1'], { Name: 'cbr0_ep' });
+  const rig = new Rig(world);
+  rig.restartWith({ healthCheckEndpoint: 'cbr0_ep' });
+  const local = { externalTrafficPolicy: 'Local', healthCheckNodePort: 32_000 } as const;
+  const web = service('web', { balancer: ['192.0.2.1'], ports: [{ port: 80 }, { name: 'b', port: 81 }], ...local });
+  await started(
+    [
+      web,
+      pods('web', '10.0.0.5'),
+      slice('web', [{ address: '10.0.0.5', node: 'me' }], { name: 'b', ports: [{ name: 'b' }] }),
+    ],
+    rig,
+  );
+  t.match(balancers(rig)['192.0.2.1:32000'], {
+    HostComputeEndpoints: [gateway],
+    PortMappings: [{ Protocol: 6, InternalPort: 32_000 }],
+  });
+  t.same(await rig.difference(), []);
+  rig.commit([service('web', { balancer: ['192.0.2.1'] })]);
+  await rig.sync();
+  t.same(Object.keys(balancers(rig)).sort(), ['10.96.0.10:80', '192.0.2.1:10256', '192.0.2.1:80']);
+  rig.commit([], [REF]);
+  await rig.sync();
+  t.same(balancers(rig), {});
+});
+
+t.test('IPv6: link addresses are apart, and the other family fares as it may', async (t) => {
+  const world = new HnsWorld();
+  const rig = new Rig(world, 'IPv6');
+  const ipv4 = await started(CLUSTER, new Rig(world));
+  // The last two share their last four bytes with an IPv4 address and with each other.
+  const addresses = ['fd00:10::a00:101', 'fd00:11::a00:101', 'fd00:10::1'];
+  rig.commit([
+    ...NODE_ROWS,
+    service('web', { clusterIPs: ['fd00:96::10'] }),
+    slice(
+      'web',
+      addresses.map((each) => ({ address: each, node: 'other' })),
+    ),
+  ]);
+  await rig.sync();
+  const macs = [...world.hns.endpoints.values()].map(({ MacAddress }) => MacAddress);
+  t.equal(new Set(macs).size, 5);
+  t.match(balancers(rig)['fd00:96::10:80'], { Flags: 2 });
+  await rig.dataplane.cleanup();
+  t.same(await ipv4.difference(), []);
+  const overlay = new HnsWorld();
+  overlay.hns.networks.set(overlay.network, { Name: 'cbr0', Type: 'Overlay' });
+  const second = new Rig(overlay, 'IPv6');
+  second.restartWith({ servesOverlay: false });
+  second.commit(NODE_ROWS);
+  t.match((await second.sync()).problems, [/is an overlay, which has one family: IPv6 is not served/]);
+});

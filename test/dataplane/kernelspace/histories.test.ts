@@ -1,0 +1,127 @@
+import t from 'tap';
+import { HCN_ENDPOINT_FLAGS } from '../../../src/native/contract.js';
+import { KEEPS_DESTINATION, REPLACED_WHOLE, type Row, type ServiceRow } from '../../../src/state/rows.js';
+import { HnsWorld } from '../../support/fake-hns/world.js';
+import { SeededRandom } from '../../support/random.js';
+import { service, slice } from '../../support/rows.js';
+import { NODE_ROWS, Rig } from './rig.js';
+
+/**
+ * Whatever happened, and whatever failed on the way, the end is that of a process that knows the last state alone. In every other history HNS cannot modify load
+ * balancers.
+ */
+
+const SEEDS = Array.from({ length: 24 }, (_, index) => index + 1);
+const SERVICES = 5;
+const STEPS = 12;
+
+const REF = (index: number) => ({ kind: 'Service', namespace: 'default', name: `web-${index}` }) as const;
+
+function someService(random: SeededRandom, index: number): ServiceRow {
+  const one = <T>(values: readonly T[]): T => random.pick(values);
+  return service(`web-${index}`, {
+    clusterIPs: [`10.96.0.${index}`],
+    ports: one([
+      [{ port: 80 }],
+      [{ port: 80, nodePort: 30_000 + index }],
+      [{ port: 53, protocol: 'UDP', nodePort: 30_053 + index }],
+    ]),
+    externalIPs: one([[], ['192.0.2.9']]),
+    balancer: one([[], [`192.0.2.1${index}`]]),
+    affinitySeconds: one([null, 100]),
+    externalTrafficPolicy: one(['Cluster', 'Local']),
+    balancerFlags: one([0, KEEPS_DESTINATION, REPLACED_WHOLE]),
+  });
+}
+
+/** Addresses are shared by Services, and pods come back on other nodes. */
+function someEndpoints(random: SeededRandom, index: number, { ports }: ServiceRow): Row {
+  const addresses = [1, 2, 3, 4].filter(() => random.chance(0.5)).map((last) => `10.0.${index & 1}.${last}`);
+  return slice(
+    `web-${index}`,
+    addresses.map((address) => ({ address, node: address.endsWith('.1') ? 'me' : 'other' })),
+    { ports: ports.map(({ port, protocol }) => ({ port: port + random.below(2), protocol })) },
+  );
+}
+
+for (const seed of SEEDS) {
+  t.test(`seed ${seed}`, async (t) => {
+    const random = new SeededRandom(seed);
+    const world = new HnsWorld();
+    if (seed % 2 === 0) world.hns.version = { major: 13, minor: 0 };
+    const rig = new Rig(world);
+    const foreign = addForeign(world);
+    const rows = new Map<string, readonly Row[]>();
+    rig.commit(NODE_ROWS);
+    await rig.sync();
+    for (let step = 0; step < STEPS; step++) {
+      const index = random.below(SERVICES);
+      if (random.chance(0.25)) {
+        rows.delete(`web-${index}`);
+        rig.commit([], [REF(index)]);
+      } else {
+        const made = someService(random, index);
+        const both = [made, someEndpoints(random, index, made)];
+        rows.set(`web-${index}`, both);
+        rig.commit(both);
+      }
+      if (random.chance(0.2)) rig.restart();
+      if (random.chance(0.2)) damage(random, world);
+      world.failAtRandom(random);
+      await rig.sync(random.chance(0.1)).catch(() => undefined);
+      await rig.dataplane.glance().catch(() => undefined);
+      world.failNoMore();
+      rig.now += random.pick([1, 1000, 60_000]);
+    }
+    for (let round = 0; round < 3; round++) {
+      rig.now += 60_000;
+      await rig.sync(true);
+    }
+    const before = world.hns.changes;
+    await rig.sync(true);
+    t.equal(world.hns.changes, before, 'nothing is left to do');
+    const wanted = new HnsWorld();
+    wanted.hns.version = world.hns.version;
+    const fresh = new Rig(wanted);
+    fresh.commit([...NODE_ROWS, ...[...rows.values()].flat()]);
+    await fresh.sync();
+    t.same(ours(world), ours(wanted));
+    t.same(await rig.difference(), []);
+    t.equal(await rig.dataplane.audit(), false);
+    t.ok(
+      foreign.every((id) => world.hns.loadBalancers.has(id)),
+      'what is of others is there',
+    );
+    rig.restart();
+    rig.plan();
+    await rig.dataplane.cleanup();
+    t.same(ours(world), [], 'and a cleanup leaves nothing of ours');
+  });
+}
+
+function ours(world: HnsWorld): readonly string[] {
+  return world.contents().filter((line) => !line.includes('"isOurs":false'));
+}
+
+/** Of another network, and of ours at an address that is no Service's. */
+function addForeign({ hns, network }: HnsWorld): readonly string[] {
+  const other = hns.addNetwork('nat');
+  const endpoints = [hns.addEndpoint(other, ['172.16.0.2']), hns.addEndpoint(network, ['10.0.9.9'])];
+  return endpoints.map((endpoint, index) => {
+    const id = `0000000${index}-0000-0000-0000-000000000000`;
+    const PortMappings = [{ Protocol: 6, InternalPort: 80, ExternalPort: 80 }];
+    hns.loadBalancers.set(id, {
+      ...{ ID: id, HostComputeEndpoints: [endpoint], FrontendVIPs: [`172.31.0.${index}`], PortMappings },
+    });
+    return id;
+  });
+}
+
+function damage(random: SeededRandom, { hns }: HnsWorld): void {
+  const own = [...hns.loadBalancers.keys()].filter((id) => id.startsWith('706f'));
+  if (own.length > 0 && random.chance(0.5)) hns.loadBalancers.delete(random.pick(own));
+  const remote = [...hns.endpoints]
+    .filter(([, { Flags = 0 }]) => Flags === HCN_ENDPOINT_FLAGS.remote)
+    .map(([id]) => id);
+  if (remote.length > 0 && random.chance(0.5)) hns.removeEndpoint(random.pick(remote));
+}

@@ -1,0 +1,63 @@
+import t from 'tap';
+import { HnsWorld } from '../../support/fake-hns/world.js';
+import { address } from '../../support/rows.js';
+import { NODE_ROWS, Rig } from './rig.js';
+import { balancers, CLUSTER, costs, pods } from './scene.js';
+
+t.test('overlay: providers, sources, and endpoints of addresses of Services', async (t) => {
+  const route = (DestinationPrefix: string, ProviderAddress: string) => ({
+    Type: 'RemoteSubnetRoute',
+    Settings: { DestinationPrefix, ProviderAddress, IsolationId: 4096 },
+  });
+  const world = new HnsWorld();
+  world.hns.networks.set(world.network, {
+    ...{ Name: 'cbr0', Type: 'Overlay' },
+    Policies: [route('10.0.1.0/24', '192.168.0.3')],
+  });
+  const rig = new Rig(world);
+  rig.commit([...NODE_ROWS, ...CLUSTER]);
+  await t.rejects(rig.sync(), /sourceVip: required for the overlay network cbr0/);
+  rig.restartWith({ sourceVip: address('10.0.0.200') });
+  await rig.sync();
+  const made = (): unknown =>
+    [...world.hns.endpoints.values()]
+      .map(({ IpConfigurations, MacAddress, Flags, Policies }) => [
+        IpConfigurations?.[0]?.IpAddress,
+        MacAddress,
+        Flags,
+        JSON.stringify(Policies?.[0]?.Settings),
+      ])
+      .sort();
+  t.same(made(), [
+    ['10.0.0.200', undefined, undefined, undefined],
+    ['10.0.1.1', '02-11-0A-00-01-01', 1, '{"ProviderAddress":"192.168.0.3"}'],
+    ['10.0.1.2', '02-11-0A-00-01-02', 1, '{"ProviderAddress":"192.168.0.3"}'],
+    ['10.96.0.10', '00-15-5D-00-00-02', 1, '{"ProviderAddress":"192.168.0.2"}'],
+  ]);
+  t.equal(balancers(rig)['10.96.0.10:80']?.SourceVIP, '10.0.0.200');
+  t.same(await rig.difference(), []);
+  rig.restart();
+  t.same((await costs(rig, () => rig.sync())).changes, 0);
+  // A node comes, and then its pod; what is no pod's leaves by the node's address.
+  world.hns.networks.set(world.network, {
+    ...world.hns.networks.get(world.network),
+    Policies: [route('10.0.1.0/24', '192.168.0.3'), route('10.0.2.0/24', '192.168.0.4')],
+  });
+  rig.commit([pods('web', '10.0.1.1', '10.0.2.1')]);
+  await rig.sync();
+  t.match(JSON.stringify(made()), /10\.0\.2\.1","02-11-0A-00-02-01",1,"\{\\"ProviderAddress\\":\\"192\.168\.0\.4/);
+  t.equal(balancers(rig)['10.96.0.10:80']?.SourceVIP, '10.0.0.200');
+  rig.commit([pods('web', '10.0.1.1', '198.51.100.7')]);
+  await rig.sync();
+  t.equal(balancers(rig)['10.96.0.10:80']?.SourceVIP, '192.168.0.2');
+  // The subnet moves to another node: its endpoints are made anew.
+  world.hns.networks.set(world.network, {
+    ...world.hns.networks.get(world.network),
+    Policies: [route('10.0.1.0/24', '192.168.0.9')],
+  });
+  await rig.sync(true);
+  t.match(JSON.stringify(made()), /10\.0\.1\.1","02-11-0A-00-01-01",1,"\{\\"ProviderAddress\\":\\"192\.168\.0\.9/);
+  t.same(await rig.difference(), []);
+  await rig.dataplane.cleanup();
+  t.same(made(), []);
+});
