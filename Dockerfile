@@ -1,8 +1,8 @@
 # The shipped image (default target) and, as target `test`, the image that runs the tests.
 # Node 24 is a supported LTS; the addon uses Node-API, so what is built here also runs on Node 20. The base image is named by its release;
-# deploy/release.sh adds its digest.
+# deploy/release.sh adds its digest. An image for arm64 is cross-compiled on x64, so that nothing is emulated.
 
-FROM node:24.21.0-bookworm-slim AS build
+FROM --platform=$BUILDPLATFORM node:24.21.0-bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends g++ make python3 && rm -rf /var/lib/apt/lists/*
 WORKDIR /pointsman
 COPY package.json package-lock.json ./
@@ -11,13 +11,15 @@ COPY . .
 RUN npm run build
 
 FROM build AS test
-RUN apt-get update && apt-get install -y --no-install-recommends nftables iptables conntrack iproute2 openssl ipset && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends nftables iptables conntrack iproute2 openssl ipset kmod && rm -rf /var/lib/apt/lists/*
 CMD ["npm", "test"]
 
 FROM build AS production
 RUN apt-get update && apt-get install -y --no-install-recommends iptables kmod
 RUN strip build/Release/pointsman.node
-RUN sh deploy/image-root.sh . /image
+ARG TARGETARCH
+RUN if [ "$TARGETARCH" = arm64 ] && [ "$(dpkg --print-architecture)" != arm64 ]; then apt-get install -y --no-install-recommends g++-aarch64-linux-gnu && npm run build:arm64; fi
+RUN sh deploy/image-root.sh . /image $TARGETARCH
 
 FROM scratch
 COPY --from=production /image /

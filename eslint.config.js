@@ -1,7 +1,7 @@
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['node_modules', 'build', 'build-windows', 'dist', '.build', '.tap'] },
+  { ignores: ['node_modules', 'build', 'prebuilds', 'build-windows', 'dist', '.build', '.tap'] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: {

@@ -1,7 +1,7 @@
 // Makes dist/, the program as it is shipped, from the sources:
 //   main.js         starts it, see launch.cjs
 //   pointsman.js    all of it in one file, libraries too: reading and linking hundreds of modules costs more than running them
-//   pointsman.cache what V8 compiled of that
+//   pointsman.ARCH.cache what V8 compiled of that
 //   secured.js      what only stands in front of a metrics address that is not open to everybody; loaded where flags ask for it
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
 //   callers.json    where calls of the logger stand in the sources
@@ -100,5 +100,5 @@ execFileSync(process.execPath, [
   ...flags.split(' '),
   `${project}bundle/compile.cjs`,
   program,
-  `${dist}/pointsman.cache`,
+  `${dist}/pointsman.${process.arch}.cache`,
 ]);

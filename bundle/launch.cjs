@@ -3,7 +3,7 @@
 // one for each thread, and the buffers of a load: with a threshold that is named it never keeps larger ones for later.
 'use strict';
 // Runs pointsman.js. What V8 compiled of it when it was built stands beside it, and is good for the same version and options of Node; any other compiles
-// what it runs.
+// what it runs. V8 does not see that it was compiled on another architecture, and crashes on that (Node 20), so the name tells.
 const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 const { Script } = require('node:vm');
@@ -16,7 +16,7 @@ const filename = join(__dirname, 'pointsman.js');
 
 function compiled() {
   try {
-    return readFileSync(join(__dirname, 'pointsman.cache'));
+    return readFileSync(join(__dirname, `pointsman.${process.arch}.cache`));
   } catch {
     return undefined;
   }

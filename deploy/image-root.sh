@@ -1,21 +1,66 @@
 #!/bin/sh
-# image-root.sh PROJECT ROOT: fills the folder ROOT with all that is in the image. That is Node, the iptables programs of both flavours, the libraries of
-# these, and the program as it was built in PROJECT. There is no shell and no package manager: nothing here needs one.
+# image-root.sh PROJECT ROOT [ARCH]: fills the folder ROOT with all that is in the image. That is Node, the iptables programs of both flavours, the libraries
+# of these, and the program as it was built in PROJECT. There is no shell and no package manager: nothing here needs one.
+# ARCH, in Debian's words, is this machine's unless it is named; another machine's Node and Debian are gathered beside ROOT (system.sh), its addon has
+# been built before.
 set -eu
+here=$(cd "$(dirname "$0")" && pwd)
 project=$1
 root=$2
+own=$(dpkg --print-architecture)
+arch=${3:-$own}
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+if [ "$arch" = "$own" ]; then
+  system=
+  addon=build/Release/pointsman.node
+else
+  system=$root.system
+  sh "$here/system.sh" "$arch" "$system"
+  addon=prebuilds/linux-$arch/pointsman.node
+fi
 
-# put PROGRAM PATH [MODULE...]: copies a program, and the libraries that the loader finds for it and for the modules that it will open itself.
-put() {
-  from=$(readlink -f "$1")
+die() {
+  echo "image-root.sh: $1" >&2
+  exit 1
+}
+
+# copy FROM TO: a file of the system.
+copy() {
   mkdir -p "$root${2%/*}"
-  cp "$from" "$root$2"
-  shift 2
-  LD_TRACE_LOADED_OBJECTS=1 LD_PRELOAD="$*" "$from" | sed -nE 's/^.*[[:space:]]((\/usr)?\/lib[^ ]*) \(0x[0-9a-f]+\)$/\1/p' | while read -r library; do
-    mkdir -p "$root${library%/*}"
-    [ -e "$root$library" ] || cp -L "$library" "$root$library"
+  cp -L "$system$1" "$root$2"
+}
+
+# program NAME: where the system has it.
+program() {
+  for folder in $(echo "$PATH" | tr : ' '); do
+    if [ -x "$system$folder/$1" ]; then
+      echo "$folder/$1"
+      return
+    fi
   done
+  die "there is no $1"
+}
+
+# libraries FILE...: copies the loader and the libraries that these files name, and what those name.
+libraries() {
+  for name in $(LC_ALL=C readelf -Wdl "$@" | sed -nE '/\[ld-/d; s/^.*\(NEEDED\).*\[(.*)\]$/\1/p; s/^.*interpreter: (.*)\]$/\1/p' | sort -u); do
+    for path in "$name" "/lib/$triplet/$name" "/usr/lib/$triplet/$name"; do
+      if [ "${path#/}" = "$path" ] || [ ! -e "$system$path" ]; then continue; fi
+      if [ ! -e "$root$path" ]; then
+        copy "$path" "$path"
+        libraries "$system$path"
+      fi
+      continue 2
+    done
+    die "$*: there is no $name"
+  done
+}
+
+# put NAME PATH: copies a program, and its libraries.
+put() {
+  from=$(program "$1")
+  copy "$from" "$2"
+  libraries "$system$from"
 }
 
 for folder in bin sbin lib lib64; do
@@ -28,17 +73,19 @@ ln -s /run "$root/var/run"
 echo 'root:x:0:0:root:/:/sbin/nologin' > "$root/etc/passwd"
 echo 'hosts: files dns' > "$root/etc/nsswitch.conf"
 
-addon=build/Release/pointsman.node
-put "$(command -v node)" /usr/local/bin/node "$(readlink -f "$project/$addon")"
+extensions=$(cd "$system/" && echo usr/lib/*/xtables)
+triplet=$(basename "$(dirname "$extensions")")
+[ -e "$project/$addon" ] || die "there is no $addon: npm run build:native, or build:arm64"
+put node /usr/local/bin/node
+libraries "$project/$addon"
 # Starts Node with its options, by the first line of main.js.
-put "$(command -v env)" /usr/bin/env
+put env /usr/bin/env
 
-extensions=$(echo /usr/lib/*/xtables)
-mkdir -p "$root$extensions"
-cp -L "$extensions"/*.so "$root$extensions"
+for extension in "$system/$extensions"/*.so; do copy "${extension#"$system"}" "${extension#"$system"}"; done
+libraries "$root/$extensions"/*.so
 for flavor in legacy nft; do
   multi=xtables-$flavor-multi
-  put "$(command -v "$multi")" "/usr/sbin/$multi" "$extensions"/*.so
+  put "$multi" "/usr/sbin/$multi"
   for family in iptables ip6tables; do
     for action in '' -restore -save; do
       ln -s "$multi" "$root/usr/sbin/$family-$flavor$action"
@@ -46,11 +93,13 @@ for flavor in legacy nft; do
     done
   done
 done
-# The legacy flavour loads its modules by it, where it may.
-if command -v modprobe > /dev/null; then put "$(command -v modprobe)" /usr/sbin/modprobe; fi
+# The legacy flavour loads its modules by it, where it may: kmod does what its name says.
+put kmod /usr/sbin/modprobe
 
 mkdir -p "$root/pointsman/${addon%/*}"
-cp "$project/$addon" "$root/pointsman/$addon"
+cp -L "$project/$addon" "$root/pointsman/$addon"
 cp -RL "$project/package.json" "$project/dist" "$root/pointsman"
+# What V8 compiled here is of no use on another architecture.
+[ -z "$system" ] || rm "$root"/pointsman/dist/*.cache
 ln -s /pointsman/dist/main.js "$root/usr/local/bin/pointsman"
 ln -s pointsman "$root/usr/local/bin/kube-proxy"

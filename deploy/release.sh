@@ -36,7 +36,7 @@ edit() {
 }
 
 base() {
-  used=$(sed -nE 's/^FROM ([^ @]+:[^ @]+)(@[^ ]+)?( .*)?$/\1/p' Dockerfile | sort -u)
+  used=$(sed -nE 's/^FROM (--platform=[^ ]+ )?([^ @]+:[^ @]+)(@[^ ]+)?( .*)?$/\2/p' Dockerfile | sort -u)
   for reference in "$@"; do
     echo "$used" | grep -qxF "${reference%@*}" || die "$reference: the Dockerfile is not built from ${reference%@*}"
   done
@@ -44,7 +44,7 @@ base() {
     given=$image
     for reference in "$@"; do if [ "${reference%@*}" = "$image" ]; then given=$reference; fi; done
     digest=$(digest_of "$given")
-    edit Dockerfile "s#^FROM $image(@[^ ]+)?( |\$)#FROM $image@$digest\\2#"
+    edit Dockerfile "s#^(FROM (--platform=[^ ]+ )?)$image(@[^ ]+)?( |\$)#\\1$image@$digest\\4#"
     echo "$image@$digest"
   done
 }

@@ -1,6 +1,6 @@
 // Runs the compiled test files, several processes at a time, and says how many assertions passed and failed.
 //
-//     node .build/test/run.js [usual | all | nightly | wine | vm | vm-thorough] [PART OF A PATH ...]
+//     node .build/test/run.js [usual | all | nightly | wine | vm | vm-thorough | arm64] [PART OF A PATH ...]
 //
 // usual    every *.test file, those with many cases shortened (support/extent.ts)
 // all      these in full, and every *.thorough file
@@ -8,6 +8,7 @@
 // vm       what npm run test:vm runs in its machine: every *.vm file, and those of sets, links and addresses
 // wine     what npm run test:windows runs: every *.wine file
 // vm-thorough  what takes that machine longer than the eight minutes it has: every *.vm-thorough file, and one of nftables
+// arm64    what the addon computes and no kernel is asked for; test/arm64.sh runs it
 //
 // Small files share a process. A file is stopped when it has told nothing for SILENCE_MS, whatever it has taken until then.
 import { spawn } from 'node:child_process';
@@ -25,9 +26,17 @@ const EXTENTS = {
   nightly: { files: /\.nightly\.js$|\/endurance\.test\.js$/, env: { POINTSMAN_ENDURANCE_SECONDS: '600' } },
   wine: { files: /\.wine\.js$/, env: {} },
   vm: { files: /\.vm\.js$|native\/(?:ipset|route)\.test\.js$/, env: {} },
+  arm64: {
+    files:
+      /\/native\/(?:wire|misuse|contract-twins)\.test\.js$|\/dataplane\/(?:xtables\/print|ipvs\/render)\.test\.js$/,
+    env: {},
+  },
   'vm-thorough': { files: /\.vm-thorough\.js$|native\/nft-kernel\.test\.js$/, env: {} },
 } as const;
 type Extent = keyof typeof EXTENTS;
+
+/** What runs a file in place of this Node, in words. */
+const LAUNCHER = process.env['POINTSMAN_TEST_NODE']?.split(' ') ?? [];
 
 /** No single step of a test takes that long, even where every core is busy with something else. */
 const SILENCE_MS = 300_000;
@@ -77,7 +86,8 @@ async function run({ name, files }: Group, extent: Extent): Promise<Result> {
   const argv = files.length === 1 ? files : [join(FOLDER, 'support', 'together.js'), ...files];
   // Limits of tap's own count from a test's start.
   const env = { ...process.env, ...EXTENTS[extent].env, [EXTENT_VARIABLE]: extent, TAP_TIMEOUT: '0' };
-  const child = spawn(process.execPath, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [program = process.execPath, ...options] = LAUNCHER;
+  const child = spawn(program, [...options, ...argv], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   let lastWords: NodeJS.Timeout | undefined;
   const stop = (): void => {

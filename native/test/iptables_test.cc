@@ -278,6 +278,9 @@ TEST(child_process_takes_signals_that_we_ignore) {
 TEST(child_process_that_cannot_start_says_why) {
   const Exit exit = run_program(Surroundings{}, "/nonexistent", {}, "", seconds(1), [](std::string_view) {});
   CHECK_EQUAL(exit.failure, ENOENT);
+}
+
+TEST(programs_are_found_in_the_folders_of_the_path) {
   const Surroundings surroundings{{"/nonexistent", "/bin"}, {}};
   CHECK_EQUAL(surroundings.find("sh").value_or(""), "/bin/sh");
   CHECK(!surroundings.find("no-such-program"));

@@ -6,11 +6,15 @@ import type { NativeAddon } from './contract.js';
 import { composeAddon, SUBSYSTEM_PLATFORMS, SUBSYSTEMS } from './subsystems.js';
 import { traced } from './trace.js';
 
-const BUILT = join('build', 'Release', 'pointsman.node');
+/** What was compiled here, and what came with the package. */
+const PLACES = [
+  join('build', 'Release', 'pointsman.node'),
+  join('prebuilds', `${process.platform}-${process.arch}`, 'pointsman.node'),
+];
 
 /**
  * Loads the addon: the file that POINTSMAN_ADDON names, or build/Release/pointsman.node of the nearest folder above this module that has
- * one. With POINTSMAN_TRACE_NATIVE=1 every call is logged to stderr.
+ * one, or else the prebuilt one of this platform there. With POINTSMAN_TRACE_NATIVE=1 every call is logged to stderr.
  */
 export function loadAddon(): NativeAddon {
   const path = addonPath();
@@ -45,11 +49,13 @@ function addonPath(): string {
   }
   const start = dirname(fileURLToPath(import.meta.url));
   for (let folder = start; ; folder = dirname(folder)) {
-    const path = join(folder, BUILT);
-    if (existsSync(path)) return path;
+    const path = PLACES.map((place) => join(folder, place)).find((each) => existsSync(each));
+    if (path !== undefined) return path;
     if (folder === dirname(folder)) break;
   }
-  throw new Error(`no ${BUILT} in any folder above ${start}; run \`npm run build:native\` or set POINTSMAN_ADDON`);
+  throw new Error(
+    `neither ${PLACES.join(' nor ')} is in any folder above ${start}; run \`npm run build:native\` or set POINTSMAN_ADDON`,
+  );
 }
 
 /** Whether every subsystem that is there has all of its functions. */

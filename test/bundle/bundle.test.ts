@@ -8,6 +8,7 @@ import { readSourcePlaces, sourceStack } from '../../src/observe/source-places.j
 import { projectFile } from '../support/lab/agent.js';
 import { PROGRAM } from '../support/program.js';
 
+const CACHE = `pointsman.${process.arch}.cache`;
 const BUNDLE = projectFile('dist/pointsman.js');
 const MANIFEST = JSON.stringify({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'me' } });
 
@@ -25,7 +26,7 @@ function nodeOptions(): readonly string[] {
 t.test('V8 takes what was compiled when the program was built', (t) => {
   const script = `
     const { readFileSync } = require('node:fs');
-    const script = new (require('node:vm').Script)(readFileSync('pointsman.js', 'utf8'), { cachedData: readFileSync('pointsman.cache') });
+    const script = new (require('node:vm').Script)(readFileSync('pointsman.js', 'utf8'), { cachedData: readFileSync('${CACHE}') });
     process.stdout.write(String(script.cachedDataRejected));`;
   const argv = [...nodeOptions(), '-e', script];
   t.equal(execFileSync(process.execPath, argv, { cwd: projectFile('dist'), encoding: 'utf8' }), 'false');
@@ -35,7 +36,7 @@ t.test('V8 takes what was compiled when the program was built', (t) => {
 t.test('it starts without that, and with that of another version', (t) => {
   const copy = join(folder, 'dist');
   cpSync(projectFile('dist'), copy, { recursive: true });
-  const cache = join(copy, 'pointsman.cache');
+  const cache = join(copy, CACHE);
   const half = readFileSync(cache).subarray(0, 1_000_000);
   for (const content of [half, Buffer.alloc(half.length), Buffer.alloc(0), null]) {
     if (content === null) rmSync(cache);

@@ -33,15 +33,17 @@ t.test('stages and what is copied between them exist', (t) => {
       else for (const source of sources) t.ok(existsSync(projectFile(source)), source);
     }
     const text = stage.instructions.map((instruction) => instruction.text).join('\n');
-    for (const [, script = ''] of text.matchAll(/npm run (\S+)/g)) t.hasProp(PACKAGE.scripts, script);
+    for (const [, script = ''] of text.matchAll(/npm run ([\w:]+)/g)) t.hasProp(PACKAGE.scripts, script);
   }
+  const [, node] = /^node=(.+)$/m.exec(readFileSync(projectFile('deploy/system.sh'), 'utf8')) ?? [];
+  t.ok(stages[0]?.from.startsWith(`node:${node}-`), 'another architecture has the same Node');
   t.equal(names.at(-1), null, 'the last stage is what is built when none is named');
   t.end();
 });
 
 t.test('the build context holds what the build and the tests read, and nothing that is made', (t) => {
   const ignored = readFileSync(projectFile('.dockerignore'), 'utf8').trim().split('\n');
-  t.ok(['node_modules', 'build', 'dist', '.build', '.git'].every((name) => ignored.includes(name)));
+  t.ok(['node_modules', 'build', 'prebuilds', 'dist', '.build', '.git'].every((name) => ignored.includes(name)));
   for (const name of ['src', 'native', 'test', 'deploy', 'Dockerfile', 'binding.gyp', 'tsconfig.json']) {
     t.notOk(ignored.includes(name), name);
   }
@@ -64,13 +66,13 @@ t.test('a release names images by digests that it was told', (t) => {
     const env = { PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}` };
     return spawnSync('sh', [join(folder, 'deploy/release.sh'), ...words], { encoding: 'utf8', env });
   };
-  const [, base = ''] = /^FROM ([^@ ]+)/m.exec(text('Dockerfile')) ?? [];
+  const [, base = ''] = /^FROM (?:--platform=\S+ )?([^@ ]+)/m.exec(text('Dockerfile')) ?? [];
 
   t.match(release('base', `${base}@${given}`), { status: 0, stderr: '' });
-  t.match(text('Dockerfile'), `FROM ${base}@${given} AS build\n`);
+  t.match(text('Dockerfile'), ` ${base}@${given} AS build\n`);
   registry(`[ "$4" = docker://${base} ] && echo ${asked}`);
   t.match(release('base'), { status: 0 });
-  t.match(text('Dockerfile'), `FROM ${base}@${asked} AS build\n`, 'and another release another one');
+  t.match(text('Dockerfile'), ` ${base}@${asked} AS build\n`, 'and another release another one');
 
   const image = 'registry.example:5000/team/pointsman';
   for (let time = 0; time < 2; time++) t.match(release('image', `${image}:1.2@${given}`), { status: 0 });

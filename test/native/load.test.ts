@@ -39,6 +39,8 @@ t.test('the addon is found', (t) => {
   });
   const addon = join(process.cwd(), 'build', 'Release', 'pointsman.node');
   t.match(load(join(inside, 'deep'), {}), { status: 0, output: 'true\n' }, 'from a folder of the package');
+  cpSync(addon, join(root, 'near', 'prebuilds', `linux-${process.arch}`, 'pointsman.node'));
+  t.match(load(join(root, 'near', 'deep'), {}), { status: 0, output: 'true\n' }, 'where the package has it');
   t.match(
     load(join(root, 'far'), { POINTSMAN_ADDON: addon }),
     { status: 0, output: 'true\n' },
@@ -46,7 +48,10 @@ t.test('the addon is found', (t) => {
   );
   const missing = load(join(root, 'far'), {});
   t.equal(missing.status, 1);
-  t.match(missing.output, /no build\/Release\/pointsman\.node in any folder above .*npm run build:native/);
+  t.match(
+    missing.output,
+    /neither build\/Release\/pointsman\.node nor prebuilds\/linux-\w+\/pointsman\.node is in any folder above .*npm run build:native/,
+  );
   t.match(
     load(join(root, 'far'), { POINTSMAN_ADDON: '/nowhere.node' }).output,
     'POINTSMAN_ADDON: there is no file /nowhere.node',

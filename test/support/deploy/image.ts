@@ -22,7 +22,7 @@ export function dockerStages(): Stage[] {
   for (const line of lines.filter((text) => text !== '' && !text.startsWith('#'))) {
     const [, word = '', text = ''] = /^([A-Z]+) (.+)$/.exec(line) ?? [];
     if (word === '') throw new Error(`Dockerfile: what is ${line}?`);
-    const [from = '', , name = null] = text.split(/ (AS) /);
+    const [from = '', , name = null] = text.replace('--platform=$BUILDPLATFORM ', '').split(/ (AS) /);
     if (word === 'FROM') stages.push({ from, name, instructions: [] });
     else stages.at(-1)?.instructions.push({ word, text });
   }
