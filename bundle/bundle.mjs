@@ -45,6 +45,19 @@ const apart = {
   },
 };
 
+/** Libraries write such characters into regular expressions, which esbuild leaves as they are. */
+const escaped = {
+  name: 'escaped',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/node_modules\/@marcbachmann\/cel-js\/.*\.js$/ }, ({ path }) => ({
+      contents: readFileSync(path, 'utf8').replace(
+        /[^\0-\x7f]/g,
+        (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+      ),
+    }));
+  },
+};
+
 const options = {
   bundle: true,
   platform: 'node',
@@ -52,7 +65,7 @@ const options = {
   format: 'cjs',
   // A script that is no module has no import().
   supported: { 'dynamic-import': false },
-  plugins: [withoutPrograms, apart],
+  plugins: [withoutPrograms, apart, escaped],
   define: { 'import.meta.url': '__moduleUrl' },
   minifySyntax: true,
   minifyWhitespace: true,
