@@ -291,6 +291,7 @@ export class NodeProxy {
       },
       localAddresses: this.options.machine.host.localAddresses,
       api: () => this.sources.api(),
+      connect: (kubeconfig) => this.sources.connectWebhook(kubeconfig),
       onFatal: (reason, error) => {
         this.fail(reason, error);
       },

@@ -82,6 +82,13 @@ export const SECURED_FLAGS = [
     initial: 'true',
   },
   {
+    name: 'authorization-config',
+    type: 'string',
+    value: 'file',
+    help: 'AuthorizationConfiguration in place of --authorization-mode, followed while running: webhooks that are asked in turn; with TLS',
+    initial: '',
+  },
+  {
     name: 'authorization-mode',
     type: 'string',
     value: 'AlwaysAllow|Webhook',

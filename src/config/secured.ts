@@ -25,6 +25,8 @@ export interface AuthenticationConfig {
 /** Times in milliseconds. */
 export interface AuthorizationConfig {
   readonly mode: AuthorizationMode;
+  /** Path of an `AuthorizationConfiguration`, which says it all in place of the rest; null: none. */
+  readonly file: string | null;
   /** How long it counts that a user may, and that it may not. */
   readonly authorizedTtl: number;
   readonly unauthorizedTtl: number;
@@ -99,6 +101,14 @@ const GUARDS = [
   'authentication-token-webhook',
   'authentication-token-webhook-cache-ttl',
   'anonymous-auth',
+  'authorization-config',
+  'authorization-mode',
+  'authorization-webhook-cache-authorized-ttl',
+  'authorization-webhook-cache-unauthorized-ttl',
+] as const satisfies readonly FlagName[];
+
+/** Flags whose place a file takes. */
+const WEBHOOK_FLAGS = [
   'authorization-mode',
   'authorization-webhook-cache-authorized-ttl',
   'authorization-webhook-cache-unauthorized-ttl',
@@ -177,7 +187,11 @@ function readAuthorization(line: CommandLine, problems: string[]): Authorization
   const mode = AUTHORIZATION_MODES.find((each) => each === text);
   if (mode === undefined)
     problems.push(invalid('--authorization-mode', text, `must be one of ${AUTHORIZATION_MODES.join(', ')}`));
+  const file = textFlag(line, 'authorization-config') || null;
+  for (const flag of WEBHOOK_FLAGS.filter((each) => file !== null && line.given.has(each)))
+    problems.push(`--${flag}: Forbidden: beside --authorization-config`);
   return {
+    file,
     mode: mode ?? 'Webhook',
     authorizedTtl: ttlFlag(line, 'authorization-webhook-cache-authorized-ttl', problems),
     unauthorizedTtl: ttlFlag(line, 'authorization-webhook-cache-unauthorized-ttl', problems),

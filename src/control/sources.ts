@@ -81,6 +81,18 @@ export class Sources {
     return this.connection;
   }
 
+  /**
+   * The way to a webhook, by a kubeconfig of its own.
+   *
+   * @throws KubeconfigError
+   */
+  async connectWebhook(kubeconfig: string): Promise<ApiConnection> {
+    const { version, log } = this.parts;
+    const { connectToApi, userAgent } = await import('../sources/kubernetes/connect/transport.js');
+    const agent = userAgent(version, OWN_VERSION);
+    return connectToApi({ kubeconfig, master: '', qps: -1, burst: 1, userAgent: agent, clock: systemClock, log });
+  }
+
   states(): readonly SourceState[] {
     const manifests = this.manifests?.status() ?? [];
     return [...manifests.map(manifestState), ...(this.running?.status() ?? []).map(apiState)];

@@ -24,6 +24,8 @@ export interface ListenersParts {
   readonly localAddresses: () => readonly IPAddress[];
   /** To ask who may read what, where flags say so; null: there is none. */
   readonly api: () => ApiConnection | null;
+  /** To webhooks, by a kubeconfig. */
+  readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
   readonly clock: Clock;
   readonly wallClock: WallClock;
   readonly log: Log;
@@ -93,13 +95,13 @@ export class Listeners {
   }
 
   private async openDoor(): Promise<Door | null> {
-    const { metrics, localAddresses, api, clock, wallClock, log } = this.parts;
+    const { metrics, localAddresses, api, connect, clock, wallClock, log } = this.parts;
     const { secured, nodeName } = this.loaded.config;
     if (secured === null) return null;
     // Loaded only where it is used: it is a file of its own.
     const { openDoor } = await import('./secured/door.js');
     const opened = await openDoor({
-      ...{ config: secured, nodeName, addresses: localAddresses, api, clock, log, observer: metrics.door() },
+      ...{ config: secured, nodeName, addresses: localAddresses, api, connect, clock, log, observer: metrics.door() },
       now: () => Number(wallClock() / 1_000_000n),
     });
     if ('problem' in opened) throw new ConfigError('CONFIG_INVALID', null, [opened.problem]);

@@ -75,6 +75,11 @@ t.test('every refusal names the flag', (t) => {
       '--authorization-mode: Invalid value: "RBAC": must be one of AlwaysAllow, Webhook',
     ],
     [
+      ['--metrics-tls', '--authorization-config=/a', '--authorization-mode=AlwaysAllow'],
+      '--authorization-mode: Forbidden: beside --authorization-config',
+    ],
+    [['--authorization-config=/a'], '--authorization-config: Forbidden: needs --metrics-tls'],
+    [
       ['--metrics-tls', '--anonymous-auth=false'],
       '--anonymous-auth: Invalid value: false: nobody could ask without --client-ca-file, --authentication-token-webhook or --authentication-config',
     ],

@@ -43,6 +43,7 @@ function world(t: Test, loaded: Loaded): World {
     setVerbosity: () => undefined,
     localAddresses: () => [],
     api: () => null,
+    connect: () => Promise.reject(new Error('there are no webhooks')),
     onFatal: (reason) => fatal.push(reason),
   });
   t.teardown(() => listeners.close());

@@ -1,6 +1,5 @@
 import type { Clock } from '../../base/clock.js';
 import type { Mapping } from '../../base/mapping.js';
-import type { AuthorizationConfig } from '../../config/secured.js';
 import { isUnavailable, unavailable, type Reviews } from './reviews.js';
 import { Remembered } from './remembered.js';
 import { TokenBucket, TokenBuckets } from './token-bucket.js';
@@ -13,7 +12,8 @@ export interface Wish {
   readonly path: string;
 }
 
-export type Decision = { readonly type: 'allowed' } | { readonly type: 'denied'; readonly why: string } | Unavailable;
+export type Decision =
+  { readonly type: 'allowed'; readonly why?: string } | { readonly type: 'denied'; readonly why: string } | Unavailable;
 
 export interface Authorizer {
   decide(wish: Wish): Promise<Decision>;
@@ -40,54 +40,75 @@ export function verbOf(method: string): string {
 const PER_SECOND = 5;
 const AT_ONCE = 20;
 
+/** What a reviewer says: `nothing` neither allows nor forbids, so that others may be asked. */
+export type Opinion = Decision | { readonly type: 'nothing'; readonly why: string };
+
 export interface AccessReviewsOptions {
   readonly reviews: Reviews;
-  readonly config: Pick<AuthorizationConfig, 'authorizedTtl' | 'unauthorizedTtl'>;
+  /** Of authorization.k8s.io. */
+  readonly version: ReviewVersion;
+  /** How long it counts that a user may, and that it may not, in milliseconds. */
+  readonly authorizedTtl: number;
+  readonly unauthorizedTtl: number;
   readonly clock: Clock;
 }
 
-/** Asks the API server whether a user may, once for each user, verb and path and time, and only so often. */
+export const REVIEW_VERSIONS = ['v1', 'v1beta1'] as const;
+export type ReviewVersion = (typeof REVIEW_VERSIONS)[number];
+
+/** Asks whether a user may, once for each user, verb and path and time, and only so often. */
 export class AccessReviews implements Authorizer {
-  private readonly remembered: Remembered<Decision>;
+  private readonly remembered: Remembered<Opinion>;
   private readonly each: TokenBuckets;
 
   constructor(private readonly options: AccessReviewsOptions) {
-    const { clock, config } = options;
-    const { authorizedTtl, unauthorizedTtl } = config;
-    const forMs = { allowed: authorizedTtl, denied: unauthorizedTtl, unavailable: 0 } as const;
+    const { clock, authorizedTtl, unauthorizedTtl } = options;
+    const forMs = {
+      ...{ allowed: authorizedTtl, denied: unauthorizedTtl },
+      ...{ nothing: unauthorizedTtl, unavailable: 0 },
+    } as const;
     this.remembered = new Remembered(clock, ({ type }) => ({ kind: type, forMs: forMs[type] }));
     this.each = new TokenBuckets(() => new TokenBucket(PER_SECOND, AT_ONCE, () => clock.now()));
   }
 
-  decide(wish: Wish): Promise<Decision> {
-    const spec = reviewSpec(wish);
+  /** With nobody else to ask, who is not allowed is denied. */
+  async decide(wish: Wish): Promise<Decision> {
+    const opinion = await this.judge(wish);
+    return opinion.type === 'nothing' ? { type: 'denied', why: opinion.why } : opinion;
+  }
+
+  judge(wish: Wish): Promise<Opinion> {
+    const { reviews, version } = this.options;
+    const spec = reviewSpec(wish, version);
     return this.remembered.get(JSON.stringify(spec), async () => {
       if (!this.each.take(wish.user.name))
         return unavailable(429, 'too many requests of this user that were not judged before');
-      const said = await this.options.reviews.ask('SubjectAccessReview', spec, readStatus);
+      const said = await reviews.ask('SubjectAccessReview', spec, readStatus, version);
       if (isUnavailable(said)) return said;
-      return said.allowed ? { type: 'allowed' } : { type: 'denied', why: said.reason };
+      return { type: said.type, why: said.reason };
     });
   }
 }
 
 /** The spec of a SubjectAccessReview. */
-export function reviewSpec({ user, verb, path }: Wish): object {
+function reviewSpec({ user, verb, path }: Wish, version: ReviewVersion): object {
   const { name, uid, groups, extra } = user;
   return {
     nonResourceAttributes: { path, verb },
     user: name,
-    groups,
+    ...(version === 'v1' ? { groups } : { group: groups }),
     ...(uid === '' ? {} : { uid }),
     ...(Object.keys(extra).length === 0 ? {} : { extra }),
   };
 }
 
-function readStatus({
-  allowed,
-  denied = false,
-  reason = '',
-}: Mapping): { readonly allowed: boolean; readonly reason: string } | null {
+interface Said {
+  readonly type: 'allowed' | 'denied' | 'nothing';
+  readonly reason: string;
+}
+
+function readStatus({ allowed, denied = false, reason = '' }: Mapping): Said | null {
   if (typeof allowed !== 'boolean' || typeof denied !== 'boolean' || typeof reason !== 'string') return null;
-  return { allowed: allowed && !denied, reason };
+  if (denied) return { type: 'denied', reason };
+  return { type: allowed ? 'allowed' : 'nothing', reason };
 }

@@ -8,7 +8,8 @@ import type { Door } from '../door.js';
 import { FileText } from '../../base/file-text.js';
 import { Authentication, type FileAuthentication } from './authentication.js';
 import { readAuthenticationFile } from './authentication-file.js';
-import { AccessReviews, ALWAYS_ALLOW } from './authorization.js';
+import { AccessReviews, ALWAYS_ALLOW, type Authorizer } from './authorization.js';
+import { readAuthorizationFile } from './authorization-file.js';
 import { Certificates, type CertificatesOptions } from './certificates.js';
 import { Followed } from './followed.js';
 import { Gate } from './gate.js';
@@ -16,6 +17,7 @@ import { JwtAuthenticators } from './jwt.js';
 import { Reviews, type ReviewsOptions } from './reviews.js';
 import { TokenBucket } from './token-bucket.js';
 import { TokenReviews } from './token-reviews.js';
+import { Webhooks, type WebhooksOptions } from './webhooks.js';
 
 /** How often files are looked at. */
 const CHECK_MS = 5000;
@@ -24,7 +26,14 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 const HANDSHAKES_PER_SECOND = 50;
 const HANDSHAKES_AT_ONCE = 200;
 
-export interface DoorParts extends Omit<CertificatesOptions, 'config' | 'clientCaFile'>, ReviewsOptions {
+/** What follows a file. */
+type Following = Pick<Followed<unknown>, 'open' | 'check' | 'close'>;
+
+export interface DoorParts
+  extends
+    Omit<CertificatesOptions, 'config' | 'clientCaFile'>,
+    Omit<ReviewsOptions, 'api' | 'webhook'>,
+    WebhooksOptions {
   readonly config: SecuredConfig;
   readonly clock: Clock;
   /** Only tests have another than 10 s. */
@@ -33,25 +42,28 @@ export interface DoorParts extends Omit<CertificatesOptions, 'config' | 'clientC
 
 /** Opens what the flags ask for; why that is not possible when it is not. */
 export async function openDoor(parts: DoorParts): Promise<Door | { readonly problem: string }> {
-  const { tls, authentication } = parts.config;
+  const { tls, authentication, authorization } = parts.config;
   const certificates = new Certificates({ ...parts, config: tls, clientCaFile: authentication.clientCaFile });
   const file = authentication.file === null ? null : followAuthentication(authentication.file, parts);
+  const webhooks = authorization.file === null ? null : followAuthorization(authorization.file, parts);
+  const files: readonly Following[] = [file, webhooks].flatMap((each): readonly Following[] =>
+    each === null ? [] : [each],
+  );
   try {
     await certificates.open();
-    await file?.open();
+    for (const each of files) await each.open();
   } catch (error) {
+    for (const each of files) each.close();
     return { problem: messageOf(error) };
   }
-  return new SecuredDoor(certificates, makeGate(parts, file), file, parts);
+  return new SecuredDoor(certificates, makeGate(parts, file, webhooks), files, parts);
 }
 
 function followAuthentication(path: string, parts: DoorParts): Followed<FileAuthentication> {
   const { config, log, observer } = parts;
-  const file = new FileText(path);
-  return new Followed({
+  return new Followed<FileAuthentication>({
     flag: '--authentication-config',
-    // Text of others is UTF-8, of which the reader has kept every byte.
-    read: async () => [Buffer.from(await file.read(), 'latin1').toString('utf8')],
+    read: textReader(path),
     make: ([text = '']) => {
       const { jwt, anonymous } = readAuthenticationFile(text);
       if (anonymous !== null && config.authentication.anonymous !== null)
@@ -63,9 +75,33 @@ function followAuthentication(path: string, parts: DoorParts): Followed<FileAuth
   });
 }
 
-function makeGate(parts: DoorParts, file: Followed<FileAuthentication> | null): Gate {
+function followAuthorization(path: string, parts: DoorParts): Followed<Webhooks> {
+  const { log, observer } = parts;
+  return new Followed<Webhooks>({
+    flag: '--authorization-config',
+    read: textReader(path),
+    make: ([text = '']) => Webhooks.open(readAuthorizationFile(text), parts),
+    dispose: (webhooks) => {
+      webhooks.close();
+    },
+    log,
+    observer,
+  });
+}
+
+function textReader(path: string): () => Promise<readonly string[]> {
+  const file = new FileText(path);
+  // Text of others is UTF-8, of which every byte is kept.
+  return async () => [Buffer.from(await file.read(), 'latin1').toString('utf8')];
+}
+
+function makeGate(
+  parts: DoorParts,
+  file: Followed<FileAuthentication> | null,
+  webhooks: Followed<Webhooks> | null,
+): Gate {
   const { config, clock, now, log, observer } = parts;
-  const { authentication, authorization } = config;
+  const { authentication } = config;
   const reviews = new Reviews(parts);
   const ttl = authentication.tokenTtl;
   return new Gate({
@@ -75,13 +111,21 @@ function makeGate(parts: DoorParts, file: Followed<FileAuthentication> | null): 
       tokens: ttl === null ? null : new TokenReviews({ reviews, ttl, clock, now }),
       now,
     }),
-    authorizer:
-      authorization.mode === 'AlwaysAllow'
-        ? ALWAYS_ALLOW
-        : new AccessReviews({ reviews, config: authorization, clock }),
+    authorizer: makeAuthorizer(parts, reviews, webhooks),
     log,
     observer,
   });
+}
+
+function makeAuthorizer(
+  { config, clock }: DoorParts,
+  reviews: Reviews,
+  webhooks: Followed<Webhooks> | null,
+): Authorizer {
+  const { mode, authorizedTtl, unauthorizedTtl } = config.authorization;
+  if (webhooks !== null) return { decide: (wish) => webhooks.current.decide(wish) };
+  if (mode === 'AlwaysAllow') return ALWAYS_ALLOW;
+  return new AccessReviews({ reviews, version: 'v1', authorizedTtl, unauthorizedTtl, clock });
 }
 
 /** Speaks TLS, follows the files that say how, and lets through whom the gate does. */
@@ -95,7 +139,7 @@ class SecuredDoor implements Door {
   constructor(
     private readonly certificates: Certificates,
     private readonly gate: Gate,
-    private readonly file: Followed<unknown> | null,
+    private readonly files: readonly Following[],
     private readonly parts: DoorParts,
   ) {
     const { clock } = parts;
@@ -136,6 +180,7 @@ class SecuredDoor implements Door {
   close(): void {
     this.closed = true;
     this.cancelCheck();
+    for (const file of this.files) file.close();
   }
 
   private checkLater(): void {
@@ -145,7 +190,7 @@ class SecuredDoor implements Door {
 
   private async check(): Promise<void> {
     const { contexts, authorities } = await this.certificates.check();
-    await this.file?.check();
+    for (const file of this.files) await file.check();
     if (this.closed) return;
     if (contexts) for (const server of this.servers) server.setSecureContext(this.certificates.forOthers);
     if (authorities) for (const socket of this.connections) socket.destroy();

@@ -7,7 +7,9 @@ export interface FollowedOptions<T> {
   readonly flag: string;
   readonly read: () => Promise<readonly string[]>;
   /** Throws an Error when the texts cannot be used. */
-  readonly make: (texts: readonly string[]) => T;
+  readonly make: (texts: readonly string[]) => T | Promise<T>;
+  /** Called with what something else has taken the place of, and at the end. */
+  readonly dispose?: (made: T) => void;
   readonly log: Log;
   readonly observer: DoorObserver;
 }
@@ -56,10 +58,16 @@ export class Followed<T> {
     }
   }
 
+  close(): void {
+    if (this.held !== null) this.options.dispose?.(this.held.made);
+  }
+
   private async take(): Promise<boolean> {
     const texts = await this.options.read();
     if (this.held?.texts.join('\0') === texts.join('\0')) return false;
-    this.held = { texts, made: this.options.make(texts) };
+    const former = this.held;
+    this.held = { texts, made: await this.options.make(texts) };
+    if (former !== null) this.options.dispose?.(former.made);
     return true;
   }
 }

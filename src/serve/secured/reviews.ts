@@ -26,8 +26,10 @@ export interface ReviewsOptions {
   readonly api: () => Pick<ApiConnection, 'post'> | null;
   readonly log: Log;
   readonly observer: DoorObserver;
-  /** Only tests have another than 10 s. */
+  /** Only tests and webhooks have another than 10 s. */
   readonly reviewTimeoutMs?: number;
+  /** Who is asked, as messages name it, and the path for it where it is no API server. */
+  readonly webhook?: { readonly name: string; readonly path: string };
 }
 
 /** Asks an API server for its judgement. What it says is believed only in the form that was asked for. */
@@ -47,39 +49,43 @@ export class Reviews {
     spec: object,
     read: (status: Mapping) => T | null,
     version = 'v1',
-    timeoutMs = this.options.reviewTimeoutMs ?? TIMEOUT_MS,
   ): Promise<T | Unavailable> {
-    const { observer, log } = this.options;
+    const { observer, log, webhook } = this.options;
+    const who = webhook === undefined ? 'the API server' : `webhook ${webhook.name}`;
     if (this.underWay >= MAX_UNDER_WAY) return unavailable(503, 'too many reviews are under way');
     this.underWay++;
     try {
-      const said = read(await this.exchange(kind, spec, version, timeoutMs));
+      const said = read(await this.exchange(kind, spec, version));
       if (said === null) throw new Error(`the status of a ${kind} is malformed`);
       observer.reviewed(kind, 'answered');
-      if (this.failing) log.info(0, 'the API server reviews again', { kind });
+      if (this.failing) log.info(0, `${who} reviews again`, { kind });
       this.failing = false;
       return said;
     } catch (error) {
       observer.reviewed(kind, 'failed');
-      if (!this.failing)
-        log.error(error, 'the API server gives no review, and what is not remembered is refused', { kind });
+      if (!this.failing) log.error(error, `${who} gives no review, and what is not remembered is refused`, { kind });
       this.failing = true;
       const code = errorCode(error);
-      return unavailable(503, `no ${kind} from the API server${code === null ? '' : ` (${code})`}`);
+      return unavailable(503, `no ${kind} from ${who}${code === null ? '' : ` (${code})`}`);
     } finally {
       this.underWay--;
     }
   }
 
-  private async exchange(kind: ReviewKind, spec: object, version: string, timeoutMs: number): Promise<Mapping> {
+  private async exchange(kind: ReviewKind, spec: object, version: string): Promise<Mapping> {
+    const { webhook, reviewTimeoutMs = TIMEOUT_MS } = this.options;
     const api = this.options.api();
     if (api === null) throw new Error('everything is read from --manifests');
     const apiVersion = `${GROUPS[kind]}/${version}`;
-    const { status, body } = await api.post(PATHS[kind](version), JSON.stringify({ apiVersion, kind, spec }), {
-      signal: AbortSignal.timeout(timeoutMs),
-      // They have limits of their own, and neither wait for events nor keep them waiting.
-      unpaced: true,
-    });
+    const { status, body } = await api.post(
+      webhook?.path ?? PATHS[kind](version),
+      JSON.stringify({ apiVersion, kind, spec }),
+      {
+        signal: AbortSignal.timeout(reviewTimeoutMs),
+        // They have limits of their own, and neither wait for events nor keep them waiting.
+        unpaced: true,
+      },
+    );
     if (status !== 200 && status !== 201) throw new Error(`${kind} was answered with status ${status}`);
     const answer = parse(body);
     if (!isMapping(answer) || answer['kind'] !== kind || answer['apiVersion'] !== apiVersion)

@@ -86,6 +86,7 @@ export function open(flags: readonly string[], more: Partial<DoorParts>): Promis
     nodeName: 'worker-1',
     addresses: () => [parseAddress('192.0.2.7')!],
     api: () => null,
+    connect: () => Promise.reject(new Error('there are no webhooks')),
     clock: new FakeClock(),
     log: new RecordingLog(),
     observer: observer([]),
