@@ -1,0 +1,126 @@
+// The package as npm packs and installs it, where there is no compiler and no network.
+import { spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t from 'tap';
+import { projectFile } from '../support/lab/agent.js';
+
+interface Package {
+  readonly files: readonly string[];
+  readonly bundleDependencies: readonly string[];
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'package-'));
+t.teardown(() => {
+  rmSync(folder, { recursive: true });
+});
+const bin = join(folder, 'bin');
+const prefix = join(folder, 'prefix');
+const installed = join(prefix, 'lib/node_modules/pointsman');
+const PREBUILT = `prebuilds/linux-${process.arch}/pointsman.node`;
+
+interface Outcome {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a program that finds no others than a few, of which none compiles. */
+function run(program: string, args: readonly string[], cwd = folder): Outcome {
+  const env = { PATH: bin, HOME: folder };
+  return spawnSync(program, args, { cwd, env, encoding: 'utf8' });
+}
+
+/** A path in the folders of PATH. */
+function found(name: string): string {
+  const path = (process.env['PATH'] ?? '').split(':').find((each) => each !== '' && readdirSync(each).includes(name));
+  if (path === undefined) throw new Error(`there is no ${name}`);
+  return realpathSync(join(path, name));
+}
+
+t.before(() => {
+  mkdirSync(bin);
+  for (const name of ['npm', 'sh', 'dirname']) symlinkSync(found(name), join(bin, name));
+  symlinkSync(process.execPath, join(bin, 'node'));
+});
+
+t.test('what is packed runs where nothing can be compiled', (t) => {
+  const project = join(folder, 'project');
+  const { files, bundleDependencies } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as Package;
+  const paths = files.filter((path) => !path.startsWith('!') && path !== 'prebuilds');
+  for (const path of [
+    'package.json',
+    'src/main.ts',
+    ...paths,
+    ...bundleDependencies.map((name) => `node_modules/${name}`),
+  ])
+    cpSync(projectFile(path), join(project, path), { recursive: true });
+  cpSync(projectFile('build/Release/pointsman.node'), join(project, PREBUILT));
+
+  const packed = run('npm', ['pack', '--ignore-scripts', '--json'], project);
+  t.match(packed, { status: 0 }, packed.stderr);
+  const [{ filename, files: listed }] = JSON.parse(packed.stdout) as [
+    { readonly filename: string; readonly files: readonly { readonly path: string }[] },
+  ];
+  const names = listed.map(({ path }) => path);
+  for (const name of [
+    'dist/main.js',
+    PREBUILT,
+    'binding.gyp',
+    'native/addon/module.cc',
+    'node_modules/node-addon-api/napi.h',
+  ])
+    t.ok(names.includes(name), name);
+  t.same(
+    names.filter((name) => /^(?:src|test|native\/test)\//.test(name)),
+    [],
+  );
+
+  const install = run('npm', [
+    'install',
+    '--global',
+    '--offline',
+    '--foreground-scripts',
+    `--prefix=${prefix}`,
+    join(project, filename),
+  ]);
+  t.match(install, { status: 0, stdout: /added 1 package\b/ }, install.stderr);
+  const program = join(prefix, 'bin/pointsman');
+  t.match(run(program, ['--version']), { status: 0, stdout: /^Kubernetes v1\./ });
+  const plan = run(program, [
+    'plan',
+    `--config=${projectFile('demo/config.yaml')}`,
+    `--manifests=${projectFile('demo/manifests')}`,
+  ]);
+  t.match(plan, { status: 0, stdout: /^IPv4 frontend 10\.96\.0\.10:80\/TCP endpoint /m });
+  t.end();
+});
+
+t.test('where the prebuilt addon does not load, one is compiled', (t) => {
+  const script = join(installed, 'bundle/install.sh');
+  writeFileSync(join(bin, 'node-gyp'), '#!/bin/sh\necho "node-gyp $*"\n', { mode: 0o755 });
+  t.match(run('sh', [script]), { status: 0, stdout: '' });
+  writeFileSync(join(installed, PREBUILT), 'of another machine');
+  // Without the headers that would have to be fetched.
+  const compiled = run('sh', [script]);
+  if (compiled.status === 0) t.match(compiled.stdout, /^node-gyp rebuild .*--nodedir=/);
+  else
+    t.match(
+      compiled.stderr,
+      /no prebuilt addon for this machine \(linux-\w+\), and to compile one Node's headers are missing/,
+    );
+  mkdirSync(join(installed, 'src'));
+  t.match(run('sh', [script]), { status: 0, stdout: '' }, 'a checkout is left alone');
+  t.end();
+});
