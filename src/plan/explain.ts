@@ -153,6 +153,8 @@ function ofService(
     notes.push(`${frontend.servicePort} is gone; the next sync takes the frontend away`);
     return nothing;
   }
+  if (settings.traits.balancesOnly && frontend.kind === 'LoadBalancer' && service.loadBalancerSourceRanges.length > 0)
+    notes.push('loadBalancerSourceRanges have no effect: this platform admits every source');
   const policies = localPolicies(service);
   const internal = frontend.kind === 'ClusterIP';
   const value = (internal ? policies.internal : policies.external) ? 'Local' : 'Cluster';

@@ -57,6 +57,7 @@ t.test('policy Local has the endpoints of this node for everybody, and there may
   t.same(endpointsOf(local, '10.96.0.10:80/TCP'), ['10.0.0.1:80', '10.0.1.1:80', '198.51.100.1:80']);
   t.same(local.own, ['10.0.0.1'], 'those of this node are known, and not those of no node');
   t.equal(local.table.frontend('192.0.2.1:80/TCP')?.sourceRanges, null, 'every source is admitted');
+  t.match(local.ask('203.0.113.1', '192.0.2.1:80/TCP').join('\n'), /note +loadBalancerSourceRanges have no effect/);
   t.equal(local.table.node.address, '192.168.0.2');
   t.equal(local.table.node.nodePortPrefixes, null);
   t.match(

@@ -10,6 +10,7 @@ import {
 } from '../../native/contract.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import { KEEPS_DESTINATION, type FrontendKey, type FrontendPlan } from '../../plan/types.js';
+import { objects, text, texts, whole } from './members.js';
 
 /** From the plan to load balancers of HNS, frontend by frontend (behaviour WK-05). Nothing here knows what HNS holds. */
 
@@ -117,32 +118,43 @@ export function settingsOf(key: FrontendKey, balancer: Balancer): HcnLoadBalance
   };
 }
 
-export function familyOfBalancer({ Flags = 0, FrontendVIPs = [] }: HcnLoadBalancer): Family {
-  if (FrontendVIPs.some((vip) => vip.includes(':'))) return 'IPv6';
-  return (Flags & HCN_LOAD_BALANCER_FLAGS.ipv6) === 0 ? 'IPv4' : 'IPv6';
+export function familyOfBalancer({ Flags, FrontendVIPs }: HcnLoadBalancer): Family {
+  if (texts(FrontendVIPs).some((vip) => vip.includes(':'))) return 'IPv6';
+  return (whole(Flags) & HCN_LOAD_BALANCER_FLAGS.ipv6) === 0 ? 'IPv4' : 'IPv6';
 }
 
 /** The frontend and what it holds; null for what no proxy makes: of several ports or addresses, or of neither TCP nor UDP. */
 export function readBalancer(
   properties: HcnLoadBalancer,
 ): { readonly key: FrontendKey; readonly balancer: Balancer } | null {
-  const { FrontendVIPs = [], PortMappings = [], HostComputeEndpoints = [], SourceVIP = '', Flags = 0 } = properties;
-  const [mapping, ...others] = PortMappings;
-  const [vip, ...furtherVips] = FrontendVIPs;
+  const [mapping, ...others] = objects(properties.PortMappings);
+  const [vip, ...furtherVips] = texts(properties.FrontendVIPs);
   if (mapping === undefined || others.length + furtherVips.length > 0) return null;
   const address = vip === undefined ? null : parseAddress(vip);
-  const protocol = protocolFromNumber(mapping.Protocol ?? 0);
-  const port = mapping.ExternalPort ?? 0;
+  const protocol = protocolFromNumber(whole(mapping.Protocol));
+  const port = whole(mapping.ExternalPort);
   if (protocol === null || !isPort(port) || (vip !== undefined && address === null)) return null;
+  const sourceVip = text(properties.SourceVIP);
   return {
     key: frontendKey(address, port, protocol),
     balancer: {
-      internalPort: mapping.InternalPort ?? 0,
-      flags: Flags,
-      portFlags: mapping.Flags ?? 0,
-      distribution: mapping.DistributionType ?? 0,
-      sourceVip: SourceVIP,
-      endpoints: HostComputeEndpoints.map((id) => id.toLowerCase()).sort(),
+      internalPort: whole(mapping.InternalPort),
+      flags: whole(properties.Flags) & KNOWN_FLAGS,
+      portFlags: whole(mapping.Flags) & KNOWN_PORT_FLAGS,
+      distribution: whole(mapping.DistributionType),
+      sourceVip: parseAddress(sourceVip) ?? sourceVip,
+      endpoints: endpointsOf(properties),
     },
   };
 }
+
+/** Ids, sorted. */
+export function endpointsOf({ HostComputeEndpoints }: HcnLoadBalancer): readonly string[] {
+  return texts(HostComputeEndpoints)
+    .map((id) => id.toLowerCase())
+    .sort();
+}
+
+/** What HNS may set beside is its own business. */
+const KNOWN_FLAGS = HCN_LOAD_BALANCER_FLAGS.directServerReturn | HCN_LOAD_BALANCER_FLAGS.ipv6;
+const KNOWN_PORT_FLAGS = KEPT | HCN_PORT_MAPPING_FLAGS.localRoutedVip | HCN_PORT_MAPPING_FLAGS.vipExternalIp;

@@ -34,8 +34,10 @@ export class Ledgers {
   }
 }
 
+/** What HNS does not say of a provider is taken for right: to make all endpoints anew would be worse. */
 export function sameEndpoint(one: MadeEndpoint, other: MadeEndpoint): boolean {
-  return one.isRemote === other.isRemote && one.mac === other.mac && one.provider === other.provider;
+  const isSaid = one.provider !== null && other.provider !== null;
+  return one.isRemote === other.isRemote && one.mac === other.mac && (!isSaid || one.provider === other.provider);
 }
 
 function fill<Key>(ids: Map<Key, string>, listed: ReadonlyMap<Key, string>): void {

@@ -20,7 +20,8 @@ import {
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { isUsualNodePort } from '../footprint.js';
-import { familyOfBalancer, readBalancer, type Balancer } from './balancers.js';
+import { endpointsOf, familyOfBalancer, readBalancer, type Balancer } from './balancers.js';
+import { objects, text, whole } from './members.js';
 import { isOwnId, isProxyMac, normalMac } from './names.js';
 
 /** What HNS holds, of one family, in the mode's terms. Ids are in lower case. */
@@ -85,17 +86,17 @@ export interface Ownership {
 export async function findNetwork(addon: Pick<HcnAddon, 'hcnList'>, name: string): Promise<Network | null> {
   const networks = await addon.hcnList('network', null);
   // Names are compared as HNS itself does.
-  const found = networks.find(({ properties }) => properties.Name?.toLowerCase() === name.toLowerCase());
+  const found = networks.find(({ properties }) => text(properties.Name).toLowerCase() === name.toLowerCase());
   return found === undefined ? null : { id: found.id, ...readNetwork(found.properties) };
 }
 
-function readNetwork({ Type = '', Policies = [] }: HcnNetwork): Omit<Network, 'id'> {
-  const remoteSubnets = Policies.flatMap((policy) => {
+function readNetwork({ Type, Policies }: HcnNetwork): Omit<Network, 'id'> {
+  const remoteSubnets = objects(Policies).flatMap((policy) => {
     const { DestinationPrefix = '', ProviderAddress = '' } = settingsOfType(policy, 'RemoteSubnetRoute');
     const [prefix, provider] = [parsePrefix(DestinationPrefix), parseAddress(ProviderAddress)];
     return prefix === null || provider === null ? [] : [{ prefix, provider }];
   });
-  return { isOverlay: Type.toLowerCase() === 'overlay', remoteSubnets };
+  return { isOverlay: text(Type).toLowerCase() === 'overlay', remoteSubnets };
 }
 
 type PolicySettings = Readonly<Partial<Record<'DestinationPrefix' | 'ProviderAddress', string>>>;
@@ -127,8 +128,10 @@ export async function listEndpoints(
   const onNetwork = new Set<string>();
   const macs = new Set<string>();
   for (const { id, properties } of listed) {
-    if (properties.HostComputeNetwork?.toLowerCase() !== network.id) continue;
-    onNetwork.add(id);
+    const isNear = text(properties.HostComputeNetwork).toLowerCase() === network.id;
+    if (isNear) onNetwork.add(id);
+    // Of ours one may be left on a network that was configured before.
+    else if (!isOwnId(id)) continue;
     for (const address of addressesOf(properties)) {
       if (familyOf(address) !== family) continue;
       const state = readMade(id, properties);
@@ -137,31 +140,33 @@ export async function listEndpoints(
         if (!found.has(address) || !isRemote(properties)) found.set(address, id);
         continue;
       }
-      const key: EndpointKey = made.has(address) || macs.has(state.mac) ? `stray ${id}` : address;
-      if (state.mac !== '') macs.add(state.mac);
+      const isOdd = !isNear || made.has(address) || macs.has(state.mac);
+      const key: EndpointKey = isOdd ? `stray ${id}` : address;
+      // Endpoints of Services' addresses share the node's.
+      if (isProxyMac(state.mac)) macs.add(state.mac);
       made.set(key, state);
       ids.set(key, id);
     }
   }
   const all = new Set(listed.map(({ id }) => id));
-  const byName = new Map(listed.map(({ id, properties }) => [properties.Name ?? '', id]));
+  const byName = new Map(listed.map(({ id, properties }) => [text(properties.Name), id]));
   return { found, made, ids, onNetwork, all, byName };
 }
 
-function addressesOf({ IpConfigurations = [] }: HcnEndpoint): readonly IPAddress[] {
-  return IpConfigurations.flatMap(({ IpAddress = '' }) => parseAddress(IpAddress) ?? []);
+function addressesOf({ IpConfigurations }: HcnEndpoint): readonly IPAddress[] {
+  return objects(IpConfigurations).flatMap(({ IpAddress }) => parseAddress(text(IpAddress)) ?? []);
 }
 
-function isRemote({ Flags = 0 }: HcnEndpoint): boolean {
-  return (Flags & HCN_ENDPOINT_FLAGS.remote) !== 0;
+function isRemote({ Flags }: HcnEndpoint): boolean {
+  return (whole(Flags) & HCN_ENDPOINT_FLAGS.remote) !== 0;
 }
 
 /** Null: it is not a proxy's. */
 function readMade(id: string, properties: HcnEndpoint): MadeEndpoint | null {
-  const mac = normalMac(properties.MacAddress ?? '');
+  const mac = normalMac(text(properties.MacAddress));
   const remote = isRemote(properties);
   if (!isOwnId(id) && !(remote && isProxyMac(mac))) return null;
-  const providers = (properties.Policies ?? []).map(
+  const providers = objects(properties.Policies).map(
     (policy) => settingsOfType(policy, 'ProviderAddress').ProviderAddress ?? '',
   );
   const [provider = null] = providers.flatMap((text) => parseAddress(text) ?? []);
@@ -182,7 +187,7 @@ export async function listBalancers(
     const read = readBalancer(listed.properties);
     const isNear = (endpoint: string): boolean => onNetwork.has(endpoint) || !all.has(endpoint);
     if (!isProxys(listed, read, isNear, ownership)) {
-      for (const endpoint of listed.properties.HostComputeEndpoints ?? []) othersEndpoints.add(endpoint.toLowerCase());
+      for (const endpoint of endpointsOf(listed.properties)) othersEndpoints.add(endpoint);
       continue;
     }
     const key: BalancerKey = read === null || made.has(read.key) ? `stray ${listed.id}` : read.key;

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { HCN_DISTRIBUTION, hcnFeatures } from '../../../src/native/contract.js';
-import { KEEPS_DESTINATION, REPLACED_WHOLE } from '../../../src/state/rows.js';
+import { HCN_DISTRIBUTION, hcnFeatures, type HcnEndpoint, type HcnLoadBalancer } from '../../../src/native/contract.js';
+import { KEEPS_DESTINATION, REPLACED_WHOLE, type Row } from '../../../src/state/rows.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
 import { address, service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
@@ -313,4 +313,55 @@ t.test('IPv6: link addresses are apart, and the other family fares as it may', a
   second.restartWith({ servesOverlay: false });
   second.commit(NODE_ROWS);
   t.match((await second.sync()).problems, [/is an overlay, which has one family: IPv6 is not served/]);
+});
+
+t.test(
+  'objects as HNS may write them: with nulls, flags of its own, addresses and ids in other spellings',
+  async (t) => {
+    const world = new HnsWorld();
+    const rig = new Rig(world, 'IPv6');
+    rig.restartWith({ sourceVip: address('fd00:10::200') });
+    rig.commit([...NODE_ROWS, service('web', { clusterIPs: ['fd00:96::10'] }), pods6('fd00:10::1')]);
+    await rig.sync();
+    const { hns } = world;
+    for (const [id, balancer] of hns.loadBalancers) {
+      const [mapping] = balancer.PortMappings ?? [];
+      hns.loadBalancers.set(id, {
+        ...balancer,
+        ...{ SourceVIP: 'FD00:10:0::200', FrontendVIPs: ['fd00:96:0::10'], Flags: (balancer.Flags ?? 0) | 0x100 },
+        PortMappings: [{ ...mapping, Flags: 1 }],
+        HostComputeEndpoints: (balancer.HostComputeEndpoints ?? []).map((each) => each.toUpperCase()),
+      });
+    }
+    for (const [id, endpoint] of hns.endpoints)
+      hns.endpoints.set(id, { ...endpoint, MacAddress: endpoint.MacAddress?.toLowerCase().replaceAll('-', ':') ?? '' });
+    const odd = { HostComputeEndpoints: null, FrontendVIPs: null, PortMappings: null, Flags: null } as unknown;
+    hns.loadBalancers.set('odd', odd as HcnLoadBalancer);
+    hns.endpoints.set('odd', { IpConfigurations: null, Policies: null } as unknown as HcnEndpoint);
+    t.equal(await rig.dataplane.audit(), false);
+    rig.restart();
+    t.same((await costs(rig, () => rig.sync())).changes, 0);
+    t.ok(hns.loadBalancers.has('odd'));
+  },
+);
+
+function pods6(...addresses: readonly string[]): Row {
+  return slice(
+    'web',
+    addresses.map((each) => ({ address: each, node: 'other' })),
+  );
+}
+
+t.test('what is left on a network that was configured before goes', async (t) => {
+  const rig = await started(CLUSTER);
+  const { hns } = rig.kernel;
+  const other = hns.addNetwork('cbr1');
+  rig.restartWith({ networkName: 'cbr1' });
+  await rig.sync();
+  await rig.sync(true);
+  t.same(
+    [...hns.endpoints.values()].map(({ HostComputeNetwork }) => HostComputeNetwork),
+    [other, other],
+  );
+  t.same(await rig.difference(), []);
 });

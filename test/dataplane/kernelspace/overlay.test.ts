@@ -1,6 +1,6 @@
 import t from 'tap';
 import { HnsWorld } from '../../support/fake-hns/world.js';
-import { address } from '../../support/rows.js';
+import { address, service } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 import { balancers, CLUSTER, costs, pods } from './scene.js';
 
@@ -61,3 +61,20 @@ t.test('overlay: providers, sources, and endpoints of addresses of Services', as
   await rig.dataplane.cleanup();
   t.same(made(), []);
 });
+
+t.test(
+  'overlay: addresses of several Services share a link address, and what HNS does not tell of providers is taken for right',
+  async (t) => {
+    const world = new HnsWorld();
+    world.hns.networks.set(world.network, { Name: 'cbr0', Type: 'overlay' });
+    const rig = new Rig(world);
+    rig.restartWith({ sourceVip: address('10.0.0.200') });
+    rig.commit([...NODE_ROWS, ...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
+    await rig.sync();
+    t.equal(world.hns.endpoints.size, 5);
+    for (const [id, endpoint] of world.hns.endpoints) world.hns.endpoints.set(id, { ...endpoint, Policies: [] });
+    t.equal(await rig.dataplane.audit(), false);
+    rig.restart();
+    t.same((await costs(rig, () => rig.sync())).changes, 0);
+  },
+);
