@@ -3,6 +3,7 @@ import { readFileWithinSync } from '../base/bounded-file.js';
 import { messageOf } from '../base/error-message.js';
 import { printableLine } from '../base/printable.js';
 import { KUBERNETES_VERSION } from '../config/version.js';
+import { agreementFindings } from './agreement.js';
 import { readFile, type Document, type FileContent } from './documents.js';
 import { namedFiles } from './named-files.js';
 import type { Finding } from './findings.js';
@@ -39,7 +40,8 @@ export function check(argv: readonly string[], read: ReadText = readText): Outco
   if (typeof options === 'string') return { stdout: '', stderr: `${options}\n\n${USAGE}`, status: 2 };
   if (options.help) return { stdout: USAGE, stderr: '', status: 0 };
   const { files, output, strict, release } = options;
-  const { findings, unreadable } = readAll(files, release, read);
+  const { documents, findings: ofFiles, unreadable } = readAll(files, release, read);
+  const findings = [...ofFiles, ...agreementFindings(documents)];
   const judged = strict ? findings.map((finding) => ({ ...finding, severity: 'error' as const })) : findings;
   const hasErrors = judged.some(({ severity }) => severity === 'error');
   return {

@@ -7,7 +7,10 @@ import { impliedMeta, joinApiVersion, splitApiVersion, tableFor, tablesOf } from
 import { readProxy } from './proxy.js';
 import { readStruct, type Reading } from './read.js';
 import type { Section } from './section.js';
+import { isObject, readObject } from './objects.js';
 import type { KindTable, TypeMeta } from './types.js';
+import { Interner } from '../sources/translate/intern.js';
+import type { Row } from '../state/rows.js';
 
 /** A document of a known kind, as far as it could be read. */
 export interface Document {
@@ -18,6 +21,8 @@ export interface Document {
   readonly section: Section | null;
   /** Of the kind that the proxy reads itself. */
   readonly proxy: KubeProxyConfiguration | null;
+  /** Of API objects; of a list there is a document for each. */
+  readonly row: Row | null;
 }
 
 /** What one file says. */
@@ -37,15 +42,16 @@ export function readFile(text: string, file: string, release: number): FileConte
   const parsed = parse(text);
   if (typeof parsed === 'string') return { documents: [], findings: [], unreadable: parsed };
   const findings: Finding[] = [];
+  const names = new Interner();
   const documents = parsed.flatMap((value, index): readonly Document[] => {
     if (value === null) return [];
     const list = new FindingList(file, index + 1);
     const report = (found: Report): void => {
       list.add(found);
     };
-    const read = readDocument(value, report, release);
+    const read = readDocument(value, { report, release, names });
     findings.push(...list.all());
-    return read === null ? [] : [{ file, document: index + 1, ...read }];
+    return read.map((content) => ({ file, document: index + 1, ...content }));
   });
   return { documents, findings, unreadable: null };
 }
@@ -59,11 +65,49 @@ function parse(text: string): readonly unknown[] | string {
   }
 }
 
-type DocumentContent = Pick<Document, 'kind' | 'section' | 'proxy'>;
+type DocumentContent = Omit<Document, 'file' | 'document'>;
 
-function readDocument(value: unknown, report: (report: Report) => void, release: number): DocumentContent | null {
-  const refuse = (rule: string, path: string, problem: string, expected = ''): null => {
-    report({ severity: 'error', rule, path, value: null, problem, expected });
+interface Surroundings {
+  readonly report: (report: Report) => void;
+  readonly release: number;
+  readonly names: Interner;
+}
+
+/** @param at where it is in its document; empty: it is the document. */
+function readDocument(value: unknown, surroundings: Surroundings, at = ''): readonly DocumentContent[] {
+  const { report, release, names } = surroundings;
+  const meta = readMeta(value, at, report);
+  if (!(value instanceof Mapping) || meta === null) return [];
+  const { apiVersion, kind } = meta;
+  const nothing = { kind, section: null, proxy: null, row: null };
+  if (kind === KIND && apiVersion === API_VERSION) return [{ ...nothing, proxy: readProxy(value, report) }];
+  if (isObject(meta)) return [{ ...nothing, row: readObject(meta, value, names, report) }];
+  const table = tableFor(meta);
+  if (table !== null) return [{ ...nothing, section: readByTable(table, meta, value, kind, report, release) }];
+  const items = kind.endsWith('List') ? value.entries.get('items') : null;
+  if (Array.isArray(items)) return readItems(meta, items, surroundings);
+  reportUnknownKind(meta, report);
+  return [];
+}
+
+/** Of a `List` of anything, or of one kind, whose items may leave out what they are. */
+function readItems(
+  { apiVersion, kind }: TypeMeta,
+  items: readonly unknown[],
+  surroundings: Surroundings,
+): readonly DocumentContent[] {
+  const itemKind = kind.slice(0, -'List'.length);
+  return items.flatMap((item, index) => {
+    const isTyped = itemKind === '' || !(item instanceof Mapping) || item.has(['kind']);
+    const typed = isTyped ? item : item.merge(new Mapping(Object.entries({ apiVersion, kind: itemKind })));
+    return readDocument(typed, surroundings, `items[${index}]`);
+  });
+}
+
+function readMeta(value: unknown, at: string, report: (report: Report) => void): TypeMeta | null {
+  const refuse = (rule: string, name: string, problem: string): null => {
+    const path = [at, name].filter((part) => part !== '').join('.');
+    report({ severity: 'error', rule, path, value: null, problem, expected: '' });
     return null;
   };
   if (!(value instanceof Mapping)) return refuse('type', '', 'is no mapping');
@@ -72,12 +116,7 @@ function readDocument(value: unknown, report: (report: Report) => void, release:
   const kind = value.entries.get('kind') ?? implied?.kind ?? '';
   if (typeof apiVersion !== 'string' || apiVersion === '') return refuse('required', 'apiVersion', 'is missing');
   if (typeof kind !== 'string' || kind === '') return refuse('required', 'kind', 'is missing');
-  const meta = { apiVersion, kind };
-  if (kind === KIND && apiVersion === API_VERSION) return { kind, section: null, proxy: readProxy(value, report) };
-  const table = tableFor(meta);
-  if (table !== null) return { kind, section: readByTable(table, meta, value, kind, report, release), proxy: null };
-  reportUnknownKind(meta, report);
-  return null;
+  return { apiVersion, kind };
 }
 
 /** Reads a document of a known kind, and those within it. */

@@ -7,6 +7,7 @@ import { validateConfiguration } from '../config/validate.js';
 import { withoutPlaceholders } from '../config/written-out.js';
 import { Mapping } from '../config/yaml.js';
 import type { Report } from './findings.js';
+import { splitValue } from './problem-line.js';
 
 /**
  * Reads a proxy's configuration as the proxy itself does, so that there is one truth: its own decoding, rules and warnings, whose lines are taken apart.
@@ -44,11 +45,6 @@ function adopt(line: string, severity: Report['severity'], rule: string): Report
     return { ...rest, path, problem: marker === PLAIN[0] ? `is missing: ${detail}` : detail };
   }
   return { ...rest, path: KIND, problem: line };
-}
-
-function splitValue(detail: string): Pick<Report, 'value' | 'problem'> {
-  const [value = ''] = /^(?:"(?:[^"\\]|\\.)*"|[^:]*)(?=: )/.exec(detail) ?? [];
-  return value === '' ? { value: null, problem: detail } : { value, problem: detail.slice(value.length + 2) };
 }
 
 /** A field that is unknown, or given twice, and maybe in the wrong case. */

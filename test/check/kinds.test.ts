@@ -11,6 +11,7 @@ import { EGRESS } from './golden/egress.js';
 import { ENCRYPTION } from './golden/encryption.js';
 import { KUBEADM } from './golden/kubeadm.js';
 import { KUBELET } from './golden/kubelet.js';
+import { OBJECTS } from './golden/objects.js';
 import { PROXY } from './golden/proxy.js';
 import { SCHEDULER } from './golden/scheduler.js';
 
@@ -26,6 +27,7 @@ const GOLDEN: readonly Golden[] = [
   ...CONTROLLER_MANAGER,
   ...SCHEDULER,
   ...CREDENTIALS,
+  ...OBJECTS,
 ];
 
 function findings(text: string): { readonly lines: readonly string[]; readonly status: number } {

@@ -48,7 +48,7 @@ DeprecatedController: {x: 1}`,
       [
         `Generic: {LeaderElection: {renewDeadline: 2s, retryPeriod: 2s}}
 KubeCloudShared: {ClusterCIDR: 10.0.0.0/8, ConfigureCloudRoutes: true, AllocateNodeCIDRs: false}
-NodeIPAMController: {ServiceCIDR: 10.0.0.0/8, SecondaryServiceCIDR: 11.0.0.0/8, NodeCIDRMaskSize: 25}
+NodeIPAMController: {ServiceCIDR: 12.0.0.0/8, SecondaryServiceCIDR: 11.0.0.0/8, NodeCIDRMaskSize: 25}
 CSRSigningController: {ClusterSigningKeyFile: k}`,
         'error: KubeControllerManagerConfiguration.Generic.LeaderElection.retryPeriod: "2s": must be below renewDeadline',
         'warning: KubeControllerManagerConfiguration.KubeCloudShared.ConfigureCloudRoutes: true: has no effect without AllocateNodeCIDRs',

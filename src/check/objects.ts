@@ -1,0 +1,100 @@
+import { clip, printValue } from '../config/errors.js';
+import { Mapping } from '../config/yaml.js';
+import { TranslateError } from '../sources/translate/errors.js';
+import type { Interner } from '../sources/translate/intern.js';
+import { identify } from '../sources/translate/metadata.js';
+import { recognise, translate } from '../sources/translate/object.js';
+import type { Row, RowRef } from '../state/rows.js';
+import type { Report } from './findings.js';
+import { splitValue } from './problem-line.js';
+import type { TypeMeta } from './types.js';
+
+/** Whether a document is an API object that the proxy reads, or a list of objects. */
+export function isObject({ apiVersion, kind }: TypeMeta): boolean {
+  return recognise(apiVersion, kind).type !== 'other';
+}
+
+/**
+ * Reads an API object by the translation that manifests go through, which names every field that is wrong.
+ *
+ * @returns null where it cannot be used, or is not for the proxy.
+ */
+export function readObject(
+  { apiVersion, kind }: TypeMeta,
+  mapping: Mapping,
+  names: Interner,
+  report: (report: Report) => void,
+): Row | null {
+  const recognition = recognise(apiVersion, kind);
+  const object = plain(mapping, kind, report, new Map());
+  const say = (severity: Report['severity'], line: string, ref: RowRef | null): void => {
+    report(adopt(line, severity, pathOf(kind, ref)));
+  };
+  if (recognition.type === 'other') return null;
+  if (recognition.type === 'version') {
+    const expected = recognition.versions.map((version) => printValue(version)).join(' or ');
+    const value = printValue(apiVersion);
+    const problem = 'is a version that is not known';
+    report({ severity: 'error', rule: 'unknown-kind', path: `${kind}.apiVersion`, value, problem, expected });
+    return null;
+  }
+  try {
+    const { ref, row, warnings } = translate(recognition.kind, object, names);
+    for (const warning of warnings) say('warning', warning, ref);
+    return row;
+  } catch (error) {
+    if (!(error instanceof TranslateError)) throw error;
+    const ref = identify(object, recognition.kind);
+    for (const problem of error.problems) say('error', problem, ref);
+    return null;
+  }
+}
+
+/** `Service[default/web]`. */
+export function pathOf(kind: string, ref: RowRef | null): string {
+  if (ref === null) return kind;
+  return `${kind}[${clip(ref.namespace === '' ? ref.name : `${ref.namespace}/${ref.name}`)}]`;
+}
+
+/** A line of a translator: `path: value: detail`. */
+function adopt(line: string, severity: Report['severity'], object: string): Report {
+  const colon = line.indexOf(': ');
+  const [path, detail] = colon < 0 ? ['', line] : [line.slice(0, colon), line.slice(colon + 2)];
+  return {
+    severity,
+    rule: 'object',
+    path: path === '' ? object : `${object}.${path}`,
+    expected: '',
+    ...splitValue(detail),
+  };
+}
+
+/** What translators read: plain objects. Fields that are given twice are errors here. */
+function plain(value: unknown, path: string, report: (report: Report) => void, known: Map<unknown, unknown>): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const seen = known.get(value);
+  if (seen !== undefined) return seen;
+  if (Array.isArray(value)) {
+    const items: unknown[] = [];
+    known.set(value, items);
+    for (const [index, item] of (value as unknown[]).entries())
+      items.push(plain(item, `${path}[${index}]`, report, known));
+    return items;
+  }
+  if (!(value instanceof Mapping)) return value;
+  for (const name of value.duplicates) {
+    const at = `${path}.${clip(name)}`;
+    report({
+      severity: 'error',
+      rule: 'duplicate-field',
+      path: at,
+      value: null,
+      problem: 'is given twice',
+      expected: '',
+    });
+  }
+  const object: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
+  known.set(value, object);
+  for (const [name, item] of value.entries) object[name] = plain(item, `${path}.${clip(name)}`, report, known);
+  return object;
+}
