@@ -1,0 +1,94 @@
+// What a cluster weighs in memory, and what one change costs: counted, so that it is the same on any machine.
+import { memoryUsage } from 'node:process';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import t from 'tap';
+import type { NftAck, NftTransaction } from '../../../src/native/contract.js';
+import { Interner } from '../../../src/sources/translate/intern.js';
+import { translate } from '../../../src/sources/translate/object.js';
+import type { Row, RowKind } from '../../../src/state/rows.js';
+import { serviceObject, sliceObject } from '../../support/api-objects.js';
+import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
+import { compiler, elementLines, NODE_ROWS, Rig } from './rig.js';
+
+/** Acknowledges everything and keeps nothing. */
+class ForgetfulKernel extends FakeKernel {
+  transactions: NftTransaction[] = [];
+
+  override nftTransact(transaction: NftTransaction): Promise<NftAck> {
+    this.transactions.push(transaction);
+    return Promise.resolve({ messages: 1, bytes: 1 });
+  }
+}
+
+const names = new Interner();
+
+function rowOf(kind: RowKind, object: unknown): Row {
+  const { row } = translate(kind, object, names);
+  if (row === null) throw new Error('none of ours');
+  return row;
+}
+
+/** Of the Service of a number: itself and its one slice. */
+function rowsOf(service: number, endpoints: number): readonly Row[] {
+  const [high, low] = [service >> 8, service & 255];
+  const addresses = Array.from({ length: endpoints }, (_, index) => `10.${64 + index}.${high}.${low}`);
+  return [
+    rowOf('Service', serviceObject(`service-${service}`, { clusterIP: `10.96.${high}.${low}` })),
+    rowOf('EndpointSlice', sliceObject(`service-${service}-a`, `service-${service}`, addresses)),
+  ];
+}
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+function held(): number {
+  collect();
+  const { heapUsed, arrayBuffers } = memoryUsage();
+  return heapUsed + arrayBuffers;
+}
+
+const BATCH = 300;
+
+t.test('bytes that stay of a Service and its endpoints; operations and garbage of one change', async (t) => {
+  const kernel = new ForgetfulKernel(compiler);
+  const rig = new Rig(kernel);
+  let services = 0;
+  const load = async (endpoints: number): Promise<number> => {
+    const before = held();
+    rig.commit(Array.from({ length: BATCH }, () => rowsOf(services++, endpoints)).flat());
+    await rig.sync();
+    kernel.transactions = [];
+    return (held() - before) / BATCH;
+  };
+  rig.commit(NODE_ROWS);
+  // What is made once is there then; tables that double in size, and code that was compiled, weigh on one of two.
+  await load(10);
+  const ten = Math.min(await load(10), await load(10));
+  const forty = Math.min(await load(40), await load(40));
+  t.comment(`${Math.round(ten)} bytes with ten endpoints, ${Math.round(forty)} with forty`);
+  t.ok(ten < 6000 && forty < 13_000, `${ten} bytes with ten endpoints, ${forty} with forty`);
+
+  const change = async (round: number): Promise<void> => {
+    rig.commit(rowsOf(7, 9 + (round % 2)).slice(1));
+    await rig.sync();
+  };
+  for (let round = 0; round < 100; round++) await change(round);
+  kernel.transactions = [];
+  await change(0);
+  await change(1);
+  t.strictSame(
+    kernel.transactions.map((transaction) => elementLines([transaction])),
+    ['delete', 'add'].map((verb) => [`${verb} endpoints 1`, `${verb} hairpin-pairs 1`]),
+  );
+  const garbage: number[] = [];
+  for (let window = 0; window < 5; window++) {
+    collect();
+    const before = memoryUsage().heapUsed;
+    for (let round = 0; round < 8; round++) await change(round);
+    garbage.push((memoryUsage().heapUsed - before) / 8);
+  }
+  // One in which nothing was compiled, and nothing collected.
+  const least = Math.min(...garbage.filter((bytes) => bytes > 0));
+  t.ok(least < 130_000, `${least} bytes a change`);
+});
