@@ -15,6 +15,7 @@
 #include "accounting/objects.h"
 #include "ipset/message.h"
 #include "ipvs/message.h"
+#include "ipvs/remembered.h"
 #include "netlink/answer.h"
 #include "netlink/digest.h"
 #include "netlink/message_writer.h"
@@ -319,4 +320,33 @@ TEST(route_changes_name_links) {
   CHECK(broken.missed);
   broken.merge(change);
   CHECK(broken.missed && broken.links.size() == 2);
+}
+
+TEST(ipvs_connections_tell_where_persistence_sends_a_client) {
+  // Lines of /proc/net/ip_vs_conn, Linux 6.1.
+  const std::string v4 = "TCP 0AF4010B 0000 0A60002A 0050 0AF4020A 1F90 NONE          10799";
+  const std::string v6 =
+      "UDP fd00:0244:0001:0000:0000:0000:0000:000b 0000 fd00:0010:0096:0000:0000:0000:0000:002a 0035 "
+      "fd00:0244:0002:0000:0000:0000:0000:000a 0035 ASSURED           3\n";
+  const ipvs::Service web{AF_INET, 6, {10, 96, 0, 42}, 80, 0};
+  const ipvs::Service dns{AF_INET6, 17, {0xfd, 0, 0, 0x10, 0, 0x96, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x2a}, 53, 0};
+  const Bytes client4{10, 244, 1, 11};
+  const Bytes client6{0xfd, 0, 2, 0x44, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb};
+  const auto changed = [&](std::size_t at, char to) {
+    std::string line = v4;
+    line[at] = to;
+    return ipvs::remembered_by(line, web, client4);
+  };
+  CHECK(ipvs::remembered_by(v4, web, client4) == Bytes({10, 244, 2, 10, 0x1f, 0x90}));
+  CHECK(ipvs::remembered_by(v6, dns, client6) ==
+        Bytes({0xfd, 0, 2, 0x44, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xa, 0, 53}));
+  CHECK(!ipvs::remembered_by(v6, web, client4) && !ipvs::remembered_by(v4, dns, client6));
+  // Another protocol, client, client's port, service, its port.
+  for (const std::size_t at : {0, 11, 16, 25, 30}) CHECK(!changed(at, '7'));
+  // The client's port is one: a connection and no memory. No digit, too few digits.
+  CHECK(!changed(14, '9') && !changed(35, 'x') && !changed(35, ' '));
+  CHECK(!ipvs::remembered_by("Pro FromIP   FPrt ToIP     TPrt DestIP   DPrt State       Expires PEName PEData", web, client4));
+  CHECK(!ipvs::remembered_by(v4.substr(0, 40), web, client4) && !ipvs::remembered_by("", web, client4));
+  const ipvs::Service ftp{AF_INET, 6, {10, 96, 0, 42}, 21, 0};
+  CHECK(ipvs::remembered_by("TCP 0AF4010B 0000 0A60002A 0000 0AF4020A 0000 NONE  9", ftp, client4) == Bytes({10, 244, 2, 10, 0, 0}));
 }

@@ -104,6 +104,11 @@ export interface IpvsAddon {
   ipvsServicesDigest(family: Family): Promise<number>;
   /** The same for each of some services: of its destinations, connections apart; 0 for one without any. */
   ipvsDestinationsDigests(services: readonly IpvsService[]): Promise<Float64Array>;
+  /**
+   * Where persistence sends a client of a service again: one endpoint as in {@link EndpointList}, of port 0 where the service is on FTP's; null: nowhere in
+   * particular. Rejects with EFBIG where the kernel, which tells it among all connections alone, has more than some 160,000.
+   */
+  ipvsRemembered(service: IpvsService, client: Uint8Array): Promise<Uint8Array | null>;
   /** Null: ip_vs is not loaded. */
   ipvsTimeouts(): Promise<IpvsTimeouts | null>;
   /** 0 keeps one as it is. Loads ip_vs. */

@@ -31,6 +31,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     ipvsDestinations: true,
     ipvsServicesDigest: true,
     ipvsDestinationsDigests: true,
+    ipvsRemembered: true,
     ipvsTimeouts: true,
     ipvsSetTimeouts: true,
   },

@@ -286,6 +286,42 @@ t.test('connections are counted', async (t) => {
   t.same([...(destinations?.connections ?? [])], [3]);
 });
 
+t.test('where persistence sends a client is told, as long as the kernel remembers', async (t) => {
+  for (const [family, address] of [
+    ['udp4', '127.0.0.1'],
+    ['udp6', '::1'],
+  ] as const) {
+    const web = service(address, 80, 'UDP');
+    const [one, other] = [endpoints([address, 8080]), endpoints([address, 8081])];
+    await ipvs.ipvsApply([
+      { type: 'service', verb: 'new', service: web, state: state('rr', family === 'udp4' ? 32 : 128, PERSISTENT) },
+      { type: 'destinations', verb: 'new', service: web, endpoints: join(one, other), weight: 1 },
+    ]);
+    t.equal(await ipvs.ipvsRemembered(web, packed(address)), null, 'nobody asked yet');
+    for (let sent = 0; sent < 3; sent++) {
+      const socket = createSocket(family);
+      await new Promise((resolve) => {
+        socket.send('x', 80, address, resolve);
+      });
+      socket.close();
+    }
+    const [destinations] = await ipvs.ipvsDestinations([web]);
+    const counts = [...(destinations?.connections ?? [])];
+    t.same(
+      counts.filter((count) => count > 0),
+      [3],
+      'all go to one',
+    );
+    const at = counts.indexOf(3) * one.length;
+    const asked = destinations?.endpoints.subarray(at, at + one.length);
+    t.same(await ipvs.ipvsRemembered(web, packed(address)), asked, 'to which it is sent again');
+    const [stranger, elsewhere] = family === 'udp4' ? (['127.0.0.2', '127.0.0.3'] as const) : (['::2', '::3'] as const);
+    t.equal(await ipvs.ipvsRemembered(web, packed(stranger)), null, 'another client');
+    t.equal(await ipvs.ipvsRemembered(service(elsewhere, 80, 'UDP'), packed(address)), null, 'another service');
+    t.equal(await ipvs.ipvsRemembered(service(address, 80), packed(address)), null, 'another protocol');
+  }
+});
+
 t.test('timeouts are read, and set but where 0', async (t) => {
   await ipvs.ipvsSetTimeouts({ tcp: 901, tcpFin: 121, udp: 301 });
   t.same(await ipvs.ipvsTimeouts(), { tcp: 901, tcpFin: 121, udp: 301 });

@@ -7,6 +7,7 @@
 #include "addon/linux/simple_call.h"
 #include "addon/linux/subsystems.h"
 #include "addon/values.h"
+#include "ipvs/remembered.h"
 #include "ipvs/services.h"
 
 namespace pointsman::addon {
@@ -22,6 +23,7 @@ constexpr const char* kServices = "ipvs services";
 constexpr const char* kDestinations = "ipvs destinations";
 constexpr const char* kServicesDigest = "ipvs services digest";
 constexpr const char* kDestinationsDigests = "ipvs destinations digests";
+constexpr const char* kRemembered = "ipvs remembered";
 constexpr const char* kTimeouts = "ipvs timeouts";
 constexpr const char* kSetTimeouts = "ipvs set timeouts";
 /// Beyond it the kernel, which counts in ticks, overflows.
@@ -80,6 +82,10 @@ Napi::Value to_timeouts(Napi::Env env, const std::optional<ipvs::Timeouts>& time
 }
 
 Napi::Value to_number(Napi::Env env, const double& number) { return Napi::Number::New(env, number); }
+
+Napi::Value to_endpoint(Napi::Env env, const netlink::Bytes& endpoint) {
+  return endpoint.empty() ? env.Null() : to_uint8_array(env, endpoint);
+}
 
 Napi::Value nothing(Napi::Env env, const bool&) { return env.Undefined(); }
 
@@ -183,6 +189,16 @@ Napi::Value ipvs_destinations_digests(const Napi::CallbackInfo& info) {
       info, kDestinationsDigests, [services = std::move(services)] { return ipvs::destinations_digests(services); }, numbers_value);
 }
 
+Napi::Value ipvs_remembered(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  ipvs::Service service = service_argument(Argument(info[0], "service", misuse));
+  netlink::Bytes client = Argument(info[1], "client", misuse).bytes(service.family == AF_INET ? 4 : 16, "an address of the family");
+  if (misuse.failed()) return misuse.raise();
+  return SimpleCall<netlink::Bytes>::start(
+      info, kRemembered,
+      [service = std::move(service), client = std::move(client)] { return ipvs::remembered(service, client); }, to_endpoint);
+}
+
 Napi::Value ipvs_timeouts(const Napi::CallbackInfo& info) {
   return SimpleCall<std::optional<ipvs::Timeouts>>::start(info, kTimeouts, ipvs::timeouts, to_timeouts);
 }
@@ -207,6 +223,7 @@ Napi::Object ipvs_functions(Napi::Env env) {
   functions.add<ipvs_destinations>("ipvsDestinations");
   functions.add<ipvs_services_digest>("ipvsServicesDigest");
   functions.add<ipvs_destinations_digests>("ipvsDestinationsDigests");
+  functions.add<ipvs_remembered>("ipvsRemembered");
   functions.add<ipvs_timeouts>("ipvsTimeouts");
   functions.add<ipvs_set_timeouts>("ipvsSetTimeouts");
   return functions.object();

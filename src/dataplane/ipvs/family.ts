@@ -15,6 +15,7 @@ import { differences, keepHeld, Ledgers } from './ledgers.js';
 import { list, type Listing, type Ownership } from './listing.js';
 import { LINK, PEER_HAIRPIN, SET_PREFIXES, SET_ROLES, setName } from './names.js';
 import type { IpvsMessage } from './print.js';
+import { rememberedEndpoint } from './remembered.js';
 import { RuleWriter } from './rule-writer.js';
 import { sync } from './sync.js';
 import type { Timeouts } from './timeouts.js';
@@ -172,8 +173,7 @@ export class IpvsFamily implements FamilyDataplane {
     affinity: AffinityQuestion | null,
   ): Promise<Inspection> {
     const lines = withinScope(await this.dump(table), this.family, scope);
-    if (affinity === null || affinity.source === null) return { lines, remembered: null };
-    return { lines, remembered: null, rememberedUnknown: REMEMBERED_UNKNOWN };
+    return { lines, ...(await rememberedEndpoint(this.options.addon.ipvs, scope, affinity)) };
   }
 
   private get plan(): FamilyTable {
@@ -323,8 +323,6 @@ export class IpvsFamily implements FamilyDataplane {
 }
 
 type Written = Pick<RuleWriter, 'rules' | 'bytes'>;
-
-const REMEMBERED_UNKNOWN = 'in mode ipvs the kernel tells it only among all connections, in /proc/net/ip_vs_conn';
 
 const NO_CHANGES: Changes = {
   frontends: new Set(),

@@ -58,6 +58,7 @@ function emptied(addon: NativeAddon): NativeAddon {
       ipvsDestinations: nothingRefused,
       ipvsServicesDigest: () => Promise.resolve(1),
       ipvsDestinationsDigests: () => Promise.resolve(new Float64Array()),
+      ipvsRemembered: () => Promise.resolve(null),
       ipvsTimeouts: () => Promise.resolve(null),
       ipvsSetTimeouts: () => Promise.resolve(),
     },

@@ -1,4 +1,4 @@
-import { endpointSize } from '../../../src/base/endpoint-list.js';
+import { endpointSize, packedKey } from '../../../src/base/endpoint-list.js';
 import type { Family } from '../../../src/base/ip.js';
 import type {
   IpvsAddon,
@@ -100,6 +100,13 @@ export class FakeVirtualServers implements IpvsAddon {
       const records = held.map(([key, each]) => JSON.stringify([key, { ...each, connections: 0 }]));
       return records.length === 0 ? 0 : digestOf(records);
     });
+  }
+
+  async ipvsRemembered(service: IpvsService, client: Uint8Array): Promise<Uint8Array | null> {
+    await Promise.resolve();
+    this.faults.list('ipvs remembered');
+    const key = this.services.get(keyOf(service))?.clients.get(packedKey(client, 0, client.length));
+    return key === undefined ? null : new Uint8Array(Buffer.from(key, 'latin1'));
   }
 
   ipvsTimeouts(): Promise<IpvsTimeouts> {

@@ -24,7 +24,7 @@ const compiler = loadCompiler();
 export const IPVS_STORIES: ScenarioMode = {
   definition: IPVS,
   forgetsGoneFlows: true,
-  tellsRemembered: false,
+  tellsRemembered: true,
   world: (localAddresses) => new IpvsWorld(localAddresses),
 };
 

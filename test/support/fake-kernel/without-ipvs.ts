@@ -7,6 +7,7 @@ export const WITHOUT_IPVS: IpvsAddon = {
   ipvsDestinations: () => Promise.resolve([]),
   ipvsServicesDigest: () => Promise.resolve(1),
   ipvsDestinationsDigests: (services) => Promise.resolve(new Float64Array(services.length)),
+  ipvsRemembered: () => Promise.resolve(null),
   ipvsTimeouts: () => Promise.resolve(null),
   ipvsSetTimeouts: () => Promise.resolve(),
 };
