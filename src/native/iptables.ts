@@ -118,6 +118,10 @@ export interface IptablesAddon {
     textOf: readonly string[],
   ): Promise<readonly IptablesChainListing[]>;
   /**
+   * Whether the kernel has a match for rules of this family, or can load it; null where it does not say. Nothing else changes. Rejects with ERR_NETLINK.
+   */
+  iptablesMatch(family: IptablesFamily, name: string): Promise<boolean | null>;
+  /**
    * The first of the `recent` lists that saw the source within so many seconds, as the rules of {@link IptablesEndpointRules} would find it: its index.
    * Null: none did. Lists that are not there saw nobody. One name serves both families.
    *

@@ -22,6 +22,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     iptablesDigests: true,
     iptablesRestore: true,
     iptablesList: true,
+    iptablesMatch: true,
     iptablesRemembering: true,
   },
   accounting: { accountCreate: true, accountPackets: true },

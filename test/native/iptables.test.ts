@@ -263,6 +263,13 @@ t.test('programs are found beside their flavour, and their absence is said', asy
   process.env['PATH'] = path;
 });
 
+t.test('the kernel tells which matches it has, and nothing changes', async (t) => {
+  for (const family of ['IPv4', 'IPv6'] as const) {
+    const answers = ['conntrack', 'addrtype', 'nonsense'].map((name) => addon.iptablesMatch(family, name));
+    t.same(await Promise.all(answers), [true, true, false], family);
+  }
+});
+
 t.test('misuse names the field', (t) => {
   const method: unknown = Reflect.get(addon, 'iptablesEncode');
   const encode = (operation: unknown): unknown =>

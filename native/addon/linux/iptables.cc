@@ -1,13 +1,17 @@
 #include "addon/linux/subsystems.h"
 
+#include <sys/socket.h>
+
 #include <memory>
 
 #include "addon/argument.h"
 #include "addon/async_call.h"
 #include "addon/functions.h"
 #include "addon/linux/iptables_argument.h"
+#include "addon/linux/simple_call.h"
 #include "addon/values.h"
 #include "iptables/digest.h"
+#include "iptables/match.h"
 #include "iptables/programs.h"
 #include "iptables/recent.h"
 #include "iptables/render.h"
@@ -24,6 +28,7 @@ constexpr const char* kFlavors = "iptables flavors";
 constexpr const char* kDigests = "iptables digests";
 constexpr const char* kRestore = "iptables restore";
 constexpr const char* kList = "iptables list";
+constexpr const char* kMatch = "iptables match";
 constexpr const char* kRemembering = "iptables remembering";
 
 NativeError from_failure(const iptables::Failure& failure, const char* operation) {
@@ -205,6 +210,20 @@ Napi::Value iptables_list(const Napi::CallbackInfo& info) {
                           std::make_unique<ListCall>(family, flavor, std::move(tables), std::move(text_of)));
 }
 
+Napi::Value to_answer(Napi::Env env, const std::optional<bool>& answer) {
+  return answer ? Napi::Boolean::New(env, *answer) : env.Null();
+}
+
+Napi::Value iptables_match(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const iptables::Family family = iptables_family_argument(Argument(info[0], "family", misuse));
+  // XT_EXTENSION_MAXNAMELEN, and its NUL.
+  const std::string name = Argument(info[1], "name", misuse).text(1, 28);
+  if (misuse.failed()) return misuse.raise();
+  const std::uint8_t number = family == iptables::Family::kIPv4 ? AF_INET : AF_INET6;
+  return SimpleCall<std::optional<bool>>::start(info, kMatch, [number, name] { return iptables::has_match(number, name); }, to_answer);
+}
+
 Napi::Value iptables_remembering(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   std::vector<std::string> lists;
@@ -226,6 +245,7 @@ Napi::Object iptables_functions(Napi::Env env) {
   functions.add<iptables_digests>("iptablesDigests");
   functions.add<iptables_restore>("iptablesRestore");
   functions.add<iptables_list>("iptablesList");
+  functions.add<iptables_match>("iptablesMatch");
   functions.add<iptables_remembering>("iptablesRemembering");
   return functions.object();
 }

@@ -11,7 +11,7 @@ import { IPVS_FOOTPRINT } from './footprint.js';
 import { printMessage, type IpvsMessage } from './print.js';
 import { renderTables } from './render.js';
 import { Timeouts } from './timeouts.js';
-import { tryScheduler, trySetsAndLink } from './trial.js';
+import { requireMatches, tryScheduler, trySetsAndLink } from './trial.js';
 import { watchAddresses } from './watch.js';
 
 function settingsOf({ ipvs }: ModeParts['config']): IpvsConfig {
@@ -28,6 +28,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   for (const family of families)
     if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
   warnOfExcluded(settings, served, log);
+  await requireMatches(addon, served);
   await tryScheduler(addon, settings.scheduler, served);
   const onRules = (transaction: IptablesTransaction): void => {
     onTransaction(() => printTransaction(addon.iptables, transaction));

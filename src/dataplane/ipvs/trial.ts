@@ -36,6 +36,22 @@ export async function tryScheduler(
   throw new ModeError(`ipvs.scheduler: this kernel has no scheduler ${JSON.stringify(scheduler)}`);
 }
 
+/** Of rules, with the modules that have them. */
+const MATCHES = { set: 'xt_set', ipvs: 'xt_ipvs' } as const;
+
+/** @throws ModeError when the kernel says that it lacks what the rules are made of. */
+export async function requireMatches(
+  { iptables }: Pick<NativeAddon, 'iptables'>,
+  families: readonly Family[],
+): Promise<void> {
+  const lacking: string[] = [];
+  for (const family of families)
+    for (const [name, module] of Object.entries(MATCHES))
+      if ((await iptables.iptablesMatch(family, name)) === false) lacking.push(`${module} (${family})`);
+  if (lacking.length > 0)
+    throw new ModeError(`this kernel has no match for rules to look at ip_vs and sets with: ${lacking.join(', ')}`);
+}
+
 /** A name that nobody has, so that a proxy at work is not disturbed. */
 const TRIAL_SET = 'KUBE-TRIAL';
 

@@ -53,6 +53,13 @@ t.test('ST-36: what the kernel lacks is named', async (t) => {
   await t.rejects(IPVS.open(parts(addon, 'ipvs: {scheduler: dh}'), FAMILIES), new ModeError(unknown));
   t.same(await problems(addon, 'ipvs: {scheduler: dh}'), [start + unknown]);
 
+  const { addon: other, programs } = new IpvsWorld(OWN);
+  programs.missingMatches.add('set').add('ipvs');
+  const matches = 'xt_set (IPv4), xt_ipvs (IPv4), xt_set (IPv6), xt_ipvs (IPv6)';
+  const lacking = `this kernel has no match for rules to look at ip_vs and sets with: ${matches}`;
+  await t.rejects(IPVS.open(parts(other, ''), FAMILIES), new ModeError(lacking));
+  t.same(await problems(other), [start + lacking]);
+
   const noSet = new KernelError('EOPNOTSUPP', 'ipset apply', { object: 'KUBE-TRIAL', index: 0, element: null });
   const neither = new KernelError('ENOENT', 'ipset apply', { object: 'KUBE-TRIAL', index: 1, element: null });
   const noLink = new KernelError('EOPNOTSUPP', 'link ensure dummy', { object: LINK, index: null, element: null });

@@ -63,6 +63,8 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
   hasSet: (name: string) => boolean = () => false;
   /** Rules that the kernel does not take, as `nat KUBE-SVC-X -j …`. */
   refuses: ((rule: string) => boolean) | null = null;
+  /** Matches that the kernel does not have. */
+  readonly missingMatches = new Set<string>();
   /** Called after every transaction. */
   onRestored: (() => void) | null = null;
   private readonly states = new Map<string, Tables>();
@@ -185,6 +187,10 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
         };
       }),
     );
+  }
+
+  iptablesMatch(_: IptablesFamily, name: string): Promise<boolean | null> {
+    return Promise.resolve(!this.missingMatches.has(name));
   }
 
   iptablesRemembering(lists: readonly string[], source: Uint8Array, seconds: number): Promise<number | null> {
