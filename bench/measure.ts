@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { monotonicMs } from '../test/support/api-server/control.js';
@@ -19,8 +19,16 @@ import { Proxy, type Sync } from './proxy.js';
 import { spread, type Spread } from './statistics.js';
 import { prepareNetwork, Traffic } from './traffic.js';
 
-/** A mode, and for those with rules of iptables the flavour of its programs. */
-export const MODES = ['nftables', 'iptables-nft', 'iptables-legacy', 'ipvs-nft', 'ipvs-legacy'] as const;
+/** A mode, and for those with rules of iptables the flavour of its programs: the process chooses where none is named. */
+export const MODES = [
+  'nftables',
+  'iptables',
+  'iptables-nft',
+  'iptables-legacy',
+  'ipvs',
+  'ipvs-nft',
+  'ipvs-legacy',
+] as const;
 export type BenchMode = (typeof MODES)[number];
 
 export interface MeasureOptions {
@@ -142,14 +150,17 @@ class Measurement {
   }
 
   private async coldStart(proxy: Proxy): Promise<{
-    readonly outside: Pick<OutsideMeasures, 'coldHealthyMs' | 'coldAnsweredMs' | 'coldCpuSeconds' | 'residentMb'>;
+    readonly outside: Pick<
+      OutsideMeasures,
+      'coldHealthyMs' | 'coldAnsweredMs' | 'coldCpuSeconds' | 'coldKernelSeconds' | 'residentMb'
+    >;
     readonly inside: Pick<InsideMeasures, 'coldSyncMs' | 'coldBytes'>;
   }> {
     const synced = this.syncOf(proxy, ({ full }) => full);
     const answered = this.traffic.answered(serviceAddress(this.options.cluster.services - 1));
     const healthy = await proxy.healthy();
     const answeredAt = await answered;
-    const coldCpuSeconds = proxy.cpuSeconds();
+    const [coldCpuSeconds, coldKernelSeconds] = [proxy.cpuSeconds(), proxy.kernelSeconds()];
     const { syncMs, bytes } = await synced;
     await sleep(this.options.settleMs);
     return {
@@ -157,6 +168,7 @@ class Measurement {
         coldHealthyMs: healthy - proxy.startedAt,
         coldAnsweredMs: answeredAt - proxy.startedAt,
         coldCpuSeconds,
+        coldKernelSeconds,
         residentMb: proxy.memory().resident,
       },
       inside: { coldSyncMs: syncMs, coldBytes: bytes },
@@ -164,11 +176,15 @@ class Measurement {
   }
 
   /** Takes an endpoint of one Service away and puts it back, again and again, one Service after the other. */
-  private async changes(proxy: Proxy): Promise<Pick<InsideMeasures, 'changeMs' | 'changeBytes' | 'changeOperations'>> {
+  private async changes(
+    proxy: Proxy,
+  ): Promise<Pick<InsideMeasures, 'changeMs' | 'changeKernelMs' | 'changeBytes' | 'changeOperations'>> {
     const { cluster, changes } = this.options;
     const times: number[] = [];
     const syncs: Sync[] = [];
+    let kernelBefore = 0;
     for (let round = 0; round < changes + WARM_UP; round++) {
+      if (round === WARM_UP) kernelBefore = proxy.kernelSeconds();
       const acknowledged = proxy.sync(({ transactions }) => transactions > 0);
       const slice = changedSlice(cluster, Math.floor(round / 2) % cluster.services, round % 2 === 1);
       const sentAt = await this.server.put(slice);
@@ -180,6 +196,7 @@ class Measurement {
     }
     return {
       changeMs: spread(times),
+      changeKernelMs: ((proxy.kernelSeconds() - kernelBefore) * 1000) / changes,
       changeBytes: Math.max(...syncs.map(({ bytes }) => bytes)),
       changeOperations: Math.max(...syncs.map(({ operations }) => operations)),
     };
@@ -312,12 +329,12 @@ function growth(values: readonly number[]): number {
 /** What the kernel frees with this namespace's ruleset, in MB. Other processes' doings at the same moment count as well. */
 async function kernelMemory(mode: BenchMode): Promise<number> {
   const before = kernelAllocated();
-  const [name, flavor] = mode.split('-');
-  if (flavor === undefined) execFileSync('nft', ['flush', 'ruleset']);
-  else
-    for (const program of ['iptables', 'ip6tables'])
-      execFileSync(`${program}-${flavor}-restore`, { input: '*nat\nCOMMIT\n*filter\nCOMMIT\n' });
-  if (name === 'ipvs') {
+  // Tables of iptables-nft are among them.
+  execFileSync('nft', ['flush', 'ruleset']);
+  for (const program of ['iptables', 'ip6tables'])
+    if (hasLegacyTables(program))
+      execFileSync(`${program}-legacy-restore`, { input: '*nat\nCOMMIT\n*filter\nCOMMIT\n' });
+  if (mode.startsWith('ipvs')) {
     execFileSync('ipvsadm', ['-C']);
     execFileSync('ipset', ['destroy']);
     execFileSync('ip', ['link', 'delete', 'kube-ipvs0']);
@@ -325,6 +342,12 @@ async function kernelMemory(mode: BenchMode): Promise<number> {
   // The kernel frees sets in the background.
   await sleep(KERNEL_SETTLE_MS);
   return (before - kernelAllocated()) / 1024;
+}
+
+/** Asking the programs themselves would make them. */
+function hasLegacyTables(program: string): boolean {
+  const names = `/proc/net/${program.replace('tables', '_tables_names')}`;
+  return existsSync(names) && readFileSync(names, 'utf8') !== '';
 }
 
 function kernelAllocated(): number {

@@ -8,6 +8,8 @@ export interface OutsideMeasures {
   readonly coldAnsweredMs: number;
   /** CPU time until then, all threads, user and system. */
   readonly coldCpuSeconds: number;
+  /** The kernel's part of it, programs that it started included. */
+  readonly coldKernelSeconds: number;
   /** Resident at rest after the start, and at its peak until the end. */
   readonly residentMb: number;
   readonly peakMb: number;
@@ -37,6 +39,8 @@ export interface InsideMeasures {
   readonly coldBytes: number;
   /** From a change on the watch to the kernel's acknowledgement. */
   readonly changeMs: Spread;
+  /** The kernel's CPU time for one change, the mean of all. */
+  readonly changeKernelMs: number;
   /** The most for one change. */
   readonly changeBytes: number;
   readonly changeOperations: number;

@@ -80,10 +80,22 @@ export class Proxy {
 
   /** CPU time so far, all threads, user and system. */
   cpuSeconds(): number {
+    const [user, system] = this.ticks();
+    return (user + system) / TICKS_PER_SECOND;
+  }
+
+  /** Of it the kernel's, with that of programs it started. */
+  kernelSeconds(): number {
+    const [, system, , ofChildren] = this.ticks();
+    return (system + ofChildren) / TICKS_PER_SECOND;
+  }
+
+  /** User and system, and the same of children that have ended (proc_pid_stat(5)). */
+  private ticks(): readonly [number, number, number, number] {
     const fields = readFileSync(`/proc/${this.pid}/stat`, 'utf8')
       .replace(/^.*\) /, '')
       .split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+    return [Number(fields[11]), Number(fields[12]), Number(fields[13]), Number(fields[14])];
   }
 
   async stop(): Promise<void> {

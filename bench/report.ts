@@ -33,6 +33,7 @@ const INSIDE: readonly Column<InsideMeasures>[] = [
     print: (m) => `${times(m.changeMs)} ms, ${m.changeOperations} operations, ${m.changeBytes} bytes`,
     value: null,
   },
+  { title: 'CPU time of the kernel for one change', print: (m) => `${digits(m.changeKernelMs)} ms`, value: null },
   { title: 'full check', print: (m) => `${digits(m.fullCheckMs)} ms`, value: null },
 ];
 
@@ -40,6 +41,7 @@ const OUTSIDE: readonly Column<OutsideMeasures>[] = [
   column('process start to healthy', 'ms', (m) => m.coldHealthyMs),
   column('process start to the first connection', 'ms', (m) => m.coldAnsweredMs),
   column('CPU until then', 's', (m) => m.coldCpuSeconds),
+  column("the kernel's part of it", 's', (m) => m.coldKernelSeconds),
   column('the same after a restart, to healthy', 'ms', (m) => m.restartHealthyMs),
   spreadColumn('one change, watch to first connection', (m) => m.changeSeenMs),
   column('all endpoints of 100 Services replaced', 'ms', (m) => m.rollingMs),
