@@ -158,7 +158,7 @@ export class Ledger<Key, Value> {
   /** @param value undefined: that the key be absent. Other than what the kernel refused of a key that is set aside, it makes the key due. */
   desire(key: Key, value: Value | undefined): void {
     if (this.isDoubtful(key) || !this.same(value, this.held.get(key))) this.debts.set(key, value);
-    else this.drop(key);
+    else this.meet(key, value);
     const aside = this.asides.size === 0 ? undefined : this.asides.get(key);
     if (aside === undefined || this.same(aside.refused, value)) return;
     this.asides.set(key, { ...aside, refused: value, retryAt: this.options.now(), waitMs: 0 });
@@ -248,7 +248,14 @@ export class Ledger<Key, Value> {
 
   /** What is held as desired is not owed, once that is known. */
   private settle(key: Key): void {
-    if (!this.isDoubtful(key) && this.same(this.debts.get(key), this.held.get(key))) this.drop(key);
+    const value = this.debts.get(key);
+    if (!this.isDoubtful(key) && this.same(value, this.held.get(key))) this.meet(key, value);
+  }
+
+  /** What is desired is held. Of the two the desired one is kept, which the plan has anyway: what was read back is a copy of it. */
+  private meet(key: Key, desired: Value | undefined): void {
+    if (desired !== undefined) this.held.set(key, desired);
+    this.drop(key);
   }
 
   private drop(key: Key): void {

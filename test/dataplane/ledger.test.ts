@@ -49,6 +49,18 @@ t.test('what is desired is owed until the kernel acknowledges it', (t) => {
   t.end();
 });
 
+t.test('of what is held and desired alike no copy is kept', (t) => {
+  const { ledger } = newLedger();
+  const [before, after] = [{ text: '1' }, { text: '1' }];
+  ledger.desire('a', before);
+  ledger.readBackAll(new Map([['a', { text: '1' }]]));
+  t.ok(ledger.settled);
+  t.equal(ledger.acknowledged.get('a'), before, 'desired before it was read back');
+  ledger.desire('a', after);
+  t.equal(ledger.acknowledged.get('a'), after, 'and after it');
+  t.end();
+});
+
 t.test('what becomes desired and no longer desired under way is taken back', (t) => {
   const { ledger } = newLedger();
   ledger.desire('a', { text: '1' });

@@ -36,7 +36,7 @@ export function allOf(family: Family, held: Destinations | undefined): EndpointL
  */
 export function follow(endpoints: EndpointList, held: Destinations | undefined, drains: boolean): Destinations {
   if (!drains || held === undefined) return destinations(endpoints);
-  if (held.draining.count + held.odd.count === 0 && held.active.equals(endpoints)) return held;
+  if (held.draining.count + held.odd.count === 0 && held.active.equals(endpoints)) return destinations(endpoints);
   return destinations(endpoints, endpointsWithout(allOf(endpoints.family, held), endpoints));
 }
 
@@ -54,7 +54,8 @@ export function listedDestinations(
     const place = usual && weights[index] === WEIGHT ? 'active' : usual && weights[index] === 0 ? 'draining' : 'odd';
     parts[place].push(endpoints.subarray(index * size, (index + 1) * size));
   }
-  const list = (each: readonly Uint8Array[]): EndpointList => sortEndpoints(family, Buffer.concat(each));
+  const list = (each: readonly Uint8Array[]): EndpointList =>
+    each.length === 0 ? noEndpoints(family) : sortEndpoints(family, Buffer.concat(each));
   return { active: list(parts.active), draining: list(parts.draining), odd: list(parts.odd) };
 }
 
