@@ -8,6 +8,7 @@ import { systemClock } from '../../src/base/clock.js';
 import { nodeSubject, serviceSubject } from '../../src/base/events.js';
 import { systemWallClock } from '../../src/base/timestamp.js';
 import { EventSender } from '../../src/sources/kubernetes/events/event-sender.js';
+import { loaded } from '../config/load-from.js';
 import { connect } from '../sources/kubernetes/connect.js';
 import { LiveWorld, until } from '../sources/kubernetes/live-world.js';
 import { nodeObject, serviceObject, sliceObject, type ApiObject } from '../support/api-objects.js';
@@ -76,8 +77,17 @@ t.test('what the overlays make', (t) => {
   ]);
   t.same(names(overlay('overlays/kubeadm')), ['DaemonSet kube-proxy'], "kubeadm's other objects stay as they are");
   t.same(names(overlay('overlays/one-node')), ['DaemonSet kube-proxy-pointsman']);
-  t.same(names(withComponents('overlays/kubeadm')), ['DaemonSet kube-proxy', 'PodMonitor kube-proxy']);
-  t.same(names(withComponents('base')), [...names(overlay('base')), 'PodMonitor kube-proxy']);
+  const components = [
+    'PodMonitor kube-proxy',
+    'ClusterRoleBinding pointsman-auth-delegator',
+    'ClusterRole pointsman-metrics-reader',
+    'ClusterRoleBinding pointsman-metrics-reader',
+    'ServiceAccount pointsman-metrics-reader',
+    'Secret pointsman-metrics-reader',
+    'PodMonitor kube-proxy-secured',
+  ];
+  t.same(names(withComponents('overlays/kubeadm')), ['DaemonSet kube-proxy', ...components]);
+  t.same(names(withComponents('base')), [...names(overlay('base')), ...components]);
   t.end();
 });
 
@@ -256,6 +266,26 @@ t.test('the component privileged: one container that has them all', async (t) =>
     readOnlyRootFilesystem: true,
     runAsUser: 0,
   });
+});
+
+t.test('the component secured: flags that go together, and whom they let in', (t) => {
+  const objects = withComponents('overlays/kubeadm');
+  const [plain] = items(podSpec(only(overlay('overlays/kubeadm'), 'DaemonSet'))['containers']);
+  const [container] = items(podSpec(only(objects, 'DaemonSet'))['containers']);
+  const [before, command] = [plain, container].map((each) => each?.['command'] as readonly string[]);
+  t.same(command?.slice(0, before?.length), before);
+  const flags = command?.slice(before?.length) ?? [];
+  const { config } = loaded(['--master=https://api.example', ...flags]);
+  t.match(config.secured, { authentication: { anonymous: false }, authorization: { mode: 'Webhook' } });
+  const mounts = items(container?.['volumeMounts']).map(({ mountPath }) => mountPath);
+  t.ok(mounts.includes(config.secured?.tls.directory), 'the certificate is kept');
+  const named = (kind: string): ApiObject | undefined =>
+    objects.find((each) => names([each]).includes(`${kind} pointsman-metrics-reader`));
+  const subject = { kind: 'ServiceAccount', name: 'pointsman-metrics-reader', namespace: 'kube-system' };
+  t.match(named('ClusterRoleBinding'), { roleRef: { name: 'pointsman-metrics-reader' }, subjects: [subject] });
+  t.same(named('ClusterRole')?.['rules'], [{ nonResourceURLs: ['/metrics', '/metrics/slis'], verbs: ['get'] }]);
+  t.match(named('Secret'), { metadata: { annotations: { 'kubernetes.io/service-account.name': subject.name } } });
+  t.end();
 });
 
 /** Paths of what one of two objects has otherwise; lists count as a whole. */

@@ -11,7 +11,7 @@ interface Attribute {
 type Model = readonly Attribute[];
 
 const KINDS: Readonly<Record<string, readonly string[]>> = {
-  v1: ['ConfigMap', 'ServiceAccount'],
+  v1: ['ConfigMap', 'Secret', 'ServiceAccount'],
   'apps/v1': ['DaemonSet'],
   'rbac.authorization.k8s.io/v1': ['ClusterRole', 'ClusterRoleBinding'],
   'monitoring.coreos.com/v1': ['PodMonitor'],
@@ -30,12 +30,16 @@ const POD_MONITOR: Readonly<Record<string, Model>> = {
     port: 'string',
     path: 'string',
     scheme: 'string',
+    authorization: 'SafeAuthorization',
+    tlsConfig: 'SafeTLSConfig',
     interval: 'string',
     scrapeTimeout: 'string',
     honorLabels: 'boolean',
     relabelings: 'Array<RelabelConfig>',
     metricRelabelings: 'Array<RelabelConfig>',
   }),
+  SafeAuthorization: attributes({ type: 'string', credentials: 'V1SecretKeySelector' }),
+  SafeTLSConfig: attributes({ serverName: 'string', insecureSkipVerify: 'boolean' }),
   RelabelConfig: attributes({
     sourceLabels: 'Array<string>',
     separator: 'string',

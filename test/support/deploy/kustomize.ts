@@ -81,12 +81,14 @@ export function merge(object: ApiObject, patch: ApiObject): ApiObject {
 
 function mergeList(list: readonly ApiObject[], patches: readonly ApiObject[], key: string): ApiObject[] {
   const merged = [...list];
+  const added: ApiObject[] = [];
   for (const patch of patches) {
     const index = merged.findIndex((item) => item[key] === patch[key]);
-    if (index < 0) merged.push(patch);
+    if (index < 0) added.push(patch);
     else merged[index] = merge(merged[index] ?? {}, patch);
   }
-  return merged;
+  // As kustomize has it, what is new comes first.
+  return [...added, ...merged];
 }
 
 function patched(objects: readonly ApiObject[], folder: string, path: unknown, target: unknown): ApiObject[] {
