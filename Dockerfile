@@ -21,6 +21,10 @@ ARG TARGETARCH
 RUN if [ "$TARGETARCH" = arm64 ] && [ "$(dpkg --print-architecture)" != arm64 ]; then apt-get install -y --no-install-recommends g++-aarch64-linux-gnu && npm run build:arm64; fi
 RUN sh deploy/image-root.sh . /image $TARGETARCH
 
+# What the image is made of: docker build --target sbom --output FOLDER.
+FROM scratch AS sbom
+COPY --from=production /image.cdx.json /pointsman.cdx.json
+
 FROM scratch
 COPY --from=production /image /
 ENV PATH=/usr/local/bin:/usr/sbin:/usr/bin

@@ -1,6 +1,7 @@
 #!/bin/sh
 # image-root.sh PROJECT ROOT [ARCH]: fills the folder ROOT with all that is in the image. That is Node, the iptables programs of both flavours, the libraries
-# of these, and the program as it was built in PROJECT. There is no shell and no package manager: nothing here needs one.
+# of these, and the program as it was built in PROJECT. There is no shell and no package manager: nothing here needs one. ROOT.cdx.json tells what it is
+# made of (sbom.mjs).
 # ARCH, in Debian's words, is this machine's unless it is named; another machine's Node and Debian are gathered beside ROOT (system.sh), its addon has
 # been built before.
 set -eu
@@ -13,10 +14,12 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 if [ "$arch" = "$own" ]; then
   system=
   addon=build/Release/pointsman.node
+  version=$(node -p process.versions.node)
 else
   system=$root.system
   sh "$here/system.sh" "$arch" "$system"
   addon=prebuilds/linux-$arch/pointsman.node
+  version=$(cat "$system/node-version")
 fi
 
 die() {
@@ -24,10 +27,15 @@ die() {
   exit 1
 }
 
+# Paths in the system of what the image has from it.
+taken=$(mktemp)
+trap 'rm "$taken"' EXIT
+
 # copy FROM TO: a file of the system.
 copy() {
   mkdir -p "$root${2%/*}"
   cp -L "$system$1" "$root$2"
+  echo "$1" >> "$taken"
 }
 
 # program NAME: where the system has it.
@@ -67,7 +75,7 @@ for folder in bin sbin lib lib64; do
   mkdir -p "$root/usr/$folder"
   ln -s "usr/$folder" "$root/$folder"
 done
-mkdir -p "$root/etc" "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/var"
+mkdir -p "$root/etc" "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/var/lib/dpkg/status.d"
 mkdir -m 1777 "$root/tmp"
 ln -s /run "$root/var/run"
 echo 'root:x:0:0:root:/:/sbin/nologin' > "$root/etc/passwd"
@@ -103,3 +111,12 @@ cp -RL "$project/package.json" "$project/dist" "$root/pointsman"
 [ -z "$system" ] || rm "$root"/pointsman/dist/*.cache
 ln -s /pointsman/dist/main.js "$root/usr/local/bin/pointsman"
 ln -s pointsman "$root/usr/local/bin/kube-proxy"
+
+# Where scanners look for Debian's packages in an image without a package manager. Lists have a path with or without /usr, which are the same folder.
+database=$system/var/lib/dpkg
+sed -E 's#^/usr(/.*)$#&\n\1#; t; s#^/.*$#&\n/usr&#' "$taken" | grep -lxFf - "$database"/info/*.list | while read -r list; do
+  package=$(basename "$list" .list)
+  dpkg-query --admindir="$database" -s "$package" > "$root/var/lib/dpkg/status.d/${package%:*}"
+done
+
+node "$here/sbom.mjs" "$project" "$root" "$arch" "$version" > "$root.cdx.json"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # release.sh base [REFERENCE...]: writes the digest of every base image into the Dockerfile.
 # release.sh image REFERENCE: names the image in every kustomization, by its digest.
+# release.sh sbom FOLDER: writes what the image of each architecture is made of, as CycloneDX, into FOLDER/linux_amd64 and FOLDER/linux_arm64.
 #
 # A REFERENCE is NAME:TAG@sha256:…, from whoever built or checked the image. Without the digest the registry is asked, by whichever of skopeo, crane and
 # docker is installed. What is no digest is refused: none is ever made up.
@@ -60,11 +61,20 @@ image() {
   echo "$name@$digest"
 }
 
+sbom() {
+  command -v docker > /dev/null || die 'there is no docker to build with'
+  docker buildx build --platform linux/amd64,linux/arm64 --target sbom --output "$1" .
+  for arch in amd64 arm64; do
+    [ -s "$1/linux_$arch/pointsman.cdx.json" ] || die "the build has written no $1/linux_$arch/pointsman.cdx.json"
+  done
+}
+
 case "${1:-} $#" in
   base\ *)
     shift
     base "$@"
     ;;
   'image 2') image "$2" ;;
-  *) die 'wants "base [REFERENCE...]" or "image REFERENCE"' ;;
+  'sbom 2') sbom "$2" ;;
+  *) die 'wants "base [REFERENCE...]", "image REFERENCE" or "sbom FOLDER"' ;;
 esac

@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { isBuiltin } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { copies, dockerStages, layOutImage, shellsIn } from '../support/deploy/image.js';
 import { run, start } from '../support/deploy/first-process.js';
 import { build, items, podSpec } from '../support/deploy/kustomize.js';
@@ -15,11 +15,14 @@ const CONFIG = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyCon
 
 interface Package {
   readonly scripts: Readonly<Record<string, string>>;
-  readonly bin: Readonly<Record<string, string>>;
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly devDependencies: Readonly<Record<string, string>>;
 }
 
 /** Nothing, or an image named by its full version and Debian's release, as deploy/release.sh leaves it or makes it. */
 const EXACT_BASE = /^(?:scratch|node:\d+\.\d+\.\d+-bookworm-slim(?:@sha256:[0-9a-f]{64})?)$/;
+/** What the program loads of its own when it is asked for. */
+const APART = ['./secured.js', './check.js'];
 const PACKAGE = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as Package;
 
 t.test('stages and what is copied between them exist', (t) => {
@@ -82,6 +85,15 @@ t.test('a release names images by digests that it was told', (t) => {
     t.equal(text(`deploy/${overlay}/kustomization.yaml`).match(/digest: /g)?.length, 1);
   }
 
+  const docker = (last: string): void => {
+    const script = `#!/bin/sh\n[ "$*" = "buildx build --platform linux/amd64,linux/arm64 --target sbom --output out ." ] || exit 1\n${last}\n`;
+    writeFileSync(join(folder, 'bin/docker'), script, { mode: 0o755 });
+  };
+  docker('for each in amd64 arm64; do mkdir -p out/linux_$each && echo {} > out/linux_$each/pointsman.cdx.json; done');
+  t.match(release('sbom', 'out'), { status: 0, stderr: '' });
+  docker('rm out/linux_arm64/pointsman.cdx.json');
+  t.match(release('sbom', 'out'), { status: 1, stderr: /has written no out\/linux_arm64\/pointsman\.cdx\.json/ });
+
   const before = text('Dockerfile');
   registry('echo no such image; exit 1');
   t.match(release('base'), { status: 1, stderr: /the registry did not tell/ });
@@ -95,12 +107,12 @@ t.test('a release names images by digests that it was told', (t) => {
 });
 
 t.test('the program needs nothing but Node beside it', (t) => {
-  for (const file of ['main.js', 'pointsman.js', 'secured.js', 'yaml-worker.js']) {
+  for (const file of ['main.js', 'pointsman.js', 'secured.js', 'check.js', 'yaml-worker.js']) {
     const wanted = [
       ...readFileSync(projectFile(`dist/${file}`), 'utf8').matchAll(/\brequire\(["']([^"']+)["']\)/g),
     ].map(([, name = '']) => name);
     t.same(
-      wanted.filter((name) => !isBuiltin(name) && name !== './secured.js'),
+      wanted.filter((name) => !isBuiltin(name) && !APART.includes(name)),
       [],
       file,
     );
@@ -109,6 +121,29 @@ t.test('the program needs nothing but Node beside it', (t) => {
   t.end();
 });
 
+/** Everything that somebody else made is in the list beside the image. */
+function tellsItsParts(t: Test, root: string): void {
+  const text = readFileSync(`${root}.cdx.json`, 'utf8');
+  const { metadata, components } = JSON.parse(text) as {
+    readonly metadata: { readonly component: { readonly properties: readonly { readonly value: string }[] } };
+    readonly components: readonly { readonly name: string; readonly version: string; readonly purl: string }[];
+  };
+  const versions = new Map(components.map(({ purl, version }) => [purl.replace(/@[^@]*$/, ''), version]));
+  t.equal(versions.get('pkg:generic/node'), process.versions.node);
+  for (const name of ['commander', 'pino', 'node-addon-api'])
+    t.equal(versions.get(`pkg:npm/${name}`), PACKAGE.devDependencies[name] ?? PACKAGE.dependencies[name], name);
+  for (const name of ['iptables', 'kmod', 'libc6', 'libxtables12'])
+    t.match(
+      readFileSync(join(root, 'var/lib/dpkg/status.d', name), 'utf8'),
+      `Version: ${versions.get(`pkg:deb/debian/${name}`)}\n`,
+    );
+  t.notOk(versions.has('pkg:npm/tap'), 'and nothing else');
+  const architecture = metadata.component.properties[0]?.value ?? '';
+  const argv = [projectFile('deploy/sbom.mjs'), projectFile(''), root, architecture, process.versions.node];
+  const again = spawnSync(process.execPath, argv, { encoding: 'utf8' });
+  t.equal(again.stdout, text, 'the same image gives the same bytes');
+}
+
 t.test('the image', async (t) => {
   const root = join(mkdtempSync(join(tmpdir(), 'image-')), 'root');
   t.teardown(() => {
@@ -116,6 +151,7 @@ t.test('the image', async (t) => {
   });
   layOutImage(root);
   t.same(shellsIn(root), [], 'has no shell and no other interpreter but Node');
+  tellsItsParts(t, root);
 
   for (const name of ['pointsman', 'kube-proxy']) {
     t.match(await run(root, [name, '--version']), { status: 0, output: /^Kubernetes v1\.36\.\d+\n$/ });

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { projectFile } from '../lab/agent.js';
 
 export interface Instruction {
@@ -54,7 +54,7 @@ const SCRIPT = 'deploy/image-root.sh';
 export function layOutImage(root: string): void {
   const project = mkdtempSync(join(tmpdir(), 'image-project-'));
   try {
-    for (const path of ['package.json', 'dist', 'build/Release/pointsman.node']) {
+    for (const path of ['package.json', 'package-lock.json', 'dist', 'build/Release/pointsman.node']) {
       mkdirSync(dirname(join(project, path)), { recursive: true });
       symlinkSync(projectFile(path), join(project, path));
     }
@@ -69,5 +69,7 @@ export function layOutImage(root: string): void {
 /** The ways of a shell into a root, or out of what runs in it: programs that take commands. */
 export function shellsIn(root: string): string[] {
   const names = /^(?:(?:ba|da|a|k|z|c)?sh|busybox|perl\d*|python[\d.]*|apt.*|dpkg.*|npm|npx)$/;
-  return readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => names.test(basename(path)));
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory() && names.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name));
 }
