@@ -1,5 +1,5 @@
 import type { Protocol } from '../../src/base/protocol.js';
-import { endpoint, Lab, type Traffic } from '../support/lab/lab.js';
+import { endpoint, Lab, patience, type Traffic } from '../support/lab/lab.js';
 import { answeringNames, dualStack, IPV4, type DualStackOptions } from '../support/lab/packet-table.js';
 
 export const PODS = ['pod-a', 'pod-b', 'pod-c', 'remote-a', 'remote-b'] as const;
@@ -41,7 +41,7 @@ export async function laboratory(
 
 /** The one endpoint that answers all of these requests. */
 export async function theOne(lab: Lab, traffic: Traffic, count = 20): Promise<string> {
-  const names = await answeringNames(lab, { timeoutMs: 3000, ...traffic }, count);
+  const names = await answeringNames(lab, { timeoutMs: patience(3000), ...traffic }, count);
   return names.join('+');
 }
 

@@ -1,6 +1,6 @@
 // Session affinity: behaviour SV-22, SV-23, E-16, E-17, E-72.
 import t from 'tap';
-import { endpoint, eventually, Lab } from '../support/lab/lab.js';
+import { endpoint, eventually, Lab, patience } from '../support/lab/lab.js';
 import { labMode } from '../support/lab/mode.js';
 import type { Manifest } from '../support/lab/objects.js';
 import { dualStack, FAMILY_VIEWS, IPV4, type PodEndpoint } from '../support/lab/packet-table.js';
@@ -76,7 +76,7 @@ t.test('removal under traffic', async (t) => {
   // No pod that is an endpoint: a client that is remembered as its own endpoint has no way out of hairpin while that one is removed.
   const clients = [...CLIENTS.filter(({ from }) => from !== 'pod-b'), { from: 'remote-node' }];
   const watches = await Promise.all(
-    clients.map(({ from }) => lab.watch({ from, to: CLUSTER_IP, timeoutMs: 3000 }, 2, 2)),
+    clients.map(({ from }) => lab.watch({ from, to: CLUSTER_IP, timeoutMs: patience(3000) }, 2, 2)),
   );
   let endpoints: readonly (typeof PODS)[number][] = PODS;
   for (const gone of PODS.slice(0, 4)) {

@@ -1,7 +1,15 @@
 // No request is lost while endpoints come and go, and all endpoints get their share.
 import t from 'tap';
 import { usually } from '../support/extent.js';
-import { endpoint, Lab, type Closable, type TimedOutcome, type Traffic, type Watch } from '../support/lab/lab.js';
+import {
+  endpoint,
+  Lab,
+  patience,
+  type Closable,
+  type TimedOutcome,
+  type Traffic,
+  type Watch,
+} from '../support/lab/lab.js';
 import { endpointSlice, service, type Endpoint, type Manifest } from '../support/lab/objects.js';
 import { dualStack, FAMILY_VIEWS, IPV4, type PodEndpoint } from '../support/lab/packet-table.js';
 import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
@@ -41,7 +49,7 @@ async function manyEndpoints(t: Parameters<typeof Lab.start>[0]): Promise<Lab> {
 }
 
 function watchAll(lab: Lab, traffic: readonly Traffic[], workers = 2): Promise<readonly Watch[]> {
-  return Promise.all(traffic.map((each) => lab.watch({ ...each, timeoutMs: 3000 }, workers, 1)));
+  return Promise.all(traffic.map((each) => lab.watch({ ...each, timeoutMs: patience(3000) }, workers, 1)));
 }
 
 /** Everything that was under way has ended, and more has come after it. */
@@ -64,7 +72,7 @@ t.test('every endpoint gets its share', async (t) => {
     await proxy.apply(sized(count));
     for (const { from, to } of FRONTENDS) {
       const connections = 400 * count;
-      const outcomes = await lab.burst({ from, to, timeoutMs: 3000 }, connections, 8);
+      const outcomes = await lab.burst({ from, to, timeoutMs: patience(3000) }, connections, 8);
       t.equal(outcomes.length, count, `${count} endpoints answer at ${to}`);
       for (const outcome of outcomes) {
         const name = 'name' in outcome ? outcome.name : outcome.error;

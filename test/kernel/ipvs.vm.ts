@@ -1,41 +1,19 @@
 // What mode ipvs does with connections, and with what another proxy or mode left: behaviour §5c. Runs in the virtual machine of npm run test:vm.
 import '../support/namespace.js';
 
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { HERE_VARIABLE, Lab } from '../support/lab/lab.js';
+import { nothingSent, servers } from '../support/lab/ipvs-servers.js';
 import { checkRows, FAMILY_VIEWS } from '../support/lab/packet-table.js';
 import type { PeerService } from '../support/lab/peer-iptables.js';
 import { allIpvsSets, ipvsLink, ipvsRules, ipvsServers } from '../support/lab/peer-ipvs.js';
 import { Proxy } from '../support/lab/proxy.js';
-import { OBJECTS, PEER_SERVICES, PODS, ROWS, SERVED, SteadyTraffic } from '../support/lab/takeover-scene.js';
+import { OBJECTS, PEER_SERVICES, PODS, ROWS, SERVED, SteadyTraffic, TARGETS } from '../support/lab/takeover-scene.js';
 
 process.env[HERE_VARIABLE] = 'yes';
 
 /** The machine is emulated. */
 const TIMEOUT_MS = 20_000;
-const TARGETS = ROWS.filter(({ expect }) => expect.includes(':')).map(({ from, to, protocol = 'TCP' as const }) => ({
-  ...{ from, to, protocol },
-}));
-
-async function servers(lab: Lab): Promise<readonly string[]> {
-  return (await lab.output('node', ['ipvsadm', '-Sn'])).split('\n').sort();
-}
-
-/** That the last start found nothing to send. */
-async function nothingSent(t: Test, proxy: Proxy): Promise<void> {
-  for (const { family, recentSyncs } of (await proxy.status()).families) {
-    const sent = recentSyncs.map(({ transactions, elementOperations, ruleOperations }) => [
-      ...[transactions, elementOperations, ruleOperations],
-    ]);
-    t.ok(sent.length > 0);
-    t.same(
-      sent.filter((numbers) => numbers.some((number) => number > 0)),
-      [],
-      `a restart sends nothing for ${family}`,
-    );
-  }
-}
-
 /** Of somebody else; of kube-proxy, if it is told to leave that alone; and of a node port that no Service has any more. */
 const FOREIGN = ['-A -t 198.18.0.1:5000 -s wlc', '-a -t 198.18.0.1:5000 -r 10.244.2.11:5000 -m -w 7'];
 const EXCLUDED = ['-A -t 192.168.1.2:31234 -s rr'];
@@ -62,7 +40,7 @@ t.test("kube-proxy's virtual services are adopted under traffic", async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, SERVED);
   await startPeer(lab, 'legacy');
-  const traffic = await SteadyTraffic.start(lab, TARGETS, 100, TIMEOUT_MS);
+  const traffic = await SteadyTraffic.start(lab, TARGETS, { pauseMs: 100, timeoutMs: TIMEOUT_MS });
   const before = await servers(lab);
   const mode = 'ipvs-legacy';
   const proxy = await Proxy.start(t, lab, {

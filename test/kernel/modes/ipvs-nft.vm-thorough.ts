@@ -1,4 +1,4 @@
-// Packet files of the other modes in mode ipvs, in one process: the README of src/dataplane/ipvs says which rows differ.
+// The other packet files in mode ipvs, the nft flavour, in one process: the README of src/dataplane/ipvs says which rows differ.
 import '../../support/namespace.js';
 
 import { HERE_VARIABLE } from '../../support/lab/lab.js';
@@ -7,4 +7,8 @@ import { MODE_VARIABLE } from '../../support/lab/mode.js';
 process.env[HERE_VARIABLE] = 'yes';
 process.env[MODE_VARIABLE] = 'ipvs-nft';
 await import('../verdicts.test.js');
-await import('../source-ranges.test.js');
+await import('../topology.test.js');
+await import('../node-ports.test.js');
+await import('../masquerade.test.js');
+await import('../service-fields.test.js');
+await import('../udp-flows.test.js');

@@ -52,6 +52,17 @@ class Agent:
         descriptors = {name: namespace.fd for name, namespace in self.network.namespaces.items()}
         return {'pid': os.getpid(), 'namespaces': descriptors}
 
+    async def reset(self, op):
+        """Ends everything: what is built next is as in a new process, which takes seconds to start where machines are emulated."""
+        handles, self.handles = self.handles, {}
+        for kept in handles.values():
+            if isinstance(kept, Watch):
+                await kept.stop()
+            else:
+                kept.close()
+        self.network.close()
+        self.network = Network()
+
     async def address(self, op):
         with self.network[op['in']] as namespace:
             namespace.netlink.change_address(op['add'], op['link'], op['address'])

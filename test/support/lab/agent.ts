@@ -1,5 +1,6 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Protocol } from '../../../src/base/protocol.js';
@@ -49,6 +50,8 @@ interface Operations {
     { network: NetworkDescription; adopted: Readonly<Record<string, number>> },
     { pid: number; namespaces: Record<string, number> },
   ];
+  /** Everything goes that was built and opened. */
+  reset: [object, null];
   address: [{ in: string; link: string; address: string; add: boolean }, null];
   route: [{ in: string; to: string; via?: string; link?: string; source?: string; add: boolean }, null];
   link: [{ in: string; link: string; state: 'up' | 'down' | 'deleted' }, null];
@@ -115,6 +118,25 @@ export class Agent {
       this.#waiting.set(id, { operation, resolve: resolve as (result: unknown) => void, reject });
       this.#process.stdin.write(`${JSON.stringify({ id, op: operation, ...parameters })}\n`);
     });
+  }
+
+  /** Everything goes but the process, for who builds again. This process need not wait for it any more. */
+  async reset(): Promise<void> {
+    await this.call('reset', {});
+    this.#hold(false);
+  }
+
+  /** Waits for answers again. */
+  resume(): void {
+    this.#hold(true);
+  }
+
+  #hold(held: boolean): void {
+    const { stdin, stdout, stderr } = this.#process;
+    // Streams of a process are sockets, whatever their types say.
+    for (const each of [this.#process, ...([stdin, stdout, stderr] as unknown as readonly Socket[])])
+      if (held) each.ref();
+      else each.unref();
   }
 
   async close(): Promise<void> {

@@ -64,6 +64,20 @@ export interface Watch {
 /** Set where the node is to be the namespace of the test process, which has one of its own, and the program is to run in that process. */
 export const HERE_VARIABLE = 'POINTSMAN_LAB_HERE';
 
+/** Where starting programs takes long one agent serves all laboratories, one after the other. */
+const resident: { agent: Agent | null } = { agent: null };
+
+function residentAgent(): Agent {
+  resident.agent ??= new Agent();
+  resident.agent.resume();
+  return resident.agent;
+}
+
+/** How long to wait for what must come, in milliseconds: the program runs in this process where machines are emulated, perhaps on busy cores. */
+export function patience(ms: number): number {
+  return process.env[HERE_VARIABLE] === undefined ? ms : 10 * ms;
+}
+
 /** Enough requests that one of up to three equally likely endpoints stays unseen once in fifty million runs. */
 const REQUESTS = 48;
 /** An answer that must come may wait for a busy machine. What must be dropped is given less by who asks for it. */
@@ -88,9 +102,9 @@ export class Lab {
   }
 
   static async start(t: Scope, network: NetworkDescription = NETWORK): Promise<Lab> {
-    const agent = new Agent();
-    t.teardown(() => agent.close());
     const isHere = process.env[HERE_VARIABLE] !== undefined;
+    const agent = isHere ? residentAgent() : new Agent();
+    t.teardown(() => (isHere ? agent.reset() : agent.close()));
     const built = await agent.call('build', { network, adopted: isHere ? { node: process.pid } : {} });
     return new Lab(agent, built.pid, built.namespaces, isHere);
   }
@@ -141,7 +155,7 @@ export class Lab {
     const handle = await this.#agent.call('open', agentTraffic(traffic));
     return {
       ...this.#closable(handle),
-      exchange: ({ bytes = 16, timeoutMs = ANSWER_TIMEOUT_MS } = {}) =>
+      exchange: ({ bytes = 16, timeoutMs = patience(ANSWER_TIMEOUT_MS) } = {}) =>
         this.#agent.call('exchange', { handle, bytes, timeout: timeoutMs / 1000 }),
     };
   }
@@ -158,7 +172,7 @@ export class Lab {
   }
 
   /** An HTTP GET from the namespace. */
-  http(from: string, url: string, timeoutMs = ANSWER_TIMEOUT_MS): Promise<HttpAnswer> {
+  http(from: string, url: string, timeoutMs = patience(ANSWER_TIMEOUT_MS)): Promise<HttpAnswer> {
     const { host, pathname, search } = new URL(url);
     return this.#agent.call('http', {
       from,
@@ -297,7 +311,7 @@ export function endpoint(address: string, port: number): string {
 export async function eventually<T>(
   what: string,
   condition: () => Promise<T | null>,
-  timeoutMs = EVENTUALLY_MS,
+  timeoutMs = patience(EVENTUALLY_MS),
 ): Promise<T> {
   const started = Date.now();
   for (;;) {
@@ -305,7 +319,7 @@ export async function eventually<T>(
     if (met !== null) return met;
     const waited = Date.now() - started;
     if (waited > timeoutMs) throw new Error(`${what}: not within ${timeoutMs} ms`);
-    await pause(Math.min(5 + waited / 10, 50));
+    await pause(Math.min(5 + waited / 10, patience(50)));
   }
 }
 

@@ -1,9 +1,11 @@
 """Network namespaces that live as long as this process, and the links, addresses and routes in them."""
 
+import contextlib
 import ctypes
 import errno
 import os
 import signal
+import socket
 import subprocess
 
 from rtnetlink import Rtnetlink
@@ -81,18 +83,23 @@ def enter_user_namespace():
 
 # What a laboratory before this one may have left. Not every machine has all of it.
 EMPTYING = r'''
-for link in $(ip -o link | sed 's/^[0-9]*: \([^:@]*\).*/\1/'); do [ $link = lo ] || ip link delete $link; done
-ip address flush dev lo; ip -6 address flush dev lo; ip link set lo down
-for program in iptables-legacy ip6tables-legacy; do
-  for table in filter nat mangle; do $program -t $table -F; $program -t $table -X; done
-done
+for family in '' 6; do printf '*%s\nCOMMIT\n' filter nat mangle | ip${family}tables-legacy-restore; done
 nft flush ruleset; ipvsadm -C; ipset destroy; conntrack -F
-ip address add 127.0.0.1/8 dev lo; ip address add ::1/128 dev lo; ip link set lo up
+printf '%s dev lo\n' 'address flush' 'address add 127.0.0.1/8' 'address add ::1/128' 'link set up' | ip -force -batch -
 '''
 
 
-def empty():
+def empty(netlink):
+    """The thread must be in the namespace."""
+    delete_links(netlink)
     subprocess.run(['sh', '-c', EMPTYING], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
+def delete_links(netlink):
+    for _, name in socket.if_nameindex():
+        # With one end of a pair goes the other; what the kernel made by itself stays.
+        with contextlib.suppress(OSError):
+            netlink.delete_link(name)
 
 
 class Namespace:
@@ -106,8 +113,9 @@ class Namespace:
         self.fd = os.open(f"/proc/{adopted or 'self'}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         if adopted is not None:
             call('setns', self.fd, CLONE_NEWNET)
-            empty()
         self.netlink = Rtnetlink()
+        if adopted is not None:
+            empty(self.netlink)
         self.set_sysctls(COMMON_SYSCTLS, optional=True)
         self.netlink.set_link('lo', up=True)
         if parent is not None:
@@ -119,6 +127,11 @@ class Namespace:
 
     def __exit__(self, *_):
         call('setns', (self.parent or self).fd, CLONE_NEWNET)
+
+    def close(self):
+        """The namespace goes, unless a process is in it."""
+        self.netlink.socket.close()
+        os.close(self.fd)
 
     def set_sysctls(self, values, optional=False):
         """Writes /proc/sys/<key>; the thread must be in the namespace."""
@@ -149,6 +162,12 @@ class Network:
         if name not in self.namespaces:
             raise KeyError(f'no namespace {name!r}; there are {", ".join(self.namespaces)}')
         return self.namespaces[name]
+
+    def close(self):
+        for namespace in self.namespaces.values():
+            namespace.close()
+        delete_links(self.hub.netlink)
+        self.hub.close()
 
     def build(self, description, adopted):
         for name, described in description.items():

@@ -117,6 +117,7 @@ export class Proxy {
     PROXIES.set(lab, proxy);
     const markers: Closable[] = [];
     t.teardown(async () => {
+      if (lab.isHere && proxy.isRunning && t.passing()) await proxy.consistent();
       await proxy.stop('SIGKILL');
       await proxy.#inspector?.close();
       await Promise.all(markers.map((marker) => marker.close()));
@@ -193,15 +194,15 @@ export class Proxy {
   }
 
   /**
-   * Replaces all objects, waits until the node works by them in both families, and checks that kernel and plan agree. Resolves to how many
-   * milliseconds the change took.
+   * Replaces all objects, waits until the node works by them in both families, and checks that kernel and plan agree; under emulation, where that takes
+   * longer than the change, it is done at the end of the test alone. Resolves to how many milliseconds the change took.
    */
   async apply(objects: readonly Manifest[]): Promise<number> {
     const started = Date.now();
     await this.write(objects);
     await this.synced();
     const taken = Date.now() - started;
-    await this.consistent();
+    if (!this.#lab.isHere) await this.consistent();
     return taken;
   }
 

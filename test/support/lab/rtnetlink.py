@@ -48,11 +48,12 @@ class Rtnetlink:
     namespace at the call.
     """
 
+    indexes = itertools.count(100)
+
     def __init__(self):
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         self.socket.bind((0, 0))
         self.sequence = 0
-        self.indexes = itertools.count(100)
 
     def send(self, what, kind, flags, body):
         """Sends one request and waits for its acknowledgement; `what` names it in the error."""

@@ -41,31 +41,45 @@ export const ROWS: readonly Row[] = FAMILY_VIEWS.flatMap((view) => [
   { from: 'client', to: endpoint(view.clusterIP(43), 80), expect: 'refused' },
 ]);
 
+/** Those of them that are answered. */
+export const TARGETS: readonly Traffic[] = ROWS.filter(({ expect }) => expect.includes(':')).map(
+  ({ from, to, protocol = 'TCP' }) => ({ from, to, protocol }),
+);
+
 /** Requests without pause, and connections that stay open, until the end of a test. */
 export class SteadyTraffic {
   private constructor(
     private readonly connections: readonly { readonly connection: Connection; readonly name: string }[],
-    private readonly watches: readonly Watch[],
+    private readonly watches: readonly { readonly watch: Watch; readonly target: Traffic }[],
   ) {}
 
-  /** @param pauseMs between two requests to one target. */
-  static async start(lab: Lab, targets: readonly Traffic[], pauseMs = 1, timeoutMs = 3000): Promise<SteadyTraffic> {
+  /** @param pauseMs between two requests to one target; @param held targets to which connections stay open. */
+  static async start(
+    lab: Lab,
+    targets: readonly Traffic[],
+    { pauseMs = 1, timeoutMs = 3000, held = targets } = {},
+  ): Promise<SteadyTraffic> {
     const connections = await Promise.all(
-      targets.map(async (target) => {
+      held.map(async (target) => {
         const connection = await lab.open(target);
         const answer = await connection.exchange({ timeoutMs });
         return { connection, name: 'name' in answer ? answer.name : answer.error };
       }),
     );
-    const watches = targets.map((target) => lab.watch({ ...target, timeoutMs }, 1, pauseMs));
+    const watches = targets.map(async (target) => ({
+      watch: await lab.watch({ ...target, timeoutMs }, 1, pauseMs),
+      target,
+    }));
     return new SteadyTraffic(connections, await Promise.all(watches));
   }
 
   async check(t: Test, timeoutMs = 3000): Promise<void> {
-    const outcomes = (await Promise.all(this.watches.map((watch) => watch.stop()))).flat();
-    t.ok(outcomes.length > 0);
+    const outcomes = await Promise.all(
+      this.watches.map(async ({ watch, target }) => (await watch.stop()).map((outcome) => ({ ...outcome, target }))),
+    );
+    t.ok(outcomes.flat().length > 0);
     t.same(
-      outcomes.filter((outcome) => 'error' in outcome),
+      outcomes.flat().filter((outcome) => 'error' in outcome),
       [],
       'no request is lost',
     );
