@@ -78,8 +78,8 @@ const PROCESS_FLAGS = [
     name: 'status-socket',
     type: 'string',
     value: 'path',
-    help: 'Unix socket on which `status` and `explain` ask the running process; empty: none',
-    initial: '/run/pointsman/status.sock',
+    help: 'Unix socket, or named pipe of Windows, on which `status` and `explain` ask the running process; empty: none',
+    initial: process.platform === 'win32' ? '\\\\.\\pipe\\pointsman' : '/run/pointsman/status.sock',
   },
   {
     name: 'from',

@@ -17,6 +17,8 @@ export type Method = (...parameters: never[]) => unknown;
 type BundledCallers = Readonly<Record<string, Readonly<Record<string, readonly [path: string, line: number]>>>>;
 
 const FILE_SCHEME = 'file://';
+/** Of an absolute path, on Windows with its drive. */
+const PATH_START = /\/|[A-Za-z]:\\/;
 
 /** The place that called `method`; costs a stack frame, so it is asked for only when a line is written or a file has its own threshold. */
 export function callerOf(method: Method): Caller {
@@ -31,12 +33,12 @@ export function callerOf(method: Method): Caller {
   const [, extension = '', line = '', column = ''] = match;
   const before = frame.slice(0, match.index);
   const scheme = before.indexOf(FILE_SCHEME);
-  const path = before.slice(scheme < 0 ? before.indexOf('/') : scheme + FILE_SCHEME.length);
+  const path = before.slice(scheme < 0 ? before.search(PATH_START) : scheme + FILE_SCHEME.length);
   return bundledCaller(path + extension, `${line}:${column}`) ?? { path, extension, line };
 }
 
 export function printCaller({ path, extension, line }: Caller): string {
-  return `${path.slice(path.lastIndexOf('/') + 1)}${extension}:${line}`;
+  return `${path.replace(/^.*[/\\]/, '')}${extension}:${line}`;
 }
 
 const THIS_FILE = fileURLToPath(import.meta.url);

@@ -13,6 +13,11 @@ const CONTENDED = 'another process is about to listen on it';
 /** What tells a name of its own from the path. */
 const MARK = /^\.[0-9a-f]{8}$/;
 
+/** Windows gives each of its pipes to one process at a time, and lets others than that one's user and administrators only read. */
+export function isNamedPipe(path: string): boolean {
+  return path.startsWith('\\\\.\\pipe\\');
+}
+
 /**
  * Makes a server listen on a Unix socket at `path` that only its own user may open, unless another process has it.
  *
@@ -25,6 +30,10 @@ const MARK = /^\.[0-9a-f]{8}$/;
  * @throws Error saying who has it, or the system's.
  */
 export async function claimSocket(server: Server, path: string): Promise<() => Promise<void>> {
+  if (isNamedPipe(path)) {
+    await listenPrivately(server, path);
+    return () => Promise.resolve();
+  }
   const own = `${path}.${randomBytes(4).toString('hex')}`;
   await listenPrivately(server, own);
   try {

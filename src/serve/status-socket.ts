@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
-import { claimSocket } from './claimed-socket.js';
+import { claimSocket, isNamedPipe } from './claimed-socket.js';
 import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
 import { answerText } from './http-endpoint.js';
 import { shut } from './listener.js';
@@ -30,7 +30,7 @@ export interface StatusSocketOptions {
 }
 
 /**
- * A Unix socket on which the commands that look inside ask the running process, in HTTP. Only its own user may connect: what it tells of Services is not
+ * A Unix socket, or a named pipe of Windows, on which the commands that look inside ask the running process, in HTTP. Only its own user may connect: what it tells of Services is not
  * for everybody on the node, and unlike the metrics address it cannot be bound to the network. Forwarding does not depend on it, so nothing
  * that goes wrong here ends the process.
  */
@@ -71,7 +71,7 @@ export class StatusSocket {
   private async open(): Promise<void> {
     const { path, clock, log } = this.options;
     try {
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      if (!isNamedPipe(path)) await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       this.server = await this.listen();
       if (this.lastFailure !== null) log.info(0, 'status socket is open now', { path });
       this.lastFailure = null;

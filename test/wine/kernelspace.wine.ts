@@ -1,0 +1,105 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { nodeObject, serviceObject, sliceObject } from '../support/api-objects.js';
+import { ApiServer } from '../support/api-server/server.js';
+import { Authority } from '../support/certificates.js';
+import { NODE_NAME, until, WindowsNode } from './node.js';
+import { windowsPath } from './windows.js';
+
+const ONE = '10.96.0.10 to 10.1.1.1';
+const TWO = '10.96.0.10 to 10.1.1.1 10.1.1.2';
+
+t.test('from manifests to HNS, and again after a kill', async (t) => {
+  const node = await WindowsNode.make(t);
+  node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1']));
+  const first = node.start(...node.fromManifests);
+  await node.healthy();
+  t.same(node.held(), ['10.1.1.1', ONE]);
+  t.match((await node.get('metrics', '/metrics')).text, /^kubeproxy_sync_proxy_rules_last_timestamp_seconds\{/m);
+  t.match(await node.command('status'), { status: 0, stdout: /kernelspace/ });
+  t.match(await node.command('dump'), { status: 0, stdout: /10\.96\.0\.10/ });
+  node.server.calls.length = 0;
+  node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1', '10.1.1.2']));
+  await until('another endpoint', () => node.held().includes(TWO));
+  t.same(
+    node.server.changes().map(({ name }) => name),
+    ['create.endpoint', 'modify.loadBalancer'],
+    'an endpoint more costs two changes',
+  );
+  t.match(first.stderr(), /^I\S+ \S+ +\d+ \S+\.ts:\d+\] "rules complete" /m);
+  await node.kill();
+  node.server.calls.length = 0;
+  node.start(...node.fromManifests);
+  await node.healthy();
+  t.same(node.server.changes(), [], 'what is right is adopted');
+  t.match(await node.command('diff', ...node.fromManifests), { status: 0, stdout: '' });
+  await node.kill();
+  t.match(await node.command('--cleanup'), { status: 0 });
+  t.same(node.held(), []);
+});
+
+t.test('killed at every step', async (t) => {
+  const node = await WindowsNode.make(t);
+  node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1', '10.1.1.2']));
+  let steps = 0;
+  for (let step = 1; ; step++) {
+    let left = step;
+    node.server.intercept = ({ name }) => {
+      if (!/^(?:create|modify|delete)/.test(name) || --left !== 0) return null;
+      node.running?.child.kill('SIGKILL');
+      return { result: 1, text: '', record: '' };
+    };
+    const { status } = node.start(...node.fromManifests);
+    const healthy = node.healthy().then(
+      () => true,
+      () => false,
+    );
+    const isKilled = await Promise.race([status.then(() => true), healthy.then((is) => !is)]);
+    await node.kill();
+    await healthy;
+    if (!isKilled) break;
+    steps++;
+    node.server.intercept = () => null;
+    node.start(...node.fromManifests);
+    await node.healthy();
+    t.same(node.held(), ['10.1.1.1', '10.1.1.2', TWO], `step ${step}`);
+    await node.kill();
+    for (const objects of [node.hns.loadBalancers, node.hns.endpoints]) objects.clear();
+  }
+  t.equal(steps, 3, 'two endpoints and a load balancer');
+});
+
+t.test('from an API server over TLS', async (t) => {
+  const authority = new Authority();
+  t.teardown(() => {
+    authority.remove();
+  });
+  const { key, certificate } = authority.issue({ commonName: 'api', alternativeNames: ['IP:127.0.0.1'] });
+  const api = new ApiServer({ tls: { key, cert: certificate, clientCa: null }, tokens: ['a-token'] });
+  api.put(nodeObject(NODE_NAME, { status: { addresses: [{ type: 'InternalIP', address: '192.0.2.1' }] } }));
+  api.put(serviceObject('web'));
+  api.put(sliceObject('web', 'web', ['10.1.1.1']));
+  await api.start();
+  t.teardown(() => api.stop());
+  const node = await WindowsNode.make(t);
+  const kubeconfig = join(node.folder, 'kubeconfig');
+  const cluster = { server: api.url, 'certificate-authority': windowsPath(authority.own.certificateFile) };
+  writeFileSync(
+    kubeconfig,
+    JSON.stringify({
+      ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'c' },
+      clusters: [{ name: 'c', cluster }],
+      users: [{ name: 'u', user: { token: 'a-token' } }],
+      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    }),
+  );
+  node.configure({ clientConnection: { kubeconfig: windowsPath(kubeconfig) } });
+  node.start();
+  await node.healthy();
+  t.same(node.held(), ['10.1.1.1', ONE]);
+  node.server.calls.length = 0;
+  api.put(sliceObject('web', 'web', ['10.1.1.1', '10.1.1.2']));
+  await until('another endpoint', () => node.held().includes(TWO));
+  t.ok(node.server.changes().length <= 3);
+});
