@@ -292,7 +292,8 @@ t.test('where persistence sends a client is told, as long as the kernel remember
     ['udp6', '::1'],
   ] as const) {
     const web = service(address, 80, 'UDP');
-    const [one, other] = [endpoints([address, 8080]), endpoints([address, 8081])];
+    // Others than above: a destination that comes again has its connections still.
+    const [one, other] = [endpoints([address, 9080]), endpoints([address, 9081])];
     await ipvs.ipvsApply([
       { type: 'service', verb: 'new', service: web, state: state('rr', family === 'udp4' ? 32 : 128, PERSISTENT) },
       { type: 'destinations', verb: 'new', service: web, endpoints: join(one, other), weight: 1 },
