@@ -19,7 +19,7 @@ export interface WindowsResult {
   readonly stderr: string;
 }
 
-export const ADDON = projectFile('build-windows/pointsman.node');
+const ADDON = projectFile('build-windows/pointsman.node');
 /** No single process of a test takes that long, even where every core is busy. */
 const LIMIT_MS = 120_000;
 
