@@ -240,6 +240,22 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'status-socket': '/run/pointsman/status.sock',
     from: 'external',
     output: 'text',
+    'metrics-tls': 'false',
+    'tls-cert-file': '',
+    'tls-private-key-file': '',
+    'cert-dir': '/var/lib/pointsman/pki',
+    'tls-cipher-suites': '[]',
+    'tls-min-version': '',
+    'tls-sni-cert-key': '[]',
+    'client-ca-file': '',
+    'anonymous-auth': 'true',
+    'authentication-token-webhook': 'false',
+    'authentication-token-webhook-cache-ttl': '2m0s',
+    'authentication-config': '',
+    'authorization-mode': 'AlwaysAllow',
+    'authorization-webhook-cache-authorized-ttl': '5m0s',
+    'authorization-webhook-cache-unauthorized-ttl': '30s',
+    'authorization-config': '',
   };
   t.same(Object.fromEntries(FLAGS.map(({ name, initial }) => [name, initial])), { ...peers, ...ours });
   t.end();

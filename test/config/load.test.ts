@@ -15,6 +15,7 @@ const DEFAULTS = {
   bindAddress: '0.0.0.0',
   healthz: { address: '0.0.0.0', port: 10256 },
   metrics: { address: '127.0.0.1', port: 10249 },
+  secured: null,
   profiling: false,
   flagz: true,
   statusz: true,

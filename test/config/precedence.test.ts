@@ -1,6 +1,7 @@
 import t from 'tap';
 import { FLAGS } from '../../src/config/flag-table.js';
 import { parseCommandLine } from '../../src/config/flags.js';
+import { SECURED_FLAGS } from '../../src/config/secured-flags.js';
 import { address } from '../support/rows.js';
 import { failure, fromFile, load, loaded, WINDOWS } from './load-from.js';
 
@@ -33,7 +34,7 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'vmodule',
     'write-config-to',
   ];
-  const neither = [
+  const neither: readonly string[] = [
     'config',
     'config-dir',
     'manifests',
@@ -52,6 +53,7 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'iptables-flavor',
     'boot-id-file',
     'machine-id-file',
+    ...SECURED_FLAGS.map(({ name }) => name),
   ];
   const gates = 'mode: nftables\nfeatureGates: {LoggingAlphaOptions: true}';
   const plain = fromFile(gates);
