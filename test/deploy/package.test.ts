@@ -2,9 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -44,7 +44,7 @@ function run(program: string, args: readonly string[], cwd = folder): Outcome {
 
 /** A path in the folders of PATH. */
 function found(name: string): string {
-  const path = (process.env['PATH'] ?? '').split(':').find((each) => each !== '' && readdirSync(each).includes(name));
+  const path = (process.env['PATH'] ?? '').split(':').find((each) => each !== '' && existsSync(join(each, name)));
   if (path === undefined) throw new Error(`there is no ${name}`);
   return realpathSync(join(path, name));
 }

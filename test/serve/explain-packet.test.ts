@@ -3,13 +3,17 @@ import { LINUX_HOST } from '../../src/host/linux/host.js';
 import { parseQuestion } from '../../src/plan/question.js';
 import { explainRunning, printExplainedPacket } from '../../src/serve/explain-packet.js';
 import { NODE_ROWS, Rig } from '../dataplane/ipvs/rig.js';
+import { KernelError } from '../support/fake-kernel/kernel-error.js';
 import { planSettings } from '../support/plan-settings.js';
 import { service, slice } from '../support/rows.js';
 
-t.test('a mode that cannot tell where a client is remembered to go says so, where it is asked', async (t) => {
+t.test('where it cannot be told where a client is remembered to go that is said, where it is asked', async (t) => {
   const rig = new Rig();
   rig.commit([...NODE_ROWS, service('web', { affinitySeconds: 100 }), slice('web', [{ address: '10.0.0.1' }])]);
   await rig.sync();
+  const { ipvs } = rig.kernel.addon;
+  ipvs.ipvsRemembered = () =>
+    Promise.reject(new KernelError('EFBIG', 'ipvs remembered', { object: null, index: null, element: null }));
   const planned = { snapshot: rig.store.snapshot, table: rig.table, settings: planSettings() };
   const ask = async (from: string, to: string): Promise<readonly string[]> => {
     const question = parseQuestion(from, to);
@@ -19,7 +23,7 @@ t.test('a mode that cannot tell where a client is remembered to go says so, wher
   };
   t.same(await ask('10.0.0.9', '10.96.0.10:80'), [
     'affinity    by client address, for 100 s',
-    'remembered  not known: in mode ipvs the kernel tells it only among all connections, in /proc/net/ip_vs_conn',
+    'remembered  not known: ipvs remembered: EFBIG',
   ]);
   t.same(await ask('external', '10.96.0.10:80'), ['affinity    by client address, for 100 s'], 'of nobody');
   t.same(await ask('10.0.0.9', '10.96.0.10:81'), [], 'no frontend');

@@ -12,7 +12,7 @@ export interface Timing {
 }
 
 export const DEFAULT_TIMING: Timing = {
-  filePollMs: 900,
+  filePollMs: 500,
   settleMs: 2,
   graceMs: 100,
   urlPollMs: 10_000,
