@@ -2,7 +2,7 @@ import { YamlError } from '../base/yaml.js';
 import { API_GROUP, API_VERSION, KIND, type KubeProxyConfiguration } from '../config/document.js';
 import { clip, printValue } from '../config/errors.js';
 import { Mapping, readMappings } from '../config/yaml.js';
-import { FindingList, type Finding, type Report } from './findings.js';
+import { FindingList, firstOf, type Finding, type Report } from './findings.js';
 import { impliedMeta, joinApiVersion, splitApiVersion, tableFor, tablesOf } from './kinds.js';
 import { readProxy } from './proxy.js';
 import { readStruct, type Reading } from './read.js';
@@ -24,6 +24,9 @@ export interface Document {
   /** Of API objects; of a list there is a document for each. */
   readonly row: Row | null;
 }
+
+/** Of one file, however many documents it has. */
+const MAX_FINDINGS = 500;
 
 /** What one file says. */
 export interface FileContent {
@@ -53,7 +56,7 @@ export function readFile(text: string, file: string, release: number): FileConte
     findings.push(...list.all());
     return read.map((content) => ({ file, document: index + 1, ...content }));
   });
-  return { documents, findings, unreadable: null };
+  return { documents, findings: firstOf(findings, MAX_FINDINGS, file), unreadable: null };
 }
 
 function parse(text: string): readonly unknown[] | string {

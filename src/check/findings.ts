@@ -49,6 +49,16 @@ export class FindingList {
   }
 }
 
+/** The first of many, and how many more there are. */
+export function firstOf(findings: readonly Finding[], max: number, file: string): readonly Finding[] {
+  const more = findings.slice(max);
+  if (more.length === 0) return findings;
+  const severity = more.some((finding) => finding.severity === 'error') ? 'error' : 'warning';
+  const problem = `and ${more.length} more findings`;
+  const rest: Finding = { severity, rule: 'more', file, document: null, path: '', value: null, problem, expected: '' };
+  return [...findings.slice(0, max), rest];
+}
+
 /** `file: document 1: error: path: value: problem: should be …`. */
 export function printFinding({ severity, file, document, path, value, problem, expected }: Finding): string {
   return [

@@ -1,34 +1,8 @@
 // Every rule of every kind once: documents that are right, and documents that are wrong with all that is said of them.
 import t from 'tap';
 import { check } from '../../src/check/command.js';
-import { SECRET, type Golden } from './golden/golden.js';
-import { ACCESS } from './golden/access.js';
-import { ADMISSION } from './golden/admission.js';
-import { AUDIT } from './golden/audit.js';
-import { CONTROLLER_MANAGER } from './golden/controller-manager.js';
-import { CREDENTIALS } from './golden/credentials.js';
-import { EGRESS } from './golden/egress.js';
-import { ENCRYPTION } from './golden/encryption.js';
-import { KUBEADM } from './golden/kubeadm.js';
-import { KUBELET } from './golden/kubelet.js';
-import { OBJECTS } from './golden/objects.js';
-import { PROXY } from './golden/proxy.js';
-import { SCHEDULER } from './golden/scheduler.js';
-
-const GOLDEN: readonly Golden[] = [
-  PROXY,
-  ...KUBEADM,
-  ...KUBELET,
-  ...EGRESS,
-  ...ACCESS,
-  ...AUDIT,
-  ...ENCRYPTION,
-  ...ADMISSION,
-  ...CONTROLLER_MANAGER,
-  ...SCHEDULER,
-  ...CREDENTIALS,
-  ...OBJECTS,
-];
+import { SECRET } from './golden/golden.js';
+import { KINDS } from './golden/kinds.js';
 
 function findings(text: string): { readonly lines: readonly string[]; readonly status: number } {
   const { stdout, stderr, status } = check(['f.yaml'], () => text);
@@ -39,7 +13,7 @@ function findings(text: string): { readonly lines: readonly string[]; readonly s
   };
 }
 
-for (const { apiVersion, kind, right, wrong } of GOLDEN) {
+for (const { apiVersion, kind, right, wrong } of KINDS) {
   t.test(`${apiVersion} ${kind}`, (t) => {
     const header = `apiVersion: ${apiVersion}\nkind: ${kind}\n`;
     for (const body of right) t.same(findings(header + body), { lines: [], status: 0 }, body);

@@ -1,4 +1,5 @@
 import { load as loadYaml } from 'js-yaml';
+import { check } from '../../src/check/command.js';
 import { ConfigError } from '../../src/config/errors.js';
 import { KubeconfigError } from '../../src/sources/kubernetes/auth/errors.js';
 import { parseKubeconfig } from '../../src/sources/kubernetes/auth/kubeconfig.js';
@@ -6,6 +7,7 @@ import { readContent } from '../../src/sources/manifests/content.js';
 import { Pacer } from '../../src/sources/manifests/pacer.js';
 import { printProblem } from '../../src/sources/manifests/problems.js';
 import { Interner } from '../../src/sources/translate/intern.js';
+import { KINDS } from '../check/golden/kinds.js';
 import { KUBEADM, load } from '../config/load-from.js';
 import { nodeObject, serviceCIDRObject, serviceObject, sliceObject } from '../support/api-objects.js';
 
@@ -87,6 +89,18 @@ export const TARGETS: readonly Target[] = [
     maxLength: 300_000,
     readsJson: false,
     read: (text: string): Promise<string> => saidOf(KubeconfigError, () => parseKubeconfig(text, '/f.yaml').warnings),
+  },
+  {
+    name: 'check',
+    documents: KINDS.flatMap(({ apiVersion, kind, right }) =>
+      right.map((body) => loadYaml(`apiVersion: ${apiVersion}\nkind: ${kind}\n${body}`)),
+    ),
+    maxLength: 300_000,
+    readsJson: false,
+    read: (text: string): Promise<string> => {
+      const { stdout, stderr } = check(['f.yaml'], () => text);
+      return Promise.resolve(stdout + stderr);
+    },
   },
 ];
 
