@@ -1,8 +1,9 @@
 import type { Clock } from '../../base/clock.js';
 import type { Mapping } from '../../base/mapping.js';
+import { TokenBucket } from '../../base/token-bucket.js';
 import { isUnavailable, unavailable, type Reviews } from './reviews.js';
 import { Remembered } from './remembered.js';
-import { TokenBucket, TokenBuckets } from './token-bucket.js';
+import { TokenBuckets } from './token-buckets.js';
 import type { Unavailable, User } from './user.js';
 
 /** What somebody wants, in the terms of authorization.k8s.io. */

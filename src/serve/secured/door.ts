@@ -15,7 +15,7 @@ import { Followed } from './followed.js';
 import { Gate } from './gate.js';
 import { JwtAuthenticators } from './jwt.js';
 import { Reviews, type ReviewsOptions } from './reviews.js';
-import { TokenBucket } from './token-bucket.js';
+import { TokenBucket } from '../../base/token-bucket.js';
 import { TokenReviews } from './token-reviews.js';
 import { Webhooks, type WebhooksOptions } from './webhooks.js';
 

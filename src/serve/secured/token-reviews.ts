@@ -1,9 +1,10 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.js';
 import { isMapping, type Mapping } from '../../base/mapping.js';
+import { TokenBucket } from '../../base/token-bucket.js';
 import { isUnavailable, unavailable, type Reviews } from './reviews.js';
 import { Remembered } from './remembered.js';
-import { TokenBucket, TokenBuckets } from './token-bucket.js';
+import { TokenBuckets } from './token-buckets.js';
 import type { Identity, User } from './user.js';
 
 /** Tokens that are new to us, whoever brings them. */

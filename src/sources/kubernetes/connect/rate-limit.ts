@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_TIMEOUT_MS } from '../../../base/timeout.js';
+import { TokenBucket } from '../../../base/token-bucket.js';
 import { abortReason } from './attempt.js';
 
-/** A token bucket as `clientConnection.qps` and `burst` describe it: full at first, filled at `qps` per second up to `burst`. */
+/** What `clientConnection.qps` and `burst` allow. */
 export class RateLimit {
-  private tokens: number;
-  private filledAt: number;
+  private readonly bucket: TokenBucket;
 
   /**
    * @param qps requests per second; negative: unlimited.
@@ -14,27 +14,23 @@ export class RateLimit {
    */
   constructor(
     private readonly qps: number,
-    private readonly burst: number,
-    private readonly now: () => number,
+    burst: number,
+    now: () => number,
   ) {
-    this.tokens = burst;
-    this.filledAt = now();
+    this.bucket = new TokenBucket(qps, burst, now);
   }
 
   /** Waits for this caller's turn, in the order of calls; answers how long, in milliseconds. Rejects with the signal's reason. */
   async take(signal: AbortSignal): Promise<number> {
     signal.throwIfAborted();
     if (this.qps < 0) return 0;
-    const now = this.now();
-    this.tokens = Math.min(this.burst, this.tokens + ((now - this.filledAt) / 1000) * this.qps) - 1;
-    this.filledAt = now;
-    if (this.tokens >= 0) return 0;
-    const wait = (-this.tokens / this.qps) * 1000;
+    const wait = this.bucket.borrow();
+    if (wait === 0) return 0;
     try {
       await sleep(Math.min(wait, MAX_TIMEOUT_MS), undefined, { signal });
       return wait;
     } catch {
-      this.tokens++;
+      this.bucket.giveBack();
       throw abortReason(signal);
     }
   }

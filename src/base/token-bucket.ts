@@ -1,0 +1,45 @@
+/** How often something may happen: full at first, filled at a rate up to its size. */
+export class TokenBucket {
+  private tokens: number;
+  private filledAt: number;
+
+  /**
+   * @param perSecond how many come back in a second.
+   * @param burst its size.
+   * @param now milliseconds of a clock that never goes back.
+   */
+  constructor(
+    private readonly perSecond: number,
+    private readonly burst: number,
+    private readonly now: () => number,
+  ) {
+    this.tokens = burst;
+    this.filledAt = now();
+  }
+
+  /** Whether it may happen now, which then counts. */
+  take(): boolean {
+    this.fill();
+    if (this.tokens < 1) return false;
+    this.tokens--;
+    return true;
+  }
+
+  /** Takes a token that may still have to come; answers in how many milliseconds it does. */
+  borrow(): number {
+    this.fill();
+    this.tokens--;
+    return this.tokens >= 0 ? 0 : (-this.tokens / this.perSecond) * 1000;
+  }
+
+  /** What was borrowed is not needed. */
+  giveBack(): void {
+    this.tokens++;
+  }
+
+  private fill(): void {
+    const now = this.now();
+    this.tokens = Math.min(this.burst, this.tokens + ((now - this.filledAt) / 1000) * this.perSecond);
+    this.filledAt = now;
+  }
+}
