@@ -20,12 +20,10 @@ export function limitInlining(): void {
 
 /**
  * Ends a load: collects garbage once, and moves what stays together. The first load leaves several times the memory behind that is needed from then on, and
- * a process that is then idle would keep it for minutes, and the pages on which a little stays for good. From then on the heap grows by 2 MB at least before
- * garbage is collected, as V8 has it where it looks after its size, and no longer by 8.
+ * a process that is then idle would keep it for minutes, and the pages on which a little stays for good.
  */
 export function settleHeap(): void {
   setFlagsFromString('--heap-growing-percent=20');
-  setFlagsFromString('--optimize-for-size');
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   setFlagsFromString('--no-expose-gc');
