@@ -1,0 +1,222 @@
+/** What the page is answered about Services, and about packets to them: see `api.ts`. */
+
+export type IpFamily = 'IPv4' | 'IPv6';
+
+export interface ServicesQuery {
+  /**
+   * Words, all of which must fit: part of `namespace/name`; part of an address of the Service; a port or node port in full; `ns:NAME` for exactly that
+   * namespace; an address in full that an endpoint has. Empty: all. At most 200 characters.
+   */
+  readonly q?: string;
+  /** Only those with something to look at, see {@link ServiceSummary.problems}. */
+  readonly problems?: 'only';
+  /** Of the first row; 0 when it is left out. */
+  readonly offset?: string;
+  /** How many rows; 1 to 500, 100 when it is left out. */
+  readonly limit?: string;
+}
+
+/** Some rows of what fits, in the order of namespace and name. Nothing is kept between requests: rows move when Services come and go. */
+export interface ServicesPage {
+  /** Services that there are. */
+  readonly total: number;
+  /** Services that fit: the height of the list. */
+  readonly matched: number;
+  readonly offset: number;
+  readonly rows: readonly ServiceSummary[];
+}
+
+/** Of one Service what a line of a list shows. */
+export interface ServiceSummary {
+  /** `namespace/name`: what {@link ServiceQuery} asks by. */
+  readonly key: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly type: ServiceType;
+  /** Some of its addresses, cluster IPs first. */
+  readonly addresses: readonly string[];
+  readonly moreAddresses: number;
+  /** Some of its ports, as `80/TCP` or `80:30080/TCP`. */
+  readonly ports: readonly string[];
+  readonly morePorts: number;
+  /** Distinct endpoints that connections may go to here, over all ports and families. */
+  readonly endpointsUsed: number;
+  /** Endpoints in its slices. */
+  readonly endpoints: number;
+  /** Empty: nothing to look at. */
+  readonly problems: readonly ServiceProblem[];
+}
+
+export type ServiceType = 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
+
+/** `no-endpoints`: some frontend leads nowhere; `conflict`: another Service has an address of it, or it has one that another claims. */
+export type ServiceProblem = 'unplanned' | 'set-aside' | 'conflict' | 'no-endpoints';
+
+export interface ServiceQuery {
+  /** `namespace/name`. */
+  readonly key: string;
+}
+
+/** One Service whole. */
+export interface ServiceDetail {
+  readonly key: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly type: ServiceType;
+  /** Null: the object does not say. */
+  readonly createdAt: string | null;
+  /** Why nothing is forwarded for it although nothing is wrong, as for headless Services; null: something is, or {@link unplanned} says why not. */
+  readonly nothing: string | null;
+  readonly clusterIPs: readonly string[];
+  readonly externalIPs: readonly string[];
+  /** `Proxy`: the balancer sends to node ports, so the address is not forwarded here. */
+  readonly balancer: readonly { readonly address: string; readonly mode: 'VIP' | 'Proxy' }[];
+  /** Admitted to the balancer's addresses; empty: all are. */
+  readonly sourceRanges: readonly string[];
+  readonly policies: { readonly internal: 'Cluster' | 'Local'; readonly external: 'Cluster' | 'Local' };
+  /** ClientIP affinity in seconds; null: none. */
+  readonly affinitySeconds: number | null;
+  readonly healthCheck: { readonly port: number; readonly localEndpoints: number } | null;
+  readonly ports: readonly ServicePort[];
+  readonly frontends: readonly Frontend[];
+  readonly endpoints: readonly EndpointGroup[];
+  readonly slices: readonly Slice[];
+  /** Families in which it cannot be planned, so that it is as it was. */
+  readonly unplanned: readonly { readonly family: IpFamily; readonly reason: string }[];
+}
+
+export interface ServicePort {
+  /** Empty for the unnamed port. */
+  readonly name: string;
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP';
+  readonly port: number;
+  /** 0: none. */
+  readonly nodePort: number;
+}
+
+/** One address and port of the Service, and what happens to connections to it on this node. */
+export interface Frontend {
+  /** Such as `10.0.0.1:80/TCP`, `nodeport:30080/TCP`. */
+  readonly key: string;
+  readonly family: IpFamily;
+  /** As people call it: `cluster IP`, `node port`. */
+  readonly kind: string;
+  /** Name of the port; empty for the unnamed one. */
+  readonly port: string;
+  /** For {@link ExplainQuery.to}; null: a node port, for which an address of the node is needed. */
+  readonly explain: string | null;
+  /** How many endpoints connections go to: from pods and the node itself, and from outside where that differs. */
+  readonly endpoints: number;
+  readonly localEndpoints: number | null;
+  /** In a sentence: whose source is translated. */
+  readonly masquerade: string;
+  /** What becomes of connections that find no endpoint. */
+  readonly whenEmpty: 'reject' | 'drop';
+  /** Another Service has it, and why; null: this one has it. */
+  readonly lostTo: Conflict | null;
+  /** Services that claim it and do not get it. */
+  readonly claimedBy: readonly Conflict[];
+  /** The kernel refuses it, so it stays as it was; null: it does not. */
+  readonly setAside: { readonly reason: string; readonly since: string } | null;
+}
+
+export interface Conflict {
+  /** `namespace/name:port` of the other one. */
+  readonly servicePort: string;
+  /** `namespace/name` of it. */
+  readonly service: string;
+  /** Why the winner has it, in a sentence. */
+  readonly reason: string;
+}
+
+/** The endpoints of one port as connections under one policy see them. */
+export interface EndpointGroup {
+  readonly family: IpFamily;
+  /** Name of the port; empty for the unnamed one. */
+  readonly port: string;
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP';
+  readonly policy: 'Cluster' | 'Local';
+  /** Who is under it, in words, such as `from pods and this node`. */
+  readonly applies: string;
+  readonly used: number;
+  readonly total: number;
+  /** Why the others are not used, the most frequent first. */
+  readonly reasons: readonly { readonly reason: string; readonly count: number }[];
+  /** The first 100, those used first; {@link EndpointsQuery} asks for more. */
+  readonly rows: readonly Endpoint[];
+}
+
+export interface Endpoint {
+  /** `address:port`. */
+  readonly endpoint: string;
+  /** Null: it names none. */
+  readonly node: string | null;
+  readonly conditions: readonly ('ready' | 'serving' | 'terminating')[];
+  readonly zoneHints: readonly string[];
+  readonly nodeHints: readonly string[];
+  readonly used: boolean;
+  /** Why it is not used, or why although it is not ready; null: there is nothing to say. */
+  readonly reason: string | null;
+}
+
+export interface Slice {
+  readonly name: string;
+  readonly family: IpFamily;
+  readonly endpoints: number;
+  /** `http 8080/TCP`. */
+  readonly ports: readonly string[];
+}
+
+/** More of an {@link EndpointGroup}. */
+export interface EndpointsQuery {
+  /** `namespace/name`. */
+  readonly key: string;
+  readonly family: IpFamily;
+  readonly port: string;
+  readonly protocol: string;
+  readonly policy: 'Cluster' | 'Local';
+  readonly offset?: string;
+  /** 1 to 500, 100 when it is left out. */
+  readonly limit?: string;
+}
+
+export interface EndpointsPage {
+  readonly total: number;
+  readonly offset: number;
+  readonly rows: readonly Endpoint[];
+}
+
+// ---- Explain.
+
+export interface ExplainQuery {
+  /** `address:port/protocol`, IPv6 addresses in brackets. */
+  readonly to: string;
+  /** `external` (the same as leaving it out), `node`, an address, an interface, or `address%interface`. */
+  readonly from?: string;
+}
+
+/** What becomes of a packet, step by step in the order in which it is decided. */
+export interface ExplainAnswer {
+  readonly from: string;
+  readonly to: string;
+  readonly outcome: 'forward' | 'reject' | 'drop' | 'none';
+  /** All of it in one sentence. */
+  readonly headline: string;
+  readonly steps: readonly ExplainStep[];
+  /** The same as `pointsman explain` prints it, for copying. */
+  readonly text: string;
+}
+
+export interface ExplainStep {
+  /** Unique within the answer, such as `source`, `service`, `endpoints`. */
+  readonly id: string;
+  /** A word or two. */
+  readonly title: string;
+  /** `goes-on`: the packet passes; `ends`: this decides against it; `told`: nothing is decided here; `warning`: something is not as it should be. */
+  readonly outcome: 'goes-on' | 'ends' | 'told' | 'warning';
+  /** Sentences. */
+  readonly lines: readonly string[];
+  /** Only for the step of endpoints: all of them, those used first; at most 1000. */
+  readonly endpoints: readonly Endpoint[];
+  readonly moreEndpoints: number;
+}
