@@ -202,7 +202,7 @@ export interface Surroundings {
 /** Translates a document that passed validation. @throws TypeError when it had not. */
 export function buildConfig(document: KubeProxyConfiguration, surroundings: Surroundings): Config {
   const section = document[activeSection(document)];
-  const { conntrack, nodePortAddresses } = document;
+  const { conntrack } = document;
   const { nodeName, master, manifests, statusSocket, iptablesFlavor, secured } = surroundings;
   const { fileCheckFrequency, httpCheckFrequency } = surroundings;
   return deepFreeze({
@@ -232,11 +232,8 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     iptablesFlavor,
     ipvs: document.mode === 'ipvs' ? ipvs(document.ipvs) : null,
     kernelspace: document.mode === 'kernelspace' ? kernelspace(document.winkernel, surroundings.kubeNetwork) : null,
-    localDetection: localDetection(document),
-    nodePortAddresses:
-      nodePortAddresses?.includes(PRIMARY) === true
-        ? PRIMARY
-        : prefixList('nodePortAddresses', nodePortAddresses ?? []),
+    localDetection: document.mode === 'kernelspace' ? NO_DETECTION : localDetection(document),
+    nodePortAddresses: document.mode === 'kernelspace' ? EVERY_ADDRESS : nodePortPrefixes(document),
     allowExternalIPs: isGateEnabled('AllowServiceExternalIPs', document.featureGates),
     conntrack: {
       ...conntrack,
@@ -319,6 +316,15 @@ function localDetection({ detectLocalMode, detectLocal, clusterCIDR }: KubeProxy
     case 'InterfaceNamePrefix':
       return { type, prefix: detectLocal.interfaceNamePrefix };
   }
+}
+
+/** HNS tells no pods from others, and opens node ports on every address of the node. */
+const NO_DETECTION: LocalDetection = { type: 'ClusterCIDR', prefixes: [] };
+const EVERY_ADDRESS: readonly IPPrefix[] = prefixList('nodePortAddresses', ['0.0.0.0/0', '::/0']);
+
+function nodePortPrefixes({ nodePortAddresses }: KubeProxyConfiguration): Config['nodePortAddresses'] {
+  const entries = nodePortAddresses ?? [];
+  return entries.includes(PRIMARY) ? PRIMARY : prefixList('nodePortAddresses', entries);
 }
 
 function prefixList(field: string, entries: readonly string[]): IPPrefix[] {

@@ -63,9 +63,10 @@ export function describeIneffective(document: KubeProxyConfiguration, readsServe
 
 /** What has nothing to act on where the platform balances by itself. */
 function describePlatform(document: KubeProxyConfiguration, defaults: KubeProxyConfiguration): string[] {
-  const { detectLocal, clusterCIDR, nodePortAddresses, conntrack } = document;
+  const { detectLocalMode, detectLocal, clusterCIDR, nodePortAddresses, conntrack } = document;
   const untouched = new Map<string, unknown>(Object.entries(defaults.conntrack));
   const isSet: readonly (readonly [field: string, isSet: boolean])[] = [
+    ['detectLocalMode', detectLocalMode !== 'ClusterCIDR'],
     ['clusterCIDR', clusterCIDR !== ''],
     ['detectLocal.bridgeInterface', detectLocal.bridgeInterface !== ''],
     ['detectLocal.interfaceNamePrefix', detectLocal.interfaceNamePrefix !== ''],

@@ -8,9 +8,15 @@ t.test('what has nothing to act on in mode kernelspace', (t) => {
   const none = (field: string): string => `KubeProxyConfiguration.${field}: has no effect in mode kernelspace`;
   t.same(
     warnings(
-      'nodePortAddresses: [primary]\nclusterCIDR: 10.0.0.0/8\nconntrack: {min: 5}\niptables: {masqueradeAll: true}',
+      'nodePortAddresses: [primary]\ndetectLocalMode: NodeCIDR\nclusterCIDR: 10.0.0.0/8\nconntrack: {min: 5}\niptables: {masqueradeAll: true}',
     ),
-    [none('clusterCIDR'), none('nodePortAddresses'), none('conntrack.min'), none('iptables.masqueradeAll')],
+    [
+      none('detectLocalMode'),
+      none('clusterCIDR'),
+      none('nodePortAddresses'),
+      none('conntrack.min'),
+      none('iptables.masqueradeAll'),
+    ],
   );
   t.end();
 });

@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/config/load.js';
 import { checkNode } from '../../src/control/node-checks.js';
 import { OwnNode } from '../../src/control/own-node.js';
 import { Store } from '../../src/state/store.js';
+import { fromFile, WINDOWS } from '../config/load-from.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { node } from '../support/rows.js';
 
@@ -18,6 +19,22 @@ function config(...flags: readonly string[]): Config {
   if (loaded.command !== 'run') throw new Error(loaded.command);
   return loaded.config;
 }
+
+t.test('what has no effect in mode kernelspace neither ends a start there nor is wrong', (t) => {
+  const four = node('me', ['192.168.0.2']);
+  for (const body of [
+    'clusterCIDR: fd00::/64',
+    'clusterCIDR: 10.0.0.0/8,fd00::/64\nnodePortAddresses: [10.0.0.0/8]',
+    'nodePortAddresses: [fd00::/64]',
+    'nodePortAddresses: [primary]',
+    'detectLocalMode: NodeCIDR',
+  ]) {
+    const loaded = fromFile(`${body}\nhostnameOverride: me`, [], WINDOWS).config;
+    for (const row of [four, undefined])
+      t.same(checkNode(loaded, ['IPv4'], row), { warnings: [], errors: [] }, body.replace('\n', ', '));
+  }
+  t.end();
+});
 
 t.test('ST-31 to ST-33: what does not fit together', (t) => {
   const four = node('me', ['192.168.0.2', '2001:db8::2']);

@@ -207,6 +207,15 @@ t.test('the network comes back with another id', async (t) => {
   t.equal(await rig.dataplane.glance(), false);
 });
 
+t.test('another network of that name is found where there is nothing else to tell them apart', async (t) => {
+  const rig = await started();
+  const { hns, network } = rig.kernel;
+  t.same([await rig.dataplane.stirred(), await rig.dataplane.audit()], [false, false]);
+  hns.removeNetwork(network);
+  hns.addNetwork('cbr0');
+  t.same([await rig.dataplane.stirred(), await rig.dataplane.audit()], [true, true]);
+});
+
 t.test('what others do is found and repaired', async (t) => {
   const rig = await started(CLUSTER);
   const { hns } = rig.kernel;

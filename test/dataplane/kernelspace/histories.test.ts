@@ -2,24 +2,17 @@ import t from 'tap';
 import { HCN_ENDPOINT_FLAGS } from '../../../src/native/contract.js';
 import { KEEPS_DESTINATION, REPLACED_WHOLE, type Row, type ServiceRow } from '../../../src/state/rows.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
+import { goThrough } from '../../support/histories.js';
 import { SeededRandom } from '../../support/random.js';
 import { service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 
-/**
- * Whatever happened, and whatever failed on the way, the end is that of a process that knows the last state alone. In every other history HNS cannot modify load
- * balancers.
- */
-
+/** In every other history HNS cannot modify load balancers. */
 const SEEDS = Array.from({ length: 24 }, (_, index) => index + 1);
-const SERVICES = 5;
-const STEPS = 12;
 
-const REF = (index: number) => ({ kind: 'Service', namespace: 'default', name: `web-${index}` }) as const;
-
-function someService(random: SeededRandom, index: number): ServiceRow {
+function someService(random: SeededRandom, name: string, index: number): ServiceRow {
   const one = <T>(values: readonly T[]): T => random.pick(values);
-  return service(`web-${index}`, {
+  return service(name, {
     clusterIPs: [`10.96.0.${index}`],
     ports: one([
       [{ port: 80 }],
@@ -35,10 +28,10 @@ function someService(random: SeededRandom, index: number): ServiceRow {
 }
 
 /** Addresses are shared by Services, and pods come back on other nodes. */
-function someEndpoints(random: SeededRandom, index: number, { ports }: ServiceRow): Row {
+function someEndpoints(random: SeededRandom, name: string, index: number, { ports }: ServiceRow): Row {
   const addresses = [1, 2, 3, 4].filter(() => random.chance(0.5)).map((last) => `10.0.${index & 1}.${last}`);
   return slice(
-    `web-${index}`,
+    name,
     addresses.map((address) => ({ address, node: address.endsWith('.1') ? 'me' : 'other' })),
     { ports: ports.map(({ port, protocol }) => ({ port: port + random.below(2), protocol })) },
   );
@@ -47,47 +40,22 @@ function someEndpoints(random: SeededRandom, index: number, { ports }: ServiceRo
 for (const seed of SEEDS) {
   t.test(`seed ${seed}`, async (t) => {
     const random = new SeededRandom(seed);
-    const world = new HnsWorld();
-    if (seed % 2 === 0) world.hns.version = { major: 13, minor: 0 };
+    const [world, wanted] = [new HnsWorld(), new HnsWorld()];
+    if (seed % 2 === 0) for (const { hns } of [world, wanted]) hns.version = { major: 13, minor: 0 };
     const rig = new Rig(world);
     const foreign = addForeign(world);
-    const rows = new Map<string, readonly Row[]>();
-    rig.commit(NODE_ROWS);
-    await rig.sync();
-    for (let step = 0; step < STEPS; step++) {
-      const index = random.below(SERVICES);
-      if (random.chance(0.25)) {
-        rows.delete(`web-${index}`);
-        rig.commit([], [REF(index)]);
-      } else {
-        const made = someService(random, index);
-        const both = [made, someEndpoints(random, index, made)];
-        rows.set(`web-${index}`, both);
-        rig.commit(both);
-      }
-      if (random.chance(0.2)) rig.restart();
-      if (random.chance(0.2)) damage(random, world);
-      world.failAtRandom(random);
-      await rig.sync(random.chance(0.1)).catch(() => undefined);
-      await rig.dataplane.glance().catch(() => undefined);
-      world.failNoMore();
-      rig.now += random.pick([1, 1000, 60_000]);
-    }
-    for (let round = 0; round < 3; round++) {
-      rig.now += 60_000;
-      await rig.sync(true);
-    }
+    await goThrough(t, random, {
+      ...{ rig, fresh: new Rig(wanted), nodeRows: NODE_ROWS },
+      service: (name, index) => someService(random, name, index),
+      endpoints: (name, index, made) => someEndpoints(random, name, index, made),
+      damage: () => {
+        damage(random, world);
+      },
+      contents: ({ kernel }) => ours(kernel),
+    });
     const before = world.hns.changes;
     await rig.sync(true);
     t.equal(world.hns.changes, before, 'nothing is left to do');
-    const wanted = new HnsWorld();
-    wanted.hns.version = world.hns.version;
-    const fresh = new Rig(wanted);
-    fresh.commit([...NODE_ROWS, ...[...rows.values()].flat()]);
-    await fresh.sync();
-    t.same(ours(world), ours(wanted));
-    t.same(await rig.difference(), []);
-    t.equal(await rig.dataplane.audit(), false);
     t.ok(
       foreign.every((id) => world.hns.loadBalancers.has(id)),
       'what is of others is there',
