@@ -2,6 +2,9 @@
 import '../support/namespace.js';
 
 import t from 'tap';
+import { printMessage } from '../../src/dataplane/ipvs/print.js';
+import type { IpsetCreation } from '../../src/native/contract.js';
+import { loadAddon } from '../../src/native/load.js';
 import { HERE_VARIABLE, Lab } from '../support/lab/lab.js';
 import { nothingSent, servers } from '../support/lab/ipvs-servers.js';
 import { checkRows, FAMILY_VIEWS } from '../support/lab/packet-table.js';
@@ -36,6 +39,32 @@ async function startPeer(lab: Lab, flavor: 'legacy' | 'nft'): Promise<void> {
   await load(['ipvsadm', '-R'], `${[...FOREIGN, ...EXCLUDED, ...STALE].join('\n')}\n`);
 }
 
+/** All sets as the addon lists them, in the words of `ipset save`. */
+async function listedSets(): Promise<readonly string[]> {
+  const { ipset } = loadAddon();
+  const listings = await ipset.ipsetList(await ipset.ipsetNames());
+  return listings.flatMap((listing): readonly string[] => {
+    if (listing === null || listing.elements === null) return [`cannot list ${String(listing?.name)}`];
+    const { elements, elementComments: comments } = listing;
+    const set = listing as IpsetCreation;
+    const lines = printMessage({
+      type: 'sets',
+      operations: [
+        { type: 'create', set },
+        { type: 'add', set, elements, comments },
+      ],
+    });
+    // ipset leaves out the length of a single address.
+    return lines.map((line) => line.replace(/^ipset /, '').replace(/\/(?:32|128)(?= |$)/, ''));
+  });
+}
+
+/** The same by `ipset save`, but for what the kernel chooses. */
+async function savedSets(lab: Lab): Promise<readonly string[]> {
+  const lines = (await lab.output('node', ['ipset', 'save'])).split('\n').filter((line) => line !== '');
+  return lines.map((line) => line.replaceAll(/ (?:hashsize|bucketsize|initval) \S+/g, ''));
+}
+
 t.test("kube-proxy's virtual services are adopted under traffic", async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, SERVED);
@@ -62,6 +91,9 @@ t.test("kube-proxy's virtual services are adopted under traffic", async (t) => {
   );
   const sets = await lab.output('node', ['ipset', 'list', '-n']);
   t.notMatch(sets, /LOOP-BACK/, 'nothing is left that is for nothing');
+  const saved = await savedSets(lab);
+  t.ok(saved.filter((line) => line.startsWith('add')).length > 20);
+  t.same([...(await listedSets())].sort(), [...saved].sort(), 'sets are listed as ipset lists them');
   await checkRows(t, lab, ROWS, 'adopted');
   await proxy.restart();
   await nothingSent(t, proxy);
