@@ -1,7 +1,8 @@
-import { generateKeyPair, randomBytes, sign, type KeyObject } from 'node:crypto';
+import { generateKeyPair, randomBytes, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
+import { bits, element, integer, objectIdentifier, octets, sequence, time, truth, type Der } from '../../base/der.js';
 import { addressBytes, type IPAddress } from '../../base/ip.js';
-import { bits, element, integer, objectIdentifier, octets, sequence, set, text, time, truth, type Der } from './der.js';
+import { distinguishedName, pem, SIGNATURE_ALGORITHM, signed } from '../../base/x509.js';
 
 /** What a certificate is made of (RFC 5280). Times in milliseconds since the epoch. */
 export interface CertificateFacts {
@@ -14,8 +15,6 @@ export interface CertificateFacts {
 
 const newKey = promisify(generateKeyPair);
 
-const ECDSA_WITH_SHA256 = sequence(objectIdentifier('1.2.840.10045.4.3.2'));
-const COMMON_NAME = '2.5.4.3';
 const KEY_USAGE = '2.5.29.15';
 const ALTERNATIVE_NAMES = '2.5.29.17';
 const BASIC_CONSTRAINTS = '2.5.29.19';
@@ -32,9 +31,8 @@ export async function selfSigned(
   facts: CertificateFacts,
 ): Promise<{ readonly certificate: string; readonly key: string }> {
   const { privateKey, publicKey } = await newKey('ec', { namedCurve: 'P-256' });
-  const unsigned = certificateBody(facts, publicKey);
-  const signed = sequence(unsigned, ECDSA_WITH_SHA256, bits(sign('sha256', unsigned, privateKey)));
-  return { certificate: pem('CERTIFICATE', signed), key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })) };
+  const certificate = pem('CERTIFICATE', signed(certificateBody(facts, publicKey), privateKey));
+  return { certificate, key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })) };
 }
 
 function certificateBody({ commonName, names, addresses, validFrom, validTo }: CertificateFacts, key: KeyObject): Der {
@@ -47,7 +45,7 @@ function certificateBody({ commonName, names, addresses, validFrom, validTo }: C
     element(VERSION, integer(Buffer.from([2]))),
     // Its first bit is not set, lest it be too long.
     integer(Buffer.concat([Buffer.from([0x40]), randomBytes(15)])),
-    ECDSA_WITH_SHA256,
+    SIGNATURE_ALGORITHM,
     name,
     sequence(time(validFrom), time(validTo)),
     name,
@@ -65,18 +63,6 @@ function certificateBody({ commonName, names, addresses, validFrom, validTo }: C
   );
 }
 
-function distinguishedName(commonName: string): Der {
-  return sequence(set(sequence(objectIdentifier(COMMON_NAME), text(commonName))));
-}
-
 function extension(identifier: string, value: Der, critical = false): Der {
   return sequence(objectIdentifier(identifier), ...(critical ? [truth()] : []), octets(value));
-}
-
-function pem(label: string, content: Der): string {
-  const lines =
-    Buffer.from(content)
-      .toString('base64')
-      .match(/.{1,64}/g) ?? [];
-  return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n');
 }

@@ -1,7 +1,8 @@
 import { X509Certificate } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { makePrivateDirectory, writeDurably } from '../../base/durable-file.js';
 import { errorCode, messageOf } from '../../base/error-message.js';
 import { isLoopback, parseAddress, type IPAddress } from '../../base/ip.js';
 import type { Log } from '../../base/log.js';
@@ -52,7 +53,8 @@ export class SelfSigned {
       validTo: now() + LIFE_MS,
     });
     const text = made.key + made.certificate;
-    await this.write(text);
+    await makePrivateDirectory(this.options.directory);
+    await writeDurably(this.path, text);
     log.info(0, 'a self-signed certificate was made', { file: this.path, because: flaw });
     return [text, text];
   }
@@ -94,20 +96,5 @@ export class SelfSigned {
     const own = this.options.addresses().filter((address) => !isLoopback(address) && specialAddress(address) === null);
     const loopback = ['127.0.0.1', '::1'].flatMap((text) => parseAddress(text) ?? []);
     return [...loopback, ...own.slice(0, MAX_ADDRESSES)];
-  }
-
-  private async write(text: string): Promise<void> {
-    await mkdir(this.options.directory, { recursive: true, mode: 0o700 });
-    const temporary = `${this.path}.new`;
-    // What another process left half written is nobody's.
-    await rm(temporary, { force: true });
-    const file = await open(temporary, 'wx', 0o600);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, this.path);
   }
 }

@@ -1,6 +1,7 @@
 import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { TlsTrust } from '../../../src/sources/kubernetes/auth/tls-trust.js';
 import { AuthServer } from '../../support/auth-server.js';
 import { Authority, type LeafOptions } from '../../support/certificates.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -62,6 +63,30 @@ t.test('client certificate and authority as files, relative paths, and as data',
   const data = { server: server.url(), 'certificate-authority-data': base64(authority.own.certificate) };
   await fetchText(await connect(t, { cluster: data, user }));
   t.equal(server.last.client, 'node-proxy');
+});
+
+t.test('certificate and key in one file that is replaced at any moment always go together', async (t) => {
+  const directory = scratch(t);
+  const file = join(directory, 'pair.pem');
+  const pairs = ['one', 'other'].map((commonName) => authority.issue({ commonName }));
+  const put = (turn: number): void => {
+    const { key, certificate } = pairs[turn % 2]!;
+    writeFileSync(`${file}.new`, key + certificate);
+    renameSync(`${file}.new`, file);
+  };
+  put(0);
+  const log = new RecordingLog();
+  const source = { type: 'file', path: file, field: 'pair' } as const;
+  const access = { serverName: 'x', authority: null, insecure: true, pair: { certificate: source, key: source } };
+  const trust = new TlsTrust(access, {}, log);
+  for (let turn = 1; turn < 60; turn++) {
+    const asked = trust.current(null);
+    for (let tick = turn % 12; tick > 0; tick--) await new Promise((resolve) => setImmediate(resolve));
+    put(turn);
+    await asked;
+    await trust.current(null);
+  }
+  t.same(log.lines, []);
 });
 
 t.test('a certificate that changes is used by the next request, a broken one is not', async (t) => {

@@ -40,7 +40,7 @@ export class TlsTrust {
   ) {
     const { authority, pair } = access;
     this.authority = authority === null ? null : new Pem(authority);
-    this.pair = pair === null ? null : { certificate: new Pem(pair.certificate), key: new Pem(pair.key) };
+    this.pair = pair && pemPair(pair);
   }
 
   /**
@@ -75,8 +75,10 @@ export class TlsTrust {
 
   private async read(): Promise<Material> {
     const authority = (await this.authority?.read()) ?? '';
-    const certificate = (await this.pair?.certificate.read()) ?? '';
-    return { authority, certificate, key: (await this.pair?.key.read()) ?? '' };
+    if (this.pair === null) return { authority, certificate: '', key: '' };
+    const { certificate, key } = this.pair;
+    const text = await certificate.read();
+    return { authority, certificate: text, key: key === certificate ? text : await key.read() };
   }
 
   private build(material: Material): TlsClient {
@@ -121,6 +123,16 @@ interface Material {
 
 function same(one: Material, other: Material): boolean {
   return one.authority === other.authority && one.certificate === other.certificate && one.key === other.key;
+}
+
+/** A file that holds both is read once for both, lest it be another one in between. */
+function pemPair({ certificate, key }: NonNullable<TlsAccess['pair']>): {
+  readonly certificate: Pem;
+  readonly key: Pem;
+} {
+  const first = new Pem(certificate);
+  const isOne = certificate.type === 'file' && key.type === 'file' && certificate.path === key.path;
+  return { certificate: first, key: isOne ? first : new Pem(key) };
 }
 
 class Pem {
