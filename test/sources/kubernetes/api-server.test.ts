@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { serviceObject, type ApiObject } from '../../support/api-objects.js';
+import { encodeObject } from '../../support/api-server/protobuf.js';
 import { ApiServer } from '../../support/api-server/server.js';
 import { resourceOfKind } from '../../support/api-server/resources.js';
 import { until } from './live-world.js';
@@ -184,6 +185,20 @@ t.test('objects and events by request', async (t) => {
   t.match(await post(core, `${server.url}/api/v1/namespaces/default/events`), /^422 .*reportingComponent: Required/);
   t.match(await post({ ...core, eventTime: undefined }, `${server.url}/api/v1/namespaces/default/events`), /^201 /);
   t.equal((await fetch(`${server.url}/api/v1/pods`, { headers })).status, 404);
+  // As kube-proxy posts them, to a server that has no discovery.
+  const recorded = {
+    ...{ ...core, metadata: { ...metadata, name: 'node-1.3' } },
+    ...{ kind: 'Event', reason: 'Starting', message: 'für\0', source: { component: 'kube-proxy' } },
+    ...{ count: 1, firstTimestamp: '2026-01-01T00:00:00Z', lastTimestamp: '2026-01-01T00:00:00Z', type: 'Normal' },
+  };
+  const modern = { ...good, metadata: { ...metadata, name: 'node-1.4', labels: { a: 'b' } }, note: 'x'.repeat(200) };
+  const protobuf = { 'content-type': 'application/vnd.kubernetes.protobuf' };
+  const postBytes = async (url: string, bytes: Buffer): Promise<number> =>
+    (await fetch(url, { method: 'POST', headers: { ...headers, ...protobuf }, body: bytes })).status;
+  t.equal(await postBytes(`${server.url}/api/v1/namespaces/default/events`, encodeObject(recorded)), 201);
+  t.equal(await postBytes(events, encodeObject(modern)), 201);
+  t.same(server.events.slice(-2), [recorded, modern], 'read as the same in JSON is');
+  for (const cut of [0, 3, 4, 20, 100]) t.equal(await postBytes(events, encodeObject(modern).subarray(0, cut)), 400);
 });
 
 t.test('a process of its own, asked over its control port', async (t) => {

@@ -1,5 +1,6 @@
 import type { ApiObject } from '../api-objects.js';
 import { encodeList, encodeObject, encodeWatchEvent, type ListParts } from './protobuf.js';
+import { decodeObject } from './protobuf-reader.js';
 
 /** How an answer is written. */
 export interface Encoding {
@@ -37,6 +38,12 @@ export function encodingFor(accept: string): Encoding | null {
     if (type === 'application/json' || type === '*/*' || type === 'application/*' || type === '') return JSON_ENCODING;
   }
   return null;
+}
+
+/** What a client posted. */
+export function bodyObject(contentType: string, body: Buffer): ApiObject {
+  if (contentType.startsWith('application/vnd.kubernetes.protobuf')) return decodeObject(body);
+  return JSON.parse(body.toString()) as ApiObject;
 }
 
 export interface StatusFields {

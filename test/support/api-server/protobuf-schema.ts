@@ -1,11 +1,11 @@
-/** The messages of the API that the test API server can write, field by field as the API server's generated code writes them. */
+/** The messages of the API that the test API server can write and read, field by field as the API server's generated code writes them. */
 
 /**
  * `always`: written though empty (a Go value). `present`: written when there (a Go pointer). `repeated`: each entry. `map`: text to text, by
  * sorted key.
  */
 export type Mode = 'always' | 'present' | 'repeated' | 'map';
-export type Scalar = 'text' | 'integer' | 'boolean' | 'time' | 'json' | 'intOrString';
+export type Scalar = 'text' | 'integer' | 'boolean' | 'time' | 'microTime' | 'json' | 'intOrString';
 
 export interface Field {
   readonly number: number;
@@ -53,6 +53,8 @@ export const LIST_META = message(
   [3, 'continue', 'text', 'always'],
   [4, 'remainingItemCount', 'integer', 'present'],
 );
+
+export const TYPE_META = message([1, 'apiVersion', 'text', 'always'], [2, 'kind', 'text', 'always']);
 
 const SERVICE_PORT = message(
   [1, 'name', 'text', 'always'],
@@ -193,7 +195,11 @@ const STATUS_DETAILS = message(
   [6, 'uid', 'text', 'always'],
 );
 
-/** By kind. */
+const EVENT_SERIES = message([1, 'count', 'integer', 'always'], [2, 'lastObservedTime', 'microTime', 'always']);
+
+const EVENT_SOURCE = message([1, 'component', 'text', 'always'], [2, 'host', 'text', 'always']);
+
+/** By kind; those of the same name by version too. */
 export const MESSAGES: Readonly<Record<string, Message>> = {
   Service: message(
     [1, 'metadata', OBJECT_META, 'always'],
@@ -222,5 +228,39 @@ export const MESSAGES: Readonly<Record<string, Message>> = {
     [4, 'reason', 'text', 'always'],
     [5, 'details', STATUS_DETAILS, 'present'],
     [6, 'code', 'integer', 'always'],
+  ),
+  'v1/Event': message(
+    [1, 'metadata', OBJECT_META, 'always'],
+    [2, 'involvedObject', OBJECT_REFERENCE, 'always'],
+    [3, 'reason', 'text', 'always'],
+    [4, 'message', 'text', 'always'],
+    [5, 'source', EVENT_SOURCE, 'always'],
+    [6, 'firstTimestamp', 'time', 'always'],
+    [7, 'lastTimestamp', 'time', 'always'],
+    [8, 'count', 'integer', 'always'],
+    [9, 'type', 'text', 'always'],
+    [10, 'eventTime', 'microTime', 'always'],
+    [11, 'series', EVENT_SERIES, 'present'],
+    [12, 'action', 'text', 'always'],
+    [13, 'related', OBJECT_REFERENCE, 'present'],
+    [14, 'reportingComponent', 'text', 'always'],
+    [15, 'reportingInstance', 'text', 'always'],
+  ),
+  'events.k8s.io/v1/Event': message(
+    [1, 'metadata', OBJECT_META, 'always'],
+    [2, 'eventTime', 'microTime', 'always'],
+    [3, 'series', EVENT_SERIES, 'present'],
+    [4, 'reportingController', 'text', 'always'],
+    [5, 'reportingInstance', 'text', 'always'],
+    [6, 'action', 'text', 'always'],
+    [7, 'reason', 'text', 'always'],
+    [8, 'regarding', OBJECT_REFERENCE, 'always'],
+    [9, 'related', OBJECT_REFERENCE, 'present'],
+    [10, 'note', 'text', 'always'],
+    [11, 'type', 'text', 'always'],
+    [12, 'deprecatedSource', EVENT_SOURCE, 'always'],
+    [13, 'deprecatedFirstTimestamp', 'time', 'always'],
+    [14, 'deprecatedLastTimestamp', 'time', 'always'],
+    [15, 'deprecatedCount', 'integer', 'always'],
   ),
 };

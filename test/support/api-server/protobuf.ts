@@ -1,9 +1,9 @@
 import type { ApiObject } from '../api-objects.js';
-import { LIST_META, MESSAGES, type Field, type Message, type Scalar } from './protobuf-schema.js';
+import { LIST_META, MESSAGES, TYPE_META, type Field, type Message, type Scalar } from './protobuf-schema.js';
 
 /** Writes API objects, given as JSON has them, in the API server's protobuf encoding. */
 
-const MAGIC = Buffer.from('k8s\0', 'latin1');
+export const MAGIC = Buffer.from('k8s\0', 'latin1');
 
 /** What objects have been encoded to: a watch cache encodes each once as well. */
 const encoded = new WeakMap<ApiObject, Buffer>();
@@ -13,7 +13,8 @@ export function encodeObject(object: ApiObject): Buffer {
   const held = encoded.get(object);
   if (held !== undefined) return held;
   const kind = String(object['kind']);
-  const bytes = envelope(String(object['apiVersion']), kind, encodeMessage(messageOf(kind), object));
+  const apiVersion = String(object['apiVersion']);
+  const bytes = envelope(apiVersion, kind, encodeMessage(messageOf(kind, apiVersion), object));
   encoded.set(object, bytes);
   return bytes;
 }
@@ -28,7 +29,7 @@ export interface ListParts {
 
 /** A list in its envelope. */
 export function encodeList({ apiVersion, kind, metadata, items }: ListParts): Buffer {
-  const message = messageOf(kind);
+  const message = messageOf(kind, apiVersion);
   const parts = [bytesField(1, encodeMessage(LIST_META, metadata))];
   for (const item of items) parts.push(bytesField(2, encodeMessage(message, item)));
   return envelope(apiVersion, `${kind}List`, Buffer.concat(parts));
@@ -42,14 +43,14 @@ export function encodeWatchEvent(type: string, object: ApiObject): Buffer {
   return Buffer.concat([length, event]);
 }
 
-function messageOf(kind: string): Message {
-  const message = MESSAGES[kind];
+export function messageOf(kind: string, apiVersion: string): Message {
+  const message = MESSAGES[kind] ?? MESSAGES[`${apiVersion}/${kind}`];
   if (message === undefined) throw new TypeError(`no protobuf message for kind ${kind}`);
   return message;
 }
 
 function envelope(apiVersion: string, kind: string, raw: Buffer): Buffer {
-  const typeMeta = Buffer.concat([bytesField(1, Buffer.from(apiVersion)), bytesField(2, Buffer.from(kind))]);
+  const typeMeta = encodeMessage(TYPE_META, { apiVersion, kind });
   const empty = Buffer.alloc(0);
   return Buffer.concat([
     MAGIC,
@@ -99,6 +100,7 @@ function encodeScalar(number: number, type: Scalar, value: unknown): Buffer {
     case 'boolean':
       return integerField(number, value === true ? 1 : 0);
     case 'time':
+    case 'microTime':
       return bytesField(number, encodeTime(value));
     case 'json':
       return bytesField(number, bytesField(1, Buffer.from(JSON.stringify(value))));
@@ -109,7 +111,9 @@ function encodeScalar(number: number, type: Scalar, value: unknown): Buffer {
 
 function encodeTime(value: unknown): Buffer {
   if (typeof value !== 'string') return Buffer.alloc(0);
-  return Buffer.concat([integerField(1, Date.parse(value) / 1000), integerField(2, 0)]);
+  const seconds = Math.floor(Date.parse(value) / 1000);
+  const micros = Number(/\.(\d{6})/.exec(value)?.[1] ?? 0);
+  return Buffer.concat([integerField(1, seconds), integerField(2, micros * 1000)]);
 }
 
 function encodeIntOrString(value: unknown): Buffer {

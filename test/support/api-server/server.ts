@@ -4,7 +4,14 @@ import type { AddressInfo, Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { ApiObject } from '../api-objects.js';
 import { Answer } from './answer.js';
-import { encodingFor, statusObject, tooLargeVersion, type Encoding, type StatusFields } from './encoding.js';
+import {
+  bodyObject,
+  encodingFor,
+  statusObject,
+  tooLargeVersion,
+  type Encoding,
+  type StatusFields,
+} from './encoding.js';
 import { eventProblem, eventTargetOf, type EventTarget } from './events.js';
 import { Faults, type Fault, type Operation } from './faults.js';
 import { Lists } from './list.js';
@@ -152,7 +159,10 @@ export class ApiServer {
     else if (!this.admits(request))
       fail(answer, encoding, { code: 401, reason: 'Unauthorized', message: 'Unauthorized' });
     else if (this.forbids(request)) fail(answer, encoding, FORBIDDEN);
-    else this.route({ url, body, encoding, target, operation, answer, fault, method: request.method ?? 'GET' });
+    else {
+      const [method, contentType] = [request.method ?? 'GET', request.headers['content-type'] ?? ''];
+      this.route({ url, body, contentType, encoding, target, operation, answer, fault, method });
+    }
   }
 
   private admits(request: IncomingMessage): boolean {
@@ -177,9 +187,9 @@ export class ApiServer {
   private route(call: Call): void {
     const { target, answer, encoding, url, body } = call;
     const events = eventTargetOf(url.pathname);
-    const review = call.method === 'POST' ? this.reviews.answer(url.pathname, body) : null;
+    const review = call.method === 'POST' ? this.reviews.answer(url.pathname, body.toString()) : null;
     if (review !== null) send(answer, 201, { contentType: 'application/json', bytes: Buffer.from(review) });
-    else if (events !== null && call.method === 'POST') this.takeEvent(call, events, JSON.parse(body) as ApiObject);
+    else if (events !== null && call.method === 'POST') this.takeEvent(call, events);
     else if (url.pathname === '/version') {
       send(answer, 200, { contentType: 'application/json', bytes: Buffer.from('{"major":"1","minor":"36"}') });
     } else if (target === null || this.options.without.includes(target.resource.name)) {
@@ -189,7 +199,14 @@ export class ApiServer {
     else this.select(call, target);
   }
 
-  private takeEvent({ answer, encoding, body }: Call, target: EventTarget, event: ApiObject): void {
+  private takeEvent({ answer, encoding, body, contentType }: Call, target: EventTarget): void {
+    let event: ApiObject;
+    try {
+      event = bodyObject(contentType, body);
+    } catch (error) {
+      fail(answer, encoding, { code: 400, reason: 'BadRequest', message: String(error) });
+      return;
+    }
     const taken = this.events.some((other) => sameName(other, event));
     const problem = taken ? ALREADY_EXISTS : eventProblem(event, target);
     if (problem !== null) {
@@ -197,7 +214,7 @@ export class ApiServer {
       return;
     }
     this.events.push(event);
-    send(answer, 201, { contentType: 'application/json', bytes: Buffer.from(body) });
+    send(answer, 201, { contentType: encoding.contentType, bytes: encoding.object(event) });
   }
 
   private get({ answer, encoding }: Call, target: Target): void {
@@ -213,7 +230,7 @@ export class ApiServer {
       else send(answer, 200, { contentType: 'application/json', bytes: Buffer.from('{}') });
       return;
     }
-    const stored = this.store.put({ ...(JSON.parse(body) as ApiObject), kind: target.resource.kind });
+    const stored = this.store.put({ ...(JSON.parse(body.toString()) as ApiObject), kind: target.resource.kind });
     send(answer, method === 'POST' ? 201 : 200, { contentType: encoding.contentType, bytes: encoding.object(stored) });
   }
 
@@ -295,7 +312,8 @@ export class ApiServer {
 interface Call {
   readonly method: string;
   readonly url: URL;
-  readonly body: string;
+  readonly body: Buffer;
+  readonly contentType: string;
   readonly encoding: Encoding;
   readonly target: Target | null;
   readonly operation: Operation;
@@ -359,9 +377,8 @@ function failWith(response: ServerResponse, encoding: Encoding, fault: Fault & {
   response.end(body ?? encoding.object(statusObject({ code, reason, message })));
 }
 
-async function readBody(request: IncomingMessage): Promise<string> {
-  let body = '';
-  request.setEncoding('utf8');
-  for await (const chunk of request) body += String(chunk);
-  return body;
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
 }
