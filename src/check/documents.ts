@@ -2,13 +2,15 @@ import { YamlError } from '../base/yaml.js';
 import { API_GROUP, API_VERSION, KIND, type KubeProxyConfiguration } from '../config/document.js';
 import { clip, printValue } from '../config/errors.js';
 import { Mapping, readMappings } from '../config/yaml.js';
-import { FindingList, firstOf, type Finding, type Report } from './findings.js';
-import { impliedMeta, joinApiVersion, splitApiVersion, tableFor, tablesOf } from './kinds.js';
+import { joinApiVersion, splitApiVersion } from '../config/tables/api-version.js';
+import { readByTable } from '../config/tables/document.js';
+import type { Report } from '../config/tables/report.js';
+import type { Section } from '../config/tables/section.js';
+import type { TypeMeta } from '../config/tables/types.js';
+import { FindingList, firstOf, type Finding } from './findings.js';
+import { impliedMeta, tableFor, tablesOf } from './kinds.js';
 import { readProxy } from './proxy.js';
-import { readStruct, type Reading } from './read.js';
-import type { Section } from './section.js';
 import { isObject, readObject } from './objects.js';
-import type { KindTable, TypeMeta } from './types.js';
 import { Interner } from '../sources/translate/intern.js';
 import type { Row } from '../state/rows.js';
 
@@ -86,7 +88,8 @@ function readDocument(value: unknown, surroundings: Surroundings, at = ''): read
   if (kind === KIND && apiVersion === API_VERSION) return [{ ...nothing, proxy: readProxy(value, report) }];
   if (isObject(meta)) return [{ ...nothing, row: readObject(meta, value, names, report) }];
   const table = tableFor(meta);
-  if (table !== null) return [{ ...nothing, section: readByTable(table, meta, value, kind, report, release) }];
+  if (table !== null)
+    return [{ ...nothing, section: readByTable(table, meta, value, kind, { report, release, tableFor }) }];
   const items = kind.endsWith('List') ? value.entries.get('items') : null;
   if (Array.isArray(items)) return readItems(meta, items, surroundings);
   reportUnknownKind(meta, report);
@@ -120,43 +123,6 @@ function readMeta(value: unknown, at: string, report: (report: Report) => void):
   if (typeof apiVersion !== 'string' || apiVersion === '') return refuse('required', 'apiVersion', 'is missing');
   if (typeof kind !== 'string' || kind === '') return refuse('required', 'kind', 'is missing');
   return { apiVersion, kind };
-}
-
-/** Reads a document of a known kind, and those within it. */
-function readByTable(
-  { versions, table }: KindTable,
-  { apiVersion }: TypeMeta,
-  mapping: Mapping,
-  path: string,
-  report: (report: Report) => void,
-  release: number,
-): Section {
-  const { version } = splitApiVersion(apiVersion);
-  const { since, deprecated, removed } = versions[version] ?? {};
-  const say = (severity: Report['severity'], problem: string): void => {
-    report({
-      severity,
-      rule: 'version',
-      path: `${path}.apiVersion`,
-      value: printValue(apiVersion),
-      problem,
-      expected: '',
-    });
-  };
-  if (since !== undefined && release < since) say('error', `is there since Kubernetes 1.${since} only`);
-  else if (removed !== undefined && release >= removed) say('error', `is no more since Kubernetes 1.${removed}`);
-  else if (deprecated !== undefined && release >= deprecated)
-    say('warning', `is deprecated since Kubernetes 1.${deprecated}`);
-  const reading: Reading = {
-    version,
-    release,
-    report,
-    readEmbedded: (meta, within, at) => {
-      const inner = tableFor(meta);
-      return inner === null ? null : readByTable(inner, meta, within, at, report, release);
-    },
-  };
-  return readStruct(table, mapping, path, reading, true);
 }
 
 /** A kind in a version that is not known is an error, as it is ours to know; one that is not known at all may be another program's. */

@@ -1,22 +1,11 @@
-/** One thing that is wrong, or worth a warning. Never holds a secret. */
-export interface Finding {
-  readonly severity: 'error' | 'warning';
-  /** Short and stable, such as `unknown-field`: what machines sort by. */
-  readonly rule: string;
+import { printReport, type Report } from '../config/tables/report.js';
+
+/** A report and where it is of. */
+export interface Finding extends Report {
   readonly file: string;
   /** Counted from 1; null when it concerns the whole file. */
   readonly document: number | null;
-  /** `Kind.field.field[index]`; empty when it concerns the whole document. */
-  readonly path: string;
-  /** As it is shown; null where there is none or it is not for showing. */
-  readonly value: string | null;
-  readonly problem: string;
-  /** What it should be; empty where the problem says it. */
-  readonly expected: string;
 }
-
-/** Of one document, without where it is. */
-export type Report = Omit<Finding, 'file' | 'document'>;
 
 /** Nobody reads more of one document, and a list of a million wrong entries is not to become a million lines. */
 const MAX_FINDINGS = 200;
@@ -60,16 +49,8 @@ export function firstOf(findings: readonly Finding[], max: number, file: string)
 }
 
 /** `file: document 1: error: path: value: problem: should be …`. */
-export function printFinding({ severity, file, document, path, value, problem, expected }: Finding): string {
-  return [
-    file,
-    document === null ? '' : `document ${document}`,
-    severity,
-    path,
-    value ?? '',
-    problem,
-    expected === '' ? '' : `should be ${expected}`,
-  ]
-    .filter((part) => part !== '')
-    .join(': ');
+export function printFinding({ file, document, ...report }: Finding): string {
+  return [file, ...(document === null ? [] : [`document ${document}`]), report.severity, printReport(report)].join(
+    ': ',
+  );
 }

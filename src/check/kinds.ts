@@ -1,22 +1,24 @@
 import type { Mapping } from '../config/yaml.js';
-import { ACCESS } from './tables/access.js';
+import { AUTHENTICATION_KIND, AUTHORIZATION_KIND } from '../config/kinds/access.js';
 import { ADMISSION_KINDS } from './tables/admission.js';
-import { AUDIT } from './tables/audit.js';
+import { AUDIT } from '../config/kinds/audit.js';
 import { CONTROLLER_MANAGERS } from './tables/controller-manager.js';
 import { CREDENTIALS } from './tables/credentials.js';
-import { EGRESS_AND_TRACING } from './tables/egress.js';
+import { EGRESS_AND_TRACING } from '../config/kinds/egress.js';
 import { ENCRYPTION } from './tables/encryption.js';
 import { KUBEADM } from './tables/kubeadm.js';
 import { KUBELET } from './tables/kubelet.js';
 import { SCHEDULERS } from './tables/scheduler.js';
-import type { KindTable, TypeMeta } from './types.js';
+import { splitApiVersion } from '../config/tables/api-version.js';
+import type { KindTable, TypeMeta } from '../config/tables/types.js';
 
 /** The kinds that are read by a table. */
 export const KINDS: readonly KindTable[] = [
   ...KUBEADM,
   ...KUBELET,
   ...EGRESS_AND_TRACING,
-  ...ACCESS,
+  ...AUTHENTICATION_KIND,
+  ...AUTHORIZATION_KIND,
   ...AUDIT,
   ...ENCRYPTION,
   ...ADMISSION_KINDS,
@@ -24,23 +26,6 @@ export const KINDS: readonly KindTable[] = [
   ...SCHEDULERS,
   ...CREDENTIALS,
 ];
-
-/** What a document says it is, split. */
-export interface GroupVersion {
-  readonly group: string;
-  readonly version: string;
-}
-
-export function splitApiVersion(apiVersion: string): GroupVersion {
-  const slash = apiVersion.indexOf('/');
-  return slash < 0
-    ? { group: '', version: apiVersion }
-    : { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
-}
-
-export function joinApiVersion({ group, version }: GroupVersion): string {
-  return group === '' ? version : `${group}/${version}`;
-}
 
 /** What a document is that does not say so: of a kubeconfig's two fields that would, a client needs neither. */
 export function impliedMeta(mapping: Mapping): TypeMeta | null {

@@ -5,9 +5,9 @@ import type { Interner } from '../sources/translate/intern.js';
 import { identify } from '../sources/translate/metadata.js';
 import { recognise, translate } from '../sources/translate/object.js';
 import type { Row, RowRef } from '../state/rows.js';
-import type { Report } from './findings.js';
+import type { Report } from '../config/tables/report.js';
 import { splitValue } from './problem-line.js';
-import type { TypeMeta } from './types.js';
+import type { TypeMeta } from '../config/tables/types.js';
 
 /** Whether a document is an API object that the proxy reads, or a list of objects. */
 export function isObject({ apiVersion, kind }: TypeMeta): boolean {

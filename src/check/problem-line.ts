@@ -1,4 +1,4 @@
-import type { Report } from './findings.js';
+import type { Report } from '../config/tables/report.js';
 
 /** Takes `value: detail` apart, where the text begins with a value as problems show it. */
 export function splitValue(detail: string): Pick<Report, 'value' | 'problem'> {

@@ -6,7 +6,7 @@ import type { Findings } from '../config/reader.js';
 import { validateConfiguration } from '../config/validate.js';
 import { withoutPlaceholders } from '../config/written-out.js';
 import { Mapping } from '../config/yaml.js';
-import type { Report } from './findings.js';
+import type { Report } from '../config/tables/report.js';
 import { splitValue } from './problem-line.js';
 
 /**

@@ -1,7 +1,7 @@
 import { printValue } from '../../config/errors.js';
 import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
-import type { Section } from '../section.js';
+import type { Section } from '../../config/tables/section.js';
 
 /** A field of a document, and what it says. */
 export interface Place {

@@ -4,7 +4,7 @@ import { parseHostPort } from '../../config/host-port.js';
 import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
 import { pathOf } from '../objects.js';
-import type { Section } from '../section.js';
+import type { Section } from '../../config/tables/section.js';
 import { argumentOf, findingAt, printPlace, sectionsOf, type Place } from './place.js';
 
 /** What listens on a node, and the ports that Services take on all of them. */

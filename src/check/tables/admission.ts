@@ -1,6 +1,17 @@
-import { rule } from '../rules.js';
-import { embedded, field, int, list, oneOf, path, required, struct, text, type KindTable } from '../types.js';
-import { apiServerKind } from './apiserver-groups.js';
+import { rule } from '../../config/tables/rules.js';
+import {
+  embedded,
+  field,
+  int,
+  list,
+  oneOf,
+  path,
+  required,
+  struct,
+  text,
+  type KindTable,
+} from '../../config/tables/types.js';
+import { apiServerKind } from '../../config/kinds/apiserver-groups.js';
 
 /** Admission plugins of the API server, and the one that limits events. */
 

@@ -1,5 +1,5 @@
-import { atMost } from '../rules.js';
-import { bool, field, int, oneOf, path, scalar, struct, text, type Rule } from '../types.js';
+import { atMost } from '../../config/tables/rules.js';
+import { bool, field, int, oneOf, path, scalar, struct, text, type Rule } from '../../config/tables/types.js';
 
 /** Sections that components have in common. */
 

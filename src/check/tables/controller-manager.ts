@@ -1,5 +1,5 @@
 import { familyOf, parsePrefix, prefixLength } from '../../base/ip.js';
-import { needs, rule } from '../rules.js';
+import { needs, rule } from '../../config/tables/rules.js';
 import {
   bool,
   field,
@@ -15,7 +15,7 @@ import {
   type KindTable,
   type ScalarType,
   type StructType,
-} from '../types.js';
+} from '../../config/tables/types.js';
 import { CLIENT_CONNECTION, DEBUGGING, LEADER_ELECTION } from './component.js';
 
 /** The controller managers. Their types name fields in Go's way, with capital letters. */

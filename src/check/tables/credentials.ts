@@ -1,5 +1,5 @@
-import { exclusive, needs, rule, someOf } from '../rules.js';
-import type { Section } from '../section.js';
+import { exclusive, needs, rule, someOf } from '../../config/tables/rules.js';
+import type { Section } from '../../config/tables/section.js';
 import {
   any,
   bool,
@@ -16,7 +16,7 @@ import {
   type KindTable,
   type Rule,
   type Type,
-} from '../types.js';
+} from '../../config/tables/types.js';
 
 /** How clients reach the API server and prove who they are: full of secrets. */
 

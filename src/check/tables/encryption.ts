@@ -1,7 +1,18 @@
-import { base64Bytes } from '../formats.js';
-import { exclusive, rule } from '../rules.js';
-import type { Section } from '../section.js';
-import { field, int32, list, oneOf, required, scalar, struct, text, type KindTable, type Rule } from '../types.js';
+import { base64Bytes } from '../../config/tables/formats.js';
+import { exclusive, rule } from '../../config/tables/rules.js';
+import type { Section } from '../../config/tables/section.js';
+import {
+  field,
+  int32,
+  list,
+  oneOf,
+  required,
+  scalar,
+  struct,
+  text,
+  type KindTable,
+  type Rule,
+} from '../../config/tables/types.js';
 
 /** How the API server encrypts what it stores. */
 

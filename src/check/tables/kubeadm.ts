@@ -1,4 +1,4 @@
-import { alone, exclusive, needs, rule, someOf } from '../rules.js';
+import { alone, exclusive, needs, rule, someOf } from '../../config/tables/rules.js';
 import {
   any,
   bool,
@@ -16,7 +16,7 @@ import {
   type KindTable,
   type StructType,
   type Type,
-} from '../types.js';
+} from '../../config/tables/types.js';
 
 /** kubeadm's documents. v1beta4 replaces maps of arguments by lists and timeouts of single parts by one section, and has more kinds. */
 

@@ -1,5 +1,17 @@
-import { alone, atMost, rule } from '../rules.js';
-import { bool, field, int, list, map, oneOf, partial, path, scalar, text, type KindTable } from '../types.js';
+import { alone, atMost, rule } from '../../config/tables/rules.js';
+import {
+  bool,
+  field,
+  int,
+  list,
+  map,
+  oneOf,
+  partial,
+  path,
+  scalar,
+  text,
+  type KindTable,
+} from '../../config/tables/types.js';
 
 /** The node agent's document: the fields that a proxy has to do with, and those with limits that are easily broken. The rest is passed over. */
 

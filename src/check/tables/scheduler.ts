@@ -1,5 +1,5 @@
-import { atMost, rule } from '../rules.js';
-import type { Section } from '../section.js';
+import { atMost, rule } from '../../config/tables/rules.js';
+import type { Section } from '../../config/tables/section.js';
 import {
   any,
   bool,
@@ -16,7 +16,7 @@ import {
   type KindTable,
   type StructType,
   type TypeMeta,
-} from '../types.js';
+} from '../../config/tables/types.js';
 import { CLIENT_CONNECTION, DEBUGGING, LEADER_ELECTION } from './component.js';
 
 /** The scheduler, and the arguments of its plugins. */

@@ -54,8 +54,7 @@ export interface AccessReviewsOptions {
   readonly clock: Clock;
 }
 
-export const REVIEW_VERSIONS = ['v1', 'v1beta1'] as const;
-export type ReviewVersion = (typeof REVIEW_VERSIONS)[number];
+export type ReviewVersion = 'v1' | 'v1beta1';
 
 /** Asks whether a user may, once for each user, verb and path and time, and only so often. */
 export class AccessReviews implements Authorizer {

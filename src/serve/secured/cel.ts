@@ -1,6 +1,6 @@
 import { Environment } from '@marcbachmann/cel-js';
 import { messageOf } from '../../base/error-message.js';
-import { invalid } from '../../config/errors.js';
+import type { Section } from '../../config/tables/section.js';
 
 /** An expression that was checked, ready for values. */
 export interface Expression {
@@ -25,26 +25,25 @@ export class Compiler {
     this.environment = new Environment(options).registerVariable(variable, 'map');
   }
 
-  /** Notes what is wrong with it, and then gives null. */
-  compile(source: string, path: string, types: readonly ResultType[], problems: string[]): Expression | null {
-    if (Buffer.byteLength(source) > MAX_BYTES) {
-      problems.push(invalid(path, source, `must have at most ${MAX_BYTES} bytes`));
+  /** That of a field, which is refused where it cannot be used; then it is null. */
+  compile(section: Section, name: string, types: readonly ResultType[]): Expression | null {
+    const source = section.text(name);
+    const refuse = (problem: string): null => {
+      section.refuse('expression', name, problem, `an expression in CEL that comes to ${types.join(' or ')}`);
       return null;
-    }
+    };
+    if (Buffer.byteLength(source) > MAX_BYTES) return refuse(`has more than ${MAX_BYTES} bytes`);
     try {
       const { valid, error, type } = this.environment.check(source);
       if (!valid) throw error ?? new Error('cannot be checked');
-      const name = String(type).replace(/<.*/, '');
-      if (name !== 'dyn' && !types.some((each) => each === name)) throw new Error(`comes to ${name}`);
+      const found = String(type).replace(/<.*/, '');
+      if (found !== 'dyn' && !types.some((each) => each === found)) return refuse(`comes to ${found}`);
       const run = this.environment.parse(source);
       return { source, evaluate: (value) => run({ [this.variable]: value }) as unknown };
     } catch (error) {
       // Further lines show the place, which is the whole of most expressions.
       const [reason = ''] = messageOf(error).split('\n', 1);
-      problems.push(
-        invalid(path, source, `must be an expression in CEL that comes to ${types.join(' or ')}: ${reason}`),
-      );
-      return null;
+      return refuse(reason);
     }
   }
 }

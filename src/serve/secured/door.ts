@@ -3,6 +3,7 @@ import { createServer } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../base/clock.js';
 import { messageOf } from '../../base/error-message.js';
+import type { Log } from '../../base/log.js';
 import type { SecuredConfig } from '../../config/secured.js';
 import type { Door } from '../door.js';
 import { FileText } from '../../base/file-text.js';
@@ -61,11 +62,12 @@ export async function openDoor(parts: DoorParts): Promise<Door | { readonly prob
 
 function followAuthentication(path: string, parts: DoorParts): Followed<FileAuthentication> {
   const { config, log, observer } = parts;
+  const warn = warnOf('--authentication-config', log);
   return new Followed<FileAuthentication>({
     flag: '--authentication-config',
     read: textReader(path),
     make: ([text = '']) => {
-      const { jwt, anonymous } = readAuthenticationFile(text);
+      const { jwt, anonymous } = readAuthenticationFile(text, warn);
       if (anonymous !== null && config.authentication.anonymous !== null)
         throw new Error('AuthenticationConfiguration.anonymous: Forbidden: --anonymous-auth is given');
       return { tokens: new JwtAuthenticators({ ...parts, settings: jwt }), anonymous };
@@ -80,13 +82,19 @@ function followAuthorization(path: string, parts: DoorParts): Followed<Webhooks>
   return new Followed<Webhooks>({
     flag: '--authorization-config',
     read: textReader(path),
-    make: ([text = '']) => Webhooks.open(readAuthorizationFile(text), parts),
+    make: ([text = '']) => Webhooks.open(readAuthorizationFile(text, warnOf('--authorization-config', log)), parts),
     dispose: (webhooks) => {
       webhooks.close();
     },
     log,
     observer,
   });
+}
+
+function warnOf(flag: string, log: Log): (problem: string) => void {
+  return (problem) => {
+    log.warn(`${flag}: ${problem}`);
+  };
 }
 
 function textReader(path: string): () => Promise<readonly string[]> {

@@ -175,7 +175,7 @@ t.test('claims make a user by expressions, and rules refuse with their messages'
   write({ claimMappings: { username: { claim: 'nickname' } } });
   await look();
   t.equal(await who(await token(claims)), '200 scraped', 'what cannot be used changes nothing');
-  t.match(log.lines.at(-1), /--authentication-config|username.prefix: Required value/);
+  t.match(log.lines.at(-1), /--authentication-config|username.prefix: is missing/);
   write({ claimMappings: { username: { claim: 'nickname', prefix: '' } } });
   await look();
   t.same(
@@ -214,18 +214,21 @@ t.test('every refusal of a file names its field', async (t) => {
   const cases: readonly (readonly [content: object, field: string])[] = [
     [{ apiVersion: 'v1' }, '.apiVersion: '],
     [{ kind: 'Config' }, '.kind: '],
-    [{ ...jwt({}), more: 1 }, '.more: unknown field'],
+    [{ ...jwt({}), more: 1 }, '.more: is an unknown field'],
     [jwt({ issuer: { ...issuer, url: 'http://a' } }), '.jwt[0].issuer.url: '],
     [jwt({ issuer: { ...issuer, audiences: [] } }), '.jwt[0].issuer.audiences: '],
     [jwt({ issuer: { ...issuer, audiences: ['a', 'b'] } }), '.jwt[0].issuer.audienceMatchPolicy: '],
     [jwt({ issuer: { ...issuer, discoveryURL: 'https://issuer.example/' } }), '.jwt[0].issuer.discoveryURL: '],
     [jwt({ issuer: { ...issuer, certificateAuthority: 'x' } }), '.jwt[0].issuer.certificateAuthority: '],
-    [{ jwt: [fine, fine] }, '.jwt[1].issuer.url: Duplicate value'],
-    [jwt({ claimMappings: {} }), '.jwt[0].claimMappings.username: Required value'],
-    [jwt({ claimMappings: { username: { claim: 'sub' } } }), '.jwt[0].claimMappings.username.prefix: Required value'],
+    [{ jwt: [fine, fine] }, '.jwt[1].issuer.url: "https://issuer.example/": is given twice'],
+    [jwt({ claimMappings: {} }), '.jwt[0].claimMappings.username: is missing'],
+    [
+      jwt({ claimMappings: { username: { claim: 'sub' } } }),
+      '.jwt[0].claimMappings.username.prefix: is missing beside claim',
+    ],
     [
       jwt({ claimMappings: { username: { claim: 'a', expression: 'b' } } }),
-      '.jwt[0].claimMappings.username.expression: Forbidden',
+      '.jwt[0].claimMappings.username.expression: "b": must not be given beside claim',
     ],
     [
       jwt({ claimMappings: { username: { expression: 'claims.email' } } }),
@@ -243,10 +246,10 @@ t.test('every refusal of a file names its field', async (t) => {
     [jwt({ claimValidationRules: [{ expression: '1' }] }), '.jwt[0].claimValidationRules[0].expression: '],
     [
       jwt({ claimValidationRules: [{ claim: 'a', message: 'b' }] }),
-      '.jwt[0].claimValidationRules[0].message: Forbidden',
+      '.jwt[0].claimValidationRules[0].message: "b": needs expression beside it',
     ],
     [jwt({ userValidationRules: [{ expression: 'claims.a' }] }), '.jwt[0].userValidationRules[0].expression: '],
-    [{ anonymous: { enabled: false, conditions: [{ path: '/a' }] } }, '.anonymous.conditions: Forbidden'],
+    [{ anonymous: { enabled: false, conditions: [{ path: '/a' }] } }, '.anonymous.conditions: means nothing'],
   ];
   for (const [content, field] of cases) {
     const text = await problem(content);

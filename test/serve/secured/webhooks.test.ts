@@ -160,25 +160,25 @@ t.test('every refusal of a file names its field', async (t) => {
   const one = (more: object): object => ({ authorizers: [authorizer('a', here, more)] });
   t.equal(await problem(one({})), '--authorization-config: /k: cannot be read');
   const cases: readonly (readonly [content: object, field: string])[] = [
-    [{ authorizers: [] }, ': Required value'],
-    [{ authorizers: [{ ...authorizer('a', here), type: 'RBAC' }] }, '[0].type: '],
+    [{ authorizers: [] }, ': is empty'],
+    [{ authorizers: [{ ...authorizer('a', here), type: 'RBAC', webhook: null }] }, '[0].type: '],
     [{ authorizers: [authorizer('A', here)] }, '[0].name: '],
-    [{ authorizers: [authorizer('a', here), authorizer('a', here)] }, '[1].name: Duplicate value'],
+    [{ authorizers: [authorizer('a', here), authorizer('a', here)] }, '[1].name: "a": is given twice'],
     [one({ timeout: '31s' }), '[0].webhook.timeout: '],
-    [one({ authorizedTTL: null }), '[0].webhook.authorizedTTL: Required value'],
+    [one({ authorizedTTL: null }), '[0].webhook.authorizedTTL: is missing'],
     [one({ subjectAccessReviewVersion: 'v2' }), '[0].webhook.subjectAccessReviewVersion: '],
     [one({ failurePolicy: 'Allow' }), '[0].webhook.failurePolicy: '],
     [one({ connectionInfo: { type: 'KubeConfigFile' } }), '[0].webhook.connectionInfo.kubeConfigFile: '],
     [
       one({ connectionInfo: { type: 'InClusterConfig', kubeConfigFile: '/k' } }),
-      '[0].webhook.connectionInfo.kubeConfigFile: Forbidden',
+      '[0].webhook.connectionInfo.kubeConfigFile: "/k": must not be given with',
     ],
     [one({ matchConditions: [{ expression: 'other' }] }), '[0].webhook.matchConditions[0].expression: '],
     [
       one({ matchConditions: [{ expression: 'true' }], matchConditionSubjectAccessReviewVersion: '' }),
       '[0].webhook.matchConditionSubjectAccessReviewVersion: ',
     ],
-    [one({ more: 1 }), '[0].webhook.more: unknown field'],
+    [one({ more: 1 }), '[0].webhook.more: is an unknown field'],
   ];
   for (const [content, field] of cases) {
     const text = await problem(content);

@@ -1,4 +1,4 @@
-import { durationNanoseconds, parseDuration } from '../config/duration.js';
+import { durationNanoseconds, parseDuration } from '../duration.js';
 import type { Section } from './section.js';
 import type { Rule } from './types.js';
 

@@ -1,4 +1,5 @@
-import type { Report } from './findings.js';
+import { durationMilliseconds, parseDuration } from '../duration.js';
+import type { Report } from './report.js';
 
 /** What was read of a field: only what has the right type is there. */
 export type Read = string | number | boolean | Section | readonly Read[];
@@ -54,6 +55,12 @@ export class Section {
     return this.entries.get(name)?.read === true;
   }
 
+  /** Of a duration, in milliseconds; null where there is none. */
+  milliseconds(name: string): number | null {
+    const duration = parseDuration(this.text(name));
+    return duration === null ? null : durationMilliseconds(duration);
+  }
+
   texts(name: string): readonly string[] {
     return this.#list(name).filter((item) => typeof item === 'string');
   }
@@ -62,6 +69,17 @@ export class Section {
   section(name: string): Section | null {
     const read = this.entries.get(name)?.read;
     return read instanceof Section ? read : null;
+  }
+
+  /**
+   * As {@link section}, where nothing was found wrong: of a mapping that the file does not have, the defaults.
+   *
+   * @throws TypeError when there is none.
+   */
+  inner(name: string): Section {
+    const section = this.section(name);
+    if (section === null) throw new TypeError(`${this.pathOf(name)} is no mapping`);
+    return section;
   }
 
   sections(name: string): readonly Section[] {

@@ -1,7 +1,8 @@
-import { durationNanoseconds, parseDuration } from '../../config/duration.js';
-import { exclusive, needs, rule, someOf } from '../rules.js';
-import type { Section } from '../section.js';
-import { bool, field, list, oneOf, required, scalar, struct, text, type KindTable, type StructType } from '../types.js';
+import { trimEnd } from '../../base/text.js';
+import { durationNanoseconds, parseDuration } from '../duration.js';
+import { exclusive, needs, rule, someOf } from '../tables/rules.js';
+import type { Section } from '../tables/section.js';
+import { bool, field, list, oneOf, required, scalar, struct, text, type StructType } from '../tables/types.js';
 import { apiServerKind } from './apiserver-groups.js';
 
 /** Who may ask the API server: authentication by tokens, and the chain of authorizers. */
@@ -25,8 +26,13 @@ function prefixed(...rules: StructType['rules']): StructType {
 }
 
 const DISCOVERY = rule('issuer', (section) => {
-  if (section.has('discoveryURL') && section.text('discoveryURL') === section.text('url'))
+  if (section.has('discoveryURL') && trimEnd(section.text('discoveryURL'), '/') === trimEnd(section.text('url'), '/'))
     section.refuse('issuer', 'discoveryURL', 'is the same as url');
+});
+
+const AUDIENCES = rule('required', (section) => {
+  for (const [index, audience] of section.texts('audiences').entries())
+    if (audience === '') section.refuse('required', `audiences[${index}]`, 'is empty');
 });
 
 const MATCH_POLICY = rule('audiences', (section) => {
@@ -38,7 +44,8 @@ const MATCH_POLICY = rule('audiences', (section) => {
 const EXTRA_KEY = rule('extra-key', (section) => {
   const key = section.text('key');
   const [domain = '', ...rest] = key.split('/');
-  const isDomain = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(domain);
+  const isDomain =
+    domain.length <= 253 && domain.split('.').every((label) => /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(label));
   if (key === '') return;
   if (key !== key.toLowerCase()) section.refuse('extra-key', 'key', 'has capital letters');
   else if (!isDomain || !/^[\w.~!$&'()*+,;=:@%/-]+$/.test(rest.join('/')))
@@ -56,7 +63,7 @@ const VERIFIED_EMAIL = rule('email', (section) => {
     ...section.sections('claimValidationRules').map((each) => each.text('expression')),
     ...(mappings?.sections('extra') ?? []).map((each) => each.text('valueExpression')),
   ];
-  if (/\bclaims\.email\b/.test(used) && ![used, ...others].some((each) => each.includes('claims.email_verified')))
+  if (/\bclaims\.\??email\b/.test(used) && ![used, ...others].some((each) => each.includes('email_verified')))
     username?.refuse('email', 'expression', 'uses claims.email', 'used with claims.email_verified in some expression');
 });
 
@@ -73,6 +80,7 @@ const JWT = struct(
           egressSelectorType: field(oneOf('controlplane', 'cluster'), { since: 34 }),
         },
         DISCOVERY,
+        AUDIENCES,
         MATCH_POLICY,
       ),
     ),
@@ -207,7 +215,5 @@ const AUTHORIZATION = struct(
   ONCE,
 );
 
-export const ACCESS: readonly KindTable[] = [
-  ...apiServerKind('AuthenticationConfiguration', AUTHENTICATION, { v1: { since: 34 } }),
-  ...apiServerKind('AuthorizationConfiguration', AUTHORIZATION, { v1: { since: 32 } }),
-];
+export const AUTHENTICATION_KIND = apiServerKind('AuthenticationConfiguration', AUTHENTICATION, { v1: { since: 34 } });
+export const AUTHORIZATION_KIND = apiServerKind('AuthorizationConfiguration', AUTHORIZATION, { v1: { since: 32 } });

@@ -1,6 +1,6 @@
-import { needs, rule } from '../rules.js';
-import type { Section } from '../section.js';
-import { any, bool, field, list, oneOf, required, struct, text, type KindTable } from '../types.js';
+import { needs, rule } from '../tables/rules.js';
+import type { Section } from '../tables/section.js';
+import { any, bool, field, list, oneOf, required, struct, text, type KindTable } from '../tables/types.js';
 
 /** What the API server records of requests. */
 
@@ -83,8 +83,10 @@ const POLICY = struct(
   REACHABLE,
 );
 
+export const AUDIT_POLICY: KindTable = { kind: 'Policy', group: 'audit.k8s.io', versions: { v1: {} }, table: POLICY };
+
 export const AUDIT: readonly KindTable[] = [
-  { kind: 'Policy', group: 'audit.k8s.io', versions: { v1: {} }, table: POLICY },
+  AUDIT_POLICY,
   {
     kind: 'PolicyList',
     group: 'audit.k8s.io',

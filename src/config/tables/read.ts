@@ -1,7 +1,7 @@
-import { printUrlText } from '../base/url-text.js';
-import { clip, printValue } from '../config/errors.js';
-import { Mapping } from '../config/yaml.js';
-import type { Report } from './findings.js';
+import { printUrlText } from '../../base/url-text.js';
+import { clip, printValue } from '../errors.js';
+import { Mapping } from '../yaml.js';
+import type { Report } from './report.js';
 import { FORMATS } from './formats.js';
 import { Section, type Entry, type Read } from './section.js';
 import {

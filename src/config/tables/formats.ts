@@ -1,9 +1,9 @@
-import { familyOf, parseAddress, parsePrefix } from '../base/ip.js';
-import { isPort } from '../base/protocol.js';
-import { parseTimestamp } from '../base/timestamp.js';
-import { durationNanoseconds, parseDuration } from '../config/duration.js';
-import { parseHostPort } from '../config/host-port.js';
-import { isQuantity } from '../config/quantity.js';
+import { familyOf, parseAddress, parsePrefix } from '../../base/ip.js';
+import { isPort } from '../../base/protocol.js';
+import { parseTimestamp } from '../../base/timestamp.js';
+import { durationNanoseconds, parseDuration } from '../duration.js';
+import { parseHostPort } from '../host-port.js';
+import { isQuantity } from '../quantity.js';
 
 /** How a scalar is written, and what to say where it is not written so. */
 interface Spelling {

@@ -1,5 +1,5 @@
-import { exclusive, rule, someOf } from '../rules.js';
-import { int, list, oneOf, path, required, scalar, struct, text, type KindTable } from '../types.js';
+import { exclusive, rule, someOf } from '../tables/rules.js';
+import { int, list, oneOf, path, required, scalar, struct, text, type KindTable } from '../tables/types.js';
 import { apiServerKind } from './apiserver-groups.js';
 
 /** How the API server reaches nodes, its store and webhooks, and where its traces go. */
@@ -84,7 +84,9 @@ const TRACING = struct({
   samplingRatePerMillion: int(0, 1_000_000),
 });
 
+export const EGRESS_KIND = apiServerKind('EgressSelectorConfiguration', EGRESS, {});
+
 export const EGRESS_AND_TRACING: readonly KindTable[] = [
-  ...apiServerKind('EgressSelectorConfiguration', EGRESS, {}),
+  ...EGRESS_KIND,
   ...apiServerKind('TracingConfiguration', TRACING, { v1: { since: 34 } }),
 ];

@@ -1,0 +1,111 @@
+import { joinProblems, printValue } from '../errors.js';
+import { KUBERNETES_VERSION } from '../version.js';
+import { Mapping, parseDocuments } from '../yaml.js';
+import { joinApiVersion, splitApiVersion } from './api-version.js';
+import { readStruct, type Reading } from './read.js';
+import { printReport, type Report } from './report.js';
+import type { Section } from './section.js';
+import type { KindTable, TypeMeta } from './types.js';
+
+export interface Surroundings {
+  readonly report: (report: Report) => void;
+  /** Minor release of Kubernetes that it is for. */
+  readonly release: number;
+  /** The tables of documents within. */
+  readonly tableFor: (meta: TypeMeta) => KindTable | null;
+}
+
+/** Reads a document of a known kind, and those within it. */
+export function readByTable(
+  { versions, table }: KindTable,
+  { apiVersion }: TypeMeta,
+  mapping: Mapping,
+  path: string,
+  surroundings: Surroundings,
+): Section {
+  const { report, release, tableFor } = surroundings;
+  const { version } = splitApiVersion(apiVersion);
+  const { since, deprecated, removed } = versions[version] ?? {};
+  const say = (severity: Report['severity'], problem: string): void => {
+    report({
+      severity,
+      rule: 'version',
+      path: `${path}.apiVersion`,
+      value: printValue(apiVersion),
+      problem,
+      expected: '',
+    });
+  };
+  if (since !== undefined && release < since) say('error', `is there since Kubernetes 1.${since} only`);
+  else if (removed !== undefined && release >= removed) say('error', `is no more since Kubernetes 1.${removed}`);
+  else if (deprecated !== undefined && release >= deprecated)
+    say('warning', `is deprecated since Kubernetes 1.${deprecated}`);
+  const reading: Reading = {
+    version,
+    release,
+    report,
+    readEmbedded: (meta, within, at) => {
+      const inner = tableFor(meta);
+      return inner === null ? null : readByTable(inner, meta, within, at, surroundings);
+    },
+  };
+  return readStruct(table, mapping, path, reading, true);
+}
+
+const RELEASE = Number(KUBERNETES_VERSION.split('.')[1]);
+
+/**
+ * Reads a file of one document, strictly, for this program's own use.
+ *
+ * @param tables those of the kind, one for each of its groups.
+ * @param make is called when the table finds nothing wrong, and may refuse more by the section; what it gives counts when it has not.
+ * @param warn told of what is no reason to refuse the file.
+ * @throws Error with every problem, each with the path of its field.
+ */
+export function readKind<T>(
+  text: string,
+  [first, ...others]: readonly [KindTable, ...KindTable[]],
+  make: (section: Section) => T,
+  warn: (problem: string) => void,
+): T {
+  const documents = parseDocuments(text);
+  const [mapping] = documents;
+  if (documents.length !== 1 || !(mapping instanceof Mapping))
+    throw new Error(`must hold one document, a mapping, not ${documents.length}`);
+  const { kind } = first;
+  const errors: string[] = [];
+  const report = (found: Report): void => {
+    if (found.severity === 'error') errors.push(printReport(found));
+    else warn(printReport(found));
+  };
+  const meta = metaOf(mapping);
+  const table = [first, ...others].find(
+    ({ group, versions }) => meta.kind === kind && Object.keys(versions).some((version) => isOf(meta, group, version)),
+  );
+  if (table === undefined) throw new Error(unknown(meta, [first, ...others]));
+  const section = readByTable(table, meta, mapping, kind, { report, release: RELEASE, tableFor: () => null });
+  const made = errors.length > 0 ? null : { value: make(section) };
+  if (made === null || errors.length > 0) throw new Error(joinProblems(errors));
+  return made.value;
+}
+
+function metaOf({ entries }: Mapping): TypeMeta {
+  const [apiVersion = '', kind = ''] = ['apiVersion', 'kind'].map((name) => {
+    const value = entries.get(name);
+    return typeof value === 'string' ? value : '';
+  });
+  return { apiVersion, kind };
+}
+
+function isOf({ apiVersion }: TypeMeta, group: string, version: string): boolean {
+  return apiVersion === joinApiVersion({ group, version });
+}
+
+function unknown({ apiVersion, kind }: TypeMeta, tables: readonly [KindTable, ...KindTable[]]): string {
+  const wanted = tables[0].kind;
+  if (kind !== wanted) return `${wanted}.kind: ${printValue(kind)}: is not known: should be ${printValue(wanted)}`;
+  const known = tables.flatMap(({ group, versions }) =>
+    Object.keys(versions).map((version) => printValue(joinApiVersion({ group, version }))),
+  );
+  return `${wanted}.apiVersion: ${printValue(apiVersion)}: is not known: should be ${known.join(' or ')}`;
+}

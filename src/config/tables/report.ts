@@ -1,0 +1,20 @@
+/** One thing that is wrong in a document, or worth a warning. Never holds a secret. */
+export interface Report {
+  readonly severity: 'error' | 'warning';
+  /** Short and stable, such as `unknown-field`: what machines sort by. */
+  readonly rule: string;
+  /** `Kind.field.field[index]`; empty when it concerns the whole document. */
+  readonly path: string;
+  /** As it is shown; null where there is none or it is not for showing. */
+  readonly value: string | null;
+  readonly problem: string;
+  /** What it should be; empty where the problem says it. */
+  readonly expected: string;
+}
+
+/** `path: value: problem: should be …`. */
+export function printReport({ path, value, problem, expected }: Report): string {
+  return [path, value ?? '', problem, expected === '' ? '' : `should be ${expected}`]
+    .filter((part) => part !== '')
+    .join(': ');
+}
