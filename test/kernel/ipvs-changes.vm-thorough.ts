@@ -38,6 +38,7 @@ for (const [first = 'nftables', ...modes] of WAYS) {
       );
       await proxy.consistent();
       await checkRows(t, lab, ROWS, `${mode} after ${former}`);
+      await traffic.goesOn(t, TIMEOUT_MS);
     }
     await traffic.check(t, TIMEOUT_MS);
   });

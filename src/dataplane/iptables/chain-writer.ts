@@ -4,10 +4,11 @@ import type { SyncReport } from '../contract.js';
 import type { ChainLedger } from '../xtables/chain-ledger.js';
 import { addRules, countRules, statesOf, type RuleCounts } from '../xtables/chain-states.js';
 import { refusedTable } from '../xtables/failure.js';
-import { chainOperation, deleteOperation } from '../xtables/operations.js';
+import { PROXY_FIREWALL_HOOKS } from '../xtables/hooks.js';
+import { chainOperation, deleteOperation, nameOf, tableOf } from '../xtables/operations.js';
 import { chainId, type Chain, type ChainId } from '../xtables/rules.js';
 import type { Tables } from '../xtables/tables.js';
-import { hashIn, TRIAL } from './names.js';
+import { CHAIN, DIVISION, hashIn, TRIAL } from './names.js';
 import type { Ruleset } from './ruleset.js';
 
 /** What streams that the kernel took were made of. */
@@ -67,10 +68,28 @@ export class ChainWriter {
     this.made = new Map(touched.chains.map((chain) => [chainId(chain.table, chain.name), chain]));
   }
 
-  /** Sends what is owed. Null: the kernel holds it. Rejects when nobody knows how far it came. */
-  async send({ removing, others, also, except }: Stream): Promise<Refused | null> {
+  /**
+   * Sends what is owed. Null: the kernel holds it. Rejects when nobody knows how far it came.
+   *
+   * Where mode ipvs translates until nat is written, what drops untranslated packets to load balancers follows in a stream of its own: its own are such, and
+   * its rules admit them by source until then.
+   */
+  async send(stream: Stream): Promise<Refused | null> {
+    if (!stream.others.some(isFromIpvs)) return await this.sendPart(stream, () => true);
+    const { others, also } = stream;
+    const first = { ...stream, others: others.filter((operation) => !leadsToFirewall(operation)) };
+    const refused = await this.sendPart(first, (id) => !isFirewall(id));
+    if (refused !== null) return refused;
+    const rest = { ...stream, others: others.filter(leadsToFirewall), also: also.filter(isFirewall) };
+    return await this.sendPart(rest, isFirewall);
+  }
+
+  private async sendPart(
+    { removing, others, also, except }: Stream,
+    isOf: (id: ChainId) => boolean,
+  ): Promise<Refused | null> {
     const { ruleset, chains, tables } = this.options;
-    const isSent = (id: ChainId): boolean => except.size === 0 || !except.has(hashIn(id) ?? '');
+    const isSent = (id: ChainId): boolean => isOf(id) && (except.size === 0 || !except.has(hashIn(id) ?? ''));
     const ids = [...new Set([...chains.owed('written').filter(isSent), ...also])];
     const removed = removing ? chains.owed('removed').filter(isSent) : [];
     const made = ids.flatMap((id) => this.made.get(id) ?? []);
@@ -136,6 +155,19 @@ export class ChainWriter {
     chains.claim(ids).acknowledge();
     return [];
   }
+}
+
+function isFirewall(id: ChainId): boolean {
+  return tableOf(id) === 'filter' && nameOf(id).startsWith(DIVISION.proxyFirewall);
+}
+
+function leadsToFirewall(operation: IptablesOperation): boolean {
+  return operation.type === 'rule' && operation.text.endsWith(` -j ${CHAIN.proxyFirewall}`);
+}
+
+/** Whether a jump is mode ipvs's, which goes. */
+function isFromIpvs(operation: IptablesOperation): boolean {
+  return operation.type === 'rule' && PROXY_FIREWALL_HOOKS.ipvs.some(({ text }) => text === operation.text);
 }
 
 const TRIAL_TABLES = ['filter', 'nat'] as const;

@@ -7,7 +7,7 @@ import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport } from '
 import { ChainLedger } from '../xtables/chain-ledger.js';
 import { differences, listedStates } from '../xtables/chain-states.js';
 import { cleanupOperations } from '../xtables/cleanup.js';
-import { hookRepairs } from '../xtables/hooks.js';
+import { hookRemovals, hookRepairs, PROXY_FIREWALL_HOOKS } from '../xtables/hooks.js';
 import { Tables, type TablesOptions } from '../xtables/tables.js';
 import { AdoptedTable } from './adopted-table.js';
 import { ChainWriter, type Refused } from './chain-writer.js';
@@ -240,7 +240,11 @@ export class IptablesFamily implements FamilyDataplane {
 
   private hookOperations(listing: readonly IptablesChainListing[], node: NodePlan): readonly IptablesOperation[] {
     const withFirewall = node.nodePortsOnLoopback;
-    return [...hookRepairs(listing, wantedHooks(withFirewall)), ...(withFirewall ? firewallOperations(listing) : [])];
+    return [
+      ...hookRepairs(listing, wantedHooks(withFirewall)),
+      ...hookRemovals(listing, PROXY_FIREWALL_HOOKS.ipvs),
+      ...(withFirewall ? firewallOperations(listing) : []),
+    ];
   }
 
   private list(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {

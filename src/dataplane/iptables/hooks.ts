@@ -1,5 +1,12 @@
 import type { IptablesChainListing, IptablesOperation } from '../../native/contract.js';
-import { FORWARD_HOOKS, hooksTo, NAT_HOOKS, NEW_CONNECTIONS, type Hook } from '../xtables/hooks.js';
+import {
+  FORWARD_HOOKS,
+  hooksTo,
+  NAT_HOOKS,
+  NEW_CONNECTIONS,
+  PROXY_FIREWALL_HOOKS,
+  type Hook,
+} from '../xtables/hooks.js';
 import { CHAIN } from './names.js';
 
 /**
@@ -7,7 +14,7 @@ import { CHAIN } from './names.js';
  * should stand. KUBE-EXTERNAL-SERVICES hangs on OUTPUT too, so that the node itself learns of missing endpoints like everybody else.
  */
 export const HOOKS: readonly Hook[] = [
-  ...newConnections(CHAIN.proxyFirewall, ['INPUT', 'FORWARD', 'OUTPUT'], 'kubernetes load balancer firewall'),
+  ...PROXY_FIREWALL_HOOKS.iptables,
   ...FORWARD_HOOKS,
   ...newConnections(CHAIN.services, ['FORWARD', 'OUTPUT'], 'kubernetes service portals'),
   ...hooksTo(CHAIN.nodePorts, 'filter', ['INPUT'], '', 'kubernetes health check service ports'),

@@ -2,7 +2,7 @@ import type { IptablesAddon, IptablesChainListing, IptablesOperation } from '../
 import type { FrontendPlan, NodePlan } from '../../plan/types.js';
 import { differences, listedStates, statesOf, type ChainStates } from '../xtables/chain-states.js';
 import { cleanupOperations } from '../xtables/cleanup.js';
-import { hookRepairs } from '../xtables/hooks.js';
+import { hookRemovals, hookRepairs, PROXY_FIREWALL_HOOKS } from '../xtables/hooks.js';
 import { chainOperation, deleteOperation } from '../xtables/operations.js';
 import { chainId } from '../xtables/rules.js';
 import { Tables, type TablesOptions } from '../xtables/tables.js';
@@ -72,7 +72,8 @@ export class RuleWriter {
         return held?.get(id)?.digest !== wanted.get(id)?.digest;
       })
       .map(chainOperation);
-    if (listing !== null) operations.push(...hookRepairs(listing, HOOKS));
+    if (listing !== null)
+      operations.push(...hookRepairs(listing, HOOKS), ...hookRemovals(listing, PROXY_FIREWALL_HOOKS.iptables));
     const takesOver = listing !== null && held?.has(chainId('nat', CHAIN.services)) === true;
     const isLast = ({ table }: IptablesOperation): boolean => takesOver && table === 'nat';
     return {

@@ -1,6 +1,13 @@
 import type { Family } from '../../base/ip.js';
 import type { FrontendPlan, NodePlan } from '../../plan/types.js';
-import { FORWARD_HOOKS, hooksTo, NAT_HOOKS, NEW_CONNECTIONS, type Hook } from '../xtables/hooks.js';
+import {
+  FORWARD_HOOKS,
+  hooksTo,
+  NAT_HOOKS,
+  NEW_CONNECTIONS,
+  PROXY_FIREWALL_HOOKS,
+  type Hook,
+} from '../xtables/hooks.js';
 import { fixedChain, MASQUERADE, masqueradeChains, unmarkedMatch } from '../xtables/masquerade.js';
 import { LOOPBACK, nodePortRules } from '../xtables/node-ports.js';
 import { commentMatch, protocolWord, sourceMatch, type Chain } from '../xtables/rules.js';
@@ -15,7 +22,7 @@ import { CHAIN, setName, type SetRole } from './names.js';
 export const HOOKS: readonly Hook[] = [
   ...FORWARD_HOOKS,
   ...hooksTo(CHAIN.nodePort, 'filter', ['INPUT'], '', 'kubernetes health check rules'),
-  ...hooksTo(CHAIN.proxyFirewall, 'filter', ['INPUT', 'FORWARD'], '', 'kube-proxy firewall rules'),
+  ...PROXY_FIREWALL_HOOKS.ipvs,
   ...hooksTo(CHAIN.guard, 'filter', ['INPUT'], '', 'kubernetes ipvs access filter'),
   ...hooksTo(CHAIN.outGuard, 'filter', ['OUTPUT'], '', 'kubernetes ipvs access filter'),
   ...NAT_HOOKS,

@@ -30,6 +30,21 @@ export const NAT_HOOKS = [
   ...hooksTo(SHARED_CHAIN.postrouting, 'nat', ['POSTROUTING'], '', 'kubernetes postrouting rules'),
 ];
 
+/**
+ * Those to the one chain that two modes have and lead to in other words (IT-15, IV-21). In mode ipvs the chain itself asks for new connections, in mode
+ * iptables the jump does: as long as the other's jump leads there, the rules would be for packets of established connections too.
+ */
+export const PROXY_FIREWALL_HOOKS = {
+  iptables: hooksTo(
+    SHARED_CHAIN.proxyFirewall,
+    'filter',
+    ['INPUT', 'FORWARD', 'OUTPUT'],
+    NEW_CONNECTIONS,
+    'kubernetes load balancer firewall',
+  ),
+  ipvs: hooksTo(SHARED_CHAIN.proxyFirewall, 'filter', ['INPUT', 'FORWARD'], '', 'kube-proxy firewall rules'),
+} as const;
+
 /** After a rule that ends every packet's way nothing of ours is reached. */
 const ENDS_ALL = /^-j (ACCEPT|DROP|RETURN|REJECT)\b/;
 

@@ -83,6 +83,10 @@ export class SteadyTraffic {
       [],
       'no request is lost',
     );
+    await this.goesOn(t, timeoutMs);
+  }
+
+  async goesOn(t: Test, timeoutMs = 3000): Promise<void> {
     for (const { connection, name } of this.connections)
       t.match(await connection.exchange({ timeoutMs }), { name }, 'an established connection goes on');
   }

@@ -1,0 +1,61 @@
+import t from 'tap';
+import { PROXY_FIREWALL_HOOKS } from '../../../src/dataplane/xtables/hooks.js';
+import type { Row } from '../../../src/state/rows.js';
+import type { FakeIptables } from '../../support/fake-iptables/fake-iptables.js';
+import { service, slice } from '../../support/rows.js';
+import * as iptables from '../iptables/rig.js';
+import * as ipvs from '../ipvs/rig.js';
+
+/** KUBE-PROXY-FIREWALL, which two modes have, and lead to in other words. */
+
+const BALANCER: readonly Row[] = [
+  service('web', { clusterIPs: ['10.96.0.9'], balancer: ['192.0.2.3'], sourceRanges: ['203.0.113.0/24'] }),
+  slice('web', [{ address: '10.0.3.1', node: 'other' }]),
+];
+const IPVS_RULE =
+  '-m conntrack --ctstate NEW -m set --match-set KUBE-LOAD-BALANCER-FW dst,dst -j KUBE-SOURCE-RANGES-FIREWALL';
+
+function jumps(kernel: FakeIptables): readonly string[] {
+  return ['INPUT', 'FORWARD', 'OUTPUT'].flatMap((chain) =>
+    (kernel.rules('filter', chain) ?? [])
+      .filter((rule) => rule.endsWith('-j KUBE-PROXY-FIREWALL'))
+      .map((rule) => `${chain} ${rule}`),
+  );
+}
+
+function texts(mode: keyof typeof PROXY_FIREWALL_HOOKS): readonly string[] {
+  return PROXY_FIREWALL_HOOKS[mode].map(({ chain, text }) => `${chain} ${text}`);
+}
+
+function leaveJumps(kernel: FakeIptables, mode: keyof typeof PROXY_FIREWALL_HOOKS, rules: readonly string[]): void {
+  kernel.tamper('filter', (chains) => {
+    chains.set('KUBE-SOURCE-RANGES-FIREWALL', []);
+    chains.set('KUBE-PROXY-FIREWALL', [...rules]);
+    for (const { chain, text } of PROXY_FIREWALL_HOOKS[mode]) chains.get(chain)?.push(text);
+  });
+}
+
+t.test('from mode ipvs, which translates until nat is written, to mode iptables', async (t) => {
+  const rig = new iptables.Rig();
+  leaveJumps(rig.kernel, 'ipvs', [IPVS_RULE]);
+  rig.commit([...iptables.NODE_ROWS, ...BALANCER]);
+  const sent = await rig.during(() => rig.sync());
+  t.same(jumps(rig.kernel), texts('iptables'), 'packets of established connections are not led there any more');
+  const firewall = 'chain filter KUBE-PROXY-FIREWALL';
+  t.equal(sent.filter((line) => line === firewall).length, 1);
+  t.ok(sent.indexOf(firewall) > sent.lastIndexOf('chain nat KUBE-SERVICES'), 'what is not translated is dropped last');
+  t.ok(sent.indexOf('chain filter KUBE-FORWARD') < sent.indexOf('chain nat KUBE-SERVICES'), 'all else as ever');
+  rig.kernel.tamper('filter', (chains) => chains.delete('KUBE-SOURCE-RANGES-FIREWALL'));
+  t.same(await rig.difference(), []);
+  rig.restart();
+  t.same(await rig.during(() => rig.sync()), [], 'and that is all');
+});
+
+t.test('from mode iptables to mode ipvs', async (t) => {
+  const rig = new ipvs.Rig();
+  leaveJumps(rig.kernel.programs, 'iptables', []);
+  rig.commit([...ipvs.NODE_ROWS, ...BALANCER]);
+  await rig.sync();
+  t.same(jumps(rig.kernel.programs), texts('ipvs'));
+  t.same(await rig.difference(), []);
+});
