@@ -1,3 +1,4 @@
+import { readAudit, type AuditConfig } from './audit.js';
 import { durationMilliseconds, parseDuration } from './duration.js';
 import { invalid } from './errors.js';
 import type { FlagName } from './flag-table.js';
@@ -8,6 +9,8 @@ export interface SecuredConfig {
   readonly tls: TlsConfig;
   readonly authentication: AuthenticationConfig;
   readonly authorization: AuthorizationConfig;
+  /** Null: nothing is written down. */
+  readonly audit: AuditConfig | null;
 }
 
 /** Times in milliseconds. */
@@ -93,9 +96,19 @@ const SUITES: Readonly<Record<string, string>> = {
 /** Flags that switch TLS on. */
 const SWITCHES = ['tls-cert-file', 'tls-private-key-file', 'tls-sni-cert-key'] as const satisfies readonly FlagName[];
 /** Flags that mean nothing without it. */
-const DETAILS = ['cert-dir', 'tls-cipher-suites', 'tls-min-version'] as const satisfies readonly FlagName[];
-/** Flags about who may ask: without TLS others on the way could take what tells it. */
+const DETAILS = [
+  'audit-log-format',
+  'audit-log-maxage',
+  'audit-log-maxbackup',
+  'audit-log-maxsize',
+  'cert-dir',
+  'tls-cipher-suites',
+  'tls-min-version',
+] as const satisfies readonly FlagName[];
+/** Flags about who may ask, and who did: without TLS others on the way could take what tells it. */
 const GUARDS = [
+  'audit-log-path',
+  'audit-policy-file',
   'authentication-config',
   'client-ca-file',
   'authentication-token-webhook',
@@ -130,12 +143,13 @@ export function readSecured(line: CommandLine, readsServer: boolean): SecuredFla
   const tls = readTls(line, problems);
   const authentication = readAuthentication(line, problems);
   const authorization = readAuthorization(line, problems);
+  const audit = readAudit(line, problems);
   if (isTls) {
     problems.push(...(readsServer ? [] : unaskable(authentication, authorization)));
     return {
-      value: { tls, authentication, authorization },
+      value: { tls, authentication, authorization, audit },
       problems,
-      warnings: unusedTtls(line, authentication, authorization),
+      warnings: [...unusedTtls(line, authentication, authorization), ...unusedLimits(line, audit)],
     };
   }
   for (const flag of GUARDS.filter((each) => line.given.has(each)))
@@ -166,6 +180,18 @@ function unusedTtls(
   return rows
     .filter(([flag, isUsed]) => line.given.has(flag) && !isUsed)
     .map(([flag, , without]) => `--${flag}: has no effect without ${without}`);
+}
+
+function unusedLimits({ given }: CommandLine, audit: AuditConfig | null): readonly string[] {
+  const limits = [
+    'audit-log-maxage',
+    'audit-log-maxbackup',
+    'audit-log-maxsize',
+  ] as const satisfies readonly FlagName[];
+  const without =
+    audit === null ? 'without --audit-log-path' : audit.log.path === '-' ? 'on the standard output' : null;
+  if (without === null) return [];
+  return limits.filter((flag) => given.has(flag)).map((flag) => `--${flag}: has no effect ${without}`);
 }
 
 function readAuthentication(line: CommandLine, problems: string[]): AuthenticationConfig {

@@ -30,6 +30,12 @@ export class DoorMetrics extends Definitions implements DoorObserver {
     ['kind', 'result'],
   );
 
+  private readonly audits = this.counter(
+    'serving_audit_events_total',
+    'Events about requests to the metrics address by whether they could be written.',
+    ['result'],
+  );
+
   constructor(registry: Registry) {
     super(registry, 'pointsman_', '');
   }
@@ -48,6 +54,10 @@ export class DoorMetrics extends Definitions implements DoorObserver {
 
   reviewed(kind: string, result: 'answered' | 'failed'): void {
     this.reviews.inc({ kind, result });
+  }
+
+  audited(result: 'written' | 'dropped'): void {
+    this.audits.inc({ result });
   }
 
   certificateEnds(at: number): void {

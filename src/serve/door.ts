@@ -1,12 +1,16 @@
-import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
+
+/** Answers a request; the error for which it could not, which has been answered and told of. */
+export type Pages = (request: IncomingMessage, response: ServerResponse) => Promise<unknown>;
 
 /** What stands in front of the pages of an endpoint. */
 export interface Door {
   /** A server for who comes to it; not listening yet. */
   createServer(options: ServerOptions): Server;
   /** Has a request answered by the pages, or refuses it. */
-  admit(request: IncomingMessage, response: ServerResponse, pages: RequestListener): void;
-  close(): void;
+  admit(request: IncomingMessage, response: ServerResponse, pages: Pages): void;
+  /** Resolves when all that was to be written has been. */
+  close(): Promise<void>;
 }
 
 /** Hears what happens at a door, for metrics. */
@@ -18,6 +22,8 @@ export interface DoorObserver {
   authorized(result: 'allowed' | 'denied' | 'error'): void;
   /** An API server was asked for a judgement. */
   reviewed(kind: string, result: 'answered' | 'failed'): void;
+  /** An Event about a request was to be written. */
+  audited(result: 'written' | 'dropped'): void;
   /** When the certificate that is served ends, in milliseconds since the epoch. */
   certificateEnds(at: number): void;
 }

@@ -62,6 +62,7 @@ export class HealthServer {
   constructor(private readonly options: HealthServerOptions) {
     this.endpoint = new HttpEndpoint('health checks', options, (request, response) => {
       this.answer(request.url ?? '', response);
+      return Promise.resolve();
     });
   }
 

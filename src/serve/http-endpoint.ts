@@ -1,9 +1,9 @@
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.js';
 import { errorCode, messageOf } from '../base/error-message.js';
 import { isUnspecified, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
-import type { Door } from './door.js';
+import type { Door, Pages } from './door.js';
 import { answerWhole, boundPort, listen, openBindAddress, shut } from './listener.js';
 
 /** Time between attempts to bind. */
@@ -41,7 +41,7 @@ export class HttpEndpoint {
   constructor(
     private readonly what: string,
     private readonly options: HttpEndpointOptions,
-    private readonly handler: RequestListener,
+    private readonly pages: Pages,
   ) {
     this.bind = options.bind;
   }
@@ -140,11 +140,11 @@ export class HttpEndpoint {
     };
     this.server = await openBindAddress(address, port, (socket) =>
       door === null
-        ? listen(socket, this.handler, onError)
+        ? listen(socket, (...exchange) => void this.pages(...exchange), onError)
         : listen(
             socket,
             (...exchange) => {
-              door.admit(...exchange, this.handler);
+              door.admit(...exchange, this.pages);
             },
             onError,
             undefined,

@@ -90,8 +90,9 @@ export class Listeners {
   }
 
   async close(): Promise<void> {
-    this.door?.close();
     await Promise.allSettled([this.health.close(), this.metrics.close()]);
+    // What was being answered is written down by then.
+    await this.door?.close();
   }
 
   private async openDoor(): Promise<Door | null> {
@@ -102,7 +103,7 @@ export class Listeners {
     const { openDoor } = await import('./secured/door.js');
     const opened = await openDoor({
       ...{ config: secured, nodeName, addresses: localAddresses, api, connect, clock, log, observer: metrics.door() },
-      now: () => Number(wallClock() / 1_000_000n),
+      now: () => Number(wallClock() / 1000n) / 1000,
     });
     if ('problem' in opened) throw new ConfigError('CONFIG_INVALID', null, [opened.problem]);
     return opened;

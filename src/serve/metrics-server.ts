@@ -46,9 +46,7 @@ export class MetricsServer {
 
   constructor(private readonly options: MetricsServerOptions) {
     this.pages = pagesOf(options, this.health);
-    this.endpoint = new HttpEndpoint('metrics', options, (request, response) => {
-      void this.answer(request, response);
-    });
+    this.endpoint = new HttpEndpoint('metrics', options, (...exchange) => this.answer(...exchange));
   }
 
   /** Resolves after the first attempt to bind, whether it succeeded or not. Never rejects. */
@@ -75,21 +73,24 @@ export class MetricsServer {
     return this.endpoint.close();
   }
 
-  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** As {@link Pages}. */
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
     const [path = '', query = ''] = (request.url ?? '').split('?', 2);
     const page = this.pages.get(path);
     if (page === undefined) {
       answerNotFound(response);
-      return;
+      return null;
     }
     try {
       await page(request, response, new URLSearchParams(query));
+      return null;
     } catch (error) {
       // A client that has gone away is no failure of ours.
-      if (response.destroyed) return;
+      if (response.destroyed) return null;
       this.options.log.error(error, 'cannot answer', { path });
       if (response.headersSent) response.destroy();
       else answerText(response, 500, 'internal error\n');
+      return error;
     }
   }
 }

@@ -52,8 +52,40 @@ t.test('who may ask, and for what', (t) => {
   t.end();
 });
 
+t.test('what is written down of requests', (t) => {
+  const audit = (...flags: readonly string[]): unknown => loaded(['--metrics-tls', ...flags]).config.secured?.audit;
+  const files = ['--audit-policy-file=/p', '--audit-log-path=/l'];
+  t.equal(audit(), null);
+  t.same(audit(...files), {
+    policyFile: '/p',
+    log: { path: '/l', maxBytes: 100 << 20, maxBackups: 0, maxAgeMs: 0 },
+  });
+  const limits = ['--audit-log-maxsize=3000', '--audit-log-maxbackup=2', '--audit-log-maxage=30'];
+  t.match(audit(...files, ...limits), {
+    log: { maxBytes: 3000 * 2 ** 20, maxBackups: 2, maxAgeMs: 30 * 86_400_000 },
+  });
+  const warnings = (...flags: readonly string[]): readonly string[] =>
+    loaded(['--proxy-mode=nftables', ...flags]).warnings;
+  t.same(warnings('--metrics-tls', ...limits.slice(0, 1)), [
+    '--audit-log-maxsize: has no effect without --audit-log-path',
+  ]);
+  t.same(warnings('--metrics-tls', '--audit-policy-file=/p', '--audit-log-path=-', '--audit-log-maxage=1'), [
+    '--audit-log-maxage: has no effect on the standard output',
+  ]);
+  t.same(warnings('--audit-log-maxage=1'), ['--audit-log-maxage: has no effect without --metrics-tls']);
+  t.end();
+});
+
 t.test('every refusal names the flag', (t) => {
   const cases: readonly (readonly [flags: readonly string[], problem: string])[] = [
+    [['--authentication-config=/a'], '--authentication-config: Forbidden: needs --metrics-tls'],
+    [['--metrics-tls', '--audit-policy-file=/p'], '--audit-log-path: Required value: beside --audit-policy-file'],
+    [['--metrics-tls', '--audit-log-path=/l'], '--audit-policy-file: Required value: beside --audit-log-path'],
+    [['--metrics-tls', '--audit-log-format=legacy'], '--audit-log-format: Invalid value: "legacy": must be json'],
+    [
+      ['--metrics-tls', '--audit-log-maxage=-1'],
+      '--audit-log-maxage: Invalid value: -1: must be greater than or equal to 0',
+    ],
     [['--tls-cert-file=/c'], '--tls-private-key-file: Required value: beside --tls-cert-file'],
     [['--tls-private-key-file=/k'], '--tls-cert-file: Required value: beside --tls-private-key-file'],
     [

@@ -1,12 +1,16 @@
-import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../base/clock.js';
 import { messageOf } from '../../base/error-message.js';
 import type { Log } from '../../base/log.js';
+import type { AuditConfig } from '../../config/audit.js';
 import type { SecuredConfig } from '../../config/secured.js';
-import type { Door } from '../door.js';
+import type { Door, Pages } from '../door.js';
 import { FileText } from '../../base/file-text.js';
+import { RotatedFile } from '../../observe/rotated-file.js';
+import { Audit } from './audit.js';
+import { AuditPolicy } from './audit-policy.js';
 import { Authentication, type FileAuthentication } from './authentication.js';
 import { readAuthenticationFile } from './authentication-file.js';
 import { AccessReviews, ALWAYS_ALLOW, type Authorizer } from './authorization.js';
@@ -43,21 +47,24 @@ export interface DoorParts
 
 /** Opens what the flags ask for; why that is not possible when it is not. */
 export async function openDoor(parts: DoorParts): Promise<Door | { readonly problem: string }> {
-  const { tls, authentication, authorization } = parts.config;
+  const { tls, authentication, authorization, audit } = parts.config;
   const certificates = new Certificates({ ...parts, config: tls, clientCaFile: authentication.clientCaFile });
   const file = authentication.file === null ? null : followAuthentication(authentication.file, parts);
   const webhooks = authorization.file === null ? null : followAuthorization(authorization.file, parts);
-  const files: readonly Following[] = [file, webhooks].flatMap((each): readonly Following[] =>
+  const policy = audit === null ? null : followPolicy(audit.policyFile, parts);
+  const files: readonly Following[] = [file, webhooks, policy].flatMap((each): readonly Following[] =>
     each === null ? [] : [each],
   );
   try {
     await certificates.open();
     for (const each of files) await each.open();
+    const trail = audit === null || policy === null ? null : await openAudit(audit, policy, parts);
+    const gate = makeGate(parts, file, webhooks, trail);
+    return new SecuredDoor({ ...parts, certificates, gate, files, audit: trail });
   } catch (error) {
     for (const each of files) each.close();
     return { problem: messageOf(error) };
   }
-  return new SecuredDoor(certificates, makeGate(parts, file, webhooks), files, parts);
 }
 
 function followAuthentication(path: string, parts: DoorParts): Followed<FileAuthentication> {
@@ -91,6 +98,31 @@ function followAuthorization(path: string, parts: DoorParts): Followed<Webhooks>
   });
 }
 
+function followPolicy(path: string, { log, observer }: DoorParts): Followed<AuditPolicy> {
+  const flag = '--audit-policy-file';
+  const warn = warnOf(flag, log);
+  return new Followed({
+    ...{ flag, log, observer, read: textReader(path) },
+    make: ([text = '']) => AuditPolicy.read(text, warn),
+  });
+}
+
+/** @throws Error that names the flag. */
+async function openAudit(
+  { log: limits }: AuditConfig,
+  policy: Followed<AuditPolicy>,
+  { log, observer, now }: DoorParts,
+): Promise<Audit> {
+  const onLoss = (error: unknown): void => {
+    log.error(error, 'Events about requests are lost', { flag: '--audit-log-path' });
+  };
+  try {
+    return new Audit({ policy, file: await RotatedFile.open({ ...limits, now, onLoss }), observer, now });
+  } catch (error) {
+    throw new Error(`--audit-log-path: ${messageOf(error)}`, { cause: error });
+  }
+}
+
 function warnOf(flag: string, log: Log): (problem: string) => void {
   return (problem) => {
     log.warn(`${flag}: ${problem}`);
@@ -107,6 +139,7 @@ function makeGate(
   parts: DoorParts,
   file: Followed<FileAuthentication> | null,
   webhooks: Followed<Webhooks> | null,
+  audit: Audit | null,
 ): Gate {
   const { config, clock, now, log, observer } = parts;
   const { authentication } = config;
@@ -120,6 +153,7 @@ function makeGate(
       now,
     }),
     authorizer: makeAuthorizer(parts, reviews, webhooks),
+    audit,
     log,
     observer,
   });
@@ -136,6 +170,13 @@ function makeAuthorizer(
   return new AccessReviews({ reviews, version: 'v1', authorizedTtl, unauthorizedTtl, clock });
 }
 
+interface SecuredDoorParts extends DoorParts {
+  readonly certificates: Certificates;
+  readonly gate: Gate;
+  readonly files: readonly Following[];
+  readonly audit: Audit | null;
+}
+
 /** Speaks TLS, follows the files that say how, and lets through whom the gate does. */
 class SecuredDoor implements Door {
   private readonly servers = new Set<ReturnType<typeof createServer>>();
@@ -144,19 +185,15 @@ class SecuredDoor implements Door {
   private cancelCheck: () => void = () => undefined;
   private closed = false;
 
-  constructor(
-    private readonly certificates: Certificates,
-    private readonly gate: Gate,
-    private readonly files: readonly Following[],
-    private readonly parts: DoorParts,
-  ) {
+  constructor(private readonly parts: SecuredDoorParts) {
     const { clock } = parts;
     this.handshakes = new TokenBucket(HANDSHAKES_PER_SECOND, HANDSHAKES_AT_ONCE, () => clock.now());
     this.checkLater();
   }
 
   createServer(options: ServerOptions): Server {
-    const { certificates, parts } = this;
+    const { parts } = this;
+    const { certificates } = parts;
     const server = createServer({
       ...options,
       ...certificates.forOthers,
@@ -181,14 +218,15 @@ class SecuredDoor implements Door {
     return server;
   }
 
-  admit(request: IncomingMessage, response: ServerResponse, pages: RequestListener): void {
-    void this.gate.admit(request, response, pages);
+  admit(request: IncomingMessage, response: ServerResponse, pages: Pages): void {
+    void this.parts.gate.admit(request, response, pages);
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.closed = true;
     this.cancelCheck();
-    for (const file of this.files) file.close();
+    for (const file of this.parts.files) file.close();
+    await this.parts.audit?.close();
   }
 
   private checkLater(): void {
@@ -197,10 +235,11 @@ class SecuredDoor implements Door {
   }
 
   private async check(): Promise<void> {
-    const { contexts, authorities } = await this.certificates.check();
-    for (const file of this.files) await file.check();
+    const { certificates, files } = this.parts;
+    const { contexts, authorities } = await certificates.check();
+    for (const file of files) await file.check();
     if (this.closed) return;
-    if (contexts) for (const server of this.servers) server.setSecureContext(this.certificates.forOthers);
+    if (contexts) for (const server of this.servers) server.setSecureContext(certificates.forOthers);
     if (authorities) for (const socket of this.connections) socket.destroy();
     this.checkLater();
   }

@@ -1,15 +1,19 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { messageOf } from '../../base/error-message.js';
 import type { Log } from '../../base/log.js';
 import { cutText } from '../../base/outside-text.js';
-import type { DoorObserver } from '../door.js';
+import type { DoorObserver, Pages } from '../door.js';
 import { answerText } from '../http-endpoint.js';
+import { UNAUDITED, type Audit, type AuditedExchange } from './audit.js';
 import type { Authentication } from './authentication.js';
-import { verbOf, type Authorizer } from './authorization.js';
+import { verbOf, type Authorizer, type Decision } from './authorization.js';
+import type { User } from './user.js';
 
 export interface GateOptions {
   readonly authentication: Authentication;
   readonly authorizer: Authorizer;
+  /** Null: nothing is written down. */
+  readonly audit: Pick<Audit, 'begin'> | null;
   readonly log: Log;
   readonly observer: DoorObserver;
 }
@@ -21,14 +25,16 @@ const MAX_PATH = 1024;
 export class Gate {
   constructor(private readonly options: GateOptions) {}
 
-  async admit(request: IncomingMessage, response: ServerResponse, pages: RequestListener): Promise<void> {
-    const { log } = this.options;
+  async admit(request: IncomingMessage, response: ServerResponse, pages: Pages): Promise<void> {
+    const { log, audit } = this.options;
+    const exchange = audit?.begin(request, response) ?? UNAUDITED;
     try {
-      const refusal = await this.judge(request);
+      const refusal = await this.judge(request, exchange);
       // Who asked may have gone meanwhile.
       if (response.destroyed) return;
       if (refusal === null) {
-        pages(request, response);
+        const failure = await pages(request, response);
+        if (failure instanceof Error) exchange.panicked(failure);
         return;
       }
       if (refusal.status === 401) response.setHeader('WWW-Authenticate', 'Bearer realm="pointsman"');
@@ -36,48 +42,71 @@ export class Gate {
       answerText(response, refusal.status, `${refusal.text}\n`);
     } catch (error) {
       log.error(error, 'cannot judge a request');
+      exchange.panicked(error);
       if (!response.headersSent) answerText(response, 503, `Service Unavailable: ${messageOf(error)}\n`);
     }
   }
 
-  private async judge(request: IncomingMessage): Promise<{ readonly status: number; readonly text: string } | null> {
-    const { authentication, authorizer, observer, log } = this.options;
+  private async judge(request: IncomingMessage, exchange: AuditedExchange): Promise<Refusal | null> {
+    const { authentication, observer, log } = this.options;
     const identity = await authentication.identify(request);
-    if (identity.type === 'unavailable') {
-      observer.authenticated('error');
-      return { status: identity.status, text: `${TITLES[identity.status]}: ${identity.why}` };
+    if (identity.type === 'user') {
+      const { user } = identity;
+      observer.authenticated(user.groups.includes('system:unauthenticated') ? 'anonymous' : 'success');
+      exchange.identified(user);
+      return this.authorize(user, request, exchange);
     }
-    if (identity.type === 'refused') {
-      observer.authenticated('failure');
-      log.info(2, 'refused to somebody unknown', { from: request.socket.remoteAddress ?? null, because: identity.why });
-      return { status: 401, text: `Unauthorized: ${identity.why}` };
-    }
-    const { user } = identity;
-    observer.authenticated(user.groups.includes('system:unauthenticated') ? 'anonymous' : 'success');
-    const verb = verbOf(request.method ?? '');
-    const path = canonicalPath(request.url ?? '');
+    const { why } = identity;
+    const status = identity.type === 'unavailable' ? identity.status : 401;
+    exchange.unidentified(status, why);
+    observer.authenticated(identity.type === 'unavailable' ? 'error' : 'failure');
+    if (identity.type === 'refused')
+      log.info(2, 'refused to somebody unknown', { from: request.socket.remoteAddress ?? null, because: why });
+    return { status, text: `${TITLES[status]}: ${why}` };
+  }
+
+  private async authorize(
+    user: User,
+    { method = '', url = '' }: IncomingMessage,
+    exchange: AuditedExchange,
+  ): Promise<Refusal | null> {
+    const { authorizer, observer, log } = this.options;
+    const verb = verbOf(method);
+    const path = canonicalPath(url);
     const shown = `user=${JSON.stringify(cutText(user.name, MAX_SHOWN_BYTES))}, verb=${verb}`;
-    if (path === null) {
-      observer.authorized('denied');
-      return { status: 403, text: `Forbidden (${shown}): the path is not written in its only form` };
-    }
-    const decision = await authorizer.decide({ user, verb, path });
+    const decision: Decision =
+      path === null ? { type: 'denied', why: NOT_CANONICAL } : await authorizer.decide({ user, verb, path });
+    exchange.decided(decision);
     switch (decision.type) {
       case 'allowed':
         observer.authorized('allowed');
         return null;
-      case 'denied':
+      case 'denied': {
         observer.authorized('denied');
         log.info(2, 'refused', { user: user.name, verb, path, because: decision.why });
-        return { status: 403, text: `Forbidden (${shown}, path=${JSON.stringify(cutText(path, MAX_SHOWN_BYTES))})` };
+        const text =
+          path === null
+            ? `Forbidden (${shown}): ${NOT_CANONICAL}`
+            : `Forbidden (${shown}, path=${JSON.stringify(cutText(path, MAX_SHOWN_BYTES))})`;
+        exchange.refused(text);
+        return { status: 403, text };
+      }
       case 'unavailable':
         observer.authorized('error');
+        exchange.refused(decision.why);
         return { status: decision.status, text: `${TITLES[decision.status]}: ${decision.why}` };
     }
   }
 }
 
-const TITLES = { 429: 'Too Many Requests', 503: 'Service Unavailable' } as const;
+interface Refusal {
+  readonly status: number;
+  readonly text: string;
+}
+
+const NOT_CANONICAL = 'the path is not written in its only form';
+
+const TITLES = { 401: 'Unauthorized', 429: 'Too Many Requests', 503: 'Service Unavailable' } as const;
 
 /**
  * The path of a request's target as pages are known by it and rules are written for it; null when it could mean another: with escapes, empty or dotted

@@ -202,7 +202,7 @@ t.test('every refusal of a file names its field', async (t) => {
     writeFileSync(file, JSON.stringify({ ...HEAD, ...content }));
     const opened = await open([...TLS, `--authentication-config=${file}`, ...flags], {});
     if ('problem' in opened) return opened.problem;
-    opened.close();
+    await opened.close();
     return 'none';
   };
   const issuer = { url: 'https://issuer.example', audiences: ['a'] };

@@ -23,6 +23,8 @@ export interface Scene {
   readonly ask: (path: string, ...options: readonly string[]) => Promise<CurlAnswer>;
   /** Lets the door look at its files. */
   readonly look: () => Promise<void>;
+  /** With what pages are to fail; null: they do not. */
+  fail: Error | null;
 }
 
 const LOCAL = parseAddress('127.0.0.1')!;
@@ -53,7 +55,9 @@ export async function scene(
     bind: { address: LOCAL, port: 0, hardFail: true },
     door: () => opened,
     ...{ clock, log, mode: 'a mode', flags: [], status: null },
-    metrics: { scrape: () => Promise.resolve('scraped\n') },
+    metrics: {
+      scrape: () => (made.fail === null ? Promise.resolve('scraped\n') : Promise.reject(made.fail)),
+    },
     configuration: () => ({ kind: 'KubeProxyConfiguration' }),
     setVerbosity: () => undefined,
     onFatal: (error) => {
@@ -62,11 +66,12 @@ export async function scene(
   });
   await server.start();
   t.teardown(async () => {
-    opened.close();
+    await opened.close();
     await server.close();
   });
   const port = server.port() ?? 0;
-  return {
+  const made: Scene = {
+    fail: null,
     ...{ port, clock, log, heard, time },
     ask: (path, ...options) => curl(`https://localhost:${port}${path}`, ...options),
     look: async () => {
@@ -75,6 +80,7 @@ export async function scene(
       while (clock.waiting === 0) await new Promise((resolve) => setImmediate(resolve));
     },
   };
+  return made;
 }
 
 /** Opens a door as flags say, or tells why not. */
@@ -99,6 +105,7 @@ function observer(heard: string[]): DoorObserver {
   return {
     reloaded: (flag, result) => heard.push(`${flag} ${result}`),
     certificateEnds: () => undefined,
+    audited: (result) => heard.push(`audited ${result}`),
     authenticated: (result) => heard.push(`authenticated ${result}`),
     authorized: (result) => heard.push(`authorized ${result}`),
     reviewed: (kind, result) => heard.push(`${kind} ${result}`),

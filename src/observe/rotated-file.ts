@@ -1,0 +1,173 @@
+import { write as writeTo } from 'node:fs';
+import { mkdir, open, readdir, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
+import { dirname, join, parse } from 'node:path';
+import { promisify } from 'node:util';
+import { messageOf } from '../base/error-message.js';
+
+export interface RotatedFileOptions {
+  /** `-`: the standard output. */
+  readonly path: string;
+  /** At which size it is turned over. */
+  readonly maxBytes: number;
+  /** How many former files are kept; 0: all. */
+  readonly maxBackups: number;
+  /** How old former files may be, in milliseconds; 0: as old as they like. */
+  readonly maxAgeMs: number;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Called when lines are lost, once until lines are written again. */
+  readonly onLoss: (error: unknown) => void;
+}
+
+/** Waiting for the disk, in characters: what comes beyond is dropped. */
+const MAX_WAITING = 8 << 20;
+const STANDARD_OUTPUT = 1;
+/** Those of others hold who asked for what. */
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
+
+/**
+ * A file of lines that is written beside all else: nobody waits for the disk. When it has grown it gets the time into its name, and a new one begins. One
+ * that somebody else moved away is left.
+ */
+export class RotatedFile {
+  #waiting: string[] = [];
+  #waitingLength = 0;
+  #writing: Promise<void> | null = null;
+  #file: FileHandle | null = null;
+  #inode = 0n;
+  #bytes = 0;
+  #isLosing = false;
+
+  private constructor(private readonly options: RotatedFileOptions) {}
+
+  /** @throws Error when it cannot be written to. */
+  static async open(options: RotatedFileOptions): Promise<RotatedFile> {
+    const file = new RotatedFile(options);
+    if (options.path !== '-') {
+      try {
+        await file.#open();
+      } catch (error) {
+        throw new Error(`${options.path}: cannot be written to: ${messageOf(error)}`, { cause: error });
+      }
+    }
+    return file;
+  }
+
+  /**
+   * Takes a line, without its end.
+   *
+   * @returns false when it is dropped, as too many wait.
+   */
+  write(line: string): boolean {
+    if (this.#waitingLength + line.length > MAX_WAITING) {
+      this.#lost(new Error('the disk is too slow'));
+      return false;
+    }
+    this.#waiting.push(line);
+    this.#waitingLength += line.length + 1;
+    this.#writing ??= this.#writeAll();
+    return true;
+  }
+
+  /** Resolves when all lines have been written. */
+  async close(): Promise<void> {
+    await this.#writing;
+    await this.#file?.close();
+    this.#file = null;
+  }
+
+  async #writeAll(): Promise<void> {
+    // What comes in the same turn is written at once.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const bytes = Buffer.from(`${this.#waiting.join('\n')}\n`);
+      this.#waiting = [];
+      this.#waitingLength = 0;
+      try {
+        await (this.options.path === '-' ? print(bytes) : this.#append(bytes));
+        this.#isLosing = false;
+      } catch (error) {
+        this.#lost(error);
+      }
+    }
+    this.#writing = null;
+  }
+
+  #lost(error: unknown): void {
+    if (!this.#isLosing) this.options.onLoss(error);
+    this.#isLosing = true;
+  }
+
+  async #append(bytes: Buffer): Promise<void> {
+    if (this.#file === null || (await this.#isElsewhere())) await this.#open();
+    if (this.#bytes > 0 && this.#bytes + bytes.length > this.options.maxBytes) await this.#turn();
+    try {
+      await this.#file?.appendFile(bytes);
+      this.#bytes += bytes.length;
+    } catch (error) {
+      // Half a line would spoil the next.
+      await this.#file?.truncate(this.#bytes).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #isElsewhere(): Promise<boolean> {
+    const found = await stat(this.options.path, { bigint: true }).catch(() => null);
+    return found?.ino !== this.#inode;
+  }
+
+  async #open(): Promise<void> {
+    const { path } = this.options;
+    await this.#file?.close();
+    this.#file = null;
+    await mkdir(dirname(path), { recursive: true, mode: DIRECTORY_MODE });
+    // To open a pipe waits for whoever reads it.
+    const there = await stat(path).catch(() => null);
+    if (there !== null && !there.isFile()) throw new Error('is no file');
+    const file = await open(path, 'a', FILE_MODE);
+    const { ino, size } = await file.stat({ bigint: true });
+    this.#file = file;
+    this.#inode = ino;
+    this.#bytes = Number(size);
+  }
+
+  async #turn(): Promise<void> {
+    const { path, now } = this.options;
+    const { dir, name, ext } = parse(path);
+    await rename(path, join(dir, `${name}-${stampOf(now())}${ext}`));
+    await this.#open();
+    await this.#prune();
+  }
+
+  /** Those of the name that are too many, or too old. */
+  async #prune(): Promise<void> {
+    const { path, maxBackups, maxAgeMs, now } = this.options;
+    const { dir, name, ext } = parse(path);
+    const stamps = (await readdir(dir === '' ? '.' : dir))
+      .filter((entry) => entry.startsWith(`${name}-`) && entry.endsWith(ext))
+      .map((entry) => entry.slice(name.length + 1, entry.length - ext.length))
+      .filter((stamp) => STAMP.test(stamp))
+      .sort()
+      .reverse();
+    const oldest = maxAgeMs === 0 ? '' : stampOf(now() - maxAgeMs);
+    const surplus = stamps.filter((stamp, index) => (maxBackups > 0 && index >= maxBackups) || stamp < oldest);
+    for (const stamp of surplus) await unlink(join(dir, `${name}-${stamp}${ext}`));
+  }
+}
+
+const STAMP = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}$/;
+
+/** A time in UTC as files of logs have it in their names. */
+function stampOf(time: number): string {
+  return new Date(time).toISOString().slice(0, -1).replaceAll(':', '-');
+}
+
+const writeSome = promisify(writeTo);
+
+async function print(bytes: Buffer): Promise<void> {
+  for (let at = 0; at < bytes.length;) {
+    const { bytesWritten } = await writeSome(STANDARD_OUTPUT, bytes, at);
+    at += bytesWritten;
+  }
+}

@@ -1,0 +1,210 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { messageOf } from '../../base/error-message.js';
+import { parseAddress } from '../../base/ip.js';
+import { cutText } from '../../base/outside-text.js';
+import type { RotatedFile } from '../../observe/rotated-file.js';
+import type { DoorObserver } from '../door.js';
+import type { AuditPolicy, AuditVerdict, Stage } from './audit-policy.js';
+import type { Decision } from './authorization.js';
+import type { Followed } from './followed.js';
+import type { User } from './user.js';
+
+export interface AuditOptions {
+  readonly policy: Pick<Followed<AuditPolicy>, 'current'>;
+  readonly file: Pick<RotatedFile, 'write' | 'close'>;
+  readonly observer: DoorObserver;
+  /** Milliseconds since the epoch, with fractions. */
+  readonly now: () => number;
+}
+
+/** What is said about one request. */
+export interface AuditedExchange {
+  /** Who asks is known; from here on it is written down when it has been answered, too. */
+  identified(user: User): void;
+  /** It cannot be said who asks, which is the answer: nothing more is to come. */
+  unidentified(status: number, why: string): void;
+  decided(decision: Decision): void;
+  /** Why it does not come to the pages. */
+  refused(why: string): void;
+  /** It was to be answered, and an error came in between. */
+  panicked(error: unknown): void;
+}
+
+const NOTHING = (): void => undefined;
+
+/** Of requests that nobody writes down. */
+export const UNAUDITED: AuditedExchange = {
+  identified: NOTHING,
+  unidentified: NOTHING,
+  decided: NOTHING,
+  refused: NOTHING,
+  panicked: NOTHING,
+};
+
+const MAX_AGENT_BYTES = 1024;
+const MAX_REASON_BYTES = 1024;
+/** The component's own, beside those of the API server. */
+const REASON = 'pointsman/reason';
+
+/** As the API server calls them. */
+const REASONS: Readonly<Record<number, string>> = {
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+};
+
+/** Writes down who asked for what and what became of it, as a policy says. */
+export class Audit {
+  constructor(private readonly options: AuditOptions) {}
+
+  /** The identifier is ours, whatever the client calls its request: what it says may have been said before. */
+  begin(request: IncomingMessage, response: ServerResponse): AuditedExchange {
+    const auditID = randomUUID();
+    response.setHeader('Audit-ID', auditID);
+    return new Exchange(this.options, auditID, request, response);
+  }
+
+  close(): Promise<void> {
+    return this.options.file.close();
+  }
+}
+
+class Exchange implements AuditedExchange {
+  readonly #receivedAt: number;
+  /** Null: the client has gone already. */
+  readonly #from: string | null;
+  readonly #annotations = new Map<string, string>();
+  #user: User | null = null;
+  #verdict: AuditVerdict | null = null;
+  #isOver = false;
+  #message = '';
+
+  constructor(
+    private readonly options: AuditOptions,
+    private readonly auditID: string,
+    private readonly request: IncomingMessage,
+    private readonly response: ServerResponse,
+  ) {
+    this.#receivedAt = options.now();
+    const from = request.socket.remoteAddress ?? null;
+    // As `::ffff:…` where a socket takes both families.
+    this.#from = from === null ? null : (parseAddress(from) ?? from);
+  }
+
+  identified(user: User): void {
+    this.#user = user;
+    this.#judge();
+    this.#write('RequestReceived', null);
+    if (this.response.destroyed) this.#closed();
+    else
+      this.response.once('close', () => {
+        this.#closed();
+      });
+  }
+
+  unidentified(status: number, why: string): void {
+    this.#judge();
+    this.refused(why);
+    this.#end('ResponseStarted', status);
+  }
+
+  decided(decision: Decision): void {
+    const { type, why = '' } = decision;
+    if (type !== 'unavailable')
+      this.#annotations.set('authorization.k8s.io/decision', type === 'allowed' ? 'allow' : 'forbid');
+    this.#annotations.set('authorization.k8s.io/reason', cutText(why, MAX_REASON_BYTES));
+  }
+
+  refused(why: string): void {
+    this.#message = cutText(why, MAX_REASON_BYTES);
+    this.#annotations.set(REASON, this.#message);
+  }
+
+  panicked(error: unknown): void {
+    if (this.#user === null) this.#judge();
+    this.#message = cutText(messageOf(error), MAX_REASON_BYTES);
+    this.#end('Panic', 500);
+  }
+
+  #closed(): void {
+    const { headersSent, statusCode, writableFinished } = this.response;
+    if (!writableFinished) this.#message ||= 'the connection was closed before the answer was sent';
+    this.#end('ResponseComplete', headersSent ? statusCode : null);
+  }
+
+  #judge(): void {
+    const [path = ''] = this.#uri.split('?', 1);
+    this.#verdict = this.options.policy.current.judge({ user: this.#user, verb: this.#verb, path });
+  }
+
+  #end(stage: Stage, code: number | null): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#write(stage, statusOf(code, this.#message));
+  }
+
+  #write(stage: Stage, responseStatus: object | null): void {
+    if (this.#verdict === null || this.#verdict.omitted.has(stage)) return;
+    const agent = this.request.headers['user-agent'];
+    const event = {
+      kind: 'Event',
+      apiVersion: 'audit.k8s.io/v1',
+      level: this.#verdict.level,
+      auditID: this.auditID,
+      stage,
+      requestURI: this.#uri,
+      verb: this.#verb,
+      user: userInfo(this.#user),
+      // What headers say of whom it was forwarded for may be made up.
+      ...(this.#from === null ? {} : { sourceIPs: [this.#from] }),
+      ...(agent === undefined ? {} : { userAgent: cutText(agent, MAX_AGENT_BYTES) }),
+      ...(responseStatus === null ? {} : { responseStatus }),
+      requestReceivedTimestamp: microTime(this.#receivedAt),
+      stageTimestamp: microTime(this.options.now()),
+      ...(this.#annotations.size === 0 ? {} : { annotations: Object.fromEntries(this.#annotations) }),
+    };
+    this.options.observer.audited(this.options.file.write(JSON.stringify(event)) ? 'written' : 'dropped');
+  }
+
+  get #uri(): string {
+    return this.request.url ?? '';
+  }
+
+  get #verb(): string {
+    return (this.request.method ?? '').toLowerCase();
+  }
+}
+
+function userInfo(user: User | null): object {
+  if (user === null) return {};
+  const { name, uid, groups, extra } = user;
+  return {
+    username: name,
+    ...(uid === '' ? {} : { uid }),
+    groups,
+    ...(Object.keys(extra).length === 0 ? {} : { extra }),
+  };
+}
+
+/** @param code null: nothing was answered. */
+function statusOf(code: number | null, message: string): object {
+  if (code !== null && code < 400) return { metadata: {}, ...(message === '' ? {} : { message }), code };
+  const reason = code === null ? undefined : REASONS[code];
+  return {
+    metadata: {},
+    status: 'Failure',
+    ...(message === '' ? {} : { message }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(code === null ? {} : { code }),
+  };
+}
+
+/** RFC 3339 with six digits of fraction. */
+function microTime(time: number): string {
+  const micros = Math.floor((time % 1000) * 1000);
+  return `${new Date(time).toISOString().slice(0, 19)}.${String(micros).padStart(6, '0')}Z`;
+}

@@ -1,0 +1,109 @@
+// Files of lines that are turned over.
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { RotatedFile, type RotatedFileOptions } from '../../src/observe/rotated-file.js';
+
+interface Scene {
+  readonly directory: string;
+  readonly path: string;
+  readonly losses: unknown[];
+  readonly options: RotatedFileOptions;
+  readonly time: { now: number };
+}
+
+function scene(t: Test, more: Partial<RotatedFileOptions> = {}): Scene {
+  const directory = mkdtempSync(join(tmpdir(), 'pointsman-rotated-'));
+  t.teardown(() => {
+    rmSync(directory, { recursive: true, force: true });
+  });
+  const path = join(directory, 'audit.log');
+  const losses: unknown[] = [];
+  const time = { now: Date.UTC(2026, 0, 2, 3, 4, 5, 6) };
+  const options = {
+    ...{ path, maxBytes: 20, maxBackups: 0, maxAgeMs: 0, now: () => time.now },
+    onLoss: (error: unknown) => losses.push(error),
+    ...more,
+  };
+  return { directory, path, losses, options, time };
+}
+
+/** Each by a write of its own. */
+async function write(options: RotatedFileOptions, ...lines: readonly string[]): Promise<void> {
+  for (const line of lines) {
+    const file = await RotatedFile.open(options);
+    file.write(line);
+    await file.close();
+  }
+}
+
+t.test('turned over by size, with the time in the name', async (t) => {
+  const { directory, path, options, time } = scene(t);
+  await write(options, 'a line of text', 'another');
+  t.same(readdirSync(directory).sort(), ['audit-2026-01-02T03-04-05.006.log', 'audit.log']);
+  t.equal(readFileSync(path, 'utf8'), 'another\n');
+  t.equal(readFileSync(join(directory, 'audit-2026-01-02T03-04-05.006.log'), 'utf8'), 'a line of text\n');
+  t.equal(statSync(path).mode & 0o777, 0o600);
+  time.now += 1000;
+  await write(options, 'longer than a whole file may be');
+  t.equal(readdirSync(directory).length, 3, 'a line is never cut');
+});
+
+t.test('former files: so many, and not older', async (t) => {
+  const { directory, options, time } = scene(t, { maxBackups: 2, maxAgeMs: 60_000 });
+  writeFileSync(join(directory, 'audit-other.log'), '');
+  const stamps = (): readonly string[] =>
+    readdirSync(directory).flatMap((name) => /05-\d\d|\d\d\.\d{3}/.exec(name)?.[0] ?? []);
+  for (let index = 0; index < 5; index++) {
+    time.now += 1000;
+    await write(options, 'x'.repeat(20));
+  }
+  t.same(stamps().length, 2);
+  time.now += 120_000;
+  await write(options, 'x'.repeat(20));
+  t.same(stamps().length, 1, 'the one just made');
+  t.ok(readdirSync(directory).includes('audit-other.log'), 'of somebody else');
+});
+
+t.test('one that was moved away is left, and what cannot be written is lost but not the next', async (t) => {
+  const { directory, path, losses, options } = scene(t, { maxBytes: 1000 });
+  const file = await RotatedFile.open(options);
+  t.ok(file.write('one'));
+  await file.close();
+  const again = await RotatedFile.open(options);
+  renameSync(path, join(directory, 'moved'));
+  again.write('two');
+  await again.close();
+  t.same([readFileSync(join(directory, 'moved'), 'utf8'), readFileSync(path, 'utf8')], ['one\n', 'two\n']);
+  const third = await RotatedFile.open(options);
+  rmSync(path);
+  writeFileSync(join(directory, 'x'), '');
+  renameSync(join(directory, 'x'), path);
+  chmodSync(path, 0o600);
+  third.write('three');
+  await third.close();
+  t.equal(readFileSync(path, 'utf8'), 'three\n');
+  t.same(losses, []);
+});
+
+t.test('nobody waits for the disk, and memory does not grow for it', async (t) => {
+  const { path, losses, options } = scene(t, { maxBytes: 1 << 30 });
+  const file = await RotatedFile.open(options);
+  const line = 'x'.repeat(1 << 20);
+  const taken = Array.from({ length: 12 }, () => file.write(line)).filter((each) => each).length;
+  t.equal(taken, 7);
+  t.match(losses, [/too slow/]);
+  await file.close();
+  t.equal(statSync(path).size, taken * (line.length + 1));
+  t.equal(readFileSync(path, 'latin1').split('\n').length, taken + 1);
+});
