@@ -15,10 +15,11 @@ import { isClassChain, timeoutsOf, type Structure } from './structure.js';
 import { planSync, type SyncPlan, type SyncScope } from './sync-plan.js';
 import { noKeys, type TableLedger } from './table-ledger.js';
 
-/** So many refusals one sync gets past: each costs it one more transaction with all the rest. The next sync goes on from there. */
-const MOST_REFUSALS = 16;
-/** So many transactions one sync tries to find whom it is that refusals do not name. The next sync goes on from there. */
-const MOST_ATTEMPTS = 64;
+/** So many refusals one sync gets past at the cost of one more transaction each with all the rest. If there are more, parts of the rest are sent. */
+const MOST_REFUSALS = 8;
+/** So many frontends one sync finds in parts that are refused, in so many transactions. The next sync goes on from there. */
+const MOST_FOUND = 256;
+const MOST_ATTEMPTS = 1024;
 /** So many frontends that are set aside one sync tries again, and so many it restores: those of the next do not wait for more. */
 const MOST_RETRIES = 16;
 
@@ -70,10 +71,12 @@ export class Delivery {
       try {
         return delivered(await this.send(table, plan));
       } catch (error) {
+        const isTold = compared && isRefusal(error);
         // There are only so many chains, and the next sync would meet them all again.
-        const canGoOn = compared && refusals - problems.size < MOST_REFUSALS && isRefusal(error);
+        const canGoOn = isTold && refusals - problems.size < MOST_REFUSALS;
         const goesOn = canGoOn && this.leaveOut(table, plan, error, problems);
-        if (!goesOn && !this.isNamelessAgain(error, compared)) throw error;
+        const isOneOfMany = isTold && !canGoOn && blamedFrontend(error) !== null;
+        if (!goesOn && !isOneOfMany && !this.isNamelessAgain(error, compared)) throw error;
         await this.makeSure();
         if (!goesOn) return delivered(await this.search(table, reduced, plan.rebuild, error));
       }
@@ -200,7 +203,7 @@ export class Delivery {
     const { found, tooMany } = await findCulprits(candidates, {
       attempt,
       named: (part, error) => part.find((key) => key === blamedFrontend(error)),
-      ...{ most: MOST_REFUSALS, attempts: MOST_ATTEMPTS },
+      ...{ most: MOST_FOUND, attempts: MOST_ATTEMPTS },
     });
     // What refuses everything by now is nobody's fault.
     if (found.length > 0) await sender.probe();

@@ -1,5 +1,4 @@
 import t from 'tap';
-import { findCulprits } from '../../../src/dataplane/culprits.js';
 import type { IptablesFlavor } from '../../../src/native/contract.js';
 import type { Row } from '../../../src/state/rows.js';
 import { SeededRandom } from '../../support/random.js';
@@ -323,28 +322,3 @@ t.test('asking changes nothing: the next comparison of everything has its time',
   t.match(await rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true }), { full: true });
   t.equal(rig.kernel.listed.length, listings + 1);
 });
-
-t.test(
-  'one culprit among many is found in some 2·log2(n) attempts, a named one at once, wrong names end',
-  async (t) => {
-    const units = Array.from({ length: 1024 }, (_, index) => index);
-    for (const [named, attempts, culprits] of [
-      [() => undefined, 21, [700]],
-      [(part: readonly number[]) => part.find((unit) => unit === 700), 3, [700]],
-      [(part: readonly number[]) => part[0], 24, [700]],
-      [() => undefined, 60, [0, 512, 1023]],
-    ] as const) {
-      let count = 0;
-      const { found, tooMany } = await findCulprits(units, {
-        attempt: (part) => {
-          count++;
-          return Promise.resolve(culprits.some((each) => part.includes(each)) ? 'EINVAL' : null);
-        },
-        named,
-        ...{ most: 16, attempts: 60 },
-      });
-      t.same([found, tooMany], [culprits.map((each) => [each, 'EINVAL']), null]);
-      t.ok(count <= attempts, `${count} attempts`);
-    }
-  },
-);

@@ -143,20 +143,21 @@ t.test('a removal that is refused: the frontend goes on, and its flows are noted
   t.same(await rig.difference(), []);
 });
 
-t.test('more than one sync gets past', async (t) => {
+t.test('many are refused at once', async (t) => {
   const rig = await started(60);
   const refused = Array.from({ length: 40 }, (_, index) => keyOf(index + 10)).sort();
   refuse(rig, refused);
   rig.commit(Array.from({ length: 60 }, (_, number) => rowsOf(number, 3)).flat());
-  const failed = await settle(rig);
-  t.ok(failed >= 2 && failed <= 4, `${failed} syncs failed`);
+  t.equal(await settle(rig), 1, 'the first may have been anything');
   t.same(await asides(rig), refused);
   t.same(await others(rig, refused), []);
   const { kernel } = rig;
-  const listings = kernel.listed.length;
   rig.now = 60_000;
   rig.commit(rowsOf(1, 4));
-  for (let round = 0; round < 3; round++) await rig.sync();
+  // Class chains that only they need are made anew, each before the first that needs it is refused.
+  await rig.sync();
+  const listings = kernel.listed.length;
+  for (let round = 0; round < 2; round++) await rig.sync();
   t.ok(
     (await rig.sync()).setAside.every(({ retryAt }) => retryAt > rig.now),
     'all of them were tried, 16 by each sync',

@@ -1,0 +1,83 @@
+import t from 'tap';
+import { findCulprits, type Culprits } from '../../src/dataplane/culprits.js';
+
+const UNITS = Array.from({ length: 1024 }, (_, index) => index);
+const SPREAD = [3, 4, 90, 511, 512, 700, 701, 1023];
+
+interface Search extends Culprits<number, string> {
+  readonly taken: ReadonlySet<number>;
+  readonly attempts: number;
+  /** In all attempts. */
+  readonly units: number;
+}
+
+/** A refusal names the first unit that is refused, nobody, or a wrong one. */
+async function search(
+  refused: readonly number[],
+  name: (culprit: number) => number | undefined,
+  limits: { readonly most?: number; readonly attempts?: number } = {},
+): Promise<Search> {
+  const taken = new Set<number>();
+  let [attempts, units] = [0, 0];
+  const found = await findCulprits<number, string>(UNITS, {
+    attempt: (part) => {
+      attempts++;
+      units += part.length;
+      const first = part.find((unit) => refused.includes(unit));
+      if (first === undefined) for (const unit of part) taken.add(unit);
+      return Promise.resolve(first === undefined ? null : `not ${first}`);
+    },
+    named: (part, refusal) => part.find((unit) => unit === name(Number(refusal.slice(4)))),
+    most: limits.most ?? Infinity,
+    attempts: limits.attempts ?? Infinity,
+  });
+  return { ...found, taken, attempts, units };
+}
+
+const RIGHT = (culprit: number): number => culprit;
+const NOBODY = (): undefined => undefined;
+const WRONG = (culprit: number): number => culprit + 1;
+
+t.test('all but those that are refused by themselves are taken', async (t) => {
+  for (const name of [RIGHT, NOBODY, WRONG])
+    for (const refused of [[], [512], SPREAD, UNITS.slice(100, 164)]) {
+      const { found, tooMany, taken } = await search(refused, name);
+      t.same(
+        found.map(([unit]) => unit).sort((a, b) => a - b),
+        refused,
+      );
+      t.same(
+        found,
+        found.map(([unit]) => [unit, `not ${unit}`]),
+        'each with its own refusal',
+      );
+      t.equal(tooMany, null);
+      t.equal(taken.size, UNITS.length - refused.length);
+    }
+});
+
+t.test('how many attempts it takes', async (t) => {
+  t.equal((await search([], NOBODY)).attempts, 1);
+  t.equal((await search([77], RIGHT)).attempts, 3, 'whole, the one that is named, and the rest');
+  t.equal((await search([77], NOBODY)).attempts, 1 + 2 * 10);
+  t.ok((await search([77], WRONG)).attempts <= 3 + 2 * 10, 'a name that is wrong is believed once');
+  const { attempts, units } = await search(SPREAD, RIGHT);
+  t.ok(attempts <= 4 * SPREAD.length, `${attempts} attempts`);
+  t.ok(units <= 12 * UNITS.length, `${units} units in all attempts`);
+  const many = await search(
+    UNITS.filter((unit) => unit % 2 === 0),
+    RIGHT,
+  );
+  t.ok(many.units <= 12 * UNITS.length, 'however many are refused');
+});
+
+t.test('what is in nobody’s way is taken although there are more than are looked for', async (t) => {
+  for (const name of [RIGHT, NOBODY]) {
+    const few = await search(SPREAD, name, { most: 4 });
+    t.match(few, { tooMany: /^not \d+$/, found: { length: 4 } });
+    t.ok(few.taken.size > UNITS.length / 5, `${few.taken.size} are taken`);
+    const short = await search(SPREAD, name, { attempts: 12 });
+    t.match(short, { tooMany: /^not \d+$/, attempts: 12 });
+    t.ok(short.taken.size > UNITS.length / 5, `${short.taken.size} are taken`);
+  }
+});
