@@ -40,6 +40,8 @@ export class HnsServer {
   readonly calls: HnsCall[] = [];
   /** Hears of each call before it is carried out; what it answers is answered in its place. */
   intercept: (call: HnsCall) => Answer | null = () => null;
+  /** Hears of each call after it was carried out, before that is answered. */
+  done: (call: HnsCall) => void = () => undefined;
   readonly #server = createServer((socket) => {
     this.#serve(socket);
   });
@@ -60,7 +62,7 @@ export class HnsServer {
 
   /** Those of a kind that change something. */
   changes(): readonly HnsCall[] {
-    return this.calls.filter(({ name }) => /^(?:create|modify|delete)\./.test(name));
+    return this.calls.filter(isChange);
   }
 
   #serve(socket: Socket): void {
@@ -77,6 +79,7 @@ export class HnsServer {
   async #serveCall(socket: Socket, call: HnsCall): Promise<void> {
     this.calls.push(call);
     const { result, text, record } = this.intercept(call) ?? (await this.#answer(call));
+    this.done(call);
     const [words, reason] = [Buffer.from(text), Buffer.from(record)];
     socket.end(Buffer.concat([Buffer.from(`${result} ${words.length} ${reason.length}\n`), words, reason]));
   }
@@ -120,6 +123,11 @@ export class HnsServer {
     if (typeof outcome !== 'string') throw outcome ?? new Error('no outcome');
     return outcome;
   }
+}
+
+/** Whether it changes something. */
+export function isChange({ name }: HnsCall): boolean {
+  return /^(?:create|modify|delete)\./.test(name);
 }
 
 /** As HNS words it. */

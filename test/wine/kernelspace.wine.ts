@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { nodeObject, serviceObject, sliceObject } from '../support/api-objects.js';
 import { ApiServer } from '../support/api-server/server.js';
 import { Authority } from '../support/certificates.js';
+import { isChange, type HnsCall } from './hns-server.js';
 import { NODE_NAME, until, WindowsNode } from './node.js';
 import { windowsPath } from './windows.js';
 
@@ -39,17 +40,26 @@ t.test('from manifests to HNS, and again after a kill', async (t) => {
   t.same(node.held(), []);
 });
 
-t.test('killed at every step', async (t) => {
+/** Two endpoints and a load balancer. */
+const STEPS = 3;
+
+for (const moment of ['before', 'after'] as const)
+  t.test(`killed ${moment} every step`, (t) => killedAtEveryStep(t, moment));
+
+async function killedAtEveryStep(t: Test, moment: 'before' | 'after'): Promise<void> {
   const node = await WindowsNode.make(t);
   node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1', '10.1.1.2']));
   let steps = 0;
   for (let step = 1; ; step++) {
     let left = step;
-    node.server.intercept = ({ name }) => {
-      if (!/^(?:create|modify|delete)/.test(name) || --left !== 0) return null;
+    const kill = (call: HnsCall): boolean => {
+      if (!isChange(call) || --left !== 0) return false;
       node.running?.child.kill('SIGKILL');
-      return { result: 1, text: '', record: '' };
+      return true;
     };
+    if (moment === 'before')
+      node.server.intercept = (call) => (kill(call) ? { result: 1, text: '', record: '' } : null);
+    else node.server.done = kill;
     const { status } = node.start(...node.fromManifests);
     const healthy = node.healthy().then(
       () => true,
@@ -61,14 +71,18 @@ t.test('killed at every step', async (t) => {
     if (!isKilled) break;
     steps++;
     node.server.intercept = () => null;
+    node.server.done = () => undefined;
     node.start(...node.fromManifests);
     await node.healthy();
     t.same(node.held(), ['10.1.1.1', '10.1.1.2', TWO], `step ${step}`);
     await node.kill();
+    const asked = node.server.changes().length;
+    t.equal(asked, moment === 'before' ? STEPS + 1 : STEPS, 'nothing that was done is done again');
+    node.server.calls.length = 0;
     for (const objects of [node.hns.loadBalancers, node.hns.endpoints]) objects.clear();
   }
-  t.equal(steps, 3, 'two endpoints and a load balancer');
-});
+  t.equal(steps, STEPS);
+}
 
 t.test('from an API server over TLS', async (t) => {
   const authority = new Authority();

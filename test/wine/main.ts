@@ -30,11 +30,15 @@ function provided(): Provision {
   }
 }
 
-/** Runs the tests, and ends them when their time is up; their exit status. */
+/** Runs the tests, and ends them and what they started when their time is up; their exit status. */
 async function runTests(env: NodeJS.ProcessEnv, seconds: number): Promise<number> {
   const argv = [projectFile('.build/test/run.js'), 'wine', ...process.argv.slice(2)];
-  const child = spawn(process.execPath, argv, { env, stdio: 'inherit' });
-  const limit = setTimeout(() => child.kill('SIGKILL'), seconds * 1000);
+  const child = spawn(process.execPath, argv, { env, stdio: 'inherit', detached: true });
+  const end = (): void => {
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+  };
+  const limit = setTimeout(end, seconds * 1000);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, end);
   const status = await new Promise<number>((resolve) => {
     child.once('close', (code) => {
       resolve(code ?? TIMED_OUT);

@@ -11,7 +11,7 @@ import { projectFile } from '../support/lab/agent.js';
 import { HnsServer } from './hns-server.js';
 import { runNode, startNode, windowsPath, type WindowsProcess, type WindowsResult } from './windows.js';
 
-const PROGRAM = windowsPath(projectFile('dist/main.js'));
+export const PROGRAM = windowsPath(projectFile('dist/main.js'));
 export const NODE_NAME = 'node-a';
 
 const LIMIT_MS = 90_000;

@@ -22,6 +22,10 @@ export function wineEnvironment(machine: Provision, prefix: string): Readonly<Re
   };
 }
 
+/** How long the service manager waits for a service that starts; where every core is busy, Node takes longer than the ten seconds that Wine has it wait. */
+const SERVICE_START_MS = 150_000;
+const CONTROL = 'HKLM\\System\\CurrentControlSet\\Control';
+
 /** A machine of its own for a run: Windows 10, with the DLLs among its own. */
 export function makePrefix(machine: Provision, dlls: readonly string[]): string {
   const prefix = mkdtempSync(join(machine.cache, 'prefix-'));
@@ -32,6 +36,9 @@ export function makePrefix(machine: Provision, dlls: readonly string[]): string 
   wine('wineboot', '-i');
   // It counts as Windows 7 otherwise, on which Node does not run.
   wine('reg', 'add', 'HKCU\\Software\\Wine', '/v', 'Version', '/d', 'win10', '/f');
+  wine('reg', 'add', CONTROL, '/v', 'ServicesPipeTimeout', '/d', String(SERVICE_START_MS), '/f');
+  // The service manager reads that when it starts.
+  stop(machine, env);
   const system = join(prefix, 'drive_c/windows/system32');
   if (!existsSync(system)) {
     removePrefix(machine, prefix);
@@ -44,6 +51,10 @@ export function makePrefix(machine: Provision, dlls: readonly string[]): string 
 /** Ends what still runs there, and removes it. */
 export function removePrefix(machine: Provision, prefix: string): void {
   const env = { PATH: '/usr/bin:/bin', ...wineEnvironment(machine, prefix) };
-  for (const flag of ['-k', '-w']) spawnSync(machine.wineserver, [flag], { env, stdio: 'ignore', timeout: 30_000 });
+  stop(machine, env);
   rmSync(prefix, { recursive: true, force: true, maxRetries: 3 });
+}
+
+function stop({ wineserver }: Provision, env: NodeJS.ProcessEnv): void {
+  for (const flag of ['-k', '-w']) spawnSync(wineserver, [flag], { env, stdio: 'ignore', timeout: 30_000 });
 }

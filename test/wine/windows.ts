@@ -19,22 +19,28 @@ export interface WindowsResult {
   readonly stderr: string;
 }
 
-const ADDON = projectFile('build-windows/pointsman.node');
+export const ADDON = projectFile('build-windows/pointsman.node');
 /** No single process of a test takes that long, even where every core is busy. */
-const LIMIT_MS = 120_000;
+const LIMIT_MS = 180_000;
 
 /** How Windows spells a path of this machine. */
 export function windowsPath(path: string): string {
   return `Z:${path.replaceAll('/', '\\')}`;
 }
 
-/** Starts Windows' Node. Its output goes through files: what it writes to a pipe of this system is lost. */
+/** Starts Windows' Node. */
 export function startNode(argv: readonly string[], env: Readonly<Record<string, string>> = {}): WindowsProcess {
+  const { POINTSMAN_WINE_NODE: node = '' } = process.env;
+  return startProgram([node, ...argv], env);
+}
+
+/** Starts a program. Its output goes through files: what Node writes to a pipe of this system is lost, and services would keep one open. */
+function startProgram(argv: readonly string[], env: Readonly<Record<string, string>>): WindowsProcess {
   const folder = mkdtempSync(join(tmpdir(), 'pointsman-wine-'));
   const [stdout, stderr] = ['stdout', 'stderr'].map((name) => join(folder, name)) as [string, string];
   const files = [stdout, stderr].map((path) => openSync(path, 'w'));
-  const { WINELOADER: wine = '', POINTSMAN_WINE_NODE: node = '' } = process.env;
-  const child = spawn(wine, [node, ...argv], {
+  const { WINELOADER: wine = '' } = process.env;
+  const child = spawn(wine, argv, {
     env: { ...process.env, POINTSMAN_ADDON: windowsPath(ADDON), ...env },
     stdio: ['ignore', ...files],
   });
@@ -63,7 +69,15 @@ export async function runNode(
   argv: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<WindowsResult> {
-  const running = startNode(argv, env);
+  return await ended(startNode(argv, env));
+}
+
+/** Runs a program of Windows to its end. */
+export async function runProgram(argv: readonly string[]): Promise<WindowsResult> {
+  return await ended(startProgram(argv, {}));
+}
+
+async function ended(running: WindowsProcess): Promise<WindowsResult> {
   const status = await running.status;
   return { status, stdout: running.stdout(), stderr: running.stderr() };
 }

@@ -1,0 +1,55 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { serviceObject, sliceObject } from '../support/api-objects.js';
+import { PROGRAM, until, WindowsNode } from './node.js';
+import { ADDON, runProgram, startNode, windowsPath, type WindowsResult } from './windows.js';
+
+const NAME = 'pointsman-test';
+
+/** The service manager's own program. */
+const sc = (...argv: readonly string[]): Promise<WindowsResult> => runProgram(['sc', ...argv]);
+
+t.test('started and stopped by the service manager', async (t) => {
+  const node = await WindowsNode.make(t);
+  node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1']));
+  node.configure({ windowsRunAsService: true });
+  // Wine gives services no variables of ours.
+  const variables = { ...node.environment, POINTSMAN_ADDON: windowsPath(ADDON), ProgramData: windowsPath(node.folder) };
+  const launcher = join(node.folder, 'service.cjs');
+  writeFileSync(
+    launcher,
+    `Object.assign(process.env, ${JSON.stringify(variables)});\nrequire(${JSON.stringify(PROGRAM)});\n`,
+  );
+  // A machine on which nothing but services runs is switched off.
+  const other = startNode(['-e', 'setInterval(() => {}, 1000)']);
+  const command = [windowsPath(process.env['POINTSMAN_WINE_NODE'] ?? ''), windowsPath(launcher)];
+  const flags = [...node.arguments(...node.fromManifests).slice(1)];
+  await sc('create', NAME, 'binPath=', [...command, ...flags].join(' '), 'start=', 'demand');
+  t.teardown(async () => {
+    await sc('stop', NAME);
+    await sc('delete', NAME);
+    other.child.kill('SIGKILL');
+    await other.status;
+  });
+  t.match(await sc('start', NAME), { status: 0 });
+  await until('health', () =>
+    node.get('healthz', '/healthz').then(
+      ({ status }) => status === 200,
+      () => false,
+    ),
+  );
+  t.match((await sc('query', NAME)).stdout, /STATE +: 4 /);
+  const held = node.held();
+  t.equal(held.length, 2);
+  await sc('stop', NAME);
+  let state = '';
+  await until('the end', async () => {
+    state = (await sc('query', NAME)).stdout;
+    return /STATE +: 1 /.test(state);
+  });
+  t.match(state, /WIN32_EXIT_CODE +: 0 /);
+  t.same(node.held(), held, 'the rules stay');
+  const log = readFileSync(join(node.folder, 'pointsman/pointsman.log'), 'utf8');
+  t.match(log, /"starting".*\n(?:.*\n)*.*"stopping, rules stay in place" signal="SIGTERM"/);
+});
