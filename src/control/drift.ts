@@ -17,6 +17,8 @@ interface Suspicion {
   readonly since: number;
   /** When a check may start. */
   readonly checkAt: number;
+  /** Whether a check failed, after which nobody has asked for another. */
+  readonly hasFailed: boolean;
 }
 
 /** Commits come in bursts: a script of several, a reload. */
@@ -46,11 +48,13 @@ export class Drift {
 
   /** @param process who is to blame; null when unknown. */
   suspect(family: Family, process: string | null): void {
-    if (this.suspicions.has(family)) return;
+    const open = this.suspicions.get(family);
+    if (open?.hasFailed === false) return;
     const now = this.options.clock.now();
     const checkAt = Math.max(now + DEBOUNCE_MS, now + (this.debt(family, now) - ALLOWANCE_MS) / SHARE);
-    this.suspicions.set(family, { since: now, checkAt });
-    this.options.onSuspicion(family, process);
+    // The loop's own retry may come before.
+    this.suspicions.set(family, { since: now, checkAt, ...open, hasFailed: false });
+    if (open === undefined) this.options.onSuspicion(family, process);
     this.options.clock.callAt(checkAt, this.options.check);
   }
 
@@ -71,8 +75,8 @@ export class Drift {
     const now = this.options.clock.now();
     this.debts.set(family, { ms: this.debt(family, now) + now - startedAt, at: now });
     if (succeeded) return now - suspicion.since;
-    // The loop tries again.
-    if (!this.suspicions.has(family)) this.suspicions.set(family, suspicion);
+    // The loop tries again, ever more rarely, and at once when something more is heard: it may be what was lacking.
+    if (!this.suspicions.has(family)) this.suspicions.set(family, { ...suspicion, hasFailed: true });
     return null;
   }
 

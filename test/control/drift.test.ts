@@ -70,6 +70,22 @@ t.test('a check that fails is still owed', async (t) => {
   t.equal(drift.ended('IPv4', 3, true), 3);
 });
 
+t.test('what is heard after a check failed is looked at once, however long the loop would wait', async (t) => {
+  const { clock, drift, checks, suspected } = setup();
+  drift.noticed(change(['IPv4']));
+  await clock.advance(3);
+  drift.begin('IPv4');
+  drift.ended('IPv4', 3, false);
+  await clock.advance(1000);
+  t.same(checks, [3], 'not by itself');
+  for (let burst = 0; burst < 10; burst++) drift.noticed(change(['IPv4']));
+  await clock.advance(10);
+  t.same(checks, [3, 1006]);
+  t.equal(suspected.length, 1, 'it was told of before');
+  t.equal(drift.begin('IPv4'), true);
+  t.equal(drift.ended('IPv4', 1006, true), 1013, 'settled since it was noticed first');
+});
+
 t.test('who changes our table all the time is answered with a part of our time', async (t) => {
   const { clock, drift, checks } = setup();
   let busy = 0;

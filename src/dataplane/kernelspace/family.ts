@@ -34,6 +34,8 @@ export interface KernelspaceFamilyOptions extends KernelspaceSettings {
   /** Whether this family is served on overlay networks, which have one alone (behaviour WK-02). */
   readonly servesOverlay: boolean;
   readonly interfaceMac: (address: IPAddress) => string | null;
+  /** Whether somebody calls {@link KernelspaceFamily.stirred} when a network comes or goes. */
+  readonly tellsNetworks?: () => boolean;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
   readonly onOperations?: (operations: readonly HcnOperation[]) => void;
@@ -58,6 +60,8 @@ export class KernelspaceFamily implements FamilyDataplane {
   readonly family: Family;
   private table: FamilyTable | null = null;
   private network: Network | null = null;
+  /** Whether HNS had no such network when it was last looked for. */
+  private lacksNetwork = false;
   /** Whether the ledgers are what HNS holds. */
   private isKnown = false;
   private compared = false;
@@ -125,9 +129,9 @@ export class KernelspaceFamily implements FamilyDataplane {
     return { lines, remembered: null, rememberedUnknown: REMEMBERED_UNKNOWN };
   }
 
-  /** Everything, as much of the time as it may take; the network and awaited pods, each time. */
+  /** Everything, as much of the time as it may take; the network, where nobody tells of it. */
   async glance(): Promise<boolean> {
-    if (await this.stirred()) return true;
+    if (this.options.tellsNetworks?.() !== true && (await this.stirred())) return true;
     return this.wholes.isDue && (await this.wholes.take(() => this.audit()));
   }
 
@@ -140,16 +144,13 @@ export class KernelspaceFamily implements FamilyDataplane {
     });
   }
 
-  /** Whether the network is another, or an awaited pod is there. */
+  /** Whether the network went, or is another, or is there again. */
   async stirred(): Promise<boolean> {
-    return await this.undisturbed(async () => {
-      const { hcn, networkName, family } = this.options;
-      const network = await findNetwork(hcn, networkName);
-      if (network === null || network.id !== this.network?.id) return true;
-      if (this.endpoints.awaited.size === 0) return false;
-      const { found } = await listEndpoints(hcn, family, network);
-      return [...this.endpoints.awaited.keys()].some((address) => found.has(address));
-    });
+    const mark = await this.calls.quiet();
+    if (!this.isKnown && !this.lacksNetwork) return false;
+    const id = (await findNetwork(this.options.hcn, this.options.networkName))?.id;
+    const stirs = this.isKnown ? id !== this.network?.id : id !== undefined;
+    return stirs && this.calls.isQuiet(mark);
   }
 
   private get plan(): FamilyTable {
@@ -236,6 +237,7 @@ export class KernelspaceFamily implements FamilyDataplane {
   private async look(table: FamilyTable | null): Promise<Look> {
     const { hcn, family, networkName } = this.options;
     const network = await findNetwork(hcn, networkName);
+    this.lacksNetwork = network === null;
     if (network === null) throw new Error(`there is no HNS network ${networkName}: has the CNI plugin made it?`);
     const endpoints = await listEndpoints(hcn, family, network);
     const isPlanned = (key: FrontendKey): boolean => table?.frontend(key) !== undefined;

@@ -8,7 +8,7 @@ import { KernelspaceFamily, type KernelspaceFamilyOptions } from './family.js';
 import { printOperation } from './print.js';
 import { renderTables } from './render.js';
 import { sourceVipOf } from './resolution.js';
-import { watchHns } from './watch.js';
+import { NetworkWatch } from './watch.js';
 
 function settingsOf({ kernelspace }: ModeParts['config']): KernelspaceConfig {
   if (kernelspace === null) throw new TypeError('the configuration is of another mode');
@@ -33,9 +33,11 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     onTransaction(() => operations.map(printOperation));
   };
   const made = new Map<Family, KernelspaceFamily>();
+  const networks = new NetworkWatch(addon.hcn, () => made.values());
+  const tellsNetworks = (): boolean => networks.tells();
   const dataplane = (family: Family): KernelspaceFamily => {
     const options = familyOptions(parts, settings, features, family, served);
-    const one = new KernelspaceFamily({ ...options, hcn: addon.hcn, now, interfaceMac, onOperations });
+    const one = new KernelspaceFamily({ ...options, hcn: addon.hcn, now, interfaceMac, tellsNetworks, onOperations });
     made.set(family, one);
     return one;
   };
@@ -43,7 +45,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     families: served,
     dataplane,
     own: { footprint: NO_FOOTPRINT, flavor: null },
-    watch: watchHns(addon.hcn, () => made.values()),
+    watch: networks.watch,
     packetCounts: () => Promise.resolve(null),
   };
 }
@@ -67,7 +69,7 @@ function requireFeatures(
   if (enableDSR && !dsr) throw new ModeError(`winkernel.enableDSR: HNS ${version} has no direct server return`);
 }
 
-type FamilySettings = Omit<KernelspaceFamilyOptions, 'hcn' | 'now' | 'interfaceMac' | 'onOperations'>;
+type FamilySettings = Omit<KernelspaceFamilyOptions, 'hcn' | 'now' | 'interfaceMac' | 'tellsNetworks' | 'onOperations'>;
 
 export function familyOptions(
   { config: { healthz } }: Pick<ModeParts, 'config'>,

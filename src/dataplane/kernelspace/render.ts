@@ -26,7 +26,7 @@ export async function renderTables(
   optionsOf: (
     family: Family,
     features: HcnFeatures,
-  ) => Omit<KernelspaceFamilyOptions, 'hcn' | 'now' | 'interfaceMac' | 'onOperations'>,
+  ) => Omit<KernelspaceFamilyOptions, 'hcn' | 'now' | 'interfaceMac' | 'tellsNetworks' | 'onOperations'>,
 ): Promise<string> {
   const features = hcnFeatures(VERSION);
   const lines: string[] = [];

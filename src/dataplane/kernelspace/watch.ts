@@ -5,29 +5,66 @@ import type { KernelspaceFamily } from './family.js';
 type Looked = Pick<KernelspaceFamily, 'family' | 'stirred'>;
 
 /**
- * Tells of a network that went or came back, as soon as HNS tells of networks. What others do to endpoints and load balancers HNS tells nobody. Where it does not
- * let us listen, the look that is taken every second finds the same.
+ * Tells of a network that went or came back, as soon as HNS tells of networks. What others do to endpoints and load balancers HNS tells nobody.
  */
-export function watchHns(hcn: Pick<HcnAddon, 'hcnWatch'>, families: () => Iterable<Looked>): WatchForeignChanges {
-  return (onChange) => {
+export class NetworkWatch {
+  private isListening = false;
+  /** Asks HNS to tell; null: nobody wants to know. */
+  private ask: (() => void) | null = null;
+
+  constructor(
+    private readonly hcn: Pick<HcnAddon, 'hcnWatch'>,
+    private readonly families: () => Iterable<Looked>,
+  ) {}
+
+  /** Whether HNS tells of networks. Where it does not it is asked once more; until then somebody has to look. */
+  tells(): boolean {
+    if (!this.isListening) this.ask?.();
+    return this.isListening;
+  }
+
+  readonly watch: WatchForeignChanges = (onChange) => {
     let ended = false;
+    let isAsking = false;
     let end = (): void => undefined;
     const lookAt = async (one: Looked, missed: boolean): Promise<void> => {
       const told = missed || (await one.stirred().catch(() => true));
       if (told && !ended) onChange({ families: [one.family], missed, process: null });
     };
-    const listen = async (): Promise<void> => {
-      const stop = await hcn.hcnWatch(({ networks, disconnected }) => {
-        if (networks || disconnected) for (const one of families()) void lookAt(one, disconnected);
-        // It hears nothing more.
-        if (disconnected && !ended) void listen().catch(() => undefined);
-      });
-      if (ended) stop();
-      else end = stop;
+    const look = (missed: boolean): void => {
+      for (const one of this.families()) void lookAt(one, missed);
     };
-    void listen().catch(() => undefined);
+    const listen = async (): Promise<void> => {
+      const stop = await this.hcn.hcnWatch(({ networks, disconnected }) => {
+        if (ended) return;
+        if (networks || disconnected) look(disconnected);
+        if (!disconnected) return;
+        // It hears nothing more.
+        this.isListening = false;
+        ask();
+      });
+      if (ended) {
+        stop();
+        return;
+      }
+      end = stop;
+      this.isListening = true;
+      // What came before.
+      look(false);
+    };
+    const ask = (): void => {
+      if (isAsking || ended) return;
+      isAsking = true;
+      void listen()
+        .catch(() => undefined)
+        .finally(() => (isAsking = false));
+    };
+    this.ask = ask;
+    ask();
     return () => {
       ended = true;
+      this.isListening = false;
+      this.ask = null;
       end();
     };
   };

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import { FAMILIES } from '../../../src/base/ip.js';
 import { cleanup, dump, plan, render } from '../../../src/cli/commands.js';
@@ -7,13 +8,16 @@ import type { Config } from '../../../src/config/config.js';
 import { systemFiles } from '../../../src/config/files.js';
 import { loadConfig } from '../../../src/config/load.js';
 import { modeParts, modeProblems, prepareMode, type Machine } from '../../../src/control/mode.js';
+import type { ForeignChange } from '../../../src/dataplane/contract.js';
 import { KERNELSPACE } from '../../../src/dataplane/kernelspace/mode.js';
+import { NetworkWatch } from '../../../src/dataplane/kernelspace/watch.js';
 import type { Host } from '../../../src/host/host.js';
 import { LINUX_HOST } from '../../../src/host/linux/host.js';
-import type { HcnVersion } from '../../../src/native/contract.js';
+import type { HcnAddon, HcnVersion } from '../../../src/native/contract.js';
+import { Planner } from '../../../src/plan/planner.js';
 import { fromFile, WINDOWS } from '../../config/load-from.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
-import { eventually } from '../../support/manifests.js';
+import { planSettings } from '../../support/plan-settings.js';
 import { RecordingLog } from '../../support/recording-log.js';
 
 /** What the mode finds out before it is in force, and the commands that ask it. */
@@ -71,17 +75,69 @@ t.test('another platform does not have the mode', async (t) => {
 });
 
 t.test('HNS tells of networks', async (t) => {
-  const { world, ...parts } = machine();
-  const { watch, dataplane } = await KERNELSPACE.open(modeParts(configOf(NETWORK), parts, new RecordingLog()), [
-    'IPv4',
-  ]);
-  dataplane('IPv4');
-  const told: boolean[] = [];
-  const end = watch?.(({ missed }) => told.push(missed));
-  await new Promise((resolve) => setImmediate(resolve));
-  world.hns.disconnect();
-  await eventually(() => told.length > 0, 'what was missed');
-  t.same(told, [true]);
+  const { hns } = new HnsWorld();
+  let stirred = false;
+  const looks: string[] = [];
+  const families = FAMILIES.map((family) => ({
+    family,
+    stirred: () => {
+      looks.push(family);
+      return Promise.resolve(stirred);
+    },
+  }));
+  let fails = true;
+  const hcnWatch: HcnAddon['hcnWatch'] = (onChange) =>
+    fails ? Promise.reject(new Error('no')) : hns.hcnWatch(onChange);
+  const networks = new NetworkWatch({ hcnWatch }, () => families);
+  const told: ForeignChange[] = [];
+  t.equal(networks.tells(), false, 'nobody wants to know');
+  const end = networks.watch((change) => told.push(change));
+  await setImmediate();
+  t.same([networks.tells(), looks], [false, []]);
+  fails = false;
+  await setImmediate();
+  networks.tells();
+  await setImmediate();
+  t.equal(networks.tells(), true, 'it was asked again');
+  t.same([looks, told], [FAMILIES, []], 'something may have come before');
+  stirred = true;
+  hns.addNetwork('other');
+  await setImmediate();
+  t.match(
+    told,
+    FAMILIES.map((family) => ({ families: [family], missed: false })),
+  );
+  told.length = 0;
+  fails = true;
+  hns.disconnect();
+  await setImmediate();
+  t.match(
+    told,
+    FAMILIES.map((family) => ({ families: [family], missed: true })),
+  );
+  t.equal(networks.tells(), false);
+  end();
+  fails = false;
+  t.equal(networks.tells(), false, 'nobody wants to know any more');
+});
+
+t.test('a mode that is told of networks does not look for them', async (t) => {
+  const one = machine();
+  const parts = modeParts(configOf(NETWORK), one, new RecordingLog());
+  const { watch, dataplane } = await KERNELSPACE.open(parts, ['IPv4']);
+  const family = dataplane('IPv4');
+  const table = new Planner(planSettings({})).tables.IPv4;
+  await family.apply(table, table.takeChange(), { full: true });
+  const { listed } = one.world.hns;
+  const looks = async (): Promise<number> => {
+    listed.length = 0;
+    await family.glance?.();
+    return listed.filter((kind) => kind === 'network').length;
+  };
+  t.equal(await looks(), 2, 'by itself, and with everything');
+  const end = watch?.(() => undefined);
+  await setImmediate();
+  t.ok((await looks()) < 2);
   end?.();
 });
 

@@ -1,0 +1,76 @@
+import t from 'tap';
+import { service } from '../../support/rows.js';
+import { NODE_ROWS, Rig } from './rig.js';
+import { CLUSTER, pods, started } from './scene.js';
+
+/** What HNS has otherwise than it was left. */
+
+t.test('the network comes back with another id', async (t) => {
+  const rig = await started([service('web'), pods('web', '10.0.0.1', '10.0.1.1')]);
+  const { hns, network } = rig.kernel;
+  hns.removeNetwork(network);
+  t.equal(await rig.dataplane.glance(), true);
+  await t.rejects(rig.sync(true), /there is no HNS network cbr0/);
+  t.equal(await rig.dataplane.stirred(), false);
+  const back = hns.addNetwork('CBR0');
+  hns.addEndpoint(back, ['10.0.0.1']);
+  t.equal(await rig.dataplane.stirred(), true);
+  const { repairs, setAside } = await rig.sync();
+  t.match(repairs[0], /network cbr0 has come back with another id/);
+  t.same(setAside, []);
+  t.same(await rig.difference(), []);
+  t.equal(await rig.dataplane.glance(), false);
+});
+
+t.test('a network that comes after the process is noticed too', async (t) => {
+  const rig = new Rig();
+  rig.kernel.hns.removeNetwork(rig.kernel.network);
+  rig.commit([...NODE_ROWS, ...CLUSTER]);
+  await t.rejects(rig.sync(), /there is no HNS network cbr0/);
+  t.equal(await rig.dataplane.glance(), false);
+  rig.kernel.hns.addNetwork('cbr0');
+  t.equal(await rig.dataplane.glance(), true);
+  await rig.sync();
+  t.same(await rig.difference(), []);
+});
+
+t.test('another network of that name is found where there is nothing else to tell them apart', async (t) => {
+  const rig = await started();
+  const { hns, network } = rig.kernel;
+  t.same([await rig.dataplane.stirred(), await rig.dataplane.audit()], [false, false]);
+  hns.removeNetwork(network);
+  hns.addNetwork('cbr0');
+  t.same([await rig.dataplane.stirred(), await rig.dataplane.audit()], [true, true]);
+});
+
+t.test('the network is looked up where HNS does not tell of it, and when everything is compared', async (t) => {
+  const rig = await started(CLUSTER);
+  const { hns } = rig.kernel;
+  const looks = async (): Promise<readonly string[]> => {
+    hns.listed.length = 0;
+    const look = rig.dataplane.glance();
+    rig.now += 1;
+    await look;
+    return [...hns.listed];
+  };
+  const everything = ['network', 'endpoint', 'loadBalancer'];
+  t.same(await looks(), ['network', ...everything]);
+  rig.restartWith({ tellsNetworks: () => true });
+  await rig.sync();
+  t.same(await looks(), everything);
+  t.same(await looks(), [], 'that is not due');
+});
+
+t.test('what others do is found and repaired', async (t) => {
+  const rig = await started(CLUSTER);
+  const { hns } = rig.kernel;
+  t.equal(await rig.dataplane.audit(), false);
+  hns.loadBalancers.clear();
+  t.equal(await rig.dataplane.glance(), true);
+  t.match((await rig.sync(true)).repairs, ['load balancer 10.96.0.10:80/TCP was missing']);
+  const [endpoint = ''] = hns.endpoints.keys();
+  hns.removeEndpoint(endpoint);
+  t.equal(await rig.dataplane.audit(), true);
+  t.equal((await rig.sync(true)).repairs.length, 2, 'the endpoint, and the load balancer that lost it');
+  t.same(await rig.difference(), []);
+});
