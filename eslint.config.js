@@ -5,7 +5,10 @@ export default tseslint.config(
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: {
-      parserOptions: { project: ['./test/tsconfig.json'], tsconfigRootDir: import.meta.dirname },
+      parserOptions: {
+        project: ['./test/tsconfig.json', './page/tsconfig.json'],
+        tsconfigRootDir: import.meta.dirname,
+      },
     },
     rules: {
       '@typescript-eslint/explicit-module-boundary-types': 'error',
@@ -20,7 +23,7 @@ export default tseslint.config(
   },
   {
     // A function fits a screen. How long a file may be test/layers.test.ts says.
-    files: ['src/**/*.ts', 'bench/**', 'bundle/**', 'demo/**'],
+    files: ['src/**/*.ts', 'page/**', 'bench/**', 'bundle/**', 'demo/**'],
     rules: { 'max-lines-per-function': ['error', { max: 55, skipComments: true }] },
   },
   // tap's assertions return promises only for subtests, which a test file awaits by being a module.

@@ -4,6 +4,7 @@
 //   pointsman.ARCH.cache what V8 compiled of that
 //   secured.js      what only stands in front of a metrics address that is not open to everybody; loaded where flags ask for it
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
+//   ui/             the page in the browser, see page.mjs
 //   callers.json    where calls of the logger stand in the sources
 //   *.map           for whoever reads a stack or a profile
 import { execFileSync } from 'node:child_process';
@@ -12,6 +13,7 @@ import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { callersOf } from './callers.mjs';
+import { buildPage } from './page.mjs';
 
 const project = fileURLToPath(new URL('..', import.meta.url));
 const dist = `${project}dist`;
@@ -94,6 +96,7 @@ for (const [source, outfile] of [
   ['src/check/command.ts', check],
 ])
   await build({ ...options, entryPoints: [source], outfile, banner: { js: moduleUrl } });
+await buildPage(project, `${dist}/ui`);
 // V8 keeps the text in memory, with one character of another kind at twice the size; and the program is read as such.
 const [other] = /[^\0-\x7f]/.exec(readFileSync(program, 'utf8')) ?? [];
 if (other !== undefined) throw new Error(`pointsman.js holds ${other}: write it as an escape in regular expressions`);

@@ -47,7 +47,7 @@ t.test('ids of behaviour that sources name are in docs/behaviour.md', (t) => {
 
 t.test('links of the documents lead to files that there are', (t) => {
   const documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'].concat(
-    ['docs', 'src', 'native', 'test'].flatMap((folder) =>
+    ['docs', 'src', 'page', 'native', 'test'].flatMap((folder) =>
       readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
     ),
   );
@@ -65,10 +65,10 @@ t.test('links of the documents lead to files that there are', (t) => {
 const LONGEST_FILE = 400;
 
 t.test('no file is longer than a reader keeps in mind', (t) => {
-  const long = ['bench', 'demo', 'native', 'src', 'test'].flatMap((folder) =>
+  const long = ['bench', 'demo', 'native', 'page', 'src', 'test'].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .map((path) => join(folder, path))
-      .filter((path) => /\.(?:ts|mjs|cjs|js|cc|h|py|sh)$/.test(path))
+      .filter((path) => /\.(?:tsx?|mjs|cjs|js|css|cc|h|py|sh)$/.test(path))
       .map((path) => ({ path, lines: readFileSync(path, 'utf8').split('\n').length - 1 }))
       .filter(({ lines }) => lines > LONGEST_FILE)
       .map(({ path, lines }) => `${path}: ${lines} lines`),

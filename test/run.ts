@@ -44,7 +44,7 @@ const SILENCE_MS = 300_000;
 const LAST_WORDS_MS = 10_000;
 
 /** Folders whose files start processes and wait for them. */
-const SLOW_FOLDERS = ['bench', 'deploy', 'kernel', 'native'];
+const SLOW_FOLDERS = ['bench', 'deploy', 'kernel', 'native', 'page'];
 /** What belongs to one process and must not be another file's too. */
 const NEEDS_PROCESS =
   /^t\.(?:teardown|jobs|before|beforeEach|afterEach)\b|support\/namespace\.js|createRequire\(|cpuUsage|memoryUsage/m;

@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { readSourcePlaces, sourceStack } from '../../src/observe/source-places.js';
 import { projectFile } from '../support/lab/agent.js';
@@ -144,6 +145,22 @@ t.test('the command check is a file of its own, tables and all', (t) => {
   t.equal(text.split('require("./check.js")').length, 2, 'one place loads it');
   t.notMatch(text, 'is an unknown field');
   t.match(readFileSync(projectFile('dist/check.js'), 'utf8'), 'is an unknown field');
+  t.end();
+});
+
+t.test('the page is small, and one script, one style sheet, one icon and the HTML that names them', (t) => {
+  const names = readdirSync(projectFile('dist/ui'));
+  t.same(names.map((name) => name.replace(/-\w{8}\./, '-HASH.')).sort(), [
+    'icon-HASH.svg',
+    'index.html',
+    'main-HASH.css',
+    'main-HASH.js',
+  ]);
+  const html = readFileSync(projectFile('dist/ui/index.html'), 'utf8');
+  for (const name of names.filter((each) => each !== 'index.html')) t.match(html, `"./${name}"`);
+  const sizes = names.map((name) => gzipSync(readFileSync(projectFile(`dist/ui/${name}`))).length);
+  const compressed = sizes.reduce((sum, size) => sum + size);
+  t.ok(compressed < 40_000, `${compressed} bytes compressed`);
   t.end();
 });
 

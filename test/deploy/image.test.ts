@@ -130,7 +130,7 @@ function tellsItsParts(t: Test, root: string): void {
   };
   const versions = new Map(components.map(({ purl, version }) => [purl.replace(/@[^@]*$/, ''), version]));
   t.equal(versions.get('pkg:generic/node'), process.versions.node);
-  for (const name of ['commander', 'pino', 'node-addon-api'])
+  for (const name of ['commander', 'pino', 'preact', 'node-addon-api'])
     t.equal(versions.get(`pkg:npm/${name}`), PACKAGE.devDependencies[name] ?? PACKAGE.dependencies[name], name);
   for (const name of ['iptables', 'kmod', 'libc6', 'libxtables12'])
     t.match(

@@ -1,0 +1,106 @@
+// What happens on the node is seen on the page without asking, and so is that nothing can be heard.
+import t from 'tap';
+import { Browser, withoutBrowser } from './browser.js';
+import { MadeUpServer } from './made-up-server.js';
+import { overview, repair, sync } from './made-up.js';
+
+t.test('what changes is seen', { skip: withoutBrowser }, async (t) => {
+  const server = await MadeUpServer.start(500);
+  const browser = await Browser.start();
+  const { page } = browser;
+  t.teardown(async () => {
+    await browser.close();
+    await server.stop();
+  });
+  const open = async (hash: string): Promise<void> => {
+    await page.goto('about:blank');
+    await page.goto(`${server.address}${hash}`);
+    await page.getByText('Live', { exact: true }).waitFor();
+  };
+  const said = page.locator('.unseen[role=status]').last();
+
+  await t.test('a Service, in the list and by itself', async () => {
+    await open('#/services/team-000/service-00007');
+    await page.getByRole('heading', { name: 'service-00007' }).waitFor();
+    const before = server.services[7];
+    if (before === undefined) throw new Error('there is no such Service');
+    server.services[7] = { ...before, addresses: ['10.96.77.77'], endpointsUsed: 1 };
+    server.send('services', { keys: [before.key], more: false, membership: false });
+    await page.locator('[role=row]', { hasText: 'service-00007' }).getByText('1 of 3').waitFor();
+    await page.locator('#service').getByText('10.96.77.77:443/TCP').waitFor();
+  });
+
+  await t.test('another Service is no reason to ask', async (t) => {
+    const before = server.asked.length;
+    server.send('services', { keys: ['somewhere/else'], more: false, membership: false });
+    server.send('overview', overview({ node: 'renamed' }));
+    await page.getByText('renamed').waitFor();
+    t.equal(server.asked.length, before);
+  });
+
+  await t.test('Services that come keep the chosen one chosen', async (t) => {
+    const first = server.services[0];
+    if (first === undefined) throw new Error('there is no Service');
+    server.services.unshift({ ...first, key: '0/new', namespace: '0', name: 'new' });
+    server.send('services', { keys: ['0/new'], more: false, membership: true });
+    await page.getByText('501 Services').waitFor();
+    await page.locator('[aria-selected=true][aria-rowindex="10"]', { hasText: 'service-00007' }).waitFor();
+    await page.getByRole('heading', { name: 'service-00007' }).waitFor();
+    t.pass();
+  });
+
+  await t.test('health, aloud', async () => {
+    await open('#/overview');
+    await page.getByRole('heading', { name: 'Healthy', exact: true }).waitFor();
+    const reason = {
+      severity: 'bad',
+      kind: 'failing',
+      family: 'IPv6',
+      text: 'the last sync failed',
+      since: null,
+    } as const;
+    server.send('overview', overview({ health: { healthy: false, nodeEligible: true, reasons: [reason] } }));
+    await page.getByRole('heading', { name: 'Not healthy' }).waitFor();
+    await said.getByText('Not healthy: the last sync failed').waitFor({ state: 'attached' });
+  });
+
+  await t.test('syncs, and repairs with who made them needed, aloud', async (t) => {
+    await open('#/history');
+    const { latency } = server.history;
+    server.send('syncs', { syncs: [sync(41, { servicePorts: ['shop/cart:http'] })], skipped: 12, latency });
+    await page.getByRole('cell', { name: 'shop/cart:http' }).first().waitFor();
+    await page.getByText('12 more happened too fast to be told one by one').waitFor();
+    server.send('repairs', { repairs: [repair(2, { process: 'iptables[99]' })] });
+    await page.getByText('iptables[99]', { exact: true }).waitFor();
+    await said
+      .getByText('Repaired, IPv4: iptables[99] had changed the rules, 4 put right.')
+      .waitFor({ state: 'attached' });
+    t.equal(await page.getByRole('table', { name: 'Syncs', exact: true }).getByRole('row').count(), 42);
+  });
+
+  await t.test('configuration that changed', async () => {
+    await open('#/configuration');
+    await page.getByText('clusterCIDR', { exact: true }).waitFor();
+    server.configuration = { ...server.configuration, refused: 'mode: no such mode' };
+    server.send('configuration', {});
+    await page.getByRole('alert').getByText('mode: no such mode').waitFor();
+  });
+
+  t.same(browser.complaints, [], 'the browser has nothing to complain of');
+
+  await t.test('a process that is away, and comes back', async () => {
+    await open('#/overview');
+    const { port } = server;
+    await server.stop();
+    await page.getByText('Reconnecting…').waitFor();
+    await page.getByText(/^The process cannot be reached; trying again\. What is shown is as of/).waitFor();
+    server.overview = overview({ node: 'came-back' });
+    await server.listen(port);
+    await page.getByText('came-back').first().waitFor();
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page
+      .getByText(/^The process cannot be reached/)
+      .first()
+      .waitFor({ state: 'detached' });
+  });
+});
