@@ -202,7 +202,7 @@ export class Desired {
     }
     this.closing.delete(key);
     services.desire(key, state);
-    held.desire(key, follow(plan.endpoints, held.acknowledged.get(key), plan.protocol === 'TCP'));
+    held.desire(key, follow(plan.endpoints, held.acknowledged.get(key), plan.flowEndpoints));
   }
 
   /** Lets a virtual service go, with all its destinations. */

@@ -8,7 +8,7 @@ import { noEndpoints, sortEndpoints, unite } from './frontends.js';
 export interface Destinations {
   /** Take connections. */
   readonly active: EndpointList;
-  /** Take no new ones, and go when the last has ended (behaviour IV-04). */
+  /** Take no new ones, and go when the last has ended (behaviour IV-04), those of UDP and SCTP also when they do not serve any more. */
   readonly draining: EndpointList;
   /** Have another weight, another way of forwarding, or bounds on their connections: not by us. */
   readonly odd: EndpointList;
@@ -32,12 +32,18 @@ export function allOf(family: Family, held: Destinations | undefined): EndpointL
 /**
  * What there should be of these endpoints, after what there is.
  *
- * @param drains whether connections to others are waited for.
+ * @param serving endpoints that connections to which are waited for; null: any.
  */
-export function follow(endpoints: EndpointList, held: Destinations | undefined, drains: boolean): Destinations {
-  if (!drains || held === undefined) return destinations(endpoints);
+export function follow(
+  endpoints: EndpointList,
+  held: Destinations | undefined,
+  serving: EndpointList | null,
+): Destinations {
+  if (held === undefined) return destinations(endpoints);
   if (held.draining.count + held.odd.count === 0 && held.active.equals(endpoints)) return destinations(endpoints);
-  return destinations(endpoints, endpointsWithout(allOf(endpoints.family, held), endpoints));
+  const leaving = endpointsWithout(allOf(endpoints.family, held), endpoints);
+  const gone = serving === null ? noEndpoints(endpoints.family) : endpointsWithout(leaving, serving);
+  return destinations(endpoints, endpointsWithout(leaving, gone));
 }
 
 const MASQUERADING = 0;

@@ -57,8 +57,9 @@ export class Drains {
       if (this.desired.isServed(key) || this.ledgers.services.desired(key) === undefined) this.lingering.delete(key);
     for (const key of [...this.desired.closing]) {
       addresses.add(virtualOf(key).address);
-      if (this.mayHaveConnections(key) && !answers.has(key)) continue;
-      this.look(key, answers.get(key) ?? null);
+      const waits = this.mayHaveConnections(key);
+      if (waits && !answers.has(key)) continue;
+      this.look(key, waits ? (answers.get(key) ?? null) : null);
     }
     for (const key of [...this.drains.keys()]) {
       const answer = answers.get(key);
@@ -78,6 +79,7 @@ export class Drains {
     }
   }
 
+  /** Of UDP and SCTP flows end with their Service. */
   private mayHaveConnections(key: ServiceKey): boolean {
     if (parseFrontendKey(key).protocol !== 'TCP') return false;
     return allOf(this.family, this.ledgers.destinations.acknowledged.get(key)).count > 0;

@@ -173,25 +173,6 @@ t.test('a Service that is gone refuses new connections, and goes when the last h
   ]);
 });
 
-t.test('datagram endpoints go at once, and their flows are told of', async (t) => {
-  const rig = new Rig();
-  const ports = [{ port: 53, protocol: 'UDP' }] as const;
-  const dns = (addresses: readonly string[]): Row =>
-    slice(
-      'dns',
-      addresses.map((each) => ({ address: each, node: 'other' })),
-      { ports },
-    );
-  rig.commit([...NODE_ROWS, service('dns', { clusterIPs: ['10.96.0.53'], ports }), dns(['10.0.2.1', '10.0.2.2'])]);
-  await rig.sync();
-  rig.commit([dns(['10.0.2.2'])]);
-  t.same(await rig.during(() => rig.sync()), ['ipvsadm -d -u 10.96.0.53:53 -r 10.0.2.1:53']);
-  rig.restart();
-  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
-  await rig.sync();
-  t.same([...rig.dataplane.goneFlows()], ['10.96.0.53:53/UDP'], 'a process that starts anew knows it by the kernel');
-});
-
 t.test('schedulers, affinity and their changes', async (t) => {
   const rig = new Rig();
   rig.scheduler = 'mh';

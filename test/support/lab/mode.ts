@@ -38,8 +38,6 @@ export interface ModeTraits {
   readonly prefersLocal: boolean;
   /** What a Service drops is refused to the node itself as long as connections of a former endpoint last. */
   readonly refusesWhileDraining: boolean;
-  /** Flows of UDP and SCTP stay with an endpoint that terminates but serves, while others are ready. */
-  readonly keepsServing: boolean;
   /** Node ports answer on an address that the node is given once a sync has followed, and not at once. */
   readonly syncsAddresses: boolean;
   /** What the node sends to a Service comes from the Service's own address, which the link of the mode has, until it is masqueraded. */
@@ -57,7 +55,6 @@ export function traitsOf(mode: LabMode): ModeTraits {
     servesLocalhost: name === 'iptables',
     prefersLocal: name === 'ipvs',
     refusesWhileDraining: name === 'ipvs',
-    keepsServing: name !== 'ipvs',
     syncsAddresses: name === 'ipvs',
     masqueradesNode: name === 'ipvs',
     takesTurns: name === 'ipvs',
