@@ -5,7 +5,8 @@ import {
   type ExplainedSource,
   type Explanation,
 } from './explain.js';
-import type { Exclusion, SkippedSlice } from './selection.js';
+import type { SkippedSlice } from './candidates.js';
+import type { Exclusion } from './selection-rules.js';
 import { KIND_NAMES, printConflict } from './text.js';
 import type { MasqueradeReason, SourceKind } from './trace.js';
 

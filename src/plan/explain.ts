@@ -7,7 +7,9 @@ import { anyContains, nodeFacts, type PlanSettings } from './facts.js';
 import type { ForwardingTable } from './forwarding-table.js';
 import { clientKeyOf, frontendKey, heldClientKeys } from './frontend-key.js';
 import type { Question, Sender } from './question.js';
-import { examineEndpoints, type Exclusion, type SkippedSlice } from './selection.js';
+import type { SkippedSlice } from './candidates.js';
+import { examineEndpoints } from './selection.js';
+import type { Exclusion } from './selection-rules.js';
 import { hasLocalAlone, localPolicies } from './service-plan.js';
 import {
   nodePortRefusal,

@@ -5,6 +5,7 @@ import type { Snapshot, StateChanges } from '../state/snapshot.js';
 import { nodeFacts, sameFacts, type NodeFacts, type PlanSettings } from './facts.js';
 import { ForwardingTable } from './forwarding-table.js';
 import { planNode } from './node-plan.js';
+import { SelectionMemory } from './selection-memory.js';
 import { planService } from './service-plan.js';
 
 /**
@@ -13,6 +14,7 @@ import { planService } from './service-plan.js';
  */
 export class Planner {
   readonly tables: Readonly<Record<Family, ForwardingTable>>;
+  private readonly selections: Readonly<Record<Family, SelectionMemory>>;
   private facts: NodeFacts;
   /** Settings changed since the last update, or it failed: everything is planned again. */
   private stale = false;
@@ -21,6 +23,7 @@ export class Planner {
     this.facts = nodeFacts(settings, undefined);
     const table = (family: Family): ForwardingTable => new ForwardingTable(planNode(family, settings, undefined, []));
     this.tables = { IPv4: table('IPv4'), IPv6: table('IPv6') };
+    this.selections = { IPv4: new SelectionMemory('IPv4'), IPv6: new SelectionMemory('IPv6') };
   }
 
   /** Other settings for the same node, from the next update on. */
@@ -67,8 +70,11 @@ export class Planner {
   private planService(family: Family, snapshot: Snapshot, key: ObjectKey): readonly Error[] {
     try {
       const service = snapshot.service(key);
+      const select = this.selections[family].planning(key);
       const plan =
-        service === undefined ? null : planService(family, service, snapshot.slicesOf(key), this.facts, this.settings);
+        service === undefined
+          ? null
+          : planService(family, service, snapshot.slicesOf(key), this.facts, this.settings, select);
       this.tables[family].setService(key, plan);
       return [];
     } catch (error) {

@@ -10,7 +10,7 @@ import {
 } from '../state/rows.js';
 import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
 import { frontendKey } from './frontend-key.js';
-import { countReadyLocal, selectEndpoints, type Selection } from './selection.js';
+import { selectEndpoints, type Select, type Selection } from './selection.js';
 import { admittedSources } from './source-ranges.js';
 import type { ClientKeys, FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan, ServicePlan } from './types.js';
 
@@ -24,6 +24,7 @@ export function planService(
   slices: readonly EndpointSliceRow[],
   node: NodeFacts,
   settings: PlanSettings,
+  select: Select = selectEndpoints,
 ): ServicePlan | null {
   const clusterIP = clusterIPOf(family, service);
   if (clusterIP === null) return null;
@@ -31,16 +32,18 @@ export function planService(
   const frontends = new Map<FrontendKey, FrontendPlan>();
   const hairpin = new Set<IPAddress>();
   const own = new Set<IPAddress>();
+  const readyHere = new Set<IPAddress>();
   const { balancesOnly } = settings.traits;
   for (const port of service.ports) {
-    if (balancesOnly && port.protocol === 'SCTP') continue;
     const policies = planner.policies(port);
     const keepsLocal = policies.externalLocal || (balancesOnly && keepsDestination(service));
-    const selection = selectEndpoints(family, port, slices, node, {
+    const selection = select(family, port, slices, node, {
       cluster: !policies.internalLocal || policies.accessible,
       local: policies.internalLocal || (keepsLocal && policies.accessible),
       onePort: balancesOnly,
     });
+    for (const address of selection.readyHere) readyHere.add(address);
+    if (balancesOnly && port.protocol === 'SCTP') continue;
     for (const address of selection.hairpin) hairpin.add(address);
     if (balancesOnly) for (const address of selection.own) own.add(address);
     // One Service may name an address twice; the first kind listed by the planner keeps it.
@@ -55,7 +58,7 @@ export function planService(
     frontends: [...frontends.values()],
     hairpinAddresses: [...hairpin].sort(),
     ownEndpoints: own.size === 0 ? NO_ADDRESSES : [...own].sort(),
-    healthCheck: healthCheck(family, service, slices, node),
+    healthCheck: healthCheck(service, readyHere.size),
   };
 }
 
@@ -96,19 +99,11 @@ function externalPolicyLocal(service: ServiceRow): boolean {
   return service.externalTrafficPolicy === 'Local' && (service.type !== 'ClusterIP' || service.externalIPs.length > 0);
 }
 
-function healthCheck(
-  family: Family,
-  service: ServiceRow,
-  slices: readonly EndpointSliceRow[],
-  node: NodeFacts,
-): HealthCheckPlan | null {
+function healthCheck(service: ServiceRow, localEndpoints: number): HealthCheckPlan | null {
   if (service.type !== 'LoadBalancer' || !externalPolicyLocal(service) || service.healthCheckNodePort === 0)
     return null;
-  return {
-    service: objectKey(service.namespace, service.name),
-    port: service.healthCheckNodePort,
-    localEndpoints: countReadyLocal(family, service.ports, slices, node),
-  };
+  const { namespace, name, healthCheckNodePort } = service;
+  return { service: objectKey(namespace, name), port: healthCheckNodePort, localEndpoints };
 }
 
 interface Policies {

@@ -1,8 +1,9 @@
 import t from 'tap';
 import type { Family } from '../../src/base/ip.js';
 import type { NodeFacts } from '../../src/plan/facts.js';
-import { countReadyLocal, selectEndpoints, type PolicyUse, type Selection } from '../../src/plan/selection.js';
+import { selectEndpoints, type PolicyUse, type Selection } from '../../src/plan/selection.js';
 import type { EndpointSliceRow } from '../../src/state/rows.js';
+import { SelectionMemory } from '../../src/plan/selection-memory.js';
 import { SeededRandom } from '../support/random.js';
 import { port, slice, type EndpointText } from '../support/rows.js';
 import { categorizeEndpoints, endpointsOfPort, type OracleInput } from './selection-oracle.js';
@@ -93,7 +94,7 @@ t.test('selects as the pseudo code of behaviour §4.3 does', (t) => {
         t.fail(`not sorted: ${list.toStrings().join()}`);
     }
     const readyLocal = endpointsOfPort(input).filter((endpoint) => endpoint.ready && endpoint.node === 'me');
-    const count = countReadyLocal(input.family, [port(input.port)], slices, facts());
+    const count = selection.readyHere.size;
     if (count !== new Set(readyLocal.map((endpoint) => endpoint.address)).size)
       t.fail(`round ${round}: ${count} ready local`);
 
@@ -342,7 +343,56 @@ t.test('ready local addresses count once over all ports', (t) => {
     slice('svc', [local(2, 'rs'), local(3, 'rs')], { name: 'y', ports: [{ name: 'b' }] }),
     slice('svc', [local(9, 'rs')], { name: 'z', ports: [{ name: 'unused' }] }),
   ];
-  t.equal(countReadyLocal('IPv4', ports, slices, facts()), 3);
-  t.equal(countReadyLocal('IPv6', ports, slices, facts()), 0);
+  const count = (family: Family): number =>
+    new Set(ports.flatMap((each) => [...selectEndpoints(family, each, slices, facts(), BOTH).readyHere])).size;
+  t.same([count('IPv4'), count('IPv6')], [3, 0]);
   t.end();
 });
+
+/** Histories of a few slices: endpoints that come, go, move and change, in one slice or several at once. */
+t.test('followed through any history it is what it is from scratch', (t) => {
+  const random = new SeededRandom(7);
+  let shared = 0;
+  for (let history = 0; history < 150; history++) {
+    const memory = new SelectionMemory('IPv4', 1);
+    const use = random.pick<PolicyUse>([BOTH, { ...BOTH, local: false }, { ...BOTH, cluster: false }]);
+    let slices: readonly EndpointSliceRow[] = [];
+    let held: Selection | null = null;
+    let zone: string | null = 'a';
+    for (let step = 0; step < 25; step++) {
+      const fresh = randomSlices(random);
+      slices = [...slices.filter(() => random.chance(0.7)), ...fresh.filter(() => random.chance(0.5))]
+        .map((row, index) => ({ ...row, name: random.chance(0.9) ? row.name : `svc-${index}` }))
+        .filter((row, index, all) => all.findIndex(({ name }) => name === row.name) === index)
+        .sort((one, other) => (one.name < other.name ? -1 : 1))
+        .map((row) => (random.chance(0.4) && row.count > 0 ? withChange(random, row) : row));
+      if (random.chance(0.05)) zone = random.pick(['a', 'b', null]);
+      const arguments_ = ['IPv4', port(), slices, facts(zone), use] as const;
+      const selected: Selection = memory.planning('default/svc')(...arguments_);
+      const judge = selectEndpoints(...arguments_);
+      const all = (selection: Selection): string =>
+        JSON.stringify([printed(selection), ...[selection.own, selection.readyHere].map((own) => [...own].sort())]);
+      if (all(selected) !== all(judge)) t.equal(all(selected), all(judge), `history ${history}, step ${step}`);
+      if (!selected.cluster.equals(judge.cluster) || !selected.serving.equals(judge.serving))
+        t.fail('in the same order');
+      if (held?.readyHere === selected.readyHere) shared++;
+      held = selected;
+    }
+  }
+  t.ok(shared > 500, 'mostly it was followed', { shared });
+  t.end();
+});
+
+function withChange(random: SeededRandom, row: EndpointSliceRow): EndpointSliceRow {
+  const at = random.below(row.count);
+  if (random.chance(0.6)) {
+    const conditions = row.conditions.slice();
+    conditions[at] = random.below(8);
+    return { ...row, conditions };
+  }
+  if (random.chance(0.3)) return { ...row, nodeNames: row.nodeNames.with(at, random.pick(['me', 'other', null])) };
+  if (row.family === 'IPv6') return row;
+  const addresses = row.addresses.slice();
+  addresses[at * 4 + 2] = random.below(12);
+  return { ...row, addresses };
+}

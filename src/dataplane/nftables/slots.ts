@@ -1,5 +1,6 @@
 import { EndpointIndex } from '../../base/endpoint-index.js';
 import { endpointSize, packedKey, type EndpointList } from '../../base/endpoint-list.js';
+import { commonLength, sortedDifference } from '../../base/sorted-endpoints.js';
 import { addressFromBytes, addressLength, type Family, type IPAddress } from '../../base/ip.js';
 
 /**
@@ -20,12 +21,55 @@ export interface SlotChange {
   readonly wanted: boolean;
 }
 
+/** Of so many endpoints it is remembered which list they were assigned from. */
+const LARGE = 512;
+/** With more differences all slots are looked at. */
+const FEW = 32;
+
+/** For slots that were assigned here and are many: the sorted list of their endpoints. */
+const sortedLists = new WeakMap<Slots, Uint8Array>();
+
 /**
  * Puts endpoints into slots 0 … n−1 so that as few slots as possible change: who is already in one of these slots stays, the others fill the
  * holes. Removing an endpoint thus moves the last one into its place.
  */
 export function assignSlots(current: Slots, desired: EndpointList): Slots {
-  if (current.length === 0 || Buffer.compare(current, desired.packed) === 0) return desired.packed;
+  const isSame = current.length === 0 || Buffer.compare(current, desired.packed) === 0;
+  const slots = isSame ? desired.packed : (assignFew(current, desired) ?? assignAll(current, desired));
+  if (desired.count >= LARGE) sortedLists.set(slots, desired.packed);
+  return slots;
+}
+
+/** As {@link assignAll}, where it is known which few endpoints differ; null where it is not. */
+function assignFew(current: Slots, { family, packed }: EndpointList): Slots | null {
+  const size = endpointSize(family);
+  const before = sortedLists.get(current);
+  const difference = before === undefined ? null : sortedDifference(before, packed, size, FEW);
+  if (before === undefined || difference === null) return null;
+  const gone = difference.gone.map((at) => slotOf(current, before.subarray(at, at + size)));
+  const [kept, end] = [Math.min(current.length, packed.length), current.length];
+  const homeless = difference.come.map((at) => packedKey(packed, at, size));
+  for (let at = kept; at < end; at += size) if (!gone.includes(at)) homeless.push(packedKey(current, at, size));
+  const holes = gone.filter((at) => at < kept).sort((one, other) => one - other);
+  for (let at = kept; at < packed.length; at += size) holes.push(at);
+  const slots = new Uint8Array(packed.length);
+  slots.set(current.subarray(0, kept));
+  for (const [index, key] of homeless.sort().entries()) {
+    const at = holes[index] ?? 0;
+    for (let byte = 0; byte < size; byte++) slots[at + byte] = key.charCodeAt(byte);
+  }
+  return slots;
+}
+
+/** Where an endpoint is that is there. */
+function slotOf(slots: Slots, endpoint: Uint8Array): number {
+  const bytes = Buffer.from(slots.buffer, slots.byteOffset, slots.length);
+  let at = bytes.indexOf(endpoint);
+  while (at % endpoint.length > 0) at = bytes.indexOf(endpoint, at + 1);
+  return at;
+}
+
+function assignAll(current: Slots, desired: EndpointList): Slots {
   const size = endpointSize(desired.family);
   const positions = new EndpointIndex(desired);
   const placed = new Uint8Array(desired.count);
@@ -52,8 +96,11 @@ export function assignSlots(current: Slots, desired: EndpointList): Slots {
 export function diffSlots(family: Family, current: Slots, next: Slots): readonly SlotChange[] {
   const size = endpointSize(family);
   const changes: SlotChange[] = [];
-  for (let at = 0; at < Math.max(current.length, next.length); at += size) {
-    if (sameSlot(current, next, at, size)) continue;
+  for (let at = 0; ; at += size) {
+    // Thousands are the same for one that differs.
+    const same = commonLength(current, at, next, at);
+    at += same - (same % size);
+    if (at >= Math.max(current.length, next.length)) break;
     const held = at < current.length && !isEmpty(current, at, size);
     const wanted = at < next.length;
     if (held || wanted) changes.push({ slot: at / size, at, held, wanted });
@@ -78,13 +125,6 @@ export function* addressesIn(family: Family, slots: Slots): IterableIterator<IPA
 
 function copy(from: Uint8Array, start: number, to: Uint8Array, at: number, size: number): void {
   for (let index = 0; index < size; index++) to[at + index] = from[start + index] ?? 0;
-}
-
-/** Whether both have the slot at this offset, with the same bytes. Thousands are compared for one that differs, so no string is made of them. */
-function sameSlot(one: Slots, other: Slots, at: number, size: number): boolean {
-  if (at >= one.length || at >= other.length) return false;
-  for (let index = at; index < at + size; index++) if (one[index] !== other[index]) return false;
-  return true;
 }
 
 function isEmpty(slots: Slots, at: number, size: number): boolean {

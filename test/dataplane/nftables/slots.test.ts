@@ -51,6 +51,39 @@ function replay(family: Family, current: Slots, next: Slots): readonly string[] 
 }
 
 for (const family of ['IPv4', 'IPv6'] as const) {
+  t.test(`${family}: of thousands a few, by what is remembered and by looking at all`, (t) => {
+    const random = new SeededRandom(9);
+    const list = (numbers: ReadonlySet<number>): EndpointList =>
+      EndpointList.of(
+        family,
+        [...numbers]
+          .sort((one, other) => one - other)
+          .map((number) => {
+            const [high, low] = [number >> 8, number & 255];
+            const text = family === 'IPv4' ? `10.1.${high}.${low}` : `fd00::${high.toString(16)}:${low.toString(16)}`;
+            return { address: address(text), port: 257 };
+          }),
+      );
+    const numbers = new Set(Array.from({ length: 2000 }, (_, index) => index * 3));
+    let slots = assignSlots(NO_SLOTS, list(numbers));
+    for (let round = 0; round < 400; round++) {
+      const few = random.below(5);
+      for (let change = 0; change < few; change++)
+        if (random.chance(0.5)) numbers.delete(random.pick([...numbers]));
+        else numbers.add(random.below(10_000));
+      // Many at once now and then, as when a Service is scaled.
+      if (round % 50 === 7) for (const number of [...numbers].slice(0, 60)) numbers.delete(number);
+      if (round % 50 === 9) for (let number = 0; number < 200; number++) numbers.add(number);
+      const desired = list(numbers);
+      const next = assignSlots(slots, desired);
+      // Slots that were read back are a copy, of which nothing is remembered.
+      if (Buffer.compare(next, assignSlots(slots.slice(), desired)) !== 0) t.fail(`round ${round}`);
+      slots = next;
+    }
+    t.pass();
+    t.end();
+  });
+
   t.test(`${family}: any change fills slots 0 … n−1 and touches as few as can be`, (t) => {
     const random = new SeededRandom(5);
     const pool = Array.from({ length: 40 }, (_, index) => index + 1);

@@ -1,0 +1,104 @@
+import { EndpointList, endpointSize, packedKey } from '../base/endpoint-list.js';
+import { addressFromBytes, addressLength, type Family, type IPAddress } from '../base/ip.js';
+import { TERMINATING, type EndpointSliceRow, type ServicePortRow } from '../state/rows.js';
+
+/** An endpoint of one Service port as the selection rules see it. */
+export interface Candidate {
+  /** Packed address and port, one character per byte; sorts as the packed bytes do. */
+  readonly key: string;
+  readonly conditions: number;
+  readonly nodeName: string | null;
+  readonly zoneHints: readonly string[];
+  readonly nodeHints: readonly string[];
+}
+
+/** Of a Service port: slices name its endpoints' port by the same name and protocol, whatever its number. */
+export type PortName = Pick<ServicePortRow, 'name' | 'protocol'>;
+
+const NO_HINTS: readonly string[] = [];
+
+/** A slice of the Service without endpoints for the port. */
+export interface SkippedSlice {
+  readonly slice: string;
+  readonly family: Family;
+  readonly endpoints: number;
+  readonly because: 'other-family' | 'no-such-port';
+}
+
+/** Is called with what {@link collect} leaves out. */
+export interface Omissions {
+  readonly duplicate: (candidate: Candidate) => void;
+  readonly slice: (slice: EndpointSliceRow, because: SkippedSlice['because']) => void;
+}
+
+/** Endpoints of every slice port of the right name and protocol, without duplicates. */
+export function collect(
+  family: Family,
+  port: PortName,
+  slices: readonly EndpointSliceRow[],
+  omissions: Omissions | null = null,
+): readonly Candidate[] {
+  const found = new Map<string, Candidate>();
+  for (const slice of slices) {
+    const targets = targetPorts(family, port, slice);
+    if (targets.length === 0) omissions?.slice(slice, slice.family === family ? 'no-such-port' : 'other-family');
+    for (const target of targets) {
+      for (let index = 0; index < slice.count; index++) {
+        const candidate = candidateAt(slice, index, target);
+        // Of two endpoints with one address and port the later counts, unless it is terminating (behaviour EP-06).
+        const isLate = (candidate.conditions & TERMINATING) !== 0 && found.has(candidate.key);
+        if (omissions !== null) {
+          const lost = isLate ? candidate : found.get(candidate.key);
+          if (lost !== undefined) omissions.duplicate(lost);
+        }
+        if (!isLate) found.set(candidate.key, candidate);
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+/** Numbers of the slice's ports of that name and protocol; none where it is of another family. */
+export function targetPorts(family: Family, port: PortName, slice: EndpointSliceRow): readonly number[] {
+  if (slice.family !== family) return NO_PORTS;
+  return slice.ports
+    .filter(({ name, protocol }) => name === port.name && protocol === port.protocol)
+    .map((target) => target.port);
+}
+
+const NO_PORTS: readonly number[] = [];
+
+/** @param target a port's number. */
+export function candidateAt(slice: EndpointSliceRow, index: number, target: number): Candidate {
+  const size = addressLength(slice.family);
+  return {
+    key: packedKey(slice.addresses, index * size, size) + String.fromCharCode(target >> 8, target & 0xff),
+    conditions: slice.conditions[index] ?? 0,
+    nodeName: slice.nodeNames[index] ?? null,
+    zoneHints: slice.zoneHints?.[index] ?? NO_HINTS,
+    nodeHints: slice.nodeHints?.[index] ?? NO_HINTS,
+  };
+}
+
+export function has(candidate: Candidate, condition: number): boolean {
+  return (candidate.conditions & condition) !== 0;
+}
+
+/** Sorted. */
+export function pack(family: Family, candidates: readonly Candidate[]): EndpointList {
+  const keys = candidates.map((candidate) => candidate.key).sort();
+  const size = endpointSize(family);
+  const packed = new Uint8Array(keys.length * size);
+  for (const [index, key] of keys.entries()) {
+    for (let at = 0; at < size; at++) packed[index * size + at] = key.charCodeAt(at);
+  }
+  return new EndpointList(family, packed);
+}
+
+export function portOf({ key }: Candidate): number {
+  return (key.charCodeAt(key.length - 2) << 8) | key.charCodeAt(key.length - 1);
+}
+
+export function addressOf(family: Family, candidate: Candidate): IPAddress {
+  return addressFromBytes(Buffer.from(candidate.key, 'latin1').subarray(0, addressLength(family)));
+}

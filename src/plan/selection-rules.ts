@@ -1,0 +1,108 @@
+import { READY, SERVING, TERMINATING } from '../state/rows.js';
+import { has, type Candidate } from './candidates.js';
+import type { NodeFacts } from './facts.js';
+
+/**
+ * Why an endpoint is left out: not ready while others are; not serving, or not terminating, where none is ready; hinted for other nodes or other
+ * zones; not on this node under policy Local; a duplicate; on another port than most, where the platform has one for an address.
+ */
+export type Exclusion =
+  | 'not-ready'
+  | 'not-serving'
+  | 'not-terminating'
+  | 'node-hint'
+  | 'zone-hint'
+  | 'other-node'
+  | 'duplicate'
+  | 'other-port';
+
+/** One condition that endpoints have to meet, and the reason to give for those that do not. */
+export interface Rule {
+  readonly excludes: Exclusion;
+  readonly admits: (candidate: Candidate) => boolean;
+}
+
+export function admitted(candidate: Candidate, rules: readonly Rule[]): boolean {
+  return rules.every(({ admits }) => admits(candidate));
+}
+
+/** Whom the rules need to know of: how many there are, each once. */
+export class Tally {
+  private ready = 0;
+  private readyHere = 0;
+  private able = 0;
+  private readonly hinted = { nodes: 0, here: 0, zones: 0, hereabouts: 0 };
+
+  constructor(private readonly node: NodeFacts) {}
+
+  static of(candidates: readonly Candidate[], node: NodeFacts): Tally {
+    const tally = new Tally(node);
+    for (const candidate of candidates) tally.add(candidate, 1);
+    return tally;
+  }
+
+  add(candidate: Candidate, amount: 1 | -1): void {
+    const isReady = IS_READY.admits(candidate);
+    if (isReady || (has(candidate, SERVING) && has(candidate, TERMINATING))) this.able += amount;
+    if (!isReady) return;
+    const { zoneHints, nodeHints } = candidate;
+    const { name, zone } = this.node;
+    this.ready += amount;
+    if (candidate.nodeName === name) this.readyHere += amount;
+    if (nodeHints.length > 0) this.hinted.nodes += amount;
+    if (nodeHints.includes(name)) this.hinted.here += amount;
+    if (zoneHints.length > 0) this.hinted.zones += amount;
+    if (zone !== null && zoneHints.includes(zone)) this.hinted.hereabouts += amount;
+  }
+
+  /** Whether any of them could serve: one that is ready, or terminates and still serves. */
+  get anyAble(): boolean {
+    return this.able > 0;
+  }
+
+  /**
+   * Which of {@link clusterRules} hold: those of readiness alone, or of hints too. Topology counts only where every ready endpoint has a hint and some name
+   * us; hints for nodes come before hints for zones.
+   */
+  get clusterMode(): ClusterMode {
+    const { ready, hinted } = this;
+    if (ready === 0) return 'last-resort';
+    if (hinted.nodes === ready && hinted.here > 0) return 'node';
+    return hinted.zones === ready && hinted.hereabouts > 0 ? 'zone' : 'ready';
+  }
+
+  get localMode(): LocalMode {
+    return this.readyHere > 0 ? 'ready' : 'last-resort';
+  }
+}
+
+export type LocalMode = 'last-resort' | 'ready';
+export type ClusterMode = LocalMode | 'node' | 'zone';
+
+const IS_READY: Rule = { excludes: 'not-ready', admits: (candidate) => has(candidate, READY) };
+
+/** Where nothing is ready: endpoints that are terminating and still serve (KEP-1669). */
+const LAST_RESORT: readonly Rule[] = [
+  { excludes: 'not-serving', admits: (candidate) => has(candidate, SERVING) },
+  { excludes: 'not-terminating', admits: (candidate) => has(candidate, TERMINATING) },
+];
+
+/** What endpoints have to meet for traffic under policy Cluster. */
+export function clusterRules(mode: ClusterMode, { name, zone }: NodeFacts): readonly Rule[] {
+  switch (mode) {
+    case 'last-resort':
+      return LAST_RESORT;
+    case 'ready':
+      return [IS_READY];
+    case 'node':
+      return [IS_READY, { excludes: 'node-hint', admits: ({ nodeHints }) => nodeHints.includes(name) }];
+    case 'zone':
+      return [IS_READY, { excludes: 'zone-hint', admits: ({ zoneHints }) => zoneHints.includes(zone ?? '') }];
+  }
+}
+
+/** What endpoints have to meet for traffic under policy Local, to which topology never applies. */
+export function localRules(mode: LocalMode, { name }: NodeFacts): readonly Rule[] {
+  const onNode: Rule = { excludes: 'other-node', admits: ({ nodeName }) => nodeName === name };
+  return [onNode, ...(mode === 'ready' ? [IS_READY] : LAST_RESORT)];
+}
