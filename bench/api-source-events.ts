@@ -70,6 +70,7 @@ const stream = new EventStream(codec, {
   resource: ENDPOINT_SLICES,
   inventory: new Inventory(ENDPOINT_SLICES, new Interner(), log, NO_EVENTS),
   writer: store.register('bench'),
+  tracing: null,
   listener: { event: () => undefined, listed: () => undefined, advanced: () => undefined },
   initial: false,
 });

@@ -5,6 +5,7 @@
 //   secured.js      what only stands in front of a metrics address that is not open to everybody; loaded where flags ask for it
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
 //   ui/             the page in the browser, see page.mjs
+//   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
 //   callers.json    where calls of the logger stand in the sources
 //   *.map           for whoever reads a stack or a profile
 import { execFileSync } from 'node:child_process';
@@ -34,12 +35,14 @@ const withoutPrograms = {
 /** What is a file of its own, so that nothing of it is in memory where it is not used. */
 const secured = `${dist}/secured.js`;
 const check = `${dist}/check.js`;
+const tracing = `${dist}/tracing.js`;
 const apart = {
   name: 'apart',
   setup({ onResolve }) {
     for (const [filter, file] of [
       [/\/secured\/door\.js$/, secured],
       [/\/check\/command\.js$/, check],
+      [/^\.\/tracing\.js$/, tracing],
     ])
       onResolve({ filter }, ({ kind }) =>
         kind === 'dynamic-import' ? { path: `./${basename(file)}`, external: true } : undefined,
@@ -94,6 +97,7 @@ for (const [source, outfile] of [
   ['src/sources/manifests/yaml-worker.ts', `${dist}/yaml-worker.js`],
   ['src/serve/secured/door.ts', secured],
   ['src/check/command.ts', check],
+  ['src/cli/tracing.ts', tracing],
 ])
   await build({ ...options, entryPoints: [source], outfile, banner: { js: moduleUrl } });
 await buildPage(project, `${dist}/ui`);
@@ -103,7 +107,7 @@ if (other !== undefined) throw new Error(`pointsman.js holds ${other}: write it 
 writeFileSync(`${dist}/package.json`, '{ "type": "commonjs" }\n');
 writeFileSync(
   `${dist}/callers.json`,
-  JSON.stringify(Object.fromEntries([program, secured].map((file) => [basename(file), callersOf(file)]))),
+  JSON.stringify(Object.fromEntries([program, secured, tracing].map((file) => [basename(file), callersOf(file)]))),
 );
 copyFileSync(`${project}bundle/launch.cjs`, main);
 chmodSync(main, 0o755);

@@ -11,8 +11,11 @@ function librariesOf(dist) {
   const names = new Set(['node-addon-api']);
   for (const file of readdirSync(dist).filter((name) => name.endsWith('.map'))) {
     for (const source of JSON.parse(readFileSync(join(dist, file), 'utf8')).sources) {
+      // No package's name begins with a dot; a map that names what it was made from may.
       const [, name] =
-        /(?:^|\/)(node_modules\/(?:@[^/]+\/)?[^/]+(?:\/node_modules\/(?:@[^/]+\/)?[^/]+)*)\//.exec(source) ?? [];
+        /(?:^|\/)(node_modules\/(?:@[^/]+\/)?[^/.@][^/]*(?:\/node_modules\/(?:@[^/]+\/)?[^/.@][^/]*)*)\//.exec(
+          source,
+        ) ?? [];
       if (name !== undefined) names.add(name.slice('node_modules/'.length));
     }
   }

@@ -22,6 +22,7 @@ import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 import { HealthState } from '../observe/health.js';
 import type { Logger } from '../observe/log.js';
 import { ProxyMetrics, type CountedMode } from '../observe/metrics.js';
+import type { ProcessTracing } from '../observe/tracing.js';
 import { Listeners } from '../serve/listeners.js';
 import { ServiceHealth } from '../serve/service-health.js';
 import { statusPages } from '../serve/status-pages.js';
@@ -44,6 +45,8 @@ export interface NodeProxyOptions {
   /** At the start. */
   readonly mode: OpenMode;
   readonly log: Logger;
+  /** Null: nobody follows changes. */
+  readonly tracing: ProcessTracing | null;
   /** Called when the process cannot go on. */
   readonly onFatal: (error: Error) => void;
 }
@@ -79,7 +82,7 @@ export class NodeProxy {
   private refusedFor: string | null = null;
 
   constructor(private readonly options: NodeProxyOptions) {
-    const { loaded, log, mode } = options;
+    const { loaded, log, mode, tracing } = options;
     const { config } = loaded;
     const { wallClock } = this;
     this.loaded = loaded;
@@ -88,8 +91,9 @@ export class NodeProxy {
     this.health = new HealthState(this.progress, HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, wallClock);
     this.events = new EventSender({ hostname: hostname(), clock: systemClock, wallClock, log });
     this.metrics = this.makeMetrics();
+    tracing?.countBy(this.metrics.spans());
     this.sources = new Sources({
-      ...{ version: loaded.version, store: this.store, log, observer: this.metrics, events: this.events },
+      ...{ version: loaded.version, store: this.store, log, observer: this.metrics, tracing, events: this.events },
       onNodeRead: (read) => {
         this.renamed(read.nodeName);
       },
@@ -189,6 +193,7 @@ export class NodeProxy {
     if (mode !== null) {
       this.cycle.replaceMode(this.cycleMode(mode));
       this.metrics.setMode(countedMode(config, mode));
+      this.options.tracing?.setMode(config.mode);
     }
     this.cycle.follow(cycleSettings(this.config));
     this.cycle.changed(null);
@@ -320,10 +325,10 @@ export class NodeProxy {
 
   private makeCycle(): SyncCycle {
     const { store, serviceHealth, progress, health, metrics, events } = this;
-    const { machine, log, onFatal } = this.options;
+    const { machine, log, tracing, onFatal } = this.options;
     const { localAddresses } = machine.host;
     return new SyncCycle({
-      ...{ store, serviceHealth, progress, localAddresses, health, metrics, events, log, clock: systemClock },
+      ...{ store, serviceHealth, progress, localAddresses, health, metrics, tracing, events, log, clock: systemClock },
       settings: cycleSettings(this.config),
       mode: this.cycleMode(this.options.mode),
       conntrack:

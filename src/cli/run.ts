@@ -1,25 +1,28 @@
 import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
+import type { Config } from '../config/config.js';
 import { printChange } from '../config/compare.js';
+import { ConfigError } from '../config/errors.js';
 import type { Loaded } from '../config/load.js';
 import { ConfigWatch, type ConfigOutcome } from '../control/config-watch.js';
 import { logTransactions, prepareMode, type Machine } from '../control/mode.js';
+import { OWN_VERSION } from '../control/sources.js';
+import type { NativeAddon } from '../native/contract.js';
 import type { Logger } from '../observe/log.js';
 import { limitHeapGrowth, limitInlining } from './memory.js';
 import { EndingError, NodeProxy } from './node-proxy.js';
 import { handleSignals } from './signals.js';
+import type { OpenTracing } from './tracing.js';
 
 /** Runs until a signal or a fatal error; the exit status. */
-export async function run(
-  loaded: Loaded,
-  argv: readonly string[],
-  { host, addon }: Machine,
-  log: Logger,
-): Promise<number> {
+export async function run(loaded: Loaded, argv: readonly string[], machine: Machine, log: Logger): Promise<number> {
   limitHeapGrowth();
   limitInlining();
+  const { host } = machine;
   host.nameProcess('pointsman', argv);
   const { config, version } = loaded;
+  const traced = await openTraces(config, machine.addon, log);
+  const addon = traced?.addon ?? machine.addon;
   const mode = await prepareMode(config, { host, addon }, host.families(), log, logTransactions(log));
   const { families } = mode;
   let end: (status: number) => void = () => undefined;
@@ -31,6 +34,7 @@ export async function run(
     machine: { host, addon },
     mode,
     log,
+    tracing: traced?.tracing ?? null,
     onFatal: (error) => {
       log.error(error, 'cannot go on');
       end(1);
@@ -54,7 +58,19 @@ export async function run(
   } finally {
     watch?.stop();
     await proxy.stop();
+    await traced?.stop();
   }
+}
+
+/** @throws ConfigError when the file cannot be used. */
+async function openTraces(config: Config, addon: NativeAddon, log: Log): Promise<OpenTracing | null> {
+  const { tracingFile } = config;
+  if (tracingFile === null) return null;
+  // Loaded only where it is used: it is a file of its own.
+  const { openTracing } = await import('./tracing.js');
+  const opened = openTracing({ file: tracingFile, config, version: OWN_VERSION, addon, log });
+  if ('problem' in opened) throw new ConfigError('CONFIG_INVALID', null, [opened.problem]);
+  return opened;
 }
 
 /** What the process does about changed configuration files; false: nothing yet, and trying again may help. */

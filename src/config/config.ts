@@ -35,6 +35,8 @@ export interface Config {
   readonly bindAddress: IPAddress;
   /** Path of the Unix socket on which the running process is asked; null: none. */
   readonly statusSocket: string | null;
+  /** Path of the `TracingConfiguration`; null: nothing is traced. */
+  readonly tracingFile: string | null;
   /** Where /healthz and /livez are served; null: nowhere. */
   readonly healthz: HostPort | null;
   /** Where /metrics and what belongs to it are served. */
@@ -193,6 +195,7 @@ export interface Surroundings {
   readonly fileCheckFrequency: number;
   readonly httpCheckFrequency: number;
   readonly statusSocket: string | null;
+  readonly tracingFile: string | null;
   readonly iptablesFlavor: IptablesFlavorChoice;
   readonly secured: SecuredConfig | null;
   /** The HNS network where the document names none; empty: none. */
@@ -204,7 +207,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
   const section = document[activeSection(document)];
   const { conntrack } = document;
   const { nodeName, master, manifests, statusSocket, iptablesFlavor, secured } = surroundings;
-  const { fileCheckFrequency, httpCheckFrequency } = surroundings;
+  const { fileCheckFrequency, httpCheckFrequency, tracingFile } = surroundings;
   return deepFreeze({
     nodeName,
     kubernetes: kubernetes(document, master, manifests.length === 0),
@@ -212,6 +215,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     fileCheckFrequency,
     httpCheckFrequency,
     statusSocket,
+    tracingFile,
     mode: checked(
       'mode',
       [...LINUX_MODES, ...WINDOWS_MODES].find((mode) => mode === document.mode),

@@ -82,6 +82,13 @@ const PROCESS_FLAGS = [
     initial: process.platform === 'win32' ? '\\\\.\\pipe\\pointsman' : '/run/pointsman/status.sock',
   },
   {
+    name: 'tracing-config-file',
+    type: 'string',
+    value: 'file',
+    help: 'TracingConfiguration, read at the start: where traces are sent by OTLP over gRPC, and of how many changes; empty: nowhere',
+    initial: '',
+  },
+  {
     name: 'from',
     type: 'string',
     value: 'sender',

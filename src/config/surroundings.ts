@@ -46,6 +46,7 @@ export function readSurroundings(
       fileCheckFrequency,
       httpCheckFrequency,
       statusSocket: statusSocket || null,
+      tracingFile: textFlag(line, 'tracing-config-file') || null,
       iptablesFlavor: iptablesFlavor ?? 'auto',
       secured: secured.value,
     },

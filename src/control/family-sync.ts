@@ -8,6 +8,7 @@ import { blamedFrontend, type FamilyDataplane, type SyncReport } from '../datapl
 import { isNativeError } from '../native/errors.js';
 import type { ProxyMetrics, SyncResult } from '../observe/metrics.js';
 import { SyncHistory } from '../observe/sync-history.js';
+import type { FamilyTrace } from '../observe/tracing.js';
 import { anyContains } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
@@ -116,8 +117,9 @@ export class FamilySync {
    * One sync; what the dataplane did. Rejects with what failed; everything not done is still owed.
    *
    * @param full whether everything is compared with the kernel.
+   * @param trace null: nobody follows it.
    */
-  async run(full: boolean): Promise<SyncReport> {
+  async run(full: boolean, trace: FamilyTrace | null = null): Promise<SyncReport> {
     const { table, progress, metrics, clock } = this.parts;
     const dataplane = this.inForce;
     const { family } = table;
@@ -128,18 +130,22 @@ export class FamilySync {
     const finished = (full: boolean, result: SyncResult): void =>
       metrics?.syncFinished(family, full, (clock.now() - startedAt) / 1000, result);
     try {
-      const report = await dataplane.apply(table, change, { full });
+      const report = await (trace === null
+        ? dataplane.apply(table, change, { full })
+        : trace.apply(() => dataplane.apply(table, change, { full })));
       this.flows.owe(report.flows);
-      if (this.isInForce(dataplane)) this.acknowledge(report, startedAt);
+      if (this.isInForce(dataplane)) this.acknowledge(report, startedAt, trace);
       this.syncServiceHealth();
       const conflicts = this.parts.conflicts.update(family, table.conflicts());
       metrics?.tableCounted(family, table.portsWithoutLocal, conflicts);
-      await this.flows.reconcile(dataplane);
+      await (trace === null ? this.flows.reconcile(dataplane) : trace.flows(() => this.flows.reconcile(dataplane)));
+      trace?.ended(null);
       if (!this.isInForce(dataplane)) return report;
       finished(report.full, { type: 'success' });
       this.reportRecovery();
       return report;
     } catch (error) {
+      trace?.ended(error);
       if (!this.isInForce(dataplane)) throw error;
       const errno = isNativeError(error) ? (error.errno ?? error.code) : null;
       finished(full, { type: 'failure', errno });
@@ -153,13 +159,14 @@ export class FamilySync {
     return dataplane === this.inForce;
   }
 
-  private acknowledge(report: SyncReport, startedAt: number): void {
+  private acknowledge(report: SyncReport, startedAt: number, trace: FamilyTrace | null): void {
     const { progress, metrics } = this.parts;
     this.asides.update(report.setAside);
     this.comeBack(report.dueAt ?? null);
     const acknowledged = progress.acknowledge(this.asides.services);
     metrics?.syncAcknowledged(report, acknowledged);
     this.report(report, acknowledged, startedAt);
+    trace?.acknowledged(report);
   }
 
   /** @param dueAt when the dataplane wants to be called again; null: when something changed. */

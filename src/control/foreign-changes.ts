@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { WatchForeignChanges } from '../dataplane/contract.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
+import type { SyncTracing } from '../observe/tracing.js';
 import type { Drift } from './drift.js';
 import type { FamilySync } from './family-sync.js';
 
@@ -9,6 +10,8 @@ export interface ForeignChangesParts {
   readonly drift: Pick<Drift, 'noticed' | 'suspect'>;
   /** Null: nothing is counted. */
   readonly metrics: Pick<ProxyMetrics, 'audited'> | null;
+  /** Null: nobody follows what goes on. */
+  readonly tracing: Pick<SyncTracing, 'audit'> | null;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -46,11 +49,11 @@ export class ForeignChanges {
 
   /** Beside the loop, so that no change waits for it. What it finds is repaired as if somebody had told. */
   async audit(sync: FamilySync): Promise<void> {
-    const { drift, metrics, log, clock } = this.parts;
+    const { drift, metrics, tracing, log, clock } = this.parts;
     const { family, dataplane } = sync;
     const startedAt = clock.now();
     try {
-      const different = await sync.audit();
+      const different = await (tracing === null ? sync.audit() : tracing.audit(family, () => sync.audit()));
       // What it says is about rules that go.
       if (sync.dataplane !== dataplane) return;
       if (different) drift.suspect(family, null);

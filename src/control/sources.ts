@@ -1,6 +1,7 @@
 import { systemClock } from '../base/clock.js';
 import { NO_EVENTS, type EventRecorder } from '../base/events.js';
 import type { Log } from '../base/log.js';
+import type { SourceTracing } from '../base/tracing.js';
 import type { Config } from '../config/config.js';
 import type { SourceState } from '../observe/metrics.js';
 import type { RequestObserver } from '../sources/kubernetes/connect/transport.js';
@@ -17,6 +18,8 @@ export interface SourcesParts {
   readonly log: Log;
   /** Null: nobody counts requests. */
   readonly observer: RequestObserver | null;
+  /** Null: nobody follows changes and requests. */
+  readonly tracing: SourceTracing | null;
   /** Null: nobody is told of anything. */
   readonly events: EventSender | null;
   /** The Node of this configuration's name has been read, or there is none. */
@@ -51,9 +54,12 @@ export class Sources {
 
   /** @throws KubeconfigError when the way to the API server is not usable as configured. */
   async connect(config: Config): Promise<NextApi> {
-    const { version, log, observer } = this.parts;
+    const { version, log, observer, tracing } = this.parts;
     // Loaded only where it is used: it takes several megabytes.
-    return { config, source: config.kubernetes && (await connectKubernetes(config, version, log, observer)) };
+    return {
+      config,
+      source: config.kubernetes && (await connectKubernetes(config, version, log, { observer, tracing })),
+    };
   }
 
   /** Reads from there in place of where it does. What was read stays until it has been read anew. */
@@ -87,10 +93,13 @@ export class Sources {
    * @throws KubeconfigError
    */
   async connectWebhook(kubeconfig: string): Promise<ApiConnection> {
-    const { version, log } = this.parts;
+    const { version, log, tracing } = this.parts;
     const { connectToApi, userAgent } = await import('../sources/kubernetes/connect/transport.js');
     const agent = userAgent(version, OWN_VERSION);
-    return connectToApi({ kubeconfig, master: '', qps: -1, burst: 1, userAgent: agent, clock: systemClock, log });
+    return connectToApi({
+      ...{ kubeconfig, master: '', qps: -1, burst: 1, userAgent: agent, clock: systemClock, log },
+      ...(tracing === null ? {} : { tracing }),
+    });
   }
 
   states(): readonly SourceState[] {
@@ -127,7 +136,8 @@ export async function readOnce(config: Config, version: string, store: Store, lo
   store.onChange(() => {
     if (store.snapshot.ready) done();
   });
-  const sources = new Sources({ version, store, log, observer: null, events: null, onNodeRead: () => undefined });
+  const nobody = { observer: null, tracing: null, events: null };
+  const sources = new Sources({ version, store, log, ...nobody, onNodeRead: () => undefined });
   await sources.start(config);
   const cancel = systemClock.callAt(systemClock.now() + READ_ONCE_MS, done);
   await complete;
@@ -151,7 +161,7 @@ export async function connectKubernetes(
   config: Config,
   version: string,
   log: Log,
-  observer: RequestObserver | null = null,
+  { observer, tracing }: Pick<SourcesParts, 'observer' | 'tracing'> = { observer: null, tracing: null },
 ): Promise<KubernetesSource> {
   const { kubernetes } = config;
   if (kubernetes === null) throw new TypeError('no API server is configured');
@@ -164,6 +174,7 @@ export async function connectKubernetes(
     clock: systemClock,
     log,
     ...(observer === null ? {} : { observer }),
+    ...(tracing === null ? {} : { tracing }),
   });
   const options = (events: EventRecorder): KubernetesOptions => ({
     connection,
@@ -173,6 +184,7 @@ export async function connectKubernetes(
     configSyncPeriodMs: kubernetes.configSyncPeriod,
     nodeRequired: config.localDetection.type === 'NodeCIDR',
     events,
+    ...(tracing === null ? {} : { tracing }),
   });
   const surroundings = { clock: systemClock, random: Math.random, timing: DEFAULT_TIMING };
   return {

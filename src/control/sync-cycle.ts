@@ -7,6 +7,7 @@ import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
 import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
+import type { RunTrace, SyncTracing } from '../observe/tracing.js';
 import type { PlanSettings } from '../plan/facts.js';
 import { Planner } from '../plan/planner.js';
 import type { ServiceHealth } from '../serve/service-health.js';
@@ -49,6 +50,8 @@ export interface SyncCycleParts {
   readonly health: HealthState;
   /** Null: nothing is counted. */
   readonly metrics: CycleMetrics | null;
+  /** Null: nobody follows changes. */
+  readonly tracing: SyncTracing | null;
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;
@@ -136,9 +139,10 @@ export class SyncCycle {
    * @param receivedAt when that was heard of, on the clock; null when nobody said it.
    */
   stateChanged(edits: readonly RowEdit[], receivedAt: number | null): void {
-    const { metrics, progress, store } = this.parts;
+    const { metrics, tracing, progress, store } = this.parts;
     progress.committed(edits, store.snapshot.ready);
     metrics?.stateChanged(edits, store.snapshot.ready);
+    if (store.snapshot.ready) tracing?.committed(edits, receivedAt, progress.families);
     this.noteEligibility();
     this.changed(receivedAt);
   }
@@ -188,11 +192,23 @@ export class SyncCycle {
 
   /** One pass of all families; rejects when one failed, after the others had their turn. Not to be called again before. */
   async run({ full }: RunRequest): Promise<void> {
-    const { settings, mode } = this;
     if (this.stopped || !this.isNodeKnown()) return;
+    const trace = this.parts.tracing?.run(full) ?? null;
+    try {
+      await this.sync(full, trace);
+      trace?.ended(null);
+    } catch (error) {
+      trace?.ended(error);
+      throw error;
+    }
+  }
+
+  private async sync(full: boolean, trace: RunTrace | null): Promise<void> {
+    const { settings, mode } = this;
     const isPlanned = this.plan();
+    trace?.planned();
     if (full) this.foreign.watch(mode.watch, this.families);
-    const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full)));
+    const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, trace)));
     const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guard(settings);
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
@@ -257,7 +273,7 @@ export class SyncCycle {
     return isKnown;
   }
 
-  private async syncFamily(sync: FamilySync, full: boolean): Promise<SyncReport> {
+  private async syncFamily(sync: FamilySync, full: boolean, trace: RunTrace | null): Promise<SyncReport> {
     const { log } = this.parts;
     const { mode, clock } = this;
     const { family } = sync;
@@ -265,7 +281,7 @@ export class SyncCycle {
     const suspected = this.drift.begin(family);
     let report: SyncReport | null = null;
     try {
-      report = await sync.run(suspected || (full && !sync.canAudit));
+      report = await sync.run(suspected || (full && !sync.canAudit), trace?.family(family, suspected) ?? null);
     } finally {
       this.settleDrift(family, startedAt, report);
     }

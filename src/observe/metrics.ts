@@ -17,6 +17,7 @@ import { expose, type ExpositionFormat } from './exposition.js';
 import type { HealthPath } from './health.js';
 import { DoorMetrics } from './door-metrics.js';
 import { ComponentInstruments, ModeInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
+import { SpanMetrics } from './span-metrics.js';
 import { ProcessInstruments, RuntimeInstruments } from './process-metrics.js';
 
 /** How a source of objects is doing. */
@@ -211,6 +212,11 @@ export class ProxyMetrics implements RequestObserver {
   /** Of what stands in front of the pages; without one there are none. */
   door(): DoorMetrics {
     return new DoorMetrics(this.registry);
+  }
+
+  /** Where traces are sent; otherwise there are none. */
+  spans(): SpanMetrics {
+    return new SpanMetrics(this.registry);
   }
 
   configChanged(result: 'applied' | 'refused'): void {

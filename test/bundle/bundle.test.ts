@@ -123,7 +123,7 @@ t.test('what a command does not need is not loaded', (t) => {
   const loaded = new Set(stderr.trim().split(','));
   t.ok(loaded.has('NativeModule vm'));
   t.same(
-    ['child_process', 'crypto', 'http', 'https', 'tls', 'worker_threads', 'zlib'].filter((name) =>
+    ['child_process', 'crypto', 'http', 'http2', 'https', 'tls', 'worker_threads', 'zlib'].filter((name) =>
       loaded.has(`NativeModule ${name}`),
     ),
     [],
@@ -161,6 +161,15 @@ t.test('the page is small, and one script, one style sheet, one icon and the HTM
   const sizes = names.map((name) => gzipSync(readFileSync(projectFile(`dist/ui/${name}`))).length);
   const compressed = sizes.reduce((sum, size) => sum + size);
   t.ok(compressed < 40_000, `${compressed} bytes compressed`);
+  t.end();
+});
+
+t.test('what follows changes is a file of its own, which a process reads that is told to', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  t.equal(text.split('require("./tracing.js")').length, 2, 'one place loads it');
+  const apart = readFileSync(projectFile('dist/tracing.js'), 'utf8');
+  for (const mark of ['samplingRatePerMillion', 'opentelemetry.proto.collector', 'grpc-status'])
+    t.same([text.includes(mark), apart.includes(mark)], [false, true], mark);
   t.end();
 });
 

@@ -82,7 +82,7 @@ async function world(
   };
   const machine = { host, addon: kernel };
   const mode = await prepareMode(loaded.config, machine, ['IPv4'], log, logTransactions(log));
-  const proxy = new NodeProxy({ loaded, machine, mode, log, onFatal: (error) => t.fail(error.message) });
+  const proxy = new NodeProxy({ loaded, machine, mode, log, tracing: null, onFatal: (error) => t.fail(error.message) });
   let stopped = false;
   const stop = async (): Promise<void> => {
     if (stopped) return;

@@ -238,6 +238,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'heap-snapshot': '',
     'iptables-flavor': 'auto',
     'status-socket': '/run/pointsman/status.sock',
+    'tracing-config-file': '',
     from: 'external',
     output: 'text',
     'metrics-tls': 'false',

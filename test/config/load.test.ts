@@ -12,6 +12,7 @@ const DEFAULTS = {
   fileCheckFrequency: 500,
   httpCheckFrequency: 10_000,
   statusSocket: '/run/pointsman/status.sock',
+  tracingFile: null,
   bindAddress: '0.0.0.0',
   healthz: { address: '0.0.0.0', port: 10256 },
   metrics: { address: '127.0.0.1', port: 10249 },

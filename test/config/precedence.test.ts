@@ -46,6 +46,7 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'file-check-frequency',
     'http-check-frequency',
     'status-socket',
+    'tracing-config-file',
     'from',
     'output',
     'version',

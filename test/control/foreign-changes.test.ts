@@ -12,7 +12,7 @@ function watcher(): { readonly changes: ForeignChanges; readonly log: RecordingL
     suspect: (family: string) => void told.push(`suspect ${family}`),
   };
   const metrics = { audited: (family: string, result: string) => void told.push(`${family} ${result}`) };
-  return { changes: new ForeignChanges({ drift, metrics, clock: new FakeClock(), log }), log, told };
+  return { changes: new ForeignChanges({ drift, metrics, tracing: null, clock: new FakeClock(), log }), log, told };
 }
 
 t.test('a kernel that does not let us watch: said once, tried again by the next call', (t) => {

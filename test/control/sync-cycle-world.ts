@@ -116,7 +116,7 @@ export function world(settings = planSettings(), audited = true): World {
   let tell: World['tell'] = () => undefined;
   const note = (what: string) => (): void => void asked.push(what);
   const cycle = new SyncCycle({
-    ...{ store, progress, health, log, clock, metrics: countingInto(counted) },
+    ...{ store, progress, health, log, clock, metrics: countingInto(counted), tracing: null },
     settings: { ...settings, kubernetes: null, healthz: null, metrics: { address: parseAddress('::1')!, port: 0 } },
     mode: {
       dataplane: (family) => dataplanes[family],

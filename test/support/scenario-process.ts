@@ -92,7 +92,7 @@ export class ScenarioProcess {
       return () => undefined;
     };
     this.cycle = new SyncCycle({
-      ...{ store, progress, log, clock, events: NO_EVENTS, metrics: null },
+      ...{ store, progress, log, clock, events: NO_EVENTS, metrics: null, tracing: null },
       settings: { ...story.settings, kubernetes: null, healthz: null, metrics: UNUSED },
       mode: {
         dataplane: (family) => this.dataplanes[family],

@@ -79,14 +79,16 @@ const EGRESS = struct(
   ONE_CONTROL_PLANE,
 );
 
-const TRACING = struct({
-  endpoint: text,
-  samplingRatePerMillion: int(0, 1_000_000),
+/** As gRPC names what it connects to. */
+const ENDPOINT = rule('endpoint', (section) => {
+  const [, scheme] = /^([^/]*):\/\//.exec(section.text('endpoint')) ?? [];
+  if (scheme !== undefined && !['dns', 'unix', 'unix-abstract'].includes(scheme))
+    section.refuse('endpoint', 'endpoint', 'has a scheme that is not known', 'host:port, dns:// or unix://');
 });
 
-export const EGRESS_KIND = apiServerKind('EgressSelectorConfiguration', EGRESS, {});
+const TRACING = struct({ endpoint: text, samplingRatePerMillion: int(0, 1_000_000) }, ENDPOINT);
 
-export const EGRESS_AND_TRACING: readonly KindTable[] = [
-  ...EGRESS_KIND,
-  ...apiServerKind('TracingConfiguration', TRACING, { v1: { since: 34 } }),
-];
+export const EGRESS_KIND = apiServerKind('EgressSelectorConfiguration', EGRESS, {});
+export const TRACING_KIND = apiServerKind('TracingConfiguration', TRACING, { v1: { since: 34 } });
+
+export const EGRESS_AND_TRACING: readonly KindTable[] = [...EGRESS_KIND, ...TRACING_KIND];

@@ -1,5 +1,6 @@
 import type { EventRecorder } from '../../base/events.js';
 import type { Log } from '../../base/log.js';
+import type { SourceTracing } from '../../base/tracing.js';
 import type { SourceWriter, Writer } from '../../state/writer.js';
 import { Interner } from '../translate/intern.js';
 import { acceptHeader } from './codec/codec.js';
@@ -29,6 +30,8 @@ export interface KubernetesOptions {
   readonly nodeRequired: boolean;
   /** Told of objects that cannot be used. */
   readonly events: EventRecorder;
+  /** Follows changes. */
+  readonly tracing?: SourceTracing;
   /** Called once, when the Node has been read, or there is none. */
   readonly nodeRead?: () => void;
   /** One that has stopped, whose place this takes: what it read stays until this one has read all of the resource, and what is the same changes nothing. */
@@ -149,15 +152,16 @@ class Start {
     readonly exchanger: Exchanger;
     readonly writer: SourceWriter;
     readonly inventory: Inventory;
+    readonly tracing: SourceTracing | null;
     readonly log: Log;
     readonly surroundings: Surroundings;
     readonly configSyncPeriodMs: number;
   } {
     const { exchanger, log, surroundings } = this;
-    const { configSyncPeriodMs } = this.options;
+    const { configSyncPeriodMs, tracing = null } = this.options;
     const holding = this.holding(resource);
     this.holdings.set(resource.name, holding);
-    return { exchanger, ...holding, log, surroundings, configSyncPeriodMs };
+    return { exchanger, ...holding, tracing, log, surroundings, configSyncPeriodMs };
   }
 
   private holding(resource: Resource): Holding {

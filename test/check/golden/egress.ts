@@ -41,8 +41,13 @@ export const EGRESS: readonly Golden[] = [
       '',
       `endpoint: localhost:4317
 samplingRatePerMillion: 1000000`,
+      'endpoint: dns:///collector.example:4317',
     ],
     wrong: [
+      [
+        'endpoint: http://localhost:4317',
+        'error: TracingConfiguration.endpoint: "http://localhost:4317/": has a scheme that is not known: should be host:port, dns:// or unix://',
+      ],
       [
         `endpoint: 1
 samplingRatePerMillion: 1000001

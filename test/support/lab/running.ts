@@ -89,7 +89,7 @@ export class RunningHere implements Running {
     const machine = { host: LINUX_HOST, addon: loadAddon() };
     const mode = await prepareMode(config, machine, LINUX_HOST.families(), log, logTransactions(log));
     const proxy = new NodeProxy({
-      ...{ loaded, machine, mode, log },
+      ...{ loaded, machine, mode, log, tracing: null },
       onFatal: (error) => {
         hear(`cannot go on: ${error.message}\n`);
         this.end = '1';

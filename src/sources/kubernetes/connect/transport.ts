@@ -1,8 +1,9 @@
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpRequest } from 'node:http';
 import type { Clock } from '../../../base/clock.js';
 import type { Log } from '../../../base/log.js';
 import { goPlatform } from '../../../base/platform.js';
 import { trimEnd } from '../../../base/text.js';
+import type { SourceTracing } from '../../../base/tracing.js';
 import { hostOf, resolveAccess, SERVICE_ACCOUNT_DIRECTORY, type Access } from '../auth/access.js';
 import { Credentials, systemSurroundings, type CredentialsSurroundings, type Identity } from '../auth/credentials.js';
 import type { ExecObserver } from '../auth/exec-plugin.js';
@@ -22,6 +23,7 @@ import { ConnectionPool, type PooledRequest } from './connection-pool.js';
 import { printHostPort, proxyAuthorization, type Destination } from './dial.js';
 import { OpenWatches } from './open-watches.js';
 import { RateLimit } from './rate-limit.js';
+import { responseHead } from './response-head.js';
 
 export interface ConnectionOptions {
   /** `clientConnection.kubeconfig`; empty: none. */
@@ -35,6 +37,8 @@ export interface ConnectionOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer?: RequestObserver;
+  /** Follows requests. */
+  readonly tracing?: Pick<SourceTracing, 'request'>;
   /** Where a pod's service account is; only tests have another. */
   readonly serviceAccountDirectory?: string;
   /** Only tests have others than the system's. */
@@ -244,16 +248,20 @@ class HttpConnection implements ApiConnection {
     this.pool.use(identity.tls);
     this.watches.use(identity.tls);
     const startedAt = performance.now();
-    const { method, body } = request;
-    this.options.observer?.requestSized(method, this.host, body === null ? 0 : Buffer.byteLength(body));
+    const { method, target, body } = request;
+    const { observer, tracing } = this.options;
+    const trace = tracing?.request(method, this.host, target);
+    const sent = trace === undefined ? request : { ...request, headers: { ...request.headers, ...trace.headers } };
+    observer?.requestSized(method, this.host, body === null ? 0 : Buffer.byteLength(body));
     const answered = (status: number | null): void => {
-      this.options.observer?.answered(method, this.host, status, performance.now() - startedAt);
+      observer?.answered(method, this.host, status, performance.now() - startedAt);
+      trace?.answered(status);
     };
     try {
-      let response = await this.exchangeOnce(request, identity);
+      let response = await this.exchangeOnce(sent, identity);
       if (response === 'stale') {
         this.pool.closeIdle();
-        response = await this.exchangeOnce(request, identity);
+        response = await this.exchangeOnce(sent, identity);
       }
       if (response === 'stale')
         throw new ApiError('broken', `${this.host}: the connection was closed before the answer`);
@@ -294,7 +302,7 @@ class HttpConnection implements ApiConnection {
           },
         );
         if (isWatch) this.watches.add(response, identity.tls);
-        resolve({ ...head(incoming), body: response });
+        resolve({ ...responseHead(incoming), body: response });
       });
       outgoing.on('error', (error) => {
         if (method === 'GET' && outgoing.reusedSocket && !signal.aborted && isReset(error)) resolve('stale');
@@ -361,24 +369,6 @@ class HttpConnection implements ApiConnection {
       },
     );
   }
-}
-
-function head({ statusCode = 0, headers }: IncomingMessage): Omit<ApiResponse, 'body'> {
-  const contentTypeParameters = headers['content-type'] ?? '';
-  const [contentType = ''] = contentTypeParameters.split(';');
-  return {
-    status: statusCode,
-    contentType: contentType.trim().toLowerCase(),
-    contentTypeParameters,
-    retryAfterMs: retryAfter(headers['retry-after'] ?? ''),
-  };
-}
-
-/** RFC 9110 §10.2.3. */
-function retryAfter(text: string): number | null {
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
-  const time = text === '' ? Number.NaN : Date.parse(text);
-  return Number.isNaN(time) ? null : Math.max(0, time - Date.now());
 }
 
 function isReset(error: NodeJS.ErrnoException): boolean {

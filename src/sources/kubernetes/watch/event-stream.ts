@@ -1,3 +1,4 @@
+import type { HeardObject, SourceTracing } from '../../../base/tracing.js';
 import type { SourceWriter, StateChange } from '../../../state/writer.js';
 import { CodecError } from '../codec/errors.js';
 import type { Codec, ReceivedObject, WatchDecoder, WatchEvent } from '../codec/events.js';
@@ -21,6 +22,8 @@ export interface StreamSettings {
   readonly inventory: Inventory;
   readonly writer: SourceWriter;
   readonly listener: StreamListener;
+  /** Null: nobody follows changes. */
+  readonly tracing: SourceTracing | null;
   /** Whether the stream begins with initial events. */
   readonly initial: boolean;
 }
@@ -33,6 +36,8 @@ export class EventStream implements BodyDecoder<void> {
   private readonly decoder: WatchDecoder;
   private relist: Relist | null;
   private pending: StateChange[] = [];
+  /** What the pending changes come of, where somebody follows them. */
+  private heard: HeardObject[] = [];
   private version: string | null = null;
   private flushing = false;
   /** When the chunk came that is being decoded, and the one with the first of what is pending. */
@@ -76,10 +81,23 @@ export class EventStream implements BodyDecoder<void> {
     if (this.pending.length > 0) {
       const changes = this.pending;
       this.pending = [];
-      this.settings.writer.apply(changes, this.pendingSince);
+      this.apply(changes);
     }
     if (this.version !== null) this.settings.listener.advanced(this.version);
     this.version = null;
+  }
+
+  private apply(changes: readonly StateChange[]): void {
+    const { tracing, writer } = this.settings;
+    if (tracing === null) {
+      writer.apply(changes, this.pendingSince);
+      return;
+    }
+    const { heard } = this;
+    this.heard = [];
+    tracing.committing(heard, () => {
+      writer.apply(changes, this.pendingSince);
+    });
   }
 
   private take(event: WatchEvent): void {
@@ -99,10 +117,14 @@ export class EventStream implements BodyDecoder<void> {
   }
 
   private takeLive(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ReceivedObject): void {
-    const { inventory } = this.settings;
+    const { inventory, tracing, resource } = this.settings;
     const change = type === 'DELETED' ? inventory.remove(object) : inventory.upsert(object);
     if (change !== null && this.pending.push(change) === 1) this.pendingSince = this.chunkAt;
     if (object.version === '') throw new CodecError('an object without a resource version');
+    if (tracing !== null && change !== null) {
+      const { namespace, name, version: resourceVersion } = object;
+      this.heard.push({ type, kind: resource.kind, namespace, name, resourceVersion });
+    }
     this.version = object.version;
   }
 

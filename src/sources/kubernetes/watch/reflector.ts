@@ -1,6 +1,7 @@
 import type { Backoff } from '../../../base/backoff.js';
 import { sleep } from '../../../base/clock.js';
 import type { Log } from '../../../base/log.js';
+import type { SourceTracing } from '../../../base/tracing.js';
 import type { SourceWriter } from '../../../state/writer.js';
 import type { ApiQuery } from '../connection.js';
 import { failureOf, SourceFailure, type FailureKind } from '../failure.js';
@@ -18,6 +19,8 @@ export interface ReflectorOptions {
   readonly exchanger: Exchanger;
   readonly inventory: Inventory;
   readonly writer: SourceWriter;
+  /** Null: nobody follows changes. */
+  readonly tracing: SourceTracing | null;
   readonly log: Log;
   readonly surroundings: Surroundings;
   /** What is in doubt is asked anew after this time, in milliseconds. */
@@ -47,6 +50,8 @@ export class Reflector implements StreamListener {
   private seen = '';
   /** The server was out of reach since: what comes back may be restored from a backup. */
   private lost = false;
+  /** When the request began that is under way. */
+  private turnAt = 0;
   private synced = false;
   private watchingSince: number | null = null;
   private lastEventAt: number | null = null;
@@ -101,7 +106,7 @@ export class Reflector implements StreamListener {
   }
 
   listed(version: string, doubtful: boolean): void {
-    const { surroundings, configSyncPeriodMs, settled } = this.options;
+    const { resource, inventory, tracing, surroundings, configSyncPeriodMs, settled } = this.options;
     const now = surroundings.clock.now();
     this.lists++;
     this.streamedAttempts = 0;
@@ -109,6 +114,7 @@ export class Reflector implements StreamListener {
     this.advanced(version);
     this.trouble.over();
     this.synced = true;
+    tracing?.listed(resource.name, inventory.size, this.turnAt);
     settled(true);
   }
 
@@ -137,6 +143,7 @@ export class Reflector implements StreamListener {
   private async turn(): Promise<number> {
     const { clock } = this.options.surroundings;
     await this.options.before(this.stopper.signal);
+    this.turnAt = clock.now();
     try {
       if (this.doubtUntil !== null && clock.now() >= this.doubtUntil) this.version = null;
       if (this.version !== null) await this.resume(this.version);
@@ -202,7 +209,7 @@ export class Reflector implements StreamListener {
   }
 
   private stream(query: ApiQuery, initial: boolean): Promise<void> {
-    const { resource, exchanger, inventory, writer, surroundings } = this.options;
+    const { resource, exchanger, inventory, writer, tracing, surroundings } = this.options;
     const { timing, random } = surroundings;
     const seconds = Math.round(timing.watchSeconds * (1 + random()));
     this.watches++;
@@ -219,7 +226,7 @@ export class Reflector implements StreamListener {
         open: (codec) => {
           if (!initial) this.trouble.over();
           this.watchingSince = surroundings.clock.now();
-          return new EventStream(codec, { resource, inventory, writer, listener: this, initial });
+          return new EventStream(codec, { resource, inventory, writer, tracing, listener: this, initial });
         },
       },
       this.stopper.signal,

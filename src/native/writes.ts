@@ -1,0 +1,14 @@
+/** Functions that change what the kernel holds. */
+export const WRITES: ReadonlySet<string> = new Set([
+  'nftTransact',
+  'conntrackDelete',
+  'iptablesRestore',
+  'accountCreate',
+  'ipvsApply',
+  'ipvsSetTimeouts',
+  'ipsetApply',
+  'linkEnsureDummy',
+  'linkDelete',
+  'addressApply',
+  'hcnApply',
+]);

@@ -1,0 +1,108 @@
+import type { Attributes, Context, Span } from '@opentelemetry/api';
+import type { Family } from '../../base/ip.js';
+import type { HeardObject } from '../../base/tracing.js';
+import type { Row } from '../../state/rows.js';
+import type { RowEdit } from '../../state/store.js';
+import type { WithFamily } from '../tracing.js';
+import { isSampled, within, type Spans } from './spans.js';
+
+/** So many sampled changes are followed while the kernel takes none; of what comes later it is only said how many they are. */
+const MAX_FOLLOWED = 1000;
+
+/** A change of an object on its way to the kernel. */
+export interface FollowedChange {
+  readonly span: Span;
+  /** Those whose kernel has not acknowledged it. */
+  readonly waiting: Set<Family>;
+}
+
+/** What a run takes. */
+export interface TakenChanges {
+  /** Those that are sampled, with those of earlier runs that failed. */
+  readonly followed: readonly FollowedChange[];
+  /** How many there are, followed or not. */
+  readonly count: number;
+  /** In which the run begins; null: it has a trace of its own. */
+  readonly parent: Context | null;
+}
+
+/** A trace for each change, from when it was heard of until it is acknowledged by every family that it concerns. */
+export class Changes {
+  private heard: readonly HeardObject[] = [];
+  private queued: FollowedChange[] = [];
+  private taken: FollowedChange[] = [];
+  /** Since the last run. */
+  private count = 0;
+  /** The trace of the first of them that is not sampled. */
+  private unsampled: Context | null = null;
+
+  constructor(private readonly spans: Spans) {}
+
+  /** What is committed comes of what was heard. */
+  committing(heard: readonly HeardObject[], commit: () => void): void {
+    this.heard = heard;
+    commit();
+    this.heard = [];
+  }
+
+  committed(edits: readonly RowEdit[], receivedAt: number | null, families: readonly WithFamily[]): void {
+    const now = performance.now();
+    for (const { before, after } of edits) {
+      const row = after ?? before;
+      if (row !== null) this.begin(row, before, after === null, receivedAt ?? now, families);
+    }
+  }
+
+  /** What was committed before this call. */
+  take(): TakenChanges {
+    const { count, queued } = this;
+    const followed = [...this.taken, ...queued];
+    const [first] = followed;
+    const parent = first === undefined ? this.unsampled : within(first.span);
+    this.taken = followed;
+    this.queued = [];
+    this.count = 0;
+    this.unsampled = null;
+    return { followed, count, parent };
+  }
+
+  /** A family's kernel holds them, and nothing contradicts them. */
+  arrived(changes: readonly FollowedChange[], family: Family): void {
+    for (const { span, waiting } of changes) if (waiting.delete(family) && waiting.size === 0) this.spans.end(span);
+    this.taken = this.taken.filter(({ waiting }) => waiting.size > 0);
+  }
+
+  private begin(row: Row, before: Row | null, removed: boolean, at: number, families: readonly WithFamily[]): void {
+    this.count++;
+    if (this.queued.length + this.taken.length >= MAX_FOLLOWED) return;
+    const concerned = families.filter(({ family }) => row.kind !== 'EndpointSlice' || row.family === family);
+    if (concerned.length === 0) return;
+    const type = removed ? 'DELETED' : before === null ? 'ADDED' : 'MODIFIED';
+    const attributes = this.describe(row, type);
+    const span = this.spans.start(`change ${row.kind}`, undefined, { at, attributes });
+    if (!isSampled(span)) {
+      this.unsampled ??= within(span);
+      return;
+    }
+    this.spans.record('state', within(span), at, performance.now());
+    this.queued.push({ span, waiting: new Set(concerned.map(({ family }) => family)) });
+  }
+
+  private describe(row: Row, type: string): Attributes {
+    const namespace = 'namespace' in row ? row.namespace : '';
+    const { kind, name } = row;
+    const heard = this.heard.findLast(
+      (object) => object.kind === kind && object.name === name && object.namespace === namespace,
+    );
+    return {
+      'k8s.object.kind': kind,
+      'k8s.object.name': name,
+      'pointsman.change': type,
+      ...(namespace === '' ? {} : { 'k8s.namespace.name': namespace }),
+      ...(kind === 'EndpointSlice' ? { 'pointsman.family': row.family, 'k8s.service.name': row.serviceName } : {}),
+      ...(heard === undefined
+        ? {}
+        : { 'k8s.object.resource_version': heard.resourceVersion, 'k8s.watch.event': heard.type }),
+    };
+  }
+}

@@ -1,0 +1,112 @@
+import type { Context, Span } from '@opentelemetry/api';
+import type { Family } from '../../base/ip.js';
+import type { SyncReport } from '../../dataplane/contract.js';
+import type { FamilyTrace, RunTrace } from '../tracing.js';
+import type { Changes, FollowedChange } from './changes.js';
+import type { KernelCalls } from './kernel-calls.js';
+import { isSampled, within, type Spans } from './spans.js';
+
+/** Of repairs so many are told. */
+const REPAIRS_TOLD = 20;
+
+export interface RunParts {
+  readonly spans: Spans;
+  readonly kernel: KernelCalls;
+  readonly changes: Changes;
+  readonly mode: string;
+  /** Called when everything has been in the kernel once. */
+  readonly onComplete: () => void;
+}
+
+/** The spans of one run. */
+export class RunSpans implements RunTrace {
+  private readonly startedAt = performance.now();
+  private readonly context: Context;
+
+  constructor(
+    private readonly span: Span,
+    private readonly followed: readonly FollowedChange[],
+    private readonly parts: RunParts,
+  ) {
+    this.context = within(span);
+  }
+
+  planned(): void {
+    this.parts.spans.record('plan', this.context, this.startedAt, performance.now());
+  }
+
+  family(family: Family, suspected: boolean): FamilyTrace {
+    const { spans, mode } = this.parts;
+    const attributes = { 'pointsman.family': family, 'pointsman.mode': mode, 'pointsman.suspected': suspected };
+    return new FamilySpans(
+      family,
+      spans.start(`sync ${family}`, this.context, { attributes }),
+      this.followed,
+      this.parts,
+    );
+  }
+
+  ended(error: unknown): void {
+    if (error === null) this.parts.onComplete();
+    this.parts.spans.end(this.span, error);
+  }
+}
+
+class FamilySpans implements FamilyTrace {
+  private readonly context: Context;
+  private appliedAt = 0;
+  private isAcknowledged = false;
+
+  constructor(
+    private readonly family: Family,
+    private readonly span: Span,
+    private readonly followed: readonly FollowedChange[],
+    private readonly parts: RunParts,
+  ) {
+    this.context = within(span);
+  }
+
+  async apply(work: () => Promise<SyncReport>): Promise<SyncReport> {
+    const report = isSampled(this.span) ? await this.parts.kernel.during(this.context, 'diff', work) : await work();
+    this.appliedAt = performance.now();
+    return report;
+  }
+
+  acknowledged(report: SyncReport): void {
+    const { span } = this;
+    this.isAcknowledged = true;
+    this.parts.spans.record('acknowledge', this.context, this.appliedAt, performance.now());
+    span.setAttributes({
+      'pointsman.full': report.full,
+      'pointsman.transactions': report.transactions,
+      'pointsman.element_operations': report.elementOperations,
+      'pointsman.rule_operations': report.ruleOperations,
+      'pointsman.bytes': report.bytes,
+      'pointsman.repairs': report.repairs.length,
+      'pointsman.set_aside': report.setAside.length,
+    });
+    for (const repair of report.repairs.slice(0, REPAIRS_TOLD)) span.addEvent('repair', { 'pointsman.repair': repair });
+  }
+
+  async flows(work: () => Promise<void>): Promise<void> {
+    if (!isSampled(this.span)) {
+      await work();
+      return;
+    }
+    const { spans, kernel } = this.parts;
+    const span = spans.start('stale flows', this.context);
+    try {
+      await kernel.during(within(span), null, work);
+      spans.end(span);
+    } catch (error) {
+      spans.end(span, error);
+      throw error;
+    }
+  }
+
+  ended(error: unknown): void {
+    const { spans, changes } = this.parts;
+    spans.end(this.span, error);
+    if (error === null && this.isAcknowledged) changes.arrived(this.followed, this.family);
+  }
+}
