@@ -6,6 +6,7 @@
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
 //   ui/             the page in the browser, see page.mjs
 //   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
+//   v8-profile.js  what makes profiles of what V8 tells; loaded when one is asked for
 //   callers.json    where calls of the logger stand in the sources
 //   *.map           for whoever reads a stack or a profile
 import { execFileSync } from 'node:child_process';
@@ -36,6 +37,7 @@ const withoutPrograms = {
 const secured = `${dist}/secured.js`;
 const check = `${dist}/check.js`;
 const tracing = `${dist}/tracing.js`;
+const profiles = `${dist}/v8-profile.js`;
 const apart = {
   name: 'apart',
   setup({ onResolve }) {
@@ -43,6 +45,7 @@ const apart = {
       [/\/secured\/door\.js$/, secured],
       [/\/check\/command\.js$/, check],
       [/^\.\/tracing\.js$/, tracing],
+      [/^\.\/v8-profile\.js$/, profiles],
     ])
       onResolve({ filter }, ({ kind }) =>
         kind === 'dynamic-import' ? { path: `./${basename(file)}`, external: true } : undefined,
@@ -98,6 +101,7 @@ for (const [source, outfile] of [
   ['src/serve/secured/door.ts', secured],
   ['src/check/command.ts', check],
   ['src/cli/tracing.ts', tracing],
+  ['src/serve/v8-profile.ts', profiles],
 ])
   await build({ ...options, entryPoints: [source], outfile, banner: { js: moduleUrl } });
 await buildPage(project, `${dist}/ui`);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Session } from 'node:inspector';
+import { readSourcePlaces } from '../observe/source-places.js';
 import { answerText, type Page } from './http-endpoint.js';
 import type { Measure, StackValue, V8CpuProfile, V8HeapNode } from './v8-profile.js';
 
@@ -142,7 +143,9 @@ async function takeProfile(profiler: Profiler, query: URLSearchParams, wait: () 
     await profiler.start(session);
     await wait();
     const stacks = await profiler.stop(session, query);
-    return await encodeProfile(stacks, profiler.measure, startedAt, performance.now() - began);
+    const durationMs = performance.now() - began;
+    // Of the program, and not of the file that makes profiles.
+    return await encodeProfile(stacks, profiler.measure, startedAt, durationMs, readSourcePlaces());
   } finally {
     session.disconnect();
   }

@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { readSourcePlaces } from '../observe/source-places.js';
+import { Profile, StringTable } from 'pprof-format';
+import type { FindSource } from '../observe/source-places.js';
 
 /** A function as V8's inspector names it. */
 interface CallFrame {
@@ -95,10 +96,9 @@ export async function encodeProfile(
   { type, unit, period }: Measure,
   startedAt: number,
   durationMs: number,
+  findSource: FindSource,
 ): Promise<Buffer> {
-  const { Profile, StringTable } = await import('pprof-format');
   const stringTable = new StringTable();
-  const findSource = readSourcePlaces();
   const places = new Map<string, PprofFunction>();
   const place = ({ functionName, url, lineNumber, columnNumber }: CallFrame): number => {
     const key = `${functionName} ${url}:${lineNumber}:${columnNumber}`;

@@ -173,6 +173,12 @@ t.test('what follows changes is a file of its own, which a process reads that is
   t.end();
 });
 
+t.test('what makes profiles is a file of its own', (t) => {
+  t.notMatch(readFileSync(BUNDLE, 'utf8'), 'dropFrames');
+  t.match(readFileSync(projectFile('dist/v8-profile.js'), 'utf8'), 'dropFrames');
+  t.end();
+});
+
 t.test('the C library keeps little memory back, which is no setting of what the program starts', (t) => {
   const report = join(folder, 'malloc.cjs');
   writeFileSync(

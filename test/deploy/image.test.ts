@@ -22,7 +22,7 @@ interface Package {
 /** Nothing, or an image named by its full version and Debian's release, as deploy/release.sh leaves it or makes it. */
 const EXACT_BASE = /^(?:scratch|node:\d+\.\d+\.\d+-bookworm-slim(?:@sha256:[0-9a-f]{64})?)$/;
 /** What the program loads of its own when it is asked for. */
-const APART = ['./secured.js', './check.js', './tracing.js'];
+const APART = ['./secured.js', './check.js', './tracing.js', './v8-profile.js'];
 const PACKAGE = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as Package;
 
 t.test('stages and what is copied between them exist', (t) => {
@@ -107,7 +107,15 @@ t.test('a release names images by digests that it was told', (t) => {
 });
 
 t.test('the program needs nothing but Node beside it', (t) => {
-  for (const file of ['main.js', 'pointsman.js', 'secured.js', 'check.js', 'tracing.js', 'yaml-worker.js']) {
+  for (const file of [
+    'main.js',
+    'pointsman.js',
+    'secured.js',
+    'check.js',
+    'tracing.js',
+    'v8-profile.js',
+    'yaml-worker.js',
+  ]) {
     const wanted = [
       ...readFileSync(projectFile(`dist/${file}`), 'utf8').matchAll(/\brequire\(["']([^"']+)["']\)/g),
     ].map(([, name = '']) => name);
