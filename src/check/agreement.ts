@@ -1,14 +1,25 @@
 import type { Document } from './documents.js';
 import { firstOf, type Finding } from './findings.js';
+import { delayFindings } from './agreement/delay.js';
 import { gateFindings } from './agreement/gates.js';
+import { kernelFindings, type KernelVersion } from './agreement/kernel.js';
 import { portFindings } from './agreement/ports.js';
 import { rangeFindings } from './agreement/ranges.js';
 import { serviceFindings } from './agreement/services.js';
 
+/** What else documents are held against; null: not that. */
+export interface Demands {
+  readonly kernel: KernelVersion | null;
+  /** Milliseconds from a change of a pod to rules on all nodes. */
+  readonly objective: number | null;
+}
+
 /** Where documents that were given together do not agree. Each finding is at one of them, and names the other. */
-export function agreementFindings(documents: readonly Document[]): readonly Finding[] {
+export function agreementFindings(documents: readonly Document[], { kernel, objective }: Demands): readonly Finding[] {
   const all = [rangeFindings, portFindings, gateFindings, serviceFindings].flatMap((find) => find(documents));
-  return firstOf(all, MAX_FINDINGS, '');
+  const ofKernel = kernel === null ? [] : kernelFindings(documents, kernel);
+  const ofDelay = objective === null ? [] : delayFindings(documents, objective);
+  return firstOf([...all, ...ofKernel, ...ofDelay], MAX_FINDINGS, '');
 }
 
 /** Nobody reads more. */

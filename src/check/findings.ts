@@ -5,6 +5,8 @@ export interface Finding extends Report {
   readonly file: string;
   /** Counted from 1; null when it concerns the whole file. */
   readonly document: number | null;
+  /** Counted from 1; null where it is not known. */
+  readonly line: number | null;
 }
 
 /** Nobody reads more of one document, and a list of a million wrong entries is not to become a million lines. */
@@ -22,7 +24,7 @@ export class FindingList {
 
   add(report: Report): void {
     if (++this.#counts[report.severity] <= MAX_FINDINGS)
-      this.#shown.push({ ...report, file: this.file, document: this.document });
+      this.#shown.push({ ...report, file: this.file, document: this.document, line: null });
   }
 
   all(): readonly Finding[] {
@@ -32,7 +34,7 @@ export class FindingList {
       const { file, document } = this;
       return count <= 0
         ? []
-        : [{ severity, rule: 'more', file, document, path: '', value: null, problem, expected: '' }];
+        : [{ severity, rule: 'more', file, document, line: null, path: '', value: null, problem, expected: '' }];
     });
     return [...this.#shown, ...more];
   }
@@ -44,13 +46,17 @@ export function firstOf(findings: readonly Finding[], max: number, file: string)
   if (more.length === 0) return findings;
   const severity = more.some((finding) => finding.severity === 'error') ? 'error' : 'warning';
   const problem = `and ${more.length} more findings`;
-  const rest: Finding = { severity, rule: 'more', file, document: null, path: '', value: null, problem, expected: '' };
+  const place = { file, document: null, line: null, path: '' };
+  const rest: Finding = { severity, rule: 'more', ...place, value: null, problem, expected: '' };
   return [...findings.slice(0, max), rest];
 }
 
-/** `file: document 1: error: path: value: problem: should be …`. */
-export function printFinding({ file, document, ...report }: Finding): string {
-  return [file, ...(document === null ? [] : [`document ${document}`]), report.severity, printReport(report)].join(
-    ': ',
-  );
+/** `file:line: document 1: error: path: value: problem: should be …`. */
+export function printFinding({ file, document, line, ...report }: Finding): string {
+  return [
+    line === null ? file : `${file}:${line}`,
+    ...(document === null ? [] : [`document ${document}`]),
+    report.severity,
+    printReport(report),
+  ].join(': ');
 }

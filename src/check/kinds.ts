@@ -8,6 +8,7 @@ import { EGRESS_AND_TRACING } from '../config/kinds/egress.js';
 import { ENCRYPTION } from './tables/encryption.js';
 import { KUBEADM } from './tables/kubeadm.js';
 import { KUBELET } from './tables/kubelet.js';
+import { REVIEWS } from './tables/reviews.js';
 import { SCHEDULERS } from './tables/scheduler.js';
 import { splitApiVersion } from '../config/tables/api-version.js';
 import type { KindTable, TypeMeta } from '../config/tables/types.js';
@@ -25,6 +26,7 @@ export const KINDS: readonly KindTable[] = [
   ...CONTROLLER_MANAGERS,
   ...SCHEDULERS,
   ...CREDENTIALS,
+  ...REVIEWS,
 ];
 
 /** What a document is that does not say so: of a kubeconfig's two fields that would, a client needs neither. */

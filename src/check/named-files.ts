@@ -22,6 +22,7 @@ export function namedFiles({ file, document, kind, section }: Document): readonl
         rule: 'named-file',
         file,
         document,
+        line: null,
         path: plugin.pathOf('path'),
         value: printValue(path),
         problem: '',

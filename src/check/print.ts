@@ -1,6 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import { printableLine } from '../base/printable.js';
 import { KUBERNETES_VERSION } from '../config/version.js';
+import { printReport } from '../config/tables/report.js';
 import { printFinding, type Finding } from './findings.js';
 
 export const OUTPUTS = ['text', 'json', 'sarif'] as const;
@@ -37,10 +38,13 @@ function sarif(findings: readonly Finding[]): object {
           ruleId: finding.rule,
           ruleIndex: rules.indexOf(finding.rule),
           level: finding.severity,
-          message: { text: printFinding({ ...finding, file: '', document: null }) },
+          message: { text: printReport(finding) },
           locations: [
             {
-              physicalLocation: { artifactLocation: { uri: uriOf(finding.file) } },
+              physicalLocation: {
+                artifactLocation: { uri: uriOf(finding.file) },
+                ...(finding.line === null ? {} : { region: { startLine: finding.line } }),
+              },
               logicalLocations: [{ fullyQualifiedName: logicalName(finding) }],
             },
           ],

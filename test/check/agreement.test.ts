@@ -141,7 +141,7 @@ for (const [name, documents, ...expected] of CASES) {
   t.test(name, (t) => {
     const { stdout, stderr, status } = check(['f'], () => documents.join('\n---\n'));
     const lines = stdout.split('\n').filter((line) => line !== '');
-    t.same(lines.map((line) => line.replace('f: document ', 'd').replace(': ', ' ')).sort(), [...expected].sort());
+    t.same(lines.map((line) => line.replace(/^f:\d+: document /, 'd').replace(': ', ' ')).sort(), [...expected].sort());
     t.equal(stderr, '');
     t.equal(status, expected.some((line) => line.includes(' error: ')) ? 1 : 0);
     t.end();
@@ -156,6 +156,46 @@ t.test('what only several files say together', (t) => {
   const read = (path: string): string => files.get(path) ?? '';
   t.equal(check(['cluster'], read).status, 0);
   t.equal(check(['proxy'], read).status, 0);
-  t.match(check(['proxy', 'cluster'], read), { status: 1, stdout: /^proxy: .*\(cluster\)\n$/ });
+  t.match(check(['proxy', 'cluster'], read), { status: 1, stdout: /^proxy:3: .*\(cluster\)\n$/ });
+  t.end();
+});
+
+t.test('what nodes and clusters are held against', (t) => {
+  const files: Record<string, string> = {
+    nft: `${PROXY}mode: nftables\nnftables: {minSyncPeriod: 2s}\niptables: {minSyncPeriod: 9s}\n`,
+    ipvs: `${PROXY}mode: ipvs\n`,
+    manager:
+      'apiVersion: kubecontrollermanager.config.k8s.io/v1alpha1\nkind: KubeControllerManagerConfiguration\nEndpointSliceController: {EndpointUpdatesBatchPeriod: 1.5s}\n',
+    kubeadm:
+      'apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\ncontrollerManager: {extraArgs: [{name: endpointslice-updates-batch-period, value: 4s}]}\n',
+  };
+  const said = (...argv: readonly string[]): string =>
+    check(argv, (path) => files[path] ?? '')
+      .stdout.split('\n')
+      .filter((line) => /--slo|Linux/.test(line))
+      .join('\n');
+  t.match(
+    said('--kernel', '5.10.0-30-amd64', 'nft'),
+    /^nft:\d+: .* error: KubeProxyConfiguration.mode: "nftables": needs Linux 5.13 or later \(--kernel 5.10\)$/,
+  );
+  t.match(said('--kernel', '5.15', 'ipvs'), /warning: .*have it loaded at boot/);
+  for (const kernel of ['5.16', '6.1', '5.100']) t.equal(said('--kernel', kernel, 'nft'), '');
+  t.notMatch(said('--kernel', '5.16', 'ipvs'), 'boot');
+  t.equal(said('--slo', '3500ms', 'nft', 'manager'), '');
+  t.equal(
+    said('--slo', '3s', 'nft', 'manager'),
+    'nft:4: document 1: error: KubeProxyConfiguration.nftables.minSyncPeriod: "2s": adds up with "1.5s" of KubeControllerManagerConfiguration.EndpointSliceController.EndpointUpdatesBatchPeriod (manager) to 3.5s, more than the 3s of --slo',
+  );
+  t.match(
+    said('--slo', '5s', 'kubeadm', 'nft', 'manager'),
+    'adds up with "4s" of ClusterConfiguration.controllerManager.extraArgs',
+  );
+  t.match(said('--slo', '1s', 'manager'), 'EndpointUpdatesBatchPeriod: "1.5s": is more than the 1s of --slo');
+  t.match(said('--slo', '1s', 'nft'), 'minSyncPeriod: "2s": is more than the 1s of --slo');
+  for (const argv of [
+    ['--kernel', 'new'],
+    ['--slo', '5'],
+  ])
+    t.match(check([...argv, 'nft']), { status: 2, stderr: /^--(?:kernel|slo): "\w+": must be / });
   t.end();
 });

@@ -20,15 +20,15 @@ function run(argv: readonly string[], files: Readonly<Record<string, string>> = 
 t.test('exit status: 0, 1 for errors, 2 for what cannot be read', (t) => {
   const files = { right: HEADER, warns: `${HEADER}portRange: x`, wrong: `${HEADER}x: 1`, broken: 'a: "S3cr3t\nb' };
   t.match(run(['right'], files), { status: 0, stdout: '', stderr: '' });
-  t.match(run(['warns'], files), { status: 0, stdout: /^warns: document 1: warning: / });
-  t.match(run(['--strict', 'warns'], files), { status: 1, stdout: /^warns: document 1: error: / });
+  t.match(run(['warns'], files), { status: 0, stdout: /^warns:4: document 1: warning: / });
+  t.match(run(['--strict', 'warns'], files), { status: 1, stdout: /^warns:4: document 1: error: / });
   t.match(run(['wrong', 'right'], files), {
     status: 1,
-    stdout: /^wrong: document 1: error: .*\.x: is an unknown field\n$/,
+    stdout: /^wrong:4: document 1: error: .*\.x: is an unknown field\n$/,
   });
   const { status, stdout, stderr } = run(['wrong', 'broken', 'gone'], files);
   t.equal(status, 2);
-  t.match(stdout, /^wrong: /, 'the others are checked all the same');
+  t.match(stdout, /^wrong:4: /, 'the others are checked all the same');
   t.match(stderr, /^could not read broken: is no YAML: line \d+: [^"]*\ncould not read gone: ENOENT/);
   t.notMatch(stderr, 'S3cr3t');
   t.end();
@@ -36,7 +36,7 @@ t.test('exit status: 0, 1 for errors, 2 for what cannot be read', (t) => {
 
 t.test('what no document says', (t) => {
   const said = (text: string): string => run(['f'], { f: text }).stdout;
-  t.match(said('---\n---\n[1]\n'), /^f: document 2: error: is no mapping\n$/, 'empty documents count');
+  t.match(said('---\n---\n[1]\n'), /^f:3: document 2: error: is no mapping\n$/, 'empty documents count');
   t.match(said('kind: X\n'), 'error: apiVersion: is missing');
   t.match(said('apiVersion: v1\nkind: [1]\n'), 'error: kind: is missing');
   const unknown = { f: 'apiVersion: example.com/v1\nkind: Thing\n' };
@@ -71,11 +71,11 @@ t.test('files that admission plugins name are read too', (t) => {
     gone: admission('/x'),
     self: admission('self'),
   };
-  t.match(run(['etc/a.yaml'], files), { status: 1, stdout: /^etc\/b\/e\.yaml: .*limits: is empty/ });
+  t.match(run(['etc/a.yaml'], files), { status: 1, stdout: /^etc\/b\/e\.yaml:3: .*limits: is empty/ });
   t.equal(run(['etc/b/e.yaml', 'etc/a.yaml'], files).stdout.split('\n').length, 2, 'and once');
   t.match(run(['gone'], files), {
     status: 0,
-    stdout: /^gone: .*warning: .*plugins\[0\]\.path: "\/x": could not be read: ENOENT/,
+    stdout: /^gone:3: .*warning: .*plugins\[0\]\.path: "\/x": could not be read: ENOENT/,
   });
   t.match(run(['self'], files), { status: 0, stdout: '' });
   t.end();
@@ -97,6 +97,7 @@ t.test('JSON and SARIF', (t) => {
     rule: 'value',
     file: '/etc/a b.yaml',
     document: 1,
+    line: 4,
     path: 'KubeProxyConfiguration.oomScoreAdj',
     value: '2000',
     problem: 'must be within the range [-1000, 1000]',
@@ -114,7 +115,7 @@ t.test('JSON and SARIF', (t) => {
             ruleIndex: 0,
             level: 'error',
             message: {
-              text: 'error: KubeProxyConfiguration.oomScoreAdj: 2000: must be within the range [-1000, 1000]',
+              text: 'KubeProxyConfiguration.oomScoreAdj: 2000: must be within the range [-1000, 1000]',
             },
             locations: [
               {
@@ -140,8 +141,61 @@ t.test('the program', (t) => {
   writeFileSync(file, `${HEADER}Mode: x\n`);
   t.match(spawnSync(PROGRAM, ['check', file], { encoding: 'utf8' }), {
     status: 1,
-    stdout: `${file}: document 1: error: KubeProxyConfiguration.Mode: has the wrong case: should be mode\n`,
+    stdout: `${file}:4: document 1: error: KubeProxyConfiguration.Mode: has the wrong case: should be mode\n`,
     stderr: '',
+  });
+  t.end();
+});
+
+t.test('each finding has its line', (t) => {
+  const lines = (text: string): readonly string[] =>
+    run(['f'], { f: text })
+      .stdout.trim()
+      .split('\n')
+      .map((line) => line.replace(/^f:(\d+): document (\d+): \w+: ([^: ]*).*$/, '$2 $3 $1'))
+      .sort();
+  const proxy = `${HEADER}
+ipvs:
+  scheduler: rr
+  strictarp: true
+  tcpTimeout: x
+nodePortAddresses: [ 10.0.0.0/8,
+
+  y ]
+featureGates: {a.b: 1}
+mode: ipvs
+mode: nftables
+`;
+  const service = (name: string): string => `  - metadata: {name: ${name}}
+    spec:
+      clusterIP: x
+`;
+  t.same(lines(`# first\n---\n${proxy}`), [
+    '1 KubeProxyConfiguration.featureGates.a.b 14',
+    '1 KubeProxyConfiguration.ipvs.strictarp 9',
+    '1 KubeProxyConfiguration.ipvs.tcpTimeout 10',
+    '1 KubeProxyConfiguration.mode 16',
+    '1 KubeProxyConfiguration.nodePortAddresses[1] 13',
+  ]);
+  t.same(lines(`---\n---\napiVersion: v1\nkind: ServiceList\nitems:\n${service('a')}${service('b')}`), [
+    '2 Service[default/a].spec.clusterIP 8',
+    '2 Service[default/a].spec.ports 7',
+    '2 Service[default/b].spec.clusterIP 11',
+    '2 Service[default/b].spec.ports 10',
+  ]);
+  t.same(lines('apiVersion: audit.k8s.io/v1\nkind: Policy\nx: &r\n- {level: 1}\nrules: *r\n'), [
+    '1 Policy.rules[0].level 5',
+    '1 Policy.x 3',
+  ]);
+  t.same(lines('apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: None\n  verbs:\n  - 1\n-\n- {}\n'), [
+    '1 Policy.rules[0].verbs[0] 6',
+    '1 Policy.rules[1] 3',
+    '1 Policy.rules[2] 8',
+    '1 Policy.rules[2].level 8',
+  ]);
+  t.match(JSON.parse(run(['-o', 'json', 'f'], { f: `${HEADER}x: 1` }).stdout), { findings: [{ line: 4 }] });
+  t.match(JSON.parse(run(['-o', 'sarif', 'f'], { f: `${HEADER}x: 1` }).stdout), {
+    runs: [{ results: [{ locations: [{ physicalLocation: { region: { startLine: 4 } } }] }] }],
   });
   t.end();
 });

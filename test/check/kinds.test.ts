@@ -8,7 +8,7 @@ function findings(text: string): { readonly lines: readonly string[]; readonly s
   const { stdout, stderr, status } = check(['f.yaml'], () => text);
   const lines = stdout.split('\n').filter((line) => line !== '');
   return {
-    lines: [...lines, ...(stderr === '' ? [] : [stderr])].map((line) => line.replace('f.yaml: document 1: ', '')),
+    lines: [...lines, ...(stderr === '' ? [] : [stderr])].map((line) => line.replace(/^f\.yaml:\d+: document 1: /, '')),
     status,
   };
 }

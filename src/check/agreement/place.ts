@@ -16,7 +16,7 @@ export function findingAt(
   { document: { file, document }, path, value }: Place,
   problem: string,
 ): Finding {
-  return { severity, rule, file, document, path, value: printValue(value), problem, expected: '' };
+  return { severity, rule, file, document, line: null, path, value: printValue(value), problem, expected: '' };
 }
 
 /** A place as a finding at another one names it. */

@@ -4,8 +4,8 @@ import { any, bool, field, list, oneOf, required, struct, text, type KindTable }
 
 /** What the API server records of requests. */
 
-const STAGE = oneOf('RequestReceived', 'ResponseStarted', 'ResponseComplete', 'Panic');
-const LEVEL = oneOf('None', 'Metadata', 'Request', 'RequestResponse');
+export const STAGE = oneOf('RequestReceived', 'ResponseStarted', 'ResponseComplete', 'Panic');
+export const LEVEL = oneOf('None', 'Metadata', 'Request', 'RequestResponse');
 
 /** Whether two entries of a list of resources, `a`, `a/b`, `a/*`, `*` + `/b` or `*`, have something in common. */
 function overlap(one: string, other: string): boolean {

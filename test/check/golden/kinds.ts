@@ -9,6 +9,7 @@ import { KUBEADM } from './kubeadm.js';
 import { KUBELET } from './kubelet.js';
 import { OBJECTS } from './objects.js';
 import { PROXY } from './proxy.js';
+import { REVIEWS } from './reviews.js';
 import { SCHEDULER } from './scheduler.js';
 import type { Golden } from './golden.js';
 
@@ -25,5 +26,6 @@ export const KINDS: readonly Golden[] = [
   ...CONTROLLER_MANAGER,
   ...SCHEDULER,
   ...CREDENTIALS,
+  ...REVIEWS,
   ...OBJECTS,
 ];

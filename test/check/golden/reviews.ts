@@ -1,0 +1,128 @@
+import type { Golden } from './golden.js';
+
+const REQUEST =
+  'uid: a, kind: {group: "", version: v1, kind: Service}, resource: {group: "", version: v1, resource: services}, userInfo: {username: x, groups: [g], extra: {k: [v]}}';
+const EVENT = 'auditID: a, stage: Panic, requestURI: /a, verb: get, user: {username: x}';
+const EVENT_LINES = EVENT.replace(/, (?=\w+:)/g, '\n');
+
+export const REVIEWS: readonly Golden[] = [
+  {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    right: [
+      `request: {${REQUEST}, operation: CREATE, object: {a: 1}, oldObject: null, dryRun: false, options: {kind: CreateOptions}, requestKind: {version: v1, kind: Service}}`,
+      `request: {${REQUEST}, operation: UPDATE, subResource: status, name: a, namespace: b, object: {}, oldObject: {}}`,
+      'response: {uid: a, allowed: true, patch: W10=, patchType: JSONPatch, warnings: [short], auditAnnotations: {a: b}}',
+      'response: {uid: a, allowed: false, status: {code: 403, message: denied, reason: Forbidden}}',
+    ],
+    wrong: [
+      ['request: null', 'error: AdmissionReview: needs request or response'],
+      [
+        `request: {uid: a, kind: {version: v1}, operation: create, objects: {}}
+response: {uid: b, patchType: MergePatch}`,
+        'error: AdmissionReview.request.kind.kind: is missing: should be text',
+        'error: AdmissionReview.request.resource: is missing: should be a mapping',
+        'error: AdmissionReview.request.userInfo: is missing: should be a mapping',
+        'error: AdmissionReview.request.operation: "create": has the wrong case: should be "CREATE"',
+        'error: AdmissionReview.request.objects: is an unknown field',
+        'error: AdmissionReview.response.allowed: is missing: should be true or false',
+        'error: AdmissionReview.response.patch: is missing beside the other of both',
+        'error: AdmissionReview.response.patchType: "MergePatch": is not known: should be "JSONPatch"',
+        'error: AdmissionReview.response.uid: "b": is not the uid of the request',
+      ],
+      [
+        `request: {${REQUEST}, operation: CREATE, oldObject: {a: 1}}`,
+        'error: AdmissionReview.request.oldObject: must not be given with CREATE',
+      ],
+      [
+        `request: {${REQUEST}, operation: DELETE, object: {a: 1}}`,
+        'error: AdmissionReview.request.object: must not be given with DELETE',
+      ],
+      [
+        `response: {uid: a, allowed: true, patch: e30=, patchType: JSONPatch, status: {code: 403}, warnings: ["${'x'.repeat(121)}", "${'y'.repeat(257)}"]}`,
+        'error: AdmissionReview.response.patch: "e30=": cannot be read: should be a list of operations in JSON, in base64',
+        'warning: AdmissionReview.response.status: has no effect as allowed is true',
+        'warning: AdmissionReview.response.warnings[0]: has 121 characters: should be at most 120',
+        'warning: AdmissionReview.response.warnings[1]: has 257 characters, and may be cut off: should be at most 120',
+      ],
+      [
+        'response: {uid: a, allowed: false, patch: W10=}',
+        'error: AdmissionReview.response.patchType: is missing beside the other of both',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'imagepolicy.k8s.io/v1alpha1',
+    kind: 'ImageReview',
+    right: [
+      'spec: {containers: [{image: "a:1"}], annotations: {a.image-policy.k8s.io/b: c}, namespace: d}',
+      'spec: {}\nstatus: {allowed: false, reason: old, auditAnnotations: {a: b}}',
+    ],
+    wrong: [
+      [
+        'status: {}',
+        'error: ImageReview.spec: is missing: should be a mapping',
+        'error: ImageReview.status.allowed: is missing: should be true or false',
+      ],
+      [
+        'spec: {containers: [{}]}\nstatus: {allowed: true, reason: x}',
+        'error: ImageReview.spec.containers[0].image: is missing: should be text',
+        'warning: ImageReview.status.reason: "x": has no effect as allowed is true',
+      ],
+      [
+        'spec: {}\nstatus: {allowed: false}',
+        'warning: ImageReview.status.reason: is missing: whoever is refused is not told why',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'audit.k8s.io/v1',
+    kind: 'Event',
+    right: [
+      `${EVENT_LINES}
+level: RequestResponse
+sourceIPs: [192.0.2.1]
+objectRef: {resource: services, namespace: a, name: b, apiVersion: v1}
+responseStatus: {code: 200, metadata: {}}
+requestObject: {a: 1}
+responseObject: {a: 1}
+requestReceivedTimestamp: "2026-01-02T03:04:05.000000Z"
+stageTimestamp: "2026-01-02T03:04:05.000001Z"
+annotations: {authorization.k8s.io/decision: allow}`,
+    ],
+    wrong: [
+      [
+        `${EVENT_LINES}
+level: Request
+stageTimestamp: "2026-01-02T03:04:04.000000Z"
+requestReceivedTimestamp: "2026-01-02T03:04:05.000000Z"
+requestObject: {}
+responseObject: {}`,
+        'error: Event.responseObject: is not recorded at level Request',
+        'error: Event.stageTimestamp: "2026-01-02T03:04:04.000000Z": is before requestReceivedTimestamp',
+      ],
+      [
+        'level: None\nstage: Done\nstageTimestamp: now',
+        'error: Event.auditID: is missing: should be text',
+        'error: Event.requestURI: is missing: should be text',
+        'error: Event.verb: is missing: should be text',
+        'error: Event.user: is missing: should be a mapping',
+        'error: Event.level: "None": records nothing',
+        'error: Event.stage: "Done": is not known: should be "RequestReceived" or "ResponseStarted" or "ResponseComplete" or "Panic"',
+        'error: Event.stageTimestamp: "now": cannot be read: should be a time as in RFC 3339',
+      ],
+    ],
+  },
+  {
+    apiVersion: 'audit.k8s.io/v1',
+    kind: 'EventList',
+    right: [`metadata: {}\nitems: [{${EVENT}, level: Metadata}]`],
+    wrong: [
+      ['metadata: {}', 'error: EventList.items: is missing: should be a list'],
+      [
+        `items: [{${EVENT}, level: Metadata, requestObject: {}}]`,
+        'error: EventList.items[0].requestObject: is not recorded at level Metadata',
+      ],
+    ],
+  },
+];
