@@ -7,6 +7,8 @@
 //   ui/             the page in the browser, see page.mjs
 //   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
 //   v8-profile.js  what makes profiles of what V8 tells; loaded when one is asked for
+//   explain.js      what becomes of a packet; loaded when somebody asks
+//   ui.js           what answers the page, and `pointsman ui`; loaded when somebody first asks
 //   callers.json    where calls of the logger stand in the sources
 //   *.map           for whoever reads a stack or a profile
 import { execFileSync } from 'node:child_process';
@@ -38,6 +40,8 @@ const secured = `${dist}/secured.js`;
 const check = `${dist}/check.js`;
 const tracing = `${dist}/tracing.js`;
 const profiles = `${dist}/v8-profile.js`;
+const ui = `${dist}/ui.js`;
+const explain = `${dist}/explain.js`;
 const apart = {
   name: 'apart',
   setup({ onResolve }) {
@@ -46,6 +50,8 @@ const apart = {
       [/\/check\/command\.js$/, check],
       [/^\.\/tracing\.js$/, tracing],
       [/^\.\/v8-profile\.js$/, profiles],
+      [/\/ui\/entry\.js$/, ui],
+      [/\/explain-packet\.js$/, explain],
     ])
       onResolve({ filter }, ({ kind }) =>
         kind === 'dynamic-import' ? { path: `./${basename(file)}`, external: true } : undefined,
@@ -102,6 +108,8 @@ for (const [source, outfile] of [
   ['src/check/command.ts', check],
   ['src/cli/tracing.ts', tracing],
   ['src/serve/v8-profile.ts', profiles],
+  ['src/serve/ui/entry.ts', ui],
+  ['src/serve/explain-packet.ts', explain],
 ])
   await build({ ...options, entryPoints: [source], outfile, banner: { js: moduleUrl } });
 await buildPage(project, `${dist}/ui`);
@@ -111,7 +119,7 @@ if (other !== undefined) throw new Error(`pointsman.js holds ${other}: write it 
 writeFileSync(`${dist}/package.json`, '{ "type": "commonjs" }\n');
 writeFileSync(
   `${dist}/callers.json`,
-  JSON.stringify(Object.fromEntries([program, secured, tracing].map((file) => [basename(file), callersOf(file)]))),
+  JSON.stringify(Object.fromEntries([program, secured, tracing, ui].map((file) => [basename(file), callersOf(file)]))),
 );
 copyFileSync(`${project}bundle/launch.cjs`, main);
 chmodSync(main, 0o755);

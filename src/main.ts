@@ -49,6 +49,7 @@ async function main(argv: readonly string[]): Promise<number> {
     case 'cleanup':
     case 'explain':
     case 'status':
+    case 'ui':
       return await runConfigured(loaded, argv);
   }
 }
@@ -76,7 +77,8 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
   );
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   // Asking another process is not the place to warn of this one's settings.
-  const asks = loaded.command === 'status' || (loaded.command === 'explain' && config.manifests.length === 0);
+  const asks =
+    ['status', 'ui'].includes(loaded.command) || (loaded.command === 'explain' && config.manifests.length === 0);
   for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
   if (loaded.command === 'run') {
     const { run } = await import('./cli/run.js');
@@ -100,7 +102,16 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
     }
     case 'explain':
       return print(await commands.explain(config, await host(), loaded.from, loaded.to, loaded.output), log);
+    case 'ui': {
+      const { servePage } = await import('./cli/page.js');
+      await write(await servePage(config.statusSocket, loaded.listen));
+      return 0;
+    }
     case 'status':
+      if (loaded.watch) {
+        const { watchStatus } = await import('./cli/watch-status.js');
+        return await watchStatus(config.statusSocket, loaded.output, process.stdout.isTTY, write);
+      }
       return print(await commands.status(config, loaded.output, loaded.heapSnapshot), log);
     case 'cleanup':
       return print(await commands.cleanup(config, await machine(), log), log);

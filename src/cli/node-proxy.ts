@@ -3,7 +3,7 @@ import { systemClock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import { nodeSubject, serviceSubject, type ProxyEvent } from '../base/events.js';
 import { systemWallClock } from '../base/timestamp.js';
-import { changesMode, compareConfigs, type FieldChange } from '../config/compare.js';
+import { changesMode, compareConfigs, concernsApi } from '../config/compare.js';
 import type { Config } from '../config/config.js';
 import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
@@ -11,8 +11,8 @@ import { KernelValues } from '../control/kernel-values.js';
 import { Loop } from '../control/loop.js';
 import { replacementMode, type Machine } from '../control/mode.js';
 import { Progress } from '../control/progress.js';
-import { cycleSettings, kernelSettings } from '../control/settings.js';
-import { Sources, type NextApi } from '../control/sources.js';
+import { cycleSettings, kernelSettings, planSettings } from '../control/settings.js';
+import { OWN_VERSION, Sources, type NextApi } from '../control/sources.js';
 import { SyncCycle, type CycleMode } from '../control/sync-cycle.js';
 import { Takeover } from '../control/takeover.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
@@ -25,6 +25,8 @@ import { ProxyMetrics, type CountedMode } from '../observe/metrics.js';
 import type { ProcessTracing } from '../observe/tracing.js';
 import { Listeners } from '../serve/listeners.js';
 import { ServiceHealth } from '../serve/service-health.js';
+import { Page } from '../serve/page.js';
+import type { RunningProcess } from '../serve/running-process.js';
 import { statusPages } from '../serve/status-pages.js';
 import { StatusSocket } from '../serve/status-socket.js';
 import { EventSender } from '../sources/kubernetes/events/event-sender.js';
@@ -69,6 +71,7 @@ export class NodeProxy {
   private readonly loop: Loop;
   private readonly kernelValues: KernelValues;
   private readonly statusSocket: StatusSocket | null;
+  private readonly page: Page;
   /** The process is about to end for a reason that its events name. */
   private ending = false;
   private stopping = false;
@@ -98,6 +101,7 @@ export class NodeProxy {
         this.renamed(read.nodeName);
       },
     });
+    this.page = new Page({ running: () => this.running(), clock: systemClock, log });
     this.listeners = this.makeListeners();
     this.serviceHealth = this.makeServiceHealth();
     this.cycle = this.makeCycle();
@@ -106,8 +110,7 @@ export class NodeProxy {
       minIntervalMs: config.minSyncPeriod,
       fullIntervalMs: config.syncPeriod,
       retry: { ...RETRY, maxMs: config.syncPeriod },
-      clock: systemClock,
-      random: Math.random,
+      ...{ clock: systemClock, random: Math.random },
     });
     this.kernelValues = this.makeKernelValues();
     this.statusSocket = this.makeStatusSocket();
@@ -290,7 +293,7 @@ export class NodeProxy {
     const { health, metrics, loaded, wallClock } = this;
     const { log } = this.options;
     return new Listeners({
-      ...{ loaded, health, metrics, clock: systemClock, wallClock, log },
+      ...{ loaded, health, metrics, page: this.page, clock: systemClock, wallClock, log },
       setVerbosity: (verbosity) => {
         log.setThresholds({ ...this.config.logging, verbosity });
       },
@@ -367,32 +370,31 @@ export class NodeProxy {
     });
   }
 
-  /** What `pointsman status` and `explain` ask; null when it is switched off. */
+  /** What `pointsman status`, `explain` and `ui` ask; null when it is switched off. */
   private makeStatusSocket(): StatusSocket | null {
     const path = this.loaded.config.statusSocket;
-    if (path === null) return null;
-    const pages = statusPages({
-      host: this.options.machine.host,
+    const { page } = this;
+    const pages = statusPages(this.running());
+    return path === null ? null : new StatusSocket({ path, pages, page, clock: systemClock, log: this.options.log });
+  }
+
+  /** What may be looked at. */
+  private running(): RunningProcess {
+    const { store, health, progress, metrics, sources, options } = this;
+    return {
+      ...{ release: OWN_VERSION, host: options.machine.host, snapshot: store.snapshot, health, progress },
+      ...{ families: this.cycle.families, now: () => systemClock.now() },
       loaded: () => this.loaded,
       refusal: () => this.refusedFor,
-      planned: () => this.config,
-      snapshot: this.store.snapshot,
-      families: this.cycle.families,
-      health: this.health,
-      progress: this.progress,
-      sources: () => this.sources.states(),
-      waitingFor: () => this.store.waitingFor(),
-      now: () => systemClock.now(),
-    });
-    return new StatusSocket({ path, pages, clock: systemClock, log: this.options.log });
+      planned: () => planSettings(this.config),
+      onChange: (listener) => store.onChange(listener),
+      latencies: () => metrics.latencies(),
+      sources: () => sources.states(),
+      waitingFor: () => store.waitingFor(),
+    };
   }
 }
 
 function countedMode(config: Config, { packetCounts }: OpenMode): CountedMode {
   return { metrics: modeDefinition(config.mode).metrics, packetCounts };
-}
-
-/** Whether another source has to take the API server's place: another server or another way there, or another Node to ask for. */
-function concernsApi({ field }: FieldChange): boolean {
-  return field === 'nodeName' || field === 'kubernetes' || field.startsWith('kubernetes.');
 }

@@ -51,3 +51,8 @@ export function differences(field: string, before: unknown, after: unknown): Fie
   }
   return [{ field, before: a, after: b }];
 }
+
+/** Whether another source has to take the API server's place: another server or another way there, or another Node to ask for. */
+export function concernsApi({ field }: FieldChange): boolean {
+  return field === 'nodeName' || field === 'kubernetes' || field.startsWith('kubernetes.');
+}

@@ -96,6 +96,19 @@ const PROCESS_FLAGS = [
     initial: 'external',
   },
   {
+    name: 'listen',
+    type: 'string',
+    value: 'IP:port',
+    help: 'for ui: where the page is served, an address of loopback; port 0: one that is free',
+    initial: '127.0.0.1:0',
+  },
+  {
+    name: 'watch',
+    type: 'bool',
+    help: 'for status: again every two seconds, until it is interrupted',
+    initial: 'false',
+  },
+  {
     name: 'output',
     short: 'o',
     type: 'string',

@@ -5,7 +5,7 @@ import { FLAGS, type FlagName } from './flag-table.js';
 import { printFlagValue, readFlagValue, Refusal, type FlagType, type FlagValue } from './flag-values.js';
 import type { Flag } from './flag.js';
 
-export const SUBCOMMANDS = ['plan', 'render', 'dump', 'diff', 'status', 'explain'] as const;
+export const SUBCOMMANDS = ['plan', 'render', 'dump', 'diff', 'status', 'explain', 'ui'] as const;
 export type Subcommand = (typeof SUBCOMMANDS)[number];
 
 const SUBCOMMAND_HELP = [
@@ -18,6 +18,7 @@ const SUBCOMMAND_HELP = [
   '  status  print how the running process is doing',
   '  explain address:port/protocol',
   '          say what becomes of a packet and why, by the running process or by --manifests',
+  '  ui      serve a page about the running process to browsers on this machine',
   '',
   'A command with flags of its own:',
   '  check FILE…',
@@ -51,7 +52,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   let output = '';
   program
     .description('Node service proxy for Kubernetes.')
-    .usage('[plan|render|dump|diff|status|explain] [flags], or check [flags] FILE…')
+    .usage('[plan|render|dump|diff|status|explain|ui] [flags], or check [flags] FILE…')
     .argument('[command...]')
     .helpOption('-h, --help', 'print this text')
     .addHelpText('after', SUBCOMMAND_HELP)

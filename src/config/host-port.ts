@@ -24,6 +24,13 @@ export function parseHostPort(text: string): HostPort | string {
   return /^\d{1,5}$/.test(port) && isPort(Number(port)) ? { address, port: Number(port) } : 'must be a valid port';
 }
 
+/** As {@link parseHostPort}, of a place to listen at: port 0 is one that is free. */
+export function parseListen(text: string): HostPort | string {
+  const parsed = parseHostPort(text.replace(/:0$/, ':1'));
+  if (typeof parsed === 'string') return parsed;
+  return text.endsWith(':0') ? { ...parsed, port: 0 } : parsed;
+}
+
 export function isIPv4Text(text: string): boolean {
   return parseAddress(text)?.includes(':') === false;
 }

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { isLoopback } from '../base/ip.js';
 import { buildConfig, type Config } from './config.js';
 import {
   attribute,
@@ -22,6 +23,7 @@ import {
   type Subcommand,
 } from './flags.js';
 import { readTruth } from './flag-values.js';
+import { parseListen, type HostPort } from './host-port.js';
 import { describeIneffective } from './ineffective.js';
 import { applyFlags, flagWarnings, type FileFlag } from './overlay.js';
 import { readSurroundings } from './surroundings.js';
@@ -34,10 +36,16 @@ export type LoadedConfig =
   | { readonly command: 'help'; readonly text: string }
   | { readonly command: 'version'; readonly format: 'short' | 'raw' }
   | ({ readonly command: 'write-config'; readonly path: string; readonly text: string } & Loaded)
-  /** `heapSnapshot`: the file to write one to; empty: none. */
-  | ({ readonly command: 'status'; readonly output: OutputForm; readonly heapSnapshot: string } & Loaded)
+  /** `heapSnapshot`: the file to write one to; empty: none. `watch`: again and again. */
+  | ({
+      readonly command: 'status';
+      readonly output: OutputForm;
+      readonly heapSnapshot: string;
+      readonly watch: boolean;
+    } & Loaded)
   | ({ readonly command: 'explain'; readonly from: string; readonly to: string; readonly output: OutputForm } & Loaded)
-  | ({ readonly command: 'run' | 'init' | 'cleanup' | Exclude<Subcommand, 'status' | 'explain'> } & Loaded);
+  | ({ readonly command: 'ui'; readonly listen: HostPort } & Loaded)
+  | ({ readonly command: 'run' | 'init' | 'cleanup' | Exclude<Subcommand, 'status' | 'explain' | 'ui'> } & Loaded);
 
 /** What a configuration depends on beside what is given. */
 export interface Target {
@@ -122,11 +130,25 @@ export function loadConfig(
 /** With what only this command wants to know. */
 function forCommand(command: Command, line: CommandLine, loaded: Loaded): LoadedConfig {
   const output = settingOf(line, 'output') === 'json' ? 'json' : 'text';
-  if (command === 'status') return { command, output, heapSnapshot: textFlag(line, 'heap-snapshot'), ...loaded };
+  if (command === 'status') {
+    const heapSnapshot = textFlag(line, 'heap-snapshot');
+    return { command, output, heapSnapshot, watch: isFlagSet(line, 'watch'), ...loaded };
+  }
+  if (command === 'ui') return { command, listen: readListen(line), ...loaded };
   if (command === 'explain')
     return { command, from: settingOf(line, 'from'), to: line.operand ?? '', output, ...loaded };
   if (command !== 'write-config') return { command, ...loaded };
   return { command, path: textFlag(line, 'write-config-to'), text: printConfiguration(loaded.document), ...loaded };
+}
+
+/** Where the page is served: to this machine alone. */
+function readListen(line: CommandLine): HostPort {
+  const text = settingOf(line, 'listen');
+  const place = parseListen(text);
+  const problem =
+    typeof place === 'string' ? place : 'must be an address of loopback: the page is for this machine alone';
+  if (typeof place === 'object' && isLoopback(place.address)) return place;
+  throw new ConfigError('CONFIG_USAGE', null, [invalid('--listen', text, problem)]);
 }
 
 type Command = Exclude<LoadedConfig['command'], 'help' | 'version'>;

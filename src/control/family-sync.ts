@@ -38,6 +38,8 @@ export interface FamilySyncParts {
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;
+  /** Who was seen changing the family's rules since they were last compared; null: nobody, or somebody unknown. */
+  readonly culprit: () => string | null;
   /** The time has come for a sync although nothing changed: what was set aside is tried again, or the dataplane asked for it. */
   readonly onDue: () => void;
 }
@@ -215,7 +217,8 @@ export class FamilySync {
     const since = (start: number): number => Math.round((clock.now() - start) * 1000) / 1000;
     const syncMs = since(startedAt);
     const sinceChangeMs = since(heardAt ?? startedAt);
-    this.history.acknowledged(report, frontends, (key) => table.frontend(key), { syncMs, sinceChangeMs });
+    const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
+    this.history.acknowledged(report, frontends, plan, { syncMs, sinceChangeMs }, this.parts.culprit());
     if (full && !this.complete) {
       log.info(0, 'rules complete', { family, sinceStartMs: Math.round(1000 * process.uptime()) });
       this.complete = true;

@@ -61,6 +61,7 @@ export class OwnNode {
     return {
       service: (key) => snapshot.service(key),
       services: () => snapshot.services(),
+      serviceCount: snapshot.serviceCount,
       slicesOf: (service) => snapshot.slicesOf(service),
       node: (name) => (name === nodeName ? known : snapshot.node(name)),
       serviceCIDRs: () => snapshot.serviceCIDRs(),

@@ -149,6 +149,7 @@ export class Progress {
   /** Of the state's changes that no run has taken. */
   private readonly changedServices = new Set<ObjectKey>();
   private changedSlices = 0;
+  private planCount = 0;
 
   constructor(families: readonly Family[], clock: Clock, wallClock: WallClock) {
     const served = FAMILIES.filter((family) => families.includes(family));
@@ -168,6 +169,11 @@ export class Progress {
   /** Changes of slices that no run has taken. */
   get pendingSlices(): number {
     return this.changedSlices;
+  }
+
+  /** How often all changes of the state so far have been planned. */
+  get plans(): number {
+    return this.planCount;
   }
 
   /** Since when something is not acknowledged, on the clock in milliseconds; null: nothing is. */
@@ -194,6 +200,7 @@ export class Progress {
 
   /** A run takes every change of the state so far into its plan. */
   planned(): void {
+    this.planCount++;
     this.changedServices.clear();
     this.changedSlices = 0;
   }

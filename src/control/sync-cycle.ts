@@ -108,6 +108,7 @@ export class SyncCycle {
           table: this.planner.tables[family.family],
           dataplane: mode.dataplane(family.family),
           conflicts: this.conflicts,
+          culprit: () => parts.health.drift().find((drift) => drift.family === family.family)?.process ?? null,
           onDue: () => {
             parts.loop.trigger();
           },

@@ -33,6 +33,7 @@ export class HealthState {
   /** Sysctls that are not what they should be, in sentences. */
   sysctls: readonly string[] = [];
   private holding: string | null = null;
+  private holdingSince: bigint | null = null;
   private releasedAt = -Infinity;
   private readonly drifts = new Map<Family, DriftStatus>();
 
@@ -50,12 +51,18 @@ export class HealthState {
    */
   hold(reason: string | null): void {
     if (reason === null && this.holding !== null) this.releasedAt = this.clock.now();
+    if (reason !== this.holding) this.holdingSince = reason === null ? null : this.wallClock();
     this.holding = reason;
   }
 
   /** Why changes are held back; null: they are not. */
   held(): string | null {
     return this.holding;
+  }
+
+  /** Since when, nanoseconds since the epoch; null: they are not. */
+  heldSince(): bigint | null {
+    return this.holdingSince;
   }
 
   /** Somebody else may have changed what a family has in the kernel. */

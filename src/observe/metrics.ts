@@ -1,4 +1,4 @@
-import type { Registry as PromRegistry } from 'prom-client';
+import type { MetricValueWithName, Registry as PromRegistry } from 'prom-client';
 import Registry from 'prom-client/lib/registry.js';
 import type { Clock } from '../base/clock.js';
 import type { Family } from '../base/ip.js';
@@ -55,6 +55,9 @@ export interface ProxyMetricsOptions {
   readonly wallClock: WallClock;
 }
 
+/** The samples of histograms in seconds, labelled by family, with cumulative buckets. */
+export type Latencies = Readonly<Record<'sync' | 'change', readonly MetricValueWithName<string>[]>>;
+
 export type SyncResult =
   | { readonly type: 'success' }
   /** `errno`: the kernel's, or the code of the addon's error that has none; null when something else failed. */
@@ -106,6 +109,12 @@ export class ProxyMetrics implements RequestObserver {
       const stability_level = /^\[([A-Z]+)\] /.exec(help)?.[1];
       if (stability_level !== undefined) this.component.registered.inc({ stability_level, deprecated_version: '' });
     }
+  }
+
+  /** How long syncs took, and changes from reaching this process to the kernel's acknowledgement. */
+  async latencies(): Promise<Latencies> {
+    const [sync, change] = await Promise.all([this.proxy.syncDuration.get(), this.own.commitDuration.get()]);
+    return { sync: sync.values, change: change.values };
   }
 
   /** All metrics as a scraper reads them. */

@@ -3,6 +3,8 @@ import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 
 /** One sync that changed something, or compared everything. */
 export interface SyncRecord {
+  /** Of the family, from 1 on. */
+  readonly number: number;
   /** RFC 3339. */
   readonly endedAt: string;
   readonly full: boolean;
@@ -26,28 +28,54 @@ export interface Occurrences {
   readonly last: { readonly at: string; readonly text: string } | null;
 }
 
+/** What the kernel no longer held as acknowledged, and was put right by one sync. */
+export interface RepairRecord {
+  /** Of the family, from 1 on. */
+  readonly number: number;
+  /** RFC 3339. */
+  readonly at: string;
+  /** Who did the damage, as `nft[1234]`; null: not known. */
+  readonly process: string | null;
+  readonly differences: number;
+  /** Some of them. */
+  readonly texts: readonly string[];
+}
+
 /** A record as it is kept: hardly any is ever read, and printing a time costs as much as the rest. */
 interface Kept extends Omit<SyncRecord, 'endedAt'> {
   readonly endedAt: Date;
 }
 
 const NEVER: Occurrences = { count: 0, last: null };
-const RECENT = 5;
+const RECENT = 64;
 const SLOWEST = 5;
 const NAMED = 3;
+const REPAIRS = 32;
+const TEXTS = 5;
 
 /** What is told of one family's syncs: the last few, the slowest few, and what went wrong. Its size does not grow. */
 export class SyncHistory {
-  private recentSyncs: readonly Kept[] = [];
+  private count = 0;
+  /** Latest last. */
+  private readonly recentSyncs: Kept[] = [];
   private slowestSyncs: readonly Kept[] = [];
   private failed: Occurrences = NEVER;
   private repaired: Occurrences = NEVER;
+  private recentRepairs: readonly RepairRecord[] = [];
   /** @param now wall time. */
   constructor(private readonly now: () => Date = () => new Date()) {}
 
-  /** Latest first. */
-  get recent(): readonly SyncRecord[] {
-    return this.recentSyncs.map(printed);
+  /** How many there were. */
+  get syncs(): number {
+    return this.count;
+  }
+
+  /** Latest first. @param limit as many at most. */
+  recent(limit = RECENT): readonly SyncRecord[] {
+    return this.recentSyncs
+      .slice(Math.max(0, this.recentSyncs.length - limit))
+      .reverse()
+      .map(printed);
   }
 
   /** Slowest first, since the start; those that compare everything do not count. */
@@ -64,26 +92,34 @@ export class SyncHistory {
     return this.repaired;
   }
 
+  /** Latest first. */
+  get recentlyRepaired(): readonly RepairRecord[] {
+    return this.recentRepairs;
+  }
+
   /**
    * The kernel acknowledged a sync, and with it all that earlier ones owed.
    *
    * @param frontends those that changed.
+   * @param culprit who did the damage that was repaired, as far as that is known.
    */
   acknowledged(
     report: SyncReport,
     frontends: ReadonlySet<FrontendKey>,
     plan: (key: FrontendKey) => FrontendPlan | undefined,
     times: { readonly syncMs: number; readonly sinceChangeMs: number },
+    culprit: string | null,
   ): void {
-    if (report.repairs.length > 0)
-      this.repaired = this.again(this.repaired, report.repairs.length, report.repairs.join('; '));
+    if (report.repairs.length > 0) this.noteRepairs(report.repairs, culprit);
     if (report.transactions === 0 && !report.full) return;
     const { full, transactions, elementOperations, ruleOperations, bytes } = report;
     const { syncMs, sinceChangeMs } = times;
     const counts = { transactions, elementOperations, ruleOperations, bytes, frontends: frontends.size };
     const servicePorts = someServicePorts(frontends, plan);
-    const record: Kept = { endedAt: this.now(), full, syncMs, sinceChangeMs, ...counts, servicePorts };
-    this.recentSyncs = [record, ...this.recentSyncs].slice(0, RECENT);
+    const number = ++this.count;
+    const record: Kept = { number, endedAt: this.now(), full, syncMs, sinceChangeMs, ...counts, servicePorts };
+    this.recentSyncs.push(record);
+    if (this.recentSyncs.length > RECENT) this.recentSyncs.shift();
     const least = this.slowestSyncs[SLOWEST - 1]?.syncMs ?? 0;
     if (full || syncMs <= least) return;
     this.slowestSyncs = [...this.slowestSyncs, record]
@@ -93,6 +129,18 @@ export class SyncHistory {
 
   failedWith(message: string): void {
     this.failed = this.again(this.failed, 1, message);
+  }
+
+  private noteRepairs(repairs: readonly string[], process: string | null): void {
+    this.repaired = this.again(this.repaired, repairs.length, repairs.join('; '));
+    const record: RepairRecord = {
+      number: (this.recentRepairs[0]?.number ?? 0) + 1,
+      at: this.now().toISOString(),
+      process,
+      differences: repairs.length,
+      texts: repairs.slice(0, TEXTS),
+    };
+    this.recentRepairs = [record, ...this.recentRepairs].slice(0, REPAIRS);
   }
 
   private again({ count }: Occurrences, more: number, text: string): Occurrences {

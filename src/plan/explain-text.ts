@@ -18,28 +18,42 @@ export function paragraph(subject: string, lines: readonly string[]): string[] {
   return lines.map((line, index) => `${(index === 0 ? subject : '').padEnd(INDENT)}${line}`);
 }
 
+/** What an explanation says on one subject. */
+export interface Paragraph {
+  readonly subject: string;
+  readonly lines: readonly string[];
+}
+
 /** An explanation for people: the verdict, then what it comes from. */
 export function printExplanation(explanation: Explanation): string[] {
-  const { frontend, policy, conflicts, sourceRanges, affinitySeconds, notes } = explanation;
   return [
     printHead(explanation),
-    ...paragraph('source', [printSource(explanation.source)]),
-    ...paragraph('service', [
-      frontend === null
-        ? 'none has this address and port'
-        : `${frontend.servicePort}, ${KIND_NAMES[frontend.kind]} ${frontend.key}`,
-    ]),
-    ...paragraph('conflict', conflicts.map(printConflict)),
-    ...paragraph('ranges', sourceRanges === null ? [] : [printRanges(explanation)]),
-    ...paragraph('policy', policy === null ? [] : [printPolicy(policy)]),
-    ...paragraph('endpoints', frontend === null ? [] : printEndpoints(explanation)),
-    ...paragraph('masquerade', explanation.masquerade === null ? [] : printMasquerade(explanation)),
-    ...paragraph('affinity', affinitySeconds === null ? [] : [`by client address, for ${affinitySeconds} s`]),
-    ...paragraph('note', notes),
+    ...explanationParagraphs(explanation).flatMap(({ subject, lines }) => paragraph(subject, lines)),
   ];
 }
 
-function printHead(explanation: Explanation): string {
+/** What the verdict comes from, in the order in which it is decided; some without lines. */
+export function explanationParagraphs(explanation: Explanation): readonly Paragraph[] {
+  const { frontend, policy, conflicts, sourceRanges, affinitySeconds, notes } = explanation;
+  const service =
+    frontend === null
+      ? 'none has this address and port'
+      : `${frontend.servicePort}, ${KIND_NAMES[frontend.kind]} ${frontend.key}`;
+  return [
+    { subject: 'source', lines: [printSource(explanation.source)] },
+    { subject: 'service', lines: [service] },
+    { subject: 'conflict', lines: conflicts.map(printConflict) },
+    { subject: 'ranges', lines: sourceRanges === null ? [] : [printRanges(explanation)] },
+    { subject: 'policy', lines: policy === null ? [] : [printPolicy(policy)] },
+    { subject: 'endpoints', lines: frontend === null ? [] : printEndpoints(explanation) },
+    { subject: 'masquerade', lines: explanation.masquerade === null ? [] : printMasquerade(explanation) },
+    { subject: 'affinity', lines: affinitySeconds === null ? [] : [`by client address, for ${affinitySeconds} s`] },
+    { subject: 'note', lines: notes },
+  ];
+}
+
+/** The verdict in a sentence. */
+export function printHead(explanation: Explanation): string {
   const { protocol, source, destination, verdict } = explanation;
   const packet = `${protocol} from ${source.address ?? SENDERS[source.kind]} to ${destination}`;
   switch (verdict.type) {
@@ -122,8 +136,14 @@ function printEndpoints({ endpoints, skippedSlices }: Explanation): readonly str
   return [...lines, ...skipped];
 }
 
-function printUse({ excluded, conditions, nodeHints, zoneHints }: ExplainedEndpoint): string {
-  if (excluded === null) return conditions.includes('ready') ? 'used' : 'used: terminating, and none is ready';
+function printUse(endpoint: ExplainedEndpoint): string {
+  const reason = endpointReason(endpoint);
+  return `${endpoint.excluded === null ? 'used' : 'not used'}${reason === null ? '' : `: ${reason}`}`;
+}
+
+/** Why an endpoint is not used, or why although it is not ready; null: there is nothing to say. */
+export function endpointReason({ excluded, conditions, nodeHints, zoneHints }: ExplainedEndpoint): string | null {
+  if (excluded === null) return conditions.includes('ready') ? null : 'terminating, and none is ready';
   const exclusions: Readonly<Record<Exclusion, string>> = {
     'not-ready': conditions.includes('terminating') ? 'terminating, and others are ready' : 'not ready',
     'not-serving': 'not ready, and does not serve',
@@ -134,10 +154,10 @@ function printUse({ excluded, conditions, nodeHints, zoneHints }: ExplainedEndpo
     'other-port': 'most have another port, and this platform has one for an address',
     duplicate: 'the same address and port are given again',
   };
-  return `not used: ${exclusions[excluded]}`;
+  return exclusions[excluded];
 }
 
-function printSkipped({ slice, family, endpoints, because }: SkippedSlice): string {
+export function printSkipped({ slice, family, endpoints, because }: SkippedSlice): string {
   const why = because === 'other-family' ? family : 'it has no port of this name and protocol';
   return `not used: ${endpoints} of slice ${slice}: ${why}`;
 }

@@ -8,7 +8,7 @@ import type { ForwardingTable } from './forwarding-table.js';
 import { clientKeyOf, frontendKey, heldClientKeys } from './frontend-key.js';
 import type { Question, Sender } from './question.js';
 import type { SkippedSlice } from './candidates.js';
-import { examineEndpoints } from './selection.js';
+import { examineEndpoints, type EndpointVerdict } from './selection.js';
 import type { Exclusion } from './selection-rules.js';
 import { hasLocalAlone, localPolicies } from './service-plan.js';
 import {
@@ -172,15 +172,27 @@ function ofService(
   });
   return {
     policy: { field: internal ? 'internalTrafficPolicy' : 'externalTrafficPolicy', value, applied },
-    endpoints: endpoints.map(({ address, port: number, nodeName, zoneHints, nodeHints, excluded, ...conditions }) => ({
-      endpoint: printEndpoint(address, number),
-      node: nodeName,
-      conditions: CONDITIONS.filter((condition) => conditions[condition]),
-      zoneHints,
-      nodeHints,
-      excluded,
-    })),
+    endpoints: endpoints.map(explainedEndpoint),
     skippedSlices: skipped,
+  };
+}
+
+export function explainedEndpoint({
+  address,
+  port,
+  nodeName,
+  zoneHints,
+  nodeHints,
+  excluded,
+  ...conditions
+}: EndpointVerdict): ExplainedEndpoint {
+  return {
+    endpoint: printEndpoint(address, port),
+    node: nodeName,
+    conditions: CONDITIONS.filter((condition) => conditions[condition]),
+    zoneHints,
+    nodeHints,
+    excluded,
   };
 }
 
@@ -203,8 +215,8 @@ function aboutUnplanned(
   );
 }
 
-/** Neither names nor namespaces have a colon. */
-function serviceOf({ servicePort }: FrontendPlan): ObjectKey {
+/** The Service of a Service port. Neither names nor namespaces have a colon. */
+export function serviceOf({ servicePort }: Pick<FrontendPlan, 'servicePort'>): ObjectKey {
   const [key = ''] = servicePort.split(':');
   return key;
 }

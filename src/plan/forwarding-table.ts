@@ -41,6 +41,7 @@ export class ForwardingTable implements FamilyTable {
   private readonly hairpinCounts = new AddressCounts();
   private readonly ownCounts = new AddressCounts();
   private withoutLocal = NO_PORTS;
+  private endpoints = 0;
   private changedFrontends = new Set<FrontendKey>();
   private healthChecksChanged = false;
   private nodeChanged = true;
@@ -77,6 +78,16 @@ export class ForwardingTable implements FamilyTable {
   /** Services that have a plan. */
   services(): Iterable<ObjectKey> {
     return this.plans.keys();
+  }
+
+  /** What a Service asks for, whether or not it gets it. */
+  plan(service: ObjectKey): ServicePlan | undefined {
+    return this.plans.get(service);
+  }
+
+  /** How much there is, kept up to date by each change. Endpoints are distinct for each Service port. */
+  get counts(): { readonly services: number; readonly frontends: number; readonly endpoints: number } {
+    return { services: this.plans.size, frontends: this.held.size, endpoints: this.endpoints };
   }
 
   healthChecks(): Iterable<HealthCheckPlan> {
@@ -120,6 +131,7 @@ export class ForwardingTable implements FamilyTable {
     this.hairpinCounts.replace(previous?.hairpinAddresses ?? [], plan?.hairpinAddresses ?? []);
     this.ownCounts.replace(previous?.ownEndpoints ?? [], plan?.ownEndpoints ?? []);
     this.countWithoutLocal(previous, plan);
+    this.endpoints += countEndpoints(plan) - countEndpoints(previous);
     this.healthChecksChanged ||= this.checks.get(service)?.port !== plan?.healthCheck?.port;
     put(this.checks, service, plan?.healthCheck ?? null);
     put(this.plans, service, plan);
@@ -220,6 +232,23 @@ function conflictOf(winner: Claim, loser: Claim): Conflict {
     loserKind: loser.frontend.kind,
     reason: compare(winner, loser).reason,
   };
+}
+
+/** Over all ports of a Service. */
+export function countEndpoints(plan: ServicePlan | null | undefined): number {
+  let sum = 0;
+  let most = 0;
+  let before: FrontendPlan | null = null;
+  // The frontends of a port are beside each other.
+  for (const frontend of plan?.frontends ?? []) {
+    if (frontend.servicePort !== before?.servicePort || frontend.protocol !== before.protocol) {
+      sum += most;
+      most = 0;
+    }
+    most = Math.max(most, frontend.endpoints.count);
+    before = frontend;
+  }
+  return sum + most;
 }
 
 function clusterAddresses(plan: ServicePlan | null | undefined): readonly IPAddress[] {

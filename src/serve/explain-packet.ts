@@ -1,17 +1,18 @@
 import { messageOf } from '../base/error-message.js';
-import type { IPAddress } from '../base/ip.js';
+import { familyOf, type IPAddress } from '../base/ip.js';
 import type { AsideService } from '../control/aside-reports.js';
 import type { FamilyDataplane } from '../dataplane/contract.js';
 import type { Host } from '../host/host.js';
-import { paragraph, printExplanation } from '../plan/explain-text.js';
+import { paragraph, printExplanation, type Paragraph } from '../plan/explain-text.js';
 import { explain, type Explanation } from '../plan/explain.js';
 import type { PlanSettings } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { frontendKey } from '../plan/frontend-key.js';
-import { QuestionError, type Question } from '../plan/question.js';
+import { parseQuestion, QuestionError, type Question } from '../plan/question.js';
 import { printScope } from '../plan/text.js';
 import type { PacketScope } from '../plan/types.js';
 import type { Snapshot } from '../state/snapshot.js';
+import { pendingMs, type RunningProcess } from './running-process.js';
 
 /** Whether the kernel holds what the plan says about a packet. */
 export interface KernelAgreement {
@@ -38,18 +39,21 @@ export interface ExplainedPacket extends Explanation {
 }
 
 export function printExplainedPacket(answer: ExplainedPacket): string[] {
-  const { kernel, pendingMs, refusedByKernel } = answer;
   return [
     ...printExplanation(answer),
-    ...paragraph('remembered', printRemembered(kernel)),
-    ...paragraph('kernel', printAgreement(kernel)),
-    ...paragraph(
-      'set aside',
-      refusedByKernel === null
-        ? []
-        : [`the kernel refuses this frontend, so it holds what it held before: ${refusedByKernel}`],
-    ),
-    ...paragraph('pending', pendingMs === null ? [] : [`a change waits for its sync for ${Math.round(pendingMs)} ms`]),
+    ...kernelParagraphs(answer).flatMap(({ subject, lines }) => paragraph(subject, lines)),
+  ];
+}
+
+/** What is said of a packet beside the explanation; some without lines. */
+export function kernelParagraphs({ kernel, pendingMs, refusedByKernel }: ExplainedPacket): readonly Paragraph[] {
+  const refused = `the kernel refuses this frontend, so it holds what it held before: ${refusedByKernel ?? ''}`;
+  const pending = `a change waits for its sync for ${Math.round(pendingMs ?? 0)} ms`;
+  return [
+    { subject: 'remembered', lines: printRemembered(kernel) },
+    { subject: 'kernel', lines: printAgreement(kernel) },
+    { subject: 'set aside', lines: refusedByKernel === null ? [] : [refused] },
+    { subject: 'pending', lines: pendingMs === null ? [] : [pending] },
   ];
 }
 
@@ -91,6 +95,29 @@ export function explainPlanned(planned: Planned, host: Host, question: Question)
   return { ...explanation, kernel: unknownKernel('only manifests were asked'), pendingMs: null, refusedByKernel: null };
 }
 
+/** What becomes of a packet, or why that cannot be said. Arguments as of {@link parseQuestion}. */
+export async function explainPacket(
+  running: RunningProcess,
+  from: string,
+  to: string,
+): Promise<ExplainedPacket | { readonly problem: string }> {
+  try {
+    if (!running.snapshot.ready)
+      throw new QuestionError(`the process is still reading ${running.waitingFor().join(', ')}, see pointsman status`);
+    const question = parseQuestion(from, to);
+    const family = familyOf(question.destination);
+    const sync = running.families.find(({ table }) => table.family === family);
+    if (sync === undefined) throw new QuestionError(`this node does not serve ${family}`);
+    const { table, dataplane } = sync;
+    const planned = { snapshot: running.snapshot, table, settings: running.planned() };
+    const aside = running.progress.of(family)?.aside ?? [];
+    return await explainRunning(planned, running.host, dataplane, { pendingMs: pendingMs(running), aside }, question);
+  } catch (error) {
+    if (error instanceof QuestionError) return { problem: error.message };
+    throw error;
+  }
+}
+
 /**
  * Explains by what a process knows, and asks the kernel.
  *
@@ -99,7 +126,7 @@ export function explainPlanned(planned: Planned, host: Host, question: Question)
 export async function explainRunning(
   planned: Planned,
   host: Host,
-  dataplane: FamilyDataplane,
+  dataplane: Pick<FamilyDataplane, 'inspect'>,
   { pendingMs, aside }: { readonly pendingMs: number | null; readonly aside: readonly AsideService[] },
   question: Question,
 ): Promise<ExplainedPacket> {
@@ -113,7 +140,7 @@ export async function explainRunning(
 
 async function compareKernel(
   table: ForwardingTable,
-  dataplane: FamilyDataplane,
+  dataplane: Pick<FamilyDataplane, 'inspect'>,
   { destination, port, protocol }: Question,
   { frontend, source, affinitySeconds, clientKey, verdict }: Explanation,
 ): Promise<KernelAgreement> {

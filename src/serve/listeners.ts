@@ -13,6 +13,7 @@ import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import type { Door } from './door.js';
 import { HealthServer } from './healthz.js';
 import type { Bind } from './http-endpoint.js';
+import type { Page } from './page.js';
 import { MetricsServer, type ConfiguredPages } from './metrics-server.js';
 
 export interface ListenersParts {
@@ -26,6 +27,7 @@ export interface ListenersParts {
   readonly api: () => ApiConnection | null;
   /** To webhooks, by a kubeconfig. */
   readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
+  readonly page: Pick<Page, 'answerNetwork'>;
   readonly clock: Clock;
   readonly wallClock: WallClock;
   readonly log: Log;
@@ -59,6 +61,7 @@ export class Listeners {
       ...{ bind: metricsBind(config), clock, log, metrics },
       configuration: () => configurationFields(this.loaded.document),
       ...this.pages(loaded),
+      page: (request, response) => parts.page.answerNetwork(this.loaded.config, request, response),
       door: () => this.door,
       onFatal: (error) => {
         onFatal('FailedToStartMetricServer', error);

@@ -13,12 +13,15 @@ import {
   type Page,
 } from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
+import { isOfPage } from './page.js';
 import { profilingPages } from './profiling.js';
 import { statuszPage, type StatusFacts } from './statusz.js';
 import { answerPage } from './structured-page.js';
 
 export interface MetricsServerOptions extends HttpEndpointOptions, ConfiguredPages {
   readonly metrics: { scrape(format: ExpositionFormat): Promise<string> };
+  /** Answers what is below /ui. */
+  readonly page: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   /** The effective document as it would be written to a file; asked at each request. */
   readonly configuration: () => unknown;
 }
@@ -76,7 +79,7 @@ export class MetricsServer {
   /** As {@link Pages}. */
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
     const [path = '', query = ''] = (request.url ?? '').split('?', 2);
-    const page = this.pages.get(path);
+    const page = isOfPage(path) ? this.options.page : this.pages.get(path);
     if (page === undefined) {
       answerNotFound(response);
       return null;

@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises';
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -10,6 +10,7 @@ import { claimSocket, isNamedPipe } from './claimed-socket.js';
 import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
 import { answerText } from './http-endpoint.js';
 import { shut } from './listener.js';
+import { isOfPage, type Page } from './page.js';
 
 /** Time between attempts to listen. */
 const RETRY_MS = 5000;
@@ -25,6 +26,7 @@ export interface StatusSocketOptions {
   readonly path: string;
   /** By path, such as `/status`. */
   readonly pages: ReadonlyMap<string, (query: URLSearchParams) => Promise<StatusAnswer>>;
+  readonly page: Pick<Page, 'answerOwner'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -91,7 +93,7 @@ export class StatusSocket {
     const { path, log } = this.options;
     const server = createServer(SERVER_TIMEOUTS);
     new ConnectionLimit(MAX_CONNECTIONS).serve(server, (request, response) => {
-      void this.answer(request.url ?? '', response);
+      void this.answer(request, response);
     });
     try {
       this.release = await claimSocket(server, path);
@@ -105,22 +107,28 @@ export class StatusSocket {
     return server;
   }
 
-  private async answer(url: string, response: ServerResponse): Promise<void> {
-    const [path = '', query = ''] = url.split('?', 2);
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const [path = '', query = ''] = (request.url ?? '').split('?', 2);
+    try {
+      if (isOfPage(path)) await this.options.page.answerOwner(request, response);
+      else await this.answerPath(path, new URLSearchParams(query), response);
+    } catch (error) {
+      // A client that has gone away is no failure of ours.
+      if (response.destroyed) return;
+      this.options.log.error(error, 'cannot answer on the status socket', { path });
+      if (response.headersSent) response.destroy();
+      else answerText(response, 500, messageOf(error));
+    }
+  }
+
+  private async answerPath(path: string, query: URLSearchParams, response: ServerResponse): Promise<void> {
     const page = this.options.pages.get(path);
     if (page === undefined) {
       answerText(response, 404, `there is no ${path}`);
       return;
     }
-    try {
-      const answer = await page(new URLSearchParams(query));
-      if ('text' in answer) answerText(response, answer.status, answer.text);
-      else await pipeline(answer.stream, response);
-    } catch (error) {
-      // A client that has gone away is no failure of ours.
-      if (response.destroyed) return;
-      this.options.log.error(error, 'cannot answer on the status socket', { path });
-      answerText(response, 500, messageOf(error));
-    }
+    const answer = await page(query);
+    if ('text' in answer) answerText(response, answer.status, answer.text);
+    else await pipeline(answer.stream, response);
   }
 }

@@ -25,6 +25,10 @@ export class KindTable<R extends Row> {
     return this.held.get(key)?.row;
   }
 
+  get size(): number {
+    return this.held.size;
+  }
+
   *rows(): IterableIterator<R> {
     for (const claim of this.held.values()) yield claim.row;
   }

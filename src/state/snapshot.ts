@@ -6,6 +6,7 @@ export interface Snapshot {
   service(key: ObjectKey): ServiceRow | undefined;
   /** In no particular order. */
   services(): Iterable<ServiceRow>;
+  readonly serviceCount: number;
   /** The slices that name this Service, sorted by name whatever the order they came in. The Service itself need not exist. */
   slicesOf(service: ObjectKey): readonly EndpointSliceRow[];
   node(name: string): NodeRow | undefined;

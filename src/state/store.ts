@@ -39,7 +39,7 @@ export class Store implements Writer {
   private readonly serviceCIDRs = new KindTable<ServiceCIDRRow>();
   private sortedServiceCIDRs: readonly ServiceCIDRRow[] = [];
   private readonly readiness = new Readiness();
-  private readonly listeners: ChangeListener[] = [];
+  private listeners: readonly ChangeListener[] = [];
   private changedServices = noServices();
   private changedNodes = new Set<string>();
   private changedServiceCIDRs = false;
@@ -72,10 +72,13 @@ export class Store implements Writer {
 
   /**
    * Calls `listener` once after each commit that changed something, with what it changed in the order of the commit, and with no edits when
-   * readiness changes.
+   * readiness changes. Until what it returns is called.
    */
-  onChange(listener: ChangeListener): void {
-    this.listeners.push(listener);
+  onChange(listener: ChangeListener): () => void {
+    this.listeners = [...this.listeners, listener];
+    return () => {
+      this.listeners = this.listeners.filter((other) => other !== listener);
+    };
   }
 
   takeChanges(): StateChanges {
@@ -102,6 +105,9 @@ export class Store implements Writer {
     return {
       service: (key) => services.get(key),
       services: () => services.rows(),
+      get serviceCount() {
+        return services.size;
+      },
       slicesOf: (service) => sliceIndex.of(service),
       node: (name) => nodes.get(name),
       serviceCIDRs: () => this.sortedServiceCIDRs,

@@ -179,6 +179,20 @@ t.test('what makes profiles is a file of its own', (t) => {
   t.end();
 });
 
+t.test('the page, and what becomes of a packet, are files of their own', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  t.equal(text.split('require("./ui.js")').length, 3, 'the process and the command load it');
+  t.equal(text.split('require("./explain.js")').length, 3, 'so with the other');
+  for (const [file, mark] of [
+    ['ui.js', 'frame-ancestors'],
+    ['explain.js', 'so it holds what it held before'],
+  ] as const) {
+    t.notMatch(text, mark);
+    t.match(readFileSync(projectFile(`dist/${file}`), 'utf8'), mark);
+  }
+  t.end();
+});
+
 t.test('the C library keeps little memory back, which is no setting of what the program starts', (t) => {
   const report = join(folder, 'malloc.cjs');
   writeFileSync(

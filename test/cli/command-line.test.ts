@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
-import { formatted } from '../../src/serve/status-pages.js';
+import { formatted } from '../../src/serve/formatted.js';
 import { goPlatform } from '../../src/base/platform.js';
 import { PROGRAM } from '../support/program.js';
 

@@ -236,6 +236,8 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'file-check-frequency': '500ms',
     'http-check-frequency': '10s',
     'heap-snapshot': '',
+    listen: '127.0.0.1:0',
+    watch: 'false',
     'iptables-flavor': 'auto',
     'status-socket': '/run/pointsman/status.sock',
     'tracing-config-file': '',

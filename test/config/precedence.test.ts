@@ -51,6 +51,8 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'output',
     'version',
     'heap-snapshot',
+    'listen',
+    'watch',
     'iptables-flavor',
     'boot-id-file',
     'machine-id-file',

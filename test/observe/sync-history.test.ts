@@ -24,26 +24,26 @@ function history(): {
   let hour = 0;
   const made = new SyncHistory(() => new Date(Date.UTC(2026, 0, 1, hour++)));
   const done = (syncMs: number, report: Partial<SyncReport> = {}, ...frontends: readonly string[]): void => {
-    made.acknowledged({ ...REPORT, ...report }, new Set(frontends), () => undefined, {
-      syncMs,
-      sinceChangeMs: syncMs + 1,
-    });
+    const times = { syncMs, sinceChangeMs: syncMs + 1 };
+    made.acknowledged({ ...REPORT, ...report }, new Set(frontends), () => undefined, times, 'nft[7]');
   };
   return { history: made, done };
 }
 
 t.test('recent and slowest syncs', (t) => {
   const { history: told, done } = history();
-  t.same([told.recent, told.slowest], [[], []]);
+  t.same([told.recent(), told.slowest], [[], []]);
   done(90, { full: true }, 'a', 'b', 'c', 'd');
-  t.match(told.recent, [{ full: true, syncMs: 90, sinceChangeMs: 91, frontends: 4, servicePorts: ['a', 'b', 'c'] }]);
+  t.match(told.recent(), [
+    { number: 1, full: true, syncMs: 90, sinceChangeMs: 91, frontends: 4, servicePorts: ['a', 'b', 'c'] },
+  ]);
   t.same(told.slowest, [], 'those that compare everything do not count');
   for (const ms of [3, 9, 1, 8, 2, 7]) {
     done(ms, {}, `f${ms}`);
   }
   done(50, { transactions: 0 });
   t.same(
-    told.recent.map(({ syncMs }) => syncMs),
+    told.recent(5).map(({ syncMs }) => syncMs),
     [7, 2, 8, 1, 9],
   );
   t.same(
@@ -60,6 +60,15 @@ t.test('what failed, what was repaired', (t) => {
   t.same(told.failures, { count: 2, last: { at: '2026-01-01T01:00:00.000Z', text: 'ENOBUFS' } });
   done(1, { repairs: ['chain a was lost', 'set b was lost'] });
   t.match(told.repairs, { count: 2, last: { text: 'chain a was lost; set b was lost' } });
+  const repairs = Array.from({ length: 40 }, (_, number) => `rule ${number} was lost`);
+  done(1, { repairs });
+  t.match(told.recentlyRepaired, [
+    { number: 2, process: 'nft[7]', differences: 40, texts: repairs.slice(0, 5) },
+    { number: 1, process: 'nft[7]', differences: 2 },
+  ]);
+  for (let again = 0; again < 100; again++) done(1, { repairs });
+  t.same([told.recentlyRepaired.length, told.recentlyRepaired[0]?.number], [32, 102]);
+  t.same([told.syncs, told.recent().length, told.recent()[0]?.number, told.recent(0)], [102, 64, 102, []]);
   t.end();
 });
 
@@ -127,6 +136,7 @@ t.test('a status in words', (t) => {
     'memory: 100 MB resident, 30 MB heap, 1 MB external',
   ]);
   const sync = {
+    number: 1,
     endedAt: '2026-01-01T02:00:00.000Z',
     full: false,
     syncMs: 1.25,

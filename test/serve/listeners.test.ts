@@ -9,6 +9,7 @@ import { HealthState } from '../../src/observe/health.js';
 import { ProxyMetrics } from '../../src/observe/metrics.js';
 import { boundPort, listen, shut } from '../../src/serve/listener.js';
 import { Listeners } from '../../src/serve/listeners.js';
+import { servesPage } from '../../src/serve/page.js';
 import { fromFile } from '../config/load-from.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { RecordingLog } from '../support/recording-log.js';
@@ -40,6 +41,7 @@ function world(t: Test, loaded: Loaded): World {
   });
   const listeners = new Listeners({
     ...{ loaded, health: new HealthState(progress, 1, clock, wallClock), metrics, clock, wallClock, log },
+    page: { answerNetwork: () => Promise.reject(new Error('nobody asks')) },
     setVerbosity: () => undefined,
     localAddresses: () => [],
     api: () => null,
@@ -104,6 +106,21 @@ t.test('servers move with their addresses, and pages come and go', async (t) => 
   t.equal(await ask(third, '/livez'), 200, 'an address and the wildcard that has it exclude each other');
   await listeners.follow(await configuration(`"[::]:${third}"`, `127.0.0.1:${second}`));
   t.equal(log.lines.filter((line) => line.includes('serving health checks')).length, 3, 'both wildcards are one');
+});
+
+t.test('the page is for this machine, and behind a door that keeps others out', (t) => {
+  const serves = (metrics: string, ...flags: readonly string[]): boolean =>
+    servesPage(fromFile(`mode: nftables\nmetricsBindAddress: "${metrics}:1"`, flags).config);
+  const pair = ['--tls-cert-file=a', '--tls-private-key-file=b'];
+  for (const address of ['127.0.0.1', '127.3.2.1', '[::1]']) t.ok(serves(address), address);
+  for (const address of ['0.0.0.0', '192.0.2.1', '[::]']) {
+    t.notOk(serves(address), address);
+    t.notOk(serves(address, ...pair), 'everybody may speak TLS');
+    t.notOk(serves(address, ...pair, '--client-ca-file=c'), 'who shows no certificate is let in, too');
+    t.ok(serves(address, ...pair, '--client-ca-file=c', '--anonymous-auth=false'));
+    t.ok(serves(address, ...pair, '--authorization-config=f'));
+  }
+  t.end();
 });
 
 t.test('an address that cannot be had: as before, whatever else changed', async (t) => {

@@ -49,6 +49,10 @@ function world(fields: Partial<MetricsServerOptions> = {}): World {
       startedAt: STARTED_AT,
       wallClock: () => STARTED_AT + (26n * 3600n + 3n * 60n + 4n) * 1_000_000_000n + 999n,
     },
+    page: (_request, response) => {
+      response.end('the page');
+      return Promise.resolve();
+    },
     setVerbosity: (verbosity) => verbosities.push(verbosity),
     ...fields,
   };

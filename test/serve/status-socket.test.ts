@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { link, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -56,8 +57,14 @@ async function rig(t: Scope): Promise<Rig> {
     ['/refuse', () => Promise.resolve({ status: 400, text: 'no such thing' })],
     ['/fail', () => Promise.reject(new Error('out of luck'))],
   ]);
+  const page = {
+    answerOwner: (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+      response.end(`page ${request.url ?? ''}`);
+      return Promise.resolve();
+    },
+  };
   const socket = (): StatusSocket => {
-    const made = new StatusSocket({ path, pages, clock, log });
+    const made = new StatusSocket({ path, pages, page, clock, log });
     open.push(made);
     return made;
   };
@@ -74,6 +81,8 @@ t.test('questions and answers', async (t) => {
   t.equal(await ask(path, '/echo?text=a%26b'), 'a&b');
   await t.rejects(ask(path, '/refuse'), new AskError('no such thing'));
   await t.rejects(ask(path, '/nowhere'), new AskError('there is no /nowhere'));
+  t.equal(await ask(path, '/ui/x?y'), 'page /ui/x?y');
+  await t.rejects(ask(path, '/uix'), new AskError('there is no /uix'));
   t.same(log.lines, []);
   await t.rejects(ask(path, '/fail'), new AskError('out of luck'));
   t.match(log.lines, [/cannot answer on the status socket/]);

@@ -72,7 +72,7 @@ export class Gate {
   ): Promise<Refusal | null> {
     const { authorizer, observer, log } = this.options;
     const verb = verbOf(method);
-    const path = canonicalPath(url);
+    const path = judgedPath(url);
     const shown = `user=${JSON.stringify(cutText(user.name, MAX_SHOWN_BYTES))}, verb=${verb}`;
     const decision: Decision =
       path === null ? { type: 'denied', why: NOT_CANONICAL } : await authorizer.decide({ user, verb, path });
@@ -107,6 +107,15 @@ interface Refusal {
 const NOT_CANONICAL = 'the path is not written in its only form';
 
 const TITLES = { 401: 'Unauthorized', 429: 'Too Many Requests', 503: 'Service Unavailable' } as const;
+
+/** What the page is of is judged as one, and so is all that it asks: for each path by itself there would be more questions at once than one user may ask. */
+const AS_ONE = ['/ui/api/', '/ui/'] as const;
+
+/** The path that rules are written for; null as in {@link canonicalPath}. */
+function judgedPath(target: string): string | null {
+  const path = canonicalPath(target);
+  return path === null ? null : (AS_ONE.find((start) => path.startsWith(start)) ?? path);
+}
 
 /**
  * The path of a request's target as pages are known by it and rules are written for it; null when it could mean another: with escapes, empty or dotted

@@ -39,9 +39,9 @@ export interface ServiceSummary {
   /** Some of its ports, as `80/TCP` or `80:30080/TCP`. */
   readonly ports: readonly string[];
   readonly morePorts: number;
-  /** Distinct endpoints that connections may go to here, over all ports and families. */
+  /** Endpoints that connections may go to, counted for each port and family. */
   readonly endpointsUsed: number;
-  /** Endpoints in its slices. */
+  /** Endpoints in its slices, counted for each port. */
   readonly endpoints: number;
   /** Empty: nothing to look at. */
   readonly problems: readonly ServiceProblem[];
@@ -49,7 +49,7 @@ export interface ServiceSummary {
 
 export type ServiceType = 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
 
-/** `no-endpoints`: some frontend leads nowhere; `conflict`: another Service has an address of it, or it has one that another claims. */
+/** `no-endpoints`: some frontend leads nowhere, not even on another node; `conflict`: another Service has an address of it, or it has one that another claims. */
 export type ServiceProblem = 'unplanned' | 'set-aside' | 'conflict' | 'no-endpoints';
 
 export interface ServiceQuery {
@@ -103,7 +103,7 @@ export interface Frontend {
   readonly kind: string;
   /** Name of the port; empty for the unnamed one. */
   readonly port: string;
-  /** For {@link ExplainQuery.to}; null: a node port, for which an address of the node is needed. */
+  /** For {@link ExplainQuery.to}; null: a node port, and no address of the node is known. */
   readonly explain: string | null;
   /** How many endpoints connections go to: from pods and the node itself, and from outside where that differs. */
   readonly endpoints: number;

@@ -87,7 +87,6 @@ export interface HealthReason {
     | 'drift' // somebody else changed rules, which are being repaired
     | 'sysctl'
     | 'configuration' // changed files were refused
-    | 'source' // a source cannot be read just now
     | 'set-aside' // the kernel refuses frontends
     | 'unplanned' // Services cannot be planned
     | 'conflict'; // Services claim one address
@@ -229,8 +228,8 @@ export interface ConfigurationField {
 /**
  * Server-sent events by name; the data is JSON. The first event of every connection is `snapshot`, also of one that comes back: nothing is replayed, so the
  * page asks again for the list and the Service that it shows. The same after a slow reader has caught up: what it did not read in time is left out, and a
- * snapshot takes its place. Two a second of a name at most, however much happens. Ids grow and mean nothing else; `retry` is set by the server. A comment
- * line comes every 15 s where nothing else does.
+ * snapshot takes its place. Two a second of a name at most, however much happens; `overview` at least every 5 s. What an event tells may have been in one
+ * before: numbers tell. Ids grow and mean nothing else; `retry` is set by the server.
  */
 export interface LiveEvents {
   readonly snapshot: LiveSnapshot;

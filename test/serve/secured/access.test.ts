@@ -101,6 +101,20 @@ t.test('who may read metrics may read nothing else', async (t) => {
   t.ok(heard.includes('authorized denied') && heard.includes('authenticated failure'));
 });
 
+t.test('the page is judged as one, and what it asks as another', async (t) => {
+  const { server, status, asked } = await readers(t);
+  server.reviews.rules.push({ who: 'scrapers', nonResourceURLs: ['/ui/'], verbs: ['get'] });
+  const files = Array.from({ length: 30 }, (_, index) => `/ui/file-${index}.js`);
+  for (const path of ['/ui/', ...files]) t.equal(await status(path, ...bearer('reader')), 200, path);
+  for (const path of ['/ui/api/overview', '/ui/api/services?q=/ui/'])
+    t.equal(await status(path, ...bearer('reader')), 403, path);
+  t.equal(await status('/ui/api/services', ...bearer('admin')), 200);
+  t.same(
+    asked('SubjectAccessReview').map((spec) => JSON.stringify(spec).match(/"path":"([^"]*)"/)?.[1]),
+    ['/ui/', '/ui/api/', '/ui/api/'],
+  );
+});
+
 t.test('paths that mean another are nobody’s', async (t) => {
   const { status, asked } = await readers(t);
   const tricks = [

@@ -59,6 +59,10 @@ export async function scene(
       scrape: () => (made.fail === null ? Promise.resolve('scraped\n') : Promise.reject(made.fail)),
     },
     configuration: () => ({ kind: 'KubeProxyConfiguration' }),
+    page: (request, response) => {
+      response.end(`page ${request.url ?? ''}\n`);
+      return Promise.resolve();
+    },
     setVerbosity: () => undefined,
     onFatal: (error) => {
       throw error;

@@ -1,0 +1,65 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../base/clock.js';
+import { isLoopback } from '../base/ip.js';
+import type { Log } from '../base/log.js';
+import type { Config } from '../config/config.js';
+import { answerText } from './http-endpoint.js';
+import type { RunningProcess } from './running-process.js';
+import type { PageServer } from './ui/server.js';
+
+/** Where the page is. */
+const PAGE = '/ui';
+
+type PageConfig = Pick<Config, 'metrics' | 'secured'>;
+
+export function isOfPage(path: string): boolean {
+  return path === PAGE || path.startsWith(`${PAGE}/`);
+}
+
+export interface PageParts {
+  readonly running: () => RunningProcess;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The page for people, and what it asks: loaded when somebody first asks for it. */
+export class Page {
+  private server: Promise<PageServer> | null = null;
+
+  constructor(private readonly parts: PageParts) {}
+
+  /** On the metrics address of a configuration. Whoever can reach it sees every Service, so it is not for the network as it is. */
+  async answerNetwork(config: PageConfig, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (servesPage(config)) await this.answer(request, response, config.secured === null);
+    else answerText(response, 403, WHY_NOT);
+  }
+
+  /** On the status socket, which nobody else can open. */
+  answerOwner(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    return this.answer(request, response, false);
+  }
+
+  private async answer(request: IncomingMessage, response: ServerResponse, checksHost: boolean): Promise<void> {
+    this.server ??= this.load();
+    const server = await this.server;
+    await server.answer(request, response, checksHost);
+  }
+
+  private async load(): Promise<PageServer> {
+    const { running, clock, log } = this.parts;
+    // Loaded only where it is used: it is a file of its own.
+    const { openPage } = await import('./ui/entry.js');
+    return openPage({ running: running(), clock, log });
+  }
+}
+
+const WHY_NOT =
+  'the page is served where the metrics address is loopback, where --authorization-mode=Webhook, --authorization-config or --anonymous-auth=false guard it, and by `pointsman ui`\n';
+
+/** Whether the page is on the metrics address: on this machine alone, or where somebody who is nobody in particular is kept out. */
+export function servesPage({ metrics, secured }: PageConfig): boolean {
+  if (isLoopback(metrics.address)) return true;
+  if (secured === null) return false;
+  const { authentication, authorization } = secured;
+  return authentication.anonymous === false || authorization.file !== null || authorization.mode !== 'AlwaysAllow';
+}

@@ -1,0 +1,44 @@
+import type { Loaded } from '../config/load.js';
+import type { FamilySync } from '../control/family-sync.js';
+import type { Progress } from '../control/progress.js';
+import type { FamilyDataplane } from '../dataplane/contract.js';
+import type { Host } from '../host/host.js';
+import type { HealthState } from '../observe/health.js';
+import type { Latencies, SourceState } from '../observe/metrics.js';
+import type { PlanSettings } from '../plan/facts.js';
+import type { Snapshot } from '../state/snapshot.js';
+import type { ChangeListener } from '../state/store.js';
+
+/** A family as far as it is looked at. */
+export type FamilyView = Pick<FamilySync, 'family' | 'table' | 'history'> & {
+  readonly dataplane: Pick<FamilyDataplane, 'inspect'>;
+};
+
+/** What of the running process may be looked at. */
+export interface RunningProcess {
+  /** Our own version. */
+  readonly release: string;
+  readonly host: Host;
+  readonly loaded: () => Loaded;
+  /** Why changed configuration files are not in force; null: they are. */
+  readonly refusal: () => string | null;
+  /** What planning goes by. */
+  readonly planned: () => PlanSettings;
+  readonly snapshot: Snapshot;
+  /** As of the state: called after each change of it, until what is returned is called. */
+  readonly onChange: (listener: ChangeListener) => () => void;
+  readonly families: readonly FamilyView[];
+  readonly health: HealthState;
+  readonly progress: Progress;
+  readonly latencies: () => Promise<Latencies>;
+  readonly sources: () => readonly SourceState[];
+  /** Names of the sources that have not said all they knew at their start. */
+  readonly waitingFor: () => readonly string[];
+  /** On the clock of the progress, in milliseconds. */
+  readonly now: () => number;
+}
+
+/** Since when a change waits for the kernel; null: none does. */
+export function pendingMs({ progress: { waitingSince }, now }: RunningProcess): number | null {
+  return waitingSince === null ? null : now() - waitingSince;
+}

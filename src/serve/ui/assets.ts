@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { errorCode } from '../../base/error-message.js';
+
+/** A file of the page. */
+export interface Asset {
+  readonly body: Buffer;
+  readonly type: string;
+  readonly etag: string;
+  /** Its name has a hash of its content. */
+  readonly isImmutable: boolean;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.ico': 'image/x-icon',
+  '.woff2': 'font/woff2',
+  '.webmanifest': 'application/manifest+json',
+};
+
+/** By name; those of other types are left out. Without the folder there are none. */
+export async function readAssets(folder: string): Promise<ReadonlyMap<string, Asset>> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  });
+  const assets = await Promise.all(
+    names.map(async (name): Promise<readonly (readonly [string, Asset])[]> => {
+      const type = TYPES[extname(name)];
+      if (type === undefined) return [];
+      const body = await readFile(join(folder, name));
+      const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+      return [[name, { body, type, etag, isImmutable: /[-.][0-9A-Za-z]{8,}\.\w+$/.test(name) }]];
+    }),
+  );
+  return new Map(assets.flat());
+}

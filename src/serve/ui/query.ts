@@ -1,0 +1,54 @@
+/** A question that cannot be answered, with the status that says so. */
+export class AskedWrongly extends Error {
+  constructor(
+    readonly status: 400 | 403 | 404 | 429 | 503,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Which rows of many. */
+export interface PageQuery {
+  readonly offset: number;
+  readonly limit: number;
+}
+
+const MAX_TEXT = 200;
+const MAX_ROWS = 500;
+const ROWS = 100;
+
+/** @throws AskedWrongly */
+export function textOf(query: URLSearchParams, name: string, longest = MAX_TEXT): string {
+  const text = query.get(name) ?? '';
+  if (text.length > longest) throw new AskedWrongly(400, `${name}: must have ${longest} characters at most`);
+  return text;
+}
+
+/** @throws AskedWrongly */
+export function pageOf(query: URLSearchParams): PageQuery {
+  return {
+    offset: numberOf(query, 'offset', 0, 0, Number.MAX_SAFE_INTEGER),
+    limit: numberOf(query, 'limit', ROWS, 1, MAX_ROWS),
+  };
+}
+
+/** @throws AskedWrongly */
+export function oneOf<Word extends string>(query: URLSearchParams, name: string, words: readonly Word[]): Word {
+  const text = query.get(name);
+  const found = words.find((word) => word === text);
+  if (found === undefined) throw new AskedWrongly(400, `${name}: must be one of ${words.join(', ')}`);
+  return found;
+}
+
+function numberOf(query: URLSearchParams, name: string, otherwise: number, least: number, most: number): number {
+  const text = query.get(name);
+  if (text === null) return otherwise;
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+  if (!(number >= least && number <= most))
+    throw new AskedWrongly(
+      400,
+      `${name}: ${JSON.stringify(text.slice(0, MAX_TEXT))}: must be a number from ${least} to ${most}`,
+    );
+  return number;
+}
