@@ -12,3 +12,4 @@ await import('../node-ports.test.js');
 await import('../masquerade.test.js');
 await import('../service-fields.test.js');
 await import('../udp-flows.test.js');
+await import('../affinity.test.js');

@@ -38,6 +38,12 @@ export interface ModeTraits {
   readonly prefersLocal: boolean;
   /** What a Service drops is refused to the node itself as long as connections of a former endpoint last. */
   readonly refusesWhileDraining: boolean;
+  /** A client keeps its endpoint at all frontends of a Service port; otherwise each address remembers by itself (IV-02). */
+  readonly sharesAffinity: boolean;
+  /** A client is not forgotten before its connections are, which the kernel keeps for a while after their end. */
+  readonly remembersConnected: boolean;
+  /** Of SCTP, an INIT to an endpoint that takes no new flows is a new association, whatever its ports, and goes to another. */
+  readonly movesInit: boolean;
   /** Node ports answer on an address that the node is given once a sync has followed, and not at once. */
   readonly syncsAddresses: boolean;
   /** What the node sends to a Service comes from the Service's own address, which the link of the mode has, until it is masqueraded. */
@@ -55,6 +61,9 @@ export function traitsOf(mode: LabMode): ModeTraits {
     servesLocalhost: name === 'iptables',
     prefersLocal: name === 'ipvs',
     refusesWhileDraining: name === 'ipvs',
+    sharesAffinity: name !== 'ipvs',
+    remembersConnected: name === 'ipvs',
+    movesInit: name === 'ipvs',
     syncsAddresses: name === 'ipvs',
     masqueradesNode: name === 'ipvs',
     takesTurns: name === 'ipvs',
