@@ -65,10 +65,18 @@ export function openTracing(options: TracingOptions): OpenTracing | { readonly p
   const spans = new Spans(exporting.tracer);
   const kernel = new KernelCalls(spans, WRITES);
   log.info(1, 'traces', { ...settings });
+  if ((settings.samplingRatePerMillion ?? 0) === 0)
+    log.warn(
+      `--tracing-config-file: ${file}: TracingConfiguration.samplingRatePerMillion: is not above 0, so no trace is sent`,
+    );
+  const tracing = new ProcessSpans(spans, kernel, exporting, config.mode);
   return {
-    tracing: new ProcessSpans(spans, kernel, exporting, config.mode),
+    tracing,
     addon: composeAddon((name) => kernel.seen(addon[name], functionsOf(name))),
-    stop: () => exporting.stop(),
+    stop: () => {
+      tracing.stop();
+      return exporting.stop();
+    },
   };
 }
 

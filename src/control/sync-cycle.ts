@@ -194,32 +194,30 @@ export class SyncCycle {
   /** One pass of all families; rejects when one failed, after the others had their turn. Not to be called again before. */
   async run({ full }: RunRequest): Promise<void> {
     if (this.stopped || !this.isNodeKnown()) return;
-    const trace = this.parts.tracing?.run(full) ?? null;
-    try {
-      await this.sync(full, trace);
-      trace?.ended(null);
-    } catch (error) {
-      trace?.ended(error);
-      throw error;
-    }
-  }
-
-  private async sync(full: boolean, trace: RunTrace | null): Promise<void> {
     const { settings, mode } = this;
-    const isPlanned = this.plan();
-    trace?.planned();
-    if (full) this.foreign.watch(mode.watch, this.families);
-    const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, trace)));
-    const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-    if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guard(settings);
-    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
-    if (failures.length > 0) throw new AggregateError(failures, 'sync failed');
-    if (!this.isInForce(mode)) return;
-    const compared = reports.some((report) => report.full);
-    // Periodically too, however it is compared then: there may be more to remove than there was, or than could be.
-    if ((full || compared) && isPlanned) this.takeOver(mode);
-    if (compared) this.parts.onComplete();
-    if (!isPlanned || this.flowsRefused) this.retry();
+    const trace = this.parts.tracing?.run(full) ?? null;
+    let failure: unknown = null;
+    try {
+      const isPlanned = this.plan();
+      trace?.planned();
+      if (full) this.foreign.watch(mode.watch, this.families);
+      const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, trace)));
+      const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+      if (reports.some(({ family, full }) => full && family === 'IPv4')) this.guard(settings);
+      const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+      if (failures.length > 0) throw new AggregateError(failures, 'sync failed');
+      if (!this.isInForce(mode)) return;
+      const compared = reports.some((report) => report.full);
+      // Periodically too, however it is compared then: there may be more to remove than there was, or than could be.
+      if ((full || compared) && isPlanned) this.takeOver(mode);
+      if (compared) this.parts.onComplete();
+      if (!isPlanned || this.flowsRefused) this.retry();
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      trace?.ended(failure);
+    }
   }
 
   /** Nobody is listened to any more, and nothing asks for another run. */

@@ -177,6 +177,22 @@ t.test('changes that one sync takes are linked with it, and end when it succeeds
   t.equal(new Set(changes.map(({ traceId }) => traceId)).size, 3);
 });
 
+t.test('a start that comes to no end is told of when the process ends', async (t) => {
+  const world = new World(t);
+  const tracing = await world.open(ALL);
+  tracing.request('GET', 'server', '/api/v1/services').answered(null);
+  await sync(tracing, new Error('refused'));
+  await world.stop();
+  const [start] = world.collector.named('start');
+  if (start === undefined) throw new Error('no start');
+  t.equal(start.status, 2);
+  t.same(world.collector.tree(start), ['start', '  HTTP GET', '  sync', '    plan', '    sync IPv4']);
+  t.same(
+    world.collector.childrenOf(start).map(({ status }) => status),
+    [2, 2],
+  );
+});
+
 t.test('of how many changes there are traces', async (t) => {
   for (const [more, least, most] of [
     ['', 0, 0],
@@ -184,7 +200,7 @@ t.test('of how many changes there are traces', async (t) => {
     ['samplingRatePerMillion: 500000\n', 100, 300],
   ] as const) {
     const world = new World(t);
-    const { collector, counts } = world;
+    const { collector, counts, log } = world;
     const tracing = await world.open(more);
     await sync(tracing);
     for (let index = 0; index < 400; index++) {
@@ -197,6 +213,10 @@ t.test('of how many changes there are traces', async (t) => {
     t.ok(changes >= least && changes <= most, `${changes} of 400 with ${more}`);
     t.equal(collector.named('sync IPv4').length, changes + collector.named('start').length, 'and all of each');
     if (most === 0) t.same([collector.spans.length, counts], [0, { exported: 0, dropped: 0 }]);
+    t.equal(
+      log.lines.some((line) => line.includes('so no trace is sent')),
+      most === 0,
+    );
     t.match(
       headers['traceparent'],
       most === 0 ? /^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/ : /^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$/,

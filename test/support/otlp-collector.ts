@@ -1,4 +1,5 @@
 import { Server, ServerCredentials, type sendUnaryData, type ServerUnaryCall } from '@grpc/grpc-js';
+import { fieldsOf, type Fields } from './api-server/protobuf-reader.js';
 
 /** A span as a collector got it. Times in nanoseconds since the epoch. */
 export interface CollectedSpan {
@@ -84,33 +85,8 @@ export class OtlpCollector {
   }
 }
 
-type Value = bigint | Buffer;
-type Fields = ReadonlyMap<number, readonly Value[]>;
-
-function readFields(bytes: Buffer): Fields {
-  const fields = new Map<number, Value[]>();
-  let at = 0;
-  const varint = (): bigint => {
-    let value = 0n;
-    for (let shift = 0n; ; shift += 7n) {
-      const byte = bytes.readUInt8(at++);
-      value |= BigInt(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-  };
-  const take = (length: number): Buffer => bytes.subarray(at, (at += length));
-  while (at < bytes.length) {
-    const tag = Number(varint());
-    const type = tag & 7;
-    if (![0, 1, 2, 5].includes(type)) throw new Error(`wire type ${type}`);
-    const value = type === 0 ? varint() : take(type === 1 ? 8 : type === 5 ? 4 : Number(varint()));
-    fields.set(tag >> 3, [...(fields.get(tag >> 3) ?? []), value]);
-  }
-  return fields;
-}
-
 function messages(fields: Fields, field: number): readonly Fields[] {
-  return buffers(fields, field).map(readFields);
+  return buffers(fields, field).map(fieldsOf);
 }
 
 function buffers(fields: Fields, field: number): readonly Buffer[] {
@@ -126,7 +102,7 @@ function hex(fields: Fields, field: number): string {
 }
 
 function readRequest(bytes: Buffer): readonly CollectedSpan[] {
-  return messages(readFields(bytes), 1).flatMap((resourceSpans) => {
+  return messages(fieldsOf(bytes), 1).flatMap((resourceSpans) => {
     const resource = messages(resourceSpans, 1).map((fields) => attributesOf(fields, 1))[0] ?? {};
     return messages(resourceSpans, 2).flatMap((scope) => messages(scope, 2).map((span) => readSpan(span, resource)));
   });

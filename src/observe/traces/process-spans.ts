@@ -25,6 +25,12 @@ export class ProcessSpans implements ProcessTracing {
     this.start = spans.start('start', undefined, { at: 0 });
   }
 
+  /** The process ends. */
+  stop(): void {
+    if (this.start !== null) this.spans.end(this.start, 'the process ended before the kernel held everything');
+    this.start = null;
+  }
+
   countBy(counter: SpanCounter): void {
     this.exporting.countBy(counter);
   }

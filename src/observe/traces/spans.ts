@@ -33,9 +33,10 @@ export class Spans {
     return this.tracer.startSpan(name, { ...rest, startTime: this.time(at) }, parent);
   }
 
-  /** One that has ended. */
+  /** One that has ended, and that nothing is below: where its parent is not sampled there is none. */
   record(name: string, parent: Context, at: number, endedAt: number, rest: Omit<SpanStart, 'at'> = {}): void {
-    this.start(name, parent, { ...rest, at }).end(this.time(endedAt));
+    const above = trace.getSpan(parent);
+    if (above === undefined || isSampled(above)) this.start(name, parent, { ...rest, at }).end(this.time(endedAt));
   }
 
   /** @param error null: it succeeded. */

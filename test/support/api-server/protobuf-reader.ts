@@ -2,8 +2,8 @@ import type { ApiObject } from '../api-objects.js';
 import { MAGIC, messageOf } from './protobuf.js';
 import { TYPE_META, type Field, type Message, type Scalar } from './protobuf-schema.js';
 
-/** The values of each field, in their order: a number, or the bytes of anything else. */
-type Fields = ReadonlyMap<number, readonly (bigint | Buffer)[]>;
+/** The values of each field, in their order: a number, or the bytes of anything else, numbers of fixed width too. */
+export type Fields = ReadonlyMap<number, readonly (bigint | Buffer)[]>;
 
 /** Reads an object that a client posts in protobuf, envelope and all, to what the same object is in JSON. */
 export function decodeObject(bytes: Buffer): ApiObject {
@@ -61,7 +61,7 @@ function bytesOf(fields: Fields, number: number): Buffer {
   return value instanceof Buffer ? value : Buffer.alloc(0);
 }
 
-function fieldsOf(bytes: Buffer): Fields {
+export function fieldsOf(bytes: Buffer): Fields {
   const fields = new Map<number, (bigint | Buffer)[]>();
   let at = 0;
   const varint = (): bigint => {
@@ -75,8 +75,8 @@ function fieldsOf(bytes: Buffer): Fields {
   while (at < bytes.length) {
     const tag = Number(varint());
     const wire = tag & 7;
-    if (wire !== 0 && wire !== 2) throw new TypeError(`wire type ${wire} is not read here`);
-    const number = varint();
+    if (![0, 1, 2, 5].includes(wire)) throw new TypeError(`wire type ${wire} is not read here`);
+    const number = wire === 1 ? 8n : wire === 5 ? 4n : varint();
     const values = fields.get(tag >> 3) ?? [];
     fields.set(tag >> 3, values);
     if (wire === 0) values.push(number);
