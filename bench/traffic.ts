@@ -8,7 +8,7 @@ import { ENDPOINT_PORT, NODE_ADDRESS, POD_RANGE, SERVICE_PORT, SERVICE_RANGE } f
 /** Between attempts at what is not there yet: who is not answered by then has met no rule. */
 const PATIENCE_MS = 50;
 const ANSWER_MS = 10_000;
-const LIMIT_MS = 120_000;
+const LIMIT_MS = 600_000;
 const CONCURRENCY = 16;
 
 /** Makes every endpoint's address one of this namespace, and every Service's one that packets leave for. */

@@ -109,6 +109,18 @@ TEST(ipvs_deletions_say_no_more_than_which) {
   CHECK(decoded.ok() && decoded.value().weight == 0 && decoded.value().port == 8080);
 }
 
+// What one endpoint costs, in bytes, as docs/performance.md has it.
+TEST(ipvs_destinations_are_sent_in_small_messages) {
+  const Bytes endpoint(6, 1);
+  const Bytes endpoint6(18, 1);
+  netlink::MessageWriter four;
+  ipvs::encode_destination(four, 30, 2, ipvs::Verb::kNew, {AF_INET, 6, {10, 96, 0, 1}, 443, 0}, endpoint, 1);
+  CHECK_EQUAL(four.bytes().size(), 140U);
+  netlink::MessageWriter six;
+  ipvs::encode_destination(six, 30, 2, ipvs::Verb::kNew, {AF_INET6, 6, Bytes(16, 0xfd), 443, 0}, endpoint6, 1);
+  CHECK_EQUAL(six.bytes().size(), 140U);
+}
+
 TEST(ipvs_destinations_are_read_with_their_connections) {
   const Bytes address{10, 0, 0, 1};
   const std::uint8_t port[] = {0x1f, 0x90};
