@@ -13,3 +13,4 @@ await import('../masquerade.test.js');
 await import('../service-fields.test.js');
 await import('../udp-flows.test.js');
 await import('../affinity.test.js');
+await import('../changes-under-traffic.test.js');
