@@ -30,7 +30,7 @@ export async function buildPage(project, folder) {
   const names = made.filter((name) => !name.endsWith('.map'));
   // They are not served; the list of libraries is made of the script's.
   for (const name of made.filter((each) => each.endsWith('.map')))
-    if (name.endsWith('.js.map')) renameSync(`${folder}/${name}`, `${folder}.js.map`);
+    if (name.endsWith('.js.map')) renameSync(`${folder}/${name}`, `${folder}/../page.js.map`);
     else rmSync(`${folder}/${name}`);
   const icon = readFileSync(`${project}page/icon.svg`);
   const iconName = `icon-${createHash('sha256').update(icon).digest('hex').slice(0, 8)}.svg`;

@@ -9,7 +9,7 @@ export function clockTime(at: string): string {
   return date.toDateString() === new Date().toDateString() ? TIME.format(date) : DATE.format(date);
 }
 
-/** `3 days 2 h`, `5 min 12 s`, `12 s`; below 10 s with a digit after the point. */
+/** `30 days`, `3 days 2 h`, `5 min 12 s`, `12 s`; below 10 s with a digit after the point. */
 export function duration(seconds: number): string {
   if (seconds < 10) return `${Number(Math.max(0, seconds).toFixed(1))} s`;
   const whole = Math.floor(seconds);
@@ -18,6 +18,7 @@ export function duration(seconds: number): string {
     Math.floor(whole / 3600) % 24,
     Math.floor(whole / 60) % 60,
   ];
+  if (days > 7) return counted(days, 'day');
   if (days > 0) return `${counted(days, 'day')} ${hours} h`;
   if (hours > 0) return `${hours} h ${minutes} min`;
   return minutes > 0 ? `${minutes} min ${whole % 60} s` : `${whole} s`;

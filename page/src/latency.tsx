@@ -94,11 +94,15 @@ export function together(histograms: readonly LatencyHistogram[]): readonly Buck
   return [...counts].map(([upToMs, count]) => ({ upToMs, count }));
 }
 
-/** Without the empty ones at both ends, but for one. */
+const FEWEST = 12;
+
+/** Without the empty ones at both ends, as far as enough remain for a shape. */
 function trimmed(buckets: readonly Bucket[]): readonly Bucket[] {
   const first = buckets.findIndex(({ count }) => count > 0);
   const last = buckets.findLastIndex(({ count }) => count > 0);
-  return first < 0 ? buckets.slice(0, 12) : buckets.slice(Math.max(0, first - 1), last + 2);
+  const beside = Math.max(1, Math.ceil((FEWEST - (last - first + 1)) / 2));
+  const from = Math.max(0, Math.min(first - beside, buckets.length - FEWEST));
+  return buckets.slice(from, Math.max(last + 1 + beside, from + FEWEST));
 }
 
 /** The bound of the bucket that it is in; null: nothing was counted. */

@@ -28,7 +28,7 @@ export interface LiveState {
 const KEPT_SYNCS = 64;
 const KEPT_REPAIRS = 32;
 const KEPT_SLOWEST = 10;
-const RETRY_MS = { first: 1000, most: 15_000 } as const;
+const RETRY_MS = { first: 1000, most: 5000 } as const;
 
 type ServicesListener = (changed: ServicesChanged) => void;
 

@@ -1,5 +1,5 @@
 // The page in a browser, against a node that was made up: what it shows, what it asks, and who can use it.
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import t from 'tap';
 import { projectFile } from '../support/lab/agent.js';
 import { Browser, withoutBrowser } from './browser.js';
@@ -208,5 +208,10 @@ t.test('the HTML holds no script and no style', (t) => {
     html.match(/<script[^>]*>[^<]*/g)?.map((script) => script.replace(/\bmain-\w+/, 'main')),
     ['<script type="module" src="./main.js">'],
   );
+  t.end();
+});
+
+t.test('the picture of the README is small', (t) => {
+  t.ok(statSync(projectFile('docs/page.png')).size < 200_000);
   t.end();
 });

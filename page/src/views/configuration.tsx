@@ -46,7 +46,7 @@ function Loaded({ configuration }: { readonly configuration: Configuration }): J
         {wanted === '' ? '' : `${counted(shownFields.length, 'field')}, ${counted(shownFlags.length, 'flag')}`}
       </p>
       <Section title="Fields" aside={counted(fields.length, 'field')}>
-        <Table label="Fields" columns={['Field', 'Value', 'Effect']}>
+        <Table label="Fields" columns={['Field', 'Value']}>
           {shownFields.map((field) => (
             <Field key={field.field} of={field} />
           ))}
@@ -113,14 +113,16 @@ function Warnings({ warnings }: { readonly warnings: readonly string[] }): JSX.E
 function Field({ of: { field, value, ineffective } }: { readonly of: ConfigurationField }): JSX.Element {
   return (
     <tr>
-      <td>
+      <th scope="row">
         <code>{field}</code>
-      </td>
-      <td>
+      </th>
+      <td class="wide">
         <code class={ineffective === null ? undefined : 'quiet'}>{value}</code>
-      </td>
-      <td class={ineffective === null ? 'quiet' : 'warn-text'}>
-        {ineffective === null ? 'in effect' : `no effect: ${ineffective}`}
+        {ineffective !== null && (
+          <p class="warn-text">
+            <Dot tone="warn" /> No effect: {ineffective}
+          </p>
+        )}
       </td>
     </tr>
   );
