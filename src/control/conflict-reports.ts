@@ -1,9 +1,9 @@
 import type { Clock } from '../base/clock.js';
-import { serviceSubject, type EventRecorder } from '../base/events.js';
+import { serviceSubject, type EventRecorder, type ProxyEvent } from '../base/events.js';
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
-import { printConflict, printHolder } from '../plan/text.js';
-import type { Conflict } from '../plan/types.js';
+import { printConflict, printHolder, printShortfall } from '../plan/text.js';
+import type { Conflict, Shortfall } from '../plan/types.js';
 
 /**
  * How long a conflict must have held before anybody is told. Two Services that exchange a port do so by two events of a watch, in between which both
@@ -11,8 +11,15 @@ import type { Conflict } from '../plan/types.js';
  */
 const SETTLED_MS = 3000;
 
+/** What is told of once it has held for long enough. */
+interface Finding {
+  readonly family: Family;
+  readonly text: string;
+  readonly event: () => ProxyEvent;
+}
+
 interface Held {
-  readonly conflict: Conflict;
+  readonly finding: Finding;
   readonly since: number;
   reported: boolean;
 }
@@ -23,26 +30,32 @@ export interface ConflictReportsOptions {
   readonly events: EventRecorder;
 }
 
-/** Tells the log and the users of Services that lose of conflicts: once of one that stays, and the log once when it is settled. */
+/**
+ * Tells the log and the users of Services of conflicts that they lose, and of what the platform does not do for them: once of what stays, and the log once when
+ * it is settled.
+ */
 export class ConflictReports {
   private held = new Map<string, Held>();
   private cancelTimer: (() => void) | null = null;
 
   constructor(private readonly options: ConflictReportsOptions) {}
 
-  /** These are a family's conflicts now. Returns how many there are. */
-  update(family: Family, conflicts: Iterable<Conflict>): number {
+  /** These are a family's now. Returns how many conflicts there are. */
+  update(family: Family, conflicts: Iterable<Conflict>, shortfalls: Iterable<Shortfall>): number {
     const { clock, log } = this.options;
     const before = this.held;
-    this.held = new Map([...before].filter(([, { conflict }]) => conflict.family !== family));
+    this.held = new Map([...before].filter(([, { finding }]) => finding.family !== family));
+    const hold = (finding: Finding): void => {
+      const { text } = finding;
+      this.held.set(text, before.get(text) ?? { finding, since: clock.now(), reported: false });
+    };
     const others = this.held.size;
-    for (const conflict of conflicts) {
-      const text = printConflict(conflict);
-      this.held.set(text, before.get(text) ?? { conflict, since: clock.now(), reported: false });
-    }
+    for (const conflict of conflicts) hold(conflictFinding(conflict));
+    const count = this.held.size - others;
+    for (const shortfall of shortfalls) hold(shortfallFinding(shortfall));
     for (const [text, { reported }] of before) if (reported && !this.held.has(text)) log.info(1, `settled: ${text}`);
     this.reportSettled();
-    return this.held.size - others;
+    return count;
   }
 
   private reportSettled(): void {
@@ -65,16 +78,34 @@ export class ConflictReports {
 
   private report(text: string, held: Held): void {
     const { log, events } = this.options;
-    const { winner, loser } = held.conflict;
     held.reported = true;
     log.warn(text);
-    events.record({
-      type: 'Warning',
-      reason: 'AddressConflict',
-      action: 'ProgramService',
-      regarding: serviceSubject(loser),
-      related: serviceSubject(winner),
-      note: `${printHolder(held.conflict)}; ${loser} gets no connections there`,
-    });
+    events.record(held.finding.event());
   }
+}
+
+function conflictFinding(conflict: Conflict): Finding {
+  const { family, winner, loser } = conflict;
+  const event = (): ProxyEvent => ({
+    type: 'Warning',
+    reason: 'AddressConflict',
+    action: 'ProgramService',
+    regarding: serviceSubject(loser),
+    related: serviceSubject(winner),
+    note: `${printHolder(conflict)}; ${loser} gets no connections there`,
+  });
+  return { family, text: printConflict(conflict), event };
+}
+
+function shortfallFinding(shortfall: Shortfall): Finding {
+  const { family, servicePort, text } = shortfall;
+  const event = (): ProxyEvent => ({
+    type: 'Warning',
+    reason: 'NotSupported',
+    action: 'ProgramService',
+    regarding: serviceSubject(servicePort),
+    related: null,
+    note: `${servicePort}: ${text}`,
+  });
+  return { family, text: printShortfall(shortfall), event };
 }

@@ -49,6 +49,8 @@ export interface FamilyState {
   readonly endpoints: number;
   readonly pendingFrontends: number;
   readonly conflicts: readonly string[];
+  /** What Services ask for and the platform does not do. */
+  readonly shortfalls: readonly string[];
   /** Frontends that the kernel refuses: they stay as they were, and are tried again. */
   readonly setAside: readonly AsideStatus[];
   /** Services that cannot be planned, which is tried again: they stay as they were. */
@@ -96,13 +98,13 @@ function printSource({ source, synced, sinceLastEventMs, failures }: SourceState
 }
 
 function printFamily(state: FamilyState): string[] {
-  const { family, services, frontends, endpoints, conflicts, setAside, unplanned } = state;
+  const { family, services, frontends, endpoints, conflicts, shortfalls, setAside, unplanned } = state;
   const { failures, repairs, recentSyncs, slowestSyncs } = state;
   return [
     `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${services} Services, ${frontends} frontends, ${endpoints} endpoints, ${state.pendingFrontends} frontends pending`,
     ...printOccurrences('failed syncs', failures),
     ...printOccurrences('repairs', repairs),
-    ...conflicts.map((conflict) => `  ${conflict}`),
+    ...[...conflicts, ...shortfalls].map((text) => `  ${text}`),
     ...setAside.map(printAside),
     ...unplanned.map(({ service, reason }) => `  cannot be planned, and stays as it was: ${service}: ${reason}`),
     ...printSyncs('last syncs', recentSyncs),

@@ -10,6 +10,7 @@ import type { Question, Sender } from './question.js';
 import type { SkippedSlice } from './candidates.js';
 import { examineEndpoints, type EndpointVerdict } from './selection.js';
 import type { Exclusion } from './selection-rules.js';
+import { RANGES_WITHOUT_EFFECT } from './shortfalls.js';
 import { hasLocalAlone, localPolicies } from './service-plan.js';
 import {
   nodePortRefusal,
@@ -156,7 +157,7 @@ function ofService(
     return nothing;
   }
   if (settings.traits.balancesOnly && frontend.kind === 'LoadBalancer' && service.loadBalancerSourceRanges.length > 0)
-    notes.push('loadBalancerSourceRanges have no effect: this platform admits every source');
+    notes.push(RANGES_WITHOUT_EFFECT);
   const policies = localPolicies(service);
   const internal = frontend.kind === 'ClusterIP';
   const value = (internal ? policies.internal : policies.external) ? 'Local' : 'Cluster';

@@ -13,6 +13,7 @@ import type {
   HealthCheckPlan,
   NodePlan,
   ServicePlan,
+  Shortfall,
   TableChange,
 } from './types.js';
 
@@ -34,6 +35,7 @@ export class ForwardingTable implements FamilyTable {
   private nodePlan: NodePlan;
   private readonly plans = new Map<ObjectKey, ServicePlan>();
   private readonly checks = new Map<ObjectKey, HealthCheckPlan>();
+  private readonly short = new Map<ObjectKey, readonly Shortfall[]>();
   private readonly held = new Map<FrontendKey, Claim>();
   /** Claims that wait, best first; only for frontends that several Services claim. */
   private readonly waiting = new Map<FrontendKey, readonly Claim[]>();
@@ -106,6 +108,11 @@ export class ForwardingTable implements FamilyTable {
     }
   }
 
+  /** Of all Services, whether they hold their frontends or wait for them. */
+  *shortfalls(): IterableIterator<Shortfall> {
+    for (const ofService of this.short.values()) yield* ofService;
+  }
+
   setNode(plan: NodePlan): void {
     if (JSON.stringify(plan) === JSON.stringify(this.nodePlan)) return;
     this.nodePlan = plan;
@@ -134,6 +141,7 @@ export class ForwardingTable implements FamilyTable {
     this.endpoints += countEndpoints(plan) - countEndpoints(previous);
     this.healthChecksChanged ||= this.checks.get(service)?.port !== plan?.healthCheck?.port;
     put(this.checks, service, plan?.healthCheck ?? null);
+    put(this.short, service, plan === null || plan.shortfalls.length === 0 ? null : plan.shortfalls);
     put(this.plans, service, plan);
   }
 

@@ -159,7 +159,8 @@ function followed(
     next[name].equals(lists[name]) ? held.selection[name] : addressesOf(next[name]);
   const { cluster, local, serving } = next;
   const any = cluster.count > 0 || (uses.local && tally.anyAble);
-  const sets = { hairpin: addresses('hairpin'), own: addresses('own'), readyHere: addresses('readyHere') };
+  const { otherPorts } = held.selection;
+  const sets = { hairpin: addresses('hairpin'), own: addresses('own'), readyHere: addresses('readyHere'), otherPorts };
   return { slices, node, uses, tally, modes, lists: next, selection: { cluster, local, any, serving, ...sets } };
 }
 

@@ -30,6 +30,8 @@ export interface Selection {
   readonly own: ReadonlySet<IPAddress>;
   /** Addresses of endpoints on this node that are ready, whatever the policies (behaviour SH-04). */
   readonly readyHere: ReadonlySet<IPAddress>;
+  /** Ports of endpoints that are left out for them; see {@link PolicyUse.onePort}. */
+  readonly otherPorts: ReadonlySet<number>;
 }
 
 export interface PolicyUse {
@@ -79,8 +81,14 @@ export function selectAmong(
   node: NodeFacts,
   uses: PolicyUse,
 ): Selection {
-  const chosen = (rules: readonly Rule[]): readonly Candidate[] =>
-    keep(candidates, uses.onePort ? withOnePort(candidates, rules) : rules);
+  const otherPorts = uses.onePort ? new Set<number>() : NO_PORTS;
+  const chosen = (rules: readonly Rule[]): readonly Candidate[] => {
+    const kept = keep(candidates, rules);
+    const samePort = uses.onePort ? samePortRule(kept) : null;
+    if (samePort === null) return kept;
+    for (const candidate of kept) if (!samePort.admits(candidate)) otherPorts.add(portOf(candidate));
+    return kept.filter(samePort.admits);
+  };
   const cluster = uses.cluster ? chosen(clusterRules(tally.clusterMode, node)) : [];
   const local = uses.local ? chosen(localRules(tally.localMode, node)) : [];
 
@@ -105,8 +113,12 @@ export function selectAmong(
     hairpin,
     own,
     readyHere: new Set(readyHere.map((candidate) => addressOf(family, candidate))),
+    otherPorts,
   };
 }
+
+/** Nobody adds to it. */
+const NO_PORTS = new Set<number>();
 
 /** The same decision for the traffic of one policy, endpoint by endpoint: sorted, those used first. */
 export function examineEndpoints(
@@ -125,7 +137,8 @@ export function examineEndpoints(
   });
   const tally = Tally.of(candidates, node);
   const ofPolicy = policy === 'Cluster' ? clusterRules(tally.clusterMode, node) : localRules(tally.localMode, node);
-  const rules = onePort ? withOnePort(candidates, ofPolicy) : ofPolicy;
+  const samePort = onePort ? samePortRule(keep(candidates, ofPolicy)) : null;
+  const rules = samePort === null ? ofPolicy : [...ofPolicy, samePort];
   const examined = candidates.map((candidate): readonly [Candidate, Exclusion | null] => [
     candidate,
     rules.find(({ admits }) => !admits(candidate))?.excludes ?? null,
@@ -141,16 +154,16 @@ function keep(candidates: readonly Candidate[], rules: readonly Rule[]): readonl
   return candidates.filter((candidate) => admitted(candidate, rules));
 }
 
-/** These rules, and that an endpoint has the port that most of those have which meet them. */
-function withOnePort(candidates: readonly Candidate[], rules: readonly Rule[]): readonly Rule[] {
+/** That an endpoint has the port that most of these have; null: all have one. */
+function samePortRule(candidates: readonly Candidate[]): Rule | null {
   const counts = new Map<number, number>();
-  for (const candidate of keep(candidates, rules)) {
+  for (const candidate of candidates) {
     const port = portOf(candidate);
     counts.set(port, (counts.get(port) ?? 0) + 1);
   }
-  if (counts.size < 2) return rules;
+  if (counts.size < 2) return null;
   const [most] = [...counts].sort(([one, count], [other, otherCount]) => otherCount - count || one - other);
-  return [...rules, { excludes: 'other-port', admits: (candidate) => portOf(candidate) === most?.[0] }];
+  return { excludes: 'other-port', admits: (candidate) => portOf(candidate) === most?.[0] };
 }
 
 /** Both lists are in the same order. */

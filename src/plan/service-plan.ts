@@ -12,7 +12,16 @@ import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
 import { frontendKey } from './frontend-key.js';
 import { selectEndpoints, type Select, type Selection } from './selection.js';
 import { admittedSources } from './source-ranges.js';
-import type { ClientKeys, FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan, ServicePlan } from './types.js';
+import { shortfallsOf } from './shortfalls.js';
+import type {
+  ClientKeys,
+  FrontendKey,
+  FrontendKind,
+  FrontendPlan,
+  HealthCheckPlan,
+  ServicePlan,
+  Shortfall,
+} from './types.js';
 
 /**
  * What one Service asks of one family on this node: a function of its arguments alone. Null when the Service has nothing in this family
@@ -34,6 +43,7 @@ export function planService(
   const own = new Set<IPAddress>();
   const readyHere = new Set<IPAddress>();
   const { balancesOnly } = settings.traits;
+  const shortfalls: Shortfall[] = [];
   for (const port of service.ports) {
     const policies = planner.policies(port);
     const keepsLocal = policies.externalLocal || (balancesOnly && keepsDestination(service));
@@ -43,13 +53,16 @@ export function planService(
       onePort: balancesOnly,
     });
     for (const address of selection.readyHere) readyHere.add(address);
-    if (balancesOnly && port.protocol === 'SCTP') continue;
+    if (balancesOnly && port.protocol === 'SCTP') {
+      shortfalls.push(...planner.shortfalls(port));
+      continue;
+    }
     for (const address of selection.hairpin) hairpin.add(address);
     if (balancesOnly) for (const address of selection.own) own.add(address);
     // One Service may name an address twice; the first kind listed by the planner keeps it.
-    for (const frontend of planner.frontends(port, policies, selection)) {
-      if (!frontends.has(frontend.key)) frontends.set(frontend.key, frontend);
-    }
+    const ofPort = planner.frontends(port, policies, selection);
+    for (const frontend of ofPort) if (!frontends.has(frontend.key)) frontends.set(frontend.key, frontend);
+    if (balancesOnly) shortfalls.push(...planner.shortfalls(port, ofPort, selection.otherPorts));
   }
   return {
     service: objectKey(service.namespace, service.name),
@@ -59,10 +72,18 @@ export function planService(
     hairpinAddresses: [...hairpin].sort(),
     ownEndpoints: own.size === 0 ? NO_ADDRESSES : [...own].sort(),
     healthCheck: healthCheck(service, readyHere.size),
+    shortfalls: shortfalls.length === 0 ? NO_SHORTFALLS : shortfalls,
   };
 }
 
 const NO_ADDRESSES: readonly never[] = [];
+const NO_SHORTFALLS: readonly never[] = [];
+
+/** `namespace/name:port` */
+function nameOf(service: ServiceRow, port: ServicePortRow): string {
+  const key = objectKey(service.namespace, service.name);
+  return port.name === '' ? key : `${key}:${port.name}`;
+}
 
 function keepsDestination({ balancerFlags }: Pick<ServiceRow, 'balancerFlags'>): boolean {
   return (balancerFlags & KEEPS_DESTINATION) !== 0;
@@ -144,6 +165,16 @@ class ServicePlanner {
   }
 
   /** A balancer address comes before an external one: it may carry source ranges, which must not be lost. */
+  shortfalls(
+    port: ServicePortRow,
+    frontends: readonly FrontendPlan[] = [],
+    otherPorts: ReadonlySet<number> = new Set(),
+  ): readonly Shortfall[] {
+    const servicePort = nameOf(this.service, port);
+    const texts = shortfallsOf(this.service, port, frontends, otherPorts);
+    return texts.map((text) => ({ family: this.family, servicePort, text }));
+  }
+
   frontends(port: ServicePortRow, policies: Policies, selection: Selection): readonly FrontendPlan[] {
     const { traits } = this.settings;
     const prefersLocal = policies.externalLocal && traits.prefersLocal && selection.local.count > 0;
@@ -211,7 +242,6 @@ class ServicePlanner {
     handling: Handling,
   ): FrontendPlan {
     const number = address === null ? port.nodePort : port.port;
-    const service = objectKey(this.service.namespace, this.service.name);
     return {
       key: frontendKey(address, number, port.protocol),
       kind,
@@ -219,7 +249,7 @@ class ServicePlanner {
       address,
       protocol: port.protocol,
       port: number,
-      servicePort: port.name === '' ? service : `${service}:${port.name}`,
+      servicePort: nameOf(this.service, port),
       affinitySeconds: this.service.affinitySeconds,
       clientKeys: handling.clientKeys,
       flowEndpoints: flowEndpoints(port, selection),

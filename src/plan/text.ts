@@ -7,6 +7,7 @@ import type {
   LocalDetector,
   NodePlan,
   PacketScope,
+  Shortfall,
 } from './types.js';
 
 /** The fields of a frontend that the kernel holds. `dump` fills them from a listing of the kernel, to print it in the terms of the plan. */
@@ -87,6 +88,10 @@ export const KIND_NAMES: Readonly<Record<FrontendKind, string>> = {
 
 export function printConflict(conflict: Conflict): string {
   return `conflict: ${conflict.family} ${printHolder(conflict)}; ${conflict.loser} does not get it`;
+}
+
+export function printShortfall({ family, servicePort, text }: Shortfall): string {
+  return `not on this platform: ${family} ${servicePort}: ${text}`;
 }
 
 /** Which Service holds the frontend, and why. */

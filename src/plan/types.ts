@@ -81,6 +81,16 @@ export interface ServicePlan {
   /** Endpoints on this node, where the platform balances by itself. Sorted, no duplicates. */
   readonly ownEndpoints: readonly IPAddress[];
   readonly healthCheck: HealthCheckPlan | null;
+  readonly shortfalls: readonly Shortfall[];
+}
+
+/** Something that a Service asks for and the platform does not do. */
+export interface Shortfall {
+  readonly family: Family;
+  /** `namespace/name:port` */
+  readonly servicePort: string;
+  /** For people. */
+  readonly text: string;
 }
 
 /** Decides which sources are pods (behaviour ST-34, ST-35). */

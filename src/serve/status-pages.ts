@@ -1,5 +1,5 @@
 import { printStatus, type FamilyState, type ProcessStatus } from '../observe/process-status.js';
-import { printConflict } from '../plan/text.js';
+import { printConflict, printShortfall } from '../plan/text.js';
 import { formatted } from './formatted.js';
 import { pendingMs, type FamilyView, type RunningProcess } from './running-process.js';
 import type { StatusAnswer } from './status-socket.js';
@@ -78,6 +78,7 @@ function familyState({ table, history }: FamilyView, { health, progress, now }: 
     ...table.counts,
     pendingFrontends: progress.of(family)?.pendingFrontends ?? 0,
     conflicts: [...table.conflicts()].map(printConflict),
+    shortfalls: [...table.shortfalls()].map(printShortfall),
     setAside: (progress.of(family)?.aside ?? []).map(({ since, ...aside }) => ({
       ...aside,
       sinceSeconds: (now() - since) / 1000,

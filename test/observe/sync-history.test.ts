@@ -102,6 +102,7 @@ t.test('a status in words', (t) => {
         endpoints: 3,
         pendingFrontends: 4,
         conflicts: ['conflict: one'],
+        shortfalls: ['not on this platform: one'],
         setAside: [
           { frontend: '10.96.0.1:80/SCTP', servicePort: 'a/b:c', reason: 'ENOENT', sinceSeconds: 61 },
           { frontend: '10.96.0.2:80/TCP', servicePort: null, reason: 'EBUSY', sinceSeconds: 1 },
@@ -128,6 +129,7 @@ t.test('a status in words', (t) => {
     '  failed syncs: 2, last at 2026-01-01T01:00:00.000Z: EBUSY',
     '  repairs: 0',
     '  conflict: one',
+    '  not on this platform: one',
     '  set aside for 1m 1s: 10.96.0.1:80/SCTP of a/b:c, which the kernel refuses: ENOENT',
     '  set aside for 1s: 10.96.0.2:80/TCP, which the kernel refuses: EBUSY',
     '  cannot be planned, and stays as it was: a/d: out of order',

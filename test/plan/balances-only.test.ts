@@ -3,7 +3,7 @@ import { Planner } from '../../src/plan/planner.js';
 import { explain } from '../../src/plan/explain.js';
 import { printExplanation } from '../../src/plan/explain-text.js';
 import { parseQuestion } from '../../src/plan/question.js';
-import { printTable } from '../../src/plan/text.js';
+import { printShortfall, printTable } from '../../src/plan/text.js';
 import { KEEPS_DESTINATION, type Row } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
 import { planSettings } from '../support/plan-settings.js';
@@ -58,6 +58,9 @@ t.test('policy Local has the endpoints of this node for everybody, and there may
   t.same(local.own, ['10.0.0.1'], 'those of this node are known, and not those of no node');
   t.equal(local.table.frontend('192.0.2.1:80/TCP')?.sourceRanges, null, 'every source is admitted');
   t.match(local.ask('203.0.113.1', '192.0.2.1:80/TCP').join('\n'), /note +loadBalancerSourceRanges have no effect/);
+  t.match([...local.table.shortfalls()].map(printShortfall), [
+    /IPv4 default\/web: loadBalancerSourceRanges have no eff/,
+  ]);
   t.equal(local.table.node.address, '192.168.0.2');
   t.equal(local.table.node.nodePortPrefixes, null);
   t.match(
@@ -101,16 +104,20 @@ t.test('a list has endpoints of one port, that of most of them, and the smallest
     most.ask('10.0.0.9', '10.96.0.10:80/TCP').join('\n'),
     /10\.0\.1\.2:8080 +other +not used: most have another port/,
   );
+  t.match([...most.table.shortfalls()], [{ servicePort: 'default/web', text: /^endpoints on port 8080 get no conn/ }]);
   t.same(endpointsOf(planned(service('web'), ...slices(9000, 8080)), '10.96.0.10:80/TCP'), ['10.0.1.2:8080']);
+  most.table.setService('default/web', null);
+  t.same([...most.table.shortfalls()], []);
   t.end();
 });
 
 t.test('SCTP has no frontend, and sources are what the platform makes of them', (t) => {
-  const { lines, ask } = planned(
-    service('web', { ports: [{ port: 80 }, { port: 9, protocol: 'SCTP' }] }),
+  const { table, lines, ask } = planned(
+    service('web', { ports: [{ port: 80 }, { port: 9, protocol: 'SCTP' }], sourceRanges: ['198.51.100.0/24'] }),
     HERE_AND_THERE,
   );
   t.notMatch(lines.join('\n'), /SCTP/);
+  t.match([...table.shortfalls()], [{ text: /^SCTP is not served/ }], 'ranges are for addresses of load balancers');
   const [head, ...rest] = ask('203.0.113.1', '10.96.0.10:80/TCP');
   t.match(head, /forwarded to one of 3 endpoints, with the source that the platform gives it/);
   t.match(rest.join('\n'), /masquerade +as the platform does it/);
