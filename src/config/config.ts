@@ -1,6 +1,6 @@
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
-import type { IpvsSection, KubeProxyConfiguration, Logging, WinkernelSection } from './document.js';
+import type { IpvsSection, KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
 import {
   activeSection,
@@ -153,6 +153,8 @@ export interface KernelspaceConfig {
   readonly rootHnsEndpointName: string;
   /** Whether health checks that are sent to a load balancer's address go to that endpoint. */
   readonly forwardHealthCheckVip: boolean;
+  /** Where those go whose Service has no port of its own for them: that of /healthz. Null: nowhere, or none are sent on. */
+  readonly healthzPort: number | null;
 }
 
 /** Kernel settings to make at start; 0 leaves the kernel's own. */
@@ -221,7 +223,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
       [...LINUX_MODES, ...WINDOWS_MODES].find((mode) => mode === document.mode),
     ),
     bindAddress: checked('bindAddress', parseAddress(document.bindAddress)),
-    healthz: document.healthzBindAddress === '' ? null : hostPort('healthzBindAddress', document.healthzBindAddress),
+    healthz: healthzOf(document),
     metrics: hostPort('metricsBindAddress', document.metricsBindAddress),
     secured,
     profiling: document.enableProfiling,
@@ -235,7 +237,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     localhostNodePorts: document.mode === 'iptables' && document.iptables.localhostNodePorts,
     iptablesFlavor,
     ipvs: document.mode === 'ipvs' ? ipvs(document.ipvs) : null,
-    kernelspace: document.mode === 'kernelspace' ? kernelspace(document.winkernel, surroundings.kubeNetwork) : null,
+    kernelspace: document.mode === 'kernelspace' ? kernelspace(document, surroundings.kubeNetwork) : null,
     localDetection: document.mode === 'kernelspace' ? NO_DETECTION : localDetection(document),
     nodePortAddresses: document.mode === 'kernelspace' ? EVERY_ADDRESS : nodePortPrefixes(document),
     allowExternalIPs: isGateEnabled('AllowServiceExternalIPs', document.featureGates),
@@ -286,9 +288,15 @@ function ipvs({ scheduler, excludeCIDRs, strictARP, ...timeouts }: IpvsSection):
 }
 
 /** Behaviour WK-01. */
-function kernelspace({ networkName, sourceVip, ...rest }: WinkernelSection, kubeNetwork: string): KernelspaceConfig {
+function healthzOf({ healthzBindAddress: text }: KubeProxyConfiguration): HostPort | null {
+  return text === '' ? null : hostPort('healthzBindAddress', text);
+}
+
+function kernelspace(document: KubeProxyConfiguration, kubeNetwork: string): KernelspaceConfig {
+  const { networkName, sourceVip, ...rest } = document.winkernel;
   return {
     ...rest,
+    healthzPort: rest.forwardHealthCheckVip ? (healthzOf(document)?.port ?? null) : null,
     networkName: networkName || kubeNetwork,
     sourceVip: sourceVip === '' ? null : checked('winkernel.sourceVip', parseAddress(sourceVip)),
   };

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** A place in the sources. */
@@ -19,6 +19,7 @@ type BundledCallers = Readonly<Record<string, Readonly<Record<string, readonly [
 const FILE_SCHEME = 'file://';
 /** Of an absolute path, on Windows with its drive. */
 const PATH_START = /\/|[A-Za-z]:\\/;
+const DRIVE_OF_URL = /^\/([A-Za-z]:)/;
 
 /** The place that called `method`; costs a stack frame, so it is asked for only when a line is written or a file has its own threshold. */
 export function callerOf(method: Method): Caller {
@@ -28,13 +29,21 @@ export function callerOf(method: Method): Caller {
   Error.captureStackTrace(trace, method);
   Error.stackTraceLimit = limit;
   const frame = trace.stack?.split('\n', 2)[1] ?? '';
+  const place = parseFrame(frame);
+  if (place === null) return { path: 'unknown', extension: '', line: '0' };
+  const { column, ...caller } = place;
+  return bundledCaller(caller.path + caller.extension, `${caller.line}:${column}`) ?? caller;
+}
+
+/** A line of a stack trace; null: it names no file. */
+export function parseFrame(frame: string): (Caller & { readonly column: string }) | null {
   const match = /(\.[cm]?[jt]s):(\d{1,9}):(\d{1,9})\)?$/.exec(frame);
-  if (match === null) return { path: 'unknown', extension: '', line: '0' };
+  if (match === null) return null;
   const [, extension = '', line = '', column = ''] = match;
   const before = frame.slice(0, match.index);
   const scheme = before.indexOf(FILE_SCHEME);
   const path = before.slice(scheme < 0 ? before.search(PATH_START) : scheme + FILE_SCHEME.length);
-  return bundledCaller(path + extension, `${line}:${column}`) ?? { path, extension, line };
+  return { path: path.replace(DRIVE_OF_URL, '$1'), extension, line, column };
 }
 
 export function printCaller({ path, extension, line }: Caller): string {
@@ -46,7 +55,7 @@ let bundled: BundledCallers | null = null;
 
 /** Null: the program runs as single modules, which need no such list. */
 function bundledCaller(file: string, place: string): Caller | null {
-  if (dirname(file) !== dirname(THIS_FILE)) return null;
+  if (dirname(resolve(file)) !== dirname(THIS_FILE)) return null;
   bundled ??= readCallers();
   const [path, line] = bundled[basename(file)]?.[place] ?? [];
   if (path === undefined) return null;

@@ -15,7 +15,7 @@ const MARK = /^\.[0-9a-f]{8}$/;
 
 /** Windows gives each of its pipes to one process at a time, and lets others than that one's user and administrators only read. */
 export function isNamedPipe(path: string): boolean {
-  return path.startsWith('\\\\.\\pipe\\');
+  return /^\\\\\.\\pipe\\/i.test(path);
 }
 
 /**

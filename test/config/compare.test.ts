@@ -1,12 +1,23 @@
 import t from 'tap';
-import { compareConfigs, printChange } from '../../src/config/compare.js';
+import { changesMode, compareConfigs, printChange } from '../../src/config/compare.js';
 import type { Config } from '../../src/config/config.js';
-import { fromFile, loaded } from './load-from.js';
+import { fromFile, loaded, WINDOWS } from './load-from.js';
 
 function changes(before: string, after: string, argv: readonly string[] = []): readonly string[] {
   const found = compareConfigs(fromFile(before, argv).config, fromFile(after, argv).config);
   return found.map(printChange);
 }
+
+t.test('the port of health checks concerns the mode where it sends them on', (t) => {
+  const edited = (winkernel: string) => {
+    const config = (port: number): Config =>
+      fromFile(`winkernel: {networkName: a, ${winkernel}}\nhealthzBindAddress: 0.0.0.0:${port}`, [], WINDOWS).config;
+    return compareConfigs(config(99), config(98));
+  };
+  t.equal(changesMode(edited('forwardHealthCheckVip: true')), true);
+  t.equal(changesMode(edited('')), false);
+  t.end();
+});
 
 t.test('what an edit of the file changes', (t) => {
   const rows: readonly (readonly [string, readonly string[]])[] = [

@@ -1,6 +1,7 @@
 import { matchesGlob } from '../../src/observe/glob.js';
 import { createRequire } from 'node:module';
 import t from 'tap';
+import { parseFrame, printCaller } from '../../src/observe/caller.js';
 import { createLogger, type Logger, type LogOutput } from '../../src/observe/log.js';
 import type { LoggingConfig } from '../../src/config/config.js';
 
@@ -21,6 +22,20 @@ async function logger(config: Partial<LoggingConfig>): Promise<{ log: Logger; li
   };
   return { log: await createLogger({ ...defaults, ...config }, () => output), lines };
 }
+
+t.test('places in a stack, of either platform', (t) => {
+  const place = (path: string) => ({ path, extension: '.js', line: '12', column: '34' });
+  const rows = [
+    ['    at Cycle.run (/opt/pointsman/dist/pointsman.js:12:34)', '/opt/pointsman/dist/pointsman'],
+    ['    at file:///opt/pointsman/dist/main.js:12:34', '/opt/pointsman/dist/main'],
+    ['    at Cycle.run (C:\\pointsman dir\\dist\\pointsman.js:12:34)', 'C:\\pointsman dir\\dist\\pointsman'],
+    ['    at async file:///C:/pointsman/dist/main.js:12:34', 'C:/pointsman/dist/main'],
+  ] as const;
+  for (const [frame, path] of rows) t.same(parseFrame(frame), place(path), frame);
+  for (const [, path] of rows) t.match(printCaller(place(path)), /^(?:pointsman|main)\.js:12$/);
+  t.equal(parseFrame('    at new Promise (<anonymous>)'), null);
+  t.end();
+});
 
 t.test('text is klog text', async (t) => {
   const { log, lines } = await logger({});

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import t from 'tap';
 import { ask, AskError } from '../../src/cli/ask.js';
+import { isNamedPipe } from '../../src/serve/claimed-socket.js';
 import { StatusSocket, type StatusAnswer } from '../../src/serve/status-socket.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { eventually, type Scope } from '../support/lab/lab.js';
@@ -87,6 +88,13 @@ t.test('questions and answers', async (t) => {
   await t.rejects(ask(path, '/fail'), new AskError('out of luck'));
   t.match(log.lines, [/cannot answer on the status socket/]);
   await t.rejects(ask(null, '/echo'), { message: /--status-socket: is empty/ });
+});
+
+t.test('what Windows has for a socket is no file', (t) => {
+  for (const path of ['\\\\.\\pipe\\pointsman', '\\\\.\\PIPE\\pointsman']) t.equal(isNamedPipe(path), true, path);
+  for (const path of ['/run/pointsman.sock', 'C:\\pipe\\pointsman', '\\\\host\\pipe\\pointsman', ''])
+    t.equal(isNamedPipe(path), false, path);
+  t.end();
 });
 
 t.test('only its own user may connect', async (t) => {

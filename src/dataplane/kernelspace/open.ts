@@ -36,7 +36,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   const networks = new NetworkWatch(addon.hcn, () => made.values());
   const tellsNetworks = (): boolean => networks.tells();
   const dataplane = (family: Family): KernelspaceFamily => {
-    const options = familyOptions(parts, settings, features, family, served);
+    const options = familyOptions(settings, features, family, served);
     const one = new KernelspaceFamily({ ...options, hcn: addon.hcn, now, interfaceMac, tellsNetworks, onOperations });
     made.set(family, one);
     return one;
@@ -72,25 +72,23 @@ function requireFeatures(
 type FamilySettings = Omit<KernelspaceFamilyOptions, 'hcn' | 'now' | 'interfaceMac' | 'tellsNetworks' | 'onOperations'>;
 
 export function familyOptions(
-  { config: { healthz } }: Pick<ModeParts, 'config'>,
   settings: KernelspaceConfig,
   features: HcnFeatures,
   family: Family,
   served: readonly Family[],
 ): FamilySettings {
-  const { networkName, sourceVip, enableDSR, rootHnsEndpointName, forwardHealthCheckVip } = settings;
+  const { networkName, sourceVip, enableDSR, rootHnsEndpointName, forwardHealthCheckVip, healthzPort } = settings;
   return {
-    ...{ family, networkName, enableDSR, features },
+    ...{ family, networkName, enableDSR, features, healthzPort },
     sourceVip: sourceVipOf(family, sourceVip),
     servesOverlay: family === served[0],
     healthCheckEndpoint: forwardHealthCheckVip ? rootHnsEndpointName : null,
-    healthzPort: healthz?.port ?? null,
   };
 }
 
 export function render({ config }: Pick<ModeParts, 'config'>, tables: readonly FamilyTable[]): Promise<string> {
   const settings = settingsOf(config);
   return renderTables(tables, settings, (family, features) =>
-    familyOptions({ config }, settings, features, family, ['IPv4', 'IPv6']),
+    familyOptions(settings, features, family, ['IPv4', 'IPv6']),
   );
 }
