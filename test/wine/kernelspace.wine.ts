@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import { nodeObject, serviceObject, sliceObject } from '../support/api-objects.js';
 import { ApiServer } from '../support/api-server/server.js';
 import { Authority } from '../support/certificates.js';
-import { isChange, type HnsCall } from './hns-server.js';
+import { isChange, refusal, type HnsCall } from './hns-server.js';
 import { NODE_NAME, until, WindowsNode } from './node.js';
 import { windowsPath } from './windows.js';
 
@@ -39,6 +39,56 @@ t.test('from manifests to HNS, and again after a kill', async (t) => {
   t.match(await node.command('--cleanup'), { status: 0 });
   t.same(node.held(), []);
 });
+
+t.test('a running process says what it does, and what it cannot', async (t) => {
+  const node = await WindowsNode.make(t);
+  const ranged = serviceObject(
+    'web',
+    { type: 'LoadBalancer', loadBalancerSourceRanges: ['198.51.100.0/24'] },
+    { status: { loadBalancer: { ingress: [{ ip: '192.0.2.80' }] } } },
+  );
+  node.put('web', ranged, sliceObject('web', 'web', ['10.1.1.1']));
+  const { stderr } = node.start(...node.fromManifests);
+  await node.healthy();
+  const told = /not on this platform: IPv4 default\/web: loadBalancerSourceRanges have no effect/;
+  t.match(await node.command('status'), { status: 0, stdout: told });
+  await until('the log', () => told.test(stderr()));
+  node.server.calls.length = 0;
+  const explained = await node.command('explain', '--from', 'external', '192.0.2.80:80/TCP');
+  t.match(explained, { status: 0, stdout: /10\.1\.1\.1:8080[^]*loadBalancerSourceRanges have no effect/ });
+  t.match(await node.command('diff', ...node.fromManifests), { status: 0, stdout: '' });
+  t.match(await node.command('dump', ...node.fromManifests), {
+    status: 0,
+    stdout: /frontend 192\.0\.2\.80:80\/TCP .*default\/web /,
+  });
+  t.same(node.server.changes(), [], 'nobody who asks changes anything');
+  const { text: metrics } = await node.get('metrics', '/metrics');
+  t.match(metrics, /^kubeproxy_sync_proxy_rules_endpoint_changes_total 1$/m);
+  t.notMatch(metrics, /conntrack|iptables|nftables|ipvs/);
+  // HNS fails once, which passes, and then refuses one load balancer of two: the other does not wait for it.
+  let fails = true;
+  node.server.intercept = ({ name, text }) => {
+    if (name !== 'create.loadBalancer' || !text.includes('10.96.0.11')) return null;
+    if (!fails) return refusal('E_INVALIDARG', 'No such thing.');
+    fails = false;
+    return { result: E_OUTOFMEMORY, text: '', record: '' };
+  };
+  node.put('other', serviceObject('other', { clusterIP: '10.96.0.11' }));
+  node.put('others', sliceObject('other', 'other', ['10.1.1.1']));
+  await until('a refusal', async () => /10\.96\.0\.11:80\/TCP/.test((await node.command('status')).stdout));
+  t.match(
+    (await node.command('status')).stdout,
+    /set aside .*10\.96\.0\.11:80\/TCP of default\/other.*No such thing\./,
+  );
+  t.equal((await node.get('healthz', '/healthz')).status, 200);
+  const { text: later } = await node.get('metrics', '/metrics');
+  t.match(later, /^kubeproxy_sync_proxy_rules_hns_failures_total\{ip_family="IPv4"\} 1$/m);
+  t.match(later, /^pointsman_set_aside_frontends\{ip_family="IPv4"\} 1$/m);
+  node.server.intercept = () => null;
+  await until('what was refused', () => node.held().includes('10.96.0.11 to 10.1.1.1'));
+});
+
+const E_OUTOFMEMORY = 0x8007000e;
 
 /** Two endpoints and a load balancer. */
 const STEPS = 3;
