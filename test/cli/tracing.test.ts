@@ -39,7 +39,7 @@ t.test('a change is one trace, from the watch to the flows; so is the start', as
   const world = new World(t);
   const { server, collector, kernel, counts } = world;
   await world.start(ALL);
-  await eventually(() => server.watches.size >= 3, 'watches');
+  await eventually(() => server.watches.size >= 3 && server.events.length > 0, 'watches and an event');
   const before = kernel.committed.length;
   server.put(serviceObject('dns', { clusterIP: '10.96.0.53', ports: [{ port: 53, protocol: 'UDP' }] }));
   await world.committed(before + 1);
@@ -100,20 +100,18 @@ t.test('a change is one trace, from the watch to the flows; so is the start', as
   t.same(counts, { exported: collector.spans.length, dropped: 0 });
 
   const requests = collector.spans.filter(({ name, kind }) => name.startsWith('HTTP ') && kind === 3);
-  t.equal(requests.length, server.requests.length);
   t.ok(
     requests.some(({ name }) => name === 'HTTP POST'),
     'events',
   );
+  // Those too that the end of the process cut off.
+  const known = new Set(requests.map((span) => `00-${span.traceId}-${span.spanId}-01`));
   t.same(
-    server.requests.map(({ headers }) => headers['traceparent']).sort(),
-    requests.map((span) => `00-${span.traceId}-${span.spanId}-01`).sort(),
+    server.requests.filter(({ headers }) => !known.has(String(headers['traceparent']))),
+    [],
   );
-  const statuses = requests.map(({ attributes }) => Number(attributes['http.response.status_code']));
-  t.ok(
-    statuses.every((status) => status === 200 || status === 201),
-    statuses.join(),
-  );
+  const statuses = requests.flatMap(({ attributes }) => attributes['http.response.status_code'] ?? []);
+  t.ok(statuses.length >= 5 && statuses.every((status) => status === 200 || status === 201), statuses.join());
 });
 
 t.test('repairs, and looks that find nothing, are traces of their own', async (t) => {
@@ -249,7 +247,8 @@ t.test('a collector that is away or slow costs spans, which are counted, and a s
   const startedAt = performance.now();
   await world.stop();
   const took = performance.now() - startedAt;
-  t.ok(took < 3000, `${took} ms`);
+  // An export would otherwise have ten seconds.
+  t.ok(took < 5000, `${took} ms`);
   t.equal(counts.exported, before.exported);
 });
 
