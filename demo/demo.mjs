@@ -6,13 +6,17 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Laboratory } from './laboratory.mjs';
 import { NETWORK, SERVERS } from './network.mjs';
+import { showPage } from './page.mjs';
 
 const REQUESTS = 60;
 const START_TIMEOUT_MS = 20_000;
 /** How long requests are watched before and after the endpoint goes. */
 const WATCH_MS = 1000;
 
-const PROGRAM = process.argv[2] ?? fileURLToPath(new URL('../dist/main.js', import.meta.url));
+const [, , ...words] = process.argv;
+/** Goes on until it is interrupted, with a page that shows it. */
+const SHOWS_PAGE = words.includes('--ui');
+const PROGRAM = words.find((word) => word !== '--ui') ?? fileURLToPath(new URL('../dist/main.js', import.meta.url));
 const CONFIG = fileURLToPath(new URL('config.yaml', import.meta.url));
 
 /**
@@ -111,16 +115,20 @@ const STEPS = [
 const laboratory = new Laboratory();
 const folder = await mkdtemp(join(tmpdir(), 'pointsman-demo-'));
 try {
+  console.log('Making a node, its pods, another node and a client, all of network namespaces …');
   await laboratory.build(NETWORK);
   for (const [name, address, port, protocol] of SERVERS)
     await laboratory.call('serve', { in: name, name, address, port, protocol });
   const manifests = join(folder, 'manifests');
   await cp(fileURLToPath(new URL('manifests', import.meta.url)), manifests, { recursive: true });
+  console.log('Starting pointsman …');
   await startProxy(manifests);
+  console.log('Sending requests to every kind of address …\n');
   const wrong = [...(await requestTable()), ...(await removeEndpoint(join(manifests, 'web.yaml')))];
   for (const complaint of wrong) console.error(`WRONG: ${complaint}`);
   if (wrong.length === 0) console.log('\nEvery request went where it should.');
   process.exitCode = wrong.length === 0 ? 0 : 1;
+  if (SHOWS_PAGE) await showPage(laboratory, { program: PROGRAM, folder, manifests });
 } catch (error) {
   console.error(`The demo failed: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;

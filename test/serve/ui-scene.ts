@@ -55,6 +55,8 @@ export class PageScene {
   readonly history = new SyncHistory();
   readonly server: PageServer;
   port = 0;
+  /** That are open. */
+  connections = 0;
   private readonly writer = this.store.register('test');
   private readonly planner = new Planner(planSettings());
   private readonly loaded = fromFile('mode: nftables\nipvs: {scheduler: lc}');
@@ -129,6 +131,10 @@ export async function pageScene(t: Test, files: Readonly<Record<string, string>>
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   const scene = new PageScene(folder);
   const http = createServer((request, response) => void scene.server.answer(request, response, true));
+  http.on('connection', (socket) => {
+    scene.connections++;
+    socket.once('close', () => scene.connections--);
+  });
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
   scene.port = boundPort(http) ?? 0;
   t.teardown(async () => {
