@@ -9,6 +9,7 @@
 //   v8-profile.js  what makes profiles of what V8 tells; loaded when one is asked for
 //   explain.js      what becomes of a packet; loaded when somebody asks
 //   ui.js           what answers the page, and `pointsman ui`; loaded when somebody first asks
+//   change-log.js   writes down what is changed in the kernel; loaded where a flag asks for it
 //   callers.json    where calls of the logger stand in the sources
 //   *.map           for whoever reads a stack or a profile
 import { execFileSync } from 'node:child_process';
@@ -42,6 +43,7 @@ const tracing = `${dist}/tracing.js`;
 const profiles = `${dist}/v8-profile.js`;
 const ui = `${dist}/ui.js`;
 const explain = `${dist}/explain.js`;
+const changeLog = `${dist}/change-log.js`;
 const apart = {
   name: 'apart',
   setup({ onResolve }) {
@@ -52,6 +54,7 @@ const apart = {
       [/^\.\/v8-profile\.js$/, profiles],
       [/\/ui\/entry\.js$/, ui],
       [/\/explain-packet\.js$/, explain],
+      [/\/observe\/change-log\.js$/, changeLog],
     ])
       onResolve({ filter }, ({ kind }) =>
         kind === 'dynamic-import' ? { path: `./${basename(file)}`, external: true } : undefined,
@@ -110,6 +113,7 @@ for (const [source, outfile] of [
   ['src/serve/v8-profile.ts', profiles],
   ['src/serve/ui/entry.ts', ui],
   ['src/serve/explain-packet.ts', explain],
+  ['src/observe/change-log.ts', changeLog],
 ])
   await build({ ...options, entryPoints: [source], outfile, banner: { js: moduleUrl } });
 await buildPage(project, `${dist}/ui`);
@@ -119,7 +123,9 @@ if (other !== undefined) throw new Error(`pointsman.js holds ${other}: write it 
 writeFileSync(`${dist}/package.json`, '{ "type": "commonjs" }\n');
 writeFileSync(
   `${dist}/callers.json`,
-  JSON.stringify(Object.fromEntries([program, secured, tracing, ui].map((file) => [basename(file), callersOf(file)]))),
+  JSON.stringify(
+    Object.fromEntries([program, secured, tracing, ui, changeLog].map((file) => [basename(file), callersOf(file)])),
+  ),
 );
 copyFileSync(`${project}bundle/launch.cjs`, main);
 chmodSync(main, 0o755);

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { systemClock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
-import { nodeSubject, serviceSubject, type ProxyEvent } from '../base/events.js';
+import { nodeSubject, type ProxyEvent } from '../base/events.js';
 import { systemWallClock } from '../base/timestamp.js';
 import { changesMode, compareConfigs, concernsApi } from '../config/compare.js';
 import type { Config } from '../config/config.js';
@@ -20,6 +20,7 @@ import type { OpenMode } from '../dataplane/mode.js';
 import { footprintsOn, modeDefinition } from '../dataplane/modes.js';
 import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 import { HealthState } from '../observe/health.js';
+import type { ChangeLog } from '../observe/change-log.js';
 import type { Logger } from '../observe/log.js';
 import { ProxyMetrics, type CountedMode } from '../observe/metrics.js';
 import type { ProcessTracing } from '../observe/tracing.js';
@@ -31,6 +32,8 @@ import { statusPages } from '../serve/status-pages.js';
 import { StatusSocket } from '../serve/status-socket.js';
 import { EventSender } from '../sources/kubernetes/events/event-sender.js';
 import { Store } from '../state/store.js';
+import { openChanges } from './changes.js';
+import { listenFailure } from './listen-failure.js';
 import { settleLoadSoon } from './memory.js';
 
 const RETRY = { initialMs: 100, factor: 2 } as const;
@@ -74,6 +77,7 @@ export class NodeProxy {
   private readonly page: Page;
   /** The process is about to end for a reason that its events name. */
   private ending = false;
+  private changes: ChangeLog | null = null;
   private stopping = false;
   /** In force; {@link reconfigure} replaces it. */
   private loaded: Loaded;
@@ -121,6 +125,7 @@ export class NodeProxy {
 
   async start(): Promise<void> {
     this.cycle.prepare();
+    this.changes = await openChanges(() => this.config, this.sources, this.wallClock, this.options.log);
     await Promise.all([this.listeners.start(), this.statusSocket?.start()]);
     await this.kernelValues.apply();
     await this.applyOomScore();
@@ -257,7 +262,8 @@ export class NodeProxy {
     this.cycle.stop();
     this.kernelValues.stop();
     await Promise.allSettled([this.sources.stop(), this.loop.stop()]);
-    await Promise.allSettled([this.serviceHealth.close(), this.listeners.close(), this.statusSocket?.close()]);
+    const { serviceHealth, listeners, statusSocket, changes } = this;
+    await Promise.allSettled([serviceHealth.close(), listeners.close(), statusSocket?.close(), changes?.close()]);
   }
 
   private fail(reason: string, error: Error): void {
@@ -314,14 +320,7 @@ export class NodeProxy {
       log,
       onListenFailure: (service, port, error) => {
         log.error(error, 'cannot listen on a health check node port', { service, port });
-        this.events.record({
-          type: 'Warning',
-          reason: 'FailedToStartServiceHealthcheck',
-          action: 'Listen',
-          regarding: serviceSubject(service),
-          related: null,
-          note: `node ${this.config.nodeName} cannot answer health checks of ${service} on port ${port}: ${error.message}`,
-        });
+        this.events.record(listenFailure(this.config.nodeName, service, port, error));
       },
     });
   }
@@ -332,6 +331,7 @@ export class NodeProxy {
     const { localAddresses } = machine.host;
     return new SyncCycle({
       ...{ store, serviceHealth, progress, localAddresses, health, metrics, tracing, events, log, clock: systemClock },
+      changes: () => this.changes,
       settings: cycleSettings(this.config),
       mode: this.cycleMode(this.options.mode),
       conntrack:

@@ -35,8 +35,24 @@ export function readAudit(line: CommandLine, problems: string[]): AuditConfig | 
   return policyFile === '' || log === null ? null : { policyFile, log };
 }
 
+/** Flags about a file that is not there. */
+export function unusedLimits(
+  { given }: CommandLine,
+  prefix: 'audit-log' | 'change-log',
+  log: LogFileConfig | null,
+): readonly string[] {
+  const why = log === null ? `without --${prefix}-path` : log.path === '-' ? 'on the standard output' : null;
+  if (why === null) return [];
+  const limits = ['maxage', 'maxbackup', 'maxsize'].map((limit) => `${prefix}-${limit}`);
+  return limits.filter((flag) => given.has(flag)).map((flag) => `--${flag}: has no effect ${why}`);
+}
+
 /** @param prefix of four flags. Null: their file is not asked for. */
-export function readLogFile(line: CommandLine, prefix: 'audit-log', problems: string[]): LogFileConfig | null {
+export function readLogFile(
+  line: CommandLine,
+  prefix: 'audit-log' | 'change-log',
+  problems: string[],
+): LogFileConfig | null {
   const number = (name: FlagName): number => {
     const value = numberFlag(line, name) ?? 0;
     if (value < 0) problems.push(invalid(`--${name}`, value, 'must be greater than or equal to 0'));

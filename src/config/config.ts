@@ -13,6 +13,7 @@ import {
 import { isGateEnabled } from './gates.js';
 import { parseHostPort, type HostPort } from './host-port.js';
 import { quantityValue } from './quantity.js';
+import type { LogFileConfig } from './audit.js';
 import type { SecuredConfig } from './secured.js';
 import { isLocalMode } from './validate.js';
 
@@ -43,6 +44,8 @@ export interface Config {
   readonly metrics: HostPort;
   /** What stands in front of them; null: plain HTTP, open to everybody. */
   readonly secured: SecuredConfig | null;
+  /** Where changes of the kernel are written down; null: nowhere. */
+  readonly changeLog: LogFileConfig | null;
   /** Whether /debug/pprof is served there too. */
   readonly profiling: boolean;
   /** Whether /flagz and /statusz are. */
@@ -200,6 +203,7 @@ export interface Surroundings {
   readonly tracingFile: string | null;
   readonly iptablesFlavor: IptablesFlavorChoice;
   readonly secured: SecuredConfig | null;
+  readonly changeLog: LogFileConfig | null;
   /** The HNS network where the document names none; empty: none. */
   readonly kubeNetwork: string;
 }
@@ -208,7 +212,7 @@ export interface Surroundings {
 export function buildConfig(document: KubeProxyConfiguration, surroundings: Surroundings): Config {
   const section = document[activeSection(document)];
   const { conntrack } = document;
-  const { nodeName, master, manifests, statusSocket, iptablesFlavor, secured } = surroundings;
+  const { nodeName, master, manifests, statusSocket, iptablesFlavor, secured, changeLog } = surroundings;
   const { fileCheckFrequency, httpCheckFrequency, tracingFile } = surroundings;
   return deepFreeze({
     nodeName,
@@ -226,6 +230,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     healthz: healthzOf(document),
     metrics: hostPort('metricsBindAddress', document.metricsBindAddress),
     secured,
+    changeLog,
     profiling: document.enableProfiling,
     flagz: isGateEnabled('ComponentFlagz', document.featureGates),
     statusz: isGateEnabled('ComponentStatusz', document.featureGates),

@@ -1,4 +1,4 @@
-import { readAudit, type AuditConfig } from './audit.js';
+import { readAudit, unusedLimits, type AuditConfig } from './audit.js';
 import { durationMilliseconds, parseDuration } from './duration.js';
 import { invalid } from './errors.js';
 import type { FlagName } from './flag-table.js';
@@ -149,7 +149,10 @@ export function readSecured(line: CommandLine, readsServer: boolean): SecuredFla
     return {
       value: { tls, authentication, authorization, audit },
       problems,
-      warnings: [...unusedTtls(line, authentication, authorization), ...unusedLimits(line, audit)],
+      warnings: [
+        ...unusedTtls(line, authentication, authorization),
+        ...unusedLimits(line, 'audit-log', audit && audit.log),
+      ],
     };
   }
   for (const flag of GUARDS.filter((each) => line.given.has(each)))
@@ -180,18 +183,6 @@ function unusedTtls(
   return rows
     .filter(([flag, isUsed]) => line.given.has(flag) && !isUsed)
     .map(([flag, , without]) => `--${flag}: has no effect without ${without}`);
-}
-
-function unusedLimits({ given }: CommandLine, audit: AuditConfig | null): readonly string[] {
-  const limits = [
-    'audit-log-maxage',
-    'audit-log-maxbackup',
-    'audit-log-maxsize',
-  ] as const satisfies readonly FlagName[];
-  const without =
-    audit === null ? 'without --audit-log-path' : audit.log.path === '-' ? 'on the standard output' : null;
-  if (without === null) return [];
-  return limits.filter((flag) => given.has(flag)).map((flag) => `--${flag}: has no effect ${without}`);
 }
 
 function readAuthentication(line: CommandLine, problems: string[]): AuthenticationConfig {

@@ -1,3 +1,4 @@
+import { readLogFile, unusedLimits } from './audit.js';
 import { IPTABLES_FLAVORS, readsServer, type ManifestsSource, type Surroundings } from './config.js';
 import { durationMilliseconds, parseDuration } from './duration.js';
 import { invalid } from './errors.js';
@@ -38,6 +39,7 @@ export function readSurroundings(
     problems.push(invalid('--status-socket', statusSocket, `must have at most ${MAX_SOCKET_PATH_BYTES} bytes`));
   const secured = readSecured(line, readsServer(document, textFlag(line, 'master'), manifests.sources.length === 0));
   problems.push(...secured.problems);
+  const changeLog = readLogFile(line, 'change-log', problems);
   return {
     value: {
       nodeName,
@@ -49,9 +51,15 @@ export function readSurroundings(
       tracingFile: textFlag(line, 'tracing-config-file') || null,
       iptablesFlavor: iptablesFlavor ?? 'auto',
       secured: secured.value,
+      changeLog,
     },
     problems,
-    warnings: [...manifests.warnings, ...secured.warnings, ...unusedFlags(line, document, manifests.sources)],
+    warnings: [
+      ...manifests.warnings,
+      ...secured.warnings,
+      ...unusedLimits(line, 'change-log', changeLog),
+      ...unusedFlags(line, document, manifests.sources),
+    ],
   };
 }
 

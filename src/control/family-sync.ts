@@ -6,6 +6,7 @@ import type { Log } from '../base/log.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import { blamedFrontend, type FamilyDataplane, type SyncReport } from '../dataplane/contract.js';
 import { isNativeError } from '../native/errors.js';
+import type { ChangeLog } from '../observe/change-log.js';
 import type { ProxyMetrics, SyncResult } from '../observe/metrics.js';
 import { SyncHistory } from '../observe/sync-history.js';
 import type { FamilyTrace } from '../observe/tracing.js';
@@ -35,6 +36,8 @@ export interface FamilySyncParts {
   readonly localAddresses: () => readonly IPAddress[];
   /** Null: nothing is counted. */
   readonly metrics: SyncMetrics | null;
+  /** Absent, or null: changes are not written down. */
+  readonly changes?: () => Pick<ChangeLog, 'took' | 'acknowledged'> | null;
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;
@@ -127,6 +130,7 @@ export class FamilySync {
     const { family } = table;
     const change = table.takeChange();
     progress.take(change.frontends);
+    this.parts.changes?.()?.took(family);
     this.flows.changed(change.frontends);
     const startedAt = clock.now();
     const finished = (full: boolean, result: SyncResult): void =>
@@ -162,11 +166,12 @@ export class FamilySync {
   }
 
   private acknowledge(report: SyncReport, startedAt: number, trace: FamilyTrace | null): void {
-    const { progress, metrics } = this.parts;
+    const { progress, metrics, table, changes } = this.parts;
     this.asides.update(report.setAside);
     this.comeBack(report.dueAt ?? null);
     const acknowledged = progress.acknowledge(this.asides.services);
     metrics?.syncAcknowledged(report, acknowledged);
+    changes?.()?.acknowledged(report, acknowledged.frontends, (key) => table.frontend(key));
     this.report(report, acknowledged, startedAt);
     trace?.acknowledged(report);
   }

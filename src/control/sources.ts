@@ -9,6 +9,7 @@ import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import type { EventSender } from '../sources/kubernetes/events/event-sender.js';
 import type { KubernetesOptions, RunningKubernetes } from '../sources/kubernetes/source.js';
 import type { LocationStatus, RunningManifests } from '../sources/manifests/start.js';
+import type { ObjectKey, RowKind } from '../state/rows.js';
 import type { Store } from '../state/store.js';
 import { manifestsTiming } from './settings.js';
 
@@ -85,6 +86,12 @@ export class Sources {
   /** The way to the API server; null: there is none. */
   api(): ApiConnection | null {
     return this.connection;
+  }
+
+  /** In which version an object of the API server was read last; null: in none. @param key `namespace/name`. */
+  versionOf(kind: RowKind, key: ObjectKey): string | null {
+    const holdings = [...(this.running?.holdings.values() ?? [])];
+    return holdings.find(({ inventory }) => inventory.kind === kind)?.inventory.versionOf(key) ?? null;
   }
 
   /**

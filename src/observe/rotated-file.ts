@@ -2,7 +2,7 @@ import { write as writeTo } from 'node:fs';
 import { mkdir, open, readdir, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname, join, parse } from 'node:path';
 import { promisify } from 'node:util';
-import { messageOf } from '../base/error-message.js';
+import { errorCode, messageOf } from '../base/error-message.js';
 
 export interface RotatedFileOptions {
   /** `-`: the standard output. */
@@ -121,7 +121,10 @@ export class RotatedFile {
     const { path } = this.options;
     await this.#file?.close();
     this.#file = null;
-    await mkdir(dirname(path), { recursive: true, mode: DIRECTORY_MODE });
+    // One level: where the file system has none to give, to make more of them never ends.
+    await mkdir(dirname(path), { mode: DIRECTORY_MODE }).catch((error: unknown) => {
+      if (errorCode(error) !== 'EEXIST') throw error;
+    });
     // To open a pipe waits for whoever reads it.
     const there = await stat(path).catch(() => null);
     if (there !== null && !there.isFile()) throw new Error('is no file');

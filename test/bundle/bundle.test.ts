@@ -140,6 +140,14 @@ t.test('what only secured pages need is a file of its own', (t) => {
   t.end();
 });
 
+t.test('so is what writes changes of the kernel down', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  t.equal(text.split('require("./change-log.js")').length, 2, 'one place loads it');
+  t.notMatch(text, 'the disk is too slow');
+  t.match(readFileSync(projectFile('dist/change-log.js'), 'utf8'), 'the disk is too slow');
+  t.end();
+});
+
 t.test('the command check is a file of its own, tables and all', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./check.js")').length, 2, 'one place loads it');

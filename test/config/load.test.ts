@@ -17,6 +17,7 @@ const DEFAULTS = {
   healthz: { address: '0.0.0.0', port: 10256 },
   metrics: { address: '127.0.0.1', port: 10249 },
   secured: null,
+  changeLog: null,
   profiling: false,
   flagz: true,
   statusz: true,

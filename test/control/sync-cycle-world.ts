@@ -4,6 +4,7 @@ import { Progress } from '../../src/control/progress.js';
 import { SyncCycle, type CycleMetrics, type CycleMode } from '../../src/control/sync-cycle.js';
 import type { TakeoverPass } from '../../src/control/takeover.js';
 import { type FamilyDataplane, type SyncReport, type WatchForeignChanges } from '../../src/dataplane/contract.js';
+import type { ChangeLog } from '../../src/observe/change-log.js';
 import { HealthState } from '../../src/observe/health.js';
 import type { FrontendKey, TableChange } from '../../src/plan/types.js';
 import type { Row, ServiceRow } from '../../src/state/rows.js';
@@ -104,7 +105,7 @@ interface World {
   readonly tell: Parameters<WatchForeignChanges>[0];
 }
 
-export function world(settings = planSettings(), audited = true): World {
+export function world(settings = planSettings(), audited = true, changes: ChangeLog | null = null): World {
   const clock = new FakeClock();
   const [log, store, asked, events] = [new RecordingLog(), new Store(), new Array<string>(), new Array<ProxyEvent>()];
   const [removals, counted] = [new Array<TakeoverPass>(), new Array<string>()];
@@ -117,6 +118,7 @@ export function world(settings = planSettings(), audited = true): World {
   const note = (what: string) => (): void => void asked.push(what);
   const cycle = new SyncCycle({
     ...{ store, progress, health, log, clock, metrics: countingInto(counted), tracing: null },
+    changes: () => changes,
     settings: { ...settings, kubernetes: null, healthz: null, metrics: { address: parseAddress('::1')!, port: 0 } },
     mode: {
       dataplane: (family) => dataplanes[family],

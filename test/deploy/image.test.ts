@@ -22,7 +22,15 @@ interface Package {
 /** Nothing, or an image named by its full version and Debian's release, as deploy/release.sh leaves it or makes it. */
 const EXACT_BASE = /^(?:scratch|node:\d+\.\d+\.\d+-bookworm-slim(?:@sha256:[0-9a-f]{64})?)$/;
 /** What the program loads of its own when it is asked for. */
-const APART = ['./secured.js', './check.js', './tracing.js', './v8-profile.js', './explain.js', './ui.js'];
+const APART = [
+  './secured.js',
+  './check.js',
+  './change-log.js',
+  './tracing.js',
+  './v8-profile.js',
+  './explain.js',
+  './ui.js',
+];
 const PACKAGE = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as Package;
 
 t.test('stages and what is copied between them exist', (t) => {
@@ -113,6 +121,7 @@ t.test('the program needs nothing but Node beside it', (t) => {
     'secured.js',
     'check.js',
     'explain.js',
+    'change-log.js',
     'tracing.js',
     'ui.js',
     'v8-profile.js',

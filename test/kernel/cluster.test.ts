@@ -1,4 +1,6 @@
 // The process as a kubeadm DaemonSet runs it: everything it knows comes from an API server, which is not always well.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Test } from 'tap';
 import t from 'tap';
 import { usually } from '../support/extent.js';
@@ -27,11 +29,16 @@ interface World {
   readonly proxy: Proxy;
 }
 
-async function world(t: Test, objects: readonly Manifest[], options: ControlPlaneOptions = {}): Promise<World> {
+async function world(
+  t: Test,
+  objects: readonly Manifest[],
+  options: ControlPlaneOptions = {},
+  flags: readonly string[] = [],
+): Promise<World> {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const plane = await ControlPlane.start(t, lab, options);
-  const proxy = await Proxy.start(t, lab, { objects, cluster: plane });
+  const proxy = await Proxy.start(t, lab, { objects, cluster: plane, flags });
   return { lab, plane, proxy };
 }
 
@@ -57,7 +64,8 @@ function clusterIPRows(number: number, pods: readonly (typeof PODS)[number][] | 
 }
 
 t.test('a life with a healthy API server', async (t) => {
-  const { lab, plane, proxy } = await world(t, web());
+  const changes = join(t.testdir({}), 'changes.log');
+  const { lab, plane, proxy } = await world(t, web(), {}, [`--change-log-path=${changes}`]);
   const get = (port: number, path: string): Promise<HttpAnswer> => lab.http('node', `http://127.0.0.1:${port}${path}`);
   await proxy.consistent();
   await checkRows(t, lab, webRows());
@@ -87,6 +95,13 @@ t.test('a life with a healthy API server', async (t) => {
     await checkRows(t, lab, webRows(['remote-a']));
     await proxy.apply(web(['pod-b']));
     await checkRows(t, lab, webRows(['pod-b']));
+    const written = await eventually('the change to be written down', async () => {
+      const lines = (await readFile(changes, 'utf8')).trim().split('\n');
+      return lines.length > 12 ? lines.map((line) => JSON.parse(line) as object) : null;
+    });
+    const because = [{ kind: 'EndpointSlice', service: 'default/web', version: /^\d+$/, change: 'changed' }];
+    const frontends = [{ service: /^default\/web/ }];
+    t.match(written.at(-2), { trail: 'kernel', node: NODE_NAME, full: false, transactions: 1, because, frontends });
   });
 
   await t.test('labels by which the server leaves objects out', async (t) => {

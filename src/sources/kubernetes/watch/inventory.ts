@@ -1,7 +1,7 @@
 import type { EventRecorder } from '../../../base/events.js';
 import type { Log } from '../../../base/log.js';
 import { cutMessage } from '../../../base/outside-text.js';
-import { objectKey, type ObjectKey, type Row, type RowRef } from '../../../state/rows.js';
+import { objectKey, type ObjectKey, type Row, type RowKind, type RowRef } from '../../../state/rows.js';
 import type { StateChange } from '../../../state/writer.js';
 import { TranslateError } from '../../translate/errors.js';
 import type { Interner } from '../../translate/intern.js';
@@ -43,6 +43,15 @@ export class Inventory {
 
   get size(): number {
     return this.versions.size;
+  }
+
+  /** The version in which an object was taken last; null: none is held, or it has none. */
+  versionOf(key: ObjectKey): string | null {
+    return this.versions.get(key) || null;
+  }
+
+  get kind(): RowKind {
+    return this.resource.kind;
   }
 
   get faults(): ObjectFaults {

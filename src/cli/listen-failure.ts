@@ -1,0 +1,13 @@
+import { serviceSubject, type ProxyEvent } from '../base/events.js';
+
+/** What users of a Service are told whose health checks nobody can answer on a node. */
+export function listenFailure(node: string, service: string, port: number, error: Error): ProxyEvent {
+  return {
+    type: 'Warning',
+    reason: 'FailedToStartServiceHealthcheck',
+    action: 'Listen',
+    regarding: serviceSubject(service),
+    related: null,
+    note: `node ${node} cannot answer health checks of ${service} on port ${port}: ${error.message}`,
+  };
+}

@@ -1,0 +1,153 @@
+import { messageOf } from '../base/error-message.js';
+import { FAMILIES, type Family } from '../base/ip.js';
+import type { Log } from '../base/log.js';
+import type { LogFileConfig } from '../config/audit.js';
+import type { SyncReport } from '../dataplane/contract.js';
+import type { FrontendKey, FrontendPlan } from '../plan/types.js';
+import type { Row, RowKind } from '../state/rows.js';
+import type { RowEdit } from '../state/store.js';
+import { RotatedFile } from './rotated-file.js';
+
+/** Why something was changed: what became of an object, or of the configuration. */
+interface Cause {
+  readonly kind: RowKind | 'Configuration';
+  readonly namespace?: string;
+  readonly name?: string;
+  /** Its resourceVersion; absent where its source gives none, and of what is gone. */
+  readonly version?: string;
+  readonly change: 'added' | 'changed' | 'removed';
+  /** `namespace/name` of the Service that it is about. */
+  readonly service?: string;
+}
+
+/** By the object: only what became of it last is told. */
+type Causes = Map<string, Cause>;
+
+export interface ChangeLogParts {
+  readonly config: LogFileConfig;
+  /** Of the objects that are read from an API server, as they are held now; null: none. By `namespace/name`. */
+  readonly versionOf: (kind: RowKind, key: string) => string | null;
+  /** What each line says of this process now. */
+  readonly labels: () => { readonly node: string; readonly mode: string };
+  readonly log: Log;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+/** Of frontends, of causes and of repairs, each: a line is no list of the whole cluster. */
+const MOST = 1000;
+
+/** Opens the trail of what is changed in the kernel and why; why that is not possible when it is not. */
+export async function openChangeLog(parts: ChangeLogParts): Promise<ChangeLog | { readonly problem: string }> {
+  const { config, log, now } = parts;
+  const onLoss = (error: unknown): void => {
+    log.error(error, 'changes of the kernel are not written down', { flag: '--change-log-path' });
+  };
+  try {
+    return new ChangeLog(await RotatedFile.open({ ...config, now, onLoss }), parts);
+  } catch (error) {
+    return { problem: `--change-log-path: ${messageOf(error)}` };
+  }
+}
+
+/** A line for each sync that changed something in the kernel: what was changed, and all that had become of objects since the one before. */
+export class ChangeLog {
+  private readonly queued = byFamily(() => new Map<string, Cause>());
+  private readonly taken = byFamily(() => new Map<string, Cause>());
+
+  constructor(
+    private readonly file: Pick<RotatedFile, 'write' | 'close'>,
+    private readonly parts: Pick<ChangeLogParts, 'versionOf' | 'labels' | 'now'>,
+  ) {}
+
+  /** Rows were committed to the state. */
+  committed(edits: readonly RowEdit[]): void {
+    for (const { before, after } of edits) {
+      const row = after ?? before;
+      if (row === null) continue;
+      const cause = this.causeOf(row, before === null ? 'added' : after === null ? 'removed' : 'changed');
+      const families = row.kind === 'EndpointSlice' ? [row.family] : FAMILIES;
+      for (const family of families) put(this.queued[family], cause);
+    }
+  }
+
+  /** Another configuration counts from now on. */
+  reconfigured(): void {
+    for (const family of FAMILIES) put(this.queued[family], { kind: 'Configuration', change: 'changed' });
+  }
+
+  /** A sync begins, with everything that was committed so far. */
+  took(family: Family): void {
+    for (const cause of this.queued[family].values()) put(this.taken[family], cause);
+    this.queued[family].clear();
+  }
+
+  /**
+   * The kernel acknowledged a sync, and with it all that earlier ones owed.
+   *
+   * @param frontends those that changed.
+   */
+  acknowledged(
+    report: SyncReport,
+    frontends: ReadonlySet<FrontendKey>,
+    plan: (key: FrontendKey) => FrontendPlan | undefined,
+  ): void {
+    const { family, full, transactions, elementOperations, ruleOperations, bytes, repairs } = report;
+    const causes = [...this.taken[family].values()];
+    this.taken[family].clear();
+    if (transactions === 0) return;
+    const { now, labels } = this.parts;
+    const changed = [...frontends];
+    this.file.write(
+      JSON.stringify({
+        trail: 'kernel',
+        time: new Date(now()).toISOString(),
+        ...labels(),
+        ...{ family, full, transactions, elementOperations, ruleOperations, bytes },
+        ...cut('frontends', changed, (key) => frontendOf(key, plan(key))),
+        ...cut('because', causes, (cause) => cause),
+        ...(repairs.length === 0 ? {} : cut('repairs', repairs, (repair) => repair)),
+      }),
+    );
+  }
+
+  /** Resolves when all has been written. */
+  close(): Promise<void> {
+    return this.file.close();
+  }
+
+  private causeOf(row: Row, change: Cause['change']): Cause {
+    const { kind, name } = row;
+    const namespace = 'namespace' in row ? row.namespace : '';
+    const version = change === 'removed' ? null : this.parts.versionOf(kind, `${namespace}/${name}`);
+    const service = row.kind === 'Service' ? name : row.kind === 'EndpointSlice' ? row.serviceName : null;
+    return {
+      kind,
+      ...(namespace === '' ? {} : { namespace }),
+      name,
+      ...(version === null ? {} : { version }),
+      change,
+      ...(service === null ? {} : { service: `${namespace}/${service}` }),
+    };
+  }
+}
+
+function byFamily<T>(make: () => T): Readonly<Record<Family, T>> {
+  return { IPv4: make(), IPv6: make() };
+}
+
+function put(causes: Causes, cause: Cause): void {
+  const { kind, namespace = '', name = '' } = cause;
+  causes.set(`${kind} ${namespace}/${name}`, cause);
+}
+
+function frontendOf(key: FrontendKey, plan: FrontendPlan | undefined): object {
+  if (plan === undefined) return { key, removed: true };
+  return { key, service: plan.servicePort, endpoints: plan.endpoints.count };
+}
+
+/** As many as a line may have, and how many more there are. */
+function cut<T>(name: 'frontends' | 'because' | 'repairs', all: readonly T[], print: (each: T) => unknown): object {
+  const more = all.length - MOST;
+  return { [name]: all.slice(0, MOST).map(print), ...(more > 0 ? { [`${name}NotShown`]: more } : {}) };
+}
