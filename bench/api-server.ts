@@ -11,13 +11,26 @@ import { NODES, type Cluster } from './cluster.js';
 
 const SCRIPT = fileURLToPath(new URL('../test/support/api-server/main.js', import.meta.url));
 
+/** Whom everybody is asked to be. */
+export const TOKEN = 'bench';
+
+/** What a benchmark asks of an API server. */
+export interface BenchApiServer {
+  /** To be given to the proxy. */
+  readonly kubeconfig: string;
+  /** Writes objects; resolves with when the first was, or was sent, in milliseconds of the clock that all processes share. */
+  put(...objects: readonly ApiObject[]): Promise<number>;
+  /** Changes slices evenly; resolves when the last is changed. */
+  churn(cluster: Cluster, perSecond: number, seconds: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
 /** The test API server in a process of its own, over TLS, with a generated cluster. */
-export class ApiServerProcess {
+export class ApiServerProcess implements BenchApiServer {
   private constructor(
     private readonly child: ChildProcess,
     private readonly authority: Authority,
     private readonly control: string,
-    /** To be given to the proxy. */
     readonly kubeconfig: string,
   ) {}
 
@@ -40,12 +53,10 @@ export class ApiServerProcess {
     return new ApiServerProcess(child, authority, control, kubeconfig);
   }
 
-  /** Writes objects; resolves with when the first was, in milliseconds of the clock that all processes share. */
   async put(...objects: readonly ApiObject[]): Promise<number> {
     return Number(await this.ask('put/timed', objects));
   }
 
-  /** Changes slices evenly; resolves when the last is changed. */
   async churn({ services, endpoints }: Cluster, perSecond: number, seconds: number): Promise<void> {
     await this.ask('churn', { perSecond, seconds, services, endpoints });
   }
@@ -75,13 +86,13 @@ export class ApiServerProcess {
   }
 }
 
-function kubeconfigText(server: string, ca: string): string {
+export function kubeconfigText(server: string, ca: string): string {
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',
     'current-context': 'bench',
     contexts: [{ name: 'bench', context: { cluster: 'bench', user: 'bench' } }],
     clusters: [{ name: 'bench', cluster: { server, 'certificate-authority': ca } }],
-    users: [{ name: 'bench', user: { token: 'bench' } }],
+    users: [{ name: 'bench', user: { token: TOKEN } }],
   });
 }

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { CLUSTERS, NODE_NAME, parseCluster, printCluster } from './cluster.js';
 import { measure, MODES, type BenchMode, type Measured, type MeasureOptions } from './measure.js';
+import { medianResult } from './median.js';
 import type { Result } from './measures.js';
 import { plotSyncTimes } from './plot.js';
 import { describeMachine, printTables } from './report.js';
@@ -17,6 +18,9 @@ Clusters: SERVICESxENDPOINTS or SERVICESxENDPOINTS+affinity; by default ${CLUSTE
   --mode MODE             ${MODES.join(', ')} (nftables)
   --peer COMMAND          measure another proxy as well; {config} and {kubeconfig} stand for files it needs, such as
                           'kube-proxy --config {config} --hostname-override ${NODE_NAME}'
+  --runs NUMBER           how often both are measured, in turns; what is printed are the medians (3 with a peer, otherwise 1)
+  --api-server DIR        kube-apiserver and etcd in place of the test API server; a change begins when it is sent to that
+  --idle-seconds NUMBER   how long it is seen what they take with nothing changing (60 with a peer, otherwise 5)
   --changes NUMBER        single changes (200)
   --churn-seconds NUMBER  how long 500 endpoints a second change (10)
   --connections NUMBER    connections for the rate (20000)
@@ -56,6 +60,9 @@ function commandLine() {
       help: { type: 'boolean', default: false },
       mode: { type: 'string', default: MODES[0] },
       peer: { type: 'string' },
+      runs: { type: 'string' },
+      'api-server': { type: 'string' },
+      'idle-seconds': { type: 'string' },
       changes: { type: 'string', default: '200' },
       'churn-seconds': { type: 'string', default: '10' },
       connections: { type: 'string', default: '20000' },
@@ -80,34 +87,45 @@ function main(): number {
     ...(values.peer === undefined ? [] : [{ proxy: 'peer' as const, command: values.peer }]),
   ];
   const results: Result[] = [];
+  const runs = Number(values.runs ?? (subjects.length > 1 ? 3 : 1));
   for (const cluster of (positionals.length > 0 ? positionals : CLUSTERS).map(parseCluster)) {
-    for (const { proxy, command } of subjects) {
-      const directory = mkdtempSync(join(tmpdir(), 'pointsman-bench-'));
-      process.stderr.write(`${printCluster(cluster)}: ${proxy} …\n`);
-      try {
-        const measured = measureInNamespace({
-          cluster,
-          mode,
-          command,
-          ours: proxy === 'pointsman',
-          directory,
-          changes: Number(values.changes),
-          churnSeconds: Number(values['churn-seconds']),
-          connections: Number(values.connections),
-          settleMs: Number(values['settle-ms']),
-        });
-        const endpoints = cluster.services * cluster.endpoints;
-        results.push({ cluster: printCluster(cluster), proxy, endpoints, ...measured });
-      } finally {
-        rmSync(directory, { recursive: true, force: true });
-      }
-    }
+    const all = Array.from({ length: runs }, () =>
+      subjects.map(({ proxy, command }) => run(proxy, { ...settings(values), cluster, mode, command })),
+    );
+    results.push(...subjects.flatMap((_, index) => medianResult(all.flatMap((each) => each[index] ?? []))));
   }
   process.stdout.write(printTables(results));
   const report = { machine: describeMachine(), results };
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
   if (values.plot !== undefined) writeFileSync(values.plot, plotSyncTimes(results));
   return values.flat === undefined ? 0 : judgeGrowth(results, Number(values.flat));
+}
+
+type Values = ReturnType<typeof commandLine>['values'];
+
+/** What is the same for all measurements. */
+function settings(values: Values): Omit<MeasureOptions, 'cluster' | 'mode' | 'command' | 'ours' | 'directory'> {
+  return {
+    apiServer: values['api-server'] === undefined ? null : resolve(values['api-server']),
+    changes: Number(values.changes),
+    churnSeconds: Number(values['churn-seconds']),
+    connections: Number(values.connections),
+    settleMs: Number(values['settle-ms']),
+    idleSeconds: Number(values['idle-seconds'] ?? (values.peer === undefined ? 5 : 60)),
+  };
+}
+
+function run(proxy: Result['proxy'], options: Omit<MeasureOptions, 'ours' | 'directory'>): Result {
+  const cluster = printCluster(options.cluster);
+  const directory = mkdtempSync(join(tmpdir(), 'pointsman-bench-'));
+  process.stderr.write(`${cluster}: ${proxy} …\n`);
+  try {
+    const measured = measureInNamespace({ ...options, ours: proxy === 'pointsman', directory });
+    const { services, endpoints } = options.cluster;
+    return { cluster, proxy, endpoints: services * endpoints, ...measured };
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 }
 
 function judgeGrowth(results: readonly Result[], limitMb: number): number {

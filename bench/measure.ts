@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { monotonicMs } from '../test/support/api-server/control.js';
-import { ApiServerProcess } from './api-server.js';
+import { ApiServerProcess, type BenchApiServer } from './api-server.js';
 import {
   changedSlice,
   ENDPOINT_PORT,
@@ -16,6 +16,7 @@ import {
 } from './cluster.js';
 import type { InsideMeasures, OutsideMeasures } from './measures.js';
 import { Proxy, type Sync } from './proxy.js';
+import { RealApiServer } from './real-api-server.js';
 import { spread, type Spread } from './statistics.js';
 import { prepareNetwork, Traffic } from './traffic.js';
 
@@ -38,6 +39,8 @@ export interface MeasureOptions {
   readonly command: string;
   /** Whether its log is ours. */
   readonly ours: boolean;
+  /** Where kube-apiserver and etcd are; null: the test API server is used. */
+  readonly apiServer: string | null;
   /** For configuration and kubeconfig. */
   readonly directory: string;
   /** How many single changes. */
@@ -47,6 +50,8 @@ export interface MeasureOptions {
   readonly connections: number;
   /** How long the proxy is left alone before its memory is looked at. */
   readonly settleMs: number;
+  /** How long it is left alone to see what that takes of a processor. */
+  readonly idleSeconds: number;
 }
 
 export interface Measured {
@@ -69,7 +74,11 @@ const HOUR = '1h0m0s';
 /** Measures one proxy with one cluster. The network namespace must be fresh and this process's own. */
 export async function measure(options: MeasureOptions): Promise<Measured> {
   prepareNetwork();
-  const server = await ApiServerProcess.start(options.cluster, options.directory);
+  const { cluster, directory, apiServer } = options;
+  const server =
+    apiServer === null
+      ? await ApiServerProcess.start(cluster, directory)
+      : await RealApiServer.start(apiServer, cluster, directory);
   const traffic = await Traffic.start();
   try {
     return await new Measurement(options, server, traffic).run();
@@ -85,7 +94,7 @@ class Measurement {
 
   constructor(
     private readonly options: MeasureOptions,
-    private readonly server: ApiServerProcess,
+    private readonly server: BenchApiServer,
     private readonly traffic: Traffic,
   ) {
     this.probe = new ProbeService(options.cluster.services);
@@ -119,6 +128,8 @@ class Measurement {
           ...churn,
           ...connections,
           restartHealthyMs: restart.healthyMs,
+          restartSyncedMs: restart.syncedMs,
+          restartCpuSeconds: restart.cpuSeconds,
         },
         inside: changes && { ...cold.inside, ...changes, fullCheckMs, ...restart.inside },
       };
@@ -132,7 +143,12 @@ class Measurement {
     return new Proxy(command.replaceAll('{config}', this.config).replaceAll('{kubeconfig}', this.server.kubeconfig));
   }
 
-  private configure({ syncPeriod = HOUR, verbosity = 2 } = {}): void {
+  /** Of another proxy nothing is changed while it runs, which may end it; it logs as a node has it from the start. */
+  private reconfigure(fields: Parameters<Measurement['configure']>[0] = {}): void {
+    if (this.options.ours) this.configure(fields);
+  }
+
+  private configure({ syncPeriod = HOUR, verbosity = this.options.ours ? 2 : 0 } = {}): void {
     const [mode = ''] = this.options.mode.split('-');
     const text = JSON.stringify({
       apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
@@ -152,7 +168,14 @@ class Measurement {
   private async coldStart(proxy: Proxy): Promise<{
     readonly outside: Pick<
       OutsideMeasures,
-      'coldHealthyMs' | 'coldAnsweredMs' | 'coldCpuSeconds' | 'coldKernelSeconds' | 'residentMb'
+      | 'coldHealthyMs'
+      | 'coldSyncedMs'
+      | 'coldAnsweredMs'
+      | 'coldCpuSeconds'
+      | 'coldKernelSeconds'
+      | 'residentMb'
+      | 'anonymousMb'
+      | 'idleCpuPercent'
     >;
     readonly inside: Pick<InsideMeasures, 'coldSyncMs' | 'coldBytes'>;
   }> {
@@ -162,14 +185,22 @@ class Measurement {
     const answeredAt = await answered;
     const [coldCpuSeconds, coldKernelSeconds] = [proxy.cpuSeconds(), proxy.kernelSeconds()];
     const { syncMs, bytes } = await synced;
+    const coldSyncedMs = await proxy.syncedMs();
     await sleep(this.options.settleMs);
+    const idleFrom = proxy.cpuSeconds();
+    await sleep(this.options.idleSeconds * 1000);
+    const idleCpuPercent = ((proxy.cpuSeconds() - idleFrom) * 100) / this.options.idleSeconds;
+    const { resident, anonymous } = proxy.memory();
     return {
       outside: {
         coldHealthyMs: healthy - proxy.startedAt,
         coldAnsweredMs: answeredAt - proxy.startedAt,
         coldCpuSeconds,
         coldKernelSeconds,
-        residentMb: proxy.memory().resident,
+        coldSyncedMs,
+        residentMb: resident,
+        anonymousMb: anonymous,
+        idleCpuPercent,
       },
       inside: { coldSyncMs: syncMs, coldBytes: bytes },
     };
@@ -227,7 +258,7 @@ class Measurement {
     const resident: number[] = [];
     const done = { churning: false };
     // As a node runs it: a line of log per change costs as much as the change.
-    this.configure({ verbosity: 0 });
+    this.reconfigure({ verbosity: 0 });
     await sleep(settleMs);
     const cpuBefore = proxy.cpuSeconds();
     const startedAt = monotonicMs();
@@ -243,7 +274,7 @@ class Measurement {
     lags.push(await this.probeMs());
     const seconds = (monotonicMs() - startedAt) / 1000;
     const churnCpuPercent = ((proxy.cpuSeconds() - cpuBefore) * 100) / seconds;
-    this.configure();
+    this.reconfigure();
     return { churnCpuPercent, churnLagMs: spread(lags), churnGrowthMb: growth(resident) };
   }
 
@@ -299,6 +330,8 @@ class Measurement {
 
   private async restart(): Promise<{
     readonly healthyMs: number;
+    readonly syncedMs: number;
+    readonly cpuSeconds: number;
     readonly inside: Pick<InsideMeasures, 'restartSyncMs' | 'restartOperations'>;
   }> {
     const proxy = this.start();
@@ -306,7 +339,9 @@ class Measurement {
       const synced = this.syncOf(proxy, ({ full }) => full);
       const healthyMs = (await proxy.healthy()) - proxy.startedAt;
       const { syncMs, operations } = await synced;
-      return { healthyMs, inside: { restartSyncMs: syncMs, restartOperations: operations } };
+      const syncedMs = await proxy.syncedMs();
+      const cpuSeconds = proxy.cpuSeconds();
+      return { healthyMs, syncedMs, cpuSeconds, inside: { restartSyncMs: syncMs, restartOperations: operations } };
     } finally {
       await proxy.stop();
     }

@@ -4,6 +4,8 @@ import type { Spread } from './statistics.js';
 export interface OutsideMeasures {
   /** From the start of the process, on an empty kernel, to `/healthz` saying that all is well. */
   readonly coldHealthyMs: number;
+  /** The same to its first sync, by the metric that says when the last was. */
+  readonly coldSyncedMs: number;
   /** The same to the first answered connection through the Service that is last in the lists. */
   readonly coldAnsweredMs: number;
   /** CPU time until then, all threads, user and system. */
@@ -12,7 +14,11 @@ export interface OutsideMeasures {
   readonly coldKernelSeconds: number;
   /** Resident at rest after the start, and at its peak until the end. */
   readonly residentMb: number;
+  /** Of what is resident at rest that which is no file's. */
+  readonly anonymousMb: number;
   readonly peakMb: number;
+  /** Of one CPU, with nothing changing. */
+  readonly idleCpuPercent: number;
   /** What the kernel frees with the ruleset. */
   readonly kernelMb: number;
   /** From an endpoint's change on the watch to the first connection that reaches the other endpoint. */
@@ -31,6 +37,9 @@ export interface OutsideMeasures {
   readonly directFirstPacketMs: Spread;
   /** A start on the table that the last process left, to `/healthz` saying that all is well. */
   readonly restartHealthyMs: number;
+  /** The same to its first sync, by the metric, and the CPU time until that was seen. */
+  readonly restartSyncedMs: number;
+  readonly restartCpuSeconds: number;
 }
 
 /** What our own log says beyond that. */

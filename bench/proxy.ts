@@ -21,6 +21,7 @@ export interface Sync {
 /** In MB. */
 export interface Memory {
   readonly resident: number;
+  readonly anonymous: number;
   readonly peak: number;
 }
 
@@ -31,6 +32,7 @@ interface Waiting {
 }
 
 const HEALTHZ = 'http://127.0.0.1:10256/healthz';
+const METRICS = 'http://127.0.0.1:10249/metrics';
 /** `USER_HZ`, which Linux fixes for all it tells user space. */
 const TICKS_PER_SECOND = 100;
 const TAIL_LINES = 20;
@@ -38,6 +40,7 @@ const TAIL_LINES = 20;
 /** A proxy's process, ours or another, in the network namespace of this one. */
 export class Proxy {
   readonly startedAt = monotonicMs();
+  private readonly startedAtWall = Date.now();
   private readonly child: ChildProcess;
   private readonly waiting: Waiting[] = [];
   private readonly tail: string[] = [];
@@ -65,6 +68,16 @@ export class Proxy {
     return monotonicMs();
   }
 
+  /** Resolves with how long the first sync took from the start of the process, as the metrics have it. */
+  async syncedMs(): Promise<number> {
+    for (;;) {
+      const seconds = await lastSyncSeconds();
+      if (seconds > 0) return seconds * 1000 - this.startedAtWall;
+      if (this.ended) throw this.failure();
+      await sleep(2);
+    }
+  }
+
   /** The next sync of IPv4 that the test accepts. */
   sync(test: (sync: Sync) => boolean): Promise<Sync> {
     return new Promise((resolve, reject) => {
@@ -75,7 +88,7 @@ export class Proxy {
   memory(): Memory {
     const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
     const value = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024;
-    return { resident: value('VmRSS'), peak: value('VmHWM') };
+    return { resident: value('VmRSS'), anonymous: value('RssAnon'), peak: value('VmHWM') };
   }
 
   /** CPU time so far, all threads, user and system. */
@@ -133,6 +146,18 @@ export class Proxy {
     };
     const index = this.waiting.findIndex(({ test }) => test(sync));
     if (index >= 0) this.waiting.splice(index, 1)[0]?.resolve(sync);
+  }
+}
+
+/** When the last sync of the family whose was first ended, since the epoch; 0: there was none. */
+async function lastSyncSeconds(): Promise<number> {
+  try {
+    const text = await (await fetch(METRICS)).text();
+    const times = [...text.matchAll(/^kubeproxy_sync_proxy_rules_last_timestamp_seconds(?:{[^}]*})? (\S+)$/gm)];
+    const known = times.map(([, value]) => Number(value)).filter((value) => value > 0);
+    return known.length === 0 ? 0 : Math.min(...known);
+  } catch {
+    return 0;
   }
 }
 

@@ -1,13 +1,38 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { medianResult } from '../../bench/median.js';
 import type { Result } from '../../bench/measures.js';
 
 /** `npm run bench` with a cluster so small that it only shows that the benchmark works. */
 const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
+
+/** Programs that take the place of etcd and kube-apiserver: nothing, and the test API server. */
+function standIns(directory: string): string {
+  const server = fileURLToPath(new URL('../support/api-server/main.js', import.meta.url));
+  const tls = '--tls-cert-file "$cert" --tls-key-file "$key"';
+  const flags =
+    '--secure-port=*) port=$value;; --tls-cert-file=*) cert=$value;; --tls-private-key-file=*) key=$value;;';
+  const read = `for flag; do value=\${flag#*=}; case $flag in ${flags} esac; done`;
+  writeFileSync(
+    join(directory, 'kube-apiserver'),
+    `#!/bin/sh\n${read}\nexec ${process.execPath} ${server} --port "$port" ${tls} --token bench\n`,
+  );
+  writeFileSync(join(directory, 'etcd'), '#!/bin/sh\nexec sleep 600\n');
+  for (const name of ['etcd', 'kube-apiserver']) chmodSync(join(directory, name), 0o755);
+  return directory;
+}
+
+t.test('of several runs the median of each number', (t) => {
+  const result = (value: number): Result =>
+    ({ cluster: '4 × 3', proxy: 'peer', outside: { a: value, spread: { p50: -value } }, inside: null }) as never;
+  t.same(medianResult([3, 1, 2].map(result)), [result(2)]);
+  t.same(medianResult([]), []);
+  t.end();
+});
 
 t.test('a small cluster, with our own process as the peer', async (t) => {
   const directory = t.testdir();
@@ -24,6 +49,7 @@ t.test('a small cluster, with our own process as the peer', async (t) => {
     '100',
     '--settle-ms',
     '100',
+    ...['--runs', '1', '--idle-seconds', '0.2', '--api-server', standIns(directory)],
   ];
   const peer = ['--peer', 'dist/main.js --config {config} --hostname-override node-0'];
   const child = spawn(process.execPath, [MAIN, ...quick, ...peer, '--json', json, '--plot', plot, '4x3'], {
@@ -46,6 +72,7 @@ t.test('a small cluster, with our own process as the peer', async (t) => {
   for (const { proxy, outside, inside } of results) {
     t.equal(outside.changeSeenMs.count, 4, proxy);
     t.ok(outside.coldHealthyMs > 0 && outside.coldCpuSeconds > 0 && outside.residentMb > 0, proxy);
+    t.ok(outside.coldSyncedMs > 0 && outside.restartSyncedMs > 0 && outside.anonymousMb > 0, proxy);
     t.ok(outside.connectionsPerSecond > 0 && outside.churnCpuPercent > 0, proxy);
     t.equal(inside === null, proxy === 'peer');
   }

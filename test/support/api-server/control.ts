@@ -107,10 +107,15 @@ async function churn(server: ApiServer, { perSecond, seconds, services, endpoint
   for (let change = 0; change < perSecond * seconds; change++) {
     const due = startedAt + (change * 1000) / perSecond;
     if (due > performance.now()) await delay(due - performance.now());
-    const count = Math.min(100, endpoints);
-    const notReady = (Math.floor(change / services) + 1) % (count + 1);
-    server.put(clusterSlice((change * 7919) % services, 0, count, CHURN_NODES, notReady));
+    server.put(churnedSlice(change, services, endpoints));
   }
+}
+
+/** The slice that one change of a churn is of, as it is then. */
+export function churnedSlice(change: number, services: number, endpoints: number): ApiObject {
+  const count = Math.min(100, endpoints);
+  const notReady = (Math.floor(change / services) + 1) % (count + 1);
+  return clusterSlice((change * 7919) % services, 0, count, CHURN_NODES, notReady);
 }
 
 /** A clock that all processes of a machine share, in milliseconds. */

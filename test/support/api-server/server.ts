@@ -190,6 +190,7 @@ export class ApiServer {
     const review = call.method === 'POST' ? this.reviews.answer(url.pathname, body.toString()) : null;
     if (review !== null) send(answer, 201, { contentType: 'application/json', bytes: Buffer.from(review) });
     else if (events !== null && call.method === 'POST') this.takeEvent(call, events);
+    else if (url.pathname === '/readyz') send(answer, 200, { contentType: 'text/plain', bytes: Buffer.from('ok') });
     else if (url.pathname === '/version') {
       send(answer, 200, { contentType: 'application/json', bytes: Buffer.from('{"major":"1","minor":"36"}') });
     } else if (target === null || this.options.without.includes(target.resource.name)) {
