@@ -8,9 +8,9 @@ export interface OutsideMeasures {
   readonly coldSyncedMs: number;
   /** The same to the first answered connection through the Service that is last in the lists. */
   readonly coldAnsweredMs: number;
-  /** CPU time until then, all threads, user and system. */
+  /** CPU time until then, all threads, user and system, with that of programs that it started, as in all measures. */
   readonly coldCpuSeconds: number;
-  /** The kernel's part of it, programs that it started included. */
+  /** The kernel's part of it. */
   readonly coldKernelSeconds: number;
   /** Resident at rest after the start, and at its peak until the end. */
   readonly residentMb: number;

@@ -91,10 +91,9 @@ export class Proxy {
     return { resident: value('VmRSS'), anonymous: value('RssAnon'), peak: value('VmHWM') };
   }
 
-  /** CPU time so far, all threads, user and system. */
+  /** CPU time so far, all threads, user and system, with that of programs it started: a proxy may have them do the work. */
   cpuSeconds(): number {
-    const [user, system] = this.ticks();
-    return (user + system) / TICKS_PER_SECOND;
+    return this.ticks().reduce((sum, ticks) => sum + ticks, 0) / TICKS_PER_SECOND;
   }
 
   /** Of it the kernel's, with that of programs it started. */
