@@ -3,6 +3,7 @@
 //   pointsman.js    all of it in one file, libraries too: reading and linking hundreds of modules costs more than running them
 //   pointsman.ARCH.cache what V8 compiled of that
 //   secured.js      what only stands in front of a metrics address that is not open to everybody; loaded where flags ask for it
+//   certificate.js  what has the client certificate of a kubeconfig made and renewed; loaded where flags ask for it
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
 //   ui/             the page in the browser, see page.mjs
 //   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
@@ -38,6 +39,7 @@ const withoutPrograms = {
 
 /** What is a file of its own, so that nothing of it is in memory where it is not used. */
 const secured = `${dist}/secured.js`;
+const certificate = `${dist}/certificate.js`;
 const check = `${dist}/check.js`;
 const tracing = `${dist}/tracing.js`;
 const profiles = `${dist}/v8-profile.js`;
@@ -49,6 +51,7 @@ const apart = {
   setup({ onResolve }) {
     for (const [filter, file] of [
       [/\/secured\/door\.js$/, secured],
+      [/\/certificate\/connect\.js$/, certificate],
       [/\/check\/command\.js$/, check],
       [/^\.\/tracing\.js$/, tracing],
       [/^\.\/v8-profile\.js$/, profiles],
@@ -108,6 +111,7 @@ await build({
 for (const [source, outfile] of [
   ['src/sources/manifests/yaml-worker.ts', `${dist}/yaml-worker.js`],
   ['src/serve/secured/door.ts', secured],
+  ['src/sources/kubernetes/certificate/connect.ts', certificate],
   ['src/check/command.ts', check],
   ['src/cli/tracing.ts', tracing],
   ['src/serve/v8-profile.ts', profiles],
@@ -124,7 +128,9 @@ writeFileSync(`${dist}/package.json`, '{ "type": "commonjs" }\n');
 writeFileSync(
   `${dist}/callers.json`,
   JSON.stringify(
-    Object.fromEntries([program, secured, tracing, ui, changeLog].map((file) => [basename(file), callersOf(file)])),
+    Object.fromEntries(
+      [program, secured, certificate, tracing, ui, changeLog].map((file) => [basename(file), callersOf(file)]),
+    ),
   ),
 );
 copyFileSync(`${project}bundle/launch.cjs`, main);

@@ -101,6 +101,7 @@ export class NodeProxy {
     tracing?.countBy(this.metrics.spans());
     this.sources = new Sources({
       ...{ version: loaded.version, store: this.store, log, observer: this.metrics, tracing, events: this.events },
+      certificates: config.kubernetes?.clientCertificate ? this.metrics.certificates(this.health) : null,
       onNodeRead: (read) => {
         this.renamed(read.nodeName);
       },
@@ -383,8 +384,7 @@ export class NodeProxy {
     const { store, health, progress, metrics, sources, options } = this;
     return {
       ...{ release: OWN_VERSION, host: options.machine.host, snapshot: store.snapshot, health, progress },
-      ...{ families: this.cycle.families, now: () => systemClock.now() },
-      loaded: () => this.loaded,
+      ...{ families: this.cycle.families, now: () => systemClock.now(), loaded: () => this.loaded },
       refusal: () => this.refusedFor,
       planned: () => planSettings(this.config),
       onChange: (listener) => store.onChange(listener),

@@ -14,6 +14,7 @@ import { isGateEnabled } from './gates.js';
 import { parseHostPort, type HostPort } from './host-port.js';
 import { quantityValue } from './quantity.js';
 import type { LogFileConfig } from './audit.js';
+import type { ClientCertificateConfig } from './client-certificate.js';
 import type { SecuredConfig } from './secured.js';
 import { isLocalMode } from './validate.js';
 
@@ -94,6 +95,8 @@ export interface KubernetesConfig {
   readonly burst: number;
   /** How often what came from the API server is checked. Above 0. */
   readonly configSyncPeriod: number;
+  /** Null: whoever wrote the kubeconfig looks after its certificate. */
+  readonly clientCertificate: ClientCertificateConfig | null;
 }
 
 /** Where to read objects from. */
@@ -204,6 +207,7 @@ export interface Surroundings {
   readonly iptablesFlavor: IptablesFlavorChoice;
   readonly secured: SecuredConfig | null;
   readonly changeLog: LogFileConfig | null;
+  readonly clientCertificate: ClientCertificateConfig | null;
   /** The HNS network where the document names none; empty: none. */
   readonly kubeNetwork: string;
 }
@@ -212,11 +216,11 @@ export interface Surroundings {
 export function buildConfig(document: KubeProxyConfiguration, surroundings: Surroundings): Config {
   const section = document[activeSection(document)];
   const { conntrack } = document;
-  const { nodeName, master, manifests, statusSocket, iptablesFlavor, secured, changeLog } = surroundings;
+  const { nodeName, manifests, statusSocket, iptablesFlavor, secured, changeLog } = surroundings;
   const { fileCheckFrequency, httpCheckFrequency, tracingFile } = surroundings;
   return deepFreeze({
     nodeName,
-    kubernetes: kubernetes(document, master, manifests.length === 0),
+    kubernetes: kubernetes(document, surroundings),
     manifests,
     fileCheckFrequency,
     httpCheckFrequency,
@@ -268,13 +272,17 @@ export function readsServer({ clientConnection }: KubeProxyConfiguration, master
   return isOnly || clientConnection.kubeconfig !== '' || master !== '';
 }
 
-function kubernetes(document: KubeProxyConfiguration, master: string, isOnly: boolean): KubernetesConfig | null {
-  if (!readsServer(document, master, isOnly)) return null;
+function kubernetes(
+  document: KubeProxyConfiguration,
+  { master, manifests, clientCertificate }: Surroundings,
+): KubernetesConfig | null {
+  if (!readsServer(document, master, manifests.length === 0)) return null;
   const { clientConnection, configSyncPeriod } = document;
   return {
     ...clientConnection,
     master,
     configSyncPeriod: durationMilliseconds(configSyncPeriod),
+    clientCertificate,
   };
 }
 

@@ -167,6 +167,26 @@ const PROCESS_FLAGS = [
     url: true,
   },
   {
+    name: 'bootstrap-kubeconfig',
+    type: 'string',
+    value: 'file',
+    help: 'by which a client certificate is asked for when the kubeconfig is missing or its certificate is of no use; the kubeconfig is written with what is issued',
+    initial: '',
+  },
+  {
+    name: 'rotate-certificates',
+    type: 'bool',
+    help: 'ask for another client certificate before the one in --cert-dir ends',
+    initial: 'false',
+  },
+  {
+    name: 'signer-name',
+    type: 'string',
+    value: 'domain/name',
+    help: 'who is to sign client certificates',
+    initial: 'kubernetes.io/kube-apiserver-client',
+  },
+  {
     name: 'init-only',
     type: 'bool',
     help: 'make the kernel settings that need full privileges, check kernel and Node, then exit',

@@ -26,7 +26,7 @@ export const SECURED_FLAGS = [
     name: 'cert-dir',
     type: 'string',
     value: 'directory',
-    help: 'where a self-signed certificate for the addresses of this node is made and kept when --tls-cert-file is not given',
+    help: 'where a self-signed certificate for the addresses of this node is made and kept when --tls-cert-file is not given, and client certificates that are asked for',
     initial: '/var/lib/pointsman/pki',
   },
   {

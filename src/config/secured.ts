@@ -101,7 +101,6 @@ const DETAILS = [
   'audit-log-maxage',
   'audit-log-maxbackup',
   'audit-log-maxsize',
-  'cert-dir',
   'tls-cipher-suites',
   'tls-min-version',
 ] as const satisfies readonly FlagName[];
@@ -140,7 +139,7 @@ export function readSecured(line: CommandLine, readsServer: boolean): SecuredFla
   const problems: string[] = [];
   if (isTls && line.given.get('metrics-tls') === false)
     problems.push('--metrics-tls: Invalid value: false: a certificate is given, which is served over TLS');
-  const tls = readTls(line, problems);
+  const tls = readTls(line, isTls, problems);
   const authentication = readAuthentication(line, problems);
   const authorization = readAuthorization(line, problems);
   const audit = readAudit(line, problems);
@@ -224,7 +223,7 @@ function ttlFlag(line: CommandLine, name: FlagName, problems: string[]): number 
   return ttl;
 }
 
-function readTls(line: CommandLine, problems: string[]): TlsConfig {
+function readTls(line: CommandLine, isTls: boolean, problems: string[]): TlsConfig {
   const certificateFile = textFlag(line, 'tls-cert-file');
   const keyFile = textFlag(line, 'tls-private-key-file');
   if (certificateFile === '' && keyFile !== '')
@@ -233,7 +232,7 @@ function readTls(line: CommandLine, problems: string[]): TlsConfig {
     problems.push('--tls-private-key-file: Required value: beside --tls-cert-file');
   const directory = settingOf(line, 'cert-dir');
   const pair = certificateFile === '' ? null : { certificateFile, keyFile };
-  if (pair === null && directory === '') problems.push('--cert-dir: Required value: without --tls-cert-file');
+  if (isTls && pair === null && directory === '') problems.push('--cert-dir: Required value: without --tls-cert-file');
   return {
     pair,
     directory,

@@ -1,4 +1,5 @@
 import { readLogFile, unusedLimits } from './audit.js';
+import { readClientCertificate } from './client-certificate.js';
 import { IPTABLES_FLAVORS, readsServer, type ManifestsSource, type Surroundings } from './config.js';
 import { durationMilliseconds, parseDuration } from './duration.js';
 import { invalid } from './errors.js';
@@ -37,6 +38,8 @@ export function readSurroundings(
   const statusSocket = settingOf(line, 'status-socket');
   if (Buffer.byteLength(statusSocket) > MAX_SOCKET_PATH_BYTES)
     problems.push(invalid('--status-socket', statusSocket, `must have at most ${MAX_SOCKET_PATH_BYTES} bytes`));
+  const clientCertificate = readClientCertificate(line, document.clientConnection.kubeconfig);
+  problems.push(...clientCertificate.problems);
   const secured = readSecured(line, readsServer(document, textFlag(line, 'master'), manifests.sources.length === 0));
   problems.push(...secured.problems);
   const changeLog = readLogFile(line, 'change-log', problems);
@@ -52,13 +55,16 @@ export function readSurroundings(
       iptablesFlavor: iptablesFlavor ?? 'auto',
       secured: secured.value,
       changeLog,
+      clientCertificate: clientCertificate.value,
     },
     problems,
     warnings: [
       ...manifests.warnings,
+      ...clientCertificate.warnings,
       ...secured.warnings,
       ...unusedLimits(line, 'change-log', changeLog),
       ...unusedFlags(line, document, manifests.sources),
+      ...unusedDirectory(line, clientCertificate.value !== null || secured.value !== null),
     ],
   };
 }
@@ -78,6 +84,13 @@ function unusedFlags(
   return rows
     .filter(([flag, isUsed]) => line.given.has(flag) && !isUsed)
     .map(([flag, , why]) => `--${flag}: has no effect ${why}`);
+}
+
+/** Of certificates. */
+function unusedDirectory(line: CommandLine, isUsed: boolean): readonly string[] {
+  return line.given.has('cert-dir') && !isUsed
+    ? ['--cert-dir: has no effect without --metrics-tls, --bootstrap-kubeconfig or --rotate-certificates']
+    : [];
 }
 
 /** In milliseconds. */

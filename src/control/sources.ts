@@ -2,8 +2,10 @@ import { systemClock } from '../base/clock.js';
 import { NO_EVENTS, type EventRecorder } from '../base/events.js';
 import type { Log } from '../base/log.js';
 import type { SourceTracing } from '../base/tracing.js';
-import type { Config } from '../config/config.js';
+import type { ClientCertificateConfig } from '../config/client-certificate.js';
+import type { Config, KubernetesConfig } from '../config/config.js';
 import type { SourceState } from '../observe/metrics.js';
+import type { CertificateObserver } from '../sources/kubernetes/certificate/keeper.js';
 import type { RequestObserver } from '../sources/kubernetes/connect/transport.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import type { EventSender } from '../sources/kubernetes/events/event-sender.js';
@@ -23,9 +25,14 @@ export interface SourcesParts {
   readonly tracing: SourceTracing | null;
   /** Null: nobody is told of anything. */
   readonly events: EventSender | null;
+  /** Null: no client certificate is asked for, whatever the configuration says. */
+  readonly certificates: CertificateObserver | null;
   /** The Node of this configuration's name has been read, or there is none. */
   readonly onNodeRead: (config: Config) => void;
 }
+
+/** Who hears nothing of the way to the API server. */
+const NOBODY = { observer: null, tracing: null, certificates: null };
 
 /** The way to the API server that another configuration asks for, found and checked, and not used yet. */
 export interface NextApi {
@@ -55,11 +62,11 @@ export class Sources {
 
   /** @throws KubeconfigError when the way to the API server is not usable as configured. */
   async connect(config: Config): Promise<NextApi> {
-    const { version, log, observer, tracing } = this.parts;
+    const { version, log } = this.parts;
     // Loaded only where it is used: it takes several megabytes.
     return {
       config,
-      source: config.kubernetes && (await connectKubernetes(config, version, log, { observer, tracing })),
+      source: config.kubernetes && (await connectKubernetes(config, version, log, this.parts)),
     };
   }
 
@@ -143,8 +150,7 @@ export async function readOnce(config: Config, version: string, store: Store, lo
   store.onChange(() => {
     if (store.snapshot.ready) done();
   });
-  const nobody = { observer: null, tracing: null, events: null };
-  const sources = new Sources({ version, store, log, ...nobody, onNodeRead: () => undefined });
+  const sources = new Sources({ version, store, log, ...NOBODY, events: null, onNodeRead: () => undefined });
   await sources.start(config);
   const cancel = systemClock.callAt(systemClock.now() + READ_ONCE_MS, done);
   await complete;
@@ -168,21 +174,25 @@ export async function connectKubernetes(
   config: Config,
   version: string,
   log: Log,
-  { observer, tracing }: Pick<SourcesParts, 'observer' | 'tracing'> = { observer: null, tracing: null },
+  { observer, tracing, certificates }: Pick<SourcesParts, keyof typeof NOBODY> = NOBODY,
 ): Promise<KubernetesSource> {
   const { kubernetes } = config;
   if (kubernetes === null) throw new TypeError('no API server is configured');
   const { connectToApi, userAgent } = await import('../sources/kubernetes/connect/transport.js');
   const { startKubernetes, watchNode } = await import('../sources/kubernetes/source.js');
   const { DEFAULT_TIMING } = await import('../sources/kubernetes/timing.js');
-  const connection = await connectToApi({
-    ...kubernetes,
-    userAgent: userAgent(version, OWN_VERSION),
-    clock: systemClock,
-    log,
-    ...(observer === null ? {} : { observer }),
-    ...(tracing === null ? {} : { tracing }),
-  });
+  const { clientCertificate } = kubernetes;
+  const connect = (kubeconfig: string): Promise<ApiConnection> =>
+    connectToApi({
+      ...kubernetes,
+      ...{ kubeconfig, userAgent: userAgent(version, OWN_VERSION), clock: systemClock, log },
+      ...(observer === null ? {} : { observer }),
+      ...(tracing === null ? {} : { tracing }),
+    });
+  const connection =
+    certificates === null || clientCertificate === null
+      ? await connect(kubernetes.kubeconfig)
+      : await connectCertified(clientCertificate, kubernetes, config.nodeName, connect, log, certificates);
   const options = (events: EventRecorder): KubernetesOptions => ({
     connection,
     nodeName: config.nodeName,
@@ -199,6 +209,24 @@ export async function connectKubernetes(
     start: (store, events, more) => startKubernetes({ ...options(events), ...more }, store, log, surroundings),
     watchNode: (store, events) => watchNode(options(events), store, log, surroundings),
   };
+}
+
+/** As the flags about the client certificate say. */
+async function connectCertified(
+  config: ClientCertificateConfig,
+  { kubeconfig, master }: KubernetesConfig,
+  nodeName: string,
+  connect: (kubeconfig: string) => Promise<ApiConnection>,
+  log: Log,
+  observer: CertificateObserver,
+): Promise<ApiConnection> {
+  const { readSelection } = await import('../sources/kubernetes/auth/access.js');
+  const { connectCertified } = await import('../sources/kubernetes/certificate/connect.js');
+  return connectCertified({
+    ...{ config, kubeconfig, nodeName, connect, log, observer },
+    select: (path) => readSelection(path, master !== ''),
+    ...{ clock: systemClock, random: Math.random, now: Date.now },
+  });
 }
 
 /** Our own release, behind the Kubernetes version whose place we take. */

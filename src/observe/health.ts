@@ -32,6 +32,8 @@ export class HealthState {
   nodeEligible: boolean | null = null;
   /** Sysctls that are not what they should be, in sentences. */
   sysctls: readonly string[] = [];
+  /** Why there is no client certificate, or none to follow the one there is; null: nothing is wanting. */
+  certificate: string | null = null;
   private holding: string | null = null;
   private holdingSince: bigint | null = null;
   private releasedAt = -Infinity;

@@ -14,7 +14,8 @@ import type { ExecOutcome } from '../sources/kubernetes/auth/exec-plugin.js';
 import type { RequestObserver } from '../sources/kubernetes/connect/transport.js';
 import type { RowEdit } from '../state/store.js';
 import { expose, type ExpositionFormat } from './exposition.js';
-import type { HealthPath } from './health.js';
+import type { HealthPath, HealthState } from './health.js';
+import { CertificateMetrics } from './certificate-metrics.js';
 import { DoorMetrics } from './door-metrics.js';
 import { ComponentInstruments, ModeInstruments, OwnInstruments, ProxyInstruments } from './instruments.js';
 import { SpanMetrics } from './span-metrics.js';
@@ -226,6 +227,11 @@ export class ProxyMetrics implements RequestObserver {
   /** Where traces are sent; otherwise there are none. */
   spans(): SpanMetrics {
     return new SpanMetrics(this.registry);
+  }
+
+  /** Of the client certificate; where none is asked for there are none. */
+  certificates(health: HealthState): CertificateMetrics {
+    return new CertificateMetrics(this.registry, health);
   }
 
   configChanged(result: 'applied' | 'refused'): void {

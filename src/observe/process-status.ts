@@ -26,6 +26,8 @@ export interface ProcessStatus {
   readonly pendingMs: number | null;
   /** Why changes are held back; null: they are not. */
   readonly held: string | null;
+  /** Why there is no client certificate, or none to follow the one there is; null: nothing is wanting. */
+  readonly clientCertificate: string | null;
   /** Why changed configuration files are not in force; null: they are. */
   readonly refusedConfiguration: string | null;
   readonly families: readonly FamilyState[];
@@ -68,6 +70,7 @@ export interface FamilyState {
 export function printStatus(status: ProcessStatus): string[] {
   const { version, release, pid, mode, node, ready, gaps, healthy, pendingMs, held, refusedConfiguration, memory } =
     status;
+  const { clientCertificate } = status;
   return [
     `pointsman ${release} for Kubernetes ${version}, ${mode} on ${node}, process ${pid}, up ${printSeconds(status.uptimeSeconds)}`,
     `${healthy ? 'healthy' : 'NOT healthy'}${printEligible(status.nodeEligible)}`,
@@ -75,6 +78,7 @@ export function printStatus(status: ProcessStatus): string[] {
     ...status.sources.map(printSource),
     `changes waiting: ${pendingMs === null ? 'none' : `for ${Math.round(pendingMs)} ms`}`,
     ...(held === null ? [] : [`changes are held back: ${held}`]),
+    ...(clientCertificate === null ? [] : [`client certificate: ${clientCertificate}`]),
     ...(refusedConfiguration === null
       ? []
       : [`changed configuration refused, the one before it is in force: ${refusedConfiguration}`]),

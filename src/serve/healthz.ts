@@ -6,7 +6,7 @@ import { answerWhole, JSON_HEADERS } from './listener.js';
 
 /**
  * The body and status of a health answer: field for field what kube-proxy answers; `verbose` adds the sysctls that are not right, the drift of each
- * family, why changes are held back while they are, and frontends that the kernel refuses while it does. /livez asks for less: families that have never been synced are not part of it unless they are
+ * family, why changes are held back while they are, what our client certificate wants, and frontends that the kernel refuses while it does. /livez asks for less: families that have never been synced are not part of it unless they are
  * stuck.
  */
 export function healthAnswer(
@@ -38,6 +38,7 @@ export function healthAnswer(
     healthy,
     ...(families.length > 0 ? { status: Object.fromEntries(status) as unknown } : {}),
     ...(verbose ? { sysctls: state.sysctls, drift: printDrift(state), ...(held === null ? {} : { held }) } : {}),
+    ...(verbose && state.certificate !== null ? { clientCertificate: state.certificate } : {}),
     ...(verbose && aside.length > 0 ? { setAside: aside } : {}),
   });
   return { status: ok ? 200 : 503, body };

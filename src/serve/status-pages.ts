@@ -63,6 +63,7 @@ function processStatus(running: RunningProcess): ProcessStatus {
     nodeEligible: health.nodeEligible,
     pendingMs: pendingMs(running),
     held: health.held(),
+    clientCertificate: health.certificate,
     refusedConfiguration: running.refusal(),
     families: running.families.map((sync) => familyState(sync, running)),
     memory: { residentBytes: rss, heapBytes: heapUsed, externalBytes: external },

@@ -148,6 +148,16 @@ t.test('so is what writes changes of the kernel down', (t) => {
   t.end();
 });
 
+t.test('what only asks for client certificates is a file of its own', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  t.equal(text.split('require("./certificate.js")').length, 2, 'one place loads it');
+  const apart = readFileSync(projectFile('dist/certificate.js'), 'utf8');
+  for (const mark of ['kube-proxy-client', 'CERTIFICATE REQUEST', 'node-proxy-csr-'])
+    t.same([text.includes(mark), apart.includes(mark)], [false, true], mark);
+  t.notMatch(apart, 'createServer', 'and has no more of its own than it needs');
+  t.end();
+});
+
 t.test('the command check is a file of its own, tables and all', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./check.js")').length, 2, 'one place loads it');

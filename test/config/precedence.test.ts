@@ -57,6 +57,9 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'boot-id-file',
     'machine-id-file',
     ...SECURED_FLAGS.map(({ name }) => name),
+    'bootstrap-kubeconfig',
+    'rotate-certificates',
+    'signer-name',
   ];
   const gates = 'mode: nftables\nfeatureGates: {LoggingAlphaOptions: true}';
   const plain = fromFile(gates);

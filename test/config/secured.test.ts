@@ -23,8 +23,8 @@ t.test('what switches TLS on', (t) => {
     minVersion: 'TLSv1.3',
   });
   t.same(loaded(['--proxy-mode=nftables', '--cert-dir=/d', '--tls-min-version=VersionTLS13']).warnings, [
-    '--cert-dir: has no effect without --metrics-tls',
     '--tls-min-version: has no effect without --metrics-tls',
+    '--cert-dir: has no effect without --metrics-tls, --bootstrap-kubeconfig or --rotate-certificates',
   ]);
   t.end();
 });
@@ -137,5 +137,37 @@ t.test('every refusal names the flag', (t) => {
     ),
   ];
   for (const [flags, problem] of cases) t.same(failure(() => loaded(flags)).problems, [problem]);
+  t.end();
+});
+
+t.test('client certificates that are asked for', (t) => {
+  const flags = ['--kubeconfig=/k', '--bootstrap-kubeconfig=/b'];
+  const of = (...more: readonly string[]): unknown => loaded([...more]).config.kubernetes?.clientCertificate;
+  t.equal(of('--kubeconfig=/k'), null);
+  t.same(of(...flags), {
+    bootstrapKubeconfig: '/b',
+    directory: '/var/lib/pointsman/pki',
+    signerName: 'kubernetes.io/kube-apiserver-client',
+    isRotated: false,
+  });
+  t.match(of('--kubeconfig=/k', '--rotate-certificates', '--cert-dir=/d', '--signer-name=example.org/nodes'), {
+    ...{ bootstrapKubeconfig: null, directory: '/d', signerName: 'example.org/nodes', isRotated: true },
+  });
+  for (const [given, problem] of [
+    [
+      ['--master=https://a', '--bootstrap-kubeconfig=/b'],
+      '--bootstrap-kubeconfig: Forbidden: needs --kubeconfig, or clientConnection.kubeconfig in --config',
+    ],
+    [
+      ['--rotate-certificates'],
+      '--rotate-certificates: Forbidden: needs --kubeconfig, or clientConnection.kubeconfig in --config',
+    ],
+    [[...flags, '--cert-dir='], '--cert-dir: Required value: with --bootstrap-kubeconfig'],
+    [[...flags, '--signer-name=nobody'], '--signer-name: Invalid value: "nobody": must be \'domain/name\''],
+  ] as const)
+    t.same(failure(() => loaded(given)).problems, [problem], problem);
+  t.match(loaded(['--proxy-mode=nftables', '--signer-name=a.b/c']).warnings, [
+    '--signer-name: has no effect without --bootstrap-kubeconfig or --rotate-certificates',
+  ]);
   t.end();
 });

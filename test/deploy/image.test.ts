@@ -24,6 +24,7 @@ const EXACT_BASE = /^(?:scratch|node:\d+\.\d+\.\d+-bookworm-slim(?:@sha256:[0-9a
 /** What the program loads of its own when it is asked for. */
 const APART = [
   './secured.js',
+  './certificate.js',
   './check.js',
   './change-log.js',
   './tracing.js',
@@ -119,6 +120,7 @@ t.test('the program needs nothing but Node beside it', (t) => {
     'main.js',
     'pointsman.js',
     'secured.js',
+    'certificate.js',
     'check.js',
     'explain.js',
     'change-log.js',

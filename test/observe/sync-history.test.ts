@@ -92,6 +92,7 @@ t.test('a status in words', (t) => {
     nodeEligible: null,
     pendingMs: 12.4,
     held: 'no pod CIDRs',
+    clientCertificate: 'request x waits for its approval',
     refusedConfiguration: 'address in use',
     families: [
       {
@@ -124,6 +125,7 @@ t.test('a status in words', (t) => {
     '  nodes: not read yet',
     'changes waiting: for 12 ms',
     'changes are held back: no pod CIDRs',
+    'client certificate: request x waits for its approval',
     'changed configuration refused, the one before it is in force: address in use',
     'IPv4: NOT in sync, 1 Services, 2 frontends, 3 endpoints, 4 frontends pending',
     '  failed syncs: 2, last at 2026-01-01T01:00:00.000Z: EBUSY',
@@ -163,6 +165,7 @@ t.test('a status in words', (t) => {
     gaps: false,
     pendingMs: null,
     held: null,
+    clientCertificate: null,
   });
   t.ok(
     lines.includes('    2026-01-01T02:00:00.000Z  1.3 ms, 3 elements, 0 rules: default/web:http, …'),
@@ -171,6 +174,6 @@ t.test('a status in words', (t) => {
   t.ok(lines.includes('    2026-01-01T02:00:00.000Z  1.3 ms, full, 3 elements, 0 rules: default/web:http'));
   t.match(lines[0], /up 0s$/);
   t.ok(lines.includes('changes waiting: none') && lines.includes('sources: all read'));
-  t.notMatch(lines.join('\n'), /held back/);
+  t.notMatch(lines.join('\n'), /held back|client certificate/);
   t.end();
 });

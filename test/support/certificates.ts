@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -68,6 +68,56 @@ export class Authority {
   }
 }
 
-function openssl(args: readonly string[]): void {
-  execFileSync('openssl', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+/** What signs requests. */
+export type SigningFiles = Pick<Issued, 'certificateFile' | 'keyFile'>;
+
+/** Subject of a request for a certificate; null: its own key has not signed it. */
+export function requestedSubject(request: string): string | null {
+  try {
+    const said = openssl(['req', '-verify', '-noout', '-subject'], request);
+    return /subject=(.*)/.exec(said)?.[1]?.trim() ?? '';
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Signs for a client from now on, for so many seconds.
+ *
+ * @param request null: one of somebody else's.
+ */
+export function signRequest(
+  { certificateFile, keyFile }: SigningFiles,
+  request: string | null,
+  seconds: number,
+): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pointsman-sign-'));
+  const path = (name: string): string => join(folder, name);
+  const time = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`;
+  try {
+    const lines = [
+      ...['[ca]', 'default_ca=own', '[own]', `database=${path('index')}`, `new_certs_dir=${folder}`],
+      ...['rand_serial=yes', 'default_md=sha256', 'policy=any', 'x509_extensions=client', 'unique_subject=no'],
+      ...['[any]', 'commonName=supplied', 'organizationName=optional'],
+      ...['[client]', 'basicConstraints=critical,CA:FALSE', 'extendedKeyUsage=clientAuth', ''],
+    ];
+    writeFileSync(path('conf'), lines.join('\n'));
+    writeFileSync(path('index'), '');
+    const other = ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', path('key')];
+    writeFileSync(path('request'), request ?? openssl([...other, '-subj', '/CN=other']));
+    const now = Date.now();
+    const dates = ['-startdate', time(now), '-enddate', time(now + seconds * 1000)];
+    const by = ['-config', path('conf'), '-cert', certificateFile, '-keyfile', keyFile];
+    openssl(['ca', '-batch', '-notext', ...by, ...dates, '-in', path('request'), '-out', path('out')]);
+    return readFileSync(path('out'), 'utf8');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** What it says on either output. */
+function openssl(args: readonly string[], input = ''): string {
+  const { status, stdout, stderr } = spawnSync('openssl', args, { input, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`openssl ${args.join(' ')}: ${stderr}`);
+  return stdout + stderr;
 }

@@ -77,7 +77,12 @@ t.test('certificate and key in one file that is replaced at any moment always go
   put(0);
   const log = new RecordingLog();
   const source = { type: 'file', path: file, field: 'pair' } as const;
-  const access = { serverName: 'x', authority: null, insecure: true, pair: { certificate: source, key: source } };
+  const access = {
+    serverName: 'x',
+    authority: { ...source, path: caFile },
+    insecure: true,
+    pair: { certificate: source, key: source },
+  };
   const trust = new TlsTrust(access, {}, log);
   for (let turn = 1; turn < 60; turn++) {
     const asked = trust.current(null);

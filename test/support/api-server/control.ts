@@ -16,6 +16,7 @@ import type { ApiServer } from './server.js';
  * - `down`, `up`: nobody is answered for a while, and every connection breaks; objects and their versions stay
  * - `compact`: the changes so far are forgotten
  * - `tokens`: what is accepted from now on
+ * - `signing`: a policy and seconds; what waits is judged by it at once
  * - `churn`: {@link Churn}; answers when it is over
  * - `state`: nothing; answers with versions, requests by resource and operation, Accept headers, connections, events
  *
@@ -72,6 +73,10 @@ async function answer(server: ApiServer, request: IncomingMessage): Promise<unkn
       return null;
     case 'tokens':
       server.tokens = value as readonly string[];
+      return null;
+    case 'signing':
+      Object.assign(server.signing, value);
+      server.signing.judge(server.store);
       return null;
     case 'churn':
       await churn(server, value as Churn);
@@ -140,5 +145,7 @@ function state(server: ApiServer): unknown {
     openConnections: server.openConnections,
     watches: server.watches.size,
     events: server.events,
+    serials: [...new Set(server.requests.map(({ serial }) => serial).filter((serial) => serial !== ''))],
+    signingRequests: server.store.list(resourceOfKind('CertificateSigningRequest')),
   };
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { ApiObject } from '../api-objects.js';
+import type { SigningFiles } from '../certificates.js';
 import { clusterObjects } from './cluster.js';
 import { serveControl } from './control.js';
 import type { PolicyRule } from './rbac.js';
@@ -29,6 +30,9 @@ const { values } = parseArgs({
     rules: { type: 'string' },
     'watch-list': { type: 'string', default: 'yes' },
     'bookmark-ms': { type: 'string', default: '60000' },
+    /** Certificate and key that sign requests for certificates. */
+    'signer-cert-file': { type: 'string' },
+    'signer-key-file': { type: 'string' },
     without: { type: 'string', multiple: true, default: [] },
     /** A file with a JSON list of objects. */
     objects: { type: 'string' },
@@ -45,6 +49,11 @@ function tlsFiles(): TlsFiles | null {
   return { cert: readFileSync(cert), key: readFileSync(key), clientCa: ca === undefined ? null : readFileSync(ca) };
 }
 
+function signer(): SigningFiles | null {
+  const { 'signer-cert-file': certificateFile, 'signer-key-file': keyFile } = values;
+  return certificateFile === undefined || keyFile === undefined ? null : { certificateFile, keyFile };
+}
+
 const server = new ApiServer({
   address: values.address,
   port: Number(values.port),
@@ -53,6 +62,7 @@ const server = new ApiServer({
   rules: values.rules === undefined ? null : (JSON.parse(readFileSync(values.rules, 'utf8')) as readonly PolicyRule[]),
   watchList: WATCH_LIST.find((support) => support === values['watch-list']) ?? 'yes',
   bookmarkMs: Number(values['bookmark-ms']),
+  signer: signer(),
   without: values.without,
 });
 if (values.objects !== undefined) {

@@ -1,3 +1,4 @@
+import type { SigningFiles } from '../certificates.js';
 import type { PolicyRule } from './rbac.js';
 
 export interface TlsFiles {
@@ -26,6 +27,8 @@ export interface ApiServerOptions {
   readonly watchList: WatchListSupport;
   /** Between bookmarks. */
   readonly bookmarkMs: number;
+  /** What signs requests for certificates; null: nobody does. */
+  readonly signer: SigningFiles | null;
   /** Plurals that are answered with 404. */
   readonly without: readonly string[];
 }
@@ -39,5 +42,6 @@ export const DEFAULTS: ApiServerOptions = {
   rules: null,
   watchList: 'yes',
   bookmarkMs: 60_000,
+  signer: null,
   without: [],
 };

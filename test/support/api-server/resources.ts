@@ -12,6 +12,12 @@ export const SERVED: readonly ServedResource[] = [
   { name: 'services', kind: 'Service', apiVersion: 'v1', namespaced: true },
   { name: 'endpointslices', kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1', namespaced: true },
   { name: 'nodes', kind: 'Node', apiVersion: 'v1', namespaced: false },
+  {
+    name: 'certificatesigningrequests',
+    kind: 'CertificateSigningRequest',
+    apiVersion: 'certificates.k8s.io/v1',
+    namespaced: false,
+  },
   { name: 'servicecidrs', kind: 'ServiceCIDR', apiVersion: 'networking.k8s.io/v1', namespaced: false },
 ];
 

@@ -15,16 +15,18 @@ import {
 import { eventProblem, eventTargetOf, type EventTarget } from './events.js';
 import { Faults, type Fault, type Operation } from './faults.js';
 import { Lists } from './list.js';
+import { certifiedClient, type CertifiedClient } from './client.js';
 import { DEFAULTS, type ApiServerOptions, type WatchListSupport } from './options.js';
 import { accessOf, allows } from './rbac.js';
 import { keyOf, nameOf, targetOf, type Target } from './resources.js';
 import { ServedReviews } from './reviews.js';
 import { selection, type Predicate } from './selectors.js';
+import { ServedSigning } from './signing.js';
 import { ApiStore } from './store.js';
 import { ServedWatch } from './watch.js';
 
 /** A request as it came. */
-export interface RecordedRequest {
+export interface RecordedRequest extends CertifiedClient {
   readonly method: string;
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
@@ -38,6 +40,7 @@ export class ApiServer {
   readonly store = new ApiStore();
   readonly faults = new Faults();
   readonly reviews = new ServedReviews();
+  readonly signing: ServedSigning;
   readonly requests: RecordedRequest[] = [];
   /** Event objects that clients posted. */
   readonly events: ApiObject[] = [];
@@ -62,6 +65,7 @@ export class ApiServer {
 
   constructor(options: Partial<ApiServerOptions> = {}) {
     this.options = { ...DEFAULTS, ...options };
+    this.signing = new ServedSigning(this.options.signer);
     this.lastPort = this.options.port;
     this.tokens = this.options.tokens;
     this.watchList = this.options.watchList;
@@ -149,6 +153,7 @@ export class ApiServer {
       headers: request.headers,
       resource,
       operation,
+      ...certifiedClient(request.socket),
     });
     const fault = this.faults.take(resource, operation);
     const answer = new Answer(response, fault);
@@ -231,8 +236,18 @@ export class ApiServer {
       else send(answer, 200, { contentType: 'application/json', bytes: Buffer.from('{}') });
       return;
     }
-    const stored = this.store.put({ ...(JSON.parse(body.toString()) as ApiObject), kind: target.resource.kind });
+    const object: ApiObject = { ...(JSON.parse(body.toString()) as ApiObject), kind: target.resource.kind };
+    const problem = method === 'POST' ? this.signing.problem(this.store, object) : null;
+    if (problem !== null) {
+      fail(answer, encoding, problem);
+      return;
+    }
+    const stored = this.store.put(object);
     send(answer, method === 'POST' ? 201 : 200, { contentType: encoding.contentType, bytes: encoding.object(stored) });
+    // It is there before anybody judges it.
+    setImmediate(() => {
+      this.signing.judge(this.store);
+    });
   }
 
   private select(call: Call, target: Target): void {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { FaultRule } from '../api-server/faults.js';
+import type { SigningPolicy } from '../api-server/signing.js';
 import { Authority, type Issued } from '../certificates.js';
 import type { Lab } from './lab.js';
 import type { Manifest } from './objects.js';
@@ -15,8 +16,8 @@ import type { Cluster, ProxyScope } from './proxy.js';
 export interface ControlPlaneOptions {
   /** Flags of the API server. */
   readonly flags?: readonly string[];
-  /** How the process proves who it is: by a service account's token, as kubeadm has it, or by a certificate. */
-  readonly identity?: 'token' | 'certificate';
+  /** How the process proves who it is: by a service account's token, as kubeadm has it, by a certificate, or by one that it has to ask for. */
+  readonly identity?: 'token' | 'certificate' | 'bootstrap';
   /** Fields of clientConnection. */
   readonly clientConnection?: Readonly<Record<string, unknown>>;
 }
@@ -33,6 +34,9 @@ export interface ControlPlaneState {
   readonly watches: number;
   /** As they were posted. */
   readonly events: readonly PostedEvent[];
+  /** Numbers of the clients' certificates, in the order in which they came. */
+  readonly serials: readonly string[];
+  readonly signingRequests: readonly { readonly metadata: { readonly name: string } }[];
 }
 
 export interface PostedEvent {
@@ -79,13 +83,16 @@ export class ControlPlane implements Cluster {
     await mkdir(plane.account);
     await writeFile(join(plane.account, 'ca.crt'), authority.own.certificate);
     await writeFile(join(plane.account, 'token'), plane.#token);
-    await writeFile(plane.#kubeconfig, plane.#kubeconfigText());
+    await writeFile(
+      options.identity === 'bootstrap' ? plane.bootstrapKubeconfig : plane.kubeconfig,
+      plane.#kubeconfigText(),
+    );
     await plane.launch();
     return plane;
   }
 
   get config(): Readonly<Record<string, unknown>> {
-    return { clientConnection: { kubeconfig: this.#kubeconfig, ...this.#options.clientConnection } };
+    return { clientConnection: { kubeconfig: this.kubeconfig, ...this.#options.clientConnection } };
   }
 
   /** Writes what differs and deletes what is gone, as far as the server runs; one that is started later begins with everything. */
@@ -138,8 +145,14 @@ export class ControlPlane implements Cluster {
     const { certificateFile, keyFile } = this.#certificate;
     const tls = ['--tls-cert-file', certificateFile, '--tls-key-file', keyFile];
     const clients = ['--client-ca-file', this.#authority.own.certificateFile, '--token', this.#token];
+    const signer = [
+      '--signer-cert-file',
+      this.#authority.own.certificateFile,
+      '--signer-key-file',
+      this.#authority.own.keyFile,
+    ];
     const rest = ['--port', String(PORT), '--control', this.#socket, '--objects', objects];
-    const flags = [...tls, ...clients, ...rest, ...(this.#options.flags ?? [])];
+    const flags = [...tls, ...clients, ...signer, ...rest, ...(this.#options.flags ?? [])];
     const child = this.#lab.spawn('node', [process.execPath, SCRIPT, ...flags]);
     child.stderr.setEncoding('utf8').on('data', (text: string) => (this.#errors += text));
     this.#process = child;
@@ -175,6 +188,11 @@ export class ControlPlane implements Cluster {
     await this.#control('tokens', JSON.stringify([this.#token]));
   }
 
+  /** From now on requests for certificates, those that wait too, are answered so. */
+  async sign(how: { readonly policy: SigningPolicy; readonly seconds?: number }): Promise<void> {
+    await this.#control('signing', JSON.stringify(how));
+  }
+
   async state(): Promise<ControlPlaneState> {
     return JSON.parse(await this.#control('state')) as ControlPlaneState;
   }
@@ -184,8 +202,18 @@ export class ControlPlane implements Cluster {
     return join(this.#folder, 'serviceaccount');
   }
 
-  get #kubeconfig(): string {
+  get kubeconfig(): string {
     return join(this.#folder, 'kubeconfig.conf');
+  }
+
+  /** With `bootstrap` there is this one alone at the start. */
+  get bootstrapKubeconfig(): string {
+    return join(this.#folder, 'bootstrap.conf');
+  }
+
+  /** Where the process may keep its certificates. */
+  get certificates(): string {
+    return join(this.#folder, 'pki');
   }
 
   get #socket(): string {

@@ -97,6 +97,16 @@ export async function resolveAccess(options: AccessOptions): Promise<Access> {
   return options.master === '' ? inClusterAccess(options) : masterAccess(options);
 }
 
+/**
+ * Cluster and user of a kubeconfig's current context.
+ *
+ * @param serverGiven whether `--master` names the server, so that the context need not.
+ * @throws KubeconfigError
+ */
+export async function readSelection(kubeconfig: string, serverGiven: boolean): Promise<Selection> {
+  return select(await readKubeconfig(kubeconfig), serverGiven);
+}
+
 async function readKubeconfig(file: string): Promise<Kubeconfig> {
   let text: string;
   try {
@@ -180,7 +190,7 @@ function kubeconfigAccess(kubeconfig: Kubeconfig, { master, env }: AccessOptions
   return { ...access, tls: null, login: NO_LOGIN, impersonate: null, warnings: [...access.warnings, ...ignored] };
 }
 
-interface Selection {
+export interface Selection {
   readonly cluster: Cluster | null;
   readonly user: User | null;
 }

@@ -1,0 +1,242 @@
+import type { KeyObject } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { MAX_PEM_BYTES, readFileWithin } from '../../../base/bounded-file.js';
+import { sleep, type Clock } from '../../../base/clock.js';
+import { makePrivateDirectory, writeDurably } from '../../../base/durable-file.js';
+import { errorCode, messageOf } from '../../../base/error-message.js';
+import type { Log } from '../../../base/log.js';
+import type { ClientCertificateConfig } from '../../../config/client-certificate.js';
+import type { Selection } from '../auth/access.js';
+import type { PemSource, User } from '../auth/kubeconfig.js';
+import { ApiError, type ApiConnection } from '../connection.js';
+import { apiBackoff } from '../timing.js';
+import { kubeconfigText } from './kubeconfig-file.js';
+import { belongsTo, firstOf, flawOf, PairFiles, usableCertificate } from './pair-files.js';
+import { subjectFor } from './request.js';
+import { certificateFor, RefusedRequest } from './signing.js';
+
+/** Hears how it stands with our certificate. */
+export interface CertificateObserver {
+  /** Why there is none, or none to follow the one there is; null: nothing is wanting. */
+  certificateLacks(why: string | null): void;
+  /** What became of a request; `failed`: the signer gave none that could be used; `error`: it may be made again. */
+  certificateRequested(result: 'issued' | 'denied' | 'failed' | 'error'): void;
+  /** Milliseconds since the epoch. */
+  certificateEnds(at: number): void;
+}
+
+export interface KeeperParts {
+  readonly config: ClientCertificateConfig;
+  /** Path of the kubeconfig that needs the certificate. */
+  readonly kubeconfig: string;
+  readonly nodeName: string;
+  /** The way to the API server by a kubeconfig. Rejects with a KubeconfigError. */
+  readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
+  /** Whom and what a kubeconfig names. Rejects with a KubeconfigError. */
+  readonly select: (kubeconfig: string) => Promise<Selection>;
+  readonly clock: Clock;
+  /** As Math.random. */
+  readonly random: () => number;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly log: Log;
+  readonly observer: CertificateObserver;
+}
+
+/** After trouble on the way, and after a request that came to nothing, which leaves an object behind. */
+const TROUBLE = { backoffInitialMs: 1000, backoffMaxMs: 60_000 };
+const REFUSAL = { backoffInitialMs: 2000, backoffMaxMs: 1_800_000 };
+/** A certificate is renewed at a random point of this share of its life, so that nodes do not ask together. */
+const RENEWED_FROM = 0.7;
+const RENEWED_WITHIN = 0.2;
+/** Wall clocks jump, and somebody else may renew. */
+const LOOK_MS = 600_000;
+
+/** When a certificate is renewed. */
+interface Plan {
+  readonly pair: string | null;
+  readonly dueAt: number;
+}
+
+/** Has a certificate made where there is none, and the next before it ends. */
+export class CertificateKeeper {
+  private readonly files: PairFiles;
+  /** What has been said since it last went well. */
+  private readonly told = new Set<string>();
+
+  constructor(private readonly parts: KeeperParts) {
+    this.files = new PairFiles(parts.config.directory);
+  }
+
+  /** Why the kubeconfig is of no use for want of a certificate; null: it can be used. Rejects with a KubeconfigError where something else is wrong with it. */
+  async flaw(): Promise<string | null> {
+    const user = await this.user();
+    if (user === 'none') return 'there is none';
+    if (user === null || user.certificate === null || user.key === null) return null;
+    try {
+      const [certificate, key] = [await textOf(user.certificate), await textOf(user.key)];
+      return flawOf({ certificate, key }, this.parts.now());
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  /** Whether the kubeconfig has its certificate from here. */
+  async isOurs(): Promise<boolean> {
+    const user = await this.user();
+    const certificate = user === 'none' || user === null ? null : user.certificate;
+    return certificate?.type === 'file' && resolve(certificate.path) === this.files.link;
+  }
+
+  /** The way to the API server with a certificate, however long that takes. Rejects when the signal is aborted. */
+  async first(bootstrap: string, signal: AbortSignal): Promise<ApiConnection> {
+    const connection = await this.insist(signal, async () => {
+      // Somebody else may have made it good.
+      if ((await this.flaw()) !== null) await this.bootstrap(bootstrap, signal);
+      return this.parts.connect(this.parts.kubeconfig);
+    });
+    if (connection === null) throw new ApiError('closed', 'the certificate is not waited for any more');
+    return connection;
+  }
+
+  /** Renews the certificate that connections have from here, until the signal is aborted. */
+  async renew(connection: ApiConnection, signal: AbortSignal): Promise<void> {
+    const { now, clock } = this.parts;
+    let plan = await this.plan(null);
+    while (!signal.aborted) {
+      const left = plan.dueAt - now();
+      if (left > 0) await sleep(Math.min(left, LOOK_MS), clock, signal);
+      else await this.insist(signal, () => this.renewOnce(connection, signal));
+      plan = await this.plan(plan);
+    }
+  }
+
+  /** What is renewed a moment ago counts its life from then on, as signers date back. */
+  private async plan(former: Plan | null): Promise<Plan> {
+    const { now, random, observer } = this.parts;
+    const pair = await this.files.current().catch(() => null);
+    if (former !== null && pair === former.pair) return former;
+    if (pair === null || flawOf({ certificate: pair, key: pair }, now()) !== null) return { pair, dueAt: now() };
+    const { validFrom, validTo } = firstOf(pair);
+    const [begin, end] = [former === null ? Date.parse(validFrom) : now(), Date.parse(validTo)];
+    observer.certificateEnds(end);
+    return { pair, dueAt: begin + (end - begin) * (RENEWED_FROM + RENEWED_WITHIN * random()) };
+  }
+
+  private async renewOnce(connection: ApiConnection, signal: AbortSignal): Promise<void> {
+    const { config, connect, now } = this.parts;
+    const pair = await this.files.current();
+    const isDead = pair === null || flawOf({ certificate: pair, key: pair }, now()) !== null;
+    if (isDead && config.bootstrapKubeconfig !== null)
+      await this.obtainBy(await connect(config.bootstrapKubeconfig), signal);
+    else await this.obtain(connection, signal);
+    await this.files.dropKey();
+    // With the first request all that is open with the former certificate is drained.
+    const { body, status } = await connection.get('/version', {}, { accept: 'application/json', signal });
+    body.destroy();
+    if (status === 401) throw new Error('the API server does not take the certificate that was just issued (401)');
+  }
+
+  private async bootstrap(bootstrap: string, signal: AbortSignal): Promise<void> {
+    const { connect, select, kubeconfig, log } = this.parts;
+    const { cluster } = await select(bootstrap);
+    if (!(await this.isFinished())) await this.obtainBy(await connect(bootstrap), signal);
+    if (!(await this.isOurs())) {
+      await makePrivateDirectory(resolve(kubeconfig, '..'));
+      await writeDurably(kubeconfig, kubeconfigText(cluster, this.files.link));
+      log.info(0, 'the kubeconfig was written', { kubeconfig, certificate: this.files.link });
+    }
+    await this.files.dropKey();
+  }
+
+  /** Whether a process ended when the pair was in place already, and no more than the kubeconfig is missing. */
+  private async isFinished(): Promise<boolean> {
+    const [pending, pair] = [await this.files.pendingKey(), await this.files.current()];
+    if (pending === null || pair === null || !belongsTo(pair, pending)) return false;
+    return flawOf({ certificate: pair, key: pair }, this.parts.now()) === null;
+  }
+
+  private async obtainBy(api: ApiConnection, signal: AbortSignal): Promise<void> {
+    try {
+      await this.obtain(api, signal);
+    } finally {
+      api.close();
+    }
+  }
+
+  private async obtain(api: ApiConnection, signal: AbortSignal): Promise<void> {
+    const { now, observer, log, config, nodeName } = this.parts;
+    const { signerName } = config;
+    const key = await this.key();
+    const subject = subjectFor(signerName, nodeName);
+    const waiting = (request: string, waitsFor: string, help: string): void => {
+      const isNew = this.lacks(`request ${request} waits for ${waitsFor}${help === '' ? '' : `: ${help}`}`);
+      if (isNew) log.warn('a client certificate is asked for', { request, signer: signerName, waitsFor, help });
+    };
+    try {
+      const text = await certificateFor({ api, key, signerName, subject, signal, waiting });
+      await this.files.install(usableCertificate(text, key, now()), key, now());
+    } catch (error) {
+      // Nothing comes of it any more, whatever is done.
+      if (error instanceof RefusedRequest) await this.files.dropKey();
+      throw error;
+    }
+    observer.certificateRequested('issued');
+    log.info(0, 'a client certificate was issued', { user: subject.commonName, file: this.files.link });
+  }
+
+  /** The key of a request that was not brought to its end, or a new one. */
+  private async key(): Promise<KeyObject> {
+    const [pending, pair] = [await this.files.pendingKey(), await this.files.current()];
+    return pending !== null && (pair === null || !belongsTo(pair, pending)) ? pending : await this.files.makeKey();
+  }
+
+  /** Does it until it goes well; null when the signal is aborted before. What goes wrong is told once. */
+  private async insist<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | null> {
+    const { clock, random, log, observer } = this.parts;
+    const [trouble, refusal] = [apiBackoff(TROUBLE, random), apiBackoff(REFUSAL, random)];
+    while (!signal.aborted) {
+      try {
+        const done = await work();
+        this.told.clear();
+        observer.certificateLacks(null);
+        return done;
+      } catch (error) {
+        if (isAborted(signal)) break;
+        const isRefused = error instanceof RefusedRequest;
+        observer.certificateRequested(isRefused ? error.how : 'error');
+        if (this.lacks(messageOf(error))) log.error(error, 'there is no new client certificate, it is tried again');
+        await sleep((isRefused ? refusal : trouble).next(), clock, signal);
+      }
+    }
+    return null;
+  }
+
+  /** Whether it was not told before. */
+  private lacks(why: string): boolean {
+    this.parts.observer.certificateLacks(why);
+    const isNew = !this.told.has(why);
+    this.told.add(why);
+    return isNew;
+  }
+
+  private async user(): Promise<User | null | 'none'> {
+    const { kubeconfig, select } = this.parts;
+    try {
+      await stat(kubeconfig);
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return 'none';
+    }
+    return (await select(kubeconfig)).user;
+  }
+}
+
+/** Meanwhile. */
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted;
+}
+
+async function textOf(source: PemSource): Promise<string> {
+  return source.type === 'data' ? source.pem : (await readFileWithin(source.path, MAX_PEM_BYTES)).toString('latin1');
+}

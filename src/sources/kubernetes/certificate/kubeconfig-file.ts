@@ -1,0 +1,33 @@
+import type { Cluster } from '../auth/kubeconfig.js';
+
+/** A kubeconfig that says who we are by a file with certificate and key. It is JSON, which is YAML too. */
+export function kubeconfigText(cluster: Cluster | null, pair: string): string {
+  const [name, user] = ['default-cluster', 'default-auth'];
+  const context = { user, namespace: 'default', ...(cluster === null ? {} : { cluster: name }) };
+  const kubeconfig = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: cluster === null ? [] : [{ name, cluster: clusterFields(cluster) }],
+    contexts: [{ name: 'default-context', context }],
+    'current-context': 'default-context',
+    users: [{ name: user, user: { 'client-certificate': pair, 'client-key': pair } }],
+  };
+  return `${JSON.stringify(kubeconfig, null, 2)}\n`;
+}
+
+function clusterFields({ server, authority, ...rest }: Cluster): Readonly<Record<string, unknown>> {
+  const { insecure, tlsServerName, proxyUrl, disableCompression } = rest;
+  const given =
+    authority?.type === 'file'
+      ? { 'certificate-authority': authority.path }
+      : { 'certificate-authority-data': Buffer.from(authority?.pem ?? '', 'latin1').toString('base64') };
+  const fields: Readonly<Record<string, string | boolean>> = {
+    server,
+    ...given,
+    'insecure-skip-tls-verify': insecure,
+    'tls-server-name': tlsServerName,
+    'proxy-url': proxyUrl,
+    'disable-compression': disableCompression,
+  };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== '' && value !== false));
+}

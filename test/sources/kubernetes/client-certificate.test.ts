@@ -1,0 +1,396 @@
+// Client certificates that are asked for: the first one, whatever becomes of the request and wherever the process ends meanwhile, and those that follow.
+import { X509Certificate } from 'node:crypto';
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { systemClock, type Clock } from '../../../src/base/clock.js';
+import { readSelection } from '../../../src/sources/kubernetes/auth/access.js';
+import { connectCertified } from '../../../src/sources/kubernetes/certificate/connect.js';
+import type { KeeperParts } from '../../../src/sources/kubernetes/certificate/keeper.js';
+import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
+import type { ApiServerOptions } from '../../support/api-server/options.js';
+import { resourceOfKind } from '../../support/api-server/resources.js';
+import { ApiServer } from '../../support/api-server/server.js';
+import type { SigningPolicy } from '../../support/api-server/signing.js';
+import { Authority, requestedSubject } from '../../support/certificates.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { RecordingLog } from '../../support/recording-log.js';
+import { connectBy, fetchText, kubeconfigText, scratch } from './connect.js';
+import { until } from './live-world.js';
+
+const authority = new Authority();
+const served = authority.issue({ commonName: 'api', alternativeNames: ['IP:127.0.0.1'] });
+t.teardown(() => {
+  authority.remove();
+});
+
+const HOUR_MS = 3_600_000;
+const DAY_S = 86_400;
+/** Waits a hundredth of the time. */
+const QUICK: Clock = {
+  now: () => systemClock.now() * 100,
+  callAt: (time, callback) => systemClock.callAt(time / 100, callback),
+};
+
+interface Request {
+  readonly metadata: { readonly name: string };
+  readonly spec: { readonly request: string; readonly signerName: string; readonly usages: readonly string[] };
+}
+
+class World {
+  readonly server: ApiServer;
+  readonly directory: string;
+  readonly kubeconfig: string;
+  readonly bootstrap: string;
+  readonly link: string;
+  readonly pending: string;
+  readonly log = new RecordingLog();
+  /** What the observer hears. */
+  readonly heard: string[] = [];
+  lacks: string | null = null;
+
+  private constructor(
+    private readonly t: Test,
+    options: Partial<ApiServerOptions>,
+  ) {
+    this.directory = scratch(t);
+    this.kubeconfig = join(this.directory, 'kubeconfig');
+    this.bootstrap = join(this.directory, 'bootstrap');
+    this.link = join(this.directory, 'pki', 'kube-proxy-client-current.pem');
+    this.pending = join(this.directory, 'pki', 'kube-proxy-client.key.tmp');
+    const tls = { key: served.key, cert: served.certificate, clientCa: authority.own.certificate };
+    this.server = new ApiServer({ tls, tokens: ['bootstrap-token'], signer: authority.own, ...options });
+  }
+
+  static async start(t: Test, policy: SigningPolicy = 'sign', options: Partial<ApiServerOptions> = {}): Promise<World> {
+    const world = new World(t, options);
+    world.server.signing.policy = policy;
+    await world.server.start();
+    t.teardown(() => world.server.stop());
+    writeFileSync(world.bootstrap, kubeconfigText({ cluster: world.cluster, user: { token: 'bootstrap-token' } }));
+    return world;
+  }
+
+  get cluster(): object {
+    return { server: this.server.url, 'certificate-authority': authority.own.certificateFile };
+  }
+
+  async connect(parts: Partial<KeeperParts> = {}, config: Partial<KeeperParts['config']> = {}): Promise<ApiConnection> {
+    const connection = await connectCertified({
+      config: {
+        bootstrapKubeconfig: this.bootstrap,
+        directory: join(this.directory, 'pki'),
+        signerName: 'kubernetes.io/kube-apiserver-client',
+        isRotated: false,
+        ...config,
+      },
+      kubeconfig: this.kubeconfig,
+      nodeName: 'worker-1',
+      connect: (kubeconfig) => connectBy(this.t, { kubeconfig }),
+      select: (kubeconfig) => readSelection(kubeconfig, false),
+      clock: QUICK,
+      random: () => 0.5,
+      now: Date.now,
+      log: this.log,
+      observer: {
+        certificateLacks: (why) => (this.lacks = why),
+        certificateRequested: (result) => this.heard.push(result),
+        certificateEnds: () => undefined,
+      },
+      ...parts,
+    });
+    this.t.teardown(() => {
+      connection.close();
+    });
+    return connection;
+  }
+
+  requests(): readonly Request[] {
+    return this.server.store.list(resourceOfKind('CertificateSigningRequest')) as unknown as readonly Request[];
+  }
+
+  posts(): number {
+    return this.server.requests.filter(({ method }) => method === 'POST').length;
+  }
+
+  answer(policy: SigningPolicy): void {
+    this.server.signing.policy = policy;
+    this.server.signing.judge(this.server.store);
+  }
+
+  /** A request has come, and is waited for. */
+  async waiting(): Promise<void> {
+    await until(() => this.lacks?.includes(' waits for ') === true, 'waiting');
+  }
+
+  /** Takes back what a process does after a point in time. */
+  without(...paths: readonly string[]): void {
+    for (const path of paths) rmSync(path, { force: true });
+  }
+
+  told(pattern: RegExp): number {
+    return this.log.lines.filter((line) => pattern.test(line)).length;
+  }
+}
+
+t.test('without a kubeconfig a certificate is asked for, and requests wait for it', async (t) => {
+  const world = await World.start(t, 'wait');
+  const connection = await world.connect();
+  const asked = fetchText(connection);
+  await world.waiting();
+  const [request] = world.requests();
+  const name = request?.metadata.name ?? '';
+  t.equal(world.lacks, `request ${name} waits for its approval: kubectl certificate approve ${name}`);
+  t.match(request?.spec, {
+    signerName: 'kubernetes.io/kube-apiserver-client',
+    usages: ['digital signature', 'client auth'],
+  });
+  const pem = Buffer.from(request?.spec.request ?? '', 'base64').toString();
+  t.match(requestedSubject(pem), /^CN ?= ?system:kube-proxy$/, 'openssl reads it, and its signature is good');
+  t.equal(statSync(world.pending).mode & 0o777, 0o600);
+  t.equal(statSync(join(world.directory, 'pki')).mode & 0o777, 0o700);
+  world.answer('approve');
+  await until(
+    () => world.lacks?.includes('signer kubernetes.io/kube-apiserver-client to sign it') === true,
+    'approved',
+  );
+
+  world.answer('sign');
+  t.match(await asked, /^200 /);
+  t.match(world.server.requests.at(-1), { user: 'system:kube-proxy' });
+  t.match(world.server.requests.at(-1)?.headers, { authorization: undefined });
+  t.same([world.lacks, world.heard], [null, ['issued']]);
+  t.equal(statSync(world.link).mode & 0o777, 0o600);
+  t.match(readlinkSync(world.link), /^kube-proxy-client-\d{4}(-\d\d){5}\.pem$/);
+  t.equal(statSync(world.kubeconfig).mode & 0o777, 0o600);
+  t.match(JSON.parse(readFileSync(world.kubeconfig, 'utf8')), {
+    clusters: [{ cluster: world.cluster }],
+    users: [{ user: { 'client-certificate': world.link, 'client-key': world.link } }],
+  });
+  t.notOk(existsSync(world.pending));
+  t.same(readdirSync(join(world.directory, 'pki')).length, 2, 'nothing else is left');
+  t.equal(world.told(/certificate is asked for/), 3, 'why, and twice what it waits for');
+
+  const posts = world.posts();
+  t.match(await fetchText(await world.connect()), /^200 /);
+  t.equal(world.posts(), posts, 'another start has it');
+});
+
+t.test('wherever a process ends, the next goes on with its key', async (t) => {
+  const world = await World.start(t, 'wait');
+  (await world.connect()).close();
+  const first = await world.connect();
+  await world.waiting();
+  const saved = join(world.directory, 'saved');
+  copyFileSync(world.pending, saved);
+  first.close();
+
+  await t.test('with the request made', async (t) => {
+    world.lacks = null;
+    const connection = await world.connect();
+    await world.waiting();
+    world.answer('sign');
+    t.match(await fetchText(connection), /^200 /);
+  });
+  const certificate = readFileSync(world.link, 'utf8');
+  const isSame = (): boolean => readFileSync(world.link, 'utf8') === certificate;
+  await t.test('with the pair written', async (t) => {
+    world.without(world.link, world.kubeconfig);
+    copyFileSync(saved, world.pending);
+    t.match(await fetchText(await world.connect()), /^200 /);
+    t.ok(isSame());
+  });
+  await t.test('with the pair in place', async (t) => {
+    world.without(world.kubeconfig);
+    copyFileSync(saved, world.pending);
+    const posts = world.posts();
+    t.match(await fetchText(await world.connect()), /^200 /);
+    t.ok(isSame());
+    t.equal(world.posts(), posts, 'nobody is asked');
+    t.notOk(existsSync(world.pending));
+  });
+  await t.test('while the server has forgotten the request', async (t) => {
+    world.without(world.link, world.kubeconfig);
+    copyFileSync(saved, world.pending);
+    for (const { metadata } of world.requests())
+      world.server.store.delete(resourceOfKind('CertificateSigningRequest'), { namespace: '', name: metadata.name });
+    t.match(await fetchText(await world.connect()), /^200 /);
+    t.notOk(isSame());
+  });
+  t.equal(world.requests().length, 1, 'all of it was the same request');
+  await t.test('what is left of another life is not taken for the end of this one', async (t) => {
+    world.without(world.kubeconfig);
+    t.match(await fetchText(await world.connect()), /^200 /);
+    t.equal(world.requests().length, 2);
+  });
+});
+
+t.test('a request that comes to nothing is followed by one with another key', async (t) => {
+  for (const [policy, how, message] of [
+    ['deny', 'denied', /was denied: TestSays: not this node/],
+    ['fail', 'failed', /was failed: TestSays: not signed/],
+    ['otherKey', 'failed', /what was issued cannot be used: its certificate: cannot be used with its key/],
+  ] as const) {
+    const world = await World.start(t, policy);
+    const connection = await world.connect();
+    await until(() => world.requests().length === 3, `asked again after ${policy}`);
+    t.match(world.lacks, message);
+    t.equal(world.told(message), 1, 'told once');
+    world.server.signing.policy = 'sign';
+    t.match(await fetchText(connection), /^200 /);
+    t.same(world.heard, [how, how, how, 'issued'].slice(-world.heard.length));
+    t.equal(world.lacks, null);
+  }
+});
+
+t.test('what keeps a request from being made is told once, and tried again', async (t) => {
+  const posted = (world: World): number => world.posts();
+  const token = await World.start(t, 'sign', { tokens: ['another'] });
+  const connection = await token.connect();
+  await until(() => posted(token) > 3, 'asked again');
+  t.match(
+    token.lacks,
+    /^who wants to make a CertificateSigningRequest is not known to the API server, or not any more \(401\)/,
+  );
+  t.equal(token.told(/\(401\)/), 1);
+  writeFileSync(token.bootstrap, kubeconfigText({ cluster: token.cluster, user: { token: 'another' } }));
+  t.match(await fetchText(connection), /^200 /, 'another token in the file counts');
+
+  for (const [options, message] of [
+    [{ rules: [] }, /does not let us make a CertificateSigningRequest \(403\): forbidden: no rule allows it/],
+    [{ without: ['certificatesigningrequests'] }, /refuses to let us make a CertificateSigningRequest \(404\)/],
+  ] as const) {
+    const world = await World.start(t, 'sign', options);
+    await world.connect();
+    await until(() => posted(world) > 3, 'asked again');
+    t.match(world.lacks, message);
+    t.equal(world.told(message), 1);
+    t.ok(world.heard.every((result) => result === 'error'));
+  }
+  const away = await World.start(t);
+  await away.server.stop();
+  const late = fetchText(await away.connect());
+  await until(() => away.heard.length > 2, 'tried again');
+  await away.server.start();
+  t.match(await late, /^200 /);
+});
+
+t.test('watches that end, and end at once, and versions that are forgotten', async (t) => {
+  const world = await World.start(t, 'wait');
+  const asked = fetchText(await world.connect());
+  await world.waiting();
+  await until(() => world.server.watches.size === 1, 'watching');
+  for (const watch of [...world.server.watches]) watch.end();
+  await until(() => world.server.watches.size === 1, 'watching again');
+  for (const watch of [...world.server.watches]) watch.reset();
+  await until(() => world.server.watches.size === 1, 'watching after a reset');
+  world.answer('sign');
+  t.match(await asked, /^200 /);
+  t.equal(world.requests().length, 1);
+});
+
+t.test('which kubeconfig is in need of one', async (t) => {
+  const [good, dead, foreign] = [
+    authority.issue({ commonName: 'me' }),
+    authority.issue({ commonName: 'me', days: 1 }),
+    authority.issue({ commonName: 'you' }),
+  ];
+  for (const [user, isAsked] of [
+    [{ token: 'bootstrap-token' }, false],
+    [{ 'client-certificate': good.certificateFile, 'client-key': good.keyFile }, false],
+    [{ 'client-certificate': dead.certificateFile, 'client-key': dead.keyFile }, true],
+    [{ 'client-certificate': good.certificateFile, 'client-key': foreign.keyFile }, true],
+    [{ 'client-certificate': '/gone', 'client-key': '/gone' }, true],
+  ] as const) {
+    const world = await World.start(t);
+    writeFileSync(world.kubeconfig, kubeconfigText({ cluster: world.cluster, user }));
+    world.server.signing.seconds = 10 * DAY_S;
+    const connection = await world.connect({ now: () => Date.now() + 2000 * DAY_S });
+    t.match(await fetchText(connection), /^200 /);
+    t.equal(world.requests().length, isAsked ? 1 : 0, JSON.stringify(user));
+  }
+  const world = await World.start(t);
+  writeFileSync(world.kubeconfig, 'kind: [');
+  await t.rejects(world.connect(), { code: 'KUBECONFIG_INVALID' }, 'which is not overwritten');
+  world.without(world.kubeconfig, world.bootstrap);
+  await t.rejects(world.connect(), { code: 'KUBECONFIG_INVALID', message: /bootstrap: cannot be read/ });
+  await t.rejects(world.connect({}, { bootstrapKubeconfig: null, isRotated: true }), { code: 'KUBECONFIG_INVALID' });
+});
+
+t.test('the signer of node agents has rules of its own', async (t) => {
+  const world = await World.start(t);
+  const connection = await world.connect({}, { signerName: 'kubernetes.io/kube-apiserver-client-kubelet' });
+  t.match(await fetchText(connection), /^200 /);
+  const { subject } = new X509Certificate(certificateIn(world.link));
+  t.same(subject.split('\n').sort(), ['CN=system:node:worker-1', 'O=system:nodes']);
+});
+
+t.test('before it ends a certificate is renewed, and all goes on with the next one', async (t) => {
+  const world = await World.start(t);
+  const clock = new FakeClock();
+  let later = 0;
+  const now = (): number => Date.now() + later;
+  const connection = await world.connect({ clock, now }, { isRotated: true });
+  await fetchText(connection);
+  const first = new X509Certificate(certificateIn(world.link)).serialNumber;
+  const { signal } = new AbortController();
+  const watch = await connection.get('/api/v1/services', { watch: '1' }, { accept: 'application/json', signal });
+  const ended = watch.body.resume().toArray();
+
+  const wait = async (ms: number): Promise<void> => {
+    later += ms;
+    while (clock.waiting === 0) await new Promise((resolve) => setImmediate(resolve));
+    await clock.advance(600_000);
+  };
+  await wait(0.69 * HOUR_MS);
+  t.equal(world.requests().length, 1, 'not before 70 %');
+  await wait(0.21 * HOUR_MS);
+  await until(() => world.heard.length === 2, 'renewed');
+  t.equal(world.requests().length, 2, 'with a key of its own');
+  await ended;
+  t.match(await fetchText(connection), /^200 /);
+  const second = new X509Certificate(certificateIn(world.link)).serialNumber;
+  t.not(second, first);
+  t.match(world.server.requests.at(-1), { serial: second });
+  t.match(
+    world.server.requests.filter(({ method }) => method === 'POST').map(({ serial }) => serial),
+    ['', first],
+    'the former certificate asks for it',
+  );
+  t.notOk(existsSync(world.pending));
+
+  world.server.signing.policy = 'deny';
+  await wait(2 * HOUR_MS);
+  await until(() => world.heard.includes('denied'), 'denied');
+  t.match(world.lacks, /was denied/);
+  t.equal(
+    world.server.requests.filter(({ method }) => method === 'POST').at(-1)?.serial,
+    '',
+    'one that has ended is not used to ask',
+  );
+  t.equal(new X509Certificate(certificateIn(world.link)).serialNumber, second, 'and stays until there is another');
+  t.match(await fetchText(connection), /^200 /);
+});
+
+t.test('who made a certificate renews it', async (t) => {
+  const world = await World.start(t);
+  const { certificateFile, keyFile } = authority.issue({ commonName: 'me' });
+  const user = { 'client-certificate': certificateFile, 'client-key': keyFile };
+  writeFileSync(world.kubeconfig, kubeconfigText({ cluster: world.cluster, user }));
+  await world.connect({}, { isRotated: true });
+  t.equal(world.told(/^warn --rotate-certificates: has no effect/), 1);
+});
+
+function certificateIn(path: string): string {
+  const text = readFileSync(path, 'utf8');
+  return text.slice(text.indexOf('-----BEGIN CERTIFICATE'));
+}
