@@ -21,7 +21,7 @@ export async function renderTables(
   const { scheduler, excludeCIDRs: excluded } = settings;
   const lines: string[] = [];
   const onMessage = (message: IpvsMessage): void => {
-    lines.push(...printMessage(message));
+    for (const line of printMessage(message)) lines.push(line);
   };
   const kernel = emptied(addon);
   for (const [index, table] of tables.entries()) {

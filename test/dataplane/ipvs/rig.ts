@@ -54,7 +54,7 @@ export class Rig extends FamilyRig<IpvsWorld, IpvsFamily> {
         this.sent.push(...operations.map(({ type, table, chain }) => `${type} ${table} ${chain}`));
       },
       onMessage: (message) => {
-        this.sent.push(...printMessage(message));
+        for (const line of printMessage(message)) this.sent.push(line);
       },
     });
   }
