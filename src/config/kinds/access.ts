@@ -1,5 +1,6 @@
 import { trimEnd } from '../../base/text.js';
 import { durationNanoseconds, parseDuration } from '../duration.js';
+import { expression, type ResultType } from '../tables/expression.js';
 import { exclusive, needs, rule, someOf } from '../tables/rules.js';
 import type { Section } from '../tables/section.js';
 import { bool, field, list, oneOf, required, scalar, struct, text, type StructType } from '../tables/types.js';
@@ -16,10 +17,11 @@ const PREFIX = rule('requires', (section) => {
 
 const MAPPED = { claim: text, expression: text };
 
-function prefixed(...rules: StructType['rules']): StructType {
+function prefixed(types: readonly ResultType[], ...rules: StructType['rules']): StructType {
   return struct(
     { ...MAPPED, prefix: field(text, { mayBeEmpty: true }) },
     exclusive('claim', 'expression'),
+    expression('expression', 'claims', ...types),
     PREFIX,
     ...rules,
   );
@@ -91,17 +93,33 @@ const JWT = struct(
         someOf('claim', 'expression'),
         needs('requiredValue', 'claim'),
         needs('message', 'expression'),
+        expression('expression', 'claims', 'bool'),
       ),
     ),
     claimMappings: required(
       struct({
-        username: required(prefixed(someOf('claim', 'expression'))),
-        groups: prefixed(),
-        uid: struct(MAPPED, exclusive('claim', 'expression'), someOf('claim', 'expression')),
-        extra: list(struct({ key: required(text), valueExpression: required(text) }, EXTRA_KEY), { unique: 'key' }),
+        username: required(prefixed(['string'], someOf('claim', 'expression'))),
+        groups: prefixed(['string', 'list']),
+        uid: struct(
+          MAPPED,
+          exclusive('claim', 'expression'),
+          someOf('claim', 'expression'),
+          expression('expression', 'claims', 'string'),
+        ),
+        extra: list(
+          struct(
+            { key: required(text), valueExpression: required(text) },
+            EXTRA_KEY,
+            expression('valueExpression', 'claims', 'string', 'list'),
+          ),
+          { unique: 'key' },
+        ),
       }),
     ),
-    userValidationRules: list(struct({ expression: required(text), message: text }), { unique: 'expression' }),
+    userValidationRules: list(
+      struct({ expression: required(text), message: text }, expression('expression', 'user', 'bool')),
+      { unique: 'expression' },
+    ),
   },
   VERIFIED_EMAIL,
 );
@@ -173,7 +191,10 @@ const WEBHOOK = struct(
         CONNECTION,
       ),
     ),
-    matchConditions: list(struct({ expression: required(text) }), { max: 64, unique: 'expression' }),
+    matchConditions: list(struct({ expression: required(text) }, expression('expression', 'request', 'bool')), {
+      max: 64,
+      unique: 'expression',
+    }),
   },
   TIMEOUT,
   CONDITION_VERSION,

@@ -3,8 +3,8 @@ import { checkCertificates } from '../../base/pem.js';
 import { trimEnd } from '../../base/text.js';
 import { AUTHENTICATION_KIND } from '../../config/kinds/access.js';
 import { readKind } from '../../config/tables/document.js';
+import { compile, type Expression } from '../../config/tables/expression.js';
 import type { Section } from '../../config/tables/section.js';
-import { Compiler, type Expression, type ResultType } from './cel.js';
 
 /** An `AuthenticationConfiguration`, checked. */
 export interface AuthenticationFile {
@@ -47,10 +47,6 @@ export type ClaimRule = Rule | { readonly claim: string; readonly requiredValue:
 /** Where a part of a user comes from. */
 export type Mapped = { readonly claim: string; readonly prefix: string } | { readonly expression: Expression };
 
-/** What a claim or an expression may come to. */
-const NAME = ['string'] as const;
-const NAMES = ['string', 'list'] as const;
-const TRUTH = ['bool'] as const;
 const WELL_KNOWN = '/.well-known/openid-configuration';
 
 /**
@@ -75,25 +71,21 @@ function readAnonymous(section: Section): AnonymousSettings {
 }
 
 function readIssuer(section: Section, warn: (problem: string) => void): JwtSettings {
-  const claims = new Compiler('claims');
-  const user = new Compiler('user');
   const mappings = section.inner('claimMappings');
-  const mapped = (name: string, types: readonly ResultType[]): Mapped | null =>
-    readMapped(claims, mappings.inner(name), types);
+  const mapped = (name: string): Mapped | null => readMapped(mappings.inner(name));
   const issuer = section.inner('issuer');
   if (issuer.has('egressSelectorType'))
     warn(`${issuer.pathOf('egressSelectorType')}: has no effect, issuers are asked without a proxy`);
   return {
     issuer: readIssuerAddress(issuer),
-    claimRules: section.sections('claimValidationRules').flatMap((rule) => readClaimRule(claims, rule)),
-    username: mapped('username', NAME) ?? { claim: '', prefix: '' },
-    groups: mapped('groups', NAMES),
-    uid: mapped('uid', NAME),
-    extra: mappings.sections('extra').flatMap((extra) => {
-      const expression = claims.compile(extra, 'valueExpression', NAMES);
-      return expression === null ? [] : [{ key: extra.text('key'), expression }];
-    }),
-    userRules: section.sections('userValidationRules').flatMap((rule) => readRule(user, rule)),
+    claimRules: section.sections('claimValidationRules').map((rule) => readClaimRule(rule)),
+    username: mapped('username') ?? { claim: '', prefix: '' },
+    groups: mapped('groups'),
+    uid: mapped('uid'),
+    extra: mappings
+      .sections('extra')
+      .map((extra) => ({ key: extra.text('key'), expression: compile(extra.text('valueExpression'), 'claims') })),
+    userRules: section.sections('userValidationRules').map((rule) => readRule(rule, 'user')),
   };
 }
 
@@ -113,19 +105,16 @@ function readIssuerAddress(section: Section): JwtSettings['issuer'] {
   };
 }
 
-function readClaimRule(claims: Compiler, section: Section): readonly ClaimRule[] {
-  if (!section.has('claim')) return readRule(claims, section);
-  return [{ claim: section.text('claim'), requiredValue: section.text('requiredValue') }];
+function readClaimRule(section: Section): ClaimRule {
+  if (!section.has('claim')) return readRule(section, 'claims');
+  return { claim: section.text('claim'), requiredValue: section.text('requiredValue') };
 }
 
-function readRule(compiler: Compiler, section: Section): readonly Rule[] {
-  const expression = compiler.compile(section, 'expression', TRUTH);
-  return expression === null ? [] : [{ expression, message: section.text('message') }];
+function readRule(section: Section, variable: string): Rule {
+  return { expression: compile(section.text('expression'), variable), message: section.text('message') };
 }
 
-function readMapped(claims: Compiler, section: Section, types: readonly ResultType[]): Mapped | null {
+function readMapped(section: Section): Mapped | null {
   if (section.has('claim')) return { claim: section.text('claim'), prefix: section.text('prefix') };
-  if (!section.has('expression')) return null;
-  const expression = claims.compile(section, 'expression', types);
-  return expression && { expression };
+  return section.has('expression') ? { expression: compile(section.text('expression'), 'claims') } : null;
 }

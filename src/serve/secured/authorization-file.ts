@@ -1,8 +1,8 @@
 import { AUTHORIZATION_KIND } from '../../config/kinds/access.js';
 import { readKind } from '../../config/tables/document.js';
+import { compile, type Expression } from '../../config/tables/expression.js';
 import type { Section } from '../../config/tables/section.js';
 import type { ReviewVersion } from './authorization.js';
-import { Compiler, type Expression } from './cel.js';
 
 /** One webhook of an `AuthorizationConfiguration`, checked. Times in milliseconds. */
 export interface WebhookSettings {
@@ -39,7 +39,6 @@ export function readAuthorizationFile(text: string, warn: (problem: string) => v
 }
 
 function readWebhook(name: string, webhook: Section): WebhookSettings {
-  const compiler = new Compiler('request');
   return {
     name,
     timeout: webhook.milliseconds('timeout') ?? 0,
@@ -50,7 +49,7 @@ function readWebhook(name: string, webhook: Section): WebhookSettings {
     kubeconfig: webhook.inner('connectionInfo').text('kubeConfigFile') || null,
     conditions: webhook
       .sections('matchConditions')
-      .flatMap((condition) => compiler.compile(condition, 'expression', ['bool']) ?? []),
+      .map((condition) => compile(condition.text('expression'), 'request')),
   };
 }
 

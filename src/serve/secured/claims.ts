@@ -1,6 +1,6 @@
 import { isMapping, type Mapping } from '../../base/mapping.js';
 import { messageOf } from '../../base/error-message.js';
-import { celValue } from './cel.js';
+import { celValue } from '../../config/tables/expression.js';
 import type { JwtSettings, Mapped, Rule } from './authentication-file.js';
 import type { User } from './user.js';
 
