@@ -4,7 +4,6 @@ import type { SyncReport } from '../contract.js';
 import type { ChainLedger } from '../xtables/chain-ledger.js';
 import { addRules, countRules, statesOf, type RuleCounts } from '../xtables/chain-states.js';
 import { refusedTable } from '../xtables/failure.js';
-import { PROXY_FIREWALL_HOOKS } from '../xtables/hooks.js';
 import { chainOperation, deleteOperation, nameOf, tableOf } from '../xtables/operations.js';
 import { chainId, type Chain, type ChainId } from '../xtables/rules.js';
 import type { Tables } from '../xtables/tables.js';
@@ -41,6 +40,8 @@ export interface ChainWriterOptions {
   readonly tables: Tables;
   readonly ruleset: Ruleset;
   readonly chains: ChainLedger;
+  /** Whether mode ipvs translates until nat is written. */
+  readonly followsIpvs: () => boolean;
 }
 
 /** Brings the chains of one family from the ruleset to the kernel. */
@@ -75,7 +76,7 @@ export class ChainWriter {
    * its rules admit them by source until then.
    */
   async send(stream: Stream): Promise<Refused | null> {
-    if (!stream.others.some(isFromIpvs)) return await this.sendPart(stream, () => true);
+    if (!this.options.followsIpvs()) return await this.sendPart(stream, () => true);
     const { others, also } = stream;
     const first = { ...stream, others: others.filter((operation) => !leadsToFirewall(operation)) };
     const refused = await this.sendPart(first, (id) => !isFirewall(id));
@@ -163,11 +164,6 @@ function isFirewall(id: ChainId): boolean {
 
 function leadsToFirewall(operation: IptablesOperation): boolean {
   return operation.type === 'rule' && operation.text.endsWith(` -j ${CHAIN.proxyFirewall}`);
-}
-
-/** Whether a jump is mode ipvs's, which goes. */
-function isFromIpvs(operation: IptablesOperation): boolean {
-  return operation.type === 'rule' && PROXY_FIREWALL_HOOKS.ipvs.some(({ text }) => text === operation.text);
 }
 
 const TRIAL_TABLES = ['filter', 'nat'] as const;

@@ -7,6 +7,7 @@ import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport } from '
 import { ChainLedger } from '../xtables/chain-ledger.js';
 import { differences, listedStates } from '../xtables/chain-states.js';
 import { cleanupOperations } from '../xtables/cleanup.js';
+import { inOtherFlavors } from '../xtables/flavor.js';
 import { hookRemovals, hookRepairs, PROXY_FIREWALL_HOOKS } from '../xtables/hooks.js';
 import { Tables, type TablesOptions } from '../xtables/tables.js';
 import { AdoptedTable } from './adopted-table.js';
@@ -46,6 +47,8 @@ export class IptablesFamily implements FamilyDataplane {
   /** UDP and SCTP frontends that changed since flows were last reported; all of them after a comparison of everything. */
   private flows: Set<FrontendKey> | 'all' = new Set();
   private readonly gone = new Set<FrontendKey>();
+  /** Whether mode ipvs translates until this sync has written nat. */
+  private followsIpvs = false;
   /** Whether loopback was served, and so guarded, when everything was last compared. */
   private guardsLoopback = false;
   private readonly tables: Tables;
@@ -79,6 +82,7 @@ export class IptablesFamily implements FamilyDataplane {
     const problems = full || due.size > 0 ? await writer.tidyUp() : [];
     if (full) this.guardsLoopback = table.node.nodePortsOnLoopback;
     this.compared = this.adopted = true;
+    this.followsIpvs = false;
     return this.report(desired, full, problems);
   }
 
@@ -157,7 +161,10 @@ export class IptablesFamily implements FamilyDataplane {
       const view = new AdoptedTable(table);
       const ruleset = new Ruleset(view, () => this.settings);
       const { tables, chains } = this;
-      const writer = new ChainWriter({ addon: this.options.addon, tables, ruleset, chains });
+      const writer = new ChainWriter({
+        ...{ addon: this.options.addon, tables, ruleset, chains },
+        followsIpvs: () => this.followsIpvs,
+      });
       const groups = new GroupWriter({ groups: this.groups, ruleset, chains, writer });
       this.desired = { view, ruleset, writer, groups };
       this.update(this.desired, everything(table));
@@ -197,12 +204,22 @@ export class IptablesFamily implements FamilyDataplane {
       const lost = this.losses(listing);
       if (lost.length > 0) this.repairs = lost;
     }
+    this.followsIpvs = await this.findsIpvs(listing);
     const listed = listedStates(listing, isOwnChain);
     desired.groups.noteDamage(listed);
     this.chains.readBackAll(listed);
     if (!this.adopted) this.takeOver(table, desired, listing);
     desired.groups.checkAside();
     return this.hookOperations(listing, table.node);
+  }
+
+  /** Whether mode ipvs was before, in this flavour or another. Of another nothing is asked where nat translates already. */
+  private async findsIpvs(listing: readonly IptablesChainListing[]): Promise<boolean> {
+    const hooks = PROXY_FIREWALL_HOOKS.ipvs;
+    if (hookRemovals(listing, hooks).length > 0) return true;
+    if (this.adopted || listing.some(({ table, name }) => table === 'nat' && name === CHAIN.services)) return false;
+    const { addon, family, flavor } = this.options;
+    return await inOtherFlavors(addon, family, flavor, hooks);
   }
 
   /** What a comparison found lost or altered. What was on its way when its answer was lost is not missed. */

@@ -1,6 +1,7 @@
 import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing, IptablesFlavor } from '../../native/contract.js';
 import { ModeError } from '../mode.js';
+import { hookRemovals, type Hook } from './hooks.js';
 
 type Flavors = Pick<IptablesAddon, 'iptablesFlavors' | 'iptablesList'>;
 
@@ -58,6 +59,22 @@ export async function chooseFlavor(
     })),
   );
   return bySign(all) ?? byRules(all);
+}
+
+/** Whether another flavour has one of these jumps in filter. One that cannot be listed is taken to have none: it may be one that nobody uses. */
+export async function inOtherFlavors(
+  addon: Flavors,
+  family: Family,
+  own: IptablesFlavor,
+  hooks: readonly Hook[],
+): Promise<boolean> {
+  const flavors = await addon.iptablesFlavors(family).catch(() => []);
+  const found = await Promise.all(
+    flavors
+      .filter(({ flavor }) => flavor !== own)
+      .map(({ flavor }) => addon.iptablesList(family, flavor, ['filter'], []).catch(() => [])),
+  );
+  return found.some((listing) => hookRemovals(listing, hooks).length > 0);
 }
 
 interface Found {

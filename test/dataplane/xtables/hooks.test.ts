@@ -1,7 +1,8 @@
 import t from 'tap';
 import { PROXY_FIREWALL_HOOKS } from '../../../src/dataplane/xtables/hooks.js';
+import type { IptablesFlavor } from '../../../src/native/contract.js';
 import type { Row } from '../../../src/state/rows.js';
-import type { FakeIptables } from '../../support/fake-iptables/fake-iptables.js';
+import { FakeIptables } from '../../support/fake-iptables/fake-iptables.js';
 import { service, slice } from '../../support/rows.js';
 import * as iptables from '../iptables/rig.js';
 import * as ipvs from '../ipvs/rig.js';
@@ -27,12 +28,18 @@ function texts(mode: keyof typeof PROXY_FIREWALL_HOOKS): readonly string[] {
   return PROXY_FIREWALL_HOOKS[mode].map(({ chain, text }) => `${chain} ${text}`);
 }
 
-function leaveJumps(kernel: FakeIptables, mode: keyof typeof PROXY_FIREWALL_HOOKS, rules: readonly string[]): void {
-  kernel.tamper('filter', (chains) => {
+function leaveJumps(
+  kernel: FakeIptables,
+  mode: keyof typeof PROXY_FIREWALL_HOOKS,
+  rules: readonly string[],
+  flavor: IptablesFlavor = 'nft',
+): void {
+  const leave = (chains: Map<string, string[]>): void => {
     chains.set('KUBE-SOURCE-RANGES-FIREWALL', []);
     chains.set('KUBE-PROXY-FIREWALL', [...rules]);
     for (const { chain, text } of PROXY_FIREWALL_HOOKS[mode]) chains.get(chain)?.push(text);
-  });
+  };
+  kernel.tamper('filter', leave, flavor);
 }
 
 t.test('from mode ipvs, which translates until nat is written, to mode iptables', async (t) => {
@@ -49,6 +56,26 @@ t.test('from mode ipvs, which translates until nat is written, to mode iptables'
   t.same(await rig.difference(), []);
   rig.restart();
   t.same(await rig.during(() => rig.sync()), [], 'and that is all');
+});
+
+t.test('from mode ipvs in the other flavour, which goes when the rules are there', async (t) => {
+  for (const [own, other] of [
+    ['nft', 'legacy'],
+    ['legacy', 'nft'],
+  ] as const) {
+    const rig = new iptables.Rig(new FakeIptables(), 'IPv4', {}, own);
+    leaveJumps(rig.kernel, 'ipvs', [IPVS_RULE], other);
+    rig.commit([...iptables.NODE_ROWS, ...BALANCER]);
+    const sent = await rig.during(() => rig.sync());
+    const services = sent.lastIndexOf('chain nat KUBE-SERVICES');
+    for (const late of ['chain filter KUBE-PROXY-FIREWALL', 'insert filter FORWARD'])
+      t.ok(sent.lastIndexOf(late) > services, `${own}: ${late}`);
+    t.equal(sent.filter((line) => line === 'chain filter KUBE-PROXY-FIREWALL').length, 1);
+    const listings = rig.kernel.listed.length;
+    rig.restart();
+    t.same(await rig.during(() => rig.sync()), []);
+    t.equal(rig.kernel.listed.length, listings + 1, 'the other flavour is not asked again');
+  }
 });
 
 t.test('from mode iptables to mode ipvs', async (t) => {
