@@ -66,8 +66,9 @@ export class PairFiles {
 
   /** All but the last two: who has the one before open may go on with it. */
   private async removeFormer(last: string): Promise<void> {
-    const dated = new RegExp(`^${PREFIX}-[-0-9]{19}\\.pem$`);
-    const former = (await readdir(this.directory)).filter((name) => dated.test(name) && name !== last).sort();
+    const isDated = (name: string): boolean =>
+      name.startsWith(`${PREFIX}-`) && /^[-0-9]{19}\.pem$/.test(name.slice(PREFIX.length + 1));
+    const former = (await readdir(this.directory)).filter((name) => isDated(name) && name !== last).sort();
     for (const name of former.slice(0, -1)) await rm(join(this.directory, name), { force: true });
   }
 }
