@@ -1,5 +1,19 @@
 import { MAX_TIMEOUT_MS } from './timeout.js';
 
+const LONG_SLEEP_MS = 100;
+
+/** How often to look at what nobody tells of, so that it is seen within a second. */
+export const BEAT_MS = 900;
+
+/**
+ * When to look next at what was looked at `from` then, `periodMs` later at the latest. All who look every now and then do so at the same times, multiples of
+ * {@link BEAT_MS}, where their periods allow it: in a process that sleeps, waking costs several times what a look does.
+ */
+export function nextLook(from: number, periodMs: number): number {
+  const beat = Math.floor((from + periodMs) / BEAT_MS) * BEAT_MS;
+  return beat > from ? beat : from + periodMs;
+}
+
 /** Monotonic time, handed in so that tests can own it. */
 export interface Clock {
   /** Monotonic milliseconds; the origin means nothing. */
@@ -24,8 +38,9 @@ export const systemClock: Clock = {
         };
         return;
       }
-      // A timer may fire up to a millisecond before its time: look again rather than be early.
-      const timer = setTimeout(wait, Math.min(Math.ceil(delay), MAX_TIMEOUT_MS));
+      // A timer may fire up to a millisecond before its time: look again rather than be early. After a long sleep, to wake twice costs more than to be late.
+      const spare = delay > LONG_SLEEP_MS ? 1 : 0;
+      const timer = setTimeout(wait, Math.min(Math.ceil(delay) + spare, MAX_TIMEOUT_MS));
       cancel = () => {
         clearTimeout(timer);
       };

@@ -66,7 +66,7 @@ const PROCESS_FLAGS = [
     name: 'file-check-frequency',
     type: 'duration',
     help: 'period between looks at manifest files for changes that the system did not tell of',
-    initial: '500ms',
+    initial: '900ms',
   },
   {
     name: 'http-check-frequency',

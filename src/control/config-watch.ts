@@ -1,6 +1,7 @@
 import { statSync, type BigIntStats } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
+import { BEAT_MS, nextLook } from '../base/clock.js';
 import { DirectoryWatch } from '../base/directory-watch.js';
 import { compareConfigs, type FieldChange } from '../config/compare.js';
 import type { ConfigurationPaths } from '../config/configuration-source.js';
@@ -40,7 +41,7 @@ export interface ConfigWatchTiming {
   readonly retryMs: number;
 }
 
-const DEFAULT_TIMING: ConfigWatchTiming = { pollMs: 900, settleMs: 200, retryMs: 1000 };
+const DEFAULT_TIMING: ConfigWatchTiming = { pollMs: BEAT_MS, settleMs: 200, retryMs: 1000 };
 const LONGEST_RETRY_MS = 60_000;
 
 /** From a change event to the look, so that a burst of events costs one look. */
@@ -96,11 +97,14 @@ export class ConfigWatch {
     if (this.stopped || (this.timer !== null && this.due <= due)) return;
     if (this.timer !== null) clearTimeout(this.timer);
     this.due = due;
-    // Only what else it does keeps the process running.
-    this.timer = setTimeout(() => {
-      this.timer = null;
-      void this.look();
-    }, ms).unref();
+    // Only what else it does keeps the process running. Not before its time, or the same beat would come twice.
+    this.timer = setTimeout(
+      () => {
+        this.timer = null;
+        void this.look();
+      },
+      Math.ceil(ms) + 1,
+    ).unref();
   }
 
   private async look(): Promise<void> {
@@ -111,10 +115,11 @@ export class ConfigWatch {
     }
     const { pollMs, settleMs } = this.timing;
     const now = performance.now();
+    const pollInMs = nextLook(now, pollMs) - now;
     const fingerprint = fingerprintOf(this.paths);
     if (fingerprint !== this.seen.fingerprint) this.seen = { fingerprint, since: now };
     const settlesIn = this.seen.since + settleMs - now;
-    if (fingerprint === this.examined && (this.retry === null || now < this.retry.at)) this.lookIn(pollMs);
+    if (fingerprint === this.examined && (this.retry === null || now < this.retry.at)) this.lookIn(pollInMs);
     else if (settlesIn > 0) this.lookIn(Math.min(settlesIn + 1, pollMs));
     else {
       this.examined = fingerprint;

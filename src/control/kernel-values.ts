@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.js';
+import { BEAT_MS, nextLook, type Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { Host, KernelValue, WrittenValue } from '../host/host.js';
 
@@ -14,8 +14,8 @@ export interface KernelValuesOptions {
   readonly apply: Host['applyKernelValues'];
 }
 
-/** Reading a handful of small files takes some hundred microseconds. The kernel tells nobody that a sysctl was written. */
-const INTERVAL_MS = 1000;
+/** The kernel tells nobody that a sysctl was written. Reading a handful of small files takes some ten microseconds, waking up for it some hundred. */
+const INTERVAL_MS = BEAT_MS;
 /** Who sets a value all the time is not answered all the time. */
 const LONGEST_INTERVAL_MS = 60_000;
 
@@ -44,7 +44,7 @@ export class KernelValues {
     await run;
     if (this.stopped || this.running !== run) return;
     const { clock } = this.options;
-    this.cancelTimer = clock.callAt(clock.now() + this.intervalMs, () => void this.apply());
+    this.cancelTimer = clock.callAt(nextLook(clock.now(), this.intervalMs), () => void this.apply());
   }
 
   stop(): void {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { StoppableClock, systemClock } from '../../src/base/clock.js';
+import { BEAT_MS, nextLook, StoppableClock, systemClock } from '../../src/base/clock.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -53,4 +53,16 @@ t.test('once it is stopped nobody is called back, whether they asked before or a
   t.equal(fake.waiting, 0);
   await fake.advance(1);
   t.same(calls, ['in time']);
+});
+
+t.test('who looks now and then wakes together with the others, and never later than asked', (t) => {
+  for (const from of [0, 1.5, BEAT_MS - 0.5, BEAT_MS, 12_345.6]) {
+    for (const period of [1, 20, BEAT_MS, 1000, 20_000]) {
+      const next = nextLook(from, period);
+      t.ok(next > from && next <= from + period, `${period} ms after ${from}`);
+      if (period >= BEAT_MS) t.equal(next % BEAT_MS, 0);
+    }
+  }
+  t.equal(nextLook(2 * BEAT_MS + 1.5, BEAT_MS), 3 * BEAT_MS, 'a look that begins a little late is not later each time');
+  t.end();
 });

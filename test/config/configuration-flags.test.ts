@@ -233,7 +233,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'manifests-ca-file': '[]',
     'manifests-cert-file': '[]',
     'manifests-key-file': '[]',
-    'file-check-frequency': '500ms',
+    'file-check-frequency': '900ms',
     'http-check-frequency': '10s',
     'heap-snapshot': '',
     listen: '127.0.0.1:0',

@@ -9,7 +9,7 @@ const DEFAULTS = {
   nodeName: 'worker-1.example',
   kubernetes: null,
   manifests: [path('objects.yaml')],
-  fileCheckFrequency: 500,
+  fileCheckFrequency: 900,
   httpCheckFrequency: 10_000,
   statusSocket: '/run/pointsman/status.sock',
   tracingFile: null,

@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { BEAT_MS, nextLook } from '../../base/clock.js';
 import { DirectoryWatch } from '../../base/directory-watch.js';
 import { errorCode, messageOf } from '../../base/error-message.js';
 import { Interner } from '../translate/intern.js';
@@ -64,7 +65,7 @@ export class FileLocation implements ManifestLocation {
     const wanted = this.pollMs === 0 ? null : this.wanted;
     this.wanted = new Set();
     const began = performance.now();
-    if (wanted === null) this.nextFullLook = began + this.surroundings.timing.filePollMs;
+    if (wanted === null) this.nextFullLook = nextLook(began, this.surroundings.timing.filePollMs);
     try {
       const listing = look(this.path, this.type);
       const rewatched = this.watch.follow(listing.directory, listing.directoryStat);
@@ -78,7 +79,7 @@ export class FileLocation implements ManifestLocation {
       const problem = this.problem(this.path, `cannot be read: ${messageOf(error)}`);
       this.surroundings.problems.report(`${this.path} (location)`, [problem]);
     }
-    if (wanted === null) this.nextFullLook = Math.max(this.nextFullLook, nextLook(began, performance.now()));
+    if (wanted === null) this.nextFullLook = Math.max(this.nextFullLook, restAfter(began, performance.now()));
   }
 
   close(): void {
@@ -209,11 +210,9 @@ export class FileLocation implements ManifestLocation {
 }
 
 /** Looking takes at most a twentieth of the time, but happens often enough for changes to be seen within a second. */
-function nextLook(began: number, ended: number): number {
-  return Math.min(began + (ended - began) * 20, ended + MAX_POLL_MS);
+function restAfter(began: number, ended: number): number {
+  return Math.min(began + (ended - began) * 20, ended + BEAT_MS);
 }
-
-const MAX_POLL_MS = 900;
 
 /** The file went between two looks at it. */
 function isMissing(error: unknown): boolean {

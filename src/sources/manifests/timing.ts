@@ -1,3 +1,5 @@
+import { BEAT_MS } from '../../base/clock.js';
+
 /** All in milliseconds. */
 export interface Timing {
   /** Between looks at files, for what no event told of. */
@@ -12,7 +14,7 @@ export interface Timing {
 }
 
 export const DEFAULT_TIMING: Timing = {
-  filePollMs: 500,
+  filePollMs: BEAT_MS,
   settleMs: 2,
   graceMs: 100,
   urlPollMs: 10_000,
