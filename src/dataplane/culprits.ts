@@ -8,6 +8,8 @@ export interface Trial<Unit, Refusal> {
   readonly most: number;
   /** Nor is more tried than so many times. */
   readonly attempts: number;
+  /** What goes first: larger parts, so that what is in nobody's way is taken soon, or smaller ones, so that some are found in however few attempts. */
+  readonly first: 'larger' | 'smaller';
 }
 
 export interface Culprits<Unit, Refusal> {
@@ -19,12 +21,11 @@ export interface Culprits<Unit, Refusal> {
 
 /**
  * Has all units be taken but those that are refused even by themselves. Which these are the refusal says, or it shows when halves are tried: one among n
- * costs some 2·log2(n) attempts. What is larger is tried first, so that whatever is not in the way of itself is taken soon, and each unit is in some
- * log2(n) attempts however many are refused.
+ * costs some 2·log2(n) attempts, and each unit is in some log2(n) of them however many are refused.
  */
 export async function findCulprits<Unit, Refusal>(
   units: readonly Unit[],
-  { attempt, named, most, attempts }: Trial<Unit, Refusal>,
+  { attempt, named, most, attempts, first: order }: Trial<Unit, Refusal>,
 ): Promise<Culprits<Unit, Refusal>> {
   const found: (readonly [Unit, Refusal])[] = [];
   const untried: Part<Unit>[] = [{ units, isNamed: false, isRest: false }];
@@ -47,8 +48,10 @@ export async function findCulprits<Unit, Refusal>(
       found.push([first, refusal]);
     } else {
       const culprit = isTrusted ? named(part.units, refusal) : undefined;
+      const parts = culprit === undefined ? halves(part) : without(culprit, part);
+      if (order === 'larger') untried.push(...parts);
+      else untried.unshift(...parts);
       if (culprit !== undefined) untried.unshift({ units: [culprit], isNamed: true, isRest: false });
-      untried.push(...(culprit === undefined ? halves(part) : without(culprit, part)));
     }
   }
   return { found, tooMany };

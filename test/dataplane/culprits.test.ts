@@ -1,5 +1,5 @@
 import t from 'tap';
-import { findCulprits, type Culprits } from '../../src/dataplane/culprits.js';
+import { findCulprits, type Culprits, type Trial } from '../../src/dataplane/culprits.js';
 
 const UNITS = Array.from({ length: 1024 }, (_, index) => index);
 const SPREAD = [3, 4, 90, 511, 512, 700, 701, 1023];
@@ -15,7 +15,7 @@ interface Search extends Culprits<number, string> {
 async function search(
   refused: readonly number[],
   name: (culprit: number) => number | undefined,
-  limits: { readonly most?: number; readonly attempts?: number } = {},
+  { first = 'larger', ...limits }: Partial<Pick<Trial<number, string>, 'most' | 'attempts' | 'first'>> = {},
 ): Promise<Search> {
   const taken = new Set<number>();
   let [attempts, units] = [0, 0];
@@ -30,6 +30,7 @@ async function search(
     named: (part, refusal) => part.find((unit) => unit === name(Number(refusal.slice(4)))),
     most: limits.most ?? Infinity,
     attempts: limits.attempts ?? Infinity,
+    first,
   });
   return { ...found, taken, attempts, units };
 }
@@ -79,5 +80,13 @@ t.test('what is in nobody’s way is taken although there are more than are look
     const short = await search(SPREAD, name, { attempts: 12 });
     t.match(short, { tooMany: /^not \d+$/, attempts: 12 });
     t.ok(short.taken.size > UNITS.length / 5, `${short.taken.size} are taken`);
+  }
+});
+
+t.test('in a few attempts some are found, where smaller parts go first', async (t) => {
+  for (const name of [RIGHT, NOBODY]) {
+    const { found, tooMany } = await search(UNITS, name, { attempts: 12, first: 'smaller' });
+    t.ok(found.length > 0, `${found.length} are found`);
+    t.match(tooMany, /^not \d+$/);
   }
 });

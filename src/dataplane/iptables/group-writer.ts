@@ -73,7 +73,7 @@ export class GroupWriter {
     const { found } = await findCulprits([...this.damaged.keys()], {
       attempt: (part) => this.attemptFormer(part),
       named: (part, { error }) => part.find((hash) => hash === namedIn(error)),
-      ...{ most: MOST_CULPRITS, attempts: MOST_RETRIES },
+      ...{ most: MOST_CULPRITS, attempts: MOST_RETRIES, first: 'smaller' },
     });
     for (const [hash] of found) this.damaged.delete(hash);
   }
@@ -159,7 +159,7 @@ export class GroupWriter {
       const named = (part: readonly string[], other: Refused): string | undefined =>
         part.find((hash) => hash === namedIn(other.error));
       const { found, tooMany } = await findCulprits(shown, {
-        ...{ attempt, named, most: MOST_CULPRITS, attempts: Infinity },
+        ...{ attempt, named, most: MOST_CULPRITS, attempts: Infinity, first: 'larger' },
       });
       for (const [hash] of found) groups.ledger.readBack(hash, undefined);
       this.hide(found.map(([hash]) => hash));
@@ -173,7 +173,7 @@ export class GroupWriter {
     return findCulprits(units, {
       attempt: (part) => this.attempt(part.flat()),
       named: (part, { error }) => part.find((unit) => unit.includes(namedIn(error) ?? '')),
-      ...{ most: MOST_CULPRITS, attempts },
+      ...{ most: MOST_CULPRITS, attempts, first: attempts === Infinity ? 'larger' : 'smaller' },
     });
   }
 

@@ -203,7 +203,7 @@ export class Delivery {
     const { found, tooMany } = await findCulprits(candidates, {
       attempt,
       named: (part, error) => part.find((key) => key === blamedFrontend(error)),
-      ...{ most: MOST_FOUND, attempts: MOST_ATTEMPTS },
+      ...{ most: MOST_FOUND, attempts: MOST_ATTEMPTS, first: 'larger' },
     });
     // What refuses everything by now is nobody's fault.
     if (found.length > 0) await sender.probe();
