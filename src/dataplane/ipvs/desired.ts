@@ -1,4 +1,5 @@
 import type { IPAddress } from '../../base/ip.js';
+import type { IpvsServiceState } from '../../native/contract.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey, FrontendPlan } from '../../plan/types.js';
 import type { Changes, TableView } from '../table-view.js';
@@ -19,20 +20,17 @@ import {
 } from './frontends.js';
 import type { Ledgers } from './ledgers.js';
 
-/** A frontend at one address, as it was last taken over. */
-interface Placed {
-  readonly plan: FrontendPlan;
-  readonly virtual: Virtual;
-  /** Whether the link is to have the address. */
-  readonly isLinked: boolean;
-}
-
 /**
  * Says to the ledgers what is desired. A frontend becomes one virtual service, a node port one at each of its addresses; of a node port and another frontend
  * at one address the other has it (behaviour NF-30).
  */
 export class Desired {
-  private readonly placed = new Map<ServiceKey, Placed>();
+  /** What each virtual service is of, as it was last taken over: no more is kept of one, as there are many. */
+  private readonly placed = new Map<ServiceKey, FrontendPlan>();
+  /** Those of them, but for node ports, whose address the link is not to have. */
+  private readonly unlinked = new Set<ServiceKey>();
+  /** By affinity: one for all virtual services that are alike. */
+  private readonly states = new Map<number | null, IpvsServiceState>();
   private readonly nodePorts = new Map<FrontendKey, FrontendPlan>();
   private readonly linked = new Map<IPAddress, number>();
   private checks = new Map<string, Element>();
@@ -57,7 +55,7 @@ export class Desired {
 
   /** The frontend of which a virtual service is; undefined: of none that is wanted. */
   frontendOf(key: ServiceKey): FrontendKey | undefined {
-    return this.placed.get(key)?.plan.key;
+    return this.placed.get(key)?.key;
   }
 
   /** Addresses of the node's other links, as they were last looked at. */
@@ -71,10 +69,11 @@ export class Desired {
     readonly address: IPAddress | null;
     readonly elements: readonly Element[];
   }> {
-    for (const { plan, virtual, isLinked } of this.placed.values()) {
+    for (const [key, plan] of this.placed) {
+      const virtual = virtualOf(key);
       const nodePort = nodePortElement(plan);
       const elements = nodePort === null ? elementsAt(plan, virtual) : [...elementsAt(plan, virtual), nodePort];
-      if (!isLinked) yield { frontend: plan.key, address: null, elements };
+      if (!this.wasLinked(key, plan)) yield { frontend: plan.key, address: null, elements };
       else
         yield {
           frontend: plan.key,
@@ -86,8 +85,8 @@ export class Desired {
 
   /** Whether there is to be such a virtual service. */
   isServed(key: ServiceKey): boolean {
-    const plan = this.placed.get(key)?.plan;
-    return plan !== undefined && virtualService(plan, this.scheduling) !== null;
+    const plan = this.placed.get(key);
+    return plan !== undefined && this.stateOf(plan) !== null;
   }
 
   /** Whether some frontend is to be reached by an address on the link. */
@@ -122,7 +121,7 @@ export class Desired {
 
   /** Every element that is wanted. */
   *elements(): IterableIterator<Element> {
-    for (const { plan, virtual } of this.placed.values()) yield* elementsAt(plan, virtual);
+    for (const [key, plan] of this.placed) yield* elementsAt(plan, virtualOf(key));
     for (const plan of this.nodePorts.values()) {
       const element = nodePortElement(plan);
       if (element !== null) yield element;
@@ -148,20 +147,23 @@ export class Desired {
   private place(key: ServiceKey): void {
     const virtual = virtualOf(key);
     const before = this.placed.get(key);
-    const plan = this.holder(virtual);
-    const after = plan && { plan, virtual, isLinked: this.needsLink(plan, virtual.address) };
+    const after = this.holder(virtual);
+    const wasLinked = before !== undefined && this.wasLinked(key, before);
+    const isLinked = after !== undefined && this.needsLink(after, virtual.address);
     const kept = new Set<string>();
-    for (const element of after === undefined ? [] : elementsAt(after.plan, virtual)) {
+    for (const element of after === undefined ? [] : elementsAt(after, virtual)) {
       kept.add(element.role + element.key);
       this.desire(element, true);
     }
-    for (const element of before === undefined ? [] : elementsAt(before.plan, virtual))
+    for (const element of before === undefined ? [] : elementsAt(before, virtual))
       if (!kept.has(element.role + element.key)) this.desire(element, false);
     if (after === undefined) this.placed.delete(key);
     else this.placed.set(key, after);
-    if (plan !== undefined && plan.sourceRanges !== null) this.restricted.set(key, plan);
+    if (after === undefined || isLinked || after.kind === 'NodePort') this.unlinked.delete(key);
+    else this.unlinked.add(key);
+    if (after !== undefined && after.sourceRanges !== null) this.restricted.set(key, after);
     else this.restricted.delete(key);
-    this.link(virtual.address, Number(after?.isLinked ?? false) - Number(before?.isLinked ?? false));
+    this.link(virtual.address, Number(isLinked) - Number(wasLinked));
     this.desireService(key);
   }
 
@@ -170,6 +172,10 @@ export class Desired {
     const own = table.frontend(frontendKey(address, port, protocol));
     if (own !== undefined || !this.nodePortAt.includes(address)) return own;
     return table.frontend(frontendKey(null, port, protocol));
+  }
+
+  private wasLinked(key: ServiceKey, { kind }: FrontendPlan): boolean {
+    return kind !== 'NodePort' && !this.unlinked.has(key);
   }
 
   /** Behaviour IV-01. */
@@ -193,8 +199,8 @@ export class Desired {
 
   private desireService(key: ServiceKey): void {
     const { services, destinations: held } = this.ledgers;
-    const plan = this.placed.get(key)?.plan;
-    const state = plan === undefined ? null : virtualService(plan, this.scheduling);
+    const plan = this.placed.get(key);
+    const state = plan === undefined ? null : this.stateOf(plan);
     if (plan === undefined || state === null) {
       if (services.acknowledged.has(key)) this.closing.add(key);
       else this.abandon(key);
@@ -203,6 +209,14 @@ export class Desired {
     this.closing.delete(key);
     services.desire(key, state);
     held.desire(key, follow(plan.endpoints, held.acknowledged.get(key), plan.flowEndpoints));
+  }
+
+  private stateOf(plan: FrontendPlan): IpvsServiceState | null {
+    const state = virtualService(plan, this.scheduling);
+    if (state === null) return null;
+    const shared = this.states.get(plan.affinitySeconds) ?? state;
+    this.states.set(plan.affinitySeconds, shared);
+    return shared;
   }
 
   /** Lets a virtual service go, with all its destinations. */
