@@ -17,7 +17,7 @@ const GONE_MS = 200_000;
 
 const WAYS: readonly (readonly LabMode[])[] = [
   ['nftables', 'ipvs-nft', 'iptables-nft', 'ipvs-nft', 'nftables'],
-  ['iptables-legacy', 'ipvs-legacy', 'iptables-legacy'],
+  ['iptables-legacy', 'ipvs-legacy', 'iptables-nft'],
 ];
 
 for (const [first = 'nftables', ...modes] of WAYS) {
