@@ -17,6 +17,7 @@ import {
 import type { InsideMeasures, OutsideMeasures } from './measures.js';
 import { Proxy, type Sync } from './proxy.js';
 import { RealApiServer } from './real-api-server.js';
+import { say } from './say.js';
 import { spread, type Spread } from './statistics.js';
 import { prepareNetwork, Traffic } from './traffic.js';
 
@@ -104,18 +105,22 @@ class Measurement {
   async run(): Promise<Measured> {
     const { ours } = this.options;
     this.configure();
+    say('first start, and a while with nothing changing');
     await this.server.put(nodeObject(), this.probe.service(), this.probe.next().slice);
     const first = this.start();
     try {
       const cold = await this.coldStart(first);
+      say('single changes');
       const changes = ours ? await this.changes(first) : null;
       const changeSeenMs = await this.seenChanges();
+      say(`${CHURN_PER_SECOND} changes a second, a rollout, new connections`);
       const churn = await this.churn(first);
       const rollingMs = await this.roll();
       const fullCheckMs = ours ? await this.fullCheck(first) : 0;
       const connections = await this.connect();
       const { peak } = first.memory();
       await first.stop();
+      say('restart');
       const restart = await this.restart();
       const kernelMb = await kernelMemory(this.options.mode);
       return {

@@ -9,10 +9,11 @@ import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
 import { KernelValues } from '../control/kernel-values.js';
 import { Loop } from '../control/loop.js';
-import { replacementMode, type Machine } from '../control/mode.js';
+import { countedMode, replacementMode, type Machine } from '../control/mode.js';
 import { Progress } from '../control/progress.js';
 import { cycleSettings, kernelSettings, planSettings } from '../control/settings.js';
 import { OWN_VERSION, Sources, type NextApi } from '../control/sources.js';
+import { StartProgress } from '../control/start-progress.js';
 import { SyncCycle, type CycleMode } from '../control/sync-cycle.js';
 import { Takeover } from '../control/takeover.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
@@ -22,7 +23,7 @@ import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 import { HealthState } from '../observe/health.js';
 import type { ChangeLog } from '../observe/change-log.js';
 import type { Logger } from '../observe/log.js';
-import { ProxyMetrics, type CountedMode } from '../observe/metrics.js';
+import { ProxyMetrics } from '../observe/metrics.js';
 import type { ProcessTracing } from '../observe/tracing.js';
 import { Listeners } from '../serve/listeners.js';
 import { ServiceHealth } from '../serve/service-health.js';
@@ -74,6 +75,7 @@ export class NodeProxy {
   private readonly loop: Loop;
   private readonly kernelValues: KernelValues;
   private readonly statusSocket: StatusSocket | null;
+  private readonly startProgress: StartProgress;
   private readonly page: Page;
   /** The process is about to end for a reason that its events name. */
   private ending = false;
@@ -119,6 +121,8 @@ export class NodeProxy {
     });
     this.kernelValues = this.makeKernelValues();
     this.statusSocket = this.makeStatusSocket();
+    const { store, sources, progress } = this;
+    this.startProgress = new StartProgress({ store, sources, progress, clock: systemClock, log });
     this.store.onChange((edits, receivedAt) => {
       this.cycle.stateChanged(edits, receivedAt);
     });
@@ -126,6 +130,7 @@ export class NodeProxy {
 
   async start(): Promise<void> {
     this.cycle.prepare();
+    this.startProgress.start();
     this.changes = await openChanges(() => this.config, this.sources, this.wallClock, this.options.log);
     await Promise.all([this.listeners.start(), this.statusSocket?.start()]);
     await this.kernelValues.apply();
@@ -259,9 +264,7 @@ export class NodeProxy {
   async stop(): Promise<void> {
     this.stopping = true;
     if (this.ending) await this.events.flush(LAST_WORDS_MS);
-    this.events.stop();
-    this.cycle.stop();
-    this.kernelValues.stop();
+    for (const part of [this.events, this.cycle, this.kernelValues, this.startProgress]) part.stop();
     await Promise.allSettled([this.sources.stop(), this.loop.stop()]);
     const { serviceHealth, listeners, statusSocket, changes } = this;
     await Promise.allSettled([serviceHealth.close(), listeners.close(), statusSocket?.close(), changes?.close()]);
@@ -393,8 +396,4 @@ export class NodeProxy {
       waitingFor: () => store.waitingFor(),
     };
   }
-}
-
-function countedMode(config: Config, { packetCounts }: OpenMode): CountedMode {
-  return { metrics: modeDefinition(config.mode).metrics, packetCounts };
 }

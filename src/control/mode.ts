@@ -8,6 +8,7 @@ import { modeDefinition } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
 import type { NativeAddon } from '../native/contract.js';
 import type { Logger } from '../observe/log.js';
+import type { CountedMode } from '../observe/metrics.js';
 import { planNode } from '../plan/node-plan.js';
 import { planSettings } from './settings.js';
 
@@ -35,6 +36,10 @@ function definitionFor({ mode }: Config, { platform }: Host): ModeDefinition {
   const definition = modeDefinition(mode);
   if (definition.platforms.includes(platform)) return definition;
   throw new ModeError(`mode: ${mode} is for ${definition.platforms.join(' and ')}, and this host is ${platform}`);
+}
+
+export function countedMode(config: Config, { packetCounts }: OpenMode): CountedMode {
+  return { metrics: modeDefinition(config.mode).metrics, packetCounts };
 }
 
 export function modeParts(config: Config, { host, addon }: Machine, log: Log): ModeParts {

@@ -95,6 +95,13 @@ export class Sources {
     return this.connection;
   }
 
+  /** How many objects of each resource of the API server have come so far. */
+  heard(): Readonly<Record<string, number>> {
+    return Object.fromEntries(
+      [...(this.running?.holdings ?? [])].map(([name, { inventory }]) => [name, inventory.heard]),
+    );
+  }
+
   /** In which version an object of the API server was read last; null: in none. @param key `namespace/name`. */
   versionOf(kind: RowKind, key: ObjectKey): string | null {
     const holdings = [...(this.running?.holdings.values() ?? [])];

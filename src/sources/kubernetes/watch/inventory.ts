@@ -31,6 +31,8 @@ export class Inventory {
   private readonly complaints = new Map<ObjectKey, string>();
   /** Objects that have no row, by why, until it is said. */
   private readonly unused = new Map<string, ObjectKey[]>();
+  /** A list that is coming in. */
+  private incoming: Relist | null = null;
   private undecodable = 0;
   private invalid = 0;
 
@@ -43,6 +45,11 @@ export class Inventory {
 
   get size(): number {
     return this.versions.size;
+  }
+
+  /** Objects taken, or those of a list that is still coming in, where these are more. */
+  get heard(): number {
+    return Math.max(this.size, this.incoming?.size ?? 0);
   }
 
   /** The version in which an object was taken last; null: none is held, or it has none. */
@@ -90,7 +97,8 @@ export class Inventory {
   }
 
   relist(): Relist {
-    return new Relist(this);
+    this.incoming = new Relist(this);
+    return this.incoming;
   }
 
   /** The server has lost versions and gives them out again: whatever comes next is read, whichever version it has. */
@@ -123,6 +131,7 @@ export class Inventory {
     }
     for (const key of this.complaints.keys()) if (!listed.has(key) && !present.has(key)) this.complaints.delete(key);
     this.versions = listed;
+    this.incoming = null;
     this.sayUnused();
     return removed;
   }
@@ -225,6 +234,10 @@ export class Relist {
   doubtful = false;
 
   constructor(private readonly inventory: Inventory) {}
+
+  get size(): number {
+    return this.listed.size + this.present.size;
+  }
 
   add(object: ReceivedObject): void {
     const { key, version, change, doubt } = this.inventory.takeListed(object);

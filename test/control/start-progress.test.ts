@@ -1,0 +1,62 @@
+import t from 'tap';
+import { StartProgress } from '../../src/control/start-progress.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { RecordingLog } from '../support/recording-log.js';
+
+t.test('a start that takes long says how far it is', async (t) => {
+  const clock = new FakeClock();
+  const lines: [string, Readonly<Record<string, unknown>> | undefined][] = [];
+  const said = (): typeof lines => lines.splice(0);
+  const store = { snapshot: { ready: false, serviceCount: 0 }, waitingFor: () => ['services', 'endpointslices'] };
+  const heard = { services: 0, endpointslices: 0 };
+  const v4 = { family: 'IPv4' as const, lastUpdated: null as bigint | null, failure: null as string | null };
+  const v6 = { ...v4, family: 'IPv6' as const };
+  const progress = new StartProgress({
+    ...{ store, clock, sources: { heard: () => ({ ...heard }) }, progress: { families: [v4, v6] } },
+    log: {
+      info: (verbosity, message, fields) => {
+        t.equal(verbosity, 0);
+        lines.push([message, fields]);
+      },
+      warn: () => void t.fail(),
+      error: () => void t.fail(),
+    },
+  });
+  progress.start();
+  heard.services = 12_000;
+  await clock.advance(4999);
+  t.same(said(), [], 'nothing of a start that is fast');
+  await clock.advance(1);
+  const fields = { waitingFor: 'services,endpointslices', services: 12_000, endpointslices: 0 };
+  t.same(said(), [['still reading what there is', fields]]);
+  await clock.advance(60_000);
+  t.same(said(), [], 'nor again while nothing comes');
+  heard.endpointslices = 3000;
+  await clock.advance(5000);
+  t.same(said(), [['still reading what there is', { ...fields, endpointslices: 3000 }]]);
+  store.snapshot = { ready: true, serviceCount: 12_000 };
+  v6.lastUpdated = 1n;
+  await clock.advance(5000);
+  t.same(said(), [['everything is read, still writing rules', { families: 'IPv4', services: 12_000 }]]);
+  v4.failure = 'EBUSY';
+  await clock.advance(5000);
+  t.same(said(), [], 'a failure is told by others');
+  v4.lastUpdated = 2n;
+  await clock.advance(5000);
+  t.same([said(), clock.waiting], [[], 0], 'and then it is over');
+});
+
+t.test('nothing after a stop', async (t) => {
+  const clock = new FakeClock();
+  const log = new RecordingLog();
+  const progress = new StartProgress({
+    store: { snapshot: { ready: true, serviceCount: 1 }, waitingFor: () => [] },
+    sources: { heard: () => ({}) },
+    progress: { families: [{ family: 'IPv4', lastUpdated: null, failure: null }] },
+    ...{ clock, log },
+  });
+  progress.start();
+  progress.stop();
+  await clock.advance(10_000);
+  t.same([log.lines, clock.waiting], [[], 0]);
+});
