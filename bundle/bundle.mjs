@@ -7,6 +7,7 @@
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
 //   ui/             the page in the browser, see page.mjs
 //   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
+//   egress.js       what reads how the API server is reached; loaded where a flag names a file of that
 //   v8-profile.js  what makes profiles of what V8 tells; loaded when one is asked for
 //   explain.js      what becomes of a packet; loaded when somebody asks
 //   ui.js           what answers the page, and `pointsman ui`; loaded when somebody first asks
@@ -42,6 +43,7 @@ const secured = `${dist}/secured.js`;
 const certificate = `${dist}/certificate.js`;
 const check = `${dist}/check.js`;
 const tracing = `${dist}/tracing.js`;
+const egress = `${dist}/egress.js`;
 const profiles = `${dist}/v8-profile.js`;
 const ui = `${dist}/ui.js`;
 const explain = `${dist}/explain.js`;
@@ -54,6 +56,7 @@ const apart = {
       [/\/certificate\/connect\.js$/, certificate],
       [/\/check\/command\.js$/, check],
       [/^\.\/tracing\.js$/, tracing],
+      [/^\.\/egress\.js$/, egress],
       [/^\.\/v8-profile\.js$/, profiles],
       [/\/ui\/entry\.js$/, ui],
       [/\/explain-packet\.js$/, explain],
@@ -114,6 +117,7 @@ for (const [source, outfile] of [
   ['src/sources/kubernetes/certificate/connect.ts', certificate],
   ['src/check/command.ts', check],
   ['src/cli/tracing.ts', tracing],
+  ['src/control/egress.ts', egress],
   ['src/serve/v8-profile.ts', profiles],
   ['src/serve/ui/entry.ts', ui],
   ['src/serve/explain-packet.ts', explain],
@@ -129,7 +133,7 @@ writeFileSync(
   `${dist}/callers.json`,
   JSON.stringify(
     Object.fromEntries(
-      [program, secured, certificate, tracing, ui, changeLog].map((file) => [basename(file), callersOf(file)]),
+      [program, secured, certificate, tracing, egress, ui, changeLog].map((file) => [basename(file), callersOf(file)]),
     ),
   ),
 );

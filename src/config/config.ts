@@ -95,6 +95,8 @@ export interface KubernetesConfig {
   readonly burst: number;
   /** How often what came from the API server is checked. Above 0. */
   readonly configSyncPeriod: number;
+  /** Path of an `EgressSelectorConfiguration`; null: none. */
+  readonly egressFile: string | null;
   /** Null: whoever wrote the kubeconfig looks after its certificate. */
   readonly clientCertificate: ClientCertificateConfig | null;
 }
@@ -204,6 +206,7 @@ export interface Surroundings {
   readonly httpCheckFrequency: number;
   readonly statusSocket: string | null;
   readonly tracingFile: string | null;
+  readonly egressFile: string | null;
   readonly iptablesFlavor: IptablesFlavorChoice;
   readonly secured: SecuredConfig | null;
   readonly changeLog: LogFileConfig | null;
@@ -274,7 +277,7 @@ export function readsServer({ clientConnection }: KubeProxyConfiguration, master
 
 function kubernetes(
   document: KubeProxyConfiguration,
-  { master, manifests, clientCertificate }: Surroundings,
+  { master, manifests, egressFile, clientCertificate }: Surroundings,
 ): KubernetesConfig | null {
   if (!readsServer(document, master, manifests.length === 0)) return null;
   const { clientConnection, configSyncPeriod } = document;
@@ -282,6 +285,7 @@ function kubernetes(
     ...clientConnection,
     master,
     configSyncPeriod: durationMilliseconds(configSyncPeriod),
+    egressFile,
     clientCertificate,
   };
 }

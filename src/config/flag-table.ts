@@ -89,6 +89,13 @@ const PROCESS_FLAGS = [
     initial: '',
   },
   {
+    name: 'egress-selector-config-file',
+    type: 'string',
+    value: 'file',
+    help: 'EgressSelectorConfiguration, read at the start: how its controlplane reaches the API server, in place of every proxy; empty: as the kubeconfig and the environment say',
+    initial: '',
+  },
+  {
     name: 'change-log-path',
     type: 'string',
     value: 'file',

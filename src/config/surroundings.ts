@@ -39,9 +39,9 @@ export function readSurroundings(
   if (Buffer.byteLength(statusSocket) > MAX_SOCKET_PATH_BYTES)
     problems.push(invalid('--status-socket', statusSocket, `must have at most ${MAX_SOCKET_PATH_BYTES} bytes`));
   const clientCertificate = readClientCertificate(line, document.clientConnection.kubeconfig);
-  problems.push(...clientCertificate.problems);
-  const secured = readSecured(line, readsServer(document, textFlag(line, 'master'), manifests.sources.length === 0));
-  problems.push(...secured.problems);
+  const isServerRead = readsServer(document, textFlag(line, 'master'), manifests.sources.length === 0);
+  const secured = readSecured(line, isServerRead);
+  problems.push(...clientCertificate.problems, ...secured.problems);
   const changeLog = readLogFile(line, 'change-log', problems);
   return {
     value: {
@@ -52,6 +52,7 @@ export function readSurroundings(
       httpCheckFrequency,
       statusSocket: statusSocket || null,
       tracingFile: textFlag(line, 'tracing-config-file') || null,
+      egressFile: textFlag(line, 'egress-selector-config-file') || null,
       iptablesFlavor: iptablesFlavor ?? 'auto',
       secured: secured.value,
       changeLog,
@@ -63,7 +64,7 @@ export function readSurroundings(
       ...clientCertificate.warnings,
       ...secured.warnings,
       ...unusedLimits(line, 'change-log', changeLog),
-      ...unusedFlags(line, document, manifests.sources),
+      ...unusedFlags(line, document, manifests.sources, isServerRead),
       ...unusedDirectory(line, clientCertificate.value !== null || secured.value !== null),
     ],
   };
@@ -74,10 +75,12 @@ function unusedFlags(
   line: CommandLine,
   { mode }: KubeProxyConfiguration,
   sources: readonly ManifestsSource[],
+  isServerRead: boolean,
 ): readonly string[] {
   const has = (type: ManifestsSource['type']): boolean => sources.some((source) => source.type === type);
   const rows: readonly (readonly [flag: FlagName, isUsed: boolean, why: string])[] = [
     ['iptables-flavor', mode !== 'nftables', `in mode ${mode}`],
+    ['egress-selector-config-file', isServerRead, 'without an API server to read from'],
     ['file-check-frequency', has('path'), 'without a file or directory in --manifests'],
     ['http-check-frequency', has('url'), 'without a URL in --manifests'],
   ];

@@ -5,6 +5,8 @@ import type { SourceTracing } from '../base/tracing.js';
 import type { ClientCertificateConfig } from '../config/client-certificate.js';
 import type { Config, KubernetesConfig } from '../config/config.js';
 import type { SourceState } from '../observe/metrics.js';
+import type { Egress } from '../sources/kubernetes/auth/egress.js';
+import { KubeconfigError } from '../sources/kubernetes/auth/errors.js';
 import type { CertificateObserver } from '../sources/kubernetes/certificate/keeper.js';
 import type { RequestObserver } from '../sources/kubernetes/connect/transport.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
@@ -188,11 +190,12 @@ export async function connectKubernetes(
   const { connectToApi, userAgent } = await import('../sources/kubernetes/connect/transport.js');
   const { startKubernetes, watchNode } = await import('../sources/kubernetes/source.js');
   const { DEFAULT_TIMING } = await import('../sources/kubernetes/timing.js');
-  const { clientCertificate } = kubernetes;
+  const { clientCertificate, egressFile } = kubernetes;
+  const egress = egressFile === null ? null : await egressOf(egressFile, log);
   const connect = (kubeconfig: string): Promise<ApiConnection> =>
     connectToApi({
       ...kubernetes,
-      ...{ kubeconfig, userAgent: userAgent(version, OWN_VERSION), clock: systemClock, log },
+      ...{ kubeconfig, egress, userAgent: userAgent(version, OWN_VERSION), clock: systemClock, log },
       ...(observer === null ? {} : { observer }),
       ...(tracing === null ? {} : { tracing }),
     });
@@ -216,6 +219,16 @@ export async function connectKubernetes(
     start: (store, events, more) => startKubernetes({ ...options(events), ...more }, store, log, surroundings),
     watchNode: (store, events) => watchNode(options(events), store, log, surroundings),
   };
+}
+
+/** @throws KubeconfigError when the file cannot be used. */
+async function egressOf(file: string, log: Log): Promise<Egress | null> {
+  // Loaded only where it is used: it is a file of its own.
+  const { readEgress } = await import('./egress.js');
+  const origin = `--egress-selector-config-file: ${file}`;
+  const read = readEgress(file, origin, log);
+  if ('problem' in read) throw new KubeconfigError(origin, [read.problem]);
+  return read.egress;
 }
 
 /** As the flags about the client certificate say. */

@@ -191,6 +191,14 @@ t.test('what follows changes is a file of its own, which a process reads that is
   t.end();
 });
 
+t.test('so is what reads the way to the API server', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  t.equal(text.split('require("./egress.js")').length, 2, 'one place loads it');
+  t.notMatch(text, 'EgressSelectorConfiguration"');
+  t.match(readFileSync(projectFile('dist/egress.js'), 'utf8'), 'EgressSelectorConfiguration"');
+  t.end();
+});
+
 t.test('what makes profiles is a file of its own', (t) => {
   t.notMatch(readFileSync(BUNDLE, 'utf8'), 'dropFrames');
   t.match(readFileSync(projectFile('dist/v8-profile.js'), 'utf8'), 'dropFrames');

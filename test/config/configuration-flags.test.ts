@@ -244,6 +244,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'signer-name': 'kubernetes.io/kube-apiserver-client',
     'status-socket': '/run/pointsman/status.sock',
     'tracing-config-file': '',
+    'egress-selector-config-file': '',
     from: 'external',
     output: 'text',
     'metrics-tls': 'false',

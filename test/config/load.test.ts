@@ -61,6 +61,7 @@ const KUBERNETES = {
   qps: 5,
   burst: 10,
   configSyncPeriod: 900_000,
+  egressFile: null,
   clientCertificate: null,
 };
 
@@ -101,6 +102,7 @@ t.test('what each field of the document does to the configuration', (t) => {
           qps: 0.5,
           burst: 3,
           configSyncPeriod: 60_000,
+          egressFile: null,
           clientCertificate: null,
         },
       },

@@ -47,6 +47,7 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'http-check-frequency',
     'status-socket',
     'tracing-config-file',
+    'egress-selector-config-file',
     'change-log-path',
     'change-log-maxsize',
     'change-log-maxbackup',

@@ -2,6 +2,7 @@ import { createServer as createHttp, request, type IncomingMessage, type Server 
 import { createServer as createHttps } from 'node:https';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import type { Issued } from './certificates.js';
 
 /** A proxy on loopback; `asked` has a line for every request: what for, and the login. */
@@ -16,17 +17,30 @@ export interface ForwardProxy {
  *
  * @param certificate for a proxy spoken to in TLS.
  * @param refuse answered instead of connecting; empty: connect.
+ * @param clientCa who vouches for clients, which all need a certificate then: its common name comes before what is asked. Empty: nobody.
+ * @param path of a Unix socket, in place of a port; empty: none.
  */
-export async function startHttpProxy(certificate: Issued | null, refuse = ''): Promise<ForwardProxy> {
+export async function startHttpProxy(
+  certificate: Issued | null,
+  { refuse = '', clientCa = '', path = '' } = {},
+): Promise<ForwardProxy> {
   const asked: string[] = [];
   const server: HttpServer =
-    certificate === null ? createHttp() : createHttps({ cert: certificate.certificate, key: certificate.key });
+    certificate === null
+      ? createHttp()
+      : createHttps({
+          cert: certificate.certificate,
+          key: certificate.key,
+          ...(clientCa === '' ? {} : { ca: clientCa, requestCert: true }),
+        });
+  const who = ({ socket }: IncomingMessage): string =>
+    socket instanceof TLSSocket && clientCa !== '' ? `${[socket.getPeerCertificate().subject.CN].flat().join()}: ` : '';
   const login = ({ headers }: IncomingMessage): string => {
     const [, encoded = ''] = (headers['proxy-authorization'] ?? '').split(' ');
     return Buffer.from(encoded, 'base64').toString();
   };
   server.on('connect', (incoming: IncomingMessage, client: Duplex) => {
-    asked.push(`CONNECT ${incoming.url ?? ''} ${login(incoming)}`.trim());
+    asked.push(`${who(incoming)}CONNECT ${incoming.url ?? ''} ${login(incoming)}`.trim());
     if (refuse === '') join(client, portOf(incoming.url ?? ''), 'HTTP/1.1 200 Connection established\r\n\r\n');
     else client.end(`HTTP/1.1 ${refuse}\r\n\r\n`);
   });
@@ -38,7 +52,7 @@ export async function startHttpProxy(certificate: Issued | null, refuse = ''): P
       answer.pipe(response);
     }).end();
   });
-  return listen(server, asked);
+  return listen(server, asked, path);
 }
 
 /** RFC 1928; with a login, RFC 1929. */
@@ -117,15 +131,16 @@ function join(client: Duplex, port: number, greeting: string | Buffer): void {
   client.on('close', () => server.destroy());
 }
 
-async function listen(server: Server, asked: string[]): Promise<ForwardProxy> {
+async function listen(server: Server, asked: string[], path = ''): Promise<ForwardProxy> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const at = path === '' ? { port: 0, host: '127.0.0.1' } : { path };
+  await new Promise<void>((resolve) => server.listen(at, resolve));
   return {
-    port: (server.address() as AddressInfo).port,
+    port: path === '' ? (server.address() as AddressInfo).port : 0,
     asked,
     stop: async () => {
       for (const socket of sockets) socket.destroy();

@@ -91,7 +91,7 @@ t.test('socks5', async (t) => {
 });
 
 t.test('proxies that do not work', async (t) => {
-  const refusing = stopWith(t, await startHttpProxy(null, '407 Proxy Authentication Required'));
+  const refusing = stopWith(t, await startHttpProxy(null, { refuse: '407 Proxy Authentication Required' }));
   await t.rejects(through(t, `http://127.0.0.1:${refusing.port}`), {
     code: 'connect',
     message:

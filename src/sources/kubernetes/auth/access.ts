@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { readFileWithin } from '../../../base/bounded-file.js';
 import { messageOf } from '../../../base/error-message.js';
 import { MAX_DOCUMENT_BYTES } from './document.js';
+import type { Egress, TunnelAccess } from './egress.js';
 import { KubeconfigError } from './errors.js';
 import {
   EXEC_API_VERSIONS,
@@ -25,7 +26,7 @@ export interface Access {
   readonly origin: string;
   /** http or https; a path is a prefix of every request's. */
   readonly server: URL;
-  readonly proxy: Proxy | null;
+  readonly proxy: Proxy | TunnelAccess | null;
   /** Null for http. */
   readonly tls: TlsAccess | null;
   readonly login: Login;
@@ -79,6 +80,8 @@ export interface AccessOptions {
   /** `--master`: counts instead of the kubeconfig's server. Empty: none. */
   readonly master: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** What an egress selection says of the way; it counts before every proxy. */
+  readonly egress?: Egress | null;
   /** Where a pod finds its service account's `token` and `ca.crt`. */
   readonly serviceAccountDirectory: string;
 }
@@ -117,10 +120,10 @@ async function readKubeconfig(file: string): Promise<Kubeconfig> {
   return parseKubeconfig(text, file);
 }
 
-function masterAccess({ master, env }: AccessOptions): Access {
+function masterAccess(options: AccessOptions): Access {
   const problems: string[] = [];
-  const server = parseServer(master, '--master', problems);
-  const proxy = proxyOf('', '', server, env, problems);
+  const server = parseServer(options.master, '--master', problems);
+  const proxy = proxyOf('', '', server, options, problems);
   if (problems.length > 0) throw new KubeconfigError('--master', problems);
   const tls = { serverName: hostOf(server), authority: null, insecure: false, pair: null };
   return {
@@ -134,7 +137,8 @@ function masterAccess({ master, env }: AccessOptions): Access {
   };
 }
 
-function inClusterAccess({ env, serviceAccountDirectory }: AccessOptions): Access {
+function inClusterAccess(options: AccessOptions): Access {
+  const { env, serviceAccountDirectory } = options;
   const host = env['KUBERNETES_SERVICE_HOST'] ?? '';
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '';
   if (host === '' || port === '') {
@@ -145,7 +149,7 @@ function inClusterAccess({ env, serviceAccountDirectory }: AccessOptions): Acces
   const problems: string[] = [];
   const text = `https://${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
   const server = parseServer(text, 'KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT', problems);
-  const proxy = proxyOf('', '', server, env, problems);
+  const proxy = proxyOf('', '', server, options, problems);
   if (problems.length > 0) throw new KubeconfigError('in-cluster', problems);
   const authority = { type: 'file', path: join(serviceAccountDirectory, 'ca.crt'), field: 'ca.crt' } as const;
   return {
@@ -159,8 +163,9 @@ function inClusterAccess({ env, serviceAccountDirectory }: AccessOptions): Acces
   };
 }
 
-function kubeconfigAccess(kubeconfig: Kubeconfig, { master, env }: AccessOptions): Access {
+function kubeconfigAccess(kubeconfig: Kubeconfig, options: AccessOptions): Access {
   const { file } = kubeconfig;
+  const { master } = options;
   const { cluster, user } = select(kubeconfig, master !== '');
   const problems: string[] = [];
   const [serverText, serverField] =
@@ -168,7 +173,7 @@ function kubeconfigAccess(kubeconfig: Kubeconfig, { master, env }: AccessOptions
       ? ([cluster?.server ?? '', `${cluster?.at ?? 'cluster'}.server`] as const)
       : ([master, '--master'] as const);
   const server = parseServer(serverText, serverField, problems);
-  const proxy = proxyOf(cluster?.proxyUrl ?? '', `${cluster?.at ?? 'cluster'}.proxy-url`, server, env, problems);
+  const proxy = proxyOf(cluster?.proxyUrl ?? '', `${cluster?.at ?? 'cluster'}.proxy-url`, server, options, problems);
   if (cluster?.insecure === true && cluster.authority !== null) {
     problems.push(`${cluster.at}.insecure-skip-tls-verify: must not be true beside a certificate authority`);
   }
@@ -184,7 +189,8 @@ function kubeconfigAccess(kubeconfig: Kubeconfig, { master, env }: AccessOptions
   const login = user === null ? NO_LOGIN : readLogin(user, execCluster, problems);
   const impersonate = user === null ? null : checkImpersonation(user, problems);
   if (problems.length > 0) throw new KubeconfigError(file, problems);
-  const access = { origin: file, server, proxy, warnings: kubeconfig.warnings };
+  const warnings = [...kubeconfig.warnings, ...unusedProxy(cluster, options)];
+  const access = { origin: file, server, proxy, warnings };
   if (isTls(server)) return { ...access, tls, login, impersonate };
   const ignored = user === null ? [] : [`${user.at}: not used, as ${server.origin} is not encrypted`];
   return { ...access, tls: null, login: NO_LOGIN, impersonate: null, warnings: [...access.warnings, ...ignored] };
@@ -241,13 +247,19 @@ function proxyOf(
   text: string,
   field: string,
   server: URL,
-  env: AccessOptions['env'],
+  { env, egress = null }: Pick<AccessOptions, 'env' | 'egress'>,
   problems: string[],
-): Proxy | null {
+): Access['proxy'] {
+  if (egress !== null) return egress.type === 'direct' ? null : egress;
   const proxy = text === '' ? environmentProxy(server, env) : parseProxyUrl(text);
   if (typeof proxy !== 'string') return proxy;
   problems.push(text === '' ? proxy : `${field}: ${proxy}`);
   return null;
+}
+
+function unusedProxy(cluster: Cluster | null, { egress = null }: AccessOptions): readonly string[] {
+  if (egress === null || cluster === null || cluster.proxyUrl === '') return [];
+  return [`${cluster.at}.proxy-url: not used, as --egress-selector-config-file counts in its place`];
 }
 
 function certificatePair({ at, certificate, key }: User, problems: string[]): TlsAccess['pair'] {

@@ -1,6 +1,7 @@
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls';
 import { serverIdentity } from '../../../base/server-identity.js';
+import type { Tunnel, TunnelAccess } from '../auth/egress.js';
 import type { Proxy } from '../auth/proxy.js';
 import type { TlsClient } from '../auth/tls-trust.js';
 import { Attempt } from './attempt.js';
@@ -11,7 +12,7 @@ export interface Destination {
   /** Without brackets. */
   readonly host: string;
   readonly port: number;
-  readonly proxy: Proxy | null;
+  readonly proxy: Proxy | Tunnel | null;
   readonly tls: TlsClient | null;
   readonly userAgent: string;
 }
@@ -31,8 +32,7 @@ export async function dial(destination: Destination, signal: AbortSignal): Promi
   const attempt = new Attempt(printHostPort(host, port), signal, TIMEOUT_MS);
   let succeeded = false;
   try {
-    const tunnel =
-      proxy === null ? await dialTcp(attempt, host, port, '') : await dialProxy(attempt, destination, proxy);
+    const tunnel = await dialWay(attempt, destination, proxy);
     const socket =
       tls === null ? tunnel : await handshake(attempt, tunnel, tls.context, tls.serverName, tls.insecure, '');
     succeeded = true;
@@ -47,28 +47,32 @@ export function printHostPort(host: string, port: number): string {
 }
 
 /** What an HTTP proxy wants to see of a login. */
-export function proxyAuthorization({ login }: Proxy): string | null {
+export function proxyAuthorization({ login }: Pick<Proxy, 'login'>): string | null {
   if (login === null) return null;
   return `Basic ${Buffer.from(`${login.username}:${login.password}`, 'utf8').toString('base64')}`;
 }
 
-async function dialTcp(attempt: Attempt, host: string, port: number, detail: string): Promise<Socket> {
-  const socket = connectTcp({
-    host,
-    port,
+function dialWay(attempt: Attempt, destination: Destination, proxy: Destination['proxy']): Promise<Socket> {
+  if (proxy === null) return dialSocket(attempt, destination, 'TCP');
+  return proxy.type === 'tunnel' ? dialTunnel(attempt, destination, proxy) : dialProxy(attempt, destination, proxy);
+}
+
+async function dialSocket(attempt: Attempt, to: TunnelAccess['to'], detail: string): Promise<Socket> {
+  const socket = connect({
+    ...('path' in to ? { path: to.path } : { host: to.host, port: to.port }),
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_MS,
     autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
   });
-  await attempt.step(socket, 'connect', 'connect', detail === '' ? 'TCP' : detail);
+  await attempt.step(socket, 'connect', 'connect', detail);
   return socket;
 }
 
 async function dialProxy(attempt: Attempt, destination: Destination, proxy: Proxy): Promise<Socket> {
   const { host, port, tls, userAgent } = destination;
   const name = `proxy ${proxy.type}://${printHostPort(proxy.host, proxy.port)}`;
-  const plain = await dialTcp(attempt, proxy.host, proxy.port, name);
+  const plain = await dialSocket(attempt, proxy, name);
   if (proxy.type === 'socks5') {
     await socksConnect(attempt, plain, proxy, host, port);
     return plain;
@@ -82,11 +86,23 @@ async function dialProxy(attempt: Attempt, destination: Destination, proxy: Prox
   return socket;
 }
 
+/** What is within is nothing that the proxy reads, with or without TLS. */
+async function dialTunnel(attempt: Attempt, destination: Destination, tunnel: Tunnel): Promise<Socket> {
+  const { host, port, userAgent } = destination;
+  const { to, name } = tunnel.access;
+  const tls = await tunnel.tls();
+  const plain = await dialSocket(attempt, to, name);
+  const socket =
+    tls === null ? plain : await handshake(attempt, plain, tls.context, tls.serverName, false, `${name}: `);
+  await tunnelThrough(attempt, socket, tunnel.access, name, printHostPort(host, port), userAgent);
+  return socket;
+}
+
 /** RFC 9110 §9.3.6. */
 async function tunnelThrough(
   attempt: Attempt,
   socket: Socket,
-  proxy: Proxy,
+  proxy: Pick<Proxy, 'login'>,
   name: string,
   authority: string,
   userAgent: string,

@@ -6,6 +6,7 @@ import { trimEnd } from '../../../base/text.js';
 import type { SourceTracing } from '../../../base/tracing.js';
 import { hostOf, resolveAccess, SERVICE_ACCOUNT_DIRECTORY, type Access } from '../auth/access.js';
 import { Credentials, systemSurroundings, type CredentialsSurroundings, type Identity } from '../auth/credentials.js';
+import { Tunnel, type Egress } from '../auth/egress.js';
 import type { ExecObserver } from '../auth/exec-plugin.js';
 import type { TlsClient } from '../auth/tls-trust.js';
 import {
@@ -39,6 +40,8 @@ export interface ConnectionOptions {
   readonly observer?: RequestObserver;
   /** Follows requests. */
   readonly tracing?: Pick<SourceTracing, 'request'>;
+  /** What an egress selection says of the way. */
+  readonly egress?: Egress | null;
   /** Where a pod's service account is; only tests have another. */
   readonly serviceAccountDirectory?: string;
   /** Only tests have others than the system's. */
@@ -65,16 +68,20 @@ export interface RequestObserver extends ExecObserver {
  * @throws KubeconfigError
  */
 export async function connectToApi(options: ConnectionOptions): Promise<ApiConnection> {
-  const { kubeconfig, master, log } = options;
+  const { kubeconfig, master, egress = null, log } = options;
   const surroundings = options.surroundings ?? systemSurroundings(log, options.clock);
   const serviceAccountDirectory = options.serviceAccountDirectory ?? SERVICE_ACCOUNT_DIRECTORY;
-  const access = await resolveAccess({ kubeconfig, master, env: surroundings.env, serviceAccountDirectory });
+  const access = await resolveAccess({ kubeconfig, master, env: surroundings.env, egress, serviceAccountDirectory });
   for (const warning of access.warnings) log.warn(`${access.origin}: ${warning}`);
   const credentials = new Credentials(access, surroundings, options.observer ?? null);
   await credentials.check();
-  log.info(1, 'API server', { server: access.server.href, from: access.origin, proxy: access.proxy?.host ?? null });
+  const way = access.proxy;
+  const proxy = way?.type === 'tunnel' ? new Tunnel(way, surroundings) : way;
+  if (proxy instanceof Tunnel) await proxy.check();
+  const proxyName = proxy instanceof Tunnel ? proxy.access.name : (proxy?.host ?? null);
+  log.info(1, 'API server', { server: access.server.href, from: access.origin, proxy: proxyName });
   options.observer?.transportCreated();
-  return new HttpConnection(access, credentials, options, surroundings);
+  return new HttpConnection(access, proxy, credentials, options, surroundings);
 }
 
 interface Request {
@@ -102,6 +109,7 @@ class HttpConnection implements ApiConnection {
 
   constructor(
     private readonly access: Access,
+    private readonly proxy: Destination['proxy'],
     private readonly credentials: Credentials,
     private readonly options: ConnectionOptions,
     { clock, wallClock }: CredentialsSurroundings,
@@ -329,10 +337,11 @@ class HttpConnection implements ApiConnection {
   }
 
   private requestOptions({ method, target, headers, signal }: Request, identity: Identity): PooledRequest {
-    const { server, proxy } = this.access;
+    const { proxy } = this;
+    const { server } = this.access;
     const { tls } = identity;
     // A proxy that reads the request itself has to be told the server.
-    const readingProxy = tls === null && proxy !== null && proxy.type !== 'socks5' ? proxy : null;
+    const readingProxy = tls === null && (proxy?.type === 'http' || proxy?.type === 'https') ? proxy : null;
     const authorization = readingProxy === null ? null : proxyAuthorization(readingProxy);
     return {
       agent: this.pool,
@@ -352,9 +361,9 @@ class HttpConnection implements ApiConnection {
   }
 
   private destination(tls: Identity['tls']): Destination {
-    const { server, proxy } = this.access;
+    const { server } = this.access;
     const port = server.port === '' ? (server.protocol === 'https:' ? 443 : 80) : Number(server.port);
-    return { host: hostOf(server), port, proxy, tls, userAgent: this.options.userAgent };
+    return { host: hostOf(server), port, proxy: this.proxy, tls, userAgent: this.options.userAgent };
   }
 
   private describe(error: Error): Error {
