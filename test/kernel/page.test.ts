@@ -1,0 +1,75 @@
+// The page as its user has it: the real process on a node, `pointsman ui` beside it, and curl in place of a browser.
+import t from 'tap';
+import type { Overview, ServicesPage } from '../../src/serve/ui/api.js';
+import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
+import { dualStack } from '../support/lab/packet-table.js';
+import { NODE_NAME, Proxy, type ProxyScope } from '../support/lab/proxy.js';
+import { RunningProcess } from '../support/lab/running.js';
+import { PROGRAM } from '../support/program.js';
+
+const ON_METRICS_ADDRESS = 'http://127.0.0.1:10249/ui/';
+const [WEB, LATE] = ['web', 'late'].map((name, index) =>
+  dualStack(name, { number: 41 + index, ports: [{ port: 80, targetPort: 8080 }], endpoints: ['pod-a'] }),
+) as [ReturnType<typeof dualStack>, ReturnType<typeof dualStack>];
+
+/** Starts a program that goes on until the test ends. What it has printed is what is returned. */
+function started(t: ProxyScope, lab: Lab, command: readonly string[]): () => string {
+  let output = '';
+  const running = new RunningProcess(lab.spawn('node', command), (text) => (output += text));
+  t.teardown(async () => {
+    if (running.end === null) await running.stop('SIGTERM');
+  });
+  return () => output;
+}
+
+t.test('the page, and what it asks', async (t) => {
+  const lab = await Lab.start(t);
+  const proxy = await Proxy.start(t, lab, { objects: WEB });
+  const socket = ['--status-socket', proxy.statusSocket];
+  const run = (...words: readonly string[]): Promise<CommandResult> => lab.run('node', [PROGRAM, ...words, ...socket]);
+  const get = async (url: string, ...options: readonly string[]): Promise<{ status: number; body: string }> => {
+    const { stdout } = await lab.run('node', ['curl', '-s', '-m', '60', '-w', '\n%{http_code}', ...options, url]);
+    const end = stdout.lastIndexOf('\n');
+    return { status: Number(stdout.slice(end + 1)), body: stdout.slice(0, end) };
+  };
+  const printed = started(t, lab, [PROGRAM, 'ui', ...socket]);
+  const watched = started(t, lab, [PROGRAM, 'status', '--watch', ...socket]);
+  const forwarded = await eventually('an address', () =>
+    Promise.resolve(/^http:\S+\/ui\/(?=\n)/.exec(printed())?.[0] ?? null),
+  );
+
+  const streams: (() => string)[] = [];
+  for (const base of [ON_METRICS_ADDRESS, forwarded]) {
+    const page = await get(base);
+    t.match(page, { status: 200, body: /^<!doctype html>/i }, base);
+    const script = /src="\.?\/?([^"]+\.js)"/.exec(page.body)?.[1] ?? '';
+    t.match(await get(base + script), { status: 200, body: /./ }, script);
+    t.match(JSON.parse((await get(`${base}api/overview`)).body) as Overview, {
+      node: NODE_NAME,
+      mode: 'nftables',
+      services: 2,
+      health: { healthy: true },
+    });
+    const found = JSON.parse((await get(`${base}api/services?q=web`)).body) as ServicesPage;
+    t.match(found.rows, [{ key: 'default/web', endpointsUsed: 2, problems: [] }]);
+    t.equal((await get(base, '-H', 'Host: evil.example')).status, 421);
+    t.equal((await get(`${base}api/overview`, '-X', 'POST')).status, 405);
+    const stream = started(t, lab, ['curl', '-sN', `${base}api/events`]);
+    await eventually('what there is', () => Promise.resolve(stream().includes('event: snapshot') || null));
+    streams.push(stream);
+  }
+  t.equal((await get(new URL('/ui/', forwarded).href)).status, 404, 'only those who know the address');
+
+  await proxy.apply([...WEB, ...LATE]);
+  for (const stream of streams) {
+    const seen = /^event: services\ndata: .*"default\/late"/m;
+    await eventually('the change as an event', () => Promise.resolve(seen.test(stream()) || null));
+  }
+  const twice = /^pointsman 0[^]*^pointsman 0/m;
+  await eventually('the status again', () => Promise.resolve(twice.test(watched()) || null));
+
+  t.match(await run('ui', '--listen', '0.0.0.0:0'), { status: 1, stdout: '', stderr: /^--listen: .*loopback.*\n$/i });
+  await proxy.stop('SIGKILL');
+  const nobody = `no answer on --status-socket ${proxy.statusSocket}: no pointsman runs there\n`;
+  t.same(await run('ui'), { status: 1, stdout: '', stderr: nobody });
+});
