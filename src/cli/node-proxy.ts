@@ -268,6 +268,7 @@ export class NodeProxy {
     await Promise.allSettled([this.sources.stop(), this.loop.stop()]);
     const { serviceHealth, listeners, statusSocket, changes } = this;
     await Promise.allSettled([serviceHealth.close(), listeners.close(), statusSocket?.close(), changes?.close()]);
+    await this.page.close();
   }
 
   private fail(reason: string, error: Error): void {

@@ -39,6 +39,11 @@ export class Page {
     return this.answer(request, response, false);
   }
 
+  /** Lets go of what it keeps while somebody looks. After its listeners are shut. */
+  async close(): Promise<void> {
+    (await this.server?.catch(() => null))?.close();
+  }
+
   private async answer(request: IncomingMessage, response: ServerResponse, checksHost: boolean): Promise<void> {
     this.server ??= this.load();
     const server = await this.server;
