@@ -5,6 +5,7 @@ import type { Test } from 'tap';
 import t from 'tap';
 import { usually } from '../support/extent.js';
 import { parseExposition } from '../support/exposition.js';
+import { isOfSlice, type KernelChange } from '../support/kernel-changes.js';
 import { ControlPlane, type ControlPlaneOptions } from '../support/lab/control-plane.js';
 import {
   endpoint,
@@ -95,13 +96,13 @@ t.test('a life with a healthy API server', async (t) => {
     await checkRows(t, lab, webRows(['remote-a']));
     await proxy.apply(web(['pod-b']));
     await checkRows(t, lab, webRows(['pod-b']));
+    // Others may have come with it.
     const written = await eventually('the change to be written down', async () => {
       const lines = (await readFile(changes, 'utf8')).trim().split('\n');
-      return lines.length > 12 ? lines.map((line) => JSON.parse(line) as object) : null;
+      return lines.map((line) => JSON.parse(line) as KernelChange).findLast(isOfSlice) ?? null;
     });
-    const because = [{ kind: 'EndpointSlice', service: 'default/web', version: /^\d+$/, change: 'changed' }];
-    const frontends = [{ service: /^default\/web/ }];
-    t.match(written.at(-2), { trail: 'kernel', node: NODE_NAME, full: false, transactions: 1, because, frontends });
+    t.match(written, { trail: 'kernel', node: NODE_NAME, full: false, transactions: 1 });
+    t.ok(written.frontends.some(({ service }) => service === 'default/web'));
   });
 
   await t.test('labels by which the server leaves objects out', async (t) => {
