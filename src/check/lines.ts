@@ -94,12 +94,9 @@ function nameOf(object: Node): string {
 /** The documents of a text; none of what is no YAML. */
 function readNodes(text: string): readonly Node[] {
   try {
-    const events = parseEvents(text, {})[Symbol.iterator]();
+    const events = parseEvents(text, {}).values();
     const documents: Node[] = [];
-    for (let next = events.next(); next.done !== true; next = events.next()) {
-      const inner = readAll(events, text);
-      documents.push(inner[0] ?? { at: 0, text: null, fields: [], items: [] });
-    }
+    while (events.next().value !== undefined) documents.push(readAll(events, text)[0] ?? node(0));
     return documents;
   } catch (error) {
     if (error instanceof YAMLException) return [];
@@ -113,14 +110,22 @@ function readAll(events: Iterator<Event>, source: string): readonly Node[] {
   for (;;) {
     const { value: event } = events.next() as IteratorResult<Event, undefined>;
     if (event === undefined || event.type === EVENT_ID.POP) return nodes;
-    const empty = { text: null, fields: [], items: [] };
-    if (event.type === EVENT_ID.SEQUENCE) nodes.push({ ...empty, at: event.start, items: readAll(events, source) });
-    else if (event.type === EVENT_ID.MAPPING)
-      nodes.push({ ...empty, at: event.start, fields: pairs(readAll(events, source)) });
-    else if (event.type === EVENT_ID.ALIAS) nodes.push({ ...empty, at: event.anchorStart });
-    else if (event.type === EVENT_ID.SCALAR)
-      nodes.push({ ...empty, at: event.valueStart, text: getScalarValue(source, event) });
+    if (event.type === EVENT_ID.SEQUENCE) nodes.push(node(event.start, null, NONE, readAll(events, source)));
+    else if (event.type === EVENT_ID.MAPPING) nodes.push(node(event.start, null, pairs(readAll(events, source))));
+    else if (event.type === EVENT_ID.ALIAS) nodes.push(node(event.anchorStart));
+    else if (event.type === EVENT_ID.SCALAR) nodes.push(node(event.valueStart, getScalarValue(source, event)));
   }
+}
+
+const NONE: readonly never[] = [];
+
+function node(
+  at: number,
+  text: string | null = null,
+  fields: Node['fields'] = NONE,
+  items: Node['items'] = NONE,
+): Node {
+  return { at, text, fields, items };
 }
 
 function pairs(nodes: readonly Node[]): Node['fields'] {
