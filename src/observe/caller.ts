@@ -21,16 +21,46 @@ const FILE_SCHEME = 'file://';
 const PATH_START = /\/|[A-Za-z]:\\/;
 const DRIVE_OF_URL = /^\/([A-Za-z]:)/;
 
-/** The place that called `method`; costs a stack frame, so it is asked for only when a line is written or a file has its own threshold. */
+/** Places that have been asked for, by file and position in it. */
+const known = new Map<string, Map<number, Caller>>();
+
+/**
+ * The place that called `method`; costs a stack frame, so it is asked for only when a line is written or a file has its own threshold. V8 prints a trace and
+ * counts its lines and columns only for a place that is new: with a small change, that took longer than all of planning it.
+ */
 export function callerOf(method: Method): Caller {
-  const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = 1;
-  const trace: { stack?: string } = {};
-  Error.captureStackTrace(trace, method);
-  Error.stackTraceLimit = limit;
-  const frame = trace.stack?.split('\n', 2)[1] ?? '';
-  const place = parseFrame(frame);
-  if (place === null) return { path: 'unknown', extension: '', line: '0' };
+  const site = siteOf(method);
+  const file = site?.getFileName();
+  // Node's types do not have it.
+  const position = (site as { getPosition?: () => number } | undefined)?.getPosition?.();
+  if (site === undefined || !file || position === undefined) return UNKNOWN;
+  let places = known.get(file);
+  if (places === undefined) known.set(file, (places = new Map<number, Caller>()));
+  let caller = places.get(position);
+  if (caller === undefined) places.set(position, (caller = placeOf(file, site)));
+  return caller;
+}
+
+const UNKNOWN: Caller = { path: 'unknown', extension: '', line: '0' };
+
+function siteOf(method: Method): NodeJS.CallSite | undefined {
+  const { stackTraceLimit } = Error;
+  const prepare: unknown = Reflect.get(Error, 'prepareStackTrace');
+  const trace: { stack?: NodeJS.CallSite } = {};
+  try {
+    Error.stackTraceLimit = 1;
+    Error.prepareStackTrace = (_, [site]) => site;
+    Error.captureStackTrace(trace, method);
+    return trace.stack;
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+    Reflect.set(Error, 'prepareStackTrace', prepare);
+  }
+}
+
+function placeOf(file: string, site: NodeJS.CallSite): Caller {
+  const place = parseFrame(`${file}:${site.getLineNumber()}:${site.getColumnNumber()}`);
+  if (place === null) return UNKNOWN;
   const { column, ...caller } = place;
   return bundledCaller(caller.path + caller.extension, `${caller.line}:${column}`) ?? caller;
 }

@@ -158,6 +158,7 @@ const RESERVED: ReadonlySet<string> = new Set(['ts', 'msg', 'v', 'caller', 'err'
 
 /** The value as JSON can hold it: no cycle, no bigint, and errors by their message. */
 function plain(value: unknown): unknown {
+  if (typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean') return value;
   if (value === undefined || typeof value === 'function' || typeof value === 'symbol') return String(value);
   try {
     const text = JSON.stringify(value, (_, part: unknown) =>
