@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
 import t from 'tap';
 import { parseAddress } from '../../../src/base/ip.js';
 import { Authority } from '../../support/certificates.js';
@@ -177,6 +178,27 @@ t.test('who says nothing, and who comes by the hundred', async (t) => {
   t.match(await waiting.ask('/metrics', ...TRUSTED), { status: 200, body: 'scraped\n' });
   await clock.advance(1000);
   t.match(await ask('/metrics', ...TRUSTED), { status: 200 });
+});
+
+t.test('who is not let in pushes nobody out', async (t) => {
+  const { port, clock } = await scene(t, GIVEN);
+  const early = connectTls({ port, host: '127.0.0.1', servername: 'localhost', ca: authority.own.certificate });
+  await once(early, 'secureConnect');
+  let ended = 0;
+  const refused = async (count: number, before: number): Promise<void> => {
+    for (let index = 0; index < count; index++) {
+      const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+      t.teardown(() => socket.destroy());
+      socket.resume().once('close', () => ended++);
+    }
+    while (ended < before) await new Promise((resolve) => setImmediate(resolve));
+  };
+  await refused(500, 301);
+  // As many more as may be open in all.
+  await clock.advance((1000 * 56) / 50);
+  await refused(100, 345);
+  early.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+  t.match((await early.toArray()).join(''), /^HTTP\/1\.1 200 /);
 });
 
 t.test('a connection serves many requests; of many that do nothing the first make room', async (t) => {
