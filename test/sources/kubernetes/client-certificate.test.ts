@@ -1,149 +1,32 @@
 // Client certificates that are asked for: the first one, whatever becomes of the request and wherever the process ends meanwhile, and those that follow.
 import { X509Certificate } from 'node:crypto';
-import {
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { systemClock, type Clock } from '../../../src/base/clock.js';
-import { readSelection } from '../../../src/sources/kubernetes/auth/access.js';
-import { connectCertified } from '../../../src/sources/kubernetes/certificate/connect.js';
-import type { KeeperParts } from '../../../src/sources/kubernetes/certificate/keeper.js';
-import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import type { ApiServerOptions } from '../../support/api-server/options.js';
-import { resourceOfKind } from '../../support/api-server/resources.js';
-import { ApiServer } from '../../support/api-server/server.js';
 import type { SigningPolicy } from '../../support/api-server/signing.js';
 import { Authority, requestedSubject } from '../../support/certificates.js';
 import { FakeClock } from '../../support/fake-clock.js';
-import { RecordingLog } from '../../support/recording-log.js';
-import { connectBy, fetchText, kubeconfigText, scratch } from './connect.js';
+import { CertificateWorld } from './certificate-world.js';
+import { fetchText, kubeconfigText } from './connect.js';
 import { until } from './live-world.js';
 
 const authority = new Authority();
-const served = authority.issue({ commonName: 'api', alternativeNames: ['IP:127.0.0.1'] });
+const stranger = new Authority('another authority');
 t.teardown(() => {
   authority.remove();
+  stranger.remove();
 });
 
 const HOUR_MS = 3_600_000;
 const DAY_S = 86_400;
-/** Waits a hundredth of the time. */
-const QUICK: Clock = {
-  now: () => systemClock.now() * 100,
-  callAt: (time, callback) => systemClock.callAt(time / 100, callback),
-};
 
-interface Request {
-  readonly metadata: { readonly name: string };
-  readonly spec: { readonly request: string; readonly signerName: string; readonly usages: readonly string[] };
-}
-
-class World {
-  readonly server: ApiServer;
-  readonly directory: string;
-  readonly kubeconfig: string;
-  readonly bootstrap: string;
-  readonly link: string;
-  readonly pending: string;
-  readonly log = new RecordingLog();
-  /** What the observer hears. */
-  readonly heard: string[] = [];
-  lacks: string | null = null;
-
-  private constructor(
-    private readonly t: Test,
-    options: Partial<ApiServerOptions>,
-  ) {
-    this.directory = scratch(t);
-    this.kubeconfig = join(this.directory, 'kubeconfig');
-    this.bootstrap = join(this.directory, 'bootstrap');
-    this.link = join(this.directory, 'pki', 'kube-proxy-client-current.pem');
-    this.pending = join(this.directory, 'pki', 'kube-proxy-client.key.tmp');
-    const tls = { key: served.key, cert: served.certificate, clientCa: authority.own.certificate };
-    this.server = new ApiServer({ tls, tokens: ['bootstrap-token'], signer: authority.own, ...options });
-  }
-
-  static async start(t: Test, policy: SigningPolicy = 'sign', options: Partial<ApiServerOptions> = {}): Promise<World> {
-    const world = new World(t, options);
-    world.server.signing.policy = policy;
-    await world.server.start();
-    t.teardown(() => world.server.stop());
-    writeFileSync(world.bootstrap, kubeconfigText({ cluster: world.cluster, user: { token: 'bootstrap-token' } }));
-    return world;
-  }
-
-  get cluster(): object {
-    return { server: this.server.url, 'certificate-authority': authority.own.certificateFile };
-  }
-
-  async connect(parts: Partial<KeeperParts> = {}, config: Partial<KeeperParts['config']> = {}): Promise<ApiConnection> {
-    const connection = await connectCertified({
-      config: {
-        bootstrapKubeconfig: this.bootstrap,
-        directory: join(this.directory, 'pki'),
-        signerName: 'kubernetes.io/kube-apiserver-client',
-        isRotated: false,
-        ...config,
-      },
-      kubeconfig: this.kubeconfig,
-      nodeName: 'worker-1',
-      connect: (kubeconfig) => connectBy(this.t, { kubeconfig }),
-      select: (kubeconfig) => readSelection(kubeconfig, false),
-      clock: QUICK,
-      random: () => 0.5,
-      now: Date.now,
-      log: this.log,
-      observer: {
-        certificateLacks: (why) => (this.lacks = why),
-        certificateRequested: (result) => this.heard.push(result),
-        certificateEnds: () => undefined,
-      },
-      ...parts,
-    });
-    this.t.teardown(() => {
-      connection.close();
-    });
-    return connection;
-  }
-
-  requests(): readonly Request[] {
-    return this.server.store.list(resourceOfKind('CertificateSigningRequest')) as unknown as readonly Request[];
-  }
-
-  posts(): number {
-    return this.server.requests.filter(({ method }) => method === 'POST').length;
-  }
-
-  answer(policy: SigningPolicy): void {
-    this.server.signing.policy = policy;
-    this.server.signing.judge(this.server.store);
-  }
-
-  /** A request has come, and is waited for. */
-  async waiting(): Promise<void> {
-    await until(() => this.lacks?.includes(' waits for ') === true, 'waiting');
-  }
-
-  /** Takes back what a process does after a point in time. */
-  without(...paths: readonly string[]): void {
-    for (const path of paths) rmSync(path, { force: true });
-  }
-
-  told(pattern: RegExp): number {
-    return this.log.lines.filter((line) => pattern.test(line)).length;
-  }
+function start(t: Test, policy?: SigningPolicy, options?: Partial<ApiServerOptions>): Promise<CertificateWorld> {
+  return CertificateWorld.start(t, authority, policy, options);
 }
 
 t.test('without a kubeconfig a certificate is asked for, and requests wait for it', async (t) => {
-  const world = await World.start(t, 'wait');
+  const world = await start(t, 'wait');
   const connection = await world.connect();
   const asked = fetchText(connection);
   await world.waiting();
@@ -186,7 +69,7 @@ t.test('without a kubeconfig a certificate is asked for, and requests wait for i
 });
 
 t.test('wherever a process ends, the next goes on with its key', async (t) => {
-  const world = await World.start(t, 'wait');
+  const world = await start(t, 'wait');
   (await world.connect()).close();
   const first = await world.connect();
   await world.waiting();
@@ -221,8 +104,7 @@ t.test('wherever a process ends, the next goes on with its key', async (t) => {
   await t.test('while the server has forgotten the request', async (t) => {
     world.without(world.link, world.kubeconfig);
     copyFileSync(saved, world.pending);
-    for (const { metadata } of world.requests())
-      world.server.store.delete(resourceOfKind('CertificateSigningRequest'), { namespace: '', name: metadata.name });
+    world.forget();
     t.match(await fetchText(await world.connect()), /^200 /);
     t.notOk(isSame());
   });
@@ -240,7 +122,7 @@ t.test('a request that comes to nothing is followed by one with another key', as
     ['fail', 'failed', /was failed: TestSays: not signed/],
     ['otherKey', 'failed', /what was issued cannot be used: its certificate: cannot be used with its key/],
   ] as const) {
-    const world = await World.start(t, policy);
+    const world = await start(t, policy);
     const connection = await world.connect();
     await until(() => world.requests().length === 3, `asked again after ${policy}`);
     t.match(world.lacks, message);
@@ -253,8 +135,8 @@ t.test('a request that comes to nothing is followed by one with another key', as
 });
 
 t.test('what keeps a request from being made is told once, and tried again', async (t) => {
-  const posted = (world: World): number => world.posts();
-  const token = await World.start(t, 'sign', { tokens: ['another'] });
+  const posted = (world: CertificateWorld): number => world.posts();
+  const token = await start(t, 'sign', { tokens: ['another'] });
   const connection = await token.connect();
   await until(() => posted(token) > 3, 'asked again');
   t.match(
@@ -269,14 +151,14 @@ t.test('what keeps a request from being made is told once, and tried again', asy
     [{ rules: [] }, /does not let us make a CertificateSigningRequest \(403\): forbidden: no rule allows it/],
     [{ without: ['certificatesigningrequests'] }, /refuses to let us make a CertificateSigningRequest \(404\)/],
   ] as const) {
-    const world = await World.start(t, 'sign', options);
+    const world = await start(t, 'sign', options);
     await world.connect();
     await until(() => posted(world) > 3, 'asked again');
     t.match(world.lacks, message);
     t.equal(world.told(message), 1);
     t.ok(world.heard.every((result) => result === 'error'));
   }
-  const away = await World.start(t);
+  const away = await start(t);
   await away.server.stop();
   const late = fetchText(await away.connect());
   await until(() => away.heard.length > 2, 'tried again');
@@ -285,7 +167,7 @@ t.test('what keeps a request from being made is told once, and tried again', asy
 });
 
 t.test('watches that end, and end at once, and versions that are forgotten', async (t) => {
-  const world = await World.start(t, 'wait');
+  const world = await start(t, 'wait');
   const asked = fetchText(await world.connect());
   await world.waiting();
   await until(() => world.server.watches.size === 1, 'watching');
@@ -311,14 +193,14 @@ t.test('which kubeconfig is in need of one', async (t) => {
     [{ 'client-certificate': good.certificateFile, 'client-key': foreign.keyFile }, true],
     [{ 'client-certificate': '/gone', 'client-key': '/gone' }, true],
   ] as const) {
-    const world = await World.start(t);
+    const world = await start(t);
     writeFileSync(world.kubeconfig, kubeconfigText({ cluster: world.cluster, user }));
     world.server.signing.seconds = 10 * DAY_S;
     const connection = await world.connect({ now: () => Date.now() + 2000 * DAY_S });
     t.match(await fetchText(connection), /^200 /);
     t.equal(world.requests().length, isAsked ? 1 : 0, JSON.stringify(user));
   }
-  const world = await World.start(t);
+  const world = await start(t);
   writeFileSync(world.kubeconfig, 'kind: [');
   await t.rejects(world.connect(), { code: 'KUBECONFIG_INVALID' }, 'which is not overwritten');
   world.without(world.kubeconfig, world.bootstrap);
@@ -327,7 +209,7 @@ t.test('which kubeconfig is in need of one', async (t) => {
 });
 
 t.test('the signer of node agents has rules of its own', async (t) => {
-  const world = await World.start(t);
+  const world = await start(t);
   const connection = await world.connect({}, { signerName: 'kubernetes.io/kube-apiserver-client-kubelet' });
   t.match(await fetchText(connection), /^200 /);
   const { subject } = new X509Certificate(certificateIn(world.link));
@@ -335,7 +217,7 @@ t.test('the signer of node agents has rules of its own', async (t) => {
 });
 
 t.test('before it ends a certificate is renewed, and all goes on with the next one', async (t) => {
-  const world = await World.start(t);
+  const world = await start(t);
   const clock = new FakeClock();
   let later = 0;
   const now = (): number => Date.now() + later;
@@ -381,8 +263,52 @@ t.test('before it ends a certificate is renewed, and all goes on with the next o
   t.match(await fetchText(connection), /^200 /);
 });
 
+t.test('one that the API server does not take leads to nothing, and the one before stays in use', async (t) => {
+  const world = await start(t, 'sign', { signer: stranger.own });
+  const { signing } = world.server;
+  const files = (): readonly string[] => readdirSync(join(world.directory, 'pki')).sort();
+  const refused = /^the API server does not take the certificate that was issued \(401\)$/;
+  const clock = new FakeClock();
+  let later = 0;
+  const now = (): number => Date.now() + later;
+  const connection = await world.connect({ clock, now }, { isRotated: true });
+  const asked = fetchText(connection);
+  await until(() => refused.test(world.lacks ?? ''), 'the first is refused');
+  t.notOk(existsSync(world.kubeconfig), 'what is of no use is not written down for the next start');
+  t.same(files(), ['kube-proxy-client.key.tmp'], 'with its key it is tried again');
+  signing.authority = authority.own;
+  world.forget();
+  const pass = async (): Promise<void> => {
+    while (clock.waiting === 0) await new Promise((resolve) => setImmediate(resolve));
+    await clock.advance(600_000);
+  };
+  await pass();
+  t.match(await asked, /^200 /);
+  const first = certificateIn(world.link);
+  const held = files();
+
+  signing.authority = stranger.own;
+  later += 0.95 * HOUR_MS;
+  await pass();
+  await until(() => refused.test(world.lacks ?? ''), 'the next is refused');
+  t.equal(certificateIn(world.link), first);
+  t.same(files(), [...held, 'kube-proxy-client.key.tmp'].sort());
+  t.match(await fetchText(connection), /^200 /);
+  t.equal(world.told(/does not take the certificate/), 2, 'each time once');
+  const posts = world.posts();
+  await pass();
+  await until(() => world.posts() > posts, 'asked again');
+  t.equal(world.requests().length, 2, 'the same request');
+  signing.authority = authority.own;
+  world.forget();
+  await pass();
+  await until(() => world.lacks === null, 'one that is taken');
+  t.not(certificateIn(world.link), first);
+  t.match(await fetchText(connection), /^200 /);
+});
+
 t.test('who made a certificate renews it', async (t) => {
-  const world = await World.start(t);
+  const world = await start(t);
   const { certificateFile, keyFile } = authority.issue({ commonName: 'me' });
   const user = { 'client-certificate': certificateFile, 'client-key': keyFile };
   writeFileSync(world.kubeconfig, kubeconfigText({ cluster: world.cluster, user }));

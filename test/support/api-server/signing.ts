@@ -27,8 +27,8 @@ export class ServedSigning {
   /** How long certificates are good for. */
   seconds = 3600;
 
-  /** @param authority null: everything waits. */
-  constructor(private readonly authority: SigningFiles | null) {}
+  /** @param authority may be replaced at any time; null: everything waits. */
+  constructor(public authority: SigningFiles | null) {}
 
   /** Why a server does not take an object, as the real one says it of requests for certificates; null: it does. */
   problem(store: ApiStore, object: ApiObject): StatusFields | null {

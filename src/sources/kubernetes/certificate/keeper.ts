@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { MAX_PEM_BYTES, readFileWithin } from '../../../base/bounded-file.js';
 import { sleep, type Clock } from '../../../base/clock.js';
@@ -8,13 +8,13 @@ import { errorCode, messageOf } from '../../../base/error-message.js';
 import type { Log } from '../../../base/log.js';
 import type { ClientCertificateConfig } from '../../../config/client-certificate.js';
 import type { Selection } from '../auth/access.js';
-import type { PemSource, User } from '../auth/kubeconfig.js';
+import type { Cluster, PemSource, User } from '../auth/kubeconfig.js';
 import { ApiError, type ApiConnection } from '../connection.js';
 import { apiBackoff } from '../timing.js';
-import { kubeconfigText } from './kubeconfig-file.js';
-import { belongsTo, firstOf, flawOf, PairFiles, usableCertificate } from './pair-files.js';
+import { kubeconfigText, kubeconfigWith } from './kubeconfig-file.js';
+import { belongsTo, exported, firstOf, flawOf, PairFiles, usableCertificate } from './pair-files.js';
 import { subjectFor } from './request.js';
-import { certificateFor, RefusedRequest } from './signing.js';
+import { certificateFor, RefusedRequest, SigningError } from './signing.js';
 
 /** Hears how it stands with our certificate. */
 export interface CertificateObserver {
@@ -125,23 +125,22 @@ export class CertificateKeeper {
   }
 
   private async renewOnce(connection: ApiConnection, signal: AbortSignal): Promise<void> {
-    const { config, connect, now } = this.parts;
+    const { config, connect, kubeconfig, select, now } = this.parts;
+    const { cluster } = await select(kubeconfig);
     const pair = await this.files.current();
     const isDead = pair === null || flawOf({ certificate: pair, key: pair }, now()) !== null;
     if (isDead && config.bootstrapKubeconfig !== null)
-      await this.obtainBy(await connect(config.bootstrapKubeconfig), signal);
-    else await this.obtain(connection, signal);
+      await this.obtainBy(await connect(config.bootstrapKubeconfig), cluster, signal);
+    else await this.obtain(connection, cluster, signal);
     await this.files.dropKey();
-    // With the first request all that is open with the former certificate is drained.
-    const { body, status } = await connection.get('/version', {}, { accept: 'application/json', signal });
-    body.destroy();
-    if (status === 401) throw new Error('the API server does not take the certificate that was just issued (401)');
+    // With the first request all that is open with the former certificate is drained, whatever is answered.
+    await statusOf(connection, signal).catch(() => null);
   }
 
   private async bootstrap(bootstrap: string, signal: AbortSignal): Promise<void> {
     const { connect, select, kubeconfig, log } = this.parts;
     const { cluster } = await select(bootstrap);
-    if (!(await this.isFinished())) await this.obtainBy(await connect(bootstrap), signal);
+    if (!(await this.isFinished())) await this.obtainBy(await connect(bootstrap), cluster, signal);
     if (!(await this.isOurs())) {
       await makePrivateDirectory(resolve(kubeconfig, '..'));
       await writeDurably(kubeconfig, kubeconfigText(cluster, this.files.link));
@@ -157,15 +156,15 @@ export class CertificateKeeper {
     return flawOf({ certificate: pair, key: pair }, this.parts.now()) === null;
   }
 
-  private async obtainBy(api: ApiConnection, signal: AbortSignal): Promise<void> {
+  private async obtainBy(api: ApiConnection, cluster: Cluster | null, signal: AbortSignal): Promise<void> {
     try {
-      await this.obtain(api, signal);
+      await this.obtain(api, cluster, signal);
     } finally {
       api.close();
     }
   }
 
-  private async obtain(api: ApiConnection, signal: AbortSignal): Promise<void> {
+  private async obtain(api: ApiConnection, cluster: Cluster | null, signal: AbortSignal): Promise<void> {
     const { now, observer, log, config, nodeName } = this.parts;
     const { signerName } = config;
     const key = await this.key();
@@ -176,7 +175,9 @@ export class CertificateKeeper {
     };
     try {
       const text = await certificateFor({ api, key, signerName, subject, signal, waiting });
-      await this.files.install(usableCertificate(text, key, now()), key, now());
+      const certificate = usableCertificate(text, key, now());
+      await this.tryOut(kubeconfigWith(cluster, certificate, exported(key)), signal);
+      await this.files.install(certificate, key, now());
     } catch (error) {
       // Nothing comes of it any more, whatever is done.
       if (error instanceof RefusedRequest) await this.files.dropKey();
@@ -184,6 +185,26 @@ export class CertificateKeeper {
     }
     observer.certificateRequested('issued');
     log.info(0, 'a client certificate was issued', { user: subject.commonName, file: this.files.link });
+  }
+
+  /**
+   * Asks the API server something with a certificate that nobody depends on yet: until one counts there the one before stays in use. The same is tried again,
+   * as who signs may be ahead of who is told to trust it.
+   */
+  private async tryOut(kubeconfig: string, signal: AbortSignal): Promise<void> {
+    const { trial } = this.files;
+    try {
+      await writeDurably(trial, kubeconfig);
+      const connection = await this.parts.connect(trial);
+      try {
+        if ((await statusOf(connection, signal)) === 401)
+          throw new SigningError('the API server does not take the certificate that was issued (401)');
+      } finally {
+        connection.close();
+      }
+    } finally {
+      await rm(trial, { force: true });
+    }
   }
 
   /** The key of a request that was not brought to its end, or a new one. */
@@ -235,6 +256,13 @@ export class CertificateKeeper {
 /** Meanwhile. */
 function isAborted(signal: AbortSignal): boolean {
   return signal.aborted;
+}
+
+/** How a request of no consequence is answered. */
+async function statusOf(connection: ApiConnection, signal: AbortSignal): Promise<number> {
+  const { body, status } = await connection.get('/version', {}, { accept: 'application/json', signal });
+  body.destroy();
+  return status;
 }
 
 async function textOf(source: PemSource): Promise<string> {

@@ -22,10 +22,13 @@ const PREFIX = 'kube-proxy-client';
 export class PairFiles {
   /** What a kubeconfig names. */
   readonly link: string;
+  /** Where a kubeconfig may be for as long as a new pair is tried. */
+  readonly trial: string;
   private readonly pending: string;
 
   constructor(private readonly directory: string) {
     this.link = resolve(directory, `${PREFIX}-current.pem`);
+    this.trial = join(directory, `${PREFIX}-trial.conf`);
     this.pending = join(directory, `${PREFIX}.key.tmp`);
   }
 
@@ -112,7 +115,8 @@ export function usableCertificate(text: string, key: KeyObject, now: number): st
   return certificate;
 }
 
-function exported(key: KeyObject): string {
+/** As PEM text. */
+export function exported(key: KeyObject): string {
   return String(key.export({ type: 'pkcs8', format: 'pem' }));
 }
 
