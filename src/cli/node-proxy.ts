@@ -310,7 +310,7 @@ export class NodeProxy {
       },
       localAddresses: this.options.machine.host.localAddresses,
       api: () => this.sources.api(),
-      connect: (kubeconfig) => this.sources.connectWebhook(kubeconfig),
+      connect: (kubeconfig) => this.sources.connectWebhook(kubeconfig, this.config),
       onFatal: (reason, error) => {
         this.fail(reason, error);
       },

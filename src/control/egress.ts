@@ -20,7 +20,7 @@ const MAX_SOCKET_PATH_BYTES = 107;
 export function readEgress(
   file: string,
   origin: string,
-  log: Log,
+  log: Pick<Log, 'warn'>,
 ): { readonly egress: Egress | null } | { readonly problem: string } {
   try {
     const text = readFileWithinSync(file, MAX_CONFIG_BYTES).toString('utf8');

@@ -111,16 +111,18 @@ export class Sources {
   }
 
   /**
-   * The way to a webhook, by a kubeconfig of its own.
+   * The way to a webhook, by a kubeconfig of its own. As from the API server itself it is the one of the control plane, if an egress selection names that.
    *
    * @throws KubeconfigError
    */
-  async connectWebhook(kubeconfig: string): Promise<ApiConnection> {
+  async connectWebhook(kubeconfig: string, { kubernetes }: Pick<Config, 'kubernetes'>): Promise<ApiConnection> {
     const { version, log, tracing } = this.parts;
     const { connectToApi, userAgent } = await import('../sources/kubernetes/connect/transport.js');
     const agent = userAgent(version, OWN_VERSION);
+    // Who reads the API server is told what is odd about the file.
+    const egress = await egressOf(kubernetes?.egressFile ?? null, { warn: () => undefined });
     return connectToApi({
-      ...{ kubeconfig, master: '', qps: -1, burst: 1, userAgent: agent, clock: systemClock, log },
+      ...{ kubeconfig, egress, master: '', qps: -1, burst: 1, userAgent: agent, clock: systemClock, log },
       ...(tracing === null ? {} : { tracing }),
     });
   }
@@ -191,7 +193,7 @@ export async function connectKubernetes(
   const { startKubernetes, watchNode } = await import('../sources/kubernetes/source.js');
   const { DEFAULT_TIMING } = await import('../sources/kubernetes/timing.js');
   const { clientCertificate, egressFile } = kubernetes;
-  const egress = egressFile === null ? null : await egressOf(egressFile, log);
+  const egress = await egressOf(egressFile, log);
   const connect = (kubeconfig: string): Promise<ApiConnection> =>
     connectToApi({
       ...kubernetes,
@@ -222,7 +224,8 @@ export async function connectKubernetes(
 }
 
 /** @throws KubeconfigError when the file cannot be used. */
-async function egressOf(file: string, log: Log): Promise<Egress | null> {
+async function egressOf(file: string | null, log: Pick<Log, 'warn'>): Promise<Egress | null> {
+  if (file === null) return null;
   // Loaded only where it is used: it is a file of its own.
   const { readEgress } = await import('./egress.js');
   const origin = `--egress-selector-config-file: ${file}`;

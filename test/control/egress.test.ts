@@ -8,9 +8,10 @@ import { loadConfig } from '../../src/config/load.js';
 import type { Config } from '../../src/config/config.js';
 import { readEgress } from '../../src/control/egress.js';
 import { lookUpNode } from '../../src/control/node-lookup.js';
-import { connectKubernetes } from '../../src/control/sources.js';
+import { connectKubernetes, Sources } from '../../src/control/sources.js';
 import type { Egress } from '../../src/sources/kubernetes/auth/egress.js';
 import type { ApiConnection } from '../../src/sources/kubernetes/connection.js';
+import { Store } from '../../src/state/store.js';
 import { connect, fetchText, kubeconfigText, scratch } from '../sources/kubernetes/connect.js';
 import { ApiServer } from '../support/api-server/server.js';
 import { AuthServer } from '../support/auth-server.js';
@@ -257,6 +258,40 @@ t.test('all that is asked of the API server goes that way', async (t) => {
   t.match(await fetchText(connection), /^200 /);
   t.ok(signing.requests.some(({ method }) => method === 'POST'));
   t.ok(proxy.asked.filter((line) => line === `CONNECT api.test:${signing.port}`).length > 1);
+});
+
+t.test('webhooks go that way, too', async (t) => {
+  const path = join(scratch(t), 's');
+  const proxy = stopWith(t, await startHttpProxy(null, { path }));
+  const kubeconfig = join(scratch(t), 'webhook');
+  writeFileSync(
+    kubeconfig,
+    kubeconfigText({ cluster: { server: `${server.url('api.test')}/judge`, ...certificates } }),
+  );
+  const log = new RecordingLog();
+  const sources = new Sources({
+    ...{ version: 'v1', store: new Store(), log, onNodeRead: () => undefined },
+    ...{ observer: null, tracing: null, events: null, certificates: null },
+  });
+  const file = (...rows: readonly (readonly [name: string, connection: string])[]): string =>
+    `--egress-selector-config-file=${write(t, selections(...rows))}`;
+  const connected = async (...flags: readonly string[]): Promise<ApiConnection> => {
+    const connection = await sources.connectWebhook(kubeconfig, config('--master=127.0.0.1:1', ...flags));
+    t.teardown(() => {
+      connection.close();
+    });
+    return connection;
+  };
+  t.equal(await post(await connected(file(['controlplane', overSocket(path)], ['cluster', DIRECT]))), 200);
+  t.same(proxy.asked, [`CONNECT api.test:${server.port}`], 'the name is known to the proxy alone');
+  t.notOk(
+    log.lines.some((line) => line.startsWith('warn')),
+    'who reads the API server says what is odd about the file',
+  );
+  for (const flags of [[], [file(['cluster', overSocket(path)])], [file(['controlplane', DIRECT])]])
+    await t.rejects(post(await connected(...flags)), { message: /api\.test/ });
+  await t.rejects(connected('--egress-selector-config-file=/nowhere'), { code: 'KUBECONFIG_INVALID' });
+  t.equal(proxy.asked.length, 1);
 });
 
 t.test('a file that cannot be used ends a start, in one line', (t) => {
