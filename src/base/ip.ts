@@ -94,6 +94,11 @@ export function prefixContains(prefix: IPPrefix, address: IPAddress): boolean {
   return addressFromBytes(masked) === prefixAddress(prefix);
 }
 
+/** Whether all of `part` is in `whole`; false across families. */
+export function prefixWithin(part: IPPrefix, whole: IPPrefix): boolean {
+  return prefixLength(whole) <= prefixLength(part) && prefixContains(whole, prefixAddress(part));
+}
+
 /** Whether any address is in both; false across families. Prefixes nest or are apart. */
 export function prefixesOverlap(one: IPPrefix, other: IPPrefix): boolean {
   return prefixContains(one, prefixAddress(other)) || prefixContains(other, prefixAddress(one));

@@ -108,6 +108,24 @@ export class ForwardingTable implements FamilyTable {
     }
   }
 
+  /**
+   * Conflicts that a Service has if it asks for this, whatever it asks for now, and which side it is on: at most one for each frontend, with the first of the
+   * other Services. Changes nothing.
+   */
+  *conflictsOf(plan: ServicePlan): IterableIterator<{ readonly conflict: Conflict; readonly own: 'winner' | 'loser' }> {
+    for (const frontend of plan.frontends) {
+      const holder = this.held.get(frontend.key);
+      const others = [...(holder === undefined ? [] : [holder]), ...(this.waiting.get(frontend.key) ?? [])];
+      const other = others.find((claim) => claim.plan.service !== plan.service);
+      if (other === undefined) continue;
+      const claim = { plan, frontend };
+      const wins = compare(claim, other).order < 0;
+      yield wins
+        ? { conflict: conflictOf(claim, other), own: 'winner' }
+        : { conflict: conflictOf(other, claim), own: 'loser' };
+    }
+  }
+
   /** Of all Services, whether they hold their frontends or wait for them. */
   *shortfalls(): IterableIterator<Shortfall> {
     for (const ofService of this.short.values()) yield* ofService;
@@ -221,13 +239,19 @@ function insert(claims: Claim[], claim: Claim): void {
 /** The kind with the smaller number wins. Node ports are claimed by node ports only. */
 const RANKS: Readonly<Record<FrontendKind, number>> = { ClusterIP: 0, LoadBalancer: 1, ExternalIP: 2, NodePort: 3 };
 
-/** Order below 0: `one` comes first. Within a kind the oldest does, without a creation time last; the smaller key among equals. */
+/** Order below 0: `one` comes first. */
 function compare(one: Claim, other: Claim): { readonly order: number; readonly reason: Conflict['reason'] } {
   const rank = RANKS[one.frontend.kind] - RANKS[other.frontend.kind];
-  if (rank !== 0) return { order: rank, reason: 'kind' };
-  const age = (claim: Claim): number => claim.plan.creationTime ?? Number.POSITIVE_INFINITY;
+  return rank === 0 ? compareAge(one.plan, other.plan) : { order: rank, reason: 'kind' };
+}
+
+type Aged = Pick<ServicePlan, 'service' | 'creationTime'>;
+
+/** Order below 0: `one` comes first, as the oldest does, without a creation time last; the smaller key among equals. */
+export function compareAge(one: Aged, other: Aged): { readonly order: number; readonly reason: 'age' | 'key' } {
+  const age = ({ creationTime }: Aged): number => creationTime ?? Number.POSITIVE_INFINITY;
   if (age(one) !== age(other)) return { order: age(one) < age(other) ? -1 : 1, reason: 'age' };
-  return { order: one.plan.service < other.plan.service ? -1 : 1, reason: 'key' };
+  return { order: one.service < other.service ? -1 : 1, reason: 'key' };
 }
 
 function conflictOf(winner: Claim, loser: Claim): Conflict {

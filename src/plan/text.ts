@@ -95,13 +95,18 @@ export function printShortfall({ family, servicePort, text }: Shortfall): string
 }
 
 /** Which Service holds the frontend, and why. */
-export function printHolder({ frontend, winner, winnerKind, loserKind, reason }: Conflict): string {
+export function printHolder(conflict: Conflict): string {
+  return `${conflict.frontend} ${printHolding(conflict)}`;
+}
+
+/** The same of a frontend that has been named. */
+export function printHolding({ winner, winnerKind, loserKind, reason }: Conflict): string {
   const why = {
     kind: `as its ${KIND_NAMES[winnerKind]}, which comes before ${KIND_NAMES[loserKind]}`,
     age: 'the older Service',
     key: 'as old as the other and first by name',
   }[reason];
-  return `${frontend} belongs to ${winner}, ${why}`;
+  return `belongs to ${winner}, ${why}`;
 }
 
 /** What holds for the node, one fact a line. */

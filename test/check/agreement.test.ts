@@ -127,13 +127,19 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
       node('n1', 'status: {addresses: [{type: InternalIP, address: 192.0.2.7}]}'),
       `${CIDR}metadata: {name: kubernetes}\nspec: {cidrs: [10.96.0.0/16]}`,
       service('a', `clusterIP: None`),
+      service('d', `clusterIP: 10.96.0.4, type: LoadBalancer, loadBalancerSourceRanges: [127.0.0.0/8], ${ports}`),
+      service(
+        'e',
+        `clusterIP: 10.96.0.5, type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30080, ${ports}`,
+      ),
     ],
-    'd2 error: Service[default/b]: "default/b": does not get what it claims: 10.96.0.1:80/TCP belongs to default/a, as old as the other and first by name',
-    'd3 error: Service[default/c].spec.healthCheckNodePort: "30080": is a port of Service[default/a] already',
-    'd3 error: Service[default/c].spec.externalIPs: "192.0.2.7": is an address of Node n1',
+    'd2 error: Service[default/b].spec.clusterIPs: "10.96.0.1:80/TCP": belongs to default/a, as old as the other and first by name',
+    'd3 error: Service[default/c].spec.healthCheckNodePort: "30080": is a node port of default/a already',
     'd3 error: Service[default/c].status.loadBalancer.ingress: "192.0.2.7": is an address of Node n1',
     'd3 error: Service[default/c].spec.externalIPs: "10.96.5.5": is within the range of Services 10.96.0.0/16',
     'd6 error: Service[default/a]: "a": is also in f, document 1',
+    'd7 error: Service[default/d].spec.loadBalancerSourceRanges: "127.0.0.0/8": keep everybody out over IPv4: no packet comes from there',
+    'd8 error: Service[default/e].spec.healthCheckNodePort: "30080": is a node port of default/a already',
   ],
 ];
 

@@ -4,17 +4,17 @@ import {
   parsePrefix,
   prefixContains,
   prefixesOverlap,
-  prefixAddress,
   prefixLength,
+  prefixWithin,
   type IPPrefix,
 } from '../../base/ip.js';
+import { PrefixIndex } from '../../base/prefix-index.js';
 import { specialAddress } from '../../base/special-address.js';
 import { KIND } from '../../config/document.js';
 import type { NodeRow, ServiceRow } from '../../state/rows.js';
 import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
 import { pathOf } from '../objects.js';
-import { PrefixIndex } from './prefix-index.js';
 import { argumentOf, findingAt, placeOf, printPlace, sectionsOf, type Place } from './place.js';
 
 /** The addresses of pods, Services and cluster DNS, wherever they are said. */
@@ -99,11 +99,7 @@ function disagreements(rule: string, [first, ...others]: readonly Ranges[]): rea
 }
 
 function isWithin(inner: Ranges, outer: Ranges): boolean {
-  return inner.prefixes.every((prefix) => outer.prefixes.some((whole) => contains(whole, prefix)));
-}
-
-function contains(whole: IPPrefix, part: IPPrefix): boolean {
-  return prefixLength(whole) <= prefixLength(part) && prefixContains(whole, prefixAddress(part));
+  return inner.prefixes.every((prefix) => outer.prefixes.some((whole) => prefixWithin(prefix, whole)));
 }
 
 /** Pods and Services: apart, and of the same families. */
@@ -149,7 +145,7 @@ function nodes(documents: readonly Document[], pods: Ranges | undefined): readon
     document.row?.kind === 'Node' ? nodeRanges(document, document.row) : [],
   );
   const outside =
-    pods === undefined ? [] : found.filter(({ prefix }) => !pods.prefixes.some((whole) => contains(whole, prefix)));
+    pods === undefined ? [] : found.filter(({ prefix }) => !pods.prefixes.some((whole) => prefixWithin(prefix, whole)));
   return [
     ...outside.map((place) =>
       findingAt('error', 'node-range', place, `is not within the pods' ${pods === undefined ? '' : printPlace(pods)}`),

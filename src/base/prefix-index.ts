@@ -1,4 +1,4 @@
-import { parsePrefix, prefixAddress, prefixLength, type IPAddress, type IPPrefix } from '../../base/ip.js';
+import { parsePrefix, prefixAddress, prefixLength, type IPAddress, type IPPrefix } from './ip.js';
 
 /** Finds the prefix that an address or another prefix is within, however many there are. */
 export class PrefixIndex<T> {

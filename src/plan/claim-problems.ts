@@ -1,0 +1,178 @@
+import {
+  addressFromBytes,
+  FAMILIES,
+  familyOf,
+  parsePrefix,
+  prefixWithin,
+  type Family,
+  type IPAddress,
+  type IPPrefix,
+} from '../base/ip.js';
+import type { ServiceRow } from '../state/rows.js';
+import { nodeFacts, type PlanSettings } from './facts.js';
+import { compareAge, type ForwardingTable } from './forwarding-table.js';
+import { frontendKey } from './frontend-key.js';
+import { planService } from './service-plan.js';
+import { printHolding } from './text.js';
+import type { Conflict, FrontendKind, ServicePlan } from './types.js';
+
+/** What is wrong with what a Service asks for, wherever in a cluster it is planned: it does not get it, or should not. */
+export interface ClaimProblem {
+  readonly rule: 'conflict' | 'port' | 'node-address' | 'service-range' | 'source-ranges';
+  /** `spec.externalIPs`; empty: the Service as a whole. */
+  readonly path: string;
+  readonly value: string;
+  /** What the value is or does. */
+  readonly problem: string;
+  /**
+   * `denied`: it is another's. `seized`: the Service gets it, and another that has it loses it. `due`: it gets it too, and that is right, as addresses of its kind
+   * come first.
+   */
+  readonly standing: 'denied' | 'seized' | 'due';
+}
+
+/** What else there is in a cluster. */
+export interface Cluster {
+  /** All Services, planned by {@link ANY_NODE}. */
+  readonly tables: Readonly<Record<Family, ForwardingTable>>;
+  /** The Node that has an address. */
+  nodeWith(address: IPAddress): string | undefined;
+  /** Of Services that have health checks on a port, one of each. */
+  checksOn(port: number): readonly ServicePlan[];
+  /** The range of Services that an address is in. */
+  rangeOf(address: IPAddress): IPPrefix | undefined;
+}
+
+/** A node that is none of the cluster's, in no special mode: what clashes there clashes everywhere. */
+export const ANY_NODE: PlanSettings = {
+  traits: {
+    guardsClusterAddresses: true,
+    guardsServiceAddresses: false,
+    prefersLocal: false,
+    servesLocalhost: false,
+    balancesOnly: false,
+  },
+  nodeName: '',
+  bindAddress: addressFromBytes(new Uint8Array(4)),
+  allowExternalIPs: true,
+  localDetection: { type: 'ClusterCIDR', prefixes: [] },
+  masqueradeAll: false,
+  masqueradeBit: 14,
+  nodePortAddresses: [],
+};
+
+const FACTS = nodeFacts(ANY_NODE, undefined);
+
+/** Fields that claims of a kind come from. */
+const FIELDS: Readonly<Record<FrontendKind, string>> = {
+  ClusterIP: 'spec.clusterIPs',
+  ExternalIP: 'spec.externalIPs',
+  LoadBalancer: 'status.loadBalancer.ingress',
+  NodePort: 'spec.ports',
+};
+
+/** Of a Service, whether the tables have it or not: what they have of it does not count against it. */
+export function claimProblems(service: ServiceRow, cluster: Cluster): readonly ClaimProblem[] {
+  const plans = FAMILIES.flatMap((family) => planService(family, service, [], FACTS, ANY_NODE) ?? []);
+  return [
+    ...plans.flatMap((plan) => [...cluster.tables[plan.family].conflictsOf(plan)].map(conflictProblem)),
+    ...portProblems(service, plans, cluster),
+    ...addressProblems(plans, cluster),
+    ...sourceProblems(service, plans),
+  ];
+}
+
+function conflictProblem({
+  conflict,
+  own,
+}: {
+  readonly conflict: Conflict;
+  readonly own: 'winner' | 'loser';
+}): ClaimProblem {
+  const { frontend, loser, winnerKind, loserKind, reason } = conflict;
+  const path = FIELDS[own === 'winner' ? winnerKind : loserKind];
+  if (own === 'loser')
+    return { rule: 'conflict', path, value: frontend, problem: printHolding(conflict), standing: 'denied' };
+  const problem = `is claimed by ${loser} too, which does not get it`;
+  return { rule: 'conflict', path, value: frontend, problem, standing: reason === 'kind' ? 'due' : 'seized' };
+}
+
+/** A health check is a listener on every node, and a node port takes connections before listeners do. */
+function portProblems(service: ServiceRow, plans: readonly ServicePlan[], cluster: Cluster): readonly ClaimProblem[] {
+  const [plan] = plans;
+  if (plan === undefined) return [];
+  const own = plan.service;
+  const problem = (path: string, port: number, holder: string, standing: ClaimProblem['standing']): ClaimProblem => {
+    return { rule: 'port', path, value: String(port), problem: `is ${holder} already`, standing };
+  };
+  const checkOn = (port: number): ServicePlan | undefined =>
+    cluster.checksOn(port).find((other) => other.service !== own);
+  const nodePorts = new Set(service.ports.flatMap((port) => (port.protocol === 'TCP' ? port.nodePort : [])));
+  const problems = [...nodePorts].flatMap((port) => {
+    const check = checkOn(port);
+    return check === undefined ? [] : [problem(FIELDS.NodePort, port, healthCheckOf(check), 'seized')];
+  });
+  const port = plan.healthCheck?.port;
+  if (port === undefined) return problems;
+  const path = 'spec.healthCheckNodePort';
+  for (const family of FAMILIES) {
+    const { servicePort = own } = cluster.tables[family].frontend(frontendKey(null, port, 'TCP')) ?? {};
+    if (servicePort.split(':')[0] !== own)
+      return [...problems, problem(path, port, `a node port of ${servicePort}`, 'denied')];
+  }
+  const check = checkOn(port);
+  if (check === undefined) return problems;
+  const standing = compareAge(plan, check).order < 0 ? 'seized' : 'denied';
+  return [...problems, problem(path, port, healthCheckOf(check), standing)];
+}
+
+function healthCheckOf({ service }: ServicePlan): string {
+  return `the health check port of ${service}`;
+}
+
+/** Addresses from outside that are a Node's, or within a range of Services. */
+function addressProblems(plans: readonly ServicePlan[], cluster: Cluster): readonly ClaimProblem[] {
+  const claims = new Map<string, readonly [path: string, address: IPAddress]>();
+  for (const { frontends } of plans) {
+    for (const { kind, address } of frontends) {
+      if (address === null || (kind !== 'ExternalIP' && kind !== 'LoadBalancer')) continue;
+      claims.set(`${kind} ${address}`, [FIELDS[kind], address]);
+    }
+  }
+  return [...claims.values()].flatMap(([path, address]): readonly ClaimProblem[] => {
+    const node = cluster.nodeWith(address);
+    const range = cluster.rangeOf(address);
+    const rest = { path, value: address, standing: 'denied' } as const;
+    if (node !== undefined) return [{ rule: 'node-address', problem: `is an address of Node ${node}`, ...rest }];
+    if (range === undefined) return [];
+    return [{ rule: 'service-range', problem: `is within the range of Services ${range}`, ...rest }];
+  });
+}
+
+function sourceProblems(
+  { type, loadBalancerSourceRanges }: ServiceRow,
+  plans: readonly ServicePlan[],
+): readonly ClaimProblem[] {
+  if (type !== 'LoadBalancer') return [];
+  const path = 'spec.loadBalancerSourceRanges';
+  return plans
+    .filter(({ family }) => admitsNobody(family, loadBalancerSourceRanges))
+    .map(({ family }) => {
+      const problem = `keep everybody out over ${family}: no packet comes from there`;
+      return { rule: 'source-ranges', path, value: loadBalancerSourceRanges.join(), problem, standing: 'denied' };
+    });
+}
+
+/**
+ * The unspecified address, loopback, multicast and broadcast: no packet from the network has them as its source (RFC 1122 section 3.2.1.3, RFC 4291
+ * section 2).
+ */
+const NO_SOURCES = ['0.0.0.0/32', '127.0.0.0/8', '224.0.0.0/4', '255.255.255.255/32', '::/127', 'ff00::/8'].flatMap(
+  (text) => parsePrefix(text) ?? [],
+);
+
+/** Whether all ranges of the family are of such; a list without any admits everybody (behaviour SV-06). */
+function admitsNobody(family: Family, ranges: readonly IPPrefix[]): boolean {
+  const own = ranges.filter((range) => familyOf(range) === family);
+  return own.length > 0 && own.every((range) => NO_SOURCES.some((none) => prefixWithin(range, none)));
+}
