@@ -5,6 +5,7 @@
 //   secured.js      what only stands in front of a metrics address that is not open to everybody; loaded where flags ask for it
 //   certificate.js  what has the client certificate of a kubeconfig made and renewed; loaded where flags ask for it
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
+//   webhook.js      the command that answers an API server, with the Kubernetes client; loaded by that command only
 //   ui/             the page in the browser, see page.mjs
 //   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
 //   egress.js       what reads how the API server is reached; loaded where a flag names a file of that
@@ -42,6 +43,7 @@ const withoutPrograms = {
 const secured = `${dist}/secured.js`;
 const certificate = `${dist}/certificate.js`;
 const check = `${dist}/check.js`;
+const webhook = `${dist}/webhook.js`;
 const tracing = `${dist}/tracing.js`;
 const egress = `${dist}/egress.js`;
 const profiles = `${dist}/v8-profile.js`;
@@ -55,6 +57,7 @@ const apart = {
       [/\/secured\/door\.js$/, secured],
       [/\/certificate\/connect\.js$/, certificate],
       [/\/check\/command\.js$/, check],
+      [/\/cli\/webhook\.js$/, webhook],
       [/^\.\/tracing\.js$/, tracing],
       [/^\.\/egress\.js$/, egress],
       [/^\.\/v8-profile\.js$/, profiles],
@@ -65,6 +68,17 @@ const apart = {
       onResolve({ filter }, ({ kind }) =>
         kind === 'dynamic-import' ? { path: `./${basename(file)}`, external: true } : undefined,
       );
+  },
+};
+
+/** The Kubernetes client has every kind of its API, which take megabytes, and its own client keeps answers in a database: what watches needs neither. */
+const withoutModels = {
+  name: 'without-models',
+  setup({ onResolve }) {
+    onResolve({ filter: /^node:sqlite$/ }, () => ({ path: 'sqlite', namespace: 'nothing' }));
+    onResolve({ filter: /^\.\/(?:gen\/index|serializer)\.js$/ }, ({ importer }) =>
+      importer.includes('/@kubernetes/client-node/dist/') ? { path: 'models', namespace: 'nothing' } : undefined,
+    );
   },
 };
 
@@ -88,7 +102,7 @@ const options = {
   format: 'cjs',
   // A script that is no module has no import().
   supported: { 'dynamic-import': false },
-  plugins: [withoutPrograms, apart, escaped],
+  plugins: [withoutPrograms, withoutModels, apart, escaped],
   define: { 'import.meta.url': '__moduleUrl' },
   minifySyntax: true,
   minifyWhitespace: true,
@@ -116,6 +130,7 @@ for (const [source, outfile] of [
   ['src/serve/secured/door.ts', secured],
   ['src/sources/kubernetes/certificate/connect.ts', certificate],
   ['src/check/command.ts', check],
+  ['src/cli/webhook.ts', webhook],
   ['src/cli/tracing.ts', tracing],
   ['src/control/egress.ts', egress],
   ['src/serve/v8-profile.ts', profiles],
@@ -133,7 +148,10 @@ writeFileSync(
   `${dist}/callers.json`,
   JSON.stringify(
     Object.fromEntries(
-      [program, secured, certificate, tracing, egress, ui, changeLog].map((file) => [basename(file), callersOf(file)]),
+      [program, secured, certificate, tracing, webhook, egress, ui, changeLog].map((file) => [
+        basename(file),
+        callersOf(file),
+      ]),
     ),
   ),
 );

@@ -1,5 +1,5 @@
 // What a command does not need it does not load. This first, so that signals are heard from the beginning:
-import './cli/signals.js';
+import { handleSignals } from './cli/signals.js';
 import { messageOf } from './base/error-message.js';
 import { writeFileSync } from 'node:fs';
 import { ConfigError } from './config/errors.js';
@@ -29,6 +29,10 @@ async function main(argv: readonly string[]): Promise<number> {
     process.stderr.write(stderr);
     await write(stdout);
     return status;
+  }
+  if (first === 'webhook') {
+    const { webhook } = await import('./cli/webhook.js');
+    return await webhook(rest, handleSignals);
   }
   const loaded = loadConfig(argv, systemFiles);
   switch (loaded.command) {

@@ -18,4 +18,9 @@ export class FileText {
     this.identity = identity;
     return this.text;
   }
+
+  /** As {@link read}, of a text that is no PEM. */
+  async readUtf8(): Promise<string> {
+    return Buffer.from(await this.read(), 'latin1').toString('utf8');
+  }
 }

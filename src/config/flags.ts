@@ -20,9 +20,10 @@ const SUBCOMMAND_HELP = [
   '          say what becomes of a packet and why, by the running process or by --manifests',
   '  ui      serve a page about the running process to browsers on this machine',
   '',
-  'A command with flags of its own:',
+  'Commands with flags of their own:',
   '  check FILE…',
   '          say what is wrong with configuration files of the cluster; `pointsman check --help` has the flags',
+  '  webhook answer an API server whether Services may be stored; `pointsman webhook --help` has the flags',
   '',
 ].join('\n');
 

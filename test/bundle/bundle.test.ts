@@ -166,6 +166,16 @@ t.test('the command check is a file of its own, tables and all', (t) => {
   t.end();
 });
 
+t.test('so is the command webhook, with the Kubernetes client', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  t.equal(text.split('require("./webhook.js")').length, 2, 'one place loads it');
+  const apart = readFileSync(projectFile('dist/webhook.js'), 'utf8');
+  for (const mark of ['AdmissionReview', 'inClusterContext', 'ServicePolicy'])
+    t.same([text.includes(mark), apart.includes(mark)], [false, true], mark);
+  t.ok(apart.length < 4_000_000, `${apart.length} bytes: of the client what watches, without its models`);
+  t.end();
+});
+
 t.test('the page is small, and one script, one style sheet, one icon and the HTML that names them', (t) => {
   const names = readdirSync(projectFile('dist/ui'));
   t.same(names.map((name) => name.replace(/-\w{8}\./, '-HASH.')).sort(), [

@@ -85,6 +85,13 @@ t.test('what the overlays make', (t) => {
     'ServiceAccount pointsman-metrics-reader',
     'Secret pointsman-metrics-reader',
     'PodMonitor kube-proxy-secured',
+    'ServiceAccount pointsman-webhook',
+    'ClusterRole pointsman-webhook',
+    'ClusterRoleBinding pointsman-webhook',
+    'ConfigMap pointsman-webhook',
+    'Deployment pointsman-webhook',
+    'Service pointsman-webhook',
+    'ValidatingWebhookConfiguration pointsman',
   ];
   t.same(names(withComponents('overlays/kubeadm')), ['DaemonSet kube-proxy', ...components]);
   t.same(names(withComponents('base')), [...names(overlay('base')), ...components]);

@@ -37,6 +37,7 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
     .concat(types('host/host'), types('native'), types('serve')),
   serve: ['base', 'config', 'plan', 'observe', 'control'].map(values).concat(types('')),
   check: ['base', 'config', 'state', 'plan', 'sources'].map(values),
+  admission: ['base', 'config', 'state', 'plan', 'sources', 'serve'].map(values),
   cli: [values('')],
   main: [values('')],
 };
@@ -44,7 +45,19 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
 const MODES = ['nftables', 'iptables', 'ipvs', 'kernelspace'];
 const MODE_NAME = new RegExp(MODES.join('|'), 'i');
 /** Layers that must not know a mode, not even by name: all but config, the modes themselves, their registry and what reaches their kernel interfaces. */
-const MODELESS = ['base', 'host', 'sources', 'state', 'plan', 'control', 'observe', 'serve', 'cli', 'main'];
+const MODELESS = [
+  'base',
+  'host',
+  'sources',
+  'state',
+  'plan',
+  'control',
+  'observe',
+  'serve',
+  'admission',
+  'cli',
+  'main',
+];
 /** What knows a platform by name: the platforms themselves and who hands theirs in. */
 const HOST_PLATFORM = /^host\/(linux|windows)\//;
 const PLATFORM_KNOWERS = ['host', 'main'];

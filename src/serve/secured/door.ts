@@ -131,8 +131,7 @@ function warnOf(flag: string, log: Log): (problem: string) => void {
 
 function textReader(path: string): () => Promise<readonly string[]> {
   const file = new FileText(path);
-  // Text of others is UTF-8, of which every byte is kept.
-  return async () => [Buffer.from(await file.read(), 'latin1').toString('utf8')];
+  return async () => [await file.readUtf8()];
 }
 
 function makeGate(

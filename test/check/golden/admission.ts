@@ -22,6 +22,26 @@ export const ADMISSION: readonly Golden[] = [
     ],
   },
   {
+    apiVersion: 'admission.pointsman.io/v1alpha1',
+    kind: 'ServicePolicy',
+    right: [
+      '',
+      'rules: {conflicts: Warn, unusable: Ignore}\nallowedExternalIPs: [{namespaces: [a, "b-*", "*"], cidrs: [10.0.0.0/8, "::/0"]}]',
+    ],
+    wrong: [
+      [
+        'rules: {conflict: Warn, ports: warn}\nallowedExternalIPs: [{namespaces: [A, "a*b"], cidrs: [x]}, {}]',
+        'error: ServicePolicy.rules.ports: "warn": has the wrong case: should be "Warn"',
+        'error: ServicePolicy.rules.conflict: is an unknown field',
+        'error: ServicePolicy.allowedExternalIPs[0].cidrs[0]: "x": cannot be read: should be a CIDR such as 10.0.0.0/16 or 2001:db8::/64',
+        'error: ServicePolicy.allowedExternalIPs[0].namespaces[0]: is no namespace: should be a name, maybe with * at its end',
+        'error: ServicePolicy.allowedExternalIPs[0].namespaces[1]: is no namespace: should be a name, maybe with * at its end',
+        'error: ServicePolicy.allowedExternalIPs[1].namespaces: is missing: should be a list of at least 1',
+        'error: ServicePolicy.allowedExternalIPs[1].cidrs: is missing: should be a list of at least 1',
+      ],
+    ],
+  },
+  {
     apiVersion: 'eventratelimit.admission.k8s.io/v1alpha1',
     kind: 'Configuration',
     right: [

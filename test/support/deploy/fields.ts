@@ -11,8 +11,9 @@ interface Attribute {
 type Model = readonly Attribute[];
 
 const KINDS: Readonly<Record<string, readonly string[]>> = {
-  v1: ['ConfigMap', 'Secret', 'ServiceAccount'],
-  'apps/v1': ['DaemonSet'],
+  v1: ['ConfigMap', 'Secret', 'Service', 'ServiceAccount'],
+  'apps/v1': ['DaemonSet', 'Deployment'],
+  'admissionregistration.k8s.io/v1': ['ValidatingWebhookConfiguration'],
   'rbac.authorization.k8s.io/v1': ['ClusterRole', 'ClusterRoleBinding'],
   'monitoring.coreos.com/v1': ['PodMonitor'],
 };

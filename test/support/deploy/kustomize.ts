@@ -118,7 +118,7 @@ function labelled(object: ApiObject, labels: ApiObject, selectors: boolean): Api
 }
 
 function withImage(object: ApiObject, { name, newName, newTag, digest }: ApiObject): ApiObject {
-  if (object['kind'] !== 'DaemonSet') return object;
+  if (!['DaemonSet', 'Deployment'].includes(String(object['kind']))) return object;
   const pod = podSpec(object);
   const images = (list: string): ApiObject[] =>
     items(pod[list]).map((container) =>
@@ -135,7 +135,7 @@ function withImage(object: ApiObject, { name, newName, newTag, digest }: ApiObje
   });
 }
 
-/** The pod that a DaemonSet makes. */
+/** The pod that a DaemonSet or a Deployment makes. */
 export function podSpec(daemonSet: ApiObject): ApiObject {
   return fieldsOf(fieldsOf(fieldsOf(daemonSet['spec'])['template'])['spec']);
 }

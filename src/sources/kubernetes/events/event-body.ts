@@ -4,6 +4,8 @@ import { trimEnd } from '../../../base/text.js';
 
 /** What an event says of its sending. */
 export interface EventStamp {
+  /** Who sends it. */
+  readonly controller: string;
   /** When it happened, in nanoseconds since the epoch; different for every event. */
   readonly at: bigint;
   /** Of the object it is about; null when not known. */
@@ -12,7 +14,7 @@ export interface EventStamp {
 }
 
 /** The peer's name, by which users and their tools look for a service proxy's events (behaviour EV-10). */
-const CONTROLLER = 'kube-proxy';
+export const PROXY_CONTROLLER = 'kube-proxy';
 
 /** Limits of the API server's validation, in bytes. */
 const MAX_NAME = 253;
@@ -26,7 +28,7 @@ export function eventPath(regarding: EventSubject): string {
 
 /** An events.k8s.io/v1 Event as JSON, of the shape the peer's have; the note has been cut. Its name is the object's and the time in hexadecimal. */
 export function eventBody({ type, reason, action, regarding, related, note }: ProxyEvent, stamp: EventStamp): string {
-  const { at, uid, hostname } = stamp;
+  const { at, uid, hostname, controller } = stamp;
   const suffix = `.${at.toString(16)}`;
   const stem = trimEnd(regarding.name.slice(0, MAX_NAME - suffix.length), '-.');
   return JSON.stringify({
@@ -34,8 +36,8 @@ export function eventBody({ type, reason, action, regarding, related, note }: Pr
     kind: 'Event',
     metadata: { name: `${stem}${suffix}`, namespace: namespaceOf(regarding) },
     eventTime: microTime(at),
-    reportingController: CONTROLLER,
-    reportingInstance: cutText(`${CONTROLLER}-${hostname}`, MAX_INSTANCE),
+    reportingController: controller,
+    reportingInstance: cutText(`${controller}-${hostname}`, MAX_INSTANCE),
     action,
     reason,
     regarding: { ...reference(regarding), ...(uid === null ? {} : { uid }) },

@@ -5,10 +5,12 @@ import type { Log } from '../../../base/log.js';
 import { cutText } from '../../../base/outside-text.js';
 import { RateLimit } from '../connect/rate-limit.js';
 import type { ApiConnection } from '../connection.js';
-import { eventBody, eventPath, MAX_NOTE } from './event-body.js';
+import { eventBody, eventPath, MAX_NOTE, PROXY_CONTROLLER } from './event-body.js';
 import { lookUpUid } from './event-subject.js';
 
 export interface EventSenderOptions {
+  /** By which users look for its events; the peer's where it is not given. */
+  readonly controller?: string;
   /** The system's name, by which the peer too signs its events. */
   readonly hostname: string;
   readonly clock: Clock;
@@ -160,7 +162,8 @@ export class EventSender implements EventRecorder {
     const signal = AbortSignal.any([this.stopper.signal, AbortSignal.timeout(ATTEMPT_MS)]);
     try {
       const uid = await lookUpUid(connection, event.regarding, signal);
-      const body = eventBody(event, { at, uid, hostname: this.options.hostname });
+      const { hostname, controller = PROXY_CONTROLLER } = this.options;
+      const body = eventBody(event, { at, uid, hostname, controller });
       const { status, retryAfterMs } = await connection.post(eventPath(event.regarding), body, { signal });
       // A conflict: an attempt before did arrive, and only its answer did not.
       if ((status >= 200 && status < 300) || status === 409) return { type: 'delivered' };

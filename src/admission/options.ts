@@ -1,0 +1,117 @@
+import { parseArgs } from 'node:util';
+import { messageOf } from '../base/error-message.js';
+import { parsePrefix, type IPPrefix } from '../base/ip.js';
+import { invalid } from '../config/errors.js';
+import { parseListen, type HostPort } from '../config/host-port.js';
+import type { PairFiles } from '../config/secured.js';
+
+/** What the flags of `pointsman webhook` say. */
+export interface WebhookOptions {
+  /** Empty: as a pod. */
+  readonly kubeconfig: string;
+  /** Where reviews are answered, and where life and readiness are. */
+  readonly listen: HostPort;
+  readonly health: HostPort;
+  readonly pair: PairFiles;
+  /** Path of the authorities that vouch for API servers; null: everybody may ask. */
+  readonly clientCaFile: string | null;
+  /** Path of a `ServicePolicy`; null: the defaults. */
+  readonly policyFile: string | null;
+  /** Of Services, beside those of ServiceCIDRs. */
+  readonly serviceRanges: readonly IPPrefix[];
+  readonly verbosity: number;
+  readonly logFormat: 'text' | 'json';
+}
+
+export const USAGE = `Usage: pointsman webhook [flags]
+
+Answers an API server whether Services may be created and changed as somebody wants (admission.k8s.io/v1, at /validate).
+
+      --tls-cert-file FILE, --tls-private-key-file FILE
+                                  the certificate that is served, PEM; followed while running
+      --policy FILE               a ServicePolicy (admission.pointsman.io/v1alpha1); followed while running
+      --kubeconfig FILE           how to reach the API server; without it as a pod does
+      --listen IP:PORT            where reviews are answered, over TLS (default 0.0.0.0:9443)
+      --health-listen IP:PORT     where /livez and /readyz are, over plain HTTP (default 0.0.0.0:8081)
+      --client-ca-file FILE       who must have signed the certificates of those who ask; without it everybody may
+      --service-cluster-ip-range CIDRS
+                                  ranges of Services, with commas between, beside those of ServiceCIDR objects
+  -v, --v N                       verbosity of the log (default 0)
+      --logging-format text|json  how it is written (default text)
+  -h, --help                      print this text
+`;
+
+/** What is wrong with the arguments, where something is; null: help was asked for. */
+export function parseOptions(argv: readonly string[]): WebhookOptions | readonly string[] | null {
+  const parsed = parseArguments(argv);
+  if (typeof parsed === 'string') return [parsed];
+  const { values, positionals } = parsed;
+  if (values.help) return null;
+  const problems: string[] = positionals.map((word) => `${JSON.stringify(word)}: webhook takes flags alone`);
+  const listen = hostPort('listen', values.listen, problems);
+  const health = hostPort('health-listen', values['health-listen'], problems);
+  for (const name of ['tls-cert-file', 'tls-private-key-file'] as const)
+    if (values[name] === '') problems.push(`--${name}: is required`);
+  if (!/^\d{1,2}$/.test(values.v)) problems.push(invalid('--v', values.v, 'must be a number'));
+  const format = values['logging-format'];
+  if (format !== 'text' && format !== 'json')
+    problems.push(invalid('--logging-format', format, 'must be text or json'));
+  const serviceRanges = ranges(values['service-cluster-ip-range'], problems);
+  if (problems.length > 0 || listen === null || health === null) return problems;
+  return {
+    ...{ listen, health, serviceRanges, kubeconfig: values.kubeconfig },
+    pair: { certificateFile: values['tls-cert-file'], keyFile: values['tls-private-key-file'] },
+    clientCaFile: values['client-ca-file'] || null,
+    policyFile: values.policy || null,
+    verbosity: Number(values.v),
+    logFormat: format === 'json' ? 'json' : 'text',
+  };
+}
+
+function hostPort(name: string, text: string, problems: string[]): HostPort | null {
+  const parsed = parseListen(text);
+  if (typeof parsed !== 'string') return parsed;
+  problems.push(invalid(`--${name}`, text, parsed));
+  return null;
+}
+
+function ranges(text: string, problems: string[]): readonly IPPrefix[] {
+  const entries = text.split(',').filter((entry) => entry !== '');
+  return entries.flatMap((entry) => {
+    const range = parsePrefix(entry.trim());
+    if (range === null)
+      problems.push(invalid('--service-cluster-ip-range', entry, 'must be a CIDR such as 10.96.0.0/12'));
+    return range ?? [];
+  });
+}
+
+type Arguments = ReturnType<typeof parseAll>;
+
+function parseArguments(argv: readonly string[]): Arguments | string {
+  try {
+    return parseAll(argv);
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function parseAll(argv: readonly string[]) {
+  const text = (initial = '') => ({ type: 'string', default: initial }) as const;
+  return parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: {
+      'tls-cert-file': text(),
+      'tls-private-key-file': text(),
+      policy: text(),
+      kubeconfig: text(),
+      listen: text('0.0.0.0:9443'),
+      'health-listen': text('0.0.0.0:8081'),
+      'client-ca-file': text(),
+      'service-cluster-ip-range': text(),
+      v: { ...text('0'), short: 'v' },
+      'logging-format': text('text'),
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+}

@@ -1,0 +1,162 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { FileText } from '../base/file-text.js';
+import type { Clock } from '../base/clock.js';
+import { serviceSubject, type EventRecorder } from '../base/events.js';
+import type { Log } from '../base/log.js';
+import type { SecuredConfig } from '../config/secured.js';
+import type { Door, DoorObserver } from '../serve/door.js';
+import { HttpEndpoint } from '../serve/http-endpoint.js';
+import { Followed } from '../serve/secured/followed.js';
+import { openDoor } from '../serve/secured/door.js';
+import { judge } from './judge.js';
+import { ObservedCluster } from './observed-cluster.js';
+import type { WebhookOptions } from './options.js';
+import { answerProbe, ReviewPages } from './pages.js';
+import { DEFAULT_POLICY, readPolicy, type ServicePolicy } from './policy.js';
+import type { AdmissionRequest, Verdict } from './review.js';
+
+/** How often the policy is looked at. */
+const CHECK_MS = 5000;
+const MAX_SERVICE_NAME = 253;
+
+export interface WebhookParts {
+  readonly options: WebhookOptions;
+  readonly clock: Clock;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly log: Log;
+  readonly events: EventRecorder;
+  /** Called once, when it cannot listen. */
+  readonly onFatal: (error: Error) => void;
+}
+
+/** Answers reviews over TLS, and probes beside it; the certificate and the policy follow their files. */
+export class Webhook {
+  readonly cluster: ObservedCluster;
+  private readonly policy: Followed<ServicePolicy> | null;
+  private readonly pages: ReviewPages;
+  private readonly reviews: HttpEndpoint;
+  private readonly probes: HttpEndpoint;
+  private door: Door | null = null;
+  private cancelCheck: () => void = () => undefined;
+  private stopping = false;
+
+  constructor(private readonly parts: WebhookParts) {
+    const { options, clock, log, onFatal } = parts;
+    this.cluster = new ObservedCluster(options.serviceRanges, log);
+    this.policy = options.policyFile === null ? null : followPolicy(options.policyFile, log);
+    this.pages = new ReviewPages({ judge: (request) => this.judge(request), log });
+    const endpoint = { clock, log, onFatal };
+    this.reviews = new HttpEndpoint(
+      'reviews',
+      { ...endpoint, bind: { ...options.listen, hardFail: true }, door: () => this.door },
+      (...exchange) => this.pages.answer(...exchange),
+    );
+    this.probes = new HttpEndpoint(
+      'probes',
+      { ...endpoint, bind: { ...options.health, hardFail: true } },
+      (request: IncomingMessage, response: ServerResponse) => {
+        answerProbe(request, response, this.unready);
+        return Promise.resolve(null);
+      },
+    );
+  }
+
+  /** @throws Error that names the flag whose file cannot be used. */
+  async start(): Promise<void> {
+    const { options, clock, log, now } = this.parts;
+    await this.policy?.open();
+    const opened = await openDoor({
+      ...{ config: doorConfig(options), clock, log, now, observer: NOBODY },
+      // Nothing of the door but TLS and client certificates is used.
+      ...{ nodeName: '', addresses: () => [], api: () => null },
+      connect: () => Promise.reject(new TypeError('no webhook is asked')),
+    });
+    if ('problem' in opened) throw new Error(opened.problem);
+    this.door = opened;
+    await Promise.all([this.reviews.start(), this.probes.start()]);
+    if (this.policy !== null) this.checkLater(this.policy);
+  }
+
+  /** Ports listened on, reviews' and probes'; null while there is none. */
+  get ports(): readonly [number | null, number | null] {
+    return [this.reviews.port(), this.probes.port()];
+  }
+
+  async stop(): Promise<void> {
+    this.stopping = true;
+    this.cancelCheck();
+    await Promise.allSettled([this.reviews.close(), this.probes.close()]);
+    await this.door?.close();
+    this.policy?.close();
+  }
+
+  private get unready(): string | null {
+    const { unread } = this.cluster;
+    return unread.length === 0 ? null : `not read yet: ${unread.join(', ')}`;
+  }
+
+  private judge(request: AdmissionRequest): Verdict {
+    const { cluster } = this;
+    const { log, events } = this.parts;
+    const { current, names } = cluster;
+    const verdict = judge(request, { cluster: current, policy: this.policy?.current ?? DEFAULT_POLICY, names });
+    const { refusal } = verdict;
+    if (refusal === null) return verdict;
+    const { namespace, name, operation, user, dryRun, subResource } = request;
+    const service = `${namespace}/${name}`;
+    log.info(0, 'refused', { service, operation, subResource, user, dryRun, because: refusal });
+    // A person reads what becomes of a request; a controller that writes a status tells nobody.
+    if (subResource === 'status' && !dryRun && name.length <= MAX_SERVICE_NAME)
+      events.record({
+        type: 'Warning',
+        reason: 'StatusRefused',
+        action: 'Admission',
+        regarding: serviceSubject(service),
+        related: null,
+        note: refusal,
+      });
+    return verdict;
+  }
+
+  private checkLater(policy: Followed<ServicePolicy>): void {
+    const { clock } = this.parts;
+    this.cancelCheck = clock.callAt(clock.now() + CHECK_MS, () => {
+      void policy.check().then(() => {
+        if (!this.stopping) this.checkLater(policy);
+      });
+    });
+  }
+}
+
+function followPolicy(path: string, log: Log): Followed<ServicePolicy> {
+  const file = new FileText(path);
+  const warn = (problem: string): void => {
+    log.warn(`--policy: ${problem}`);
+  };
+  return new Followed({
+    ...{ flag: '--policy', log, observer: NOBODY },
+    read: async () => [await file.readUtf8()],
+    make: ([text = '']) => readPolicy(text, warn),
+  });
+}
+
+/** TLS by the pair of files, and client certificates where authorities are named. */
+function doorConfig({ pair, clientCaFile }: WebhookOptions): SecuredConfig {
+  return {
+    tls: { pair, directory: '', named: [], ciphers: null, minVersion: 'TLSv1.2' },
+    authentication: { clientCaFile, tokenTtl: null, anonymous: clientCaFile === null, file: null },
+    authorization: { mode: 'AlwaysAllow', file: null, authorizedTtl: 0, unauthorizedTtl: 0 },
+    audit: null,
+  };
+}
+
+/** Nobody counts what happens at the door. */
+const NOBODY: DoorObserver = {
+  reloaded: () => undefined,
+  authenticated: () => undefined,
+  authorized: () => undefined,
+  reviewed: () => undefined,
+  audited: () => undefined,
+  certificateEnds: () => undefined,
+};

@@ -1,0 +1,81 @@
+import { hostname } from 'node:os';
+import { Informers } from '../admission/informers.js';
+import { parseOptions, USAGE, type WebhookOptions } from '../admission/options.js';
+import { Webhook } from '../admission/webhook.js';
+import { systemClock } from '../base/clock.js';
+import { messageOf } from '../base/error-message.js';
+import { systemWallClock } from '../base/timestamp.js';
+import { OWN_VERSION } from '../control/sources.js';
+import { createLogger, type Logger } from '../observe/log.js';
+import { logStreams } from '../observe/log-streams.js';
+import { connectToApi } from '../sources/kubernetes/connect/transport.js';
+import { EventSender } from '../sources/kubernetes/events/event-sender.js';
+import type { handleSignals } from './signals.js';
+
+/**
+ * The command `webhook`: answers reviews until a signal; the exit status, 2 when the command line is wrong.
+ *
+ * @param onSignal the one of the program, of which there is a copy in this bundle.
+ */
+export async function webhook(argv: readonly string[], onSignal: typeof handleSignals): Promise<number> {
+  const options = parseOptions(argv);
+  if (options === null) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  if (!('listen' in options)) {
+    process.stderr.write(`${options.join('\n')}\n\n${USAGE}`);
+    return 2;
+  }
+  const log = await createLogger(
+    {
+      ...{ format: options.logFormat, verbosity: options.verbosity, vmodule: [] },
+      ...{ splitStream: false, infoBufferSize: 0, flushFrequency: 0 },
+    },
+    logStreams,
+  );
+  try {
+    return await serve(options, log, onSignal);
+  } catch (error) {
+    log.error(null, messageOf(error));
+    return 1;
+  }
+}
+
+async function serve(options: WebhookOptions, log: Logger, onSignal: typeof handleSignals): Promise<number> {
+  const clock = systemClock;
+  const wallClock = systemWallClock();
+  let end: (status: number) => void = () => undefined;
+  const ended = new Promise<number>((resolve) => {
+    end = resolve;
+  });
+  const events = new EventSender({ controller: 'pointsman-webhook', hostname: hostname(), clock, wallClock, log });
+  const now = (): number => Number(wallClock() / 1000n) / 1000;
+  const onFatal = (error: Error): void => {
+    log.error(error, 'cannot go on');
+    end(1);
+  };
+  const server = new Webhook({ options, clock, now, log, events, onFatal });
+  const { kubeconfig } = options;
+  const informers = new Informers({ kubeconfig, cluster: server.cluster, clock, log });
+  const connection = await connectToApi({
+    ...{ kubeconfig, master: '', qps: 5, burst: 10, clock, log },
+    userAgent: `pointsman-webhook/${OWN_VERSION}`,
+  });
+  onSignal((signal) => {
+    log.info(0, 'stopping', { signal });
+    end(0);
+  });
+  try {
+    await server.start();
+    const [reviews, probes] = server.ports;
+    log.info(0, 'answering reviews', { port: reviews, probes });
+    informers.start();
+    events.start(connection);
+    return await ended;
+  } finally {
+    events.stop();
+    await Promise.allSettled([informers.stop(), server.stop()]);
+    connection.close();
+  }
+}
