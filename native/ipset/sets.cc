@@ -12,6 +12,7 @@ namespace pointsman::ipset {
 namespace {
 
 using netlink::Acknowledgement;
+using netlink::Applied;
 using netlink::ByteView;
 using netlink::Digest;
 using netlink::Done;
@@ -44,7 +45,7 @@ class Application {
     return Done{};
   }
 
-  std::vector<Refusal> take() { return std::move(refusals_); }
+  Applied take() { return std::move(applied_); }
 
  private:
   Status apply(const Creation& creation) {
@@ -78,7 +79,7 @@ class Application {
         Refusal refusal{index_, static_cast<std::uint32_t>(at), {}, translated(*answer.error, operation.type)};
         const ByteView element = ByteView(operation.elements).subspan(at * layout.length(), layout.length());
         refusal.object = (operation.add ? "add to set " : "delete from set ") + operation.name + ": " + describe(layout, element);
-        refusals_.push_back(std::move(refusal));
+        applied_.refusals.push_back(std::move(refusal));
         done = failed ? at + 1 - next : count - next;
       });
       if (!sent.ok()) return sent;
@@ -89,13 +90,14 @@ class Application {
 
   Status single(const MessageWriter& writer, const std::string& object, std::optional<Type> type) {
     return send(writer, [&](const Acknowledgement& answer) {
-      refusals_.push_back({index_, {}, object, translated(*answer.error, type)});
+      applied_.refusals.push_back({index_, {}, object, translated(*answer.error, type)});
     });
   }
 
   /// Sends one message; fails where nothing may be done at all.
   Status send(const MessageWriter& writer, const std::function<void(const Acknowledgement&)>& on_refusal) {
     if (writer.overflow()) return netlink::system_error(EMSGSIZE, "a request is too long");
+    applied_.bytes += writer.size();
     std::optional<Error> forbidden;
     auto exchanged = socket_.request_each(writer.bytes(), kSequence, 1, [&](const Acknowledgement& answer) {
       if (!answer.error) return;
@@ -108,7 +110,7 @@ class Application {
 
   Socket& socket_;
   std::uint32_t index_ = 0;
-  std::vector<Refusal> refusals_;
+  Applied applied_;
 };
 
 Result<std::optional<Listing>> list_set(Socket& socket, const std::string& name, Extent extent) {
@@ -151,7 +153,7 @@ Result<std::vector<Answer>> for_each_set(Socket& socket, const std::vector<std::
 
 }  // namespace
 
-Result<std::vector<Refusal>> apply(Socket& socket, const std::vector<Operation>& operations) {
+Result<Applied> apply(Socket& socket, const std::vector<Operation>& operations) {
   Application application(socket);
   auto run = application.run(operations);
   if (!run.ok()) return run.error();

@@ -21,7 +21,7 @@ struct Flush {
 using Operation = std::variant<Creation, Destruction, Flush, ElementsOperation>;
 
 /// Does everything in its order and answers what the kernel refused. Loads ip_set and the types.
-netlink::Result<std::vector<netlink::Refusal>> apply(netlink::Socket& socket, const std::vector<Operation>& operations);
+netlink::Result<netlink::Applied> apply(netlink::Socket& socket, const std::vector<Operation>& operations);
 
 // Asking does not load ip_set: what is not loaded holds nothing.
 

@@ -14,6 +14,7 @@ namespace pointsman::ipvs {
 
 namespace {
 
+using netlink::Applied;
 using netlink::ByteView;
 using netlink::Digest;
 using netlink::Done;
@@ -163,8 +164,8 @@ Result<std::vector<Answer>> for_each_service(const std::vector<Service>& service
 
 }  // namespace
 
-Result<std::vector<Refusal>> apply(const std::vector<Operation>& operations) {
-  if (operations.empty()) return std::vector<Refusal>();
+Result<Applied> apply(const std::vector<Operation>& operations) {
+  if (operations.empty()) return Applied{};
   auto channel = Channel::open();
   if (!channel.ok()) return channel.error();
   const auto count = [&](std::size_t operation) -> std::size_t {

@@ -38,7 +38,7 @@ struct Destinations {
 };
 
 /// Does everything in its order and answers what the kernel refused. Loads ip_vs.
-netlink::Result<std::vector<netlink::Refusal>> apply(const std::vector<Operation>& operations);
+netlink::Result<netlink::Applied> apply(const std::vector<Operation>& operations);
 
 // Asking does not load ip_vs: what is not loaded holds nothing. The kernel does not mark interrupted listings.
 

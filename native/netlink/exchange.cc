@@ -32,26 +32,28 @@ Status exchange_each(Socket& socket, std::size_t count,
   return Done{};
 }
 
-Result<std::vector<Refusal>> exchange_steps(Socket& socket, std::size_t operations, const std::function<std::size_t(std::size_t)>& count,
-                                            const std::function<void(MessageWriter&, const Step&, std::uint32_t)>& encode,
-                                            const std::function<Refusal(const Step&)>& refused) {
+Result<Applied> exchange_steps(Socket& socket, std::size_t operations, const std::function<std::size_t(std::size_t)>& count,
+                               const std::function<void(MessageWriter&, const Step&, std::uint32_t)>& encode,
+                               const std::function<Refusal(const Step&)>& refused) {
   std::vector<Step> steps;
   for (std::uint32_t operation = 0; operation < operations; ++operation) {
     const std::size_t elements = count(operation);
     for (std::uint32_t element = 0; element < elements; ++element) steps.push_back({operation, element});
   }
-  std::vector<Refusal> refusals;
+  Applied applied;
   const auto encode_step = [&](MessageWriter& writer, std::size_t index, std::uint32_t sequence) {
+    const std::size_t before = writer.size();
     encode(writer, steps[index], sequence);
+    applied.bytes += writer.size() - before;
   };
   const auto exchanged = exchange_each(socket, steps.size(), encode_step, [&](std::size_t index, const Acknowledgement& answer) {
     if (!answer.error) return;
     Refusal refusal = refused(steps[index]);
     refusal.error = *answer.error;
-    refusals.push_back(std::move(refusal));
+    applied.refusals.push_back(std::move(refusal));
   });
   if (!exchanged.ok()) return exchanged.error();
-  return refusals;
+  return applied;
 }
 
 }  // namespace pointsman::netlink

@@ -23,6 +23,13 @@ struct Refusal {
   Error error;
 };
 
+/// What became of such a list.
+struct Applied {
+  std::vector<Refusal> refusals;
+  /// Of the messages that were sent, their headers included.
+  std::size_t bytes = 0;
+};
+
 /// Sends `count` requests that each carry NLM_F_ACK and the sequence number given to `encode`, as many in a datagram as answers fit into the receive buffer,
 /// and gives `on_answer` what the kernel said to each, in their order. After EPERM no more are sent, and the error is that.
 Status exchange_each(Socket& socket, std::size_t count,
@@ -36,8 +43,8 @@ struct Step {
 };
 
 /// `exchange_each` for every step of some operations. `count` says how many an operation has; `refused` makes the refusal, but for its error.
-Result<std::vector<Refusal>> exchange_steps(Socket& socket, std::size_t operations, const std::function<std::size_t(std::size_t operation)>& count,
-                                            const std::function<void(MessageWriter& writer, const Step& step, std::uint32_t sequence)>& encode,
-                                            const std::function<Refusal(const Step& step)>& refused);
+Result<Applied> exchange_steps(Socket& socket, std::size_t operations, const std::function<std::size_t(std::size_t operation)>& count,
+                               const std::function<void(MessageWriter& writer, const Step& step, std::uint32_t sequence)>& encode,
+                               const std::function<Refusal(const Step& step)>& refused);
 
 }  // namespace pointsman::netlink

@@ -13,6 +13,7 @@ namespace pointsman::route {
 
 namespace {
 
+using netlink::Applied;
 using netlink::Bytes;
 using netlink::ByteView;
 using netlink::Done;
@@ -86,7 +87,7 @@ Result<bool> ensure_dummy(Socket& socket, const std::string& name) { return gran
 
 Result<bool> delete_link(Socket& socket, const std::string& name) { return granted(socket, encode_delete_link(kSequence, name), ENODEV); }
 
-Result<std::vector<Refusal>> apply_addresses(Socket& socket, const std::string& name, const std::vector<AddressOperation>& operations) {
+Result<Applied> apply_addresses(Socket& socket, const std::string& name, const std::vector<AddressOperation>& operations) {
   const std::uint32_t link = if_nametoindex(name.c_str());
   if (link == 0) return netlink::system_error(errno, name);
   const auto count = [&](std::size_t operation) { return operations[operation].addresses.size() / operations[operation].length; };

@@ -35,7 +35,7 @@ netlink::Result<bool> ensure_dummy(netlink::Socket& socket, const std::string& n
 /// False: there is no such link.
 netlink::Result<bool> delete_link(netlink::Socket& socket, const std::string& name);
 /// Does everything in its order and answers what the kernel refused. ENODEV when there is no such link.
-netlink::Result<std::vector<netlink::Refusal>> apply_addresses(netlink::Socket& socket, const std::string& name,
-                                                               const std::vector<AddressOperation>& operations);
+netlink::Result<netlink::Applied> apply_addresses(netlink::Socket& socket, const std::string& name,
+                                                  const std::vector<AddressOperation>& operations);
 
 }  // namespace pointsman::route

@@ -21,6 +21,14 @@ export interface NativeErrorFields {
 /** An error of the addon: the kernel's, the socket's, the compiler's or a program's. Misuse is a TypeError and is not one of these. */
 export type NativeError = Error & NativeErrorFields;
 
+/** What became of operations of which each stands for itself. */
+export interface Applied {
+  /** In the order of the operations. */
+  readonly refused: readonly NativeError[];
+  /** Of the messages that were sent, netlink's headers included. */
+  readonly bytes: number;
+}
+
 const CODES: readonly string[] = [
   'ERR_NETLINK',
   'ERR_NFT_JSON',

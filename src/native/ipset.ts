@@ -1,5 +1,5 @@
 import type { Family } from '../base/ip.js';
-import type { NativeError } from './errors.js';
+import type { Applied } from './errors.js';
 
 /** The types of sets that are made and read here. */
 export type IpsetType =
@@ -88,10 +88,10 @@ export interface IpsetListing {
 export interface IpsetAddon {
   ipsetNames(): Promise<readonly string[]>;
   /**
-   * Does all of it in the order given and answers what the kernel refused, in the same order; everything else happened. An error names the operation
+   * Does all of it in the order given, but for what it answers that the kernel refused. An error names the operation
    * (`index`), of elements which one (`element`), and the set in words. Loads ip_set and the types.
    */
-  ipsetApply(operations: readonly IpsetOperation[]): Promise<readonly NativeError[]>;
+  ipsetApply(operations: readonly IpsetOperation[]): Promise<Applied>;
   /** For each name, in the order given; null: there is no such set. Changes in the meantime may leave out an element or tell one twice. */
   ipsetList(names: readonly string[]): Promise<readonly (IpsetListing | null)[]>;
   /**

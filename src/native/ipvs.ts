@@ -1,5 +1,5 @@
 import type { Family } from '../base/ip.js';
-import type { NativeError } from './errors.js';
+import type { Applied } from './errors.js';
 
 /** What identifies a virtual service of ip_vs. */
 export interface IpvsService {
@@ -89,10 +89,10 @@ export interface IpvsTimeouts {
  */
 export interface IpvsAddon {
   /**
-   * Does all of it in the order given and answers what the kernel refused, in the same order; everything else happened. An error names the operation
+   * Does all of it in the order given, but for what it answers that the kernel refused. An error names the operation
    * (`index`), of destinations the endpoint in it (`element`), and the service in words. Loads ip_vs and schedulers.
    */
-  ipvsApply(operations: readonly IpvsOperation[]): Promise<readonly NativeError[]>;
+  ipvsApply(operations: readonly IpvsOperation[]): Promise<Applied>;
   /** Changes in the meantime may leave out a service or tell one twice; the kernel does not say so. */
   ipvsServices(family: Family): Promise<readonly IpvsListedService[]>;
   /** For each service, in the order given; of one that is not there none. As above in other regards. */

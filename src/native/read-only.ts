@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { NativeAddon } from './contract.js';
+import type { Applied } from './errors.js';
 import { composeAddon, type Subsystem } from './subsystems.js';
 
 /** The addon, but what would write succeeds without doing so. */
@@ -15,16 +16,20 @@ export function readOnly(addon: NativeAddon): NativeAddon {
         return false;
       },
     },
-    ipvs: { ipvsApply: () => Promise.resolve([]), ipvsSetTimeouts: () => Promise.resolve() },
-    ipset: { ipsetApply: () => Promise.resolve([]) },
+    ipvs: { ipvsApply: nothingSent, ipvsSetTimeouts: () => Promise.resolve() },
+    ipset: { ipsetApply: nothingSent },
     route: {
       linkEnsureDummy: () => Promise.resolve(false),
       linkDelete: () => Promise.resolve(true),
-      addressApply: () => Promise.resolve([]),
+      addressApply: nothingSent,
     },
     hcn: { hcnApply: (operations) => Promise.resolve(operations.map(({ id }) => id ?? randomUUID())) },
     // Whoever writes nothing is no service.
     service: {},
   };
   return composeAddon((name) => ({ ...addon[name], ...writing[name] }));
+}
+
+function nothingSent(): Promise<Applied> {
+  return Promise.resolve({ refused: [], bytes: 0 });
 }

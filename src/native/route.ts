@@ -1,5 +1,5 @@
 import type { Family } from '../base/ip.js';
-import type { NativeError } from './errors.js';
+import type { Applied } from './errors.js';
 
 /** Each address stands for itself alone: /32 or /128. */
 export interface AddressOperation {
@@ -37,10 +37,10 @@ export interface RouteAddon {
   /** False: there is no such link. */
   linkDelete(name: string): Promise<boolean>;
   /**
-   * Does all of it in the order given and answers what the kernel refused, in the same order; everything else happened. An error names the operation
+   * Does all of it in the order given, but for what it answers that the kernel refused. An error names the operation
    * (`index`), the address in it (`element`, and in words). Rejects with ENODEV when there is no such link.
    */
-  addressApply(link: string, operations: readonly AddressOperation[]): Promise<readonly NativeError[]>;
+  addressApply(link: string, operations: readonly AddressOperation[]): Promise<Applied>;
   /**
    * Calls back when a link or an address changed; what happens until JavaScript gets to run is gathered. What this environment did to IPv4 addresses
    * does not count; of links and IPv6 addresses not every kernel says who it was. Answers what ends it; it ends with the environment too, and does not keep the

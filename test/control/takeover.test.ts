@@ -22,10 +22,10 @@ class NodeWithSet extends FakeKernel {
       return Promise.resolve(this.sets);
     },
     ipsetApply: ([first]) => {
-      if (this.inUse && first !== undefined)
-        return Promise.resolve([new KernelError('EBUSY', 'ipset apply', { object: null, index: 0, element: null })]);
-      this.sets = [];
-      return Promise.resolve([]);
+      const busy = new KernelError('EBUSY', 'ipset apply', { object: null, index: 0, element: null });
+      const isBusy = this.inUse && first !== undefined;
+      if (!isBusy) this.sets = [];
+      return Promise.resolve({ refused: isBusy ? [busy] : [], bytes: 0 });
     },
   };
 }

@@ -213,7 +213,7 @@ class FakeNode implements LeftoverAddon {
     await Promise.resolve();
     const gone = new Set(operations.map(({ service }) => service.port));
     this.services = this.services.filter(({ port }) => !gone.has(port));
-    return [];
+    return { refused: [], bytes: 0 };
   }
 
   async ipsetNames() {
@@ -238,9 +238,10 @@ class FakeNode implements LeftoverAddon {
     await Promise.resolve();
     const names = operations.map((operation) => ('name' in operation ? operation.name : operation.set.name));
     this.sets = this.sets.filter((each) => each === this.failing || !names.includes(each));
-    return names.flatMap((object, index) =>
+    const refused = names.flatMap((object, index) =>
       object === this.failing ? new KernelError('EBUSY', 'ipset apply', { object, index, element: null }) : [],
     );
+    return { refused, bytes: 0 };
   }
 
   async linkAddresses() {

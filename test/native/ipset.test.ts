@@ -71,16 +71,23 @@ t.test('every type: made, filled, listed and emptied as ipset sees it', async (t
 t.test('what is refused is named, and keeps nothing else from being done', async (t) => {
   const set = { name: 'KUBE-CLUSTER-IP', type: 'hash:ip,port', family: 'IPv4', ...HASH, maxElements: 4 } as const;
   const port = (number: number): Uint8Array => join(packed('10.96.0.1'), [number >> 8, number & 0xff, 6]);
-  const refusals = await ipset.ipsetApply([
-    { type: 'create', set },
-    { type: 'create', set: { ...set, type: 'hash:ip' } },
-    { type: 'add', set, elements: join(port(1), port(2), port(3), port(4), port(5), port(2), port(6)), comments: null },
-    { type: 'add', set: { ...set, name: 'missing' }, elements: port(1), comments: null },
-    { type: 'flush', name: 'missing' },
-    { type: 'destroy', name: 'missing' },
-    { type: 'delete', set, elements: port(1) },
-    { type: 'add', set, elements: port(7), comments: null },
-  ]);
+  const refusals = (
+    await ipset.ipsetApply([
+      { type: 'create', set },
+      { type: 'create', set: { ...set, type: 'hash:ip' } },
+      {
+        type: 'add',
+        set,
+        elements: join(port(1), port(2), port(3), port(4), port(5), port(2), port(6)),
+        comments: null,
+      },
+      { type: 'add', set: { ...set, name: 'missing' }, elements: port(1), comments: null },
+      { type: 'flush', name: 'missing' },
+      { type: 'destroy', name: 'missing' },
+      { type: 'delete', set, elements: port(1) },
+      { type: 'add', set, elements: port(7), comments: null },
+    ])
+  ).refused;
   t.same(
     refusals.map(({ index, element, errno }) => [index, element, errno]),
     [
@@ -101,17 +108,19 @@ t.test('what is refused is named, and keeps nothing else from being done', async
     [2, 3, 4, 7].map((number) => `10.96.0.1,tcp:${number}`),
   );
   const range = { name: 'PORTS', type: 'bitmap:port', ...PORTS, ports: { first: 30000, last: 30010 } } as const;
-  const outside = await ipset.ipsetApply([
-    { type: 'create', set: range },
-    { type: 'add', set: range, elements: Uint8Array.of(0, 80, 0x75, 0x30), comments: null },
-  ]);
+  const outside = (
+    await ipset.ipsetApply([
+      { type: 'create', set: range },
+      { type: 'add', set: range, elements: Uint8Array.of(0, 80, 0x75, 0x30), comments: null },
+    ])
+  ).refused;
   t.same(
     outside.map(({ element, errno, object }) => [element, errno, object]),
     [[0, 'ERANGE', 'add to set PORTS: 80']],
   );
   t.same(saved('PORTS'), ['30000']);
   run('iptables-nft -A INPUT -m set --match-set KUBE-CLUSTER-IP dst,dst -j ACCEPT');
-  t.match(await ipset.ipsetApply([{ type: 'destroy', name: 'KUBE-CLUSTER-IP' }]), [
+  t.match((await ipset.ipsetApply([{ type: 'destroy', name: 'KUBE-CLUSTER-IP' }])).refused, [
     { errno: 'EBUSY', operation: 'ipset apply' },
   ]);
   t.equal((await ipset.ipsetList(['KUBE-CLUSTER-IP']))[0]?.references, 1);
@@ -125,16 +134,20 @@ t.test('many elements go in few messages, and all come back', async (t) => {
   const elements = new Uint8Array(count * 7);
   for (let at = 0; at < count; at++) elements.set([10, 96, at >> 8, at & 0xff, 0, 80, 6], at * 7);
   t.same(
-    await ipset.ipsetApply([
-      { type: 'create', set },
-      { type: 'add', set, elements, comments: Array.from({ length: count }, (_, at) => `default/web-${at}:http`) },
-    ]),
+    (
+      await ipset.ipsetApply([
+        { type: 'create', set },
+        { type: 'add', set, elements, comments: Array.from({ length: count }, (_, at) => `default/web-${at}:http`) },
+      ])
+    ).refused,
     [],
   );
   const [listing] = await ipset.ipsetList(['MANY']);
   t.equal(listing?.elements?.length, elements.length);
   t.equal(saved('MANY').length, count);
-  t.same(await ipset.ipsetApply([{ type: 'delete', set, elements }]), []);
+  const { refused, bytes } = await ipset.ipsetApply([{ type: 'delete', set, elements }]);
+  t.same(refused, []);
+  t.ok(bytes > elements.length && bytes < 10 * elements.length, `${bytes} bytes were sent`);
   t.same(saved('MANY'), []);
   run('ipset destroy');
 });
@@ -180,7 +193,7 @@ t.test('sets of others: what they are, and that they are not what they seem', as
   run('ipset create PLAIN hash:ip counters');
   const bare = { name: 'PLAIN', type: 'hash:ip', family: 'IPv4' } as const;
   const commented = { type: 'add', set: bare, elements: packed('10.0.0.1'), comments: ['no'] } as const;
-  t.match(await ipset.ipsetApply([commented]), [{ errno: 'EINVAL', message: /the set takes no comments/ }]);
+  t.match((await ipset.ipsetApply([commented])).refused, [{ errno: 'EINVAL', message: /the set takes no comments/ }]);
   const listings = await ipset.ipsetList(['OTHER', 'TIMED', 'MASKED', 'EXCEPT', 'PLAIN', 'missing']);
   t.same(
     listings.map((listing) => listing && [listing.type, listing.plain, listing.elements?.length ?? null]),

@@ -108,7 +108,7 @@ run('ip link set lo up');
 t.afterEach(() => run('ipvsadm -C'));
 
 t.test('what is made is what ipvsadm sees, and what ipvsadm makes lists the same', async (t) => {
-  t.same(await ipvs.ipvsApply(NEW), []);
+  t.same((await ipvs.ipvsApply(NEW)).refused, []);
   const expected = SERVICES.flatMap((each) => each.saved).sort();
   t.same(saved(), expected);
   const ours = await listed();
@@ -118,7 +118,8 @@ t.test('what is made is what ipvsadm sees, and what ipvsadm makes lists the same
   run('ipvsadm -R', `${expected.join('\n')}\n`);
   t.same(await listed(), ours);
   t.same(
-    await ipvs.ipvsApply(SERVICES.map(({ service }) => ({ type: 'service', verb: 'delete', service, state: null }))),
+    (await ipvs.ipvsApply(SERVICES.map(({ service }) => ({ type: 'service', verb: 'delete', service, state: null }))))
+      .refused,
     [],
   );
   t.same(saved(), []);
@@ -140,7 +141,7 @@ t.test('services and destinations change in place', async (t) => {
       weight: 100,
     },
   ];
-  t.same(await ipvs.ipvsApply(changes), []);
+  t.same((await ipvs.ipvsApply(changes)).refused, []);
   t.same(
     saved().filter((line) => line.includes('10.96.0.1:443')),
     [
@@ -168,24 +169,26 @@ t.test('each message has an answer of its own', async (t) => {
   const missing = service('10.96.0.9', 80);
   const two = endpoints(['10.0.0.1', 1], ['10.0.0.2', 2]);
   const three = endpoints(['10.0.0.1', 1], ['10.0.0.3', 3], ['10.0.0.2', 2]);
-  const refusals = await ipvs.ipvsApply([
-    { type: 'service', verb: 'new', service: web, state: state('rr', 32) },
-    { type: 'service', verb: 'new', service: web, state: state('rr', 32) },
-    { type: 'destinations', verb: 'new', service: web, endpoints: two, weight: 1 },
-    { type: 'destinations', verb: 'new', service: web, endpoints: three, weight: 1 },
-    { type: 'destinations', verb: 'set', service: web, endpoints: endpoints(['10.0.0.9', 9]), weight: 1 },
-    {
-      type: 'destinations',
-      verb: 'delete',
-      service: web,
-      endpoints: endpoints(['10.0.0.9', 9], ['10.0.0.3', 3]),
-      weight: 0,
-    },
-    { type: 'destinations', verb: 'new', service: missing, endpoints: two, weight: 1 },
-    { type: 'service', verb: 'set', service: missing, state: state('rr', 32) },
-    { type: 'service', verb: 'delete', service: missing, state: null },
-    { type: 'service', verb: 'new', service: missing, state: state('nonsense', 32) },
-  ]);
+  const refusals = (
+    await ipvs.ipvsApply([
+      { type: 'service', verb: 'new', service: web, state: state('rr', 32) },
+      { type: 'service', verb: 'new', service: web, state: state('rr', 32) },
+      { type: 'destinations', verb: 'new', service: web, endpoints: two, weight: 1 },
+      { type: 'destinations', verb: 'new', service: web, endpoints: three, weight: 1 },
+      { type: 'destinations', verb: 'set', service: web, endpoints: endpoints(['10.0.0.9', 9]), weight: 1 },
+      {
+        type: 'destinations',
+        verb: 'delete',
+        service: web,
+        endpoints: endpoints(['10.0.0.9', 9], ['10.0.0.3', 3]),
+        weight: 0,
+      },
+      { type: 'destinations', verb: 'new', service: missing, endpoints: two, weight: 1 },
+      { type: 'service', verb: 'set', service: missing, state: state('rr', 32) },
+      { type: 'service', verb: 'delete', service: missing, state: null },
+      { type: 'service', verb: 'new', service: missing, state: state('nonsense', 32) },
+    ])
+  ).refused;
   t.same(
     refusals.map(({ index, element, errno, object }) => [index, element, errno, object]),
     [
@@ -258,10 +261,10 @@ t.test('every scheduler that the kernel has can be had', async (t) => {
   const schedulers = modules.flatMap((name) => /^ip_vs_(?!ftp|pe_)(\w+)\.ko/.exec(name)?.[1] ?? []);
   t.ok(schedulers.includes('rr') && schedulers.length >= 10, schedulers.join(' '));
   const web = service('10.96.0.1', 80);
-  t.same(await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: web, state: state('rr', 32) }]), []);
+  t.same((await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: web, state: state('rr', 32) }])).refused, []);
   for (const scheduler of schedulers) {
     t.same(
-      await ipvs.ipvsApply([{ type: 'service', verb: 'set', service: web, state: state(scheduler, 32) }]),
+      (await ipvs.ipvsApply([{ type: 'service', verb: 'set', service: web, state: state(scheduler, 32) }])).refused,
       [],
       scheduler,
     );
@@ -338,15 +341,13 @@ t.test('thousands of destinations', async (t) => {
   for (let at = 0; at < count; at++) many.set([10, 1, at >> 8, at & 0xff, 0x1f, 0x90], at * 6);
   await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: web, state: state('rr', 32) }]);
   const started = performance.now();
-  t.same(await ipvs.ipvsApply([{ type: 'destinations', verb: 'new', service: web, endpoints: many, weight: 1 }]), []);
+  const added = { type: 'destinations', verb: 'new', service: web, endpoints: many, weight: 1 } as const;
+  t.same(await ipvs.ipvsApply([added]), { refused: [], bytes: count * 140 }, 'a message each');
   t.comment(`${Math.round((count * 1000) / (performance.now() - started))} destinations a second`);
   const [destinations] = await ipvs.ipvsDestinations([web]);
   t.equal(destinations?.endpoints.length, many.length);
   t.equal(saved().length, count + 1);
-  t.equal(
-    (await ipvs.ipvsApply([{ type: 'destinations', verb: 'new', service: web, endpoints: many, weight: 1 }])).length,
-    count,
-  );
+  t.equal((await ipvs.ipvsApply([added])).refused.length, count);
 });
 
 t.test('a dummy link is made once, is down, and has addresses that are local at once', async (t) => {
@@ -355,7 +356,7 @@ t.test('a dummy link is made once, is down, and has addresses that are local at 
   t.match(run('ip -d link show kube-ipvs0'), /kube-ipvs0: <BROADCAST,NOARP> .*state DOWN.*\n.*\n.*dummy/);
   const v4 = { type: 'add', family: 'IPv4', addresses: packed('10.96.0.1', '10.96.0.10') } as const;
   const v6 = { type: 'add', family: 'IPv6', addresses: packed('fd00:10:96::1') } as const;
-  t.same(await route.addressApply('kube-ipvs0', [v4, v6]), []);
+  t.same((await route.addressApply('kube-ipvs0', [v4, v6])).refused, []);
   t.same((await route.linkAddresses('kube-ipvs0'))?.map(addressFromBytes).sort(), [
     '10.96.0.1',
     '10.96.0.10',

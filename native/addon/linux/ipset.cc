@@ -5,8 +5,8 @@
 
 #include "addon/argument.h"
 #include "addon/functions.h"
+#include "addon/linux/applied.h"
 #include "addon/linux/environment.h"
-#include "addon/linux/refusals.h"
 #include "addon/linux/simple_call.h"
 #include "addon/linux/subsystems.h"
 #include "addon/values.h"
@@ -17,7 +17,6 @@ namespace pointsman::addon {
 namespace {
 
 using Names = std::vector<std::string>;
-using Refusals = std::vector<netlink::Refusal>;
 using Listings = std::vector<std::optional<ipset::Listing>>;
 
 constexpr const char* kNames = "ipset names";
@@ -25,7 +24,7 @@ constexpr const char* kApply = "ipset apply";
 constexpr const char* kList = "ipset list";
 constexpr const char* kDigests = "ipset digests";
 
-Napi::Value refused(Napi::Env env, const Refusals& refusals) { return refusals_value(env, refusals, kApply); }
+Napi::Value to_applied(Napi::Env env, const netlink::Applied& applied) { return applied_value(env, applied, kApply); }
 
 Napi::Value to_family(Napi::Env env, std::uint8_t family) {
   if (family == AF_UNSPEC) return env.Null();
@@ -162,9 +161,9 @@ Napi::Value ipset_apply(const Napi::CallbackInfo& info) {
     operations.push_back(operation_argument(each));
   }
   if (misuse.failed()) return misuse.raise();
-  return SimpleCall<Refusals>::start(
+  return SimpleCall<netlink::Applied>::start(
       info, kApply, sockets_of(info.Env()),
-      [operations = std::move(operations)](netlink::Socket& socket) { return ipset::apply(socket, operations); }, refused);
+      [operations = std::move(operations)](netlink::Socket& socket) { return ipset::apply(socket, operations); }, to_applied);
 }
 
 Names names_argument(const Argument& at) {

@@ -3,7 +3,7 @@
 
 #include "addon/argument.h"
 #include "addon/functions.h"
-#include "addon/linux/refusals.h"
+#include "addon/linux/applied.h"
 #include "addon/linux/simple_call.h"
 #include "addon/linux/subsystems.h"
 #include "addon/values.h"
@@ -14,7 +14,6 @@ namespace pointsman::addon {
 
 namespace {
 
-using Refusals = std::vector<netlink::Refusal>;
 using Services = std::vector<ipvs::ListedService>;
 using DestinationLists = std::vector<ipvs::Destinations>;
 
@@ -29,7 +28,7 @@ constexpr const char* kSetTimeouts = "ipvs set timeouts";
 /// Beyond it the kernel, which counts in ticks, overflows.
 constexpr std::uint32_t kMaxSeconds = INT32_MAX / 1000;
 
-Napi::Value refused(Napi::Env env, const Refusals& refusals) { return refusals_value(env, refusals, kApply); }
+Napi::Value to_applied(Napi::Env env, const netlink::Applied& applied) { return applied_value(env, applied, kApply); }
 
 Napi::Value to_services(Napi::Env env, const Services& services) {
   const Napi::Array array = Napi::Array::New(env, services.size());
@@ -145,7 +144,7 @@ Napi::Value ipvs_apply(const Napi::CallbackInfo& info) {
     operations.push_back(operation_argument(each));
   }
   if (misuse.failed()) return misuse.raise();
-  return SimpleCall<Refusals>::start(info, kApply, [operations = std::move(operations)] { return ipvs::apply(operations); }, refused);
+  return SimpleCall<netlink::Applied>::start(info, kApply, [operations = std::move(operations)] { return ipvs::apply(operations); }, to_applied);
 }
 
 std::uint16_t family_argument(const Argument& at) { return at.either("IPv4", "IPv6") ? AF_INET6 : AF_INET; }

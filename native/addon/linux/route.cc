@@ -2,8 +2,8 @@
 
 #include "addon/argument.h"
 #include "addon/functions.h"
+#include "addon/linux/applied.h"
 #include "addon/linux/environment.h"
-#include "addon/linux/refusals.h"
 #include "addon/linux/running_watch.h"
 #include "addon/linux/simple_call.h"
 #include "addon/linux/subsystems.h"
@@ -17,7 +17,6 @@ namespace {
 
 using Addresses = std::optional<std::vector<netlink::Bytes>>;
 using Links = std::vector<route::LinkAddresses>;
-using Refusals = std::vector<netlink::Refusal>;
 
 constexpr const char* kLinkAddresses = "link addresses";
 constexpr const char* kAllAddresses = "all addresses";
@@ -28,7 +27,7 @@ constexpr const char* kWatch = "route watch";
 
 std::string link_argument(const Argument& at) { return at.text(1, IF_NAMESIZE - 1); }
 
-Napi::Value refused(Napi::Env env, const Refusals& refusals) { return refusals_value(env, refusals, kApply); }
+Napi::Value to_applied(Napi::Env env, const netlink::Applied& applied) { return applied_value(env, applied, kApply); }
 
 Napi::Value to_addresses(Napi::Env env, const Addresses& addresses) {
   if (!addresses) return env.Null();
@@ -106,10 +105,10 @@ Napi::Value address_apply(const Napi::CallbackInfo& info) {
   std::vector<route::AddressOperation> operations;
   for (const Argument& each : Argument(info[1], "operations", misuse).items()) operations.push_back(operation_argument(each));
   if (misuse.failed()) return misuse.raise();
-  return SimpleCall<Refusals>::start(
+  return SimpleCall<netlink::Applied>::start(
       info, kApply, route_sockets_of(info.Env()),
       [link, operations = std::move(operations)](netlink::Socket& socket) { return route::apply_addresses(socket, link, operations); },
-      refused);
+      to_applied);
 }
 
 Napi::Value route_watch(const Napi::CallbackInfo& info) {

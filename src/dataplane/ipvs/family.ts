@@ -124,7 +124,7 @@ export class IpvsFamily implements FamilyDataplane {
       transactions: sent.transactions,
       elementOperations: sent.objects,
       ruleOperations: rules.rules,
-      bytes: rules.bytes,
+      bytes: sent.bytes + rules.bytes,
       ...(this.drains.dueAt === null ? {} : { dueAt: this.drains.dueAt }),
     };
   }
@@ -155,8 +155,8 @@ export class IpvsFamily implements FamilyDataplane {
     await writer.addresses([...this.ledgers.addresses.owed()]);
     writer.settle();
     const names = SET_ROLES.filter((role) => !listing.missingSets.includes(role)).map((role) => setName(family, role));
-    const [refused] = await addon.ipset.ipsetApply(names.map((name) => ({ type: 'destroy', name })));
-    if (refused !== undefined) throw refused;
+    const { refused } = await addon.ipset.ipsetApply(names.map((name) => ({ type: 'destroy', name })));
+    if (refused[0] !== undefined) throw refused[0];
     const rest = await addon.route.linkAddresses(LINK);
     if (rest?.every((address) => isLinkLocal(address)) === true) await addon.route.linkDelete(LINK);
   }

@@ -1,5 +1,6 @@
 import type { IptablesFlavorChoice, IpvsConfig } from '../../config/config.js';
 import type { IptablesChainListing, NativeAddon } from '../../native/contract.js';
+import type { Applied } from '../../native/errors.js';
 import type { FamilyTable } from '../../plan/types.js';
 import { everything } from '../table-view.js';
 import { IpvsFamily } from './family.js';
@@ -54,8 +55,8 @@ function emptied(addon: NativeAddon): NativeAddon {
     },
     ipvs: {
       ipvsApply: nothingRefused,
-      ipvsServices: nothingRefused,
-      ipvsDestinations: nothingRefused,
+      ipvsServices: nothing,
+      ipvsDestinations: nothing,
       ipvsServicesDigest: () => Promise.resolve(1),
       ipvsDestinationsDigests: () => Promise.resolve(new Float64Array()),
       ipvsRemembered: () => Promise.resolve(null),
@@ -79,8 +80,12 @@ function emptied(addon: NativeAddon): NativeAddon {
   return Object.setPrototypeOf(emptied, addon) as NativeAddon;
 }
 
-function nothingRefused(): Promise<readonly []> {
+function nothing(): Promise<readonly []> {
   return Promise.resolve([]);
+}
+
+function nothingRefused(): Promise<Applied> {
+  return Promise.resolve({ refused: [], bytes: 0 });
 }
 
 const NO_CHAINS: readonly IptablesChainListing[] = [];

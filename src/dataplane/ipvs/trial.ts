@@ -26,7 +26,8 @@ export async function tryScheduler(
   try {
     const held = await Promise.all(families.map((family) => ipvs.ipvsServices(family)));
     if (held.flat().some((service) => service.scheduler === scheduler)) return;
-    const [refused] = await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: TRIAL, state }, remove]);
+    const applied = await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: TRIAL, state }, remove]);
+    const [refused] = applied.refused;
     if (refused === undefined || refused.errno === 'EEXIST') return;
     if (refused.errno !== 'ENOENT') throw refused;
   } catch (error) {
@@ -71,7 +72,7 @@ export async function trySetsAndLink(
   // What could not be made is not there to be removed.
   const lacks = ({ index, errno }: NativeError): boolean =>
     operations[index ?? 0]?.type === 'create' || errno !== 'ENOENT';
-  const refused = sets.status === 'fulfilled' ? sets.value.filter(lacks) : [sets.reason as unknown];
+  const refused = sets.status === 'fulfilled' ? sets.value.refused.filter(lacks) : [sets.reason as unknown];
   return link.status === 'fulfilled' ? refused : [...refused, link.reason as unknown];
 }
 

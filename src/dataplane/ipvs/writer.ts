@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/error-message.js';
 import { endpointSize } from '../../base/endpoint-list.js';
 import { addressBytes, type Family, type IPAddress } from '../../base/ip.js';
-import type { NativeError } from '../../native/errors.js';
+import type { Applied, NativeError } from '../../native/errors.js';
 import type { IpsetOperation, IpvsDestinations, IpvsOperation, NativeAddon } from '../../native/contract.js';
 import type { Ledger } from '../ledger.js';
 import { destinationOperations, listedDestinations } from './destinations.js';
@@ -26,6 +26,7 @@ export interface Sent {
   transactions: number;
   /** Virtual services, destinations, elements of sets and addresses. */
   objects: number;
+  bytes: number;
 }
 
 /**
@@ -52,7 +53,7 @@ function refusalOf(error: NativeError): string | null {
  * for keeps no other from being done: an object that the kernel does not take is set aside, and any other failure rejects once all else was sent.
  */
 export class Writer {
-  sent: Sent = { transactions: 0, objects: 0 };
+  sent: Sent = { transactions: 0, objects: 0, bytes: 0 };
   private failures: unknown[] = [];
 
   constructor(private readonly parts: WriterParts) {}
@@ -72,8 +73,9 @@ export class Writer {
     ];
     if (operations.length === 0) return;
     onMessage({ type: 'sets', operations });
-    const [refused] = await addon.ipset.ipsetApply(operations);
-    this.count(operations.length);
+    const applied = await addon.ipset.ipsetApply(operations);
+    this.count(operations.length, applied.bytes);
+    const [refused] = applied.refused;
     if (refused !== undefined) throw refused;
   }
 
@@ -84,14 +86,14 @@ export class Writer {
     if (digest === 0) return;
     const operations: readonly IpsetOperation[] = [{ type: 'destroy', name }];
     this.parts.onMessage({ type: 'sets', operations });
-    const refused = await ipset.ipsetApply(operations);
-    this.count(operations.length);
+    const { refused, bytes } = await ipset.ipsetApply(operations);
+    this.count(operations.length, bytes);
     this.failures.push(...refused.filter(({ errno }) => errno !== 'EBUSY' && errno !== 'ENOENT'));
   }
 
   async makeLink(): Promise<void> {
     await this.parts.addon.route.linkEnsureDummy(LINK);
-    this.count(1);
+    this.count(1, 0);
   }
 
   /** Makes virtual services, or changes them. */
@@ -232,7 +234,7 @@ export class Writer {
     }
   }
 
-  private applyIpvs(operations: readonly IpvsOperation[]): Promise<readonly NativeError[]> {
+  private applyIpvs(operations: readonly IpvsOperation[]): Promise<Applied> {
     this.parts.onMessage({ type: 'services', operations });
     return this.parts.addon.ipvs.ipvsApply(operations);
   }
@@ -242,14 +244,14 @@ export class Writer {
     ledger: Ledger<Key, Value>,
     keys: readonly Key[],
     objects: number,
-    call: () => Promise<readonly NativeError[]>,
+    call: () => Promise<Applied>,
   ): Promise<readonly NativeError[]> {
     const claim = ledger.claim(keys);
     try {
-      const errors = await call();
+      const { refused, bytes } = await call();
       claim.acknowledge();
-      this.count(objects);
-      return errors;
+      this.count(objects, bytes);
+      return refused;
     } catch (error) {
       claim.lose();
       throw error;
@@ -264,8 +266,9 @@ export class Writer {
     else ledger.setAside(key, reason);
   }
 
-  private count(objects: number): void {
+  private count(objects: number, bytes: number): void {
     this.sent.transactions++;
     this.sent.objects += objects;
+    this.sent.bytes += bytes;
   }
 }

@@ -81,7 +81,7 @@ async function removeServices(
   const listed = await Promise.all(FAMILIES.map((family) => addon.ipvs.ipvsServices(family)));
   const services = listed.flat().filter(isOurs);
   const idle = drain ? await withoutConnections(addon, services) : services;
-  const refused = await addon.ipvs.ipvsApply(
+  const { refused } = await addon.ipvs.ipvsApply(
     idle.map((service) => ({ type: 'service', verb: 'delete', service, state: null })),
   );
   if (idle.length > refused.length) report.removed.push(`ipvs: ${idle.length - refused.length} virtual services`);
@@ -108,7 +108,7 @@ function toldUnless(gone: string, refused: readonly NativeError[], report: Remov
 
 async function removeSets(addon: IpvsParts, names: readonly string[], report: Removal): Promise<void> {
   if (names.length === 0) return;
-  const refused = await addon.ipset.ipsetApply(names.map((name) => ({ type: 'destroy', name })));
+  const { refused } = await addon.ipset.ipsetApply(names.map((name) => ({ type: 'destroy', name })));
   toldUnless('ENOENT', refused, report);
   if (names.length > refused.length) report.removed.push(`ipset: ${names.length - refused.length} sets`);
 }

@@ -5,6 +5,7 @@ import { loadAddon } from '../../../src/native/load.js';
 import type { Row } from '../../../src/state/rows.js';
 import { printVerdict } from '../../support/plan-tracer.js';
 import { address, service, slice } from '../../support/rows.js';
+import { OBJECT_BYTES } from '../../support/fake-ipvs/faults.js';
 import type { FakeService } from '../../support/fake-ipvs/virtual-servers.js';
 import { NODE_ROWS, Rig } from './rig.js';
 
@@ -87,6 +88,8 @@ t.test('250,000 endpoints: each is sent once, a restart is none, and a change is
   ]);
   rig.commit([endpoints(8, several(8, 51))]);
   t.same(await rig.during(() => rig.sync()), ['ipvsadm -a -t 10.96.0.8:80 -r 10.8.0.51:80 -m -w 1']);
+  rig.commit([endpoints(9, ['10.7.9.9', ...several(9, 49)])]);
+  t.match(await rig.sync(), { elementOperations: 2, bytes: 2 * OBJECT_BYTES }, 'and so it is counted');
   t.equal(ipvs.listings, listings);
 });
 

@@ -63,7 +63,7 @@ t.test('ST-36: what the kernel lacks is named', async (t) => {
   const noSet = new KernelError('EOPNOTSUPP', 'ipset apply', { object: 'KUBE-TRIAL', index: 0, element: null });
   const neither = new KernelError('ENOENT', 'ipset apply', { object: 'KUBE-TRIAL', index: 1, element: null });
   const noLink = new KernelError('EOPNOTSUPP', 'link ensure dummy', { object: LINK, index: null, element: null });
-  addon.ipset.ipsetApply = () => Promise.resolve([noSet, neither]);
+  addon.ipset.ipsetApply = () => Promise.resolve({ refused: [noSet, neither], bytes: 0 });
   addon.route.linkEnsureDummy = () => Promise.reject(noLink);
   t.same(await problems(addon), [start + noSet.message, start + noLink.message]);
 

@@ -1,3 +1,4 @@
+import type { Applied } from '../../../src/native/errors.js';
 import { KernelError } from '../fake-kernel/kernel-error.js';
 import type { SeededRandom } from '../random.js';
 
@@ -24,6 +25,8 @@ export interface FakeSubsystem<Operation> {
 
 /** How many calls fail where faults come at random. */
 const FAULT_RATE = 0.1;
+/** As if each had a message of its own, and all had the same length. */
+export const OBJECT_BYTES = 100;
 
 /** Faults to come, of all subsystems of ipvs mode together. */
 export class IpvsFaults {
@@ -45,7 +48,7 @@ export class IpvsFaults {
   }
 
   /** A call that changes something. */
-  apply<Operation>(operations: readonly Operation[], subsystem: FakeSubsystem<Operation>): readonly KernelError[] {
+  apply<Operation>(operations: readonly Operation[], subsystem: FakeSubsystem<Operation>): Applied {
     const { call, committed, sizeOf, placeOf, change } = subsystem;
     const fault = this.take();
     if (fault === 'refuse') throw lost(call, 'ENOMEM');
@@ -61,7 +64,7 @@ export class IpvsFaults {
       }).flat(),
     );
     if (fault === 'lose-ack') throw lost(call, 'ENOBUFS');
-    return refused;
+    return { refused, bytes: objects * OBJECT_BYTES };
   }
 
   private take(): IpvsFault | null {

@@ -1,5 +1,6 @@
 import { addressBytes, addressFromBytes, addressLength, familyOf, type IPAddress } from '../../../src/base/ip.js';
 import type { AddressOperation, LinkAddresses, RouteAddon, RouteChange } from '../../../src/native/contract.js';
+import type { Applied } from '../../../src/native/errors.js';
 import { KernelError } from '../fake-kernel/kernel-error.js';
 import type { IpvsFaults } from './faults.js';
 
@@ -45,7 +46,7 @@ export class FakeLinks implements RouteAddon {
     return this.links.delete(name);
   }
 
-  async addressApply(link: string, operations: readonly AddressOperation[]): Promise<readonly KernelError[]> {
+  async addressApply(link: string, operations: readonly AddressOperation[]): Promise<Applied> {
     await Promise.resolve();
     const held = this.links.get(link);
     if (held === undefined)

@@ -8,8 +8,8 @@ import {
   type IpsetName,
   type IpsetOperation,
 } from '../../../src/native/contract.js';
+import type { Applied } from '../../../src/native/errors.js';
 import type { Traveller } from '../fake-iptables/packet.js';
-import { KernelError } from '../fake-kernel/kernel-error.js';
 import { digestOf } from './digest.js';
 import type { IpvsFaults } from './faults.js';
 
@@ -35,7 +35,7 @@ export class FakeSets implements IpsetAddon {
     return [...this.sets.keys()];
   }
 
-  async ipsetApply(operations: readonly IpsetOperation[]): Promise<readonly KernelError[]> {
+  async ipsetApply(operations: readonly IpsetOperation[]): Promise<Applied> {
     await Promise.resolve();
     return this.faults.apply(operations, {
       call: 'ipset apply',

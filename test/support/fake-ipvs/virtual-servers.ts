@@ -9,7 +9,7 @@ import type {
   IpvsServiceState,
   IpvsTimeouts,
 } from '../../../src/native/contract.js';
-import { KernelError } from '../fake-kernel/kernel-error.js';
+import type { Applied } from '../../../src/native/errors.js';
 import { digestOf } from './digest.js';
 import type { IpvsFaults } from './faults.js';
 
@@ -45,7 +45,7 @@ export class FakeVirtualServers implements IpvsAddon {
 
   constructor(private readonly faults: IpvsFaults) {}
 
-  async ipvsApply(operations: readonly IpvsOperation[]): Promise<readonly KernelError[]> {
+  async ipvsApply(operations: readonly IpvsOperation[]): Promise<Applied> {
     await Promise.resolve();
     return this.faults.apply(operations, {
       call: 'ipvs apply',

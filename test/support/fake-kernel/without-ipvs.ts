@@ -1,8 +1,9 @@
 import type { IpsetAddon, IpvsAddon, RouteAddon } from '../../../src/native/contract.js';
+import type { Applied } from '../../../src/native/errors.js';
 
 /** Of a kernel that has loaded no ip_vs, and holds no set and no link. */
 export const WITHOUT_IPVS: IpvsAddon = {
-  ipvsApply: () => Promise.resolve([]),
+  ipvsApply: nothingSent,
   ipvsServices: () => Promise.resolve([]),
   ipvsDestinations: () => Promise.resolve([]),
   ipvsServicesDigest: () => Promise.resolve(1),
@@ -14,7 +15,7 @@ export const WITHOUT_IPVS: IpvsAddon = {
 
 export const WITHOUT_SETS: IpsetAddon = {
   ipsetNames: () => Promise.resolve([]),
-  ipsetApply: () => Promise.resolve([]),
+  ipsetApply: nothingSent,
   ipsetList: (names) => Promise.resolve(names.map(() => null)),
   ipsetDigests: (names) => Promise.resolve(new Float64Array(names.length)),
 };
@@ -24,6 +25,10 @@ export const WITHOUT_LINKS: RouteAddon = {
   allAddresses: () => Promise.resolve([]),
   linkEnsureDummy: () => Promise.resolve(true),
   linkDelete: () => Promise.resolve(false),
-  addressApply: () => Promise.resolve([]),
+  addressApply: nothingSent,
   routeWatch: () => () => undefined,
 };
+
+function nothingSent(): Promise<Applied> {
+  return Promise.resolve({ refused: [], bytes: 0 });
+}

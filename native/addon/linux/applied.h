@@ -9,8 +9,9 @@
 
 namespace pointsman::addon {
 
-/// Errors in an array, which is what the `apply` functions answer.
-inline Napi::Value refusals_value(Napi::Env env, const std::vector<netlink::Refusal>& refusals, const char* operation) {
+/// What the `apply` functions answer: errors in an array, and how much was sent.
+inline Napi::Value applied_value(Napi::Env env, const netlink::Applied& applied, const char* operation) {
+  const std::vector<netlink::Refusal>& refusals = applied.refusals;
   const Napi::Array array = Napi::Array::New(env, refusals.size());
   for (std::uint32_t index = 0; index < refusals.size(); ++index) {
     const Napi::HandleScope scope(env);
@@ -20,7 +21,10 @@ inline Napi::Value refusals_value(Napi::Env env, const std::vector<netlink::Refu
     error.element = refusals[index].element;
     array.Set(index, to_error_object(env, error));
   }
-  return array;
+  Napi::Object value = Napi::Object::New(env);
+  value.Set("refused", array);
+  value.Set("bytes", Napi::Number::New(env, static_cast<double>(applied.bytes)));
+  return value;
 }
 
 }  // namespace pointsman::addon
