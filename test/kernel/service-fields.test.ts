@@ -48,6 +48,13 @@ t.test('addresses of a Service', async (t) => {
     toPodA('192.0.2.4', one, 'PF-122 VIP'),
     toPodA('192.0.2.5', 'dropped', 'PF-122 Proxy leaves the node'),
   ]);
+  // What goes refuses as long as connections to it last. Those that just were do for ten seconds, these until they are closed.
+  const { refusesWhileDraining } = traitsOf(labMode());
+  const gone = refusesWhileDraining ? 'refused' : 'dropped';
+  const removed = ['198.51.100.11', '192.0.2.4'];
+  const held = refusesWhileDraining
+    ? await Promise.all(removed.map((address) => lab.open({ from: 'client', to: at(address) })))
+    : [];
   await proxy.apply([
     service('web', {
       type: 'ClusterIP',
@@ -59,11 +66,11 @@ t.test('addresses of a Service', async (t) => {
     slice,
   ]);
   await checkRows(t, lab, [
-    toPodA('198.51.100.11', 'dropped', 'removed'),
+    ...removed.map((address) => toPodA(address, gone, 'removed')),
     toPodA('198.51.100.12'),
-    toPodA('192.0.2.4', 'dropped', 'removed'),
     toPodA('192.0.2.5', one, 'now VIP, whatever the type (SV-05)'),
   ]);
+  for (const connection of held) await connection.close();
 
   // SV-01, E-13, E-18, E-19: what takes a Service away and brings it back.
   const base = { clusterIPs: ['10.96.0.41'], ports: [{ port: 80 }] };
@@ -72,8 +79,6 @@ t.test('addresses of a Service', async (t) => {
     ...plain,
     spec: { ...(plain['spec'] as object), ...fields },
   });
-  const { refusesWhileDraining } = traitsOf(labMode());
-  const gone = refusesWhileDraining ? 'refused' : 'dropped';
   const states: readonly [shows: string, objects: readonly Manifest[], expect: string][] = [
     ['E-01', [plain, slice], one],
     ['E-13 ExternalName', [changed({ type: 'ExternalName', externalName: 'example.org' }), slice], gone],
@@ -160,9 +165,19 @@ t.test('addresses of a Service', async (t) => {
   ]);
   // A conflict is told of once it has lasted.
   const isReported = (): boolean => /198\.51\.100\.20.*default\/(old|young)/.test(proxy.log);
-  await eventually('the report of the conflict', () => Promise.resolve(isReported() || null), 20_000);
+  await eventually('the report of the conflict', () => Promise.resolve(isReported() || null));
   await proxy.apply(young);
   await checkRows(t, lab, [toPodA('198.51.100.20', IPV4.masqueraded(['pod-b'], 80), 'conflict, the loser takes over')]);
+  if (!refusesWhileDraining) return;
+  await eventually('removed addresses go with their last connections', async () => {
+    const link = await lab.output('node', ['ip', 'address', 'show', 'dev', 'kube-ipvs0']);
+    return removed.some((address) => link.includes(` ${address}/`)) ? null : true;
+  });
+  await checkRows(
+    t,
+    lab,
+    removed.map((address) => toPodA(address, 'dropped', 'removed, and no connection is left')),
+  );
 });
 
 t.test('hairpin and endpoints of the host network', async (t) => {
