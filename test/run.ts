@@ -17,6 +17,7 @@ import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { systemClock } from '../src/base/clock.js';
 import { EXTENT_VARIABLE } from './support/extent.js';
+import { inNamespace } from './support/in-namespace.js';
 import { Silence } from './support/silence.js';
 
 const FOLDER = import.meta.dirname;
@@ -36,7 +37,7 @@ const EXTENTS = {
 type Extent = keyof typeof EXTENTS;
 
 /** What runs a file in place of this Node, in words. */
-const LAUNCHER = process.env['POINTSMAN_TEST_NODE']?.split(' ') ?? [];
+const LAUNCHER = process.env['POINTSMAN_TEST_NODE']?.split(' ') ?? [process.execPath];
 
 /** No single step of a test takes that long, even where every core is busy with something else. */
 const SILENCE_MS = 300_000;
@@ -49,10 +50,14 @@ const SLOW_FOLDERS = ['bench', 'deploy', 'kernel', 'native', 'page'];
 const NEEDS_PROCESS =
   /^t\.(?:teardown|jobs|before|beforeEach|afterEach)\b|support\/namespace\.js|createRequire\(|cpuUsage|memoryUsage/m;
 
+/** What runs in a network namespace of its own, by support/namespace.ts: started there it need not start itself again. */
+const NEEDS_NAMESPACE = /support\/namespace\.js/;
+
 /** Test files that run in one process. */
 interface Group {
   readonly name: string;
   readonly files: readonly string[];
+  readonly isolated: boolean;
 }
 
 interface Result {
@@ -73,21 +78,29 @@ function groups(extent: Extent, wanted: readonly string[]): readonly Group[] {
   for (const file of files) {
     const name = relative(FOLDER, file);
     const folder = name.includes('/') ? (name.split('/')[0] ?? '') : '';
-    if (folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(readFileSync(file, 'utf8'))) {
-      alone.push({ name, files: [file] });
+    const text = readFileSync(file, 'utf8');
+    if (folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(text)) {
+      alone.push({ name, files: [file], isolated: NEEDS_NAMESPACE.test(text) });
     } else together.set(folder, [...(together.get(folder) ?? []), file]);
   }
-  return [...alone, ...[...together].map(([folder, members]) => ({ name: `${folder}/*`, files: members }))];
+  const small = [...together].map(([folder, files]): Group => ({ name: `${folder}/*`, files, isolated: false }));
+  return [...alone, ...small];
+}
+
+function command(words: readonly string[], isolated: boolean): ReturnType<typeof inNamespace> {
+  if (isolated) return inNamespace(words);
+  const [program = '', ...args] = words;
+  return { program, args, env: {} };
 }
 
 /** Runs one process to its end, and prints its name and what failed. */
-async function run({ name, files }: Group, extent: Extent): Promise<Result> {
+async function run({ name, files, isolated }: Group, extent: Extent): Promise<Result> {
   const started = Date.now();
   const argv = files.length === 1 ? files : [join(FOLDER, 'support', 'together.js'), ...files];
   // Limits of tap's own count from a test's start.
-  const env = { ...process.env, ...EXTENTS[extent].env, [EXTENT_VARIABLE]: extent, TAP_TIMEOUT: '0' };
-  const [program = process.execPath, ...options] = LAUNCHER;
-  const child = spawn(program, [...options, ...argv], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const told = { ...process.env, ...EXTENTS[extent].env, [EXTENT_VARIABLE]: extent, TAP_TIMEOUT: '0' };
+  const { program, args, env } = command([...LAUNCHER, ...argv], isolated);
+  const child = spawn(program, args, { env: { ...told, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   let lastWords: NodeJS.Timeout | undefined;
   const stop = (): void => {

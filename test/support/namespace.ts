@@ -1,18 +1,13 @@
 import { spawnSync } from 'node:child_process';
+import { inNamespace, NAMESPACE_VARIABLE } from './in-namespace.js';
 
 /**
- * `import './namespace.js'` as a test file's first import runs the file again in a network namespace of its own, as root there, and
- * ends this process as that one ended. An ordinary user gets a user namespace as well.
+ * `import './namespace.js'` as a test file's first import runs the file again in a network namespace of its own, and ends this process as that one ended.
+ * test/run.ts starts such a file there at once.
  */
-const MARK = 'POINTSMAN_TEST_NAMESPACE';
-
-if (process.env[MARK] !== String(process.ppid)) {
-  const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
-  const argv = [...user, '--net', process.execPath, ...process.execArgv, ...process.argv.slice(1)];
-  const { status, error } = spawnSync('unshare', argv, {
-    stdio: 'inherit',
-    env: { ...process.env, [MARK]: String(process.pid) },
-  });
+if (process.env[NAMESPACE_VARIABLE] !== String(process.ppid)) {
+  const { program, args, env } = inNamespace([process.execPath, ...process.execArgv, ...process.argv.slice(1)]);
+  const { status, error } = spawnSync(program, args, { stdio: 'inherit', env: { ...process.env, ...env } });
   if (error !== undefined) throw error;
   process.exit(status ?? 1);
 }
