@@ -87,8 +87,6 @@ export class NodeProxy {
   private config: Config;
   /** Those of a mode that is about to come, or whose rules may still forward: its sysctls hold as well. */
   private besides: readonly Config[] = [];
-  /** Why the files say otherwise than what is in force; null: they do not. */
-  private refusedFor: string | null = null;
 
   constructor(private readonly options: NodeProxyOptions) {
     const { loaded, log, mode, tracing } = options;
@@ -156,7 +154,7 @@ export class NodeProxy {
 
   /** Why the configuration files as they are now were refused; null: they are in force. */
   get refusal(): string | null {
-    return this.refusedFor;
+    return this.health.refusal;
   }
 
   /** Takes over another configuration. Rejects when that is not possible; what was in force stays. Not to be called again before. */
@@ -177,7 +175,7 @@ export class NodeProxy {
       throw error;
     }
     // From here on nothing is refused, and all that runs depend on changes at once.
-    this.refusedFor = null;
+    this.health.refusal = null;
     this.loaded = loaded;
     this.metrics.setFeatures(gateStates(loaded.document.featureGates));
     // The same in other words.
@@ -255,7 +253,7 @@ export class NodeProxy {
 
   /** A changed configuration that is not taken over, and why. */
   configRefused(why: string): void {
-    this.refusedFor = why;
+    this.health.refusal = why;
     this.metrics.configChanged('refused');
     this.recordOfNode({ type: 'Warning', reason: 'ConfigurationRefused', action: 'Reconfigure', note: why });
   }
@@ -389,7 +387,7 @@ export class NodeProxy {
     return {
       ...{ release: OWN_VERSION, host: options.machine.host, snapshot: store.snapshot, health, progress },
       ...{ families: this.cycle.families, now: () => systemClock.now(), loaded: () => this.loaded },
-      refusal: () => this.refusedFor,
+      refusal: () => this.health.refusal,
       planned: () => planSettings(this.config),
       onChange: (listener) => store.onChange(listener),
       latencies: () => metrics.latencies(),

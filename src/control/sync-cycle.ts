@@ -143,7 +143,8 @@ export class SyncCycle {
    * @param receivedAt when that was heard of, on the clock; null when nobody said it.
    */
   stateChanged(edits: readonly RowEdit[], receivedAt: number | null): void {
-    const { metrics, tracing, progress, store } = this.parts;
+    const { metrics, tracing, progress, store, health } = this.parts;
+    health.onsets.note('gaps', store.snapshot.gaps);
     progress.committed(edits, store.snapshot.ready);
     metrics?.stateChanged(edits, store.snapshot.ready);
     if (store.snapshot.ready) tracing?.committed(edits, receivedAt, progress.families);
@@ -239,11 +240,12 @@ export class SyncCycle {
 
   /** Whether everything could be planned; what could not the next run tries again. */
   private plan(): boolean {
-    const { store, progress } = this.parts;
+    const { store, progress, health } = this.parts;
     const view = this.node.view(store.snapshot, this.settings.nodeName);
     try {
       const failures = this.planner.update(view, store.takeChanges());
       progress.planned();
+      for (const { table } of this.families) health.planned(table);
       this.reportPlan(failures);
       return failures.length === 0;
     } catch (error) {

@@ -3,6 +3,8 @@ import { FAMILIES, type Family } from '../base/ip.js';
 import type { WallClock } from '../base/timestamp.js';
 import type { AsideService } from '../control/aside-reports.js';
 import type { Progress } from '../control/progress.js';
+import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { Onsets } from './onsets.js';
 
 /** Something of ours in the kernel that somebody else may have changed, until it was looked at and repaired. */
 export interface DriftStatus {
@@ -28,10 +30,11 @@ export interface FamilyStatus {
  * timers; a late change is noticed by asking.
  */
 export class HealthState {
-  /** Whether balancers may send to this node (KEP-3836); null while the Node is not known, which counts as no. */
-  nodeEligible: boolean | null = null;
-  /** Sysctls that are not what they should be, in sentences. */
-  sysctls: readonly string[] = [];
+  /** When reasons began that nothing else remembers: `node`, `gaps`, `configuration`, `sysctl TEXT`, `unplanned FAMILY`, `conflict FAMILY`. */
+  readonly onsets: Onsets;
+  private eligible: boolean | null = null;
+  private wrongSysctls: readonly string[] = [];
+  private refused: string | null = null;
   /** Why there is no client certificate, or none to follow the one there is; null: nothing is wanting. */
   certificate: string | null = null;
   private holding: string | null = null;
@@ -45,7 +48,47 @@ export class HealthState {
     public timeoutMs: number,
     private readonly clock: Clock,
     readonly wallClock: WallClock,
-  ) {}
+  ) {
+    this.onsets = new Onsets(wallClock);
+    this.onsets.note('node', true);
+  }
+
+  /** Whether balancers may send to this node (KEP-3836); null while the Node is not known, which counts as no. */
+  get nodeEligible(): boolean | null {
+    return this.eligible;
+  }
+
+  set nodeEligible(eligible: boolean | null) {
+    this.eligible = eligible;
+    this.onsets.note('node', eligible !== true);
+  }
+
+  /** Sysctls that are not what they should be, in sentences. */
+  get sysctls(): readonly string[] {
+    return this.wrongSysctls;
+  }
+
+  set sysctls(problems: readonly string[]) {
+    this.wrongSysctls = problems;
+    this.onsets.noteAll('sysctl', problems);
+  }
+
+  /** Why the configuration files say otherwise than what is in force; null: they do not. */
+  get refusal(): string | null {
+    return this.refused;
+  }
+
+  set refusal(why: string | null) {
+    this.refused = why;
+    this.onsets.note('configuration', why !== null);
+  }
+
+  /** A family was planned. */
+  planned(table: Pick<ForwardingTable, 'family' | 'unplanned' | 'conflicts'>): void {
+    const { family, unplanned } = table;
+    this.onsets.note(`unplanned ${family}`, unplanned.size > 0);
+    this.onsets.note(`conflict ${family}`, table.conflicts().next().done !== true);
+  }
 
   /**
    * Changes are held back on purpose from now on, for the reason given; null: no longer. What waits makes the node unhealthy all the same, but the

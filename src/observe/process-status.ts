@@ -22,6 +22,12 @@ export interface ProcessStatus {
   readonly healthy: boolean;
   /** Whether balancers may send here; null: not known. */
   readonly nodeEligible: boolean | null;
+  /** Since when the node is not to be sent to, in seconds; null: it is. */
+  readonly ineligibleSeconds: number | null;
+  /** Since when there are gaps, in seconds; null: there are none. */
+  readonly gapsSeconds: number | null;
+  /** Sysctls that are not what they should be. */
+  readonly sysctls: readonly { readonly problem: string; readonly sinceSeconds: number }[];
   /** Since when a change waits; null: none does. */
   readonly pendingMs: number | null;
   /** Why changes are held back; null: they are not. */
@@ -30,6 +36,8 @@ export interface ProcessStatus {
   readonly clientCertificate: string | null;
   /** Why changed configuration files are not in force; null: they are. */
   readonly refusedConfiguration: string | null;
+  /** Since when, in seconds; null: they are. */
+  readonly refusedSeconds: number | null;
   readonly families: readonly FamilyState[];
   readonly memory: { readonly residentBytes: number; readonly heapBytes: number; readonly externalBytes: number };
 }
@@ -51,12 +59,16 @@ export interface FamilyState {
   readonly endpoints: number;
   readonly pendingFrontends: number;
   readonly conflicts: readonly string[];
+  /** Since when there are any, in seconds; null: there are none. */
+  readonly conflictsSeconds: number | null;
   /** What Services ask for and the platform does not do. */
   readonly shortfalls: readonly string[];
   /** Frontends that the kernel refuses: they stay as they were, and are tried again. */
   readonly setAside: readonly AsideStatus[];
   /** Services that cannot be planned, which is tried again: they stay as they were. */
   readonly unplanned: readonly { readonly service: string; readonly reason: string }[];
+  /** Since when there are any, in seconds; null: there are none. */
+  readonly unplannedSeconds: number | null;
   /** Latest first. */
   readonly recentSyncs: readonly SyncRecord[];
   /** Slowest first. */
@@ -73,24 +85,32 @@ export function printStatus(status: ProcessStatus): string[] {
   const { clientCertificate } = status;
   return [
     `pointsman ${release} for Kubernetes ${version}, ${mode} on ${node}, process ${pid}, up ${printSeconds(status.uptimeSeconds)}`,
-    `${healthy ? 'healthy' : 'NOT healthy'}${printEligible(status.nodeEligible)}`,
-    `sources: ${ready ? 'all read' : 'still reading'}${gaps ? ', with gaps: what could not be read is left alone' : ''}`,
+    `${healthy ? 'healthy' : 'NOT healthy'}${printEligible(status)}`,
+    `sources: ${ready ? 'all read' : 'still reading'}${gaps ? `, with gaps${printFor(status.gapsSeconds)}: what could not be read is left alone` : ''}`,
     ...status.sources.map(printSource),
     `changes waiting: ${pendingMs === null ? 'none' : `for ${Math.round(pendingMs)} ms`}`,
     ...(held === null ? [] : [`changes are held back: ${held}`]),
     ...(clientCertificate === null ? [] : [`client certificate: ${clientCertificate}`]),
     ...(refusedConfiguration === null
       ? []
-      : [`changed configuration refused, the one before it is in force: ${refusedConfiguration}`]),
+      : [
+          `changed configuration refused${printFor(status.refusedSeconds)}, the one before it is in force: ${refusedConfiguration}`,
+        ]),
+    ...status.sysctls.map(({ problem, sinceSeconds }) => `sysctl${printFor(sinceSeconds)}: ${problem}`),
     ...status.families.flatMap(printFamily),
     `memory: ${megabytes(memory.residentBytes)} resident, ${megabytes(memory.heapBytes)} heap, ${megabytes(memory.externalBytes)} external`,
   ];
 }
 
-function printEligible(eligible: boolean | null): string {
-  return eligible === true
+function printEligible({ nodeEligible, ineligibleSeconds }: ProcessStatus): string {
+  return nodeEligible === true
     ? ''
-    : `, balancers are told to stay away: the node is ${eligible === null ? 'unknown' : 'leaving'}`;
+    : `, balancers are told to stay away${printFor(ineligibleSeconds)}: the node is ${nodeEligible === null ? 'unknown' : 'leaving'}`;
+}
+
+/** Null: it is not known. */
+function printFor(seconds: number | null): string {
+  return seconds === null ? '' : ` for ${printSeconds(seconds)}`;
 }
 
 function printSource({ source, synced, sinceLastEventMs, failures }: SourceState): string {
@@ -103,14 +123,18 @@ function printSource({ source, synced, sinceLastEventMs, failures }: SourceState
 
 function printFamily(state: FamilyState): string[] {
   const { family, services, frontends, endpoints, conflicts, shortfalls, setAside, unplanned } = state;
-  const { failures, repairs, recentSyncs, slowestSyncs } = state;
+  const { failures, repairs, recentSyncs, slowestSyncs, conflictsSeconds, unplannedSeconds } = state;
   return [
     `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${services} Services, ${frontends} frontends, ${endpoints} endpoints, ${state.pendingFrontends} frontends pending`,
     ...printOccurrences('failed syncs', failures),
     ...printOccurrences('repairs', repairs),
+    ...(conflicts.length === 0 ? [] : [`  in conflict${printFor(conflictsSeconds)}:`]),
     ...[...conflicts, ...shortfalls].map((text) => `  ${text}`),
     ...setAside.map(printAside),
-    ...unplanned.map(({ service, reason }) => `  cannot be planned, and stays as it was: ${service}: ${reason}`),
+    ...unplanned.map(
+      ({ service, reason }) =>
+        `  cannot be planned${printFor(unplannedSeconds)}, and stays as it was: ${service}: ${reason}`,
+    ),
     ...printSyncs('last syncs', recentSyncs),
     ...printSyncs('slowest', slowestSyncs),
   ];

@@ -48,6 +48,7 @@ function processStatus(running: RunningProcess): ProcessStatus {
   const { version, config } = running.loaded();
   const { rss, heapUsed, external } = process.memoryUsage();
   const uptimeSeconds = process.uptime();
+  const { sysctls } = health;
   return {
     version,
     release: running.release,
@@ -61,13 +62,23 @@ function processStatus(running: RunningProcess): ProcessStatus {
     sources: running.sources(),
     healthy: health.healthy(),
     nodeEligible: health.nodeEligible,
+    ineligibleSeconds: secondsSince(health, 'node'),
+    gapsSeconds: secondsSince(health, 'gaps'),
+    sysctls: sysctls.map((problem) => ({ problem, sinceSeconds: secondsSince(health, `sysctl ${problem}`) ?? 0 })),
     pendingMs: pendingMs(running),
     held: health.held(),
     clientCertificate: health.certificate,
     refusedConfiguration: running.refusal(),
+    refusedSeconds: secondsSince(health, 'configuration'),
     families: running.families.map((sync) => familyState(sync, running)),
     memory: { residentBytes: rss, heapBytes: heapUsed, externalBytes: external },
   };
+}
+
+/** Null: it does not hold. */
+function secondsSince({ onsets, wallClock }: RunningProcess['health'], onset: string): number | null {
+  const began = onsets.of(onset);
+  return began === null ? null : Number(wallClock() - began) / 1e9;
 }
 
 function familyState({ table, history }: FamilyView, { health, progress, now }: RunningProcess): FamilyState {
@@ -79,12 +90,14 @@ function familyState({ table, history }: FamilyView, { health, progress, now }: 
     ...table.counts,
     pendingFrontends: progress.of(family)?.pendingFrontends ?? 0,
     conflicts: [...table.conflicts()].map(printConflict),
+    conflictsSeconds: secondsSince(health, `conflict ${family}`),
     shortfalls: [...table.shortfalls()].map(printShortfall),
     setAside: (progress.of(family)?.aside ?? []).map(({ since, ...aside }) => ({
       ...aside,
       sinceSeconds: (now() - since) / 1000,
     })),
     unplanned: [...table.unplanned].map(([service, reason]) => ({ service, reason })),
+    unplannedSeconds: secondsSince(health, `unplanned ${family}`),
     recentSyncs: history.recent(SHOWN_SYNCS),
     slowestSyncs: slowest,
     failures,

@@ -320,8 +320,14 @@ t.test('a Service that cannot be planned keeps no other from the kernel, and is 
   t.ok(cycle.planner.tables.IPv4.frontend('10.96.0.10:53/UDP'));
   const { unplanned } = cycle.planner.tables.IPv4;
   t.same([...unplanned], [['default/broken', 'out of order']], 'for whoever asks');
+  const { onsets } = made.health;
+  const began = onsets.of('unplanned IPv4');
+  t.type(began, 'bigint');
+  await cycle.run({ full: false });
+  t.equal(onsets.of('unplanned IPv4'), began, 'and since when');
   broken = false;
   await cycle.run({ full: false });
   t.equal(unplanned.size, 0);
+  t.equal(onsets.of('unplanned IPv4'), null);
   t.equal(dataplanes.IPv4.calls.at(-1), '10.96.0.20:80/TCP');
 });

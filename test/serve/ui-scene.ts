@@ -101,6 +101,7 @@ export class PageScene {
     const table = this.planner.tables[FAMILY];
     this.planner.update(this.store.snapshot, this.store.takeChanges());
     this.progress.planned();
+    this.health.planned(table);
     const { frontends } = table.takeChange();
     this.progress.of(FAMILY)?.take(frontends);
     this.progress.of(FAMILY)?.acknowledge(

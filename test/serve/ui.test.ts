@@ -261,6 +261,23 @@ t.test('explain, step by step', async (t) => {
   t.ok(many.some(({ status }) => status === 200));
 });
 
+t.test('reasons, and since when', async (t) => {
+  const scene = await pageScene(t);
+  scene.say(['one', 'two'].map((name) => service(name, { clusterIPs: ['10.96.0.1'] })));
+  scene.sync();
+  scene.health.sysctls = ['net.x is 0'];
+  scene.health.nodeEligible = false;
+  const { health } = await scene.read<Overview>('overview');
+  t.same(
+    health.reasons.map(({ kind, since }) => [kind, since === null ? null : typeof since]),
+    [
+      ['node', 'string'],
+      ['sysctl', 'string'],
+      ['conflict', 'string'],
+    ],
+  );
+});
+
 t.test('overview, history and configuration', async (t) => {
   const scene = await pageScene(t);
   t.match(await scene.read<Overview>('overview'), {

@@ -82,6 +82,11 @@ function reason(
   return { severity, kind, family, text, since };
 }
 
+/** When a reason began that health remembers. */
+function since({ health: { onsets } }: RunningProcess, onset: string): Pick<HealthReason, 'since'> {
+  return { since: timeOrNull(onsets.of(onset)) };
+}
+
 function ofProcess(running: RunningProcess): readonly HealthReason[] {
   const { health, snapshot } = running;
   const held = health.held();
@@ -105,15 +110,30 @@ function ofProcess(running: RunningProcess): readonly HealthReason[] {
             'bad',
             'node',
             `balancers are told to stay away: the node is ${nodeEligible === null ? 'not known' : 'leaving'}`,
+            since(running, 'node'),
           ),
         ]),
     ...(snapshot.gaps
-      ? [reason('warning', 'gaps', 'something could not be read yet: what is not known is left alone')]
+      ? [
+          reason(
+            'warning',
+            'gaps',
+            'something could not be read yet: what is not known is left alone',
+            since(running, 'gaps'),
+          ),
+        ]
       : []),
-    ...health.sysctls.map((text) => reason('warning', 'sysctl', text)),
+    ...health.sysctls.map((text) => reason('warning', 'sysctl', text, since(running, `sysctl ${text}`))),
     ...(refused === null
       ? []
-      : [reason('warning', 'configuration', `changed files are refused, what was before is in force: ${refused}`)]),
+      : [
+          reason(
+            'warning',
+            'configuration',
+            `changed files are refused, what was before is in force: ${refused}`,
+            since(running, 'configuration'),
+          ),
+        ]),
   ];
 }
 
@@ -130,14 +150,16 @@ function ofFamily({ table }: FamilyView, running: RunningProcess): readonly Heal
   const conflicts = [...table.conflicts()].length;
   const failure = progress?.failure ?? null;
   const waiting = progress?.waitingSince ?? null;
-  const since = waiting === null ? null : wallTime(running, waiting);
+  const waitingSince = waiting === null ? null : wallTime(running, waiting);
   return [
     ...(status?.lastUpdated === null
       ? [reason('bad', 'not-synced', 'no sync has ended yet', { family, since: STARTED_AT })]
       : []),
-    ...(failure === null ? [] : [reason('bad', 'failing', `the last sync failed: ${failure}`, { family, since })]),
+    ...(failure === null
+      ? []
+      : [reason('bad', 'failing', `the last sync failed: ${failure}`, { family, since: waitingSince })]),
     ...(status !== undefined && status.lastUpdated !== null && !status.healthy
-      ? [reason('bad', 'late', 'a change waits too long for the kernel', { family, since })]
+      ? [reason('bad', 'late', 'a change waits too long for the kernel', { family, since: waitingSince })]
       : []),
     ...(drift === undefined
       ? []
@@ -157,9 +179,19 @@ function ofFamily({ table }: FamilyView, running: RunningProcess): readonly Heal
         ]),
     ...(table.unplanned.size === 0
       ? []
-      : [reason('warning', 'unplanned', `${table.unplanned.size} Services cannot be planned`, { family })]),
+      : [
+          reason('warning', 'unplanned', `${table.unplanned.size} Services cannot be planned`, {
+            family,
+            ...since(running, `unplanned ${family}`),
+          }),
+        ]),
     ...(conflicts === 0
       ? []
-      : [reason('warning', 'conflict', `${conflicts} claims on addresses that another Service has`, { family })]),
+      : [
+          reason('warning', 'conflict', `${conflicts} claims on addresses that another Service has`, {
+            family,
+            ...since(running, `conflict ${family}`),
+          }),
+        ]),
   ];
 }
