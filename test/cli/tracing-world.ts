@@ -17,6 +17,9 @@ import { FakeKernel } from '../support/fake-kernel/fake-kernel.js';
 import { eventually } from '../support/manifests.js';
 import { OtlpCollector } from '../support/otlp-collector.js';
 import { RecordingLog } from '../support/recording-log.js';
+import type { ScenarioMode, ScenarioWorld } from '../support/scenario-world.js';
+
+type Mode = Loaded['config']['mode'];
 
 export const HEADER = 'apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n';
 
@@ -44,7 +47,22 @@ export class World {
   private proxy: NodeProxy | null = null;
   private traced: OpenTracing | null = null;
 
-  constructor(private readonly t: Test) {
+  private readonly mode: Mode;
+  private readonly world: Pick<ScenarioWorld, 'addon' | 'transactions'>;
+
+  /** @param stories of another mode than nftables, whose kernel is another. */
+  constructor(
+    private readonly t: Test,
+    stories: ScenarioMode | null = null,
+  ) {
+    const { kernel } = this;
+    this.mode = stories === null ? 'nftables' : (stories.definition.name as Mode);
+    this.world = stories?.world([parseAddress('192.168.0.2')!]) ?? {
+      addon: kernel,
+      get transactions() {
+        return kernel.committed.length;
+      },
+    };
     t.teardown(async () => {
       await this.stop();
       this.collector.stop();
@@ -54,11 +72,11 @@ export class World {
 
   /** Traces alone. */
   async open(more: string): Promise<ProcessTracing> {
-    const { collector, kernel, log, counts, t } = this;
+    const { collector, log, counts, mode, t } = this;
     if (collector.port === 0) await collector.start();
     const file = join(t.testdir({ tracing: `${HEADER}endpoint: ${collector.endpoint}\n${more}` }), 'tracing');
-    const config = { nodeName: 'worker-1.example', mode: 'nftables' } as const;
-    const traced = openTracing({ file, config, version: '0.1.0', addon: kernel, log });
+    const config = { nodeName: 'worker-1.example', mode } as const;
+    const traced = openTracing({ file, config, version: '0.1.0', addon: this.world.addon, log });
     if ('problem' in traced) throw new Error(traced.problem);
     traced.tracing.countBy({ spansEnded: (result, count) => (counts[result] += count) });
     this.traced = traced;
@@ -67,7 +85,7 @@ export class World {
 
   /** The whole process, and its first sync. */
   async start(more: string): Promise<void> {
-    const { server, kernel, log, t } = this;
+    const { server, log, t } = this;
     const tracing = await this.open(more);
     server.put(nodeObject('worker-1.example'), serviceObject('web'), sliceObject('web-1', 'web', ['10.0.0.1']));
     await server.start();
@@ -78,7 +96,7 @@ export class World {
       applyKernelValues: () => Promise.resolve({ written: [], problems: [] }),
       setOomPriority: () => Promise.resolve(null),
     };
-    const machine = { host, addon: this.traced?.addon ?? kernel };
+    const machine = { host, addon: this.traced?.addon ?? this.world.addon };
     const mode = await prepareMode(loaded.config, machine, ['IPv4'], log, logTransactions(log));
     this.proxy = new NodeProxy({ loaded, machine, mode, log, tracing, onFatal: (error) => t.fail(error.message) });
     const { counts } = this;
@@ -87,9 +105,14 @@ export class World {
     await this.committed(1);
   }
 
+  /** How many transactions the kernel took so far. */
+  get transactions(): number {
+    return this.world.transactions;
+  }
+
   /** Waits for transactions, the spans of which may still be on their way. */
   async committed(count: number): Promise<void> {
-    await eventually(() => this.kernel.committed.length >= count, `${count} transactions`);
+    await eventually(() => this.world.transactions >= count, `${count} transactions`);
   }
 
   async stop(): Promise<void> {
@@ -100,7 +123,7 @@ export class World {
   }
 
   private configuration(): Loaded {
-    const loaded = fromFile('mode: nftables\nclusterCIDR: 10.0.0.0/8\n', [
+    const loaded = fromFile(`mode: ${this.mode}\nclusterCIDR: 10.0.0.0/8\n`, [
       '--status-socket=',
       `--master=${this.server.url}`,
     ]);

@@ -9,6 +9,8 @@ import type { SyncReport } from '../../src/dataplane/contract.js';
 import type { ProcessTracing } from '../../src/observe/tracing.js';
 import { serviceObject } from '../support/api-objects.js';
 import { eventually } from '../support/manifests.js';
+import { IPTABLES_STORIES } from '../support/fake-iptables/world.js';
+import { IPVS_STORIES } from '../support/fake-ipvs/world.js';
 import { OtlpCollector } from '../support/otlp-collector.js';
 import { PROGRAM } from '../support/program.js';
 import { service, slice } from '../support/rows.js';
@@ -112,6 +114,55 @@ t.test('a change is one trace, from the watch to the flows; so is the start', as
   );
   const statuses = requests.flatMap(({ attributes }) => attributes['http.response.status_code'] ?? []);
   t.ok(statuses.length >= 5 && statuses.every((status) => status === 200 || status === 201), statuses.join());
+});
+
+for (const stories of [IPTABLES_STORIES, IPVS_STORIES])
+  t.test(`in mode ${stories.definition.name}, too, a change is one trace`, async (t) => {
+    const world = new World(t, stories);
+    const { server, collector } = world;
+    await world.start(ALL);
+    await eventually(() => server.watches.size >= 3 && server.events.length > 0, 'watches and an event');
+    const before = world.transactions;
+    server.put(serviceObject('dns', { clusterIP: '10.96.0.53', ports: [{ port: 53, protocol: 'UDP' }] }));
+    await world.committed(before + 1);
+    await eventually(() => collector.named('change Service').length > 0, 'the trace');
+    await world.stop();
+    const [change] = collector.named('change Service');
+    const tree = change === undefined ? [] : collector.tree(change);
+    for (const line of ['  state', '    plan', '    sync IPv4', '      transaction', '      acknowledge'])
+      t.ok(tree.includes(line), `${line} of ${tree.join()}`);
+    t.match(change?.attributes, { 'k8s.object.name': 'dns' });
+    const ofChange = collector.spans.filter(({ traceId }) => traceId === change?.traceId);
+    t.match(ofChange.find(({ name }) => name === 'sync IPv4')?.attributes, {
+      'pointsman.mode': stories.definition.name,
+      'pointsman.transactions': Number,
+    });
+    const calls = ofChange.flatMap(({ name, attributes }) =>
+      name === 'transaction' ? [attributes['pointsman.call']] : [],
+    );
+    t.ok(calls.length > 0 && calls.every((call) => typeof call === 'string' && call !== 'nftTransact'), calls.join());
+  });
+
+t.test('a look beside syncs is a trace, whatever it finds', async (t) => {
+  const world = new World(t);
+  const tracing = await world.open(ALL);
+  t.equal(await tracing.audit('IPv4', () => Promise.resolve(true)), true);
+  t.equal(await tracing.audit('IPv6', () => Promise.resolve(false)), false);
+  await t.rejects(
+    tracing.audit('IPv4', () => Promise.reject(new Error('no answer'))),
+    { message: 'no answer' },
+  );
+  await world.stop();
+  const found = world.collector.spans.filter(({ name }) => name.startsWith('audit '));
+  t.same(
+    found.map(({ name, attributes }) => [name, attributes['pointsman.different']]),
+    [
+      ['audit IPv4', true],
+      ['audit IPv6', false],
+      ['audit IPv4', undefined],
+    ],
+  );
+  t.ok(found.every(({ parentId, attributes }) => parentId === '' && attributes['pointsman.mode'] === 'nftables'));
 });
 
 t.test('repairs, and looks that find nothing, are traces of their own', async (t) => {
