@@ -1,4 +1,6 @@
 // The page as its user has it: the real process on a node, `pointsman ui` beside it, and curl in place of a browser.
+import { readFileSync, rmSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import t from 'tap';
 import type { Overview, ServicesPage } from '../../src/serve/ui/api.js';
 import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
@@ -22,6 +24,23 @@ function started(t: ProxyScope, lab: Lab, command: readonly string[]): () => str
   return () => output;
 }
 
+/** Files of dist/ whose code a process has in its memory, by a snapshot of that. */
+async function loadedBy(
+  run: (...words: readonly string[]) => Promise<CommandResult>,
+  proxy: Proxy,
+): Promise<readonly string[]> {
+  const path = `${proxy.statusSocket}.heap`;
+  const { status, stderr } = await run('status', '--heap-snapshot', path);
+  if (status !== 0) throw new Error(stderr);
+  const { strings } = JSON.parse(readFileSync(path, 'utf8')) as { readonly strings: readonly string[] };
+  rmSync(path);
+  const folder = dirname(PROGRAM);
+  const loaded = strings
+    .filter((text) => text.endsWith('.js') && dirname(text) === folder)
+    .map((text) => basename(text));
+  return [...new Set(loaded)].filter((name) => name !== 'main.js').sort();
+}
+
 t.test('the page, and what it asks', async (t) => {
   const lab = await Lab.start(t);
   const proxy = await Proxy.start(t, lab, { objects: WEB });
@@ -34,6 +53,11 @@ t.test('the page, and what it asks', async (t) => {
   };
   const printed = started(t, lab, [PROGRAM, 'ui', ...socket]);
   const watched = started(t, lab, [PROGRAM, 'status', '--watch', ...socket]);
+  // As a terminal has it: script(1) is one.
+  const watch = [PROGRAM, 'status', '--watch', ...socket].join(' ');
+  const drawn = started(t, lab, ['script', '-qfec', watch, '/dev/null']);
+  const plain = await loadedBy(run, proxy);
+  t.same(plain, ['pointsman.js'], 'a process that nobody looks at has neither the page nor traces');
   const forwarded = await eventually('an address', () =>
     Promise.resolve(/^http:\S+\/ui\/(?=\n)/.exec(printed())?.[0] ?? null),
   );
@@ -67,6 +91,10 @@ t.test('the page, and what it asks', async (t) => {
   }
   const twice = /^pointsman 0[^]*^pointsman 0/m;
   await eventually('the status again', () => Promise.resolve(twice.test(watched()) || null));
+
+  const redrawn = /\u001b\[H\u001b\[J\u001b\[Hpointsman 0[^]*\u001b\[K\r?\n[^]*\u001b\[J\u001b\[Hpointsman 0/;
+  await eventually('the status drawn again', () => Promise.resolve(redrawn.test(drawn()) || null));
+  t.same(await loadedBy(run, proxy), ['pointsman.js', 'ui.js'], 'until somebody looks');
 
   t.match(await run('ui', '--listen', '0.0.0.0:0'), { status: 1, stdout: '', stderr: /^--listen: .*loopback.*\n$/i });
   // What it keeps for a minute for whoever looks does not keep it.

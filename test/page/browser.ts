@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type BrowserContext, type Page } from 'playwright-core';
@@ -23,10 +23,12 @@ export class Browser {
     readonly requests: string[],
   ) {}
 
-  static async start(): Promise<Browser> {
+  /** @param process whose network it is in; null: its own. */
+  static async start(process: number | null = null): Promise<Browser> {
     const folder = mkdtempSync(join(tmpdir(), 'page-'));
-    const context = await chromium.launchPersistentContext(folder, {
-      executablePath: CHROMIUM,
+    const executablePath = process === null ? CHROMIUM : inNetworkOf(process, folder);
+    const context = await chromium.launchPersistentContext(join(folder, 'profile'), {
+      executablePath,
       headless: true,
       viewport: { width: 1360, height: 850 },
       args: [
@@ -54,4 +56,11 @@ export class Browser {
     await this.context.close();
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** A program that starts the browser beside a process. Whoever drives it does so by pipes, which are in no network. */
+function inNetworkOf(process: number, folder: string): string {
+  const path = join(folder, 'browser');
+  writeFileSync(path, `#!/bin/sh\nexec nsenter --net=/proc/${process}/ns/net ${CHROMIUM} "$@"\n`, { mode: 0o755 });
+  return path;
 }

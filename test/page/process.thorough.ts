@@ -127,6 +127,22 @@ t.test('the page of a process', { skip: withoutBrowser }, async (t) => {
     'nobody else is asked',
   );
 
+  await t.test('the same on the metrics address', async (t) => {
+    const beside = await Browser.start(proxy.pid);
+    t.teardown(() => beside.close());
+    const own = 'http://127.0.0.1:10249/ui/';
+    await beside.page.goto(own);
+    await beside.page.getByRole('heading', { name: 'Healthy', exact: true }).waitFor();
+    await beside.page.getByText('Live', { exact: true }).waitFor();
+    await beside.page.getByRole('link', { name: 'Services', exact: true }).click();
+    await beside.page.getByText('4 Services').first().waitFor();
+    t.same(beside.complaints, []);
+    t.same(
+      beside.requests.filter((url) => !url.startsWith(own)),
+      [],
+    );
+  });
+
   await t.test('another process in its place', async () => {
     await show('Overview');
     await proxy.stop();
