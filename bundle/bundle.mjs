@@ -6,6 +6,7 @@
 //   certificate.js  what has the client certificate of a kubeconfig made and renewed; loaded where flags ask for it
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
 //   webhook.js      the command that answers an API server, with the Kubernetes client; loaded by that command only
+//   nodes.js        the command that asks the proxies of all nodes, with the client of the API server; loaded by that command, and by explain --node
 //   ui/             the page in the browser, see page.mjs
 //   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
 //   egress.js       what reads how the API server is reached; loaded where a flag names a file of that
@@ -44,6 +45,7 @@ const secured = `${dist}/secured.js`;
 const certificate = `${dist}/certificate.js`;
 const check = `${dist}/check.js`;
 const webhook = `${dist}/webhook.js`;
+const nodes = `${dist}/nodes.js`;
 const tracing = `${dist}/tracing.js`;
 const egress = `${dist}/egress.js`;
 const profiles = `${dist}/v8-profile.js`;
@@ -58,6 +60,7 @@ const apart = {
       [/\/certificate\/connect\.js$/, certificate],
       [/\/check\/command\.js$/, check],
       [/\/cli\/webhook\.js$/, webhook],
+      [/\/nodes\/command\.js$/, nodes],
       [/^\.\/tracing\.js$/, tracing],
       [/^\.\/egress\.js$/, egress],
       [/^\.\/v8-profile\.js$/, profiles],
@@ -131,6 +134,7 @@ for (const [source, outfile] of [
   ['src/sources/kubernetes/certificate/connect.ts', certificate],
   ['src/check/command.ts', check],
   ['src/cli/webhook.ts', webhook],
+  ['src/nodes/command.ts', nodes],
   ['src/cli/tracing.ts', tracing],
   ['src/control/egress.ts', egress],
   ['src/serve/v8-profile.ts', profiles],

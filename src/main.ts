@@ -34,6 +34,10 @@ async function main(argv: readonly string[]): Promise<number> {
     const { webhook } = await import('./cli/webhook.js');
     return await webhook(rest, handleSignals);
   }
+  if (first === 'nodes') {
+    const { nodes } = await import('./nodes/command.js');
+    return await nodes(rest, { write, complain, isTerminal: process.stdout.isTTY });
+  }
   const loaded = loadConfig(argv, systemFiles);
   switch (loaded.command) {
     case 'help':
@@ -105,7 +109,7 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
       return await printDiff(await diff(config, loaded.version, await machine(), log), log);
     }
     case 'explain':
-      return print(await commands.explain(config, await host(), loaded.from, loaded.to, loaded.output), log);
+      return print(await explain(loaded), log);
     case 'ui': {
       const { servePage } = await import('./cli/page.js');
       await write(await servePage(config.statusSocket, loaded.listen));
@@ -122,6 +126,16 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
     case 'init':
       return print(await commands.init(config, loaded.version, await machine(), log), log);
   }
+}
+
+async function explain(loaded: Extract<Configured, { readonly command: 'explain' }>): Promise<Output> {
+  const { config, node, from, to, output } = loaded;
+  if (node !== '') {
+    const { explainOn } = await import('./nodes/command.js');
+    return await explainOn({ kubeconfig: config.kubernetes?.kubeconfig ?? '', node, from, to, output });
+  }
+  const commands = await import('./cli/commands.js');
+  return await commands.explain(config, await host(), from, to, output);
 }
 
 /** This one. */

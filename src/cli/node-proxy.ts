@@ -386,7 +386,7 @@ export class NodeProxy {
     const { store, health, progress, metrics, sources, options } = this;
     return {
       ...{ release: OWN_VERSION, host: options.machine.host, snapshot: store.snapshot, health, progress },
-      ...{ families: this.cycle.families, now: () => systemClock.now(), loaded: () => this.loaded },
+      ...{ families: this.cycle.families, now: () => systemClock.now(), loaded: () => this.loaded, held: sources },
       refusal: () => this.health.refusal,
       planned: () => planSettings(this.config),
       onChange: (listener) => store.onChange(listener),

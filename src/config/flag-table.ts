@@ -131,6 +131,13 @@ const PROCESS_FLAGS = [
     initial: 'external',
   },
   {
+    name: 'node',
+    type: 'string',
+    value: 'name',
+    help: 'for explain: ask the proxy of that node, through the API server of --kubeconfig; empty: the one of this machine',
+    initial: '',
+  },
+  {
     name: 'listen',
     type: 'string',
     value: 'IP:port',

@@ -24,6 +24,7 @@ const SUBCOMMAND_HELP = [
   '  check FILE…',
   '          say what is wrong with configuration files of the cluster; `pointsman check --help` has the flags',
   '  webhook answer an API server whether Services may be stored; `pointsman webhook --help` has the flags',
+  '  nodes   ask the proxies of all nodes, and say which lag, differ or give no answer; `pointsman nodes --help` has the flags',
   '',
 ].join('\n');
 
@@ -53,7 +54,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   let output = '';
   program
     .description('Node service proxy for Kubernetes.')
-    .usage('[plan|render|dump|diff|status|explain|ui] [flags], or check [flags] FILE…')
+    .usage('[plan|render|dump|diff|status|explain|ui] [flags], check [flags] FILE…, webhook [flags], or nodes [flags]')
     .argument('[command...]')
     .helpOption('-h, --help', 'print this text')
     .addHelpText('after', SUBCOMMAND_HELP)

@@ -43,7 +43,14 @@ export type LoadedConfig =
       readonly heapSnapshot: string;
       readonly watch: boolean;
     } & Loaded)
-  | ({ readonly command: 'explain'; readonly from: string; readonly to: string; readonly output: OutputForm } & Loaded)
+  /** `node`: whose proxy is asked, through the API server; empty: the one of this machine. */
+  | ({
+      readonly command: 'explain';
+      readonly from: string;
+      readonly to: string;
+      readonly output: OutputForm;
+      readonly node: string;
+    } & Loaded)
   | ({ readonly command: 'ui'; readonly listen: HostPort } & Loaded)
   | ({ readonly command: 'run' | 'init' | 'cleanup' | Exclude<Subcommand, 'status' | 'explain' | 'ui'> } & Loaded);
 
@@ -136,7 +143,14 @@ function forCommand(command: Command, line: CommandLine, loaded: Loaded): Loaded
   }
   if (command === 'ui') return { command, listen: readListen(line), ...loaded };
   if (command === 'explain')
-    return { command, from: settingOf(line, 'from'), to: line.operand ?? '', output, ...loaded };
+    return {
+      command,
+      from: settingOf(line, 'from'),
+      to: line.operand ?? '',
+      output,
+      node: textFlag(line, 'node'),
+      ...loaded,
+    };
   if (command !== 'write-config') return { command, ...loaded };
   return { command, path: textFlag(line, 'write-config-to'), text: printConfiguration(loaded.document), ...loaded };
 }
@@ -189,9 +203,9 @@ function validateSource(
 
 function sourceProblems(line: CommandLine, command: Command): string[] {
   const isNeeded = command === 'plan' || command === 'render';
-  return isNeeded && listFlag(line, 'manifests').length === 0
-    ? [`--manifests: Required value: ${command} reads no API server`]
-    : [];
+  const isGiven = listFlag(line, 'manifests').length > 0;
+  if (isNeeded && !isGiven) return [`--manifests: Required value: ${command} reads no API server`];
+  return isGiven && textFlag(line, 'node') !== '' ? ['--node: Forbidden: --manifests are asked, not a node'] : [];
 }
 
 function outputProblems(line: CommandLine): string[] {

@@ -110,6 +110,11 @@ export class Sources {
     return holdings.find(({ inventory }) => inventory.kind === kind)?.inventory.versionOf(key) ?? null;
   }
 
+  /** In which versions the objects of a resource of the API server were read last, by `namespace/name`; null: none are read. */
+  versionsOf(resource: string): ReadonlyMap<ObjectKey, string> | null {
+    return this.running?.holdings.get(resource)?.inventory.held ?? null;
+  }
+
   /**
    * The way to a webhook, by a kubeconfig of its own. As from the API server itself it is the one of the control plane, if an egress selection names that.
    *

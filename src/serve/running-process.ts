@@ -1,6 +1,7 @@
 import type { Loaded } from '../config/load.js';
 import type { FamilySync } from '../control/family-sync.js';
 import type { Progress } from '../control/progress.js';
+import type { Sources } from '../control/sources.js';
 import type { FamilyDataplane } from '../dataplane/contract.js';
 import type { Host } from '../host/host.js';
 import type { HealthState } from '../observe/health.js';
@@ -32,6 +33,8 @@ export interface RunningProcess {
   readonly progress: Progress;
   readonly latencies: () => Promise<Latencies>;
   readonly sources: () => readonly SourceState[];
+  /** In which versions objects of the API server were read. */
+  readonly held: Pick<Sources, 'versionsOf'>;
   /** Names of the sources that have not said all they knew at their start. */
   readonly waitingFor: () => readonly string[];
   /** On the clock of the progress, in milliseconds. */

@@ -176,6 +176,15 @@ t.test('so is the command webhook, with the Kubernetes client', (t) => {
   t.end();
 });
 
+t.test('so is the command nodes, with the client that it is built on', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  t.equal(text.split('require("./nodes.js")').length, 3, 'the command, and explain --node');
+  const apart = readFileSync(projectFile('dist/nodes.js'), 'utf8');
+  for (const mark of ['applyToHTTPSOptions', 'pointsman-nodes'])
+    t.same([text.includes(mark), apart.includes(mark)], [false, true], mark);
+  t.end();
+});
+
 t.test('the page is small, and one script, one style sheet, one icon and the HTML that names them', (t) => {
   const names = readdirSync(projectFile('dist/ui'));
   t.same(names.map((name) => name.replace(/-\w{8}\./, '-HASH.')).sort(), [

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { parseAddress } from '../../src/base/ip.js';
+import { VersionDigest } from '../../src/base/version-digest.js';
 import { compareConfigs } from '../../src/config/compare.js';
 import type { Loaded } from '../../src/config/load.js';
 import { NodeProxy } from '../../src/cli/node-proxy.js';
@@ -14,8 +15,10 @@ import { nameService } from '../../src/dataplane/ipvs/wire.js';
 import { LINUX_HOST } from '../../src/host/linux/host.js';
 import { applyKernelValues } from '../../src/host/linux/sysctl.js';
 import type { Logger } from '../../src/observe/log.js';
+import type { NodeAnswer } from '../../src/serve/ui/node-answer.js';
 import { fromFile } from '../config/load-from.js';
-import { nodeObject } from '../support/api-objects.js';
+import { nodeObject, serviceObject } from '../support/api-objects.js';
+import { metadataOf } from '../support/api-server/resources.js';
 import { ApiServer } from '../support/api-server/server.js';
 import { IpvsWorld } from '../support/fake-ipvs/world.js';
 import { loadCompiler } from '../support/fake-kernel/compiler.js';
@@ -24,8 +27,15 @@ import { eventually } from '../support/lab/lab.js';
 import { RecordingLog } from '../support/recording-log.js';
 
 class ProxyLog extends RecordingLog implements Logger {
+  /** Where metrics are served; null: not yet. */
+  metricsPort: number | null = null;
   /** What new outputs wait for. */
   prepared: Promise<unknown> = Promise.resolve();
+
+  override info(verbosity: number, message: string, fields?: Readonly<Record<string, unknown>>): void {
+    super.info(verbosity, message);
+    if (message === 'serving metrics') this.metricsPort = Number(fields?.['port']);
+  }
 
   enabled(): boolean {
     return false;
@@ -236,4 +246,21 @@ t.test('EV-05, ST-46: ipvs mode is come to, every setting of it followed, and le
   t.same([...tracked], ['1'], 'and until the last');
   t.equal(sysctls.get('net.ipv4.ip_forward'), '1');
   t.ok(programs.every('nat', 'IPv4').has('KUBE-SERVICES'));
+});
+
+t.test('the page tells who asks all nodes which versions of the API server are held', async (t) => {
+  const server = new ApiServer();
+  await server.start();
+  t.teardown(() => server.stop());
+  const { resourceVersion } = metadataOf(server.store.put(serviceObject('dns', { clusterIP: '10.96.0.53' })));
+  const { log } = await world(t, undefined, {}, server.url);
+  const port = await eventually('the metrics address', () => Promise.resolve(log.metricsPort));
+  const answer = await fetch(`http://127.0.0.1:${port}/ui/api/node`);
+  const { held } = (await answer.json()) as NodeAnswer;
+  const digest = new VersionDigest();
+  digest.add('default/dns', String(resourceVersion));
+  t.same(held, [
+    { resource: 'services', count: 1, sums: digest.sums },
+    { resource: 'endpointslices', count: 0, sums: new VersionDigest().sums },
+  ]);
 });

@@ -246,6 +246,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'tracing-config-file': '',
     'egress-selector-config-file': '',
     from: 'external',
+    node: '',
     output: 'text',
     'metrics-tls': 'false',
     'tls-cert-file': '',

@@ -368,7 +368,15 @@ t.test('commands that look inside', (t) => {
   t.match(status, { command: 'status', output: 'json', config: { statusSocket: '/run/other.sock', kubernetes: {} } });
   const to = '[fd00::1]:80/TCP';
   t.match(load(['explain', to]), { command: 'explain', from: 'external', to, output: 'text' });
-  t.match(load(['--from=node', 'explain', '--output=json', to]), { from: 'node', to, output: 'json' });
+  t.match(load(['--from=node', 'explain', '--output=json', to]), { from: 'node', to, output: 'json', node: '' });
+  t.match(load(['explain', '--node=worker-1', '--kubeconfig=admin.conf', to]), {
+    node: 'worker-1',
+    config: { kubernetes: { kubeconfig: 'admin.conf' } },
+  });
+  t.throws(
+    () => load(['explain', '--node=worker-1', '--manifests=a.yaml', to]),
+    /--node: Forbidden: --manifests are asked/,
+  );
   t.equal(loaded(['--status-socket=']).config.statusSocket, null, 'switched off');
   const path = (bytes: number): string => `/${'ü'.repeat(40)}`.padEnd(bytes - 40, 'x');
   t.equal(loaded([`--status-socket=${path(99)}`]).config.statusSocket, path(99));

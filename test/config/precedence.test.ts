@@ -53,6 +53,7 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'change-log-maxbackup',
     'change-log-maxage',
     'from',
+    'node',
     'output',
     'version',
     'heap-snapshot',

@@ -92,6 +92,11 @@ t.test('what the overlays make', (t) => {
     'Deployment pointsman-webhook',
     'Service pointsman-webhook',
     'ValidatingWebhookConfiguration pointsman',
+    'ServiceAccount pointsman-nodes',
+    'ClusterRole pointsman-nodes-page',
+    'ClusterRoleBinding pointsman-nodes-page',
+    'ClusterRole pointsman-nodes',
+    'Role pointsman-nodes',
   ];
   t.same(names(withComponents('overlays/kubeadm')), ['DaemonSet kube-proxy', ...components]);
   t.same(names(withComponents('base')), [...names(overlay('base')), ...components]);

@@ -53,6 +53,8 @@ export class PageScene {
   readonly health = new HealthState(this.progress, 10_000, this.clock, () => 0n);
   readonly running: RunningProcess;
   readonly history = new SyncHistory();
+  /** In which versions objects of the API server were read, by resource. */
+  readonly held = new Map<string, ReadonlyMap<string, string>>();
   readonly server: PageServer;
   port = 0;
   /** That are open. */
@@ -79,6 +81,7 @@ export class PageScene {
       onChange: (listener) => store.onChange(listener),
       latencies: () => metrics.latencies(),
       sources: () => [{ source: 'test', synced: true, sinceLastEventMs: 5, failures: { watch: 2, list: 0 } }],
+      held: { versionsOf: (resource) => this.held.get(resource) ?? null },
       waitingFor: () => store.waitingFor(),
       now: () => clock.now(),
     };

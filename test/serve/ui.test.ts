@@ -9,6 +9,8 @@ import type {
   ServiceDetail,
   ServicesPage,
 } from '../../src/serve/ui/api.js';
+import { digestPart, VersionDigest } from '../../src/base/version-digest.js';
+import type { NodeAnswer, VersionsAnswer } from '../../src/serve/ui/node-answer.js';
 import { cpuTime } from '../support/cpu-time.js';
 import { service, slice } from '../support/rows.js';
 import { pageScene } from './ui-scene.js';
@@ -350,4 +352,22 @@ t.test('44,000 Services are searched in little time', async (t) => {
   t.match(await scene.read<ServicesPage>('services?q=team-7 4399'), { matched: Number });
   // Generous: a processor may be slow, but nothing is looked at twice.
   t.ok(first < 2000 && search < 1000 && scroll < 500, `${first} ${search} ${scroll}`);
+});
+
+t.test('for who asks all nodes: what is held, in sums, and the versions of one part', async (t) => {
+  const scene = await pageScene(t);
+  t.same((await scene.read<NodeAnswer>('node')).held, [], 'nothing of an API server');
+  const versions = new Map(Array.from({ length: 5000 }, (_, n) => [`default/web-${n}`, String(n)]));
+  scene.held.set('services', versions);
+  const digest = new VersionDigest();
+  for (const [key, version] of [...versions].reverse()) digest.add(key, version);
+  const { held, pendingMs, problems, overview } = await scene.read<NodeAnswer>('node');
+  t.same(held, [{ resource: 'services', count: 5000, sums: digest.sums }]);
+  t.match({ pendingMs, problems, overview }, { pendingMs: null, problems: [], overview: { mode: 'nftables' } });
+  const part = digestPart('default/web-7');
+  const answer = await scene.read<VersionsAnswer>(`versions?resource=services&part=${part}`);
+  t.equal(answer.versions['default/web-7'], '7');
+  t.ok(Object.keys(answer.versions).every((key) => digestPart(key) === part));
+  for (const query of ['resource=services', 'resource=nodes&part=1', 'resource=services&part=64', 'part=1'])
+    t.equal((await scene.ask(`/ui/api/versions?${query}`)).status, 400, query);
 });

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { PASSED_TOKEN_HEADER } from '../../base/passed-token.js';
 import type { AuthenticationConfig } from '../../config/secured.js';
 import type { AnonymousSettings } from './authentication-file.js';
 import { certificateIdentity } from './client-certificate.js';
@@ -44,7 +45,8 @@ export class Authentication {
   }
 
   private async byToken({ headers, socket }: IncomingMessage): Promise<Identity> {
-    const token = bearerToken(headers.authorization ?? '');
+    const passed = headers[PASSED_TOKEN_HEADER];
+    const token = bearerToken(headers.authorization ?? (typeof passed === 'string' ? passed : ''));
     const { tokens, file } = this.options;
     if (token === null) return NOBODY;
     const identity = (await file?.current.tokens.identify(token)) ?? NOBODY;

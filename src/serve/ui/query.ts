@@ -41,14 +41,15 @@ export function oneOf<Word extends string>(query: URLSearchParams, name: string,
   return found;
 }
 
-function numberOf(query: URLSearchParams, name: string, otherwise: number, least: number, most: number): number {
+/** @throws AskedWrongly also for one that is left out where `otherwise` is none of those that may be. */
+export function numberOf(query: URLSearchParams, name: string, otherwise: number, least: number, most: number): number {
   const text = query.get(name);
-  if (text === null) return otherwise;
-  const number = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+  if (text === null && otherwise >= least) return otherwise;
+  const number = /^\d{1,15}$/.test(text ?? '') ? Number(text) : NaN;
   if (!(number >= least && number <= most))
     throw new AskedWrongly(
       400,
-      `${name}: ${JSON.stringify(text.slice(0, MAX_TEXT))}: must be a number from ${least} to ${most}`,
+      `${name}: ${JSON.stringify(text?.slice(0, MAX_TEXT) ?? '')}: must be a number from ${least} to ${most}`,
     );
   return number;
 }

@@ -7,13 +7,14 @@ import { printableText } from '../../base/printable.js';
 import { answerText } from '../http-endpoint.js';
 import { answerWhole } from '../listener.js';
 import type { RunningProcess } from '../running-process.js';
-import { explainPacket } from '../explain-packet.js';
+import { explainPacket, type ExplainedPacket } from '../explain-packet.js';
 import type { Api, ApiError } from './api.js';
 import { readAssets, type Asset } from './assets.js';
 import { configuration } from './configuration.js';
 import { explainAnswer } from './explained.js';
 import { history } from './history.js';
 import { Live } from './live.js';
+import { nodeAnswer, versionsAnswer } from './node-state.js';
 import { overview } from './overview.js';
 import { AskedWrongly, oneOf, pageOf, textOf } from './query.js';
 import { endpointsPage, serviceDetail } from './service-detail.js';
@@ -61,7 +62,7 @@ export class PageServer {
     const { running, clock } = parts;
     this.order = new ServiceOrder(running, (ms, callback) => clock.callAt(clock.now() + ms, callback));
     this.live = new Live(parts);
-    this.answers = new Map(Object.entries(this.questions()));
+    this.answers = new Map([...Object.entries(this.questions()), ...Object.entries(this.questionsOfNodes())]);
   }
 
   close(): void {
@@ -161,26 +162,41 @@ export class PageServer {
           policy: oneOf(query, 'policy', ['Cluster', 'Local']),
           ...pageOf(query),
         }),
-      'api/explain': (query) => this.explain(textOf(query, 'from') || 'external', textOf(query, 'to')),
+      'api/explain': async (query) => explainAnswer(...senderAndTarget(query), await this.explain(query)),
       'api/history': () => history(running),
       'api/configuration': () => configuration(running),
     };
   }
 
+  /** What `pointsman nodes` and `pointsman explain --node` ask. */
+  private questionsOfNodes(): Readonly<Record<string, (query: URLSearchParams) => unknown>> {
+    const { running } = this.parts;
+    return {
+      'api/node': () => nodeAnswer(running),
+      'api/versions': (query) => versionsAnswer(running, query),
+      'api/packet': (query) => this.explain(query),
+    };
+  }
+
   /** One after the other. */
-  private async explain(from: string, to: string): Promise<Api['api/explain']['answer']> {
+  private async explain(query: URLSearchParams): Promise<ExplainedPacket> {
     if (this.explanations >= MAX_EXPLAINING) throw new AskedWrongly(429, 'others have asked before, try again');
     this.explanations++;
-    const answering = this.explaining.then(() => explainPacket(this.parts.running, from, to));
+    const answering = this.explaining.then(() => explainPacket(this.parts.running, ...senderAndTarget(query)));
     this.explaining = answering.catch(() => undefined);
     try {
       const answer = await answering;
       if ('problem' in answer) throw new AskedWrongly(400, answer.problem);
-      return explainAnswer(from, to, answer);
+      return answer;
     } finally {
       this.explanations--;
     }
   }
+}
+
+/** What a packet is asked by. @throws AskedWrongly */
+function senderAndTarget(query: URLSearchParams): [from: string, to: string] {
+  return [textOf(query, 'from') || 'external', textOf(query, 'to')];
 }
 
 function answerJson(response: ServerResponse, status: number, answer: unknown): void {

@@ -116,6 +116,16 @@ t.test('the page is judged as one, and what it asks as another', async (t) => {
   );
 });
 
+t.test('a token that passed an API server counts where no other is shown', async (t) => {
+  const { status } = await readers(t);
+  const passed = (token: string): string[] => ['-H', `X-Pointsman-Authorization: Bearer ${token}`];
+  t.equal(await status('/metrics', ...passed('reader')), 200);
+  t.equal(await status('/configz', ...passed('reader')), 403);
+  t.equal(await status('/metrics', ...passed('unknown')), 401);
+  t.equal(await status('/configz', ...bearer('admin'), ...passed('reader')), 200);
+  t.equal(await status('/configz', ...bearer('reader'), ...passed('admin')), 403);
+});
+
 t.test('paths that mean another are nobody’s', async (t) => {
   const { status, asked } = await readers(t);
   const tricks = [

@@ -14,7 +14,7 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
   v1: ['ConfigMap', 'Secret', 'Service', 'ServiceAccount'],
   'apps/v1': ['DaemonSet', 'Deployment'],
   'admissionregistration.k8s.io/v1': ['ValidatingWebhookConfiguration'],
-  'rbac.authorization.k8s.io/v1': ['ClusterRole', 'ClusterRoleBinding'],
+  'rbac.authorization.k8s.io/v1': ['ClusterRole', 'ClusterRoleBinding', 'Role'],
   'monitoring.coreos.com/v1': ['PodMonitor'],
 };
 

@@ -57,6 +57,11 @@ export class Inventory {
     return this.versions.get(key) || null;
   }
 
+  /** In which versions objects were taken last. */
+  get held(): ReadonlyMap<ObjectKey, string> {
+    return this.versions;
+  }
+
   get kind(): RowKind {
     return this.resource.kind;
   }

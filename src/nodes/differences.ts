@@ -1,0 +1,83 @@
+import { digestPart } from '../base/version-digest.js';
+import { isMapping } from '../base/mapping.js';
+import type { NodeAnswer } from '../serve/ui/node-answer.js';
+import type { ActualVersions, Compared, ProxyPod } from './cluster.js';
+import { NoAnswer, type ProxyAsker } from './proxy-asker.js';
+
+/** An object that a node holds in another version than the API server. */
+export interface Difference {
+  readonly resource: Compared;
+  /** `namespace/name`. */
+  readonly object: string;
+  /** Version on the node; null: it does not hold it. */
+  readonly held: string | null;
+  /** Of the API server; null: it is gone. */
+  readonly actual: string | null;
+}
+
+export interface Differences {
+  readonly objects: readonly Difference[];
+  /** There are others, which were not looked at. */
+  readonly more: boolean;
+}
+
+/** Of a node that is far behind some objects tell as much as all. */
+const MAX_PARTS = 4;
+
+/**
+ * What of a node's answer differs from what the API server holds.
+ *
+ * @throws NoAnswer
+ */
+export async function differencesOf(
+  asker: Pick<ProxyAsker, 'ask'>,
+  pod: ProxyPod,
+  { held }: Pick<NodeAnswer, 'held'>,
+  actual: ReadonlyMap<Compared, ActualVersions>,
+): Promise<Differences> {
+  const objects: Difference[] = [];
+  let more = false;
+  for (const { resource, sums } of held) {
+    const there = actual.get(resource);
+    if (there === undefined) continue;
+    const parts = there.sums.flatMap((sum, part) => (sum === sums[part] ? [] : [part]));
+    more ||= parts.length > MAX_PARTS;
+    for (const part of parts.slice(0, MAX_PARTS)) {
+      const answer = await asker.ask(
+        pod,
+        `api/versions?${new URLSearchParams({ resource, part: String(part) }).toString()}`,
+      );
+      objects.push(...compare(resource, readVersions(answer['versions']), versionsOfPart(there, part)));
+    }
+  }
+  return { objects, more };
+}
+
+function compare(
+  resource: Compared,
+  held: ReadonlyMap<string, string>,
+  actual: ReadonlyMap<string, string>,
+): readonly Difference[] {
+  return [...new Set([...held.keys(), ...actual.keys()])]
+    .map((object) => ({ resource, object, held: held.get(object) ?? null, actual: actual.get(object) ?? null }))
+    .filter((difference) => difference.held !== difference.actual)
+    .sort((one, other) => (one.object < other.object ? -1 : 1));
+}
+
+function versionsOfPart({ versions }: ActualVersions, part: number): ReadonlyMap<string, string> {
+  return new Map([...versions].filter(([key]) => digestPart(key) === part));
+}
+
+function readVersions(versions: unknown): ReadonlyMap<string, string> {
+  if (!isMapping(versions)) throw new NoAnswer('an answer without versions', true);
+  return new Map(Object.entries(versions).map(([key, version]) => [key, String(version)]));
+}
+
+/** Those that were there before and still are: what the node holds has not moved, though the API server had another version already then. */
+export function lasting(before: Differences, now: Differences): Differences {
+  const held = new Map(before.objects.map(({ resource, object, held }) => [`${resource} ${object}`, held]));
+  const objects = now.objects.filter(
+    ({ resource, object, held: still }) => held.get(`${resource} ${object}`) === still,
+  );
+  return { objects, more: before.more && now.more };
+}

@@ -1,0 +1,43 @@
+import { printExplainedPacket, type ExplainedPacket } from '../serve/explain-packet.js';
+import { formatted } from '../serve/formatted.js';
+import { ClusterApi, ClusterError } from './cluster-api.js';
+import { POD_PLACE, readPods } from './cluster.js';
+import { NoAnswer, ProxyAsker } from './proxy-asker.js';
+
+export interface NodeQuestion {
+  /** Empty: as kubectl finds one. */
+  readonly kubeconfig: string;
+  readonly node: string;
+  readonly from: string;
+  readonly to: string;
+  readonly output: 'text' | 'json';
+}
+
+/** As of every command that prints. */
+interface Explained {
+  readonly text: string;
+  readonly errors: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** What the proxy of a node says becomes of a packet there, in the form of `pointsman explain`; why it says nothing. */
+export async function explainOn(question: NodeQuestion): Promise<Explained> {
+  const { kubeconfig, node, from, to, output } = question;
+  try {
+    const api = ClusterApi.open(kubeconfig);
+    const pod = (await readPods(api, POD_PLACE, node)).get(node);
+    const { namespace, selector } = POD_PLACE;
+    if (pod === undefined) return failed(`--node: ${node}: no pod of ${selector} in ${namespace} is on it`);
+    const answer = await new ProxyAsker(api).ask(pod, `api/packet?${new URLSearchParams({ from, to }).toString()}`);
+    const text = formatted(answer as unknown as ExplainedPacket, output, printExplainedPacket);
+    return { text, errors: [], warnings: [] };
+  } catch (error) {
+    if (error instanceof ClusterError) return failed(error.message);
+    if (error instanceof NoAnswer) return failed(`--node: ${node}: ${error.message}`);
+    throw error;
+  }
+}
+
+function failed(problem: string): Explained {
+  return { text: '', errors: [problem], warnings: [] };
+}

@@ -1,0 +1,272 @@
+// All nodes at once: proxies that are in step, behind, different, behind doors, dead and missing, through an API server that reaches their pods.
+import t, { type Test } from 'tap';
+import { ClusterApi } from '../../src/nodes/cluster-api.js';
+import { POD_PLACE } from '../../src/nodes/cluster.js';
+import { nodes, explainOn } from '../../src/nodes/command.js';
+import { AT_ONCE, lookAtNodes } from '../../src/nodes/look.js';
+import { printReport } from '../../src/nodes/print.js';
+import { ProxyAsker } from '../../src/nodes/proxy-asker.js';
+import type { NodeRow, NodesReport } from '../../src/nodes/report.js';
+import { service, slice } from '../support/rows.js';
+import { pageScene, type PageScene } from '../serve/ui-scene.js';
+import { behindDoor, clusterFront, type Backend, type ClusterFront } from './cluster-front.js';
+
+const SERVICES = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`default/web-${n}`, String(1000 + n)]));
+const SLICES = { 'default/web-0-abc': '2000', 'default/web-1-abc': '2001' };
+
+/** A proxy that holds these versions, and has one Service. */
+async function proxy(
+  t: Test,
+  services = SERVICES,
+  slices: Readonly<Record<string, string>> = SLICES,
+): Promise<PageScene> {
+  const scene = await pageScene(t);
+  hold(scene, services, slices);
+  scene.say([service('web'), slice('web', [{ address: '10.1.0.1' }])]);
+  scene.sync();
+  return scene;
+}
+
+function hold(
+  scene: PageScene,
+  services: Readonly<Record<string, string>>,
+  slices: Readonly<Record<string, string>> = SLICES,
+): void {
+  scene.held.set('services', new Map(Object.entries(services)));
+  scene.held.set('endpointslices', new Map(Object.entries(slices)));
+}
+
+function pages(scene: PageScene): Exclude<Backend, string | null> {
+  return (request, response) => scene.server.answer(request, response, false);
+}
+
+/** On the port of the metrics address. */
+function plain(scene: PageScene): Readonly<Record<string, Backend>> {
+  return { 'http:10249': pages(scene) };
+}
+
+async function cluster(
+  t: Test,
+  backends: Readonly<Record<string, Readonly<Record<string, Backend>>>>,
+): Promise<ClusterFront> {
+  const front = await clusterFront(t);
+  front.nodes = Object.keys(backends);
+  front.pods = Object.entries(backends).map(([node, each]) => ({ name: `proxy-${node}`, node, backends: each }));
+  front.services = SERVICES;
+  front.slices = SLICES;
+  return front;
+}
+
+function look(front: ClusterFront): Promise<NodesReport> {
+  const api = ClusterApi.open(front.kubeconfig);
+  return lookAtNodes({ api, asker: new ProxyAsker(api), place: POD_PLACE, patienceMs: 1 });
+}
+
+function rowOf({ nodes }: NodesReport, node: string): NodeRow {
+  const row = nodes.find((each) => each.node === node);
+  if (row === undefined) throw new Error(`no row for ${node}`);
+  return row;
+}
+
+/** Runs the command; what it prints. */
+async function run(...argv: readonly string[]): Promise<{ status: number; out: string; err: string }> {
+  let [out, err] = ['', ''];
+  const write = (text: string): Promise<void> => {
+    out += text;
+    return Promise.resolve();
+  };
+  const status = await nodes(argv, { write, complain: (text) => (err += text), isTerminal: false });
+  return { status, out, err };
+}
+
+t.test('in step, behind, different: by what each holds and what the API server holds', async (t) => {
+  const well = await proxy(t);
+  const behind = await proxy(t, { ...SERVICES, 'default/web-7': '900' });
+  const { 'default/web-3': gone, ...fewer } = SERVICES;
+  const differs = await proxy(t, { ...fewer, 'default/old': '17', 'default/web-9': '901' });
+  const front = await cluster(t, { well: plain(well), behind: plain(behind), differs: plain(differs) });
+  let lists = 0;
+  // It catches up before it is looked at again.
+  front.onList = () => {
+    if (++lists > 1) hold(behind, SERVICES);
+  };
+  const report = await look(front);
+  t.same(
+    report.nodes.map(({ node, state }) => [node, state]),
+    [
+      ['differs', 'differs'],
+      ['behind', 'lags'],
+      ['well', 'in-step'],
+    ],
+  );
+  t.same(
+    rowOf(report, 'differs').differences,
+    [
+      { resource: 'services', object: 'default/old', held: '17', actual: null },
+      { resource: 'services', object: 'default/web-3', held: null, actual: gone },
+      { resource: 'services', object: 'default/web-9', held: '901', actual: '1009' },
+    ].sort((one, other) => order(rowOf(report, 'differs'), one.object) - order(rowOf(report, 'differs'), other.object)),
+  );
+  t.match(rowOf(report, 'behind').differences, [{ object: 'default/web-7', held: '900', actual: '1007' }]);
+  t.match(rowOf(report, 'well'), { proxy: { release: '0.1.0', mode: 'nftables', services: 1 }, why: [] });
+  t.equal(
+    front.asked.filter((each) => each.endsWith('proxy-well:10249/proxy/ui/api/node')).length,
+    1,
+    'once is enough',
+  );
+  const text = printReport(report, false).join('\n');
+  t.match(text, /^NODE +STATE +MODE/);
+  t.match(text, 'services default/web-9 is there in version 901; the API server has 1009');
+  t.match(text, 'services default/old is still there in version 17; the API server has it no more');
+  t.match(text, /3 nodes: 1 in step, 1 lags, 1 DIFFERS$/);
+  t.notMatch(text, /^well/m, 'what is well is counted');
+  t.match(printReport(report, true).join('\n'), /^well +in step/m);
+});
+
+function order({ differences }: NodeRow, object: string): number {
+  return differences.findIndex((each) => each.object === object);
+}
+
+t.test('a change that waits for the kernel is lag', async (t) => {
+  const scene = await proxy(t);
+  scene.progress.changed(null);
+  await scene.clock.advance(3000);
+  const report = await look(await cluster(t, { late: plain(scene) }));
+  t.match(rowOf(report, 'late'), { state: 'lags', why: ['a change waits for the kernel for 3.0 s'] });
+});
+
+t.test('who gives no answer is a row with its reason', async (t) => {
+  const scene = await proxy(t);
+  const health: Backend = (_request, response) => response.end('{"healthy":false}');
+  const front = await cluster(t, {
+    loopback: { 'http:10256': health },
+    gone: { 'http:10249': 'dial tcp 10.0.0.9:10249: i/o timeout', 'https:10249': 'dial tcp: i/o timeout' },
+    open: { 'http:10249': (_request, response) => response.writeHead(403).end('the page is served where\n') },
+    other: { 'http:10249': (_request, response) => response.writeHead(404).end('404 page not found\n') },
+    later: { 'http:10249': (_request, response) => response.end('{"overview":1}') },
+    large: { 'http:10249': (_request, response) => response.end(`"${'x'.repeat(5 << 20)}"`) },
+    well: plain(scene),
+  });
+  front.nodes = [...front.nodes, 'bare'];
+  const report = await look(front);
+  const why = (node: string): string => rowOf(report, node).why.join();
+  t.match(rowOf(report, 'loopback'), { state: 'no-answer', healthCheck: false });
+  t.match(why('loopback'), /nothing listens on port 10249 .* docs\/nodes\.md/);
+  t.match(why('gone'), 'the API server cannot reach it: error trying to reach service: dial tcp 10.0.0.9:10249');
+  t.match(
+    why('open'),
+    /403 by the proxy: the page is served where, and there is no token .* kube-system\/pointsman-nodes/,
+  );
+  t.match(why('other'), '404: it has no such page');
+  t.match(why('later'), 'does not understand');
+  t.match(why('large'), 'an answer of more than 4194304 bytes');
+  t.match(rowOf(report, 'bare'), { state: 'no-proxy', pod: null, why: [/^no pod of k8s-app/] });
+  t.equal(rowOf(report, 'well').state, 'in-step', 'and holds up nobody');
+  t.equal(report.counts['no-answer'], 6);
+});
+
+t.test('behind a door: by TLS, with a token that passes the API server', async (t) => {
+  const scene = await proxy(t);
+  const front = await cluster(t, {
+    secured: { 'http:10249': 'EOF', 'https:10249': behindDoor('of the account', pages(scene)) },
+    go: {
+      'http:10249': (_request, response) =>
+        response.writeHead(400).end('Client sent an HTTP request to an HTTPS server.\n'),
+      'https:10249': behindDoor('of the account', pages(scene)),
+    },
+    plain: { 'http:10249': pages(scene) },
+  });
+  const refused = await look(front);
+  t.match(rowOf(refused, 'secured').why.join(), /401 by the proxy: .*no token to be had.*docs\/nodes\.md/);
+  front.token = 'of the account';
+  front.asked.length = 0;
+  t.equal((await look(front)).counts['in-step'], 3);
+  t.equal(front.asked.filter((each) => each.startsWith('POST')).length, 1, 'one token for all');
+  front.token = 'of another';
+  t.match(rowOf(await look(front), 'secured').why.join(), '403 by the proxy: Forbidden (user="x"); docs/nodes.md');
+  front.pods = front.pods.map((pod) => ({ ...pod, command: ['/kube-proxy', '--metrics-tls'] }));
+  front.asked.length = 0;
+  await look(front);
+  t.notOk(
+    front.asked.some((each) => each.includes('/http:proxy-secured:10249/')),
+    'what its flags say is tried first',
+  );
+});
+
+t.test('Services: what is wrong with them, and where', async (t) => {
+  const scenes = await Promise.all([proxy(t), proxy(t)]);
+  for (const [index, scene] of scenes.entries()) {
+    scene.say([service('twin', { clusterIPs: ['10.96.0.1'] }), service('other', { clusterIPs: ['10.96.0.1'] })]);
+    const reason = 'no room';
+    const setAside = [{ frontend: '10.96.0.1:80/TCP', reason, since: 0, retryAt: 0 }];
+    scene.sync(index === 0 ? {} : { setAside });
+  }
+  const [one, two] = scenes;
+  const report = await look(await cluster(t, { one: plain(one), two: plain(two) }));
+  t.match(report.services[0], { problem: 'conflict', nodes: ['one', 'two'] });
+  const aside = report.services.find(({ problem }) => problem === 'set-aside');
+  t.match(aside, { nodes: ['two'], text: '10.96.0.1:80/TCP: no room' });
+  const text = printReport(report, false).join('\n');
+  t.match(text, / in conflict on all 2 nodes: IPv4 10\.96\.0\.1:80\/TCP belongs to /);
+  t.match(text, / set aside, as the kernel refuses it on two: /);
+});
+
+t.test('500 nodes: so many at a time, and answers in any order', async (t) => {
+  const scene = await proxy(t);
+  const waiting: (() => void)[] = [];
+  let came = 0;
+  // Nobody is answered before so many have asked as may ask at a time.
+  const slow: Backend = (request, response) => {
+    waiting.push(() => void pages(scene)(request, response));
+    if (++came === 499 || waiting.length === AT_ONCE) for (const answer of waiting.splice(0)) answer();
+  };
+  const names = Array.from({ length: 500 }, (_, n) => `node-${String(n).padStart(3, '0')}`);
+  const front = await cluster(t, Object.fromEntries(names.map((name) => [name, { 'http:10249': slow }])));
+  front.pods = front.pods.map((pod) => (pod.node === 'node-250' ? { ...pod, backends: {} } : pod));
+  const report = await look(front);
+  t.match(report.counts, { 'in-step': 499, 'no-answer': 1 });
+  t.same(
+    report.nodes.slice(1).map(({ node }) => node),
+    names.filter((name) => name !== 'node-250'),
+  );
+  t.equal(front.peak, AT_ONCE);
+});
+
+t.test('the command: what it prints, and its exit status', async (t) => {
+  const scene = await proxy(t);
+  const front = await cluster(t, { one: plain(scene) });
+  const kubeconfig = `--kubeconfig=${front.kubeconfig}`;
+  t.same(await run(kubeconfig), { status: 0, out: '1 nodes: 1 in step\n', err: '' });
+  t.match(await run(kubeconfig, '-a'), {
+    status: 0,
+    out: /^NODE[^]*\none +in step +nftables +0\.1\.0 +1 +0 +proxy-one\n/,
+  });
+  const { out } = await run(kubeconfig, '-o', 'json');
+  t.match(JSON.parse(out), { counts: { 'in-step': 1 }, nodes: [{ node: 'one', state: 'in-step' }], services: [] });
+  front.nodes = ['one', 'two'];
+  t.match(await run(kubeconfig), { status: 1, out: /^two +NO PROXY/m });
+  front.forbidden = '/api/v1/nodes';
+  t.match(await run(kubeconfig), { status: 2, out: '', err: /\/api\/v1\/nodes: 403: forbidden: no rule/ });
+  front.forbidden = '/api/v1/namespaces/kube-system/pods/';
+  t.match(await run(kubeconfig), { status: 1, out: /403 by the API server: forbidden: no rule/ });
+  t.match(await run('--kubeconfig=/nowhere'), { status: 2, err: /^--kubeconfig: \/nowhere: ENOENT/ });
+  t.match(await run('-o', 'xml'), { status: 2, err: /^--output: "xml": must be text or json/ });
+  t.match(await run('--nodes'), { status: 2, err: /Usage: pointsman nodes/ });
+  t.match(await run('--help'), { status: 0, out: /^Usage: pointsman nodes/ });
+});
+
+t.test('explain by the proxy of a node', async (t) => {
+  const scene = await proxy(t);
+  const front = await cluster(t, { one: plain(scene), two: {} });
+  const ask = (node: string, to: string, output: 'text' | 'json' = 'text'): ReturnType<typeof explainOn> =>
+    explainOn({ kubeconfig: front.kubeconfig, node, from: '10.1.0.1', to, output });
+  const address = scene.running.snapshot.service('default/web')?.clusterIPs[0] ?? '';
+  t.match(await ask('one', `${address}:80/TCP`), {
+    text: /^TCP from 10\.1\.0\.1 to .* is forwarded[^]*\nkernel /,
+    errors: [],
+  });
+  t.match(JSON.parse((await ask('one', `${address}:80/TCP`, 'json')).text), { verdict: { type: 'forward' } });
+  t.match(await ask('one', 'nonsense'), { text: '', errors: [/^--node: one: 400 by the proxy: /] });
+  t.match(await ask('two', `${address}:80/TCP`), { errors: [/^--node: two: nothing listens on port 10249/] });
+  t.match(await ask('three', `${address}:80/TCP`), { errors: [/^--node: three: no pod of /] });
+});
