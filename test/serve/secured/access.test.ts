@@ -3,6 +3,7 @@ import { appendFileSync, copyFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { verbOf } from '../../../src/serve/secured/authorization.js';
 import type { DoorParts } from '../../../src/serve/secured/door.js';
 import { connectBy } from '../../sources/kubernetes/connect.js';
 import { ApiServer } from '../../support/api-server/server.js';
@@ -25,9 +26,14 @@ const bearer = (token: string): string[] => ['-H', `Authorization: Bearer ${toke
 const by = ({ certificateFile, keyFile }: Issued): string[] => ['--cert', certificateFile, '--key', keyFile];
 
 /** The status of an answer over a connection that is kept. */
-function askOver(agent: Agent, port: number, headers: Readonly<Record<string, string>> = {}): Promise<number> {
+function askOver(
+  agent: Agent,
+  port: number,
+  headers: Readonly<Record<string, string>> = {},
+  path = '/metrics',
+): Promise<number> {
   return new Promise((resolve, reject) => {
-    const outgoing = request({ host: 'localhost', port, path: '/metrics', agent, headers }, (response) => {
+    const outgoing = request({ host: 'localhost', port, path, agent, headers }, (response) => {
       response.resume().once('end', () => {
         resolve(response.statusCode ?? 0);
       });
@@ -138,10 +144,12 @@ t.test('paths that mean another are nobody’s', async (t) => {
     '/metrics/..;/configz',
     '/metrics\\..\\configz',
     '/%6detrics',
+    `/metrics/${'a'.repeat(1024)}`,
   ];
   for (const path of tricks) t.equal(await status(path, ...bearer('reader')), 403, path);
   t.same(asked('SubjectAccessReview'), [], 'and nobody is asked');
-  t.equal(await status('/metrics', ...bearer('reader'), '--request-target', 'https://localhost/configz'), 403);
+  for (const target of ['https://localhost/configz', '/metrics/#/configz', '*'])
+    t.equal(await status('/metrics', ...bearer('reader'), '--request-target', target), 403, target);
   t.equal(await status('/metrics?x=/../debug', ...bearer('reader')), 200, 'a query is no path');
 });
 
@@ -328,4 +336,59 @@ t.test('a flood of tokens costs the API server no more than the limits say', asy
   const same = await Promise.all(Array.from({ length: 100 }, () => ask('one')));
   t.ok(same.every((each) => each === 401));
   t.equal(asked('TokenReview').length, 11, 'asked once');
+});
+
+t.test('who asks from many addresses, or for many paths, meets limits as well', async (t) => {
+  const { port, asked, ask, clock, server } = await readers(t);
+  const agents = ['127.0.0.1', '127.0.0.2', '127.0.0.3'].map(
+    (localAddress) => new Agent({ keepAlive: true, maxSockets: 8, ca: authority.own.certificate, localAddress }),
+  );
+  t.teardown(() => {
+    for (const agent of agents) agent.destroy();
+  });
+  const [agent = new Agent()] = agents;
+  const statuses = await Promise.all(
+    Array.from({ length: 30 }, (_, index) =>
+      askOver(agents[index % 3] ?? agent, port, { authorization: `Bearer unknown-${index}` }),
+    ),
+  );
+  t.equal(asked('TokenReview').length, 20, 'all together');
+  t.equal(statuses.filter((each) => each === 429).length, 10);
+  await clock.advance(60_000);
+
+  const reader = { authorization: 'Bearer reader' };
+  const paths: number[] = [];
+  for (let index = 0; index < 25; index++) paths.push(await askOver(agent, port, reader, `/made-up-${index}`));
+  t.same(paths, [...Array<number>(20).fill(403), ...Array<number>(5).fill(429)], 'of one user');
+  t.match(await ask('/made-up', ...TRUSTED, ...bearer('reader'), '-i'), { body: /^Retry-After: 1\r$/m, status: 429 });
+  t.equal(await askOver(agent, port, { authorization: 'Bearer admin' }, '/metrics'), 200, 'others are not kept out');
+
+  await clock.advance(60_000);
+  server.faults.add({ fault: { type: 'hang' }, resource: 'subjectaccessreviews' });
+  const before = server.requests.length;
+  const waiting = Array.from({ length: 16 }, (_, index) =>
+    askOver(agents[index % 3] ?? agent, port, reader, `/hangs-${index}`),
+  );
+  while (server.requests.length < before + 16) await new Promise((resolve) => setImmediate(resolve));
+  t.match(await ask('/one-more', ...TRUSTED, ...bearer('reader')), {
+    status: 503,
+    body: 'Service Unavailable: too many reviews are under way\n',
+  });
+  await server.stop();
+  t.same(await Promise.all(waiting), Array<number>(16).fill(503));
+});
+
+t.test('what is judged of one is not taken for another', async (t) => {
+  const { server, status, asked } = await readers(t);
+  const { users } = server.reviews;
+  const same = { username: 'prometheus', groups: ['scrapers'] };
+  users.set('plain', same);
+  users.set('numbered', { ...same, uid: 'u2' });
+  users.set('tagged', { ...same, extra: { 'example.org/a': ['c'] } });
+  for (const token of ['reader', 'plain', 'numbered', 'tagged']) await status('/metrics', ...bearer(token));
+  t.equal(asked('SubjectAccessReview').length, 4);
+  t.same(
+    ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method) => verbOf(method)),
+    ['get', 'get', 'create', 'update', 'patch', 'delete', 'options'],
+  );
 });

@@ -82,6 +82,7 @@ t.test('a token of a known issuer, and all that are no good', async (t) => {
   const refused: readonly (readonly [name: string, token: string])[] = [
     ['wrong audience', await token({ aud: 'other' })],
     ['expired', await token({ exp: now - 60 })],
+    ['expired for longer than clocks may differ', await token({ exp: now - 15 })],
     ['without end', await token({ exp: undefined })],
     ['not yet', await token({ nbf: now + 60 })],
     ['another key of that name', await token({}, signer('one'))],
@@ -183,6 +184,17 @@ t.test('claims make a user by expressions, and rules refuse with their messages'
     ['--authentication-config refused', '--authentication-config applied'],
   );
   t.match(await who(await token(claims)), /^401/);
+});
+
+t.test('the way to an issuer', async (t) => {
+  const way = { issuer: { url: 'https://issuer.example', audiences: ['a'], egressSelectorType: 'controlplane' } };
+  const { log } = await world(t, way);
+  t.same(
+    log.lines.filter((line) => line.startsWith('warn')),
+    [
+      'warn --authentication-config: AuthenticationConfiguration.jwt[0].issuer.egressSelectorType: has no effect, issuers are asked without a proxy',
+    ],
+  );
 });
 
 t.test('nobody, by path', async (t) => {

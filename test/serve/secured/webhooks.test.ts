@@ -106,6 +106,27 @@ t.test('the first that allows or forbids decides', async (t) => {
   t.equal(await status('/flagz'), 200, 'the file is followed');
 });
 
+t.test('what is not to be remembered is asked for each time', async (t) => {
+  for (const [uncached, isCached] of [
+    ['cacheAuthorizedRequests', { [200]: false, [403]: true }],
+    ['cacheUnauthorizedRequests', { [200]: true, [403]: false }],
+  ] as const) {
+    const one = await hook(t, ALLOW);
+    const { status } = await world(t, authorizer('one', one, { [uncached]: false }));
+    for (const [answer, path] of [
+      [ALLOW, '/metrics'],
+      [NOTHING, '/configz'],
+      [DENY, '/flagz'],
+    ] as const) {
+      one.status = answer;
+      one.specs.length = 0;
+      const expected = answer === ALLOW ? 200 : 403;
+      t.same([await status(path), await status(path), await status(path)], [expected, expected, expected]);
+      t.equal(one.specs.length, isCached[expected] ? 1 : 3, `${uncached}: false, ${path}`);
+    }
+  }
+});
+
 t.test('one that gives no answer', async (t) => {
   const [silent, second] = [await hook(t, null), await hook(t, ALLOW)];
   const leaves = await world(t, authorizer('silent', silent), authorizer('second', second));
