@@ -5,6 +5,7 @@ import type { ApiObject } from '../api-objects.js';
 import { clusterSlice } from './cluster.js';
 import type { FaultRule } from './faults.js';
 import { nameOf, resourceOfKind } from './resources.js';
+import type { KnownUser, PathRule } from './reviews.js';
 import type { ApiServer } from './server.js';
 
 /**
@@ -17,8 +18,10 @@ import type { ApiServer } from './server.js';
  * - `compact`: the changes so far are forgotten
  * - `tokens`: what is accepted from now on
  * - `signing`: a policy and seconds; what waits is judged by it at once
+ * - `reviews`: {@link ReviewRules}, from now on
  * - `churn`: {@link Churn}; answers when it is over
- * - `state`: nothing; answers with versions, requests by resource and operation, Accept headers, connections, events
+ * - `state`: nothing; answers with versions, requests by resource and operation, Accept headers, connections, events,
+ *   and how many reviews of each kind there were
  *
  * @param place an address and a port, or the path of a socket, which reaches across network namespaces.
  */
@@ -78,6 +81,9 @@ async function answer(server: ApiServer, request: IncomingMessage): Promise<unkn
       Object.assign(server.signing, value);
       server.signing.judge(server.store);
       return null;
+    case 'reviews':
+      review(server, value as ReviewRules);
+      return null;
     case 'churn':
       await churn(server, value as Churn);
       return server.store.version;
@@ -86,6 +92,18 @@ async function answer(server: ApiServer, request: IncomingMessage): Promise<unkn
     default:
       throw new TypeError(`unknown command ${command}`);
   }
+}
+
+/** Whom tokens are of, and who may see which paths. */
+export interface ReviewRules {
+  readonly users: Readonly<Record<string, KnownUser>>;
+  readonly rules: readonly PathRule[];
+}
+
+function review({ reviews }: ApiServer, { users, rules }: ReviewRules): void {
+  reviews.users.clear();
+  for (const [token, user] of Object.entries(users)) reviews.users.set(token, user);
+  reviews.rules.splice(0, reviews.rules.length, ...rules);
 }
 
 function doToWatches(server: ApiServer, what: unknown): void {
@@ -146,6 +164,12 @@ function state(server: ApiServer): unknown {
     watches: server.watches.size,
     events: server.events,
     serials: [...new Set(server.requests.map(({ serial }) => serial).filter((serial) => serial !== ''))],
+    reviews: Object.fromEntries(
+      ['TokenReview', 'SubjectAccessReview'].map((kind) => [
+        kind,
+        server.reviews.asked.filter((each) => each.kind === kind).length,
+      ]),
+    ),
     signingRequests: server.store.list(resourceOfKind('CertificateSigningRequest')),
   };
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import type { ReviewRules } from '../api-server/control.js';
 import type { FaultRule } from '../api-server/faults.js';
 import type { SigningPolicy } from '../api-server/signing.js';
 import { Authority, type Issued } from '../certificates.js';
@@ -36,6 +37,8 @@ export interface ControlPlaneState {
   readonly events: readonly PostedEvent[];
   /** Numbers of the clients' certificates, in the order in which they came. */
   readonly serials: readonly string[];
+  /** Numbers of TokenReviews and SubjectAccessReviews. */
+  readonly reviews: Readonly<Record<string, number>>;
   readonly signingRequests: readonly { readonly metadata: { readonly name: string } }[];
 }
 
@@ -191,6 +194,11 @@ export class ControlPlane implements Cluster {
   /** From now on requests for certificates, those that wait too, are answered so. */
   async sign(how: { readonly policy: SigningPolicy; readonly seconds?: number }): Promise<void> {
     await this.#control('signing', JSON.stringify(how));
+  }
+
+  /** From now on reviews are answered by these. */
+  async review(rules: ReviewRules): Promise<void> {
+    await this.#control('reviews', JSON.stringify(rules));
   }
 
   async state(): Promise<ControlPlaneState> {
