@@ -9,6 +9,7 @@ import { medianResult } from './median.js';
 import type { Result } from './measures.js';
 import { plotSyncTimes } from './plot.js';
 import { describeMachine, printTables } from './report.js';
+import { compareTelemetry, printComparison, type TelemetryComparison } from './telemetry.js';
 
 const USAGE = `Usage: npm run bench -- [options] [cluster …]
 
@@ -25,6 +26,7 @@ Clusters: SERVICESxENDPOINTS or SERVICESxENDPOINTS+affinity; by default ${CLUSTE
   --churn-seconds NUMBER  how long 500 endpoints a second change (10)
   --connections NUMBER    connections for the rate (20000)
   --settle-ms NUMBER      how long the proxy is left alone before its memory is looked at (3000)
+  --service-telemetry NUMBER  in place of all else: so many times in turns with Services counted and without
   --flat MB               fail when the memory grows by more than this during the churn
   --json FILE             write all measures as JSON
   --plot FILE             write an SVG of sync time against cluster size
@@ -41,16 +43,22 @@ function ownCommand(mode: BenchMode): string {
 /** Set in the copy of this program that runs inside a namespace: what it is to measure. */
 const INSIDE = 'POINTSMAN_BENCH_INSIDE';
 
+interface Inside {
+  readonly options: MeasureOptions;
+  /** How often Services are counted and not; 0: all else is measured. */
+  readonly rounds: number;
+}
+
 /** Runs a measurement in a fresh network namespace; an ordinary user gets a user namespace as well. */
-function measureInNamespace(options: MeasureOptions): Measured {
+function inNamespace({ options, rounds }: Inside): unknown {
   const asUser = process.getuid?.() === 0 ? [] : ['-r'];
   const { status, stdout } = spawnSync('unshare', [...asUser, '-n', process.execPath, ...process.argv.slice(1, 2)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     encoding: 'utf8',
-    env: { ...process.env, [INSIDE]: JSON.stringify(options) },
+    env: { ...process.env, [INSIDE]: JSON.stringify({ options, rounds }) },
   });
   if (status !== 0) throw new Error(`${printCluster(options.cluster)} could not be measured`);
-  return JSON.parse(stdout) as Measured;
+  return JSON.parse(stdout);
 }
 
 function commandLine() {
@@ -67,6 +75,7 @@ function commandLine() {
       'churn-seconds': { type: 'string', default: '10' },
       connections: { type: 'string', default: '20000' },
       'settle-ms': { type: 'string', default: '3000' },
+      'service-telemetry': { type: 'string' },
       flat: { type: 'string' },
       json: { type: 'string' },
       plot: { type: 'string' },
@@ -86,9 +95,15 @@ function main(): number {
     { proxy: 'pointsman' as const, command: ownCommand(mode) },
     ...(values.peer === undefined ? [] : [{ proxy: 'peer' as const, command: values.peer }]),
   ];
+  const clusters = (positionals.length > 0 ? positionals : CLUSTERS).map(parseCluster);
+  const rounds = Number(values['service-telemetry'] ?? 0);
+  if (rounds > 0) {
+    for (const cluster of clusters) compare({ ...settings(values), cluster, mode, command: ownCommand(mode) }, rounds);
+    return 0;
+  }
   const results: Result[] = [];
   const runs = Number(values.runs ?? (subjects.length > 1 ? 3 : 1));
-  for (const cluster of (positionals.length > 0 ? positionals : CLUSTERS).map(parseCluster)) {
+  for (const cluster of clusters) {
     const all = Array.from({ length: runs }, () =>
       subjects.map(({ proxy, command }) => run(proxy, { ...settings(values), cluster, mode, command })),
     );
@@ -120,9 +135,23 @@ function run(proxy: Result['proxy'], options: Omit<MeasureOptions, 'ours' | 'dir
   const directory = mkdtempSync(join(tmpdir(), 'pointsman-bench-'));
   process.stderr.write(`${cluster}: ${proxy} …\n`);
   try {
-    const measured = measureInNamespace({ ...options, ours: proxy === 'pointsman', directory });
+    const measured = inNamespace({
+      options: { ...options, ours: proxy === 'pointsman', directory },
+      rounds: 0,
+    }) as Measured;
     const { services, endpoints } = options.cluster;
     return { cluster, proxy, endpoints: services * endpoints, ...measured };
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** What counting Services costs. */
+function compare(options: Omit<MeasureOptions, 'ours' | 'directory'>, rounds: number): void {
+  const directory = mkdtempSync(join(tmpdir(), 'pointsman-bench-'));
+  try {
+    const compared = inNamespace({ options: { ...options, ours: true, directory }, rounds }) as TelemetryComparison;
+    process.stdout.write(`${printCluster(options.cluster)}\n${printComparison(compared)}`);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -139,5 +168,6 @@ function judgeGrowth(results: readonly Result[], limitMb: number): number {
 const inside = process.env[INSIDE];
 if (inside === undefined) process.exitCode = main();
 else {
-  process.stdout.write(JSON.stringify(await measure(JSON.parse(inside) as MeasureOptions)));
+  const { options, rounds } = JSON.parse(inside) as Inside;
+  process.stdout.write(JSON.stringify(rounds === 0 ? await measure(options) : await compareTelemetry(options, rounds)));
 }

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { monotonicMs } from '../test/support/api-server/control.js';
@@ -8,12 +8,12 @@ import {
   changedSlice,
   ENDPOINT_PORT,
   nodeObject,
-  POD_RANGE,
   ProbeService,
   rollingSteps,
   serviceAddress,
   type Cluster,
 } from './cluster.js';
+import { writeConfiguration } from './configuration.js';
 import type { InsideMeasures, OutsideMeasures } from './measures.js';
 import { Proxy, type Sync } from './proxy.js';
 import { RealApiServer } from './real-api-server.js';
@@ -154,20 +154,8 @@ class Measurement {
   }
 
   private configure({ syncPeriod = HOUR, verbosity = this.options.ours ? 2 : 0 } = {}): void {
-    const [mode = ''] = this.options.mode.split('-');
-    const text = JSON.stringify({
-      apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
-      kind: 'KubeProxyConfiguration',
-      clientConnection: { kubeconfig: this.server.kubeconfig, contentType: 'application/vnd.kubernetes.protobuf' },
-      mode,
-      logging: { verbosity },
-      clusterCIDR: POD_RANGE,
-      detectLocalMode: 'ClusterCIDR',
-      conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
-      // kube-proxy takes 0 for its default of 1 s.
-      [mode]: { minSyncPeriod: mode === 'nftables' ? '0s' : '1ms', syncPeriod },
-    });
-    writeFileSync(this.config, text);
+    const { mode } = this.options;
+    writeConfiguration({ file: this.config, kubeconfig: this.server.kubeconfig, mode, syncPeriod, verbosity });
   }
 
   private async coldStart(proxy: Proxy): Promise<{

@@ -9,6 +9,7 @@
 //   nodes.js        the command that asks the proxies of all nodes, with the client of the API server; loaded by that command, and by explain --node
 //   ui/             the page in the browser, see page.mjs
 //   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
+//   telemetry.js    what counts connections of Services; loaded where a flag asks for it
 //   egress.js       what reads how the API server is reached; loaded where a flag names a file of that
 //   v8-profile.js  what makes profiles of what V8 tells; loaded when one is asked for
 //   explain.js      what becomes of a packet; loaded when somebody asks
@@ -47,6 +48,7 @@ const check = `${dist}/check.js`;
 const webhook = `${dist}/webhook.js`;
 const nodes = `${dist}/nodes.js`;
 const tracing = `${dist}/tracing.js`;
+const telemetry = `${dist}/telemetry.js`;
 const egress = `${dist}/egress.js`;
 const profiles = `${dist}/v8-profile.js`;
 const ui = `${dist}/ui.js`;
@@ -62,6 +64,7 @@ const apart = {
       [/\/cli\/webhook\.js$/, webhook],
       [/\/nodes\/command\.js$/, nodes],
       [/^\.\/tracing\.js$/, tracing],
+      [/^\.\/telemetry\.js$/, telemetry],
       [/^\.\/egress\.js$/, egress],
       [/^\.\/v8-profile\.js$/, profiles],
       [/\/ui\/entry\.js$/, ui],
@@ -136,6 +139,7 @@ for (const [source, outfile] of [
   ['src/cli/webhook.ts', webhook],
   ['src/nodes/command.ts', nodes],
   ['src/cli/tracing.ts', tracing],
+  ['src/cli/telemetry.ts', telemetry],
   ['src/control/egress.ts', egress],
   ['src/serve/v8-profile.ts', profiles],
   ['src/serve/ui/entry.ts', ui],
@@ -152,7 +156,7 @@ writeFileSync(
   `${dist}/callers.json`,
   JSON.stringify(
     Object.fromEntries(
-      [program, secured, certificate, tracing, webhook, egress, ui, changeLog].map((file) => [
+      [program, secured, certificate, tracing, telemetry, webhook, egress, ui, changeLog].map((file) => [
         basename(file),
         callersOf(file),
       ]),

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "netlink/attribute_reader.h"
+#include "netlink/digest.h"
 #include "netlink/text.h"
 
 namespace pointsman::conntrack {
@@ -126,7 +127,20 @@ struct Flow {
   std::optional<std::uint16_t> zone;
   std::optional<std::uint32_t> id;
   std::optional<std::uint32_t> status;
+  Carried request;
+  Carried answer;
 };
+
+bool decode_counters(ByteView attributes, Carried& carried) {
+  AttributeReader reader(attributes);
+  while (const auto attribute = reader.next()) {
+    if (attribute->type != CTA_COUNTERS_PACKETS && attribute->type != CTA_COUNTERS_BYTES) continue;
+    const auto value = attribute->be64();
+    if (!value) return false;
+    (attribute->type == CTA_COUNTERS_PACKETS ? carried.packets : carried.bytes) = *value;
+  }
+  return !reader.malformed();
+}
 
 bool decode_attributes(ByteView attributes, Family family, Flow& flow) {
   AttributeReader reader(attributes);
@@ -137,6 +151,8 @@ bool decode_attributes(ByteView attributes, Family family, Flow& flow) {
     if (attribute->type == CTA_ZONE) fits = take(attribute->be16(), flow.zone);
     if (attribute->type == CTA_ID) fits = take(attribute->be32(), flow.id);
     if (attribute->type == CTA_STATUS) fits = take(attribute->be32(), flow.status);
+    if (attribute->type == CTA_COUNTERS_ORIG) fits = decode_counters(attribute->payload, flow.request);
+    if (attribute->type == CTA_COUNTERS_REPLY) fits = decode_counters(attribute->payload, flow.answer);
     if (!fits) return false;
   }
   return !reader.malformed();
@@ -178,6 +194,26 @@ void append_record(Bytes& records, const Flow& flow) {
   records.push_back(0);
   append_be32(records, flow.id.value_or(0));
   append_be32(records, flow.status.value_or(0));
+}
+
+bool translated(const Flow& flow) {
+  return !std::ranges::equal(flow.original.destination, flow.reply.source) ||
+         flow.original.destination_port != flow.reply.source_port;
+}
+
+std::uint64_t identity_of(const Flow& flow) {
+  netlink::Digest::Record record;
+  for (const Tuple* tuple : {&flow.original, &flow.reply}) {
+    record.bytes(tuple->source).bytes(tuple->destination);
+    record.number(tuple->source_port.value_or(0)).number(tuple->destination_port.value_or(0));
+  }
+  return record.number(flow.original.protocol.value_or(0)).number(flow.id.value_or(0)).value();
+}
+
+/// An address of any family, then its port.
+void place(FlowWay& way, std::size_t address_at, ByteView address, std::size_t port_at, std::optional<std::uint16_t> port) {
+  std::ranges::copy(address, way.begin() + static_cast<std::ptrdiff_t>(address_at));
+  netlink::store_be16(way.data() + port_at, port.value_or(0));
 }
 
 std::string print_endpoint(const Layout& layout, ByteView record, std::size_t address, std::size_t port) {
@@ -224,6 +260,36 @@ Status decode_flow(const Message& message, const FlowFilter& filter, Bytes& reco
   if (!flow.id) return decode_error("a conntrack flow has no id");
   append_record(records, flow);
   return Done{};
+}
+
+Bytes encode_list_all(std::uint32_t sequence) {
+  MessageWriter writer;
+  writer.begin_message(message_type(IPCTNL_MSG_CT_GET), NLM_F_REQUEST | NLM_F_DUMP, sequence, AF_UNSPEC);
+  writer.end_message();
+  return writer.take();
+}
+
+bool is_end(const Message& message) { return message.type == message_type(IPCTNL_MSG_CT_DELETE); }
+
+netlink::Result<std::optional<TranslatedFlow>> decode_translated(const Message& message) {
+  std::optional<TranslatedFlow> found;
+  if (!is_end(message) && message.type != message_type(IPCTNL_MSG_CT_NEW)) return found;
+  const auto number = message.family();
+  if (!number) return decode_error("a conntrack flow is truncated");
+  const Family family = *number == static_cast<std::uint8_t>(Family::kIPv6) ? Family::kIPv6 : Family::kIPv4;
+  if (*number != static_cast<std::uint8_t>(family)) return found;
+  Flow flow;
+  if (!decode_attributes(message.attributes(), family, flow)) return decode_error("a conntrack flow is malformed");
+  if (!flow.original.complete() || !flow.reply.complete() || !translated(flow)) return found;
+  found.emplace();
+  found->identity = identity_of(flow);
+  place(found->way, 0, flow.original.destination, 16, flow.original.destination_port);
+  found->way[18] = flow.original.protocol.value_or(0);
+  found->way[19] = static_cast<std::uint8_t>(address_length(family));
+  place(found->way, 20, flow.reply.source, 36, flow.reply.source_port);
+  found->request = flow.request;
+  found->reply = flow.answer;
+  return found;
 }
 
 void encode_delete(MessageWriter& writer, std::uint32_t sequence, Family family, ByteView record) {

@@ -45,6 +45,33 @@ netlink::Status decode_flow(const netlink::Message& message, const FlowFilter& f
 /// since the listing.
 void encode_delete(netlink::MessageWriter& writer, std::uint32_t sequence, Family family, netlink::ByteView record);
 
+/// What one direction of a flow has carried so far: 0 where the kernel did not count when the flow began.
+struct Carried {
+  std::uint64_t packets = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Where a flow of any family was addressed to and where its replies come from; see FLOW_WAY in src/native/conntrack.ts for what is where.
+using FlowWay = std::array<std::uint8_t, 40>;
+
+/// A flow that went elsewhere than where it was addressed to.
+struct TranslatedFlow {
+  /// The same in everything that the kernel tells of the flow; another flow has it but by bad luck.
+  std::uint64_t identity = 0;
+  FlowWay way{};
+  Carried request;
+  Carried reply;
+};
+
+/// An IPCTNL_MSG_CT_GET dump of all families.
+netlink::Bytes encode_list_all(std::uint32_t sequence);
+
+/// The flow that a listing shows, or a notification of its end tells of; nothing for one that was not translated or has no ports.
+netlink::Result<std::optional<TranslatedFlow>> decode_translated(const netlink::Message& message);
+
+/// Whether it is a notification that a flow has ended.
+bool is_end(const netlink::Message& message);
+
 /// `udp 10.244.0.7:40000 > 10.96.0.10:53, replies from 10.244.1.10:53`, for error messages.
 std::string describe(Family family, netlink::ByteView record);
 

@@ -11,16 +11,14 @@
 
 namespace pointsman::netlink {
 
-namespace {
-// Room for the notifications of a ruleset of some size between two looks.
-constexpr std::size_t kEventBuffer = std::size_t{4} * 1024 * 1024;
-}  // namespace
-
-Result<Subscription> Subscription::open(int protocol, std::initializer_list<int> groups, std::uint32_t ignored_ports) {
+Result<Subscription> Subscription::open(int protocol, std::initializer_list<int> groups, std::optional<std::uint32_t> ignored_ports,
+                                        std::size_t buffer) {
   auto socket = Socket::open(protocol);
   if (!socket.ok()) return socket.error();
-  socket.value().reserve_receive(kEventBuffer);
-  if (auto filtered = socket.value().ignore_ports(ignored_ports, SocketPool::kPortMask); !filtered.ok()) return filtered.error();
+  socket.value().reserve_receive(buffer);
+  if (ignored_ports) {
+    if (auto filtered = socket.value().ignore_ports(*ignored_ports, SocketPool::kPortMask); !filtered.ok()) return filtered.error();
+  }
   for (const int group : groups) {
     if (auto joined = socket.value().join(group); !joined.ok()) return joined.error();
   }
@@ -41,6 +39,11 @@ void Subscription::wait() {
   ::poll(ready, 2, -1);
   eventfd_t woken = 0;
   eventfd_read(wake_, &woken);
+}
+
+void Subscription::rest(std::chrono::milliseconds duration) {
+  pollfd ready{wake_, POLLIN, 0};
+  ::poll(&ready, 1, static_cast<int>(duration.count()));
 }
 
 bool Subscription::drain(const std::function<void(ByteView)>& on_datagram) {

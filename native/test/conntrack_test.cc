@@ -1,3 +1,4 @@
+#include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netlink.h>
 
@@ -316,6 +317,57 @@ TEST(conntrack_reports_garbage_in_a_dump) {
   const auto result = dump.list(udp_filter());
   CHECK(!result.ok());
   CHECK(result.ok() || result.error().kind == netlink::ErrorKind::kDecode);
+}
+
+/// The captured flow as one that ended, with counters.
+Bytes ended_udp() {
+  Bytes bytes = from_hex(kUdp);
+  netlink::MessageWriter writer;
+  writer.begin_message(NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_DELETE, 0, 0, 2);
+  const Bytes head = writer.take();
+  netlink::MessageWriter counters;
+  counters.begin_message(0, 0, 0, 2);
+  for (const auto& [type, packets] : {std::pair{CTA_COUNTERS_ORIG, 3U}, std::pair{CTA_COUNTERS_REPLY, 2U}}) {
+    counters.nest(static_cast<std::uint16_t>(type), [&, count = packets] {
+      counters.put_be64(CTA_COUNTERS_PACKETS, count);
+      counters.put_be64(CTA_COUNTERS_BYTES, 100 * count);
+    });
+  }
+  counters.end_message();
+  const Bytes message = counters.take();
+  std::copy(head.begin() + 4, head.begin() + 6, bytes.begin() + 4);
+  bytes.insert(bytes.end(), message.begin() + static_cast<std::ptrdiff_t>(head.size()), message.end());
+  netlink::store_host32(bytes.data(), static_cast<std::uint32_t>(bytes.size()));
+  return bytes;
+}
+
+TEST(flows_that_were_translated_are_told_with_what_they_carried) {
+  const Bytes bytes = ended_udp();
+  netlink::MessageReader reader(bytes);
+  const auto message = reader.next();
+  CHECK(message && conntrack::is_end(*message));
+  if (!message) return;
+  const auto flow = conntrack::decode_translated(*message);
+  CHECK(flow.ok() && flow.value());
+  if (!flow.ok() || !flow.value()) return;
+  CHECK_EQUAL(to_hex(flow.value()->way),
+        "0a60000a000000000000000000000000" "0035" "11" "04"
+        "0af4010a000000000000000000000000" "14e9" "0000");
+  CHECK(flow.value()->request.packets == 3 && flow.value()->request.bytes == 300);
+  CHECK(flow.value()->reply.packets == 2 && flow.value()->reply.bytes == 200);
+  const Bytes plain = from_hex(kUdp);
+  netlink::MessageReader listing(plain);
+  const auto listed_flow = conntrack::decode_translated(*listing.next());
+  CHECK(listed_flow.ok() && listed_flow.value() && listed_flow.value()->identity == flow.value()->identity);
+}
+
+TEST(flows_that_were_not_translated_do_not_count) {
+  for (const std::string_view text : {kIcmp, kSctp}) {
+    const Bytes bytes = from_hex(text);
+    netlink::MessageReader reader(bytes);
+    const auto flow = conntrack::decode_translated(*reader.next());
+    CHECK(flow.ok() && !flow.value());
+  }
 }
 
 }  // namespace

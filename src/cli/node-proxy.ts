@@ -7,7 +7,7 @@ import { changesMode, compareConfigs, concernsApi } from '../config/compare.js';
 import type { Config } from '../config/config.js';
 import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
-import { KernelValues } from '../control/kernel-values.js';
+import type { KernelValues } from '../control/kernel-values.js';
 import { Loop } from '../control/loop.js';
 import { countedMode, replacementMode, type Machine } from '../control/mode.js';
 import { Progress } from '../control/progress.js';
@@ -21,7 +21,6 @@ import type { OpenMode } from '../dataplane/mode.js';
 import { footprintsOn, modeDefinition } from '../dataplane/modes.js';
 import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 import { HealthState } from '../observe/health.js';
-import type { ChangeLog } from '../observe/change-log.js';
 import type { Logger } from '../observe/log.js';
 import { ProxyMetrics } from '../observe/metrics.js';
 import type { ProcessTracing } from '../observe/tracing.js';
@@ -33,7 +32,8 @@ import { statusPages } from '../serve/status-pages.js';
 import { StatusSocket } from '../serve/status-socket.js';
 import { EventSender } from '../sources/kubernetes/events/event-sender.js';
 import { Store } from '../state/store.js';
-import { openChanges } from './changes.js';
+import { NOBODY, openFollowers, type Followers } from './followers.js';
+import { keptValues } from './kernel-values.js';
 import { listenFailure } from './listen-failure.js';
 import { settleLoadSoon } from './memory.js';
 
@@ -79,7 +79,7 @@ export class NodeProxy {
   private readonly page: Page;
   /** The process is about to end for a reason that its events name. */
   private ending = false;
-  private changes: ChangeLog | null = null;
+  private followers = NOBODY;
   private stopping = false;
   /** In force; {@link reconfigure} replaces it. */
   private loaded: Loaded;
@@ -129,9 +129,9 @@ export class NodeProxy {
   async start(): Promise<void> {
     this.cycle.prepare();
     this.startProgress.start();
-    this.changes = await openChanges(() => this.config, this.sources, this.wallClock, this.options.log);
     await Promise.all([this.listeners.start(), this.statusSocket?.start()]);
     await this.kernelValues.apply();
+    this.followers = await this.makeFollowers();
     await this.applyOomScore();
     await this.sources.start(this.config);
     if (this.ending) return;
@@ -264,8 +264,8 @@ export class NodeProxy {
     if (this.ending) await this.events.flush(LAST_WORDS_MS);
     for (const part of [this.events, this.cycle, this.kernelValues, this.startProgress]) part.stop();
     await Promise.allSettled([this.sources.stop(), this.loop.stop()]);
-    const { serviceHealth, listeners, statusSocket, changes } = this;
-    await Promise.allSettled([serviceHealth.close(), listeners.close(), statusSocket?.close(), changes?.close()]);
+    const { serviceHealth, listeners, statusSocket, followers } = this;
+    await Promise.allSettled([serviceHealth.close(), listeners.close(), statusSocket?.close(), followers.close()]);
     await this.page.close();
   }
 
@@ -315,6 +315,13 @@ export class NodeProxy {
     });
   }
 
+  private makeFollowers(): Promise<Followers> {
+    const { sources, wallClock, metrics, cycle } = this;
+    const { machine, log } = this.options;
+    const tables = cycle.families.map(({ table }) => table);
+    return openFollowers({ config: () => this.config, sources, tables, machine, metrics, wallClock, log });
+  }
+
   private makeServiceHealth(): ServiceHealth {
     const { log } = this.options;
     return new ServiceHealth({
@@ -334,7 +341,7 @@ export class NodeProxy {
     const { localAddresses } = machine.host;
     return new SyncCycle({
       ...{ store, serviceHealth, progress, localAddresses, health, metrics, tracing, events, log, clock: systemClock },
-      changes: () => this.changes,
+      changes: () => this.followers.changes,
       settings: cycleSettings(this.config),
       mode: this.cycleMode(this.options.mode),
       conntrack:
@@ -356,20 +363,11 @@ export class NodeProxy {
   }
 
   private makeKernelValues(): KernelValues {
-    const { host } = this.options.machine;
-    return new KernelValues({
-      values: () => host.kernelValues(kernelSettings(this.config, this.cycle.guardedBy, this.besides)),
-      apply: host.applyKernelValues,
-      clock: systemClock,
-      log: this.options.log,
-      onRepaired: ({ path, value, found }) => {
-        this.metrics.sysctlRepaired();
-        const note = `${path} had been set to ${found} by somebody else and is ${value} again`;
-        this.recordOfNode({ type: 'Warning', reason: 'SysctlRepaired', action: 'RepairSysctl', note });
-      },
-      onChecked: (problems) => {
-        this.health.sysctls = problems;
-      },
+    const { metrics, health, events } = this;
+    return keptValues({
+      host: this.options.machine.host,
+      settings: () => kernelSettings(this.config, this.cycle.guardedBy, this.besides),
+      ...{ log: this.options.log, metrics, health, events, nodeName: () => this.loaded.config.nodeName },
     });
   }
 
@@ -393,6 +391,7 @@ export class NodeProxy {
       latencies: () => metrics.latencies(),
       sources: () => sources.states(),
       waitingFor: () => store.waitingFor(),
+      trafficOf: (service) => this.followers.telemetry?.trafficOf(service) ?? null,
     };
   }
 }

@@ -16,6 +16,7 @@ import { quantityValue } from './quantity.js';
 import type { LogFileConfig } from './audit.js';
 import type { ClientCertificateConfig } from './client-certificate.js';
 import type { SecuredConfig } from './secured.js';
+import type { TelemetryConfig } from './telemetry.js';
 import { isLocalMode } from './validate.js';
 
 /**
@@ -47,6 +48,8 @@ export interface Config {
   readonly secured: SecuredConfig | null;
   /** Where changes of the kernel are written down; null: nowhere. */
   readonly changeLog: LogFileConfig | null;
+  /** What is counted of Services; null: nothing. */
+  readonly serviceTelemetry: TelemetryConfig | null;
   /** Whether /debug/pprof is served there too. */
   readonly profiling: boolean;
   /** Whether /flagz and /statusz are. */
@@ -210,6 +213,7 @@ export interface Surroundings {
   readonly iptablesFlavor: IptablesFlavorChoice;
   readonly secured: SecuredConfig | null;
   readonly changeLog: LogFileConfig | null;
+  readonly serviceTelemetry: TelemetryConfig | null;
   readonly clientCertificate: ClientCertificateConfig | null;
   /** The HNS network where the document names none; empty: none. */
   readonly kubeNetwork: string;
@@ -220,7 +224,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
   const section = document[activeSection(document)];
   const { conntrack } = document;
   const { nodeName, manifests, statusSocket, iptablesFlavor, secured, changeLog } = surroundings;
-  const { fileCheckFrequency, httpCheckFrequency, tracingFile } = surroundings;
+  const { fileCheckFrequency, httpCheckFrequency, tracingFile, serviceTelemetry } = surroundings;
   return deepFreeze({
     nodeName,
     kubernetes: kubernetes(document, surroundings),
@@ -238,6 +242,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     metrics: hostPort('metricsBindAddress', document.metricsBindAddress),
     secured,
     changeLog,
+    serviceTelemetry,
     profiling: document.enableProfiling,
     flagz: isGateEnabled('ComponentFlagz', document.featureGates),
     statusz: isGateEnabled('ComponentStatusz', document.featureGates),

@@ -124,6 +124,24 @@ const PROCESS_FLAGS = [
     initial: '0',
   },
   {
+    name: 'service-telemetry',
+    type: 'bool',
+    help: 'count connections, packets and bytes of each Service port, and measure how long its changes take to the kernel; switches net.netfilter.nf_conntrack_acct on',
+    initial: 'false',
+  },
+  {
+    name: 'service-telemetry-endpoints',
+    type: 'bool',
+    help: 'with --service-telemetry: of each endpoint, too',
+    initial: 'false',
+  },
+  {
+    name: 'service-telemetry-max',
+    type: 'int32',
+    help: 'with --service-telemetry: how many Service ports, and how many endpoints, have metrics of their own; the rest are counted together',
+    initial: '1000',
+  },
+  {
     name: 'from',
     type: 'string',
     value: 'sender',

@@ -9,6 +9,7 @@ import { KIND, type KubeProxyConfiguration } from './document.js';
 import { readManifests } from './manifests-sources.js';
 import { readSecured } from './secured.js';
 import { settingOf, textFlag, type CommandLine } from './flags.js';
+import { readTelemetry, unusedTelemetry } from './telemetry.js';
 
 /** Of the 108 bytes of an address (unix(7)) nine are for the name on which it is opened first; Node cuts off what is too long and says nothing. */
 const MAX_SOCKET_PATH_BYTES = 99;
@@ -48,14 +49,14 @@ export function readSurroundings(
       nodeName,
       master: textFlag(line, 'master'),
       manifests: manifests.sources,
-      fileCheckFrequency,
-      httpCheckFrequency,
+      ...{ fileCheckFrequency, httpCheckFrequency },
       statusSocket: statusSocket || null,
       tracingFile: textFlag(line, 'tracing-config-file') || null,
       egressFile: textFlag(line, 'egress-selector-config-file') || null,
       iptablesFlavor: iptablesFlavor ?? 'auto',
       secured: secured.value,
       changeLog,
+      serviceTelemetry: readTelemetry(line, document, problems),
       clientCertificate: clientCertificate.value,
     },
     problems,
@@ -73,10 +74,11 @@ export function readSurroundings(
 /** Flags that are about what there is none of. */
 function unusedFlags(
   line: CommandLine,
-  { mode }: KubeProxyConfiguration,
+  document: KubeProxyConfiguration,
   sources: readonly ManifestsSource[],
   isServerRead: boolean,
 ): readonly string[] {
+  const { mode } = document;
   const has = (type: ManifestsSource['type']): boolean => sources.some((source) => source.type === type);
   const rows: readonly (readonly [flag: FlagName, isUsed: boolean, why: string])[] = [
     ['iptables-flavor', mode !== 'nftables', `in mode ${mode}`],
@@ -84,9 +86,8 @@ function unusedFlags(
     ['file-check-frequency', has('path'), 'without a file or directory in --manifests'],
     ['http-check-frequency', has('url'), 'without a URL in --manifests'],
   ];
-  return rows
-    .filter(([flag, isUsed]) => line.given.has(flag) && !isUsed)
-    .map(([flag, , why]) => `--${flag}: has no effect ${why}`);
+  const unused = rows.filter(([flag, isUsed]) => line.given.has(flag) && !isUsed);
+  return [...unused.map(([flag, , why]) => `--${flag}: has no effect ${why}`), ...unusedTelemetry(line, document)];
 }
 
 /** Of certificates. */

@@ -6,7 +6,7 @@ import type { Log } from '../base/log.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import { blamedFrontend, type FamilyDataplane, type SyncReport } from '../dataplane/contract.js';
 import { isNativeError } from '../native/errors.js';
-import type { ChangeLog } from '../observe/change-log.js';
+import type { ChangeFollower } from '../observe/change-follower.js';
 import type { ProxyMetrics, SyncResult } from '../observe/metrics.js';
 import { SyncHistory } from '../observe/sync-history.js';
 import type { FamilyTrace } from '../observe/tracing.js';
@@ -36,8 +36,8 @@ export interface FamilySyncParts {
   readonly localAddresses: () => readonly IPAddress[];
   /** Null: nothing is counted. */
   readonly metrics: SyncMetrics | null;
-  /** Absent, or null: changes are not written down. */
-  readonly changes?: () => Pick<ChangeLog, 'took' | 'acknowledged'> | null;
+  /** Who else follows changes; absent, or null: nobody. */
+  readonly changes?: () => Pick<ChangeFollower, 'took' | 'acknowledged'> | null;
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;

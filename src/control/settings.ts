@@ -1,3 +1,4 @@
+import type { Sysctl } from '../base/sysctl.js';
 import type { Config } from '../config/config.js';
 import { modeDefinition } from '../dataplane/modes.js';
 import type { KernelSettings } from '../host/host.js';
@@ -5,6 +6,9 @@ import type { PlanSettings } from '../plan/facts.js';
 import { opensLoopback } from '../plan/node-plan.js';
 import { DEFAULT_TIMING, type Timing } from '../sources/manifests/timing.js';
 import type { CycleSettings } from './sync-cycle.js';
+
+/** Without it the kernel does not count what flows carry. */
+const ACCOUNTING: Sysctl = { name: 'net.netfilter.nf_conntrack_acct', value: 1 };
 
 /** What planning takes from the configuration. */
 export function planSettings(config: Config): PlanSettings {
@@ -40,7 +44,8 @@ export function kernelSettings(
   besides: readonly Config[] = [],
 ): KernelSettings {
   const { conntrack } = config;
-  const sysctls = [...besides, config].flatMap((each) => modeDefinition(each.mode).sysctls(each));
+  const ofModes = [...besides, config].flatMap((each) => modeDefinition(each.mode).sysctls(each));
+  const sysctls = config.serviceTelemetry === null ? ofModes : [...ofModes, ACCOUNTING];
   return {
     conntrack: {
       maxPerCore: conntrack.maxPerCore,

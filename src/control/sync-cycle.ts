@@ -5,7 +5,7 @@ import type { Family, IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
-import type { ChangeLog } from '../observe/change-log.js';
+import type { ChangeFollower } from '../observe/change-follower.js';
 import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { RunTrace, SyncTracing } from '../observe/tracing.js';
@@ -53,8 +53,8 @@ export interface SyncCycleParts {
   readonly metrics: CycleMetrics | null;
   /** Null: nobody follows changes. */
   readonly tracing: SyncTracing | null;
-  /** Absent, or null: changes are not written down. */
-  readonly changes?: () => Pick<ChangeLog, 'committed' | 'reconfigured' | 'took' | 'acknowledged'> | null;
+  /** Who else follows changes; absent, or null: nobody. */
+  readonly changes?: () => ChangeFollower | null;
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;
@@ -148,7 +148,7 @@ export class SyncCycle {
     progress.committed(edits, store.snapshot.ready);
     metrics?.stateChanged(edits, store.snapshot.ready);
     if (store.snapshot.ready) tracing?.committed(edits, receivedAt, progress.families);
-    this.parts.changes?.()?.committed(edits);
+    this.parts.changes?.()?.committed(edits, receivedAt);
     this.noteEligibility();
     this.changed(receivedAt);
   }

@@ -30,9 +30,58 @@ export interface FlowDeletion {
   readonly missing: number;
 }
 
+/**
+ * Layout of a way, which is where flows were addressed to and where their replies come from: offsets of addresses (of 4 or 16 bytes, as `addressLength` says;
+ * zeros follow), big-endian ports, and the IANA number of the protocol.
+ */
+export const FLOW_WAY = {
+  size: 40,
+  destination: 0,
+  destinationPort: 16,
+  protocol: 18,
+  addressLength: 19,
+  source: 20,
+  sourcePort: 36,
+} as const;
+
+/** What {@link FlowSums.sums} has of each way, in this order: new flows, then packets and bytes of both directions. */
+export const FLOW_SUM = ['flows', 'requestPackets', 'requestBytes', 'replyPackets', 'replyBytes'] as const;
+
+/** Flows that went elsewhere than where they were addressed to, added up by way. */
+export interface FlowSums {
+  readonly count: number;
+  /** `count` ways, see {@link FLOW_WAY}. */
+  readonly ways: Uint8Array;
+  /** For each way the numbers of {@link FLOW_SUM}. */
+  readonly sums: Float64Array;
+  /** The same once, of ways beyond the most that are told apart. */
+  readonly leftOut: Float64Array;
+  /** How often the kernel had more to say than could be kept, so that ends of flows were missed. */
+  readonly overruns: number;
+  /** Translated flows that live. */
+  readonly living: number;
+}
+
+/** Counts flows on a thread of its own, which waits for those that end. */
+export interface FlowCounter {
+  /**
+   * Lists the flows that live, and answers what was counted since the last call: each flow once, and what it has carried since it was last seen, where the
+   * kernel counts that (net.netfilter.nf_conntrack_acct). What the first listing shows was there before and does not count. Rejects with ERR_NETLINK.
+   */
+  take(): Promise<FlowSums>;
+  stop(): void;
+}
+
 /** Connections that the kernel tracks. Rejects with ERR_NETLINK. */
 export interface ConntrackAddon {
   conntrackList(filter: FlowFilter): Promise<FlowListing>;
   /** Deletes listed flows, `records` as {@link FlowListing}. A flow replaced by another since the listing (other id) is left alone. */
   conntrackDelete(family: NftFamily, records: Uint8Array): Promise<FlowDeletion>;
+  /**
+   * Counts from now on, in this network namespace and both families, until it is stopped or the environment ends. It does not keep the process alive. Throws ERR_NETLINK.
+   *
+   * @param most how many ways are told apart between two calls of {@link FlowCounter.take}.
+   * @param buffer bytes of room for ends that are not read yet; each takes more than a kilobyte, as the kernel counts.
+   */
+  conntrackCount(most: number, buffer: number): FlowCounter;
 }

@@ -15,7 +15,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     nftMaxBatch: true,
     nftWatch: true,
   },
-  conntrack: { conntrackList: true, conntrackDelete: true },
+  conntrack: { conntrackList: true, conntrackDelete: true, conntrackCount: true },
   iptables: {
     iptablesFlavors: true,
     iptablesEncode: true,

@@ -6,6 +6,7 @@ import type { SyncReport } from '../dataplane/contract.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { Row, RowKind } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
+import type { ChangeFollower } from './change-follower.js';
 import { RotatedFile } from './rotated-file.js';
 
 /** Why something was changed: what became of an object, or of the configuration. */
@@ -51,7 +52,7 @@ export async function openChangeLog(parts: ChangeLogParts): Promise<ChangeLog | 
 }
 
 /** A line for each sync that changed something in the kernel: what was changed, and all that had become of objects since the one before. */
-export class ChangeLog {
+export class ChangeLog implements ChangeFollower {
   private readonly queued = byFamily(() => new Map<string, Cause>());
   private readonly taken = byFamily(() => new Map<string, Cause>());
 
@@ -60,7 +61,6 @@ export class ChangeLog {
     private readonly parts: Pick<ChangeLogParts, 'versionOf' | 'labels' | 'now'>,
   ) {}
 
-  /** Rows were committed to the state. */
   committed(edits: readonly RowEdit[]): void {
     for (const { before, after } of edits) {
       const row = after ?? before;
@@ -71,22 +71,15 @@ export class ChangeLog {
     }
   }
 
-  /** Another configuration counts from now on. */
   reconfigured(): void {
     for (const family of FAMILIES) put(this.queued[family], { kind: 'Configuration', change: 'changed' });
   }
 
-  /** A sync begins, with everything that was committed so far. */
   took(family: Family): void {
     for (const cause of this.queued[family].values()) put(this.taken[family], cause);
     this.queued[family].clear();
   }
 
-  /**
-   * The kernel acknowledged a sync, and with it all that earlier ones owed.
-   *
-   * @param frontends those that changed.
-   */
   acknowledged(
     report: SyncReport,
     frontends: ReadonlySet<FrontendKey>,

@@ -22,15 +22,29 @@ export function negotiateExposition(accept: string | undefined): ExpositionForma
   return 'text';
 }
 
-type Family = MetricObjectWithValues<MetricValue<string>>;
+/** A metric with its values, as it is printed. */
+export interface MetricFamily {
+  readonly name: string;
+  readonly help: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly values: readonly Sample[];
+}
+
+type Family = MetricFamily | MetricObjectWithValues<MetricValue<string>>;
 type Sample = MetricValue<string> | MetricValueWithName<string>;
 
 /**
  * All metrics of a registry that have a value, sorted by name. The registry's own text is not used: it shows labelled metrics that have none, and
  * asked for OpenMetrics it renames its counters for good.
+ *
+ * @param more that are in no registry.
  */
-export async function expose(registry: Registry, format: ExpositionFormat): Promise<string> {
-  const families = (await registry.getMetricsAsJSON())
+export async function expose(
+  registry: Registry,
+  format: ExpositionFormat,
+  more: readonly MetricFamily[] = [],
+): Promise<string> {
+  const families = [...(await registry.getMetricsAsJSON()), ...more]
     .filter(({ values }) => values.length > 0)
     .sort((one, other) => (one.name < other.name ? -1 : 1));
   const lines = families.flatMap((family) => printFamily(family, format));

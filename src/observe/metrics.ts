@@ -13,7 +13,7 @@ import type { PortsWithoutLocal } from '../plan/local-endpoints.js';
 import type { ExecOutcome } from '../sources/kubernetes/auth/exec-plugin.js';
 import type { RequestObserver } from '../sources/kubernetes/connect/transport.js';
 import type { RowEdit } from '../state/store.js';
-import { expose, type ExpositionFormat } from './exposition.js';
+import { expose, type ExpositionFormat, type MetricFamily } from './exposition.js';
 import type { HealthPath, HealthState } from './health.js';
 import { CertificateMetrics } from './certificate-metrics.js';
 import { DoorMetrics } from './door-metrics.js';
@@ -79,6 +79,8 @@ export class ProxyMetrics implements RequestObserver {
   private readonly runtime = new RuntimeInstruments(this.registry);
   /** Milliseconds since the epoch. */
   private certificateExpiresAt = Infinity;
+  /** Asked at each scrape for metrics that are in no registry. */
+  private more: () => Promise<readonly MetricFamily[]> = () => Promise.resolve([]);
 
   constructor(private readonly options: ProxyMetricsOptions) {
     this.packetCounts = options.mode.packetCounts;
@@ -126,7 +128,12 @@ export class ProxyMetrics implements RequestObserver {
     this.updateSources();
     await this.updatePackets();
     this.updateProgress();
-    return expose(this.registry, format);
+    return expose(this.registry, format, await this.more());
+  }
+
+  /** From now on these are shown, too. @param more asked at each scrape; does not reject. */
+  show(more: () => Promise<readonly MetricFamily[]>): void {
+    this.more = more;
   }
 
   /**

@@ -6,7 +6,9 @@ import type { FamilyDataplane } from '../dataplane/contract.js';
 import type { Host } from '../host/host.js';
 import type { HealthState } from '../observe/health.js';
 import type { Latencies, SourceState } from '../observe/metrics.js';
+import type { PortTraffic } from '../observe/telemetry/service-series.js';
 import type { PlanSettings } from '../plan/facts.js';
+import type { ObjectKey } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { ChangeListener } from '../state/store.js';
 
@@ -37,6 +39,8 @@ export interface RunningProcess {
   readonly held: Pick<Sources, 'versionsOf'>;
   /** Names of the sources that have not said all they knew at their start. */
   readonly waitingFor: () => readonly string[];
+  /** What went through each port of a Service; absent, or null: it is not counted. */
+  readonly trafficOf?: (service: ObjectKey) => readonly PortTraffic[] | null;
   /** On the clock of the progress, in milliseconds. */
   readonly now: () => number;
 }

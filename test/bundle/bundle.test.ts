@@ -210,6 +210,15 @@ t.test('what follows changes is a file of its own, which a process reads that is
   t.end();
 });
 
+t.test('so is what counts connections of Services', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  t.equal(text.split('require("./telemetry.js")').length, 2, 'one place loads it');
+  const apart = readFileSync(projectFile('dist/telemetry.js'), 'utf8');
+  for (const mark of ['conntrackCount(', 'pointsman_service_endpoint', 'cannot count flows'])
+    t.same([text.includes(mark), apart.includes(mark)], [false, true], mark);
+  t.end();
+});
+
 t.test('so is what reads the way to the API server', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./egress.js")').length, 2, 'one place loads it');

@@ -148,6 +148,12 @@ t.test('fields that another one switches off, and those that nothing reads', (t)
     '--egress-selector-config-file: has no effect without an API server to read from',
   ]);
   t.same(warnings([local, '--egress-selector-config-file=/nowhere', '--master=host']), []);
+  const details = ['--service-telemetry-endpoints', '--service-telemetry-max=9'];
+  t.same(
+    warnings([local, ...details]),
+    ['endpoints', 'max'].map((flag) => `--service-telemetry-${flag}: has no effect without --service-telemetry`),
+  );
+  t.same(warnings([local, '--service-telemetry', ...details]), []);
   t.same(warnings([local, '--manifests=https://host/', '--http-check-frequency=1s']), []);
   t.end();
 });

@@ -18,6 +18,7 @@ const DEFAULTS = {
   metrics: { address: '127.0.0.1', port: 10249 },
   secured: null,
   changeLog: null,
+  serviceTelemetry: null,
   profiling: false,
   flagz: true,
   statusz: true,

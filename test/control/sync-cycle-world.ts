@@ -4,7 +4,7 @@ import { Progress } from '../../src/control/progress.js';
 import { SyncCycle, type CycleMetrics, type CycleMode } from '../../src/control/sync-cycle.js';
 import type { TakeoverPass } from '../../src/control/takeover.js';
 import { type FamilyDataplane, type SyncReport, type WatchForeignChanges } from '../../src/dataplane/contract.js';
-import type { ChangeLog } from '../../src/observe/change-log.js';
+import type { ChangeFollower } from '../../src/observe/change-follower.js';
 import { HealthState } from '../../src/observe/health.js';
 import type { FrontendKey, TableChange } from '../../src/plan/types.js';
 import type { Row, ServiceRow } from '../../src/state/rows.js';
@@ -105,7 +105,7 @@ interface World {
   readonly tell: Parameters<WatchForeignChanges>[0];
 }
 
-export function world(settings = planSettings(), audited = true, changes: ChangeLog | null = null): World {
+export function world(settings = planSettings(), audited = true, changes: ChangeFollower | null = null): World {
   const clock = new FakeClock();
   const [log, store, asked, events] = [new RecordingLog(), new Store(), new Array<string>(), new Array<ProxyEvent>()];
   const [removals, counted] = [new Array<TakeoverPass>(), new Array<string>()];

@@ -8,7 +8,7 @@ import type { FrontendKey } from '../../src/plan/types.js';
 import { listing, printRecords, table, type FlowText, type FrontendText } from './conntrack-records.js';
 
 /** Answers every listing with all flows of the protocol, remembers what it was asked, and fails when told to. */
-class RecordingKernel implements ConntrackAddon {
+class RecordingKernel implements Pick<ConntrackAddon, 'conntrackList' | 'conntrackDelete'> {
   readonly filters: string[] = [];
   readonly deletions: string[] = [];
   readonly failing = new Set<string>();

@@ -178,6 +178,7 @@ export function detail({ key, namespace, name, type, addresses, problems }: Serv
     ],
     slices: [{ name: `${name}-abc12`, family: 'IPv4', endpoints: 4, ports: ['https 8443/TCP'] }],
     unplanned: [],
+    traffic: null,
   };
 }
 

@@ -6,6 +6,7 @@
 #include "addon/async_call.h"
 #include "addon/functions.h"
 #include "addon/linux/environment.h"
+#include "addon/linux/flow_counting.h"
 #include "addon/linux/netlink_error.h"
 #include "conntrack/flows.h"
 
@@ -129,6 +130,7 @@ Napi::Object conntrack_functions(Napi::Env env) {
   Functions functions(env);
   functions.add<conntrack_list>("conntrackList");
   functions.add<conntrack_delete>("conntrackDelete");
+  functions.add<conntrack_count>("conntrackCount");
   return functions.object();
 }
 

@@ -16,11 +16,13 @@ export interface ConntrackReport {
   readonly errors: readonly Error[];
 }
 
+type Flows = Pick<ConntrackAddon, 'conntrackList' | 'conntrackDelete'>;
+
 /** Removes flows that contradict the forwarding table, the same way for every mode. Knows nothing of earlier passes. */
 export class ConntrackReconciler {
-  readonly #kernel: ConntrackAddon;
+  readonly #kernel: Flows;
 
-  constructor(kernel: ConntrackAddon) {
+  constructor(kernel: Flows) {
     this.#kernel = kernel;
   }
 

@@ -83,6 +83,25 @@ export interface ServiceDetail {
   readonly slices: readonly Slice[];
   /** Families in which it cannot be planned, so that it is as it was. */
   readonly unplanned: readonly { readonly family: IpFamily; readonly reason: string }[];
+  /** What went through it since the process counts, by port: none for a port that nothing went through, or that is not told apart. Null: it is not counted. */
+  readonly traffic: readonly PortTraffic[] | null;
+}
+
+/** Connections, or flows of datagrams, and what they carried to endpoints and back. */
+export interface Traffic {
+  readonly connections: number;
+  readonly requestPackets: number;
+  readonly requestBytes: number;
+  readonly replyPackets: number;
+  readonly replyBytes: number;
+}
+
+export interface PortTraffic extends Traffic {
+  /** Empty for the unnamed port. */
+  readonly port: string;
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP';
+  /** Empty where endpoints are not counted. */
+  readonly endpoints: readonly (Traffic & { readonly endpoint: string })[];
 }
 
 export interface ServicePort {

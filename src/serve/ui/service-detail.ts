@@ -57,6 +57,7 @@ export function serviceDetail(running: RunningProcess, key: ObjectKey): ServiceD
       const reason = unplanned.get(key);
       return reason === undefined ? [] : [{ family, reason }];
     }),
+    traffic: running.trafficOf?.(key) ?? null,
   };
 }
 

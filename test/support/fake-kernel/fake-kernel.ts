@@ -219,6 +219,11 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
     return this.flows.delete(family, records);
   }
 
+  /** Flows carry nothing here. */
+  conntrackCount(): never {
+    throw new Error('flows are not counted');
+  }
+
   private commit(transaction: NftTransaction): void {
     const key = `${transaction.family} ${transaction.table}`;
     const { table, changed } = applyTransaction(this.tables.get(key) ?? null, transaction, this.compiler, this.quirks);

@@ -1,0 +1,80 @@
+import { systemClock } from '../base/clock.js';
+import type { Log } from '../base/log.js';
+import type { WallClock } from '../base/timestamp.js';
+import type { Config } from '../config/config.js';
+import { ConfigError } from '../config/errors.js';
+import type { Machine } from '../control/mode.js';
+import type { Sources } from '../control/sources.js';
+import { followedBy, type ChangeFollower } from '../observe/change-follower.js';
+import type { ChangeLog } from '../observe/change-log.js';
+import type { ProxyMetrics } from '../observe/metrics.js';
+import type { ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
+import type { ForwardingTable } from '../plan/forwarding-table.js';
+
+export interface FollowersParts {
+  /** In force. */
+  readonly config: () => Config;
+  readonly sources: Pick<Sources, 'versionOf'>;
+  readonly tables: readonly ForwardingTable[];
+  readonly machine: Machine;
+  readonly metrics: Pick<ProxyMetrics, 'show'>;
+  readonly wallClock: WallClock;
+  readonly log: Log;
+}
+
+/** Who follows changes on their way to the kernel, each where flags ask for it. */
+export interface Followers {
+  /** All of them; null: nobody. */
+  readonly changes: ChangeFollower | null;
+  readonly telemetry: ServiceTelemetry | null;
+  close(): Promise<void>;
+}
+
+export const NOBODY: Followers = { changes: null, telemetry: null, close: () => Promise.resolve() };
+
+/** @throws ConfigError */
+export async function openFollowers(parts: FollowersParts): Promise<Followers> {
+  const changeLog = await openChanges(parts);
+  const telemetry = await openCounts(parts);
+  return {
+    changes: followedBy([changeLog, telemetry].filter((each) => each !== null)),
+    telemetry,
+    close: async () => {
+      telemetry?.stop();
+      await changeLog?.close();
+    },
+  };
+}
+
+/** Where changes of the kernel are written down; null: nowhere. */
+async function openChanges({ config, sources, wallClock, log }: FollowersParts): Promise<ChangeLog | null> {
+  const { changeLog } = config();
+  if (changeLog === null) return null;
+  // Loaded only where it is used: it is a file of its own. So is the next.
+  const { openChangeLog } = await import('../observe/change-log.js');
+  const opened = await openChangeLog({
+    config: changeLog,
+    versionOf: (kind, key) => sources.versionOf(kind, key),
+    labels: () => ({ node: config().nodeName, mode: config().mode }),
+    log,
+    now: () => Number(wallClock() / 1_000_000n),
+  });
+  if ('problem' in opened) throw new ConfigError('CONFIG_INVALID', null, [opened.problem]);
+  return opened;
+}
+
+/** What goes through Services, counted; null: it is not. */
+async function openCounts(parts: FollowersParts): Promise<ServiceTelemetry | null> {
+  const { config, tables, machine, metrics, log } = parts;
+  const { serviceTelemetry } = config();
+  if (serviceTelemetry === null) return null;
+  const { openTelemetry } = await import('./telemetry.js');
+  const { localAddresses } = machine.host;
+  const { conntrack } = machine.addon;
+  const telemetry = await openTelemetry({
+    ...{ config: serviceTelemetry, conntrack, tables, localAddresses, log },
+    clock: systemClock,
+  });
+  metrics.show(() => telemetry.families());
+  return telemetry;
+}

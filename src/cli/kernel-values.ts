@@ -1,0 +1,37 @@
+import { systemClock } from '../base/clock.js';
+import { nodeSubject, type EventRecorder } from '../base/events.js';
+import type { Log } from '../base/log.js';
+import { KernelValues } from '../control/kernel-values.js';
+import type { Host, KernelSettings } from '../host/host.js';
+import type { HealthState } from '../observe/health.js';
+import type { ProxyMetrics } from '../observe/metrics.js';
+
+export interface KeptValuesParts {
+  readonly host: Host;
+  /** What the configuration in force asks for. */
+  readonly settings: () => KernelSettings;
+  readonly log: Log;
+  readonly metrics: Pick<ProxyMetrics, 'sysctlRepaired'>;
+  readonly health: Pick<HealthState, 'sysctls'>;
+  readonly events: EventRecorder;
+  readonly nodeName: () => string;
+}
+
+/** The sysctls of the configuration, with those told who look after the process. */
+export function keptValues({ host, settings, log, metrics, health, events, nodeName }: KeptValuesParts): KernelValues {
+  return new KernelValues({
+    values: () => host.kernelValues(settings()),
+    apply: host.applyKernelValues,
+    clock: systemClock,
+    log,
+    onRepaired: ({ path, value, found }) => {
+      metrics.sysctlRepaired();
+      const note = `${path} had been set to ${found} by somebody else and is ${value} again`;
+      const about = { regarding: nodeSubject(nodeName()), related: null };
+      events.record({ type: 'Warning', reason: 'SysctlRepaired', action: 'RepairSysctl', note, ...about });
+    },
+    onChecked: (problems) => {
+      health.sysctls = problems;
+    },
+  });
+}

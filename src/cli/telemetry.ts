@@ -1,0 +1,92 @@
+import type { Clock } from '../base/clock.js';
+import type { Family, IPAddress } from '../base/ip.js';
+import type { Log } from '../base/log.js';
+import type { TelemetryConfig } from '../config/telemetry.js';
+import { ServiceFlows, type ServiceFlowsParts } from '../control/service-flows.js';
+import type { SyncReport } from '../dataplane/contract.js';
+import type { ConntrackAddon } from '../native/contract.js';
+import type { MetricFamily } from '../observe/exposition.js';
+import { ProgrammingTimes } from '../observe/telemetry/programming-times.js';
+import { ServiceSeries, type PortTraffic } from '../observe/telemetry/service-series.js';
+import type { ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
+import type { FrontendKey, FrontendPlan } from '../plan/types.js';
+import type { ObjectKey } from '../state/rows.js';
+import type { RowEdit } from '../state/store.js';
+
+export interface TelemetryParts {
+  readonly config: TelemetryConfig;
+  readonly conntrack: Pick<ConntrackAddon, 'conntrackCount'>;
+  readonly tables: ServiceFlowsParts['tables'];
+  readonly localAddresses: () => readonly IPAddress[];
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** Ways that the addon tells apart between two looks: some ten megabytes. */
+const MOST_WAYS = 65_536;
+/** Flows end in bursts, when the kernel looks for those whose time is over. Some 25,000 fit, and the kernel takes memory for those that wait alone. */
+const ENDS_BUFFER = 32 << 20;
+
+/**
+ * Begins to count what goes through Services. Where the kernel's flows cannot be followed, the log says so and times alone are measured.
+ */
+export async function openTelemetry(parts: TelemetryParts): Promise<ServiceTelemetry> {
+  const { config, conntrack, log } = parts;
+  const series = new ServiceSeries(config);
+  let flows: ServiceFlows | null = null;
+  try {
+    flows = new ServiceFlows({ ...parts, counter: conntrack.conntrackCount(MOST_WAYS, ENDS_BUFFER), series });
+    await flows.start();
+  } catch (error) {
+    log.error(error, 'flows of Services are not counted', { flag: '--service-telemetry' });
+  }
+  return new Telemetry(series, flows, new ProgrammingTimes(() => parts.clock.now(), config.max), parts.tables);
+}
+
+class Telemetry implements ServiceTelemetry {
+  constructor(
+    private readonly series: ServiceSeries,
+    private readonly flows: ServiceFlows | null,
+    private readonly times: ProgrammingTimes,
+    private readonly tables: TelemetryParts['tables'],
+  ) {}
+
+  committed(edits: readonly RowEdit[], receivedAt: number | null): void {
+    this.times.committed(edits, receivedAt);
+  }
+
+  reconfigured(): void {
+    this.times.reconfigured();
+  }
+
+  took(family: Family): void {
+    this.times.took(family);
+  }
+
+  acknowledged(
+    report: SyncReport,
+    frontends: ReadonlySet<FrontendKey>,
+    plan: (key: FrontendKey) => FrontendPlan | undefined,
+  ): void {
+    this.times.acknowledged(report);
+    for (const key of frontends) {
+      const frontend = plan(key);
+      if (frontend !== undefined) this.flows?.frontendChanged(frontend);
+    }
+  }
+
+  async families(): Promise<readonly MetricFamily[]> {
+    await this.flows?.collect();
+    this.times.retain((service) => this.tables.some((table) => table.plan(service) !== undefined));
+    return [...this.series.families(), ...(this.flows?.families() ?? []), this.times.family()];
+  }
+
+  trafficOf(service: ObjectKey): readonly PortTraffic[] {
+    void this.flows?.collect();
+    return this.series.trafficOf(service);
+  }
+
+  stop(): void {
+    this.flows?.stop();
+  }
+}

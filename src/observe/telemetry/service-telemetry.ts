@@ -1,0 +1,13 @@
+import type { ObjectKey } from '../../state/rows.js';
+import type { ChangeFollower } from '../change-follower.js';
+import type { MetricFamily } from '../exposition.js';
+import type { PortTraffic } from './service-series.js';
+
+/** What goes through Services, counted. */
+export interface ServiceTelemetry extends ChangeFollower {
+  /** Asked at each scrape; does not reject. */
+  families(): Promise<readonly MetricFamily[]>;
+  /** What was known a moment ago; who asks again learns of what came since. */
+  trafficOf(service: ObjectKey): readonly PortTraffic[];
+  stop(): void;
+}

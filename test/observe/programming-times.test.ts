@@ -1,0 +1,96 @@
+// How long changes of each Service took to the kernel.
+import t from 'tap';
+import { followedBy, type ChangeFollower } from '../../src/observe/change-follower.js';
+import { ProgrammingTimes } from '../../src/observe/telemetry/programming-times.js';
+import { world, WEB } from '../control/sync-cycle-world.js';
+import { planSettings } from '../support/plan-settings.js';
+import { service, slice } from '../support/rows.js';
+
+interface Scene {
+  readonly made: ReturnType<typeof world>;
+  readonly times: ProgrammingTimes;
+  /** Of each Service how many changes were timed, and how many seconds they took together. */
+  readonly told: () => Readonly<Record<string, string>>;
+}
+
+function scene(max = 10): Scene {
+  let now = (): number => 0;
+  const times = new ProgrammingTimes(() => now(), max);
+  const made = world(planSettings(), true, times);
+  now = () => made.clock.now();
+  const told = (): Readonly<Record<string, string>> => {
+    const { values } = times.family();
+    const find = (service: string, end: string): number =>
+      values.find(
+        ({ labels, ...each }) => labels['service'] === service && 'metricName' in each && each.metricName.endsWith(end),
+      )?.value ?? NaN;
+    const names = new Set(values.map(({ labels }) => String(labels['service'])));
+    return Object.fromEntries(
+      [...names].map((name) => [name, `${find(name, '_count')} in ${find(name, '_sum').toFixed(3)}`]),
+    );
+  };
+  return { made, times, told };
+}
+
+t.test(
+  'from the event to the acknowledgement, each family for itself, and not what was read at the start',
+  async (t) => {
+    const { made, times, told } = scene();
+    const { cycle, clock, upsert, dataplanes } = made;
+    upsert(WEB);
+    await clock.advance(700);
+    await cycle.run({ full: true });
+    t.same(told(), {}, 'the start counts for nobody');
+    upsert(slice('web', [{ address: '10.0.0.1' }], { ports: [{ port: 53, protocol: 'UDP' }] }));
+    await clock.advance(4);
+    await cycle.run({ full: false });
+    t.same(told(), { web: '1 in 0.004' });
+    upsert({ ...WEB, affinitySeconds: 7 });
+    await clock.advance(10);
+    dataplanes.IPv4.failures.push(new Error('busy'));
+    await t.rejects(cycle.run({ full: false }));
+    t.same(told(), { web: '2 in 0.014' }, 'IPv6');
+    await clock.advance(90);
+    await cycle.run({ full: false });
+    t.same(told(), { web: '3 in 0.114' }, 'IPv4 from the event on, however often it was tried');
+    const buckets = times.family().values.filter((each) => 'metricName' in each && each.metricName.endsWith('_bucket'));
+    t.same(
+      buckets.map(({ labels, value }) => `${labels['le'] ?? ''}: ${value}`),
+      ['0.002: 0', '0.005: 1', '0.01: 2', '0.05: 2', '0.2: 3', '1: 3', '5: 3', '30: 3', '+Inf: 3'],
+    );
+  },
+);
+
+t.test('Services beyond the most are told together, and who is gone leaves', async (t) => {
+  const { made, times, told } = scene(2);
+  const { cycle, clock, upsert } = made;
+  await cycle.run({ full: true });
+  for (const index of [0, 1, 2, 3]) {
+    upsert(service(`many-${index}`, { clusterIPs: [`10.96.1.${index + 1}`] }));
+    await clock.advance(1);
+    await cycle.run({ full: false });
+  }
+  t.same(told(), { 'many-0': '2 in 0.002', 'many-1': '2 in 0.002', _other: '4 in 0.004' });
+  times.retain((service) => service !== 'default/many-0');
+  t.same(Object.keys(told()), ['many-1', '_other']);
+});
+
+t.test('several may follow', (t) => {
+  const heard: string[] = [];
+  const follower = (name: string): ChangeFollower => ({
+    committed: () => heard.push(`${name} committed`),
+    reconfigured: () => heard.push(`${name} reconfigured`),
+    took: (family) => heard.push(`${name} took ${family}`),
+    acknowledged: () => heard.push(`${name} acknowledged`),
+  });
+  t.equal(followedBy([]), null);
+  const both = followedBy([follower('a'), follower('b')]);
+  both?.committed([], null);
+  both?.reconfigured();
+  both?.took('IPv6');
+  t.same(
+    heard,
+    ['committed', 'reconfigured', 'took IPv6'].flatMap((what) => [`a ${what}`, `b ${what}`]),
+  );
+  t.end();
+});
