@@ -1,5 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { readTextWithin } from '../../base/read-text.js';
 import { serverIdentity } from '../../base/server-identity.js';
 import type { RequestHeaders, UrlAccess } from './url-access.js';
 
@@ -57,17 +58,10 @@ async function readAnswer(response: IncomingMessage): Promise<HttpAnswer> {
   }
   const coding = headers['content-encoding'] ?? 'identity';
   if (coding !== 'identity') throw new Error(`answered in content coding ${coding}, which was not asked for`);
-  const text = await readBody(response);
+  const text = await readTextWithin(
+    response,
+    MAX_BODY_BYTES,
+    () => new Error(`answered with more than ${MAX_BODY_BYTES} bytes`),
+  );
   return { type: 'body', text, etag: headers.etag ?? null, lastModified: headers['last-modified'] ?? null };
-}
-
-async function readBody(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > MAX_BODY_BYTES) throw new Error(`answered with more than ${MAX_BODY_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

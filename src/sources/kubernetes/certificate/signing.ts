@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isMapping, type Mapping } from '../../../base/mapping.js';
 import { cutMessage } from '../../../base/outside-text.js';
+import { readTextWithin } from '../../../base/read-text.js';
 import type { ApiConnection, ApiResponse } from '../connection.js';
 import { requestName, signingRequest, type Subject } from './request.js';
 
@@ -165,15 +166,8 @@ async function* eventsOf({ body }: ApiResponse): AsyncGenerator<Mapping> {
   }
 }
 
-async function textOf(body: Readable): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > MAX_BYTES) throw new SigningError('the API server sends an answer without an end');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+function textOf(body: Readable): Promise<string> {
+  return readTextWithin(body, MAX_BYTES, () => new SigningError('the API server sends an answer without an end'));
 }
 
 /** What is no object of JSON has no fields. */

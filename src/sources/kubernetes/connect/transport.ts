@@ -2,6 +2,7 @@ import { request as httpRequest } from 'node:http';
 import type { Clock } from '../../../base/clock.js';
 import type { Log } from '../../../base/log.js';
 import { goPlatform } from '../../../base/platform.js';
+import { readTextWithin } from '../../../base/read-text.js';
 import { trimEnd } from '../../../base/text.js';
 import type { SourceTracing } from '../../../base/tracing.js';
 import { hostOf, resolveAccess, SERVICE_ACCOUNT_DIRECTORY, type Access } from '../auth/access.js';
@@ -172,15 +173,11 @@ class HttpConnection implements ApiConnection {
       );
     }, POST_TIMEOUT_MS);
     try {
-      const chunks: Buffer[] = [];
-      let length = 0;
-      for await (const chunk of response.body as AsyncIterable<Buffer>) {
-        length += chunk.length;
-        if (length > MAX_ANSWER_BYTES)
-          throw new ApiError('broken', `${this.host}: answer longer than ${MAX_ANSWER_BYTES} bytes`);
-        chunks.push(chunk);
-      }
-      return Buffer.concat(chunks).toString('utf8');
+      return await readTextWithin(
+        response.body,
+        MAX_ANSWER_BYTES,
+        () => new ApiError('broken', `${this.host}: answer longer than ${MAX_ANSWER_BYTES} bytes`),
+      );
     } finally {
       clearTimeout(timer);
     }

@@ -1,4 +1,5 @@
 import type { EventSubject } from '../../../base/events.js';
+import { readTextWithin } from '../../../base/read-text.js';
 import type { ApiConnection } from '../connection.js';
 import { ENDPOINT_SLICES, SERVICES } from '../resources.js';
 
@@ -24,14 +25,8 @@ export async function lookUpUid(
       { fieldSelector: `metadata.name=${name}`, resourceVersion: '0' },
       { accept: ACCEPT, signal },
     );
-    const chunks: Buffer[] = [];
-    let length = 0;
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > MAX_BYTES) return null;
-      chunks.push(chunk);
-    }
-    return status === 200 ? uidOfFirst(JSON.parse(Buffer.concat(chunks).toString())) : null;
+    const text = await readTextWithin(body, MAX_BYTES, () => new Error('too long'));
+    return status === 200 ? uidOfFirst(JSON.parse(text)) : null;
   } catch {
     return null;
   }
