@@ -5,6 +5,7 @@
 //   secured.js      what only stands in front of a metrics address that is not open to everybody; loaded where flags ask for it
 //   certificate.js  what has the client certificate of a kubeconfig made and renewed; loaded where flags ask for it
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
+//   check-cluster.js what reads a running cluster for it; loaded where it is told to
 //   webhook.js      the command that answers an API server, with the Kubernetes client; loaded by that command only
 //   nodes.js        the command that asks the proxies of all nodes, with the client of the API server; loaded by that command, and by explain --node
 //   ui/             the page in the browser, see page.mjs
@@ -45,6 +46,7 @@ const withoutPrograms = {
 const secured = `${dist}/secured.js`;
 const certificate = `${dist}/certificate.js`;
 const check = `${dist}/check.js`;
+const checkCluster = `${dist}/check-cluster.js`;
 const webhook = `${dist}/webhook.js`;
 const nodes = `${dist}/nodes.js`;
 const tracing = `${dist}/tracing.js`;
@@ -61,6 +63,7 @@ const apart = {
       [/\/secured\/door\.js$/, secured],
       [/\/certificate\/connect\.js$/, certificate],
       [/\/check\/command\.js$/, check],
+      [/^\.\/cluster\.js$/, checkCluster],
       [/\/cli\/webhook\.js$/, webhook],
       [/\/nodes\/command\.js$/, nodes],
       [/^\.\/tracing\.js$/, tracing],
@@ -136,6 +139,7 @@ for (const [source, outfile] of [
   ['src/serve/secured/door.ts', secured],
   ['src/sources/kubernetes/certificate/connect.ts', certificate],
   ['src/check/command.ts', check],
+  ['src/check/cluster.ts', checkCluster],
   ['src/cli/webhook.ts', webhook],
   ['src/nodes/command.ts', nodes],
   ['src/cli/tracing.ts', tracing],

@@ -25,7 +25,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const [first, ...rest] = argv;
   if (first === 'check') {
     const { check } = await import('./check/command.js');
-    const { stdout, stderr, status } = check(rest);
+    const { stdout, stderr, status } = await check(rest);
     process.stderr.write(stderr);
     await write(stdout);
     return status;

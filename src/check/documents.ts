@@ -10,14 +10,15 @@ import type { TypeMeta } from '../config/tables/types.js';
 import { FindingList, firstOf, type Finding } from './findings.js';
 import { impliedMeta, tableFor, tablesOf } from './kinds.js';
 import { readProxy } from './proxy.js';
-import { isObject, readObject } from './objects.js';
+import { isObject, readObject, translateObject } from './objects.js';
 import { Interner } from '../sources/translate/intern.js';
 import type { Row } from '../state/rows.js';
 
 /** A document of a known kind, as far as it could be read. */
 export interface Document {
   readonly file: string;
-  readonly document: number;
+  /** Counted from 1; null for an object of a list that an API server gave. */
+  readonly document: number | null;
   readonly kind: string;
   /** Null for kinds that are not read by a table. */
   readonly section: Section | null;
@@ -59,6 +60,22 @@ export function readFile(text: string, file: string, release: number): FileConte
     return read.map((content) => ({ file, document: index + 1, ...content }));
   });
   return { documents, findings: firstOf(findings, MAX_FINDINGS, file), unreadable: null };
+}
+
+/** Reads objects of one kind as an API server lists them: without what they are, as the list says it. */
+export function readListed(
+  meta: TypeMeta,
+  items: readonly unknown[],
+  list: FindingList,
+  names: Interner,
+): readonly Document[] {
+  const report = (found: Report): void => {
+    list.add(found);
+  };
+  return items.map((item) => ({
+    ...{ file: list.file, document: null, kind: meta.kind, section: null, proxy: null },
+    row: translateObject(meta, item, names, report),
+  }));
 }
 
 function parse(text: string): readonly unknown[] | string {

@@ -3,7 +3,7 @@ import { printReport, type Report } from '../config/tables/report.js';
 /** A report and where it is of. */
 export interface Finding extends Report {
   readonly file: string;
-  /** Counted from 1; null when it concerns the whole file. */
+  /** Counted from 1; null when it concerns the whole file, or an object of a list that an API server gave. */
   readonly document: number | null;
   /** Counted from 1; null where it is not known. */
   readonly line: number | null;
@@ -18,7 +18,7 @@ export class FindingList {
   readonly #counts = { error: 0, warning: 0 };
 
   constructor(
-    private readonly file: string,
+    readonly file: string,
     private readonly document: number | null,
   ) {}
 
@@ -30,11 +30,9 @@ export class FindingList {
   all(): readonly Finding[] {
     const more = (['error', 'warning'] as const).flatMap((severity): readonly Finding[] => {
       const count = this.#counts[severity] - MAX_FINDINGS;
-      const problem = `and ${count} more ${severity}s in this document`;
       const { file, document } = this;
-      return count <= 0
-        ? []
-        : [{ severity, rule: 'more', file, document, line: null, path: '', value: null, problem, expected: '' }];
+      const problem = `and ${count} more ${severity}s${document === null ? '' : ' in this document'}`;
+      return count <= 0 ? [] : [{ ...ofFile(severity, 'more', file, problem), document }];
     });
     return [...this.#shown, ...more];
   }
@@ -45,10 +43,12 @@ export function firstOf(findings: readonly Finding[], max: number, file: string)
   const more = findings.slice(max);
   if (more.length === 0) return findings;
   const severity = more.some((finding) => finding.severity === 'error') ? 'error' : 'warning';
-  const problem = `and ${more.length} more findings`;
-  const place = { file, document: null, line: null, path: '' };
-  const rest: Finding = { severity, rule: 'more', ...place, value: null, problem, expected: '' };
-  return [...findings.slice(0, max), rest];
+  return [...findings.slice(0, max), ofFile(severity, 'more', file, `and ${more.length} more findings`)];
+}
+
+/** A finding on the whole of a file. */
+export function ofFile(severity: Finding['severity'], rule: string, file: string, problem: string): Finding {
+  return { severity, rule, file, document: null, line: null, path: '', value: null, problem, expected: '' };
 }
 
 /** `file:line: document 1: error: path: value: problem: should be …`. */

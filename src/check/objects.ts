@@ -4,7 +4,7 @@ import { TranslateError } from '../sources/translate/errors.js';
 import type { Interner } from '../sources/translate/intern.js';
 import { identify } from '../sources/translate/metadata.js';
 import { recognise, translate } from '../sources/translate/object.js';
-import type { Row, RowRef } from '../state/rows.js';
+import { objectKey, refOf, type Row, type RowRef } from '../state/rows.js';
 import type { Report } from '../config/tables/report.js';
 import { splitValue } from './problem-line.js';
 import type { TypeMeta } from '../config/tables/types.js';
@@ -14,19 +14,28 @@ export function isObject({ apiVersion, kind }: TypeMeta): boolean {
   return recognise(apiVersion, kind).type !== 'other';
 }
 
+/** Reads an API object as somebody wrote it. */
+export function readObject(
+  meta: TypeMeta,
+  mapping: Mapping,
+  names: Interner,
+  report: (report: Report) => void,
+): Row | null {
+  return translateObject(meta, plain(mapping, meta.kind, report, new Map()), names, report);
+}
+
 /**
  * Reads an API object by the translation that manifests go through, which names every field that is wrong.
  *
  * @returns null where it cannot be used, or is not for the proxy.
  */
-export function readObject(
+export function translateObject(
   { apiVersion, kind }: TypeMeta,
-  mapping: Mapping,
+  object: unknown,
   names: Interner,
   report: (report: Report) => void,
 ): Row | null {
   const recognition = recognise(apiVersion, kind);
-  const object = plain(mapping, kind, report, new Map());
   const say = (severity: Report['severity'], line: string, ref: RowRef | null): void => {
     report(adopt(line, severity, pathOf(kind, ref)));
   };
@@ -48,6 +57,12 @@ export function readObject(
     for (const problem of error.problems) say('error', problem, ref);
     return null;
   }
+}
+
+/** What an object is told from all others by. */
+export function keyOf(row: Row): string {
+  const { kind, namespace, name } = refOf(row);
+  return `${kind}/${objectKey(namespace, name)}`;
 }
 
 /** `Service[default/web]`. */

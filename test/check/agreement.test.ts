@@ -144,29 +144,27 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
 ];
 
 for (const [name, documents, ...expected] of CASES) {
-  t.test(name, (t) => {
-    const { stdout, stderr, status } = check(['f'], () => documents.join('\n---\n'));
+  t.test(name, async (t) => {
+    const { stdout, stderr, status } = await check(['f'], () => documents.join('\n---\n'));
     const lines = stdout.split('\n').filter((line) => line !== '');
     t.same(lines.map((line) => line.replace(/^f:\d+: document /, 'd').replace(': ', ' ')).sort(), [...expected].sort());
     t.equal(stderr, '');
     t.equal(status, expected.some((line) => line.includes(' error: ')) ? 1 : 0);
-    t.end();
   });
 }
 
-t.test('what only several files say together', (t) => {
+t.test('what only several files say together', async (t) => {
   const files = new Map([
     ['cluster', `${CLUSTER}networking: {podSubnet: 10.244.0.0/16}`],
     ['proxy', `${PROXY}clusterCIDR: 10.1.0.0/16`],
   ]);
   const read = (path: string): string => files.get(path) ?? '';
-  t.equal(check(['cluster'], read).status, 0);
-  t.equal(check(['proxy'], read).status, 0);
-  t.match(check(['proxy', 'cluster'], read), { status: 1, stdout: /^proxy:3: .*\(cluster\)\n$/ });
-  t.end();
+  t.equal((await check(['cluster'], read)).status, 0);
+  t.equal((await check(['proxy'], read)).status, 0);
+  t.match(await check(['proxy', 'cluster'], read), { status: 1, stdout: /^proxy:3: .*\(cluster\)\n$/ });
 });
 
-t.test('what nodes and clusters are held against', (t) => {
+t.test('what nodes and clusters are held against', async (t) => {
   const files: Record<string, string> = {
     nft: `${PROXY}mode: nftables\nnftables: {minSyncPeriod: 2s}\niptables: {minSyncPeriod: 9s}\n`,
     ipvs: `${PROXY}mode: ipvs\n`,
@@ -175,33 +173,32 @@ t.test('what nodes and clusters are held against', (t) => {
     kubeadm:
       'apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\ncontrollerManager: {extraArgs: [{name: endpointslice-updates-batch-period, value: 4s}]}\n',
   };
-  const said = (...argv: readonly string[]): string =>
-    check(argv, (path) => files[path] ?? '')
-      .stdout.split('\n')
+  const said = async (...argv: readonly string[]): Promise<string> =>
+    (await check(argv, (path) => files[path] ?? '')).stdout
+      .split('\n')
       .filter((line) => /--slo|Linux/.test(line))
       .join('\n');
   t.match(
-    said('--kernel', '5.10.0-30-amd64', 'nft'),
+    await said('--kernel', '5.10.0-30-amd64', 'nft'),
     /^nft:\d+: .* error: KubeProxyConfiguration.mode: "nftables": needs Linux 5.13 or later \(--kernel 5.10\)$/,
   );
-  t.match(said('--kernel', '5.15', 'ipvs'), /warning: .*have it loaded at boot/);
-  for (const kernel of ['5.16', '6.1', '5.100']) t.equal(said('--kernel', kernel, 'nft'), '');
-  t.notMatch(said('--kernel', '5.16', 'ipvs'), 'boot');
-  t.equal(said('--slo', '3500ms', 'nft', 'manager'), '');
+  t.match(await said('--kernel', '5.15', 'ipvs'), /warning: .*have it loaded at boot/);
+  for (const kernel of ['5.16', '6.1', '5.100']) t.equal(await said('--kernel', kernel, 'nft'), '');
+  t.notMatch(await said('--kernel', '5.16', 'ipvs'), 'boot');
+  t.equal(await said('--slo', '3500ms', 'nft', 'manager'), '');
   t.equal(
-    said('--slo', '3s', 'nft', 'manager'),
+    await said('--slo', '3s', 'nft', 'manager'),
     'nft:4: document 1: error: KubeProxyConfiguration.nftables.minSyncPeriod: "2s": adds up with "1.5s" of KubeControllerManagerConfiguration.EndpointSliceController.EndpointUpdatesBatchPeriod (manager) to 3.5s, more than the 3s of --slo',
   );
   t.match(
-    said('--slo', '5s', 'kubeadm', 'nft', 'manager'),
+    await said('--slo', '5s', 'kubeadm', 'nft', 'manager'),
     'adds up with "4s" of ClusterConfiguration.controllerManager.extraArgs',
   );
-  t.match(said('--slo', '1s', 'manager'), 'EndpointUpdatesBatchPeriod: "1.5s": is more than the 1s of --slo');
-  t.match(said('--slo', '1s', 'nft'), 'minSyncPeriod: "2s": is more than the 1s of --slo');
+  t.match(await said('--slo', '1s', 'manager'), 'EndpointUpdatesBatchPeriod: "1.5s": is more than the 1s of --slo');
+  t.match(await said('--slo', '1s', 'nft'), 'minSyncPeriod: "2s": is more than the 1s of --slo');
   for (const argv of [
     ['--kernel', 'new'],
     ['--slo', '5'],
   ])
-    t.match(check([...argv, 'nft']), { status: 2, stderr: /^--(?:kernel|slo): "\w+": must be / });
-  t.end();
+    t.match(await check([...argv, 'nft']), { status: 2, stderr: /^--(?:kernel|slo): "\w+": must be / });
 });

@@ -4,8 +4,8 @@ import { check } from '../../src/check/command.js';
 import { SECRET } from './golden/golden.js';
 import { KINDS } from './golden/kinds.js';
 
-function findings(text: string): { readonly lines: readonly string[]; readonly status: number } {
-  const { stdout, stderr, status } = check(['f.yaml'], () => text);
+async function findings(text: string): Promise<{ readonly lines: readonly string[]; readonly status: number }> {
+  const { stdout, stderr, status } = await check(['f.yaml'], () => text);
   const lines = stdout.split('\n').filter((line) => line !== '');
   return {
     lines: [...lines, ...(stderr === '' ? [] : [stderr])].map((line) => line.replace(/^f\.yaml:\d+: document 1: /, '')),
@@ -14,11 +14,11 @@ function findings(text: string): { readonly lines: readonly string[]; readonly s
 }
 
 for (const { apiVersion, kind, right, wrong } of KINDS) {
-  t.test(`${apiVersion} ${kind}`, (t) => {
+  t.test(`${apiVersion} ${kind}`, async (t) => {
     const header = `apiVersion: ${apiVersion}\nkind: ${kind}\n`;
-    for (const body of right) t.same(findings(header + body), { lines: [], status: 0 }, body);
+    for (const body of right) t.same(await findings(header + body), { lines: [], status: 0 }, body);
     for (const [body, ...expected] of wrong) {
-      const { lines, status } = findings(header + body);
+      const { lines, status } = await findings(header + body);
       t.same([...lines].sort(), [...expected].sort(), body);
       t.equal(status, expected.some((line) => line.startsWith('error')) ? 1 : 0, body);
       t.notOk(
@@ -26,6 +26,5 @@ for (const { apiVersion, kind, right, wrong } of KINDS) {
         body,
       );
     }
-    t.end();
   });
 }

@@ -97,9 +97,9 @@ export const TARGETS: readonly Target[] = [
     ),
     maxLength: 300_000,
     readsJson: false,
-    read: (text: string): Promise<string> => {
-      const { stdout, stderr } = check(['f.yaml'], () => text);
-      return Promise.resolve(stdout + stderr);
+    read: async (text: string): Promise<string> => {
+      const { stdout, stderr } = await check(['f.yaml'], () => text);
+      return stdout + stderr;
     },
   },
 ];

@@ -24,6 +24,10 @@ export function printPlace({ document: { file }, path, value }: Place): string {
   return `${printValue(value)} of ${path} (${file})`;
 }
 
+export function printDocument({ file, document }: Document): string {
+  return document === null ? file : `${file}, document ${document}`;
+}
+
 /** Tables' documents of a kind. */
 export function sectionsOf(
   documents: readonly Document[],

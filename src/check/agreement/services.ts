@@ -5,8 +5,8 @@ import { objectKey, refOf } from '../../state/rows.js';
 import { Store } from '../../state/store.js';
 import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
-import { pathOf } from '../objects.js';
-import { findingAt, type Place } from './place.js';
+import { keyOf, pathOf } from '../objects.js';
+import { findingAt, printDocument, type Place } from './place.js';
 
 /** Services that no node could program, by the code that plans them on a node. */
 
@@ -27,11 +27,6 @@ function placeOf({ document, row }: ObjectDocument, path: string, value: string)
   return { document, path: `${pathOf(row.kind, refOf(row))}${path === '' ? '' : `.${path}`}`, value };
 }
 
-function keyOf(row: Row): string {
-  const { kind, namespace, name } = refOf(row);
-  return `${kind}/${objectKey(namespace, name)}`;
-}
-
 function repeated(objects: readonly ObjectDocument[]): readonly Finding[] {
   const first = new Map<string, Document>();
   return objects.flatMap((object) => {
@@ -40,12 +35,7 @@ function repeated(objects: readonly ObjectDocument[]): readonly Finding[] {
     if (other === undefined) first.set(key, object.document);
     if (other === undefined) return [];
     return [
-      findingAt(
-        'error',
-        'unique',
-        placeOf(object, '', refOf(object.row).name),
-        `is also in ${other.file}, document ${other.document}`,
-      ),
+      findingAt('error', 'unique', placeOf(object, '', refOf(object.row).name), `is also in ${printDocument(other)}`),
     ];
   });
 }

@@ -51,14 +51,16 @@ export interface StatusFields {
   readonly reason: string;
   readonly message: string;
   readonly details?: ApiObject;
+  /** Where a list that is too old may be gone on with. */
+  readonly continue?: string;
 }
 
 /** A meta/v1 Status of a failure. */
-export function statusObject({ code, reason, message, details }: StatusFields): ApiObject {
+export function statusObject({ code, reason, message, details, continue: next }: StatusFields): ApiObject {
   return {
     kind: 'Status',
     apiVersion: 'v1',
-    metadata: {},
+    metadata: next === undefined ? {} : { continue: next },
     status: 'Failure',
     message,
     reason,

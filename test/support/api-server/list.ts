@@ -21,7 +21,7 @@ export class Lists {
 
   list(resource: ServedResource, selected: Predicate, query: URLSearchParams): ListResult {
     const token = query.get('continue');
-    if (token !== null && token !== '') return this.rest(resource, token, limitOf(query));
+    if (token !== null && token !== '') return this.rest(resource, selected, token, limitOf(query));
     const asked = Number(query.get('resourceVersion') ?? '');
     if (Number.isNaN(asked)) return error(400, 'BadRequest', 'resourceVersion: Invalid value');
     if (asked > this.store.version) return { type: 'error', status: tooLargeVersion(asked, this.store.version) };
@@ -31,11 +31,15 @@ export class Lists {
     return { type: 'list', list: this.page(resource, items, { version: this.store.version, start: 0 }, limit) };
   }
 
-  private rest(resource: ServedResource, token: string, limit: number): ListResult {
+  private rest(resource: ServedResource, selected: Predicate, token: string, limit: number): ListResult {
     const from = decodeToken(token);
     if (from === null) return error(400, 'BadRequest', 'invalid continue token');
     const items = this.snapshots.get(from.version);
-    if (items === undefined || from.version < this.store.oldest) return { type: 'error', status: EXPIRED };
+    if (items === undefined || from.version < this.store.oldest) {
+      const { version } = this.store;
+      this.snapshots.set(version, this.store.list(resource).filter(selected));
+      return { type: 'error', status: { ...EXPIRED, continue: encodeToken({ ...from, version }) } };
+    }
     return { type: 'list', list: this.page(resource, items, from, limit) };
   }
 
@@ -49,7 +53,7 @@ export class Lists {
     const metadata: ApiObject = { resourceVersion: String(version) };
     if (end < items.length) {
       this.snapshots.set(version, items);
-      metadata['continue'] = Buffer.from(JSON.stringify({ version, start: end })).toString('base64');
+      metadata['continue'] = encodeToken({ version, start: end });
       metadata['remainingItemCount'] = items.length - end;
     }
     return { apiVersion: resource.apiVersion, kind: resource.kind, metadata, items: items.slice(start, end) };
@@ -58,6 +62,10 @@ export class Lists {
 
 function limitOf(query: URLSearchParams): number {
   return Math.max(0, Number(query.get('limit') ?? 0) || 0);
+}
+
+function encodeToken(continuation: Continuation): string {
+  return Buffer.from(JSON.stringify(continuation)).toString('base64');
 }
 
 function decodeToken(token: string): Continuation | null {

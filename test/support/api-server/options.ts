@@ -31,6 +31,8 @@ export interface ApiServerOptions {
   readonly signer: SigningFiles | null;
   /** Plurals that are answered with 404. */
   readonly without: readonly string[];
+  /** What it says of itself, as JSON. */
+  readonly version: string;
 }
 
 /** Lets everybody do everything. */
@@ -44,4 +46,5 @@ export const DEFAULTS: ApiServerOptions = {
   bookmarkMs: 60_000,
   signer: null,
   without: [],
+  version: '{"major":"1","minor":"36"}',
 };

@@ -18,6 +18,7 @@ export const SERVED: readonly ServedResource[] = [
     apiVersion: 'certificates.k8s.io/v1',
     namespaced: false,
   },
+  { name: 'configmaps', kind: 'ConfigMap', apiVersion: 'v1', namespaced: true },
   { name: 'servicecidrs', kind: 'ServiceCIDR', apiVersion: 'networking.k8s.io/v1', namespaced: false },
 ];
 

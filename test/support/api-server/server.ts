@@ -197,7 +197,7 @@ export class ApiServer {
     else if (events !== null && call.method === 'POST') this.takeEvent(call, events);
     else if (url.pathname === '/readyz') send(answer, 200, { contentType: 'text/plain', bytes: Buffer.from('ok') });
     else if (url.pathname === '/version') {
-      send(answer, 200, { contentType: 'application/json', bytes: Buffer.from('{"major":"1","minor":"36"}') });
+      send(answer, 200, { contentType: 'application/json', bytes: Buffer.from(this.options.version) });
     } else if (target === null || this.options.without.includes(target.resource.name)) {
       fail(answer, encoding, NOT_FOUND);
     } else if (call.operation === 'write') this.write(call, target);
