@@ -1,5 +1,6 @@
 import type { Document } from './documents.js';
 import { firstOf, type Finding } from './findings.js';
+import { controlPlaneFindings } from './agreement/control-plane.js';
 import { delayFindings } from './agreement/delay.js';
 import { gateFindings } from './agreement/gates.js';
 import { kernelFindings, type KernelVersion } from './agreement/kernel.js';
@@ -16,7 +17,9 @@ export interface Demands {
 
 /** Where documents that were given together do not agree. Each finding is at one of them, and names the other. */
 export function agreementFindings(documents: readonly Document[], { kernel, objective }: Demands): readonly Finding[] {
-  const all = [rangeFindings, portFindings, gateFindings, serviceFindings].flatMap((find) => find(documents));
+  const all = [rangeFindings, portFindings, gateFindings, controlPlaneFindings, serviceFindings].flatMap((find) =>
+    find(documents),
+  );
   const ofKernel = kernel === null ? [] : kernelFindings(documents, kernel);
   const ofDelay = objective === null ? [] : delayFindings(documents, objective);
   return firstOf([...all, ...ofKernel, ...ofDelay], MAX_FINDINGS, '');

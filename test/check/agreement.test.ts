@@ -115,6 +115,19 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
     'd2 warning: KubeletConfiguration.featureGates.A: "true": does not agree with "false" of ClusterConfiguration.scheduler.extraArgs.feature-gates.A (f)',
   ],
   [
+    'components of the control plane',
+    [
+      `${CLUSTER}apiServer: {extraArgs: [{name: anonymous-auth, value: "false"}, {name: enable-garbage-collector, value: "true"}]}\ncontrollerManager: {extraArgs: [{name: node-monitor-grace-period, value: 10s}]}`,
+      `${MANAGER}NodeLifecycleController: {NodeMonitorGracePeriod: 40s}\nGarbageCollectorController: {EnableGarbageCollector: false}`,
+      `${KUBELET}nodeStatusUpdateFrequency: 0s`,
+      `${KUBELET}nodeStatusUpdateFrequency: 9s`,
+      'apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\nanonymous: {enabled: false}',
+    ],
+    'd3 error: KubeletConfiguration.nodeStatusUpdateFrequency: "10s": is not more often than "10s" of ClusterConfiguration.controllerManager.extraArgs.node-monitor-grace-period (f)',
+    'd1 error: ClusterConfiguration.apiServer.extraArgs.anonymous-auth: "false": must not be given beside AuthenticationConfiguration.anonymous (f)',
+    'd2 error: KubeControllerManagerConfiguration.GarbageCollectorController.EnableGarbageCollector: "false": does not agree with "true" of ClusterConfiguration.apiServer.extraArgs.enable-garbage-collector (f)',
+  ],
+  [
     'Services that claim the same, or what is not theirs',
     [
       service('a', `clusterIP: 10.96.0.1, type: NodePort, ports: [{port: 80, nodePort: 30080}]`),

@@ -1,9 +1,8 @@
 import { activeSection } from '../../config/effective.js';
 import { KIND } from '../../config/document.js';
-import { durationMilliseconds, parseDuration } from '../../config/duration.js';
 import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
-import { argumentOf, findingAt, placeOf, printPlace, sectionsOf, type Place } from './place.js';
+import { argumentOf, findingAt, millisecondsOf, placeOf, printPlace, sectionsOf, type Place } from './place.js';
 
 /** How long a change of endpoints is held back on purpose: by whoever writes EndpointSlices, and then by the node proxy. */
 
@@ -27,8 +26,7 @@ export function delayFindings(documents: readonly Document[], objective: number)
 }
 
 function milliseconds(place: Place | null): number {
-  const duration = place === null ? null : parseDuration(place.value);
-  return duration === null ? 0 : durationMilliseconds(duration);
+  return place === null ? 0 : millisecondsOf(place.value);
 }
 
 function longest(places: readonly Place[]): Place | null {

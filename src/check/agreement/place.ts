@@ -1,3 +1,4 @@
+import { durationMilliseconds, parseDuration } from '../../config/duration.js';
 import { printValue } from '../../config/errors.js';
 import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
@@ -26,6 +27,12 @@ export function printPlace({ document: { file }, path, value }: Place): string {
 
 export function printDocument({ file, document }: Document): string {
   return document === null ? file : `${file}, document ${document}`;
+}
+
+/** Of a duration; 0 for text that is none. */
+export function millisecondsOf(text: string): number {
+  const duration = parseDuration(text);
+  return duration === null ? 0 : durationMilliseconds(duration);
 }
 
 /** Tables' documents of a kind. */

@@ -1,7 +1,6 @@
 import { claimProblems, type ClaimProblem } from '../../plan/claim-problems.js';
 import { PlannedCluster } from '../../plan/planned-cluster.js';
-import type { Row } from '../../state/rows.js';
-import { objectKey, refOf } from '../../state/rows.js';
+import { refOf, type Row } from '../../state/rows.js';
 import { Store } from '../../state/store.js';
 import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
