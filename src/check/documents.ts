@@ -1,6 +1,7 @@
 import { YamlError } from '../base/yaml.js';
 import { API_GROUP, API_VERSION, KIND, type KubeProxyConfiguration } from '../config/document.js';
 import { clip, printValue } from '../config/errors.js';
+import { fillClusterCIDR, readCluster, type ClusterConfiguration } from '../config/kubeadm.js';
 import { Mapping, readMappings } from '../config/yaml.js';
 import { joinApiVersion, splitApiVersion } from '../config/tables/api-version.js';
 import { readByTable } from '../config/tables/document.js';
@@ -49,13 +50,14 @@ export function readFile(text: string, file: string, release: number): FileConte
   if (typeof parsed === 'string') return { documents: [], findings: [], unreadable: parsed };
   const findings: Finding[] = [];
   const names = new Interner();
+  const cluster = parsed.map(readCluster).find((each) => each !== null) ?? null;
   const documents = parsed.flatMap((value, index): readonly Document[] => {
     if (value === null) return [];
     const list = new FindingList(file, index + 1);
     const report = (found: Report): void => {
       list.add(found);
     };
-    const read = readDocument(value, { report, release, names });
+    const read = readDocument(value, { report, release, names, cluster });
     findings.push(...list.all());
     return read.map((content) => ({ file, document: index + 1, ...content }));
   });
@@ -93,16 +95,21 @@ interface Surroundings {
   readonly report: (report: Report) => void;
   readonly release: number;
   readonly names: Interner;
+  /** What kubeadm is told in the same file, as it fills in what the proxy is not told. */
+  readonly cluster: ClusterConfiguration | null;
 }
 
 /** @param at where it is in its document; empty: it is the document. */
 function readDocument(value: unknown, surroundings: Surroundings, at = ''): readonly DocumentContent[] {
-  const { report, release, names } = surroundings;
+  const { report, release, names, cluster } = surroundings;
   const meta = readMeta(value, at, report);
   if (!(value instanceof Mapping) || meta === null) return [];
   const { apiVersion, kind } = meta;
   const nothing = { kind, section: null, proxy: null, row: null };
-  if (kind === KIND && apiVersion === API_VERSION) return [{ ...nothing, proxy: readProxy(value, report) }];
+  if (kind === KIND && apiVersion === API_VERSION) {
+    const filled = cluster === null ? value : fillClusterCIDR(value, cluster);
+    return [{ ...nothing, proxy: readProxy(filled, report) }];
+  }
   if (isObject(meta)) return [{ ...nothing, row: readObject(meta, value, names, report) }];
   const table = tableFor(meta);
   if (table !== null)

@@ -91,14 +91,20 @@ function isMissing({ mayBeEmpty }: Field, value: unknown): boolean {
   return value === null || (value === '' && mayBeEmpty !== true);
 }
 
-function reportAge({ since, removed, deprecated }: Field, value: unknown, path: string, reading: Reading): void {
+function reportAge(
+  { since, removed, deprecated, versions }: Field,
+  value: unknown,
+  path: string,
+  reading: Reading,
+): void {
   const { release } = reading;
   const isZero = value === false || value === 0 || (value instanceof Mapping && value.entries.size === 0);
   if (since !== undefined && release < since)
     say(reading, 'error', 'version', path, null, `is there since Kubernetes 1.${since} only`, '');
   else if (removed !== undefined && release >= removed)
     say(reading, 'error', 'version', path, null, `is no more since Kubernetes 1.${removed}`, deprecated ?? '');
-  else if (deprecated !== undefined && !isZero)
+  // A field of old versions alone is as old as they are, which is said of the document.
+  else if (deprecated !== undefined && versions === undefined && !isZero)
     say(reading, 'warning', 'deprecated', path, null, 'is deprecated', deprecated);
 }
 
@@ -205,9 +211,10 @@ function readMap(
   parent: Section,
   reading: Reading,
 ): Section {
-  reportDuplicates(mapping, path, reading, isShown(field, type));
+  const isDiscreet = !isShown(field, type);
+  reportDuplicates(mapping, path, reading, !isDiscreet);
   const entries = [...mapping.entries].map(([key, value]): [string, Entry] => {
-    const at = `${path}.${clip(key)}`;
+    const at = `${path}.${showName(key, isDiscreet)}`;
     const shown = isShown(field, type.of) ? show(value) : null;
     const read = value === null ? null : readValue(type.of, field, value, at, parent, reading);
     return [key, { read, given: value !== null, shown }];
