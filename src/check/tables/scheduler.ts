@@ -23,11 +23,8 @@ import { CLIENT_CONNECTION, DEBUGGING, LEADER_ELECTION } from './component.js';
 
 const GROUP = 'kubescheduler.config.k8s.io';
 
-const PLUGIN = struct({ name: required(text), weight: int(0, 100) });
-const PLUGIN_SET = struct({
-  enabled: list(PLUGIN, { unique: 'name' }),
-  disabled: list(struct({ name: required(text), weight: int(0, 100) }), { unique: 'name' }),
-});
+const PLUGINS = list(struct({ name: required(text), weight: int(0, 100) }), { unique: 'name' });
+const PLUGIN_SET = struct({ enabled: PLUGINS, disabled: PLUGINS });
 
 const POINTS = [
   'preEnqueue',
@@ -45,6 +42,16 @@ const POINTS = [
   'multiPoint',
 ];
 
+/** Points at which nodes get points. */
+const SCORING = ['score', 'multiPoint'];
+
+const WEIGHTS = rule('no-effect', (section) => {
+  for (const point of POINTS.filter((name) => !SCORING.includes(name)))
+    for (const plugin of section.section(point)?.sections('enabled') ?? [])
+      if ((plugin.number('weight') ?? 0) > 0)
+        plugin.warn('no-effect', 'weight', 'has no effect here: nothing is scored');
+});
+
 /** The arguments' kind follows from the plugin's name. */
 function argumentsOf(plugin: Section): TypeMeta {
   return { apiVersion: `${GROUP}/v1`, kind: `${plugin.text('name')}Args` };
@@ -53,15 +60,16 @@ function argumentsOf(plugin: Section): TypeMeta {
 const PROFILE = struct({
   schedulerName: field(text, { default: 'default-scheduler' }),
   percentageOfNodesToScore: int(0, 100),
-  plugins: struct(Object.fromEntries(POINTS.map((point) => [point, PLUGIN_SET]))),
+  plugins: struct(Object.fromEntries(POINTS.map((point) => [point, PLUGIN_SET])), WEIGHTS),
   pluginConfig: list(struct({ name: required(text), args: embedded(argumentsOf) }), { unique: 'name' }),
 });
 
-/** Profiles are told apart by name, and share one queue. */
+/** Profiles are told apart by name, and share one queue, with what its plugin is told. */
 const PROFILES = rule('profiles', (section) => {
   const profiles = section.sections('profiles');
   const names = new Set<string>();
   const sorts = new Set<string>();
+  const configured = new Set<boolean>();
   for (const profile of profiles) {
     if (names.size === names.add(profile.text('schedulerName')).size)
       profile.refuse('profiles', 'schedulerName', 'is that of another profile, too');
@@ -69,7 +77,17 @@ const PROFILES = rule('profiles', (section) => {
     const enabled = (sort?.sections('enabled') ?? []).map((plugin) => plugin.text('name'));
     if (sorts.add(enabled.join()).size > 1)
       profile.refuse('profiles', 'plugins.queueSort', 'is not that of the other profiles');
+    const isConfigured = profile.sections('pluginConfig').some((each) => enabled.includes(each.text('name')));
+    if (configured.add(isConfigured).size > 1)
+      profile.refuse('profiles', 'pluginConfig', 'tells the plugin of queueSort otherwise than the other profiles');
   }
+});
+
+/** What is given in place counts before a file. */
+const UNUSED_FILES = rule('no-effect', (section) => {
+  for (const name of ['cert', 'key', 'ca'])
+    if (section.has(`${name}Data`) && section.has(`${name}File`))
+      section.warn('no-effect', `${name}File`, `has no effect beside ${name}Data`);
 });
 
 const EXTENDER = struct(
@@ -96,6 +114,7 @@ const EXTENDER = struct(
         if (section.truth('insecure') && (section.has('caFile') || section.has('caData')))
           section.refuse('tls', 'insecure', 'must not be true beside a CA');
       }),
+      UNUSED_FILES,
     ),
     httpTimeout: scalar('duration, not negative'),
     nodeCacheCapable: bool,

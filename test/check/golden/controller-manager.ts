@@ -57,6 +57,10 @@ CSRSigningController: {ClusterSigningKeyFile: k}`,
         'error: KubeControllerManagerConfiguration.NodeIPAMController.NodeCIDRMaskSize: 25: is more than 16 bits longer than ClusterCIDR 10.0.0.0/8',
       ],
       [
+        'CSRSigningController: {LegacyUnknownSignerConfiguration: {CertFile: a}}',
+        'error: KubeControllerManagerConfiguration.CSRSigningController.LegacyUnknownSignerConfiguration.CertFile: "a": needs KeyFile beside it',
+      ],
+      [
         `Generic: {LeaderElection: {leaderElect: false, leaseDuration: 1s}}
 KubeCloudShared: {ClusterCIDR: "10.0.0.0/16,fd00::/64"}
 NodeIPAMController: {NodeCIDRMaskSizeIPv4: 15, NodeCIDRMaskSizeIPv6: 81}`,

@@ -49,6 +49,10 @@ current-context: z`,
         'error: Config.current-context: "z": is none of contexts',
       ],
       [
+        'users: [{name: u, user: {client-certificate: a, client-certificate-data: UzNjcjN0, client-key: b}}]',
+        'error: Config.users[0].user.client-certificate-data: must not be given beside client-certificate',
+      ],
+      [
         `clusters: S3cr3t
 users: S3cr3t`,
         'error: Config.clusters: has the wrong type: should be a list',

@@ -29,6 +29,13 @@ export const ENCRYPTION: readonly Golden[] = [
         'error: EncryptionConfiguration.resources[0].providers[5].aesgcm.…: is an unknown field',
       ],
       [
+        'resources: [{resources: [secrets], providers: [{aesgcm: {keys: [{name: a, secret: BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBw==}]}}, {kms: {}}]}]',
+        'error: EncryptionConfiguration.resources[0].providers[0].aesgcm.keys[0].secret: has 31 bytes: should be 16 or 24 or 32 bytes in base64',
+        'error: EncryptionConfiguration.resources[0].providers[1].kms.name: is missing: should be text',
+        'error: EncryptionConfiguration.resources[0].providers[1].kms.endpoint: is missing: should be a socket such as unix:///run/x.sock',
+        'warning: EncryptionConfiguration.resources[0].providers[1].kms.apiVersion: "v1": is KMS v1, which is deprecated: should be "v2"',
+      ],
+      [
         'resources: [{resources: ["*.", secrets, "*"], providers: [{identity: {}}]}, {resources: [configmaps, deployments.apps, "*.*"], providers: [{kms: {name: "a:b", endpoint: /x, cachesize: 0, timeout: 0s}}]}, {resources: [deployments.apps, a.b], providers: [{kms: {apiVersion: v2, name: k, cachesize: 10, endpoint: "unix:///x"}}, {kms: {apiVersion: v2, name: k, endpoint: "unix:///y"}}]}]',
         'error: EncryptionConfiguration.resources[1].providers[0].kms.endpoint: "/x": cannot be read: should be a socket such as unix:///run/x.sock',
         'error: EncryptionConfiguration.resources[1].providers[0].kms.timeout: "0s": cannot be read: should be a duration above 0s',

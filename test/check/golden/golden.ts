@@ -2,6 +2,8 @@
 export interface Golden {
   readonly apiVersion: string;
   readonly kind: string;
+  /** Minor release of Kubernetes that they are for; {@link RELEASE} where it is not given. */
+  readonly release?: number;
   /** Of which nothing is said. */
   readonly right: readonly string[];
   /** A body, and every finding as it is printed, without file and document. */
@@ -10,3 +12,6 @@ export interface Golden {
 
 /** Text that stands for a secret: it is in no output. */
 export const SECRET = 'S3cr3t';
+
+/** What the command takes when it is told of no release. */
+export const RELEASE = 36;

@@ -9,6 +9,7 @@ import { KUBEADM } from './kubeadm.js';
 import { KUBELET } from './kubelet.js';
 import { OBJECTS } from './objects.js';
 import { PROXY } from './proxy.js';
+import { RELEASES } from './releases.js';
 import { REVIEWS } from './reviews.js';
 import { SCHEDULER } from './scheduler.js';
 import type { Golden } from './golden.js';
@@ -28,4 +29,5 @@ export const KINDS: readonly Golden[] = [
   ...CREDENTIALS,
   ...REVIEWS,
   ...OBJECTS,
+  ...RELEASES,
 ];

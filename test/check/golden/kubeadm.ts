@@ -103,6 +103,10 @@ caCertificateValidityPeriod: 87600h`,
         `error: ${CLUSTER}.kubernetesVersion: 1: has the wrong type: should be a version such as v1.31.0`,
       ],
       [
+        `scheduler: {extraEnvs: [{name: A, value: ${SECRET}, valueFrom: {}}]}`,
+        `error: ${CLUSTER}.scheduler.extraEnvs[0].valueFrom: must not be given beside value`,
+      ],
+      [
         `etcd: {external: {endpoints: [etcd], keyFile: x}}\napiServer: {timeoutForControlPlane: 4m, extraEnvs: [{name: A, value: [${SECRET}]}, {value: ${SECRET}}], extraVolumes: [{pathType: file}]}\nencryptionAlgorithm: RSA-1024\ncertificateValidityPeriod: 0s\ncontrolPlaneEndpoint: a b`,
         `error: ${CLUSTER}.etcd.external.endpoints[0]: "etcd": cannot be read: should be a URL that begins with http:// or https://`,
         `error: ${CLUSTER}.etcd.external.keyFile: "x": needs certFile beside it`,
@@ -120,6 +124,50 @@ caCertificateValidityPeriod: 87600h`,
     ],
   },
   {
+    apiVersion: 'kubeadm.k8s.io/v1beta3',
+    kind: CLUSTER,
+    release: 30,
+    right: [
+      'apiServer: {extraArgs: {authorization-mode: "Node,RBAC"}, timeoutForControlPlane: 4m0s}\netcd: {external: {endpoints: ["https://e:2379"], certFile: a, keyFile: b}}',
+    ],
+    wrong: [
+      [
+        'etcd: {local: {dataDir: /a}, external: {endpoints: ["https://e:2379"], certFile: a}}',
+        `error: ${CLUSTER}.etcd.external.certFile: "a": needs keyFile beside it`,
+        `error: ${CLUSTER}.etcd.external: must not be given beside local`,
+      ],
+      [
+        'etcd: {external: {endpoints: ["https://e:2379"], keyFile: a}}\nproxy: {disabled: true}',
+        `error: ${CLUSTER}.etcd.external.keyFile: "a": needs certFile beside it`,
+        `error: ${CLUSTER}.proxy: is no field of v1beta3: should be used in v1beta4`,
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubeadm.k8s.io/v1beta3',
+    kind: INIT,
+    release: 30,
+    right: ['nodeRegistration: {kubeletExtraArgs: {v: "5"}}'],
+    wrong: [
+      [
+        'nodeRegistration: {ignorePreflightErrors: [a, all]}',
+        `error: ${INIT}.nodeRegistration.ignorePreflightErrors: has all beside others`,
+      ],
+    ],
+  },
+  {
+    apiVersion: 'kubeadm.k8s.io/v1beta3',
+    kind: JOIN,
+    release: 30,
+    right: [DISCOVERY.replace('discovery: {', 'discovery: {timeout: 5m, ')],
+    wrong: [
+      [
+        `${DISCOVERY}\nnodeRegistration: {ignorePreflightErrors: [a, all]}`,
+        `error: ${JOIN}.nodeRegistration.ignorePreflightErrors: has all beside others`,
+      ],
+    ],
+  },
+  {
     apiVersion,
     kind: JOIN,
     right: [
@@ -127,6 +175,10 @@ caCertificateValidityPeriod: 87600h`,
       'discovery: {file: {kubeConfigPath: /etc/kubeconfig}, tlsBootstrapToken: abc}\ncontrolPlane: {localAPIEndpoint: {bindPort: 6444}}\ncaCertPath: /etc/ca.crt\ndryRun: false',
     ],
     wrong: [
+      [
+        `${DISCOVERY}\nnodeRegistration: {ignorePreflightErrors: [a, all]}`,
+        `error: ${JOIN}.nodeRegistration.ignorePreflightErrors: has all beside others`,
+      ],
       [
         'caCertPath: x',
         `error: ${JOIN}.discovery: is missing: should be a mapping`,
@@ -177,6 +229,11 @@ caCertificateValidityPeriod: 87600h`,
       'apply: {kubernetesVersion: v1.36.1, allowRCUpgrades: true, forceUpgrade: true, printConfig: true, certificateRenewal: true, etcdUpgrade: true, imagePullPolicy: Never}\ndiff: {contextLines: 3}\nnode: {dryRun: true}\nplan: {etcdUpgrade: true, allowExperimentalUpgrades: true}\ntimeouts: {}',
     ],
     wrong: [
+      [
+        'apply: {ignorePreflightErrors: [all, b]}\nplan: {ignorePreflightErrors: [all, b]}',
+        `error: ${UPGRADE}.apply.ignorePreflightErrors: has all beside others`,
+        `error: ${UPGRADE}.plan.ignorePreflightErrors: has all beside others`,
+      ],
       [
         'diff: {contextLines: -1}\nnode: {ignorePreflightErrors: [all, b]}\nplan: {forceUpgrade: true}',
         `error: ${UPGRADE}.diff.contextLines: -1: is out of range: should be an integer of at least 0`,

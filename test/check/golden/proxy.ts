@@ -30,5 +30,89 @@ export const PROXY: Golden = {
       `error: ${P}.logging.options.text.splitStream: needs feature gate LoggingAlphaOptions`,
     ],
     ['clusterCIDR: 10.244.0.0/16\nportRange: 1-2', `warning: ${P}.portRange: has no effect`],
+    [
+      `mode: userspace
+bindAddress: here
+healthzBindAddress: "10256"
+metricsBindAddress: 127.0.0.1:70000
+nodePortAddresses: [primary, 10.0.0.0/8, x]
+configSyncPeriod: -1s
+clientConnection: {burst: -1, contentType: text/plain, acceptContentTypes: application/xml}
+showHiddenMetricsForVersion: "1.20"
+clusterCIDR: 10.0.0.0/8,10.1.0.0/16
+conntrack: {maxPerCore: -1, min: -1, tcpEstablishedTimeout: -1s, tcpCloseWaitTimeout: -1s, udpTimeout: -1s, udpStreamTimeout: -1s}
+iptables: {masqueradeBit: 32, syncPeriod: 1s, minSyncPeriod: 2s}`,
+      `error: ${P}.iptables.masqueradeBit: 32: must be within the range [0, 31]`,
+      `error: ${P}.mode: "userspace": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently iptables])`,
+      `error: ${P}.conntrack.maxPerCore: -1: must be greater than or equal to 0`,
+      `error: ${P}.conntrack.min: -1: must be greater than or equal to 0`,
+      `error: ${P}.conntrack.tcpEstablishedTimeout: "-1s": must be greater than or equal to 0`,
+      `error: ${P}.conntrack.tcpCloseWaitTimeout: "-1s": must be greater than or equal to 0`,
+      `error: ${P}.conntrack.udpTimeout: "-1s": must be greater than or equal to 0`,
+      `error: ${P}.conntrack.udpStreamTimeout: "-1s": must be greater than or equal to 0`,
+      `error: ${P}.clientConnection.burst: -1: must be non-negative`,
+      `error: ${P}.clientConnection.contentType: "text/plain": must be application/vnd.kubernetes.protobuf or application/json`,
+      `error: ${P}.clientConnection.acceptContentTypes: "application/xml": must be application/vnd.kubernetes.protobuf or application/json`,
+      `error: ${P}.configSyncPeriod: "-1s": must be greater than 0`,
+      `error: ${P}.iptables.syncPeriod: "1s": must be greater than or equal to ${P}.iptables.minSyncPeriod (2s)`,
+      `error: ${P}.bindAddress: "here": not a valid textual representation of an IP address`,
+      `error: ${P}.healthzBindAddress: "10256": must be IP:port`,
+      `error: ${P}.metricsBindAddress: "127.0.0.1:70000": must be a valid port`,
+      `error: ${P}.nodePortAddresses[0]: "primary": can't use both 'primary' and CIDRs`,
+      `error: ${P}.nodePortAddresses[2]: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)`,
+      `error: ${P}.showHiddenMetricsForVersion: "1.20": must be omitted or the previous minor version, "1.35"`,
+      `error: ${P}.clusterCIDR: "10.0.0.0/8,10.1.0.0/16": two CIDRs must be of different IP families`,
+      `warning: ${P}.showHiddenMetricsForVersion: has no effect, no metric was hidden since then`,
+      `warning: ${P}.iptables.syncPeriod: has no effect in mode userspace`,
+      `warning: ${P}.iptables.minSyncPeriod: has no effect in mode userspace`,
+    ],
+    [
+      'clusterCIDR: 10.0.0.0/8\nfeatureGates: {A: x}\nlogging: {verbosity: -1, vmodule: [{filePattern: a, verbosity: -1}]}',
+      `error: ${P}.featureGates.A: "x": must be true or false`,
+      `error: ${P}.logging.verbosity: -1: must be an integer in the range [0, 4294967295]`,
+      `error: ${P}.logging.vmodule[0].verbosity: -1: must be an integer in the range [0, 4294967295]`,
+    ],
+    [
+      'clusterCIDR: 10.0.0.0/8\niptables: {syncPeriod: -1s, minSyncPeriod: -1s}',
+      `error: ${P}.iptables.syncPeriod: "-1s": must be greater than 0`,
+      `error: ${P}.iptables.minSyncPeriod: "-1s": must be greater than or equal to 0`,
+    ],
+    [
+      'detectLocalMode: Bridge',
+      `error: ${P}.detectLocalMode: "Bridge": supported values: "ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"`,
+    ],
+    [
+      'detectLocalMode: InterfaceNamePrefix',
+      `error: ${P}.detectLocal.interfaceNamePrefix: is missing: detectLocalMode InterfaceNamePrefix needs it`,
+    ],
+    [
+      'detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: a/b}',
+      `error: ${P}.detectLocal.interfaceNamePrefix: "a/b": is not what Linux calls interfaces: at most 15 bytes, without blanks, slashes and colons`,
+    ],
+    [
+      'mode: nftables\nclusterCIDR: 10.0.0.0/8\nnftables: {masqueradeBit: -1, syncPeriod: -1s, minSyncPeriod: -1s}',
+      `error: ${P}.nftables.masqueradeBit: -1: must be within the range [0, 31]`,
+      `error: ${P}.nftables.syncPeriod: "-1s": must be greater than 0`,
+      `error: ${P}.nftables.minSyncPeriod: "-1s": must be greater than or equal to 0`,
+    ],
+    [
+      'mode: ipvs\nclusterCIDR: 10.0.0.0/8\nipvs: {scheduler: "r r", excludeCIDRs: [x], tcpTimeout: -1s, tcpFinTimeout: -1s, udpTimeout: 1000h, syncPeriod: -1s}',
+      `error: ${P}.ipvs.tcpTimeout: "-1s": must be greater than or equal to 0`,
+      `error: ${P}.ipvs.tcpFinTimeout: "-1s": must be greater than or equal to 0`,
+      `error: ${P}.ipvs.udpTimeout: "1000h0m0s": must be at most 596h31m23s, which is what ip_vs can count`,
+      `error: ${P}.ipvs.scheduler: "r r": is not what ip_vs calls schedulers: at most 15 bytes, without blanks`,
+      `error: ${P}.ipvs.excludeCIDRs[0]: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)`,
+      `error: ${P}.ipvs.syncPeriod: "-1s": must be greater than 0`,
+    ],
+    [
+      'clusterCIDR: 10.0.0.0/8\nlogging: {format: json, flushFrequency: -1s, vmodule: [{filePattern: "a=b", verbosity: 1}, {filePattern: "", verbosity: 1}], options: {json: {infoBufferSize: 1Ki}}}',
+      `error: ${P}.logging.flushFrequency: "-1s": must be greater than 0`,
+      `error: ${P}.logging.vmodule: only supported for text log format`,
+      `error: ${P}.logging.vmodule[0].filePattern: "a=b": must not contain equal signs or commas`,
+      `error: ${P}.logging.vmodule[1].filePattern: is missing: must not be empty`,
+      `error: ${P}.logging.options.json.infoBufferSize: needs feature gate LoggingAlphaOptions`,
+      `warning: ${P}.logging.options.json.infoBufferSize: has no effect without splitStream`,
+      `warning: ${P}.logging.flushFrequency: has no effect, log lines are written unbuffered`,
+    ],
   ],
 };
