@@ -162,6 +162,8 @@ export interface HcnVersion {
 export interface HcnAddon {
   /** `ERROR_MOD_NOT_FOUND` where Windows has no HNS: the feature Containers is not installed. */
   hcnVersion(): Promise<HcnVersion>;
+  /** Those of the objects of a kind, in one call whatever their number. */
+  hcnIds(kind: HcnKind): Promise<readonly string[]>;
   /**
    * The objects of a kind, each asked for by itself; those that go meanwhile are left out.
    *

@@ -45,7 +45,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     addressApply: true,
     routeWatch: true,
   },
-  hcn: { hcnVersion: true, hcnList: true, hcnApply: true, hcnWatch: true },
+  hcn: { hcnVersion: true, hcnIds: true, hcnList: true, hcnApply: true, hcnWatch: true },
   service: { serviceConnect: true, serviceReport: true },
 };
 

@@ -1,9 +1,12 @@
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import t from 'tap';
 import type { HcnOperation } from '../../src/native/contract.js';
 import { projectFile } from '../support/lab/agent.js';
 import { HnsServer, refusal } from './hns-server.js';
 import { HcnStore } from './objects.js';
-import { runNode, windowsPath } from './windows.js';
+import { runNode, runProgram, windowsPath } from './windows.js';
 
 const NETWORK = '11111111-2222-3333-4444-555555555555';
 const OWN = '706f696e-7473-6d61-6e00-0a6000010050';
@@ -44,9 +47,10 @@ t.test('objects are listed, made, changed and deleted', async (t) => {
     id: OWN,
     settings: { FrontendVIPs: ['10.96.0.11'] },
   };
-  const [version, networks, made, listed, some, one, changed, gone, none, many] = await answers(server, [
+  const [version, networks, networkIds, made, listed, some, one, changed, gone, none, many] = await answers(server, [
     ['version'],
     ['list', 'network', null],
+    ['ids', 'network'],
     ['apply', [endpoint, balancer]],
     ['list', 'endpoint', null],
     ['list', 'loadBalancer', [NETWORK, OWN]],
@@ -58,6 +62,7 @@ t.test('objects are listed, made, changed and deleted', async (t) => {
   ]);
   t.strictSame(version, { major: 15, minor: 4 });
   t.match(networks, [{ id: NETWORK, properties: { Name: 'cbr0-ü-名', ID: NETWORK.toUpperCase() } }]);
+  t.same(networkIds, [NETWORK]);
   const ids = made as readonly string[];
   t.match(ids, [/^[0-9a-f-]{36}$/, OWN], 'an id that HNS chose, and one that was asked for');
   t.match(listed, [{ id: ids[0], properties: endpoint.settings }]);
@@ -66,6 +71,70 @@ t.test('objects are listed, made, changed and deleted', async (t) => {
   t.match(changed, [{ properties: modify.settings }]);
   t.strictSame([gone, none], [[OWN], []]);
   t.equal(many, 50, 'calls at the same time');
+});
+
+const numbered = (at: number): HcnOperation => ({ ...endpoint, id: `${OWN.slice(0, -1)}${at}` });
+
+t.test('an endpoint more is three calls, whatever HNS holds', async (t) => {
+  const server = new HnsServer(new HcnStore());
+  const modify: HcnOperation = { type: 'modify', kind: 'loadBalancer', id: OWN, settings: {} };
+  const [, more, aside] = await answers(server, [
+    ['apply', [numbered(1), balancer]],
+    ['apply', [numbered(2), modify]],
+    ['aside'],
+  ]);
+  t.same(more, [`${OWN.slice(0, -1)}2`, OWN]);
+  t.same(aside, [false, true], 'JavaScript does not wait for HNS');
+  t.same(
+    server.calls.map(({ name }) => name),
+    [
+      // HNS is seen to take the ids that it is given.
+      ...['open.network', 'create.endpoint', 'query.endpoint', 'create.loadBalancer'],
+      ...['create.endpoint', 'open.loadBalancer', 'modify.loadBalancer'],
+      'GET',
+    ],
+  );
+});
+
+t.test('a network that is kept open may be gone', async (t) => {
+  const server = new HnsServer(new HcnStore());
+  let isTornDown = false;
+  server.intercept = ({ name }) => {
+    if (name === 'create.endpoint' && isTornDown) return refusal('E_FAIL', 'The network was torn down.');
+    // So that it is after the first endpoint, and not once it has been opened anew.
+    if (name === 'query.endpoint') isTornDown = true;
+    if (name === 'open.network') isTornDown = false;
+    return null;
+  };
+  const [made] = await answers(server, [['apply', [numbered(1), numbered(2)]]]);
+  t.same(made, [numbered(1).id, numbered(2).id]);
+  t.same(
+    server.calls.map(({ name }) => name),
+    ['open.network', 'create.endpoint', 'query.endpoint', 'create.endpoint', 'open.network', 'create.endpoint'],
+  );
+});
+
+t.test('ids that HNS chooses count, whatever was asked for', async (t) => {
+  const store = new HcnStore();
+  store.objects.loadBalancer.set(NETWORK, {});
+  const server = new HnsServer(store);
+  server.intercept = ({ name }) => (name === 'create.loadBalancer' ? { result: 0, text: NETWORK, record: '' } : null);
+  t.same(await answers(server, [['apply', [balancer, balancer]]]), [[NETWORK, NETWORK]]);
+});
+
+t.test('the DLLs are those of Windows, whatever lies beside the program', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'pointsman-dlls-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+  });
+  for (const name of ['computenetwork', 'vmcompute']) writeFileSync(join(folder, `${name}.dll`), 'none');
+  const program = join(folder, 'node.exe');
+  symlinkSync(process.env['POINTSMAN_WINE_NODE'] ?? '', program);
+  const server = new HnsServer(new HcnStore());
+  const steps = JSON.stringify([['version'], ['list', 'network', null]]);
+  const { stdout } = await runProgram([program, INSIDE, steps], await server.start());
+  server.stop();
+  t.match(stdout, /"major":15[^]*cbr0/);
 });
 
 t.test('a refusal is told and stops nothing else', async (t) => {

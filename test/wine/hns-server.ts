@@ -103,8 +103,8 @@ export class HnsServer {
       }
       const [verb, kind] = name.split('.') as [string, HcnKind];
       if (verb === 'enumerate') {
-        const listed = await this.hns.hcnList(kind, null);
-        return done(JSON.stringify(listed.map((each) => each.id.toUpperCase())));
+        const ids = await this.hns.hcnIds(kind);
+        return done(JSON.stringify(ids.map((id) => id.toUpperCase())));
       }
       if (verb !== 'open' && verb !== 'query') return done(await this.#apply(operationOf(verb, kind, id, text)));
       const [found] = await this.hns.hcnList(kind, [id.toLowerCase()]);

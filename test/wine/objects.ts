@@ -15,6 +15,10 @@ export class HcnStore implements HcnAddon {
     return Promise.resolve({ major: 15, minor: 4 });
   }
 
+  hcnIds(kind: HcnKind): Promise<readonly string[]> {
+    return Promise.resolve([...this.objects[kind].keys()]);
+  }
+
   hcnList<Kind extends HcnKind>(kind: Kind, ids: readonly string[] | null): Promise<readonly HcnListed<Kind>[]> {
     const held = [...this.objects[kind]].filter(([id]) => ids === null || ids.includes(id));
     return Promise.resolve(held.map(([id, properties]) => ({ id, properties })));

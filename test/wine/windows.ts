@@ -73,8 +73,11 @@ export async function runNode(
 }
 
 /** Runs a program of Windows to its end. */
-export async function runProgram(argv: readonly string[]): Promise<WindowsResult> {
-  return await ended(startProgram(argv, {}));
+export async function runProgram(
+  argv: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<WindowsResult> {
+  return await ended(startProgram(argv, env));
 }
 
 async function ended(running: WindowsProcess): Promise<WindowsResult> {

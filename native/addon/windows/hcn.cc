@@ -17,6 +17,7 @@ using Guids = std::vector<hcn::Guid>;
 using Operations = std::vector<hcn::Operation>;
 
 constexpr const char* kVersion = "hcn version";
+constexpr const char* kIds = "hcn ids";
 constexpr const char* kList = "hcn list";
 constexpr const char* kApply = "hcn apply";
 
@@ -69,6 +70,15 @@ std::string object_of(const hcn::Operation& operation) {
 
 Napi::Value id_value(Napi::Env env, const hcn::Guid& id) { return Napi::String::New(env, hcn::guid_text(id)); }
 
+Napi::Value to_ids(Napi::Env env, const Guids& ids) {
+  const Napi::Array array = Napi::Array::New(env, ids.size());
+  for (std::uint32_t index = 0; index < ids.size(); ++index) {
+    const Napi::HandleScope scope(env);
+    array.Set(index, id_value(env, ids[index]));
+  }
+  return array;
+}
+
 /// Leaves an error pending where HNS's answer is not JSON.
 Napi::Value to_listed(Napi::Env env, const std::vector<hcn::Listed>& listed) {
   const Napi::Array array = Napi::Array::New(env, listed.size());
@@ -117,6 +127,13 @@ Napi::Value hcn_version(const Napi::CallbackInfo& info) {
       });
 }
 
+Napi::Value hcn_ids(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const hcn::Kind kind = kind_argument(Argument(info[0], "kind", misuse));
+  if (misuse.failed()) return misuse.raise();
+  return HcnCall<Guids>::start(info.Env(), kIds, [kind](hcn::Library& library) { return hcn::ids(library, kind); }, to_ids);
+}
+
 Napi::Value hcn_list(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   const hcn::Kind kind = kind_argument(Argument(info[0], "kind", misuse));
@@ -149,6 +166,7 @@ Napi::Value hcn_apply(const Napi::CallbackInfo& info) {
 Napi::Object hcn_functions(Napi::Env env) {
   Functions functions(env);
   functions.add<hcn_version>("hcnVersion");
+  functions.add<hcn_ids>("hcnIds");
   functions.add<hcn_list>("hcnList");
   functions.add<hcn_apply>("hcnApply");
   functions.add<hcn_watch>("hcnWatch");

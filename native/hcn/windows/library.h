@@ -4,6 +4,7 @@
 // After windows.h, which it needs.
 #include <computenetwork.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -89,15 +90,25 @@ struct Calls {
 };
 
 /// computenetwork.dll and vmcompute.dll, loaded when they are first needed and from Windows' own folder only. They stay loaded: threads of theirs may outlast
-/// whoever called them.
+/// whoever called them. What is known of HNS is kept with them, so that it is not asked for the same again and again.
 class Library {
  public:
   Answer<Calls> calls();
   Answer<Version> version();
 
+  /// The network of this id that was kept open; null: none was.
+  std::shared_ptr<void> kept_network(const Guid& id);
+  /// In the place of the one that is kept; null: of none.
+  void keep_network(const Guid& id, std::shared_ptr<void> network);
+
+  /// Whether HNS takes the ids that objects are created with, as far as was seen: until then each object is asked for its own.
+  std::atomic<bool> takes_ids = false;
+
  private:
   std::mutex mutex_;
   std::optional<Calls> calls_;
+  std::shared_ptr<void> network_;
+  Guid network_id_;
 };
 
 }  // namespace pointsman::hcn

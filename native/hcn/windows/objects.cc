@@ -73,19 +73,22 @@ Answer<std::vector<Guid>> enumerate(const KindCalls& calls) {
   return Refusal{0, calls.enumerate.name, to_utf8(text), "no list of ids"};
 }
 
-/// The id that HNS gave to what was created. One that was asked for holds where it does not say.
-Outcome id_of(const Object& created, const Operation& operation, const char* call) {
-  const auto properties = created.properties();
-  const auto id = properties.ok() ? read_id(properties.value()) : std::nullopt;
-  if (id) return *id;
-  if (operation.id) return *operation.id;
-  return properties.ok() ? Refusal{0, call, to_utf8(properties.value()), "no id"} : properties.error();
+/// A network that is closed with the last who holds it.
+Answer<std::shared_ptr<void>> open_network(const KindCalls& calls, const Guid& id) {
+  void* handle = nullptr;
+  TaskText record;
+  const HRESULT result = calls.open.function(to_windows(id), &handle, record.place());
+  std::shared_ptr<void> network(handle, [close = calls.close.function](void* held) {
+    if (held != nullptr) close(held);
+  });
+  if (auto refused = refusal(calls.open.name, result, record)) return *std::move(refused);
+  return network;
 }
 
-/// Does operations, and keeps the network that the last endpoint was made in open for the next.
+/// Does operations. The network that endpoints are made in is kept open for the next.
 class Job {
  public:
-  explicit Job(const Calls& calls) : calls_(calls) {}
+  Job(Library& library, const Calls& calls) : library_(library), calls_(calls) {}
 
   Outcome run(const Operation& operation) {
     switch (operation.verb) {
@@ -96,24 +99,30 @@ class Job {
       case Verb::kDelete:
         break;
     }
-    return erase(operation);
+    return remove(operation);
   }
 
  private:
+  /// A network that was kept may be gone, or HNS have started anew: whatever is refused in it is tried once more in one that was opened just now.
   Outcome create_endpoint(const Operation& operation) {
-    if (!network_ || !(network_id_ == operation.network)) {
-      network_id_ = operation.network;
-      network_.emplace(calls_.networks);
-      if (auto refused = network_->open(operation.network)) {
-        network_.reset();
-        return *std::move(refused);
-      }
+    if (const auto kept = library_.kept_network(operation.network)) {
+      Outcome outcome = create_endpoint_in(kept.get(), operation);
+      if (std::holds_alternative<Guid>(outcome)) return outcome;
+      library_.keep_network({}, nullptr);
     }
+    const auto opened = open_network(calls_.networks, operation.network);
+    if (!opened.ok()) return opened.error();
+    Outcome outcome = create_endpoint_in(opened.value().get(), operation);
+    if (std::holds_alternative<Guid>(outcome)) library_.keep_network(operation.network, opened.value());
+    return outcome;
+  }
+
+  Outcome create_endpoint_in(void* network, const Operation& operation) {
     const auto& [name, create] = calls_.create_endpoint;
     Object endpoint(calls_.endpoints);
     TaskText record;
-    const HRESULT result = create(network_->handle(), to_windows(operation.id.value_or(Guid{})), wide(operation.settings).c_str(),
-                                  endpoint.place(), record.place());
+    const HRESULT result = create(network, to_windows(operation.id.value_or(Guid{})), wide(operation.settings).c_str(), endpoint.place(),
+                                  record.place());
     if (auto refused = refusal(name, result, record)) return *std::move(refused);
     return id_of(endpoint, operation, name);
   }
@@ -132,14 +141,14 @@ class Job {
     const Guid id = operation.id.value_or(Guid{});
     Object balancer(calls_.load_balancers);
     if (auto refused = balancer.open(id)) return *std::move(refused);
-    const auto& [name, modify] = calls_.modify_load_balancer;
+    const auto& [name, change] = calls_.modify_load_balancer;
     TaskText record;
-    const HRESULT result = modify(balancer.handle(), wide(operation.settings).c_str(), record.place());
+    const HRESULT result = change(balancer.handle(), wide(operation.settings).c_str(), record.place());
     if (auto refused = refusal(name, result, record)) return *std::move(refused);
     return id;
   }
 
-  Outcome erase(const Operation& operation) {
+  Outcome remove(const Operation& operation) {
     const Guid id = operation.id.value_or(Guid{});
     const auto& [name, erase] = calls_of(calls_, operation.kind).erase;
     TaskText record;
@@ -148,12 +157,28 @@ class Job {
     return id;
   }
 
+  /// The id that HNS gave to what was created. One that was asked for holds where it does not say, and where HNS is known to take them.
+  Outcome id_of(const Object& created, const Operation& operation, const char* call) {
+    if (operation.id && library_.takes_ids) return *operation.id;
+    const auto properties = created.properties();
+    const auto id = properties.ok() ? read_id(properties.value()) : std::nullopt;
+    if (operation.id && id) library_.takes_ids = *id == *operation.id;
+    if (id) return *id;
+    if (operation.id) return *operation.id;
+    return properties.ok() ? Refusal{0, call, to_utf8(properties.value()), "no id"} : properties.error();
+  }
+
+  Library& library_;
   const Calls& calls_;
-  std::optional<Object> network_;
-  Guid network_id_;
 };
 
 }  // namespace
+
+Answer<std::vector<Guid>> ids(Library& library, Kind kind) {
+  const auto loaded = library.calls();
+  if (!loaded.ok()) return loaded.error();
+  return enumerate(calls_of(loaded.value(), kind));
+}
 
 Answer<std::vector<Listed>> list(Library& library, Kind kind, const std::optional<std::vector<Guid>>& ids) {
   const auto loaded = library.calls();
@@ -181,7 +206,7 @@ Answer<std::vector<Listed>> list(Library& library, Kind kind, const std::optiona
 Answer<std::vector<Outcome>> apply(Library& library, const std::vector<Operation>& operations) {
   const auto loaded = library.calls();
   if (!loaded.ok()) return loaded.error();
-  Job job(loaded.value());
+  Job job(library, loaded.value());
   std::vector<Outcome> outcomes;
   outcomes.reserve(operations.size());
   for (const Operation& operation : operations) outcomes.push_back(job.run(operation));

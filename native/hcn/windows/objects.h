@@ -17,6 +17,9 @@ struct Listed {
   std::u16string properties;
 };
 
+/// The ids of the objects of a kind.
+Answer<std::vector<Guid>> ids(Library& library, Kind kind);
+
 /// The objects of a kind, or those with some ids; those that are not there, or no longer, are left out.
 Answer<std::vector<Listed>> list(Library& library, Kind kind, const std::optional<std::vector<Guid>>& ids);
 

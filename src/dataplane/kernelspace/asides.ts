@@ -19,7 +19,7 @@ export interface AsideParts {
   readonly networkName: string;
 }
 
-/** Every frontend of which HNS refused something. */
+/** Every frontend of which HNS refused something. An endpoint that no frontend needs, and that HNS does not let go, stands for itself. */
 export function asideFrontends(parts: AsideParts): readonly AsideFrontend[] {
   const { ledgers, desired, awaited, now, networkName } = parts;
   const found = new Map<FrontendKey, AsideFrontend>();
@@ -28,8 +28,11 @@ export function asideFrontends(parts: AsideParts): readonly AsideFrontend[] {
     if (!found.has(frontend)) found.set(frontend, { frontend, reason, since, retryAt });
   };
   for (const [key, aside] of ledgers.balancers.aside) add(key, aside);
-  for (const [key, aside] of ledgers.endpoints.aside)
-    for (const user of desired.usersOf(key as IPAddress)) add(user, aside);
+  for (const [key, aside] of ledgers.endpoints.aside) {
+    const users = desired.usersOf(key as IPAddress);
+    for (const user of users) add(user, aside);
+    if (users.size === 0) add(`endpoint ${key}`, aside);
+  }
   const time = now();
   for (const [address, since] of awaited) {
     if (time - since < PATIENCE_MS) continue;

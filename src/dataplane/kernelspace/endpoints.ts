@@ -3,8 +3,15 @@ import type { HcnAddon } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
 import type { Desired } from './desired.js';
 import type { Ledgers } from './ledgers.js';
-import { providerOf, type EndpointKey, type Endpoints, type MadeEndpoint, type Network } from './listing.js';
-import { normalMac, remoteMac } from './names.js';
+import {
+  listEndpoints,
+  providerOf,
+  type EndpointKey,
+  type Endpoints,
+  type MadeEndpoint,
+  type Network,
+} from './listing.js';
+import { isOwnId, normalMac, remoteMac } from './names.js';
 
 /** How soon it is looked again for a pod of this node that HNS does not know, at first and at the most; milliseconds. */
 export const AWAIT_MS = { first: 100, most: 5000 } as const;
@@ -28,6 +35,8 @@ export class EndpointSet {
   /** Of this node's pods: used, and not yet in HNS. Since when, on the clock. */
   readonly awaited = new Map<IPAddress, number>();
   private found = new Map<IPAddress, string>();
+  /** Endpoints that need not be looked at again to find an address. */
+  private seen = new Set<string>();
   private readonly macs = new Map<string, IPAddress>();
   private awaitMs: number = AWAIT_MS.first;
 
@@ -36,12 +45,31 @@ export class EndpointSet {
     private readonly now: () => number,
   ) {}
 
-  /** Another look at HNS, with the ledger read back if it was a whole one. Answers the addresses at which another endpoint is found than before. */
-  update({ found }: Pick<Endpoints, 'found'>): ReadonlySet<IPAddress> {
-    const changed = new Set<IPAddress>();
-    for (const [address, id] of found) if (this.found.get(address) !== id) changed.add(address);
-    for (const address of this.found.keys()) if (!found.has(address)) changed.add(address);
-    this.found = new Map(found);
+  /** A look at all that HNS has. */
+  update(endpoints: Endpoints): void {
+    this.found = new Map(endpoints.found);
+    this.seen = new Set(settled(endpoints));
+  }
+
+  /**
+   * Looks for those that are awaited: at endpoints that HNS did not have before, as looking at all of them takes a call for each. Answers the addresses at
+   * which another is found than before.
+   */
+  async look(hcn: Pick<HcnAddon, 'hcnIds' | 'hcnList'>, network: Network): Promise<readonly IPAddress[]> {
+    const ids = await hcn.hcnIds('endpoint');
+    const there = new Set(ids);
+    const changed = [...this.found].flatMap(([address, id]) => (there.has(id) ? [] : [address]));
+    for (const address of changed) this.found.delete(address);
+    const others = ids.filter((id) => !this.seen.has(id) && !isOwnId(id));
+    this.seen = new Set(ids.filter((id) => this.seen.has(id)));
+    if (others.length === 0) return changed;
+    const looked = await listEndpoints(hcn, this.parts.family, network, others);
+    for (const id of settled(looked)) this.seen.add(id);
+    for (const [address, id] of looked.found) {
+      if (this.found.has(address)) continue;
+      this.found.set(address, id);
+      changed.push(address);
+    }
     return changed;
   }
 
@@ -148,4 +176,10 @@ export class EndpointSet {
     this.macs.clear();
     for (const [key, { mac }] of this.parts.ledgers.endpoints.acknowledged) this.macs.set(mac, key as IPAddress);
   }
+}
+
+/** Those whose address is known, and those that are elsewhere: one without an address may get it yet. */
+function settled({ found, ids, onNetwork, all }: Endpoints): readonly string[] {
+  const addressed = new Set([...found.values(), ...ids.values()]);
+  return [...all].filter((id) => addressed.has(id) || !onNetwork.has(id));
 }

@@ -273,14 +273,14 @@ export class KernelspaceFamily implements FamilyDataplane {
 
   /** Looks for pods of this node that are used and not known, and on overlay networks for what is behind which node. */
   private async readEndpoints(): Promise<void> {
-    const { hcn, family, networkName } = this.options;
+    const { hcn, networkName } = this.options;
     const { network, endpoints, touched, desired } = this;
     if (network === null) return;
     endpoints.desire(network, touched.addresses);
     const isNew = [...touched.addresses].some((key) => this.ledgers.endpoints.isOwed(key));
     if (network.isOverlay && isNew) this.network = (await findNetwork(hcn, networkName)) ?? network;
     const changed = await endpoints.forgetGone(hcn, touched.addresses);
-    if (endpoints.awaited.size > 0) changed.push(...endpoints.update(await listEndpoints(hcn, family, network)));
+    if (endpoints.awaited.size > 0) changed.push(...(await endpoints.look(hcn, network)));
     for (const address of changed) {
       touched.addresses.add(address);
       for (const key of desired.usersOf(address)) touched.frontends.add(key);

@@ -116,12 +116,14 @@ export function providerOf({ remoteSubnets }: Network, address: IPAddress): IPAd
   return longest?.provider ?? null;
 }
 
+/** @param some ids of those that are looked at; null: all. */
 export async function listEndpoints(
   addon: Pick<HcnAddon, 'hcnList'>,
   family: Family,
   network: Network,
+  some: readonly string[] | null = null,
 ): Promise<Endpoints> {
-  const listed = await addon.hcnList('endpoint', null);
+  const listed = await addon.hcnList('endpoint', some);
   const found = new Map<IPAddress, string>();
   const made = new Map<EndpointKey, MadeEndpoint>();
   const ids = new Map<EndpointKey, string>();

@@ -67,6 +67,7 @@ function emptyHns(table: FamilyTable, { networkName, rootHnsEndpointName }: Kern
   };
   return {
     hcnVersion: () => Promise.resolve(VERSION),
+    hcnIds: (kind) => Promise.resolve(listed[kind].map(({ id }) => id)),
     hcnList: (kind) => Promise.resolve(listed[kind] as never),
     hcnApply: (operations) => Promise.resolve(operations.map(({ id }) => id ?? '')),
     hcnWatch: () => Promise.resolve(() => undefined),

@@ -33,6 +33,8 @@ const PASSING: ReadonlySet<string> = new Set([
   'ERROR_TIMEOUT',
   'HCN_E_MANAGER_STOPPED',
   'RPC_S_CALL_FAILED',
+  'RPC_S_CALL_FAILED_DNE',
+  'RPC_S_SERVER_TOO_BUSY',
   'RPC_S_SERVER_UNAVAILABLE',
 ]);
 /** HNS holds something else than was thought. */
@@ -41,6 +43,7 @@ const OUTDATED: ReadonlySet<string> = new Set([
   'ERROR_NOT_FOUND',
   'HCN_E_ENDPOINT_NOT_FOUND',
   'HCN_E_NETWORK_NOT_FOUND',
+  'HCN_E_OBJECT_USED_AFTER_UNLOAD',
   'HCN_E_PORT_ALREADY_EXISTS',
 ]);
 const GONE: ReadonlySet<string> = new Set(['ERROR_NOT_FOUND', 'HCN_E_ENDPOINT_NOT_FOUND']);
@@ -136,7 +139,7 @@ export class Writer {
           held = balancers.acknowledged.get(key);
         } else if (type === 'modify' && is(GONE, answer)) held = undefined;
       }
-      if (refusal !== null) this.refuseBalancer(key, held, refusal);
+      if (refusal !== null) this.refuseBalancer(key, held, refusal, operations[0]?.type === 'modify');
     });
   }
 
@@ -156,9 +159,10 @@ export class Writer {
     key: BalancerKey,
     held: ReturnType<Ledgers['balancers']['desired']>,
     error: NativeError,
+    isModification: boolean,
   ): void {
     const { balancers } = this.parts.ledgers;
-    if (this.canModify && is(UNKNOWN_CALL, error)) {
+    if (isModification && is(UNKNOWN_CALL, error)) {
       this.canModify = false;
       balancers.readBack(key, held);
       return;

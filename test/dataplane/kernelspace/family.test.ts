@@ -1,12 +1,10 @@
 import t from 'tap';
 import { HCN_DISTRIBUTION, hcnFeatures, type HcnEndpoint, type HcnLoadBalancer } from '../../../src/native/contract.js';
-import { KEEPS_DESTINATION, REPLACED_WHOLE, type Row } from '../../../src/state/rows.js';
+import { KEEPS_DESTINATION, REPLACED_WHOLE } from '../../../src/state/rows.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
 import { address, service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
-import { balancers, CLUSTER, costs, pods, started } from './scene.js';
-
-const REF = { kind: 'Service', namespace: 'default', name: 'web' } as const;
+import { balancers, CLUSTER, costs, pods, pods6, REF, started } from './scene.js';
 
 t.test('what one more endpoint costs', async (t) => {
   const modifying = await started(CLUSTER);
@@ -152,23 +150,18 @@ t.test('flags, source and distribution', async (t) => {
   t.match(shape(), { '192.0.2.1:80': [0, 16] }, 'without direct server return no destination is kept');
 });
 
+t.test('affinity is asked of an HNS that has it alone', async (t) => {
+  const old = new HnsWorld();
+  old.hns.version = { major: 11, minor: 10 };
+  const rig = await started([service('web', { affinitySeconds: 100 }), pods('web', '10.0.1.1')], new Rig(old));
+  t.match(balancers(rig)['10.96.0.10:80'], { PortMappings: [{ DistributionType: undefined }] });
+  t.same(await rig.difference(), []);
+});
+
 t.test('a Service that asks for it is not changed in place', async (t) => {
   const rig = await started([service('web', { balancerFlags: REPLACED_WHOLE }), pods('web', '10.0.1.1')]);
   rig.commit([pods('web', '10.0.1.1', '10.0.1.2')]);
   t.same(await rig.told(() => rig.sync()), ['create endpoint', 'delete loadBalancer', 'create loadBalancer']);
-});
-
-t.test('an HNS that does not know how to modify is not asked twice', async (t) => {
-  const rig = await started(CLUSTER);
-  rig.kernel.hns.version = { major: 13, minor: 0 };
-  rig.commit([pods('web', '10.0.1.1')]);
-  t.same(await rig.told(() => rig.sync()), [
-    'modify loadBalancer',
-    'delete loadBalancer',
-    'create loadBalancer',
-    'delete endpoint',
-  ]);
-  t.same(await rig.difference(), []);
 });
 
 t.test('a pod of this node that HNS learns of late', async (t) => {
@@ -183,49 +176,22 @@ t.test('a pod of this node that HNS learns of late', async (t) => {
   t.equal(again.dueAt, 200, 'it is looked for ever more rarely');
   rig.now += 10_000;
   t.match((await rig.sync()).setAside, [{ frontend: '10.96.0.10:80/TCP', reason: /no endpoint 10\.0\.0\.1/ }]);
-  rig.kernel.hns.addEndpoint(rig.kernel.network, ['10.0.0.1']);
+  const { hns, network } = rig.kernel;
+  // Pods of others, and one that gets its address later.
+  hns.addEndpoint(hns.addNetwork('nat'), ['172.16.0.2']);
+  const early = hns.addEndpoint(network, []);
+  hns.looks = 0;
+  await rig.sync();
+  await rig.sync();
+  t.equal(hns.looks, 3, 'what has been looked at is not looked at again, but for what had no address');
+  hns.removeEndpoint(early);
+  hns.addEndpoint(network, ['10.0.0.1']);
+  hns.looks = 0;
   const found = await rig.sync();
+  t.equal(hns.looks, 1, 'one that has come is looked at, whatever HNS holds');
   t.equal(found.full, false);
   t.same([found.setAside, found.dueAt, found.repairs], [[], undefined, []]);
   t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 2);
-});
-
-t.test('what HNS refuses is set aside, others do not wait, and it is tried again', async (t) => {
-  const rig = await started();
-  rig.kernel.hns.faults.planned.push(null, { errno: 'HCN_E_INVALID_POLICY', operation: 0 });
-  rig.commit([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
-  const refused = await rig.sync();
-  t.match(refused.setAside, [{ frontend: '10.96.0.10:80/TCP', reason: /HCN_E_INVALID_POLICY/, retryAt: 1000 }]);
-  t.same(Object.keys(balancers(rig)), ['10.96.0.11:80']);
-  t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'not before its time');
-  rig.now = 1000;
-  t.same((await rig.sync()).setAside, []);
-  t.equal(Object.keys(balancers(rig)).length, 2);
-});
-
-t.test('a frontend that somebody else has is reported, and taken once it is free', async (t) => {
-  const rig = await started();
-  const { hns } = rig.kernel;
-  const far = hns.addEndpoint(hns.addNetwork('nat'), ['172.16.0.2']);
-  const PortMappings = [{ Protocol: 6, InternalPort: 80, ExternalPort: 80 }];
-  hns.loadBalancers.set('foreign', { HostComputeEndpoints: [far], FrontendVIPs: ['10.96.0.10'], PortMappings });
-  rig.commit(CLUSTER);
-  t.match((await rig.sync()).setAside, [{ reason: /ERROR_ALREADY_EXISTS/ }]);
-  t.ok(hns.loadBalancers.has('foreign'));
-  hns.loadBalancers.delete('foreign');
-  rig.now = 1000;
-  t.same((await rig.sync()).setAside, []);
-});
-
-t.test('answers that are lost, and calls that end half way', async (t) => {
-  for (const fault of ['lose-answer', 'halve', 'refuse'] as const) {
-    const rig = await started();
-    rig.kernel.hns.faults.planned.push(fault);
-    rig.commit(CLUSTER);
-    await t.rejects(rig.sync(), /RPC_S_CALL_FAILED/);
-    const { full, setAside } = await rig.sync();
-    t.same([full, setAside, await rig.difference()], [true, [], []], fault);
-  }
 });
 
 t.test('health checks of load balancers go to the node', async (t) => {
@@ -313,13 +279,6 @@ t.test(
     t.ok(hns.loadBalancers.has('odd'));
   },
 );
-
-function pods6(...addresses: readonly string[]): Row {
-  return slice(
-    'web',
-    addresses.map((each) => ({ address: each, node: 'other' })),
-  );
-}
 
 t.test('what is left on a network that was configured before goes', async (t) => {
   const rig = await started(CLUSTER);

@@ -148,6 +148,7 @@ const FILE = 'test/dataplane/kernelspace/rendered/operations.txt';
 function windowsConfig(command: string): Config {
   const flags = [
     '--network-name=cbr0',
+    '--root-hnsendpoint-name=gateway',
     '--forward-healthcheck-vip',
     '--hostname-override=me',
     `--manifests=${CLUSTER}`,
@@ -168,7 +169,7 @@ t.test('plan, dump, diff and cleanup', async (t) => {
   const log = new RecordingLog();
   const config = windowsConfig('diff');
   for (const address of ['10.0.1.1', '10.0.1.53', '10.0.1.70', 'fd00:10::1']) hns.addEndpoint(network, [address]);
-  hns.addEndpoint(network, ['10.0.1.9'], { Name: 'cbr0' });
+  hns.addEndpoint(network, ['10.0.1.9'], { Name: 'gateway' });
   const before = await diff(config, 'v0', one, log);
   t.match(before.text, /^hns create loadBalancer /m);
   t.equal(hns.changes, 0, 'nothing was done');

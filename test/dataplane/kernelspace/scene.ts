@@ -12,6 +12,15 @@ export function pods(name: string, ...addresses: readonly string[]): Row {
   );
 }
 
+/** Of other nodes. */
+export function pods6(...addresses: readonly string[]): Row {
+  return slice(
+    'web',
+    addresses.map((each) => ({ address: each, node: 'other' })),
+    { name: 'web-ipv6' },
+  );
+}
+
 export async function started(rows: readonly Row[] = [], rig = new Rig()): Promise<Rig> {
   rig.commit([...NODE_ROWS, ...rows]);
   await rig.sync();
@@ -39,3 +48,6 @@ export async function costs(
 }
 
 export const CLUSTER: readonly Row[] = [service('web'), pods('web', '10.0.1.1', '10.0.1.2')];
+
+/** What removes the Service of {@link CLUSTER}. */
+export const REF = { kind: 'Service', namespace: 'default', name: 'web' } as const;

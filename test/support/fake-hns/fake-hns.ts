@@ -39,6 +39,8 @@ export class FakeHns implements HcnAddon {
   readonly committed: (readonly HcnOperation[])[] = [];
   /** Listings that were answered, by kind. */
   readonly listed: HcnKind[] = [];
+  /** Objects that were asked for: each costs a call. */
+  looks = 0;
   version: HcnVersion = { major: 15, minor: 4 };
   /** Is called before each operation. */
   beforeOperation: ((operation: HcnOperation) => void) | null = null;
@@ -53,14 +55,20 @@ export class FakeHns implements HcnAddon {
     return Promise.resolve(this.version);
   }
 
+  async hcnIds(kind: HcnKind): Promise<readonly string[]> {
+    await Promise.resolve();
+    if (this.faults.failsListing()) throw new HnsError('RPC_S_CALL_FAILED', 'hcn ids', null, null);
+    return [...this.objects(kind).keys()];
+  }
+
   async hcnList<Kind extends HcnKind>(kind: Kind, ids: readonly string[] | null): Promise<readonly HcnListed<Kind>[]> {
     await Promise.resolve();
     if (this.faults.failsListing()) throw new HnsError('RPC_S_CALL_FAILED', 'hcn list', null, null);
     this.listed.push(kind);
     const objects: ReadonlyMap<string, unknown> = this.objects(kind);
-    return [...objects]
-      .filter(([id]) => ids === null || ids.includes(id))
-      .map(([id, properties]) => ({ id, properties: structuredClone(properties) })) as HcnListed<Kind>[];
+    const asked = [...objects].filter(([id]) => ids === null || ids.includes(id));
+    this.looks += asked.length;
+    return asked.map(([id, properties]) => ({ id, properties: structuredClone(properties) })) as HcnListed<Kind>[];
   }
 
   async hcnApply(operations: readonly HcnOperation[]): Promise<readonly (string | NativeError)[]> {

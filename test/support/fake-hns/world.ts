@@ -39,6 +39,7 @@ export class HnsWorld implements ScenarioWorld {
     const { hns } = this;
     const hcn: HcnAddon = {
       hcnVersion: () => hns.hcnVersion(),
+      hcnIds: (kind) => hns.hcnIds(kind),
       hcnList: (kind, ids) => hns.hcnList(kind, ids),
       hcnApply: (operations) => hns.hcnApply(operations),
       hcnWatch: (onChange) => hns.hcnWatch(onChange),

@@ -16,8 +16,18 @@ function shown(value: unknown): unknown {
 /** Steps are calls of the subsystem by name; `watch` answers the first change. */
 const calls: Readonly<Record<string, (...args: readonly never[]) => Promise<unknown>>> = {
   version: () => hcn.hcnVersion(),
+  ids: (kind) => hcn.hcnIds(kind),
   list: (kind, ids) => hcn.hcnList(kind, ids),
   apply: (operations: readonly HcnOperation[]) => hcn.hcnApply(operations),
+  /** Whether the call had an answer before JavaScript went on. */
+  aside: async () => {
+    let answered = false;
+    const version = hcn.hcnVersion().then(() => (answered = true));
+    await Promise.resolve();
+    const before = answered;
+    await version;
+    return [before, answered];
+  },
   many: async (count: number, operation: HcnOperation) => {
     const made = await Promise.all(Array.from({ length: count }, () => hcn.hcnApply([operation])));
     return new Set(made.flat()).size;

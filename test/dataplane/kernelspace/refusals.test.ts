@@ -1,0 +1,114 @@
+import t from 'tap';
+import { HnsWorld } from '../../support/fake-hns/world.js';
+import { service } from '../../support/rows.js';
+import { NODE_ROWS, Rig } from './rig.js';
+import { balancers, CLUSTER, costs, pods, pods6, REF, started } from './scene.js';
+
+/** What HNS does not do, or does and does not say. */
+
+t.test('an HNS that does not know how to modify is not asked twice', async (t) => {
+  const rig = await started([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.2')]);
+  rig.kernel.hns.version = { major: 13, minor: 0 };
+  rig.commit([pods('web', '10.0.1.1'), pods('two', '10.0.1.1')]);
+  t.same(await rig.told(() => rig.sync()), [
+    ...Array<string>(2).fill('modify loadBalancer'),
+    ...Array<readonly string[]>(2).fill(['delete loadBalancer', 'create loadBalancer']).flat(),
+    'delete endpoint',
+  ]);
+  t.same(await rig.difference(), []);
+});
+
+t.test('what HNS refuses is set aside, others do not wait, and it is tried again', async (t) => {
+  const rig = await started();
+  rig.kernel.hns.faults.planned.push(null, { errno: 'HCN_E_INVALID_POLICY', operation: 0 });
+  rig.commit([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
+  const refused = await rig.sync();
+  t.match(refused.setAside, [{ frontend: '10.96.0.10:80/TCP', reason: /HCN_E_INVALID_POLICY/, retryAt: 1000 }]);
+  t.same(Object.keys(balancers(rig)), ['10.96.0.11:80']);
+  t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'not before its time');
+  rig.now = 1000;
+  t.same((await rig.sync()).setAside, []);
+  t.equal(Object.keys(balancers(rig)).length, 2);
+});
+
+t.test('what HNS may do another time is no fault of the object', async (t) => {
+  for (const errno of [
+    'E_OUTOFMEMORY',
+    'ERROR_BUSY',
+    'ERROR_TIMEOUT',
+    'RPC_S_SERVER_TOO_BUSY',
+    'RPC_S_CALL_FAILED_DNE',
+  ]) {
+    const rig = await started();
+    rig.kernel.hns.faults.planned.push(null, { errno, operation: 0 });
+    rig.commit([...CLUSTER, service('two', { clusterIPs: ['10.96.0.11'] }), pods('two', '10.0.1.1')]);
+    await t.rejects(rig.sync(), new RegExp(errno));
+    t.same(Object.keys(balancers(rig)), ['10.96.0.11:80'], 'others do not wait');
+    t.same([(await rig.sync()).setAside, await rig.difference()], [[], []], errno);
+  }
+});
+
+t.test('an endpoint that HNS does not let go is told, tried again, and found by the next process', async (t) => {
+  const rig = await started(CLUSTER);
+  const { hns } = rig.kernel;
+  const refuse = (): unknown => hns.faults.planned.push(null, { errno: 'HCN_E_ENTITY_HAS_REFERENCES', operation: 0 });
+  refuse();
+  rig.commit([pods('web', '10.0.1.1')]);
+  const { setAside } = await rig.sync();
+  t.match(setAside, [{ frontend: 'endpoint 10.0.1.2', reason: /HCN_E_ENTITY_HAS_REFERENCES/, retryAt: 1000 }]);
+  t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'not before its time');
+  rig.now = 1000;
+  t.same(await rig.told(() => rig.sync()), ['delete endpoint']);
+  t.equal(hns.endpoints.size, 1);
+  refuse();
+  rig.commit([], [REF]);
+  await rig.sync();
+  t.same([hns.loadBalancers.size, hns.endpoints.size], [0, 1]);
+  rig.restart();
+  t.same([await rig.told(() => rig.sync()), hns.endpoints.size], [['delete endpoint'], 0]);
+});
+
+t.test('what one family fails at the other does not know of', async (t) => {
+  const world = new HnsWorld();
+  const [ipv4, ipv6] = [new Rig(world), new Rig(world, 'IPv6')];
+  const both = [
+    service('web', { clusterIPs: ['10.96.0.10', 'fd00:96::10'] }),
+    pods('web', '10.0.1.1'),
+    pods6('fd00:10::1'),
+  ];
+  for (const rig of [ipv4, ipv6]) {
+    rig.commit([...NODE_ROWS, ...both]);
+    await rig.sync();
+    rig.commit([], [REF]);
+  }
+  world.hns.faults.planned.push('refuse');
+  await t.rejects(ipv4.sync(), /RPC_S_CALL_FAILED/);
+  t.same(await ipv6.told(() => ipv6.sync()), ['delete loadBalancer', 'delete endpoint']);
+  await ipv4.sync();
+  t.same([world.hns.loadBalancers.size, world.hns.endpoints.size], [0, 0]);
+});
+
+t.test('a frontend that somebody else has is reported, and taken once it is free', async (t) => {
+  const rig = await started();
+  const { hns } = rig.kernel;
+  const far = hns.addEndpoint(hns.addNetwork('nat'), ['172.16.0.2']);
+  const PortMappings = [{ Protocol: 6, InternalPort: 80, ExternalPort: 80 }];
+  hns.loadBalancers.set('foreign', { HostComputeEndpoints: [far], FrontendVIPs: ['10.96.0.10'], PortMappings });
+  rig.commit(CLUSTER);
+  t.match((await rig.sync()).setAside, [{ reason: /ERROR_ALREADY_EXISTS/ }]);
+  t.ok(hns.loadBalancers.has('foreign'));
+  hns.loadBalancers.delete('foreign');
+  rig.now = 1000;
+  t.same((await rig.sync()).setAside, []);
+});
+
+t.test('answers that are lost, and calls that end half way', async (t) => {
+  for (const fault of ['lose-answer', 'halve', 'refuse'] as const) {
+    const rig = await started();
+    rig.kernel.hns.faults.planned.push(fault);
+    rig.commit(CLUSTER);
+    await t.rejects(rig.sync(), /RPC_S_CALL_FAILED/);
+    const { full, setAside } = await rig.sync();
+    t.same([full, setAside, await rig.difference()], [true, [], []], fault);
+  }
+});
