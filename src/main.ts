@@ -79,6 +79,7 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
   const { logStreams } = await import('./observe/log-streams.js');
   const isService = process.platform === 'win32' && loaded.command === 'run' && loaded.document.windowsRunAsService;
   const file = isService ? await logFile() : await fileWithoutStandardError();
+  lastWords = file;
   const log = await createLogger(
     config.logging,
     file === null ? logStreams : (logging) => logStreams(logging, file, file),
@@ -137,6 +138,9 @@ async function explain(loaded: Extract<Configured, { readonly command: 'explain'
   const commands = await import('./cli/commands.js');
   return await commands.explain(config, await host(), from, to, output);
 }
+
+/** Where to say why the process cannot go on, once that is known; null: to standard error. */
+let lastWords: LogFile | null | undefined;
 
 /** This one. */
 async function machine(): Promise<Machine> {
@@ -214,7 +218,7 @@ main(process.argv.slice(2)).then(
     process.exitCode = status;
   },
   async (error: unknown) => {
-    complain(describe(error), await fileWithoutStandardError());
+    complain(describe(error), lastWords === undefined ? await fileWithoutStandardError() : lastWords);
     process.exitCode = 1;
   },
 );

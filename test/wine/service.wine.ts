@@ -1,6 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import t from 'tap';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import t, { type Test } from 'tap';
 import { serviceObject, sliceObject } from '../support/api-objects.js';
 import { PROGRAM, until, WindowsNode } from './node.js';
 import { ADDON, runProgram, startNode, windowsPath, type WindowsResult } from './windows.js';
@@ -10,10 +10,8 @@ const NAME = 'pointsman-test';
 /** The service manager's own program. */
 const sc = (...argv: readonly string[]): Promise<WindowsResult> => runProgram(['sc', ...argv]);
 
-t.test('started and stopped by the service manager', async (t) => {
-  const node = await WindowsNode.make(t);
-  node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1']));
-  node.configure({ windowsRunAsService: true });
+/** A service of the node's, which is started; what is gone with the test. */
+async function started(t: Test, node: WindowsNode): Promise<void> {
   // Wine gives services no variables of ours.
   const variables = { ...node.environment, POINTSMAN_ADDON: windowsPath(ADDON), ProgramData: windowsPath(node.folder) };
   const launcher = join(node.folder, 'service.cjs');
@@ -33,6 +31,19 @@ t.test('started and stopped by the service manager', async (t) => {
     await other.status;
   });
   t.match(await sc('start', NAME), { status: 0 });
+}
+
+/** Empty as long as there is none. */
+function logOf({ folder }: WindowsNode): string {
+  const path = join(folder, 'pointsman/pointsman.log');
+  return existsSync(path) ? readFileSync(path, 'utf8') : '';
+}
+
+t.test('started and stopped by the service manager', async (t) => {
+  const node = await WindowsNode.make(t);
+  node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1']));
+  node.configure({ windowsRunAsService: true });
+  await started(t, node);
   await until('health', () =>
     node.get('healthz', '/healthz').then(
       ({ status }) => status === 200,
@@ -50,6 +61,30 @@ t.test('started and stopped by the service manager', async (t) => {
   });
   t.match(state, /WIN32_EXIT_CODE +: 0 /);
   t.same(node.held(), held, 'the rules stay');
-  const log = readFileSync(join(node.folder, 'pointsman/pointsman.log'), 'utf8');
-  t.match(log, /"starting".*\n(?:.*\n)*.*"stopping, rules stay in place" signal="SIGTERM"/);
+  t.match(logOf(node), /"starting".*\n(?:.*\n)*.*"stopping, rules stay in place" signal="SIGTERM"/);
 });
+
+t.test(
+  'one that cannot go on ends without telling the service manager, and its last words are in the log',
+  async (t) => {
+    const node = await WindowsNode.make(t);
+    node.configure({ windowsRunAsService: true, winkernel: {} });
+    await started(t, node);
+    await until('the last words', () => /winkernel\.networkName: Required value/.test(logOf(node)));
+    await until('the end', () => !isRunning(node));
+    // Wine's does not see that the process is gone. Windows' then does what the failure actions say, unless it was told of a stop.
+    t.notMatch((await sc('query', NAME)).stdout, /STATE +: 1 /);
+  },
+);
+
+/** Whether a process has the service's launcher. */
+function isRunning({ folder }: WindowsNode): boolean {
+  return readdirSync('/proc').some((name) => {
+    try {
+      return readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(basename(folder));
+    } catch {
+      // It is no process, or ended just now.
+      return false;
+    }
+  });
+}
