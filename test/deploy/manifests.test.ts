@@ -124,7 +124,7 @@ t.test('kubectl makes the same of the folders', noKubectl, (t) => {
   const made = (path: string): unknown[] => loadAll(kubectl('kustomize', join(copy, path)));
   const inOrder = (objects: readonly unknown[]): readonly ApiObject[] =>
     objects.map(fieldsOf).sort((one, other) => (names([one]).join() < names([other]).join() ? -1 : 1));
-  for (const path of ['daemonset', 'base', 'overlays/kubeadm', 'overlays/one-node'])
+  for (const path of ['daemonset', 'base', 'overlays/kubeadm', 'overlays/one-node', 'overlays/one-windows-node'])
     t.same(inOrder(overlay(path)), inOrder(made(path)), path);
   for (const path of ['base', 'overlays/kubeadm']) {
     const file = join(copy, path, 'kustomization.yaml');

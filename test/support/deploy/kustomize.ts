@@ -15,6 +15,11 @@ const MERGE_KEYS: Readonly<Record<string, string>> = {
 
 const FIELDS = ['apiVersion', 'kind', 'resources', 'components', 'patches', 'nameSuffix', 'labels', 'images'];
 
+const VERSIONS: Readonly<Record<string, string>> = {
+  Kustomization: 'kustomize.config.k8s.io/v1beta1',
+  Component: 'kustomize.config.k8s.io/v1alpha1',
+};
+
 /**
  * What `kubectl kustomize` makes of a folder, as far as deploy/ needs it: resources, components, strategic merge patches, name suffixes, labels
  * with their selectors, images. Throws on anything else, and on paths that lead nowhere.
@@ -39,6 +44,9 @@ export function uncommented(text: string): string {
 function buildText(folder: string, text: string, base: readonly ApiObject[] = []): ApiObject[] {
   const file = join(folder, 'kustomization.yaml');
   const kustomization = fieldsOf(load(text, { filename: file }));
+  const { kind, apiVersion } = kustomization;
+  if (apiVersion !== VERSIONS[String(kind)])
+    throw new Error(`${file}: kubectl refuses ${String(kind)} of ${String(apiVersion)}`);
   for (const field of Object.keys(kustomization)) {
     if (!FIELDS.includes(field)) throw new Error(`${file}: ${field} is not known here`);
   }
