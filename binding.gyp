@@ -34,8 +34,15 @@
             "defines": ["_WIN32_WINNT=0x0A00", "NTDDI_VERSION=0x0A000006", "WIN32_LEAN_AND_MEAN", "NOMINMAX"],
             "libraries": ["-lole32", "-ladvapi32"],
             "msvs_settings": {
-              "VCCLCompilerTool": { "AdditionalOptions": ["/std:c++20", "/utf-8"], "ExceptionHandling": 0, "WarningLevel": 4 }
-            }
+              "VCCLCompilerTool": {
+                "AdditionalOptions!": ["-std:c++17", "-std:c++20"],
+                "AdditionalOptions": ["/std:c++20", "/permissive-", "/utf-8", "/external:anglebrackets", "/external:W0"],
+                "ExceptionHandling": 0,
+                "WarnAsError": "true",
+                "WarningLevel": 4
+              }
+            },
+            "msvs_disabled_warnings": [4949]
           }
         ]
       ],

@@ -16,6 +16,13 @@ function namesIn(text: string, pattern: RegExp): readonly string[] {
   return [...text.matchAll(pattern)].map((found) => found[1] ?? '');
 }
 
+interface Target {
+  readonly conditions: readonly (readonly [condition: string, { readonly sources: readonly string[] }])[];
+}
+
+/** Of C++ itself, of Node-API and of the Windows SDK: mingw-w64 has some of POSIX' too. */
+const WINDOWS_HEADERS = /^(?:c?[a-z_]+|napi\.h|windows\.h|objbase\.h|computenetwork\.h)$/;
+
 t.test('every subsystem of the contract is there, with the same functions in the same order', (t) => {
   const declared = Object.entries(SUBSYSTEMS).map(([name, functions]) => [name, Object.keys(functions)] as const);
   const contract = namesIn(source('src', 'native', 'contract.ts'), /^ {2}readonly (\w+): \w+Addon;/gm);
@@ -52,6 +59,30 @@ t.test('what is the same on every platform includes nothing of one', (t) => {
       file,
     );
   }
+  t.end();
+});
+
+t.test('what Windows compiles needs nothing that MSVC has not', (t) => {
+  const [target] = (JSON.parse(source('binding.gyp')) as { targets: readonly Target[] }).targets;
+  const listed = target?.conditions.find(([condition]) => condition === "OS=='win'")?.[1].sources ?? [];
+  const folders = ['addon', 'addon/windows', 'hcn', 'hcn/windows', 'service'];
+  const there = folders.flatMap((folder) =>
+    readdirSync(join('native', folder)).flatMap((name) => (name.endsWith('.cc') ? [`native/${folder}/${name}`] : [])),
+  );
+  t.same([...listed].sort(), there.sort(), 'all sources are in binding.gyp');
+  const files = new Set(listed);
+  const wrong: string[] = [];
+  // A set goes on with what is added to it meanwhile.
+  for (const file of files) {
+    const text = source(file);
+    for (const own of namesIn(text, /^#include "([^"]+)"/gm)) files.add(`native/${own}`);
+    const others = namesIn(text, /^#include <([^>]+)>/gm).filter((name) => !WINDOWS_HEADERS.test(name));
+    // Of GCC, Clang and POSIX, by whatever header.
+    const words = namesIn(text, /\b(__attribute__|__builtin_\w+|__typeof__|ssize_t|pid_t|strerror_r)\b/g);
+    wrong.push(...[...others, ...words].map((name) => `${file}: ${name}`));
+  }
+  t.ok(files.size > listed.length + 5);
+  t.same(wrong, []);
   t.end();
 });
 
