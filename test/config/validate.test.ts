@@ -252,6 +252,15 @@ t.test('VA-08: modes are those of the platform', (t) => {
   t.end();
 });
 
+t.test('VA-01: gates of Windows are locked', (t) => {
+  t.match(
+    failure(() => fromFile('featureGates: {WinDSR: false, WinOverlay: false}', [], WINDOWS)).message,
+    /cannot set feature gate WinDSR to false, .*cannot set feature gate WinOverlay to false, feature is locked to true/,
+  );
+  t.same(fromFile('mode: kernelspace\nfeatureGates: {WinDSR: true, WinOverlay: true}', [], WINDOWS).warnings, []);
+  t.end();
+});
+
 t.test('VA-11: a negative period is below zero and below the minimum', (t) => {
   t.same(problems('mode: nftables\nnftables: {syncPeriod: -1s, minSyncPeriod: 1s}'), [
     'KubeProxyConfiguration.nftables.syncPeriod: Invalid value: "-1s": must be greater than 0',

@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
 import { nodeObject, serviceObject, sliceObject } from '../support/api-objects.js';
 import { ApiServer } from '../support/api-server/server.js';
 import { Authority } from '../support/certificates.js';
 import { isChange, refusal, type HnsCall } from './hns-server.js';
-import { NODE_NAME, until, WindowsNode } from './node.js';
+import { freePort, NODE_NAME, until, WindowsNode } from './node.js';
 import { windowsPath } from './windows.js';
 
 const ONE = '10.96.0.10 to 10.1.1.1';
@@ -47,9 +48,22 @@ t.test('a running process says what it does, and what it cannot', async (t) => {
     { type: 'LoadBalancer', loadBalancerSourceRanges: ['198.51.100.0/24'] },
     { status: { loadBalancer: { ingress: [{ ip: '192.0.2.80' }] } } },
   );
-  node.put('web', ranged, sliceObject('web', 'web', ['10.1.1.1']));
+  const healthPort = await freePort();
+  const checked = serviceObject('checked', {
+    ...{
+      type: 'LoadBalancer',
+      clusterIP: '10.96.0.12',
+      externalTrafficPolicy: 'Local',
+      healthCheckNodePort: healthPort,
+    },
+  });
+  node.put('web', ranged, sliceObject('web', 'web', ['10.1.1.1']), checked);
   const { stderr } = node.start(...node.fromManifests);
   await node.healthy();
+  await until('health checks of a Service', async () => {
+    const answer = await fetch(`http://127.0.0.1:${healthPort}/`).catch(() => null);
+    return answer?.status === 503 && /"localEndpoints": 0/.test(await answer.text());
+  });
   const told = /not on this platform: IPv4 default\/web: loadBalancerSourceRanges have no effect/;
   t.match(await node.command('status'), { status: 0, stdout: told });
   await until('the log', () => told.test(stderr()));
@@ -57,10 +71,9 @@ t.test('a running process says what it does, and what it cannot', async (t) => {
   const explained = await node.command('explain', '--from', 'external', '192.0.2.80:80/TCP');
   t.match(explained, { status: 0, stdout: /10\.1\.1\.1:8080[^]*loadBalancerSourceRanges have no effect/ });
   t.match(await node.command('diff', ...node.fromManifests), { status: 0, stdout: '' });
-  t.match(await node.command('dump', ...node.fromManifests), {
-    status: 0,
-    stdout: /frontend 192\.0\.2\.80:80\/TCP .*default\/web /,
-  });
+  const planned = await node.command('plan', ...node.fromManifests);
+  t.match(planned, { status: 0, stdout: /frontend 192\.0\.2\.80:80\/TCP .*default\/web / });
+  t.match(await node.command('dump', ...node.fromManifests), { status: 0, stdout: planned.stdout });
   t.same(node.server.changes(), [], 'nobody who asks changes anything');
   const { text: metrics } = await node.get('metrics', '/metrics');
   t.match(metrics, /^kubeproxy_sync_proxy_rules_endpoint_changes_total 1$/m);
@@ -86,6 +99,12 @@ t.test('a running process says what it does, and what it cannot', async (t) => {
   t.match(later, /^pointsman_set_aside_frontends\{ip_family="IPv4"\} 1$/m);
   node.server.intercept = () => null;
   await until('what was refused', () => node.held().includes('10.96.0.11 to 10.1.1.1'));
+  // HNS tells of networks.
+  const held = node.held();
+  for (const network of node.hns.networks.keys()) node.hns.removeNetwork(network);
+  await until('the network is missed', () => /there is no HNS network cbr0/.test(stderr()));
+  node.hns.addNetwork('cbr0');
+  await until('everything again', () => isDeepStrictEqual(node.held(), held));
 });
 
 const E_OUTOFMEMORY = 0x8007000e;

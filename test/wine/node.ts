@@ -17,7 +17,8 @@ export const NODE_NAME = 'node-a';
 const LIMIT_MS = 90_000;
 const PAUSE_MS = 20;
 
-async function freePort(): Promise<number> {
+/** Of this machine, and so of what runs under Wine. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
