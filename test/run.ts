@@ -36,6 +36,10 @@ const EXTENTS = {
 } as const;
 type Extent = keyof typeof EXTENTS;
 
+/** Where the machine is emulated code that V8 compiles costs more than it saves: it has to be translated once more. */
+const INTERPRETED = ['--no-opt', '--no-sparkplug', '--max-lazy'];
+const OPTIONS: Partial<Record<Extent, readonly string[]>> = { vm: INTERPRETED, 'vm-thorough': INTERPRETED };
+
 /** What runs a file in place of this Node, in words. */
 const LAUNCHER = process.env['POINTSMAN_TEST_NODE']?.split(' ') ?? [process.execPath];
 
@@ -99,7 +103,7 @@ async function run({ name, files, isolated }: Group, extent: Extent): Promise<Re
   const argv = files.length === 1 ? files : [join(FOLDER, 'support', 'together.js'), ...files];
   // Limits of tap's own count from a test's start.
   const told = { ...process.env, ...EXTENTS[extent].env, [EXTENT_VARIABLE]: extent, TAP_TIMEOUT: '0' };
-  const { program, args, env } = command([...LAUNCHER, ...argv], isolated);
+  const { program, args, env } = command([...LAUNCHER, ...(OPTIONS[extent] ?? []), ...argv], isolated);
   const child = spawn(program, args, { env: { ...told, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   let lastWords: NodeJS.Timeout | undefined;
