@@ -9,6 +9,7 @@
 //   webhook.js      the command that answers an API server, with the Kubernetes client; loaded by that command only
 //   nodes.js        the command that asks the proxies of all nodes, with the client of the API server; loaded by that command, and by explain --node
 //   ui/             the page in the browser, see page.mjs
+//   nodes-ui/       the same of all nodes, for the command nodes
 //   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
 //   telemetry.js    what counts connections of Services; loaded where a flag asks for it
 //   egress.js       what reads how the API server is reached; loaded where a flag names a file of that
@@ -151,7 +152,8 @@ for (const [source, outfile] of [
   ['src/observe/change-log.ts', changeLog],
 ])
   await build({ ...options, entryPoints: [source], outfile, banner: { js: moduleUrl } });
-await buildPage(project, `${dist}/ui`);
+await buildPage(project, 'main', `${dist}/ui`);
+await buildPage(project, 'nodes', `${dist}/nodes-ui`);
 // V8 keeps the text in memory, with one character of another kind at twice the size; and the program is read as such.
 const [other] = /[^\0-\x7f]/.exec(readFileSync(program, 'utf8')) ?? [];
 if (other !== undefined) throw new Error(`pointsman.js holds ${other}: write it as an escape in regular expressions`);

@@ -1,16 +1,20 @@
-// Makes dist/ui/, the page in the browser, from page/: one script, one stylesheet and one icon, whose names change with what is in them, and the HTML that names them.
+// Makes dist/ui/, the page in the browser, and dist/nodes-ui/, the one about all nodes, from page/: one script, one stylesheet and one icon, whose names change with what is in them, and the HTML that names them.
 import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { build } from 'esbuild';
 
+/** Where the list of libraries finds what a script was made of. */
+const MAPS = { main: 'page.js.map', nodes: 'nodes-page.js.map' };
+
 /**
  * @param project the folder of the project, with a slash at its end.
+ * @param entry what the script, the style sheet and the HTML are named after.
  * @param folder where the page goes; its source map goes beside it.
  */
-export async function buildPage(project, folder) {
+export async function buildPage(project, entry, folder) {
   const { metafile } = await build({
-    entryPoints: ['page/src/main.tsx'],
+    entryPoints: [`page/src/${entry}.tsx`],
     outdir: folder,
     entryNames: '[name]-[hash]',
     bundle: true,
@@ -30,14 +34,14 @@ export async function buildPage(project, folder) {
   const names = made.filter((name) => !name.endsWith('.map'));
   // They are not served; the list of libraries is made of the script's.
   for (const name of made.filter((each) => each.endsWith('.map')))
-    if (name.endsWith('.js.map')) renameSync(`${folder}/${name}`, `${folder}/../page.js.map`);
+    if (name.endsWith('.js.map')) renameSync(`${folder}/${name}`, `${folder}/../${MAPS[entry]}`);
     else rmSync(`${folder}/${name}`);
   const icon = readFileSync(`${project}page/icon.svg`);
   const iconName = `icon-${createHash('sha256').update(icon).digest('hex').slice(0, 8)}.svg`;
   writeFileSync(`${folder}/${iconName}`, icon);
   const html = [...names, iconName].reduce(
     (text, name) => text.replace(`"./${name.replace(/-[^-]*\./, '.')}"`, `"./${name}"`),
-    readFileSync(`${project}page/index.html`, 'utf8'),
+    readFileSync(`${project}page/${entry === 'main' ? 'index' : entry}.html`, 'utf8'),
   );
   writeFileSync(`${folder}/index.html`, html);
 }

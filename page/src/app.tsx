@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { ConfigurationView } from './views/configuration.js';
 import { ExplainView } from './views/explain.js';
 import { HistoryView } from './views/history.js';
@@ -10,7 +10,7 @@ import { useSearchKey } from './keyboard.js';
 import { live, useLive, type LiveState } from './live.js';
 import { Dot } from './parts.js';
 import { printRoute, useRoute, VIEWS, type Route, type View } from './route.js';
-import { chooseTheme, chosenTheme, THEMES, type Theme } from './theme.js';
+import { Brand, ThemeSwitch } from './shell.js';
 
 const TITLES: Readonly<Record<View, string>> = {
   overview: 'Overview',
@@ -43,7 +43,7 @@ export function App(): JSX.Element {
       </a>
       <div>
         <header class="bar">
-          <Brand node={state.overview?.node ?? null} />
+          <Brand node={state.overview?.node ?? null} href={printRoute({ view: 'overview' })} />
           <nav class="views" aria-label="Views">
             {VIEWS.map((view) => (
               <a key={view} href={printRoute({ view })} aria-current={view === route.view ? 'page' : undefined}>
@@ -81,26 +81,6 @@ function Shown({ route, state }: { readonly route: Route; readonly state: LiveSt
   }
 }
 
-function Brand({ node }: { readonly node: string | null }): JSX.Element {
-  return (
-    <a class="brand" href={printRoute({ view: 'overview' })} title={node ?? undefined}>
-      <svg
-        viewBox="0 0 16 16"
-        fill="none"
-        stroke="currentColor"
-        stroke-width="2"
-        stroke-linecap="round"
-        aria-hidden="true"
-      >
-        <path d="M1 12.5H15" opacity="0.35" />
-        <path d="M1 12.5C7.5 12.5 8 3.5 15 3.5" />
-      </svg>
-      <span>pointsman</span>
-      {node !== null && <span class="node">{node}</span>}
-    </a>
-  );
-}
-
 const CONNECTIONS = { connecting: 'Connecting…', live: 'Live', lost: 'Reconnecting…' } as const;
 
 function Connection({ state: { connection } }: { readonly state: LiveState }): JSX.Element {
@@ -118,46 +98,6 @@ function Lost({ state: { since, overview } }: { readonly state: LiveState }): JS
       ? 'Nothing has been heard of it yet.'
       : `What is shown is as of ${clockTime(since.toISOString())}.`;
   return <p class="banner">The process cannot be reached; trying again. {told}</p>;
-}
-
-const THEME_NAMES: Readonly<Record<Theme, string>> = { system: 'as the system has it', light: 'light', dark: 'dark' };
-const THEME_ICONS: Readonly<Record<Theme, JSX.Element>> = {
-  system: <path d="M8 1.5A6.5 6.5 0 0 0 8 14.5ZM8 1.5A6.5 6.5 0 0 1 8 14.5" />,
-  light: (
-    <path d="M8 5a3 3 0 1 0 0 6a3 3 0 0 0 0-6M8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M3 13l1-1M12 4l1-1" />
-  ),
-  dark: <path d="M13.5 9.5A6 6 0 0 1 6.5 2.5A6 6 0 1 0 13.5 9.5Z" />,
-};
-
-function ThemeSwitch(): JSX.Element {
-  const [theme, setTheme] = useState(chosenTheme);
-  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'system';
-  const label = `Colours: ${THEME_NAMES[theme]}. Switch to ${THEME_NAMES[next]}`;
-  return (
-    <button
-      type="button"
-      class="theme"
-      aria-label={label}
-      title={label}
-      onClick={() => {
-        chooseTheme(next);
-        setTheme(next);
-      }}
-    >
-      <svg
-        viewBox="0 0 16 16"
-        fill={theme === 'system' ? 'currentColor' : 'none'}
-        fill-opacity="0.25"
-        stroke="currentColor"
-        stroke-width="1.4"
-        stroke-linecap="round"
-        stroke-linejoin="round"
-        aria-hidden="true"
-      >
-        {THEME_ICONS[theme]}
-      </svg>
-    </button>
-  );
 }
 
 /** What changes without being asked for, in words, and only when it matters. */

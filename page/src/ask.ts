@@ -14,9 +14,18 @@ export async function ask<P extends Path>(
     (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
   );
   const search = new URLSearchParams(given).toString();
-  const response = await fetch(`./${path}${search === '' ? '' : `?${search}`}`, { signal, cache: 'no-store' });
+  return (await askAt(`${path}${search === '' ? '' : `?${search}`}`, signal)) as Api[P]['answer'];
+}
+
+/**
+ * What is at an address beside the page.
+ *
+ * @throws as {@link ask}.
+ */
+export async function askAt(address: string, signal: AbortSignal): Promise<unknown> {
+  const response = await fetch(`./${address}`, { signal, cache: 'no-store' });
   if (!response.ok) throw new Error(await complaint(response));
-  return parse(await response.text()) as Api[P]['answer'];
+  return parse(await response.text());
 }
 
 async function complaint(response: Response): Promise<string> {

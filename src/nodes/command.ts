@@ -1,14 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../base/error-message.js';
+import { isLoopback } from '../base/ip.js';
 import { CLEARED, redrawn } from '../base/redraw.js';
+import { parseListen, type HostPort } from '../config/host-port.js';
 import { formatted } from '../serve/formatted.js';
+import type { NodesReport } from './api.js';
 import { ClusterApi, ClusterError } from './cluster-api.js';
 import { POD_PLACE, type PodPlace } from './cluster.js';
 import { lookAtNodes, PATIENCE_MS } from './look.js';
 import { printReport } from './print.js';
 import { ProxyAsker } from './proxy-asker.js';
 import { isWell } from './report.js';
+import { serveNodesPage } from './ui.js';
 
 export { explainOn } from './explain.js';
 
@@ -19,6 +23,9 @@ export interface Terminal {
   /** Whether what is written can be written over. */
   readonly isTerminal: boolean;
 }
+
+/** Where the page is, unless somebody says otherwise: a free port. */
+const LISTEN = '127.0.0.1:0';
 
 const USAGE = `Usage: pointsman nodes [flags]
 
@@ -31,6 +38,8 @@ Services are set aside, cannot be planned or are in conflict, and where.
   -a, --all                  print nodes that are in step as well
   -o, --output text|json     how to print (default text)
       --watch                again every five seconds, until it is interrupted
+      --ui                   serve a page about it to browsers on this machine, until it is interrupted
+      --listen IP:port       for --ui: where, an address of loopback (default ${LISTEN})
   -h, --help                 print this text
 
 Exit status: 0 when all nodes are in step and nothing is wrong, 1 when something is, 2 when the API server could not be asked.
@@ -54,8 +63,13 @@ export async function nodes(argv: readonly string[], terminal: Terminal): Promis
   try {
     const api = ClusterApi.open(options.kubeconfig);
     const asker = new ProxyAsker(api);
+    const ask = (): Promise<NodesReport> => lookAtNodes({ api, asker, place, patienceMs: PATIENCE_MS });
+    if (options.listen !== null) {
+      await write(`${await serve(options.listen, ask, asker)}\n`);
+      return 0;
+    }
     const look = async (): Promise<{ readonly text: string; readonly isWell: boolean }> => {
-      const report = await lookAtNodes({ api, asker, place, patienceMs: PATIENCE_MS });
+      const report = await ask();
       return { text: formatted(report, output, (each) => printReport(each, all)), isWell: isWell(report) };
     };
     if (options.watch) {
@@ -79,6 +93,20 @@ export async function nodes(argv: readonly string[], terminal: Terminal): Promis
   }
 }
 
+/** Serves the page, and looks once, so that what is wrong with the kubeconfig is said here. @throws ClusterError */
+async function serve(listen: HostPort, ask: () => Promise<NodesReport>, asker: ProxyAsker): Promise<string> {
+  await ask();
+  const look = (): Promise<NodesReport> => {
+    asker.renew();
+    return ask();
+  };
+  try {
+    return (await serveNodesPage({ look }, listen)).address;
+  } catch (error) {
+    throw new ClusterError(`--listen: ${messageOf(error)}`, { cause: error });
+  }
+}
+
 /** Why the API server could not be asked; a later look may find it again. @throws whatever else was thrown. */
 function saidOf(error: unknown): string {
   if (error instanceof ClusterError) return error.message;
@@ -91,6 +119,8 @@ interface Options {
   readonly all: boolean;
   readonly output: string;
   readonly watch: boolean;
+  /** Where a page is served; null: none is. */
+  readonly listen: HostPort | null;
   readonly help: boolean;
 }
 
@@ -98,9 +128,12 @@ interface Options {
 function readOptions(argv: readonly string[]): Options | string {
   try {
     const { values } = parse(argv);
-    const { namespace, selector, output, ...others } = values;
+    const { namespace, selector, output, ui, listen, ...others } = values;
+    const at = parseListen(listen);
+    if (typeof at === 'string' || !isLoopback(at.address))
+      return `--listen: ${JSON.stringify(listen)}: ${typeof at === 'string' ? at : 'must be an address of loopback'}`;
     if (output !== 'text' && output !== 'json') return `--output: ${JSON.stringify(output)}: must be text or json`;
-    return { ...others, output, place: { namespace, selector } };
+    return { ...others, output, place: { namespace, selector }, listen: ui ? at : null };
   } catch (error) {
     return messageOf(error);
   }
@@ -116,6 +149,8 @@ function parse(argv: readonly string[]) {
       all: { type: 'boolean', short: 'a', default: false },
       output: { type: 'string', short: 'o', default: 'text' },
       watch: { type: 'boolean', default: false },
+      ui: { type: 'boolean', default: false },
+      listen: { type: 'string', default: LISTEN },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });

@@ -1,19 +1,9 @@
 import { digestPart } from '../base/version-digest.js';
 import { isMapping } from '../base/mapping.js';
 import type { NodeAnswer } from '../serve/ui/node-answer.js';
+import type { Difference } from './api.js';
 import type { ActualVersions, Compared, ProxyPod } from './cluster.js';
 import { NoAnswer, type ProxyAsker } from './proxy-asker.js';
-
-/** An object that a node holds in another version than the API server. */
-export interface Difference {
-  readonly resource: Compared;
-  /** `namespace/name`. */
-  readonly object: string;
-  /** Version on the node; null: it does not hold it. */
-  readonly held: string | null;
-  /** Of the API server; null: it is gone. */
-  readonly actual: string | null;
-}
 
 export interface Differences {
   readonly objects: readonly Difference[];

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NodeAnswer } from '../serve/ui/node-answer.js';
+import type { NodeRow, NodesReport } from './api.js';
 import type { ClusterApi } from './cluster-api.js';
 import { readNodes, readPods, readVersions, type PodPlace, type ProxyPod } from './cluster.js';
 import { differencesOf, lasting, type Differences } from './differences.js';
 import { NoAnswer, type ProxyAsker } from './proxy-asker.js';
-import { makeReport, ownReasons, summaryOf, type NodeFinding, type NodeRow, type NodesReport } from './report.js';
+import { makeReport, ownReasons, summaryOf, type NodeFinding } from './report.js';
 
 /** How many nodes are asked at a time. */
 export const AT_ONCE = 32;

@@ -1,6 +1,6 @@
 import { trimEnd } from '../base/text.js';
-import type { Difference } from './differences.js';
-import { NODE_STATES, type NodeRow, type NodesReport, type NodeState, type ServiceAcross } from './report.js';
+import type { Difference, NodeRow, NodesReport, NodeState, ServiceAcross } from './api.js';
+import { NODE_STATES } from './report.js';
 
 /** As many of a row, a Service's nodes and rows of Services are named. */
 const SHOWN_DIFFERENCES = 3;

@@ -1,52 +1,16 @@
 import type { HealthReason } from '../serve/ui/api.js';
 import type { NodeAnswer, NodeProblem } from '../serve/ui/node-answer.js';
-import type { Difference } from './differences.js';
+import type { NodeRow, NodesReport, NodeState, ProxySummary, ServiceAcross } from './api.js';
 
-/** How a node's proxy is doing, the worst first. */
-export const NODE_STATES = ['no-proxy', 'no-answer', 'unhealthy', 'differs', 'lags', 'in-step'] as const;
-export type NodeState = (typeof NODE_STATES)[number];
-
-/** One node of `pointsman nodes -o json`. */
-export interface NodeRow {
-  readonly node: string;
-  readonly state: NodeState;
-  /** Null: it has none. */
-  readonly pod: string | null;
-  /** What its proxy says of itself; null: it gave no answer. */
-  readonly proxy: ProxySummary | null;
-  /** Whether its health checks say that it is well, where nothing else could be asked; null: not asked, or no answer. */
-  readonly healthCheck: boolean | null;
-  /** Why it is in this state, and what else is not as it should be, in sentences. */
-  readonly why: readonly string[];
-  /** Objects that it holds in another version than the API server; of many some. */
-  readonly differences: readonly Difference[];
-  readonly moreDifferences: boolean;
-}
-
-export interface ProxySummary {
-  readonly release: string;
-  readonly mode: string;
-  readonly startedAt: string;
-  readonly services: number;
-  /** Of Services: how many problems it has of each kind. */
-  readonly problems: number;
-}
-
-/** A problem of a Service, with all nodes that have it. */
-export interface ServiceAcross extends NodeProblem {
-  readonly nodes: readonly string[];
-}
-
-/** What `pointsman nodes -o json` prints. */
-export interface NodesReport {
-  /** RFC 3339. */
-  readonly at: string;
-  readonly counts: Readonly<Record<NodeState, number>>;
-  /** The worst first. */
-  readonly nodes: readonly NodeRow[];
-  /** Of proxies that gave an answer, the most widespread first. */
-  readonly services: readonly ServiceAcross[];
-}
+/** The worst first. */
+export const NODE_STATES = [
+  'no-proxy',
+  'no-answer',
+  'unhealthy',
+  'differs',
+  'lags',
+  'in-step',
+] as const satisfies readonly NodeState[];
 
 /** What came of asking one node. */
 export interface NodeFinding {

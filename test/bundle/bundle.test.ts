@@ -190,21 +190,28 @@ t.test('so is the command nodes, with the client that it is built on', (t) => {
   t.end();
 });
 
-t.test('the page is small, and one script, one style sheet, one icon and the HTML that names them', (t) => {
-  const names = readdirSync(projectFile('dist/ui'));
-  t.same(names.map((name) => name.replace(/-\w{8}\./, '-HASH.')).sort(), [
-    'icon-HASH.svg',
-    'index.html',
-    'main-HASH.css',
-    'main-HASH.js',
-  ]);
-  const html = readFileSync(projectFile('dist/ui/index.html'), 'utf8');
-  for (const name of names.filter((each) => each !== 'index.html')) t.match(html, `"./${name}"`);
-  const sizes = names.map((name) => gzipSync(readFileSync(projectFile(`dist/ui/${name}`))).length);
-  const compressed = sizes.reduce((sum, size) => sum + size);
-  t.ok(compressed < 40_000, `${compressed} bytes compressed`);
-  t.end();
-});
+for (const [folder, entry] of [
+  ['ui', 'main'],
+  ['nodes-ui', 'nodes'],
+] as const)
+  t.test(
+    `the page of ${folder} is small, and one script, one style sheet, one icon and the HTML that names them`,
+    (t) => {
+      const names = readdirSync(projectFile(`dist/${folder}`));
+      t.same(names.map((name) => name.replace(/-\w{8}\./, '-HASH.')).sort(), [
+        'icon-HASH.svg',
+        'index.html',
+        `${entry}-HASH.css`,
+        `${entry}-HASH.js`,
+      ]);
+      const html = readFileSync(projectFile(`dist/${folder}/index.html`), 'utf8');
+      for (const name of names.filter((each) => each !== 'index.html')) t.match(html, `"./${name}"`);
+      const sizes = names.map((name) => gzipSync(readFileSync(projectFile(`dist/${folder}/${name}`))).length);
+      const compressed = sizes.reduce((sum, size) => sum + size);
+      t.ok(compressed < 40_000, `${compressed} bytes compressed`);
+      t.end();
+    },
+  );
 
 t.test('what follows changes is a file of its own, which a process reads that is told to', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');

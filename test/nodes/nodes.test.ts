@@ -6,8 +6,9 @@ import { nodes, explainOn } from '../../src/nodes/command.js';
 import { AT_ONCE, lookAtNodes } from '../../src/nodes/look.js';
 import { printReport } from '../../src/nodes/print.js';
 import { ProxyAsker } from '../../src/nodes/proxy-asker.js';
-import type { NodeRow, NodesReport } from '../../src/nodes/report.js';
-import { service, slice } from '../support/rows.js';
+import type { NodeRow, NodesReport } from '../../src/nodes/api.js';
+import { serveNodesPage } from '../../src/nodes/ui.js';
+import { address as ip, service, slice } from '../support/rows.js';
 import { pageScene, type PageScene } from '../serve/ui-scene.js';
 import { behindDoor, clusterFront, type Backend, type ClusterFront } from './cluster-front.js';
 
@@ -269,4 +270,32 @@ t.test('explain by the proxy of a node', async (t) => {
   t.match(await ask('one', 'nonsense'), { text: '', errors: [/^--node: one: 400 by the proxy: /] });
   t.match(await ask('two', `${address}:80/TCP`), { errors: [/^--node: two: nothing listens on port 10249/] });
   t.match(await ask('three', `${address}:80/TCP`), { errors: [/^--node: three: no pod of /] });
+});
+
+t.test('the page about it: on loopback, below a name that cannot be guessed', async (t) => {
+  const front = await cluster(t, { one: plain(await proxy(t)) });
+  front.nodes = ['one', 'two'];
+  const folder = t.testdir({ 'index.html': '<!doctype html>', 'nodes-0a1B2c3D.js': 'go()' });
+  let looks = 0;
+  const page = await serveNodesPage(
+    { look: () => (looks++, look(front)), folder },
+    { address: ip('127.0.0.1'), port: 0 },
+  );
+  t.teardown(() => page.close());
+  const get = (url: string, init: RequestInit = {}): Promise<Response> => fetch(url, init);
+  t.match(await (await get(page.address)).text(), '<!doctype html>');
+  t.equal(
+    (await get(`${page.address}nodes-0a1B2c3D.js`)).headers.get('cache-control'),
+    'public, max-age=31536000, immutable',
+  );
+  t.match((await get(page.address)).headers.get('content-security-policy'), "default-src 'none'");
+  t.equal(looks, 0, 'nobody is asked before the page asks');
+  const [answer, again] = await Promise.all([get(`${page.address}api/nodes`), get(`${page.address}api/nodes`)]);
+  t.match(await answer.json(), { counts: { 'in-step': 1, 'no-proxy': 1 }, nodes: [{ node: 'two' }, { node: 'one' }] });
+  t.same([again.status, looks], [200, 1], 'once for all windows');
+  t.equal((await get(`${page.address}api/nodes`, { method: 'POST' })).status, 405);
+  t.equal((await get(`${page.address}api/nodes`, { headers: { 'Sec-Fetch-Site': 'cross-site' } })).status, 403);
+  t.equal((await get(new URL('/ui/api/nodes', page.address).href)).status, 404, 'only those who know the address');
+  t.match(await run('--ui', '--listen=0.0.0.0:0'), { status: 2, err: /^--listen: "0\.0\.0\.0:0": .*loopback/ });
+  t.match(await run('--ui', '--kubeconfig=/nowhere'), { status: 2, out: '' });
 });

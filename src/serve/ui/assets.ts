@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { errorCode } from '../../base/error-message.js';
+import { answerText } from '../http-endpoint.js';
 
 /** A file of the page. */
 export interface Asset {
@@ -39,4 +41,33 @@ export async function readAssets(folder: string): Promise<ReadonlyMap<string, As
     }),
   );
   return new Map(assets.flat());
+}
+
+/** Everything comes from here, nothing is written into the page itself, and nobody may frame it. */
+export const PAGE_HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+} as const;
+
+/** @param name below the page's folder; empty: the page itself. */
+export function answerAsset(
+  assets: ReadonlyMap<string, Asset>,
+  name: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const asset = assets.get(name || 'index.html');
+  if (asset === undefined) {
+    answerText(response, 404, `there is no ${name}\n`);
+    return;
+  }
+  const { body, type, etag, isImmutable } = asset;
+  response.setHeader('ETag', etag);
+  response.setHeader('Cache-Control', isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache');
+  if (request.headers['if-none-match'] === etag) response.writeHead(304).end();
+  else response.writeHead(200, { 'Content-Type': type, 'Content-Length': body.length }).end(body);
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../base/clock.js';
 import { messageOf } from '../../base/error-message.js';
-import { FAMILIES, isLoopback, parseAddress } from '../../base/ip.js';
+import { FAMILIES } from '../../base/ip.js';
 import type { Log } from '../../base/log.js';
 import { printableText } from '../../base/printable.js';
 import { answerText } from '../http-endpoint.js';
@@ -9,11 +9,12 @@ import { answerWhole } from '../listener.js';
 import type { RunningProcess } from '../running-process.js';
 import { explainPacket, type ExplainedPacket } from '../explain-packet.js';
 import type { Api, ApiError } from './api.js';
-import { readAssets, type Asset } from './assets.js';
+import { answerAsset, PAGE_HEADERS, readAssets, type Asset } from './assets.js';
 import { configuration } from './configuration.js';
 import { explainAnswer } from './explained.js';
 import { history } from './history.js';
 import { Live } from './live.js';
+import { isThisMachine } from './loopback.js';
 import { nodeAnswer, versionsAnswer } from './node-state.js';
 import { overview } from './overview.js';
 import { AskedWrongly, oneOf, pageOf, textOf } from './query.js';
@@ -34,16 +35,6 @@ const ROOT = '/ui/';
 const API = `${ROOT}api/`;
 /** Explanations that wait for the one under way: each asks the kernel. */
 const MAX_EXPLAINING = 4;
-
-/** Everything comes from here, nothing is written into the page itself, and nobody may frame it. */
-const PAGE_HEADERS = {
-  'Content-Security-Policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  'X-Content-Type-Options': 'nosniff',
-  'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-} as const;
 
 type Answers = {
   readonly [Path in keyof Api]: (query: URLSearchParams) => Api[Path]['answer'] | Promise<Api[Path]['answer']>;
@@ -86,22 +77,9 @@ export class PageServer {
     } else if (path.startsWith(API)) {
       await this.answerApi(path.slice(ROOT.length), query, request, response);
     } else {
-      await this.answerAsset(path.slice(ROOT.length) || 'index.html', request, response);
+      this.assets ??= readAssets(this.parts.folder);
+      answerAsset(await this.assets, path.slice(ROOT.length), request, response);
     }
-  }
-
-  private async answerAsset(name: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.assets ??= readAssets(this.parts.folder);
-    const asset = (await this.assets).get(name);
-    if (asset === undefined) {
-      answerText(response, 404, `there is no ${name}\n`);
-      return;
-    }
-    const { body, type, etag, isImmutable } = asset;
-    response.setHeader('ETag', etag);
-    response.setHeader('Cache-Control', isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache');
-    if (request.headers['if-none-match'] === etag) response.writeHead(304).end();
-    else response.writeHead(200, { 'Content-Type': type, 'Content-Length': body.length }).end(body);
   }
 
   private async answerApi(
@@ -201,12 +179,4 @@ function senderAndTarget(query: URLSearchParams): [from: string, to: string] {
 
 function answerJson(response: ServerResponse, status: number, answer: unknown): void {
   answerWhole(response, status, { 'Content-Type': 'application/json' }, `${printableText(JSON.stringify(answer))}\n`);
-}
-
-/** Whether a Host header is a name of this machine that nobody else can give away. */
-export function isThisMachine(host: string): boolean {
-  const name = host.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
-  if (name.toLowerCase() === 'localhost') return true;
-  const address = parseAddress(name);
-  return address !== null && isLoopback(address);
 }
