@@ -107,6 +107,17 @@ async function hmacToken(iss: string, now: number): Promise<string> {
   return new SignJWT(claims).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(Buffer.alloc(64, 1));
 }
 
+t.test('a shared secret among the keys of an issuer is none', async (t) => {
+  const { who, issuer, time } = await world(t);
+  const secret = Buffer.alloc(64, 1);
+  const { handler } = issuer;
+  issuer.handler = (request, response, connection) => {
+    if (request.url !== '/keys') handler(request, response, connection);
+    else response.end(JSON.stringify({ keys: [{ kty: 'oct', kid: 'one', k: secret.toString('base64url') }] }));
+  };
+  t.match(await who(await hmacToken(issuer.url(), Math.floor(time.now / 1000))), /^401 /);
+});
+
 t.test('keys are asked for once, again when one is missing, and not for every made-up name', async (t) => {
   const { token, who, keys, issuer, clock, says } = await world(t);
   t.same([await who(await token()), await who(await token())], ['200 scraped', '200 scraped']);

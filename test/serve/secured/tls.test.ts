@@ -150,6 +150,24 @@ t.test('versions and cipher suites', async (t) => {
   });
 });
 
+t.test('no session is taken up again', async (t) => {
+  const { port } = await scene(t, GIVEN);
+  const options = { port, host: '127.0.0.1', servername: 'localhost', ca: authority.own.certificate };
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    const sessions: Buffer[] = [];
+    for (const isReused of [false, false]) {
+      const [session] = sessions;
+      const socket = connectTls({ ...options, minVersion: version, maxVersion: version, ...(session && { session }) });
+      socket.on('session', (offered: Buffer) => sessions.push(offered));
+      await once(socket, 'secureConnect');
+      t.equal(socket.isSessionReused(), isReused, version);
+      socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+      t.match((await socket.toArray()).join(''), /^HTTP\/1\.1 200 /);
+    }
+    t.ok(sessions.length > 0, 'one was offered');
+  }
+});
+
 t.test('who says nothing, and who comes by the hundred', async (t) => {
   const { port, clock, ask } = await scene(t, GIVEN, { handshakeTimeoutMs: 50 });
   const dial = (): Socket =>
