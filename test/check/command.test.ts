@@ -59,6 +59,20 @@ t.test('a thousand wrong fields are not a thousand lines', async (t) => {
   t.match(lines.at(-1), 'and 800 more errors in this document');
 });
 
+t.test('a line is a line, and no terminal does what a file says', async (t) => {
+  const red = '\u001b[31m';
+  const { stdout, stderr } = await run(['f', red], { f: `${HEADER}"\\e[31m\\nf:1": 1\n` });
+  t.equal(stdout, 'f:4: document 1: error: KubeProxyConfiguration.\\u001b[31m\\u000af:1: is an unknown field\n');
+  t.match(stderr, /^could not read \\u001b\[31m: ENOENT/);
+});
+
+t.test('an error behind a thousand warnings is one', async (t) => {
+  const strangers = 'apiVersion: example.com/v1\nkind: Thing\n---\n'.repeat(600);
+  const { stdout, status } = await run(['f'], { f: `${strangers}${HEADER}x: 1\n` });
+  t.match(stdout, /\nf: error: and 101 more findings\n$/);
+  t.equal(status, 1);
+});
+
 t.test('files that admission plugins name are read too', async (t) => {
   const admission = (path: string): string =>
     `apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [{name: EventRateLimit, path: ${path}}]\n`;
