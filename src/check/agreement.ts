@@ -3,12 +3,13 @@ import { firstOf, type Finding } from './findings.js';
 import { controlPlaneFindings } from './agreement/control-plane.js';
 import { delayFindings } from './agreement/delay.js';
 import { gateFindings } from './agreement/gates.js';
-import { kernelFindings, type KernelVersion } from './agreement/kernel.js';
+import { kernelFindings } from './agreement/kernel.js';
 import { portFindings } from './agreement/ports.js';
 import { rangeFindings } from './agreement/ranges.js';
 import { serviceFindings } from './agreement/services.js';
+import type { KernelVersion } from './kernel-version.js';
 
-/** What else documents are held against; null: not that. */
+/** What else documents are held against; null: not that, or for kernels what Nodes say. */
 export interface Demands {
   readonly kernel: KernelVersion | null;
   /** Milliseconds from a change of a pod to rules on all nodes. */
@@ -20,7 +21,7 @@ export function agreementFindings(documents: readonly Document[], { kernel, obje
   const all = [rangeFindings, portFindings, gateFindings, controlPlaneFindings, serviceFindings].flatMap((find) =>
     find(documents),
   );
-  const ofKernel = kernel === null ? [] : kernelFindings(documents, kernel);
+  const ofKernel = kernelFindings(documents, kernel);
   const ofDelay = objective === null ? [] : delayFindings(documents, objective);
   return firstOf([...all, ...ofKernel, ...ofDelay], MAX_FINDINGS, '');
 }

@@ -9,6 +9,7 @@ import type { Report } from '../config/tables/report.js';
 import type { Section } from '../config/tables/section.js';
 import type { TypeMeta } from '../config/tables/types.js';
 import { FindingList, firstOf, type Finding } from './findings.js';
+import type { KernelVersion } from './kernel-version.js';
 import { impliedMeta, tableFor, tablesOf } from './kinds.js';
 import { readProxy } from './proxy.js';
 import { isObject, readObject, translateObject } from './objects.js';
@@ -27,6 +28,8 @@ export interface Document {
   readonly proxy: KubeProxyConfiguration | null;
   /** Of API objects; of a list there is a document for each. */
   readonly row: Row | null;
+  /** Of Nodes. */
+  readonly kernel: KernelVersion | null;
 }
 
 /** Of one file, however many documents it has. */
@@ -76,7 +79,7 @@ export function readListed(
   };
   return items.map((item) => ({
     ...{ file: list.file, document: null, kind: meta.kind, section: null, proxy: null },
-    row: translateObject(meta, item, names, report),
+    ...translateObject(meta, item, names, report),
   }));
 }
 
@@ -105,12 +108,12 @@ function readDocument(value: unknown, surroundings: Surroundings, at = ''): read
   const meta = readMeta(value, at, report);
   if (!(value instanceof Mapping) || meta === null) return [];
   const { apiVersion, kind } = meta;
-  const nothing = { kind, section: null, proxy: null, row: null };
+  const nothing = { kind, section: null, proxy: null, row: null, kernel: null };
   if (kind === KIND && apiVersion === API_VERSION) {
     const filled = cluster === null ? value : fillClusterCIDR(value, cluster);
     return [{ ...nothing, proxy: readProxy(filled, report) }];
   }
-  if (isObject(meta)) return [{ ...nothing, row: readObject(meta, value, names, report) }];
+  if (isObject(meta)) return [{ ...nothing, ...readObject(meta, value, names, report) }];
   const table = tableFor(meta);
   if (table !== null)
     return [{ ...nothing, section: readByTable(table, meta, value, kind, { report, release, tableFor }) }];

@@ -6,6 +6,7 @@ import { identify } from '../sources/translate/metadata.js';
 import { recognise, translate } from '../sources/translate/object.js';
 import { objectKey, refOf, type Row, type RowRef } from '../state/rows.js';
 import type { Report } from '../config/tables/report.js';
+import { kernelOf, type KernelVersion } from './kernel-version.js';
 import { splitValue } from './problem-line.js';
 import type { TypeMeta } from '../config/tables/types.js';
 
@@ -14,48 +15,54 @@ export function isObject({ apiVersion, kind }: TypeMeta): boolean {
   return recognise(apiVersion, kind).type !== 'other';
 }
 
+/** What is read of an API object. */
+export interface ReadObject {
+  /** Null where it cannot be used, or is not for the proxy. */
+  readonly row: Row | null;
+  /** Of a Node. */
+  readonly kernel: KernelVersion | null;
+}
+
+const NOTHING: ReadObject = { row: null, kernel: null };
+
 /** Reads an API object as somebody wrote it. */
 export function readObject(
   meta: TypeMeta,
   mapping: Mapping,
   names: Interner,
   report: (report: Report) => void,
-): Row | null {
+): ReadObject {
   return translateObject(meta, plain(mapping, meta.kind, report, new Map()), names, report);
 }
 
-/**
- * Reads an API object by the translation that manifests go through, which names every field that is wrong.
- *
- * @returns null where it cannot be used, or is not for the proxy.
- */
+/** Reads an API object by the translation that manifests go through, which names every field that is wrong. */
 export function translateObject(
   { apiVersion, kind }: TypeMeta,
   object: unknown,
   names: Interner,
   report: (report: Report) => void,
-): Row | null {
+): ReadObject {
   const recognition = recognise(apiVersion, kind);
   const say = (severity: Report['severity'], line: string, ref: RowRef | null): void => {
     report(adopt(line, severity, pathOf(kind, ref)));
   };
-  if (recognition.type === 'other') return null;
+  if (recognition.type === 'other') return NOTHING;
   if (recognition.type === 'version') {
     const expected = recognition.versions.map((version) => printValue(version)).join(' or ');
     const value = printValue(apiVersion);
     const problem = 'is a version that is not known';
     report({ severity: 'error', rule: 'unknown-kind', path: `${kind}.apiVersion`, value, problem, expected });
-    return null;
+    return NOTHING;
   }
   try {
     const { ref, row, warnings } = translate(recognition.kind, object, names);
     for (const warning of warnings) say('warning', warning, ref);
-    return row;
+    return { row, kernel: kind === 'Node' ? kernelOf(object) : null };
   } catch (error) {
     if (!(error instanceof TranslateError)) throw error;
     const ref = identify(object, recognition.kind);
     for (const problem of error.problems) say('error', problem, ref);
-    return null;
+    return NOTHING;
   }
 }
 

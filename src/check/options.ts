@@ -3,7 +3,7 @@ import { messageOf } from '../base/error-message.js';
 import { durationMilliseconds, parseDuration } from '../config/duration.js';
 import { KUBERNETES_VERSION } from '../config/version.js';
 import type { Demands } from './agreement.js';
-import { parseKernel } from './agreement/kernel.js';
+import { parseKernel } from './kernel-version.js';
 import { OUTPUTS, type OutputFormat } from './print.js';
 
 export interface Options extends Demands {
@@ -30,7 +30,8 @@ Reads configuration files of a cluster, YAML or JSON, strictly, and says whether
                                   Services and ServiceCIDRs
       --kubeconfig FILE           how to reach it (default what KUBECONFIG names, ~/.kube/config, or a pod's service account)
       --kubernetes-version v1.N   release that the files are for (default the cluster's, else ${KUBERNETES_VERSION})
-      --kernel VERSION            Linux of the nodes, such as 5.10: modes that need a later one are refused
+      --kernel VERSION            Linux of the nodes, such as 5.10: modes that need a later one are refused (default the oldest
+                                  that Nodes have)
       --slo DURATION              how long a change of endpoints may take until all nodes have it, such as 5s:
                                   periods of batches and syncs that add up to more are refused
   -h, --help                      print this text

@@ -115,6 +115,17 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
     'd2 warning: KubeletConfiguration.featureGates.A: "true": does not agree with "false" of ClusterConfiguration.scheduler.extraArgs.feature-gates.A (f)',
   ],
   [
+    'kernels of Nodes, of which the oldest counts',
+    [
+      `${PROXY}clusterCIDR: 10.0.0.0/8\nmode: nftables`,
+      node('new', 'status: {nodeInfo: {operatingSystem: linux, kernelVersion: 6.1.0-18-amd64}}'),
+      node('old', 'status: {nodeInfo: {operatingSystem: linux, kernelVersion: 4.18.0-553.el8}}'),
+      node('older-than-that', 'status: {nodeInfo: {operatingSystem: windows, kernelVersion: 3.10.20348}}'),
+      node('silent', 'status: {nodeInfo: [1]}'),
+    ],
+    'd1 error: KubeProxyConfiguration.mode: "nftables": needs Linux 5.13 or later (Node old has 4.18)',
+  ],
+  [
     'components of the control plane',
     [
       `${CLUSTER}apiServer: {extraArgs: [{name: anonymous-auth, value: "false"}, {name: enable-garbage-collector, value: "true"}]}\ncontrollerManager: {extraArgs: [{name: node-monitor-grace-period, value: 10s}]}`,
@@ -122,6 +133,8 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
       `${KUBELET}nodeStatusUpdateFrequency: 0s`,
       `${KUBELET}nodeStatusUpdateFrequency: 9s`,
       'apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\nanonymous: {enabled: false}',
+      'apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: []',
+      `${MANAGER}GarbageCollectorController: {EnableGarbageCollector: true}`,
     ],
     'd3 error: KubeletConfiguration.nodeStatusUpdateFrequency: "10s": is not more often than "10s" of ClusterConfiguration.controllerManager.extraArgs.node-monitor-grace-period (f)',
     'd1 error: ClusterConfiguration.apiServer.extraArgs.anonymous-auth: "false": must not be given beside AuthenticationConfiguration.anonymous (f)',
@@ -198,6 +211,8 @@ t.test('what nodes and clusters are held against', async (t) => {
   t.match(await said('--kernel', '5.15', 'ipvs'), /warning: .*have it loaded at boot/);
   for (const kernel of ['5.16', '6.1', '5.100']) t.equal(await said('--kernel', kernel, 'nft'), '');
   t.notMatch(await said('--kernel', '5.16', 'ipvs'), 'boot');
+  files['node'] = node('old', 'status: {nodeInfo: {kernelVersion: 4.18.0}}');
+  t.equal(await said('--kernel', '6.1', 'nft', 'node'), '', 'what is given counts');
   t.equal(await said('--slo', '3500ms', 'nft', 'manager'), '');
   t.equal(
     await said('--slo', '3s', 'nft', 'manager'),

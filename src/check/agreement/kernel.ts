@@ -1,10 +1,8 @@
 import { KIND } from '../../config/document.js';
 import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
+import { isBefore, type KernelVersion } from '../kernel-version.js';
 import { findingAt } from './place.js';
-
-/** A release of Linux. */
-export type KernelVersion = readonly [major: number, minor: number];
 
 interface Need {
   readonly mode: string;
@@ -25,27 +23,30 @@ const NEEDS: readonly Need[] = [
   },
 ];
 
-/** Modes that nodes with a kernel cannot run. */
-export function kernelFindings(documents: readonly Document[], kernel: KernelVersion): readonly Finding[] {
+interface Kernel {
+  readonly version: KernelVersion;
+  readonly saidBy: string;
+}
+
+/**
+ * Modes that nodes cannot run.
+ *
+ * @param given what the nodes have; null: what they say themselves.
+ */
+export function kernelFindings(documents: readonly Document[], given: KernelVersion | null): readonly Finding[] {
+  const kernel = given === null ? oldest(documents) : { version: given, saidBy: `--kernel ${given.join('.')}` };
+  if (kernel === null) return [];
   return documents.flatMap((document) =>
-    NEEDS.filter(({ mode, version }) => document.proxy?.mode === mode && isBefore(kernel, version)).map(
+    NEEDS.filter(({ mode, version }) => document.proxy?.mode === mode && isBefore(kernel.version, version)).map(
       ({ mode, severity, problem }) =>
-        findingAt(
-          severity,
-          'kernel',
-          { document, path: `${KIND}.mode`, value: mode },
-          `${problem} (--kernel ${kernel.join('.')})`,
-        ),
+        findingAt(severity, 'kernel', { document, path: `${KIND}.mode`, value: mode }, `${problem} (${kernel.saidBy})`),
     ),
   );
 }
 
-/** `6.1`, or more of what uname -r prints; null: it is none. */
-export function parseKernel(text: string): KernelVersion | null {
-  const [, major, minor] = /^(\d{1,3})\.(\d{1,4})(?:[.+-].*)?$/.exec(text) ?? [];
-  return major === undefined || minor === undefined ? null : [Number(major), Number(minor)];
-}
-
-function isBefore(one: KernelVersion, other: KernelVersion): boolean {
-  return one[0] < other[0] || (one[0] === other[0] && one[1] < other[1]);
+function oldest(documents: readonly Document[]): Kernel | null {
+  return documents.reduce<Kernel | null>((found, { kernel, row }) => {
+    if (kernel === null || row?.kind !== 'Node' || (found !== null && !isBefore(kernel, found.version))) return found;
+    return { version: kernel, saidBy: `Node ${row.name} has ${kernel.join('.')}` };
+  }, null);
 }
