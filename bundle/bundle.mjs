@@ -13,6 +13,7 @@
 //   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
 //   telemetry.js    what counts connections of Services; loaded where a flag asks for it
 //   egress.js       what reads how the API server is reached; loaded where a flag names a file of that
+//   event-limit.js  what reads limits of events; loaded where a flag names a file of them
 //   v8-profile.js  what makes profiles of what V8 tells; loaded when one is asked for
 //   explain.js      what becomes of a packet; loaded when somebody asks
 //   ui.js           what answers the page, and `pointsman ui`; loaded when somebody first asks
@@ -53,6 +54,7 @@ const nodes = `${dist}/nodes.js`;
 const tracing = `${dist}/tracing.js`;
 const telemetry = `${dist}/telemetry.js`;
 const egress = `${dist}/egress.js`;
+const eventLimit = `${dist}/event-limit.js`;
 const profiles = `${dist}/v8-profile.js`;
 const ui = `${dist}/ui.js`;
 const explain = `${dist}/explain.js`;
@@ -70,6 +72,7 @@ const apart = {
       [/^\.\/tracing\.js$/, tracing],
       [/^\.\/telemetry\.js$/, telemetry],
       [/^\.\/egress\.js$/, egress],
+      [/\/control\/event-limit\.js$/, eventLimit],
       [/^\.\/v8-profile\.js$/, profiles],
       [/\/ui\/entry\.js$/, ui],
       [/\/explain-packet\.js$/, explain],
@@ -146,6 +149,7 @@ for (const [source, outfile] of [
   ['src/cli/tracing.ts', tracing],
   ['src/cli/telemetry.ts', telemetry],
   ['src/control/egress.ts', egress],
+  ['src/control/event-limit.ts', eventLimit],
   ['src/serve/v8-profile.ts', profiles],
   ['src/serve/ui/entry.ts', ui],
   ['src/serve/explain-packet.ts', explain],
@@ -162,7 +166,7 @@ writeFileSync(
   `${dist}/callers.json`,
   JSON.stringify(
     Object.fromEntries(
-      [program, secured, certificate, tracing, telemetry, webhook, egress, ui, changeLog].map((file) => [
+      [program, secured, certificate, tracing, telemetry, webhook, egress, eventLimit, ui, changeLog].map((file) => [
         basename(file),
         callersOf(file),
       ]),

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { messageOf } from '../base/error-message.js';
 import { parsePrefix, type IPPrefix } from '../base/ip.js';
 import { invalid } from '../config/errors.js';
+import { DEFAULT_EVENT_RATES, eventRateProblems, type EventRates } from '../config/event-rates.js';
 import { parseListen, type HostPort } from '../config/host-port.js';
 import type { PairFiles } from '../config/secured.js';
 
@@ -19,6 +20,7 @@ export interface WebhookOptions {
   readonly policyFile: string | null;
   /** Of Services, beside those of ServiceCIDRs. */
   readonly serviceRanges: readonly IPPrefix[];
+  readonly events: EventRates;
   readonly verbosity: number;
   readonly logFormat: 'text' | 'json';
 }
@@ -36,6 +38,10 @@ Answers an API server whether Services may be created and changed as somebody wa
       --client-ca-file FILE       who must have signed the certificates of those who ask; without it everybody may
       --service-cluster-ip-range CIDRS
                                   ranges of Services, with commas between, beside those of ServiceCIDR objects
+      --event-qps N               events sent a second, once --event-burst is used up; 0: no limit (default ${DEFAULT_EVENT_RATES.qps})
+      --event-burst N             events that may be sent at once (default ${DEFAULT_EVENT_RATES.burst})
+      --event-rate-limit-config FILE
+                                  EventRateLimit Configuration (eventratelimit.admission.k8s.io/v1alpha1): limits that count beside these
   -v, --v N                       verbosity of the log (default 0)
       --logging-format text|json  how it is written (default text)
   -h, --help                      print this text
@@ -56,10 +62,13 @@ export function parseOptions(argv: readonly string[]): WebhookOptions | readonly
   const format = values['logging-format'];
   if (format !== 'text' && format !== 'json')
     problems.push(invalid('--logging-format', format, 'must be text or json'));
+  const [qps, burst] = [values['event-qps'], values['event-burst']].map((text) => (text === '' ? NaN : Number(text)));
+  const events = { qps: qps ?? NaN, burst: burst ?? NaN, limitFile: values['event-rate-limit-config'] || null };
+  problems.push(...eventRateProblems(events));
   const serviceRanges = ranges(values['service-cluster-ip-range'], problems);
   if (problems.length > 0 || listen === null || health === null) return problems;
   return {
-    ...{ listen, health, serviceRanges, kubeconfig: values.kubeconfig },
+    ...{ listen, health, serviceRanges, events, kubeconfig: values.kubeconfig },
     pair: { certificateFile: values['tls-cert-file'], keyFile: values['tls-private-key-file'] },
     clientCaFile: values['client-ca-file'] || null,
     policyFile: values.policy || null,
@@ -109,6 +118,9 @@ function parseAll(argv: readonly string[]) {
       'health-listen': text('0.0.0.0:8081'),
       'client-ca-file': text(),
       'service-cluster-ip-range': text(),
+      'event-qps': text(String(DEFAULT_EVENT_RATES.qps)),
+      'event-burst': text(String(DEFAULT_EVENT_RATES.burst)),
+      'event-rate-limit-config': text(),
       v: { ...text('0'), short: 'v' },
       'logging-format': text('text'),
       help: { type: 'boolean', short: 'h', default: false },

@@ -29,6 +29,9 @@ export interface EventRecorder {
   record(event: ProxyEvent): void;
 }
 
+/** Whether an event may be sent, for which it then counts. */
+export type EventLimit = (event: ProxyEvent) => boolean;
+
 /** Where there is no cluster to tell. */
 export const NO_EVENTS: EventRecorder = { record: () => undefined };
 

@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { systemClock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import { nodeSubject, type ProxyEvent } from '../base/events.js';
@@ -30,7 +29,7 @@ import { Page } from '../serve/page.js';
 import type { RunningProcess } from '../serve/running-process.js';
 import { statusPages } from '../serve/status-pages.js';
 import { StatusSocket } from '../serve/status-socket.js';
-import { EventSender } from '../sources/kubernetes/events/event-sender.js';
+import type { EventSender } from '../sources/kubernetes/events/event-sender.js';
 import { Store } from '../state/store.js';
 import { NOBODY, openFollowers, type Followers } from './followers.js';
 import { keptValues } from './kernel-values.js';
@@ -51,6 +50,7 @@ export interface NodeProxyOptions {
   /** At the start. */
   readonly mode: OpenMode;
   readonly log: Logger;
+  readonly events: EventSender;
   /** Null: nobody follows changes. */
   readonly tracing: ProcessTracing | null;
   /** Called when the process cannot go on. */
@@ -66,7 +66,6 @@ export class NodeProxy {
   private readonly wallClock = systemWallClock();
   private readonly progress: Progress;
   private readonly health: HealthState;
-  private readonly events: EventSender;
   private readonly metrics: ProxyMetrics;
   private readonly sources: Sources;
   private readonly listeners: Listeners;
@@ -89,18 +88,17 @@ export class NodeProxy {
   private besides: readonly Config[] = [];
 
   constructor(private readonly options: NodeProxyOptions) {
-    const { loaded, log, mode, tracing } = options;
+    const { loaded, log, mode, tracing, events } = options;
     const { config } = loaded;
     const { wallClock } = this;
     this.loaded = loaded;
     this.config = config;
     this.progress = new Progress(mode.families, systemClock, wallClock);
     this.health = new HealthState(this.progress, HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, wallClock);
-    this.events = new EventSender({ hostname: hostname(), clock: systemClock, wallClock, log });
     this.metrics = this.makeMetrics();
     tracing?.countBy(this.metrics.spans());
     this.sources = new Sources({
-      ...{ version: loaded.version, store: this.store, log, observer: this.metrics, tracing, events: this.events },
+      ...{ version: loaded.version, store: this.store, log, observer: this.metrics, tracing, events },
       certificates: config.kubernetes?.clientCertificate ? this.metrics.certificates(this.health) : null,
       onNodeRead: (read) => {
         this.renamed(read.nodeName);
@@ -261,8 +259,9 @@ export class NodeProxy {
   /** Ends everything but the rules, which go on forwarding. */
   async stop(): Promise<void> {
     this.stopping = true;
-    if (this.ending) await this.events.flush(LAST_WORDS_MS);
-    for (const part of [this.events, this.cycle, this.kernelValues, this.startProgress]) part.stop();
+    const { events } = this.options;
+    if (this.ending) await events.flush(LAST_WORDS_MS);
+    for (const part of [events, this.cycle, this.kernelValues, this.startProgress]) part.stop();
     await Promise.allSettled([this.sources.stop(), this.loop.stop()]);
     const { serviceHealth, listeners, statusSocket, followers } = this;
     await Promise.allSettled([serviceHealth.close(), listeners.close(), statusSocket?.close(), followers.close()]);
@@ -276,7 +275,7 @@ export class NodeProxy {
   }
 
   private recordOfNode(event: Omit<ProxyEvent, 'regarding' | 'related'>): void {
-    this.events.record({ ...event, regarding: nodeSubject(this.loaded.config.nodeName), related: null });
+    this.options.events.record({ ...event, regarding: nodeSubject(this.loaded.config.nodeName), related: null });
   }
 
   private async applyOomScore(): Promise<void> {
@@ -330,14 +329,14 @@ export class NodeProxy {
       log,
       onListenFailure: (service, port, error) => {
         log.error(error, 'cannot listen on a health check node port', { service, port });
-        this.events.record(listenFailure(this.config.nodeName, service, port, error));
+        this.options.events.record(listenFailure(this.config.nodeName, service, port, error));
       },
     });
   }
 
   private makeCycle(): SyncCycle {
-    const { store, serviceHealth, progress, health, metrics, events } = this;
-    const { machine, log, tracing, onFatal } = this.options;
+    const { store, serviceHealth, progress, health, metrics } = this;
+    const { machine, log, tracing, events, onFatal } = this.options;
     const { localAddresses } = machine.host;
     return new SyncCycle({
       ...{ store, serviceHealth, progress, localAddresses, health, metrics, tracing, events, log, clock: systemClock },
@@ -363,11 +362,12 @@ export class NodeProxy {
   }
 
   private makeKernelValues(): KernelValues {
-    const { metrics, health, events } = this;
+    const { metrics, health } = this;
+    const { machine, log, events } = this.options;
     return keptValues({
-      host: this.options.machine.host,
+      host: machine.host,
       settings: () => kernelSettings(this.config, this.cycle.guardedBy, this.besides),
-      ...{ log: this.options.log, metrics, health, events, nodeName: () => this.loaded.config.nodeName },
+      ...{ log, metrics, health, events, nodeName: () => this.loaded.config.nodeName },
     });
   }
 

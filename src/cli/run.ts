@@ -9,6 +9,7 @@ import { logTransactions, prepareMode, type Machine } from '../control/mode.js';
 import { OWN_VERSION } from '../control/sources.js';
 import type { NativeAddon } from '../native/contract.js';
 import type { Logger } from '../observe/log.js';
+import { openEvents } from './events.js';
 import { limitHeapGrowth, limitInlining } from './memory.js';
 import { EndingError, NodeProxy } from './node-proxy.js';
 import { handleSignals } from './signals.js';
@@ -23,6 +24,7 @@ export async function run(loaded: Loaded, argv: readonly string[], machine: Mach
   const { config, version } = loaded;
   const traced = await openTraces(config, machine.addon, log);
   const addon = traced?.addon ?? machine.addon;
+  const events = await openEvents(config, log);
   const mode = await prepareMode(config, { host, addon }, host.families(), log, logTransactions(log));
   const { families } = mode;
   let end: (status: number) => void = () => undefined;
@@ -34,6 +36,7 @@ export async function run(loaded: Loaded, argv: readonly string[], machine: Mach
     machine: { host, addon },
     mode,
     log,
+    events,
     tracing: traced?.tracing ?? null,
     onFatal: (error) => {
       log.error(error, 'cannot go on');

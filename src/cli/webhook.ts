@@ -5,6 +5,7 @@ import { Webhook } from '../admission/webhook.js';
 import { systemClock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import { systemWallClock } from '../base/timestamp.js';
+import { readEventLimit } from '../control/event-limit.js';
 import { OWN_VERSION } from '../control/sources.js';
 import { createLogger, type Logger } from '../observe/log.js';
 import { logStreams } from '../observe/log-streams.js';
@@ -49,7 +50,11 @@ async function serve(options: WebhookOptions, log: Logger, onSignal: typeof hand
   const ended = new Promise<number>((resolve) => {
     end = resolve;
   });
-  const events = new EventSender({ controller: 'pointsman-webhook', hostname: hostname(), clock, wallClock, log });
+  const rates = options.events;
+  const limit = rates.limitFile === null ? null : readEventLimit(rates.limitFile, clock, log);
+  if (limit !== null && 'problem' in limit) throw new Error(limit.problem);
+  const sender = { controller: 'pointsman-webhook', hostname: hostname() };
+  const events = new EventSender({ ...sender, clock, wallClock, log, rates, limit });
   const now = (): number => Number(wallClock() / 1000n) / 1000;
   const onFatal = (error: Error): void => {
     log.error(error, 'cannot go on');

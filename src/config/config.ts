@@ -2,6 +2,7 @@ import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../bas
 import type { LocalDetection } from '../base/local-detection.js';
 import type { IpvsSection, KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
+import type { EventRates } from './event-rates.js';
 import {
   activeSection,
   LINUX_MODES,
@@ -100,6 +101,8 @@ export interface KubernetesConfig {
   readonly configSyncPeriod: number;
   /** Path of an `EgressSelectorConfiguration`; null: none. */
   readonly egressFile: string | null;
+  /** Of events about what is read. */
+  readonly events: EventRates;
   /** Null: whoever wrote the kubeconfig looks after its certificate. */
   readonly clientCertificate: ClientCertificateConfig | null;
 }
@@ -210,6 +213,7 @@ export interface Surroundings {
   readonly statusSocket: string | null;
   readonly tracingFile: string | null;
   readonly egressFile: string | null;
+  readonly events: EventRates;
   readonly iptablesFlavor: IptablesFlavorChoice;
   readonly secured: SecuredConfig | null;
   readonly changeLog: LogFileConfig | null;
@@ -282,7 +286,7 @@ export function readsServer({ clientConnection }: KubeProxyConfiguration, master
 
 function kubernetes(
   document: KubeProxyConfiguration,
-  { master, manifests, egressFile, clientCertificate }: Surroundings,
+  { master, manifests, egressFile, events, clientCertificate }: Surroundings,
 ): KubernetesConfig | null {
   if (!readsServer(document, master, manifests.length === 0)) return null;
   const { clientConnection, configSyncPeriod } = document;
@@ -291,6 +295,7 @@ function kubernetes(
     master,
     configSyncPeriod: durationMilliseconds(configSyncPeriod),
     egressFile,
+    events,
     clientCertificate,
   };
 }

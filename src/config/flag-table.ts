@@ -1,4 +1,5 @@
 import { CONFIGURATION_FLAGS } from './configuration-flags.js';
+import { DEFAULT_EVENT_RATES } from './event-rates.js';
 import { SECURED_FLAGS } from './secured-flags.js';
 import type { Flag } from './flag.js';
 
@@ -93,6 +94,25 @@ const PROCESS_FLAGS = [
     type: 'string',
     value: 'file',
     help: 'EgressSelectorConfiguration, read at the start: how its controlplane reaches the API server, in place of every proxy; empty: as the kubeconfig and the environment say',
+    initial: '',
+  },
+  {
+    name: 'event-qps',
+    type: 'float32',
+    help: 'events sent a second, once --event-burst is used up; 0: no limit',
+    initial: String(DEFAULT_EVENT_RATES.qps),
+  },
+  {
+    name: 'event-burst',
+    type: 'int32',
+    help: 'events that may be sent at once',
+    initial: String(DEFAULT_EVENT_RATES.burst),
+  },
+  {
+    name: 'event-rate-limit-config',
+    type: 'string',
+    value: 'file',
+    help: 'EventRateLimit Configuration, read at the start: limits that count beside these; empty: none',
     initial: '',
   },
   {

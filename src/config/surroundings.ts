@@ -3,12 +3,13 @@ import { readClientCertificate } from './client-certificate.js';
 import { IPTABLES_FLAVORS, readsServer, type ManifestsSource, type Surroundings } from './config.js';
 import { durationMilliseconds, parseDuration } from './duration.js';
 import { invalid } from './errors.js';
+import { DEFAULT_EVENT_RATES, eventRateProblems, type EventRates } from './event-rates.js';
 import type { ConfigFiles } from './files.js';
 import type { FlagName } from './flag-table.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { readManifests } from './manifests-sources.js';
 import { readSecured } from './secured.js';
-import { settingOf, textFlag, type CommandLine } from './flags.js';
+import { numberFlag, settingOf, textFlag, type CommandLine } from './flags.js';
 import { readTelemetry, unusedTelemetry } from './telemetry.js';
 
 /** Of the 108 bytes of an address (unix(7)) nine are for the name on which it is opened first; Node cuts off what is too long and says nothing. */
@@ -49,13 +50,13 @@ export function readSurroundings(
       nodeName,
       master: textFlag(line, 'master'),
       manifests: manifests.sources,
-      ...{ fileCheckFrequency, httpCheckFrequency },
+      ...{ fileCheckFrequency, httpCheckFrequency, changeLog },
       statusSocket: statusSocket || null,
       tracingFile: textFlag(line, 'tracing-config-file') || null,
       egressFile: textFlag(line, 'egress-selector-config-file') || null,
       iptablesFlavor: iptablesFlavor ?? 'auto',
       secured: secured.value,
-      changeLog,
+      events: readEventRates(line, problems),
       serviceTelemetry: readTelemetry(line, document, problems),
       clientCertificate: clientCertificate.value,
     },
@@ -83,11 +84,24 @@ function unusedFlags(
   const rows: readonly (readonly [flag: FlagName, isUsed: boolean, why: string])[] = [
     ['iptables-flavor', mode !== 'nftables', `in mode ${mode}`],
     ['egress-selector-config-file', isServerRead, 'without an API server to read from'],
+    ...EVENT_FLAGS.map((flag) => [flag, isServerRead, 'without an API server to send events to'] as const),
     ['file-check-frequency', has('path'), 'without a file or directory in --manifests'],
     ['http-check-frequency', has('url'), 'without a URL in --manifests'],
   ];
   const unused = rows.filter(([flag, isUsed]) => line.given.has(flag) && !isUsed);
   return [...unused.map(([flag, , why]) => `--${flag}: has no effect ${why}`), ...unusedTelemetry(line, document)];
+}
+
+const EVENT_FLAGS = ['event-qps', 'event-burst', 'event-rate-limit-config'] as const satisfies readonly FlagName[];
+
+function readEventRates(line: CommandLine, problems: string[]): EventRates {
+  const rates = {
+    qps: numberFlag(line, 'event-qps') ?? DEFAULT_EVENT_RATES.qps,
+    burst: numberFlag(line, 'event-burst') ?? DEFAULT_EVENT_RATES.burst,
+    limitFile: textFlag(line, 'event-rate-limit-config') || null,
+  };
+  problems.push(...eventRateProblems(rates));
+  return rates;
 }
 
 /** Of certificates. */

@@ -239,6 +239,19 @@ t.test('so is what reads the way to the API server', (t) => {
   t.end();
 });
 
+t.test('and what reads limits of events', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  t.equal(text.split('require("./event-limit.js")').length, 2, 'one place loads it');
+  t.notMatch(text, 'SourceAndObject');
+  t.match(readFileSync(projectFile('dist/event-limit.js'), 'utf8'), 'SourceAndObject');
+  const flags = ['--event-rate-limit-config=/none', '--master=http://127.0.0.1:1'];
+  t.match(spawnSync(PROGRAM, flags, { encoding: 'utf8' }), {
+    status: 1,
+    stderr: /^--event-rate-limit-config: \/none: ENOENT/m,
+  });
+  t.end();
+});
+
 t.test('what makes profiles is a file of its own', (t) => {
   t.notMatch(readFileSync(BUNDLE, 'utf8'), 'dropFrames');
   t.match(readFileSync(projectFile('dist/v8-profile.js'), 'utf8'), 'dropFrames');

@@ -5,6 +5,7 @@ import { parseAddress } from '../../src/base/ip.js';
 import { VersionDigest } from '../../src/base/version-digest.js';
 import { compareConfigs } from '../../src/config/compare.js';
 import type { Loaded } from '../../src/config/load.js';
+import { openEvents } from '../../src/cli/events.js';
 import { NodeProxy } from '../../src/cli/node-proxy.js';
 import { followConfig } from '../../src/cli/run.js';
 import { logTransactions, prepareMode } from '../../src/control/mode.js';
@@ -92,7 +93,9 @@ async function world(
   };
   const machine = { host, addon: kernel };
   const mode = await prepareMode(loaded.config, machine, ['IPv4'], log, logTransactions(log));
-  const proxy = new NodeProxy({ loaded, machine, mode, log, tracing: null, onFatal: (error) => t.fail(error.message) });
+  const events = await openEvents(loaded.config, log);
+  const onFatal = (error: Error): unknown => t.fail(error.message);
+  const proxy = new NodeProxy({ loaded, machine, mode, log, events, tracing: null, onFatal });
   let stopped = false;
   const stop = async (): Promise<void> => {
     if (stopped) return;

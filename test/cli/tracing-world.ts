@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { parseAddress } from '../../src/base/ip.js';
+import { openEvents } from '../../src/cli/events.js';
 import { NodeProxy } from '../../src/cli/node-proxy.js';
 import { openTracing, type OpenTracing } from '../../src/cli/tracing.js';
 import type { Loaded } from '../../src/config/load.js';
@@ -98,7 +99,16 @@ export class World {
     };
     const machine = { host, addon: this.traced?.addon ?? this.world.addon };
     const mode = await prepareMode(loaded.config, machine, ['IPv4'], log, logTransactions(log));
-    this.proxy = new NodeProxy({ loaded, machine, mode, log, tracing, onFatal: (error) => t.fail(error.message) });
+    const events = await openEvents(loaded.config, log);
+    this.proxy = new NodeProxy({
+      loaded,
+      machine,
+      mode,
+      log,
+      events,
+      tracing,
+      onFatal: (error) => t.fail(error.message),
+    });
     const { counts } = this;
     tracing.countBy({ spansEnded: (result, count) => (counts[result] += count) });
     await this.proxy.start();

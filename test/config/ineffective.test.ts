@@ -154,6 +154,10 @@ t.test('fields that another one switches off, and those that nothing reads', (t)
     ['endpoints', 'max'].map((flag) => `--service-telemetry-${flag}: has no effect without --service-telemetry`),
   );
   t.same(warnings([local, '--service-telemetry', ...details]), []);
+  t.same(warnings([local, '--event-qps=1', '--event-rate-limit-config=/nowhere']), [
+    '--event-qps: has no effect without an API server to send events to',
+    '--event-rate-limit-config: has no effect without an API server to send events to',
+  ]);
   t.same(warnings([local, '--manifests=https://host/', '--http-check-frequency=1s']), []);
   t.end();
 });

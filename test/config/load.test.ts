@@ -63,6 +63,7 @@ const KUBERNETES = {
   burst: 10,
   configSyncPeriod: 900_000,
   egressFile: null,
+  events: { qps: 0.1, burst: 25, limitFile: null },
   clientCertificate: null,
 };
 
@@ -96,15 +97,13 @@ t.test('what each field of the document does to the configuration', (t) => {
       'clientConnection: {kubeconfig: /k, acceptContentTypes: application/json, contentType: application/json, qps: 0.5, burst: 3}\nconfigSyncPeriod: 1m',
       {
         kubernetes: {
+          ...KUBERNETES,
           kubeconfig: '/k',
-          master: '',
           acceptContentTypes: 'application/json',
           contentType: 'application/json',
           qps: 0.5,
           burst: 3,
           configSyncPeriod: 60_000,
-          egressFile: null,
-          clientCertificate: null,
         },
       },
     ],

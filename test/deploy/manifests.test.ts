@@ -7,6 +7,7 @@ import t from 'tap';
 import { systemClock } from '../../src/base/clock.js';
 import { nodeSubject, serviceSubject } from '../../src/base/events.js';
 import { systemWallClock } from '../../src/base/timestamp.js';
+import { DEFAULT_EVENT_RATES } from '../../src/config/event-rates.js';
 import { EventSender } from '../../src/sources/kubernetes/events/event-sender.js';
 import { loaded } from '../config/load-from.js';
 import { connect } from '../sources/kubernetes/connect.js';
@@ -164,7 +165,7 @@ t.test('the rights are those that are asked for, no fewer and no more', async (t
     await world.server.start();
     const connection = await connect(t, { cluster: { server: world.server.url } });
     const surroundings = { clock: systemClock, wallClock: systemWallClock(), log: world.log };
-    const sender = new EventSender({ hostname: 'host-1', ...surroundings });
+    const sender = new EventSender({ hostname: 'host-1', rates: DEFAULT_EVENT_RATES, limit: null, ...surroundings });
     await world.start({ events: sender }, {}, connection);
     await world.ready();
     await world.inStep();

@@ -3,7 +3,7 @@ import type { Mapping } from '../../base/mapping.js';
 import { TokenBucket } from '../../base/token-bucket.js';
 import { isUnavailable, unavailable, type Reviews } from './reviews.js';
 import { Remembered } from './remembered.js';
-import { TokenBuckets } from './token-buckets.js';
+import { TokenBuckets } from '../../base/token-buckets.js';
 import type { Unavailable, User } from './user.js';
 
 /** What somebody wants, in the terms of authorization.k8s.io. */

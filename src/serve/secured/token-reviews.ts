@@ -4,7 +4,7 @@ import { isMapping, type Mapping } from '../../base/mapping.js';
 import { TokenBucket } from '../../base/token-bucket.js';
 import { isUnavailable, unavailable, type Reviews } from './reviews.js';
 import { Remembered } from './remembered.js';
-import { TokenBuckets } from './token-buckets.js';
+import { TokenBuckets } from '../../base/token-buckets.js';
 import type { Identity, User } from './user.js';
 
 /** Tokens that are new to us, whoever brings them. */

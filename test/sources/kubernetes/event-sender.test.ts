@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap';
 import { nodeSubject, serviceSubject, type ProxyEvent } from '../../../src/base/events.js';
-import { EventSender } from '../../../src/sources/kubernetes/events/event-sender.js';
+import { DEFAULT_EVENT_RATES } from '../../../src/config/event-rates.js';
+import { EventSender, type EventSenderOptions } from '../../../src/sources/kubernetes/events/event-sender.js';
 import { serviceObject, type ApiObject } from '../../support/api-objects.js';
 import { ApiServer } from '../../support/api-server/server.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -22,6 +23,8 @@ function trouble(note: string, service = 'default/web'): ProxyEvent {
   return { ...STARTING, type: 'Warning', reason: 'AddressConflict', action: 'ProgramService', regarding, note };
 }
 
+type Rates = Partial<Pick<EventSenderOptions, 'hostname' | 'rates' | 'limit'>>;
+
 class World {
   readonly server = new ApiServer();
   readonly clock = new FakeClock();
@@ -29,8 +32,9 @@ class World {
   readonly sender: EventSender;
   private readonly wall = 1_700_000_000_123_456_789n;
 
-  constructor(hostname = 'host-1') {
-    this.sender = new EventSender({ hostname, clock: this.clock, wallClock: () => this.wall, log: this.log });
+  constructor({ hostname = 'host-1', rates = DEFAULT_EVENT_RATES, limit = null }: Rates = {}) {
+    const { clock, log } = this;
+    this.sender = new EventSender({ hostname, rates, limit, clock, wallClock: () => this.wall, log });
   }
 
   async start(t: Test): Promise<void> {
@@ -59,8 +63,8 @@ class World {
   }
 }
 
-async function world(t: Test, hostname?: string): Promise<World> {
-  const made = new World(hostname);
+async function world(t: Test, rates: Rates = {}): Promise<World> {
+  const made = new World(rates);
   await made.start(t);
   return made;
 }
@@ -97,7 +101,7 @@ t.test('EV-10: of the peer’s shape, the object’s uid looked up', async (t) =
 });
 
 t.test('whatever is too long for the server is cut', async (t) => {
-  const { server, sender, log } = await world(t, 'h'.repeat(300));
+  const { server, sender, log } = await world(t, { hostname: 'h'.repeat(300) });
   sender.record({ ...STARTING, regarding: nodeSubject(`n.${'a.'.repeat(125)}b`), note: 'é'.repeat(800) });
   await until(() => server.events.length === 1 || log.lines.length > 0, 'delivered or dropped');
   t.same(log.lines, []);
@@ -131,6 +135,22 @@ t.test('what came before the connection is sent first; what is too much is dropp
   await new Promise((resolve) => setTimeout(resolve, 100));
   t.equal(made.server.events.length, 25, 'a small bucket');
   t.same(made.notes.slice(0, 2), ['number 0', 'number 1']);
+});
+
+t.test('as often as flags say', async (t) => {
+  const limited = await world(t, { rates: { qps: 0.1, burst: 2 } });
+  for (const note of ['a', 'b', 'c']) limited.sender.record(trouble(note));
+  await limited.delivered(2);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  t.same(limited.notes, ['a', 'b'], 'the next one waits');
+  const unlimited = await world(t, { rates: { qps: 0, burst: 1 } });
+  for (let number = 0; number < 60; number++) unlimited.sender.record(trouble(`number ${number}`));
+  await unlimited.delivered(60);
+  const dropping = await world(t, { limit: ({ note }) => note !== 'b' });
+  for (const note of ['a', 'b', 'c']) dropping.sender.record(trouble(note));
+  await dropping.delivered(2);
+  t.same(dropping.notes, ['a', 'c']);
+  t.match(dropping.log.lines, [/^info 2 An event is dropped/]);
 });
 
 for (const [code, name] of [

@@ -1,5 +1,6 @@
 import type { ChildProcess, ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
+import { openEvents } from '../../../src/cli/events.js';
 import { NodeProxy } from '../../../src/cli/node-proxy.js';
 import { systemFiles } from '../../../src/config/files.js';
 import { loadConfig, type Loaded } from '../../../src/config/load.js';
@@ -89,7 +90,7 @@ export class RunningHere implements Running {
     const machine = { host: LINUX_HOST, addon: loadAddon() };
     const mode = await prepareMode(config, machine, LINUX_HOST.families(), log, logTransactions(log));
     const proxy = new NodeProxy({
-      ...{ loaded, machine, mode, log, tracing: null },
+      ...{ loaded, machine, mode, log, tracing: null, events: await openEvents(config, log) },
       onFatal: (error) => {
         hear(`cannot go on: ${error.message}\n`);
         this.end = '1';

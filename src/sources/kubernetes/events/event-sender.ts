@@ -1,6 +1,6 @@
 import { sleep, type Clock } from '../../../base/clock.js';
 import { messageOf } from '../../../base/error-message.js';
-import type { EventRecorder, EventSubject, ProxyEvent } from '../../../base/events.js';
+import type { EventLimit, EventRecorder, EventSubject, ProxyEvent } from '../../../base/events.js';
 import type { Log } from '../../../base/log.js';
 import { cutText } from '../../../base/outside-text.js';
 import { RateLimit } from '../connect/rate-limit.js';
@@ -13,6 +13,10 @@ export interface EventSenderOptions {
   readonly controller?: string;
   /** The system's name, by which the peer too signs its events. */
   readonly hostname: string;
+  /** How often events are sent: those that are over it wait. A `qps` of 0: as they come. */
+  readonly rates: { readonly qps: number; readonly burst: number };
+  /** Those that are over it are dropped; null: none is. */
+  readonly limit: EventLimit | null;
   readonly clock: Clock;
   /** Nanoseconds since the epoch. */
   readonly wallClock: () => bigint;
@@ -37,9 +41,8 @@ const REPEAT_MS = 600_000;
 /** So many events are remembered for that, the last ones. */
 const REMEMBERED = 1000;
 const QUEUED = 100;
-/** Of a whole cluster's trouble this many events go at once, then one in ten seconds. */
-const BURST = 25;
-const PER_SECOND = 0.1;
+/** As {@link RateLimit} has it. */
+const UNLIMITED = -1;
 const ATTEMPTS = 5;
 const RETRY_MS = 2000;
 const RETRY_FACTOR = 3;
@@ -63,7 +66,8 @@ export class EventSender implements EventRecorder {
   private lastAt = 0n;
 
   constructor(private readonly options: EventSenderOptions) {
-    this.limit = new RateLimit(PER_SECOND, BURST, () => options.clock.now());
+    const { qps, burst } = options.rates;
+    this.limit = new RateLimit(qps === 0 ? UNLIMITED : qps, burst, () => options.clock.now());
   }
 
   record(given: ProxyEvent): void {
@@ -71,6 +75,10 @@ export class EventSender implements EventRecorder {
     if (this.alone || this.stopper.signal.aborted || this.isKnown(event)) return;
     if (this.queue.length >= QUEUED) {
       this.drop(event, 'too many wait');
+      return;
+    }
+    if (this.options.limit?.(event) === false) {
+      this.drop(event, 'over the limits of --event-rate-limit-config');
       return;
     }
     this.queue.push({ event, at: this.time() });

@@ -1,20 +1,23 @@
-import type { TokenBucket } from '../../base/token-bucket.js';
+import type { TokenBucket } from './token-bucket.js';
 
-/** As many as can be told apart; whoever was seen longest ago begins anew. */
 const MAX_BUCKETS = 512;
 
 /** A bucket for each of many, so that one cannot use up what others need. */
 export class TokenBuckets {
   private readonly buckets = new Map<string, TokenBucket>();
 
-  constructor(private readonly create: () => TokenBucket) {}
+  /** @param limit as many as can be told apart: whoever was seen longest ago begins anew. */
+  constructor(
+    private readonly create: () => TokenBucket,
+    private readonly limit = MAX_BUCKETS,
+  ) {}
 
   /** As {@link TokenBucket.take}, from the bucket of `key`. */
   take(key: string): boolean {
     const bucket = this.buckets.get(key) ?? this.create();
     this.buckets.delete(key);
     const [oldest] = this.buckets.keys();
-    if (this.buckets.size >= MAX_BUCKETS && oldest !== undefined) this.buckets.delete(oldest);
+    if (this.buckets.size >= this.limit && oldest !== undefined) this.buckets.delete(oldest);
     this.buckets.set(key, bucket);
     return bucket.take();
   }
