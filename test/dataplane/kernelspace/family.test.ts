@@ -1,4 +1,5 @@
 import t from 'tap';
+import { remoteMac } from '../../../src/dataplane/kernelspace/names.js';
 import { HCN_DISTRIBUTION, hcnFeatures, type HcnEndpoint, type HcnLoadBalancer } from '../../../src/native/contract.js';
 import { KEEPS_DESTINATION, REPLACED_WHOLE } from '../../../src/state/rows.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
@@ -220,6 +221,20 @@ t.test('health checks of load balancers go to the node', async (t) => {
   rig.commit([], [REF]);
   await rig.sync();
   t.same(balancers(rig), {});
+});
+
+t.test('a link address that another has is not given again', (t) => {
+  const first = remoteMac(address('fd00:10::1'), () => false);
+  t.match(first, /^02-12(-[0-9A-F]{2}){4}$/);
+  t.match(
+    remoteMac(address('fd00:10::1'), (mac) => mac === first),
+    /^02-12(-[0-9A-F]{2}){4}$/,
+  );
+  t.not(
+    remoteMac(address('fd00:10::1'), (mac) => mac === first),
+    first,
+  );
+  t.end();
 });
 
 t.test('IPv6: link addresses are apart, and the other family fares as it may', async (t) => {

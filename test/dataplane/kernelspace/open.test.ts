@@ -10,10 +10,11 @@ import { loadConfig } from '../../../src/config/load.js';
 import { modeParts, modeProblems, prepareMode, type Machine } from '../../../src/control/mode.js';
 import type { ForeignChange } from '../../../src/dataplane/contract.js';
 import { KERNELSPACE } from '../../../src/dataplane/kernelspace/mode.js';
+import { familyOptions } from '../../../src/dataplane/kernelspace/open.js';
 import { NetworkWatch } from '../../../src/dataplane/kernelspace/watch.js';
 import type { Host } from '../../../src/host/host.js';
 import { LINUX_HOST } from '../../../src/host/linux/host.js';
-import type { HcnAddon, HcnVersion } from '../../../src/native/contract.js';
+import { hcnFeatures, type HcnAddon, type HcnVersion } from '../../../src/native/contract.js';
 import { Planner } from '../../../src/plan/planner.js';
 import { fromFile, WINDOWS } from '../../config/load-from.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
@@ -57,6 +58,19 @@ t.test('ST-36: what HNS lacks is named', async (t) => {
   ]);
   t.equal(configOf('', { KUBE_NETWORK: 'cni0' }).kernelspace?.networkName, 'cni0');
   t.equal(configOf(NETWORK, { KUBE_NETWORK: 'cni0' }).kernelspace?.networkName, 'cbr0');
+});
+
+t.test('WK-08: health checks are forwarded where that is asked for', (t) => {
+  const endpointOf = (fields: string): unknown => {
+    const { kernelspace } = configOf(`winkernel: {networkName: cbr0, rootHnsEndpointName: gateway${fields}}`);
+    return (
+      kernelspace &&
+      familyOptions(kernelspace, hcnFeatures({ major: 15, minor: 4 }), 'IPv4', FAMILIES).healthCheckEndpoint
+    );
+  };
+  t.equal(endpointOf(''), null);
+  t.equal(endpointOf(', forwardHealthCheckVip: true'), 'gateway');
+  t.end();
 });
 
 t.test('WK-02: without dual stack the first family alone is served, which is said', async (t) => {
@@ -116,8 +130,17 @@ t.test('HNS tells of networks', async (t) => {
     FAMILIES.map((family) => ({ families: [family], missed: true })),
   );
   t.equal(networks.tells(), false);
-  end();
+  await setImmediate();
   fails = false;
+  networks.tells();
+  await setImmediate();
+  told.length = 0;
+  hns.disconnect();
+  await setImmediate();
+  hns.addNetwork('another');
+  await setImmediate();
+  t.equal(told.filter(({ missed }) => !missed).length, 2 * FAMILIES.length, 'it was asked again by itself');
+  end();
   t.equal(networks.tells(), false, 'nobody wants to know any more');
 });
 

@@ -50,6 +50,20 @@ t.test('overlay: providers, sources, and endpoints of addresses of Services', as
   rig.commit([pods('web', '10.0.1.1', '198.51.100.7')]);
   await rig.sync();
   t.equal(balancers(rig)['10.96.0.10:80']?.SourceVIP, '192.168.0.2');
+  // Of subnets within one another the smallest counts.
+  world.hns.networks.set(world.network, {
+    ...world.hns.networks.get(world.network),
+    Policies: [
+      route('10.0.0.0/8', '192.168.0.5'),
+      route('10.0.3.0/24', '192.168.0.6'),
+      route('10.0.0.0/16', '192.168.0.7'),
+    ],
+  });
+  rig.commit([pods('web', '10.0.3.1')]);
+  await rig.sync();
+  t.match(JSON.stringify(made()), /10\.0\.3\.1","02-11-0A-00-03-01",1,"\{\\"ProviderAddress\\":\\"192\.168\.0\.6/);
+  rig.commit([pods('web', '10.0.1.1')]);
+  await rig.sync();
   // The subnet moves to another node: its endpoints are made anew.
   world.hns.networks.set(world.network, {
     ...world.hns.networks.get(world.network),

@@ -88,6 +88,22 @@ t.test('what one family fails at the other does not know of', async (t) => {
   t.same([world.hns.loadBalancers.size, world.hns.endpoints.size], [0, 0]);
 });
 
+t.test('what others removed meanwhile is no refusal', async (t) => {
+  const rig = await started(CLUSTER);
+  const { hns } = rig.kernel;
+  const [endpoint = ''] = hns.endpoints.keys();
+  hns.removeEndpoint(endpoint);
+  rig.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3')]);
+  const { setAside, repairs } = await rig.sync();
+  t.same([setAside, await rig.difference()], [[], []], 'everything is read, and sent again at once');
+  t.equal(repairs.length, 0, 'by a sync that was for something else');
+  hns.loadBalancers.clear();
+  hns.endpoints.clear();
+  rig.commit([], [REF]);
+  t.equal((await costs(rig, () => rig.sync())).reads, 0, 'what is to go may be gone');
+  t.same(await rig.difference(), []);
+});
+
 t.test('a frontend that somebody else has is reported, and taken once it is free', async (t) => {
   const rig = await started();
   const { hns } = rig.kernel;
