@@ -8,6 +8,8 @@ import { printReport } from '../../src/nodes/print.js';
 import { ProxyAsker } from '../../src/nodes/proxy-asker.js';
 import type { NodeRow, NodesReport } from '../../src/nodes/api.js';
 import { serveNodesPage } from '../../src/nodes/ui.js';
+import { documents, items } from '../support/deploy/kustomize.js';
+import { projectFile } from '../support/lab/agent.js';
 import { address as ip, service, slice } from '../support/rows.js';
 import { pageScene, type PageScene } from '../serve/ui-scene.js';
 import { behindDoor, clusterFront, type Backend, type ClusterFront } from './cluster-front.js';
@@ -255,6 +257,34 @@ t.test('the command: what it prints, and its exit status', async (t) => {
   t.match(await run('--nodes'), { status: 2, err: /Usage: pointsman nodes/ });
   t.match(await run('--help'), { status: 0, out: /^Usage: pointsman nodes/ });
 });
+
+t.test('the rights in deploy/components/nodes are those that it takes', async (t) => {
+  const front = await cluster(t, {
+    one: { 'https:10249': behindDoor('of the account', pages(await proxy(t))), 'http:10249': 'EOF' },
+  });
+  front.token = 'of the account';
+  t.equal((await look(front)).counts['in-step'], 1);
+  const granted = documents(projectFile('deploy/components/nodes/rbac.yaml')).flatMap((object) =>
+    object['kind'] === 'ClusterRole' || object['kind'] === 'Role' ? items(object['rules']) : [],
+  );
+  const words = (value: unknown): readonly string[] => value as readonly string[];
+  const rights = granted.flatMap(({ verbs, resources = [], resourceNames = [''] }) =>
+    words(resources).flatMap((resource) =>
+      words(verbs).flatMap((verb) => words(resourceNames).map((name) => `${verb} ${resource} ${name}`.trim())),
+    ),
+  );
+  t.same([...new Set(front.asked.map(rightOf))].sort(), rights.sort());
+  t.match(granted, [{ nonResourceURLs: ['/ui/api/'], verbs: ['get'] }, {}, {}, {}, {}, {}]);
+});
+
+/** What a request takes, in the terms of a rule. */
+function rightOf(asked: string): string {
+  const [method = '', path = ''] = asked.split(' ');
+  const [, resource = '', name = '', sub = ''] =
+    /^\/(?:api|apis\/[^/]+)\/v1\/(?:namespaces\/kube-system\/)?([a-z]+)(?:\/([^/]+)\/([a-z]+).*)?$/.exec(path) ?? [];
+  const verb = method === 'POST' ? 'create' : sub === '' ? 'list' : 'get';
+  return `${verb} ${resource}${sub === '' ? '' : `/${sub}`} ${resource === 'serviceaccounts' ? name : ''}`.trim();
+}
 
 t.test('explain by the proxy of a node', async (t) => {
   const scene = await proxy(t);

@@ -35,21 +35,34 @@ export async function nodeAnswer(running: RunningProcess): Promise<NodeAnswer> {
 }
 
 /** The versions of one part of a resource. @throws AskedWrongly */
-export function versionsAnswer(running: RunningProcess, query: URLSearchParams): VersionsAnswer {
+export async function versionsAnswer(running: RunningProcess, query: URLSearchParams): Promise<VersionsAnswer> {
   const resource = oneOf(query, 'resource', COMPARED_RESOURCES);
   const part = numberOf(query, 'part', -1, 0, DIGEST_PARTS - 1);
-  const versions = [...(running.held.versionsOf(resource) ?? [])].filter(([key]) => digestPart(key) === part);
-  return { versions: Object.fromEntries(versions) };
+  const found: [string, string][] = [];
+  await inTurns(running.held.versionsOf(resource) ?? [], (key, version) => {
+    if (digestPart(key) === part) found.push([key, version]);
+  });
+  return { versions: Object.fromEntries(found) };
 }
 
 async function sumsOf(versions: ReadonlyMap<string, string>): Promise<readonly number[]> {
   const digest = new VersionDigest();
+  await inTurns(versions, (key, version) => {
+    digest.add(key, version);
+  });
+  return digest.sums;
+}
+
+/** What changes meanwhile may be seen or not. */
+async function inTurns(
+  versions: Iterable<readonly [key: string, version: string]>,
+  look: (key: string, version: string) => void,
+): Promise<void> {
   let count = 0;
   for (const [key, version] of versions) {
-    digest.add(key, version);
+    look(key, version);
     if (++count % AT_ONCE === 0) await turn();
   }
-  return digest.sums;
 }
 
 function problemsOf({ family, table }: FamilyView, { progress }: RunningProcess): readonly NodeProblem[] {
