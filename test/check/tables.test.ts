@@ -1,6 +1,8 @@
 // The tables themselves: each rule has a golden document that breaks it, and nothing is taken that a table refuses, whatever the field.
 import t from 'tap';
 import { KINDS as TABLES, tableFor } from '../../src/check/kinds.js';
+import { readProxy } from '../../src/check/proxy.js';
+import { decodeConfiguration } from '../../src/config/decode.js';
 import { readByTable } from '../../src/config/tables/document.js';
 import { readStruct } from '../../src/config/tables/read.js';
 import { printReport, type Report } from '../../src/config/tables/report.js';
@@ -53,6 +55,38 @@ t.test('and is not when it is wrong in one place', (t) => {
     }
   t.same(taken, []);
   t.ok(count > 5000, `${count} mappings`);
+  t.end();
+});
+
+/** Values that a field does not take that has a default. */
+function wrongFor(initial: unknown): readonly unknown[] {
+  if (typeof initial === 'boolean') return ['true', 1, new Mapping([])];
+  if (typeof initial === 'number') return ['1', true, new Mapping([])];
+  if (typeof initial === 'string') return [true, new Mapping([]), [[]]];
+  return initial === null || Array.isArray(initial) ? ['x', new Mapping([])] : ['x', 1, []];
+}
+
+t.test('nor is the kind that the proxy reads itself', (t) => {
+  const taken: string[] = [];
+  const nest = (names: readonly string[], value: unknown): unknown =>
+    names.reduceRight((inner: unknown, name) => new Mapping([[name, inner]]), value);
+  const refuses = (names: readonly string[], value: unknown): void => {
+    const found: Report[] = [];
+    const document = nest(names, value);
+    if (document instanceof Mapping) readProxy(document, (report) => found.push(report));
+    const at = ['KubeProxyConfiguration', ...names].join('.');
+    if (!found.some(({ severity, path }) => severity === 'error' && path === at)) taken.push(`${at}: ${String(value)}`);
+  };
+  const visit = (names: readonly string[], initial: unknown): void => {
+    if (names.length > 0) for (const value of wrongFor(initial)) refuses(names, value);
+    if (typeof initial !== 'object' || initial === null || Array.isArray(initial)) return;
+    const fields = Object.entries(initial).filter(([name]) => !['apiVersion', 'kind'].includes(name));
+    for (const [name, value] of fields) visit([...names, name], value);
+    for (const [name] of fields) refuses([...names, name.charAt(0).toUpperCase() + name.slice(1)], 1);
+    if (fields.length > 0) refuses([...names, 'nobodyKnows'], 1);
+  };
+  visit([], decodeConfiguration(new Mapping([]), { strict: [], fatal: [] }));
+  t.same(taken, []);
   t.end();
 });
 
