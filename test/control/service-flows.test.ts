@@ -235,6 +235,21 @@ t.test('what could not be read in time is told, and a kernel that does not answe
   t.equal(scene.log.lines.filter((line) => line.includes('cannot count flows')).length, 2);
 });
 
+t.test('what goes through rules of a process before this one waits for the plan', async (t) => {
+  const scene = new Scene();
+  await scene.flows.start();
+  t.equal(scene.takes, 1, 'what was there before is known at once');
+  await scene.count([]);
+  t.equal(scene.takes, 1);
+  scene.put(node('me', ['192.168.0.2']), WEB, SLICE);
+  await scene.count([{ to: ['10.96.0.10', 80], by: ['10.0.0.1', 8080] }]);
+  t.same(scene.values('connections_total'), { 'default/web/http/TCP': 1 });
+  scene.remove('default', 'web');
+  await scene.count([]);
+  t.same(scene.values('connections_total'), {}, 'and the last Service leaves as any other');
+  scene.flows.stop();
+});
+
 t.test('listing takes a hundredth of the time, however often somebody asks', async (t) => {
   const scene = await begun(t);
   const before = scene.takes;

@@ -47,3 +47,15 @@ t.test('ST-46: sysctls of ipvs mode, and none of the others', (t) => {
   for (const body of ['', 'mode: nftables\nipvs: {strictARP: true}']) t.same(set(body), [], body);
   t.end();
 });
+
+t.test('what flows carry is counted where Services are', (t) => {
+  for (const [mode, own] of [
+    ['nftables', 0],
+    ['ipvs', 5],
+  ] as const) {
+    const { config } = fromFile(`mode: ${mode}`, ['--service-telemetry']);
+    const names = kernelSettings(config, null).sysctls.map(({ name, value }) => `${name}=${value}`);
+    t.same(names.slice(own), ['net.netfilter.nf_conntrack_acct=1'], mode);
+  }
+  t.end();
+});

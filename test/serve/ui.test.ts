@@ -169,6 +169,7 @@ t.test('one Service: endpoints used, not used and why, and who has its addresses
   const since = scene.clock.now();
   scene.sync({ setAside: [{ frontend: '10.96.0.10:80/TCP', reason: 'EINVAL', since, retryAt: 0 }] });
   const detail = await scene.read<ServiceDetail>('service?key=default/web');
+  t.equal(detail.traffic, null, 'nothing is counted');
   t.match(detail, {
     createdAt: '1970-01-01T00:00:01.000Z',
     nothing: null,
