@@ -7,7 +7,7 @@
 // nightly  every *.nightly file, and ten minutes of test/kernel/endurance
 // vm       what npm run test:vm runs in its machine: every *.vm file, and those of sets, links and addresses
 // wine     what npm run test:windows runs: every *.wine file
-// vm-thorough  what takes that machine longer than the eight minutes it has: every *.vm-thorough file, and one of nftables
+// vm-thorough  what takes that machine longer than the eight minutes it has: every *.vm-thorough file, and the addon's nftables
 // arm64    what the addon computes and no kernel is asked for; test/arm64.sh runs it
 //
 // Small files share a process. A file is stopped when it has told nothing for SILENCE_MS, whatever it has taken until then.

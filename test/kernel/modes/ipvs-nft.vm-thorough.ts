@@ -1,4 +1,4 @@
-// The other packet files in mode ipvs, the nft flavour, in one process: the README of src/dataplane/ipvs says which rows differ.
+// All packet files in mode ipvs, the nft flavour, in one process: the README of src/dataplane/ipvs says which rows differ.
 import '../../support/namespace.js';
 
 import { HERE_VARIABLE } from '../../support/lab/lab.js';
@@ -9,6 +9,7 @@ process.env[MODE_VARIABLE] = 'ipvs-nft';
 await import('../verdicts.test.js');
 await import('../topology.test.js');
 await import('../node-ports.test.js');
+await import('../source-ranges.test.js');
 await import('../masquerade.test.js');
 await import('../service-fields.test.js');
 await import('../udp-flows.test.js');

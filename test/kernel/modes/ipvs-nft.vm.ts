@@ -8,3 +8,4 @@ process.env[HERE_VARIABLE] = 'yes';
 process.env[MODE_VARIABLE] = 'ipvs-nft';
 await import('../source-ranges.test.js');
 await import('../masquerade.test.js');
+await import('../service-fields.test.js');
