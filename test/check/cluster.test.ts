@@ -32,32 +32,15 @@ kind: KubeletConfiguration
 clusterDNS: [10.96.0.10]
 `;
 
-/** As kubeadm gives the proxy: with files that are on nodes. */
-function proxyKubeconfig(user: string): string {
-  return `apiVersion: v1
-kind: Config
-clusters:
-- name: default
-  cluster: {server: "https://cp.example:6443", certificate-authority: /var/run/secrets/kubernetes.io/serviceaccount/ca.crt}
-contexts:
-- name: default
-  context: {cluster: default, namespace: default, user: default}
-current-context: default
-users:
-- name: default
-  user: ${user}
-`;
-}
-
 function configMap(name: string, data: Readonly<Record<string, string>>): ApiObject {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'kube-system' }, data };
 }
 
-function proxyMap(
-  config: string,
-  user = '{tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}',
-): ApiObject {
-  return configMap('kube-proxy', { 'config.conf': config, 'kubeconfig.conf': proxyKubeconfig(user) });
+/** @param user what the proxy's kubeconfig has in place of a file with a token. */
+function proxyMap(config: string, user: string | null = null): ApiObject {
+  const given = CONFIG_MAPS['kube-proxy']?.['kubeconfig.conf'] ?? '';
+  const kubeconfig = user === null ? given : given.replace(/\{tokenFile:.*\}/, user);
+  return configMap('kube-proxy', { 'config.conf': config, 'kubeconfig.conf': kubeconfig });
 }
 
 /** A cluster that is right. */
