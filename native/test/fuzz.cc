@@ -10,6 +10,7 @@
 #include <random>
 
 #include "accounting/objects.h"
+#include "conntrack/flow.h"
 #include "ipset/message.h"
 #include "iptables/programs.h"
 #include "iptables/save_parser.h"
@@ -151,6 +152,7 @@ void read_answer(ByteView datagram) {
     if (const auto answer = netlink::parse_acknowledgement(*message); answer.ok()) static_cast<void>(ipset::failed_element(answer.value()));
     static_cast<void>(accounting::decode_packets(*message).ok());
     static_cast<void>(route::decode_address(*message).ok());
+    static_cast<void>(conntrack::decode_translated(*message).ok());
   }
   static_cast<void>(builder.take());
   bool given = false;
@@ -224,7 +226,7 @@ Bytes sample_elements() {
   return Bytes(encoded.value().bytes().begin(), encoded.value().bytes().end());
 }
 
-/// What ipvs mode sends, which is what the kernel answers with too.
+/// What is sent, which is what the kernel answers with too.
 std::vector<Bytes> sample_answers() {
   const ipvs::Service service{2, 6, {10, 96, 0, 1}, 443, 0};
   netlink::MessageWriter services;
@@ -237,7 +239,9 @@ std::vector<Bytes> sample_answers() {
   ipset::encode_elements(sets, 1, {true, "KUBE-CLUSTER-IP", ipset::Type::kIpPort, 2, Bytes(3 * layout.length(), 7), {"a", {}, "b"}}, 0);
   netlink::MessageWriter addresses;
   route::encode_address(addresses, 1, true, 5, Bytes{10, 96, 0, 1});
-  return {services.take(), destinations.take(), sets.take(), addresses.take(), route::encode_new_dummy(1, "kube-ipvs0")};
+  netlink::MessageWriter flows;
+  conntrack::encode_delete(flows, 1, conntrack::Family::kIPv6, Bytes(conntrack::record_length(conntrack::Family::kIPv6), 7));
+  return {flows.take(), services.take(), destinations.take(), sets.take(), addresses.take(), route::encode_new_dummy(1, "kube-ipvs0")};
 }
 
 }  // namespace
