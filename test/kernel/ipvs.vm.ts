@@ -5,9 +5,9 @@ import t from 'tap';
 import { printMessage } from '../../src/dataplane/ipvs/print.js';
 import type { IpsetCreation } from '../../src/native/contract.js';
 import { loadAddon } from '../../src/native/load.js';
-import { HERE_VARIABLE, Lab } from '../support/lab/lab.js';
+import { endpoint, eventually, HERE_VARIABLE, Lab } from '../support/lab/lab.js';
 import { nothingSent, servers } from '../support/lab/ipvs-servers.js';
-import { checkRows, FAMILY_VIEWS } from '../support/lab/packet-table.js';
+import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
 import type { PeerService } from '../support/lab/peer-iptables.js';
 import { allIpvsSets, ipvsLink, ipvsRules, ipvsServers } from '../support/lab/peer-ipvs.js';
 import { Proxy } from '../support/lab/proxy.js';
@@ -17,6 +17,7 @@ process.env[HERE_VARIABLE] = 'yes';
 
 /** The machine is emulated. */
 const TIMEOUT_MS = 20_000;
+const GONE_MS = 200_000;
 /** Of somebody else; of kube-proxy, if it is told to leave that alone; and of a node port that no Service has any more. */
 const FOREIGN = ['-A -t 198.18.0.1:5000 -s wlc', '-a -t 198.18.0.1:5000 -r 10.244.2.11:5000 -m -w 7'];
 const EXCLUDED = ['-A -t 192.168.1.2:31234 -s rr'];
@@ -26,17 +27,21 @@ const PEERS: readonly PeerService[] = [
   { name: 'default/gone:p80', protocol: 'tcp', number: 45, port: 80, pods: PODS },
 ];
 
-async function startPeer(lab: Lab, flavor: 'legacy' | 'nft'): Promise<void> {
-  const load = (command: readonly string[], input: string): Promise<string> => lab.output('node', command, input);
+async function startPeer(lab: Lab): Promise<void> {
   await lab.sysctl('node', 'net/ipv4/vs/conntrack', '1');
-  await load(['ip', '-batch', '-'], ipvsLink(FAMILY_VIEWS, PEERS));
+  await lab.output('node', ['ip', '-batch', '-'], ipvsLink(FAMILY_VIEWS, PEERS));
+  await writePeer(lab);
+  const servers = FAMILY_VIEWS.map((view) => ipvsServers(view, PEERS)).join('');
+  await lab.output('node', ['ipvsadm', '-R'], servers + [...FOREIGN, ...EXCLUDED, ...STALE, ''].join('\n'));
+}
+
+/** kube-proxy's sets and rules, which it makes where there are none, and which have to be as it makes them where there are some. */
+async function writePeer(lab: Lab): Promise<void> {
   for (const view of FAMILY_VIEWS) {
-    await load(['ipset', 'restore'], allIpvsSets(view, PEERS));
-    await load(['ipvsadm', '-R'], ipvsServers(view, PEERS));
-    const program = `${view.family === 'IPv4' ? 'iptables' : 'ip6tables'}-${flavor}-restore`;
-    await load([program, '--noflush'], ipvsRules(view, true));
+    await lab.output('node', ['ipset', '-exist', 'restore'], allIpvsSets(view, PEERS));
+    const program = view.family === 'IPv4' ? 'iptables-legacy-restore' : 'ip6tables-legacy-restore';
+    await lab.output('node', [program, '--noflush'], ipvsRules(view, true));
   }
-  await load(['ipvsadm', '-R'], `${[...FOREIGN, ...EXCLUDED, ...STALE].join('\n')}\n`);
 }
 
 /** All sets as the addon lists them, in the words of `ipset save`. */
@@ -65,10 +70,10 @@ async function savedSets(lab: Lab): Promise<readonly string[]> {
   return lines.map((line) => line.replaceAll(/ (?:hashsize|bucketsize|initval) \S+/g, ''));
 }
 
-t.test("kube-proxy's virtual services are adopted under traffic", async (t) => {
+t.test("kube-proxy's virtual services are adopted under traffic, and given back", async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, SERVED);
-  await startPeer(lab, 'legacy');
+  await startPeer(lab);
   const traffic = await SteadyTraffic.start(lab, TARGETS, { pauseMs: 100, timeoutMs: TIMEOUT_MS });
   const before = await servers(lab);
   const mode = 'ipvs-legacy';
@@ -97,5 +102,100 @@ t.test("kube-proxy's virtual services are adopted under traffic", async (t) => {
   await checkRows(t, lab, ROWS, 'adopted');
   await proxy.restart();
   await nothingSent(t, proxy);
+  await proxy.stop();
+  await writePeer(lab);
+  await checkRows(t, lab, ROWS, 'kube-proxy again');
   await traffic.check(t, TIMEOUT_MS);
+});
+
+/** What somebody does to what the kernel tells nobody of, with what is said of it. */
+const DAMAGE: readonly (readonly [command: string, told: string])[] = [
+  ['ipvsadm -D -t 10.96.0.42:80', 'virtual service 10.96.0.42:80/TCP was missing'],
+  ['ipvsadm -E -t 10.96.0.41:80 -s lc', 'virtual service 10.96.0.41:80/TCP was another'],
+  ['ipvsadm -d -u 10.96.0.44:53 -r 10.244.2.10:53', 'destinations of 10.96.0.44:53/UDP was another'],
+  ['ipset del KUBE-CLUSTER-IP 10.96.0.43,tcp:80', 'element 10.96.0.43,tcp:80 of KUBE-CLUSTER-IP was missing'],
+  ['ip address del 192.0.2.3/32 dev kube-ipvs0', 'address 192.0.2.3 was missing'],
+  ['iptables-nft -F KUBE-IPVS-FILTER', 'chain filter KUBE-IPVS-FILTER had other rules'],
+];
+
+t.test('the node is kept from those who reach its Services, and its Services from others on the node', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, SERVED);
+  // On every address of either family, those of Services among them.
+  await lab.serve('node', '[::]:7777');
+  const proxy = await Proxy.start(t, lab, { objects: OBJECTS, mode: 'ipvs-nft' });
+  for (const view of FAMILY_VIEWS)
+    t.match(await lab.request({ from: 'client', to: view.nodePort(7777) }), { name: 'node' }, 'it listens');
+  const shows = 'VD-15, VD-17 no port of the node itself';
+  const closed = FAMILY_VIEWS.flatMap((view): Row[] =>
+    [view.clusterIP(41), view.loadBalancerIP(3)].flatMap((address) =>
+      ['client', 'pod-b', 'node'].map((from) => ({ shows, from, to: endpoint(address, 7777), expect: 'refused' })),
+    ),
+  );
+  await checkRows(t, lab, closed);
+
+  await lab.output('node', ['ipvsadm', '-R'], `${FOREIGN.join('\n')}\n`);
+  const held = async (): Promise<readonly string[]> => [
+    ...(await servers(lab)),
+    ...(await savedSets(lab)),
+    ...(await lab.output('node', ['ip', '-o', 'address', 'show', 'dev', 'kube-ipvs0'])).split('\n'),
+    ...(await lab.output('node', ['iptables-nft', '-S'])).split('\n'),
+  ];
+  const whole = (await held()).toSorted();
+  await lab.output('node', ['sh', '-e'], DAMAGE.map(([command]) => `${command}\n`).join(''));
+  await eventually(
+    'everything is as it was',
+    async () => (await held()).toSorted().join('\n') === whole.join('\n') || null,
+    GONE_MS,
+  );
+  for (const [command, told] of DAMAGE) t.ok(proxy.log.includes(`repair="${told}"`), `${command}: ${told}`);
+
+  await proxy.stop();
+  const cleaned = await proxy.run(null, ['--cleanup']);
+  t.equal(cleaned.status, 0, cleaned.stderr);
+  t.same(await servers(lab), ['', ...FOREIGN].toSorted(), "others' virtual services stay");
+  t.same(await savedSets(lab), []);
+  t.notMatch(await lab.output('node', ['ip', 'link']), /kube-ipvs0/);
+  for (const program of ['iptables-nft', 'ip6tables-nft'])
+    for (const table of ['filter', 'nat']) t.notMatch(await lab.output('node', [program, '-t', table, '-S']), /KUBE-/);
+});
+
+t.test('connections outlive their endpoint, and the process', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, [[80, 'TCP']]);
+  const web = (endpoints: readonly (typeof PODS)[number][]) =>
+    dualStack('web', { type: 'NodePort', number: 41, ports: [{ port: 80, nodePort: 30001 }], endpoints });
+  const proxy = await Proxy.start(t, lab, { objects: web(['pod-a']), mode: 'ipvs-nft' });
+  const [from, to] = ['pod-b', endpoint(IPV4.clusterIP(41), 80)] as const;
+  const connection = await lab.open({ from, to });
+  const goesOn = async (): Promise<void> => {
+    t.match(await connection.exchange({ timeoutMs: TIMEOUT_MS }), { name: 'pod-a' }, 'the connection goes on');
+  };
+  const weights = async (): Promise<readonly string[]> =>
+    (await servers(lab)).flatMap(
+      (line) => /-t 10\.96\.0\.41:80 -r (\S+) .*(-w \d)/.exec(line)?.slice(1).join(' ') ?? [],
+    );
+  const [podA, remoteA] = [endpoint(IPV4.address('pod-a'), 80), endpoint(IPV4.address('remote-a'), 80)];
+  await goesOn();
+  await proxy.apply(web(['remote-a']));
+  t.same(await weights(), [`${podA} -w 0`, `${remoteA} -w 1`], 'takes no new ones');
+  await goesOn();
+  await checkRows(t, lab, [{ from, to, expect: IPV4.kept(['remote-a'], 80) }], 'draining');
+  await proxy.restart();
+  await nothingSent(t, proxy);
+  t.same(await weights(), [`${podA} -w 0`, `${remoteA} -w 1`], 'and so after a restart');
+  await goesOn();
+  await proxy.apply(web(PODS));
+  t.same(await weights(), [`${podA} -w 1`, `${remoteA} -w 1`], 'is as any other again');
+  await checkRows(t, lab, [{ from, to, expect: IPV4.kept(PODS, 80) }], 'back');
+  await proxy.apply([]);
+  t.ok((await weights()).includes(`${podA} -w 0`), 'the Service is gone');
+  await goesOn();
+  // A reset ends a connection at once, but for ten seconds that ip_vs remembers it.
+  await connection.close();
+  await eventually(
+    'its virtual service goes with its last connection',
+    async () => ((await servers(lab)).some((line) => line.includes('10.96.0.41')) ? null : true),
+    GONE_MS,
+  );
 });

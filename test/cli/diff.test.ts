@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+import t from 'tap';
+import { diff } from '../../src/cli/diff.js';
+import { planned } from '../../src/cli/commands.js';
+import { prepareMode } from '../../src/control/mode.js';
+import { LINUX_HOST } from '../../src/host/linux/host.js';
+import type { NativeAddon } from '../../src/native/contract.js';
+import { composeAddon, SUBSYSTEMS } from '../../src/native/subsystems.js';
+import { fromFile } from '../config/load-from.js';
+import { nodeObject, serviceObject, sliceObject } from '../support/api-objects.js';
+import { IpvsWorld } from '../support/fake-ipvs/world.js';
+import { RecordingLog } from '../support/recording-log.js';
+import { address } from '../support/rows.js';
+
+/** Functions and nothing else, as the addon has them. */
+function plain(addon: NativeAddon): NativeAddon {
+  return composeAddon((name) => {
+    const subsystem = addon[name] as unknown as Readonly<Record<string, (...parameters: unknown[]) => unknown>>;
+    const calls = Object.keys(SUBSYSTEMS[name]);
+    return Object.fromEntries(calls.map((call) => [call, subsystem[call]?.bind(subsystem)])) as never;
+  });
+}
+
+/** test/kernel/look-inside has the modes whose kernel this machine has. */
+t.test('mode ipvs: what a start would send is told and not sent, and nothing once it is there', async (t) => {
+  const items = [
+    nodeObject('me'),
+    serviceObject('web', { clusterIP: '10.96.0.41', clusterIPs: ['10.96.0.41'], ports: [{ port: 80 }] }),
+    sliceObject('web-1', 'web', ['10.244.2.10'], { ports: [{ port: 80 }] }),
+  ];
+  const folder = t.testdir({ 'objects.json': JSON.stringify({ apiVersion: 'v1', kind: 'List', items }) });
+  const argv = [`--manifests=${join(folder, 'objects.json')}`, '--hostname-override=me', '--iptables-flavor=nft'];
+  const loaded = fromFile('mode: ipvs\nclusterCIDR: 10.244.0.0/16\n', argv).config;
+  const config = { ...loaded, manifests: loaded.manifests.slice(-1) };
+  const kernel = new IpvsWorld([address('192.168.0.2')]);
+  const machine = {
+    host: { ...LINUX_HOST, families: () => ['IPv4'] as const, compareKernelValues: () => Promise.resolve([]) },
+    addon: plain(kernel.addon),
+  };
+  const log = new RecordingLog();
+  const differences = async (): Promise<readonly string[]> => {
+    const before = kernel.contents();
+    const { text, errors } = await diff(config, 'v0', machine, log);
+    t.same(errors, []);
+    t.same(kernel.contents(), before, 'nothing was changed');
+    return text.split('\n').filter((line) => line !== '');
+  };
+  const all = await differences();
+  for (const line of [
+    'ipvsadm -A -t 10.96.0.41:80 -s rr',
+    'ipvsadm -a -t 10.96.0.41:80 -r 10.244.2.10:80 -m -w 1',
+    'ip address add 10.96.0.41/32 dev kube-ipvs0',
+  ])
+    t.ok(all.includes(line), line);
+  const { planner } = await planned(config);
+  const mode = await prepareMode(config, machine, ['IPv4'], log);
+  const table = planner.tables.IPv4;
+  await mode.dataplane('IPv4').apply(table, table.takeChange(), { full: true });
+  t.same(await differences(), []);
+  for (const { destinations } of kernel.addon.ipvs.services.values()) destinations.clear();
+  t.same(await differences(), ['ipvsadm -a -t 10.96.0.41:80 -r 10.244.2.10:80 -m -w 1']);
+});
