@@ -182,6 +182,14 @@ t.test('an older Service takes nothing from a younger one', (t) => {
     serviceObject('shop', {}, { metadata: { name: 'shop', namespace: 'shop' }, ...external('198.51.100.7') }),
   );
   t.same(verdict(recorded('create', { object: external('198.51.100.7') }), DEFAULT_POLICY, known), ALLOWED, 'its own');
+  const checked = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 32200 };
+  const metadata = { name: 'shop', namespace: 'shop' };
+  const own = cluster(serviceObject('shop', { ...checked, clusterIP: '10.96.140.7' }, { metadata }));
+  t.same(
+    verdict(recorded('update', { object: { spec: checked } }), DEFAULT_POLICY, own),
+    ALLOWED,
+    'its own health check',
+  );
   t.end();
 });
 
