@@ -14,6 +14,7 @@
 //   telemetry.js    what counts connections of Services; loaded where a flag asks for it
 //   egress.js       what reads how the API server is reached; loaded where a flag names a file of that
 //   event-limit.js  what reads limits of events; loaded where a flag names a file of them
+//   pino.js         the library that writes the log as JSON; loaded where the configuration asks for that
 //   v8-profile.js  what makes profiles of what V8 tells; loaded when one is asked for
 //   explain.js      what becomes of a packet; loaded when somebody asks
 //   ui.js           what answers the page, and `pointsman ui`; loaded when somebody first asks
@@ -55,6 +56,7 @@ const tracing = `${dist}/tracing.js`;
 const telemetry = `${dist}/telemetry.js`;
 const egress = `${dist}/egress.js`;
 const eventLimit = `${dist}/event-limit.js`;
+const pino = `${dist}/pino.js`;
 const profiles = `${dist}/v8-profile.js`;
 const ui = `${dist}/ui.js`;
 const explain = `${dist}/explain.js`;
@@ -73,6 +75,7 @@ const apart = {
       [/^\.\/telemetry\.js$/, telemetry],
       [/^\.\/egress\.js$/, egress],
       [/\/control\/event-limit\.js$/, eventLimit],
+      [/^pino$/, pino],
       [/^\.\/v8-profile\.js$/, profiles],
       [/\/ui\/entry\.js$/, ui],
       [/\/explain-packet\.js$/, explain],
@@ -150,6 +153,7 @@ for (const [source, outfile] of [
   ['src/cli/telemetry.ts', telemetry],
   ['src/control/egress.ts', egress],
   ['src/control/event-limit.ts', eventLimit],
+  ['node_modules/pino/pino.js', pino],
   ['src/serve/v8-profile.ts', profiles],
   ['src/serve/ui/entry.ts', ui],
   ['src/serve/explain-packet.ts', explain],

@@ -34,6 +34,7 @@ const APART = [
   './telemetry.js',
   './egress.js',
   './event-limit.js',
+  './pino.js',
   './v8-profile.js',
   './explain.js',
   './ui.js',
@@ -138,6 +139,7 @@ t.test('the program needs nothing but Node beside it', (t) => {
     'egress.js',
     'event-limit.js',
     'ui.js',
+    'pino.js',
     'v8-profile.js',
     'yaml-worker.js',
   ]) {
