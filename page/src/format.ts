@@ -34,7 +34,8 @@ export function milliseconds(ms: number): string {
 export function bytes(count: number): string {
   if (count < 1000) return `${count} B`;
   if (count < 1_000_000) return `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)} kB`;
-  return `${(count / 1_000_000).toFixed(count < 10_000_000 ? 1 : 0)} MB`;
+  if (count < 1_000_000_000) return `${(count / 1_000_000).toFixed(count < 10_000_000 ? 1 : 0)} MB`;
+  return `${(count / 1_000_000_000).toFixed(count < 10_000_000_000 ? 1 : 0)} GB`;
 }
 
 /** `44,000`. */

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { basename, extname } from 'node:path';
 import type { LiveEvents, ServiceSummary } from '../../src/serve/ui/api.js';
 import { projectFile } from '../support/lab/agent.js';
-import { configuration, detail, ENDPOINTS, explanation, history, overview, summary } from './made-up.js';
+import { configuration, detail, ENDPOINTS, explanation, history, overview, summary, traffic } from './made-up.js';
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -23,6 +23,8 @@ export class MadeUpServer {
   overview = overview();
   history = history();
   configuration = configuration();
+  /** Of every Service; null: they are not counted. */
+  connections: number | null = null;
   /** What was asked, by path and query. */
   readonly asked: string[] = [];
   readonly #streams = new Set<ServerResponse>();
@@ -104,7 +106,7 @@ export class MadeUpServer {
       }
       case 'service': {
         const found = this.services.find(({ key }) => key === asked('key'));
-        return found && detail(found);
+        return found && { ...detail(found), traffic: this.connections === null ? null : traffic(this.connections) };
       }
       case 'endpoints':
         return { total: ENDPOINTS.length, offset, rows: ENDPOINTS.slice(offset) };

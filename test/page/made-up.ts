@@ -139,6 +139,19 @@ function frontend(key: string, change: Partial<Frontend> = {}): Frontend {
   };
 }
 
+/** What went through a Service's port. */
+export function traffic(connections: number): NonNullable<ServiceDetail['traffic']> {
+  const sum = {
+    connections,
+    requestPackets: 10 * connections,
+    requestBytes: 1000 * connections,
+    replyPackets: 20 * connections,
+    replyBytes: 1_000_000 * connections,
+  };
+  const endpoints = ['10.244.1.2:8443', '_other'].map((endpoint) => ({ endpoint, ...sum }));
+  return [{ port: 'https', protocol: 'TCP', ...sum, endpoints }];
+}
+
 export function detail({ key, namespace, name, type, addresses, problems }: ServiceSummary): ServiceDetail {
   const group = { family: 'IPv4', port: 'https', protocol: 'TCP', used: 2, total: 4, rows: ENDPOINTS } as const;
   const reasons = [

@@ -153,6 +153,24 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     t.equal(await focused('getAttribute("role")'), 'grid');
   });
 
+  await t.test('what goes through a Service is shown where it is counted, and goes on', async (t) => {
+    await open(VIEWS.service);
+    t.equal(await page.getByRole('heading', { name: 'Traffic' }).count(), 0);
+    server.connections = 1500;
+    await open(VIEWS.service);
+    const table = page.getByRole('table', { name: 'Traffic' });
+    t.same(await table.getByRole('row').allInnerTexts(), [
+      'Port\tConnections\tPackets to endpoints\tBytes\tPackets back\tBytes back',
+      'https/TCP\t1,500\t15,000\t1.5 MB\t30,000\t1.5 GB',
+      'to 10.244.1.2:8443\t1,500\t15,000\t1.5 MB\t30,000\t1.5 GB',
+      'to other endpoints\t1,500\t15,000\t1.5 MB\t30,000\t1.5 GB',
+    ]);
+    server.connections = 1501;
+    await table.getByText('1,501').first().waitFor();
+    t.equal(await page.getByText('Asking the process…').count(), 0, 'what was there stays until there is more');
+    server.connections = null;
+  });
+
   await t.test('an explanation is asked for and drawn', async (t) => {
     await open('#/explain');
     await page.getByLabel('From', { exact: true }).fill('node');

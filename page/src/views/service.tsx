@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Conflict, Frontend, ServiceDetail } from '../../../src/serve/ui/api-services.js';
 import { useAnswer } from '../ask.js';
 import { clockTime, counted, duration, number } from '../format.js';
@@ -7,6 +7,7 @@ import { useServicesVersion } from '../live.js';
 import { Age, Codes, Dot, Facts, Section, Table, Trouble } from '../parts.js';
 import { printRoute } from '../route.js';
 import { EndpointGroups } from './endpoints.js';
+import { TrafficSection, useTrafficVersion } from './traffic.js';
 
 /** The pane; it can have the focus. */
 export const SERVICE_ID = 'service';
@@ -20,7 +21,14 @@ interface Properties {
 /** One Service whole. */
 export function ServicePane({ serviceKey, onClose }: Properties): JSX.Element {
   const version = useServicesVersion(({ keys }) => keys.includes(serviceKey));
-  const { answer, error } = useAnswer('api/service', { key: serviceKey }, version);
+  const [counted, setCounted] = useState(false);
+  const looks = useTrafficVersion(counted);
+  // Both only grow, so that their sum is another one whenever one of them is.
+  const { answer, error } = useAnswer('api/service', { key: serviceKey }, version + looks);
+  const isCounted = answer !== null && answer.traffic !== null;
+  useEffect(() => {
+    setCounted(isCounted);
+  }, [isCounted]);
   const [namespace = '', name = ''] = serviceKey.split('/', 2);
   const pane = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -69,6 +77,7 @@ function Service({ of: service, version }: { readonly of: ServiceDetail; readonl
       <Object of={service} />
       {frontends.length > 0 && <Frontends frontends={frontends} />}
       <EndpointGroups service={service} version={version} />
+      <TrafficSection of={service} />
       {slices.length > 0 && (
         <Section title="EndpointSlices" aside={number(slices.length)}>
           <Table label="EndpointSlices" columns={['Name', 'Family', '#Endpoints', 'Ports']}>
