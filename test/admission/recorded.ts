@@ -3,7 +3,7 @@ import type { ApiObject } from '../support/api-objects.js';
 import { fieldsOf, merge } from '../support/deploy/kustomize.js';
 import { projectFile } from '../support/lab/agent.js';
 
-/** Reviews in the form in which an API server of 1.36 sends them; `shop/shop` is of type LoadBalancer. */
+/** Reviews as kube-apiserver 1.36.2 sent them, recorded with deploy/components/admission but for its conditions; `shop/shop` is of type LoadBalancer. */
 export const RECORDED = ['create', 'update', 'status', 'delete', 'dry-run'] as const;
 export type Recorded = (typeof RECORDED)[number];
 
