@@ -6,5 +6,4 @@ import { MODE_VARIABLE } from '../../support/lab/mode.js';
 
 process.env[HERE_VARIABLE] = 'yes';
 process.env[MODE_VARIABLE] = 'ipvs-nft';
-await import('../node-ports.test.js');
 await import('../udp-flows.test.js');
