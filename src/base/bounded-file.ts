@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
 
 /**
@@ -27,6 +28,17 @@ export function readFileWithinSync(path: string, maxBytes: number): Buffer {
   } finally {
     closeSync(file);
   }
+}
+
+/**
+ * A small file's text.
+ *
+ * @throws as {@link readFileWithin}, and where it is no UTF-8, of which nobody could say what it means.
+ */
+export function readTextFileSync(path: string, maxBytes: number): string {
+  const bytes = readFileWithinSync(path, maxBytes);
+  if (!isUtf8(bytes)) throw new Error('is no UTF-8');
+  return bytes.toString('utf8');
 }
 
 const CHUNK_BYTES = 1 << 16;

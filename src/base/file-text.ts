@@ -1,5 +1,11 @@
+import type { BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { MAX_PEM_BYTES, readFileWithin } from './bounded-file.js';
+
+/** Another text when the file is another one or was written to. */
+export function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return [dev, ino, size, mtimeNs, ctimeNs].join(':');
+}
 
 /** A PEM file's text, read again only when the file is another one or was written to. */
 export class FileText {
@@ -10,8 +16,7 @@ export class FileText {
 
   /** @throws Error of the file system, or that it is too large for PEM. */
   async read(): Promise<string> {
-    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(this.path, { bigint: true });
-    const identity = [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+    const identity = identityOf(await stat(this.path, { bigint: true }));
     if (identity === this.identity) return this.text;
     // Latin-1 keeps every byte; PEM text and tokens are ASCII.
     this.text = (await readFileWithin(this.path, MAX_PEM_BYTES)).toString('latin1');

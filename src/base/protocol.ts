@@ -19,6 +19,9 @@ export function protocolFromNumber(number: number): Protocol | null {
   return PROTOCOLS.find((protocol) => NUMBERS[protocol] === number) ?? null;
 }
 
+/** The API server's default for --service-node-port-range. */
+export const DEFAULT_NODE_PORTS = { first: 30_000, last: 32_767 } as const;
+
 /** Whether a number is a port: 1–65535. */
 export function isPort(value: number): boolean {
   return Number.isInteger(value) && value >= 1 && value <= 65535;

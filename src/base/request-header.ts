@@ -25,7 +25,7 @@ export function splitOrigin(text: string): { readonly origin: string | null; rea
 }
 
 /** Reads one header. Null when it is none. */
-export function parseHeader(text: string): OriginHeader | null {
+function parseHeader(text: string): OriginHeader | null {
   const split = splitOrigin(text);
   if (split === null) return null;
   const [start = '', name = ''] = HEADER_START.exec(split.rest) ?? [];

@@ -1,3 +1,5 @@
+import type { KernelRelease } from './kernel-release.js';
+
 /** A kernel setting by its name in sysctl(8), such as `net.ipv4.ip_forward`. */
 export interface Sysctl {
   readonly name: string;
@@ -7,5 +9,3 @@ export interface Sysctl {
   /** Only for kernels from one release to before another, each as major and minor number. */
   readonly kernels?: { readonly from: KernelRelease; readonly before: KernelRelease };
 }
-
-export type KernelRelease = readonly [major: number, minor: number];

@@ -49,6 +49,12 @@ export function parseTimestamp(text: string): number | null {
   return Number.isFinite(time) ? time : null;
 }
 
+/** RFC 3339 in UTC with six digits of fraction, as MicroTime of meta/v1 is written. */
+export function formatMicroTime(microseconds: bigint): string {
+  const seconds = new Date(Number(microseconds / 1000n)).toISOString().slice(0, 19);
+  return `${seconds}.${String(microseconds % 1_000_000n).padStart(6, '0')}Z`;
+}
+
 /** RFC 3339 in UTC with nine digits of fraction. Null, no time at all, is the zero time as Go prints and reads it. */
 export function formatTimestamp(time: bigint | null): string {
   if (time === null) return '0001-01-01T00:00:00Z';

@@ -17,7 +17,7 @@ import {
 } from './document.js';
 import { durationFromNanoseconds } from './duration.js';
 import { clip, invalid } from './errors.js';
-import { isIPv4Text, withPort } from './host-port.js';
+import { HEALTHZ_PORT, isIPv4Text, METRICS_PORT, withPort } from './host-port.js';
 import { readCluster, type ClusterConfiguration } from './kubeadm.js';
 import { FieldReader, type Findings } from './reader.js';
 import { Mapping, parseDocuments } from './yaml.js';
@@ -27,10 +27,6 @@ const ZERO = durationFromNanoseconds(0n);
 const SYNC_PERIOD = durationFromNanoseconds(30n * SECOND);
 /** A minSyncPeriod of zero: syncs are paced by what they cost. */
 const ADAPTIVE = ZERO;
-
-/** The ports kube-proxy has always listened on. */
-export const HEALTHZ_PORT = 10256;
-export const METRICS_PORT = 10249;
 
 /** The one configuration in a file, and the documents beside it that were passed over. */
 export interface ConfigurationFile {

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
-import { readFileWithinSync } from '../base/bounded-file.js';
+import { readTextFileSync } from '../base/bounded-file.js';
 import { MAX_CONFIG_BYTES } from './yaml.js';
 
-/** Where configuration files are read from. Both functions throw the system's error, or that a file is too large. */
+/** Where configuration files are read from. Both functions throw the system's error, or that a file is too large or no UTF-8. */
 export interface ConfigFiles {
   /** A file's text. */
   readonly read: (path: string) => string;
@@ -11,7 +11,7 @@ export interface ConfigFiles {
 }
 
 export const systemFiles: ConfigFiles = {
-  read: (path) => readFileWithinSync(path, MAX_CONFIG_BYTES).toString('utf8'),
+  read: (path) => readTextFileSync(path, MAX_CONFIG_BYTES),
   list: (directory) => readdirSync(directory),
 };
 

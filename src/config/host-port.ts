@@ -2,6 +2,10 @@ import { printEndpoint } from '../base/endpoint-list.js';
 import { parseAddress, type IPAddress } from '../base/ip.js';
 import { isPort } from '../base/protocol.js';
 
+/** The ports kube-proxy has always listened on. */
+export const HEALTHZ_PORT = 10256;
+export const METRICS_PORT = 10249;
+
 export interface HostPort {
   readonly address: IPAddress;
   readonly port: number;

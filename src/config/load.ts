@@ -43,13 +43,15 @@ export type LoadedConfig =
       readonly heapSnapshot: string;
       readonly watch: boolean;
     } & Loaded)
-  /** `node`: whose proxy is asked, through the API server; empty: the one of this machine. */
+  /** `node`: whose proxy is asked, through the API server; empty: the one of this machine. `namespace`, `selector`: of the proxies' pods; empty: the usual ones. */
   | ({
       readonly command: 'explain';
       readonly from: string;
       readonly to: string;
       readonly output: OutputForm;
       readonly node: string;
+      readonly namespace: string;
+      readonly selector: string;
     } & Loaded)
   | ({ readonly command: 'ui'; readonly listen: HostPort } & Loaded)
   | ({ readonly command: 'run' | 'init' | 'cleanup' | Exclude<Subcommand, 'status' | 'explain' | 'ui'> } & Loaded);
@@ -149,6 +151,8 @@ function forCommand(command: Command, line: CommandLine, loaded: Loaded): Loaded
       to: line.operand ?? '',
       output,
       node: textFlag(line, 'node'),
+      namespace: textFlag(line, 'namespace'),
+      selector: textFlag(line, 'selector'),
       ...loaded,
     };
   if (command !== 'write-config') return { command, ...loaded };

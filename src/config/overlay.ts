@@ -1,12 +1,12 @@
 import { CONFIGURATION_FLAGS } from './configuration-flags.js';
 import { differences } from './compare.js';
-import { decodeConfiguration, HEALTHZ_PORT, METRICS_PORT } from './decode.js';
+import { decodeConfiguration } from './decode.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { clip, ConfigError } from './errors.js';
 import type { Flag } from './flag.js';
 import { FLAGS } from './flag-table.js';
 import { numberFlag, textFlag, type CommandLine } from './flags.js';
-import { withPort } from './host-port.js';
+import { HEALTHZ_PORT, METRICS_PORT, withPort } from './host-port.js';
 import { Mapping } from './yaml.js';
 
 /** The flag that names files which count in place of most flags; null: there are none. */

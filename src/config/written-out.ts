@@ -49,7 +49,9 @@ export interface Meant {
 export function withoutPlaceholders(document: Mapping): Meant {
   const isWhole = ALWAYS_WRITTEN.every((field) => document.entries.has(field));
   if (!isWhole && !saysUnset(document)) return { mapping: document, doubtful: [] };
-  const zeros = [...PERIODS, ...(isWhole ? LIMITS : [])].filter((path) => isZero(valueAt(document, path)));
+  const zeros = [...PERIODS, ...(isWhole ? LIMITS : [])].filter(([section, field]) =>
+    isZero(document.at(section === null ? [field] : [section, field])),
+  );
   const mapping = zeros.reduce((below, [section, field]) => {
     const unset = new Mapping([[field, null]]);
     return below.merge(section === null ? unset : new Mapping([[section, unset]]));
@@ -62,11 +64,6 @@ function saysUnset(mapping: Mapping): boolean {
   return [...mapping.entries.values()].some(
     (value) => value === null || value === '' || (value instanceof Mapping && saysUnset(value)),
   );
-}
-
-function valueAt(document: Mapping, [section, field]: FieldPath): unknown {
-  const within = section === null ? document : document.entries.get(section);
-  return within instanceof Mapping ? within.entries.get(field) : undefined;
 }
 
 function isZero(value: unknown): boolean {

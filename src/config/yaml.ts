@@ -21,6 +21,13 @@ export class Mapping {
     return new Mapping(entries);
   }
 
+  /** What is at a path of keys; undefined: nothing. */
+  at([head = '', ...rest]: readonly string[]): unknown {
+    const held = this.entries.get(head);
+    if (rest.length === 0) return held;
+    return held instanceof Mapping ? held.at(rest) : undefined;
+  }
+
   /** Whether there is anything at a path of keys, be it null. */
   has(path: readonly string[]): boolean {
     const [head, ...rest] = path;

@@ -1,4 +1,4 @@
-import { EndpointList, endpointSize, packedKey } from '../base/endpoint-list.js';
+import { EndpointList, endpointSize } from '../base/endpoint-list.js';
 import { addressFromBytes, addressLength, type Family, type IPAddress } from '../base/ip.js';
 import { TERMINATING, type EndpointSliceRow, type ServicePortRow } from '../state/rows.js';
 
@@ -72,7 +72,7 @@ const NO_PORTS: readonly number[] = [];
 export function candidateAt(slice: EndpointSliceRow, index: number, target: number): Candidate {
   const size = addressLength(slice.family);
   return {
-    key: packedKey(slice.addresses, index * size, size) + String.fromCharCode(target >> 8, target & 0xff),
+    key: slice.addresses.slice(index * size, (index + 1) * size) + String.fromCharCode(target >> 8, target & 0xff),
     conditions: slice.conditions[index] ?? 0,
     nodeName: slice.nodeNames[index] ?? null,
     zoneHints: slice.zoneHints?.[index] ?? NO_HINTS,

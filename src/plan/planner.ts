@@ -74,7 +74,7 @@ export class Planner {
       const plan =
         service === undefined
           ? null
-          : planService(family, service, snapshot.slicesOf(key), this.facts, this.settings, select);
+          : planService(family, service, snapshot.slicesOf(key), this.facts, this.settings, select, key);
       this.tables[family].setService(key, plan);
       return [];
     } catch (error) {

@@ -227,7 +227,7 @@ function changedRange(one: EndpointSliceRow, other: EndpointSliceRow): readonly 
 function sameEndpoint(one: EndpointSliceRow, at: number, other: EndpointSliceRow, to: number): boolean {
   const size = one.addresses.length / one.count;
   for (let index = 0; index < size; index++)
-    if (one.addresses[at * size + index] !== other.addresses[to * size + index]) return false;
+    if (one.addresses.charCodeAt(at * size + index) !== other.addresses.charCodeAt(to * size + index)) return false;
   return (
     one.conditions[at] === other.conditions[to] &&
     one.nodeNames[at] === other.nodeNames[to] &&

@@ -5,6 +5,7 @@ import {
   KEEPS_DESTINATION,
   objectKey,
   type EndpointSliceRow,
+  type ObjectKey,
   type ServicePortRow,
   type ServiceRow,
 } from '../state/rows.js';
@@ -26,6 +27,8 @@ import type {
 /**
  * What one Service asks of one family on this node: a function of its arguments alone. Null when the Service has nothing in this family
  * (behaviour SV-01: headless, ExternalName, no cluster IP of the family).
+ *
+ * @param key of the Service, for whoever has it: what is planned keeps it.
  */
 export function planService(
   family: Family,
@@ -34,10 +37,11 @@ export function planService(
   node: NodeFacts,
   settings: PlanSettings,
   select: Select = selectEndpoints,
+  key: ObjectKey = objectKey(service.namespace, service.name),
 ): ServicePlan | null {
   const clusterIP = clusterIPOf(family, service);
   if (clusterIP === null) return null;
-  const planner = new ServicePlanner(family, service, clusterIP, node, settings);
+  const planner = new ServicePlanner(family, service, key, clusterIP, node, settings);
   const frontends = new Map<FrontendKey, FrontendPlan>();
   const hairpin = new Set<IPAddress>();
   const own = new Set<IPAddress>();
@@ -65,13 +69,13 @@ export function planService(
     if (balancesOnly) shortfalls.push(...planner.shortfalls(port, ofPort, selection.otherPorts));
   }
   return {
-    service: objectKey(service.namespace, service.name),
+    service: key,
     family,
     creationTime: service.creationTime,
     frontends: [...frontends.values()],
-    hairpinAddresses: [...hairpin].sort(),
+    hairpinAddresses: hairpin.size === 0 ? NO_ADDRESSES : [...hairpin].sort(),
     ownEndpoints: own.size === 0 ? NO_ADDRESSES : [...own].sort(),
-    healthCheck: healthCheck(service, readyHere.size),
+    healthCheck: healthCheck(service, key, readyHere.size),
     shortfalls: shortfalls.length === 0 ? NO_SHORTFALLS : shortfalls,
   };
 }
@@ -79,10 +83,9 @@ export function planService(
 const NO_ADDRESSES: readonly never[] = [];
 const NO_SHORTFALLS: readonly never[] = [];
 
-/** `namespace/name:port` */
-function nameOf(service: ServiceRow, port: ServicePortRow): string {
-  const key = objectKey(service.namespace, service.name);
-  return port.name === '' ? key : `${key}:${port.name}`;
+/** `namespace/name:port`; joined for the same reason as {@link objectKey}. */
+function nameOf(key: ObjectKey, port: ServicePortRow): string {
+  return port.name === '' ? key : [key, port.name].join(':');
 }
 
 function keepsDestination({ balancerFlags }: Pick<ServiceRow, 'balancerFlags'>): boolean {
@@ -120,11 +123,10 @@ function externalPolicyLocal(service: ServiceRow): boolean {
   return service.externalTrafficPolicy === 'Local' && (service.type !== 'ClusterIP' || service.externalIPs.length > 0);
 }
 
-function healthCheck(service: ServiceRow, localEndpoints: number): HealthCheckPlan | null {
+function healthCheck(service: ServiceRow, key: ObjectKey, localEndpoints: number): HealthCheckPlan | null {
   if (service.type !== 'LoadBalancer' || !externalPolicyLocal(service) || service.healthCheckNodePort === 0)
     return null;
-  const { namespace, name, healthCheckNodePort } = service;
-  return { service: objectKey(namespace, name), port: healthCheckNodePort, localEndpoints };
+  return { service: key, port: service.healthCheckNodePort, localEndpoints };
 }
 
 interface Policies {
@@ -142,6 +144,7 @@ class ServicePlanner {
   constructor(
     private readonly family: Family,
     private readonly service: ServiceRow,
+    private readonly key: ObjectKey,
     private readonly clusterIP: IPAddress,
     node: NodeFacts,
     private readonly settings: PlanSettings,
@@ -170,7 +173,7 @@ class ServicePlanner {
     frontends: readonly FrontendPlan[] = [],
     otherPorts: ReadonlySet<number> = new Set(),
   ): readonly Shortfall[] {
-    const servicePort = nameOf(this.service, port);
+    const servicePort = nameOf(this.key, port);
     const texts = shortfallsOf(this.service, port, frontends, otherPorts);
     return texts.map((text) => ({ family: this.family, servicePort, text }));
   }
@@ -249,7 +252,7 @@ class ServicePlanner {
       address,
       protocol: port.protocol,
       port: number,
-      servicePort: nameOf(this.service, port),
+      servicePort: nameOf(this.key, port),
       affinitySeconds: this.service.affinitySeconds,
       clientKeys: handling.clientKeys,
       flowEndpoints: flowEndpoints(port, selection),

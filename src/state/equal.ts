@@ -12,7 +12,7 @@ function slicesEqual(one: EndpointSliceRow, other: EndpointSliceRow): boolean {
   return (
     one.count === other.count &&
     bytesEqual(one.conditions, other.conditions) &&
-    bytesEqual(one.addresses, other.addresses) &&
+    one.addresses === other.addresses &&
     one.family === other.family &&
     one.name === other.name &&
     one.namespace === other.namespace &&

@@ -83,8 +83,8 @@ export interface EndpointSliceRow {
   readonly lastChangeTriggerTime: number | null;
   readonly ports: readonly EndpointPortRow[];
   readonly count: number;
-  /** First address of each endpoint, 4 or 16 bytes each, network order. */
-  readonly addresses: Uint8Array;
+  /** First address of each endpoint, 4 or 16 bytes each, network order. One character for each byte: an array costs 180 bytes beside its content. */
+  readonly addresses: string;
   /** One byte per endpoint: READY | SERVING | TERMINATING, API defaults applied. */
   readonly conditions: Uint8Array;
   /** Interned node names; null where the endpoint names no node. */

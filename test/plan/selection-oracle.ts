@@ -82,7 +82,7 @@ export function endpointsOfPort({ family, port, slices }: OracleInput): readonly
 
 function endpointAt(slice: EndpointSliceRow, index: number, port: number): OracleEndpoint {
   const size = endpointSize(slice.family) - 2;
-  const address = addressFromBytes(slice.addresses.subarray(index * size, (index + 1) * size));
+  const address = addressFromBytes(Buffer.from(slice.addresses.slice(index * size, (index + 1) * size), 'latin1'));
   const conditions = slice.conditions[index] ?? 0;
   return {
     text: slice.family === 'IPv4' ? `${address}:${port}` : `[${address}]:${port}`,

@@ -392,7 +392,7 @@ function withChange(random: SeededRandom, row: EndpointSliceRow): EndpointSliceR
   }
   if (random.chance(0.3)) return { ...row, nodeNames: row.nodeNames.with(at, random.pick(['me', 'other', null])) };
   if (row.family === 'IPv6') return row;
-  const addresses = row.addresses.slice();
+  const addresses = Buffer.from(row.addresses, 'latin1');
   addresses[at * 4 + 2] = random.below(12);
-  return { ...row, addresses };
+  return { ...row, addresses: addresses.toString('latin1') };
 }

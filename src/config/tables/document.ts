@@ -1,5 +1,5 @@
 import { joinProblems, printValue } from '../errors.js';
-import { KUBERNETES_VERSION } from '../version.js';
+import { KUBERNETES_MINOR } from '../version.js';
 import { Mapping, parseDocuments } from '../yaml.js';
 import { joinApiVersion, splitApiVersion } from './api-version.js';
 import { readStruct, type Reading } from './read.js';
@@ -52,8 +52,6 @@ export function readByTable(
   return readStruct(table, mapping, path, reading, true);
 }
 
-const RELEASE = Number(KUBERNETES_VERSION.split('.')[1]);
-
 /**
  * Reads a file of one document, strictly, for this program's own use.
  *
@@ -83,7 +81,7 @@ export function readKind<T>(
     ({ group, versions }) => meta.kind === kind && Object.keys(versions).some((version) => isOf(meta, group, version)),
   );
   if (table === undefined) throw new Error(unknown(meta, [first, ...others]));
-  const section = readByTable(table, meta, mapping, kind, { report, release: RELEASE, tableFor: () => null });
+  const section = readByTable(table, meta, mapping, kind, { report, release: KUBERNETES_MINOR, tableFor: () => null });
   const made = errors.length > 0 ? null : { value: make(section) };
   if (made === null || errors.length > 0) throw new Error(joinProblems(errors));
   return made.value;

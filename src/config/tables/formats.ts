@@ -47,7 +47,9 @@ export const FORMATS = {
   'http url': string('a URL that begins with http:// or https://', (value) => hasScheme(value, ['http:', 'https:'])),
   'absolute path': string('an absolute path', (value) => value.startsWith('/')),
   'unix url': string('a socket such as unix:///run/x.sock', (value) => /^unix:\/\/./.test(value)),
-  'runtime socket': string('a socket such as unix:///run/x.sock', (value) => /^(?:unix|npipe):\/\/./.test(value)),
+  'runtime socket': string('a socket such as unix:///run/x.sock', (value) =>
+    /^(?:(?:unix|npipe):\/\/|\/)./.test(value),
+  ),
   'bootstrap group': string('a group that begins with system:bootstrappers:', (value) =>
     /^system:bootstrappers:[a-z0-9:-]{0,255}$/.test(value),
   ),

@@ -2,7 +2,7 @@ import { printUrlText } from '../../base/url-text.js';
 import { clip, printValue } from '../errors.js';
 import { Mapping } from '../yaml.js';
 import type { Report } from './report.js';
-import { FORMATS } from './formats.js';
+import { FORMATS, type Format } from './formats.js';
 import { Section, type Entry, type Read } from './section.js';
 import {
   fieldOf,
@@ -77,19 +77,23 @@ function isInVersion({ versions }: Field, { version }: Reading): boolean {
 }
 
 function readField(field: Field, value: unknown, path: string, parent: Section, reading: Reading): Entry {
-  if (isMissing(field, value)) {
+  if (value === '' && field.mayBeEmpty === true) return { read: '', given: true, shown: printValue('') };
+  if (value === null || (value === '' && isNothing(field.type))) {
     if (field.required === true) say(reading, 'error', 'required', path, null, 'is missing', shouldBe(field.type));
     return absent(field, path, reading);
   }
-  if (value === null) return absent(field, path, reading);
   reportAge(field, value, path, reading);
   const shown = isShown(field, field.type) ? show(value) : null;
   return { read: readValue(field.type, field, value, path, parent, reading), given: true, shown };
 }
 
-function isMissing({ mayBeEmpty }: Field, value: unknown): boolean {
-  return value === null || (value === '' && mayBeEmpty !== true);
+/** Whether empty text counts as nothing written: not where there is to be a number, a list or a mapping, nor where it would be parsed at once. */
+function isNothing(type: Type): boolean {
+  if (type.is === 'scalar') return FORMATS[type.format].in === 'string' && !NEVER_EMPTY.includes(type.format);
+  return type.is === 'enum' || type.is === 'any';
 }
+
+const NEVER_EMPTY: readonly Format[] = ['duration', 'duration, not negative', 'duration above 0', 'timestamp'];
 
 function reportAge(
   { since, removed, deprecated, versions }: Field,
@@ -310,7 +314,7 @@ function show(value: unknown): string | null {
 }
 
 /** What a value of a type is, in words. */
-export function shouldBe(type: Type): string {
+function shouldBe(type: Type): string {
   switch (type.is) {
     case 'scalar': {
       const { min, max } = type;

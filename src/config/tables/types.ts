@@ -60,7 +60,7 @@ export interface Field {
   readonly is: 'field';
   readonly type: Type;
   readonly required?: boolean;
-  /** Of a required text: nothing is a value, too. */
+  /** Of a text: nothing is a value, too, of whatever format others are. */
   readonly mayBeEmpty?: boolean;
   /** Its value, and everything in it, is shown nowhere. */
   readonly secret?: boolean;

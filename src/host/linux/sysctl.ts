@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { messageOf } from '../../base/error-message.js';
-import type { KernelRelease, Sysctl } from '../../base/sysctl.js';
+import { isBefore, parseKernelRelease } from '../../base/kernel-release.js';
+import type { Sysctl } from '../../base/sysctl.js';
 import type { ConntrackSettings, KernelValue, KernelValueProblem, KernelValueReport, WrittenValue } from '../host.js';
 
 /** Reads and writes whole small files; both reject with an error that carries `code`. */
@@ -49,10 +50,11 @@ export function conntrackValues(settings: ConntrackSettings, cores: number): rea
 
 /** @param release of the kernel, as uname(2) tells it. */
 export function sysctlValues(sysctls: readonly Sysctl[], release: string): readonly KernelValue[] {
-  const [major = 0, minor = 0] = release.split(/\D/).map(Number);
-  const isBefore = (one: KernelRelease): boolean => major < one[0] || (major === one[0] && minor < one[1]);
+  const kernel = parseKernelRelease(release) ?? [0, 0];
   return sysctls
-    .filter(({ kernels }) => kernels === undefined || (!isBefore(kernels.from) && isBefore(kernels.before)))
+    .filter(
+      ({ kernels }) => kernels === undefined || (!isBefore(kernel, kernels.from) && isBefore(kernel, kernels.before)),
+    )
     .map(({ name, value, stays }) => ({
       path: `/proc/sys/${name.replaceAll('.', '/')}`,
       value,

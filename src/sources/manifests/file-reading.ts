@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync, type BigIntStats, type Stats } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { identityOf } from '../../base/file-text.js';
 import { statOf } from './location.js';
 
 const MAX_FILE_BYTES = 256 << 20;
@@ -22,10 +23,6 @@ export interface Reading {
   readonly settled: boolean;
   /** Of the bytes; only for unsettled readings, to save parsing them again. */
   readonly digest: string | null;
-}
-
-export function identityOf(stat: BigIntStats): string {
-  return `${inodeOf(stat)}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
 }
 
 /**

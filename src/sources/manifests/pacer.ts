@@ -4,7 +4,7 @@ const TURN_MS = 10;
 
 const NEVER = new AbortController().signal;
 
-/** Lets the event loop breathe in long work: `if (pacer.due()) await pacer.rest()` between its steps. */
+/** Long work gives the rest of the event loop its turn: `if (pacer.due()) await pacer.rest()` between its steps. */
 export class Pacer {
   private since = performance.now();
 

@@ -1,4 +1,5 @@
 import { addressLength, type Family } from '../../base/ip.js';
+import { packedKey } from '../../base/endpoint-list.js';
 import { packAddress, packDotted } from '../../base/pack-address.js';
 import { specialAddressAt, type SpecialAddress } from '../../base/special-address.js';
 import type { EndpointSliceRow } from '../../state/rows.js';
@@ -61,7 +62,7 @@ export class EndpointColumns {
     const { count, hinted } = this;
     return {
       count,
-      addresses: this.addresses.slice(0, count * this.size),
+      addresses: packedKey(this.addresses, 0, count * this.size),
       conditions: names.column(this.conditions, count),
       nodeNames: this.nodeNames.slice(0, count),
       zoneHints: hinted ? hintColumn(this.zones, count, names) : null,

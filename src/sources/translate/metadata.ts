@@ -24,7 +24,7 @@ const SUBDOMAIN = {
 };
 
 /** The forms the API requires of names. */
-export const NAME_FORMS = { label: LABEL, subdomain: SUBDOMAIN } as const;
+const NAME_FORMS = { label: LABEL, subdomain: SUBDOMAIN } as const;
 
 export type NameForm = keyof typeof NAME_FORMS;
 

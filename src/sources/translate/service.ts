@@ -47,7 +47,8 @@ export function translateService(object: unknown, names: Interner): Translation<
   const row: ServiceRow = {
     kind: 'Service',
     namespace: names.text(ref.namespace),
-    name: names.own(ref.name),
+    // Its slices name it, too.
+    name: names.text(ref.name),
     creationTime: readTime(metadata, 'creationTimestamp'),
     type,
     clusterIPs,

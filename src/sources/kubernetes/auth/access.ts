@@ -218,7 +218,7 @@ function select({ file, currentContext, contexts, clusters, users }: Kubeconfig,
   return { cluster, user };
 }
 
-/** As in the peer, an address without a scheme means http. */
+/** As in kube-proxy, an address without a scheme means http. */
 function parseServer(text: string, field: string, problems: string[]): URL {
   const full = text.includes('://') ? text : `http://${text}`;
   const url = text !== '' && URL.canParse(full) ? new URL(full) : null;

@@ -236,7 +236,7 @@ export class ExecPlugin {
     return JSON.stringify({ kind: 'ExecCredential', apiVersion, spec });
   }
 
-  /** Fields that say nothing are left out, as in the peer. */
+  /** Fields that say nothing are left out, as in kube-proxy. */
   private async clusterInfo(cluster: ExecCluster): Promise<object> {
     const { server, tlsServerName, insecure, authority, proxyUrl, disableCompression, config } = cluster;
     const pem = authority?.type === 'data' ? authority.pem : await this.authority?.read();

@@ -79,7 +79,7 @@ export interface ExecSettings {
 
 /**
  * Reads the text of a kubeconfig. Relative paths in it are relative to the file's directory; an exec command is only where it has a slash.
- * Unknown fields are warned of, not refused: the peer takes such files.
+ * Unknown fields are warned of, not refused: kube-proxy takes such files.
  *
  * @throws KubeconfigError with every problem found.
  */
@@ -205,7 +205,7 @@ function readExec(fields: Fields, at: string, directory: string): ExecSettings {
   };
 }
 
-/** `<name>-data` in base64, or `<name>`, a path. Both is an error, as in the peer. */
+/** `<name>-data` in base64, or `<name>`, a path. Both is an error, as in kube-proxy. */
 function readPem(fields: Fields, name: string, at: string, directory: string): PemSource | null {
   const path = fields.string(name) ?? '';
   const data = fields.secretString(`${name}-data`) ?? '';

@@ -40,7 +40,7 @@ function readLogin({ username, password }: URL): Proxy['login'] | undefined {
   }
 }
 
-export function unbracketed(host: string): string {
+function unbracketed(host: string): string {
   return host.startsWith('[') ? host.slice(1, -1) : host;
 }
 

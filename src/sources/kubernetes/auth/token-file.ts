@@ -4,7 +4,7 @@ import type { Log } from '../../../base/log.js';
 import { isHeaderToken } from './access.js';
 import { CredentialsError } from './errors.js';
 
-/** The kubelet and others replace the file well before the token in it expires; the peer reads it as often. */
+/** The kubelet and others replace the file well before the token in it expires; kube-proxy reads it as often. */
 const REREAD_MS = 60_000;
 
 /** A bearer token in a file that others renew. The last one that could be read counts until another can. */

@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import { isMapping, type Mapping } from '../../../base/mapping.js';
+import { isMapping, parseMapping, type Mapping } from '../../../base/mapping.js';
 import { cutMessage } from '../../../base/outside-text.js';
 import { readTextWithin } from '../../../base/read-text.js';
 import type { ApiConnection, ApiResponse } from '../connection.js';
@@ -172,11 +172,7 @@ function textOf(body: Readable): Promise<string> {
 
 /** What is no object of JSON has no fields. */
 function parsed(text: string): Mapping {
-  try {
-    return mapping(JSON.parse(text));
-  } catch {
-    return {};
-  }
+  return parseMapping(text) ?? {};
 }
 
 function mapping(value: unknown): Mapping {

@@ -3,7 +3,7 @@ import { JSON_CODEC } from './json.js';
 import { PROTOBUF_CODEC } from './protobuf.js';
 
 export const JSON_TYPE = 'application/json';
-export const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
+const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
 
 /** The codec for a response's Content-Type without parameters; null when we do not speak it. */
 export function codecOf(contentType: string): Codec | null {

@@ -38,7 +38,7 @@ export class Carry {
 }
 
 /** @throws CodecError when no frame may be so long. */
-export function checkFrameLength(length: number): void {
+function checkFrameLength(length: number): void {
   if (length > MAX_FRAME_BYTES) {
     throw new CodecError(`a frame of ${length} bytes or more, where ${MAX_FRAME_BYTES} is the most`);
   }

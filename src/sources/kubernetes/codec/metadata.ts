@@ -23,7 +23,7 @@ export class Metadata {
 }
 
 /** The labels that the translators read. All others are passed over. */
-export const LABELS_READ: readonly string[] = [
+const LABELS_READ: readonly string[] = [
   'kubernetes.io/service-name',
   'service.kubernetes.io/headless',
   'service.kubernetes.io/service-proxy-name',
@@ -31,7 +31,7 @@ export const LABELS_READ: readonly string[] = [
 ];
 
 /** The annotations that we or the translators read. */
-export const ANNOTATIONS_READ: readonly string[] = [
+const ANNOTATIONS_READ: readonly string[] = [
   INITIAL_EVENTS_END,
   'endpoints.kubernetes.io/last-change-trigger-time',
   'preserve-destination',

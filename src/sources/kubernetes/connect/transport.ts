@@ -385,7 +385,7 @@ function closedError(): ApiError {
   return new ApiError('closed', 'the connection to the API server was closed by us');
 }
 
-/** What the server sees of us; the peer's form, so that rules and dashboards that know `kube-proxy/` keep working. */
+/** What the server sees of us; kube-proxy's form, so that rules and dashboards that know `kube-proxy/` keep working. */
 export function userAgent(kubernetesVersion: string, ownVersion: string): string {
   return `kube-proxy/${kubernetesVersion} (${goPlatform()}) pointsman/${ownVersion}`;
 }

@@ -1,6 +1,7 @@
 import type { EventSubject, ProxyEvent } from '../../../base/events.js';
 import { cutText } from '../../../base/outside-text.js';
 import { trimEnd } from '../../../base/text.js';
+import { formatMicroTime } from '../../../base/timestamp.js';
 
 /** What an event says of its sending. */
 export interface EventStamp {
@@ -13,7 +14,7 @@ export interface EventStamp {
   readonly hostname: string;
 }
 
-/** The peer's name, by which users and their tools look for a service proxy's events (behaviour EV-10). */
+/** kube-proxy's name, by which users and their tools look for a service proxy's events (behaviour EV-10). */
 export const PROXY_CONTROLLER = 'kube-proxy';
 
 /** Limits of the API server's validation, in bytes. */
@@ -26,7 +27,7 @@ export function eventPath(regarding: EventSubject): string {
   return `/apis/events.k8s.io/v1/namespaces/${namespaceOf(regarding)}/events`;
 }
 
-/** An events.k8s.io/v1 Event as JSON, of the shape the peer's have; the note has been cut. Its name is the object's and the time in hexadecimal. */
+/** An events.k8s.io/v1 Event as JSON, of the shape kube-proxy's have; the note has been cut. Its name is the object's and the time in hexadecimal. */
 export function eventBody({ type, reason, action, regarding, related, note }: ProxyEvent, stamp: EventStamp): string {
   const { at, uid, hostname, controller } = stamp;
   const suffix = `.${at.toString(16)}`;
@@ -35,7 +36,7 @@ export function eventBody({ type, reason, action, regarding, related, note }: Pr
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
     metadata: { name: `${stem}${suffix}`, namespace: namespaceOf(regarding) },
-    eventTime: microTime(at),
+    eventTime: formatMicroTime(at / 1000n),
     reportingController: controller,
     reportingInstance: cutText(`${controller}-${hostname}`, MAX_INSTANCE),
     action,
@@ -53,10 +54,4 @@ function namespaceOf({ namespace }: EventSubject): string {
 
 function reference({ apiVersion, kind, namespace, name }: EventSubject): Record<string, string> {
   return { kind, ...(namespace === '' ? {} : { namespace }), name, apiVersion };
-}
-
-/** RFC 3339 with microseconds, as meta/v1 MicroTime is written. */
-function microTime(at: bigint): string {
-  const seconds = new Date(Number(at / 1_000_000n)).toISOString().slice(0, 19);
-  return `${seconds}.${String((at / 1000n) % 1_000_000n).padStart(6, '0')}Z`;
 }

@@ -9,9 +9,9 @@ import { eventBody, eventPath, MAX_NOTE, PROXY_CONTROLLER } from './event-body.j
 import { lookUpUid } from './event-subject.js';
 
 export interface EventSenderOptions {
-  /** By which users look for its events; the peer's where it is not given. */
+  /** By which users look for its events; kube-proxy's where it is not given. */
   readonly controller?: string;
-  /** The system's name, by which the peer too signs its events. */
+  /** The system's name, by which kube-proxy too signs its events. */
   readonly hostname: string;
   /** How often events are sent: those that are over it wait. A `qps` of 0: as they come. */
   readonly rates: { readonly qps: number; readonly burst: number };
@@ -23,8 +23,8 @@ export interface EventSenderOptions {
   readonly log: Log;
 }
 
-/** An event waiting to be sent. */
-interface Letter {
+/** An event that is to be sent. */
+interface WaitingEvent {
   readonly event: ProxyEvent;
   readonly at: bigint;
 }
@@ -58,7 +58,7 @@ export class EventSender implements EventRecorder {
   private readonly stopper = new AbortController();
   private readonly limit: RateLimit;
   private readonly told = new Map<string, number>();
-  private queue: Letter[] = [];
+  private queue: WaitingEvent[] = [];
   private connection: ApiConnection | null = null;
   /** There is no cluster to tell. */
   private alone = false;
@@ -137,18 +137,18 @@ export class EventSender implements EventRecorder {
 
   private async sendAll(): Promise<void> {
     const { signal } = this.stopper;
-    for (let letter = this.queue.shift(); letter !== undefined; letter = this.queue.shift()) {
+    for (let waiting = this.queue.shift(); waiting !== undefined; waiting = this.queue.shift()) {
       try {
         await this.limit.take(signal);
-        await this.deliver(letter);
+        await this.deliver(waiting);
       } catch (error) {
         if (signal.aborted) return;
-        this.drop(letter.event, messageOf(error));
+        this.drop(waiting.event, messageOf(error));
       }
     }
   }
 
-  private async deliver(letter: Letter): Promise<void> {
+  private async deliver(waiting: WaitingEvent): Promise<void> {
     const { clock } = this.options;
     const { signal } = this.stopper;
     let wait = RETRY_MS;
@@ -156,17 +156,17 @@ export class EventSender implements EventRecorder {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       // Each by the way that there is by then.
       if (this.connection === null) return;
-      const outcome = await this.attempt(this.connection, letter);
+      const outcome = await this.attempt(this.connection, waiting);
       if (outcome.type === 'delivered' || signal.aborted) return;
       ({ why } = outcome);
       if (outcome.type === 'refused') break;
       if (attempt < ATTEMPTS) await sleep(Math.min(outcome.retryAfterMs ?? wait, RETRY_MAX_MS), clock, signal);
       wait *= RETRY_FACTOR;
     }
-    this.drop(letter.event, why);
+    this.drop(waiting.event, why);
   }
 
-  private async attempt(connection: ApiConnection, { event, at }: Letter): Promise<Outcome> {
+  private async attempt(connection: ApiConnection, { event, at }: WaitingEvent): Promise<Outcome> {
     const signal = AbortSignal.any([this.stopper.signal, AbortSignal.timeout(ATTEMPT_MS)]);
     try {
       const uid = await lookUpUid(connection, event.regarding, signal);
