@@ -122,6 +122,7 @@ void read_header(ByteView attributes, Listing& listing) {
       case IPSET_ATTR_CADT_FLAGS: {
         const std::uint32_t flags = attribute->be32().value_or(0);
         listing.comments = (flags & IPSET_FLAG_WITH_COMMENT) != 0;
+        listing.counters = (flags & IPSET_FLAG_WITH_COUNTERS) != 0;
         // With this one a full set throws out what it holds.
         if ((flags & IPSET_FLAG_WITH_FORCEADD) != 0) listing.plain = false;
         break;
@@ -170,6 +171,7 @@ struct Element {
 Status read_element(ByteView attributes, const Layout& layout, Listing& listing) {
   Element element;
   std::optional<std::string> comment;
+  std::uint64_t packets = 0;
   AttributeReader reader(attributes);
   while (const auto attribute = reader.next()) {
     if (attribute->type == IPSET_ATTR_IP) element.address = address_in(*attribute);
@@ -179,6 +181,7 @@ Status read_element(ByteView attributes, const Layout& layout, Listing& listing)
     if (attribute->type == IPSET_ATTR_CIDR) element.prefix = attribute->payload;
     if (attribute->type == IPSET_ATTR_CIDR2) element.second_prefix = attribute->payload;
     if (attribute->type == IPSET_ATTR_COMMENT) comment = attribute->string();
+    if (attribute->type == IPSET_ATTR_PACKETS) packets = attribute->be64().value_or(0);
     // Of single elements: what is listed does not match.
     if (attribute->type == IPSET_ATTR_CADT_FLAGS) listing.plain = false;
   }
@@ -187,6 +190,7 @@ Status read_element(ByteView attributes, const Layout& layout, Listing& listing)
     listing.elements->insert(listing.elements->end(), part.begin(), part.end());
   }
   listing.element_comments.push_back(std::move(comment));
+  listing.element_packets.push_back(packets);
   return Done{};
 }
 
@@ -292,7 +296,10 @@ void encode_create(MessageWriter& writer, std::uint32_t sequence, const Creation
       put_number32(writer, IPSET_ATTR_HASHSIZE, creation.hash_size);
       put_number32(writer, IPSET_ATTR_MAXELEM, creation.max_elements);
     }
-    if (creation.comments) put_number32(writer, IPSET_ATTR_CADT_FLAGS, IPSET_FLAG_WITH_COMMENT);
+    std::uint32_t flags = 0;
+    if (creation.comments) flags |= IPSET_FLAG_WITH_COMMENT;
+    if (creation.counters) flags |= IPSET_FLAG_WITH_COUNTERS;
+    if (flags != 0) put_number32(writer, IPSET_ATTR_CADT_FLAGS, flags);
   });
   writer.end_message();
 }

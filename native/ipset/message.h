@@ -44,6 +44,8 @@ struct Creation {
   std::uint32_t hash_size = 0;
   std::uint32_t max_elements = 0;
   bool comments = false;
+  /// Whether packets that match an element are counted.
+  bool counters = false;
   /// Of `kPort`.
   Ports ports;
 };
@@ -71,6 +73,7 @@ struct Listing {
   std::uint32_t hash_size = 0;
   std::uint32_t max_elements = 0;
   bool comments = false;
+  bool counters = false;
   std::optional<Ports> ports;
   /// No option beyond these that changes what is in it.
   bool plain = true;
@@ -81,6 +84,8 @@ struct Listing {
   std::optional<netlink::Bytes> elements;
   /// One for each element.
   Comments element_comments;
+  /// Packets that matched each element, where they are counted; 0 otherwise.
+  std::vector<std::uint64_t> element_packets;
 };
 
 /// How much of a set is listed.

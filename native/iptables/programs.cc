@@ -117,6 +117,32 @@ bool flavor_works(const Surroundings& surroundings, Family family, Flavor flavor
   return succeeded(run_program(surroundings, *save, {"-t", table}, {}, kProbeLimit, ignore));
 }
 
+/// @param options of the program, beside the table.
+netlink::Result<std::vector<ChainListing>, Failure> save(const Surroundings& surroundings, Family family, Flavor flavor,
+                                                         const std::vector<Table>& tables, const std::vector<std::string>& text_of,
+                                                         const std::vector<std::string>& options) {
+  const auto program = find_program(surroundings, family, flavor, "save");
+  if (!program) return missing_program(family, flavor, "save");
+  std::vector<ChainListing> chains;
+  for (const Table table : tables) {
+    if (flavor == Flavor::kLegacy && !legacy_table_exists(family, table)) continue;
+    SaveParser parser(text_of);
+    std::vector<std::string> arguments{"-t", name_of(table)};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const Exit exit =
+        run_program(surroundings, *program, arguments, {}, kSaveLimit, [&](std::string_view piece) { parser.feed(piece); });
+    if (!succeeded(exit)) return failure_of(*program, exit);
+    auto parsed = parser.finish();
+    if (!parsed.ok()) {
+      Failure failure;
+      failure.reason = program->substr(program->rfind('/') + 1) + ": " + parsed.error();
+      return failure;
+    }
+    std::ranges::move(parsed.value(), std::back_inserter(chains));
+  }
+  return chains;
+}
+
 }  // namespace
 
 std::vector<FoundFlavor> find_flavors(const Surroundings& surroundings, Family family) {
@@ -189,24 +215,14 @@ netlink::Result<Ack, Failure> restore(const Surroundings& surroundings, const Tr
 netlink::Result<std::vector<ChainListing>, Failure> list_chains(const Surroundings& surroundings, Family family, Flavor flavor,
                                                                 const std::vector<Table>& tables,
                                                                 const std::vector<std::string>& text_of) {
-  const auto program = find_program(surroundings, family, flavor, "save");
-  if (!program) return missing_program(family, flavor, "save");
-  std::vector<ChainListing> chains;
-  for (const Table table : tables) {
-    if (flavor == Flavor::kLegacy && !legacy_table_exists(family, table)) continue;
-    SaveParser parser(text_of);
-    const Exit exit = run_program(surroundings, *program, {"-t", name_of(table)}, {}, kSaveLimit,
-                                  [&](std::string_view piece) { parser.feed(piece); });
-    if (!succeeded(exit)) return failure_of(*program, exit);
-    auto parsed = parser.finish();
-    if (!parsed.ok()) {
-      Failure failure;
-      failure.reason = program->substr(program->rfind('/') + 1) + ": " + parsed.error();
-      return failure;
-    }
-    std::ranges::move(parsed.value(), std::back_inserter(chains));
-  }
-  return chains;
+  return save(surroundings, family, flavor, tables, text_of, {});
+}
+
+netlink::Result<std::vector<ChainListing>, Failure> count_packets(const Surroundings& surroundings, Family family, Flavor flavor, Table table,
+                                                                  const std::string& prefix) {
+  auto listed = save(surroundings, family, flavor, {table}, {prefix}, {"-c"});
+  if (listed.ok()) std::erase_if(listed.value(), [](const ChainListing& chain) { return chain.policy || chain.counted.empty(); });
+  return listed;
 }
 
 }  // namespace pointsman::iptables

@@ -45,6 +45,10 @@ netlink::Result<std::vector<ChainListing>, Failure> list_chains(const Surroundin
                                                                 const std::vector<Table>& tables,
                                                                 const std::vector<std::string>& text_of);
 
+/// Chains whose name begins with `prefix` and that have rules that packets matched, with these rules alone. Of a table that nobody has used yet there are none.
+netlink::Result<std::vector<ChainListing>, Failure> count_packets(const Surroundings& surroundings, Family family, Flavor flavor, Table table,
+                                                                  const std::string& prefix);
+
 /// A program's words as one line without its advice to read the manual, 600 bytes and an ellipsis at most, whole characters only.
 std::string in_one_line(const std::string& words);
 

@@ -1,6 +1,7 @@
 #include "iptables/save_parser.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace pointsman::iptables {
 
@@ -59,8 +60,13 @@ void SaveParser::take_line(std::string_view line) {
   }
   if (line.starts_with(':')) return take_chain(line);
   // With counters, "[5:300] -A …".
-  const std::string_view rule = line.starts_with('[') ? line.substr(std::min(line.find(' '), line.size() - 1) + 1) : line;
-  if (rule.starts_with("-A ")) return take_rule(rule);
+  std::string_view rule = line;
+  std::uint64_t packets = 0;
+  if (line.starts_with('[')) {
+    std::from_chars(line.data() + 1, line.data() + line.size(), packets);
+    rule = line.substr(std::min(line.find(' '), line.size() - 1) + 1);
+  }
+  if (rule.starts_with("-A ")) return take_rule(rule, packets);
   complain("is not known", line);
 }
 
@@ -80,14 +86,16 @@ void SaveParser::take_chain(std::string_view declaration) {
   chains_.push_back(std::move(chain));
 }
 
-void SaveParser::take_rule(std::string_view rule) {
+void SaveParser::take_rule(std::string_view rule, std::uint64_t packets) {
   std::string_view rest = rule.substr(3);
   const auto found = by_name_.find(std::string(next_word(rest)));
   if (found == by_name_.end()) return complain("is of a chain that is not declared", rule);
   Chain& chain = chains_[found->second];
   ++chain.listing.rule_count;
   chain.digest.add(rest);
-  if (chain.listing.rules) chain.listing.rules->emplace_back(rest);
+  if (!chain.listing.rules) return;
+  chain.listing.rules->emplace_back(rest);
+  if (packets > 0) chain.listing.counted.push_back({std::string(rest), packets});
 }
 
 netlink::Result<std::vector<ChainListing>, std::string> SaveParser::finish() {

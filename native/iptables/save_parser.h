@@ -12,6 +12,12 @@
 
 namespace pointsman::iptables {
 
+/// A rule that packets matched.
+struct CountedRule {
+  std::string rule;
+  std::uint64_t packets = 0;
+};
+
 struct ChainListing {
   std::string table;
   std::string name;
@@ -21,6 +27,8 @@ struct ChainListing {
   std::string digest;
   /// Where they are kept: of built-in chains, and of those the parser was asked for.
   std::optional<std::vector<std::string>> rules;
+  /// Of the same chains, where counts are read.
+  std::vector<CountedRule> counted;
 };
 
 /// Reads what iptables-save prints, in pieces of any size. It takes no part of a listing for the whole: a line that does not belong there, or
@@ -42,7 +50,8 @@ class SaveParser {
 
   void take_line(std::string_view line);
   void take_chain(std::string_view declaration);
-  void take_rule(std::string_view rule);
+  /// @param packets that it counted; 0 where the listing does not say.
+  void take_rule(std::string_view rule, std::uint64_t packets);
   void complain(const char* what, std::string_view line);
 
   std::vector<std::string> text_of_;

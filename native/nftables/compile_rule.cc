@@ -54,7 +54,7 @@ class RuleCompiler {
     if (kind == "reject") return compile_reject(body);
     if (kind == "set") return compile_update(body, "set");
     if (kind == "map") return compile_update(body, "map");
-    if (kind == "counter") return compile_counter(body);
+    if (kind == "counter") return push(counter(body));
     body.fail("not a statement this compiler takes");
   }
 
@@ -303,8 +303,8 @@ class RuleCompiler {
 
   void compile_update(const Cursor& at, std::string_view kind) {
     const bool map = kind == "map";
-    if (map) at.only({"op", "elem", "data", "map"});
-    if (!map) at.only({"op", "elem", "set"});
+    if (map) at.only({"op", "elem", "data", "map", "stmt"});
+    if (!map) at.only({"op", "elem", "set", "stmt"});
     const Cursor op = at.member("op");
     const std::string word = op.need_string();
     if (word != "add" && word != "update" && word != "delete") op.refuse("add, update or delete");
@@ -336,18 +336,29 @@ class RuleCompiler {
                                                   : NFT_DYNSET_OP_DELETE);
     if (timeout_ms != 0) dynset.set(NFTA_DYNSET_TIMEOUT, timeout_ms);
     dynset.fields.push_back(Field{NFTA_DYNSET_SET_NAME, set_name(at.member(kind))});
+    if (const Cursor kept = at.member("stmt"); kept.present()) compile_kept(kept, dynset);
     statement.expressions.push_back(std::move(dynset));
     push(std::move(statement));
   }
 
-  void compile_counter(const Cursor& at) {
-    Expression counter{"counter", {}, {}};
+  // What the element keeps for itself; nft takes several statements, here it is one counter.
+  void compile_kept(const Cursor& at, Expression& dynset) {
+    if (at.array() == nullptr || at.array()->size() != 1) return at.refuse("an array of one counter");
+    const auto tagged = at.item(0).tagged();
+    if (!tagged) return;
+    const auto& [kind, body] = *tagged;
+    if (kind != "counter") return body.fail("not a statement that elements keep here");
+    dynset.fields.push_back(Field{NFTA_DYNSET_EXPR, std::vector<Expression>{counter(body)}});
+  }
+
+  static Expression counter(const Cursor& at) {
+    Expression made{"counter", {}, {}};
     if (!at.is_null()) {
       at.only({"packets", "bytes"});
-      counter.set(NFTA_COUNTER_BYTES, static_cast<std::uint64_t>(at.member("bytes").need_number(0, INT64_MAX)));
-      counter.set(NFTA_COUNTER_PACKETS, static_cast<std::uint64_t>(at.member("packets").need_number(0, INT64_MAX)));
+      made.set(NFTA_COUNTER_BYTES, static_cast<std::uint64_t>(at.member("bytes").need_number(0, INT64_MAX)));
+      made.set(NFTA_COUNTER_PACKETS, static_cast<std::uint64_t>(at.member("packets").need_number(0, INT64_MAX)));
     }
-    push(std::move(counter));
+    return made;
   }
 
   Family family_;

@@ -107,6 +107,13 @@ bool read_content(const Attribute& attribute, ListedElement& to) {
   return to.verdict.has_value();
 }
 
+// False when what the element keeps is malformed. Anything but a counter is nobody's here.
+bool read_kept(ByteView attributes, ListedElement& to) {
+  const auto kept = read_expression(attributes);
+  if (kept.ok() && kept.value().name == "counter") to.packets = kept.value().number(NFTA_COUNTER_PACKETS);
+  return kept.ok();
+}
+
 std::optional<ListedElement> read_element(ByteView attributes) {
   ListedElement element;
   bool has_key = false;
@@ -135,6 +142,9 @@ std::optional<ListedElement> read_element(ByteView attributes) {
       }
       case NFTA_SET_ELEM_USERDATA:
         element.comment = read_comment(attribute->payload);
+        break;
+      case NFTA_SET_ELEM_EXPR:
+        if (!read_kept(attribute->payload, element)) return std::nullopt;
         break;
       default:
         break;

@@ -24,6 +24,8 @@ struct ListedElement {
   std::optional<Bytes> data;
   std::optional<Verdict> verdict;
   std::optional<std::string> comment;
+  /// Of its counter.
+  std::optional<std::uint64_t> packets;
   /// Sets of plain intervals list the end of each, exclusive, as an element of its own.
   bool interval_end = false;
   /// Matches what no other element does; has no key.

@@ -62,6 +62,10 @@ void ColumnBuilder::append(const ListedElement& element, const Bytes& key_end) {
     columns_.comments.resize(columns_.count - 1);
     columns_.comments.push_back(element.comment);
   }
+  if (element.packets) {
+    columns_.packets.resize(columns_.count - 1);
+    columns_.packets.push_back(static_cast<double>(*element.packets));
+  }
 }
 
 ElementColumns ColumnBuilder::take() {
@@ -70,6 +74,7 @@ ElementColumns ColumnBuilder::take() {
     append(element, end == ends_.end() ? Bytes(key.size(), 0xff) : before(*end));
   }
   if (!columns_.comments.empty()) columns_.comments.resize(columns_.count);
+  if (!columns_.packets.empty()) columns_.packets.resize(columns_.count);
   return std::move(columns_);
 }
 

@@ -47,7 +47,13 @@ void write_content(MessageWriter& writer, const Field& field) {
   });
 }
 
+void write_nest(MessageWriter& writer, std::uint16_t type, const Expression& expression);
+
 void write_field(MessageWriter& writer, const FieldSchema& schema, const Field& field) {
+  if (const auto* inner = std::get_if<std::vector<Expression>>(&field.value)) {
+    for (const Expression& each : *inner) write_nest(writer, field.attribute, each);
+    return;
+  }
   if (const auto* text = std::get_if<std::string>(&field.value)) {
     writer.put_string(field.attribute, *text);
     return;
@@ -62,6 +68,22 @@ void write_field(MessageWriter& writer, const FieldSchema& schema, const Field& 
   if (schema.kind == FieldKind::kBe64) writer.put_be64(field.attribute, *number);
 }
 
+// Nothing for an expression without a schema, which is not written back.
+void write_nest(MessageWriter& writer, std::uint16_t type, const Expression& expression) {
+  const ExpressionSchema* schema = expression_schema(expression.name);
+  if (schema == nullptr || expression.unknown) return;
+  writer.nest(type, [&] {
+    writer.put_string(NFTA_EXPR_NAME, expression.name);
+    writer.nest(NFTA_EXPR_DATA, [&] {
+      for (const FieldSchema& each : schema->fields) {
+        for (const Field& field : expression.fields) {
+          if (field.attribute == each.attribute) write_field(writer, each, field);
+        }
+      }
+    });
+  });
+}
+
 std::optional<Field> read_content(const Attribute& attribute) {
   AttributeReader reader(attribute.payload);
   const auto content = reader.next();
@@ -73,6 +95,34 @@ std::optional<Field> read_content(const Attribute& attribute) {
   auto verdict = read_verdict(content->payload);
   if (!verdict) return std::nullopt;
   return Field{attribute.type, *std::move(verdict)};
+}
+
+struct RawExpression {
+  std::string name;
+  ByteView content;
+};
+
+std::optional<RawExpression> read_raw(ByteView attributes) {
+  RawExpression raw;
+  AttributeReader reader(attributes);
+  while (const auto attribute = reader.next()) {
+    if (attribute->type == NFTA_EXPR_NAME) raw.name = attribute->string();
+    if (attribute->type == NFTA_EXPR_DATA) raw.content = attribute->payload;
+  }
+  if (reader.malformed() || raw.name.empty()) return std::nullopt;
+  return raw;
+}
+
+Expression expression_of(RawExpression raw);
+
+// An expression that has one within is not taken within another: what is read never nests deeper.
+std::optional<Field> read_inner(const Attribute& attribute) {
+  auto raw = read_raw(attribute.payload);
+  if (!raw) return std::nullopt;
+  const ExpressionSchema* schema = expression_schema(raw->name);
+  const auto nests = [](const FieldSchema& each) { return each.kind == FieldKind::kExpression; };
+  if (schema != nullptr && std::any_of(schema->fields.begin(), schema->fields.end(), nests)) return std::nullopt;
+  return Field{attribute.type, std::vector<Expression>{expression_of(*std::move(raw))}};
 }
 
 // Nothing when the attribute has another length or shape than the schema's.
@@ -92,6 +142,8 @@ std::optional<Field> read_field(const FieldSchema& schema, const Attribute& attr
       return Field{attribute.type, std::string(attribute.string())};
     case FieldKind::kContent:
       return read_content(attribute);
+    case FieldKind::kExpression:
+      return read_inner(attribute);
   }
   return std::nullopt;
 }
@@ -112,6 +164,17 @@ bool read_fields(const ExpressionSchema& schema, ByteView attributes, std::vecto
     to.push_back(*std::move(field));
   }
   return !reader.malformed();
+}
+
+// One that has no schema, or an attribute beyond it, is kept as bytes.
+Expression expression_of(RawExpression raw) {
+  Expression expression{std::move(raw.name), {}, {}};
+  const ExpressionSchema* schema = expression_schema(expression.name);
+  if (schema == nullptr || !read_fields(*schema, raw.content, expression.fields)) {
+    expression.fields.clear();
+    expression.unknown = Bytes(raw.content.begin(), raw.content.end());
+  }
+  return expression;
 }
 
 std::string number_text(const FieldSchema& schema, std::uint64_t number) {
@@ -136,6 +199,7 @@ std::string field_text(const Expression& expression, const FieldSchema& schema, 
   if (const auto* text = std::get_if<std::string>(&field.value)) return prefix + name_text(*text);
   if (const auto* bytes = std::get_if<Bytes>(&field.value)) return prefix + hex_text(*bytes);
   if (const auto* verdict = std::get_if<Verdict>(&field.value)) return prefix + verdict_text(*verdict);
+  if (const auto* inner = std::get_if<std::vector<Expression>>(&field.value)) return prefix + expression_text(inner->front());
   return "";
 }
 
@@ -191,35 +255,13 @@ std::optional<std::uint64_t> Expression::number(std::uint16_t attribute) const {
 }
 
 void write_expression(MessageWriter& writer, const Expression& expression) {
-  const ExpressionSchema* schema = expression_schema(expression.name);
-  if (schema == nullptr || expression.unknown) return;
-  writer.nest(NFTA_LIST_ELEM, [&] {
-    writer.put_string(NFTA_EXPR_NAME, expression.name);
-    writer.nest(NFTA_EXPR_DATA, [&] {
-      for (const FieldSchema& each : schema->fields) {
-        for (const Field& field : expression.fields) {
-          if (field.attribute == each.attribute) write_field(writer, each, field);
-        }
-      }
-    });
-  });
+  write_nest(writer, NFTA_LIST_ELEM, expression);
 }
 
 netlink::Result<Expression> read_expression(ByteView attributes) {
-  Expression expression;
-  ByteView content;
-  AttributeReader reader(attributes);
-  while (const auto attribute = reader.next()) {
-    if (attribute->type == NFTA_EXPR_NAME) expression.name = attribute->string();
-    if (attribute->type == NFTA_EXPR_DATA) content = attribute->payload;
-  }
-  if (reader.malformed() || expression.name.empty()) return netlink::decode_error("an expression is malformed");
-  const ExpressionSchema* schema = expression_schema(expression.name);
-  if (schema == nullptr || !read_fields(*schema, content, expression.fields)) {
-    expression.fields.clear();
-    expression.unknown = Bytes(content.begin(), content.end());
-  }
-  return expression;
+  auto raw = read_raw(attributes);
+  if (!raw) return netlink::decode_error("an expression is malformed");
+  return expression_of(*std::move(raw));
 }
 
 netlink::Result<std::vector<Expression>> read_expressions(ByteView list) {

@@ -30,10 +30,12 @@ void write_verdict(netlink::MessageWriter& writer, const Verdict& verdict);
 /// Nothing when malformed or when there is an attribute that is not known.
 std::optional<Verdict> read_verdict(ByteView attributes);
 
-/// One attribute of an expression. Numbers of every width are kept alike; the expression's schema knows the width.
+struct Expression;
+
+/// One attribute of an expression. Numbers of every width are kept alike; the expression's schema knows the width. An expression within is a list of one.
 struct Field {
   std::uint16_t attribute = 0;
-  std::variant<std::uint64_t, std::string, Bytes, Verdict> value;
+  std::variant<std::uint64_t, std::string, Bytes, Verdict, std::vector<Expression>> value;
 };
 
 /// An expression of a rule: its kernel name and its attributes in the order nft writes them.

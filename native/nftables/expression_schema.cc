@@ -127,6 +127,7 @@ constexpr std::array kDynset{
     FieldSchema{.attribute = NFTA_DYNSET_TIMEOUT, .name = "timeout-ms", .kind = kBe64, .implied = 0},
     FieldSchema{.attribute = NFTA_DYNSET_SET_NAME, .name = "set", .kind = kString},
     FieldSchema{.attribute = NFTA_DYNSET_FLAGS, .name = "flags", .kind = kBe32, .implied = 0},
+    FieldSchema{.attribute = NFTA_DYNSET_EXPR, .name = "with", .kind = kExpression},
 };
 
 // A nat's range flags: the two lowest say that there are addresses and ports, which the registers say already.

@@ -14,6 +14,8 @@ enum class FieldKind {
   kString,
   /// NFTA_DATA_VALUE or NFTA_DATA_VERDICT in a nest.
   kContent,
+  /// Another expression, as in NFTA_LIST_ELEM.
+  kExpression,
 };
 
 struct ValueName {

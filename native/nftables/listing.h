@@ -27,6 +27,8 @@ struct ElementColumns {
   std::optional<std::vector<std::string>> verdicts;
   /// Empty when no element has one.
   std::vector<std::optional<std::string>> comments;
+  /// Empty when no element counts.
+  std::vector<double> packets;
 };
 
 struct SetListing {

@@ -253,6 +253,49 @@ TEST(kernel_defaults_do_not_show) {
                    }),
               "[nat address 1 address-max 2]");
   CHECK_EQUAL(text("counter", [](auto& writer) { writer.put_be64(NFTA_COUNTER_BYTES, 7); }), "[counter]");
+  const auto nested = [](const char* name, auto&& inner) {
+    return [name, inner](netlink::MessageWriter& writer) {
+      writer.put_string(NFTA_DYNSET_SET_NAME, "seen");
+      writer.nest(NFTA_DYNSET_EXPR, [&] {
+        writer.put_string(NFTA_EXPR_NAME, name);
+        writer.nest(NFTA_EXPR_DATA, [&] { inner(writer); });
+      });
+    };
+  };
+  const auto counter = nested("counter", [](auto& writer) { writer.put_be64(NFTA_COUNTER_PACKETS, 7); });
+  CHECK_EQUAL(text("dynset", counter), "[dynset set seen with [counter]]");
+  CHECK_EQUAL(text("dynset", nested("limit", [](auto&) {})), "[dynset set seen with [unknown(limit) 0x]]");
+  CHECK(text("dynset", nested("dynset", counter)).starts_with("[unknown(dynset) 0x"));
+}
+
+TEST(elements_say_what_they_counted) {
+  Set set;
+  set.key_type = 12;
+  set.key_length = 1;
+  ColumnBuilder builder(set);
+  for (const std::uint8_t key : {1, 2, 3}) {
+    netlink::MessageWriter writer;
+    writer.begin_message(type_of(NFT_MSG_NEWSETELEM), 0, 0, 2);
+    writer.nest(NFTA_SET_ELEM_LIST_ELEMENTS, [&] {
+      writer.nest(NFTA_LIST_ELEM, [&] {
+        writer.nest(NFTA_SET_ELEM_KEY, [&] { writer.put_bytes(NFTA_DATA_VALUE, Bytes{key}); });
+        if (key != 2) return;
+        writer.nest(NFTA_SET_ELEM_EXPR, [&] {
+          writer.put_string(NFTA_EXPR_NAME, "counter");
+          writer.nest(NFTA_EXPR_DATA, [&] { writer.put_be64(NFTA_COUNTER_PACKETS, std::uint64_t{1} << 40); });
+        });
+      });
+    });
+    writer.end_message();
+    const Bytes message = writer.take();
+    netlink::MessageReader reader(message);
+    const auto elements = read_elements(*reader.next());
+    CHECK(elements.ok());
+    for (const ListedElement& element : elements.value()) CHECK(builder.add(element).ok());
+  }
+  CHECK(builder.take().packets == (std::vector<double>{0, 1099511627776.0, 0}));
+  ColumnBuilder silent(set);
+  CHECK(silent.take().packets.empty());
 }
 
 TEST(plain_intervals_are_paired) {

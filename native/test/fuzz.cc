@@ -234,7 +234,7 @@ std::vector<Bytes> sample_answers() {
   netlink::MessageWriter destinations;
   ipvs::encode_destination(destinations, 30, 1, ipvs::Verb::kNew, service, Bytes{10, 0, 0, 1, 0, 80}, 1);
   netlink::MessageWriter sets;
-  ipset::encode_create(sets, 1, {"KUBE-CLUSTER-IP", ipset::Type::kIpPort, 2, 1024, 65536, true, {}});
+  ipset::encode_create(sets, 1, {"KUBE-CLUSTER-IP", ipset::Type::kIpPort, 2, 1024, 65536, true, true, {}});
   const ipset::Layout layout = ipset::layout_of(ipset::Type::kIpPort, 2);
   ipset::encode_elements(sets, 1, {true, "KUBE-CLUSTER-IP", ipset::Type::kIpPort, 2, Bytes(3 * layout.length(), 7), {"a", {}, "b"}}, 0);
   netlink::MessageWriter addresses;

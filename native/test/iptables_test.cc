@@ -158,6 +158,21 @@ TEST(iptables_listing_of_chains) {
   CHECK(parse("").ok());
 }
 
+TEST(iptables_listing_counts_packets) {
+  const auto parsed = parse(
+      "*nat\n:OUTPUT ACCEPT [5:300]\n:KUBE-SVC-A - [0:0]\n:OTHER - [0:0]\n[7:70] -A KUBE-SVC-A -p tcp -j RETURN\n"
+      "[0:0] -A KUBE-SVC-A -p udp -j RETURN\n[18446744073709551615:1] -A KUBE-SVC-A -j B\n[9:90] -A OTHER -j C\nCOMMIT\n");
+  CHECK(parsed.ok());
+  if (!parsed.ok()) return;
+  const ChainListing& chain = parsed.value()[1];
+  CHECK_EQUAL(chain.digest, digest_of({"-p tcp -j RETURN", "-p udp -j RETURN", "-j B"}));
+  CHECK_EQUAL(chain.counted.size(), 2U);
+  CHECK_EQUAL(chain.counted[0].rule, "-p tcp -j RETURN");
+  CHECK_EQUAL(chain.counted[0].packets, 7U);
+  CHECK_EQUAL(chain.counted[1].packets, UINT64_MAX);
+  CHECK(parsed.value()[2].counted.empty());
+}
+
 TEST(iptables_listing_refuses_what_does_not_belong) {
   CHECK_EQUAL(complaint("hello\n"), "line 1 of the listing stands outside of a table: hello");
   CHECK_EQUAL(complaint("*nat\n-A X -j Y\nCOMMIT\n"), "line 2 of the listing is of a chain that is not declared: -A X -j Y");

@@ -16,20 +16,6 @@ export interface HcnPolicy {
   readonly Settings?: unknown;
 }
 
-/** A policy of type RemoteSubnetRoute: behind which node a subnet of an overlay network is. */
-export interface HcnRemoteSubnetRoute {
-  readonly DestinationPrefix?: string;
-  readonly IsolationId?: number;
-  /** The node's address. */
-  readonly ProviderAddress?: string;
-  readonly DistributedRouterMacAddress?: string;
-}
-
-/** A policy of type ProviderAddress: the node that a remote endpoint of an overlay network is on. */
-export interface HcnProviderAddress {
-  readonly ProviderAddress?: string;
-}
-
 export interface HcnSubnet {
   readonly IpAddressPrefix?: string;
   readonly Policies?: readonly HcnPolicy[];

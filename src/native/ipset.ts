@@ -37,6 +37,8 @@ export interface IpsetCreation extends IpsetName {
   readonly maxElements: number;
   /** Whether elements may have comments. */
   readonly comments: boolean;
+  /** Whether packets are counted that match an element. */
+  readonly counters: boolean;
   /** Of `bitmap:port`; null with others. */
   readonly ports: { readonly first: number; readonly last: number } | null;
 }
@@ -70,6 +72,7 @@ export interface IpsetListing {
   readonly hashSize: number;
   readonly maxElements: number;
   readonly comments: boolean;
+  readonly counters: boolean;
   readonly ports: { readonly first: number; readonly last: number } | null;
   /** It has no option beyond these that changes what is in it, such as a timeout or a netmask. */
   readonly plain: boolean;
@@ -79,6 +82,8 @@ export interface IpsetListing {
   readonly elements: Uint8Array | null;
   /** One for each element; null: none has one. */
   readonly elementComments: readonly (string | null)[] | null;
+  /** One for each element; null: the set does not count. */
+  readonly elementPackets: Float64Array | null;
 }
 
 /**
@@ -95,7 +100,7 @@ export interface IpsetAddon {
   /** For each name, in the order given; null: there is no such set. Changes in the meantime may leave out an element or tell one twice. */
   ipsetList(names: readonly string[]): Promise<readonly (IpsetListing | null)[]>;
   /**
-   * A whole number for each name, the same for the same set in whatever order it is listed, references apart; 0: there is no such set.
+   * A whole number for each name, the same for the same set in whatever order it is listed, references and counts apart; 0: there is no such set.
    *
    * @param extent `headers`: by the number of elements, and not by which they are, which costs next to nothing.
    */

@@ -92,6 +92,17 @@ export interface IptablesChainListing {
   readonly rules: readonly string[] | null;
 }
 
+/** Rules of a chain that packets matched since the rule was written, each chain's in order. */
+export interface IptablesChainCounts {
+  readonly chain: string;
+  /** Of the whole chain, as in {@link IptablesChainListing}. */
+  readonly digest: string;
+  /** As {@link IptablesChainListing.rules}. */
+  readonly rules: readonly string[];
+  /** How many packets, for each of these rules; at least 1. */
+  readonly packets: Float64Array;
+}
+
 /** Rejects with ERR_IPTABLES. */
 export interface IptablesAddon {
   /**
@@ -117,6 +128,13 @@ export interface IptablesAddon {
     tables: readonly IptablesTable[],
     textOf: readonly string[],
   ): Promise<readonly IptablesChainListing[]>;
+  /** Of chains of one table whose name begins with `prefix`, those with such rules; built-in ones are left out. */
+  iptablesCounts(
+    family: IptablesFamily,
+    flavor: IptablesFlavor,
+    table: IptablesTable,
+    prefix: string,
+  ): Promise<readonly IptablesChainCounts[]>;
   /**
    * Whether the kernel has a match for rules of this family, or can load it; null where it does not say. Nothing else changes. Rejects with ERR_NETLINK.
    */

@@ -66,6 +66,8 @@ export interface NftElementsListing {
   /** Verdict maps: `goto NAME`, or any other verdict in nft's words. */
   readonly verdicts: readonly string[] | null;
   readonly comments: readonly (string | null)[] | null;
+  /** Of each element's counter, 0 for one without; null when no element has any. */
+  readonly packets: Float64Array | null;
 }
 
 export interface NftSetListing {

@@ -22,6 +22,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     iptablesDigests: true,
     iptablesRestore: true,
     iptablesList: true,
+    iptablesCounts: true,
     iptablesMatch: true,
     iptablesRemembering: true,
   },

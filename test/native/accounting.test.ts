@@ -1,11 +1,11 @@
 import '../support/namespace.js';
 
 import { spawnSync } from 'node:child_process';
-import { createSocket } from 'node:dgram';
 import { setTimeout } from 'node:timers/promises';
 import t from 'tap';
 import { loadAddon } from '../../src/native/load.js';
 import { addressBytes, parseAddress } from '../../src/base/ip.js';
+import { sendDatagram } from '../support/datagram.js';
 
 const { accounting, iptables } = loadAddon();
 
@@ -22,17 +22,6 @@ function run(command: string): void {
   if (status !== 0) throw new Error(`${command}: ${error?.message ?? stderr}`);
 }
 
-async function send(address: string, port: number): Promise<void> {
-  const socket = createSocket(address.includes(':') ? 'udp6' : 'udp4');
-  await new Promise<void>((resolve, reject) => {
-    socket.send('x', port, address, (error) => {
-      if (error) reject(error);
-      else resolve();
-    });
-  });
-  socket.close();
-}
-
 t.before(() => {
   run('ip link set lo up');
 });
@@ -44,7 +33,7 @@ for (const flavor of ['nft', 'legacy']) {
     t.equal(await accounting.accountCreate(name), true);
     run(`iptables-${flavor} -A OUTPUT -p udp --dport 9 -m nfacct --nfacct-name ${name}`);
     t.equal(await accounting.accountPackets(name), 0);
-    for (let count = 0; count < 3; count++) await send('127.0.0.1', 9);
+    for (let count = 0; count < 3; count++) await sendDatagram('127.0.0.1', 9);
     t.equal(await accounting.accountPackets(name), 3);
     t.equal(await accounting.accountCreate(name), false);
     t.equal(await accounting.accountPackets(name), 3, 'its count stays');
@@ -60,15 +49,45 @@ for (const flavor of ['nft', 'legacy']) {
     const lists = ['MISSING', first, second];
     const [v4, v6] = [packAddress('127.0.0.1'), packAddress('::1')];
     t.equal(await iptables.iptablesRemembering(lists, v4, 60), null);
-    await send('127.0.0.1', 7);
+    await sendDatagram('127.0.0.1', 7);
     t.equal(await iptables.iptablesRemembering(lists, v4, 60), 2);
     t.equal(await iptables.iptablesRemembering(lists, v6, 60), null);
-    await send('::1', 7);
+    await sendDatagram('::1', 7);
     t.equal(await iptables.iptablesRemembering(lists, v6, 60), 1);
     t.equal(await iptables.iptablesRemembering([second], v6, 60), null);
     await setTimeout(3500);
     t.equal(await iptables.iptablesRemembering(lists, v4, 2), null, 'too long ago');
     t.equal(await iptables.iptablesRemembering(lists, v4, 8), 2);
+  });
+}
+
+for (const flavor of ['nft', 'legacy'] as const) {
+  t.test(`${flavor}: rules that packets matched tell how many`, async (t) => {
+    for (const rule of [
+      '-N T-COUNT',
+      '-A OUTPUT -j T-COUNT',
+      '-A T-COUNT -p udp --dport 11',
+      '-A T-COUNT -p udp -j RETURN',
+    ])
+      run(`iptables-${flavor} ${rule}`);
+    run(`iptables-${flavor} -A T-COUNT -p udp --dport 12`);
+    const counts = (prefix: string) => iptables.iptablesCounts('IPv4', flavor, 'filter', prefix);
+    t.same(await counts('T-'), []);
+    for (let count = 0; count < 3; count++) await sendDatagram('127.0.0.1', 11);
+    await sendDatagram('127.0.0.1', 12);
+    const [listed] = (await iptables.iptablesList('IPv4', flavor, ['filter'], [])).filter(
+      ({ name }) => name === 'T-COUNT',
+    );
+    t.same(await counts('T-'), [
+      {
+        chain: 'T-COUNT',
+        digest: listed?.digest,
+        rules: ['-p udp -m udp --dport 11', '-p udp -j RETURN'],
+        packets: Float64Array.of(3, 4),
+      },
+    ]);
+    t.same(await counts('OTHER-'), []);
+    t.same(await iptables.iptablesCounts('IPv4', flavor, 'mangle', ''), []);
   });
 }
 

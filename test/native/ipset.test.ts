@@ -3,13 +3,17 @@ import '../support/namespace.js';
 import t from 'tap';
 import type { IpsetOperation } from '../../src/native/contract.js';
 import { loadAddon } from '../../src/native/load.js';
+import { sendDatagram } from '../support/datagram.js';
 import { HASH, ipsetRoundTrip, join, saved, type IpsetCase, type IpsetElementCase } from '../support/ipset-cases.js';
 import { run } from '../support/run.js';
 import { packed } from '../support/virtual-services.js';
 
 const { ipset } = loadAddon();
 
-const PORTS = { family: null, hashSize: 0, maxElements: 0, comments: true, ports: { first: 0, last: 65535 } } as const;
+const PORTS = {
+  ...{ family: null, hashSize: 0, maxElements: 0, comments: true, counters: false },
+  ports: { first: 0, last: 65535 },
+} as const;
 
 function element(
   text: string,
@@ -182,6 +186,34 @@ t.test('digests are the same for the same elements in whatever order, and others
     t.not(found[0], full[0]);
     t.not(found[2], full[2]);
   }
+});
+
+t.test('packets that match an element are counted, from the one that a rule adds it for', async (t) => {
+  const set = {
+    name: 'COUNTED',
+    type: 'hash:ip,port',
+    family: 'IPv4',
+    ...HASH,
+    comments: false,
+    counters: true,
+  } as const;
+  t.same((await ipset.ipsetApply([{ type: 'create', set }])).refused, []);
+  run('ip link set lo up');
+  for (const match of [
+    '-m set --match-set COUNTED dst,dst',
+    '-m set ! --match-set COUNTED dst,dst ! --update-counters -j SET --add-set COUNTED dst,dst',
+  ])
+    run(`iptables-nft -A INPUT -p udp --dport 9 ${match}`);
+  const counted = async (): Promise<readonly unknown[]> => {
+    const [listing] = await ipset.ipsetList(['COUNTED']);
+    t.equal(listing?.counters, true);
+    return [[...(listing?.elements ?? [])], [...(listing?.elementPackets ?? [])]];
+  };
+  t.same(await counted(), [[], []]);
+  for (let packet = 0; packet < 3; packet++) await sendDatagram('127.0.0.5', 9);
+  t.same(await counted(), [[127, 0, 0, 5, 0, 9, 17], [3]]);
+  run('iptables-nft -F INPUT');
+  run('ipset destroy');
 });
 
 t.test('sets of others: what they are, and that they are not what they seem', async (t) => {

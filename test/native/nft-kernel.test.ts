@@ -74,6 +74,18 @@ t.test('elements of some sets, without the table', async (t) => {
   t.strictSame(await addon.nftElements('ip', 'no-such-table', ['targets']), []);
 });
 
+t.test('what elements count', async (t) => {
+  await fresh();
+  const add = ['add', 'element', 'ip', TABLE, 'seen'];
+  const one = '10.0.0.1 . 10.96.0.1 . tcp . 80';
+  for (const element of [`{ ${one} counter packets 3 bytes 180 }`, '{ 10.0.0.2 . 10.96.0.1 . tcp . 80 }'])
+    t.equal(spawnSync('nft', [...add, element]).status, 0, element);
+  const [found] = await addon.nftElements('ip', TABLE, ['seen']);
+  t.equal(found?.elements?.count, 2);
+  t.strictSame([...(found?.elements?.packets ?? [])].sort(), [0, 3]);
+  t.equal((await listed('frontends'))?.packets, null);
+});
+
 t.test('which keys a set has', async (t) => {
   await fresh();
   const has = (set: string, ...keys: readonly (readonly number[])[]): Promise<readonly boolean[]> =>

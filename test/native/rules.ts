@@ -148,6 +148,12 @@ export function rulesOfNft(family: NftFamily): readonly Rule[] {
       },
     ],
     [{ set: { op: 'delete', elem: concat(source, ...frontend(family)), set: '@seen' } }],
+    [
+      {
+        set: { op: 'update', elem: concat(source, ...frontend(family)), set: '@seen', stmt: [{ counter: null }] },
+      },
+      drop,
+    ],
   ];
 }
 

@@ -58,11 +58,14 @@ Napi::Value to_listing(Napi::Env env, const std::optional<ipset::Listing>& listi
   value.Set("hashSize", Napi::Number::New(env, listing->hash_size));
   value.Set("maxElements", Napi::Number::New(env, listing->max_elements));
   value.Set("comments", Napi::Boolean::New(env, listing->comments));
+  value.Set("counters", Napi::Boolean::New(env, listing->counters));
   value.Set("ports", to_ports(env, listing->ports));
   value.Set("plain", Napi::Boolean::New(env, listing->plain));
   value.Set("references", Napi::Number::New(env, listing->references));
   value.Set("elements", listing->elements ? to_uint8_array(env, *listing->elements) : env.Null());
   value.Set("elementComments", to_comments(env, listing->element_comments));
+  const auto& packets = listing->element_packets;
+  value.Set("elementPackets", listing->counters ? numbers_value(env, {packets.begin(), packets.end()}) : env.Null());
   return value;
 }
 
@@ -101,6 +104,7 @@ ipset::Creation creation_argument(const Argument& at) {
   creation.hash_size = at.member("hashSize").integer(ports ? 0 : 1, ports ? 0 : INT32_MAX);
   creation.max_elements = at.member("maxElements").integer(ports ? 0 : 1, ports ? 0 : UINT32_MAX);
   creation.comments = at.member("comments").flag();
+  creation.counters = at.member("counters").flag();
   const Argument range = at.member("ports");
   if (ports) creation.ports = ports_argument(range);
   else if (!range.is_null()) range.expect("null");

@@ -28,6 +28,7 @@ constexpr const char* kFlavors = "iptables flavors";
 constexpr const char* kDigests = "iptables digests";
 constexpr const char* kRestore = "iptables restore";
 constexpr const char* kList = "iptables list";
+constexpr const char* kCounts = "iptables counts";
 constexpr const char* kMatch = "iptables match";
 constexpr const char* kRemembering = "iptables remembering";
 
@@ -149,6 +150,50 @@ class ListCall final : public AsyncCall {
   std::vector<ChainListing> chains_;
 };
 
+Napi::Value counts_value(Napi::Env env, const ChainListing& chain) {
+  std::vector<std::string> rules;
+  std::vector<double> packets;
+  for (const iptables::CountedRule& counted : chain.counted) {
+    rules.push_back(counted.rule);
+    packets.push_back(static_cast<double>(counted.packets));
+  }
+  Napi::Object value = Napi::Object::New(env);
+  value.Set("chain", Napi::String::New(env, chain.name));
+  value.Set("digest", Napi::String::New(env, chain.digest));
+  value.Set("rules", texts_value(env, rules));
+  value.Set("packets", numbers_value(env, packets));
+  return value;
+}
+
+class CountsCall final : public AsyncCall {
+ public:
+  CountsCall(iptables::Family family, iptables::Flavor flavor, iptables::Table table, std::string prefix)
+      : family_(family), flavor_(flavor), table_(table), prefix_(std::move(prefix)) {}
+
+ private:
+  void execute() override {
+    auto counted = iptables::count_packets(surroundings_, family_, flavor_, table_, prefix_);
+    if (!counted.ok()) return fail(from_failure(counted.error(), kCounts));
+    chains_ = std::move(counted.value());
+  }
+
+  Napi::Value finish(Napi::Env env) override {
+    const Napi::Array array = Napi::Array::New(env, chains_.size());
+    for (std::uint32_t index = 0; index < chains_.size(); ++index) {
+      const Napi::HandleScope scope(env);
+      array.Set(index, counts_value(env, chains_[index]));
+    }
+    return array;
+  }
+
+  Surroundings surroundings_ = Surroundings::current();
+  iptables::Family family_;
+  iptables::Flavor flavor_;
+  iptables::Table table_;
+  std::string prefix_;
+  std::vector<ChainListing> chains_;
+};
+
 class RememberingCall final : public AsyncCall {
  public:
   RememberingCall(std::vector<std::string> lists, netlink::Bytes source, std::uint32_t seconds)
@@ -210,6 +255,16 @@ Napi::Value iptables_list(const Napi::CallbackInfo& info) {
                           std::make_unique<ListCall>(family, flavor, std::move(tables), std::move(text_of)));
 }
 
+Napi::Value iptables_counts(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const iptables::Family family = iptables_family_argument(Argument(info[0], "family", misuse));
+  const iptables::Flavor flavor = iptables_flavor_argument(Argument(info[1], "flavor", misuse));
+  const iptables::Table table = iptables_table_argument(Argument(info[2], "table", misuse));
+  std::string prefix = Argument(info[3], "prefix", misuse).text(0, 255);
+  if (misuse.failed()) return misuse.raise();
+  return AsyncCall::start(info.Env(), kCounts, std::make_unique<CountsCall>(family, flavor, table, std::move(prefix)));
+}
+
 Napi::Value to_answer(Napi::Env env, const std::optional<bool>& answer) {
   return answer ? Napi::Boolean::New(env, *answer) : env.Null();
 }
@@ -245,6 +300,7 @@ Napi::Object iptables_functions(Napi::Env env) {
   functions.add<iptables_digests>("iptablesDigests");
   functions.add<iptables_restore>("iptablesRestore");
   functions.add<iptables_list>("iptablesList");
+  functions.add<iptables_counts>("iptablesCounts");
   functions.add<iptables_match>("iptablesMatch");
   functions.add<iptables_remembering>("iptablesRemembering");
   return functions.object();

@@ -63,6 +63,7 @@ Napi::Value elements_value(Napi::Env env, const std::optional<nftables::ElementC
   value.Set("data", bytes_or_null(env, columns->data));
   value.Set("verdicts", columns->verdicts ? texts_value(env, *columns->verdicts) : env.Null());
   value.Set("comments", comments(env, columns->comments));
+  value.Set("packets", columns->packets.empty() ? env.Null() : numbers_value(env, columns->packets));
   return value;
 }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "addon/argument.h"
-#include "addon/windows/caller.h"
+#include "addon/caller.h"
 #include "addon/windows/hcn_call.h"
 #include "hcn/windows/watch.h"
 

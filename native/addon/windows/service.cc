@@ -2,8 +2,8 @@
 
 #include "addon/argument.h"
 #include "addon/async_call.h"
+#include "addon/caller.h"
 #include "addon/functions.h"
-#include "addon/windows/caller.h"
 #include "addon/windows/subsystems.h"
 
 namespace pointsman::addon {
