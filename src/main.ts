@@ -130,10 +130,11 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
 }
 
 async function explain(loaded: Extract<Configured, { readonly command: 'explain' }>): Promise<Output> {
-  const { config, node, from, to, output } = loaded;
+  const { config, node, namespace, selector, from, to, output } = loaded;
   if (node !== '') {
     const { explainOn } = await import('./nodes/command.js');
-    return await explainOn({ kubeconfig: config.kubernetes?.kubeconfig ?? '', node, from, to, output });
+    const kubeconfig = config.kubernetes?.kubeconfig ?? '';
+    return await explainOn({ kubeconfig, node, namespace, selector, from, to, output });
   }
   const commands = await import('./cli/commands.js');
   return await commands.explain(config, await host(), from, to, output);
@@ -193,7 +194,7 @@ async function printDiff(output: Output, log: Logger): Promise<number> {
 function versionText(format: 'short' | 'raw'): string {
   if (format === 'short') return `Kubernetes ${KUBERNETES_VERSION}\n`;
   const [major, minor] = KUBERNETES_VERSION.slice(1).split('.');
-  // The peer prints its structure as Go source (behaviour CL-03); what it says of a build in Go is empty or Node's here.
+  // kube-proxy prints its structure as Go source (behaviour CL-03); what it says of a build in Go is empty or Node's here.
   const fields = {
     Major: major,
     Minor: minor,

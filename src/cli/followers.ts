@@ -3,19 +3,19 @@ import type { Log } from '../base/log.js';
 import type { WallClock } from '../base/timestamp.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/errors.js';
+import type { FamilySync } from '../control/family-sync.js';
 import type { Machine } from '../control/mode.js';
 import type { Sources } from '../control/sources.js';
 import { followedBy, type ChangeFollower } from '../observe/change-follower.js';
 import type { ChangeLog } from '../observe/change-log.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
-import type { ForwardingTable } from '../plan/forwarding-table.js';
 
 export interface FollowersParts {
   /** In force. */
   readonly config: () => Config;
   readonly sources: Pick<Sources, 'versionOf'>;
-  readonly tables: readonly ForwardingTable[];
+  readonly families: readonly Pick<FamilySync, 'table' | 'dataplane'>[];
   readonly machine: Machine;
   readonly metrics: Pick<ProxyMetrics, 'show'>;
   readonly wallClock: WallClock;
@@ -65,14 +65,14 @@ async function openChanges({ config, sources, wallClock, log }: FollowersParts):
 
 /** What goes through Services, counted; null: it is not. */
 async function openCounts(parts: FollowersParts): Promise<ServiceTelemetry | null> {
-  const { config, tables, machine, metrics, log } = parts;
+  const { config, families, machine, metrics, log } = parts;
   const { serviceTelemetry } = config();
   if (serviceTelemetry === null) return null;
   const { openTelemetry } = await import('./telemetry.js');
   const { localAddresses } = machine.host;
   const { conntrack } = machine.addon;
   const telemetry = await openTelemetry({
-    ...{ config: serviceTelemetry, conntrack, tables, localAddresses, log },
+    ...{ config: serviceTelemetry, conntrack, families, localAddresses, log },
     clock: systemClock,
   });
   metrics.show(() => telemetry.families());

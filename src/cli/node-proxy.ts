@@ -39,7 +39,7 @@ import { settleLoadSoon } from './memory.js';
 const RETRY = { initialMs: 100, factor: 2 } as const;
 /** A change may wait this many sync periods before the node counts as unhealthy (behaviour HZ-04). */
 const HEALTH_TIMEOUT_PERIODS = 2;
-/** What the peer calls the start, in events. */
+/** What kube-proxy calls the start, in events. */
 const START = 'StartKubeProxy';
 /** How long a process that ends for a reason tries to say so. */
 const LAST_WORDS_MS = 2000;
@@ -317,8 +317,8 @@ export class NodeProxy {
   private makeFollowers(): Promise<Followers> {
     const { sources, wallClock, metrics, cycle } = this;
     const { machine, log } = this.options;
-    const tables = cycle.families.map(({ table }) => table);
-    return openFollowers({ config: () => this.config, sources, tables, machine, metrics, wallClock, log });
+    const { families } = cycle;
+    return openFollowers({ config: () => this.config, sources, families, machine, metrics, wallClock, log });
   }
 
   private makeServiceHealth(): ServiceHealth {

@@ -2,7 +2,8 @@ import type { Clock } from '../base/clock.js';
 import type { Family, IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { TelemetryConfig } from '../config/telemetry.js';
-import { ServiceFlows, type ServiceFlowsParts } from '../control/service-flows.js';
+import { ServiceFlows } from '../control/service-flows.js';
+import { ServiceRefusals, type RefusingFamily } from '../control/service-refusals.js';
 import type { SyncReport } from '../dataplane/contract.js';
 import type { ConntrackAddon } from '../native/contract.js';
 import type { MetricFamily } from '../observe/exposition.js';
@@ -16,7 +17,7 @@ import type { RowEdit } from '../state/store.js';
 export interface TelemetryParts {
   readonly config: TelemetryConfig;
   readonly conntrack: Pick<ConntrackAddon, 'conntrackCount'>;
-  readonly tables: ServiceFlowsParts['tables'];
+  readonly families: readonly RefusingFamily[];
   readonly localAddresses: () => readonly IPAddress[];
   readonly log: Log;
   readonly clock: Clock;
@@ -28,27 +29,31 @@ const MOST_WAYS = 65_536;
 const ENDS_BUFFER = 32 << 20;
 
 /**
- * Begins to count what goes through Services. Where the kernel's flows cannot be followed, the log says so and times alone are measured.
+ * Begins to count what goes through Services. Where the kernel's flows cannot be followed, the log says so and all else is counted.
  */
 export async function openTelemetry(parts: TelemetryParts): Promise<ServiceTelemetry> {
-  const { config, conntrack, log } = parts;
+  const { config, conntrack, families, log, clock } = parts;
   const series = new ServiceSeries(config);
+  const refusals = new ServiceRefusals({ families, series, log, clock });
+  await refusals.start();
+  const tables = families.map(({ table }) => table);
   let flows: ServiceFlows | null = null;
   try {
-    flows = new ServiceFlows({ ...parts, counter: conntrack.conntrackCount(MOST_WAYS, ENDS_BUFFER), series });
+    flows = new ServiceFlows({ ...parts, tables, counter: conntrack.conntrackCount(MOST_WAYS, ENDS_BUFFER), series });
     await flows.start();
   } catch (error) {
     log.error(error, 'flows of Services are not counted', { flag: '--service-telemetry' });
   }
-  return new Telemetry(series, flows, new ProgrammingTimes(() => parts.clock.now(), config.max), parts.tables);
+  return new Telemetry(series, flows, refusals, new ProgrammingTimes(() => clock.now(), config.max), tables);
 }
 
 class Telemetry implements ServiceTelemetry {
   constructor(
     private readonly series: ServiceSeries,
     private readonly flows: ServiceFlows | null,
+    private readonly refusals: ServiceRefusals,
     private readonly times: ProgrammingTimes,
-    private readonly tables: TelemetryParts['tables'],
+    private readonly tables: readonly RefusingFamily['table'][],
   ) {}
 
   committed(edits: readonly RowEdit[], receivedAt: number | null): void {
@@ -76,17 +81,22 @@ class Telemetry implements ServiceTelemetry {
   }
 
   async families(): Promise<readonly MetricFamily[]> {
-    await this.flows?.collect();
+    await this.collect();
     this.times.retain((service) => this.tables.some((table) => table.plan(service) !== undefined));
     return [...this.series.families(), ...(this.flows?.families() ?? []), this.times.family()];
   }
 
   trafficOf(service: ObjectKey): readonly PortTraffic[] {
-    void this.flows?.collect();
+    void this.collect();
     return this.series.trafficOf(service);
   }
 
   stop(): void {
     this.flows?.stop();
+    this.refusals.stop();
+  }
+
+  private async collect(): Promise<void> {
+    await Promise.all([this.flows?.collect(), this.refusals.collect()]);
   }
 }

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { readFileWithinSync } from '../base/bounded-file.js';
+import { readTextFileSync } from '../base/bounded-file.js';
 import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
@@ -49,7 +49,7 @@ export function openTracing(options: TracingOptions): OpenTracing | { readonly p
   const { file, config, version, addon, log } = options;
   let settings: TracingSettings;
   try {
-    settings = readTracingFile(readFileWithinSync(file, MAX_CONFIG_BYTES).toString('utf8'), (warning) => {
+    settings = readTracingFile(readTextFileSync(file, MAX_CONFIG_BYTES), (warning) => {
       log.warn(`--tracing-config-file: ${file}: ${warning}`);
     });
   } catch (error) {

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { BEAT_MS, nextLook } from '../base/clock.js';
 import { DirectoryWatch } from '../base/directory-watch.js';
+import { identityOf } from '../base/file-text.js';
 import { compareConfigs, type FieldChange } from '../config/compare.js';
 import type { ConfigurationPaths } from '../config/configuration-source.js';
 import { ConfigError } from '../config/errors.js';
@@ -183,7 +184,7 @@ function recordingFiles(texts: string[]): ConfigFiles {
 function fingerprintOf({ file, directory }: ConfigurationPaths): string {
   const names = directory === null ? [] : dropInNames(directory);
   const paths = [...(file === null ? [] : [file]), ...names.map((name) => join(directory ?? '', name))];
-  return JSON.stringify([names, ...paths.map(identityOf)]);
+  return JSON.stringify([names, ...paths.map(identityAt)]);
 }
 
 function dropInNames(directory: string): readonly string[] {
@@ -194,9 +195,9 @@ function dropInNames(directory: string): readonly string[] {
   }
 }
 
-function identityOf(path: string): string {
+function identityAt(path: string): string {
   const stat = statOf(path);
-  return stat === null ? 'none' : [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(':');
+  return stat === null ? 'none' : identityOf(stat);
 }
 
 function statOf(path: string): BigIntStats | null {

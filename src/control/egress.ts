@@ -1,4 +1,4 @@
-import { readFileWithinSync } from '../base/bounded-file.js';
+import { readTextFileSync } from '../base/bounded-file.js';
 import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
 import { EGRESS_KIND } from '../config/kinds/egress.js';
@@ -23,7 +23,7 @@ export function readEgress(
   log: Pick<Log, 'warn'>,
 ): { readonly egress: Egress | null } | { readonly problem: string } {
   try {
-    const text = readFileWithinSync(file, MAX_CONFIG_BYTES).toString('utf8');
+    const text = readTextFileSync(file, MAX_CONFIG_BYTES);
     const warn = (problem: string): void => {
       log.warn(`${origin}: ${problem}`);
     };

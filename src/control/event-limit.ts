@@ -1,4 +1,4 @@
-import { readFileWithinSync } from '../base/bounded-file.js';
+import { readTextFileSync } from '../base/bounded-file.js';
 import type { Clock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import type { EventLimit, ProxyEvent } from '../base/events.js';
@@ -31,7 +31,7 @@ const DEFAULT_BUCKETS = 4096;
 export function readEventLimit(file: string, clock: Clock, log: Log): EventLimit | { readonly problem: string } {
   const origin = `--event-rate-limit-config: ${file}`;
   try {
-    const text = readFileWithinSync(file, MAX_CONFIG_BYTES).toString('utf8');
+    const text = readTextFileSync(file, MAX_CONFIG_BYTES);
     const warn = (problem: string): void => {
       log.warn(`${origin}: ${problem}`);
     };

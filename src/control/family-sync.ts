@@ -223,7 +223,8 @@ export class FamilySync {
     const syncMs = since(startedAt);
     const sinceChangeMs = since(heardAt ?? startedAt);
     const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
-    this.history.acknowledged(report, frontends, plan, { syncMs, sinceChangeMs }, this.parts.culprit());
+    const culprit = report.repairs.length === 0 ? null : this.parts.culprit();
+    this.history.acknowledged(report, frontends, plan, { syncMs, sinceChangeMs }, culprit);
     if (full && !this.complete) {
       log.info(0, 'rules complete', { family, sinceStartMs: Math.round(1000 * process.uptime()) });
       this.complete = true;

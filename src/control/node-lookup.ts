@@ -9,7 +9,7 @@ import type { NodeRow } from '../state/rows.js';
 import { Store } from '../state/store.js';
 import { connectKubernetes } from './sources.js';
 
-/** In milliseconds; the peer's (behaviour ST-13, ST-15). */
+/** In milliseconds; kube-proxy's (behaviour ST-13, ST-15). */
 export interface LookupLimits {
   /** For a Node with an address. */
   readonly nodeMs: number;
@@ -29,7 +29,7 @@ export interface FoundNode {
 }
 
 /**
- * Looks for this node's object where the configuration says, and waits for it as a start of the peer does: a Node that does not come, or has no address,
+ * Looks for this node's object where the configuration says, and waits for it as a start of kube-proxy does: a Node that does not come, or has no address,
  * is a warning; an API server that cannot be read is an error, and so are pod CIDRs that are needed and do not come.
  *
  * @throws KubeconfigError when the way to the API server is not usable as configured.

@@ -1,15 +1,14 @@
 import type { Clock } from '../base/clock.js';
-import { messageOf } from '../base/error-message.js';
 import { isLoopback, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import { attribute } from '../dataplane/conntrack/flow-sums.js';
-import { Turns } from '../dataplane/turns.js';
 import type { FlowCounter } from '../native/contract.js';
 import type { MetricFamily } from '../observe/exposition.js';
 import type { ServiceSeries } from '../observe/telemetry/service-series.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import type { FrontendPlan } from '../plan/types.js';
 import type { ObjectKey } from '../state/rows.js';
+import { Collector } from './collector.js';
 
 export interface ServiceFlowsParts {
   readonly counter: Pick<FlowCounter, 'take' | 'stop'>;
@@ -20,62 +19,35 @@ export interface ServiceFlowsParts {
   readonly clock: Clock;
 }
 
-/** Without anybody who asks. What ends is kept by its way until then, and finds its Service if that is still there. */
-const INTERVAL_MS = 30_000;
-/** Of the time, to list flows: 50,000 take a sixth of a second. */
-const SHARE = 0.01;
-
 /** Takes what the kernel says of flows, and counts it for the Service port whose frontend they were addressed to. */
 export class ServiceFlows {
-  private readonly turns: Turns;
-  private pass: Promise<void> | null = null;
-  private cancel: (() => void) | null = null;
-  private stopped = false;
-  /** What was there before is known. */
-  private based = false;
-  private planned = false;
+  private readonly collector: Collector;
   private overruns = 0;
   private unattributed = 0;
   private leftOut = 0;
   private living = 0;
-  private failure: string | null = null;
   /** Service ports that changed since the last pass. */
   private readonly changed = new Map<string, FrontendPlan>();
 
   constructor(private readonly parts: ServiceFlowsParts) {
-    const { clock } = parts;
-    this.turns = new Turns(() => clock.now(), SHARE);
+    const { tables, log, clock } = parts;
+    const problem = 'cannot count flows of Services';
+    this.collector = new Collector({ take: () => this.take(), ...{ tables, problem, log, clock } });
   }
 
   /** Resolves when what was there before is known, which does not count. Never rejects. */
-  async start(): Promise<void> {
-    await this.collect();
-    this.schedule();
+  start(): Promise<void> {
+    return this.collector.start();
   }
 
   stop(): void {
-    this.stopped = true;
-    this.cancel?.();
+    this.collector.stop();
     this.parts.counter.stop();
   }
 
-  /** What was counted by now is in the series, unless the last look is so recent that another would cost more than its share. Never rejects. */
-  async collect(): Promise<void> {
-    if (this.pass === null && (!this.turns.isDue || this.stopped || !this.isPlanned())) return;
-    this.pass ??= this.turns
-      .take(() => this.take())
-      .then(
-        () => {
-          this.failed(null);
-        },
-        (error: unknown) => {
-          this.failed(error);
-        },
-      )
-      .finally(() => {
-        this.pass = null;
-      });
-    await this.pass;
+  /** See {@link Collector.collect}. */
+  collect(): Promise<void> {
+    return this.collector.collect();
   }
 
   /** The frontend's Service port has other endpoints than before. */
@@ -102,20 +74,9 @@ export class ServiceFlows {
     ];
   }
 
-  private schedule(): void {
-    const { clock } = this.parts;
-    if (this.stopped) return;
-    this.cancel = clock.callAt(clock.now() + INTERVAL_MS, () => {
-      void this.collect().then(() => {
-        this.schedule();
-      });
-    });
-  }
-
   private async take(): Promise<void> {
     const { counter, tables, localAddresses, series } = this.parts;
     const sums = await counter.take();
-    this.based = true;
     this.overruns += sums.overruns;
     this.leftOut += sums.leftOut[0] ?? 0;
     this.living = sums.living;
@@ -127,12 +88,6 @@ export class ServiceFlows {
     series.retain((service) => this.exists(service));
     for (const frontend of this.changed.values()) series.retainEndpoints(frontend, () => this.endpointsOf(frontend));
     this.changed.clear();
-  }
-
-  /** Rules of a process before this one may forward already: what goes through them waits until there is a plan that says whose it is. */
-  private isPlanned(): boolean {
-    this.planned ||= this.parts.tables.some(({ counts }) => counts.services > 0);
-    return this.planned || !this.based;
   }
 
   private exists(service: ObjectKey): boolean {
@@ -150,12 +105,5 @@ export class ServiceFlows {
       flowEndpoints,
     ]);
     return new Set(lists.flatMap((list) => list?.toStrings() ?? []));
-  }
-
-  /** Speaks when it breaks and when the reason changes. */
-  private failed(error: unknown): void {
-    const message = error === null ? null : messageOf(error);
-    if (message !== null && message !== this.failure) this.parts.log.error(error, 'cannot count flows of Services');
-    this.failure = message;
   }
 }

@@ -65,6 +65,17 @@ export interface Inspection {
   readonly rememberedUnknown?: string;
 }
 
+/** Packets to a frontend that got no further than the rules: the first ones of connections and datagrams, each time that they are sent. */
+export interface RefusedPackets {
+  readonly frontend: FrontendKey;
+  /** Whether whoever sent them was told. */
+  readonly verdict: 'refused' | 'dropped';
+  /** There is no endpoint to use, none on this node where the policy is Local, or the source is in none of the ranges. */
+  readonly reason: 'no-endpoints' | 'no-local-endpoints' | 'source-range';
+  /** Since the kernel began to count, which it may do anew at any time. */
+  readonly packets: number;
+}
+
 /** What somebody else did to what a mode has in the kernel. */
 export interface ForeignChange {
   /** Families of which something was changed. */
@@ -121,6 +132,11 @@ export interface FamilyDataplane {
    * @param affinity null: the frontend has none.
    */
   inspect?(plan: FamilyTable, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection>;
+  /**
+   * Packets that were refused and dropped, where the configuration asks to count what goes through Services; rows of the same frontend, verdict and reason
+   * belong together. Frontends without any may be missing. Disturbs no sync. Absent: the mode cannot tell.
+   */
+  refused?(): Promise<readonly RefusedPackets[]>;
 }
 
 /** The error itself, with the frontend that could not be programmed for whoever reports it. */

@@ -1,5 +1,5 @@
 import type { Family } from '../base/ip.js';
-import type { Protocol } from '../base/protocol.js';
+import { DEFAULT_NODE_PORTS, type Protocol } from '../base/protocol.js';
 import type { IptablesFlavor, IptablesTable, NftTableListing } from '../native/contract.js';
 import type { FrontendKey } from '../plan/types.js';
 
@@ -44,14 +44,13 @@ export interface IpvsFootprint {
   readonly sets: ReadonlySet<string>;
   /** Those of them that have a protocol's node ports, one an element. */
   readonly portSets: ReadonlyMap<string, Protocol>;
+  /** Those that have frontends by address, port and protocol. */
+  readonly frontendSets: ReadonlySet<string>;
 }
-
-/** The API server's default for --service-node-port-range. */
-const NODE_PORTS = { first: 30_000, last: 32_767 } as const;
 
 /** Whether a virtual service of the node at this port is a proxy's, as far as can be known. */
 export function isUsualNodePort(port: number): boolean {
-  return port >= NODE_PORTS.first && port <= NODE_PORTS.last;
+  return port >= DEFAULT_NODE_PORTS.first && port <= DEFAULT_NODE_PORTS.last;
 }
 
 /** The footprint of the mode in force. */

@@ -85,6 +85,11 @@ export interface ModeDefinition<Name extends string = string> {
   ): Promise<string>;
 }
 
+/** Whether a mode has rules that count what they refuse and drop, where the kernel does not count for each rule anyway. */
+export function countsRefused({ serviceTelemetry }: Pick<Config, 'serviceTelemetry'>): boolean {
+  return serviceTelemetry !== null;
+}
+
 /** {@link ModeDefinition.tryKernel} of a mode that finds out what the kernel lacks when it is opened. */
 export async function tryToOpen(
   open: ModeDefinition['open'],

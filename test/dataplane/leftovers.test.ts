@@ -251,8 +251,9 @@ class FakeNode implements LeftoverAddon {
 
   async linkDelete() {
     await Promise.resolve();
+    const isThere = this.addresses !== null;
     this.addresses = null;
-    return true;
+    return isThere;
   }
 }
 
@@ -339,6 +340,7 @@ t.test(
     node.portSets.set(name, {
       ...{ name, type: 'bitmap:port', family: null, hashSize: 0, maxElements: 0, comments: true, ports: null },
       ...{ plain: true, references: 0, elements: Uint8Array.of(0x1f, 0x90, 0x23, 0x28), elementComments: null },
+      ...{ counters: false, elementPackets: null },
     });
     const udp = { ...virtual('192.168.0.2', 9000), protocol: 17 };
     node.services = [

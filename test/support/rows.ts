@@ -1,3 +1,4 @@
+import { packedKey } from '../../src/base/endpoint-list.js';
 import {
   addressBytes,
   addressLength,
@@ -89,10 +90,9 @@ export interface SliceText {
 
 export function slice(serviceName: string, endpoints: readonly EndpointText[], text: SliceText = {}): EndpointSliceRow {
   const family = text.family ?? familyOf(address(endpoints[0]?.address ?? '0.0.0.0'));
-  const size = addressLength(family);
-  const addresses = new Uint8Array(endpoints.length * size);
-  for (const [index, endpoint] of endpoints.entries())
-    addresses.set(addressBytes(address(endpoint.address)), index * size);
+  const addresses = endpoints.map((endpoint) =>
+    packedKey(addressBytes(address(endpoint.address)), 0, addressLength(family)),
+  );
   const hints = (lists: readonly (readonly string[])[]): readonly (readonly string[])[] | null =>
     lists.some((list) => list.length > 0) ? lists : null;
   return {
@@ -104,7 +104,7 @@ export function slice(serviceName: string, endpoints: readonly EndpointText[], t
     lastChangeTriggerTime: text.triggerTime ?? null,
     ports: (text.ports ?? [{}]).map((fields) => ({ name: '', protocol: 'TCP', port: 80, ...fields })),
     count: endpoints.length,
-    addresses,
+    addresses: addresses.join(''),
     conditions: Uint8Array.from(endpoints, ({ state = 'rs' }) => conditions(state)),
     nodeNames: endpoints.map(({ node = null }) => node),
     zoneHints: hints(endpoints.map(({ zones = [] }) => zones)),

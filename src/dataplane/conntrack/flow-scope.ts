@@ -7,7 +7,7 @@ import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 
 /** Protocols whose flows have no end that the kernel could see and so outlive their endpoint for as long as a client keeps sending. */
-export const FLOW_PROTOCOLS: readonly Protocol[] = ['UDP', 'SCTP'];
+const FLOW_PROTOCOLS: readonly Protocol[] = ['UDP', 'SCTP'];
 
 export interface FlowView {
   readonly table: Pick<FamilyTable, 'family' | 'frontend' | 'frontends'>;

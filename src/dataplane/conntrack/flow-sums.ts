@@ -68,7 +68,7 @@ function endpointAt(way: Uint8Array, addressAt: number, portAt: number): [addres
   return [addressFromBytes(way.subarray(addressAt, addressAt + length)), port];
 }
 
-export function trafficAt(sums: Float64Array, start: number): FlowTraffic {
+function trafficAt(sums: Float64Array, start: number): FlowTraffic {
   const number = (name: (typeof FLOW_SUM)[number]): number => sums[start + FLOW_SUM.indexOf(name)] ?? 0;
   return {
     connections: number('flows'),

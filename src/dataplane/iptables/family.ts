@@ -3,12 +3,13 @@ import type { IptablesAddon, IptablesChainListing, IptablesOperation } from '../
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
-import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
+import type { AffinityQuestion, FamilyDataplane, Inspection, RefusedPackets, SyncReport } from '../contract.js';
 import { ChainLedger } from '../xtables/chain-ledger.js';
 import { differences, listedStates } from '../xtables/chain-states.js';
 import { cleanupOperations } from '../xtables/cleanup.js';
 import { inOtherFlavors } from '../xtables/flavor.js';
 import { hookRemovals, hookRepairs, PROXY_FIREWALL_HOOKS } from '../xtables/hooks.js';
+import type { RefusedByRules } from '../xtables/refused-by-rules.js';
 import { Tables, type TablesOptions } from '../xtables/tables.js';
 import { AdoptedTable } from './adopted-table.js';
 import { ChainWriter, type Refused } from './chain-writer.js';
@@ -52,6 +53,8 @@ export class IptablesFamily implements FamilyDataplane {
   /** Whether loopback was served, and so guarded, when everything was last compared. */
   private guardsLoopback = false;
   private readonly tables: Tables;
+  /** Null: nobody has asked. */
+  private refusals: RefusedByRules | null = null;
 
   constructor(private readonly options: IptablesOptions) {
     this.family = options.family;
@@ -142,6 +145,13 @@ export class IptablesFamily implements FamilyDataplane {
   ): Promise<Inspection> {
     const lines = withinScope(await this.dump(table), this.family, scope);
     return { lines, remembered: affinity && (await this.remembered(scope, affinity)) };
+  }
+
+  async refused(): Promise<readonly RefusedPackets[]> {
+    // Loaded where it is used: it is a file of its own.
+    const { rulesThatRefuse } = await import('./rule-refusals.js');
+    this.refusals ??= rulesThatRefuse(this.options);
+    return await this.refusals.read((frontend) => this.desired?.view.frontend(frontend) !== undefined);
   }
 
   private async remembered(

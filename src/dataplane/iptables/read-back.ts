@@ -61,7 +61,7 @@ class Reader {
 
   private readForwarded(chain: string, isNodePort: boolean): void {
     for (const rule of this.rules.of('nat', chain)) {
-      const key = this.keyOf(rule, isNodePort);
+      const key = frontendIn(rule, isNodePort);
       if (key !== null && rule.target !== null) this.add(key, rule, this.treatment(rule.target), isNodePort);
       else if (rule.target !== null && divides(rule.target, isNodePort ? DIVISION.nodePorts : DIVISION.services))
         this.readForwarded(rule.target, isNodePort);
@@ -75,7 +75,7 @@ class Reader {
 
   private readRefused(chain: string, division: string, kind: FrontendKind): void {
     for (const rule of this.rules.of('filter', chain)) {
-      const key = this.keyOf(rule, kind === 'NodePort');
+      const key = frontendIn(rule, kind === 'NodePort');
       if (key !== null) this.addRefusal(key, rule, kind);
       else if (rule.target !== null && divides(rule.target, division)) this.readRefused(rule.target, division, kind);
     }
@@ -123,15 +123,6 @@ class Reader {
       flowEndpoints: null,
       balancerFlags: 0,
     };
-  }
-
-  /** Null for rules that do not select one frontend. */
-  private keyOf(rule: ParsedRule, isNodePort: boolean): FrontendKey | null {
-    const protocol = protocolOf(rule);
-    const address = hostAddress(rule.destination);
-    if (protocol === null || !/^\d+$/.test(rule.port ?? '')) return null;
-    if (isNodePort) return frontendKey(null, Number(rule.port), protocol);
-    return address === null ? null : frontendKey(address, Number(rule.port), protocol);
   }
 
   private treatment(target: string): Treatment {
@@ -196,6 +187,15 @@ class Reader {
         : [{ service, port: Number(port), localEndpoints: 0 }];
     });
   }
+}
+
+/** Null for rules that do not select one frontend. */
+export function frontendIn(rule: ParsedRule, isNodePort: boolean): FrontendKey | null {
+  const protocol = protocolOf(rule);
+  const address = hostAddress(rule.destination);
+  if (protocol === null || !/^\d+$/.test(rule.port ?? '')) return null;
+  if (isNodePort) return frontendKey(null, Number(rule.port), protocol);
+  return address === null ? null : frontendKey(address, Number(rule.port), protocol);
 }
 
 function divides(target: string, division: string): boolean {

@@ -10,7 +10,7 @@ import {
   hairpinElement,
   healthCheckElements,
   nodePortAddresses,
-  nodePortElement,
+  nodePortElements,
   serviceKey,
   virtualService,
   type Element,
@@ -71,8 +71,7 @@ export class Desired {
   }> {
     for (const [key, plan] of this.placed) {
       const virtual = virtualOf(key);
-      const nodePort = nodePortElement(plan);
-      const elements = nodePort === null ? elementsAt(plan, virtual) : [...elementsAt(plan, virtual), nodePort];
+      const elements = [...elementsAt(plan, virtual), ...nodePortElements(plan)];
       if (!this.wasLinked(key, plan)) yield { frontend: plan.key, address: null, elements };
       else
         yield {
@@ -122,10 +121,7 @@ export class Desired {
   /** Every element that is wanted. */
   *elements(): IterableIterator<Element> {
     for (const [key, plan] of this.placed) yield* elementsAt(plan, virtualOf(key));
-    for (const plan of this.nodePorts.values()) {
-      const element = nodePortElement(plan);
-      if (element !== null) yield element;
-    }
+    for (const plan of this.nodePorts.values()) yield* nodePortElements(plan);
     for (const address of this.linked.keys()) yield addressElement(address);
     for (const address of this.table().hairpinAddresses) yield hairpinElement(address);
     yield* this.checks.values();
@@ -150,13 +146,9 @@ export class Desired {
     const after = this.holder(virtual);
     const wasLinked = before !== undefined && this.wasLinked(key, before);
     const isLinked = after !== undefined && this.needsLink(after, virtual.address);
-    const kept = new Set<string>();
-    for (const element of after === undefined ? [] : elementsAt(after, virtual)) {
-      kept.add(element.role + element.key);
-      this.desire(element, true);
-    }
-    for (const element of before === undefined ? [] : elementsAt(before, virtual))
-      if (!kept.has(element.role + element.key)) this.desire(element, false);
+    const elementsOf = (plan: FrontendPlan | undefined): readonly Element[] =>
+      plan === undefined ? [] : elementsAt(plan, virtual);
+    this.replace(elementsOf(before), elementsOf(after));
     if (after === undefined) this.placed.delete(key);
     else this.placed.set(key, after);
     if (after === undefined || isLinked || after.kind === 'NodePort') this.unlinked.delete(key);
@@ -238,9 +230,10 @@ export class Desired {
     if (!key.startsWith(NODE_PORT)) return;
     const before = this.nodePorts.get(key);
     const after = this.table().frontend(key);
-    const [old, wanted] = [before, after].map((plan) => (plan === undefined ? null : nodePortElement(plan)));
-    if (wanted) this.desire(wanted, true);
-    if (old && old.role !== wanted?.role) this.desire(old, false);
+    this.replace(
+      before === undefined ? [] : nodePortElements(before),
+      after === undefined ? [] : nodePortElements(after),
+    );
     if (after === undefined) this.nodePorts.delete(key);
     else this.nodePorts.set(key, after);
   }
@@ -250,6 +243,15 @@ export class Desired {
     for (const [key, element] of this.checks) if (!wanted.has(key)) this.desire(element, false);
     for (const element of wanted.values()) this.desire(element, true);
     this.checks = wanted;
+  }
+
+  private replace(before: readonly Element[], after: readonly Element[]): void {
+    const kept = new Set<string>();
+    for (const element of after) {
+      kept.add(element.role + element.key);
+      this.desire(element, true);
+    }
+    for (const element of before) if (!kept.has(element.role + element.key)) this.desire(element, false);
   }
 
   private desire({ role, key, comment }: Element, isWanted: boolean): void {

@@ -1,5 +1,4 @@
 import { addressFromBytes, addressLength, type Family, type IPAddress, type IPPrefix } from '../../base/ip.js';
-import { protocolFromNumber } from '../../base/protocol.js';
 import type { IptablesAddon, IptablesChainListing } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
@@ -7,9 +6,18 @@ import type { FrontendKind, FrontendPlan, NodePlan } from '../../plan/types.js';
 import { statesOf } from '../xtables/chain-states.js';
 import { printDifferences } from '../xtables/differences.js';
 import { isOwnChain } from './footprint.js';
-import { noEndpoints, packVirtual, serviceKey, type ElementKey, type Virtual } from './frontends.js';
+import {
+  noEndpoints,
+  packNodePort,
+  packVirtual,
+  serviceKey,
+  unpackPort,
+  unpackVirtual,
+  type ElementKey,
+  type Virtual,
+} from './frontends.js';
 import type { Listing } from './listing.js';
-import { SET_ROLES, type SetRole } from './names.js';
+import { CHAIN, SET_ROLES, type SetRole } from './names.js';
 import { chains as wantedChains, HOOKS } from './rules.js';
 
 export interface DumpParts {
@@ -71,22 +79,19 @@ class Reader {
     const { elements } = this.listing.held;
     const found: FrontendPlan[] = [];
     for (const [role, kind, masquerade] of KINDS)
-      for (const [key, servicePort] of elements[role])
-        found.push(this.frontend(this.unpackVirtual(key), { kind, masquerade, servicePort }));
+      for (const key of elements[role].keys())
+        found.push(this.frontend(unpackVirtual(this.family, key), { kind, masquerade }));
     for (const [role, protocol, masquerade] of PORTS)
-      for (const [key, servicePort] of elements[role]) {
-        const port = portAt(key, 0);
+      for (const key of elements[role].keys()) {
+        const port = unpackPort(key);
         const addresses = [...this.listing.own].filter((address) => this.hasTraces({ address, port, protocol }));
         const [address = this.none] = addresses;
-        found.push(this.frontend({ address, port, protocol }, { kind: 'NodePort', masquerade, servicePort }));
+        found.push(this.frontend({ address, port, protocol }, { kind: 'NodePort', masquerade }));
       }
     return found;
   }
 
-  private frontend(
-    virtual: Virtual,
-    { kind, masquerade, servicePort }: Pick<FrontendPlan, 'kind' | 'masquerade' | 'servicePort'>,
-  ): FrontendPlan {
+  private frontend(virtual: Virtual, { kind, masquerade }: Pick<FrontendPlan, 'kind' | 'masquerade'>): FrontendPlan {
     const { elements, services, destinations } = this.listing.held;
     const key = packVirtual(virtual);
     const held = (role: SetRole): boolean => elements[role].has(key);
@@ -94,12 +99,13 @@ class Reader {
     const endpoints = destinations.get(serviceKey(virtual))?.active ?? none;
     const drops = held('dropping') || held('droppingOthers');
     const seconds = services.get(serviceKey(virtual))?.timeoutSeconds ?? 0;
-    const address = kind === 'NodePort' ? null : virtual.address;
+    const { port, protocol } = virtual;
+    const [address, named] =
+      kind === 'NodePort' ? [null, packNodePort(this.family, port, protocol)] : [virtual.address, key];
     return {
-      ...{ kind, masquerade, servicePort, endpoints, address, family: this.family },
-      key: frontendKey(address, virtual.port, virtual.protocol),
-      protocol: virtual.protocol,
-      port: virtual.port,
+      ...{ kind, masquerade, endpoints, address, port, protocol, family: this.family },
+      key: frontendKey(address, port, protocol),
+      servicePort: elements.names.get(named) ?? '',
       localEndpoints: masquerade !== 'node' ? null : drops ? none : endpoints,
       whenEmpty: drops ? 'drop' : 'reject',
       affinitySeconds: seconds === 0 ? null : seconds,
@@ -129,12 +135,6 @@ class Reader {
     for (const key of admittedAddresses.keys()) add(key, length * 8);
   }
 
-  private unpackVirtual(key: ElementKey): Virtual {
-    const length = addressLength(this.family);
-    const protocol = protocolFromNumber(key.charCodeAt(length + 2)) ?? 'TCP';
-    return { address: unpack(this.family, key, 0), port: portAt(key, length), protocol };
-  }
-
   private get none(): IPAddress {
     return addressFromBytes(new Uint8Array(addressLength(this.family)));
   }
@@ -144,15 +144,13 @@ function unpack(family: Family, key: ElementKey, at: number): IPAddress {
   return addressFromBytes(Buffer.from(key.slice(at, at + addressLength(family)), 'latin1'));
 }
 
-function portAt(key: ElementKey, at: number): number {
-  return (key.charCodeAt(at) << 8) | key.charCodeAt(at + 1);
-}
-
 async function compareRules(
   { addon, family, chains, node }: DumpParts,
   frontends: readonly FrontendPlan[],
 ): Promise<readonly string[]> {
   const restricted = frontends.filter(({ sourceRanges }) => sourceRanges !== null);
-  const wanted = await statesOf(addon, family, wantedChains(node, restricted));
+  // Whether refusals are counted is no setting of the node.
+  const counts = chains.some(({ name }) => name === CHAIN.noEndpoints);
+  const wanted = await statesOf(addon, family, wantedChains(node, restricted, counts));
   return printDifferences(family, chains, wanted, isOwnChain, HOOKS);
 }

@@ -3,7 +3,14 @@ import type { IptablesChainListing, IptablesFlavor, IptablesTransaction, NativeA
 import { frontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
-import type { AffinityQuestion, AsideFrontend, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
+import type {
+  AffinityQuestion,
+  AsideFrontend,
+  FamilyDataplane,
+  Inspection,
+  RefusedPackets,
+  SyncReport,
+} from '../contract.js';
 import { Calls } from '../calls.js';
 import { everything, type Changes } from '../table-view.js';
 import { Comparison } from './comparison.js';
@@ -15,6 +22,8 @@ import { differences, keepHeld, Ledgers } from './ledgers.js';
 import { list, type Listing, type Ownership } from './listing.js';
 import { LINK, PEER_HAIRPIN, SET_PREFIXES, SET_ROLES, setName } from './names.js';
 import type { IpvsMessage } from './print.js';
+import { RefusalCounters } from './refusal-counters.js';
+import type { Refusals } from './set-refusals.js';
 import { rememberedEndpoint } from './remembered.js';
 import { RuleWriter } from './rule-writer.js';
 import { sync } from './sync.js';
@@ -30,6 +39,8 @@ export interface IpvsFamilyOptions extends Scheduling {
   readonly excluded: readonly IPPrefix[];
   /** Null: another family sees to them. */
   readonly timeouts: Timeouts | null;
+  /** Whether packets that are refused or dropped are to be counted by frontend. */
+  readonly countsRefused: boolean;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
   readonly onRules?: (transaction: IptablesTransaction) => void;
@@ -59,6 +70,11 @@ export class IpvsFamily implements FamilyDataplane {
   private readonly ownership: Ownership;
   private readonly comparison: Comparison;
   private readonly calls = new Calls();
+  private readonly counters: RefusalCounters;
+  /** Null: nobody has asked. */
+  private refusals: Refusals | null = null;
+  /** Whether rules count what they refuse. */
+  private isCounting = false;
 
   constructor(private readonly options: IpvsFamilyOptions) {
     const { family, addon, flavor, now, onRules, excluded } = options;
@@ -71,6 +87,7 @@ export class IpvsFamily implements FamilyDataplane {
     this.ownership = { isWanted, excluded };
     this.desired = new Desired(() => this.plan, this.ledgers, options);
     this.drains = new Drains(family, this.ledgers, this.desired, now);
+    this.counters = new RefusalCounters(options);
     const hear = onRules === undefined ? {} : { onTransaction: onRules };
     this.rules = new RuleWriter({ addon: addon.iptables, family, flavor, now, ...hear });
     const { ledgers, desired, rules, ownership } = this;
@@ -155,7 +172,10 @@ export class IpvsFamily implements FamilyDataplane {
     await writer.addresses([...this.ledgers.addresses.owed()]);
     writer.settle();
     const names = SET_ROLES.filter((role) => !listing.missingSets.includes(role)).map((role) => setName(family, role));
-    const { refused } = await addon.ipset.ipsetApply(names.map((name) => ({ type: 'destroy', name })));
+    const counters = await this.counters.names();
+    const { refused } = await addon.ipset.ipsetApply(
+      [...names, ...counters].map((name) => ({ type: 'destroy', name })),
+    );
     if (refused[0] !== undefined) throw refused[0];
     const rest = await addon.route.linkAddresses(LINK);
     if (rest?.every((address) => isLinkLocal(address)) === true) await addon.route.linkDelete(LINK);
@@ -174,6 +194,14 @@ export class IpvsFamily implements FamilyDataplane {
   ): Promise<Inspection> {
     const lines = withinScope(await this.dump(table), this.family, scope);
     return { lines, ...(await rememberedEndpoint(this.options.addon.ipvs, scope, affinity)) };
+  }
+
+  async refused(): Promise<readonly RefusedPackets[]> {
+    const { desired } = this;
+    // Loaded where it is used: it is a file of its own.
+    const { Refusals } = await import('./set-refusals.js');
+    this.refusals ??= new Refusals(this.options);
+    return await this.refusals.read((key) => desired.frontendOf(key), desired.restricted.size > 0);
   }
 
   private get plan(): FamilyTable {
@@ -255,7 +283,10 @@ export class IpvsFamily implements FamilyDataplane {
   private async send(node: NodePlan, look: Look | null): Promise<{ sent: Writer['sent']; rules: Written }> {
     const writer = this.writer();
     const { rules: before, bytes } = this.rules;
-    const plan = await this.rules.plan(node, this.desired.restricted.values(), look?.chains ?? null);
+    const { countsRefused } = this.options;
+    if (look !== null) this.isCounting = countsRefused && (await this.counters.prepare());
+    const restricted = this.desired.restricted.values();
+    const plan = await this.rules.plan(node, restricted, this.isCounting, look?.chains ?? null);
     if (look !== null) {
       const { missingSets, wrongSets, hasLink } = look.listing;
       await writer.makeSets(missingSets, wrongSets);
@@ -269,7 +300,8 @@ export class IpvsFamily implements FamilyDataplane {
     });
     if (look !== null) {
       await this.rules.send(plan.stale);
-      await writer.removeSet(SET_PREFIXES[this.family] + PEER_HAIRPIN);
+      const superfluous = countsRefused || this.compared ? [] : await this.counters.names();
+      for (const name of [SET_PREFIXES[this.family] + PEER_HAIRPIN, ...superfluous]) await writer.removeSet(name);
     }
     writer.settle();
     this.rules.acknowledge(plan);

@@ -3,7 +3,18 @@ import type { Protocol } from '../../base/protocol.js';
 import type { IptablesTable } from '../../native/contract.js';
 import type { Footprint } from '../footprint.js';
 import { MARK_COMPANIONS } from '../xtables/names.js';
-import { CHAIN, LINK, PEER_HAIRPIN, SET_PREFIXES, SET_ROLES, setName, type SetRole } from './names.js';
+import {
+  CHAIN,
+  COUNTER_ROLES,
+  counterName,
+  FRONTEND_ROLES,
+  LINK,
+  PEER_HAIRPIN,
+  SET_PREFIXES,
+  SET_ROLES,
+  setName,
+  type SetRole,
+} from './names.js';
 
 /** Chains by table (behaviour IV-21). */
 const CHAINS: Readonly<Record<IptablesTable, ReadonlySet<string>>> = {
@@ -14,8 +25,17 @@ const CHAINS: Readonly<Record<IptablesTable, ReadonlySet<string>>> = {
     CHAIN.sourceRanges,
     CHAIN.guard,
     CHAIN.outGuard,
+    CHAIN.noEndpoints,
+    CHAIN.noLocal,
   ]),
-  nat: new Set([CHAIN.services, CHAIN.postrouting, CHAIN.nodePort, CHAIN.balancer, CHAIN.markMasquerade]),
+  nat: new Set([
+    CHAIN.services,
+    CHAIN.postrouting,
+    CHAIN.nodePort,
+    CHAIN.balancer,
+    CHAIN.markMasquerade,
+    CHAIN.noEndpoints,
+  ]),
   mangle: new Set(),
 };
 
@@ -51,10 +71,12 @@ export const IPVS_FOOTPRINT: Footprint = {
     portSets: new Map(
       FAMILIES.flatMap((family) => PORT_ROLES.map(([role, protocol]) => [setName(family, role), protocol] as const)),
     ),
+    frontendSets: new Set(FAMILIES.flatMap((family) => FRONTEND_ROLES.map((role) => setName(family, role)))),
     sets: new Set(
       FAMILIES.flatMap((family) => [
         SET_PREFIXES[family] + PEER_HAIRPIN,
         ...SET_ROLES.map((role) => setName(family, role)),
+        ...COUNTER_ROLES.map((role) => counterName(family, role)),
       ]),
     ),
   },

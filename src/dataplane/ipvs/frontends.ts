@@ -12,7 +12,7 @@ import {
   type IPAddress,
   type IPPrefix,
 } from '../../base/ip.js';
-import { protocolNumber, type Protocol } from '../../base/protocol.js';
+import { protocolFromNumber, protocolNumber, type Protocol } from '../../base/protocol.js';
 import { IPVS_FLAGS, type IpvsServiceState } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey, FrontendPlan, HealthCheckPlan, NodePlan } from '../../plan/types.js';
@@ -29,7 +29,7 @@ export type ElementKey = string;
 export interface Element {
   readonly role: SetRole;
   readonly key: ElementKey;
-  /** `namespace/name:port`; empty: none. */
+  /** Of names `namespace/name:port`; of others empty. */
   readonly comment: string;
 }
 
@@ -108,13 +108,13 @@ export const SERVING: ReadonlySet<SetRole> = new Set<SetRole>([
 
 /** Elements for a frontend at one address. */
 export function elementsAt(frontend: FrontendPlan, virtual: Virtual): readonly Element[] {
-  const { servicePort: comment, sourceRanges } = frontend;
+  const { kind, servicePort, sourceRanges } = frontend;
   const key = packVirtual(virtual);
-  const elements: Element[] = [];
+  const elements: Element[] = kind === 'NodePort' ? [] : [{ role: 'names', key, comment: servicePort }];
   for (const role of [kindRole(frontend), emptiness(frontend)])
-    if (role !== null) elements.push({ role, key, comment });
+    if (role !== null) elements.push({ role, key, comment: '' });
   if (sourceRanges === null) return elements;
-  elements.push({ role: 'restricted', key, comment });
+  elements.push({ role: 'restricted', key, comment: '' });
   for (const range of sourceRanges) elements.push(admission(key, range));
   return elements;
 }
@@ -128,24 +128,30 @@ function admission(virtual: string, range: IPPrefix): Element {
     : { role: 'admittedPrefixes', key: source + String.fromCharCode(length), comment: '' };
 }
 
-/** The element that a node port has whatever the addresses; null for SCTP, whose sets have the addresses. */
-export function nodePortElement(frontend: FrontendPlan): Element | null {
-  const { kind, protocol, port, masquerade, servicePort: comment } = frontend;
-  if (kind !== 'NodePort' || protocol === 'SCTP') return null;
-  const key = packPort(port);
-  const keepsSource = masquerade === 'node';
-  if (protocol === 'TCP') return { role: keepsSource ? 'tcpNodePortsLocal' : 'tcpNodePorts', key, comment };
-  return { role: keepsSource ? 'udpNodePortsLocal' : 'udpNodePorts', key, comment };
+/** Elements that a node port has whatever the addresses: but for its name none of SCTP, whose sets have the addresses. */
+export function nodePortElements(frontend: FrontendPlan): readonly Element[] {
+  const { kind, family, protocol, port, masquerade, servicePort } = frontend;
+  if (kind !== 'NodePort') return [];
+  const name: Element = { role: 'names', key: packNodePort(family, port, protocol), comment: servicePort };
+  const role = nodePortRole(protocol, masquerade === 'node');
+  return role === null ? [name] : [{ role, key: packPort(port), comment: '' }, name];
 }
 
-/** Of two Services with one port the first by name counts, whatever the order in which they came. */
-export function healthCheckElements(checks: Iterable<HealthCheckPlan>): readonly Element[] {
-  const first = new Map<number, string>();
-  for (const { port, service } of checks) {
-    const other = first.get(port);
-    if (other === undefined || service < other) first.set(port, service);
+function nodePortRole(protocol: Protocol, keepsSource: boolean): SetRole | null {
+  switch (protocol) {
+    case 'TCP':
+      return keepsSource ? 'tcpNodePortsLocal' : 'tcpNodePorts';
+    case 'UDP':
+      return keepsSource ? 'udpNodePortsLocal' : 'udpNodePorts';
+    case 'SCTP':
+      return null;
   }
-  return [...first].map(([port, comment]) => ({ role: 'healthChecks', key: packPort(port), comment }));
+}
+
+/** Two Services may have one port. */
+export function healthCheckElements(checks: Iterable<HealthCheckPlan>): readonly Element[] {
+  const ports = new Set(Array.from(checks, ({ port }) => port));
+  return [...ports].map((port) => ({ role: 'healthChecks', key: packPort(port), comment: '' }));
 }
 
 export function hairpinElement(address: IPAddress): Element {
@@ -175,6 +181,23 @@ export function packVirtual({ address, port, protocol }: Virtual): string {
   return packAddressText(address) + packPort(port) + String.fromCharCode(protocolNumber(protocol));
 }
 
+export function unpackVirtual(family: Family, key: ElementKey): Virtual {
+  const length = addressLength(family);
+  const protocol = protocolFromNumber(key.charCodeAt(length + 2)) ?? 'TCP';
+  return { address: unpackAddress(family, key), port: unpackPort(key.slice(length)), protocol };
+}
+
+/** A node port among names. */
+export function packNodePort(family: Family, port: number, protocol: Protocol): string {
+  return packVirtual({ address: LOOPBACK[family], port, protocol });
+}
+
+/** No set takes an unspecified address, and nothing of this mode is at these. */
+const LOOPBACK: Readonly<Record<Family, IPAddress>> = {
+  IPv4: addressFromBytes(Uint8Array.of(127, 0, 0, 1)),
+  IPv6: addressFromBytes(new Uint8Array(16).fill(1, 15)),
+};
+
 export function packAddressText(address: IPAddress): string {
   return String.fromCharCode(...addressBytes(address));
 }
@@ -186,6 +209,11 @@ export function unpackAddress(family: Family, key: ElementKey): IPAddress {
 
 export function packPort(port: number): string {
   return String.fromCharCode(port >> 8, port & 0xff);
+}
+
+/** The port that a packed text begins with. */
+export function unpackPort(key: string): number {
+  return (key.charCodeAt(0) << 8) | key.charCodeAt(1);
 }
 
 export function noEndpoints(family: Family): EndpointList {

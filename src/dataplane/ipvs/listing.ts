@@ -22,8 +22,8 @@ import {
   type Virtual,
 } from './frontends.js';
 import type { Held } from './ledgers.js';
-import { LINK, SET_ROLES, setName, setType, type SetRole } from './names.js';
-import { elementSize, setCreation } from './wire.js';
+import { FRONTEND_ROLES, hasComments, LINK, SET_ROLES, setName, setType, type SetRole } from './names.js';
+import { packedElements, setCreation } from './wire.js';
 
 export type IpvsParts = Pick<NativeAddon, 'ipvs' | 'ipset' | 'route'>;
 
@@ -130,7 +130,7 @@ class Proxys {
     if (excluded.some((prefix) => prefixContains(prefix, address))) return false;
     if (linked.has(address) || names('addresses', packAddressText(address))) return true;
     const key = packVirtual(virtual);
-    if (NAMING.some((role) => names(role, key))) return true;
+    if (FRONTEND_ROLES.some((role) => names(role, key))) return true;
     if (!isOwn) return false;
     const isNamed = PORT_NAMING[protocol].some((role) => names(role, packPort(port)));
     return isNamed || isUsualNodePort(port);
@@ -142,20 +142,6 @@ const PORT_NAMING: Readonly<Record<Protocol, readonly SetRole[]>> = {
   UDP: ['udpNodePorts', 'udpNodePortsLocal'],
   SCTP: [],
 };
-
-const NAMING: readonly SetRole[] = [
-  'restricted',
-  'refusing',
-  'dropping',
-  'droppingOthers',
-  'cluster',
-  'external',
-  'externalLocal',
-  'balancer',
-  'balancerLocal',
-  'sctpNodePorts',
-  'sctpNodePortsLocal',
-];
 
 function virtualOf({ address, port, protocol }: IpvsListedService): Virtual | null {
   const known = protocolFromNumber(protocol);
@@ -193,15 +179,16 @@ export async function listSets(
   return { elements, missing, wrong };
 }
 
+/** Comments that are not needed do no harm. */
 function isUsable(family: Family, role: SetRole, listing: IpsetListing): boolean {
-  const { type, plain, comments, elements } = listing;
+  const { type, plain, elements } = listing;
   const wanted = setCreation(family, role);
-  return type === wanted.type && listing.family === wanted.family && plain && comments && elements !== null;
+  const isLike = type === wanted.type && listing.family === wanted.family && (listing.comments || !wanted.comments);
+  return isLike && plain && elements !== null;
 }
 
 function readElements(family: Family, role: SetRole, listing: IpsetListing, found: Map<ElementKey, string>): void {
-  const size = elementSize(family, setType(role));
-  const bytes = Buffer.from(listing.elements ?? new Uint8Array(0)).toString('latin1');
-  for (let at = 0; at < bytes.length; at += size)
-    found.set(bytes.slice(at, at + size), listing.elementComments?.[at / size] ?? '');
+  const keys = packedElements(family, setType(role), listing.elements ?? new Uint8Array(0));
+  const comments = hasComments(role) ? listing.elementComments : null;
+  for (const [index, key] of keys.entries()) found.set(key, comments?.[index] ?? '');
 }

@@ -19,6 +19,9 @@ export const CHAIN = {
   guard: 'KUBE-IPVS-FILTER',
   /** The same for what the node itself sends. */
   outGuard: 'KUBE-IPVS-OUT-FILTER',
+  /** Where refusals are counted: what is to be refused, or dropped, for want of an endpoint. */
+  noEndpoints: 'KUBE-IPVS-NO-ENDPOINTS',
+  noLocal: 'KUBE-IPVS-NO-LOCAL',
 } as const;
 
 /** What a set is for, by the end of its name and its type. */
@@ -48,6 +51,8 @@ const SETS = {
   droppingOthers: ['NO-LOCAL-EXTERNAL', 'hash:ip,port'],
   /** Addresses that may be sent back to themselves, each as a pair with itself. */
   hairpin: ['HAIRPIN', 'hash:net,net'],
+  /** Whose each frontend is, in comments, which kube-proxy's sets do not have; node ports at the loopback address. */
+  names: ['SERVICE-NAMES', 'hash:ip,port'],
 } as const satisfies Readonly<Record<string, readonly [name: string, type: IpsetType]>>;
 
 export type SetRole = keyof typeof SETS;
@@ -55,7 +60,21 @@ export type SetRole = keyof typeof SETS;
 export const SET_ROLES = Object.keys(SETS) as readonly SetRole[];
 
 /** Those that kube-proxy does not have. */
-export const OWN_ROLES: ReadonlySet<SetRole> = new Set<SetRole>(['refusing', 'dropping', 'droppingOthers', 'hairpin']);
+export const OWN_ROLES: ReadonlySet<SetRole> = new Set<SetRole>([
+  'refusing',
+  'dropping',
+  'droppingOthers',
+  'hairpin',
+  'names',
+]);
+
+/** Whether its elements have comments. */
+export function hasComments(role: SetRole): boolean {
+  return role === 'names';
+}
+
+/** Those that have frontends by address, port and protocol. */
+export const FRONTEND_ROLES = SET_ROLES.filter((role) => SETS[role][1] === 'hash:ip,port');
 
 /** kube-proxy's. */
 export const SET_PREFIXES: Readonly<Record<Family, string>> = { IPv4: 'KUBE-', IPv6: 'KUBE-6-' };
@@ -68,6 +87,21 @@ const NAME_LENGTH = 31;
 
 export function setName(family: Family, role: SetRole): string {
   return (SET_PREFIXES[family] + SETS[role][0]).slice(0, NAME_LENGTH);
+}
+
+/** Sets that count what is refused or dropped, by frontend and for what reason; there where that is asked for. */
+const COUNTERS = {
+  noEndpoints: 'COUNT-NO-ENDPOINTS',
+  noLocal: 'COUNT-NO-LOCAL',
+  sourceRanges: 'COUNT-SOURCE-RANGES',
+} as const;
+
+export type CounterRole = keyof typeof COUNTERS;
+
+export const COUNTER_ROLES = Object.keys(COUNTERS) as readonly CounterRole[];
+
+export function counterName(family: Family, role: CounterRole): string {
+  return SET_PREFIXES[family] + COUNTERS[role];
 }
 
 export function setType(role: SetRole): IpsetType {

@@ -3,7 +3,7 @@ import type { Log } from '../../base/log.js';
 import type { IpvsConfig } from '../../config/config.js';
 import type { IptablesTransaction } from '../../native/contract.js';
 import type { NodePlan, FamilyTable } from '../../plan/types.js';
-import { tryToOpen, type ModeParts, type OpenMode } from '../mode.js';
+import { countsRefused, tryToOpen, type ModeParts, type OpenMode } from '../mode.js';
 import { prepareFlavor } from '../xtables/flavor.js';
 import { printTransaction } from '../xtables/print.js';
 import { IpvsFamily } from './family.js';
@@ -42,6 +42,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   const dataplane = (family: Family): IpvsFamily => {
     const one = new IpvsFamily({
       ...{ addon, family, flavor, scheduler, excluded, now, onRules, onMessage },
+      countsRefused: countsRefused(config),
       timeouts: family === served[0] ? timeouts : null,
     });
     made.set(family, one);
@@ -67,7 +68,7 @@ export function render(
   { config, addon }: Pick<ModeParts, 'config' | 'addon'>,
   tables: readonly FamilyTable[],
 ): Promise<string> {
-  return renderTables(addon, tables, settingsOf(config), config.iptablesFlavor);
+  return renderTables(addon, tables, settingsOf(config), config);
 }
 
 /** See {@link ModeDefinition.tryKernel}. */

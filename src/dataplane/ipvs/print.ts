@@ -84,9 +84,9 @@ export function printServiceEndpoint({ address, port }: IpvsService): string {
 function printSet(operation: IpsetOperation): readonly string[] {
   switch (operation.type) {
     case 'create': {
-      const { name, type, family, maxElements } = operation.set;
+      const { name, type, family, maxElements, comments, counters } = operation.set;
       const options = family === null ? 'range 0-65535' : `family ${FAMILY_WORDS[family]} maxelem ${maxElements}`;
-      return [`ipset create ${name} ${type} ${options} comment`];
+      return [`ipset create ${name} ${type} ${options}${counters ? ' counters' : ''}${comments ? ' comment' : ''}`];
     }
     case 'destroy':
     case 'flush':

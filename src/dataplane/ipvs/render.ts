@@ -1,7 +1,8 @@
-import type { IptablesFlavorChoice, IpvsConfig } from '../../config/config.js';
+import type { Config, IpvsConfig } from '../../config/config.js';
 import type { IptablesChainListing, NativeAddon } from '../../native/contract.js';
 import type { Applied } from '../../native/errors.js';
 import type { FamilyTable } from '../../plan/types.js';
+import { countsRefused } from '../mode.js';
 import { everything } from '../table-view.js';
 import { IpvsFamily } from './family.js';
 import { LINK } from './names.js';
@@ -16,9 +17,9 @@ export async function renderTables(
   addon: NativeAddon,
   tables: readonly FamilyTable[],
   settings: IpvsConfig,
-  choice: IptablesFlavorChoice,
+  config: Pick<Config, 'iptablesFlavor' | 'serviceTelemetry'>,
 ): Promise<string> {
-  const flavor = choice === 'legacy' ? 'legacy' : 'nft';
+  const flavor = config.iptablesFlavor === 'legacy' ? 'legacy' : 'nft';
   const { scheduler, excludeCIDRs: excluded } = settings;
   const lines: string[] = [];
   const onMessage = (message: IpvsMessage): void => {
@@ -30,6 +31,7 @@ export async function renderTables(
     lines.push(`# ${family}`, ...(index === 0 ? [`ip link add ${LINK} type dummy`] : []));
     const dataplane = new IpvsFamily({
       ...{ addon: kernel, family, flavor, scheduler, excluded, onMessage, now: () => 0 },
+      countsRefused: countsRefused(config),
       timeouts: index === 0 ? new Timeouts(kernel.ipvs, settings, onMessage) : null,
       onRules: (transaction) => lines.push(addon.iptables.iptablesEncode(transaction).trimEnd()),
     });

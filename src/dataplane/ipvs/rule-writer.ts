@@ -56,14 +56,18 @@ export class RuleWriter {
     ];
   }
 
-  /** @param listing null: the kernel is as it acknowledged. */
+  /**
+   * @param counts see {@link chains}.
+   * @param listing null: the kernel is as it acknowledged.
+   */
   async plan(
     node: NodePlan,
     restricted: Iterable<FrontendPlan>,
+    counts: boolean,
     listing: readonly IptablesChainListing[] | null,
   ): Promise<RulePlan> {
     const { addon, family } = this.options;
-    const all = chains(node, restricted);
+    const all = chains(node, restricted, counts);
     const wanted = await statesOf(addon, family, all);
     const held = listing === null ? this.acknowledged : listedStates(listing, isOwnChain);
     const operations: IptablesOperation[] = all

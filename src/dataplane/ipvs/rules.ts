@@ -11,7 +11,7 @@ import {
 import { fixedChain, MASQUERADE, masqueradeChains, unmarkedMatch } from '../xtables/masquerade.js';
 import { LOOPBACK, nodePortRules } from '../xtables/node-ports.js';
 import { commentMatch, protocolWord, sourceMatch, type Chain } from '../xtables/rules.js';
-import { CHAIN, setName, type SetRole } from './names.js';
+import { CHAIN, counterName, setName, type CounterRole, type SetRole } from './names.js';
 
 /**
  * The rules around virtual services: what masquerades their packets and what keeps others from them. Sets say which frontends there are, so rules change with
@@ -28,8 +28,11 @@ export const HOOKS: readonly Hook[] = [
   ...NAT_HOOKS,
 ];
 
-/** @param restricted load balancers with source ranges. */
-export function chains(node: NodePlan, restricted: Iterable<FrontendPlan>): readonly Chain[] {
+/**
+ * @param restricted load balancers with source ranges.
+ * @param counts whether packets that are refused or dropped are counted by frontend.
+ */
+export function chains(node: NodePlan, restricted: Iterable<FrontendPlan>, counts: boolean): readonly Chain[] {
   const sets = new Sets(node.family);
   return [
     ...masqueradeChains(node, {
@@ -40,12 +43,13 @@ export function chains(node: NodePlan, restricted: Iterable<FrontendPlan>): read
     }),
     fixedChain('nat', CHAIN.services, [
       `-s ${LOOPBACK[node.family]} -j RETURN`,
-      `${sets.frontend('balancer')} -g ${CHAIN.markMasquerade}`,
-      `${sets.frontend('external')} -g ${CHAIN.markMasquerade}`,
-      `${sets.frontend('balancerLocal')} -g ${CHAIN.balancer}`,
-      `${sets.frontend('externalLocal')} -g ${CHAIN.balancer}`,
+      ...(counts ? [`${refusedByIpvs(sets)} -j ${CHAIN.noEndpoints}`] : []),
+      `${sets.frontend('balancer')} -j ${CHAIN.markMasquerade}`,
+      `${sets.frontend('external')} -j ${CHAIN.markMasquerade}`,
+      `${sets.frontend('balancerLocal')} -j ${CHAIN.balancer}`,
+      `${sets.frontend('externalLocal')} -j ${CHAIN.balancer}`,
       ...clusterMasquerade(node, sets),
-      `${sets.match('addresses', 'dst')} -j RETURN`,
+      ...untranslated(sets),
       ...nodePortRules(node, CHAIN.nodePort, NODE_PORT_COMMENT),
     ]),
     fixedChain('nat', CHAIN.balancer, sentByNode(node)),
@@ -59,9 +63,11 @@ export function chains(node: NodePlan, restricted: Iterable<FrontendPlan>): read
     fixedChain('filter', CHAIN.sourceRanges, [
       `${sets.match('admittedPrefixes', 'dst,dst,src')} -j RETURN`,
       `${sets.match('admittedAddresses', 'dst,dst,src')} -j RETURN`,
+      ...(counts ? sets.counting('sourceRanges') : []),
       '-j DROP',
     ]),
-    fixedChain('filter', CHAIN.guard, guard(node, sets)),
+    fixedChain('filter', CHAIN.guard, guard(node, sets, counts)),
+    ...(counts ? countingChains(sets) : []),
     fixedChain('filter', CHAIN.outGuard, [...unallocated(node, sets), ...notAdmitted(restricted)]),
   ];
 }
@@ -70,7 +76,7 @@ const NODE_PORT_COMMENT = 'kubernetes service nodeports; NOTE: this must be the 
 
 /** Matches of one family's sets, as iptables-save spells them. */
 class Sets {
-  constructor(private readonly family: Family) {}
+  constructor(readonly family: Family) {}
 
   match(role: SetRole, direction: string): string {
     return `-m set --match-set ${setName(this.family, role)} ${direction}`;
@@ -84,6 +90,25 @@ class Sets {
   others(role: SetRole, direction: string): string {
     return `-m set ! --match-set ${setName(this.family, role)} ${direction}`;
   }
+
+  /** Counts a packet for its frontend, and lets it go on: an element that is there counts it, another is added and begins with it, unless the set is full. */
+  counting(role: CounterRole): readonly string[] {
+    const name = counterName(this.family, role);
+    const isNew = `-m set ! --match-set ${name} dst,dst ! --update-counters`;
+    return [`-m set --match-set ${name} dst,dst`, `${isNew} -j SET --add-set ${name} dst,dst`];
+  }
+}
+
+/**
+ * Others' rules that translate what is sent to any local address, as those of pods' host ports do, would take it from ip_vs, for which it has to be left as
+ * it is: no rule after these is met (behaviour IV-22).
+ */
+function untranslated(sets: Sets): readonly string[] {
+  // An external address may be one of the node's own, which is not on the link.
+  const external: readonly SetRole[] = ['balancer', 'external', 'balancerLocal', 'externalLocal'];
+  return [sets.match('addresses', 'dst'), ...external.map((role) => sets.frontend(role))].map(
+    (match) => `${match} -j ACCEPT`,
+  );
 }
 
 /** Source NAT of what reaches a cluster IP from elsewhere than a pod. */
@@ -127,31 +152,53 @@ function unallocated({ serviceCIDRs }: NodePlan, sets: Sets): readonly string[] 
   return serviceCIDRs.map((cidr) => `-d ${cidr} ${sets.others('addresses', 'dst')} ${NEW_CONNECTIONS} -j DROP`);
 }
 
-/** What becomes of new connections that come in: refused or dropped, or on to the virtual service. The node itself is not to be reached by a Service's address. */
-function guard(node: NodePlan, sets: Sets): readonly string[] {
+/**
+ * What becomes of new connections that come in: refused or dropped, or on to the virtual service. The node itself is not to be reached by a Service's address,
+ * but for its answers to an echo request (behaviour VD-18).
+ */
+function guard(node: NodePlan, sets: Sets, counts: boolean): readonly string[] {
   const serving: readonly SetRole[] = ['cluster', 'balancer', 'balancerLocal', 'external', 'externalLocal'];
   return [
     '-m conntrack ! --ctstate NEW -j RETURN',
-    `${sets.frontend('dropping')} -j DROP`,
-    ...othersDropped(node, sets),
-    ...rejections(node.family, sets.frontend('refusing')),
+    `${sets.frontend('dropping')} -j ${counts ? CHAIN.noLocal : 'DROP'}`,
+    othersDropped(node, sets, counts),
+    ...(counts
+      ? [`${sets.frontend('refusing')} -j ${CHAIN.noEndpoints}`]
+      : rejections(sets, sets.frontend('refusing'))),
     ...serving.map((role) => `${sets.frontend(role)} -j RETURN`),
     `${sets.match('healthChecks', 'dst')} -j RETURN`,
-    ...rejections(node.family, sets.match('addresses', 'dst')),
+    `-p ${node.family === 'IPv4' ? 'icmp' : 'ipv6-icmp'} -j RETURN`,
+    ...rejections(sets, sets.match('addresses', 'dst')),
+  ];
+}
+
+/** What the node itself sends to where its virtual service has no destination, which no rule behind ip_vs will see. */
+function refusedByIpvs(sets: Sets): string {
+  return `${sets.frontend('refusing')} ${sets.others('restricted', 'dst,dst')} -m addrtype --src-type LOCAL`;
+}
+
+/** Only what is refused or dropped comes here, so nothing else pays for the count. */
+function countingChains(sets: Sets): readonly Chain[] {
+  return [
+    fixedChain('nat', CHAIN.noEndpoints, sets.counting('noEndpoints')),
+    fixedChain('filter', CHAIN.noLocal, [...sets.counting('noLocal'), '-j DROP']),
+    fixedChain('filter', CHAIN.noEndpoints, [...sets.counting('noEndpoints'), ...rejections(sets, null)]),
   ];
 }
 
 /** Connections of pods find endpoints elsewhere; those of the node itself do not come in. */
-function othersDropped({ localDetector }: NodePlan, sets: Sets): readonly string[] {
-  if (localDetector === null) return [`${sets.frontend('droppingOthers')} -j DROP`];
+function othersDropped({ localDetector }: NodePlan, sets: Sets, counts: boolean): string {
+  const rule = `${sets.frontend('droppingOthers')} -j ${counts ? CHAIN.noLocal : 'DROP'}`;
+  if (localDetector === null) return rule;
   const { before, after } = sourceMatch(localDetector, false);
-  return [`${before}${after}${sets.frontend('droppingOthers')} -j DROP`];
+  return `${before}${after}${rule}`;
 }
 
 /** A TCP reset is not rate limited as ICMP errors are (net.ipv4.icmp_ratelimit), so every client learns at once. */
-function rejections(family: Family, match: string): readonly string[] {
+function rejections({ family }: Sets, match: string | null): readonly string[] {
   const unreachable = `${family === 'IPv4' ? 'icmp' : 'icmp6'}-port-unreachable`;
-  return [`-p tcp ${match} -j REJECT --reject-with tcp-reset`, `${match} -j REJECT --reject-with ${unreachable}`];
+  const matching = match === null ? '' : `${match} `;
+  return [`-p tcp ${matching}-j REJECT --reject-with tcp-reset`, `${matching}-j REJECT --reject-with ${unreachable}`];
 }
 
 /**

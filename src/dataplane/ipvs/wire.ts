@@ -7,13 +7,20 @@ import {
   type IpsetType,
   type IpvsService,
 } from '../../native/contract.js';
-import type { Virtual } from './frontends.js';
-import { OWN_ROLES, setName, setType, type SetRole } from './names.js';
+import type { ElementKey, Virtual } from './frontends.js';
+import { hasComments, OWN_ROLES, setName, setType, type SetRole } from './names.js';
 
 /** Bytes of a packed element. */
 export function elementSize(family: Family, type: IpsetType): number {
   const { addresses, others } = IPSET_ELEMENT[type];
   return addresses * addressLength(family) + others;
+}
+
+/** Packed elements one by one. */
+export function packedElements(family: Family, type: IpsetType, elements: Uint8Array): readonly ElementKey[] {
+  const size = elementSize(family, type);
+  const bytes = Buffer.from(elements.buffer, elements.byteOffset, elements.byteLength).toString('latin1');
+  return Array.from({ length: bytes.length / size }, (_, index) => bytes.slice(index * size, (index + 1) * size));
 }
 
 export function nameSet(family: Family, role: SetRole): IpsetName {
@@ -31,15 +38,18 @@ export function nameService({ address, port, protocol }: Virtual): IpvsService {
   };
 }
 
-/** Of sets that kube-proxy has too (behaviour IV-20): the kernel refuses it the same set with another size. */
+/** Of sets that kube-proxy has too (behaviour IV-20): the kernel refuses it the same set with another size, or with comments. */
 const PEER_MAX_ELEMENTS = 65_536;
 const MAX_ELEMENTS = 1_048_576;
+/** Of a bitmap. */
+const NO_HASH = { hashSize: 0, maxElements: 0 } as const;
 
 export function setCreation(family: Family, role: SetRole): IpsetCreation {
   const type = setType(role);
   const name = setName(family, role);
+  const comments = hasComments(role);
   if (type === 'bitmap:port')
-    return { name, type, family: null, hashSize: 0, maxElements: 0, comments: true, ports: { first: 0, last: 65_535 } };
+    return { name, type, family: null, ...NO_HASH, comments, counters: false, ports: { first: 0, last: 65_535 } };
   const maxElements = OWN_ROLES.has(role) ? MAX_ELEMENTS : PEER_MAX_ELEMENTS;
-  return { name, type, family, hashSize: 1024, maxElements, comments: true, ports: null };
+  return { name, type, family, hashSize: 1024, maxElements, comments, counters: false, ports: null };
 }

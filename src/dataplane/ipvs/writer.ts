@@ -8,7 +8,7 @@ import { destinationOperations, listedDestinations } from './destinations.js';
 import type { ElementKey, ServiceKey } from './frontends.js';
 import type { Ledgers } from './ledgers.js';
 import { virtualOf } from './desired.js';
-import { LINK, type SetRole } from './names.js';
+import { hasComments, LINK, type SetRole } from './names.js';
 import type { IpvsMessage } from './print.js';
 import { nameService, nameSet, setCreation } from './wire.js';
 
@@ -195,7 +195,7 @@ export class Writer {
     const added = keys.filter((key) => ledger.desired(key) !== undefined);
     const removed = keys.filter((key) => ledger.desired(key) === undefined);
     const operations: IpsetOperation[] = [];
-    const comments = added.map((key) => ledger.desired(key) ?? '');
+    const comments = hasComments(role) ? added.map((key) => ledger.desired(key) ?? '') : null;
     if (added.length > 0) operations.push({ type: 'add', set, elements: pack(added), comments });
     if (removed.length > 0) operations.push({ type: 'delete', set, elements: pack(removed) });
     const groups = [added, removed].filter((group) => group.length > 0);

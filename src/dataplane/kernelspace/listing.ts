@@ -99,6 +99,7 @@ function readNetwork({ Type, Policies }: HcnNetwork): Omit<Network, 'id'> {
   return { isOverlay: text(Type).toLowerCase() === 'overlay', remoteSubnets };
 }
 
+/** Of policies RemoteSubnetRoute, behind which node a subnet of an overlay network is, and ProviderAddress, which node a remote endpoint is on. */
 type PolicySettings = Readonly<Partial<Record<'DestinationPrefix' | 'ProviderAddress', string>>>;
 
 function settingsOfType({ Type, Settings }: HcnPolicy, type: string): PolicySettings {

@@ -1,4 +1,4 @@
-import { addressFromBytes, FAMILIES } from '../../base/ip.js';
+import { addressFromBytes, addressLength, FAMILIES } from '../../base/ip.js';
 import { protocolNumber } from '../../base/protocol.js';
 import type { IpsetAddon, IpvsAddon, IpvsService, RouteAddon } from '../../native/contract.js';
 import type { NativeError } from '../../native/errors.js';
@@ -15,59 +15,67 @@ export interface IpvsParts {
 /**
  * Removes the ipvs mode's virtual services, its link and its sets; its chains are gone by then, and with them what used the sets.
  *
- * A virtual service is a proxy's when its address is on the mode's link, or when it is on a node port of the node: one that a set has, or one of the usual range.
- * Without that link nothing is. Others, such as those of a load balancer on the same node, stay. (kube-proxy's own cleanup flushes them all.)
+ * A virtual service is a proxy's when its address is on the mode's link, when a set names it, or when it is on a node port of the node: one that a set has, or,
+ * where there is that link, one of the usual range. Others, such as those of a load balancer on the same node, stay. (kube-proxy's own cleanup flushes them all.)
  *
  * @param drain leave virtual services with connections to the next pass: the kernel drops packets of connections whose service is gone. New connections
  *   do not reach them, because ours are translated before ip_vs sees them.
  */
 export async function removeIpvs(
   addon: IpvsParts,
-  { link, sets, portSets }: IpvsFootprint,
+  footprint: IpvsFootprint,
   drain: boolean,
   report: Removal,
 ): Promise<void> {
-  const names = (await addon.ipset.ipsetNames()).filter((name) => sets.has(name));
+  const { link } = footprint;
+  const names = (await addon.ipset.ipsetNames()).filter((name) => footprint.sets.has(name));
   const addresses = await addon.route.linkAddresses(link);
-  if (addresses !== null) {
-    const held = new Set(addresses.map(addressFromBytes));
-    const ports = await nodePorts(addon, names, portSets);
-    const links = await addon.route.allAddresses();
-    const own = new Set(FAMILIES.flatMap((family) => [...addressesBeside(link, family, links)]));
-    const isOurs = (service: IpvsService): boolean => {
-      if (service.address === null) return false;
-      const address = addressFromBytes(service.address);
-      return held.has(address) || (own.has(address) && isNodePort(service, ports));
-    };
-    // Until then the sets tell whose the rest is.
-    if (!(await removeServices(addon, link, isOurs, drain, report))) return;
-  }
-  await removeSets(addon, names, report);
-}
-
-function isNodePort({ protocol, port }: IpvsService, named: ReadonlySet<string>): boolean {
-  return named.has(portKey(protocol, port)) || isUsualNodePort(port);
+  if (addresses === null && names.length === 0) return;
+  const held = new Set(addresses?.map(addressFromBytes));
+  const { ports, frontends } = await named(addon, names, footprint);
+  const links = await addon.route.allAddresses();
+  const own = new Set(FAMILIES.flatMap((family) => [...addressesBeside(link, family, links)]));
+  const isNodePort = ({ protocol, port }: IpvsService): boolean =>
+    ports.has(portKey(protocol, port)) || (addresses !== null && isUsualNodePort(port));
+  const isOurs = (service: IpvsService): boolean => {
+    if (service.address === null) return false;
+    const address = addressFromBytes(service.address);
+    return held.has(address) || frontends.has(packed(service)) || (own.has(address) && isNodePort(service));
+  };
+  // Until then the sets tell whose the rest is.
+  if (await removeServices(addon, link, isOurs, drain, report)) await removeSets(addon, names, report);
 }
 
 function portKey(protocol: number, port: number): string {
   return `${port}/${protocol}`;
 }
 
-async function nodePorts(
+/** A virtual service at an address as an element of a set. */
+function packed({ address, port, protocol }: IpvsService): string {
+  return Buffer.from([...(address ?? []), port >> 8, port & 0xff, protocol]).toString('latin1');
+}
+
+/** What the sets have: node ports, and packed frontends. */
+async function named(
   { ipset }: IpvsParts,
   there: readonly string[],
-  portSets: IpvsFootprint['portSets'],
-): Promise<ReadonlySet<string>> {
+  { portSets, frontendSets }: IpvsFootprint,
+): Promise<{ readonly ports: ReadonlySet<string>; readonly frontends: ReadonlySet<string> }> {
   const ports = new Set<string>();
-  const names = there.filter((name) => portSets.has(name));
-  for (const listing of await ipset.ipsetList(names)) {
-    const protocol = portSets.get(listing?.name ?? '');
-    if (protocol === undefined || listing?.type !== 'bitmap:port' || listing.elements === null) continue;
-    const { elements } = listing;
-    for (let at = 0; at + 1 < elements.length; at += 2)
-      ports.add(portKey(protocolNumber(protocol), ((elements[at] ?? 0) << 8) | (elements[at + 1] ?? 0)));
+  const frontends = new Set<string>();
+  for (const listing of await ipset.ipsetList(there.filter((name) => portSets.has(name) || frontendSets.has(name)))) {
+    if (listing === null || listing.elements === null) continue;
+    const { name, type, family } = listing;
+    const elements = Buffer.from(listing.elements);
+    const protocol = portSets.get(name);
+    if (protocol !== undefined && type === 'bitmap:port')
+      for (let at = 0; at < elements.length; at += 2)
+        ports.add(portKey(protocolNumber(protocol), elements.readUInt16BE(at)));
+    if (!frontendSets.has(name) || type !== 'hash:ip,port' || family === null) continue;
+    const size = addressLength(family) + 3;
+    for (let at = 0; at < elements.length; at += size) frontends.add(elements.toString('latin1', at, at + size));
   }
-  return ports;
+  return { ports, frontends };
 }
 
 /** Whether none of them is left. */

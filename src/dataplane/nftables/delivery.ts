@@ -11,7 +11,7 @@ import { packFrontend } from './keys.js';
 import { staleSet } from './names.js';
 import type { RememberedClients } from './remembered-clients.js';
 import { isRefusal, type Sender, type Sent } from './sender.js';
-import { isClassChain, timeoutsOf, type Structure } from './structure.js';
+import { isClassChain, type Structure } from './structure.js';
 import { planSync, type SyncPlan, type SyncScope } from './sync-plan.js';
 import { noKeys, type TableLedger } from './table-ledger.js';
 
@@ -226,7 +226,7 @@ export class Delivery {
     const room = Math.floor(maxBatch() / 4);
     const forgetting: readonly NftOperation[] = plan.rebuild
       ? []
-      : await clients.ofRemoved(table, timeoutsOf(ledger.held), room);
+      : await clients.ofRemoved(table, ledger.timeouts, room);
     return await sender.send(plan, forgetting);
   }
 

@@ -17,7 +17,7 @@ import type { KernelTable } from './kernel-table.js';
 import type { PackedKey } from './keys.js';
 import { parseSharedChain } from './remember-chains.js';
 import type { Slots } from './slots.js';
-import { timeoutsOf, type Structure } from './structure.js';
+import { hasCounters, timeoutsOf, type Structure } from './structure.js';
 
 /** The kernel's table in the lines of plan/text.ts, sorted. What has no counterpart there is printed as `kernel …` lines. */
 export function dumpTable(
@@ -37,10 +37,13 @@ export function dumpTable(
   return lines.sort();
 }
 
-/** The node's lines where the rules are as they should be for it; otherwise the rules that differ. */
+/**
+ * The node's lines where the rules are as they should be for it; otherwise the rules that differ. Who asks need not know whether the running process counts
+ * refused packets.
+ */
 function dumpRules(family: Family, kernel: KernelTable, structure: Structure, node: NodePlan): readonly string[] {
   const classNames = new Set([...kernel.frontends.values()].flatMap(chainsOfFrontend));
-  const wanted = structure.chainTexts(node, classNames, timeoutsOf(kernel));
+  const wanted = structure.chainTexts(node, classNames, timeoutsOf(kernel), hasCounters(kernel));
   const lines: string[] = [];
   for (const [name, text] of wanted) {
     const held = kernel.chains.get(name);

@@ -2,7 +2,7 @@ import { messageOf } from '../../base/error-message.js';
 import type { Family } from '../../base/ip.js';
 import type { NftablesAddon, NftTransaction } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
-import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
+import type { AffinityQuestion, FamilyDataplane, Inspection, RefusedPackets, SyncReport } from '../contract.js';
 import { Audit } from './audit.js';
 import { Delivery, sum } from './delivery.js';
 import { differences } from './differences.js';
@@ -14,6 +14,7 @@ import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, addTable } f
 import { readKernelTable, type KernelTable, type ListedTable } from './kernel-table.js';
 import { Lister } from './lister.js';
 import { NFT_FAMILY, TABLE } from './names.js';
+import { refusedPackets } from './refused-packets.js';
 import { RememberedClients } from './remembered-clients.js';
 import { Structure, timeoutsOf } from './structure.js';
 import { Sender } from './sender.js';
@@ -56,9 +57,10 @@ export class NftablesFamily implements FamilyDataplane {
     generation: Generation = new Generation(addon),
     onTransaction: (transaction: NftTransaction) => void = () => undefined,
     now = (): number => performance.now(),
+    countsRefused = false,
   ) {
     this.family = family;
-    this.structure = new Structure(addon, family);
+    this.structure = new Structure(addon, family, countsRefused);
     this.ledger = new TableLedger(now);
     this.ledger.doubtAll();
     const counted = {
@@ -183,6 +185,10 @@ export class NftablesFamily implements FamilyDataplane {
     return { lines, remembered };
   }
 
+  refused(): Promise<readonly RefusedPackets[]> {
+    return refusedPackets(this.addon, this.family);
+  }
+
   private async sync(
     table: FamilyTable,
     change: TableChange,
@@ -208,7 +214,7 @@ export class NftablesFamily implements FamilyDataplane {
     if (this.chainsRefused) this.lister.distrust();
     const restored = await this.delivery.restore(table);
     const retried = await this.delivery.retry(table);
-    const beside = await this.clients.forgetRest(table, timeoutsOf(ledger.held), full);
+    const beside = await this.clients.forgetRest(table, ledger.timeouts, full);
     // Rules that are in force still name what only those needed that were tried again: it goes with the next sync.
     if (tidy) this.untidy = retried.taken.length > 0;
     const left = tidy && !this.untidy ? await this.removeForeign(table.node) : [];

@@ -36,7 +36,15 @@ export type Statement =
         readonly map: string;
       };
     }
-  | { readonly set: { readonly op: 'update'; readonly elem: Expression; readonly set: string } }
+  | {
+      readonly set: {
+        readonly op: 'update';
+        readonly elem: Expression;
+        readonly set: string;
+        /** What the element keeps. */
+        readonly stmt?: readonly [{ readonly counter: null }];
+      };
+    }
   | { readonly jump: { readonly target: string } }
   | { readonly goto: { readonly target: string } }
   | { readonly drop: null };
@@ -87,6 +95,10 @@ export const dnatTo = (family: NftFamily, key: Expression, map: string): Stateme
   dnat: { family, addr: { map: { key, data: `@${map}` } } },
 });
 export const update = (set: string, elem: Expression): Statement => ({ set: { op: 'update', elem, set: `@${set}` } });
+/** Counts packets by their element, which this makes when there is room. When there is none the rule goes no further. */
+export const countBy = (set: string, elem: Expression): Statement => ({
+  set: { op: 'update', elem, set: `@${set}`, stmt: [{ counter: null }] },
+});
 export const updateMap = (map: string, elem: Expression, data: Expression): Statement => ({
   map: { op: 'update', elem, data, map: `@${map}` },
 });

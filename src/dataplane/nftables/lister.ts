@@ -2,7 +2,7 @@ import type { Family } from '../../base/ip.js';
 import type { NftablesAddon, NftTableListing } from '../../native/contract.js';
 import type { Generation, Mark } from './generation.js';
 import { emptyKernelTable, readKernelTable, type ListedTable } from './kernel-table.js';
-import { NFT_FAMILY, TABLE, isOfClients } from './names.js';
+import { NFT_FAMILY, TABLE, isWrittenByPackets } from './names.js';
 
 /** How long the kernel's word is taken that nobody else changed the ruleset. */
 const TRUST_MS = 3_600_000;
@@ -45,11 +45,11 @@ export class Lister {
     return prepared !== null && (await this.isUntouched()) ? prepared : await this.list();
   }
 
-  /** Everything but the clients, of whom there may be very many and of whom no sync needs to know. */
+  /** Everything but what packets write, clients above all, of whom there may be very many and of whom no sync needs to know. */
   async listTable(): Promise<NftTableListing | null> {
     const outline = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, []);
     if (outline === null) return null;
-    const names = outline.sets.flatMap(({ name }) => (isOfClients(name) ? [] : [name]));
+    const names = outline.sets.flatMap(({ name }) => (isWrittenByPackets(name) ? [] : [name]));
     return await this.addon.nftList(NFT_FAMILY[this.family], TABLE, names);
   }
 

@@ -1,4 +1,4 @@
-import type { ModeDefinition } from '../mode.js';
+import { countsRefused, type ModeDefinition } from '../mode.js';
 import { NFTABLES_FOOTPRINT } from './footprint.js';
 
 // What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
@@ -28,9 +28,10 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
   sysctls: () => [],
   deprecation: null,
   open: async (parts, families) => (await import('./open.js')).open(parts, families),
-  async tryKernel({ addon: { nftables } }, nodes) {
+  async tryKernel({ config, addon: { nftables } }, nodes) {
     const { tryKernel } = await import('./open.js');
-    const trials = await Promise.allSettled(nodes.map((node) => tryKernel(nftables, node)));
+    const counts = countsRefused(config);
+    const trials = await Promise.allSettled(nodes.map((node) => tryKernel(nftables, node, counts)));
     return trials.flatMap((trial) => (trial.status === 'rejected' ? [trial.reason as unknown] : []));
   },
   render: async (parts, tables) => (await import('./open.js')).render(parts, tables),

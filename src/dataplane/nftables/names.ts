@@ -48,6 +48,19 @@ export const SET = {
   staleNodePortFlows: 'stale-nodeport-flows',
 } as const;
 
+/** What becomes of packets to the frontends of a set, which are counted where that is asked for. */
+export const COUNTED = [
+  { of: SET.rejected, verdict: 'refused', reason: 'no-endpoints' },
+  { of: SET.rejectedNodePorts, verdict: 'refused', reason: 'no-endpoints' },
+  { of: SET.dropped, verdict: 'dropped', reason: 'no-local-endpoints' },
+  { of: SET.droppedNodePorts, verdict: 'dropped', reason: 'no-local-endpoints' },
+  { of: SET.restricted, verdict: 'dropped', reason: 'source-range' },
+] as const;
+
+/** The chain in which they are counted before it ends with them, and the set that counts. */
+export const countChain = (of: string): string => `count-${of}`;
+export const countedSet = (of: string): string => `counted-${of}`;
+
 /**
  * Endpoints of addresses are divided among this many maps. The kernel lists a set in pieces of 32 KiB and walks it from the start for every
  * piece: 250,000 elements in one map take 2.2 s to list, in eight 0.3 s.
@@ -109,8 +122,8 @@ export function affinitySecondsOf(set: string): number | null {
 }
 
 /** Whether packets write to a set of this name, in this or an earlier version. */
-export function isOfClients(set: string): boolean {
-  return set.startsWith('clients-');
+export function isWrittenByPackets(set: string): boolean {
+  return set.startsWith('clients-') || set.startsWith(countedSet(''));
 }
 
 /** The set that remembers a gone frontend. */

@@ -1,7 +1,7 @@
 import type { Family } from '../../base/ip.js';
 import type { NftTransaction } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
-import type { ModeParts, OpenMode } from '../mode.js';
+import { countsRefused, type ModeParts, type OpenMode } from '../mode.js';
 import { NftablesFamily } from './family.js';
 import { Generation } from './generation.js';
 import { NFTABLES_FOOTPRINT } from './footprint.js';
@@ -12,14 +12,17 @@ import { watchTables } from './watch.js';
 export { tryKernel } from './trial.js';
 
 /** The mode at work on this host. */
-export function open({ addon: { nftables }, now, onTransaction }: ModeParts, families: readonly Family[]): OpenMode {
+export function open(
+  { config, addon: { nftables }, now, onTransaction }: ModeParts,
+  families: readonly Family[],
+): OpenMode {
   const generation = new Generation(nftables);
   const note = (transaction: NftTransaction): void => {
     onTransaction(() => printTransaction(transaction));
   };
   return {
     families,
-    dataplane: (family) => new NftablesFamily(nftables, family, generation, note, now),
+    dataplane: (family) => new NftablesFamily(nftables, family, generation, note, now, countsRefused(config)),
     own: { footprint: NFTABLES_FOOTPRINT, flavor: null },
     watch: watchTables(nftables),
     packetCounts: () => Promise.resolve(null),
@@ -27,7 +30,7 @@ export function open({ addon: { nftables }, now, onTransaction }: ModeParts, fam
 }
 
 /** The ruleset of these tables as `nft -j` prints it. */
-export function render({ addon }: Pick<ModeParts, 'addon'>, tables: readonly FamilyTable[]): string {
-  const nftables = tables.flatMap((table) => renderTable(addon.nftables, table));
+export function render({ config, addon }: Pick<ModeParts, 'config' | 'addon'>, tables: readonly FamilyTable[]): string {
+  const nftables = tables.flatMap((table) => renderTable(addon.nftables, table, countsRefused(config)));
   return `${JSON.stringify({ nftables }, null, 1)}\n`;
 }

@@ -12,9 +12,15 @@ type Json = string | number | { readonly [key: string]: Json } | readonly Json[]
 /**
  * Commands in libnftables JSON that make a family's whole table from nothing: what a first sync sends, with the packed elements spelled out.
  * Needs no privileges.
+ *
+ * @param counts whether packets are counted that are refused or dropped.
  */
-export function renderTable(addon: Pick<NftablesAddon, 'nftCompile'>, table: FamilyTable): readonly NftCommand[] {
-  const structure = new Structure(addon, table.family);
+export function renderTable(
+  addon: Pick<NftablesAddon, 'nftCompile'>,
+  table: FamilyTable,
+  counts: boolean,
+): readonly NftCommand[] {
+  const structure = new Structure(addon, table.family, counts);
   const ledger = new TableLedger(() => 0);
   const { frontends } = ledger.lookAtEverything(table, noKeys());
   const plan = planSync(structure, ledger, table, { frontends, rules: true, tidy: true }, Number.MAX_SAFE_INTEGER);

@@ -2,10 +2,12 @@ import type { Family } from '../../base/ip.js';
 import type { SetDeclaration } from './json.js';
 import {
   CLIENT_PARTS,
+  COUNTED,
   SET,
   SHARDS,
   clientEndpointsSet,
   clientsMaps,
+  countedSet,
   nodePortClientsSet,
   sharingMap,
   sharingNodePortMap,
@@ -49,6 +51,24 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
     set(SET.staleFlows, frontend),
     set(SET.staleNodePortFlows, nodePort),
   ];
+}
+
+/** Frontends of each kind whose packets are counted at a time, so that nobody can have the kernel remember more by asking for many. */
+const COUNTED_SIZE = 4096;
+/** A frontend is counted on as long as another packet comes within this time. */
+const COUNTED_SECONDS = 3600;
+
+/** Sets of the frontends whose refused and dropped packets are counted. The sets that decide over packets have no counters: their declarations say nothing of it. */
+export function countedSets(family: Family): readonly SetDeclaration[] {
+  const counted: readonly string[] = COUNTED.map(({ of }) => of);
+  return staticSets(family)
+    .filter(({ name }) => counted.includes(name))
+    .map(({ name, type }) => ({
+      ...set(countedSet(name), type),
+      flags: ['timeout', 'dynamic'],
+      timeout: COUNTED_SECONDS,
+      size: COUNTED_SIZE,
+    }));
 }
 
 /** The sets and the maps of one affinity timeout. */

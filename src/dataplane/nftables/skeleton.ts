@@ -4,6 +4,7 @@ import type { LocalDetector, NodePlan } from '../../plan/types.js';
 import {
   address,
   concat,
+  countBy,
   differs,
   dport,
   drop,
@@ -21,7 +22,7 @@ import {
   type Rule,
   type Statement,
 } from './json.js';
-import { CHAIN, NFT_FAMILY, SET } from './names.js';
+import { CHAIN, COUNTED, NFT_FAMILY, SET, countChain, countedSet } from './names.js';
 import { rememberChains } from './remember-chains.js';
 
 /** Priorities by their names in nft(8); kube-proxy's, see behaviour NF-01 to NF-05. */
@@ -30,9 +31,14 @@ const DSTNAT = -100;
 const FILTER = 0;
 const SRCNAT = 100;
 
-/** Every chain that does not depend on a Service. The README of this folder draws them. */
-export function skeletonChains(node: NodePlan, affinityTimeouts: readonly number[]): readonly Chain[] {
+/**
+ * Every chain that does not depend on a Service. The README of this folder draws them.
+ *
+ * @param counts whether packets are counted that are refused or dropped.
+ */
+export function skeletonChains(node: NodePlan, affinityTimeouts: readonly number[], counts: boolean): readonly Chain[] {
   const family = NFT_FAMILY[node.family];
+  const end = counts ? countFirst : atOnce;
   return [
     base(CHAIN.preroutingBeforeDnat, 'filter', 'prerouting', BEFORE_DNAT, [[isNew, jump(CHAIN.checkSources)]]),
     base(CHAIN.outputBeforeDnat, 'filter', 'output', BEFORE_DNAT, [[isNew, jump(CHAIN.checkSources)]]),
@@ -55,21 +61,22 @@ export function skeletonChains(node: NodePlan, affinityTimeouts: readonly number
       [
         match(frontendKey(family), `@${SET.restricted}`),
         differs(concat(address(family, 'saddr'), address(family, 'daddr'), meta('l4proto'), dport), `@${SET.admitted}`),
-        drop,
+        end(SET.restricted),
       ],
     ]),
     regular(CHAIN.dispatch, dispatch(node, family)),
     regular(CHAIN.checkFrontends, [
-      [match(frontendKey(family), `@${SET.dropped}`), drop],
-      [match(frontendKey(family), `@${SET.rejected}`), goto(CHAIN.refuse)],
+      [match(frontendKey(family), `@${SET.dropped}`), end(SET.dropped)],
+      [match(frontendKey(family), `@${SET.rejected}`), end(SET.rejected)],
     ]),
-    regular(CHAIN.checkNodePorts, checkNodePorts(node, family)),
+    regular(CHAIN.checkNodePorts, checkNodePorts(node, family, end)),
     regular(CHAIN.checkClusterAddresses, [
       [match(address(family, 'daddr'), `@${SET.clusterAddresses}`), goto(CHAIN.refuse)],
       ...node.serviceCIDRs.map((cidr) => [inPrefix(address(family, 'daddr'), cidr), drop]),
     ]),
     // A TCP reset is not rate limited as ICMP errors are (net.ipv4.icmp_ratelimit), so every client learns at once.
     regular(CHAIN.refuse, [[match(meta('l4proto'), 'tcp'), { reject: { type: 'tcp reset' } }], [{ reject: null }]]),
+    ...(counts ? countChains(family) : []),
     ...rememberChains(family, affinityTimeouts),
     regular(CHAIN.masquerade, masqueradeRules(node, family)),
   ];
@@ -98,11 +105,28 @@ function dispatch(node: NodePlan, family: NftFamily): readonly Rule[] {
   return rules;
 }
 
-function checkNodePorts(node: NodePlan, family: NftFamily): readonly Rule[] {
+function checkNodePorts(node: NodePlan, family: NftFamily, end: End): readonly Rule[] {
   return nodePortGuards(node, family).flatMap((guard): readonly Rule[] => [
-    [match(nodePortKey, `@${SET.droppedNodePorts}`), ...guard, drop],
-    [match(nodePortKey, `@${SET.rejectedNodePorts}`), ...guard, goto(CHAIN.refuse)],
+    [match(nodePortKey, `@${SET.droppedNodePorts}`), ...guard, end(SET.droppedNodePorts)],
+    [match(nodePortKey, `@${SET.rejectedNodePorts}`), ...guard, end(SET.rejectedNodePorts)],
   ]);
+}
+
+/** A set of frontends whose packets get no further. */
+type Refusing = (typeof COUNTED)[number]['of'];
+
+/** What ends the way of packets to the frontends of a set. */
+type End = (of: Refusing) => Statement;
+
+const atOnce: End = (of) => (of === SET.rejected || of === SET.rejectedNodePorts ? goto(CHAIN.refuse) : drop);
+const countFirst: End = (of) => goto(countChain(of));
+
+/** The verdict is a rule of its own: a packet that there is no room to count for goes the same way. */
+function countChains(family: NftFamily): readonly Chain[] {
+  return COUNTED.map(({ of }) => {
+    const key = of === SET.rejectedNodePorts || of === SET.droppedNodePorts ? nodePortKey : frontendKey(family);
+    return regular(countChain(of), [[countBy(countedSet(of), key)], [atOnce(of)]]);
+  });
 }
 
 /**

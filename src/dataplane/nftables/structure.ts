@@ -14,9 +14,9 @@ import {
   type TableName,
 } from './json.js';
 import { chainText, emptyKernelTable, type KernelTable } from './kernel-table.js';
-import { NFT_FAMILY, TABLE, affinitySecondsOf } from './names.js';
+import { COUNTED, NFT_FAMILY, TABLE, affinitySecondsOf, countedSet } from './names.js';
 import { parseSharedChain, sharedChain } from './remember-chains.js';
-import { affinitySets, staticSets } from './schema.js';
+import { affinitySets, countedSets, staticSets } from './schema.js';
 import { skeletonChains } from './skeleton.js';
 
 type Command = ReturnType<typeof addSet>;
@@ -42,13 +42,15 @@ export class Structure {
   private readonly compiledSets = new Map<string, string>();
   private readonly compiledChains = new Map<string, string>();
 
+  /** @param counts whether packets are counted that are refused or dropped. */
   constructor(
     private readonly addon: Pick<NftablesAddon, 'nftCompile'>,
     private readonly family: Family,
+    private readonly counts: boolean,
     table: string = TABLE,
   ) {
     this.where = { family: NFT_FAMILY[family], table };
-    this.statics = staticSets(family);
+    this.statics = [...staticSets(family), ...(counts ? countedSets(family) : [])];
   }
 
   /** Sets of a table that has these affinity timeouts. */
@@ -95,7 +97,7 @@ export class Structure {
     const sets = rules ? this.sets(affinityTimeouts) : lacking.flatMap((seconds) => this.setsOfTimeout(seconds));
     const wanted = rules ? classNames : [...classNames].filter((name) => !kernel.chains.has(name));
     const classes = this.classes(wanted, node);
-    const skeleton = rules || lacking.length > 0 ? skeletonChains(node, affinityTimeouts) : [];
+    const skeleton = rules || lacking.length > 0 ? skeletonChains(node, affinityTimeouts, this.counts) : [];
     const rebuild =
       sets.some((set) => this.conflicts(kernel.sets.get(set.name), this.setText(set))) ||
       [...skeleton, ...classes].some((chain) =>
@@ -138,7 +140,9 @@ export class Structure {
     affinityTimeouts: readonly number[],
   ): { readonly chains: readonly string[]; readonly sets: readonly string[] } {
     const chains = new Set(
-      [...skeletonChains(node, affinityTimeouts), ...this.classes(classNames, node)].map(({ name }) => name),
+      [...skeletonChains(node, affinityTimeouts, this.counts), ...this.classes(classNames, node)].map(
+        ({ name }) => name,
+      ),
     );
     const sets = new Set(this.sets(affinityTimeouts).map(({ name }) => name));
     return {
@@ -147,13 +151,14 @@ export class Structure {
     };
   }
 
-  /** Canonical text by name of every chain that the table should have. */
+  /** Canonical text by name of every chain that a table should have that counts refused packets, or does not. */
   chainTexts(
     node: NodePlan,
     classNames: ReadonlySet<string>,
     affinityTimeouts: readonly number[],
+    counts: boolean,
   ): ReadonlyMap<string, string> {
-    const chains = [...skeletonChains(node, affinityTimeouts), ...this.classes(classNames, node)];
+    const chains = [...skeletonChains(node, affinityTimeouts, counts), ...this.classes(classNames, node)];
     return new Map(chains.map((chain) => [chain.name, this.chainText(chain)]));
   }
 
@@ -198,6 +203,11 @@ export function timeoutsOf(kernel: KernelTable): readonly number[] {
     if (seconds !== null) timeouts.add(seconds);
   }
   return [...timeouts].sort((one, other) => one - other);
+}
+
+/** Whether the kernel has sets that count refused packets. */
+export function hasCounters(kernel: KernelTable): boolean {
+  return COUNTED.every(({ of }) => kernel.sets.has(countedSet(of)));
 }
 
 /** The first line of a chain's text: its hook, empty for regular chains. */

@@ -16,7 +16,7 @@ import { emptyKernelTable, type KernelTable } from './kernel-table.js';
 import { packAddress, packFrontend, type PackedKey } from './keys.js';
 import { SET, staleSet } from './names.js';
 import { addressesIn } from './slots.js';
-import { timeoutsOf, type Structure, type StructureChange } from './structure.js';
+import { type Structure, type StructureChange } from './structure.js';
 import { ADDRESSES, noKeys, type TableKeys, type TableLedger } from './table-ledger.js';
 
 /** One atomic transaction. */
@@ -121,17 +121,20 @@ function planStructure(
   brought: readonly FrontendKey[],
 ): { readonly steps: readonly FrontendStep[]; readonly structural: StructureChange } {
   const { rules, leftOut, former = null } = scope;
-  const plan = (from: KernelTable): [readonly FrontendStep[], ReadonlySet<string>, readonly number[]] => {
+  const plan = (
+    from: KernelTable,
+    present: readonly number[],
+  ): [readonly FrontendStep[], ReadonlySet<string>, readonly number[]] => {
     const steps = brought.map((key) => ({ ...step(key, from, table), ...(former && { next: former }) }));
-    return [steps, classNames(steps, from, rules), timeouts(steps, from, scope)];
+    return [steps, classNames(steps, from, rules), timeouts(steps, from, present, scope)];
   };
-  const [steps, ...wanted] = plan(ledger.held);
+  const [steps, ...wanted] = plan(ledger.held, ledger.timeouts);
   const structural = structure.change(ledger.held, table.node, ...wanted, rules, leftOut);
   if (!structural.rebuild) return { steps, structural };
   for (const kind of ADDRESSES)
     for (const address of ledger.held[kind].keys())
       if (!table[kind].has(address)) ledger[kind].desire(address, undefined);
-  const [all, ...needed] = plan(emptyKernelTable());
+  const [all, ...needed] = plan(emptyKernelTable(), []);
   return { steps: all, structural: structure.anew(table.node, ...needed) };
 }
 
@@ -199,9 +202,18 @@ function classNames(steps: readonly FrontendStep[], kernel: KernelTable, rules: 
   return names;
 }
 
-/** Affinity timeouts in use; those no longer used only go when the table is tidied up. */
-function timeouts(steps: readonly FrontendStep[], kernel: KernelTable, { tidy }: SyncScope): readonly number[] {
-  const seconds = new Set(tidy ? [] : timeoutsOf(kernel));
+/**
+ * Affinity timeouts in use; those no longer used only go when the table is tidied up.
+ *
+ * @param present those that the kernel has sets for.
+ */
+function timeouts(
+  steps: readonly FrontendStep[],
+  kernel: KernelTable,
+  present: readonly number[],
+  { tidy }: SyncScope,
+): readonly number[] {
+  const seconds = new Set(tidy ? [] : present);
   for (const { next } of steps) for (const timeout of timeoutsOfFrontend(next)) seconds.add(timeout);
   // Frontends left alone.
   for (const elements of tidy ? others(steps, kernel) : [])

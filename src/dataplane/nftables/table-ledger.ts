@@ -4,6 +4,7 @@ import type { AsideFrontend } from '../contract.js';
 import { Ledger } from '../ledger.js';
 import { sameElements, type FrontendElements } from './frontend-elements.js';
 import { emptyKernelTable, type KernelTable, type ListedTable, type StrayElement } from './kernel-table.js';
+import { timeoutsOf } from './structure.js';
 
 /** Keys of each kind: what one transaction changes, or what is owed. */
 export type TableKeys = {
@@ -60,6 +61,8 @@ export class TableLedger {
   /** Of frontends that are set aside: what the kernel held of them before somebody else altered it. */
   readonly damaged = new Map<FrontendKey, FrontendElements>();
 
+  private knownTimeouts: { readonly version: number; readonly seconds: readonly number[] } | null = null;
+
   /** @param now milliseconds on a clock that only goes forward. */
   constructor(now: () => number) {
     this.chains = new Ledger({ same: identical, now });
@@ -70,6 +73,13 @@ export class TableLedger {
     this.staleFlows = new Ledger({ same: identical, now });
     this.strays = new Ledger({ same: identical, now });
     this.held = this.acknowledged();
+  }
+
+  /** Timeouts for which the kernel has affinity sets. Every sync asks several times, and they hardly ever change. */
+  get timeouts(): readonly number[] {
+    const { version } = this.sets;
+    if (this.knownTimeouts?.version !== version) this.knownTimeouts = { version, seconds: timeoutsOf(this.held) };
+    return this.knownTimeouts.seconds;
   }
 
   /** Whether nothing is known of the kernel's table. */

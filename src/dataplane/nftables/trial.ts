@@ -17,14 +17,16 @@ const AFFINITY_SECONDS = 10_800;
  * Whether the kernel takes what this mode is made of: every set, every chain of the skeleton and a class chain of each kind, in a table of another
  * name that the same transaction deletes again, so that no packet ever meets it.
  *
+ * @param counts whether packets are counted that are refused or dropped.
  * @throws NativeError of the first thing that the kernel refuses.
  */
 export async function tryKernel(
   addon: Pick<NftablesAddon, 'nftCompile' | 'nftTransact'>,
   node: NodePlan,
+  counts: boolean,
 ): Promise<void> {
   const where = { family: NFT_FAMILY[node.family], table: TRIAL_TABLE };
-  const structure = new Structure(addon, node.family, TRIAL_TABLE);
+  const structure = new Structure(addon, node.family, counts, TRIAL_TABLE);
   const clients = nameClientKey(frontendKey(null, 30000, 'TCP'));
   const alike = { size: 2, affinitySeconds: AFFINITY_SECONDS, clients: null, localClients: null };
   const classNames = new Set([

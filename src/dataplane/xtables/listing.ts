@@ -7,6 +7,9 @@ export interface ParsedRule {
   readonly protocol: string | null;
   /** `80`, or `30016:30079`. */
   readonly port: string | null;
+  /** What conntrack is asked for: the address and port that the connection was sent to. */
+  readonly originalDestination: string | null;
+  readonly originalPort: string | null;
   readonly comment: string | null;
   readonly target: string | null;
   /** `10.244.1.10:80`. */
@@ -37,6 +40,8 @@ export function parseRule(text: string): ParsedRule {
     destination: option('-d'),
     protocol: option('-p'),
     port: option('--dport'),
+    originalDestination: option('--ctorigdst'),
+    originalPort: option('--ctorigdstport'),
     comment: option('--comment'),
     target: option('-j'),
     translation: option('--to-destination'),

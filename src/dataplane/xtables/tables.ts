@@ -5,10 +5,9 @@ import type {
   IptablesFamily,
   IptablesFlavor,
   IptablesOperation,
-  IptablesTable,
   IptablesTransaction,
 } from '../../native/contract.js';
-import { inOrder } from './operations.js';
+import { inOrder, TABLE_ORDER } from './operations.js';
 
 export interface TablesOptions {
   readonly addon: Pick<IptablesAddon, 'iptablesList' | 'iptablesRestore'>;
@@ -19,8 +18,6 @@ export interface TablesOptions {
   /** Hears of what is sent. */
   readonly onTransaction?: (transaction: IptablesTransaction) => void;
 }
-
-const TABLES: readonly IptablesTable[] = ['filter', 'nat', 'mangle'];
 
 /** The share of the time that listing may take: large rulesets take seconds. */
 const LISTING_SHARE = 0.01;
@@ -39,7 +36,7 @@ export class Tables {
   /** All chains, with the rules of built-in ones and of those whose names begin with one of `textOf`; for somebody who only asks. */
   async peek(textOf: readonly string[]): Promise<readonly IptablesChainListing[]> {
     const { addon, family, flavor } = this.options;
-    return await addon.iptablesList(family, flavor, TABLES, textOf);
+    return await addon.iptablesList(family, flavor, TABLE_ORDER, textOf);
   }
 
   /** The same for a comparison of everything, after which the next one has time: see {@link isListingDue}. */

@@ -1,4 +1,5 @@
 import type { FlowTraffic } from '../../dataplane/conntrack/flow-sums.js';
+import type { RefusedPackets } from '../../dataplane/contract.js';
 import type { FrontendPlan } from '../../plan/types.js';
 import type { ObjectKey } from '../../state/rows.js';
 import type { MetricFamily } from '../exposition.js';
@@ -13,7 +14,11 @@ export interface PortTraffic extends FlowTraffic {
   readonly protocol: FrontendPlan['protocol'];
   /** Empty where endpoints are not told apart. */
   readonly endpoints: readonly (FlowTraffic & { readonly endpoint: string })[];
+  readonly refused: readonly Refused[];
 }
+
+/** Packets that got no further, of one verdict and reason. */
+export type Refused = Omit<RefusedPackets, 'frontend'>;
 
 type Sum = { -readonly [Number in keyof FlowTraffic]: number };
 
@@ -23,6 +28,7 @@ interface PortSeries {
   readonly protocol: FrontendPlan['protocol'];
   readonly sum: Sum;
   readonly endpoints: Map<string, Sum>;
+  readonly refused: Map<string, Refused>;
 }
 
 export interface SeriesLimits {
@@ -37,6 +43,7 @@ export class ServiceSeries {
   private readonly ports = new Map<string, PortSeries>();
   /** Of Service ports that are not told apart. */
   private readonly rest: Sum = nothing();
+  private readonly restRefused: PortSeries['refused'] = new Map();
   private isRestUsed = false;
   private endpointCount = 0;
 
@@ -56,6 +63,18 @@ export class ServiceSeries {
     }
     addTo(series.sum, more);
     if (this.limits.endpoints) addTo(this.endpointSum(series, endpoint()), more);
+  }
+
+  /** Adds packets that got no further, to any frontend of a Service port. */
+  addRefused(
+    frontend: Pick<FrontendPlan, 'servicePort' | 'protocol'>,
+    { verdict, reason, packets: more }: Refused,
+  ): void {
+    const series = this.seriesOf(frontend);
+    this.isRestUsed ||= series === null;
+    const refused = series?.refused ?? this.restRefused;
+    const key = `${verdict} ${reason}`;
+    refused.set(key, { verdict, reason, packets: more + (refused.get(key)?.packets ?? 0) });
   }
 
   /** Services that are gone make room for others. */
@@ -83,21 +102,26 @@ export class ServiceSeries {
   trafficOf(service: ObjectKey): readonly PortTraffic[] {
     return [...this.ports.values()]
       .filter((series) => series.service === service)
-      .map(({ port, protocol, sum, endpoints }) => ({
+      .map(({ port, protocol, sum, endpoints, refused }) => ({
         ...{ port, protocol, ...sum },
         endpoints: [...endpoints].map(([endpoint, each]) => ({ endpoint, ...each })),
+        refused: [...refused.values()],
       }));
   }
 
   families(): readonly MetricFamily[] {
-    const ports = [...this.ports.values()].map((series) => ({ labels: labelsOf(series), sum: series.sum }));
-    if (this.isRestUsed)
-      ports.push({ labels: { namespace: OTHER, service: OTHER, port: OTHER, protocol: OTHER }, sum: this.rest });
+    const { rest, restRefused } = this;
+    const ports = [...this.ports.values()].map((series) => ({ ...series, labels: labelsOf(series) }));
+    const others = { namespace: OTHER, service: OTHER, port: OTHER, protocol: OTHER };
+    const counted: readonly (Counted & Pick<PortSeries, 'refused'>)[] = this.isRestUsed
+      ? [...ports, { labels: others, sum: rest, refused: restRefused }]
+      : ports;
     const endpoints = [...this.ports.values()].flatMap((series) =>
       [...series.endpoints].map(([endpoint, sum]) => ({ labels: { ...labelsOf(series), endpoint }, sum })),
     );
     return [
-      ...familiesOf('pointsman_service', 'to a Service port', ports),
+      ...familiesOf('pointsman_service', 'to a Service port', counted),
+      ...(['refused', 'dropped'] as const).map((verdict) => refusedFamily(verdict, counted)),
       ...familiesOf('pointsman_service_endpoint', 'to an endpoint of a Service port', endpoints),
     ];
   }
@@ -109,7 +133,7 @@ export class ServiceSeries {
     if (this.ports.size >= this.limits.max) return null;
     const [service = '', port = ''] = frontend.servicePort.split(':');
     const made = { service, port, protocol: frontend.protocol, sum: nothing() };
-    const series = { ...made, endpoints: new Map<string, Sum>() };
+    const series: PortSeries = { ...made, endpoints: new Map(), refused: new Map() };
     this.ports.set(key, series);
     return series;
   }
@@ -179,4 +203,20 @@ function familiesOf(prefix: string, what: string, counted: readonly Counted[]): 
       values: directed('requestBytes', 'replyBytes'),
     },
   ];
+}
+
+function refusedFamily(
+  verdict: Refused['verdict'],
+  counted: readonly (Counted & Pick<PortSeries, 'refused'>)[],
+): MetricFamily {
+  return {
+    name: `pointsman_service_${verdict}_packets_total`,
+    help: `Packets to a Service port that this node ${verdict}: the first of a connection and those that repeat it.`,
+    type: 'counter',
+    values: counted.flatMap(({ labels, refused }) =>
+      [...refused.values()]
+        .filter((each) => each.verdict === verdict)
+        .map(({ reason, packets }) => ({ labels: { ...labels, reason }, value: packets })),
+    ),
+  };
 }

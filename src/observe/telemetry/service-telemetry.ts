@@ -3,7 +3,7 @@ import type { ChangeFollower } from '../change-follower.js';
 import type { MetricFamily } from '../exposition.js';
 import type { PortTraffic } from './service-series.js';
 
-/** What goes through Services, counted. */
+/** What goes through Services, and what does not, counted. */
 export interface ServiceTelemetry extends ChangeFollower {
   /** Asked at each scrape; does not reject. */
   families(): Promise<readonly MetricFamily[]>;

@@ -107,9 +107,10 @@ for (const [told, harm] of Object.entries(DAMAGE)) {
 t.test('timeouts that others set are found too', async (t) => {
   const rig = await running();
   const { ipvs } = rig.kernel.addon;
-  const timeouts = new Timeouts(ipvs, { tcpTimeout: 60_000, tcpFinTimeout: 0, udpTimeout: 0 }, () => undefined);
+  const timeouts = new Timeouts(ipvs, { tcpTimeout: 60_000, tcpFinTimeout: 0, udpTimeout: 300 }, () => undefined);
   t.equal(await timeouts.differ(), false, 'not before they were set');
   await timeouts.keep();
+  t.equal(ipvs.timeouts.udp, 1, 'none is so short that it would mean another');
   t.equal(await timeouts.differ(), false);
   await ipvs.ipvsSetTimeouts({ tcp: 900, tcpFin: 0, udp: 0 });
   t.equal(await timeouts.differ(), true);

@@ -14,9 +14,10 @@ const CLUSTER = 'test/dataplane/iptables/rendered/cluster.yaml';
 const SETTINGS = ['--ipvs-scheduler=mh', '--ipvs-tcp-timeout=15m', '--ipvs-udp-timeout=90s'];
 
 /** What `node dist/main.js` prints with these flags on a node of these addresses, which is how messages.txt is written anew. */
-async function rendered(own: readonly IPAddress[]): Promise<string> {
+async function rendered(...flags: readonly string[]): Promise<string> {
+  const own: readonly IPAddress[] = ['192.168.0.2', '2001:db8::1'].map(address);
   const node = ['--hostname-override=me', '--cluster-cidr=10.0.0.0/16,fd00:10::/64', `--manifests=${CLUSTER}`];
-  const loaded = loadConfig(['render', '--proxy-mode=ipvs', ...SETTINGS, ...node], systemFiles);
+  const loaded = loadConfig(['render', '--proxy-mode=ipvs', ...SETTINGS, ...node, ...flags], systemFiles);
   if (loaded.command !== 'render') throw new Error('not for render');
   const addon = loadAddon();
   const [ipv4 = [], ipv6 = []] = [4, 16].map((length) =>
@@ -31,6 +32,16 @@ async function rendered(own: readonly IPAddress[]): Promise<string> {
 }
 
 t.test('messages and rules are as they were reviewed', async (t) => {
-  const text = await rendered(['192.168.0.2', '2001:db8::1'].map(address));
+  const text = await rendered();
   t.same(text.split('\n'), readFileSync(`${FOLDER}/messages.txt`, 'utf8').split('\n'));
+});
+
+t.test('what counts refusals is there where that is asked for, and is all that differs', async (t) => {
+  const plain = (await rendered()).split('\n');
+  const counting = (await rendered('--service-telemetry')).split('\n');
+  const lines = [
+    ...plain.filter((line) => !counting.includes(line)).map((line) => `- ${line}`),
+    ...counting.filter((line) => !plain.includes(line)).map((line) => `+ ${line}`),
+  ];
+  t.same([...lines, ''], readFileSync(`${FOLDER}/counting.txt`, 'utf8').split('\n'));
 });

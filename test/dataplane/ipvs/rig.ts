@@ -28,6 +28,7 @@ export class Rig extends FamilyRig<IpvsWorld, IpvsFamily> {
   now = 0;
   scheduler = 'rr';
   excluded = ['203.0.113.0/24'];
+  countsRefused = false;
   /** What was sent beside rules, and of rules the chains. */
   private sent: string[] = [];
   dataplane = this.process();
@@ -49,6 +50,7 @@ export class Rig extends FamilyRig<IpvsWorld, IpvsFamily> {
       ...{ addon: this.kernel.addon, family, scheduler, flavor: 'nft' },
       excluded: this.excluded.map(prefix),
       timeouts: null,
+      countsRefused: this.countsRefused,
       now: () => this.now,
       onRules: ({ operations }) => {
         this.sent.push(...operations.map(({ type, table, chain }) => `${type} ${table} ${chain}`));

@@ -6,7 +6,7 @@ import { NODE_ROWS, Rig } from './rig.js';
 /** Sets that were there before, as kube-proxy makes them. */
 
 function hash(name: string, type: 'hash:ip,port' | 'hash:ip,port,ip', maxElements: number): IpsetCreation {
-  return { name, type, family: 'IPv4', hashSize: 1024, maxElements, comments: true, ports: null };
+  return { name, type, family: 'IPv4', hashSize: 1024, maxElements, comments: false, counters: false, ports: null };
 }
 
 function addressSet(maxElements: number): IpsetCreation {
@@ -85,7 +85,38 @@ t.test('sets that kube-proxy has are as it makes them, and ours alone have room 
   const rig = new Rig();
   rig.commit(NODE_ROWS);
   await rig.sync();
-  const size = (name: string): number | undefined => rig.kernel.addon.ipset.sets.get(name)?.creation.maxElements;
-  t.equal(size('KUBE-CLUSTER-IP'), 65_536);
-  t.same(['KUBE-HAIRPIN', 'KUBE-NO-ENDPOINTS'].map(size), [1_048_576, 1_048_576]);
+  const { sets } = rig.kernel.addon.ipset;
+  const own = ['KUBE-NO-ENDPOINTS', 'KUBE-NO-LOCAL', 'KUBE-NO-LOCAL-EXTERNAL', 'KUBE-HAIRPIN', 'KUBE-SERVICE-NAMES'];
+  for (const [name, { creation }] of sets) {
+    const { comments, maxElements, ports } = creation;
+    if (own.includes(name)) t.equal(maxElements, 1_048_576, name);
+    else
+      t.match({ comments, size: ports?.last ?? maxElements }, { comments: false, size: ports ? 65_535 : 65_536 }, name);
+  }
+  t.equal(sets.size, own.length + 16);
+});
+
+t.test('sets that rules use are taken as they are, with comments or without', async (t) => {
+  for (const comments of [false, true]) {
+    const rig = new Rig();
+    const { ipset } = rig.kernel.addon;
+    const set = { ...hash('KUBE-CLUSTER-IP', 'hash:ip,port', 65_536), comments };
+    const elements = Uint8Array.of(10, 96, 0, 1, 0, 80, 6, 10, 96, 0, 9, 0, 80, 6);
+    await ipset.ipsetApply([
+      { type: 'create', set },
+      { type: 'add', set, elements, comments: comments ? ['a predecessor', 'a predecessor'] : null },
+    ]);
+    rig.kernel.programs.tamper('nat', (chains) => {
+      chains.set('SITE', ['-m set --match-set KUBE-CLUSTER-IP dst,dst -j ACCEPT']);
+    });
+    rig.commit([...NODE_ROWS, ...web(1)]);
+    const sent = await rig.during(() => rig.sync());
+    t.same(
+      sent.filter((line) => line.includes(' KUBE-CLUSTER-IP ')),
+      ['ipset del KUBE-CLUSTER-IP 10.96.0.9,tcp:80'],
+    );
+    t.same(await rig.difference(), [], 'whose frontends are is known all the same');
+    rig.restart();
+    t.same(await rig.during(() => rig.sync()), []);
+  }
 });

@@ -2,22 +2,16 @@ import t from 'tap';
 import type { NftTransaction } from '../../../src/native/contract.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { service, slice } from '../../support/rows.js';
-import { commandsOf, compiler, NODE_ROWS, Rig } from './rig.js';
+import { commandsOf, compiler, NODE_ROWS, Rig, webOf } from './rig.js';
 
 /** The comparison beside syncs. */
-
-const web = (count: number): ReturnType<typeof slice> =>
-  slice(
-    'web',
-    Array.from({ length: count }, (_, index) => ({ address: `10.0.1.${index + 1}`, node: 'other' })),
-  );
 
 async function started(): Promise<Rig> {
   const rig = new Rig(new FakeKernel(compiler));
   rig.commit([
     ...NODE_ROWS,
     service('web', { clusterIPs: ['10.96.0.10'] }),
-    web(3),
+    webOf(3),
     service('other', { clusterIPs: ['10.96.0.11'], affinitySeconds: 60 }),
     slice('other', [{ address: '10.0.2.1' }]),
   ]);
@@ -73,7 +67,7 @@ t.test('what a sync changes meanwhile is no difference', async (t) => {
   const rig = await started();
   rig.kernel.touch();
   during(rig, async () => {
-    rig.commit([web(9), service('new', { clusterIPs: ['10.96.0.12'], affinitySeconds: 90 })]);
+    rig.commit([webOf(9), service('new', { clusterIPs: ['10.96.0.12'], affinitySeconds: 90 })]);
     t.match(await rig.sync(), { full: false, transactions: 2 }, 'and the sync does not wait');
   });
   t.equal(await rig.dataplane.audit(rig.table), false);
@@ -84,7 +78,7 @@ t.test('what others do while a sync changes something else is a difference', asy
   const rig = await started();
   rig.kernel.foreign(flush('dispatch'));
   during(rig, async () => {
-    rig.commit([web(9)]);
+    rig.commit([webOf(9)]);
     await rig.sync();
   });
   t.equal(await rig.dataplane.audit(rig.table), true);
@@ -106,7 +100,7 @@ t.test('a sync that begins while the audit asks whether there is anything to loo
   let sync: Promise<unknown> = Promise.resolve();
   kernel.nftGeneration = () => {
     kernel.nftGeneration = ask;
-    rig.commit([web(9)]);
+    rig.commit([webOf(9)]);
     sync = rig.sync();
     return ask();
   };
@@ -180,7 +174,7 @@ t.test('a change that fails because the table is gone: the loss is reported', as
   const rig = await started();
   const commands = [{ delete: { table: { family: 'ip', name: 'kube-proxy' } } }];
   rig.kernel.foreign({ family: 'ip', table: 'kube-proxy', operations: [{ type: 'commands', commands }] });
-  rig.commit([web(4)]);
+  rig.commit([webOf(4)]);
   await t.rejects(rig.sync(), /ENOENT/);
   t.ok((await rig.sync()).repairs.includes('chain dispatch was lost'));
   t.same(await rig.difference(), []);

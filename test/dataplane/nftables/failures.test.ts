@@ -7,26 +7,19 @@ import { KernelError } from '../../support/fake-kernel/kernel-error.js';
 import type { Fault } from '../../support/fake-kernel/faults.js';
 import { SeededRandom } from '../../support/random.js';
 import { node, service, slice } from '../../support/rows.js';
-import { compiler, NODE_ROWS, Rig, where } from './rig.js';
+import { compiler, NODE_ROWS, Rig, where, webOf } from './rig.js';
 
 /** What one family does when the kernel refuses, does not answer, lies about what it holds, or takes small batches only. */
 
 const UDP = [{ port: 53, protocol: 'UDP' }] as const;
 const STILL_TO_REMOVE = '+ IPv4 kernel flows of 10.96.0.53:53/UDP are still to be removed';
 
-function web(count: number): Row {
-  return slice(
-    'web',
-    Array.from({ length: count }, (_, index) => ({ address: `10.0.1.${index + 1}`, node: 'other' })),
-  );
-}
-
 async function started(): Promise<Rig> {
   const rig = new Rig(new FakeKernel(compiler));
   rig.commit([
     ...NODE_ROWS,
     service('web', { clusterIPs: ['10.96.0.10'] }),
-    web(3),
+    webOf(3),
     service('dns', { clusterIPs: ['10.96.0.53'], ports: UDP }),
     slice('dns', [{ address: '10.0.2.1' }], { ports: UDP }),
   ]);
@@ -48,7 +41,7 @@ for (const fault of FAULTS) {
   t.test(`${JSON.stringify(fault)}: the next call looks for itself and converges`, async (t) => {
     const rig = await started();
     rig.kernel.faults.next(fault);
-    rig.commit([web(5)]);
+    rig.commit([webOf(5)]);
     await t.rejects(rig.sync());
     const listings = rig.kernel.listed.length;
     const report = await rig.sync();
@@ -109,7 +102,7 @@ t.test('so it is where the element tells a local endpoint of a node port', async
 t.test('a change that comes between failure and retry is not lost', async (t) => {
   const rig = await started();
   rig.kernel.faults.next({ type: 'refuse', errno: 'EBUSY', operation: 0 });
-  rig.commit([web(5)]);
+  rig.commit([webOf(5)]);
   await t.rejects(rig.sync());
   rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'dns' }]);
   await rig.sync();
@@ -120,7 +113,7 @@ t.test('a change that comes between failure and retry is not lost', async (t) =>
 
 t.test('a listing that fails leaves everything pending', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
-  rig.commit([...NODE_ROWS, service('web'), web(2)]);
+  rig.commit([...NODE_ROWS, service('web'), webOf(2)]);
   rig.kernel.faults.next({ type: 'fail-list', errno: 'ENOBUFS' });
   await t.rejects(rig.sync(), /ENOBUFS/);
   t.equal(rig.kernel.committed.length, 0);
@@ -129,7 +122,7 @@ t.test('a listing that fails leaves everything pending', async (t) => {
 });
 
 t.test('a comparison whose listing fails is made up for, with the change that came with it', async (t) => {
-  for (const change of [[], [web(5)]]) {
+  for (const change of [[], [webOf(5)]]) {
     const rig = await started();
     const { kernel } = rig;
     await kernel.nftTransact({
@@ -148,7 +141,7 @@ t.test('a comparison whose listing fails is made up for, with the change that ca
 t.test('a listing that ends early does no lasting harm', async (t) => {
   for (const part of [0, 0.3, 0.6]) {
     const rig = await started();
-    rig.commit([web(9)]);
+    rig.commit([webOf(9)]);
     rig.kernel.faults.next({ type: 'truncate-list', part });
     await rig.sync(true).catch(() => undefined);
     await rig.sync(true);
@@ -333,16 +326,16 @@ t.test('killed at every call, the next process ends with what is planned', async
   const gone = [{ kind: 'Service', namespace: 'default', name: 'dns' }] as const;
   const stories: Readonly<Record<string, (rig: Rig) => Promise<unknown>>> = {
     'a change': (rig) => {
-      rig.commit([sticky, web(9)], gone);
+      rig.commit([sticky, webOf(9)], gone);
       return rig.sync();
     },
     'a start': (rig) => {
-      rig.commit([sticky, web(9)], gone);
+      rig.commit([sticky, webOf(9)], gone);
       rig.restart();
       return rig.sync();
     },
     'a check': (rig) => {
-      rig.commit([sticky, web(9)], gone);
+      rig.commit([sticky, webOf(9)], gone);
       return rig.sync(true).then(() => rig.sync(true));
     },
     'an audit': (rig) => {
@@ -382,7 +375,7 @@ t.test('random faults, random changes: it always converges', async (t) => {
     rig.kernel.faults.atRandom(random, 0.3);
     for (let round = 0; round < 60; round++) {
       rig.commit([
-        web(random.below(12)),
+        webOf(random.below(12)),
         service('web', { clusterIPs: ['10.96.0.10'], affinitySeconds: random.pick([null, 30, 60]) }),
       ]);
       await rig.sync(random.chance(0.1)).catch(() => undefined);

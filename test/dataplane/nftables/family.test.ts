@@ -2,10 +2,9 @@ import t from 'tap';
 import { NftablesFamily } from '../../../src/dataplane/nftables/family.js';
 import { Generation } from '../../../src/dataplane/nftables/generation.js';
 import type { NftOperation } from '../../../src/native/contract.js';
-import type { Row } from '../../../src/state/rows.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { address, node, service, slice } from '../../support/rows.js';
-import { change, commandsOf, compiler, element, elementLines, elementsOf, Rig } from './rig.js';
+import { change, commandsOf, compiler, element, elementLines, elementsOf, Rig, webOf } from './rig.js';
 import { ROWS, started, on, WEB_NODE_PORT } from './family-scene.js';
 
 /** One family on the fake kernel: what it sends at a start, and what it makes of tables that someone else touched. */
@@ -107,14 +106,9 @@ t.test('a set declared otherwise: the table is made anew in one transaction', as
 
 t.test('a table made anew has the classes that Services need by now, not those they had kept', async (t) => {
   const rig = await started();
-  const web = (count: number): Row =>
-    slice(
-      'web',
-      Array.from({ length: count }, (_, index) => ({ address: `10.0.1.${index + 1}`, node: 'other' })),
-    );
-  rig.commit([web(8)]);
+  rig.commit([webOf(8)]);
   await rig.sync();
-  rig.commit([web(2)]);
+  rig.commit([webOf(2)]);
   await rig.sync();
   await change(
     rig.kernel,
@@ -167,18 +161,13 @@ t.test('a base chain on another hook, a class chain on a hook: made anew', async
 
 t.test('a chain that packets are led to is there before their frontend leads to it', async (t) => {
   const rig = await started();
-  const web = (count: number): Row =>
-    slice(
-      'web',
-      Array.from({ length: count }, (_, index) => ({ address: `10.0.1.${index + 1}`, node: 'other' })),
-    );
-  rig.commit([web(9)]);
+  rig.commit([webOf(9)]);
   const grown = await rig.during(() => rig.sync());
   t.equal(grown.length, 2);
   t.same(elementsOf(grown.slice(0, 1)), [], 'chains, then elements');
   t.ok(commandsOf(grown).every((command) => /^add (?:chain|rule) (?:nodeport-)?(?:pick|external)-16/.test(command)));
   t.same(commandsOf(grown.slice(1)), []);
-  rig.commit([web(3)]);
+  rig.commit([webOf(3)]);
   t.equal((await rig.during(() => rig.sync())).length, 1, 'the smaller class has its chain still');
   rig.commit([
     service('new', { clusterIPs: ['10.96.0.12'], affinitySeconds: 77 }),
@@ -190,14 +179,9 @@ t.test('a chain that packets are led to is there before their frontend leads to 
 t.test('a class chain that was emptied, but not deleted, is filled again when a Service needs it', async (t) => {
   const rig = await started();
   // Nine endpoints and three again: the class of 16 is left behind.
-  const many = (count: number): Row =>
-    slice(
-      'web',
-      Array.from({ length: count }, (_, index) => ({ address: `10.0.1.${index + 1}`, node: 'other' })),
-    );
-  rig.commit([many(9)]);
+  rig.commit([webOf(9)]);
   await rig.sync();
-  rig.commit([many(3)]);
+  rig.commit([webOf(3)]);
   await rig.sync();
   const { kernel } = rig;
   const refuseDeletion = kernel.nftTransact.bind(kernel);
@@ -207,7 +191,7 @@ t.test('a class chain that was emptied, but not deleted, is filled again when a 
     return refuseDeletion(transaction);
   };
   t.equal((await rig.sync(true)).problems.length, 1);
-  rig.commit([many(9)]);
+  rig.commit([webOf(9)]);
   await rig.sync();
   const destination = address('10.96.0.10');
   const packet = {

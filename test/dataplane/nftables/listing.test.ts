@@ -95,6 +95,7 @@ function shuffled(listing: NftTableListing, seed: number): NftTableListing {
       data: rows(elements.data, set.dataLength),
       verdicts: elements.verdicts && order.map((index) => elements.verdicts?.[index] ?? ''),
       comments: elements.comments && order.map((index) => elements.comments?.[index] ?? null),
+      packets: elements.packets && Float64Array.from(order, (index) => elements.packets?.[index] ?? 0),
     };
     return { ...set, elements: listed };
   });

@@ -6,7 +6,7 @@ import type { Row } from '../../../src/state/rows.js';
 import { loadCompiler } from '../../support/fake-kernel/compiler.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { FamilyRig, committedDuring } from '../../support/family-rig.js';
-import { node, serviceCIDR } from '../../support/rows.js';
+import { node, serviceCIDR, slice } from '../../support/rows.js';
 
 export const compiler = loadCompiler();
 
@@ -16,10 +16,20 @@ export const NODE_ROWS: readonly Row[] = [
   serviceCIDR('kubernetes', ['10.96.0.0/12', 'fd00:96::/112']),
 ];
 
+/** The endpoints of Service `web`, so many, none of them on this node. */
+export function webOf(count: number): Row {
+  return slice(
+    'web',
+    Array.from({ length: count }, (_, index) => ({ address: `10.0.1.${index + 1}`, node: 'other' })),
+  );
+}
+
 /** One family of one process in nftables mode, on a fake kernel. */
 export class Rig extends FamilyRig<FakeKernel, NftablesFamily> {
   /** Milliseconds. */
   now = 0;
+  /** Of the next process: whether it counts refused packets. */
+  countsRefused = false;
   dataplane = this.process();
 
   constructor(
@@ -37,7 +47,7 @@ export class Rig extends FamilyRig<FakeKernel, NftablesFamily> {
 
   /** On a clock that only the test moves: no search for clients takes long, however busy the machine is. */
   protected process(): NftablesFamily {
-    return new NftablesFamily(this.kernel, this.family, undefined, undefined, () => this.now);
+    return new NftablesFamily(this.kernel, this.family, undefined, undefined, () => this.now, this.countsRefused);
   }
 
   /** Somebody else did something to the ruleset. */

@@ -67,7 +67,7 @@ t.test('bytes that stay of a Service and its endpoints; operations and garbage o
   const ten = Math.min(await load(10), await load(10));
   const forty = Math.min(await load(40), await load(40));
   t.comment(`${Math.round(ten)} bytes with ten endpoints, ${Math.round(forty)} with forty`);
-  t.ok(ten < 6000 && forty < 13_000, `${ten} bytes with ten endpoints, ${forty} with forty`);
+  t.ok(ten < 5000 && forty < 11_500, `${ten} bytes with ten endpoints, ${forty} with forty`);
 
   const change = async (round: number): Promise<void> => {
     rig.commit(rowsOf(7, 9 + (round % 2)).slice(1));

@@ -64,7 +64,7 @@ export class HnsWorld implements ScenarioWorld {
       if ((Flags & HCN_ENDPOINT_FLAGS.remote) === 0)
         for (const address of this.hns.addressesOf(id)) pods.set(address, id);
     for (let index = 0; index < count; index++) {
-      const address = addressFromBytes(addresses.subarray(index * size, (index + 1) * size));
+      const address = addressFromBytes(Buffer.from(addresses.slice(index * size, (index + 1) * size), 'latin1'));
       const pod = pods.get(address);
       const isHere = nodeNames[index] === nodeName;
       if (isHere && pod === undefined) pods.set(address, this.hns.addEndpoint(this.network, [address]));

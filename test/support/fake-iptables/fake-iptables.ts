@@ -3,6 +3,7 @@ import type {
   AccountingAddon,
   IptablesAck,
   IptablesAddon,
+  IptablesChainCounts,
   IptablesChainListing,
   IptablesFamily,
   IptablesFlavor,
@@ -14,12 +15,11 @@ import { familyOf, type IPAddress } from '../../../src/base/ip.js';
 import { printTarget, type KernelVerdict } from '../courses.js';
 import type { KernelPacket } from '../fake-kernel/packet.js';
 import type { SeededRandom } from '../random.js';
+import { applyOperation, checkDeletion, checkReferences, type Chains } from './chains.js';
 import { ProgramError, refusal, refusalIn } from './program-error.js';
-import { misplacement } from './rule.js';
-import { jumpTarget, ruleTexts } from './rule-text.js';
+import { ruleTexts } from './rule-text.js';
 import { clientOf, courses, trace, type TracedTables } from './trace.js';
 
-type Chains = Map<string, string[]>;
 type Tables = Map<IptablesTable, Chains>;
 
 const BUILT_IN: Readonly<Record<IptablesTable, readonly string[]>> = {
@@ -27,10 +27,6 @@ const BUILT_IN: Readonly<Record<IptablesTable, readonly string[]>> = {
   nat: ['PREROUTING', 'INPUT', 'OUTPUT', 'POSTROUTING'],
   mangle: ['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING'],
 };
-
-/** XT_EXTENSION_MAXNAMELEN without its zero. */
-const LONGEST_NAME = 28;
-const LONGEST_COMMENT = 255;
 
 /** What can go wrong: all or the last of the tables refused, or done while the answer is lost, or a question that fails. */
 export type IptablesFault = 'refuse' | 'refuse-last' | 'lose-ack' | 'fail-list' | 'fail-digests';
@@ -63,6 +59,8 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
   hasSet: (name: string) => boolean = () => false;
   /** Rules that the kernel does not take, as `nat KUBE-SVC-X -j …`. */
   refuses: ((rule: string) => boolean) | null = null;
+  /** Packets by rule, as `filter KUBE-SERVICES -d …`; a chain that is written begins anew. */
+  readonly packets = new Map<string, number>();
   /** Matches that the kernel does not have. */
   readonly missingMatches = new Set<string>();
   /** Called after every transaction. */
@@ -151,6 +149,7 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
         if (table === refused[fault ?? 'none']) throw refusal('resource problem', table);
         this.checkTaste(family, flavor, own);
         this.tables(family, flavor).set(table, this.changed(family, flavor, table, own));
+        this.forgetPackets(own);
       } catch (error) {
         throw error instanceof ProgramError && error.object === null ? refusalIn(table, error) : error;
       }
@@ -187,6 +186,22 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
         };
       }),
     );
+  }
+
+  async iptablesCounts(
+    family: IptablesFamily,
+    flavor: IptablesFlavor,
+    table: IptablesTable,
+    prefix: string,
+  ): Promise<readonly IptablesChainCounts[]> {
+    await Promise.resolve();
+    if (this.take('list') !== null) throw refusal('cannot list', 'iptables-save');
+    return [...this.every(table, family, flavor)].flatMap(([chain, all]) => {
+      const packetsOf = (rule: string): number => this.packets.get(`${table} ${chain} ${rule}`) ?? 0;
+      const rules = all.filter((rule) => packetsOf(rule) > 0);
+      if (rules.length === 0 || BUILT_IN[table].includes(chain) || !chain.startsWith(prefix)) return [];
+      return [{ chain, digest: digest(all), rules, packets: Float64Array.from(rules, packetsOf) }];
+    });
   }
 
   iptablesMatch(_: IptablesFamily, name: string): Promise<boolean | null> {
@@ -276,6 +291,12 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     return chains;
   }
 
+  private forgetPackets(operations: readonly IptablesOperation[]): void {
+    for (const { type, table, chain } of operations)
+      for (const rule of type === 'rule' ? [] : this.packets.keys())
+        if (rule.startsWith(`${table} ${chain} `)) this.packets.delete(rule);
+  }
+
   /** A `recent` list is there as long as a rule names it. */
   private forgetClients(): void {
     if (this.clients.size === 0) return;
@@ -304,70 +325,6 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
     }
     return this.random?.chance(FAULT_RATE) === true ? this.random.pick(kinds) : null;
   }
-}
-
-function applyOperation(
-  chains: Chains,
-  family: IptablesFamily,
-  operation: IptablesOperation,
-  declared: Set<string>,
-): void {
-  const held = chains.get(operation.chain);
-  switch (operation.type) {
-    case 'chain': {
-      const id = `${operation.table} ${operation.chain}`;
-      if (declared.has(id)) throw refusal('chain declared twice', id);
-      if (operation.chain.length > LONGEST_NAME) throw refusal('chain name too long', id);
-      declared.add(id);
-      const rules = operation.rules.flatMap((rule) => ruleTexts(family, rule));
-      for (const rule of rules) checkRule(operation.table, rule);
-      chains.set(operation.chain, rules);
-      return;
-    }
-    case 'rule': {
-      if (held === undefined) throw refusal('no chain by that name', operation.chain);
-      checkRule(operation.table, operation.text);
-      if (operation.verb === 'insert') held.unshift(operation.text);
-      else if (held.includes(operation.text)) held.splice(held.indexOf(operation.text), 1);
-      else throw refusal('no such rule', operation.text);
-      return;
-    }
-    case 'delete-chain':
-      // It is declared first, so one that is not there counts as removed.
-      chains.delete(operation.chain);
-  }
-}
-
-function checkRule(table: IptablesTable, text: string): void {
-  const comment = /--comment "([^"]*)"/.exec(text)?.[1] ?? '';
-  if (comment.length > LONGEST_COMMENT) throw refusal('comment too long', text);
-  if (/ {2}|\n/.test(text) || text.trim() !== text) throw refusal('not the spelling of iptables-save', text);
-  const reason = misplacement(table, text);
-  if (reason !== null) throw refusal(reason, text);
-}
-
-function checkDeletion(chains: Chains, operation: IptablesOperation): void {
-  if (operation.type !== 'delete-chain') return;
-  for (const [name, rules] of chains) {
-    if (rules.some((rule) => jumpTarget(rule) === operation.chain)) throw refusal(`in use by ${name}`, operation.chain);
-  }
-}
-
-/** Chains that there are, and no way back to where it began. */
-function checkReferences(table: IptablesTable, chains: Chains): void {
-  const finished = new Set<string>();
-  const visit = (name: string, way: readonly string[]): void => {
-    if (way.includes(name)) throw refusal('loop', [...way, name].join(' → '));
-    if (finished.has(name)) return;
-    for (const rule of chains.get(name) ?? []) {
-      const target = jumpTarget(rule);
-      if (target === null) continue;
-      if (!chains.has(target)) throw refusal(`no chain ${target} in ${table}`, rule);
-      visit(target, [...way, name]);
-    }
-    finished.add(name);
-  };
-  for (const name of chains.keys()) visit(name, []);
 }
 
 function linesOf(family: IptablesFamily, operation: IptablesOperation): readonly string[] {

@@ -10,6 +10,7 @@ export const NO_PROGRAMS: IptablesAddon & AccountingAddon = {
   iptablesDigests: () => Promise.reject(absent('iptables digests')),
   iptablesRestore: () => Promise.reject(absent('iptables restore')),
   iptablesList: () => Promise.reject(absent('iptables list')),
+  iptablesCounts: () => Promise.reject(absent('iptables counts')),
   iptablesMatch: () => Promise.resolve(null),
   iptablesRemembering: () => Promise.resolve(null),
   accountCreate: () => Promise.reject(absent('account create')),

@@ -82,6 +82,9 @@ class Reader {
       case '--ipvs':
         this.steps.push({ type: 'match', test: ({ cameByIpvs }) => cameByIpvs });
         return;
+      case '--update-counters':
+        this.negated = false;
+        return;
       case '--reap':
       case '--rsource':
         return;
@@ -172,8 +175,13 @@ class Reader {
     }
   }
 
-  private verdict(name: string): Target {
+  private verdict(name: string): Target | null {
     switch (name) {
+      case 'SET':
+        // It adds an element that counts, and the packet goes on.
+        this.named('--add-set');
+        this.value();
+        return null;
       case 'ACCEPT':
         return { type: 'accept' };
       case 'DROP':

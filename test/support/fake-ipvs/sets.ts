@@ -17,6 +17,8 @@ interface FakeSet {
   readonly creation: IpsetCreation;
   /** Comments by packed element. */
   readonly elements: Map<string, string>;
+  /** Packets by packed element, where they are counted. */
+  readonly packets: Map<string, number>;
 }
 
 /** ipset behind the addon's contract. */
@@ -62,6 +64,9 @@ export class FakeSets implements IpsetAddon {
         references: this.isUsed(name) ? 1 : 0,
         elements: Buffer.from(elements.map(([key]) => key).join(''), 'latin1'),
         elementComments: elements.map(([, comment]) => (comment === '' ? null : comment)),
+        elementPackets: set.creation.counters
+          ? Float64Array.from(elements, ([key]) => set.packets.get(key) ?? 0)
+          : null,
       };
     });
   }
@@ -76,6 +81,15 @@ export class FakeSets implements IpsetAddon {
       const held = extent === 'headers' ? [String(elements.size)] : [...elements].map((each) => JSON.stringify(each));
       return digestOf([JSON.stringify(creation), ...held]);
     });
+  }
+
+  /** A packet that a rule counts in a set. */
+  count(name: string, key: string): void {
+    const set = this.sets.get(name);
+    if (set?.creation.counters !== true) throw new Error(`there is no set ${name} that counts`);
+    if (set.elements.size >= set.creation.maxElements && !set.elements.has(key)) return;
+    set.elements.set(key, '');
+    set.packets.set(key, (set.packets.get(key) ?? 0) + 1);
   }
 
   /** As a rule's match asks. */
@@ -109,7 +123,7 @@ export class FakeSets implements IpsetAddon {
     switch (operation.type) {
       case 'create':
         if (this.sets.has(operation.set.name)) return 'EEXIST';
-        this.sets.set(operation.set.name, { creation: operation.set, elements: new Map() });
+        this.sets.set(operation.set.name, { creation: operation.set, elements: new Map(), packets: new Map() });
         return null;
       case 'destroy':
         if (!this.sets.has(operation.name)) return 'ENOENT';
@@ -118,6 +132,7 @@ export class FakeSets implements IpsetAddon {
         return null;
       case 'flush':
         this.sets.get(operation.name)?.elements.clear();
+        this.sets.get(operation.name)?.packets.clear();
         return this.sets.has(operation.name) ? null : 'ENOENT';
       case 'add':
       case 'delete':
@@ -131,7 +146,7 @@ export class FakeSets implements IpsetAddon {
   ): string | null {
     const set = this.sets.get(operation.set.name);
     if (set === undefined) return 'ENOENT';
-    const { type, family, maxElements } = set.creation;
+    const { type, family, maxElements, comments } = set.creation;
     if (type !== operation.set.type || family !== operation.set.family) throw new TypeError('a set of another type');
     const size = elementSize(operation.set);
     const key = Buffer.from(operation.elements.subarray(element * size, (element + 1) * size)).toString('latin1');
@@ -141,7 +156,10 @@ export class FakeSets implements IpsetAddon {
     }
     if (type !== 'bitmap:port' && set.elements.size >= maxElements && !set.elements.has(key)) return 'ENOSPC';
     if (type === 'hash:ip,port,net' && key.endsWith('\0')) return 'EINVAL';
-    set.elements.set(key, operation.comments?.[element] ?? '');
+    if (family !== null && /^\0*$/.test(key.slice(0, addressLength(family)))) return 'EINVAL';
+    const comment = operation.comments?.[element] ?? null;
+    if (comment !== null && !comments) return 'EINVAL';
+    set.elements.set(key, comment ?? '');
     return null;
   }
 }

@@ -57,7 +57,7 @@ class IpvsKernel extends FakeKernel {
     const rules = FAMILIES.flatMap((family) =>
       TABLES.flatMap((table) => [...this.programs.every(table, family).values()].flat()),
     );
-    return rules.some((rule) => rule.includes(`--match-set ${set} `));
+    return rules.some((rule) => rule.includes(`-set ${set} `));
   }
 }
 

@@ -31,7 +31,7 @@ import type { Compiler } from './compiler.js';
 import { Faults } from './faults.js';
 import { FakeFlows } from './flows.js';
 import { KernelError } from './kernel-error.js';
-import type { KernelPacket } from './packet.js';
+import type { KernelPacket, SetUpdate } from './packet.js';
 import type { FakeElement, FakeSet, FakeTable } from './table.js';
 import { courses, trace } from './trace.js';
 import { applyTransaction, type KernelQuirks } from './transaction.js';
@@ -100,11 +100,15 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
     const ways = table === null ? [] : courses(table, packet, localAddresses);
     const way = ways.find(({ packet: end }) => printTarget(end) === endpoint);
     if (way === undefined) throw new Error(`no way leads to ${endpoint}`);
-    for (const { set, key, value } of way.packet.updates) {
-      const elements = table?.sets.get(set)?.elements;
-      // An update refreshes what is there and changes no value.
-      if (elements?.has(key) !== true) elements?.set(key, { key, keyEnd: null, value, chain: null, comment: null });
-    }
+    noteUpdates(table, way.packet.updates);
+  }
+
+  /** Lets a packet come by that the rules refuse or drop, and remembers what they note of it. */
+  refuse(packet: KernelPacket, localAddresses: readonly IPAddress[]): void {
+    const table = this.tableFor(packet);
+    const [way] = table === null ? [] : courses(table, packet, localAddresses);
+    if (way?.verdict !== 'reject' && way?.verdict !== 'drop') throw new Error('nobody refuses it');
+    noteUpdates(table, way.packet.updates);
   }
 
   /** Commits a transaction of someone else, which those who watch are told of. */
@@ -259,6 +263,15 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   }
 }
 
+/** An update refreshes what is there and changes no value. */
+function noteUpdates(table: FakeTable | null, updates: readonly SetUpdate[]): void {
+  for (const { set, key, value, counts } of updates) {
+    const elements = table?.sets.get(set)?.elements;
+    const held = elements?.get(key) ?? { key, keyEnd: null, value, chain: null, comment: null };
+    elements?.set(key, counts ? { ...held, packets: (held.packets ?? 0) + 1 } : held);
+  }
+}
+
 function payload(operation: NftOperation): number {
   return operation.type === 'commands'
     ? JSON.stringify(operation.commands).length
@@ -303,5 +316,8 @@ function listElements(set: FakeSet, part: number): NftElementsListing {
     data: set.dataLength === 0 ? null : column(({ value }) => value ?? '', set.dataLength),
     verdicts: declaration.map === 'verdict' ? elements.map(({ chain }) => `goto ${chain ?? ''}`) : null,
     comments: elements.some(({ comment }) => comment !== null) ? elements.map(({ comment }) => comment) : null,
+    packets: elements.some(({ packets }) => packets !== undefined)
+      ? Float64Array.from(elements, ({ packets = 0 }) => packets)
+      : null,
   };
 }

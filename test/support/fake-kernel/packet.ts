@@ -33,4 +33,6 @@ export interface SetUpdate {
   readonly key: PackedKey;
   /** Null: the set is no map. */
   readonly value: PackedKey | null;
+  /** Whether the element counts packets. */
+  readonly counts: boolean;
 }

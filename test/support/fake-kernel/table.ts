@@ -39,6 +39,8 @@ export interface FakeElement {
   /** Chain of a verdict map's `goto`. */
   readonly chain: string | null;
   readonly comment: string | null;
+  /** Of its counter. */
+  readonly packets?: number;
 }
 
 const TYPE_LENGTHS: Readonly<Record<string, number>> = {

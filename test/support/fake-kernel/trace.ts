@@ -13,7 +13,7 @@ import {
   type KernelVerdict,
 } from '../courses.js';
 import { drawnModulus, Evaluation, isList } from './evaluate.js';
-import type { KernelPacket, Traveller } from './packet.js';
+import type { KernelPacket, SetUpdate, Traveller } from './packet.js';
 import type { FakeChain, FakeTable } from './table.js';
 
 type Hook = readonly [ChainHook['hook'], 'filter' | 'nat'];
@@ -111,6 +111,12 @@ function baseChains(table: FakeTable, hook: string, type: string, early: boolean
     .sort((one, other) => (one.hook?.prio ?? 0) - (other.hook?.prio ?? 0));
 }
 
+/** Whether a set can be written to: a rule goes no further than an update that finds it full. */
+function hasRoom(table: FakeTable, { set, key }: SetUpdate): boolean {
+  const { elements, declaration } = table.sets.get(set) ?? {};
+  return elements?.has(key) === true || (elements?.size ?? 0) < (declaration?.size ?? Infinity);
+}
+
 const DEPTH = 16;
 
 class Walk {
@@ -157,11 +163,13 @@ class Walk {
         current = { ...current, mark };
       } else if ('map' in statement) {
         const { elem, data, map } = statement.map;
-        const update = { set: map.slice(1), key: evaluation.bytes(elem), value: evaluation.bytes(data) };
+        const update = { set: map.slice(1), key: evaluation.bytes(elem), value: evaluation.bytes(data), counts: false };
+        if (!hasRoom(this.table, update)) return [{ verdict: 'next', packet: current }];
         current = { ...current, updates: [...current.updates, update] };
       } else if ('set' in statement) {
-        const { elem, set } = statement.set;
-        const update = { set: set.slice(1), key: evaluation.bytes(elem), value: null };
+        const { elem, set, stmt } = statement.set;
+        const update = { set: set.slice(1), key: evaluation.bytes(elem), value: null, counts: stmt !== undefined };
+        if (!hasRoom(this.table, update)) return [{ verdict: 'next', packet: current }];
         current = { ...current, updates: [...current.updates, update] };
       } else if (index !== statements.length - 1) {
         throw new Error(`statements after a verdict: ${JSON.stringify(statements)}`);

@@ -38,7 +38,7 @@ function creation(view: FamilyView, name: string, type: string): string {
     type === 'bitmap:port'
       ? 'range 0-65535'
       : `family ${view.family === 'IPv4' ? 'inet' : 'inet6'} hashsize 1024 maxelem 65536`;
-  return `create ${setName(view, name)} ${type} ${size} comment`;
+  return `create ${setName(view, name)} ${type} ${size}`;
 }
 
 /** Input of `ipset restore`: sets whose members show that they are somebody's. */
@@ -122,11 +122,14 @@ export function ipvsRules(view: FamilyView, admits = false): string {
     'KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODE-PORT',
     `KUBE-LOAD-BALANCER ${mark}`,
     ...(admits ? [`KUBE-NODE-PORT -p tcp ${set('NODE-PORT-TCP', 'dst')} ${mark}`] : []),
+    ...['CLUSTER-IP', 'LOAD-BALANCER'].map((name) => `KUBE-SERVICES ${set(name, 'dst,dst')} -j ACCEPT`),
   ];
   const filter = [
-    `KUBE-FORWARD -m mark --mark ${BITS} -j ACCEPT`,
-    `KUBE-IPVS-FILTER ${set('LOAD-BALANCER', 'dst,dst')} -j RETURN`,
-    `KUBE-IPVS-FILTER ${set('CLUSTER-IP', 'dst,dst')} -j RETURN`,
+    `KUBE-FORWARD ${COMMENT} "kubernetes forwarding rules" -m mark --mark ${BITS} -j ACCEPT`,
+    `KUBE-FORWARD ${COMMENT} "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`,
+    ...['LOAD-BALANCER', 'CLUSTER-IP', 'EXTERNAL-IP', 'EXTERNAL-IP-LOCAL'].map(
+      (name) => `KUBE-IPVS-FILTER ${set(name, 'dst,dst')} -j RETURN`,
+    ),
     `KUBE-IPVS-FILTER -m conntrack --ctstate NEW ${set('IPVS-IPS', 'dst')} -j REJECT`,
     `KUBE-PROXY-FIREWALL ${set('LOAD-BALANCER-FW', 'dst,dst')} -j KUBE-SOURCE-RANGES-FIREWALL`,
     ...(admits ? [`KUBE-SOURCE-RANGES-FIREWALL ${set('LOAD-BALANCER-SOURCE-CIDR', 'dst,dst,src')} -j RETURN`] : []),

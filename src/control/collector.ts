@@ -1,0 +1,91 @@
+import type { Clock } from '../base/clock.js';
+import { messageOf } from '../base/error-message.js';
+import type { Log } from '../base/log.js';
+import { Turns } from '../dataplane/turns.js';
+import type { ForwardingTable } from '../plan/forwarding-table.js';
+
+export interface CollectorParts {
+  /** What is taken the first time was there before. */
+  readonly take: () => Promise<void>;
+  readonly tables: readonly Pick<ForwardingTable, 'counts'>[];
+  /** What the log says cannot be done when it fails. */
+  readonly problem: string;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** Without anybody who asks. What the kernel counts is kept by its Service until then, and finds it if that is still there. */
+const INTERVAL_MS = 30_000;
+/** Of the time: 50,000 flows take a sixth of a second to list. */
+const SHARE = 0.01;
+
+/** Takes what the kernel has counted of Services: when somebody asks, and now and then. */
+export class Collector {
+  private readonly turns: Turns;
+  private pass: Promise<void> | null = null;
+  private cancel: (() => void) | null = null;
+  private stopped = false;
+  /** What was there before is known. */
+  private based = false;
+  private planned = false;
+  private failure: string | null = null;
+
+  constructor(private readonly parts: CollectorParts) {
+    const { clock } = parts;
+    this.turns = new Turns(() => clock.now(), SHARE);
+  }
+
+  /** Resolves when what was there before is known. Never rejects. */
+  async start(): Promise<void> {
+    await this.collect();
+    this.schedule();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.cancel?.();
+  }
+
+  /** What was counted by now has been taken, unless the last look is so recent that another would cost more than its share. Never rejects. */
+  async collect(): Promise<void> {
+    if (this.pass === null && (!this.turns.isDue || this.stopped || !this.isPlanned())) return;
+    this.pass ??= this.turns
+      .take(() => this.parts.take())
+      .then(
+        () => {
+          this.based = true;
+          this.failed(null);
+        },
+        (error: unknown) => {
+          this.failed(error);
+        },
+      )
+      .finally(() => {
+        this.pass = null;
+      });
+    await this.pass;
+  }
+
+  private schedule(): void {
+    const { clock } = this.parts;
+    if (this.stopped) return;
+    this.cancel = clock.callAt(clock.now() + INTERVAL_MS, () => {
+      void this.collect().then(() => {
+        this.schedule();
+      });
+    });
+  }
+
+  /** Rules of a process before this one may forward already: what they count waits until there is a plan that says whose it is. */
+  private isPlanned(): boolean {
+    this.planned ||= this.parts.tables.some(({ counts }) => counts.services > 0);
+    return this.planned || !this.based;
+  }
+
+  /** Speaks when it breaks and when the reason changes. */
+  private failed(error: unknown): void {
+    const message = error === null ? null : messageOf(error);
+    if (message !== null && message !== this.failure) this.parts.log.error(error, this.parts.problem);
+    this.failure = message;
+  }
+}

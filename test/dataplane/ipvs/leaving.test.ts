@@ -1,0 +1,68 @@
+import t from 'tap';
+import { LINK } from '../../../src/dataplane/ipvs/names.js';
+import { removeLeftovers } from '../../../src/dataplane/leftovers/leftovers.js';
+import { footprintsOn } from '../../../src/dataplane/modes.js';
+import { service, slice } from '../../support/rows.js';
+import { NODE_ROWS, Rig } from './rig.js';
+
+/** What a process that starts anew, or a cleanup, knows to be a proxy's. */
+
+const ELSEWHERE = Uint8Array.of(198, 18, 0, 1);
+
+async function served(): Promise<Rig> {
+  const rig = new Rig();
+  rig.commit([
+    ...NODE_ROWS,
+    // The node itself has one of them.
+    service('web', {
+      clusterIPs: ['10.96.0.1'],
+      externalIPs: ['192.0.2.9', '192.168.1.2'],
+      ports: [{ port: 80, nodePort: 8080 }],
+    }),
+    slice('web', [{ address: '10.1.0.1', node: 'other' }]),
+    service('sctp', { clusterIPs: ['10.96.0.2'], ports: [{ port: 9, protocol: 'SCTP', nodePort: 9009 }] }),
+  ]);
+  await rig.sync();
+  const { ipvs } = rig.kernel.addon;
+  const state = { scheduler: 'rr', flags: 0, timeoutSeconds: 0, prefixLength: 32 };
+  const node = Uint8Array.of(192, 168, 0, 2);
+  for (const [address, port] of [[node, 443] as const, [node, 30_999] as const, [ELSEWHERE, 31_000] as const]) {
+    const service = { family: 'IPv4', protocol: 6, address, port, mark: 0 } as const;
+    await ipvs.ipvsApply([{ type: 'service', verb: 'new', service, state }]);
+  }
+  return rig;
+}
+
+t.test("a cleanup knows every virtual service of a proxy's, at addresses of the node too", async (t) => {
+  for (const hasLink of [true, false]) {
+    const { kernel } = await served();
+    const { ipvs, ipset, route } = kernel.addon;
+    if (!hasLink) route.links.delete(LINK);
+    const { problems } = await removeLeftovers(kernel.addon, ['IPv4', 'IPv6'], footprintsOn('linux'), null);
+    t.same(problems, []);
+    t.same(
+      [...ipvs.services.values()].map(({ service }) => service.port),
+      hasLink ? [443, 31_000] : [443, 30_999, 31_000],
+      hasLink ? 'others stay' : "without the link a port of the usual range may be somebody else's",
+    );
+    t.equal(ipset.sets.size, 0);
+    t.notOk(route.links.has(LINK));
+  }
+});
+
+t.test('a Service that goes while no process runs leaves nothing at an address of the node', async (t) => {
+  const rig = await served();
+  rig.restart();
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web' }]);
+  await rig.sync();
+  const left = [...rig.kernel.addon.ipvs.services.values()].map(({ service }) => service);
+  t.same(
+    left.filter(({ port }) => port === 80 || port === 8080),
+    [],
+  );
+  t.ok(
+    left.some(({ port }) => port === 31_000),
+    'what is elsewhere is not on a node port',
+  );
+  t.same(await rig.difference(), []);
+});

@@ -1,0 +1,47 @@
+import { readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** The folder of the compiled tests. */
+export const TESTS = dirname(import.meta.dirname);
+
+/** Where the machine is emulated code that V8 compiles costs more than it saves: it has to be translated once more. */
+const INTERPRETED = ['--no-opt', '--no-sparkplug'];
+
+/** Which files an extent of test/run.ts has, what its processes find in their environment, and Node's options for them. */
+const EXTENTS = {
+  usual: { files: /\.test\.js$/, env: {}, options: [] },
+  all: { files: /\.(?:test|thorough)\.js$/, env: {}, options: [] },
+  nightly: { files: /\.nightly\.js$|\/endurance\.test\.js$/, env: { POINTSMAN_ENDURANCE_SECONDS: '600' }, options: [] },
+  wine: { files: /\.wine\.js$/, env: {}, options: [] },
+  vm: { files: /\.vm\.js$|native\/(?:ipset|route)\.test\.js$/, env: {}, options: INTERPRETED },
+  arm64: {
+    files:
+      /\/native\/(?:wire|misuse|contract-twins)\.test\.js$|\/dataplane\/(?:xtables\/print|ipvs\/render)\.test\.js$/,
+    env: {},
+    options: [],
+  },
+  'vm-thorough': { files: /\.vm-thorough\.js$|native\/nft-kernel\.test\.js$/, env: {}, options: INTERPRETED },
+} as const;
+
+export type ExtentName = keyof typeof EXTENTS;
+
+/** What of the tests is run, and how. */
+export interface Extent {
+  readonly name: ExtentName;
+  /** Their compiled files. */
+  readonly files: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly options: readonly string[];
+}
+
+/** The extent that the arguments of test/run.ts name, and of that the files whose paths have one of the other arguments in them. */
+export function extentOf(argv: readonly string[]): Extent {
+  const name = (Object.keys(EXTENTS) as ExtentName[]).find((each) => each === argv[0]) ?? 'all';
+  const wanted = argv[0] === name ? argv.slice(1) : argv;
+  const { files: pattern, env, options } = EXTENTS[name];
+  const files = readdirSync(TESTS, { recursive: true, encoding: 'utf8' })
+    .map((file) => join(TESTS, file))
+    .filter((file) => pattern.test(file) && (wanted.length === 0 || wanted.some((part) => file.includes(part))))
+    .sort();
+  return { name, files, env, options };
+}
