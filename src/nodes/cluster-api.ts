@@ -2,7 +2,8 @@ import { request as requestPlain, type IncomingMessage, type OutgoingHttpHeaders
 import { request as requestTls, type RequestOptions } from 'node:https';
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import { messageOf } from '../base/error-message.js';
-import { isMapping, type Mapping } from '../base/mapping.js';
+import { isMapping, parseMapping, type Mapping } from '../base/mapping.js';
+import { readTextWithin } from '../base/read-text.js';
 
 /** Why the cluster could not be asked; the message says it all. */
 export class ClusterError extends Error {
@@ -29,6 +30,9 @@ const PAGE = 1000;
 const MAX_PAGE_BYTES = 64 << 20;
 const LIST_TIMEOUT_MS = 60_000;
 
+/** What the client takes where it finds nothing. */
+const GUESSED = 'http://localhost:8080';
+
 /** The API server of a kubeconfig. */
 export class ClusterApi {
   private constructor(
@@ -49,6 +53,11 @@ export class ClusterApi {
       throw new ClusterError(`--kubeconfig: ${kubeconfig}: ${messageOf(error)}`, { cause: error });
     }
     const server = config.getCurrentCluster()?.server ?? '';
+    if (kubeconfig === '' && server === GUESSED)
+      throw new ClusterError('there is no kubeconfig: give one with --kubeconfig or KUBECONFIG');
+    // Without TLS there is nothing to verify, which the client wants to be told.
+    if (server.startsWith('http:'))
+      config.clusters = config.clusters.map((cluster) => ({ ...cluster, skipTLSVerify: true }));
     if (!URL.canParse(server))
       throw new ClusterError(`--kubeconfig: ${kubeconfig}: its current context names no cluster with a server`);
     return new ClusterApi(config, server.replace(/\/$/, ''));
@@ -70,7 +79,8 @@ export class ClusterApi {
       const response = await new Promise<IncomingMessage>((resolve, reject) => {
         start(url, asked, resolve).once('error', reject).end(body);
       });
-      return { status: response.statusCode ?? 0, body: await readWithin(response, maxBytes) };
+      const tooLong = (): Error => new ClusterError(`an answer of more than ${maxBytes} bytes`);
+      return { status: response.statusCode ?? 0, body: await readTextWithin(response, maxBytes, tooLong) };
     } catch (error) {
       throw signal.aborted ? new ClusterError(`no answer within ${timeoutMs / 1000} s`, { cause: error }) : error;
     }
@@ -121,27 +131,6 @@ export class ClusterApi {
 }
 
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json';
-
-async function readWithin(response: IncomingMessage, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxBytes) throw new ClusterError(`an answer of more than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-/** Null: it is none. */
-export function parseMapping(text: string): Mapping | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isMapping(value) ? value : null;
-  } catch {
-    return null;
-  }
-}
 
 /** What the API server itself says, which is a Status; null: it is somebody else who says it. */
 export function statusMessage(body: string): string | null {

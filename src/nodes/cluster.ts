@@ -1,5 +1,6 @@
 import { isMapping, type Mapping } from '../base/mapping.js';
 import { VersionDigest } from '../base/version-digest.js';
+import { HEALTHZ_PORT, METRICS_PORT } from '../config/host-port.js';
 import { COMPARED_RESOURCES } from '../serve/ui/node-answer.js';
 import { ENDPOINT_SLICES, SERVICES } from '../sources/kubernetes/resources.js';
 import type { ClusterApi } from './cluster-api.js';
@@ -39,8 +40,6 @@ export interface ActualVersions {
 export type Compared = (typeof COMPARED_RESOURCES)[number];
 
 const RESOURCES = { services: SERVICES, endpointslices: ENDPOINT_SLICES } as const;
-const METRICS_PORT = 10_249;
-const HEALTH_PORT = 10_256;
 
 /** Names of all Nodes, sorted. @throws ClusterError */
 export async function readNodes(api: ClusterApi): Promise<readonly string[]> {
@@ -101,7 +100,7 @@ function podOf({ metadata, spec, status }: Mapping, namespace: string): ProxyPod
     namespace,
     name: textOf(metadata, 'name'),
     metricsPort: portOf('metrics', METRICS_PORT),
-    healthPort: portOf('healthz', HEALTH_PORT),
+    healthPort: portOf('healthz', HEALTHZ_PORT),
     saysTls: words.some((word) => /^--(?:metrics-tls|tls-cert-file)(?:$|=(?!false$))/.test(word)),
     isRunning: textOf(status, 'phase') === 'Running' && textOf(metadata, 'deletionTimestamp') === '',
   };

@@ -8,6 +8,9 @@ export interface NodeQuestion {
   /** Empty: as kubectl finds one. */
   readonly kubeconfig: string;
   readonly node: string;
+  /** Of the proxies' pods; empty: those of {@link POD_PLACE}. */
+  readonly namespace: string;
+  readonly selector: string;
   readonly from: string;
   readonly to: string;
   readonly output: 'text' | 'json';
@@ -23,10 +26,11 @@ interface Explained {
 /** What the proxy of a node says becomes of a packet there, in the form of `pointsman explain`; why it says nothing. */
 export async function explainOn(question: NodeQuestion): Promise<Explained> {
   const { kubeconfig, node, from, to, output } = question;
+  const namespace = question.namespace || POD_PLACE.namespace;
+  const selector = question.selector || POD_PLACE.selector;
   try {
     const api = ClusterApi.open(kubeconfig);
-    const pod = (await readPods(api, POD_PLACE, node)).get(node);
-    const { namespace, selector } = POD_PLACE;
+    const pod = (await readPods(api, { namespace, selector }, node)).get(node);
     if (pod === undefined) return failed(`--node: ${node}: no pod of ${selector} in ${namespace} is on it`);
     const answer = await new ProxyAsker(api).ask(pod, `api/packet?${new URLSearchParams({ from, to }).toString()}`);
     const text = formatted(answer as unknown as ExplainedPacket, output, printExplainedPacket);

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isMapping, type Mapping } from '../base/mapping.js';
 import type { NodeAnswer } from '../serve/ui/node-answer.js';
 import type { NodeRow, NodesReport } from './api.js';
 import type { ClusterApi } from './cluster-api.js';
@@ -71,12 +72,35 @@ async function lookAt(
   }
 }
 
-/** A proxy of another release may answer something else. @throws NoAnswer */
-function readAnswer(said: Readonly<Record<string, unknown>>): NodeAnswer {
-  const { overview, held, problems } = said;
-  if (typeof overview === 'object' && overview !== null && Array.isArray(held) && Array.isArray(problems))
-    return said as unknown as NodeAnswer;
+/** A proxy of another release, or who stands in its place, may answer something else, which is no reason to say nothing of the others. @throws NoAnswer */
+function readAnswer(said: Mapping): NodeAnswer {
+  const { overview, held, problems, pendingMs, moreProblems } = said;
+  const isUnderstood =
+    isOverview(overview) &&
+    areMappings(held, (each) => areTexts(each, 'resource') && Array.isArray(each['sums'])) &&
+    areMappings(problems, (each) => areTexts(each, 'service', 'problem', 'text')) &&
+    (pendingMs === null || typeof pendingMs === 'number') &&
+    typeof moreProblems === 'number';
+  if (isUnderstood) return said as unknown as NodeAnswer;
   throw new NoAnswer('an answer that this release does not understand', true);
+}
+
+function isOverview(overview: unknown): boolean {
+  if (!isMapping(overview) || !areTexts(overview, 'release', 'mode', 'startedAt')) return false;
+  const { health, services } = overview;
+  return (
+    typeof services === 'number' &&
+    isMapping(health) &&
+    areMappings(health['reasons'], (each) => areTexts(each, 'text'))
+  );
+}
+
+function areMappings(value: unknown, fits: (each: Mapping) => boolean): boolean {
+  return Array.isArray(value) && value.every((each) => isMapping(each) && fits(each));
+}
+
+function areTexts(mapping: Mapping, ...names: readonly string[]): boolean {
+  return names.every((name) => typeof mapping[name] === 'string');
 }
 
 function isDoubtful(look: Look | NodeFinding): look is Look {

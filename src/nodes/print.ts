@@ -38,7 +38,7 @@ export function printReport(report: NodesReport, all: boolean): readonly string[
     ...services.slice(0, SHOWN_SERVICES).map((service) => printService(service, nodes.length)),
     ...(more > 0 ? [`and ${more} more; -o json has all`] : []),
     ...(rows.length + services.length === 0 ? [] : ['']),
-    `${nodes.length} nodes${counted.length === 0 ? '' : `: ${counted.reverse().join(', ')}`}`,
+    `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}${counted.length === 0 ? '' : `: ${counted.reverse().join(', ')}`}`,
   ];
 }
 

@@ -1,9 +1,9 @@
 import { messageOf } from '../base/error-message.js';
-import { isMapping, type Mapping } from '../base/mapping.js';
+import { isMapping, parseMapping, type Mapping } from '../base/mapping.js';
 import { cutMessage } from '../base/outside-text.js';
 import { PASSED_TOKEN_HEADER } from '../base/passed-token.js';
 import type { ProxyPod } from './cluster.js';
-import { parseMapping, statusMessage, type ClusterAnswer, type ClusterApi } from './cluster-api.js';
+import { statusMessage, type ClusterAnswer, type ClusterApi } from './cluster-api.js';
 
 /** Why a node's proxy gave no answer, for people. */
 export class NoAnswer extends Error {
@@ -24,7 +24,7 @@ const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 4 << 20;
 const MAX_HEALTH_BYTES = 256 << 10;
 /** As whom proxies are asked that want to know, in the namespace of their pods. */
-export const SERVICE_ACCOUNT = 'pointsman-nodes';
+const SERVICE_ACCOUNT = 'pointsman-nodes';
 /** The shortest that the API server gives. */
 const TOKEN_SECONDS = 600;
 
@@ -34,6 +34,8 @@ type Scheme = 'http' | 'https';
 export class ProxyAsker {
   /** What each pod was last found to speak. */
   private readonly schemes = new Map<string, Scheme>();
+  /** Pods whose proxies want to know who asks. */
+  private readonly asking = new Set<string>();
   /** Of the ServiceAccount, asked for once; resolves to null where there is none to be had. */
   private token: Promise<string | null> | null = null;
 
@@ -54,7 +56,7 @@ export class ProxyAsker {
     const answer = await this.askAsSomebody(pod, `ui/${page}`);
     const said = answer.status === 200 ? parseMapping(answer.body) : null;
     if (said !== null) return said;
-    throw refusal(answer, pod, this.token === null || (await this.token) === null);
+    throw refusal(answer, pod, this.asking.has(pod.name) && (await this.token) === null);
   }
 
   /** Whether its health checks say that it is well; null: they say nothing. */
@@ -69,15 +71,19 @@ export class ProxyAsker {
     }
   }
 
-  /** As nobody first: a proxy that asks no names is not told any. */
+  /** As nobody first: a proxy that asks no names is not told any, and none is told without TLS. */
   private async askAsSomebody(pod: ProxyPod, page: string): Promise<ClusterAnswer> {
-    const known = await this.token;
-    const answer = await this.askEitherWay(pod, page, known);
-    const isAsked = known === null && [401, 403].includes(answer.status) && statusMessage(answer.body) === null;
-    if (!isAsked) return answer;
-    this.token ??= this.requestToken(pod.namespace);
-    const token = await this.token;
+    if (this.asking.has(pod.name)) return this.askEitherWay(pod, page, await this.tokenFor(pod));
+    const answer = await this.askEitherWay(pod, page, null);
+    const isAsked = [401, 403].includes(answer.status) && statusMessage(answer.body) === null;
+    if (!isAsked || this.schemes.get(pod.name) !== 'https') return answer;
+    this.asking.add(pod.name);
+    const token = await this.tokenFor(pod);
     return token === null ? answer : this.askEitherWay(pod, page, token);
+  }
+
+  private tokenFor({ namespace }: ProxyPod): Promise<string | null> {
+    return (this.token ??= this.requestToken(namespace));
   }
 
   /** By TLS or without, whichever the pod speaks. */
@@ -96,7 +102,7 @@ export class ProxyAsker {
   }
 
   private async askBy(scheme: Scheme, pod: ProxyPod, page: string, token: string | null): Promise<ClusterAnswer> {
-    const headers = token === null ? {} : { [PASSED_TOKEN_HEADER]: `Bearer ${token}` };
+    const headers = token === null || scheme === 'http' ? {} : { [PASSED_TOKEN_HEADER]: `Bearer ${token}` };
     try {
       const path = pathTo(pod, scheme, pod.metricsPort, page);
       return await this.api.ask(path, { headers, maxBytes: MAX_BYTES, timeoutMs: TIMEOUT_MS });
@@ -148,7 +154,7 @@ function isOtherScheme({ status, body }: ClusterAnswer): boolean {
 const PROXY_FAILED = 'error trying to reach service';
 const WHAT_TO_DO = 'docs/nodes.md says what to set';
 
-/** @param isNobody whether we asked without a token, for want of one. */
+/** @param isNobody whether we were asked for a token and had none. */
 function refusal({ status, body }: ClusterAnswer, pod: ProxyPod, isNobody: boolean): NoAnswer {
   const said = statusMessage(body);
   const text = (said ?? pageError(body) ?? body).trim();

@@ -27,6 +27,9 @@ const PAGE = 3;
 export class ClusterFront {
   nodes: readonly string[] = [];
   pods: readonly FrontPod[] = [];
+  /** Where the pods are, and what fits them; null: whatever is asked for. */
+  namespace = 'kube-system';
+  selector: string | null = null;
   services: Versions = {};
   slices: Versions = {};
   /** Of the ServiceAccount; null: there is none. */
@@ -34,6 +37,8 @@ export class ClusterFront {
   /** What is refused, by the beginning of its path. */
   forbidden: string | null = null;
   readonly asked: string[] = [];
+  /** Where the ServiceAccount's token was sent, as `https:proxy-a:10249`. */
+  readonly told = new Set<string>();
   /** Called when versions are listed. */
   onList: () => void = () => undefined;
   /** Requests that are on their way to pods, and the most at one time. */
@@ -45,7 +50,7 @@ export class ClusterFront {
     const url = new URL(request.url ?? '/', 'http://cluster');
     const { pathname } = url;
     this.asked.push(`${request.method ?? ''} ${pathname}`);
-    const proxied = /^\/api\/v1\/namespaces\/kube-system\/pods\/(https?):([^:/]+):(\d+)\/proxy(\/.*)$/.exec(pathname);
+    const proxied = /^\/api\/v1\/namespaces\/[^/]+\/pods\/(https?):([^:/]+):(\d+)\/proxy(\/.*)$/.exec(pathname);
     if (this.forbidden !== null && pathname.startsWith(this.forbidden)) sendStatus(response, 403, 'forbidden: no rule');
     else if (proxied !== null) this.proxy(proxied, url, request, response);
     else if (pathname.endsWith('/serviceaccounts/pointsman-nodes/token')) this.sendToken(response);
@@ -71,6 +76,7 @@ export class ClusterFront {
       return;
     }
     const backend = pod.backends[`${scheme}:${port}`] ?? (`${scheme}:${port}` in pod.backends ? null : REFUSED);
+    if (PASSED_TOKEN_HEADER in request.headers) this.told.add(`${scheme}:${name}:${port}`);
     delete request.headers.authorization;
     request.url = `${path}${url.search}`;
     if (typeof backend === 'string') sendStatus(response, 503, `error trying to reach service: ${backend}`);
@@ -101,8 +107,9 @@ export class ClusterFront {
     switch (path) {
       case '/api/v1/nodes':
         return this.nodes.map((name) => ({ metadata: { name } }));
-      case '/api/v1/namespaces/kube-system/pods':
+      case `/api/v1/namespaces/${this.namespace}/pods`:
         return this.pods
+          .filter(() => [null, query.get('labelSelector')].includes(this.selector))
           .filter(({ node }) => [null, `spec.nodeName=${node}`].includes(query.get('fieldSelector')))
           .map(({ name, node, command = [], phase = 'Running' }) => ({
             metadata: { name },
@@ -138,7 +145,7 @@ export async function clusterFront(t: Test): Promise<ClusterFront> {
 }
 
 function kubeconfigOf(port: number): string {
-  const cluster = { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true };
+  const cluster = { server: `http://127.0.0.1:${port}` };
   return JSON.stringify({
     ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'test' },
     clusters: [{ name: 'test', cluster }],

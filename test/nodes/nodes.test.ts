@@ -7,6 +7,7 @@ import { AT_ONCE, lookAtNodes } from '../../src/nodes/look.js';
 import { printReport } from '../../src/nodes/print.js';
 import { ProxyAsker } from '../../src/nodes/proxy-asker.js';
 import type { NodeRow, NodesReport } from '../../src/nodes/api.js';
+import type { NodeAnswer } from '../../src/serve/ui/node-answer.js';
 import { serveNodesPage } from '../../src/nodes/ui.js';
 import { documents, items } from '../support/deploy/kustomize.js';
 import { projectFile } from '../support/lab/agent.js';
@@ -87,11 +88,16 @@ t.test('in step, behind, different: by what each holds and what the API server h
   const behind = await proxy(t, { ...SERVICES, 'default/web-7': '900' });
   const { 'default/web-3': gone, ...fewer } = SERVICES;
   const differs = await proxy(t, { ...fewer, 'default/old': '17', 'default/web-9': '901' });
-  const front = await cluster(t, { well: plain(well), behind: plain(behind), differs: plain(differs) });
+  const moving = await proxy(t, { ...SERVICES, 'default/web-8': '900' });
+  const backends = { well: plain(well), behind: plain(behind), differs: plain(differs), moving: plain(moving) };
+  const front = await cluster(t, backends);
   let lists = 0;
   // It catches up before it is looked at again.
   front.onList = () => {
-    if (++lists > 1) hold(behind, SERVICES);
+    if (++lists === 1) return;
+    hold(behind, SERVICES);
+    // It has moved, though not far enough.
+    hold(moving, { ...SERVICES, 'default/web-8': '901' });
   };
   const report = await look(front);
   t.same(
@@ -99,6 +105,7 @@ t.test('in step, behind, different: by what each holds and what the API server h
     [
       ['differs', 'differs'],
       ['behind', 'lags'],
+      ['moving', 'lags'],
       ['well', 'in-step'],
     ],
   );
@@ -121,7 +128,7 @@ t.test('in step, behind, different: by what each holds and what the API server h
   t.match(text, /^NODE +STATE +MODE/);
   t.match(text, 'services default/web-9 is there in version 901; the API server has 1009');
   t.match(text, 'services default/old is still there in version 17; the API server has it no more');
-  t.match(text, /3 nodes: 1 in step, 1 lags, 1 DIFFERS$/);
+  t.match(text, /4 nodes: 1 in step, 2 lags, 1 DIFFERS$/);
   t.notMatch(text, /^well/m, 'what is well is counted');
   t.match(printReport(report, true).join('\n'), /^well +in step/m);
 });
@@ -141,12 +148,20 @@ t.test('a change that waits for the kernel is lag', async (t) => {
 t.test('who gives no answer is a row with its reason', async (t) => {
   const scene = await proxy(t);
   const health: Backend = (_request, response) => response.end('{"healthy":false}');
+  const whole = await scene.read<NodeAnswer>('node');
+  const answering =
+    (change: (answer: NodeAnswer) => unknown): Backend =>
+    (_request, response) =>
+      response.end(JSON.stringify(change(whole)));
   const front = await cluster(t, {
     loopback: { 'http:10256': health },
     gone: { 'http:10249': 'dial tcp 10.0.0.9:10249: i/o timeout', 'https:10249': 'dial tcp: i/o timeout' },
     open: { 'http:10249': (_request, response) => response.writeHead(403).end('the page is served where\n') },
     other: { 'http:10249': (_request, response) => response.writeHead(404).end('404 page not found\n') },
     later: { 'http:10249': (_request, response) => response.end('{"overview":1}') },
+    odd: { 'http:10249': answering((answer) => ({ ...answer, overview: {} })) },
+    stranger: { 'http:10249': answering((answer) => ({ ...answer, problems: [null] })) },
+    partial: { 'http:10249': answering((answer) => ({ ...answer, held: [{ resource: 'services' }] })) },
     large: { 'http:10249': (_request, response) => response.end(`"${'x'.repeat(5 << 20)}"`) },
     well: plain(scene),
   });
@@ -156,16 +171,13 @@ t.test('who gives no answer is a row with its reason', async (t) => {
   t.match(rowOf(report, 'loopback'), { state: 'no-answer', healthCheck: false });
   t.match(why('loopback'), /nothing listens on port 10249 .* docs\/nodes\.md/);
   t.match(why('gone'), 'the API server cannot reach it: error trying to reach service: dial tcp 10.0.0.9:10249');
-  t.match(
-    why('open'),
-    /403 by the proxy: the page is served where, and there is no token .* kube-system\/pointsman-nodes/,
-  );
+  t.match(why('open'), /403 by the proxy: the page is served where; docs\/nodes\.md/);
   t.match(why('other'), '404: it has no such page');
-  t.match(why('later'), 'does not understand');
+  for (const node of ['later', 'odd', 'stranger', 'partial']) t.match(why(node), 'does not understand', node);
   t.match(why('large'), 'an answer of more than 4194304 bytes');
   t.match(rowOf(report, 'bare'), { state: 'no-proxy', pod: null, why: [/^no pod of k8s-app/] });
   t.equal(rowOf(report, 'well').state, 'in-step', 'and holds up nobody');
-  t.equal(report.counts['no-answer'], 6);
+  t.equal(report.counts['no-answer'], 9);
 });
 
 t.test('behind a door: by TLS, with a token that passes the API server', async (t) => {
@@ -178,6 +190,7 @@ t.test('behind a door: by TLS, with a token that passes the API server', async (
       'https:10249': behindDoor('of the account', pages(scene)),
     },
     plain: { 'http:10249': pages(scene) },
+    bare: { 'http:10249': (_request, response) => response.writeHead(401).end('who asks?\n') },
   });
   const refused = await look(front);
   t.match(rowOf(refused, 'secured').why.join(), /401 by the proxy: .*no token to be had.*docs\/nodes\.md/);
@@ -185,6 +198,11 @@ t.test('behind a door: by TLS, with a token that passes the API server', async (
   front.asked.length = 0;
   t.equal((await look(front)).counts['in-step'], 3);
   t.equal(front.asked.filter((each) => each.startsWith('POST')).length, 1, 'one token for all');
+  t.same(
+    [...front.told].sort(),
+    ['https:proxy-go:10249', 'https:proxy-secured:10249'],
+    'nobody else is told, and nobody without TLS',
+  );
   front.token = 'of another';
   t.match(rowOf(await look(front), 'secured').why.join(), '403 by the proxy: Forbidden (user="x"); docs/nodes.md');
   front.pods = front.pods.map((pod) => ({ ...pod, command: ['/kube-proxy', '--metrics-tls'] }));
@@ -239,7 +257,7 @@ t.test('the command: what it prints, and its exit status', async (t) => {
   const scene = await proxy(t);
   const front = await cluster(t, { one: plain(scene) });
   const kubeconfig = `--kubeconfig=${front.kubeconfig}`;
-  t.same(await run(kubeconfig), { status: 0, out: '1 nodes: 1 in step\n', err: '' });
+  t.same(await run(kubeconfig), { status: 0, out: '1 node: 1 in step\n', err: '' });
   t.match(await run(kubeconfig, '-a'), {
     status: 0,
     out: /^NODE[^]*\none +in step +nftables +0\.1\.0 +1 +0 +proxy-one\n/,
@@ -252,6 +270,10 @@ t.test('the command: what it prints, and its exit status', async (t) => {
   t.match(await run(kubeconfig), { status: 2, out: '', err: /\/api\/v1\/nodes: 403: forbidden: no rule/ });
   front.forbidden = '/api/v1/namespaces/kube-system/pods/';
   t.match(await run(kubeconfig), { status: 1, out: /403 by the API server: forbidden: no rule/ });
+  const { KUBECONFIG = '', HOME = '' } = process.env;
+  Object.assign(process.env, { KUBECONFIG: '', HOME: '/nowhere' });
+  t.throws(() => ClusterApi.open(''), { message: 'there is no kubeconfig: give one with --kubeconfig or KUBECONFIG' });
+  Object.assign(process.env, { KUBECONFIG, HOME });
   t.match(await run('--kubeconfig=/nowhere'), { status: 2, err: /^--kubeconfig: \/nowhere: ENOENT/ });
   t.match(await run('-o', 'xml'), { status: 2, err: /^--output: "xml": must be text or json/ });
   t.match(await run('--nodes'), { status: 2, err: /Usage: pointsman nodes/ });
@@ -289,8 +311,9 @@ function rightOf(asked: string): string {
 t.test('explain by the proxy of a node', async (t) => {
   const scene = await proxy(t);
   const front = await cluster(t, { one: plain(scene), two: {} });
+  const question = { kubeconfig: front.kubeconfig, namespace: '', selector: '', from: '10.1.0.1' };
   const ask = (node: string, to: string, output: 'text' | 'json' = 'text'): ReturnType<typeof explainOn> =>
-    explainOn({ kubeconfig: front.kubeconfig, node, from: '10.1.0.1', to, output });
+    explainOn({ ...question, node, to, output });
   const address = scene.running.snapshot.service('default/web')?.clusterIPs[0] ?? '';
   t.match(await ask('one', `${address}:80/TCP`), {
     text: /^TCP from 10\.1\.0\.1 to .* is forwarded[^]*\nkernel /,
@@ -300,6 +323,13 @@ t.test('explain by the proxy of a node', async (t) => {
   t.match(await ask('one', 'nonsense'), { text: '', errors: [/^--node: one: 400 by the proxy: /] });
   t.match(await ask('two', `${address}:80/TCP`), { errors: [/^--node: two: nothing listens on port 10249/] });
   t.match(await ask('three', `${address}:80/TCP`), { errors: [/^--node: three: no pod of /] });
+  front.namespace = 'net';
+  front.selector = 'app=proxy';
+  const elsewhere = { ...question, namespace: 'net', node: 'one', to: `${address}:80/TCP`, output: 'text' } as const;
+  t.match(await explainOn({ ...elsewhere, selector: 'app=proxy' }), { text: /is forwarded/, errors: [] });
+  t.match(await explainOn({ ...elsewhere, selector: 'app=x' }), {
+    errors: ['--node: one: no pod of app=x in net is on it'],
+  });
 });
 
 t.test('the page about it: on loopback, below a name that cannot be guessed', async (t) => {
