@@ -53,16 +53,16 @@ export function Section({ title, aside, children }: SectionProperties): JSX.Elem
   );
 }
 
-/** Pairs of a name and a value; those without a value are left out. @param wide in two columns where there is room. */
+/** Pairs of a name and a value; those without a value are left out. `wide-facts` are in two columns where there is room, `figures` beside each other. */
 export function Facts({
   of,
-  wide = false,
+  look = 'facts',
 }: {
   readonly of: readonly (readonly [name: string, value: ComponentChildren])[];
-  readonly wide?: boolean;
+  readonly look?: 'facts' | 'facts wide-facts' | 'figures';
 }): JSX.Element {
   return (
-    <dl class={wide ? 'facts wide-facts' : 'facts'}>
+    <dl class={look}>
       {of
         .filter(([, value]) => value !== null && value !== undefined && value !== false && value !== '')
         .map(([name, value]) => (

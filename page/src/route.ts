@@ -13,7 +13,7 @@ export const VIEWS = ['overview', 'services', 'explain', 'history', 'configurati
 export type View = (typeof VIEWS)[number];
 
 /** What nothing says shows the overview. */
-export function parseRoute(hash: string): Route {
+function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   const [first = '', ...rest] = path.split('/');
   const view = VIEWS.find((each) => each === first) ?? 'overview';

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
+import { API_GROUP } from '../config/document.js';
 import type { FlagSetting } from '../config/flags.js';
 import { ComponentHealth } from '../observe/component-health.js';
 import { EXPOSITION_TYPES, negotiateExposition, type ExpositionFormat } from '../observe/exposition.js';
@@ -37,9 +38,6 @@ export interface ConfiguredPages {
   /** With enableProfiling: how to set the log's verbosity; null: nothing under /debug is served. */
   readonly setVerbosity: ((verbosity: number) => void) | null;
 }
-
-/** Name of the configuration in /configz. */
-const CONFIGURATION_GROUP = 'kubeproxy.config.k8s.io';
 
 /** Serves metrics and what else a node's administrator asks a component, as its door lets them, or everybody over plain HTTP (behaviour §6.3). */
 export class MetricsServer {
@@ -112,7 +110,7 @@ function pagesOf(options: MetricsServerOptions, health: ComponentHealth): Readon
     [
       '/configz',
       (_request, response) => {
-        const body = JSON.stringify({ [CONFIGURATION_GROUP]: options.configuration() });
+        const body = JSON.stringify({ [API_GROUP]: options.configuration() });
         answerWhole(response, 200, JSON_HEADERS, body);
       },
     ],

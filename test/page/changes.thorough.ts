@@ -2,7 +2,7 @@
 import t from 'tap';
 import { Browser, withoutBrowser } from './browser.js';
 import { MadeUpServer } from './made-up-server.js';
-import { overview, repair, sync } from './made-up.js';
+import { EXPLAINED, overview, repair, sync } from './made-up.js';
 
 t.test('what changes is seen', { skip: withoutBrowser }, async (t) => {
   const server = await MadeUpServer.start(500);
@@ -47,6 +47,30 @@ t.test('what changes is seen', { skip: withoutBrowser }, async (t) => {
     await page.locator('[aria-selected=true][aria-rowindex="10"]', { hasText: 'service-00007' }).waitFor();
     await page.getByRole('heading', { name: 'service-00007' }).waitFor();
     t.pass();
+  });
+
+  await t.test('an explanation, when its Service changes, and not each time', async (t) => {
+    await open('#/explain?to=10.96.0.10:443/TCP');
+    await page.getByRole('heading', { name: 'Forwarded' }).first().waitFor();
+    const asked = (): number => server.asked.filter((each) => each.startsWith('/ui/api/explain')).length;
+    const changed = async (key: string, node: string): Promise<void> => {
+      for (let count = 0; count < 20; count++) {
+        server.send('services', { keys: [key], more: false, membership: false });
+        await page.evaluate('new Promise((done) => setTimeout(done, 20))');
+      }
+      server.send('overview', overview({ node }));
+      await page.getByText(node).waitFor();
+    };
+    const before = asked();
+    await changed('somewhere/else', 'others-changed');
+    // Whatever was told before the page listened counts as changed.
+    t.ok(asked() - before <= 1, `${asked() - before} times`);
+    server.isPending = true;
+    await changed(EXPLAINED, 'its-own-changed');
+    await page.getByText('a change waits for 7 ms', { exact: true }).waitFor();
+    t.ok(asked() - before < 10, `${asked() - before} times of 20`);
+    server.isPending = false;
+    await page.getByText('a change waits for 7 ms', { exact: true }).waitFor({ state: 'detached' });
   });
 
   await t.test('health, aloud', async () => {

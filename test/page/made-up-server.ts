@@ -3,6 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { basename, extname } from 'node:path';
 import type { LiveEvents, ServiceSummary } from '../../src/serve/ui/api.js';
+import { PAGE_HEADERS } from '../../src/serve/ui/assets.js';
 import { projectFile } from '../support/lab/agent.js';
 import { configuration, detail, ENDPOINTS, explanation, history, overview, summary, traffic } from './made-up.js';
 
@@ -13,10 +14,6 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** The strictest that a page can have that asks its own server. */
-export const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
-
 /** Serves the page as the process does, and answers what it asks with what was made up. */
 export class MadeUpServer {
   readonly services: ServiceSummary[];
@@ -25,6 +22,8 @@ export class MadeUpServer {
   configuration = configuration();
   /** Of every Service; null: they are not counted. */
   connections: number | null = null;
+  /** Whether explanations say that a change waits. */
+  isPending = false;
   /** What was asked, by path and query. */
   readonly asked: string[] = [];
   readonly #streams = new Set<ServerResponse>();
@@ -112,7 +111,7 @@ export class MadeUpServer {
         return { total: ENDPOINTS.length, offset, rows: ENDPOINTS.slice(offset) };
       case 'explain':
         return asked('to').includes(':')
-          ? explanation(asked('to'), asked('from') || 'external')
+          ? explanation(asked('to'), asked('from') || 'external', this.isPending)
           : 'to: not an address and port';
       case 'configuration':
         return this.configuration;
@@ -124,12 +123,7 @@ export class MadeUpServer {
 
 function serveFile(path: string, response: ServerResponse): void {
   const name = path === '/ui/' ? 'index.html' : basename(path);
-  const headers = {
-    'content-type': TYPES[extname(name)] ?? 'application/octet-stream',
-    'content-security-policy': POLICY,
-    'x-content-type-options': 'nosniff',
-    'referrer-policy': 'no-referrer',
-  };
+  const headers = { ...PAGE_HEADERS, 'Content-Type': TYPES[extname(name)] ?? 'application/octet-stream' };
   try {
     const content = readFileSync(projectFile(`dist/ui/${name}`));
     response.writeHead(200, headers).end(content);

@@ -149,7 +149,11 @@ export function traffic(connections: number): NonNullable<ServiceDetail['traffic
     replyBytes: 1_000_000 * connections,
   };
   const endpoints = ['10.244.1.2:8443', '_other'].map((endpoint) => ({ endpoint, ...sum }));
-  return [{ port: 'https', protocol: 'TCP', ...sum, endpoints }];
+  const refused = [
+    { verdict: 'refused', reason: 'no-endpoints', packets: 12 },
+    { verdict: 'dropped', reason: 'source-range', packets: 3400 },
+  ] as const;
+  return [{ port: 'https', protocol: 'TCP', ...sum, endpoints, refused }];
 }
 
 export function detail({ key, namespace, name, type, addresses, problems }: ServiceSummary): ServiceDetail {
@@ -195,13 +199,18 @@ export function detail({ key, namespace, name, type, addresses, problems }: Serv
   };
 }
 
-export function explanation(to: string, from: string): ExplainAnswer {
+/** The Service that every explanation is about. */
+export const EXPLAINED = 'team-000/service-00007';
+
+/** @param isPending whether a change waits for its sync. */
+export function explanation(to: string, from: string, isPending = false): ExplainAnswer {
   const nothing = { endpoints: [], moreEndpoints: 0 };
   const isDropped = to.includes(':53/');
   return {
     from,
     to,
     outcome: isDropped ? 'drop' : 'forward',
+    service: EXPLAINED,
     headline: `TCP from ${from} to ${to} is ${isDropped ? 'dropped' : 'forwarded to one of 2 endpoints, masqueraded'}`,
     steps: [
       { id: 'source', title: 'Source', outcome: 'goes-on', lines: ['an external client'], ...nothing },
@@ -223,6 +232,17 @@ export function explanation(to: string, from: string): ExplainAnswer {
         moreEndpoints: 12,
       },
       { id: 'masquerade', title: 'Masquerade', outcome: 'told', lines: ['yes: it comes from outside'], ...nothing },
+      ...(isPending
+        ? [
+            {
+              id: 'pending',
+              title: 'Pending',
+              outcome: 'warning',
+              lines: ['a change waits for 7 ms'],
+              ...nothing,
+            } as const,
+          ]
+        : []),
     ],
     text: `TCP from ${from} to ${to}\nsource      ${HOSTILE}`,
   };

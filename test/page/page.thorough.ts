@@ -165,6 +165,11 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
       'to 10.244.1.2:8443\t1,500\t15,000\t1.5 MB\t30,000\t1.5 GB',
       'to other endpoints\t1,500\t15,000\t1.5 MB\t30,000\t1.5 GB',
     ]);
+    t.same(await page.getByRole('table', { name: 'Refused and dropped' }).getByRole('row').allInnerTexts(), [
+      'Port\tRefused or dropped\tWhy\tPackets',
+      'https/TCP\trefused\tno endpoint to use\t12',
+      'https/TCP\tdropped\tsource in none of the ranges\t3,400',
+    ]);
     server.connections = 1501;
     await table.getByText('1,501').first().waitFor();
     t.equal(await page.getByText('Asking the process…').count(), 0, 'what was there stays until there is more');

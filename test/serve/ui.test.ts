@@ -34,7 +34,8 @@ t.test('files: types, hashes, and nothing from elsewhere', async (t) => {
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
   });
-  t.match(index.headers.get('content-security-policy'), "frame-ancestors 'none'");
+  for (const directive of ["frame-ancestors 'none'", "require-trusted-types-for 'script'"])
+    t.match(index.headers.get('content-security-policy'), directive);
   t.notOk(index.headers.has('access-control-allow-origin'));
   const etag = index.headers.get('etag') ?? '';
   t.match(await scene.ask('/ui/', { headers: { 'If-None-Match': etag } }), { status: 304, body: '' });
@@ -125,6 +126,16 @@ t.test('Services: what is listed, and what is found', async (t) => {
     ['q=10.96.0.5', ['kube-system/dns']],
     ['q=192.0.2.7', ['default/web', 'web-team/other']],
     ['q=10.0.0.2', ['default/web']],
+    ['q=443/tcp', ['default/web']],
+    ['q=443/UDP', []],
+    ['q=10.96.0.53:53/TCP', ['kube-system/dns']],
+    ['q=10.96.0.53:54', []],
+    ['q=192.0.2.7:80', ['default/web', 'web-team/other']],
+    ['q=192.0.2.7:443', ['default/web']],
+    ['q=10.0.0.2:8080', ['default/web']],
+    ['q=10.0.0.2:8081', []],
+    ['q=192.168.7.7:30080', ['default/web']],
+    ['q=[fd00::1]:443', []],
     ['q=nothing', []],
     ['problems=only&q=dns', ['kube-system/dns']],
     ['offset=1&limit=1', ['kube-system/dns']],
@@ -240,6 +251,7 @@ t.test('explain, step by step', async (t) => {
   t.match(answer, {
     from: 'node',
     outcome: 'forward',
+    service: 'default/web',
     headline: /is forwarded to 10\.0\.0\.1:80, /,
     text: /^endpoints +10\.0\.0\.1:80/m,
   });
@@ -257,6 +269,7 @@ t.test('explain, step by step', async (t) => {
   t.match(answer.steps[3]?.endpoints, [{ used: true }, { used: false, reason: 'not ready' }]);
   t.match(await scene.read<ExplainAnswer>('explain?to=10.96.0.10:81'), {
     outcome: 'reject',
+    service: null,
     steps: [{ id: 'source' }, { id: 'service', outcome: 'ends' }],
   });
   t.match(await scene.ask('/ui/api/explain?to=x'), { status: 400, body: /must be address:port/ });

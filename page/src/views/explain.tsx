@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ExplainAnswer, ExplainStep } from '../../../src/serve/ui/api.js';
 import { useAnswer } from '../ask.js';
 import { counted } from '../format.js';
@@ -8,13 +8,32 @@ import { Dot, Trouble, type Tone } from '../parts.js';
 import { go, type Route } from '../route.js';
 import { Use } from './endpoints.js';
 
+/** An answer reads the kernel's whole table in some modes, so that a Service that changes all the time is not asked about all the time. */
+const AGAIN_MS = 5000;
+
 /** What becomes of a packet, asked and drawn. */
 export function ExplainView({ route: { parameters } }: { readonly route: Route }): JSX.Element {
   const to = parameters['to'] ?? '';
   const from = parameters['from'] ?? '';
   const [times, setTimes] = useState(0);
-  const version = useServicesVersion(() => true);
+  const service = useRef<string | null>(null);
+  const changes = useServicesVersion(
+    ({ keys, membership }) => membership || service.current === null || keys.includes(service.current),
+  );
+  const version = usePaced(changes);
   const { answer, error } = useAnswer('api/explain', to === '' ? null : { to, from }, version + times);
+  service.current = answer?.service ?? null;
+  // Nobody tells when the kernel has taken what it waits for.
+  const isPending = answer?.steps.some(({ id }) => id === 'pending') === true;
+  useEffect(() => {
+    if (!isPending) return;
+    const timer = setInterval(() => {
+      setTimes((before) => before + 1);
+    }, AGAIN_MS);
+    return () => {
+      clearInterval(timer);
+    };
+  }, [isPending]);
   return (
     <>
       <div class="page-head">
@@ -26,7 +45,7 @@ export function ExplainView({ route: { parameters } }: { readonly route: Route }
         from={from}
         onAsk={(question) => {
           go({ view: 'explain', parameters: question });
-          setTimes(times + 1);
+          setTimes((before) => before + 1);
         }}
       />
       <div aria-live="polite">
@@ -35,6 +54,24 @@ export function ExplainView({ route: { parameters } }: { readonly route: Route }
       </div>
     </>
   );
+}
+
+/** A number that grows, as it was at most so long ago. */
+function usePaced(version: number): number {
+  const [shown, setShown] = useState(version);
+  const changedAt = useRef(-Infinity);
+  useEffect(() => {
+    if (version === shown) return;
+    const wait = Math.max(0, changedAt.current + AGAIN_MS - performance.now());
+    const timer = setTimeout(() => {
+      changedAt.current = performance.now();
+      setShown(version);
+    }, wait);
+    return () => {
+      clearTimeout(timer);
+    };
+  }, [version, shown]);
+  return shown;
 }
 
 interface QuestionProperties {

@@ -1,4 +1,4 @@
-import type { ComponentChildren, JSX } from 'preact';
+import type { JSX } from 'preact';
 import type { FamilyOverview, HealthReason, History, Overview, SourceOverview } from '../../../src/serve/ui/api.js';
 import { bytes, duration, number } from '../format.js';
 import { quantile, together } from '../latency.js';
@@ -99,26 +99,19 @@ function Figures({
   const sum = (of: (family: FamilyOverview) => number): string =>
     number(families.reduce((total, each) => total + of(each), 0));
   const median = quantile(together(history?.latency.filter(({ kind }) => kind === 'change') ?? []), 0.5);
-  const figures: readonly (readonly [name: string, value: ComponentChildren])[] = [
-    ['Services', number(services)],
-    ['Frontends', sum(({ frontends }) => frontends)],
-    ['Endpoints', sum(({ endpoints }) => endpoints)],
-    ['Change to kernel, median', median],
-    ['Repairs', sum(({ repairs }) => repairs)],
-    ['Memory', bytes(memory.residentBytes)],
-    ['Running for', <Age at={startedAt} suffix="" />],
-  ];
   return (
-    <dl class="figures">
-      {figures
-        .filter(([, value]) => value !== null)
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-    </dl>
+    <Facts
+      look="figures"
+      of={[
+        ['Services', number(services)],
+        ['Frontends', sum(({ frontends }) => frontends)],
+        ['Endpoints', sum(({ endpoints }) => endpoints)],
+        ['Change to kernel, median', median],
+        ['Repairs', sum(({ repairs }) => repairs)],
+        ['Memory', bytes(memory.residentBytes)],
+        ['Running for', <Age at={startedAt} suffix="" />],
+      ]}
+    />
   );
 }
 

@@ -115,7 +115,7 @@ function Object({ of: service }: { readonly of: ServiceDetail }): JSX.Element {
   const codes = (of: readonly string[]): ComponentChildren => of.length > 0 && <Codes of={of} />;
   return (
     <Facts
-      wide
+      look="facts wide-facts"
       of={[
         ['Type', type],
         ['Ports', codes(ports.map(printPort))],

@@ -4,7 +4,7 @@ import type { ServiceProblem, ServiceSummary } from '../../../src/serve/ui/api-s
 import { counted, number } from '../format.js';
 import { SEARCH_ID, takeWish } from '../keyboard.js';
 import { Trouble } from '../parts.js';
-import { go, printRoute, type Route } from '../route.js';
+import { go, type Route } from '../route.js';
 import { useServiceRows, type ServiceRows } from '../service-rows.js';
 import { VirtualList } from '../virtual-list.js';
 import { SERVICE_ID, ServicePane } from './service.js';
@@ -282,9 +282,4 @@ const PROBLEMS: Readonly<Record<ServiceProblem, string>> = {
 
 function listed(some: readonly string[], more: number): string {
   return `${some.join(', ')}${more > 0 ? ` +${more}` : ''}`;
-}
-
-/** Where a Service is shown. */
-export function serviceLink(key: string): string {
-  return printRoute({ view: 'services', item: key });
 }

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { PortTraffic, ServiceDetail, Traffic } from '../../../src/serve/ui/api-services.js';
+import type { PortTraffic, Refused, ServiceDetail, Traffic } from '../../../src/serve/ui/api-services.js';
 import { bytes, number } from '../format.js';
 import { Section, Table } from '../parts.js';
 
@@ -39,24 +39,54 @@ export function TrafficSection({ of: { ports, traffic } }: { readonly of: Servic
         columns={['Port', '#Connections', '#Packets to endpoints', '#Bytes', '#Packets back', '#Bytes back']}
       >
         {traffic.map((port) => (
-          <PortRows key={`${port.port}/${port.protocol}`} of={port} />
+          <PortRows key={portName(port)} of={port} />
         ))}
       </Table>
+      <RefusedTable of={traffic} />
     </Section>
   );
 }
 
+const REASONS: Readonly<Record<Refused['reason'], string>> = {
+  'no-endpoints': 'no endpoint to use',
+  'no-local-endpoints': 'policy Local, and no endpoint on this node',
+  'source-range': 'source in none of the ranges',
+};
+
+/** What did not go through it, if there is any. */
+function RefusedTable({ of }: { readonly of: readonly PortTraffic[] }): JSX.Element | null {
+  const rows = of.flatMap((port) => port.refused.map((each) => ({ ...each, port })));
+  if (rows.length === 0) return null;
+  return (
+    <Table label="Refused and dropped" columns={['Port', 'Refused or dropped', 'Why', '#Packets']}>
+      {rows.map(({ port, verdict, reason, packets }) => (
+        <tr key={`${portName(port)} ${verdict} ${reason}`}>
+          <th scope="row">
+            <code>{portName(port)}</code>
+          </th>
+          <td>{verdict}</td>
+          <td>{REASONS[reason]}</td>
+          <td class="number">{number(packets)}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function portName({ port, protocol }: PortTraffic): string {
+  return port === '' ? protocol : `${port}/${protocol}`;
+}
+
 function PortRows({ of }: { readonly of: PortTraffic }): JSX.Element {
-  const { port, protocol, endpoints } = of;
   return (
     <>
       <tr>
         <th scope="row">
-          <code>{port === '' ? protocol : `${port}/${protocol}`}</code>
+          <code>{portName(of)}</code>
         </th>
         <Numbers of={of} />
       </tr>
-      {endpoints.map((each) => (
+      {of.endpoints.map((each) => (
         <tr key={each.endpoint}>
           <td>
             {each.endpoint === '_other' ? (

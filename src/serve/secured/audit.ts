@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { messageOf } from '../../base/error-message.js';
 import { parseAddress } from '../../base/ip.js';
 import { cutText } from '../../base/outside-text.js';
+import { formatMicroTime } from '../../base/timestamp.js';
 import type { RotatedFile } from '../../observe/rotated-file.js';
 import type { DoorObserver } from '../door.js';
 import type { AuditPolicy, AuditVerdict, Stage } from './audit-policy.js';
@@ -203,8 +204,6 @@ function statusOf(code: number | null, message: string): object {
   };
 }
 
-/** RFC 3339 with six digits of fraction. */
-function microTime(time: number): string {
-  const micros = Math.floor((time % 1000) * 1000);
-  return `${new Date(time).toISOString().slice(0, 19)}.${String(micros).padStart(6, '0')}Z`;
+function microTime(milliseconds: number): string {
+  return formatMicroTime(BigInt(Math.floor(milliseconds * 1000)));
 }

@@ -1,4 +1,4 @@
-import { isMapping, type Mapping } from '../../base/mapping.js';
+import { parseMapping, type Mapping } from '../../base/mapping.js';
 import { messageOf } from '../../base/error-message.js';
 import { celValue } from '../../config/tables/expression.js';
 import type { JwtSettings, Mapped, Rule } from './authentication-file.js';
@@ -88,10 +88,5 @@ function reasonOf(error: unknown): string {
 export function unverifiedClaims(token: string): Mapping | null {
   const parts = token.split('.');
   if (parts.length !== 3) return null;
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(parts[1] ?? '', 'base64url').toString('utf8'));
-    return isMapping(claims) ? claims : null;
-  } catch {
-    return null;
-  }
+  return parseMapping(Buffer.from(parts[1] ?? '', 'base64url').toString('utf8'));
 }

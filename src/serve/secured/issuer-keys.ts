@@ -1,7 +1,9 @@
+import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import type { JSONWebKeySet } from 'jose';
 import type { Clock } from '../../base/clock.js';
-import { isMapping, type Mapping } from '../../base/mapping.js';
+import { isMapping, parseMapping, type Mapping } from '../../base/mapping.js';
+import { readTextWithin } from '../../base/read-text.js';
 import type { JwtSettings } from './authentication-file.js';
 
 const TIMEOUT_MS = 10_000;
@@ -63,37 +65,17 @@ export class IssuerKeys {
 }
 
 /** @param authority PEM; null: what the runtime trusts. */
-function fetchJson(url: string, authority: string | null): Promise<Mapping> {
-  return new Promise((resolve, reject) => {
-    const options = {
-      ...(authority === null ? {} : { ca: authority }),
-      headers: { Accept: 'application/json' },
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      agent: false,
-    } as const;
-    const request = get(url, options, (response) => {
-      const chunks: Buffer[] = [];
-      let length = 0;
-      response.on('data', (chunk: Buffer) => {
-        length += chunk.length;
-        if (length > MAX_BYTES) response.destroy(new Error(`answer longer than ${MAX_BYTES} bytes`));
-        else chunks.push(chunk);
-      });
-      response.on('error', reject);
-      response.on('end', () => {
-        if (response.statusCode !== 200) reject(new Error(`answered ${response.statusCode ?? 0}`));
-        else resolve(parseMapping(Buffer.concat(chunks).toString('utf8')));
-      });
-    });
-    request.on('error', reject);
+async function fetchJson(url: string, authority: string | null): Promise<Mapping> {
+  const options = {
+    ...(authority === null ? {} : { ca: authority }),
+    headers: { Accept: 'application/json' },
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    agent: false,
+  } as const;
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    get(url, options, resolve).on('error', reject);
   });
-}
-
-function parseMapping(text: string): Mapping {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isMapping(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const text = await readTextWithin(response, MAX_BYTES, () => new Error(`answer longer than ${MAX_BYTES} bytes`));
+  if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode ?? 0}`);
+  return parseMapping(text) ?? {};
 }

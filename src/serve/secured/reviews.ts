@@ -1,6 +1,6 @@
 import { errorCode } from '../../base/error-message.js';
 import type { Log } from '../../base/log.js';
-import { isMapping, type Mapping } from '../../base/mapping.js';
+import { isMapping, parseMapping, type Mapping } from '../../base/mapping.js';
 import type { ApiConnection } from '../../sources/kubernetes/connection.js';
 import type { DoorObserver } from '../door.js';
 import type { Unavailable } from './user.js';
@@ -87,8 +87,8 @@ export class Reviews {
       },
     );
     if (status !== 200 && status !== 201) throw new Error(`${kind} was answered with status ${status}`);
-    const answer = parse(body);
-    if (!isMapping(answer) || answer['kind'] !== kind || answer['apiVersion'] !== apiVersion)
+    const answer = parseMapping(body);
+    if (answer?.['kind'] !== kind || answer['apiVersion'] !== apiVersion)
       throw new Error(`what answered a ${kind} is none`);
     if (!isMapping(answer['status'])) throw new Error(`a ${kind} was answered without a status`);
     return answer['status'];
@@ -101,12 +101,4 @@ export function unavailable(status: 429 | 503, why: string): Unavailable {
 
 export function isUnavailable(answer: object): answer is Unavailable {
   return 'type' in answer && answer.type === 'unavailable';
-}
-
-function parse(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return null;
-  }
 }

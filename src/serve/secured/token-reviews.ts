@@ -2,6 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.js';
 import { isMapping, type Mapping } from '../../base/mapping.js';
 import { TokenBucket } from '../../base/token-bucket.js';
+import { unverifiedClaims } from './claims.js';
 import { isUnavailable, unavailable, type Reviews } from './reviews.js';
 import { Remembered } from './remembered.js';
 import { TokenBuckets } from '../../base/token-buckets.js';
@@ -84,10 +85,6 @@ function isTexts(value: unknown): value is readonly string[] {
 
 /** When a token says that it ends, in milliseconds since the epoch: it is not remembered for longer, though nobody but the API server judges it. */
 function endOf(token: string): number {
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
-    return isMapping(claims) && typeof claims['exp'] === 'number' ? claims['exp'] * 1000 : Infinity;
-  } catch {
-    return Infinity;
-  }
+  const end = unverifiedClaims(token)?.['exp'];
+  return typeof end === 'number' ? end * 1000 : Infinity;
 }

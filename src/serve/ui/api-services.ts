@@ -4,8 +4,8 @@ export type IpFamily = 'IPv4' | 'IPv6';
 
 export interface ServicesQuery {
   /**
-   * Words, all of which must fit: part of `namespace/name`; part of an address of the Service; a port or node port in full; `ns:NAME` for exactly that
-   * namespace; an address in full that an endpoint has. Empty: all. At most 200 characters.
+   * Words, all of which must fit: part of `namespace/name`; part of an address of the Service; a port or node port in full, `443` or `443/TCP`; an address
+   * in full that an endpoint has; an address and port, of the Service, an endpoint or a node, `10.96.0.10:443/TCP`; `ns:NAME` for exactly that namespace. Empty: all. At most 200 characters.
    */
   readonly q?: string;
   /** Only those with something to look at, see {@link ServiceSummary.problems}. */
@@ -83,7 +83,7 @@ export interface ServiceDetail {
   readonly slices: readonly Slice[];
   /** Families in which it cannot be planned, so that it is as it was. */
   readonly unplanned: readonly { readonly family: IpFamily; readonly reason: string }[];
-  /** What went through it since the process counts, by port: none for a port that nothing went through, or that is not told apart. Null: it is not counted. */
+  /** What went through it since the process counts, or was refused, by port: none for a port that nothing went to, or that is not told apart. Null: it is not counted. */
   readonly traffic: readonly PortTraffic[] | null;
 }
 
@@ -102,6 +102,14 @@ export interface PortTraffic extends Traffic {
   readonly protocol: 'TCP' | 'UDP' | 'SCTP';
   /** Empty where endpoints are not counted. */
   readonly endpoints: readonly (Traffic & { readonly endpoint: string })[];
+  readonly refused: readonly Refused[];
+}
+
+/** Packets that got no further than this node's rules. */
+export interface Refused {
+  readonly verdict: 'refused' | 'dropped';
+  readonly reason: 'no-endpoints' | 'no-local-endpoints' | 'source-range';
+  readonly packets: number;
 }
 
 export interface ServicePort {
@@ -219,6 +227,8 @@ export interface ExplainAnswer {
   readonly from: string;
   readonly to: string;
   readonly outcome: 'forward' | 'reject' | 'drop' | 'none';
+  /** `namespace/name` of the Service that it is for; null: none has the address and port. */
+  readonly service: string | null;
   /** All of it in one sentence. */
   readonly headline: string;
   readonly steps: readonly ExplainStep[];

@@ -31,9 +31,6 @@ export interface Api {
   readonly 'api/configuration': { readonly query: NoQuery; readonly answer: Configuration };
 }
 
-/** The stream of {@link LiveEvents}. */
-export type EventsPath = 'api/events';
-
 export type NoQuery = Readonly<Record<string, never>>;
 
 /** 400: the question cannot be answered; 404: there is none of that name; 503: too many streams are open. */
@@ -226,8 +223,8 @@ export interface ConfigurationField {
 // ---- Live.
 
 /**
- * Server-sent events by name; the data is JSON. The first event of every connection is `snapshot`, also of one that comes back: nothing is replayed, so the
- * page asks again for the list and the Service that it shows. The same after a slow reader has caught up: what it did not read in time is left out, and a
+ * Server-sent events by name, at `api/events`; the data is JSON. The first event of every connection is `snapshot`, also of one that comes back: nothing is
+ * replayed, so the page asks again for the list and the Service that it shows. The same after a slow reader has caught up: what it did not read in time is left out, and a
  * snapshot takes its place. Two a second of a name at most, however much happens; `overview` at least every 5 s. What an event tells may have been in one
  * before: numbers tell. Ids grow and mean nothing else; `retry` is set by the server.
  */

@@ -5,7 +5,7 @@ import {
   printSkipped,
   type Paragraph,
 } from '../../plan/explain-text.js';
-import type { ExplainedEndpoint } from '../../plan/explain.js';
+import { serviceOf, type ExplainedEndpoint } from '../../plan/explain.js';
 import { kernelParagraphs, printExplainedPacket, type ExplainedPacket } from '../explain-packet.js';
 import { formatted } from '../formatted.js';
 import type { Endpoint, ExplainAnswer, ExplainStep } from './api.js';
@@ -19,7 +19,7 @@ const TITLES: Readonly<Record<string, string>> = {
   ranges: 'Source ranges',
   policy: 'Policy',
   endpoints: 'Endpoints',
-  masquerade: 'Source address',
+  masquerade: 'Masquerade',
   affinity: 'Affinity',
   note: 'Notes',
   remembered: 'Remembered',
@@ -35,6 +35,7 @@ export function explainAnswer(from: string, to: string, answer: ExplainedPacket)
     from,
     to,
     outcome: answer.verdict.type,
+    service: answer.frontend === null ? null : serviceOf(answer.frontend),
     headline: printHead(answer),
     steps: paragraphs
       .filter(({ lines }) => lines.length > 0)

@@ -1,4 +1,5 @@
-import { parseAddressBytes } from '../../base/ip.js';
+import { packedKey } from '../../base/endpoint-list.js';
+import { parseAddress, parseAddressBytes } from '../../base/ip.js';
 import type { EndpointSliceRow, ObjectKey, ServiceRow } from '../../state/rows.js';
 import type { Snapshot } from '../../state/snapshot.js';
 
@@ -25,14 +26,49 @@ function readWord(snapshot: Snapshot, word: string): Fits {
     const namespace = word.slice('ns:'.length);
     return (_key, service) => service.namespace === namespace;
   }
-  const port = /^\d{1,5}$/.test(word) ? Number(word) : null;
-  const bytes = parseAddressBytes(word);
+  const [, inBrackets = '', dotted = inBrackets, number = '', protocol = ''] = ADDRESS_AND_PORT.exec(word) ?? [];
+  if (dotted !== '') return readFrontend(snapshot, dotted, portTest(number, protocol));
+  const port = PORT.exec(word);
+  const isPort = port === null ? null : portTest(port[1] ?? '', port[2] ?? '');
+  const packed = packedAddress(word);
   const isAddress = /^\d+\.[\d.]*$|:/.test(word) ? (address: string): boolean => address.includes(word) : null;
   return (key, service) =>
     key.includes(word) ||
-    (port !== null && service.ports.some((row) => row.port === port || row.nodePort === port)) ||
+    (isPort !== null && (hasPort(service, isPort) || hasNodePort(service, isPort))) ||
     (isAddress !== null && hasAddress(service, isAddress)) ||
-    (bytes !== null && snapshot.slicesOf(key).some((slice) => hasEndpoint(slice, bytes)));
+    (packed !== null && snapshot.slicesOf(key).some((slice) => hasEndpoint(slice, packed)));
+}
+
+/** As frontends and endpoints are written: `10.96.0.10:443/TCP`, `[fd00::1]:53`. */
+const ADDRESS_AND_PORT = /^(?:\[([\da-f:.]+)\]|(\d+\.[\d.]+)):(\d{1,5})(?:\/(tcp|udp|sctp))?$/;
+const PORT = /^(\d{1,5})(?:\/(tcp|udp|sctp))?$/;
+
+type PortTest = (port: number, protocol: string) => boolean;
+
+/** @param protocol empty: any. */
+function portTest(number: string, protocol: string): PortTest {
+  const wanted = Number(number);
+  const name = protocol.toUpperCase();
+  return (port, of) => port === wanted && (name === '' || of === name);
+}
+
+function hasPort({ ports }: Pick<ServiceRow | EndpointSliceRow, 'ports'>, isPort: PortTest): boolean {
+  return ports.some(({ port, protocol }) => isPort(port, protocol));
+}
+
+function hasNodePort({ ports }: ServiceRow, isPort: PortTest): boolean {
+  return ports.some(({ nodePort, protocol }) => nodePort !== 0 && isPort(nodePort, protocol));
+}
+
+/** A frontend, an endpoint, or a node port of whatever address. */
+function readFrontend(snapshot: Snapshot, text: string, isPort: PortTest): Fits {
+  const address = parseAddress(text);
+  const packed = packedAddress(text);
+  if (address === null || packed === null) return () => false;
+  return (key, service) =>
+    (hasPort(service, isPort) && hasAddress(service, (each) => each === address)) ||
+    hasNodePort(service, isPort) ||
+    snapshot.slicesOf(key).some((slice) => hasPort(slice, isPort) && hasEndpoint(slice, packed));
 }
 
 function hasAddress(
@@ -46,13 +82,16 @@ function hasAddress(
   );
 }
 
-function hasEndpoint({ addresses, count }: EndpointSliceRow, wanted: Uint8Array): boolean {
+/** @param wanted an address, a character a byte. */
+function hasEndpoint({ addresses, count }: EndpointSliceRow, wanted: string): boolean {
   const size = wanted.length;
   if (addresses.length !== count * size) return false;
-  for (let start = 0; start < addresses.length; start += size) {
-    let at = 0;
-    while (at < size && addresses[start + at] === wanted[at]) at++;
-    if (at === size) return true;
-  }
-  return false;
+  let at = addresses.indexOf(wanted);
+  while (at % size > 0) at = addresses.indexOf(wanted, at + 1);
+  return at >= 0;
+}
+
+function packedAddress(text: string): string | null {
+  const bytes = parseAddressBytes(text);
+  return bytes && packedKey(bytes, 0, bytes.length);
 }
