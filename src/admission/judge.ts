@@ -1,6 +1,6 @@
 import { cutText } from '../base/outside-text.js';
 import { printableLine } from '../base/printable.js';
-import { isMapping, type Mapping } from '../base/mapping.js';
+import type { Mapping } from '../base/mapping.js';
 import type { RuleAction, ServiceRule } from '../config/kinds/admission.js';
 import { claimProblems, type ClaimProblem, type Cluster } from '../plan/claim-problems.js';
 import { TranslateError } from '../sources/translate/errors.js';
@@ -38,13 +38,12 @@ const ALLOWED: Verdict = { refusal: null, warnings: [] };
 
 /**
  * Whether a request may be carried out. What a Service has already is no reason to refuse a change of something else: who has it can only be rid of it by such
- * a change.
+ * a change. That holds for one that is being deleted, too: nodes serve it until its last finalizer is gone.
  */
 export function judge(request: AdmissionRequest, { cluster, policy, names }: Grounds): Verdict {
   const { operation, object, oldObject } = request;
   if (operation === 'DELETE' || operation === 'CONNECT' || object === null) return ALLOWED;
   if (!request.isService) return { refusal: null, warnings: ['pointsman judges Services alone: this was not checked'] };
-  if (isEnding(object)) return ALLOWED;
   if (cluster === null)
     return { refusal: null, warnings: ['pointsman has not read the cluster yet: this Service was not checked'] };
   const grounds = { cluster, policy, names };
@@ -61,11 +60,6 @@ export function judge(request: AdmissionRequest, { cluster, policy, names }: Gro
     refusal: refused.length === 0 ? null : cutText(refused.join('; '), MAX_REFUSAL_BYTES),
     warnings: fewWarnings(warned),
   };
-}
-
-/** Finalizers of an object that is being deleted must be able to go. */
-function isEnding({ metadata }: Mapping): boolean {
-  return isMapping(metadata) && (metadata['deletionTimestamp'] ?? null) !== null;
 }
 
 function fewWarnings(texts: readonly string[]): readonly string[] {

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { messageOf } from '../base/error-message.js';
+import { resultOrMessage } from '../base/error-message.js';
 import { parsePrefix, type IPPrefix } from '../base/ip.js';
 import { invalid } from '../config/errors.js';
 import { DEFAULT_EVENT_RATES, eventRateProblems, type EventRates } from '../config/event-rates.js';
@@ -49,7 +49,7 @@ Answers an API server whether Services may be created and changed as somebody wa
 
 /** What is wrong with the arguments, where something is; null: help was asked for. */
 export function parseOptions(argv: readonly string[]): WebhookOptions | readonly string[] | null {
-  const parsed = parseArguments(argv);
+  const parsed = resultOrMessage(() => parseAll(argv));
   if (typeof parsed === 'string') return [parsed];
   const { values, positionals } = parsed;
   if (values.help) return null;
@@ -92,16 +92,6 @@ function ranges(text: string, problems: string[]): readonly IPPrefix[] {
       problems.push(invalid('--service-cluster-ip-range', entry, 'must be a CIDR such as 10.96.0.0/12'));
     return range ?? [];
   });
-}
-
-type Arguments = ReturnType<typeof parseAll>;
-
-function parseArguments(argv: readonly string[]): Arguments | string {
-  try {
-    return parseAll(argv);
-  } catch (error) {
-    return messageOf(error);
-  }
 }
 
 function parseAll(argv: readonly string[]) {

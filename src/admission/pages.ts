@@ -5,7 +5,7 @@ import { answerWhole, JSON_HEADERS } from '../serve/listener.js';
 import { BadReview, printAnswer, readReview, type AdmissionRequest, type Verdict } from './review.js';
 
 /** Where the API server asks. */
-export const VALIDATE = '/validate';
+const VALIDATE = '/validate';
 
 /** Two objects of the greatest size that the API server stores, and what is around them. */
 const MAX_BODY_BYTES = 4 << 20;

@@ -1,4 +1,5 @@
-import { Agent, request } from 'node:https';
+import type { ClientRequest } from 'node:http';
+import { Agent, request, type RequestOptions } from 'node:https';
 import type { Test } from 'tap';
 import type { ApiObject } from '../support/api-objects.js';
 import type { Authority, Issued } from '../support/certificates.js';
@@ -30,11 +31,22 @@ export class Client {
     });
   }
 
-  ask(body: string, path = '/validate', method = 'POST', type = 'application/json'): Promise<Answer> {
+  async ask(body: string, path = '/validate', method = 'POST', type = 'application/json'): Promise<Answer> {
     const headers = { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) };
-    return new Promise((resolve, reject) => {
-      const options = { host: 'localhost', port: this.port, path, method, headers, agent: this.agent };
-      const outgoing = request(options, (response) => {
+    const { outgoing, answer } = this.begin({ path, method, headers });
+    outgoing.end(body);
+    return answer;
+  }
+
+  /** A review whose text comes later, of a length that nobody knows. */
+  begin(more: RequestOptions = {}): { readonly outgoing: ClientRequest; readonly answer: Promise<Answer> } {
+    const outgoing = request({
+      ...{ host: 'localhost', port: this.port, agent: this.agent, path: '/validate', method: 'POST' },
+      headers: { 'Content-Type': 'application/json' },
+      ...more,
+    });
+    const answer = new Promise<Answer>((resolve, reject) => {
+      outgoing.on('error', reject).on('response', (response) => {
         let text = '';
         const serial = 'getPeerCertificate' in response.socket ? serialOf(response.socket) : '';
         response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
@@ -42,8 +54,8 @@ export class Client {
           resolve({ status: response.statusCode ?? 0, body: text, serial });
         });
       });
-      outgoing.on('error', reject).end(body);
     });
+    return { outgoing, answer };
   }
 
   async review(review: ApiObject): Promise<ApiObject> {

@@ -138,6 +138,8 @@ t.test('let through: what was recorded as it is', (t) => {
     metadata: { labels: { 'service.kubernetes.io/service-proxy-name': 'x' } },
   };
   t.same(verdict(recorded('create', { object: proxied })), ALLOWED, 'of another proxy');
+  const taken = verdict(recorded('update', { object: external('192.0.2.1'), oldObject: proxied }));
+  t.match(taken, { refusal: /Node node-1/ }, 'which it is no more');
   t.end();
 });
 
@@ -167,7 +169,10 @@ t.test('status, where balancer addresses appear', (t) => {
     'a balancer address comes before an external IP, and rightly',
   );
   const ending = { metadata: { deletionTimestamp: OLD }, ...external('127.0.0.1') };
-  t.same(verdict(recorded('update', { object: ending })), ALLOWED, 'finalizers of a Service that goes');
+  const finalized = verdict(recorded('update', { object: ending, oldObject: ending }));
+  t.match(finalized, { refusal: null }, 'finalizers of a Service that goes');
+  const served = verdict(recorded('update', { object: ending }));
+  t.match(served, { refusal: /127\.0\.0\.1.*loopback/ }, 'which is served until it has gone');
   const proxied = { status: { loadBalancer: { ingress: [{ ip: '192.0.2.1', ipMode: 'Proxy' }] } } };
   t.same(verdict(recorded('status', { object: proxied })), ALLOWED, 'an address that nodes do not handle');
   t.end();

@@ -15,6 +15,7 @@ import { build, fieldsOf, items, merge } from '../support/deploy/kustomize.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { ask as askPlainly } from '../support/http.js';
 import { projectFile } from '../support/lab/agent.js';
+import { eventually } from '../support/lab/lab.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { Client } from './client.js';
 import { balancer, external, RECORDED, recorded } from './recorded.js';
@@ -145,6 +146,28 @@ t.test('bad requests get a reason, and nothing ends by them', async (t) => {
   t.match(await client.ask(good), { status: 200 });
 });
 
+t.test('texts of no known length, and more of them at once than are read', async (t) => {
+  const made = await world(t, issue());
+  listed(made);
+  const client = new Client(t, authority, made.port, {}, 40);
+  const endless = client.begin();
+  // By its headers alone nobody knows how long it will be.
+  endless.outgoing.flushHeaders();
+  endless.outgoing.end(' '.repeat((4 << 20) + 1));
+  const refusal = await endless.answer.catch((error: unknown) => error);
+  // Who sends on and on may see the connection closed before the answer.
+  if (!(refusal instanceof Error)) t.match(refusal, { status: 413, body: /4194304/ });
+
+  const good = JSON.stringify(recorded('create'));
+  const begun = Array.from({ length: 32 }, () => client.begin());
+  for (const { outgoing } of begun) outgoing.write(good.slice(0, 1));
+  await eventually('too many', async () => (await client.ask(good)).status === 503 || null);
+  for (const { outgoing } of begun) outgoing.end(good.slice(1));
+  const statuses = (await Promise.all(begun.map(({ answer }) => answer))).map(({ status }) => status);
+  t.same([...new Set(statuses)], [200]);
+  t.match(await client.ask(good), { status: 200 });
+});
+
 t.test('the certificate and the policy follow their files', async (t) => {
   const [first, second] = [issue(), issue()];
   const pair = { ...first, certificateFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
@@ -202,11 +225,12 @@ t.test('the API server asks about what may be refused, and not about the rest', 
     [
       recorded('create'),
       recorded('update'),
+      recorded('update', { request: { object: fieldsOf(oldObject) }, oldObject: labelled }),
       recorded('status', { object: balancer('203.0.113.1') }),
       recorded('create', { object: { spec: { ...bare.spec, externalIPs: ['192.0.2.1'] } } }),
       recorded('update', { object: { spec: { ...bare.spec, externalIPs: ['192.0.2.1'] } }, oldObject: bare }),
     ].map(asks),
-    [true, true, true, true, true],
+    [true, true, true, true, true, true],
   );
   t.same(
     [
@@ -252,28 +276,25 @@ t.test('many reviews in a large cluster', async (t) => {
     recorded('status'),
     recorded('create', { object: external('198.18.3.7') }),
   ].map((review) => JSON.stringify(review));
-  const times: number[] = [];
-  const some = async (count: number): Promise<void> => {
-    for (let index = 0; index < count; index += 4)
-      await Promise.all(
-        texts.map(async (text) => {
-          const begun = performance.now();
-          const { status } = await client.ask(text);
-          if (status !== 200) throw new Error(`status ${status}`);
-          times.push(performance.now() - begun);
-        }),
-      );
+  const atOnce = async (): Promise<void> => {
+    await Promise.all(
+      texts.map(async (text) => {
+        const { status } = await client.ask(text);
+        if (status !== 200) throw new Error(`status ${status}`);
+      }),
+    );
   };
-  await some(40);
-  times.length = 0;
-  const reviews = 400;
-  const milliseconds = (await cpuTime(() => some(reviews))) / reviews;
+  for (let count = 0; count < 10; count++) await atOnce();
+  const times: number[] = [];
+  for (let count = 0; count < 200; count++) times.push(await cpuTime(atOnce));
+  const milliseconds = times.reduce((sum, time) => sum + time, 0) / times.length / texts.length;
   const p99 = times.sort((one, other) => one - other)[Math.floor(times.length * 0.99)] ?? 0;
   t.comment(
-    `${milliseconds.toFixed(2)} ms of CPU for a review, the client's too; p99 ${p99.toFixed(1)} ms, four at a time`,
+    `CPU time, the client's too: ${milliseconds.toFixed(2)} ms a review; p99 of four at once ${p99.toFixed(1)} ms`,
   );
-  // 200 a second take less than the second of a core that there is for them.
+  // 200 a second take less than the second of a core that there is for them, and none of four that come at once waits for long.
   t.ok(milliseconds < 5, `${milliseconds} ms`);
+  t.ok(p99 < texts.length * 20, `${p99} ms`);
 });
 
 t.test('a command line that cannot be, and files that cannot be used', async (t) => {
