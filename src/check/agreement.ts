@@ -1,3 +1,4 @@
+import type { KernelRelease } from '../base/kernel-release.js';
 import type { Document } from './documents.js';
 import { firstOf, type Finding } from './findings.js';
 import { controlPlaneFindings } from './agreement/control-plane.js';
@@ -7,11 +8,10 @@ import { kernelFindings } from './agreement/kernel.js';
 import { portFindings } from './agreement/ports.js';
 import { rangeFindings } from './agreement/ranges.js';
 import { serviceFindings } from './agreement/services.js';
-import type { KernelVersion } from './kernel-version.js';
 
 /** What else documents are held against; null: not that, or for kernels what Nodes say. */
 export interface Demands {
-  readonly kernel: KernelVersion | null;
+  readonly kernel: KernelRelease | null;
   /** Milliseconds from a change of a pod to rules on all nodes. */
   readonly objective: number | null;
 }

@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path';
 import { systemClock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
-import { isMapping, type Mapping } from '../base/mapping.js';
+import { isMapping, parseMapping, type Mapping } from '../base/mapping.js';
 import { cutMessage } from '../base/outside-text.js';
 import { readTextWithin } from '../base/read-text.js';
 import { systemSurroundings } from '../sources/kubernetes/auth/credentials.js';
@@ -162,18 +162,9 @@ async function get(
   try {
     const { status, body } = await connection.get(path, query, { accept: 'application/json', signal });
     const tooLong = (): Error => new Error(`${path}: answer longer than ${MAX_ANSWER_BYTES} bytes`);
-    return { status, answer: parsed(await readTextWithin(body, MAX_ANSWER_BYTES, tooLong)) };
+    return { status, answer: parseMapping(await readTextWithin(body, MAX_ANSWER_BYTES, tooLong)) };
   } finally {
     clearTimeout(timer);
-  }
-}
-
-function parsed(text: string): Mapping | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isMapping(value) ? value : null;
-  } catch {
-    return null;
   }
 }
 

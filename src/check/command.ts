@@ -1,6 +1,6 @@
-import { readFileWithinSync } from '../base/bounded-file.js';
+import { readTextFileSync } from '../base/bounded-file.js';
 import { printableLine } from '../base/printable.js';
-import { KUBERNETES_VERSION } from '../config/version.js';
+import { KUBERNETES_MINOR } from '../config/version.js';
 import { agreementFindings } from './agreement.js';
 import { Contents, type ReadText } from './contents.js';
 import type { Finding } from './findings.js';
@@ -42,13 +42,10 @@ export async function check(
   };
 }
 
-/** Release of the proxy that this program is. */
-const RELEASE = Number(KUBERNETES_VERSION.split('.')[1]);
-
 async function readAll({ files, cluster, kubeconfig, release }: Options, read: ReadText, env: Environment) {
   const contents = new Contents();
   if (!cluster) {
-    contents.readFiles(files, release ?? RELEASE, read);
+    contents.readFiles(files, release ?? KUBERNETES_MINOR, read);
     return contents.all();
   }
   // Loaded only where it is used: it is a file of its own.
@@ -60,8 +57,8 @@ async function readAll({ files, cluster, kubeconfig, release }: Options, read: R
       contents.takeObjects(page);
     },
   });
-  contents.readFiles(files, release ?? answers.release ?? RELEASE, read);
-  contents.takeAnswers(answers, release ?? answers.release ?? RELEASE);
+  contents.readFiles(files, release ?? answers.release ?? KUBERNETES_MINOR, read);
+  contents.takeAnswers(answers, release ?? answers.release ?? KUBERNETES_MINOR);
   return contents.all();
 }
 
@@ -79,5 +76,5 @@ function locate(findings: readonly Finding[], texts: ReadonlyMap<string, string>
 }
 
 function readText(path: string): string {
-  return readFileWithinSync(path, MAX_FILE_BYTES).toString('utf8');
+  return readTextFileSync(path, MAX_FILE_BYTES);
 }

@@ -1,3 +1,4 @@
+import type { KernelRelease } from '../base/kernel-release.js';
 import { YamlError } from '../base/yaml.js';
 import { API_GROUP, API_VERSION, KIND, type KubeProxyConfiguration } from '../config/document.js';
 import { clip, printValue } from '../config/errors.js';
@@ -9,7 +10,6 @@ import type { Report } from '../config/tables/report.js';
 import type { Section } from '../config/tables/section.js';
 import type { TypeMeta } from '../config/tables/types.js';
 import { FindingList, firstOf, type Finding } from './findings.js';
-import type { KernelVersion } from './kernel-version.js';
 import { impliedMeta, tableFor, tablesOf } from './kinds.js';
 import { readProxy } from './proxy.js';
 import { isObject, readObject, translateObject } from './objects.js';
@@ -29,7 +29,7 @@ export interface Document {
   /** Of API objects; of a list there is a document for each. */
   readonly row: Row | null;
   /** Of Nodes. */
-  readonly kernel: KernelVersion | null;
+  readonly kernel: KernelRelease | null;
 }
 
 /** Of one file, however many documents it has. */

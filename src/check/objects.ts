@@ -1,3 +1,5 @@
+import { parseKernelRelease, type KernelRelease } from '../base/kernel-release.js';
+import { isMapping } from '../base/mapping.js';
 import { clip, printValue } from '../config/errors.js';
 import { Mapping } from '../config/yaml.js';
 import { TranslateError } from '../sources/translate/errors.js';
@@ -6,7 +8,6 @@ import { identify } from '../sources/translate/metadata.js';
 import { recognise, translate } from '../sources/translate/object.js';
 import { objectKey, refOf, type Row, type RowRef } from '../state/rows.js';
 import type { Report } from '../config/tables/report.js';
-import { kernelOf, type KernelVersion } from './kernel-version.js';
 import { splitValue } from './problem-line.js';
 import type { TypeMeta } from '../config/tables/types.js';
 
@@ -20,7 +21,7 @@ export interface ReadObject {
   /** Null where it cannot be used, or is not for the proxy. */
   readonly row: Row | null;
   /** Of a Node. */
-  readonly kernel: KernelVersion | null;
+  readonly kernel: KernelRelease | null;
 }
 
 const NOTHING: ReadObject = { row: null, kernel: null };
@@ -119,4 +120,13 @@ function plain(value: unknown, path: string, report: (report: Report) => void, k
   known.set(value, object);
   for (const [name, item] of value.entries) object[name] = plain(item, `${path}.${clip(name)}`, report, known);
   return object;
+}
+
+/** What a Node object says of its kernel; null: nothing, or it runs another system. */
+function kernelOf(node: unknown): KernelRelease | null {
+  const status = isMapping(node) ? node['status'] : null;
+  const info = isMapping(status) ? status['nodeInfo'] : null;
+  if (!isMapping(info) || (info['operatingSystem'] ?? 'linux') !== 'linux') return null;
+  const { kernelVersion } = info;
+  return typeof kernelVersion === 'string' ? parseKernelRelease(kernelVersion) : null;
 }

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
-import { messageOf } from '../base/error-message.js';
+import { resultOrMessage } from '../base/error-message.js';
+import { parseKernelRelease } from '../base/kernel-release.js';
 import { durationMilliseconds, parseDuration } from '../config/duration.js';
 import { KUBERNETES_VERSION } from '../config/version.js';
 import type { Demands } from './agreement.js';
-import { parseKernel } from './kernel-version.js';
 import { OUTPUTS, type OutputFormat } from './print.js';
 
 export interface Options extends Demands {
@@ -41,7 +41,7 @@ Exit status: 0, 1 when there are errors, 2 when something could not be read.
 
 /** What is wrong with the arguments, where something is. */
 export function parseOptions(argv: readonly string[]): Options | string {
-  const parsed = parseArguments(argv);
+  const parsed = resultOrMessage(() => parseAll(argv));
   if (typeof parsed === 'string') return parsed;
   const { values, positionals: files } = parsed;
   const { cluster, kubeconfig = '', strict, help } = values;
@@ -64,22 +64,12 @@ function parseRelease(version: string): number | string {
 }
 
 function parseDemands(kernelText: string | undefined, sloText: string | undefined): Demands | string {
-  const kernel = kernelText === undefined ? null : parseKernel(kernelText);
+  const kernel = kernelText === undefined ? null : parseKernelRelease(kernelText);
   if (kernelText !== undefined && kernel === null)
     return `--kernel: ${JSON.stringify(kernelText)}: must be a version such as 5.10`;
   const slo = sloText === undefined ? null : parseDuration(sloText);
   if (sloText !== undefined && slo === null) return `--slo: ${JSON.stringify(sloText)}: must be a duration such as 5s`;
   return { kernel, objective: slo === null ? null : durationMilliseconds(slo) };
-}
-
-type Arguments = ReturnType<typeof parseAll>;
-
-function parseArguments(argv: readonly string[]): Arguments | string {
-  try {
-    return parseAll(argv);
-  } catch (error) {
-    return messageOf(error);
-  }
 }
 
 function parseAll(argv: readonly string[]) {

@@ -176,6 +176,21 @@ const PROCESS_FLAGS = [
     initial: '',
   },
   {
+    name: 'namespace',
+    type: 'string',
+    value: 'name',
+    help: "with --node: of the proxies' pods; empty: as for pointsman nodes",
+    initial: '',
+  },
+  {
+    name: 'selector',
+    short: 'l',
+    type: 'string',
+    value: 'labels',
+    help: "with --node: of the proxies' pods; empty: as for pointsman nodes",
+    initial: '',
+  },
+  {
     name: 'listen',
     type: 'string',
     value: 'IP:port',

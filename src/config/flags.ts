@@ -5,7 +5,7 @@ import { FLAGS, type FlagName } from './flag-table.js';
 import { printFlagValue, readFlagValue, Refusal, type FlagType, type FlagValue } from './flag-values.js';
 import type { Flag } from './flag.js';
 
-export const SUBCOMMANDS = ['plan', 'render', 'dump', 'diff', 'status', 'explain', 'ui'] as const;
+const SUBCOMMANDS = ['plan', 'render', 'dump', 'diff', 'status', 'explain', 'ui'] as const;
 export type Subcommand = (typeof SUBCOMMANDS)[number];
 
 const SUBCOMMAND_HELP = [

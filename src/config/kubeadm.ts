@@ -20,9 +20,9 @@ export function readCluster(document: unknown): ClusterConfiguration | null {
   const version = document.entries.get('apiVersion');
   if (document.entries.get('kind') !== CLUSTER_KIND || !VERSIONS.includes(version)) return null;
   return {
-    podSubnet: textAt(document, 'networking', 'podSubnet'),
-    serviceSubnet: textAt(document, 'networking', 'serviceSubnet'),
-    proxyDisabled: version === DISABLED_SINCE && valueAt(document, 'proxy', 'disabled') === true,
+    podSubnet: textAt(document, ['networking', 'podSubnet']),
+    serviceSubnet: textAt(document, ['networking', 'serviceSubnet']),
+    proxyDisabled: version === DISABLED_SINCE && document.at(['proxy', 'disabled']) === true,
   };
 }
 
@@ -98,12 +98,7 @@ function sameSubnets(one: readonly IPPrefix[], other: readonly IPPrefix[] | null
   return other !== null && [...one].sort().join() === [...other].sort().join();
 }
 
-function valueAt(document: Mapping, section: string, field: string): unknown {
-  const within = document.entries.get(section);
-  return within instanceof Mapping ? within.entries.get(field) : undefined;
-}
-
-function textAt(document: Mapping, section: string, field: string): string {
-  const value = valueAt(document, section, field);
+function textAt(document: Mapping, path: readonly string[]): string {
+  const value = document.at(path);
   return typeof value === 'string' ? value : '';
 }

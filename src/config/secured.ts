@@ -35,7 +35,7 @@ export interface AuthorizationConfig {
   readonly unauthorizedTtl: number;
 }
 
-export const AUTHORIZATION_MODES = ['AlwaysAllow', 'Webhook'] as const;
+const AUTHORIZATION_MODES = ['AlwaysAllow', 'Webhook'] as const;
 export type AuthorizationMode = (typeof AUTHORIZATION_MODES)[number];
 
 export interface TlsConfig {

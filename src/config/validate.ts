@@ -8,7 +8,7 @@ import { parseHostPort } from './host-port.js';
 import { quantityValue } from './quantity.js';
 import { PREVIOUS_MINOR } from './version.js';
 
-export const LOCAL_MODES = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const;
+const LOCAL_MODES = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const;
 export type LocalMode = (typeof LOCAL_MODES)[number];
 
 export function isLocalMode(text: string): text is LocalMode {
@@ -60,7 +60,7 @@ export function validateConfiguration(document: KubeProxyConfiguration, platform
   ];
 }
 
-/** What the API server may answer in. The peer knows no more of them, and then fails at every request. */
+/** What the API server may answer in. kube-proxy knows no more of them, and then fails at every request. */
 function validateContentTypes({ contentType, acceptContentTypes }: ClientConnection): Problems {
   const accepted = acceptContentTypes === '' ? [] : acceptContentTypes.split(',');
   const isKnown = (entry: string, known: readonly string[]): boolean => {
@@ -199,7 +199,7 @@ function validateLocalDetection({ detectLocalMode, detectLocal, clusterCIDR }: K
 
 const NO_INTERFACE = 'is not what Linux calls interfaces: at most 15 bytes, without blanks, slashes and colons';
 
-/** The peer takes any text, and then no sync of it succeeds. */
+/** kube-proxy takes any text, and then no sync of it succeeds. */
 function isInterfaceName(text: string): boolean {
   return Buffer.byteLength(text) <= 15 && !/[\s/:]/.test(text);
 }

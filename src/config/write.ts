@@ -8,7 +8,7 @@ import type { KubeProxyConfiguration } from './document.js';
 export function printConfiguration(document: KubeProxyConfiguration): string {
   const fields = configurationFields(document);
   const text = dump(fields, { sortKeys: true, noRefs: true, lineWidth: -1, quoteStyle: 'double', seqNoIndent: true });
-  // The peer's library quotes twice what unquoted would be another type, and once what would be another structure: `[::]:10256`, `::`.
+  // kube-proxy's library quotes twice what unquoted would be another type, and once what would be another structure: `[::]:10256`, `::`.
   return text.replace(/: "([[:][^"'\\]*)"$/gm, ": '$1'");
 }
 

@@ -107,6 +107,15 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
     'd2 error: Service[default/low].spec: "31999": is no node port, as they are 32000-33000',
   ],
   [
+    'node ports, by the first and how many there are',
+    [
+      `${CLUSTER}apiServer: {extraArgs: [{name: service-node-port-range, value: 20000+1000}]}`,
+      service('high', `clusterIP: 10.96.0.1, type: NodePort, ports: [{port: 80, nodePort: 21001}]`),
+      service('last', `clusterIP: 10.96.0.2, type: NodePort, ports: [{port: 80, nodePort: 21000}]`),
+    ],
+    'd2 error: Service[default/high].spec: "21001": is no node port, as they are 20000-21000',
+  ],
+  [
     'feature gates',
     [
       `${CLUSTER}featureGates: {A: true}\nscheduler: {extraArgs: [{name: feature-gates, value: "A=false,B=true"}]}`,

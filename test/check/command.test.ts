@@ -151,6 +151,13 @@ t.test('the program', (t) => {
   });
   const file = join(folder, 'config.yaml');
   writeFileSync(file, `${HEADER}Mode: x\n`);
+  const latin = join(folder, 'latin.yaml');
+  writeFileSync(latin, `${HEADER}hostnameOverride: "bär"\n`, 'latin1');
+  t.match(spawnSync(PROGRAM, ['check', latin], { encoding: 'utf8' }), {
+    status: 2,
+    stdout: '',
+    stderr: `could not read ${latin}: is no UTF-8\n`,
+  });
   t.match(spawnSync(PROGRAM, ['check', file], { encoding: 'utf8' }), {
     status: 1,
     stdout: `${file}:4: document 1: error: KubeProxyConfiguration.Mode: has the wrong case: should be mode\n`,

@@ -111,29 +111,39 @@ function wrongValues(type: Type): readonly (readonly [value: unknown, at?: strin
       return [[1], [['a']], ['nothing-known'], ...type.values.flatMap(swapped).map((text) => [text] as const)];
     case 'scalar': {
       const { in: wanted, test } = FORMATS[type.format];
-      if (wanted.includes('string')) return [[[]], [mapping], [true], ...(test(GARBAGE) ? [] : [[GARBAGE] as const])];
-      if (wanted === 'boolean') return [['true'], [1], [[]]];
+      const isParsed = /^(?:duration|quantity|timestamp)/.test(type.format);
+      if (wanted.includes('string'))
+        return [
+          [[]],
+          [mapping],
+          [true],
+          ...(test(GARBAGE) ? [] : [[GARBAGE] as const]),
+          ...(isParsed ? [[''] as const] : []),
+        ];
+      if (wanted === 'boolean') return [['true'], [''], [1], [[]]];
       const { min, max } = type;
       const outside = [...(min === undefined ? [] : [min - 1]), ...(max === undefined ? [] : [max + 1])];
       return [
         ['1'],
+        [''],
         [true],
         [[]],
         ...[...outside, ...(type.format === 'int' ? [1.5] : [])].map((each) => [each] as const),
       ];
     }
     case 'list':
-      return [['x'], [mapping], ...(type.min > 0 ? [[[]] as const] : []), ...wrongEntries(type)];
+      return [['x'], [''], [mapping], ...(type.min > 0 ? [[[]] as const] : []), ...wrongEntries(type)];
     case 'map':
       return [
         ['x'],
+        [''],
         [1],
         [[]],
         ...wrongValues(type.of).map(([value, at = '']) => [new Mapping([['k', value]]), `.k${at}`] as const),
       ];
     case 'struct':
     case 'embedded':
-      return [['x'], [1], [[]]];
+      return [['x'], [''], [1], [[]]];
   }
 }
 
@@ -161,10 +171,11 @@ export function mutationsOf(type: StructType, version: string): readonly Mutatio
   const put = (name: string, value: unknown): Mapping => new Mapping([...base.entries, [name, value]]);
   const without = (name: string): Mapping => new Mapping([...base.entries].filter(([each]) => each !== name));
   const ofFields = Object.entries(type.fields).flatMap(([name, of]): readonly Mutation[] => {
-    const { required, since, type: held } = fieldOf(of);
+    const { required, since, mayBeEmpty = false, type: held } = fieldOf(of);
     if (!isIn(of, version)) return [{ what: 'is of another version', path: name, mapping: put(name, sample(held)) }];
+    const wrong = wrongValues(held).filter(([value]) => !mayBeEmpty || value !== '');
     return [
-      ...wrongValues(held).map(([value, at = '']) => ({
+      ...wrong.map(([value, at = '']) => ({
         what: `is ${JSON.stringify(value)}`,
         path: `${name}${at}`,
         mapping: put(name, value),

@@ -250,6 +250,8 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'event-rate-limit-config': '',
     from: 'external',
     node: '',
+    namespace: '',
+    selector: '',
     output: 'text',
     'metrics-tls': 'false',
     'tls-cert-file': '',

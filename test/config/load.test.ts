@@ -369,8 +369,10 @@ t.test('commands that look inside', (t) => {
   const to = '[fd00::1]:80/TCP';
   t.match(load(['explain', to]), { command: 'explain', from: 'external', to, output: 'text' });
   t.match(load(['--from=node', 'explain', '--output=json', to]), { from: 'node', to, output: 'json', node: '' });
-  t.match(load(['explain', '--node=worker-1', '--kubeconfig=admin.conf', to]), {
+  t.match(load(['explain', '--node=worker-1', '--kubeconfig=admin.conf', '--namespace=net', '-l', 'app=proxy', to]), {
     node: 'worker-1',
+    namespace: 'net',
+    selector: 'app=proxy',
     config: { kubernetes: { kubeconfig: 'admin.conf' } },
   });
   t.throws(

@@ -60,6 +60,8 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'service-telemetry-max',
     'from',
     'node',
+    'namespace',
+    'selector',
     'output',
     'version',
     'heap-snapshot',

@@ -1,30 +1,12 @@
+import { isBefore, type KernelRelease } from '../../base/kernel-release.js';
 import { KIND } from '../../config/document.js';
+import { KERNEL_NEEDS } from '../../config/mode-kernels.js';
 import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
-import { isBefore, type KernelVersion } from '../kernel-version.js';
 import { findingAt } from './place.js';
 
-interface Need {
-  readonly mode: string;
-  readonly version: KernelVersion;
-  readonly severity: Finding['severity'];
-  readonly problem: string;
-}
-
-/** What modes of the node proxy ask of a kernel beyond what every kernel in use has. */
-const NEEDS: readonly Need[] = [
-  { mode: 'nftables', version: [5, 13], severity: 'error', problem: 'needs Linux 5.13 or later' },
-  // Before that no module has the alias by which netlink asks for it.
-  {
-    mode: 'ipvs',
-    version: [5, 16],
-    severity: 'warning',
-    problem: 'loads ip_vs itself with Linux 5.16 or later: have it loaded at boot',
-  },
-];
-
 interface Kernel {
-  readonly version: KernelVersion;
+  readonly release: KernelRelease;
   readonly saidBy: string;
 }
 
@@ -33,11 +15,11 @@ interface Kernel {
  *
  * @param given what the nodes have; null: what they say themselves.
  */
-export function kernelFindings(documents: readonly Document[], given: KernelVersion | null): readonly Finding[] {
-  const kernel = given === null ? oldest(documents) : { version: given, saidBy: `--kernel ${given.join('.')}` };
+export function kernelFindings(documents: readonly Document[], given: KernelRelease | null): readonly Finding[] {
+  const kernel = given === null ? oldest(documents) : { release: given, saidBy: `--kernel ${given.join('.')}` };
   if (kernel === null) return [];
   return documents.flatMap((document) =>
-    NEEDS.filter(({ mode, version }) => document.proxy?.mode === mode && isBefore(kernel.version, version)).map(
+    KERNEL_NEEDS.filter(({ mode, release }) => document.proxy?.mode === mode && isBefore(kernel.release, release)).map(
       ({ mode, severity, problem }) =>
         findingAt(severity, 'kernel', { document, path: `${KIND}.mode`, value: mode }, `${problem} (${kernel.saidBy})`),
     ),
@@ -46,7 +28,7 @@ export function kernelFindings(documents: readonly Document[], given: KernelVers
 
 function oldest(documents: readonly Document[]): Kernel | null {
   return documents.reduce<Kernel | null>((found, { kernel, row }) => {
-    if (kernel === null || row?.kind !== 'Node' || (found !== null && !isBefore(kernel, found.version))) return found;
-    return { version: kernel, saidBy: `Node ${row.name} has ${kernel.join('.')}` };
+    if (kernel === null || row?.kind !== 'Node' || (found !== null && !isBefore(kernel, found.release))) return found;
+    return { release: kernel, saidBy: `Node ${row.name} has ${kernel.join('.')}` };
   }, null);
 }

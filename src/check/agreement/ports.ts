@@ -1,4 +1,5 @@
 import { isUnspecified, parseAddress } from '../../base/ip.js';
+import { DEFAULT_NODE_PORTS } from '../../base/protocol.js';
 import { KIND } from '../../config/document.js';
 import { parseHostPort } from '../../config/host-port.js';
 import type { Document } from '../documents.js';
@@ -16,8 +17,6 @@ interface Listener extends Place {
 
 /** Of Linux, when nothing is set. */
 const EPHEMERAL = { first: 32_768, last: 60_999 };
-/** Of the API server, when nothing is set. */
-const NODE_PORTS = { first: 30_000, last: 32_767 };
 
 /** Of which each is compared with all. Nobody checks more files of nodes at a time. */
 const MAX_LISTENERS = 1000;
@@ -30,7 +29,7 @@ interface PortRange {
 export function portFindings(documents: readonly Document[]): readonly Finding[] {
   const listeners = documents.flatMap(listenersOf).slice(0, MAX_LISTENERS);
   const ranges = nodePortRanges(documents);
-  const range = ranges[0]?.range ?? NODE_PORTS;
+  const range = ranges[0]?.range ?? DEFAULT_NODE_PORTS;
   return [
     ...clashes(listeners),
     ...ranges.flatMap(({ place, range: { first, last } }) =>
@@ -112,11 +111,16 @@ function nodePortRanges(
   return sectionsOf(documents, 'ClusterConfiguration')
     .flatMap(({ document, section }) => argumentOf(document, section.section('apiServer'), 'service-node-port-range'))
     .flatMap((place) => {
-      const [, first, last] = /^(\d{1,5})-(\d{1,5})$/.exec(place.value) ?? [];
-      return first === undefined || last === undefined
-        ? []
-        : [{ place, range: { first: Number(first), last: Number(last) } }];
+      const range = readRange(place.value);
+      return range === null ? [] : [{ place, range }];
     });
+}
+
+/** `30000-32767`, `30000+2767` or a single port. */
+function readRange(text: string): PortRange | null {
+  const [, first, sign, other = first] = /^(\d{1,5})(?:([-+])(\d{1,5}))?$/.exec(text.trim()) ?? [];
+  if (first === undefined) return null;
+  return { first: Number(first), last: sign === '+' ? Number(first) + Number(other) : Number(other) };
 }
 
 /** @param isSaid whether the range is in one of the files. */

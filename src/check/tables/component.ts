@@ -1,4 +1,4 @@
-import { atMost } from '../../config/tables/rules.js';
+import { atMost, rule } from '../../config/tables/rules.js';
 import { bool, field, int, oneOf, path, scalar, struct, text, type Rule } from '../../config/tables/types.js';
 
 /** Sections that components have in common. */
@@ -12,6 +12,16 @@ export const CLIENT_CONNECTION = struct({
 });
 
 export const DEBUGGING = { enableProfiling: bool, enableContentionProfiling: bool };
+
+/** Profiles of contention are pages among those of profiling. */
+export const CONTENTION = rule('no-effect', (section) => {
+  if (
+    section.truth('enableContentionProfiling') &&
+    section.isGiven('enableProfiling') &&
+    !section.truth('enableProfiling')
+  )
+    section.warn('no-effect', 'enableContentionProfiling', 'has no effect as enableProfiling is false');
+});
 
 /** Times count only where a leader is elected. */
 function whereElected(rule: Rule): Rule {

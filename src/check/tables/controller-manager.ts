@@ -16,7 +16,7 @@ import {
   type ScalarType,
   type StructType,
 } from '../../config/tables/types.js';
-import { CLIENT_CONNECTION, DEBUGGING, LEADER_ELECTION } from './component.js';
+import { CLIENT_CONNECTION, CONTENTION, DEBUGGING, LEADER_ELECTION } from './component.js';
 
 /** The controller managers. Their types name fields in Go's way, with capital letters. */
 
@@ -57,7 +57,7 @@ const GENERIC = struct(
     ControllerStartInterval: period,
     LeaderElection: LEADER_ELECTION,
     Controllers: list(text),
-    Debugging: struct(DEBUGGING),
+    Debugging: struct(DEBUGGING, CONTENTION),
     LeaderMigrationEnabled: bool,
     LeaderMigration: LEADER_MIGRATION,
   },
@@ -83,7 +83,7 @@ const CLOUD_SHARED = struct(
     AllowUntaggedCloud: bool,
     ...periods('RouteReconciliationPeriod', 'NodeMonitorPeriod', 'NodeSyncPeriod'),
     ClusterName: text,
-    ClusterCIDR: scalar('cidrs'),
+    ClusterCIDR: field(scalar('cidrs'), { mayBeEmpty: true }),
     AllocateNodeCIDRs: bool,
     CIDRAllocatorType: oneOf('RangeAllocator', 'CloudAllocator', 'IPAMFromCluster', 'IPAMFromCloud'),
     ConfigureCloudRoutes: bool,

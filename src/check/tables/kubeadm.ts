@@ -1,3 +1,4 @@
+import { printValue } from '../../config/errors.js';
 import { alone, exclusive, needs, rule, someOf } from '../../config/tables/rules.js';
 import {
   any,
@@ -90,6 +91,18 @@ function argumentsOf(version: Version): Type {
   return version === 'v1beta3' ? map(text) : list(struct({ name: required(text), value: text }));
 }
 
+/** kubeadm puts the scheme before a path itself, and warns that a node agent may not take such a one for ever. */
+const SOCKET_SCHEME = rule('deprecated', (section) => {
+  const socket = section.text('criSocket');
+  if (socket.startsWith('/'))
+    section.warn(
+      'deprecated',
+      'criSocket',
+      'has no scheme: kubeadm adds it, and warns',
+      printValue(`unix://${socket}`),
+    );
+});
+
 function nodeRegistration(version: Version): StructType {
   return struct(
     {
@@ -102,6 +115,7 @@ function nodeRegistration(version: Version): StructType {
       imagePullSerial: added(bool),
     },
     alone('ignorePreflightErrors', 'all'),
+    SOCKET_SCHEME,
   );
 }
 
@@ -243,6 +257,7 @@ const RESET = struct(
     timeouts: TIMEOUTS,
   },
   alone('ignorePreflightErrors', 'all'),
+  SOCKET_SCHEME,
 );
 
 const CHOICE = {

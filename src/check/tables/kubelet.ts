@@ -79,7 +79,7 @@ export const KUBELET: readonly KindTable[] = [
         imageGCHighThresholdPercent: field(int(0, 100), { default: 85 }),
         imageGCLowThresholdPercent: field(int(0, 100), { default: 80 }),
         containerLogMaxFiles: int(2),
-        containerLogMaxSize: scalar('quantity'),
+        containerLogMaxSize: field(scalar('quantity'), { mayBeEmpty: true }),
         cgroupDriver: oneOf('cgroupfs', 'systemd'),
         cpuManagerPolicy: oneOf('none', 'static'),
         memoryManagerPolicy: oneOf('None', 'Static'),

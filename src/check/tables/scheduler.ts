@@ -17,7 +17,7 @@ import {
   type StructType,
   type TypeMeta,
 } from '../../config/tables/types.js';
-import { CLIENT_CONNECTION, DEBUGGING, LEADER_ELECTION } from './component.js';
+import { CLIENT_CONNECTION, CONTENTION, DEBUGGING, LEADER_ELECTION } from './component.js';
 
 /** The scheduler, and the arguments of its plugins. */
 
@@ -132,6 +132,13 @@ const ONE_BINDS = rule('extenders', (section) => {
   for (const extender of others) extender.refuse('extenders', 'bindVerb', 'must be given by one extender only');
 });
 
+/** It is to be greater, though the scheduler takes it. */
+const CONSTANT_BACKOFF = rule('order', (section) => {
+  const most = section.number('podMaxBackoffSeconds');
+  if (most !== null && most === section.number('podInitialBackoffSeconds'))
+    section.warn('order', 'podMaxBackoffSeconds', 'is podInitialBackoffSeconds: no pod waits longer than at first');
+});
+
 const SCHEDULER = struct(
   {
     ...DEBUGGING,
@@ -145,7 +152,9 @@ const SCHEDULER = struct(
     extenders: list(EXTENDER),
     delayCacheUntilActive: bool,
   },
+  CONTENTION,
   atMost('podInitialBackoffSeconds', 'podMaxBackoffSeconds'),
+  CONSTANT_BACKOFF,
   PROFILES,
   ONE_BINDS,
 );

@@ -1,3 +1,4 @@
+import { isPort } from '../../base/protocol.js';
 import { exclusive, rule, someOf } from '../tables/rules.js';
 import { int, list, oneOf, path, required, scalar, struct, text, type KindTable } from '../tables/types.js';
 import { apiServerKind } from './apiserver-groups.js';
@@ -81,10 +82,22 @@ const EGRESS = struct(
 
 /** As gRPC names what it connects to. */
 const ENDPOINT = rule('endpoint', (section) => {
-  const [, scheme] = /^([^/]*):\/\//.exec(section.text('endpoint')) ?? [];
-  if (scheme !== undefined && !['dns', 'unix', 'unix-abstract'].includes(scheme))
-    section.refuse('endpoint', 'endpoint', 'has a scheme that is not known', 'host:port, dns:// or unix://');
+  const endpoint = section.text('endpoint');
+  const [, scheme = 'dns'] = /^([^/]*):\/\//.exec(endpoint) ?? [];
+  const refuse = (problem: string): void => {
+    section.refuse('endpoint', 'endpoint', problem, 'host:port, dns:// or unix://');
+  };
+  if (!['dns', 'unix', 'unix-abstract'].includes(scheme)) refuse('has a scheme that is not known');
+  else if (endpoint !== '' && !isTarget(endpoint, scheme)) refuse('cannot be read');
 });
+
+const DNS_TARGET = /^(?:dns:\/\/[^/]*\/)?(?:\[[\da-f:.]+\]|[^\s/:@[\]]+)(?::(\d{1,5}))?$/i;
+
+function isTarget(endpoint: string, scheme: string): boolean {
+  if (scheme !== 'dns') return endpoint.length > `${scheme}://`.length;
+  const target = DNS_TARGET.exec(endpoint);
+  return target !== null && (target[1] === undefined || isPort(Number(target[1])));
+}
 
 const TRACING = struct({ endpoint: text, samplingRatePerMillion: int(0, 1_000_000) }, ENDPOINT);
 

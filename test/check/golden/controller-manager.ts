@@ -32,6 +32,7 @@ DeprecatedController: {x: 1}`,
         'error: KubeControllerManagerConfiguration.Generic.LeaderElection.renewDeadline: "10s": must be below leaseDuration',
         'error: KubeControllerManagerConfiguration.Generic.Webhooks: is an unknown field',
         'warning: KubeControllerManagerConfiguration.Generic.Controllers: names "a" twice, the first one counts',
+        'error: KubeControllerManagerConfiguration.KubeCloudShared.ClusterCIDR: "": is empty, and AllocateNodeCIDRs needs it',
         'error: KubeControllerManagerConfiguration.KubeCloudShared.CIDRAllocatorType: "range": is not known: should be "RangeAllocator" or "CloudAllocator" or "IPAMFromCluster" or "IPAMFromCloud"',
         'error: KubeControllerManagerConfiguration.CSRSigningController.KubeletClientSignerConfiguration.KeyFile: "b": needs CertFile beside it',
         'error: KubeControllerManagerConfiguration.CSRSigningController.ClusterSigningCertFile: "a": needs ClusterSigningKeyFile beside it',
@@ -46,11 +47,12 @@ DeprecatedController: {x: 1}`,
         'error: KubeControllerManagerConfiguration.generic: has the wrong case: should be Generic',
       ],
       [
-        `Generic: {LeaderElection: {renewDeadline: 2s, retryPeriod: 2s}}
+        `Generic: {LeaderElection: {renewDeadline: 2s, retryPeriod: 2s}, Debugging: {enableProfiling: false, enableContentionProfiling: true}}
 KubeCloudShared: {ClusterCIDR: 10.0.0.0/8, ConfigureCloudRoutes: true, AllocateNodeCIDRs: false}
 NodeIPAMController: {ServiceCIDR: 12.0.0.0/8, SecondaryServiceCIDR: 11.0.0.0/8, NodeCIDRMaskSize: 25}
 CSRSigningController: {ClusterSigningKeyFile: k}`,
         'error: KubeControllerManagerConfiguration.Generic.LeaderElection.retryPeriod: "2s": must be below renewDeadline',
+        'warning: KubeControllerManagerConfiguration.Generic.Debugging.enableContentionProfiling: true: has no effect as enableProfiling is false',
         'warning: KubeControllerManagerConfiguration.KubeCloudShared.ConfigureCloudRoutes: true: has no effect without AllocateNodeCIDRs',
         'error: KubeControllerManagerConfiguration.CSRSigningController.ClusterSigningKeyFile: "k": needs ClusterSigningCertFile beside it',
         'error: KubeControllerManagerConfiguration.NodeIPAMController.SecondaryServiceCIDR: "11.0.0.0/8": has the IP family of ServiceCIDR: should be of the other one',

@@ -42,12 +42,22 @@ export const EGRESS: readonly Golden[] = [
       `endpoint: localhost:4317
 samplingRatePerMillion: 1000000`,
       'endpoint: dns:///collector.example:4317',
+      'endpoint: dns://192.0.2.53/otel_collector',
+      'endpoint: "[::1]:4317"',
+      'endpoint: unix:///run/collector.sock',
     ],
     wrong: [
       [
         'endpoint: http://localhost:4317',
         'error: TracingConfiguration.endpoint: "http://localhost:4317/": has a scheme that is not known: should be host:port, dns:// or unix://',
       ],
+      ...['localhost:port', 'localhost:99999', 'a b:1', 'dns://localhost:4317', 'unix://'].map(
+        (endpoint) =>
+          [
+            `endpoint: "${endpoint}"`,
+            `error: TracingConfiguration.endpoint: "${endpoint}": cannot be read: should be host:port, dns:// or unix://`,
+          ] as const,
+      ),
       [
         `endpoint: 1
 samplingRatePerMillion: 1000001

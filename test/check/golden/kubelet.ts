@@ -14,7 +14,8 @@ featureGates: {A: true}
 whoKnows: 1
 imageGCHighThresholdPercent: 90
 enforceNodeAllocatable: [pods, system-reserved]
-systemReservedCgroup: /system`,
+systemReservedCgroup: /system
+containerLogMaxSize: ""`,
     ],
     wrong: [
       [

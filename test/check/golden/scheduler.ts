@@ -44,6 +44,11 @@ profiles: [{plugins: {Score: {}, queueSort: {enabled: [{name: A}, {name: A}]}}},
         'error: KubeSchedulerConfiguration.profiles[1].pluginConfig: tells the plugin of queueSort otherwise than the other profiles',
       ],
       [
+        'enableProfiling: false\nenableContentionProfiling: true\npodInitialBackoffSeconds: 10',
+        'warning: KubeSchedulerConfiguration.enableContentionProfiling: true: has no effect as enableProfiling is false',
+        'warning: KubeSchedulerConfiguration.podMaxBackoffSeconds: 10: is podInitialBackoffSeconds: no pod waits longer than at first',
+      ],
+      [
         'extenders: [{urlPrefix: x, prioritizeVerb: p, bindVerb: a, tlsConfig: {insecure: true, caFile: x, keyData: S3cr3t, certData: "?"}}, {urlPrefix: "http://user:S3cr3t@h", bindVerb: b, weight: 1, httpTimeout: 5, managedResources: [{}]}]',
         'error: KubeSchedulerConfiguration.extenders[0].urlPrefix: "x": cannot be read: should be a URL that begins with http:// or https://',
         'error: KubeSchedulerConfiguration.extenders[0].tlsConfig.certData: "?": cannot be read: should be base64',
