@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve, sep } from 'node:path';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import t from 'tap';
 import { layerViolations } from './support/layers.js';
 
@@ -8,13 +8,17 @@ function check(sources: Readonly<Record<string, string>>): readonly string[] {
   return layerViolations(new Map(Object.entries(sources)));
 }
 
-/** All sources of the project, which is where the tests are started. */
+/** Paths of all that is below folders of the project, which is where the tests are started. */
+function pathsBelow(...folders: readonly string[]): readonly string[] {
+  return folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+  );
+}
+
+/** All sources of the project. */
 function projectSources(): ReadonlyMap<string, string> {
-  const root = resolve('src');
-  const paths = readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.[cm]?[jt]s$/.test(entry.name))
-    .map((entry) => join(entry.parentPath, entry.name));
-  return new Map(paths.map((path) => [relative(root, path).split(sep).join('/'), readFileSync(path, 'utf8')]));
+  const paths = pathsBelow('src').filter((path) => /\.[cm]?[jt]s$/.test(path));
+  return new Map(paths.map((path) => [relative('src', path).split(sep).join('/'), readFileSync(path, 'utf8')]));
 }
 
 t.test('the project keeps to its layers', (t) => {
@@ -46,11 +50,10 @@ t.test('ids of behaviour that sources name are in docs/behaviour.md', (t) => {
 });
 
 t.test('links of the documents lead to files that there are', (t) => {
-  const documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'].concat(
-    ['docs', 'src', 'page', 'native', 'test'].flatMap((folder) =>
-      readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
-    ),
-  );
+  const documents = [
+    ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'],
+    ...pathsBelow('docs', 'src', 'page', 'native', 'bundle', 'test'),
+  ];
   for (const document of documents.filter((path) => path.endsWith('.md'))) {
     const links = [...readFileSync(document, 'utf8').matchAll(/\]\((?!\w+:)([^)#\s]+)/g)].map(([, link = '']) => link);
     t.same(
@@ -62,17 +65,40 @@ t.test('links of the documents lead to files that there are', (t) => {
   t.end();
 });
 
+t.test("a folder's README names every source file of it, and no other", (t) => {
+  const paths = pathsBelow('src', 'page', 'bundle');
+  const names = new Set([...paths, ...pathsBelow('bench', 'test')].map((path) => basename(path)));
+  const readmes = new Map(
+    paths.filter((path) => basename(path) === 'README.md').map((path) => [dirname(path), readFileSync(path, 'utf8')]),
+  );
+  const problems = [...readmes].flatMap(([folder, text]) =>
+    [...text.matchAll(/`(?:[^`\n]*\/)?([\w.-]+\.tsx?)`/g)]
+      .filter(([, name = '']) => !names.has(name))
+      .map(([name]) => `${folder}/README.md names ${name}, which is nowhere`),
+  );
+  for (const path of paths.filter((path) => /\.(?:tsx?|mjs|cjs)$/.test(path))) {
+    let folder = dirname(path);
+    while (folder !== '.' && !readmes.has(folder)) folder = dirname(folder);
+    const text = readmes.get(folder) ?? '';
+    const name = basename(path);
+    const isNamed = [`\`${name}\``, `/${name}\``, `\`${basename(dirname(path))}/\``].some((named) =>
+      text.includes(named),
+    );
+    if (folder !== '.' && !isNamed) problems.push(`${folder}/README.md does not name ${path}`);
+  }
+  t.ok(readmes.size > 0);
+  t.same(problems, []);
+  t.end();
+});
+
 const LONGEST_FILE = 400;
 
 t.test('no file is longer than a reader keeps in mind', (t) => {
-  const long = ['bench', 'demo', 'native', 'page', 'src', 'test'].flatMap((folder) =>
-    readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .map((path) => join(folder, path))
-      .filter((path) => /\.(?:tsx?|mjs|cjs|js|css|cc|h|py|sh)$/.test(path))
-      .map((path) => ({ path, lines: readFileSync(path, 'utf8').split('\n').length - 1 }))
-      .filter(({ lines }) => lines > LONGEST_FILE)
-      .map(({ path, lines }) => `${path}: ${lines} lines`),
-  );
+  const long = pathsBelow('bench', 'bundle', 'demo', 'deploy', 'native', 'page', 'src', 'test')
+    .filter((path) => /\.(?:tsx?|mjs|cjs|js|css|cc|h|py|sh)$/.test(path))
+    .map((path) => ({ path, lines: readFileSync(path, 'utf8').split('\n').length - 1 }))
+    .filter(({ lines }) => lines > LONGEST_FILE)
+    .map(({ path, lines }) => `${path}: ${lines} lines`);
   t.same(long, []);
   t.end();
 });
@@ -220,9 +246,17 @@ t.test('what is no mode names none', (t) => {
     'class A { #ipvs = 1; }',
     'interface A { readonly nftables: boolean }',
   ]) {
-    for (const file of ['plan/a.ts', 'state/a.ts', 'observe/a.ts', 'control/a.ts', 'serve/a.ts', 'cli/a.ts'])
+    for (const file of [
+      'plan/a.ts',
+      'state/a.ts',
+      'observe/a.ts',
+      'control/a.ts',
+      'serve/a.ts',
+      'check/a.ts',
+      'cli/a.ts',
+    ])
       t.same(check({ [file]: source }), [`${file}:1 names a mode`], source);
-    t.same(check({ 'config/a.ts': source }), []);
+    t.same(check({ 'config/a.ts': source, 'check/tables/a.ts': source }), []);
   }
   t.same(check({ 'plan/ipvs.ts': '' }), ['plan/ipvs.ts is named after a mode']);
   t.same(check({ 'plan/a.ts': '/** As in iptables. */\nconst x = 1; // ipvs' }), [], 'comments may');

@@ -12,36 +12,20 @@
 //
 // Small files share a process. A file is stopped when it has told nothing for SILENCE_MS, whatever it has taken until then.
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { systemClock } from '../src/base/clock.js';
 import { EXTENT_VARIABLE } from './support/extent.js';
 import { inNamespace } from './support/in-namespace.js';
 import { Silence } from './support/silence.js';
-
-const FOLDER = import.meta.dirname;
-const EXTENTS = {
-  usual: { files: /\.test\.js$/, env: {} },
-  all: { files: /\.(?:test|thorough)\.js$/, env: {} },
-  nightly: { files: /\.nightly\.js$|\/endurance\.test\.js$/, env: { POINTSMAN_ENDURANCE_SECONDS: '600' } },
-  wine: { files: /\.wine\.js$/, env: {} },
-  vm: { files: /\.vm\.js$|native\/(?:ipset|route)\.test\.js$/, env: {} },
-  arm64: {
-    files:
-      /\/native\/(?:wire|misuse|contract-twins)\.test\.js$|\/dataplane\/(?:xtables\/print|ipvs\/render)\.test\.js$/,
-    env: {},
-  },
-  'vm-thorough': { files: /\.vm-thorough\.js$|native\/nft-kernel\.test\.js$/, env: {} },
-} as const;
-type Extent = keyof typeof EXTENTS;
-
-/** Where the machine is emulated code that V8 compiles costs more than it saves: it has to be translated once more. */
-const INTERPRETED = ['--no-opt', '--no-sparkplug', '--max-lazy'];
-const OPTIONS: Partial<Record<Extent, readonly string[]>> = { vm: INTERPRETED, 'vm-thorough': INTERPRETED };
+import { extentOf, TESTS, type Extent } from './support/test-files.js';
 
 /** What runs a file in place of this Node, in words. */
 const LAUNCHER = process.env['POINTSMAN_TEST_NODE']?.split(' ') ?? [process.execPath];
+
+/** What vm/bundle.ts made of the files, where it has; bundled.js runs them from there. */
+const BUNDLE = process.env['POINTSMAN_TEST_BUNDLE'];
 
 /** No single step of a test takes that long, even where every core is busy with something else. */
 const SILENCE_MS = 300_000;
@@ -70,17 +54,11 @@ interface Result {
   readonly skipped: number;
 }
 
-function groups(extent: Extent, wanted: readonly string[]): readonly Group[] {
-  const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
-    .map((name) => join(FOLDER, name))
-    .filter(
-      (file) => EXTENTS[extent].files.test(file) && (wanted.length === 0 || wanted.some((part) => file.includes(part))),
-    )
-    .sort();
+function groups({ files }: Extent): readonly Group[] {
   const alone: Group[] = [];
   const together = new Map<string, string[]>();
   for (const file of files) {
-    const name = relative(FOLDER, file);
+    const name = relative(TESTS, file);
     const folder = name.includes('/') ? (name.split('/')[0] ?? '') : '';
     const text = readFileSync(file, 'utf8');
     if (folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(text)) {
@@ -97,13 +75,18 @@ function command(words: readonly string[], isolated: boolean): ReturnType<typeof
   return { program, args, env: {} };
 }
 
+/** What Node runs, with its arguments. */
+function scriptOf(files: readonly string[]): readonly string[] {
+  if (files.length > 1) return [join(TESTS, 'support', 'together.js'), ...files];
+  return BUNDLE === undefined ? files : [join(TESTS, 'support', 'bundled.js'), BUNDLE, ...files];
+}
+
 /** Runs one process to its end, and prints its name and what failed. */
 async function run({ name, files, isolated }: Group, extent: Extent): Promise<Result> {
   const started = Date.now();
-  const argv = files.length === 1 ? files : [join(FOLDER, 'support', 'together.js'), ...files];
   // Limits of tap's own count from a test's start.
-  const told = { ...process.env, ...EXTENTS[extent].env, [EXTENT_VARIABLE]: extent, TAP_TIMEOUT: '0' };
-  const { program, args, env } = command([...LAUNCHER, ...(OPTIONS[extent] ?? []), ...argv], isolated);
+  const told = { ...process.env, ...extent.env, [EXTENT_VARIABLE]: extent.name, TAP_TIMEOUT: '0' };
+  const { program, args, env } = command([...LAUNCHER, ...extent.options, ...scriptOf(files)], isolated);
   const child = spawn(program, args, { env: { ...told, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   let lastWords: NodeJS.Timeout | undefined;
@@ -149,9 +132,8 @@ function withoutPassed(output: string): string {
   return output.replaceAll(/^ *ok .*\n/gm, '');
 }
 
-const argv = process.argv.slice(2);
-const extent = (Object.keys(EXTENTS) as Extent[]).find((each) => each === argv[0]) ?? 'all';
-const waiting = [...groups(extent, argv[0] === extent ? argv.slice(1) : argv)];
+const extent = extentOf(process.argv.slice(2));
+const waiting = [...groups(extent)];
 const results: Result[] = [];
 const work = async (): Promise<void> => {
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) results.push(await run(next, extent));

@@ -231,6 +231,19 @@ t.test('so is what counts connections of Services', (t) => {
   t.end();
 });
 
+t.test('and what reads refused packets, of each mode', (t) => {
+  const text = readFileSync(BUNDLE, 'utf8');
+  for (const [name, mark] of [
+    ['rule-refusals', 'iptablesCounts'],
+    ['set-refusals', 'elementPackets'],
+  ] as const) {
+    t.equal(text.split(`require("./${name}.js")`).length, 2, 'one place loads it');
+    t.match(readFileSync(projectFile(`dist/${name}.js`), 'utf8'), mark);
+  }
+  t.notMatch(text, 'elementPackets');
+  t.end();
+});
+
 t.test('so is what reads the way to the API server', (t) => {
   const text = readFileSync(BUNDLE, 'utf8');
   t.equal(text.split('require("./egress.js")').length, 2, 'one place loads it');

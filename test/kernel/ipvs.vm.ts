@@ -118,6 +118,35 @@ const DAMAGE: readonly (readonly [command: string, told: string])[] = [
   ['iptables-nft -F KUBE-IPVS-FILTER', 'chain filter KUBE-IPVS-FILTER had other rules'],
 ];
 
+/** Where host ports of pods lead, as rules of others have them for whatever is sent to the node. Of the second nobody listens there. */
+const HOST_PORTS = [
+  [7777, 'pod-a'],
+  [80, 'pod-b'],
+] as const;
+
+async function openHostPorts(lab: Lab): Promise<void> {
+  for (const view of FAMILY_VIEWS)
+    for (const [port, pod] of HOST_PORTS) {
+      const program = view.family === 'IPv4' ? 'iptables-nft' : 'ip6tables-nft';
+      const rule = `-p tcp -m addrtype --dst-type LOCAL -m tcp --dport ${port} -j DNAT --to-destination`;
+      const to = endpoint(view.address(pod), 80);
+      await lab.output('node', [program, '-t', 'nat', '-A', 'PREROUTING', ...rule.split(' '), to]);
+    }
+}
+
+/** Prints the type of what answers an echo request. */
+const ECHO = `
+import socket, sys
+six = ':' in sys.argv[1]
+family, protocol, kind = (socket.AF_INET6, 58, 128) if six else (socket.AF_INET, 1, 8)
+with socket.socket(family, socket.SOCK_DGRAM, protocol) as asking:
+    asking.settimeout(${TIMEOUT_MS / 1000})
+    asking.connect((sys.argv[1], 0))
+    asking.send(bytes([kind, 0, 0, 0, 0, 0, 0, 1]))
+    print(asking.recv(100)[0])
+`;
+const ECHO_REPLY = { IPv4: 0, IPv6: 129 } as const;
+
 t.test('the node is kept from those who reach its Services, and its Services from others on the node', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, SERVED);
@@ -133,6 +162,15 @@ t.test('the node is kept from those who reach its Services, and its Services fro
     ),
   );
   await checkRows(t, lab, closed);
+  await openHostPorts(lab);
+  for (const view of FAMILY_VIEWS)
+    t.match(await lab.request({ from: 'client', to: view.nodePort(7777) }), { name: 'pod-a' }, 'a host port answers');
+  await checkRows(t, lab, [...closed, ...ROWS], 'IV-22 beside host ports');
+  await lab.sysctl('client', 'net/ipv4/ping_group_range', '0 0');
+  for (const view of FAMILY_VIEWS) {
+    const answered = await lab.output('client', ['python3', '-c', ECHO, view.clusterIP(41)]);
+    t.equal(Number(answered), ECHO_REPLY[view.family], 'VD-18 an echo request is answered');
+  }
 
   await lab.output('node', ['ipvsadm', '-R'], `${FOREIGN.join('\n')}\n`);
   const held = async (): Promise<readonly string[]> => [
@@ -181,6 +219,12 @@ t.test('connections outlive their endpoint, and the process', async (t) => {
   t.same(await weights(), [`${podA} -w 0`, `${remoteA} -w 1`], 'takes no new ones');
   await goesOn();
   await checkRows(t, lab, [{ from, to, expect: IPV4.kept(['remote-a'], 80) }], 'draining');
+  // Until then there is something to send, whoever looks.
+  await eventually(
+    'what has no connections is gone',
+    async () => (await servers(lab)).filter((line) => line.endsWith(' -w 0')).length === 1 || null,
+    GONE_MS,
+  );
   await proxy.restart();
   await nothingSent(t, proxy);
   t.same(await weights(), [`${podA} -w 0`, `${remoteA} -w 1`], 'and so after a restart');

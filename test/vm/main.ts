@@ -6,9 +6,12 @@
 // end.
 // POINTSMAN_VM_CACHE: the folder that kernel and QEMU are kept in (~/.cache/pointsman-vm, about 500 MB).
 import { spawnSync } from 'node:child_process';
-import { availableParallelism, homedir } from 'node:os';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../src/base/error-message.js';
+import { extentOf } from '../support/test-files.js';
+import { bundleTests } from './bundle.js';
 import { runMachine } from './machine.js';
 import { provision } from './provision.js';
 
@@ -40,6 +43,15 @@ function testVariables(): Record<string, string> {
   return { HOME: '/root', LANG: 'C.UTF-8', ...(Object.fromEntries(told) as Record<string, string>), PATH };
 }
 
+/** Where test/run.ts finds the files that it is to run as one, if the command is that. */
+async function bundleVariable(folder: string, args: readonly string[]): Promise<Readonly<Record<string, string>>> {
+  const [script = '', ...wanted] = args;
+  if (!script.endsWith('/test/run.js')) return {};
+  const { files, options } = extentOf(wanted);
+  await bundleTests(folder, files, options);
+  return { POINTSMAN_TEST_BUNDLE: folder };
+}
+
 /** A machine to start. Without one the process ends. */
 function machine(): ReturnType<typeof provision> {
   try {
@@ -54,7 +66,13 @@ function machine(): ReturnType<typeof provision> {
 const provided = machine();
 const [program = '', ...args] = process.argv.slice(2);
 const command = [program === 'node' ? process.execPath : program, ...args];
-const job = { command, folder: process.cwd(), env: testVariables(), modules: provided.modules };
 const seconds = Number(process.env['POINTSMAN_VM_SECONDS'] ?? 480);
 const processors = Math.min(2, availableParallelism());
-process.exitCode = await runMachine(provided, job, { seconds, memoryMiB: 2048, processors });
+const folder = mkdtempSync(join(tmpdir(), 'pointsman-tests-'));
+try {
+  const env = { ...testVariables(), ...(await bundleVariable(folder, args)) };
+  const job = { command, folder: process.cwd(), env, modules: provided.modules };
+  process.exitCode = await runMachine(provided, job, { seconds, memoryMiB: 2048, processors });
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,17 +1,17 @@
 // All packet files in mode ipvs, the nft flavour, in one process: the README of src/dataplane/ipvs says which rows differ.
 import '../../support/namespace.js';
 
-import { HERE_VARIABLE } from '../../support/lab/lab.js';
-import { MODE_VARIABLE } from '../../support/lab/mode.js';
+import { repeatHere } from '../../support/lab/repeat.js';
 
-process.env[HERE_VARIABLE] = 'yes';
-process.env[MODE_VARIABLE] = 'ipvs-nft';
-await import('../verdicts.test.js');
-await import('../topology.test.js');
-await import('../node-ports.test.js');
-await import('../source-ranges.test.js');
-await import('../masquerade.test.js');
-await import('../service-fields.test.js');
-await import('../udp-flows.test.js');
-await import('../affinity.test.js');
-await import('../changes-under-traffic.test.js');
+void repeatHere(
+  'ipvs-nft',
+  () => import('../verdicts.test.js'),
+  () => import('../topology.test.js'),
+  () => import('../node-ports.test.js'),
+  () => import('../source-ranges.test.js'),
+  () => import('../masquerade.test.js'),
+  () => import('../service-fields.test.js'),
+  () => import('../udp-flows.test.js'),
+  () => import('../affinity.test.js'),
+  () => import('../changes-under-traffic.test.js'),
+);

@@ -1,11 +1,11 @@
 // Packet files of the other modes in mode ipvs, the nft flavour, in one process: the README of src/dataplane/ipvs says which rows differ.
 import '../../support/namespace.js';
 
-import { HERE_VARIABLE } from '../../support/lab/lab.js';
-import { MODE_VARIABLE } from '../../support/lab/mode.js';
+import { repeatHere } from '../../support/lab/repeat.js';
 
-process.env[HERE_VARIABLE] = 'yes';
-process.env[MODE_VARIABLE] = 'ipvs-nft';
-await import('../source-ranges.test.js');
-await import('../masquerade.test.js');
-await import('../service-fields.test.js');
+void repeatHere(
+  'ipvs-nft',
+  () => import('../source-ranges.test.js'),
+  () => import('../masquerade.test.js'),
+  () => import('../service-fields.test.js'),
+);

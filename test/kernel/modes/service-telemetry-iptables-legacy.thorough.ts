@@ -1,0 +1,4 @@
+import { MODE_VARIABLE } from '../../support/lab/mode.js';
+
+process.env[MODE_VARIABLE] = 'iptables-legacy';
+await import('../service-telemetry.test.js');
