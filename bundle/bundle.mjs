@@ -12,6 +12,7 @@
 //   nodes-ui/       the same of all nodes, for the command nodes
 //   tracing.js      what follows changes on their way and tells a collector; loaded where a flag asks for it
 //   telemetry.js    what counts connections of Services; loaded where a flag asks for it
+//   rule-refusals.js, set-refusals.js what reads refused packets in mode iptables and ipvs; loaded by the former
 //   egress.js       what reads how the API server is reached; loaded where a flag names a file of that
 //   event-limit.js  what reads limits of events; loaded where a flag names a file of them
 //   pino.js         the library that writes the log as JSON; loaded where the configuration asks for that
@@ -54,6 +55,8 @@ const webhook = `${dist}/webhook.js`;
 const nodes = `${dist}/nodes.js`;
 const tracing = `${dist}/tracing.js`;
 const telemetry = `${dist}/telemetry.js`;
+const ruleRefusals = `${dist}/rule-refusals.js`;
+const setRefusals = `${dist}/set-refusals.js`;
 const egress = `${dist}/egress.js`;
 const eventLimit = `${dist}/event-limit.js`;
 const pino = `${dist}/pino.js`;
@@ -73,6 +76,8 @@ const apart = {
       [/\/nodes\/command\.js$/, nodes],
       [/^\.\/tracing\.js$/, tracing],
       [/^\.\/telemetry\.js$/, telemetry],
+      [/^\.\/rule-refusals\.js$/, ruleRefusals],
+      [/^\.\/set-refusals\.js$/, setRefusals],
       [/^\.\/egress\.js$/, egress],
       [/\/control\/event-limit\.js$/, eventLimit],
       [/^pino$/, pino],
@@ -151,6 +156,8 @@ for (const [source, outfile] of [
   ['src/nodes/command.ts', nodes],
   ['src/cli/tracing.ts', tracing],
   ['src/cli/telemetry.ts', telemetry],
+  ['src/dataplane/iptables/rule-refusals.ts', ruleRefusals],
+  ['src/dataplane/ipvs/set-refusals.ts', setRefusals],
   ['src/control/egress.ts', egress],
   ['src/control/event-limit.ts', eventLimit],
   ['node_modules/pino/pino.js', pino],

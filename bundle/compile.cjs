@@ -6,7 +6,7 @@ const { Script } = require('node:vm');
 
 const [, , filename, cache] = process.argv;
 setFlagsFromString('--no-lazy');
-const script = new Script(readFileSync(filename, 'latin1'), { filename });
+const script = new Script(readFileSync(filename, 'utf8'), { filename });
 // As it will be when the cache is read: V8 compares its options.
 setFlagsFromString('--lazy');
 writeFileSync(cache, script.createCachedData());
