@@ -48,7 +48,8 @@ function held(): number {
   return heapUsed + arrayBuffers;
 }
 
-const BATCH = 300;
+/** So many that code, which is compiled when V8 comes to it, weighs little beside them. */
+const BATCH = 2500;
 
 t.test('bytes that stay of a Service and its endpoints; operations and garbage of one change', async (t) => {
   const kernel = new ForgetfulKernel(compiler);
@@ -62,7 +63,7 @@ t.test('bytes that stay of a Service and its endpoints; operations and garbage o
     return (held() - before) / BATCH;
   };
   rig.commit(NODE_ROWS);
-  // What is made once is there then; tables that double in size, and code that was compiled, weigh on one of two.
+  // What is made once is there then.
   await load(10);
   const ten = Math.min(await load(10), await load(10));
   const forty = Math.min(await load(40), await load(40));
@@ -90,6 +91,7 @@ t.test('bytes that stay of a Service and its endpoints; operations and garbage o
   }
   // One in which nothing was compiled, and nothing collected.
   const least = Math.min(...garbage.filter((bytes) => bytes > 0));
+  t.comment(`${least} bytes a change`);
   t.ok(least < 130_000, `${least} bytes a change`);
 });
 
