@@ -20,6 +20,7 @@ const served = authority.issue({ commonName: 'served', alternativeNames: ['DNS:l
 const TLS = [`--tls-cert-file=${served.certificateFile}`, `--tls-private-key-file=${served.keyFile}`];
 const TRUSTED = ['--cacert', authority.own.certificateFile];
 const CLIENTS = `--client-ca-file=${authority.own.certificateFile}`;
+const BY_CERTIFICATE = [...TLS, CLIENTS, '--authorization-mode=Webhook'];
 const REVIEWED = [...TLS, '--authentication-token-webhook', '--authorization-mode=Webhook', '--anonymous-auth=false'];
 
 const bearer = (token: string): string[] => ['-H', `Authorization: Bearer ${token}`];
@@ -154,12 +155,7 @@ t.test('paths that mean another are nobody’s', async (t) => {
 });
 
 t.test('client certificates: the common name is the user, organizations are groups', async (t) => {
-  const { status, asked, server, time } = await world(t, [
-    ...TLS,
-    CLIENTS,
-    '--authorization-mode=Webhook',
-    '--anonymous-auth=false',
-  ]);
+  const { status, asked, server, time } = await world(t, [...BY_CERTIFICATE, '--anonymous-auth=false']);
   server.reviews.rules.push({ who: 'scrapers', nonResourceURLs: ['/metrics'], verbs: ['get'] });
   const issue = (from: Authority, subject: string, days = 1): Issued =>
     from.issue({ commonName: subject, use: 'client', days });
@@ -216,12 +212,7 @@ t.test('authorities are followed, and a connection does not outlive its own', as
 });
 
 t.test('nobody: where it is not switched off, and never with something that is no good', async (t) => {
-  const { status, server, asked } = await world(t, [
-    ...TLS,
-    CLIENTS,
-    '--authentication-token-webhook',
-    '--authorization-mode=Webhook',
-  ]);
+  const { status, server, asked } = await world(t, [...BY_CERTIFICATE, '--authentication-token-webhook']);
   server.reviews.rules.push({ who: 'system:unauthenticated', nonResourceURLs: ['/healthz'], verbs: ['get'] });
   t.same([await status('/healthz'), await status('/metrics')], [200, 403]);
   t.match(asked()[0], { user: 'system:anonymous', groups: ['system:unauthenticated'] });
