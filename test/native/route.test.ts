@@ -1,5 +1,6 @@
 import '../support/namespace.js';
 
+import { writeFileSync } from 'node:fs';
 import t from 'tap';
 import { addressFromBytes } from '../../src/base/ip.js';
 import type { RouteChange } from '../../src/native/contract.js';
@@ -62,6 +63,26 @@ t.test('addresses come and go, each with an answer of its own', async (t) => {
     () => route.addressApply('other', [{ type: 'add', family: 'IPv4', addresses: new Uint8Array(5) }]),
     TypeError,
   );
+  await route.linkDelete('kube-ipvs0');
+});
+
+t.test('a link on which IPv6 is disabled takes those of IPv4 alone', async (t) => {
+  run('ip link add kube-ipvs0 type veth peer name other');
+  writeFileSync('/proc/sys/net/ipv6/conf/kube-ipvs0/disable_ipv6', '1');
+  const { refused } = await route.addressApply('kube-ipvs0', [
+    { type: 'add', family: 'IPv6', addresses: packed('fd00:10:96::1', 'fd00:10:96::2') },
+    { type: 'add', family: 'IPv4', addresses: packed('10.96.0.1') },
+    { type: 'delete', family: 'IPv6', addresses: packed('fd00:10:96::1') },
+  ]);
+  t.same(
+    refused.map(({ index, element, errno }) => [index, element, errno]),
+    [
+      [0, 0, 'EACCES'],
+      [0, 1, 'EACCES'],
+      [2, 0, 'EADDRNOTAVAIL'],
+    ],
+  );
+  t.same(await held('kube-ipvs0'), ['10.96.0.1']);
   await route.linkDelete('kube-ipvs0');
 });
 

@@ -43,10 +43,18 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'EADDRNOTAVAIL',
 ]);
 
-/** The errno when it is the object's own fault; null for any other. */
+/** What it says when it is the object's own fault; null for any other. */
 function refusalOf(error: NativeError): string | null {
   return error.errno !== null && REFUSALS.has(error.errno) ? error.message : null;
 }
+
+/** The same of an address that was to be added: it may be of a family that the link does not have. */
+function addressRefusalOf(error: NativeError): string | null {
+  return error.errno === 'EACCES' ? `${error.message}: ${NO_IPV6}` : refusalOf(error);
+}
+
+/** Where the default has it when the link is made, the link has it too. */
+const NO_IPV6 = `the sysctl net.ipv6.conf.${LINK}.disable_ipv6 disables IPv6 there`;
 
 /**
  * Sends what ledgers owe, kind by kind, and enters the kernel's answers. No message of these subsystems waits for another, so what one object is refused
@@ -230,7 +238,8 @@ export class Writer {
       // Somebody else was faster.
       if (error.errno === (operation?.type === 'add' ? 'EEXIST' : 'EADDRNOTAVAIL')) continue;
       if (key === undefined) this.failures.push(error);
-      else this.refuse(ledger, key, operation?.type === 'add' ? undefined : true, error);
+      else if (operation?.type === 'add') this.refuse(ledger, key, undefined, error, addressRefusalOf(error));
+      else this.refuse(ledger, key, true, error);
     }
   }
 
@@ -259,9 +268,14 @@ export class Writer {
   }
 
   /** What the kernel holds of a key in truth, after a refusal. */
-  private refuse<Key, Value>(ledger: Ledger<Key, Value>, key: Key, held: Value | undefined, error: NativeError): void {
+  private refuse<Key, Value>(
+    ledger: Ledger<Key, Value>,
+    key: Key,
+    held: Value | undefined,
+    error: NativeError,
+    reason = refusalOf(error),
+  ): void {
     ledger.readBack(key, held);
-    const reason = refusalOf(error);
     if (reason === null) this.failures.push(error);
     else ledger.setAside(key, reason);
   }

@@ -8,6 +8,8 @@ import type { IpvsFaults } from './faults.js';
 export class FakeLinks implements RouteAddon {
   readonly links = new Map<string, Set<IPAddress>>();
   readonly committed: (readonly AddressOperation[])[] = [];
+  /** Links that take no address of IPv6, as a sysctl says. */
+  private readonly withoutIPv6 = new Set<string>();
   private readonly watches = new Set<(change: RouteChange) => void>();
 
   constructor(
@@ -56,8 +58,20 @@ export class FakeLinks implements RouteAddon {
       committed: this.committed,
       sizeOf: ({ family, addresses }) => addresses.length / addressLength(family),
       placeOf: (operation, element) => ({ object: addressAt(operation, element), element }),
-      change: (operation, element) => change(held, operation.type, addressAt(operation, element)),
+      change: (operation, element) => {
+        const { type, family } = operation;
+        if (type === 'add' && family === 'IPv6' && this.withoutIPv6.has(link)) return 'EACCES';
+        return change(held, type, addressAt(operation, element));
+      },
     });
+  }
+
+  /** As `net.ipv6.conf.LINK.disable_ipv6`: the link's addresses of IPv6 go, and none comes. */
+  disableIPv6(link: string, disabled: boolean): void {
+    if (!disabled) this.withoutIPv6.delete(link);
+    else this.withoutIPv6.add(link);
+    const held = this.links.get(link) ?? new Set();
+    if (disabled) for (const address of held) if (familyOf(address) === 'IPv6') held.delete(address);
   }
 
   routeWatch(onChange: (change: RouteChange) => void): () => void {
