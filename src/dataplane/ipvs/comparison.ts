@@ -49,7 +49,9 @@ export class Comparison {
   private readonly rules: Seen<'rules'>;
   private readonly glances: Turns;
   private readonly wholes: Turns;
-  private isUnderWay = false;
+  private underWay: Promise<boolean> | null = null;
+  /** A look at everything that begins after the one under way. */
+  private next: Promise<boolean> | null = null;
 
   constructor(private readonly parts: ComparisonParts) {
     this.services = new Seen(this.serviceMatter());
@@ -63,12 +65,26 @@ export class Comparison {
 
   /** As much as is due: everything, or virtual services, sizes of sets and rules, or nothing. */
   async glance(): Promise<boolean> {
+    // Of two at once the second would find nothing else.
+    if (this.underWay !== null) return false;
     if (this.wholes.isDue) return await this.whole();
     return this.glances.isDue && (await this.alone(() => this.glances.take(() => this.atLeast())));
   }
 
-  /** Everything. Whether something differs. */
+  /** Everything, as it is from now on: what is under way may have looked before, or at less. Whether something differs. */
   whole(): Promise<boolean> {
+    if (this.underWay === null && this.next === null) return this.everything();
+    return (this.next ??= this.everythingNext());
+  }
+
+  private async everythingNext(): Promise<boolean> {
+    // A failure is told to whoever asked for it.
+    while (this.underWay !== null) await this.underWay.catch(() => false);
+    this.next = null;
+    return await this.everything();
+  }
+
+  private everything(): Promise<boolean> {
     return this.alone(() => this.wholes.take(async () => (await this.atLeast()) || (await this.rest())));
   }
 
@@ -82,14 +98,11 @@ export class Comparison {
     });
   }
 
-  /** One at a time: of two at once the second would find nothing else. */
   private async alone(compare: () => Promise<boolean>): Promise<boolean> {
-    if (this.isUnderWay) return false;
-    this.isUnderWay = true;
     try {
-      return await compare();
+      return await (this.underWay = compare());
     } finally {
-      this.isUnderWay = false;
+      this.underWay = null;
     }
   }
 

@@ -163,6 +163,38 @@ t.test('a sync does not wait for a look, and what it does meanwhile is nobody el
   }
 });
 
+t.test('an audit looks for itself, after the look that is under way', async (t) => {
+  const rig = await running();
+  await settled(rig);
+  const { ipvs } = rig.kernel.addon;
+  const digests = ipvs.ipvsDestinationsDigests.bind(ipvs);
+  for (const fails of [false, true]) {
+    let go: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => (go = resolve));
+    const looked = new Promise<void>((resolve) => {
+      ipvs.ipvsDestinationsDigests = async (some) => {
+        const answer = await digests(some);
+        ipvs.ipvsDestinationsDigests = digests;
+        resolve();
+        await gate;
+        if (fails) throw new Error('ENOBUFS');
+        return answer;
+      };
+    });
+    const glance = rig.dataplane.glance();
+    await looked;
+    for (const destination of someDestinations(rig.kernel)) destination.weight = 7;
+    const audits = [rig.dataplane.audit(), rig.dataplane.audit()];
+    t.equal(await rig.dataplane.glance(), false, 'another glance is not needed');
+    go();
+    if (fails) await t.rejects(glance, { message: 'ENOBUFS' });
+    else t.equal(await glance, false, 'it had looked before');
+    t.same(await Promise.all(audits), [true, true]);
+    await rig.sync(true);
+    t.equal(await rig.dataplane.audit(), false);
+  }
+});
+
 t.test('before it is known what the kernel holds, and after a failure, there is nothing to compare with', async (t) => {
   const rig = new Rig();
   t.equal(await rig.dataplane.audit(), false);
