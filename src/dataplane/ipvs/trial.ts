@@ -26,8 +26,11 @@ export async function tryScheduler(
   try {
     const held = await Promise.all(families.map((family) => ipvs.ipvsServices(family)));
     if (held.flat().some((service) => service.scheduler === scheduler)) return;
-    const applied = await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: TRIAL, state }, remove]);
-    const [refused] = applied.refused;
+    // What a process left that was killed during its trial would be in the way, and says nothing of the scheduler.
+    const trial: IpvsOperation = { type: 'service', verb: 'new', service: TRIAL, state };
+    const applied = await ipvs.ipvsApply([remove, trial, remove]);
+    const refused = applied.refused.find(({ index }) => index === 1);
+    // Another process tries at this moment. A scheduler that is not there every virtual service tells of.
     if (refused === undefined || refused.errno === 'EEXIST') return;
     if (refused.errno !== 'ENOENT') throw refused;
   } catch (error) {

@@ -23,14 +23,17 @@ async function served(): Promise<Rig> {
     service('sctp', { clusterIPs: ['10.96.0.2'], ports: [{ port: 9, protocol: 'SCTP', nodePort: 9009 }] }),
   ]);
   await rig.sync();
-  const { ipvs } = rig.kernel.addon;
-  const state = { scheduler: 'rr', flags: 0, timeoutSeconds: 0, prefixLength: 32 };
   const node = Uint8Array.of(192, 168, 0, 2);
-  for (const [address, port] of [[node, 443] as const, [node, 30_999] as const, [ELSEWHERE, 31_000] as const]) {
-    const service = { family: 'IPv4', protocol: 6, address, port, mark: 0 } as const;
-    await ipvs.ipvsApply([{ type: 'service', verb: 'new', service, state }]);
-  }
+  for (const [address, port] of [[node, 443] as const, [node, 30_999] as const, [ELSEWHERE, 31_000] as const])
+    await others(rig, address, port);
   return rig;
+}
+
+/** Somebody else's virtual service. */
+async function others({ kernel }: Rig, address: Uint8Array, port: number): Promise<void> {
+  const service = { family: 'IPv4', protocol: 6, address, port, mark: 0 } as const;
+  const state = { scheduler: 'rr', flags: 0, timeoutSeconds: 0, prefixLength: 32 };
+  await kernel.addon.ipvs.ipvsApply([{ type: 'service', verb: 'new', service, state }]);
 }
 
 t.test("a cleanup knows every virtual service of a proxy's, at addresses of the node too", async (t) => {
@@ -48,6 +51,31 @@ t.test("a cleanup knows every virtual service of a proxy's, at addresses of the 
     t.equal(ipset.sets.size, 0);
     t.notOk(route.links.has(LINK));
   }
+});
+
+t.test('sets that kube-proxy alone has go with a cleanup, of both families', async (t) => {
+  const { kernel } = await served();
+  const { ipset } = kernel.addon;
+  for (const [name, family] of [
+    ['KUBE-LOOP-BACK', 'IPv4'],
+    ['KUBE-6-LOOP-BACK', 'IPv6'],
+  ] as const) {
+    const size = { hashSize: 1024, maxElements: 65_536, comments: false, counters: false, ports: null };
+    await ipset.ipsetApply([{ type: 'create', set: { name, type: 'hash:ip,port,ip', family, ...size } }]);
+  }
+  t.same((await removeLeftovers(kernel.addon, ['IPv4', 'IPv6'], footprintsOn('linux'), null)).problems, []);
+  t.same([...ipset.sets.keys()], []);
+});
+
+t.test("a node port is at addresses of the node: the same port elsewhere is somebody else's", async (t) => {
+  const rig = await served();
+  await others(rig, ELSEWHERE, 8080);
+  rig.restart();
+  t.same((await rig.sync()).repairs, []);
+  const at = [...rig.kernel.addon.ipvs.services.values()].filter(({ service }) => service.port === 8080);
+  t.same(at.map(({ service }) => service.address?.join('.')).toSorted(), ['192.168.0.2', '192.168.1.2', '198.18.0.1']);
+  t.same(await rig.difference(), []);
+  t.equal(await rig.dataplane.audit(), false);
 });
 
 t.test('a Service that goes while no process runs leaves nothing at an address of the node', async (t) => {

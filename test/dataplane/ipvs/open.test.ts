@@ -12,6 +12,7 @@ import { fromFile } from '../../config/load-from.js';
 import { KernelError } from '../../support/fake-kernel/kernel-error.js';
 import { IpvsWorld } from '../../support/fake-ipvs/world.js';
 import { RecordingLog } from '../../support/recording-log.js';
+import { service } from '../../support/rows.js';
 import { NODE_ROWS, OWN, Rig } from './rig.js';
 
 /** What the mode finds out before it is in force. */
@@ -41,9 +42,33 @@ t.test('ST-36: a trial beside a proxy at work does not disturb it', async (t) =>
   const rig = new Rig();
   rig.commit(NODE_ROWS);
   await rig.sync();
+  rig.commit([service('web', { clusterIPs: ['10.96.0.1'] })]);
+  await rig.sync();
   const before = rig.kernel.contents();
-  t.same(await problems(rig.kernel.addon), []);
+  const { addon } = rig.kernel;
+  const { length } = addon.ipvs.committed;
+  t.same(await problems(addon, 'ipvs: {scheduler: rr}'), []);
+  t.equal(addon.ipvs.committed.length, length, 'a scheduler that is in use is there');
+  t.same(await problems(addon, 'ipvs: {scheduler: lc}'), []);
+  t.equal(addon.ipvs.committed.length, length + 1, 'another is tried');
   t.same(rig.kernel.contents(), before);
+});
+
+t.test('ST-36: what a trial left that was killed says nothing of the scheduler, and goes', async (t) => {
+  const { addon } = new IpvsWorld(OWN);
+  const { ipvs } = addon;
+  const left = { family: 'IPv4', protocol: 6, address: Uint8Array.of(198, 51, 100, 0), port: 20_000, mark: 0 } as const;
+  const state = { scheduler: 'lc', flags: 0, timeoutSeconds: 0, prefixLength: 32 };
+  for (const [scheduler, told] of [
+    ['rr', /^$/],
+    ['dh', /this kernel has no scheduler "dh"$/],
+  ] as const) {
+    await ipvs.ipvsApply([{ type: 'service', verb: 'new', service: left, state }]);
+    t.match((await problems(addon, `ipvs: {scheduler: ${scheduler}}`)).join(), told);
+    t.equal(ipvs.services.size, 0);
+  }
+  addon.mishaps.planned.push({ errno: 'EEXIST', object: 1 });
+  t.same(await problems(addon), [], 'that another process tries at this moment is no reason to end');
 });
 
 t.test('ST-36: what the kernel lacks is named', async (t) => {
@@ -111,6 +136,12 @@ t.test(
     ipvs.timeouts = { tcp: 7, tcpFin: 8, udp: 1 };
     t.same((await sync(first)).repairs, ['timeout tcp was 7 s']);
     t.same(ipvs.timeouts, { tcp: 600, tcpFin: 8, udp: 1 });
+    lines.length = 0;
+    ipvs.timeouts = { tcp: 7, tcpFin: 8, udp: 1 };
+    const reports = await Promise.all([sync(second), sync(first)]);
+    const [repair] = reports.map(({ repairs }) => repairs.filter((line) => line.startsWith('timeout')));
+    t.same(repair, [], 'there is one set for both families, and one of them sees to it');
+    t.equal(lines.filter((line) => line.startsWith('ipvsadm --set')).length, 1);
     ipvs.ipvsTimeouts = () => Promise.reject(new Error('EPERM'));
     t.same((await sync(first)).problems, ['cannot set the timeouts of ip_vs: EPERM']);
   },
