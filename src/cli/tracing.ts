@@ -33,6 +33,8 @@ export interface TracingOptions {
   readonly version: string;
   readonly addon: NativeAddon;
   readonly log: Log;
+  /** How long a collector has to take a batch; only tests have another. */
+  readonly exportTimeoutMs?: number;
 }
 
 /** Traces of this process, from now on. */
@@ -46,7 +48,7 @@ export interface OpenTracing {
 
 /** What the file asks for; why that is not possible when it is not. */
 export function openTracing(options: TracingOptions): OpenTracing | { readonly problem: string } {
-  const { file, config, version, addon, log } = options;
+  const { file, config, version, addon, log, ...limits } = options;
   let settings: TracingSettings;
   try {
     settings = readTracingFile(readTextFileSync(file, MAX_CONFIG_BYTES), (warning) => {
@@ -61,7 +63,7 @@ export function openTracing(options: TracingOptions): OpenTracing | { readonly p
     'service.instance.id': `${hostname()}-${process.pid}`,
     'k8s.node.name': config.nodeName,
   };
-  const exporting = new Exporting({ ...settings, resource, version, log });
+  const exporting = new Exporting({ ...settings, ...limits, resource, version, log });
   const spans = new Spans(exporting.tracer);
   const kernel = new KernelCalls(spans, WRITES);
   log.info(1, 'traces', { ...settings });

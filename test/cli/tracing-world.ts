@@ -22,6 +22,9 @@ import type { ScenarioMode, ScenarioWorld } from '../support/scenario-world.js';
 
 type Mode = Loaded['config']['mode'];
 
+/** No batch takes that long, even where every core is busy with something else. */
+const PATIENCE_MS = 60_000;
+
 export const HEADER = 'apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n';
 
 class ProxyLog extends RecordingLog implements Logger {
@@ -71,13 +74,13 @@ export class World {
     });
   }
 
-  /** Traces alone. */
-  async open(more: string): Promise<ProcessTracing> {
+  /** Traces alone. @param limits how long the collector has to take a batch. */
+  async open(more: string, limits = { exportTimeoutMs: PATIENCE_MS }): Promise<ProcessTracing> {
     const { collector, log, counts, mode, t } = this;
     if (collector.port === 0) await collector.start();
     const file = join(t.testdir({ tracing: `${HEADER}endpoint: ${collector.endpoint}\n${more}` }), 'tracing');
     const config = { nodeName: 'worker-1.example', mode } as const;
-    const traced = openTracing({ file, config, version: '0.1.0', addon: this.world.addon, log });
+    const traced = openTracing({ file, config, version: '0.1.0', addon: this.world.addon, log, ...limits });
     if ('problem' in traced) throw new Error(traced.problem);
     traced.tracing.countBy({ spansEnded: (result, count) => (counts[result] += count) });
     this.traced = traced;

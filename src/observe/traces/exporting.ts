@@ -32,6 +32,8 @@ export interface ExportingOptions {
   readonly resource: Readonly<Record<string, string>>;
   readonly version: string;
   readonly log: Log;
+  /** Only tests have another. */
+  readonly exportTimeoutMs?: number;
 }
 
 /** Spans on their way to the collector. One that is away or slow costs spans, which are counted, and nothing else. */
@@ -40,13 +42,15 @@ export class Exporting {
   private readonly provider: TracerProvider;
   private readonly queue: CountedQueue;
 
-  constructor({ endpoint, samplingRatePerMillion: rate, resource, version, log }: ExportingOptions) {
+  constructor(options: ExportingOptions) {
+    const { endpoint, samplingRatePerMillion: rate, resource, version, log } = options;
+    const timeoutMs = options.exportTimeoutMs ?? EXPORT_TIMEOUT_MS;
     const exporter = new OTLPTraceExporter({
       url: exporterUrl(endpoint),
       credentials: credentials.createInsecure(),
-      timeoutMillis: EXPORT_TIMEOUT_MS,
+      timeoutMillis: timeoutMs,
     });
-    this.queue = new CountedQueue(exporter, endpoint, log);
+    this.queue = new CountedQueue(exporter, timeoutMs, endpoint, log);
     this.provider = new TracerProvider({
       resource: resourceFromAttributes(resource),
       sampler: new ParentBasedSampler({
@@ -85,6 +89,7 @@ class CountedQueue implements SpanProcessor {
 
   constructor(
     exporter: SpanExporter,
+    timeoutMs: number,
     private readonly endpoint: string,
     private readonly log: Log,
   ) {
@@ -101,7 +106,7 @@ class CountedQueue implements SpanProcessor {
       maxQueueSize: MAX_WAITING,
       maxExportBatchSize: MAX_BATCH,
       scheduledDelayMillis: BATCH_EVERY_MS,
-      exportTimeoutMillis: 2 * EXPORT_TIMEOUT_MS,
+      exportTimeoutMillis: 2 * timeoutMs,
     });
   }
 
