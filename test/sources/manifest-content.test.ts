@@ -8,7 +8,7 @@ import { readContent, withLastGood, type Content } from '../../src/sources/manif
 import { Pacer } from '../../src/sources/manifests/pacer.js';
 import { printProblem } from '../../src/sources/manifests/problems.js';
 import { nodeObject, serviceCIDRObject, serviceObject, sliceObject } from '../support/api-objects.js';
-import { cpuTime } from '../support/cpu-time.js';
+import { cpuTime, mainThreadTime } from '../support/cpu-time.js';
 import { serviceYaml, yaml } from '../support/manifests.js';
 
 const read = (text: string): Promise<Content> => readContent(text, 'f.yaml', new Interner(), new Pacer());
@@ -324,11 +324,14 @@ t.test('a large YAML document is parsed in a thread, with the same result', asyn
 
 t.test('while a large YAML document is parsed the event loop goes on', async (t) => {
   const text = `apiVersion: v1\nkind: List\nitems:\n${'- {apiVersion: v1, kind: Pod, metadata: {labels: {a: b, c: d}}}\n'.repeat(30_000)}`;
-  const before = performance.eventLoopUtilization();
-  const { problems } = await read(text);
-  const { utilization } = performance.eventLoopUtilization(before);
+  const before = mainThreadTime();
+  let problems: Content['problems'] = [];
+  const all = await cpuTime(async () => ({ problems } = await read(text)));
+  const own = mainThreadTime() - before;
   t.match(problems, [{ message: 'passed over 30000 objects of kind v1 Pod' }]);
-  t.ok(utilization < 0.5, 'most of the work is not in its way', { utilization });
+  // In CPU time: a thread that waits for a core counts as busy.
+  t.comment(`CPU ms: ${own} of ${all} in the thread of the event loop`);
+  t.ok(own < all / 2, 'most of the work is not in its way', { own, all });
 });
 
 t.test('who stops need not wait for a parse to end', async (t) => {
