@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
@@ -107,4 +107,13 @@ export async function openWatch(t: Test, server: AuthServer, connection: ApiConn
     return text;
   };
   return { text, endAfter };
+}
+
+/** Of the connection to a port: the kind of its timer (01: something is sent again, 02: keep-alive) and hundredths of a second until it ends, as proc(5) has it. */
+export function tcpTimer(port: number): { readonly kind: string; readonly left: string } {
+  const lines = readFileSync('/proc/self/net/tcp', 'utf8').split('\n');
+  const ours = ([, , remote = '', state]: readonly string[]): boolean =>
+    parseInt(remote.split(':')[1] ?? '', 16) === port && state === '01';
+  const [kind = '', left = ''] = (lines.map((line) => line.trim().split(/\s+/)).find(ours)?.[5] ?? '').split(':');
+  return { kind, left };
 }

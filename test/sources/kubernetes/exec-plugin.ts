@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
 import type { CredentialsSurroundings } from '../../../src/sources/kubernetes/auth/credentials.js';
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
@@ -37,6 +38,16 @@ export class Plugin {
 
   get runs(): number {
     return existsSync(`${this.command}.runs`) ? this.read('runs').split('\n').length - 1 : 0;
+  }
+
+  /** Whether what it started itself runs, whose process it noted in `said`; it may be ended before it came to that. */
+  runsMore(): boolean {
+    return existsSync(`${this.command}.said`) && isRunning(this.read('said'));
+  }
+
+  /** Waits until nothing of that runs any more. */
+  async ended(): Promise<void> {
+    while (this.runsMore()) await sleep(5);
   }
 
   get told(): unknown {

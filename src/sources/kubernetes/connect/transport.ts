@@ -122,7 +122,7 @@ class HttpConnection implements ApiConnection {
       dueInMs: () => credentials.dueInMs,
     });
     this.host = access.server.host;
-    this.limit = new RateLimit(options.qps, options.burst, () => performance.now());
+    this.limit = new RateLimit(options.qps, options.burst, () => clock.now());
   }
 
   get(path: string, query: ApiQuery, options: GetOptions): Promise<ApiResponse> {
