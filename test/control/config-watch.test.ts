@@ -76,7 +76,7 @@ class Scene {
   }
 
   async expect(expected: readonly (string | RegExp)[], message: string): Promise<void> {
-    const until = performance.now() + 5000;
+    const until = performance.now() + 60_000;
     while (this.outcomes.length < expected.length && performance.now() < until) await delay(20);
     await this.quiet();
     const found = this.take();

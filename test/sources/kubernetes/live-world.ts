@@ -99,8 +99,8 @@ export class LiveWorld {
   }
 }
 
-/** Waits for something to become true. Throws when it does not in time. */
-export async function until(condition: () => boolean, what: string, timeoutMs = 5000): Promise<void> {
+/** Waits for something to become true. Throws when it does not, in a time that is long for a busy machine too. */
+export async function until(condition: () => boolean, what: string, timeoutMs = 60_000): Promise<void> {
   const end = performance.now() + timeoutMs;
   while (!condition()) {
     if (performance.now() > end) throw new Error(`never ${what}`);
