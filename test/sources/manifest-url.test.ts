@@ -48,7 +48,10 @@ function send(text: string, status = 200, headers: Record<string, string> = {}):
   };
 }
 
-const FAST = { urlPollMs: 20, urlTimeoutMs: 300 };
+/** No answer that comes takes that long, even where every core is busy with something else. */
+const FAST = { urlPollMs: 20, urlTimeoutMs: 60_000 };
+/** For answers that never come. */
+const IMPATIENT = { ...FAST, urlTimeoutMs: 300 };
 
 t.test('a URL is polled, headers are sent', async (t) => {
   const origin = await Origin.start(t);
@@ -143,20 +146,23 @@ t.test(
         /more than 67108864 bytes/,
       ],
     ];
+    const hangs = (name: string): boolean => name === 'never' || name === 'slow';
     for (const [name, handler, expected] of table) {
       const origin = await Origin.start(t);
       origin.handler = send(serviceYaml('a'));
-      const rig = new ManifestRig(t, [origin.url], name === 'huge' ? { ...FAST, urlTimeoutMs: 20_000 } : FAST);
+      const rig = new ManifestRig(t, [origin.url], hangs(name) ? IMPATIENT : FAST);
       await rig.ready();
       origin.handler = handler;
-      await eventually(() => rig.errors().length > 0, `an error: ${name}`);
+      const recoveries = (): number => rig.log.lines.filter((line) => line.includes('good again')).length;
+      // Who has little patience may have lost it before.
+      await eventually(() => rig.errors().length > recoveries(), `an error: ${name}`);
       if (name !== 'huge') await origin.served(2);
-      t.equal(rig.errors().length, 1, `${name}: reported once`);
-      t.match(rig.errors()[0], expected, name);
+      t.equal(rig.errors().length, recoveries() + 1, `${name}: reported once`);
+      t.match(rig.errors().at(-1), expected, name);
       t.equal(rig.services(), 'a:80', `${name}: nothing unloaded`);
       origin.handler = send(serviceYaml('a', 81));
       await rig.shows('a:81');
-      await eventually(() => rig.log.lines.some((line) => line.includes('good again')), `${name}: recovery is logged`);
+      await eventually(() => recoveries() === rig.errors().length, `${name}: recovery is logged`);
       await rig.running.stop();
     }
   },
