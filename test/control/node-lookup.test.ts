@@ -5,12 +5,11 @@ import t, { type Test } from 'tap';
 import type { Config } from '../../src/config/config.js';
 import { systemFiles } from '../../src/config/files.js';
 import { loadConfig } from '../../src/config/load.js';
-import { lookUpNode } from '../../src/control/node-lookup.js';
+import { lookUpNode, type FoundNode } from '../../src/control/node-lookup.js';
 import { ApiServer } from '../support/api-server/server.js';
 import { node } from '../support/lab/objects.js';
 import { RecordingLog } from '../support/recording-log.js';
 
-const QUICK = { nodeMs: 300, podCIDRsMs: 300 };
 const ADDRESSES = ['192.0.2.1'];
 
 function config(...flags: readonly string[]): Config {
@@ -28,9 +27,19 @@ async function server(t: Test): Promise<ApiServer> {
 
 const log = new RecordingLog();
 
+/**
+ * What is found in a time that runs out, as something is lacking. Where every core is busy with something else so short a time may be too short to be
+ * answered in: then again in a longer one.
+ */
+async function lookUp(settings: Config, expected: RegExp, ms = 300): Promise<FoundNode> {
+  const found = await lookUpNode(settings, 'v1', log, { nodeMs: ms, podCIDRsMs: ms });
+  const { warnings, errors } = found;
+  return ms > 60_000 || expected.test([...warnings, ...errors].join()) ? found : lookUp(settings, expected, 2 * ms);
+}
+
 t.test('ST-13: a Node that comes while it is waited for', async (t) => {
   const api = await server(t);
-  const looking = lookUpNode(config(`--master=${api.url}`), 'v1', log, { nodeMs: 20_000, podCIDRsMs: 0 });
+  const looking = lookUpNode(config(`--master=${api.url}`), 'v1', log, { nodeMs: 100_000, podCIDRsMs: 0 });
   setTimeout(() => {
     api.put(node('me', { addresses: [] }));
   }, 50);
@@ -44,20 +53,20 @@ t.test('ST-13: a Node that comes while it is waited for', async (t) => {
 t.test('one that does not come, or has no address, is a warning', async (t) => {
   const api = await server(t);
   const settings = config(`--master=${api.url}`);
-  t.match(await lookUpNode(settings, 'v1', log, QUICK), { warnings: ['there is no Node me'], errors: [] });
+  t.match(await lookUp(settings, /no Node/), { warnings: ['there is no Node me'], errors: [] });
   api.put(node('me', { addresses: [] }));
-  t.match(await lookUpNode(settings, 'v1', log, QUICK), { warnings: ['Node me has no address'], errors: [] });
+  t.match(await lookUp(settings, /no address/), { warnings: ['Node me has no address'], errors: [] });
 });
 
 t.test('ST-15: pod CIDRs are waited for longer, and needed', async (t) => {
   const api = await server(t);
   const settings = config(`--master=${api.url}`, '--detect-local-mode=NodeCIDR');
   api.put(node('me', { addresses: ADDRESSES }));
-  t.match(await lookUpNode(settings, 'v1', log, QUICK), { errors: [/Node me has no podCIDRs/] });
+  t.match(await lookUp(settings, /podCIDRs/), { errors: [/Node me has no podCIDRs/] });
   setTimeout(() => {
     api.put(node('me', { addresses: ADDRESSES, podCIDRs: ['10.244.1.0/24'] }));
   }, 50);
-  const found = await lookUpNode(settings, 'v1', log, { nodeMs: 300, podCIDRsMs: 20_000 });
+  const found = await lookUpNode(settings, 'v1', log, { nodeMs: 100_000, podCIDRsMs: 100_000 });
   t.match(found, { node: { podCIDRs: ['10.244.1.0/24'] }, errors: [] });
 });
 
@@ -65,10 +74,10 @@ t.test('an API server that cannot be read is an error that says why', async (t) 
   const api = await server(t);
   const settings = config(`--master=${api.url}`);
   api.faults.add({ fault: { type: 'status', code: 403, message: 'not you' } });
-  const [error = ''] = (await lookUpNode(settings, 'v1', log, QUICK)).errors;
-  t.match(error, /Node me could not be read in 0\.3 s: forbidden: .*not you/);
+  const [error = ''] = (await lookUp(settings, /not you/)).errors;
+  t.match(error, /Node me could not be read in [\d.]+ s: forbidden: .*not you/);
   await api.stop();
-  t.match((await lookUpNode(settings, 'v1', log, QUICK)).errors, [/unavailable: .*ECONNREFUSED/]);
+  t.match((await lookUp(settings, /REFUSED/)).errors, [/unavailable: .*ECONNREFUSED/]);
 });
 
 t.test('manifests are read once', async (t) => {
