@@ -1,12 +1,13 @@
 // What mode ipvs does with connections, and with what another proxy or mode left: behaviour §5c. Runs in the virtual machine of npm run test:vm.
 import '../support/namespace.js';
 
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { printMessage } from '../../src/dataplane/ipvs/print.js';
 import type { IpsetCreation } from '../../src/native/contract.js';
 import { loadAddon } from '../../src/native/load.js';
 import { endpoint, eventually, HERE_VARIABLE, Lab } from '../support/lab/lab.js';
 import { nothingSent, servers } from '../support/lab/ipvs-servers.js';
+import { PausedRestore } from '../support/lab/paused-restore.js';
 import { checkRows, dualStack, FAMILY_VIEWS, IPV4, type Row } from '../support/lab/packet-table.js';
 import type { PeerService } from '../support/lab/peer-iptables.js';
 import { allIpvsSets, ipvsLink, ipvsRules, ipvsServers } from '../support/lab/peer-ipvs.js';
@@ -106,7 +107,23 @@ t.test("kube-proxy's virtual services are adopted under traffic, and given back"
   await writePeer(lab);
   await checkRows(t, lab, ROWS, 'kube-proxy again');
   await traffic.check(t, TIMEOUT_MS);
+  await changesFlavour(t, lab, proxy);
 });
+
+/** In mode iptables, where rules of the other flavour have ip_vs translate until nat is written: what sources are admitted is for those to say. */
+async function changesFlavour(t: Test, lab: Lab, proxy: Proxy): Promise<void> {
+  const pause = new PausedRestore(t, 'iptables-nft-restore');
+  await proxy.useMode('iptables-nft');
+  proxy.launch();
+  await pause.reached(GONE_MS);
+  const to = endpoint(IPV4.loadBalancerIP(3), 80);
+  t.match(await lab.request({ from: 'client', to, timeoutMs: TIMEOUT_MS }), { name: /a$/ }, 'before nat is written');
+  pause.end();
+  await proxy.ready();
+  const there = ROWS.filter((row) => row.to === to);
+  await checkRows(t, lab, there, 'iptables-nft after ipvs-legacy');
+  await proxy.stop();
+}
 
 /** What somebody does to what the kernel tells nobody of, with what is said of it. */
 const DAMAGE: readonly (readonly [command: string, told: string])[] = [
