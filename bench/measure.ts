@@ -170,14 +170,14 @@ class Measurement {
       | 'anonymousMb'
       | 'idleCpuPercent'
     >;
-    readonly inside: Pick<InsideMeasures, 'coldSyncMs' | 'coldBytes'>;
+    readonly inside: Pick<InsideMeasures, 'coldSyncMs' | 'coldBytes' | 'coldOperations'>;
   }> {
     const synced = this.syncOf(proxy, ({ full }) => full);
     const answered = this.traffic.answered(serviceAddress(this.options.cluster.services - 1));
     const healthy = await proxy.healthy();
     const answeredAt = await answered;
     const [coldCpuSeconds, coldKernelSeconds] = [proxy.cpuSeconds(), proxy.kernelSeconds()];
-    const { syncMs, bytes } = await synced;
+    const { syncMs, bytes, operations } = await synced;
     const coldSyncedMs = await proxy.syncedMs();
     await sleep(this.options.settleMs);
     const idleFrom = proxy.cpuSeconds();
@@ -195,7 +195,7 @@ class Measurement {
         anonymousMb: anonymous,
         idleCpuPercent,
       },
-      inside: { coldSyncMs: syncMs, coldBytes: bytes },
+      inside: { coldSyncMs: syncMs, coldBytes: bytes, coldOperations: operations },
     };
   }
 

@@ -46,6 +46,7 @@ export interface OutsideMeasures {
 export interface InsideMeasures {
   readonly coldSyncMs: number;
   readonly coldBytes: number;
+  readonly coldOperations: number;
   /** From a change on the watch to the kernel's acknowledgement. */
   readonly changeMs: Spread;
   /** The kernel's CPU time for one change, the mean of all. */

@@ -20,7 +20,8 @@ const times = ({ p50, p99, max }: Spread): string => [p50, p99, max].map(digits)
 const INSIDE: readonly Column<InsideMeasures>[] = [
   {
     title: 'first sync',
-    print: (m) => `${digits(m.coldSyncMs)} ms, ${digits(m.coldBytes / 1e6)} MB to the kernel`,
+    print: (m) =>
+      `${digits(m.coldSyncMs)} ms, ${m.coldOperations} operations, ${digits(m.coldBytes / 1e6)} MB to the kernel`,
     value: null,
   },
   {

@@ -79,6 +79,7 @@ t.test('a small cluster, with our own process as the peer', async (t) => {
   const own = results[0]?.inside;
   t.equal(own?.changeMs.count, 4);
   t.ok((own?.changeOperations ?? 0) > 0 && (own?.changeOperations ?? 99) < 10, 'an endpoint is a few elements');
+  t.ok((own?.coldOperations ?? 0) >= 4 * 3, 'at first there is one for each endpoint at least');
   t.equal(own?.restartOperations, 0, 'the table is what a fresh process wants: no change was lost');
   t.match(output, /^\| one change, watch to first connection .* ×\) \|$/m);
   t.match(readFileSync(plot, 'utf8'), /<svg [^]*<polyline [^]*<\/svg>/);
