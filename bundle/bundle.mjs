@@ -1,7 +1,8 @@
 // Makes dist/, the program as it is shipped, from the sources:
 //   main.js         starts it, see launch.cjs
-//   pointsman.js    all of it in one file, libraries too: reading and linking hundreds of modules costs more than running them
-//   pointsman.ARCH.cache what V8 compiled of that
+//   pointsman.js    all of it in one file, libraries too, but what follows: reading and linking hundreds of modules costs more than running them
+//   nftables.js, yaml.js and others  what of it only some processes need, with which it shares modules, see parts.mjs
+//   pointsman.ARCH.cache and the same of those  what V8 compiled of each
 //   secured.js      what only stands in front of a metrics address that is not open to everybody; loaded where flags ask for it
 //   certificate.js  what has the client certificate of a kubeconfig made and renewed; loaded where flags ask for it
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
@@ -29,10 +30,13 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { callersOf } from './callers.mjs';
 import { buildPage } from './page.mjs';
+import { buildParts, PART_NAMES, PROGRAM } from './parts.mjs';
 
 const project = fileURLToPath(new URL('..', import.meta.url));
 const dist = `${project}dist`;
-const program = `${dist}/pointsman.js`;
+const fileOf = (name) => `${dist}/${name}.js`;
+/** What launch.cjs runs, each with what V8 compiled of it. */
+const functions = [PROGRAM, ...PART_NAMES].map(fileOf);
 const main = `${dist}/main.js`;
 
 /** Commander starts programs by it, of which we have none; to load it takes longer than to read the flags. */
@@ -138,14 +142,12 @@ const moduleUrl = "'use strict';const __moduleUrl=require('node:url').pathToFile
 
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
-await build({
-  ...options,
-  entryPoints: ['src/main.ts'],
-  outfile: program,
-  // The function that launch.cjs calls, as a module of CommonJS is one.
+// The function that launch.cjs calls, as a module of CommonJS is one.
+await buildParts(options, (name) => ({
+  outfile: fileOf(name),
   banner: { js: `(function(exports,require,module,__filename,__dirname){${moduleUrl}` },
   footer: { js: '})' },
-});
+}));
 for (const [source, outfile] of [
   ['src/sources/manifests/yaml-worker.ts', `${dist}/yaml-worker.js`],
   ['src/serve/secured/door.ts', secured],
@@ -170,17 +172,19 @@ for (const [source, outfile] of [
 await buildPage(project, 'main', `${dist}/ui`);
 await buildPage(project, 'nodes', `${dist}/nodes-ui`);
 // V8 keeps the text in memory, with one character of another kind at twice the size; and the program is read as such.
-const [other] = /[^\0-\x7f]/.exec(readFileSync(program, 'utf8')) ?? [];
-if (other !== undefined) throw new Error(`pointsman.js holds ${other}: write it as an escape in regular expressions`);
+for (const file of functions) {
+  const [other] = /[^\0-\x7f]/.exec(readFileSync(file, 'utf8')) ?? [];
+  if (other !== undefined)
+    throw new Error(`${basename(file)} holds ${other}: write it as an escape in regular expressions`);
+}
 writeFileSync(`${dist}/package.json`, '{ "type": "commonjs" }\n');
 writeFileSync(
   `${dist}/callers.json`,
   JSON.stringify(
     Object.fromEntries(
-      [program, secured, certificate, tracing, telemetry, webhook, egress, eventLimit, ui, changeLog].map((file) => [
-        basename(file),
-        callersOf(file),
-      ]),
+      [...functions, secured, certificate, tracing, telemetry, webhook, egress, eventLimit, ui, changeLog].map(
+        (file) => [basename(file), callersOf(file)],
+      ),
     ),
   ),
 );
@@ -189,9 +193,10 @@ chmodSync(main, 0o755);
 
 // V8 takes what it compiled with the same options only: those of the program's first line.
 const [, flags] = /^#!.* node (.+)$/m.exec(readFileSync(main, 'utf8'));
-execFileSync(process.execPath, [
-  ...flags.split(' '),
-  `${project}bundle/compile.cjs`,
-  program,
-  `${dist}/pointsman.${process.arch}.cache`,
-]);
+for (const file of functions)
+  execFileSync(process.execPath, [
+    ...flags.split(' '),
+    `${project}bundle/compile.cjs`,
+    file,
+    file.replace(/js$/, `${process.arch}.cache`),
+  ]);

@@ -2,8 +2,9 @@
 // A small young generation: after a start the process only sees changes, and what a large one saves in time it keeps in memory. So do the C library's arenas,
 // one for each thread, and the buffers of a load: with a threshold that is named it never keeps larger ones for later.
 'use strict';
-// Runs pointsman.js. What V8 compiled of it when it was built stands beside it, and is good for the same version and options of Node; any other compiles
-// what it runs. V8 does not see that it was compiled on another architecture, and crashes on that (Node 20), so the name tells.
+// Runs pointsman.js, and files beside it of which it asks for a module. What V8 compiled of each when it was built stands beside it, and is good for the same
+// version and options of Node; any other compiles what it runs. V8 does not see that it was compiled on another architecture, and crashes on that (Node 20),
+// so the name tells.
 const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 const { Script } = require('node:vm');
@@ -12,15 +13,45 @@ const { Script } = require('node:vm');
 delete process.env.MALLOC_ARENA_MAX;
 delete process.env.MALLOC_TRIM_THRESHOLD_;
 
-const filename = join(__dirname, 'pointsman.js');
-
-function compiled() {
+function compiled(name) {
   try {
-    return readFileSync(join(__dirname, `pointsman.${process.arch}.cache`));
+    return readFileSync(join(__dirname, `${name}.${process.arch}.cache`));
   } catch {
     return undefined;
   }
 }
 
-const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData: compiled() });
-script.runInThisContext()({}, require, module, filename, __dirname);
+/** What each file exports, which is there before it has run to its end. */
+const files = new Map();
+/** What modules export, by the file and their name: objects of values, which take less to read than the getters of a module that is bundled. */
+const modules = new Map();
+/** It has no state, so it goes when nobody uses it, and is read anew when somebody does. */
+const FORGOTTEN = 'yaml';
+/** @type {WeakRef<object> | undefined} */
+let forgotten;
+
+function run(name) {
+  const filename = join(__dirname, `${name}.js`);
+  const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData: compiled(name) });
+  const module = { exports: {} };
+  if (name !== FORGOTTEN) files.set(name, module);
+  script.runInThisContext()(module.exports, find, module, filename, __dirname);
+  return module;
+}
+
+/** `./FILE.js:MODULE`, or what Node finds. */
+function find(wanted) {
+  const [, name, path] = /^\.\/([\w-]+)\.js:(.+)$/.exec(wanted) ?? [];
+  if (path === undefined) return require(wanted);
+  let found = name === FORGOTTEN ? forgotten?.deref() : modules.get(wanted);
+  if (found === undefined) {
+    found = Object.defineProperty({ ...(files.get(name) ?? run(name)).exports.find(path) }, '__esModule', {
+      value: true,
+    });
+    if (name === FORGOTTEN) forgotten = new WeakRef(found);
+    else modules.set(wanted, found);
+  }
+  return found;
+}
+
+run('pointsman');

@@ -1,14 +1,5 @@
-import {
-  boolYaml11Tag,
-  CORE_SCHEMA,
-  defineScalarTag,
-  intCoreTag,
-  loadAll,
-  mergeTag,
-  NOT_RESOLVED,
-  YAMLException,
-  type Schema,
-} from 'js-yaml';
+import type { ScalarTagDefinition, Schema } from 'js-yaml';
+import { yamlLibrary, type YamlLibrary } from './yaml-library.js';
 
 /** Why a text is no YAML, or would cost more than its length allows. */
 export class YamlError extends Error {
@@ -32,23 +23,44 @@ export class YamlError extends Error {
   }
 }
 
-const integerTag = defineScalarTag<number>('tag:yaml.org,2002:int', {
-  implicit: true,
-  implicitFirstChars: intCoreTag.implicitFirstChars,
-  resolve: (source, isExplicit, tagName) => {
-    const digits = source.replaceAll('_', '');
-    if (/^[-+]?0[0-7]+$/.test(digits)) return parseInt(digits, 8);
-    const binary = /^([-+]?)0b([01]+)$/.exec(digits);
-    if (binary !== null) return parseInt(`${binary[1] ?? ''}${binary[2] ?? ''}`, 2);
-    const value: unknown = intCoreTag.resolve(digits, isExplicit, tagName);
-    return typeof value === 'number' ? value : NOT_RESOLVED;
-  },
-  identify: () => false,
-});
+/** How texts are read, which goes with the library. */
+interface Schemas {
+  readonly scalars: Schema;
+  readonly withMerges: Schema;
+}
+
+const schemas = new WeakMap<YamlLibrary, Schemas>();
+
+function schemasOf(library: YamlLibrary): Schemas {
+  let known = schemas.get(library);
+  if (known === undefined) {
+    const scalars = library.CORE_SCHEMA.withTags(integerTag(library), library.boolYaml11Tag);
+    schemas.set(library, (known = { scalars, withMerges: scalars.withTags(library.mergeTag) }));
+  }
+  return known;
+}
 
 /** Scalars as Kubernetes components read them: YAML 1.1 booleans (`yes`, `on`), octal and binary numbers (`010` is 8, `0b11` is 3). */
-export const SCALARS: Schema = CORE_SCHEMA.withTags(integerTag, boolYaml11Tag);
-const WITH_MERGES = SCALARS.withTags(mergeTag);
+export function scalarsSchema(): Schema {
+  return schemasOf(yamlLibrary()).scalars;
+}
+
+function integerTag(library: YamlLibrary): ScalarTagDefinition<number> {
+  const { intCoreTag } = library;
+  return library.defineScalarTag<number>('tag:yaml.org,2002:int', {
+    implicit: true,
+    implicitFirstChars: intCoreTag.implicitFirstChars,
+    resolve: (source, isExplicit, tagName) => {
+      const digits = source.replaceAll('_', '');
+      if (/^[-+]?0[0-7]+$/.test(digits)) return parseInt(digits, 8);
+      const binary = /^([-+]?)0b([01]+)$/.exec(digits);
+      if (binary !== null) return parseInt(`${binary[1] ?? ''}${binary[2] ?? ''}`, 2);
+      const value: unknown = intCoreTag.resolve(digits, isExplicit, tagName);
+      return typeof value === 'number' ? value : library.NOT_RESOLVED;
+    },
+    identify: () => false,
+  });
+}
 
 /** What merge keys may copy in a text of some length: as much as is written, and not the square of it. */
 export function mergeLimit(text: string): number {
@@ -61,7 +73,12 @@ export function mergeLimit(text: string): number {
  * @param firstLine of the text in its file.
  * @throws YamlError
  */
-export function readYaml(text: string, budget = new ExpansionBudget(), schema = WITH_MERGES, firstLine = 1): unknown[] {
+export function readYaml(
+  text: string,
+  budget = new ExpansionBudget(),
+  schema = schemasOf(yamlLibrary()).withMerges,
+  firstLine = 1,
+): unknown[] {
   const documents = load(text, schema, firstLine);
   const repeats = text.includes('*');
   for (const document of documents) if (repeats) budget.charge(document, text.length);
@@ -69,6 +86,7 @@ export function readYaml(text: string, budget = new ExpansionBudget(), schema = 
 }
 
 function load(text: string, schema: Schema, firstLine: number): unknown[] {
+  const { loadAll, YAMLException } = yamlLibrary();
   try {
     return loadAll(text, { schema, maxTotalMergeKeys: mergeLimit(text) });
   } catch (error) {

@@ -17,8 +17,6 @@ import type { OpenTracing } from './tracing.js';
 
 /** Runs until a signal or a fatal error; the exit status. */
 export async function run(loaded: Loaded, argv: readonly string[], machine: Machine, log: Logger): Promise<number> {
-  limitHeapGrowth();
-  limitInlining();
   const { host } = machine;
   host.nameProcess('pointsman', argv);
   const { config, version } = loaded;
@@ -26,6 +24,9 @@ export async function run(loaded: Loaded, argv: readonly string[], machine: Mach
   const addon = traced?.addon ?? machine.addon;
   const events = await openEvents(config, log);
   const mode = await prepareMode(config, { host, addon }, host.families(), log, logTransactions(log));
+  // Not before the mode is there: V8 takes what was compiled of its file with the options only that it had then.
+  limitHeapGrowth();
+  limitInlining();
   const { families } = mode;
   let end: (status: number) => void = () => undefined;
   const ended = new Promise<number>((resolve) => {

@@ -1,4 +1,4 @@
-import { dump } from 'js-yaml';
+import { yamlLibrary } from '../base/yaml-library.js';
 import type { KubeProxyConfiguration } from './document.js';
 
 /**
@@ -7,6 +7,7 @@ import type { KubeProxyConfiguration } from './document.js';
  */
 export function printConfiguration(document: KubeProxyConfiguration): string {
   const fields = configurationFields(document);
+  const { dump } = yamlLibrary();
   const text = dump(fields, { sortKeys: true, noRefs: true, lineWidth: -1, quoteStyle: 'double', seqNoIndent: true });
   // kube-proxy's library quotes twice what unquoted would be another type, and once what would be another structure: `[::]:10256`, `::`.
   return text.replace(/: "([[:][^"'\\]*)"$/gm, ": '$1'");

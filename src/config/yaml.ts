@@ -1,5 +1,6 @@
-import { defineMappingTag, type MappingTagDefinition } from 'js-yaml';
-import { mergeLimit, readYaml, SCALARS, YamlError } from '../base/yaml.js';
+import type { MappingTagDefinition } from 'js-yaml';
+import { yamlLibrary } from '../base/yaml-library.js';
+import { mergeLimit, readYaml, scalarsSchema, YamlError } from '../base/yaml.js';
 
 /** One YAML mapping: the last value of every key, and the keys that came more than once. */
 export class Mapping {
@@ -53,7 +54,7 @@ export function parseDocuments(text: string): unknown[] {
 
 /** As {@link parseDocuments}, of any length and with the empty documents, as null. */
 export function readMappings(text: string): unknown[] {
-  return readYaml(text, undefined, SCALARS.withTags(mappingTag(mergeLimit(text))));
+  return readYaml(text, undefined, scalarsSchema().withTags(mappingTag(mergeLimit(text))));
 }
 
 const MERGE_KEY = '<<';
@@ -61,6 +62,7 @@ const MERGE_KEY = '<<';
 /** @param mergeable entries that the merge keys of a text may copy. */
 function mappingTag(mergeable: number): MappingTagDefinition<[string, unknown][], Mapping> {
   let left = mergeable;
+  const { defineMappingTag } = yamlLibrary();
   return defineMappingTag<[string, unknown][], Mapping>('tag:yaml.org,2002:map', {
     create: () => [],
     addPair: (pairs, key, value) => {

@@ -1,3 +1,4 @@
+import { messageOf } from '../base/error-message.js';
 import type { Family, IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { Sysctl } from '../base/sysctl.js';
@@ -104,6 +105,19 @@ export async function tryToOpen(
     return [];
   } catch (error) {
     return [error];
+  }
+}
+
+/**
+ * What works of a mode, which is a file of its own in the program as it is shipped.
+ *
+ * @throws ModeError when it cannot be loaded.
+ */
+export async function loadWorking<Working>(mode: string, load: () => Promise<Working>): Promise<Working> {
+  try {
+    return await load();
+  } catch (error) {
+    throw new ModeError(`mode ${mode} cannot be loaded: ${messageOf(error)}`);
   }
 }
 

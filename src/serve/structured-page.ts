@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { dump } from 'js-yaml';
 import { parseAccept } from '../base/accept.js';
+import { yamlLibrary } from '../base/yaml-library.js';
 import { answerText } from './http-endpoint.js';
 import { answerWhole } from './listener.js';
 
@@ -47,7 +47,8 @@ export function answerPage(request: IncomingMessage, response: ServerResponse, p
       ? { Warning: `299 - "${GROUP}/${version} ${kind} is deprecated, use ${GROUP}/${VERSION}"` }
       : {}),
   };
-  answerWhole(response, 200, headers, encoding === 'json' ? JSON.stringify(object) : dump(object, { lineWidth: -1 }));
+  const text = encoding === 'json' ? JSON.stringify(object) : yamlLibrary().dump(object, { lineWidth: -1 });
+  answerWhole(response, 200, headers, text);
 }
 
 function textOf({ kind, lines }: StructuredPage): string {

@@ -1,8 +1,10 @@
-import { tryToOpen, type ModeDefinition } from '../mode.js';
+import { loadWorking, tryToOpen, type ModeDefinition } from '../mode.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
 import { PACKET_METRICS } from './packet-counters.js';
 
 // What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
+
+const working = (): Promise<typeof import('./open.js')> => loadWorking('iptables', () => import('./open.js'));
 
 export const IPTABLES: ModeDefinition<'iptables'> = {
   name: 'iptables',
@@ -31,7 +33,7 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
   },
   sysctls: () => [],
   deprecation: null,
-  open: async (parts, families) => (await import('./open.js')).open(parts, families),
-  tryKernel: async (parts, nodes) => tryToOpen((await import('./open.js')).open, parts, nodes),
-  render: async (parts, tables) => (await import('./open.js')).render(parts, tables),
+  open: async (parts, families) => (await working()).open(parts, families),
+  tryKernel: async (parts, nodes) => tryToOpen((await working()).open, parts, nodes),
+  render: async (parts, tables) => (await working()).render(parts, tables),
 };

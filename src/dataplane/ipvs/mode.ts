@@ -1,5 +1,5 @@
 import type { Sysctl } from '../../base/sysctl.js';
-import type { ModeDefinition } from '../mode.js';
+import { loadWorking, type ModeDefinition } from '../mode.js';
 import { IPVS_FOOTPRINT } from './footprint.js';
 
 // What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
@@ -18,6 +18,8 @@ const STRICT_ARP: readonly Sysctl[] = [
   { name: 'net.ipv4.conf.all.arp_ignore', value: 1 },
   { name: 'net.ipv4.conf.all.arp_announce', value: 2 },
 ];
+
+const working = (): Promise<typeof import('./open.js')> => loadWorking('ipvs', () => import('./open.js'));
 
 export const IPVS: ModeDefinition<'ipvs'> = {
   name: 'ipvs',
@@ -43,7 +45,7 @@ export const IPVS: ModeDefinition<'ipvs'> = {
     reason: 'IPVSDeprecation',
     note: 'Kubernetes has deprecated mode ipvs and may drop it: mode nftables is the one to go to, where the kernel is 5.13 or later',
   },
-  open: async (parts, families) => (await import('./open.js')).open(parts, families),
-  tryKernel: async (parts, nodes) => (await import('./open.js')).tryKernel(parts, nodes),
-  render: async (parts, tables) => (await import('./open.js')).render(parts, tables),
+  open: async (parts, families) => (await working()).open(parts, families),
+  tryKernel: async (parts, nodes) => (await working()).tryKernel(parts, nodes),
+  render: async (parts, tables) => (await working()).render(parts, tables),
 };

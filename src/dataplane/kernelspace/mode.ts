@@ -1,7 +1,9 @@
 import { NO_FOOTPRINT } from '../footprint.js';
-import type { ModeDefinition } from '../mode.js';
+import { loadWorking, tryToOpen, type ModeDefinition } from '../mode.js';
 
 // What works is loaded where it is used.
+
+const working = (): Promise<typeof import('./open.js')> => loadWorking('kernelspace', () => import('./open.js'));
 
 export const KERNELSPACE: ModeDefinition<'kernelspace'> = {
   name: 'kernelspace',
@@ -24,11 +26,7 @@ export const KERNELSPACE: ModeDefinition<'kernelspace'> = {
   },
   sysctls: () => [],
   deprecation: null,
-  open: async (parts, families) => (await import('./open.js')).open(parts, families),
-  async tryKernel(parts, nodes) {
-    const { tryToOpen } = await import('../mode.js');
-    const { open } = await import('./open.js');
-    return await tryToOpen(open, parts, nodes);
-  },
-  render: async (parts, tables) => (await import('./open.js')).render(parts, tables),
+  open: async (parts, families) => (await working()).open(parts, families),
+  tryKernel: async (parts, nodes) => tryToOpen((await working()).open, parts, nodes),
+  render: async (parts, tables) => (await working()).render(parts, tables),
 };

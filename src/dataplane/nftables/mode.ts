@@ -1,7 +1,9 @@
-import { countsRefused, type ModeDefinition } from '../mode.js';
+import { countsRefused, loadWorking, type ModeDefinition } from '../mode.js';
 import { NFTABLES_FOOTPRINT } from './footprint.js';
 
 // What works is loaded where it is used: while another mode is in force this one is no more than its footprint.
+
+const working = (): Promise<typeof import('./open.js')> => loadWorking('nftables', () => import('./open.js'));
 
 export const NFTABLES: ModeDefinition<'nftables'> = {
   name: 'nftables',
@@ -27,12 +29,12 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
   },
   sysctls: () => [],
   deprecation: null,
-  open: async (parts, families) => (await import('./open.js')).open(parts, families),
+  open: async (parts, families) => (await working()).open(parts, families),
   async tryKernel({ config, addon: { nftables } }, nodes) {
-    const { tryKernel } = await import('./open.js');
+    const { tryKernel } = await working();
     const counts = countsRefused(config);
     const trials = await Promise.allSettled(nodes.map((node) => tryKernel(nftables, node, counts)));
     return trials.flatMap((trial) => (trial.status === 'rejected' ? [trial.reason as unknown] : []));
   },
-  render: async (parts, tables) => (await import('./open.js')).render(parts, tables),
+  render: async (parts, tables) => (await working()).render(parts, tables),
 };

@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/error-message.js';
 import { ExpansionBudget, readYaml, YamlError } from '../../base/yaml.js';
+import { yamlLibrary, type YamlLibrary } from '../../base/yaml-library.js';
 import type { Pacer } from './pacer.js';
 import { YamlThread } from './yaml-thread.js';
 
@@ -53,6 +54,9 @@ function parseJson(text: string): ParsedDocument {
   }
 }
 
+/** Manifests that were YAML once are so again when they change, which is not the time to load it anew: from the first on it stays. */
+let kept: YamlLibrary | null = null;
+
 /** Parses the documents of one file. */
 class YamlParser {
   private budget = new ExpansionBudget();
@@ -68,6 +72,7 @@ class YamlParser {
     private readonly content: string,
     private readonly pacer: Pacer,
   ) {
+    kept ??= yamlLibrary();
     this.thread = new YamlThread(pacer.stopped);
   }
 

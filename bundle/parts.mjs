@@ -1,0 +1,148 @@
+// What of the program is in files of its own, beside pointsman.js: each module is in one of them, and no process has it twice. A file is the function of a
+// CommonJS module, whose `find` gives its modules by name; `require('./iptables.js:src/dataplane/iptables/open')` is one of another file, as launch.cjs reads it.
+import { readdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { build } from 'esbuild';
+
+const ENTRY = 'src/main.ts';
+/** The file of all modules that are in no other. */
+export const PROGRAM = 'pointsman';
+
+const YAML = 'node_modules/js-yaml/dist/js-yaml.mjs';
+
+/**
+ * By file: the modules that others load with import(), which bring along what only they need; and which other files are read with it, where they have modules that it needs.
+ * What several files need is in pointsman.js otherwise.
+ */
+const PARTS = {
+  yaml: { entries: [YAML], uses: [] },
+  xtables: { entries: modulesIn('src/dataplane/xtables'), uses: [] },
+  'nftables-table': { entries: ['src/dataplane/nftables/kernel-table.ts'], uses: [] },
+  nftables: { entries: ['src/dataplane/nftables/open.ts'], uses: ['nftables-table'] },
+  iptables: { entries: ['src/dataplane/iptables/open.ts'], uses: ['xtables'] },
+  ipvs: { entries: ['src/dataplane/ipvs/open.ts'], uses: ['xtables'] },
+  kernelspace: { entries: ['src/dataplane/kernelspace/open.ts'], uses: [] },
+  manifests: { entries: ['src/sources/manifests/start.ts', 'src/sources/manifests/load.ts'], uses: [] },
+  commands: {
+    entries: ['commands', 'diff', 'page', 'watch-status'].map((name) => `src/cli/${name}.ts`),
+    uses: ['manifests'],
+  },
+  windows: {
+    entries: ['src/cli/service.ts', 'src/host/windows/host.ts', 'src/host/windows/log-file.ts'],
+    uses: [],
+  },
+};
+
+/** In the sources it is there from the start; here only once it is asked for. */
+const lazyYaml = {
+  name: 'lazy-yaml',
+  setup({ initialOptions, onLoad }) {
+    onLoad({ filter: /\/base\/yaml-library\.ts$/ }, () => ({
+      contents: `export const yamlLibrary = () => require(${JSON.stringify(join(initialOptions.absWorkingDir, YAML))});`,
+    }));
+  },
+};
+
+export const PART_NAMES = Object.keys(PARTS);
+
+function modulesIn(folder) {
+  return readdirSync(new URL(`../${folder}`, import.meta.url))
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => `${folder}/${name}`);
+}
+
+/**
+ * @param options of esbuild, for every file.
+ * @param files what is written for a name: the path, and the text before and behind.
+ */
+export async function buildParts({ plugins, ...others }, files) {
+  const options = { ...others, plugins: [lazyYaml, ...plugins] };
+  const imports = await importsOf(options);
+  const homes = homesOf(imports);
+  /** Modules that other files ask for, by the file that has them. */
+  const wanted = new Map([PROGRAM, ...PART_NAMES].map((name) => [name, new Set()]));
+  for (const name of PART_NAMES) for (const entry of PARTS[name].entries) wanted.get(homes.get(entry)).add(entry);
+
+  const elsewhere = (home) => ({
+    name: 'elsewhere',
+    setup({ onResolve }) {
+      onResolve({ filter: /./ }, ({ importer, path, kind }) => {
+        const target = imports.get(relative(options.absWorkingDir, importer))?.get(`${kind} ${path}`);
+        const there = homes.get(target);
+        if (there === undefined || there === home) return undefined;
+        wanted.get(there).add(target);
+        return { path: `./${there}.js:${nameOf(target)}`, external: true };
+      });
+    },
+  });
+  // Which modules a file gives to others is known when those are built.
+  for (const name of [...PART_NAMES].reverse().concat(PROGRAM)) {
+    const cases = [...wanted.get(name)].sort().map((path) => `case '${nameOf(path)}':return require('./${path}');`);
+    const start = name === PROGRAM ? `import './${ENTRY}';` : '';
+    await build({
+      ...options,
+      ...files(name),
+      stdin: {
+        contents: `${start}export function find(name){switch(name){${cases.join('')}}}`,
+        resolveDir: options.absWorkingDir,
+        sourcefile: `bundle/${name}.js`,
+      },
+      plugins: [elsewhere(name), ...options.plugins],
+    });
+  }
+}
+
+function nameOf(path) {
+  return path.replace(/\.\w+$/, '');
+}
+
+/** What each module imports: for the kind of import and the name in the source, the path. */
+async function importsOf(options) {
+  const { metafile } = await build({
+    ...options,
+    entryPoints: [ENTRY, ...PART_NAMES.flatMap((name) => PARTS[name].entries)],
+    outdir: '.',
+    write: false,
+    metafile: true,
+    sourcemap: false,
+  });
+  return new Map(
+    Object.entries(metafile.inputs).map(([path, { imports }]) => [
+      path,
+      new Map(
+        imports
+          .filter(({ external }) => external !== true)
+          .map(({ kind, original, path }) => [`${kind} ${original}`, path]),
+      ),
+    ]),
+  );
+}
+
+/** The file of each module. */
+function homesOf(imports) {
+  const entries = new Set(PART_NAMES.flatMap((name) => PARTS[name].entries));
+  const inProgram = reach([ENTRY], imports, (path, kind) => kind !== 'import-statement' && entries.has(path));
+  const homes = new Map([...inProgram].map((path) => [path, PROGRAM]));
+  const users = new Map();
+  for (const name of PART_NAMES)
+    for (const path of reach(
+      PARTS[name].entries,
+      imports,
+      (path, kind) => kind !== 'import-statement' && entries.has(path),
+    ))
+      if (!homes.has(path)) users.set(path, [...(users.get(path) ?? []), name]);
+  for (const [path, names] of users)
+    homes.set(
+      path,
+      names.find((name) => names.every((other) => other === name || PARTS[other].uses.includes(name))) ?? PROGRAM,
+    );
+  return homes;
+}
+
+/** All that modules import, themselves as well, without the imports that are left out. */
+function reach(paths, imports, leftOut) {
+  const found = new Set(paths);
+  for (const path of found)
+    for (const [key, target] of imports.get(path) ?? []) if (!leftOut(target, key.split(' ', 1)[0])) found.add(target);
+  return found;
+}
