@@ -89,7 +89,7 @@ export function locationsOf(values: readonly string[], flags: readonly string[] 
 
 /** Waits for something that may take a while on a busy machine; throws when it does not come. */
 export async function eventually(condition: () => boolean, what: string | (() => string)): Promise<void> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + 100_000;
   while (!condition()) {
     if (performance.now() > deadline) throw new Error(`never: ${typeof what === 'string' ? what : what()}`);
     await delay(5);

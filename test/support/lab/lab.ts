@@ -82,7 +82,9 @@ export function patience(ms: number): number {
 const REQUESTS = 48;
 /** An answer that must come may wait for a busy machine. What must be dropped is given less by who asks for it. */
 const ANSWER_TIMEOUT_MS = 5000;
-const EVENTUALLY_MS = 30_000;
+const EVENTUALLY_MS = 100_000;
+/** Less than test/run.ts waits for a word of a file, so that it is said what did not come. */
+const LONGEST_MS = 250_000;
 
 /** The namespaces of topology.ts with servers, clients and processes in them. It ends with its test, and with the test process whatever happens. */
 export class Lab {
@@ -311,7 +313,7 @@ export function endpoint(address: string, port: number): string {
 export async function eventually<T>(
   what: string,
   condition: () => Promise<T | null>,
-  timeoutMs = patience(EVENTUALLY_MS),
+  timeoutMs = Math.min(patience(EVENTUALLY_MS), LONGEST_MS),
 ): Promise<T> {
   const started = Date.now();
   for (;;) {
