@@ -57,7 +57,7 @@ for (const flavor of ['nft', 'legacy']) {
     t.equal(await iptables.iptablesRemembering([second], v6, 60), null);
     await setTimeout(3500);
     t.equal(await iptables.iptablesRemembering(lists, v4, 2), null, 'too long ago');
-    t.equal(await iptables.iptablesRemembering(lists, v4, 8), 2);
+    t.equal(await iptables.iptablesRemembering(lists, v4, 600), 2);
   });
 }
 

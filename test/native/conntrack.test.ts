@@ -200,7 +200,7 @@ for (const { family, from, frontend, own, endpoints, nat } of [
       reached.length = 0;
       await send(sockets[0], 53, frontend).catch(() => undefined);
       await send(sockets[1], 30053, own).catch(() => undefined);
-      const deadline = Date.now() + (due === 0 ? 50 : 5000);
+      const deadline = Date.now() + (due === 0 ? 50 : 60_000);
       while (Date.now() < deadline && (due === 0 || reached.length < due)) await setTimeout(5);
       return [...reached];
     };
