@@ -1,6 +1,6 @@
 // No request is lost while endpoints come and go, and all endpoints get their share.
 import t from 'tap';
-import { usually } from '../support/extent.js';
+import { underEmulation, usually } from '../support/extent.js';
 import {
   endpoint,
   Lab,
@@ -13,6 +13,7 @@ import {
 import { endpointSlice, service, type Endpoint, type Manifest } from '../support/lab/objects.js';
 import { labMode, traitsOf } from '../support/lab/mode.js';
 import { dualStack, FAMILY_VIEWS, IPV4, type PodEndpoint } from '../support/lab/packet-table.js';
+import { Passage } from '../support/lab/passage.js';
 import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
 
 const ADDRESSES = Array.from({ length: 20 }, (_, index) => `10.244.1.${101 + index}`);
@@ -29,6 +30,14 @@ const TAKES_TURNS = traitsOf(labMode()).takesTurns;
 function orFewer(lab: Lab, count: number): number {
   return lab.isHere ? count / 5 : count;
 }
+
+/** How many requests there have to be while something changes. */
+function enough(lab: Lab): number {
+  return underEmulation(30, orFewer(lab, 500));
+}
+
+/** How long each client waits between two requests, for each client that there is: where machines are emulated, requests without pause are all that they do. */
+const PAUSE_MS = underEmulation(40, 0);
 
 /** A Service with this many of {@link ADDRESSES} behind it; the first and last of them change with `from`. */
 function sized(count: number, from = 0, affinitySeconds?: number): Manifest[] {
@@ -58,7 +67,8 @@ async function manyEndpoints(t: Parameters<typeof Lab.start>[0]): Promise<Lab> {
 }
 
 function watchAll(lab: Lab, traffic: readonly Traffic[], workers = 2): Promise<readonly Watch[]> {
-  return Promise.all(traffic.map((each) => lab.watch({ ...each, timeoutMs: patience(3000) }, workers, 1)));
+  const pauseMs = Math.max(1, PAUSE_MS * traffic.length * workers);
+  return Promise.all(traffic.map((each) => lab.watch({ ...each, timeoutMs: patience(3000) }, workers, pauseMs)));
 }
 
 /** Everything that was under way has ended, and more has come after it. */
@@ -77,10 +87,10 @@ async function failures(watches: readonly Watch[]): Promise<{ total: number; fai
 t.test('every endpoint gets its share', async (t) => {
   const lab = await manyEndpoints(t);
   const proxy = await Proxy.start(t, lab);
-  for (const count of usually([5, 3], [5, 9, 3])) {
+  for (const count of underEmulation([3], usually([5, 3], [5, 9, 3]))) {
     await proxy.apply(sized(count));
     for (const { from, to } of FRONTENDS) {
-      const share = TAKES_TURNS ? 20 : 400;
+      const share = TAKES_TURNS ? underEmulation(8, 20) : 400;
       const connections = share * count;
       const outcomes = await lab.burst({ from, to, timeoutMs: patience(3000) }, connections, 8);
       t.equal(outcomes.length, count, `${count} endpoints answer at ${to}`);
@@ -95,21 +105,28 @@ t.test('every endpoint gets its share', async (t) => {
   }
 });
 
+/** How many endpoints a Service has, one change after the other. */
+const SIZES = underEmulation([3, 20, 1], [2, 3, 5, 9, 4, 17, 20, 8, 2, 1, 6, 1]);
+
 t.test('growing and shrinking through the classes', async (t) => {
   const lab = await manyEndpoints(t);
+  const passage = await Passage.watch(lab, [30001]);
   for (const affinitySeconds of [undefined, 3600]) {
     await t.test(affinitySeconds === undefined ? 'plain' : 'with affinity', async (t) => {
       const proxy = await Proxy.start(t, lab, { objects: sized(1, 0, affinitySeconds) });
+      await passage.counted();
       const watches = await watchAll(lab, FRONTENDS);
       let from = 0;
-      for (const count of [2, 3, 5, 9, 4, 17, 20, 8, 2, 1, 6, 1]) {
+      for (const count of SIZES) {
         // The next list shares endpoints with the one before, at other places.
         from += count > 4 ? 0 : 1;
         await proxy.apply(sized(count, from, affinitySeconds));
+        await turned(watches);
       }
       const { total, failed } = await failures(watches);
-      t.ok(total > orFewer(lab, 500), `${total} requests`);
+      t.ok(total > enough(lab), `${total} requests`);
       t.same(failed, [], 'none of them refused or lost');
+      await passage.complete(t, total);
       const emptied = await watchAll(lab, FRONTENDS);
       const before = Date.now();
       await proxy.apply(sized(0, 0, affinitySeconds));
@@ -130,7 +147,8 @@ t.test('TCP connections keep their endpoint while it serves, whatever the Servic
   const proxy = await Proxy.start(t, lab, { objects: sized(1) });
   const connections = await Promise.all(FRONTENDS.map((traffic) => lab.open(traffic)));
   const [own] = ADDRESSES;
-  for (const objects of [sized(3), sized(2, 4), sized(0), sized(1, 7, 3600), [], sized(20)]) {
+  const changes = [sized(3), sized(0), sized(2, 4), sized(1, 7, 3600), [], sized(20)];
+  for (const objects of underEmulation(changes.slice(2), changes)) {
     await proxy.apply(objects);
     for (const connection of connections) t.match(await connection.exchange(), { name: own });
   }
@@ -170,6 +188,7 @@ t.test('rolling replacement', async (t) => {
       { from: 'node', to: view.nodePort(30001), protocol },
     ]),
   );
+  const passage = await Passage.watch(lab, [30001, 30002]);
   const watches = await watchAll(lab, traffic, 1);
   const serving = { ready: false, serving: true, terminating: true } as const;
   const starting = { ready: false, serving: false, terminating: false } as const;
@@ -191,8 +210,9 @@ t.test('rolling replacement', async (t) => {
     for (const server of running.get(old) ?? []) await server.close();
   }
   const { total, failed } = await failures(watches);
-  t.ok(total > orFewer(lab, 500), `${total} requests`);
+  t.ok(total > enough(lab), `${total} requests`);
   t.same(failed, [], 'none of them lost');
+  await passage.complete(t, total);
 });
 
 t.test('many Services roll over all their endpoints', async (t) => {
@@ -205,7 +225,9 @@ t.test('many Services roll over all their endpoints', async (t) => {
   await serve(news);
   /** How far each Service has come: on the old endpoints, on the old and some new, on the new. */
   const stages: readonly (readonly PodEndpoint['pod'][])[] = [olds, [...olds, news[0]], [olds[1], ...news], news];
-  const services = orFewer(lab, 100);
+  const services = underEmulation(10, orFewer(lab, 100));
+  /** So many parts of them begin one after the other. */
+  const parts = underEmulation(5, 10);
   const rolled = (stage: (index: number) => number): Manifest[] =>
     Array.from({ length: services }, (_, index) =>
       dualStack(`rolling-${index}`, {
@@ -224,10 +246,14 @@ t.test('many Services roll over all their endpoints', async (t) => {
       ...(index % 4 === 0 ? [{ from: 'client', to: view.nodePort(31000 + index) }] : []),
     ]),
   );
+  const passage = await Passage.watch(
+    lab,
+    watched.map((index) => 31000 + index),
+  );
   const watches = await watchAll(lab, traffic, 1);
-  // A tenth of them at a time takes its next step, so that at every moment some are at each stage.
-  for (let step = 1; step <= 12; step++) {
-    await proxy.write(rolled((index) => step - Math.floor((10 * index) / services)));
+  // Each part takes its next step while the next one begins, so that at every moment some are at each stage.
+  for (let step = 1; step <= parts + 2; step++) {
+    await proxy.write(rolled((index) => step - Math.floor((parts * index) / services)));
     await proxy.synced();
   }
   await proxy.apply(rolled(() => stages.length));
@@ -235,8 +261,9 @@ t.test('many Services roll over all their endpoints', async (t) => {
   for (const server of leaving) await server.close();
   await turned(watches);
   const { total, failed } = await failures(watches);
-  t.ok(total > orFewer(lab, 500), `${total} requests`);
+  t.ok(total > enough(lab), `${total} requests`);
   t.same(failed, [], 'none that an endpoint could have served is refused or lost');
+  await passage.complete(t, total);
 });
 
 function transportPorts(nodePort: number): { name: string; protocol: 'TCP' | 'UDP'; port: number; nodePort: number }[] {
