@@ -131,7 +131,8 @@ t.test(`${SECONDS} s of random changes with faults`, async (t) => {
   const memory: number[] = [];
   const deadline = Date.now() + SECONDS * 1000;
   let steps = 0;
-  while (Date.now() < deadline) {
+  // On a busy machine a step may take seconds: so few would say nothing.
+  while (Date.now() < deadline || steps < SECONDS / 5) {
     const changed = step(random, services);
     // Also written while the one before is under way.
     if (random.chance(0.3)) {
@@ -160,7 +161,7 @@ t.test(`${SECONDS} s of random changes with faults`, async (t) => {
     'a Service that nothing happens to never notices',
   );
   const failures = [...proxy.log.matchAll(/\(injected\)/g)].length;
-  t.ok(steps >= SECONDS / 5, `${steps} steps`);
+  t.comment(`${steps} steps`);
   t.ok(failures > 0, `${failures} faults were felt`);
   const [early, late] = [memory.slice(memory.length >> 2, memory.length >> 1), memory.slice((memory.length * 3) >> 2)];
   t.ok(median(late) - median(early) < MEMORY_GROWTH_KB, `memory: ${median(early)} KB, then ${median(late)} KB`);
