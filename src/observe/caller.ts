@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** A place in the sources. */
@@ -83,9 +83,10 @@ export function printCaller({ path, extension, line }: Caller): string {
 const THIS_FILE = fileURLToPath(import.meta.url);
 let bundled: BundledCallers | null = null;
 
-/** Null: the program runs as single modules, which need no such list. */
+/**
+ * Null: the program runs as single modules, which need no such list. The folder is not compared: what V8 compiled beforehand knows the one where that was.
+ */
 function bundledCaller(file: string, place: string): Caller | null {
-  if (dirname(resolve(file)) !== dirname(THIS_FILE)) return null;
   bundled ??= readCallers();
   const [path, line] = bundled[basename(file)]?.[place] ?? [];
   if (path === undefined) return null;

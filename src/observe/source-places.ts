@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { SourceMap, type SourceMapPayload } from 'node:module';
-import { basename, dirname, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export interface Place {
@@ -17,32 +17,38 @@ export type FindSource = (place: Place) => Place;
 const THIS_FILE = fileURLToPath(import.meta.url);
 
 /**
- * Reads the map of the program that is one file, which takes a moment and megabytes: for who asks for a profile, and for last words. Where the program runs as
- * single modules, or its map is gone, places are left as they are.
+ * Finds places by the maps beside the program's files, each of which takes a moment and megabytes to read: for who asks for a profile, and for last words. Files are known by
+ * their names, as what V8 compiled beforehand knows the folder where that was. Where the program runs as single modules, or a map is gone, places are left as
+ * they are.
  */
 export function readSourcePlaces(program: string = THIS_FILE): FindSource {
-  let map: SourceMap;
-  try {
-    map = new SourceMap(JSON.parse(readFileSync(`${program}.map`, 'utf8')) as SourceMapPayload);
-  } catch {
-    return (place) => place;
-  }
+  const folder = dirname(program);
+  const maps = new Map<string, SourceMap | null>();
   return (place) => {
-    if (place.file !== program) return place;
-    const found = map.findEntry(place.line - 1, place.column - 1);
-    if (!('originalSource' in found)) return place;
+    const name = basename(place.file);
+    let map = maps.get(name);
+    if (map === undefined) maps.set(name, (map = readMap(join(folder, `${name}.map`))));
+    const found = map?.findEntry(place.line - 1, place.column - 1);
+    if (found === undefined || !('originalSource' in found)) return place;
     const { originalSource, originalLine, originalColumn } = found;
     return {
-      file: resolve(dirname(program), originalSource),
+      file: resolve(folder, originalSource),
       line: originalLine + 1,
       column: originalColumn + 1,
     };
   };
 }
 
+function readMap(path: string): SourceMap | null {
+  try {
+    return new SourceMap(JSON.parse(readFileSync(path, 'utf8')) as SourceMapPayload);
+  } catch {
+    return null;
+  }
+}
+
 /** An error's stack with the places of the sources. */
 export function sourceStack(stack: string, program: string = THIS_FILE): string {
-  if (!stack.includes(basename(program))) return stack;
   const find = readSourcePlaces(program);
   // A path begins where nothing of it comes before: every slash of a long one would be tried.
   const places = /(?<![^\s():])(\/[^\s():]+):(\d{1,9}):(\d{1,9})/g;

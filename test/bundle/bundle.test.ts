@@ -69,6 +69,14 @@ t.test('lines of the log name the line of the source', (t) => {
     t.equal(stderr.includes('FLAG: '), told, pattern);
   }
 
+  const moved = join(folder, 'moved');
+  cpSync(projectFile('dist'), moved, { recursive: true });
+  t.match(
+    spawnSync(join(moved, 'main.js'), argv, { encoding: 'utf8' }).stderr,
+    ` main.ts:${line}] "FLAG: `,
+    'elsewhere, too',
+  );
+
   const known = new Set(
     Object.values(
       JSON.parse(readFileSync(projectFile('dist/callers.json'), 'utf8')) as Record<string, Record<string, unknown[]>>,
@@ -107,8 +115,18 @@ t.test('stacks name the places of the sources', (t) => {
       `^Error: no\n    at versionText \\(${projectFile('src/main.ts')}:${wanted}:\\d+\\)\n    at node:net:1:2$`,
     ),
   );
-  const foreign = `Error: no\n    at f (/elsewhere/pointsman.js:${place})`;
+  const compiledElsewhere = `Error: no\n    at versionText (/elsewhere/pointsman.js:${place})`;
+  t.match(sourceStack(compiledElsewhere, BUNDLE), `(${projectFile('src/main.ts')}:${wanted}:`);
+  const foreign = `Error: no\n    at f (/elsewhere/other.js:${place})`;
   t.equal(sourceStack(foreign, BUNDLE), foreign);
+  const ipvs = readFileSync(projectFile('dist/ipvs.js'), 'utf8').split('\n');
+  const inMode = ipvs.findIndex((text) => text.includes('function sameDestinations('));
+  const modeColumn = (ipvs[inMode]?.indexOf('function sameDestinations(') ?? -1) + 'function '.length;
+  t.match(
+    sourceStack(`Error: no\n    at f (${projectFile('dist/ipvs.js')}:${inMode + 1}:${modeColumn + 1})`, BUNDLE),
+    `(${projectFile('src/dataplane/ipvs/destinations.ts')}:`,
+    'of its other files, too',
+  );
   const missing = join(folder, 'pointsman.js');
   t.same(readSourcePlaces(missing)({ file: missing, line: 1, column: 1 }), { file: missing, line: 1, column: 1 });
   t.end();
