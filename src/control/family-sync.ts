@@ -170,9 +170,10 @@ export class FamilySync {
     this.asides.update(report.setAside);
     this.comeBack(report.dueAt ?? null);
     const acknowledged = progress.acknowledge(this.asides.services);
+    // The log first: its line tells when.
+    this.report(report, acknowledged, startedAt);
     metrics?.syncAcknowledged(report, acknowledged);
     changes?.()?.acknowledged(report, acknowledged.frontends, (key) => table.frontend(key));
-    this.report(report, acknowledged, startedAt);
     trace?.acknowledged(report);
   }
 

@@ -49,13 +49,17 @@ function siteOf(method: Method): NodeJS.CallSite | undefined {
   const trace: { stack?: NodeJS.CallSite } = {};
   try {
     Error.stackTraceLimit = 1;
-    Error.prepareStackTrace = (_, [site]) => site;
+    Error.prepareStackTrace = nearest;
     Error.captureStackTrace(trace, method);
     return trace.stack;
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
     Reflect.set(Error, 'prepareStackTrace', prepare);
   }
+}
+
+function nearest(_: Error, [site]: NodeJS.CallSite[]): NodeJS.CallSite | undefined {
+  return site;
 }
 
 function placeOf(file: string, site: NodeJS.CallSite): Caller {

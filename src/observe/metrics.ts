@@ -64,6 +64,15 @@ export type SyncResult =
   /** `errno`: the kernel's, or the code of the addon's error that has none; null when something else failed. */
   | { readonly type: 'failure'; readonly errno: string | null };
 
+/** What each sync of a family says anew; nobody sees it between scrapes. */
+interface LatestSync {
+  /** Seconds since the epoch. */
+  succeeded?: number;
+  setAside?: number;
+  withoutLocal?: PortsWithoutLocal;
+  conflicts?: number;
+}
+
 /**
  * Counts what the pipeline does, in its own words. Everything is in memory and nothing throws; kube-proxy's metrics come first, then what any Kubernetes
  * component has, then our own.
@@ -77,6 +86,9 @@ export class ProxyMetrics implements RequestObserver {
   private readonly own = new OwnInstruments(this.registry);
   private readonly process: ProcessInstruments;
   private readonly runtime = new RuntimeInstruments(this.registry);
+  private readonly latest = new Map<Family, LatestSync>();
+  /** When a sync was last asked for, in seconds since the epoch. */
+  private queuedAt: number;
   /** Milliseconds since the epoch. */
   private certificateExpiresAt = Infinity;
   /** Asked at each scrape for metrics that are in no registry. */
@@ -84,12 +96,12 @@ export class ProxyMetrics implements RequestObserver {
 
   constructor(private readonly options: ProxyMetricsOptions) {
     this.packetCounts = options.mode.packetCounts;
+    this.queuedAt = this.seconds();
     this.process = new ProcessInstruments(this.registry, options.host);
     this.mode = new ModeInstruments(this.registry, options.mode.metrics);
     this.component.build.set(buildLabels(options.version), 1);
     this.setFeatures(options.features);
     this.countMetrics();
-    this.syncQueued();
   }
 
   /** Another mode is in force: what was counted of the one before it goes with its names. */
@@ -128,6 +140,7 @@ export class ProxyMetrics implements RequestObserver {
     this.updateSources();
     await this.updatePackets();
     this.updateProgress();
+    this.updateSyncs();
     return expose(this.registry, format, await this.more());
   }
 
@@ -143,7 +156,7 @@ export class ProxyMetrics implements RequestObserver {
    */
   stateChanged(edits: readonly RowEdit[], ready: boolean): void {
     for (const edit of edits) this.countEdit(edit);
-    if (ready) this.syncQueued();
+    if (ready) this.queuedAt = this.seconds();
   }
 
   /** The kernel acknowledged all of a sync. Reading of flows and health checks may follow, and fail. */
@@ -159,7 +172,7 @@ export class ProxyMetrics implements RequestObserver {
     if (report.problems.length > 0) this.mode.cleanupFailures?.inc(labels);
     // The rest of such a sync is in the kernel, but not all that it was to do.
     if ((report.refusedChains ?? []).length > 0) this.mode.syncFailures.inc(labels);
-    own.setAside.set(labels, report.setAside.length);
+    this.latestOf(report.family).setAside = report.setAside.length;
     if (report.rules !== null) this.countRules(report.family, report.rules);
     const now = this.options.clock.now();
     for (const at of commits) own.commitDuration.observe(labels, (now - at) / 1000);
@@ -183,7 +196,7 @@ export class ProxyMetrics implements RequestObserver {
     proxy.syncDuration.observe(labels, seconds);
     if (this.mode.tellsFullSyncs) (full ? proxy.fullSyncDuration : proxy.partialSyncDuration).observe(labels, seconds);
     if (result.type === 'success') {
-      proxy.lastSync.set(labels, this.seconds());
+      this.latestOf(family).succeeded = this.seconds();
       return;
     }
     this.mode.syncFailures.inc(labels);
@@ -198,10 +211,8 @@ export class ProxyMetrics implements RequestObserver {
   }
 
   /** What the forwarding table says after a sync. */
-  tableCounted(family: Family, ports: PortsWithoutLocal, conflicts: number): void {
-    for (const traffic_policy of ['internal', 'external'] as const)
-      this.proxy.noLocalEndpoints.set({ traffic_policy, ip_family: family }, ports[traffic_policy]);
-    this.own.conflicts.set({ ip_family: family }, conflicts);
+  tableCounted(family: Family, withoutLocal: PortsWithoutLocal, conflicts: number): void {
+    Object.assign(this.latestOf(family), { withoutLocal, conflicts });
   }
 
   /** Somebody else was seen changing a family's table. */
@@ -289,9 +300,25 @@ export class ProxyMetrics implements RequestObserver {
       this.proxy.endpointChanges.inc();
   }
 
-  private syncQueued(): void {
-    const seconds = this.seconds();
-    for (const { family } of this.options.progress.families) this.proxy.lastQueued.set({ ip_family: family }, seconds);
+  private latestOf(family: Family): LatestSync {
+    let latest = this.latest.get(family);
+    if (latest === undefined) this.latest.set(family, (latest = {}));
+    return latest;
+  }
+
+  private updateSyncs(): void {
+    const { proxy, own } = this;
+    for (const { family } of this.options.progress.families) {
+      const labels = { ip_family: family };
+      proxy.lastQueued.set(labels, this.queuedAt);
+      const { succeeded, setAside, withoutLocal, conflicts } = this.latestOf(family);
+      if (succeeded !== undefined) proxy.lastSync.set(labels, succeeded);
+      if (setAside !== undefined) own.setAside.set(labels, setAside);
+      if (conflicts !== undefined) own.conflicts.set(labels, conflicts);
+      for (const traffic_policy of ['internal', 'external'] as const)
+        if (withoutLocal !== undefined)
+          proxy.noLocalEndpoints.set({ traffic_policy, ...labels }, withoutLocal[traffic_policy]);
+    }
   }
 
   private updateProgress(): void {
