@@ -28,14 +28,19 @@ for (const [first = 'nftables', ...modes] of WAYS) {
     const held = TARGETS.filter(({ protocol }) => protocol === 'TCP');
     const traffic = await SteadyTraffic.start(lab, TARGETS, { pauseMs: 100, timeoutMs: TIMEOUT_MS, held });
     for (const mode of modes) {
+      // Each step may take longer than the runner waits for a word of all of them.
+      t.pass(`${proxy.mode} serves`);
       const former = proxy.mode;
       await proxy.useMode(mode);
+      t.pass(`${mode} is in force`);
       await eventually(
         `nothing of ${former} beside ${mode}`,
         async () => ((await remains(lab, former)) ? null : true),
         GONE_MS,
       );
+      t.pass(`nothing of ${former} is left`);
       await proxy.consistent();
+      t.pass('plan and kernel agree');
       await checkRows(t, lab, ROWS, `${mode} after ${former}`);
       await traffic.goesOn(t, TIMEOUT_MS);
     }
