@@ -34,6 +34,8 @@ const LAST_WORDS_MS = 10_000;
 
 /** Folders whose files start processes and wait for them. */
 const SLOW_FOLDERS = ['bench', 'deploy', 'kernel', 'native', 'page'];
+/** Files that repeat others, several at once: what takes longest begins first, or it would end alone. */
+const LONGEST = /^kernel\/modes\//;
 /** What belongs to one process and must not be another file's too. */
 const NEEDS_PROCESS =
   /^t\.(?:teardown|jobs|before|beforeEach|afterEach)\b|support\/namespace\.js|createRequire\(|cpuUsage|memoryUsage/m;
@@ -66,7 +68,8 @@ function groups({ files }: Extent): readonly Group[] {
     } else together.set(folder, [...(together.get(folder) ?? []), file]);
   }
   const small = [...together].map(([folder, files]): Group => ({ name: `${folder}/*`, files, isolated: false }));
-  return [...alone, ...small];
+  const isLong = ({ name }: Group): boolean => LONGEST.test(name);
+  return [...alone.filter(isLong), ...alone.filter((group) => !isLong(group)), ...small];
 }
 
 function command(words: readonly string[], isolated: boolean): ReturnType<typeof inNamespace> {
