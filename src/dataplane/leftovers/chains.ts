@@ -6,8 +6,6 @@ export interface TableRemoval {
   readonly table: IptablesTable;
   /** The jumps first. */
   readonly operations: readonly IptablesOperation[];
-  readonly jumps: number;
-  readonly chains: number;
   /** Chains that stay because rules of others need them, each with the first such chain. */
   readonly kept: ReadonlyMap<string, string>;
 }
@@ -51,7 +49,7 @@ export function tableRemoval(
   const deletions = [...leftovers.keys()]
     .filter((name) => !kept.has(name))
     .map((chain): IptablesOperation => ({ type: 'delete-chain', table, chain }));
-  return { table, operations: [...jumps, ...deletions], jumps: jumps.length, chains: deletions.length, kept };
+  return { table, operations: [...jumps, ...deletions], kept };
 
   function isRemoved(target: string | null): boolean {
     return target !== null && leftovers.has(target) && !kept.has(target);

@@ -16,7 +16,6 @@ export interface ParsedRule {
   readonly translation: string | null;
   /** How long clients are remembered. */
   readonly seconds: string | null;
-  readonly sourceType: string | null;
   /** Whether it is for all packets that come to it: there is nothing but a target and perhaps a comment. */
   readonly unconditional: boolean;
 }
@@ -46,7 +45,6 @@ export function parseRule(text: string): ParsedRule {
     target: option('-j'),
     translation: option('--to-destination'),
     seconds: option('--seconds'),
-    sourceType: option('--src-type'),
     unconditional,
   };
 }
