@@ -48,9 +48,9 @@ function refusalOf(error: NativeError): string | null {
   return error.errno !== null && REFUSALS.has(error.errno) ? error.message : null;
 }
 
-/** The same of an address that was to be added: it may be of a family that the link does not have. */
-function addressRefusalOf(error: NativeError): string | null {
-  return error.errno === 'EACCES' ? `${error.message}: ${NO_IPV6}` : refusalOf(error);
+/** The same of an address that was to be added: the link may have no IPv6. IPv4 cannot be disabled so, and what keeps it out is somebody's policy. */
+function addressRefusalOf(error: NativeError, family: Family): string | null {
+  return error.errno === 'EACCES' && family === 'IPv6' ? `${error.message}: ${NO_IPV6}` : refusalOf(error);
 }
 
 /** Where the default has it when the link is made, the link has it too. */
@@ -238,7 +238,7 @@ export class Writer {
       // Somebody else was faster.
       if (error.errno === (operation?.type === 'add' ? 'EEXIST' : 'EADDRNOTAVAIL')) continue;
       if (key === undefined) this.failures.push(error);
-      else if (operation?.type === 'add') this.refuse(ledger, key, undefined, error, addressRefusalOf(error));
+      else if (operation?.type === 'add') this.refuse(ledger, key, undefined, error, addressRefusalOf(error, family));
       else this.refuse(ledger, key, true, error);
     }
   }

@@ -93,3 +93,17 @@ t.test('an address that goes is not refused for that', async (t) => {
   t.same(await aside(t, six), []);
   t.same(await aside(t, six, true), ['[fd00:96::2]:80/TCP']);
 });
+
+t.test('an address of IPv4 that may not be added is no fault of its frontend', async (t) => {
+  const { four } = rigs();
+  const { route, mishaps } = four.kernel.addon;
+  const apply = route.addressApply.bind(route);
+  route.addressApply = (link, operations) => {
+    mishaps.planned.unshift({ errno: 'EACCES', object: 0 });
+    return apply(link, operations);
+  };
+  await t.rejects(four.sync(), /EACCES/);
+  route.addressApply = apply;
+  t.same(await aside(t, four), []);
+  t.same(await four.difference(), []);
+});
