@@ -83,6 +83,7 @@ t.test('kube-proxy’s metrics: each name, type, label and bucket, and no other 
     t.same(bounds, [...(buckets ?? []), Infinity], name);
   }
   t.ok([...families.values()].every(({ help }) => help.length > 10));
+  t.equal(valueOf(families, 'pointsman_conflicts', { ip_family: 'IPv6' }), 3);
 });
 
 t.test('what any component and any process shows', async (t) => {
