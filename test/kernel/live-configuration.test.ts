@@ -60,7 +60,9 @@ t.test('another API client and another node name, under traffic', async (t) => {
   const client = { kubeconfig, qps: 50, burst: 100, contentType: 'application/json' };
   const moved = await change({ clientConnection: client }, /configuration changed.*kubernetes\.kubeconfig/);
   await eventually('everything read anew', async () => ((await watchesOf('endpointslices')) === 2 ? true : null));
-  await eventually('the former connections gone', async () => ((await plane.state()).openConnections <= 3 ? true : null));
+  await eventually('the former connections gone', async () =>
+    (await plane.state()).openConnections <= 3 ? true : null,
+  );
   await proxy.consistent();
   t.equal(await lab.ruleset(), before, 'the same objects found again change nothing');
   for (const line of moved.match(/"synced".*/g) ?? []) t.match(line, /transactions=0/);
