@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url';
 import { printableLine } from '../base/printable.js';
-import { KUBERNETES_VERSION } from '../config/version.js';
+import { OWN_VERSION } from '../config/version.js';
 import { printReport } from '../config/tables/report.js';
 import { printFinding, type Finding } from './findings.js';
 
@@ -30,7 +30,7 @@ function sarif(findings: readonly Finding[]): object {
         tool: {
           driver: {
             name: 'pointsman',
-            semanticVersion: KUBERNETES_VERSION.slice(1),
+            semanticVersion: OWN_VERSION,
             rules: rules.map((id) => ({ id })),
           },
         },

@@ -6,7 +6,7 @@ import { systemClock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import { systemWallClock } from '../base/timestamp.js';
 import { readEventLimit } from '../control/event-limit.js';
-import { OWN_VERSION } from '../control/sources.js';
+import { OWN_VERSION } from '../config/version.js';
 import { createLogger, type Logger } from '../observe/log.js';
 import { logStreams } from '../observe/log-streams.js';
 import { connectToApi } from '../sources/kubernetes/connect/transport.js';

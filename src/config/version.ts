@@ -1,3 +1,6 @@
+/** This program's own release, as package.json has it. */
+export const OWN_VERSION = '0.1.0';
+
 /** The Kubernetes release whose node proxy this program behaves like. */
 export const KUBERNETES_VERSION = 'v1.36.2';
 

@@ -4,6 +4,7 @@ import type { Log } from '../base/log.js';
 import type { SourceTracing } from '../base/tracing.js';
 import type { ClientCertificateConfig } from '../config/client-certificate.js';
 import type { Config, KubernetesConfig } from '../config/config.js';
+import { OWN_VERSION } from '../config/version.js';
 import type { SourceState } from '../observe/metrics.js';
 import type { Egress } from '../sources/kubernetes/auth/egress.js';
 import { KubeconfigError } from '../sources/kubernetes/auth/errors.js';
@@ -256,9 +257,6 @@ async function connectCertified(
     ...{ clock: systemClock, random: Math.random, now: Date.now },
   });
 }
-
-/** Our own release, behind the Kubernetes version whose place we take. */
-export const OWN_VERSION = '0.1.0';
 
 function apiState(status: ReturnType<RunningKubernetes['status']>[number]): SourceState {
   const { resource, synced, sinceLastEventMs, failures } = status;

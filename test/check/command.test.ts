@@ -1,10 +1,11 @@
 // The command around the kinds: files, flags, output and exit status.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { check, type Outcome } from '../../src/check/command.js';
+import { projectFile } from '../support/lab/agent.js';
 import { PROGRAM } from '../support/program.js';
 
 const HEADER = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nclusterCIDR: 10.0.0.0/8\n';
@@ -117,11 +118,12 @@ t.test('JSON and SARIF', async (t) => {
     expected: '',
   };
   t.same(JSON.parse((await run(['-o', 'json', '/etc/a b.yaml'], files)).stdout), { findings: [finding] });
+  const { version } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as { readonly version: string };
   t.match(JSON.parse((await run(['--output=sarif', '/etc/a b.yaml'], files)).stdout), {
     version: '2.1.0',
     runs: [
       {
-        tool: { driver: { name: 'pointsman', rules: [{ id: 'value' }] } },
+        tool: { driver: { name: 'pointsman', semanticVersion: version, rules: [{ id: 'value' }] } },
         results: [
           {
             ruleId: 'value',
