@@ -24,13 +24,14 @@
 //   callers.json    where calls of the logger stand in the sources
 //   *.map           for whoever reads a stack or a profile
 import { execFileSync } from 'node:child_process';
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { callersOf } from './callers.mjs';
 import { buildPage } from './page.mjs';
 import { buildParts, PART_NAMES, PROGRAM } from './parts.mjs';
+import { canRehearse, rehearse } from './rehearse.mjs';
 
 const project = fileURLToPath(new URL('..', import.meta.url));
 const dist = `${project}dist`;
@@ -193,10 +194,10 @@ chmodSync(main, 0o755);
 
 // V8 takes what it compiled with the same options only: those of the program's first line.
 const [, flags] = /^#!.* node (.+)$/m.exec(readFileSync(main, 'utf8'));
-for (const file of functions)
-  execFileSync(process.execPath, [
-    ...flags.split(' '),
-    `${project}bundle/compile.cjs`,
-    file,
-    file.replace(/js$/, `${process.arch}.cache`),
-  ]);
+// What a proxy in mode nftables needs of its files; of the others, all.
+if (canRehearse(project)) await rehearse(project, main, flags.split(' '));
+for (const file of functions) {
+  const cache = file.replace(/js$/, `${process.arch}.cache`);
+  if (existsSync(cache)) continue;
+  execFileSync(process.execPath, [...flags.split(' '), `${project}bundle/compile.cjs`, file, cache]);
+}

@@ -38,7 +38,7 @@ t.test('it starts without that, and with that of another version', (t) => {
   const copy = join(folder, 'dist');
   cpSync(projectFile('dist'), copy, { recursive: true });
   const cache = join(copy, CACHE);
-  const half = readFileSync(cache).subarray(0, 1_000_000);
+  const half = readFileSync(cache).subarray(0, statSync(cache).size / 2);
   for (const content of [half, Buffer.alloc(half.length), Buffer.alloc(0), null]) {
     if (content === null) rmSync(cache);
     else writeFileSync(cache, content);
