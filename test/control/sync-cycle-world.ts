@@ -132,7 +132,7 @@ export function world(settings = planSettings(), audited = true, changes: Change
       reconcile: ({ table: { family }, full, changed }) => {
         conntrack.passes.push(`${family} ${[...(full ? ['all'] : []), ...changed].join()}`);
         const errors = conntrack.refuses ? [new Error('EPERM')] : [];
-        return Promise.resolve({ family, listings: 1, flows: 0, deleted: 0, missing: 0, errors });
+        return Promise.resolve({ flows: 0, deleted: 0, errors });
       },
     },
     serviceHealth: { sync: () => Promise.resolve() },

@@ -100,7 +100,7 @@ for (const { name, changed, full, frontends, filters } of PLANNING) {
     const kernel = new RecordingKernel('IPv4', []);
     const report = await new ConntrackReconciler(kernel).reconcile(view('IPv4', frontends ?? ALL, changed, full));
     t.same(kernel.filters, filters);
-    t.same(report, { family: 'IPv4', listings: filters.length, flows: 0, deleted: 0, missing: 0, errors: [] });
+    t.same(report, { flows: 0, deleted: 0, errors: [] });
     t.same(kernel.deletions, [], 'nothing stale, nothing sent');
   });
 }
@@ -120,7 +120,7 @@ t.test('counts of a full pass', async (t) => {
     'UDP 10.244.0.9 40000 > 10.96.0.11 53 < 10.96.0.11 53 #3',
     'SCTP 10.244.0.9 40000 > 10.96.0.10 53 < 10.244.9.9 53 #1',
   ]);
-  t.same(report, { family: 'IPv4', listings: 2, flows: 4, deleted: 1, missing: 2, errors: [] });
+  t.same(report, { flows: 4, deleted: 1, errors: [] });
 });
 
 t.test('a listing that fails does not keep the other protocol from its turn', async (t) => {
@@ -156,5 +156,5 @@ t.test('IPv6 asks for its own family', async (t) => {
   const report = await new ConntrackReconciler(kernel).reconcile(view('IPv6', frontends, ['[fd00:96::a]:53/UDP']));
   t.same(kernel.filters, ['ip6 17 fd00:96::a 53']);
   t.same(kernel.deletions, ['UDP fd00:244::9 40000 > fd00:96::a 53 < fd00:244::1 53 #1']);
-  t.equal(report.family, 'IPv6');
+  t.same(report, { flows: 1, deleted: 0, errors: [] });
 });

@@ -1,17 +1,12 @@
-import type { Family } from '../../base/ip.js';
 import type { ConntrackAddon } from '../../native/contract.js';
 import { flowScopes, type FlowScope, type FlowView } from './flow-scope.js';
 import { staleFlows } from './stale-flows.js';
 
 export interface ConntrackReport {
-  readonly family: Family;
-  /** Dumps asked of the kernel: at most one per protocol, none when no UDP or SCTP frontend was concerned. */
-  readonly listings: number;
-  /** Flows that the listings returned. */
+  /** Flows that the kernel listed: once per protocol at most, and not at all when no UDP or SCTP frontend was concerned. */
   readonly flows: number;
+  /** Without those that were gone by themselves before. */
   readonly deleted: number;
-  /** Stale flows that were gone by themselves before their deletion. */
-  readonly missing: number;
   /** What failed. If there is anything, the caller gives the same changes again with the next pass, besides those that came meanwhile. */
   readonly errors: readonly Error[];
 }
@@ -31,28 +26,26 @@ export class ConntrackReconciler {
    * Never rejects: where the kernel refuses, the report has the errors, and new flows go right all the same. One protocol's failure does not stop the other's pass.
    */
   async reconcile(view: FlowView): Promise<ConntrackReport> {
-    const scopes = flowScopes(view);
-    const total = { listings: scopes.length, flows: 0, deleted: 0, missing: 0 };
+    const total = { flows: 0, deleted: 0 };
     const errors: Error[] = [];
-    for (const scope of scopes) {
+    for (const scope of flowScopes(view)) {
       try {
-        const { flows, deleted, missing } = await this.#reconcileScope(scope);
+        const { flows, deleted } = await this.#reconcileScope(scope);
         total.flows += flows;
         total.deleted += deleted;
-        total.missing += missing;
       } catch (error) {
         errors.push(error instanceof Error ? error : new Error(String(error)));
       }
     }
-    return { family: view.table.family, ...total, errors };
+    return { ...total, errors };
   }
 
-  async #reconcileScope(scope: FlowScope): Promise<{ flows: number; deleted: number; missing: number }> {
+  async #reconcileScope(scope: FlowScope): Promise<{ flows: number; deleted: number }> {
     const filter = scope.filter();
     const listing = await this.#kernel.conntrackList(filter);
     const stale = staleFlows(listing, scope);
-    if (stale.length === 0) return { flows: listing.count, deleted: 0, missing: 0 };
-    const { deleted, missing } = await this.#kernel.conntrackDelete(filter.family, stale);
-    return { flows: listing.count, deleted, missing };
+    if (stale.length === 0) return { flows: listing.count, deleted: 0 };
+    const { deleted } = await this.#kernel.conntrackDelete(filter.family, stale);
+    return { flows: listing.count, deleted };
   }
 }
