@@ -89,7 +89,7 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
       `${PROXY}clusterCIDR: 10.0.0.0/8\nhealthzBindAddress: 192.0.2.1:10250\nmetricsBindAddress: 127.0.0.1:10248`,
       `${KUBELET}readOnlyPort: 30001`,
       `${INIT}localAPIEndpoint: {bindPort: 10250}`,
-      `${KUBELET}healthzPort: 0`,
+      `${KUBELET}port: 0\nhealthzPort: 0`,
     ],
     'd2 error: KubeletConfiguration.port: "10250": is taken by "192.0.2.1:10250" of KubeProxyConfiguration.healthzBindAddress (f) on a node with both',
     'd2 error: KubeletConfiguration.healthzPort: "10248": is taken by "127.0.0.1:10248" of KubeProxyConfiguration.metricsBindAddress (f) on a node with both',

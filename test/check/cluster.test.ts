@@ -134,7 +134,7 @@ t.test('what is wrong in it: lines within the key, and objects by name', async (
   const user = `{token: [${SECRET}], tokenFile: ${join(folder, 'token')}, ${SECRET}: 1}`;
   const { run } = await world(t, [
     proxyMap(`${PROXY.replace('10.244', '10.245')}Mode: nftables\n`, user),
-    configMap('kubelet-config', { kubelet: `${KUBELET}port: 0\n` }),
+    configMap('kubelet-config', { kubelet: `${KUBELET}port: -1\n` }),
     nodeObject('n2', { spec: { podCIDRs: ['10.244.0.0/25'] } }),
     serviceObject('a-web'),
     serviceObject('bad', { clusterIP: 'x' }),
@@ -147,7 +147,7 @@ t.test('what is wrong in it: lines within the key, and objects by name', async (
     `${proxy} config.conf:6: document 1: error: KubeProxyConfiguration.Mode: has the wrong case: should be mode`,
     `${proxy} kubeconfig.conf:12: document 1: error: Config.users[0].user.token: has the wrong type: should be text`,
     `${proxy} kubeconfig.conf:12: document 1: error: Config.users[0].user.…: is an unknown field`,
-    'ConfigMap kube-system/kubelet-config, key kubelet:4: document 1: error: KubeletConfiguration.port: 0: is out of range: should be an integer from 1 to 65535',
+    'ConfigMap kube-system/kubelet-config, key kubelet:4: document 1: error: KubeletConfiguration.port: -1: is out of range: should be an integer from 1 to 65535',
     'Nodes: error: Node[n2].spec.podCIDRs[0]: "10.244.0.0/25": overlaps "10.244.0.0/24" of Node[n1].spec.podCIDRs[0] (Nodes)',
     'Services: error: Service[default/bad].spec.clusterIP: "x": must be an IP address or "None"',
     'Services: error: Service[default/web].spec.clusterIPs: "10.96.0.10:80/TCP": belongs to default/a-web, as old as the other and first by name',

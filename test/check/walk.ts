@@ -121,8 +121,11 @@ function wrongValues(type: Type): readonly (readonly [value: unknown, at?: strin
           ...(isParsed ? [[''] as const] : []),
         ];
       if (wanted === 'boolean') return [['true'], [''], [1], [[]]];
-      const { min, max } = type;
-      const outside = [...(min === undefined ? [] : [min - 1]), ...(max === undefined ? [] : [max + 1])];
+      const { min, max, zeroIsUnset = false } = type;
+      const outside = [
+        ...(min === undefined ? [] : [min - (zeroIsUnset ? 2 : 1)]),
+        ...(max === undefined ? [] : [max + 1]),
+      ];
       return [
         ['1'],
         [''],

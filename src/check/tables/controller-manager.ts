@@ -4,6 +4,7 @@ import {
   bool,
   field,
   int,
+  intOrZero,
   list,
   oneOf,
   path,
@@ -21,7 +22,7 @@ import { CLIENT_CONNECTION, CONTENTION, DEBUGGING, LEADER_ELECTION } from './com
 /** The controller managers. Their types name fields in Go's way, with capital letters. */
 
 const period = scalar('duration, not negative');
-const count = int(1);
+const count = intOrZero(1);
 
 function periods(...names: readonly string[]): Readonly<Record<string, ScalarType>> {
   return Object.fromEntries(names.map((name) => [name, period]));
@@ -205,13 +206,13 @@ const CONTROLLERS: StructType['fields'] = {
   DeprecatedController: struct({}),
   EndpointController: struct({ ConcurrentEndpointSyncs: count, EndpointUpdatesBatchPeriod: period }),
   EndpointSliceController: struct({
-    ConcurrentServiceEndpointSyncs: int(1, 50),
-    MaxEndpointsPerSlice: int(1, 1000),
+    ConcurrentServiceEndpointSyncs: intOrZero(1, 50),
+    MaxEndpointsPerSlice: intOrZero(1, 1000),
     EndpointUpdatesBatchPeriod: period,
   }),
   EndpointSliceMirroringController: struct({
-    MirroringConcurrentServiceEndpointSyncs: int(1, 50),
-    MirroringMaxEndpointsPerSubset: int(1, 1000),
+    MirroringConcurrentServiceEndpointSyncs: intOrZero(1, 50),
+    MirroringMaxEndpointsPerSubset: intOrZero(1, 1000),
     MirroringEndpointUpdatesBatchPeriod: period,
   }),
   EphemeralVolumeController: concurrent('ConcurrentEphemeralVolumeSyncs'),

@@ -5,6 +5,7 @@ import {
   bool,
   field,
   int,
+  intOrZero,
   list,
   map,
   oneOf,
@@ -62,7 +63,7 @@ const BOOTSTRAP_TOKEN = struct(
 
 const API_ENDPOINT = struct({
   advertiseAddress: scalar('ip'),
-  bindPort: field(int(1, 65_535), { default: 6443 }),
+  bindPort: field(intOrZero(1, 65_535), { default: 6443 }),
 });
 
 const VOLUME = struct({

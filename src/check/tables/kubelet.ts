@@ -3,6 +3,7 @@ import {
   bool,
   field,
   int,
+  intOrZero,
   list,
   map,
   oneOf,
@@ -46,7 +47,7 @@ export const KUBELET: readonly KindTable[] = [
     table: partial(
       {
         address: field(scalar('ip'), { default: '0.0.0.0' }),
-        port: field(int(1, 65_535), { default: 10_250 }),
+        port: field(intOrZero(1, 65_535), { default: 10_250 }),
         readOnlyPort: field(port, { default: 0 }),
         healthzBindAddress: field(scalar('ip'), { default: '127.0.0.1' }),
         healthzPort: field(port, { default: 10_248 }),

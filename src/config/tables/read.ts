@@ -78,7 +78,7 @@ function isInVersion({ versions }: Field, { version }: Reading): boolean {
 
 function readField(field: Field, value: unknown, path: string, parent: Section, reading: Reading): Entry {
   if (value === '' && field.mayBeEmpty === true) return { read: '', given: true, shown: printValue('') };
-  if (value === null || (value === '' && isNothing(field.type))) {
+  if (isNothing(value, field.type)) {
     if (field.required === true) say(reading, 'error', 'required', path, null, 'is missing', shouldBe(field.type));
     return absent(field, path, reading);
   }
@@ -87,8 +87,10 @@ function readField(field: Field, value: unknown, path: string, parent: Section, 
   return { read: readValue(field.type, field, value, path, parent, reading), given: true, shown };
 }
 
-/** Whether empty text counts as nothing written: not where there is to be a number, a list or a mapping, nor where it would be parsed at once. */
-function isNothing(type: Type): boolean {
+/** Whether a value counts as nothing written. Empty text does not where there is to be a number, a list or a mapping, nor where it would be parsed at once. */
+function isNothing(value: unknown, type: Type): boolean {
+  if (value === 0) return type.is === 'scalar' && type.zeroIsUnset === true;
+  if (value !== '') return value === null;
   if (type.is === 'scalar') return FORMATS[type.format].in === 'string' && !NEVER_EMPTY.includes(type.format);
   return type.is === 'enum' || type.is === 'any';
 }

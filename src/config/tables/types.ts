@@ -10,6 +10,8 @@ export interface ScalarType {
   /** Bounds of a number, both included. */
   readonly min?: number;
   readonly max?: number;
+  /** Of a number: 0 counts as nothing written. */
+  readonly zeroIsUnset?: boolean;
 }
 
 export interface EnumType {
@@ -109,6 +111,11 @@ export const any: AnyType = { is: 'any' };
 /** An integer of 32 bits with bounds of its own. */
 export function int(min: number, max: number = 2 ** 31 - 1): ScalarType {
   return scalar('int', min, max);
+}
+
+/** As {@link int}, for what Kubernetes replaces by a default where it is 0 before it looks whether it is right. */
+export function intOrZero(min: number, max?: number): ScalarType {
+  return { ...int(min, max), zeroIsUnset: true };
 }
 
 export function oneOf(...values: readonly string[]): EnumType {

@@ -16,6 +16,7 @@ PersistentVolumeBinderController: {VolumeConfiguration: {EnableDynamicProvisioni
 GarbageCollectorController: {GCIgnoredResources: [{Group: "", Resource: events}]}
 PodGCController: {TerminatedPodGCThreshold: -1}
 DeprecatedController: {}`,
+      'EndpointSliceController: {ConcurrentServiceEndpointSyncs: 0, MaxEndpointsPerSlice: 0}\nJobController: {ConcurrentJobSyncs: 0}',
     ],
     wrong: [
       [
@@ -24,9 +25,9 @@ Generic: {Port: 70000, Controllers: [a, -a], LeaderElection: {leaseDuration: 10s
 KubeCloudShared: {ClusterCIDR: "", AllocateNodeCIDRs: true, CIDRAllocatorType: range}
 NodeIPAMController: {SecondaryServiceCIDR: 10.0.0.0/8}
 NodeLifecycleController: {UnhealthyZoneThreshold: 55}
-EndpointSliceController: {MaxEndpointsPerSlice: 1001, ConcurrentServiceEndpointSyncs: 0, EndpointUpdatesBatchPeriod: -1s}
+EndpointSliceController: {MaxEndpointsPerSlice: 1001, ConcurrentServiceEndpointSyncs: -1, EndpointUpdatesBatchPeriod: -1s}
 CSRSigningController: {ClusterSigningCertFile: a, KubeletClientSignerConfiguration: {KeyFile: b}}
-JobController: {ConcurrentJobSyncs: 0}
+JobController: {ConcurrentJobSyncs: -1}
 DeprecatedController: {x: 1}`,
         'error: KubeControllerManagerConfiguration.Generic.Port: 70000: is out of range: should be an integer from 0 to 65535',
         'error: KubeControllerManagerConfiguration.Generic.LeaderElection.renewDeadline: "10s": must be below leaseDuration',
@@ -38,10 +39,10 @@ DeprecatedController: {x: 1}`,
         'error: KubeControllerManagerConfiguration.CSRSigningController.ClusterSigningCertFile: "a": needs ClusterSigningKeyFile beside it',
         'error: KubeControllerManagerConfiguration.CSRSigningController.KubeletClientSignerConfiguration: must not have files beside ClusterSigningCertFile and ClusterSigningKeyFile',
         'error: KubeControllerManagerConfiguration.DeprecatedController.x: is an unknown field',
-        'error: KubeControllerManagerConfiguration.EndpointSliceController.ConcurrentServiceEndpointSyncs: 0: is out of range: should be an integer from 1 to 50',
+        'error: KubeControllerManagerConfiguration.EndpointSliceController.ConcurrentServiceEndpointSyncs: -1: is out of range: should be an integer from 1 to 50',
         'error: KubeControllerManagerConfiguration.EndpointSliceController.MaxEndpointsPerSlice: 1001: is out of range: should be an integer from 1 to 1000',
         'error: KubeControllerManagerConfiguration.EndpointSliceController.EndpointUpdatesBatchPeriod: "-1s": cannot be read: should be a duration of at least 0s',
-        'error: KubeControllerManagerConfiguration.JobController.ConcurrentJobSyncs: 0: is out of range: should be an integer of at least 1',
+        'error: KubeControllerManagerConfiguration.JobController.ConcurrentJobSyncs: -1: is out of range: should be an integer of at least 1',
         'error: KubeControllerManagerConfiguration.NodeIPAMController.SecondaryServiceCIDR: "10.0.0.0/8": needs ServiceCIDR beside it',
         'error: KubeControllerManagerConfiguration.NodeLifecycleController.UnhealthyZoneThreshold: 55: is out of range: should be a number from 0 to 1',
         'error: KubeControllerManagerConfiguration.generic: has the wrong case: should be Generic',

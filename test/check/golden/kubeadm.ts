@@ -25,6 +25,7 @@ certificateKey: ${'0f'.repeat(32)}
 skipPhases: [addon/kube-proxy]
 patches: {directory: /etc/patches}
 timeouts: {controlPlaneComponentHealthCheck: 4m0s, kubeletHealthCheck: 4m, kubernetesAPICall: 1m, etcdAPICall: 2m, tlsBootstrap: 5m, discovery: 5m, upgradeManifests: 5m}`,
+      'localAPIEndpoint: {bindPort: 0}',
     ],
     wrong: [
       [

@@ -16,10 +16,11 @@ imageGCHighThresholdPercent: 90
 enforceNodeAllocatable: [pods, system-reserved]
 systemReservedCgroup: /system
 containerLogMaxSize: ""`,
+      'port: 0\nreadOnlyPort: 0',
     ],
     wrong: [
       [
-        `port: 0
+        `port: -1
 readOnlyPort: 65536
 healthzBindAddress: x
 clusterDNS: [10.96.0.10, dns, 10.96.0.10]
@@ -31,7 +32,7 @@ featureGates: {A: yes, B: "on"}
 clusterDomain: a..b
 hairpinMode: veth
 clusterdns: []`,
-        'error: KubeletConfiguration.port: 0: is out of range: should be an integer from 1 to 65535',
+        'error: KubeletConfiguration.port: -1: is out of range: should be an integer from 1 to 65535',
         'error: KubeletConfiguration.readOnlyPort: 65536: is out of range: should be an integer from 0 to 65535',
         'error: KubeletConfiguration.healthzBindAddress: "x": cannot be read: should be an IP address',
         'error: KubeletConfiguration.clusterDNS[1]: "dns": cannot be read: should be an IP address',
@@ -63,6 +64,7 @@ containerLogMaxSize: ten`,
         'error: KubeletConfiguration.enforceNodeAllocatable: has kube-reserved, which needs kubeReservedCgroup',
         'error: KubeletConfiguration.readOnlyPort: 10255: is the same as port',
       ],
+      ['port: 0\nreadOnlyPort: 10250', 'error: KubeletConfiguration.readOnlyPort: 10250: is the same as port'],
     ],
   },
 ];

@@ -108,9 +108,9 @@ spec: {cidrs: [10.96.0.0/33]}`,
     right: ['items: [{apiVersion: v1, kind: Service, metadata: {name: a, namespace: b}, spec: {clusterIP: None}}]'],
     wrong: [
       [
-        'items: [{apiVersion: v1, kind: Node, metadata: {}}, {apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration, port: 0}]',
+        'items: [{apiVersion: v1, kind: Node, metadata: {}}, {apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration, port: -1}]',
         'error: Node.metadata.name: is required',
-        'error: KubeletConfiguration.port: 0: is out of range: should be an integer from 1 to 65535',
+        'error: KubeletConfiguration.port: -1: is out of range: should be an integer from 1 to 65535',
       ],
     ],
   },
