@@ -6,9 +6,19 @@ import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
  *
  * @throws Error of the file system, or one that says it is larger than `maxBytes`, of which no more is read.
  */
-export async function readFileWithin(path: string, maxBytes: number): Promise<Buffer> {
+export function readFileWithin(path: string, maxBytes: number): Promise<Buffer> {
+  return readStreamWithin(createReadStream(path, { end: maxBytes }), maxBytes);
+}
+
+/** As {@link readFileWithin}, from whatever is read. */
+export async function readStreamWithin(stream: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  for await (const chunk of createReadStream(path, { end: maxBytes }) as AsyncIterable<Buffer>) chunks.push(chunk);
+  let length = 0;
+  for await (const chunk of stream) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > maxBytes) break;
+  }
   return checkSize(Buffer.concat(chunks), maxBytes);
 }
 
@@ -36,7 +46,11 @@ export function readFileWithinSync(path: string, maxBytes: number): Buffer {
  * @throws as {@link readFileWithin}, and where it is no UTF-8, of which nobody could say what it means.
  */
 export function readTextFileSync(path: string, maxBytes: number): string {
-  const bytes = readFileWithinSync(path, maxBytes);
+  return textOf(readFileWithinSync(path, maxBytes));
+}
+
+/** @throws Error where they are no UTF-8. */
+export function textOf(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new Error('is no UTF-8');
   return bytes.toString('utf8');
 }

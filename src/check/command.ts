@@ -1,4 +1,3 @@
-import { readTextFileSync } from '../base/bounded-file.js';
 import { printableLine } from '../base/printable.js';
 import { KUBERNETES_MINOR } from '../config/version.js';
 import { agreementFindings } from './agreement.js';
@@ -7,6 +6,7 @@ import type { Finding } from './findings.js';
 import { Lines } from './lines.js';
 import { parseOptions, USAGE, type Options } from './options.js';
 import { printFindings } from './print.js';
+import { readGiven, readNamed } from './read-file.js';
 
 /** What the command prints, and its exit status: 0, 1 (errors) or 2 (something could not be read). */
 export interface Outcome {
@@ -17,13 +17,10 @@ export interface Outcome {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Larger than what anybody writes; a list of all Services of a cluster fits. */
-const MAX_FILE_BYTES = 16 << 20;
-
 /** @param argv arguments after `check`. */
 export async function check(
   argv: readonly string[],
-  read: ReadText = readText,
+  read: ReadText = (path, by) => (by === 'document' ? readNamed(path) : readGiven(path)),
   env: Environment = process.env,
 ): Promise<Outcome> {
   const options = parseOptions(argv);
@@ -45,7 +42,7 @@ export async function check(
 async function readAll({ files, cluster, kubeconfig, release }: Options, read: ReadText, env: Environment) {
   const contents = new Contents();
   if (!cluster) {
-    contents.readFiles(files, release ?? KUBERNETES_MINOR, read);
+    await contents.readFiles(files, release ?? KUBERNETES_MINOR, read);
     return contents.all();
   }
   // Loaded only where it is used: it is a file of its own.
@@ -57,8 +54,8 @@ async function readAll({ files, cluster, kubeconfig, release }: Options, read: R
       contents.takeObjects(page);
     },
   });
-  contents.readFiles(files, release ?? answers.release ?? KUBERNETES_MINOR, read);
-  contents.takeAnswers(answers, release ?? answers.release ?? KUBERNETES_MINOR);
+  await contents.readFiles(files, release ?? answers.release ?? KUBERNETES_MINOR, read);
+  await contents.takeAnswers(answers, release ?? answers.release ?? KUBERNETES_MINOR);
   return contents.all();
 }
 
@@ -73,8 +70,4 @@ function locate(findings: readonly Finding[], texts: ReadonlyMap<string, string>
     known.set(file, lines);
     return { ...finding, line: lines.lineOf(document, path) };
   });
-}
-
-function readText(path: string): string {
-  return readTextFileSync(path, MAX_FILE_BYTES);
 }

@@ -5,8 +5,8 @@ import { FindingList, type Finding } from './findings.js';
 import { namedFiles } from './named-files.js';
 import { keyOf } from './objects.js';
 
-/** Reads a file's text. */
-export type ReadText = (path: string) => string;
+/** Reads the text of a file that an argument or a document names. */
+export type ReadText = (path: string, by: 'argument' | 'document') => string | Promise<string>;
 
 /** Some objects of one kind, as an API server lists them. */
 export interface ObjectPage {
@@ -54,10 +54,10 @@ export class Contents {
   readonly #names = new Interner();
 
   /** Reads files, and those that they name. */
-  readFiles(files: readonly string[], release: number, read: ReadText): void {
+  async readFiles(files: readonly string[], release: number, read: ReadText): Promise<void> {
     const queue = new Map<string, Finding | null>(files.map((file) => [file, null]));
     for (const [file, namedBy] of queue) {
-      const content = this.#readOne(file, release, () => read(file));
+      const content = await this.#readOne(file, release, () => read(file, namedBy === null ? 'argument' : 'document'));
       if (typeof content !== 'string') {
         for (const named of content.flatMap(namedFiles))
           if (!queue.has(named.file)) queue.set(named.file, named.finding);
@@ -75,12 +75,12 @@ export class Contents {
   }
 
   /** Files that its documents name are on machines of the cluster: none is read here. */
-  takeAnswers({ texts, findings, unreadable, notes }: ClusterAnswers, release: number): void {
+  async takeAnswers({ texts, findings, unreadable, notes }: ClusterAnswers, release: number): Promise<void> {
     this.#findings.push(...findings);
     this.#unreadable.push(...unreadable);
     this.#notes.push(...notes);
     for (const [file, text] of texts) {
-      const content = this.#readOne(file, release, () => text);
+      const content = await this.#readOne(file, release, () => text);
       if (typeof content === 'string') this.#unreadable.push(`${file}: ${content}`);
     }
   }
@@ -99,9 +99,13 @@ export class Contents {
   }
 
   /** Why it cannot be read, where it cannot. */
-  #readOne(file: string, release: number, read: () => string): readonly Document[] | string {
+  async #readOne(
+    file: string,
+    release: number,
+    read: () => string | Promise<string>,
+  ): Promise<readonly Document[] | string> {
     try {
-      const text = read();
+      const text = await read();
       const { documents, findings, unreadable } = readFile(text, file, release);
       if (unreadable !== null) return unreadable;
       this.#texts.set(file, text);

@@ -23,6 +23,7 @@ export const USAGE = `Usage: pointsman check [flags] FILE…
        pointsman check --cluster [--kubeconfig FILE] [flags] [FILE…]
 
 Reads configuration files of a cluster, YAML or JSON, strictly, and says whether each is right and all agree.
+The file - is the standard input.
 
   -o, --output text|json|sarif    how to print (default text)
       --strict                    warnings count as errors

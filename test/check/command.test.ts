@@ -1,11 +1,13 @@
 // The command around the kinds: files, flags, output and exit status.
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { check, type Outcome } from '../../src/check/command.js';
 import { projectFile } from '../support/lab/agent.js';
+import { eventually, scratchDirectory } from '../support/manifests.js';
 import { PROGRAM } from '../support/program.js';
 
 const HEADER = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nclusterCIDR: 10.0.0.0/8\n';
@@ -167,6 +169,60 @@ t.test('the program', (t) => {
   });
   t.end();
 });
+
+/** The command in a shell, where `$0` is the program. */
+function inShell(command: string, cwd: string): { readonly stdout: string; readonly status: number | null } {
+  return spawnSync('bash', ['-c', command, PROGRAM], { cwd, encoding: 'utf8' });
+}
+
+t.test('what is no regular file', async (t) => {
+  const folder = scratchDirectory(t);
+  writeFileSync(join(folder, 'a'), `${HEADER}x: 1\n`);
+  const wrong = (name: string) => ({
+    stdout: `${name}:4: document 1: error: KubeProxyConfiguration.x: is an unknown field\n`,
+    status: 1,
+  });
+  t.match(inShell('"$0" check - < a', folder), wrong('-'));
+  t.match(inShell('cat a | "$0" check -', folder), wrong('-'));
+  t.match(inShell('cat a | "$0" check /dev/stdin', folder), wrong('/dev/stdin'));
+  t.match(inShell('exec 9< <(cat a); "$0" check /dev/fd/9', folder), wrong('/dev/fd/9'));
+  t.match(inShell('"$0" check /dev/zero 2>&1', folder), {
+    stdout: /^could not read \/dev\/zero: is larger than/,
+    status: 2,
+  });
+  t.match(inShell('"$0" check . 2>&1', folder), { stdout: /^could not read \.: EISDIR/, status: 2 });
+
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  t.match(inShell('(cat a > pipe) & "$0" check pipe', folder), wrong('pipe'), 'whoever is first waits for the other');
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    const child = spawn(PROGRAM, ['check', pipe], { stdio: 'ignore' });
+    t.teardown(() => child.kill('SIGKILL'));
+    const ended = once(child, 'exit');
+    await eventually(() => holds(child.pid, pipe), 'waits for somebody who writes');
+    child.kill(signal);
+    t.same(await ended, [signal === 'SIGINT' ? 130 : 143, null], 'a signal ends that');
+  }
+
+  const admission = `apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [{name: EventRateLimit, path: pipe}]\n`;
+  writeFileSync(join(folder, 'named'), admission);
+  t.match(
+    spawnSync(PROGRAM, ['check', 'named'], { cwd: folder, encoding: 'utf8', timeout: 60_000 }),
+    { stdout: /^named:3: .*plugins\[0\]\.path: "pipe": could not be read: is no regular file\n$/, status: 0 },
+    'what a document names is not waited for',
+  );
+});
+
+/** Whether a process has a file open. */
+function holds(pid: number | undefined, path: string): boolean {
+  const folder = `/proc/${pid ?? ''}/fd`;
+  try {
+    return readdirSync(folder).some((file) => readlinkSync(join(folder, file)) === path);
+  } catch {
+    // One that was closed meanwhile.
+    return false;
+  }
+}
 
 t.test('each finding has its line', async (t) => {
   const lines = async (text: string): Promise<readonly string[]> =>
