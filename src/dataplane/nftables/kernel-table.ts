@@ -4,7 +4,8 @@ import type { NftChainListing, NftElementsListing, NftSetListing, NftTableListin
 import type { FrontendKey } from '../../plan/types.js';
 import { unpackLocal } from './client-keys.js';
 import { NO_ELEMENTS, type FrontendElements } from './frontend-elements.js';
-import { packFrontend, shardOf, unpackAddress, unpackFrontend, unpackSlot, type PackedKey } from './keys.js';
+import { packFrontend, shardOf, unpackAddress, unpackFrontend, type PackedKey } from './keys.js';
+import { ListedSlots } from './listed-slots.js';
 import {
   SET,
   affinitySecondsOf,
@@ -16,7 +17,6 @@ import {
   stickySet,
 } from './names.js';
 import { parseSharedChain } from './remember-chains.js';
-import type { Slots } from './slots.js';
 
 /** An element of one of our sets that means nothing to us: it has to go. */
 export interface StrayElement {
@@ -105,9 +105,6 @@ function isAnonymous({ declaration }: NftSetListing): boolean {
 }
 
 type Draft = { -readonly [Field in keyof FrontendElements]: FrontendElements[Field] };
-
-/** Slots beyond this are no work of ours. */
-const SLOT_LIMIT = 1 << 20;
 
 class ListingReader {
   readonly clusterAddresses = new Map<IPAddress, true>();
@@ -257,57 +254,27 @@ class ListingReader {
     }
   }
 
-  /** Gathers the slots of each frontend: first how many there are, then what is in them. */
   private readEndpoints(
     set: NftSetListing,
-    elements: NftElementsListing,
+    { count, keys, data }: NftElementsListing,
     shard: number | null,
     field: 'endpoints' | 'localEndpoints',
   ): void {
-    const { keys, data } = elements;
     if (data === null) return;
-    const size = endpointSize(this.family);
-    const counts = new Map<PackedKey, number>();
-    const owners: (PackedKey | null)[] = [];
-    for (let at = 0; at < elements.count * set.keyLength; at += set.keyLength) {
-      const slot = unpackSlot(keys, at);
-      const owner = packedKey(keys, at + 4, set.keyLength - 4);
-      if (slot >= SLOT_LIMIT) {
-        this.addStray({ set: set.name, key: packedKey(keys, at, set.keyLength), keyEnd: null });
-        owners.push(null);
-        continue;
-      }
-      counts.set(owner, Math.max(counts.get(owner) ?? 0, slot + 1));
-      owners.push(owner);
-    }
-    const slots = new Map<PackedKey, Slots>();
-    for (const [owner, count] of counts) slots.set(owner, new Uint8Array(count * size));
-    // By byte: there are hundreds of thousands of elements, and a view of each costs more than the copy.
-    for (let index = 0; index < owners.length; index++) {
-      const packed = slots.get(owners[index] ?? '');
-      const to = unpackSlot(keys, index * set.keyLength) * size;
-      const from = index * set.dataLength;
-      if (packed !== undefined) for (let byte = 0; byte < size; byte++) packed[to + byte] = data[from + byte] ?? 0;
-    }
-    for (const [owner, packed] of slots) {
+    const { keyLength, dataLength } = set;
+    const listed = new ListedSlots({ count, keys, keyLength, data, dataLength, size: endpointSize(this.family) });
+    for (const { owner, frontend, slots } of listed.frontends()) {
       const put = (draft: Draft): void => {
-        draft[field] = packed;
+        draft[field] = slots;
       };
-      const misplaced = shard !== null && shardOf(owner) !== shard;
-      if (misplaced || !this.tryEdit(owner, put)) this.strayEndpoints(set, owners, owner, keys);
+      const misplaced = shard !== null && shardOf(frontend) !== shard;
+      if (misplaced || !this.tryEdit(frontend, put)) this.addStrays(set, listed.elementsOf(owner));
     }
+    this.addStrays(set, listed.beyondLimit());
   }
 
-  private strayEndpoints(
-    set: NftSetListing,
-    owners: readonly (PackedKey | null)[],
-    owner: PackedKey,
-    keys: Uint8Array,
-  ): void {
-    for (const [index, other] of owners.entries()) {
-      if (other !== owner) continue;
-      this.addStray({ set: set.name, key: packedKey(keys, index * set.keyLength, set.keyLength), keyEnd: null });
-    }
+  private addStrays(set: NftSetListing, keys: readonly PackedKey[]): void {
+    for (const key of keys) this.addStray({ set: set.name, key, keyEnd: null });
   }
 
   private addStray(stray: StrayElement): void {
