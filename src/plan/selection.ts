@@ -13,6 +13,7 @@ import {
 } from './candidates.js';
 import type { NodeFacts } from './facts.js';
 import { admitted, clusterRules, localRules, Tally, type Exclusion, type Rule } from './selection-rules.js';
+import { selectUniform } from './uniform-selection.js';
 
 /** Which of its endpoints a Service port may use on this node (behaviour §4.3). */
 export interface Selection {
@@ -69,6 +70,8 @@ export function selectEndpoints(
   node: NodeFacts,
   uses: PolicyUse,
 ): Selection {
+  const uniform = selectUniform(family, port, slices, node, uses);
+  if (uniform !== null) return uniform;
   const candidates = collect(family, port, slices);
   return selectAmong(family, candidates, Tally.of(candidates, node), node, uses);
 }
