@@ -31,12 +31,19 @@ std::string shown(const Napi::Value& value) {
   return "another type";
 }
 
+std::string path_of(const Place& place) {
+  const std::string whole = place.whole == nullptr ? "" : path_of(*place.whole);
+  if (place.name == nullptr) return whole + "[" + std::to_string(place.index) + "]";
+  return whole.empty() ? place.name : whole + "." + place.name;
+}
+
 }  // namespace
 
-void Misuse::report(const std::string& path, const std::string& expected, const std::string& found) {
+void Misuse::report(const Place& place, const std::string& expected, const std::string& found) {
   if (failed()) return;
   failed_ = true;
-  message_ = path + ": expected " + expected + ", found " + found;
+  const std::string path = path_of(place);
+  message_ = (path.empty() ? "the argument" : path) + ": expected " + expected + ", found " + found;
 }
 
 Napi::Value Misuse::raise() const {
@@ -45,32 +52,26 @@ Napi::Value Misuse::raise() const {
 }
 
 void Argument::expect(const std::string& expected) const {
-  misuse_->report(path_.empty() ? "the argument" : path_, expected, shown(value_));
+  if (!misuse_->failed()) misuse_->report(*place_, expected, shown(value_));
 }
 
 Argument Argument::member(const char* name) const {
-  const std::string path = path_.empty() ? name : path_ + "." + name;
-  if (misuse_->failed()) return {{}, path, *misuse_};
+  if (misuse_->failed()) return part({}, name);
   if (value_.IsEmpty() || !value_.IsObject()) {
     expect("an object");
-    return {{}, path, *misuse_};
+    return part({}, name);
   }
-  return {value_.As<Napi::Object>().Get(name), path, *misuse_};
+  return part(value_.As<Napi::Object>().Get(name), name);
 }
 
 std::string Argument::text(std::size_t least, std::size_t most) const {
-  const std::string expected = "a string of " + std::to_string(least) + " to " + std::to_string(most) + " bytes without NUL";
   if (misuse_->failed()) return "";
-  if (value_.IsEmpty() || !value_.IsString()) {
-    expect(expected);
-    return "";
+  if (!value_.IsEmpty() && value_.IsString()) {
+    std::string text = value_.As<Napi::String>().Utf8Value();
+    if (text.size() >= least && text.size() <= most && text.find('\0') == std::string::npos) return text;
   }
-  std::string text = value_.As<Napi::String>().Utf8Value();
-  if (text.size() < least || text.size() > most || text.find('\0') != std::string::npos) {
-    expect(expected);
-    return "";
-  }
-  return text;
+  expect("a string of " + std::to_string(least) + " to " + std::to_string(most) + " bytes without NUL");
+  return "";
 }
 
 bool Argument::either(const char* first, const char* second) const {
@@ -131,10 +132,20 @@ Bytes Argument::bytes() const {
   return {};
 }
 
-Bytes Argument::bytes(std::size_t length, const std::string& why) const {
+Bytes Argument::bytes(std::size_t length, const char* why) const {
   Bytes copy = bytes();
   if (!misuse_->failed() && copy.size() != length) {
     expect("Uint8Array of " + std::to_string(length) + " bytes (" + why + ")");
+  }
+  return copy;
+}
+
+Bytes Argument::rows(std::uint32_t count, const char* field, std::size_t length) const {
+  Bytes copy = bytes();
+  const std::size_t all = count * length;
+  if (!misuse_->failed() && copy.size() != all) {
+    const std::string why = "count " + std::to_string(count) + " × " + field + " " + std::to_string(length);
+    expect("Uint8Array of " + std::to_string(all) + " bytes (" + why + ")");
   }
   return copy;
 }
@@ -150,7 +161,7 @@ std::vector<Argument> Argument::items() const {
   const std::uint32_t length = array.Length();
   items.reserve(length);
   for (std::uint32_t index = 0; index < length && !misuse_->failed(); ++index) {
-    items.emplace_back(array.Get(index), path_ + "[" + std::to_string(index) + "]", *misuse_);
+    items.push_back(part(array.Get(index), nullptr, index));
   }
   return items;
 }
@@ -175,8 +186,8 @@ std::vector<std::pair<std::string, Argument>> Argument::members() const {
   for (std::uint32_t index = 0; index < length && !misuse_->failed(); ++index) {
     const Napi::Value name = list.Get(index);
     std::string text = name.As<Napi::String>().Utf8Value();
-    std::string path = path_.empty() ? text : path_ + "." + text;
-    members.emplace_back(std::move(text), Argument(object.Get(name), std::move(path), *misuse_));
+    const char* kept = misuse_->keep(text);
+    members.emplace_back(std::move(text), part(object.Get(name), kept));
   }
   return members;
 }

@@ -3,6 +3,7 @@
 #include <napi.h>
 
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -15,12 +16,23 @@ namespace pointsman::addon {
 using Bytes = std::vector<std::uint8_t>;
 using ByteView = std::span<const std::uint8_t>;
 
-/// The first thing wrong with the arguments of a call; later ones are ignored, so that it is asked for once.
+/// Where an argument is: a name, or the index of an item, within the argument that it is part of. It is made a text only for a complaint.
+struct Place {
+  const Place* whole = nullptr;
+  /// Null for an item.
+  const char* name = nullptr;
+  std::uint32_t index = 0;
+};
+
+/// The first thing wrong with the arguments of a call; later ones are ignored, so that it is asked for once. Outlives them: their places are here.
 class Misuse {
  public:
   explicit Misuse(Napi::Env env) : env_(env) {}
 
-  void report(const std::string& path, const std::string& expected, const std::string& found);
+  void report(const Place& place, const std::string& expected, const std::string& found);
+  const Place* place(Place at) { return &places_.emplace_back(at); }
+  /// The text for as long as this lives.
+  const char* keep(const std::string& name) { return names_.emplace_back(name).c_str(); }
   /// True when something was wrong, or a getter of the caller's threw.
   bool failed() const { return failed_ || env_.IsExceptionPending(); }
   /// Leaves a TypeError (or what the getter threw) pending; what the call then answers.
@@ -30,6 +42,8 @@ class Misuse {
   Napi::Env env_;
   bool failed_ = false;
   std::string message_;
+  std::deque<Place> places_;
+  std::deque<std::string> names_;
 };
 
 /// A value that came from JavaScript and its path, such as `operations[3].keys`. The readers complain once and answer an empty value.
@@ -40,13 +54,15 @@ class Misuse {
 ///     if (misuse.failed()) return misuse.raise();
 class Argument {
  public:
-  Argument(Napi::Value value, std::string path, Misuse& misuse)
-      : value_(value), path_(std::move(path)), misuse_(&misuse) {}
+  /// `name`: a literal; empty for an object whose members are told by their names alone.
+  Argument(Napi::Value value, const char* name, Misuse& misuse)
+      : Argument(value, misuse.place({nullptr, name, 0}), misuse) {}
 
   bool is_null() const { return !value_.IsEmpty() && value_.IsNull(); }
   bool is_undefined() const { return !value_.IsEmpty() && value_.IsUndefined(); }
   /// Empty after a complaint.
   const Napi::Value& value() const { return value_; }
+  /// `name`: a literal.
   Argument member(const char* name) const;
 
   /// A string of `least` to `most` bytes of UTF-8 without NUL.
@@ -60,17 +76,24 @@ class Argument {
   /// A copy of a Uint8Array (or Buffer).
   Bytes bytes() const;
   /// A copy of a Uint8Array of exactly `length` bytes; `why` explains the length in the complaint.
-  Bytes bytes(std::size_t length, const std::string& why) const;
+  Bytes bytes(std::size_t length, const char* why) const;
+  /// A copy of a Uint8Array of `count` rows, whose length the field `field` has.
+  Bytes rows(std::uint32_t count, const char* field, std::size_t length) const;
   std::vector<Argument> items() const;
   /// The own enumerable members of an object whose names are strings.
   std::vector<std::pair<std::string, Argument>> members() const;
 
   void expect(const std::string& expected) const;
-  const std::string& path() const { return path_; }
 
  private:
+  Argument(Napi::Value value, const Place* place, Misuse& misuse) : value_(value), place_(place), misuse_(&misuse) {}
+
+  Argument part(Napi::Value value, const char* name, std::uint32_t index = 0) const {
+    return {value, misuse_->place({place_, name, index}), *misuse_};
+  }
+
   Napi::Value value_;
-  std::string path_;
+  const Place* place_;
   Misuse* misuse_;
 };
 

@@ -12,10 +12,6 @@ constexpr std::size_t kMaxName = NFT_NAME_MAXLEN - 1;
 constexpr std::size_t kMaxComment = 127;
 constexpr std::uint32_t kMaxCount = 100'000'000;
 
-std::string length_reason(const char* length_field, std::uint32_t count, std::size_t length) {
-  return "count " + std::to_string(count) + " × " + length_field + " " + std::to_string(length);
-}
-
 void read_content(const Argument& at, std::uint32_t count, nftables::Elements& to) {
   const Argument content = at.member("data");
   const Argument chains = at.member("gotoChains");
@@ -24,7 +20,7 @@ void read_content(const Argument& at, std::uint32_t count, nftables::Elements& t
   if (!content.is_null() && !chains.is_null()) return chains.expect("null where there is data");
   if (!content.is_null()) {
     to.data_length = at.member("dataLength").integer(1, NFT_DATA_VALUE_MAXLEN);
-    to.data = content.bytes(count * to.data_length, length_reason("dataLength", count, to.data_length));
+    to.data = content.rows(count, "dataLength", to.data_length);
   }
   if (chains.is_null()) return;
   const auto items = chains.items();
@@ -53,10 +49,9 @@ nftables::Elements elements_argument(const Argument& at) {
   const std::uint32_t count = at.member("count").integer(0, kMaxCount);
   elements.count = count;
   elements.key_length = at.member("keyLength").integer(1, NFT_DATA_VALUE_MAXLEN);
-  const std::string reason = length_reason("keyLength", count, elements.key_length);
-  elements.keys = at.member("keys").bytes(count * elements.key_length, reason);
+  elements.keys = at.member("keys").rows(count, "keyLength", elements.key_length);
   const Argument ends = at.member("keyEnds");
-  if (!ends.is_null()) elements.key_ends = ends.bytes(count * elements.key_length, reason);
+  if (!ends.is_null()) elements.key_ends = ends.rows(count, "keyLength", elements.key_length);
   read_content(at, count, elements);
   read_comments(at, count, elements);
   return elements;
