@@ -99,26 +99,31 @@ function thresholdLogger(config: LogThresholds, sink: Sink): Omit<Logger, 'prepa
 /** klog's text: `I1120 11:04:05.123456    4242 main.js:12] "Synced" family="IPv4" operations=3`. Local time. */
 function textSink({ write, now }: LogOutput): Sink {
   const pid = String(process.pid).padStart(7);
+  const stamp = stamper();
   return ({ severity, message, error, fields, caller }) => {
-    const details = [...(error === null ? [] : [['err', error] as const]), ...Object.entries(fields)].map(
-      ([key, value]) => ` ${key}=${printValue(value)}`,
-    );
-    write(
-      `${severity}${stamp(now())} ${pid} ${caller}] ${JSON.stringify(message)}${details.join('')}\n`,
-      severity === 'E',
-    );
+    let details = error === null ? '' : ` err=${printValue(error)}`;
+    for (const key of Object.keys(fields)) details += ` ${key}=${printValue(fields[key])}`;
+    write(`${severity}${stamp(now())} ${pid} ${caller}] ${JSON.stringify(message)}${details}\n`, severity === 'E');
   };
 }
 
-function stamp(milliseconds: number): string {
-  const date = new Date(milliseconds);
+/** Prints times; what many lines have in common is made once. */
+function stamper(): (milliseconds: number) => string {
   const two = (value: number): string => String(value).padStart(2, '0');
-  const micros = Math.floor((milliseconds - Math.floor(milliseconds / 1000) * 1000) * 1000);
-  const day = `${two(date.getMonth() + 1)}${two(date.getDate())}`;
-  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(micros).padStart(6, '0')}`;
+  let [second, text] = [Number.NaN, ''];
+  return (milliseconds) => {
+    const now = Math.floor(milliseconds / 1000);
+    if (now !== second) {
+      const date = new Date(milliseconds);
+      const time = [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':');
+      [second, text] = [now, `${two(date.getMonth() + 1)}${two(date.getDate())} ${time}`];
+    }
+    return `${text}.${String(Math.floor((milliseconds - now * 1000) * 1000)).padStart(6, '0')}`;
+  };
 }
 
 function printValue(value: unknown): string {
+  if (typeof value === 'number' && Number.isFinite(value)) return String(value);
   if (value instanceof Error) return JSON.stringify(errorText(value));
   return JSON.stringify(plain(value));
 }
