@@ -87,11 +87,8 @@ export function has(candidate: Candidate, condition: number): boolean {
 /** Sorted. */
 export function pack(family: Family, candidates: readonly Candidate[]): EndpointList {
   const keys = candidates.map((candidate) => candidate.key).sort();
-  const size = endpointSize(family);
-  const packed = new Uint8Array(keys.length * size);
-  for (const [index, key] of keys.entries()) {
-    for (let at = 0; at < size; at++) packed[index * size + at] = key.charCodeAt(at);
-  }
+  const packed = new Uint8Array(keys.length * endpointSize(family));
+  Buffer.from(packed.buffer).write(keys.join(''), 'latin1');
   return new EndpointList(family, packed);
 }
 

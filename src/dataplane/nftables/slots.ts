@@ -25,6 +25,8 @@ export interface SlotChange {
 const LARGE = 512;
 /** With more differences all slots are looked at. */
 const FEW = 32;
+/** So many are found one by one. */
+const FEW_SEARCHES = 8;
 
 /** For slots that were assigned here and are many: the sorted list of their endpoints. */
 const sortedLists = new WeakMap<Slots, Uint8Array>();
@@ -61,7 +63,7 @@ function assignFew(current: Slots, { family, packed }: EndpointList): Slots | nu
   return slots;
 }
 
-/** Where an endpoint is that is there. */
+/** Where an endpoint is, in bytes; less than 0 when it is not there. */
 function slotOf(slots: Slots, endpoint: Uint8Array): number {
   const bytes = Buffer.from(slots.buffer, slots.byteOffset, slots.length);
   let at = bytes.indexOf(endpoint);
@@ -71,25 +73,52 @@ function slotOf(slots: Slots, endpoint: Uint8Array): number {
 
 function assignAll(current: Slots, desired: EndpointList): Slots {
   const size = endpointSize(desired.family);
-  const positions = new EndpointIndex(desired);
+  const { packed } = desired;
+  const find = finder(desired);
   const placed = new Uint8Array(desired.count);
-  const slots = new Uint8Array(desired.packed.length);
+  const slots = new Uint8Array(packed.length);
+  const kept = Math.min(current.length, slots.length);
   const holes: number[] = [];
-  for (let at = 0; at < slots.length; at += size) {
-    const position = at < current.length ? positions.find(current, at, at + size - 2) : -1;
-    if (position < 0 || placed[position] === 1) {
-      holes.push(at);
+  for (let [at, next] = [0, 0]; at < kept;) {
+    // Most slots are in the order of the list, but for those that were filled when others went.
+    const same = commonLength(current, at, packed, next);
+    const run = Math.min(same - (same % size), kept - at);
+    const [from, end] = [next / size, (next + run) / size];
+    if (run > 0 && !placed.subarray(from, end).includes(1)) {
+      slots.set(current.subarray(at, at + run), at);
+      placed.fill(1, from, end);
+      at += run;
+      next += run;
       continue;
     }
-    placed[position] = 1;
-    copy(current, at, slots, at, size);
+    const position = find(current, at);
+    if (position < 0 || placed[position] === 1) holes.push(at);
+    else {
+      placed[position] = 1;
+      copy(current, at, slots, at, size);
+    }
+    if (position >= 0) next = (position + 1) * size;
+    at += size;
   }
-  let filled = 0;
-  for (let position = 0; filled < holes.length && position < desired.count; position++) {
-    if (placed[position] === 1) continue;
-    copy(desired.packed, position * size, slots, holes[filled++] ?? 0, size);
+  for (let at = kept; at < slots.length; at += size) holes.push(at);
+  let position = -1;
+  for (const at of holes) {
+    position = placed.indexOf(0, position + 1);
+    copy(packed, position * size, slots, at, size);
   }
   return slots;
+}
+
+/** Finds the position of the endpoint at an offset of some slots, -1 for none. The first few are searched for: for more an index is made. */
+function finder(endpoints: EndpointList): (slots: Slots, at: number) => number {
+  const size = endpointSize(endpoints.family);
+  let index: EndpointIndex | null = null;
+  let searched = 0;
+  return (slots, at) => {
+    if (searched++ < FEW_SEARCHES) return Math.floor(slotOf(endpoints.packed, slots.subarray(at, at + size)) / size);
+    index ??= new EndpointIndex(endpoints);
+    return index.find(slots, at, at + size - 2);
+  };
 }
 
 /** What has to change in the kernel to get from one assignment to the other. */
