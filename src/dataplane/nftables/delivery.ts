@@ -224,9 +224,10 @@ export class Delivery {
     const { ledger, sender, clients, maxBatch } = this.parts;
     for (const step of plan.steps) clients.note(step);
     const room = Math.floor(maxBatch() / 4);
-    const forgetting: readonly NftOperation[] = plan.rebuild
-      ? []
-      : await clients.ofRemoved(table, ledger.timeouts, room);
+    const mayRemember = !plan.rebuild && ledger.timeouts.length > 0;
+    const forgetting: readonly NftOperation[] = mayRemember
+      ? await clients.ofRemoved(table, ledger.timeouts, room)
+      : [];
     return await sender.send(plan, forgetting);
   }
 

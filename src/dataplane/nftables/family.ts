@@ -18,7 +18,7 @@ import { refusedPackets } from './refused-packets.js';
 import { RememberedClients } from './remembered-clients.js';
 import { Structure, timeoutsOf } from './structure.js';
 import { Sender } from './sender.js';
-import { noKeys, TableLedger } from './table-ledger.js';
+import { noKeys, TableLedger, type TableKeys } from './table-ledger.js';
 
 type Addon = Pick<
   NftablesAddon,
@@ -206,14 +206,17 @@ export class NftablesFamily implements FamilyDataplane {
       this.trusted = true;
       return this.unchanged();
     }
-    const frontends = await this.look(table, change, full);
+    const owed = ledger.owed(change);
+    if (full) await this.readBack();
+    // Until a change is sent nothing is waited for: whoever has nothing to do for it would have its turn before.
+    const frontends = this.look(table, change, full, owed);
     const tidy = full || this.untidy;
     const rules = tidy || change.node;
     const delivered = await this.delivery.deliver(table, { frontends, rules, tidy }, full);
     if (tidy) this.chainsRefused = delivered.refusedChains.length > 0;
     if (this.chainsRefused) this.lister.distrust();
-    const restored = await this.delivery.restore(table);
-    const retried = await this.delivery.retry(table);
+    const restored = ledger.damaged.size === 0 ? [] : await this.delivery.restore(table);
+    const retried = ledger.hasAside ? await this.delivery.retry(table) : { sent: [], taken: [] };
     const beside = await this.clients.forgetRest(table, ledger.timeouts, full);
     // Rules that are in force still name what only those needed that were tried again: it goes with the next sync.
     if (tidy) this.untidy = retried.taken.length > 0;
@@ -235,11 +238,9 @@ export class NftablesFamily implements FamilyDataplane {
     };
   }
 
-  /** Finds out what the kernel holds, if that is in doubt, and which frontends have to be looked at. */
-  private async look(table: FamilyTable, change: TableChange, full: boolean): Promise<Iterable<FrontendKey>> {
+  /** Which frontends have to be looked at. @param owed before the kernel's table was listed. */
+  private look(table: FamilyTable, change: TableChange, full: boolean, owed: TableKeys): Iterable<FrontendKey> {
     const { ledger } = this;
-    const owed = ledger.owed(change);
-    if (full) await this.readBack();
     if (full || (this.leftAlone && !table.gaps)) {
       const { frontends, leftAlone } = ledger.lookAtEverything(table, owed);
       this.leftAlone = leftAlone;

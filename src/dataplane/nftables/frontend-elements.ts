@@ -85,6 +85,7 @@ function sameList(one: readonly unknown[], other: readonly unknown[]): boolean {
 
 /** Affinity timeouts that a frontend needs. */
 export function timeoutsOfFrontend(elements: FrontendElements): readonly number[] {
+  if (elements.sharing === null) return elements.sticky;
   return [...new Set([...elements.sticky, ...sharedTimeouts(elements)])];
 }
 

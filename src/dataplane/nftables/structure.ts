@@ -34,6 +34,8 @@ export interface StructureChange {
   readonly chains: ReadonlyMap<string, string>;
 }
 
+const UNCHANGED: StructureChange = { rebuild: false, before: [], after: [], sets: new Map(), chains: new Map() };
+
 /** Renders structure and compares it with the kernel by canonical text, which the addon makes the same way from commands and from listings. */
 export class Structure {
   private readonly where: TableName;
@@ -95,7 +97,9 @@ export class Structure {
       this.setsOfTimeout(seconds).some(({ name }) => !kernel.sets.has(name)),
     );
     const sets = rules ? this.sets(affinityTimeouts) : lacking.flatMap((seconds) => this.setsOfTimeout(seconds));
-    const wanted = rules ? classNames : [...classNames].filter((name) => !kernel.chains.has(name));
+    const wanted = rules ? [...classNames] : [...classNames].filter((name) => !kernel.chains.has(name));
+    // As it is for nearly every change.
+    if (!rules && lacking.length === 0 && wanted.length === 0 && kernel.sets.size > 0) return UNCHANGED;
     const classes = this.classes(wanted, node);
     const skeleton = rules || lacking.length > 0 ? skeletonChains(node, affinityTimeouts, this.counts) : [];
     const rebuild =

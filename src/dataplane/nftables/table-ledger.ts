@@ -98,6 +98,11 @@ export class TableLedger {
     return !isDue && this.all().every((ledger) => ledger.settled);
   }
 
+  /** Whether {@link aside} has any. */
+  get hasAside(): boolean {
+    return this.frontends.aside.size + this.staleFlows.aside.size > 0;
+  }
+
   /** Frontends that are set aside, and those of which only the note of their flows is. */
   get aside(): readonly AsideFrontend[] {
     const all = new Map([...this.staleFlows.aside, ...this.frontends.aside]);

@@ -65,7 +65,8 @@ export class EventStream implements BodyDecoder<void> {
     if (this.version === null || this.flushing) return;
     // One read of a socket brings many chunks, all in one turn: together they are one commit.
     this.flushing = true;
-    queueMicrotask(() => {
+    // It costs less than a microtask by its name, which has a context of its own.
+    void Promise.resolve().then(() => {
       this.flush();
     });
   }
