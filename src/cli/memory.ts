@@ -1,5 +1,7 @@
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import type { Machine } from '../control/mode.js';
+import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 
 /**
  * Lets the heap grow by a little between collections rather than double: by 60 % during the first load, when collecting costs most and nearly all that is
@@ -59,10 +61,15 @@ const SETTLE_MS = 1000;
 
 let settling: NodeJS.Timeout | null = null;
 
-/** {@link settleLoad} once for the loads of a while: it takes as long as hundreds of changes, and whoever waits for the end of a load is answered first. */
-export function settleLoadSoon(): void {
+/**
+ * {@link settleLoad} once for the loads of a while: it takes as long as hundreds of changes, and whoever waits for the end of a load is answered first.
+ *
+ * As long after, when V8's own threads have freed what was collected, the C library gives back what is free in its heap.
+ */
+export function settleLoadSoon({ host, addon }: Machine): void {
   settling ??= setTimeout(() => {
     settling = null;
-    settleLoad();
+    if (!settleLoad() || host.platform !== SUBSYSTEM_PLATFORMS.memory) return;
+    setTimeout(() => void addon.memory.memoryTrim(), SETTLE_MS).unref();
   }, SETTLE_MS).unref();
 }

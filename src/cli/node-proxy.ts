@@ -357,7 +357,9 @@ export class NodeProxy {
         },
       },
       onGuarded: () => void this.kernelValues.apply(),
-      onComplete: settleLoadSoon,
+      onComplete: () => {
+        settleLoadSoon(machine);
+      },
       onFatal,
     });
   }

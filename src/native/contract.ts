@@ -10,6 +10,7 @@ import type { HcnAddon } from './hcn.js';
 import type { IpsetAddon } from './ipset.js';
 import type { IptablesAddon } from './iptables.js';
 import type { IpvsAddon } from './ipvs.js';
+import type { MemoryAddon } from './memory.js';
 import type { NftablesAddon } from './nftables.js';
 import type { RouteAddon } from './route.js';
 import type { ServiceAddon } from './service.js';
@@ -20,6 +21,7 @@ export * from './hcn.js';
 export * from './ipset.js';
 export type * from './iptables.js';
 export * from './ipvs.js';
+export type * from './memory.js';
 export type * from './nftables.js';
 export type * from './route.js';
 export type * from './service.js';
@@ -33,6 +35,7 @@ export interface NativeAddon {
   readonly ipvs: IpvsAddon;
   readonly ipset: IpsetAddon;
   readonly route: RouteAddon;
+  readonly memory: MemoryAddon;
   readonly hcn: HcnAddon;
   readonly service: ServiceAddon;
 }

@@ -23,6 +23,7 @@ export function readOnly(addon: NativeAddon): NativeAddon {
       linkDelete: () => Promise.resolve(true),
       addressApply: nothingSent,
     },
+    memory: {},
     hcn: { hcnApply: (operations) => Promise.resolve(operations.map(({ id }) => id ?? randomUUID())) },
     // Whoever writes nothing is no service.
     service: {},

@@ -46,6 +46,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     addressApply: true,
     routeWatch: true,
   },
+  memory: { memoryTrim: true },
   hcn: { hcnVersion: true, hcnIds: true, hcnList: true, hcnApply: true, hcnWatch: true },
   service: { serviceConnect: true, serviceReport: true },
 };
@@ -59,6 +60,7 @@ export const SUBSYSTEM_PLATFORMS: { readonly [S in Subsystem]: NodeJS.Platform }
   ipvs: 'linux',
   ipset: 'linux',
   route: 'linux',
+  memory: 'linux',
   hcn: 'win32',
   service: 'win32',
 };

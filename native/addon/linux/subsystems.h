@@ -13,5 +13,6 @@ Napi::Object accounting_functions(Napi::Env env);
 Napi::Object ipvs_functions(Napi::Env env);
 Napi::Object ipset_functions(Napi::Env env);
 Napi::Object route_functions(Napi::Env env);
+Napi::Object memory_functions(Napi::Env env);
 
 }  // namespace pointsman::addon

@@ -11,6 +11,7 @@ import type {
   IpsetAddon,
   IptablesAddon,
   IpvsAddon,
+  MemoryAddon,
   NativeAddon,
   NftablesAddon,
   NftAck,
@@ -49,6 +50,7 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   readonly ipvs: IpvsAddon = WITHOUT_IPVS;
   readonly ipset: IpsetAddon = WITHOUT_SETS;
   readonly route: RouteAddon = WITHOUT_LINKS;
+  readonly memory: { memoryTrim: MemoryAddon['memoryTrim'] } = { memoryTrim: () => Promise.resolve(false) };
   readonly iptables: IptablesAddon;
   readonly accounting: AccountingAddon;
   readonly faults = new Faults();

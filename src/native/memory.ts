@@ -1,0 +1,8 @@
+/** The memory of this process. */
+export interface MemoryAddon {
+  /**
+   * Has the C library give back to the system what it holds and nobody uses, amid what is used as well; whether there was any. Another C library than glibc
+   * is not asked. Whoever allocates meanwhile waits for it: 0.1 ms with a heap of some megabytes.
+   */
+  memoryTrim(): Promise<boolean>;
+}
