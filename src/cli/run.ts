@@ -10,7 +10,7 @@ import { logTransactions, prepareMode, type Machine } from '../control/mode.js';
 import type { NativeAddon } from '../native/contract.js';
 import type { Logger } from '../observe/log.js';
 import { openEvents } from './events.js';
-import { limitHeapGrowth, limitInlining } from './memory.js';
+import { limitHeapGrowth, limitInlining, limitOptimizing } from './memory.js';
 import { EndingError, NodeProxy } from './node-proxy.js';
 import { handleSignals } from './signals.js';
 import type { OpenTracing } from './tracing.js';
@@ -27,6 +27,7 @@ export async function run(loaded: Loaded, argv: readonly string[], machine: Mach
   // Not before the mode is there: V8 takes what was compiled of its file with the options only that it had then.
   limitHeapGrowth();
   limitInlining();
+  limitOptimizing('load');
   const { families } = mode;
   let end: (status: number) => void = () => undefined;
   const ended = new Promise<number>((resolve) => {

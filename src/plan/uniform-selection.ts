@@ -48,9 +48,17 @@ function isUniform({ conditions, count, zoneHints, nodeHints }: EndpointSliceRow
   return true;
 }
 
+/** For one Service after the other: an array of its own for each costs more than to sort it. */
+let numbersOfOne = new Float64Array(64);
+
+function room(count: number): Float64Array {
+  if (count > numbersOfOne.length) numbersOfOne = new Float64Array(count);
+  return numbersOfOne.subarray(0, count);
+}
+
 /** Address and port of each endpoint in the order of their bytes; null when one is there twice. */
 function packSorted(used: Used): Uint8Array | null {
-  const numbers = new Float64Array(used.reduce((sum, { slice }) => sum + slice.count, 0));
+  const numbers = room(used.reduce((sum, { slice }) => sum + slice.count, 0));
   let filled = 0;
   for (const { slice, target } of used) {
     const { addresses, count } = slice;
