@@ -95,6 +95,29 @@ async function watch(server: ApiServer, query: string, count: number): Promise<r
   return lines;
 }
 
+t.test('initial events take several turns, and what changes meanwhile comes after them', async (t) => {
+  const server = await started(t, 2);
+  const long = 'x'.repeat(1000);
+  for (let number = 0; number < 1000; number++) {
+    const metadata = { name: `t${number}`, namespace: 'default', annotations: { long } };
+    server.put(serviceObject(metadata.name, { clusterIP: '10.96.1.1' }, { metadata }));
+  }
+  const { version } = server.store;
+  const { watches } = server;
+  const add = watches.add.bind(watches);
+  // The first turn is over by then, and another is to come.
+  watches.add = (each) => {
+    setImmediate(() => {
+      server.put(serviceObject('s0', { clusterIP: '10.96.0.9' }), serviceObject('u', { clusterIP: '10.96.0.8' }));
+    });
+    return add(each);
+  };
+  const lines = await watch(server, 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan', 1005);
+  t.equal(lines.filter((line) => line.startsWith('ADDED')).length, 1003);
+  t.same(lines.slice(0, 2), ['ADDED s0', 'ADDED s1']);
+  t.same(lines.slice(-3), [`BOOKMARK ${version}`, 'MODIFIED s0', 'ADDED u']);
+});
+
 t.test('watches', async (t) => {
   const server = await started(t, 2);
   const start = server.store.version;

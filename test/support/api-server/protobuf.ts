@@ -37,10 +37,13 @@ export function encodeList({ apiVersion, kind, metadata, items }: ListParts): Bu
 
 /** A watch event as a frame: its length in four bytes, then the event. */
 export function encodeWatchEvent(type: string, object: ApiObject): Buffer {
-  const event = Buffer.concat([bytesField(1, Buffer.from(type)), bytesField(2, bytesField(1, encodeObject(object)))]);
+  const bytes = encodeObject(object);
+  const raw = fieldStart(1, bytes.length);
+  // The object is copied once: there may be tens of megabytes of them.
+  const event = [bytesField(1, Buffer.from(type)), fieldStart(2, raw.length + bytes.length), raw, bytes];
   const length = Buffer.alloc(4);
-  length.writeUInt32BE(event.length);
-  return Buffer.concat([length, event]);
+  length.writeUInt32BE(event.reduce((sum, part) => sum + part.length, 0));
+  return Buffer.concat([length, ...event]);
 }
 
 export function messageOf(kind: string, apiVersion: string): Message {
@@ -126,7 +129,11 @@ function encodeIntOrString(value: unknown): Buffer {
 }
 
 export function bytesField(number: number, bytes: Buffer): Buffer {
-  return Buffer.concat([varint(BigInt(number * 8 + 2)), varint(BigInt(bytes.length)), bytes]);
+  return Buffer.concat([fieldStart(number, bytes.length), bytes]);
+}
+
+function fieldStart(number: number, length: number): Buffer {
+  return Buffer.concat([varint(BigInt(number * 8 + 2)), varint(BigInt(length))]);
 }
 
 export function integerField(number: number, value: number): Buffer {

@@ -18,9 +18,15 @@ export interface WatchRequest {
   readonly bookmarkMs: number;
 }
 
+/** So much is encoded in one turn of the event loop: what a real server has encoded is on its way while it goes on. */
+const TURN_BYTES = 256 * 1024;
+
 /** One open watch. */
 export class ServedWatch {
   private timers: NodeJS.Timeout[] = [];
+  private closed = false;
+  /** What has changed since the initial events began, in the state that they are of; null: they have all been sent. */
+  private changed: StoredEvent[] | null = null;
   private unsubscribe: () => void = () => undefined;
 
   constructor(
@@ -41,11 +47,44 @@ export class ServedWatch {
       return;
     }
     this.unsubscribe = store.onEvent((resource, event) => {
-      if (resource === request.resource) this.change(event);
+      if (resource !== request.resource) return;
+      if (this.changed === null) this.change(event);
+      else this.changed.push(event);
     });
-    if (request.from === null) for (const object of store.list(request.resource)) this.add(object);
-    else for (const event of store.since(request.resource, request.from)) this.change(event);
-    if (request.initialEventsEnd) this.bookmark(true);
+    if (request.from === null) {
+      this.changed = [];
+      this.addAll(store.list(request.resource), 0, store.version);
+      return;
+    }
+    for (const event of store.since(request.resource, request.from)) this.change(event);
+    this.goOn();
+  }
+
+  /** @param version of the state that these objects are. */
+  private addAll(objects: readonly ApiObject[], start: number, version: number): void {
+    if (this.closed) return;
+    let sent = 0;
+    let next = start;
+    for (; next < objects.length && sent < TURN_BYTES; next++) {
+      const object = objects[next];
+      if (object !== undefined) sent += this.add(object);
+    }
+    if (next < objects.length) {
+      setImmediate(() => {
+        this.addAll(objects, next, version);
+      });
+      return;
+    }
+    if (this.request.initialEventsEnd) this.bookmark(true, version);
+    const changed = this.changed ?? [];
+    this.changed = null;
+    for (const event of changed) this.change(event);
+    this.goOn();
+  }
+
+  /** What comes between changes and after them. */
+  private goOn(): void {
+    const { request } = this;
     if (request.bookmarks)
       this.every(request.bookmarkMs, () => {
         this.bookmark(false);
@@ -74,15 +113,15 @@ export class ServedWatch {
     this.answer.stall();
   }
 
-  bookmark(initialEventsEnd: boolean): void {
+  bookmark(initialEventsEnd: boolean, version = this.store.version): void {
     const { resource } = this.request;
     // A watch from a version that is still to come is not told that the server has not got there.
-    if (this.store.version < (this.request.from ?? 0)) return;
+    if (version < (this.request.from ?? 0)) return;
     const annotations = initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {};
     this.send('BOOKMARK', {
       kind: resource.kind,
       apiVersion: resource.apiVersion,
-      metadata: { resourceVersion: String(this.store.version), ...annotations },
+      metadata: { resourceVersion: String(version), ...annotations },
     });
   }
 
@@ -98,6 +137,7 @@ export class ServedWatch {
   }
 
   close(): void {
+    this.closed = true;
     this.unsubscribe();
     for (const timer of this.timers) clearInterval(timer);
     this.timers = [];
@@ -109,8 +149,9 @@ export class ServedWatch {
     this.timers.push(timer);
   }
 
-  private add(object: ApiObject): void {
-    if (this.request.selected(object)) this.send('ADDED', object);
+  /** How many bytes that came to. */
+  private add(object: ApiObject): number {
+    return this.request.selected(object) ? this.send('ADDED', object) : 0;
   }
 
   /** An object that begins or ceases to match comes or goes, as far as this watch is concerned. */
@@ -125,7 +166,9 @@ export class ServedWatch {
     }
   }
 
-  private send(type: string, object: ApiObject): void {
-    this.answer.write(this.encoding.event(type, object));
+  private send(type: string, object: ApiObject): number {
+    const bytes = this.encoding.event(type, object);
+    this.answer.write(bytes);
+    return bytes.length;
   }
 }
