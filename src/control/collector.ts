@@ -37,7 +37,8 @@ export class Collector {
 
   /** Resolves when what was there before is known. Never rejects. */
   async start(): Promise<void> {
-    await this.collect();
+    // Beside all else that happens at a start it takes longer than any look after it, so it is no measure of these.
+    await this.look(() => this.parts.take());
     this.schedule();
   }
 
@@ -49,8 +50,11 @@ export class Collector {
   /** What was counted by now has been taken, unless the last look is so recent that another would cost more than its share. Never rejects. */
   async collect(): Promise<void> {
     if (this.pass === null && (!this.turns.isDue || this.stopped || !this.isPlanned())) return;
-    this.pass ??= this.turns
-      .take(() => this.parts.take())
+    await this.look(() => this.turns.take(() => this.parts.take()));
+  }
+
+  private look(take: () => Promise<void>): Promise<void> {
+    this.pass ??= take()
       .then(
         () => {
           this.based = true;
@@ -63,7 +67,7 @@ export class Collector {
       .finally(() => {
         this.pass = null;
       });
-    await this.pass;
+    return this.pass;
   }
 
   private schedule(): void {

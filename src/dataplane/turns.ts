@@ -1,6 +1,7 @@
 /** When something may be done again that is to take a share of the time. */
 export class Turns {
   private dueAt = -Infinity;
+  private tookBefore = Infinity;
 
   /** @param now milliseconds on a clock that only goes forward. */
   constructor(
@@ -17,8 +18,10 @@ export class Turns {
     try {
       return await work();
     } finally {
-      const endedAt = this.now();
-      this.dueAt = startedAt + (endedAt - startedAt) / this.share;
+      const took = this.now() - startedAt;
+      // One that took longer than the one before may have waited for a core or a lock, which costs nobody anything: the second that takes so long tells.
+      this.dueAt = startedAt + Math.min(took, this.tookBefore) / this.share;
+      this.tookBefore = took;
     }
   }
 }

@@ -49,6 +49,8 @@ class Scene {
   readonly flows: ServiceFlows;
   answers: (FlowSums | Error)[] = [sumsOf([])];
   takes = 0;
+  /** How long the next takes. */
+  takeMs = 1;
   readonly tables;
   private readonly store = new Store();
   private readonly writer = this.store.register('test');
@@ -62,7 +64,7 @@ class Scene {
         take: async () => {
           this.takes++;
           const answer = this.answers.shift() ?? sumsOf([]);
-          await this.clock.advance(1);
+          await this.clock.advance(this.takeMs);
           if (answer instanceof Error) throw answer;
           return answer;
         },
@@ -248,6 +250,25 @@ t.test('what goes through rules of a process before this one waits for the plan'
   await scene.count([]);
   t.same(scene.values('connections_total'), {}, 'and the last Service leaves as any other');
   scene.flows.stop();
+});
+
+t.test('a look that is held up, at the start or later, does not hold up those after it', async (t) => {
+  const scene = new Scene();
+  t.teardown(() => {
+    scene.flows.stop();
+  });
+  scene.takeMs = 20_000;
+  await scene.flows.start();
+  scene.put(node('me', ['192.168.0.2']), WEB, SLICE);
+  for (const [expected, takeMs] of [
+    [1, 1],
+    [2, 20_000],
+    [3, 1],
+  ] as const) {
+    scene.takeMs = takeMs;
+    await scene.count([{ to: ['10.96.0.10', 80], by: ['10.0.0.1', 8080] }]);
+    t.same(scene.values('connections_total'), { 'default/web/http/TCP': expected });
+  }
 });
 
 t.test('listing takes a hundredth of the time, however often somebody asks', async (t) => {

@@ -1,0 +1,38 @@
+// What is to take a share of the time, and what holds it up for once.
+import t from 'tap';
+import { Turns } from '../../src/dataplane/turns.js';
+
+/** Turns of a hundredth of the time, and after how much of it each is due again. */
+class Scene {
+  private time = 1000;
+  private readonly turns = new Turns(() => this.time, 0.01);
+
+  /** @returns milliseconds from the end of one that takes so long to the next. */
+  async take(milliseconds: number, fails = false): Promise<number> {
+    const work = (): Promise<void> => {
+      this.time += milliseconds;
+      return fails ? Promise.reject(new Error('no')) : Promise.resolve();
+    };
+    await this.turns.take(work).catch(() => undefined);
+    const ended = this.time;
+    while (!this.turns.isDue) this.time++;
+    return this.time - ended;
+  }
+}
+
+t.test('the next is due when the last has taken its share', async (t) => {
+  const scene = new Scene();
+  t.equal(await scene.take(10), 990);
+  t.equal(await scene.take(10), 990);
+  t.equal(await scene.take(5), 495, 'less at once');
+  t.equal(await scene.take(5, true), 495, 'whether it fails or not');
+});
+
+t.test('one that is held up does not hold up the next', async (t) => {
+  const scene = new Scene();
+  await scene.take(10);
+  t.equal(await scene.take(10_000), 0, 'as long as it took, its share has passed');
+  t.equal(await scene.take(10), 990, 'it was held up for once');
+  t.equal(await scene.take(300), 700);
+  t.equal(await scene.take(300), 29_700, 'that was no chance');
+});
