@@ -339,6 +339,6 @@ function agentTraffic(traffic: Traffic): AgentTraffic {
     ...(traffic.source === undefined ? {} : { source: traffic.source }),
     ...(traffic.sourcePort === undefined ? {} : { sourcePort: traffic.sourcePort }),
     bytes: traffic.bytes ?? 16,
-    timeout: (traffic.timeoutMs ?? ANSWER_TIMEOUT_MS) / 1000,
+    timeout: (traffic.timeoutMs ?? patience(ANSWER_TIMEOUT_MS)) / 1000,
   };
 }
