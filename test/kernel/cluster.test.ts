@@ -361,17 +361,13 @@ async function throughOutage(t: Test, outage: Outage): Promise<void> {
 
   await outage.end(plane);
   const endedAt = performance.now();
-  await proxy.synced(15_000);
+  await proxy.synced();
   // Every resource comes back in its own time.
   for (const view of FAMILY_VIEWS) {
-    await eventually(
-      'the new endpoints',
-      async () => {
-        const answer = await lab.request({ from: 'pod-c', to: endpoint(view.clusterIP(44), 80) });
-        return 'name' in answer ? answer : null;
-      },
-      15_000,
-    );
+    await eventually('the new endpoints', async () => {
+      const answer = await lab.request({ from: 'pod-c', to: endpoint(view.clusterIP(44), 80) });
+      return 'name' in answer ? answer : null;
+    });
   }
   t.comment(`${outage.title}: followed ${Math.round(performance.now() - endedAt)} ms after its end`);
   await proxy.consistent();

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { systemClock } from '../../../src/base/clock.js';
+import { systemClock, type Clock } from '../../../src/base/clock.js';
 import { NO_EVENTS } from '../../../src/base/events.js';
 import type { ApiConnection } from '../../../src/sources/kubernetes/connection.js';
 import {
@@ -23,6 +23,15 @@ export class LiveWorld {
   readonly server: ApiServer;
   readonly store = new Store();
   readonly log = new RecordingLog();
+  /** Milliseconds for which the source has set timers. */
+  readonly timers: number[] = [];
+  private readonly clock: Clock = {
+    now: () => systemClock.now(),
+    callAt: (at, callback) => {
+      this.timers.push(at - systemClock.now());
+      return systemClock.callAt(at, callback);
+    },
+  };
   private connection: ApiConnection | null = null;
   private running: RunningKubernetes | null = null;
 
@@ -51,7 +60,7 @@ export class LiveWorld {
       },
       this.store,
       this.log,
-      { clock: systemClock, random: Math.random, timing: { ...QUICK, ...timing } },
+      { clock: this.clock, random: Math.random, timing: { ...QUICK, ...timing } },
     );
   }
 
