@@ -114,6 +114,7 @@ class Proxy {
         POINTSMAN_REHEARSAL: JSON.stringify({ addon: addonOf(project), transactions: join(folder, 'transactions') }),
       },
     });
+    proxy.child.on('message', (count) => proxy.answered(count));
     proxy.child.stderr.setEncoding('utf8').on('data', (text) => (proxy.log += text));
     return proxy;
   }
@@ -162,10 +163,10 @@ conntrack:
 
   /** How many the kernel has committed. */
   async transactions() {
-    const answer = once(this.child, 'message');
-    this.child.send('transactions');
-    const [count] = await answer;
-    return count;
+    return await new Promise((resolve) => {
+      this.answered = resolve;
+      this.child.send('transactions');
+    });
   }
 
   /** Waits for work with the process, which then ends by itself, and for that. */

@@ -1,4 +1,5 @@
 import type { MappingTagDefinition } from 'js-yaml';
+import { readPlainJson } from '../base/plain-json.js';
 import { yamlLibrary } from '../base/yaml-library.js';
 import { mergeLimit, readYaml, scalarsSchema, YamlError } from '../base/yaml.js';
 
@@ -49,7 +50,15 @@ export const MAX_CONFIG_BYTES = 1 << 16;
  */
 export function parseDocuments(text: string): unknown[] {
   if (Buffer.byteLength(text) > MAX_CONFIG_BYTES) throw new YamlError(`is larger than ${MAX_CONFIG_BYTES} bytes`);
+  const plain = readPlainJson(text);
+  if (plain !== null) return [asMapping(plain)];
   return readMappings(text).filter((document) => document !== null);
+}
+
+function asMapping(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(asMapping);
+  return new Mapping(Object.entries(value).map(([key, part]) => [key, asMapping(part)]));
 }
 
 /** As {@link parseDocuments}, of any length and with the empty documents, as null. */

@@ -1,3 +1,4 @@
+import { readPlainJson } from '../../../base/plain-json.js';
 import { readYaml, YamlError } from '../../../base/yaml.js';
 
 /** Kept small enough for odd YAML to be read in a tenth of a second. JSON takes a fortieth of that. */
@@ -12,6 +13,8 @@ export const MAX_DOCUMENT_BYTES = 16 << 20;
  */
 export function parseDocument(text: string): unknown {
   if (text.length > MAX_YAML_CHARS) return parseLarge(text);
+  const plain = readPlainJson(text);
+  if (plain !== null) return plain;
   const documents = load(text).filter((document) => document !== null && document !== undefined);
   if (documents.length > 1) throw new Error(`holds ${documents.length} documents, must be one`);
   return documents[0] ?? null;
