@@ -87,11 +87,11 @@ bool read_set_attribute(const Attribute& attribute, Listed<Set>& to) {
 }
 
 // NFTA_DATA_VALUE in a nest.
-std::optional<Bytes> read_value(const Attribute& attribute) {
+std::optional<ByteView> read_value(const Attribute& attribute) {
   AttributeReader reader(attribute.payload);
   const auto value = reader.next();
   if (!value || value->type != NFTA_DATA_VALUE) return std::nullopt;
-  return Bytes(value->payload.begin(), value->payload.end());
+  return value->payload;
 }
 
 bool read_content(const Attribute& attribute, ListedElement& to) {
@@ -99,7 +99,7 @@ bool read_content(const Attribute& attribute, ListedElement& to) {
   const auto content = reader.next();
   if (!content) return false;
   if (content->type == NFTA_DATA_VALUE) {
-    to.data = Bytes(content->payload.begin(), content->payload.end());
+    to.data = content->payload;
     return true;
   }
   if (content->type != NFTA_DATA_VERDICT) return false;
@@ -121,9 +121,9 @@ std::optional<ListedElement> read_element(ByteView attributes) {
   while (const auto attribute = reader.next()) {
     switch (attribute->type) {
       case NFTA_SET_ELEM_KEY: {
-        auto key = read_value(*attribute);
+        const auto key = read_value(*attribute);
         if (!key) return std::nullopt;
-        element.key = *std::move(key);
+        element.key = *key;
         has_key = true;
         break;
       }
@@ -216,9 +216,9 @@ netlink::Result<Listed<Set>> read_set(const netlink::Message& message) {
   return listed;
 }
 
-netlink::Result<std::vector<ListedElement>> read_elements(const netlink::Message& message) {
+netlink::Status read_elements(const netlink::Message& message,
+                              const std::function<netlink::Status(ListedElement&&)>& take) {
   if (!message.family()) return decode_error("a message of elements is truncated");
-  std::vector<ListedElement> elements;
   AttributeReader reader(message.attributes());
   while (const auto attribute = reader.next()) {
     if (attribute->type != NFTA_SET_ELEM_LIST_ELEMENTS) continue;
@@ -226,12 +226,12 @@ netlink::Result<std::vector<ListedElement>> read_elements(const netlink::Message
     while (const auto each = list.next()) {
       auto element = read_element(each->payload);
       if (!element) return decode_error("a set's element is malformed");
-      elements.push_back(*std::move(element));
+      if (auto taken = take(*std::move(element)); !taken.ok()) return taken;
     }
     if (list.malformed()) return decode_error("a list of elements is malformed");
   }
   if (reader.malformed()) return decode_error("a message of elements is malformed");
-  return elements;
+  return netlink::Done{};
 }
 
 }  // namespace pointsman::nftables

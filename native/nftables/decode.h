@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,11 +18,11 @@ struct Listed {
   Object object;
 };
 
-/// One element as the kernel lists it.
+/// One element as the kernel lists it. What it views is the message: a listing has hundreds of thousands.
 struct ListedElement {
-  Bytes key;
-  std::optional<Bytes> key_end;
-  std::optional<Bytes> data;
+  ByteView key;
+  std::optional<ByteView> key_end;
+  std::optional<ByteView> data;
   std::optional<Verdict> verdict;
   std::optional<std::string> comment;
   /// Of its counter.
@@ -36,6 +37,9 @@ struct ListedElement {
 netlink::Result<Listed<Chain>> read_chain(const netlink::Message& message);
 netlink::Result<Listed<Rule>> read_rule(const netlink::Message& message);
 netlink::Result<Listed<Set>> read_set(const netlink::Message& message);
-netlink::Result<std::vector<ListedElement>> read_elements(const netlink::Message& message);
+
+/// Gives the elements one by one, those before a malformed one too; what `take` refuses ends it.
+netlink::Status read_elements(const netlink::Message& message,
+                              const std::function<netlink::Status(ListedElement&&)>& take);
 
 }  // namespace pointsman::nftables

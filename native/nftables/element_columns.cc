@@ -27,14 +27,14 @@ ColumnBuilder::ColumnBuilder(const Set& set)
   if (set.is_map() && !set.is_verdict_map()) columns_.data.emplace();
 }
 
-netlink::Status ColumnBuilder::add(const ListedElement& element) {
+netlink::Status ColumnBuilder::add(ListedElement element) {
   if (element.catch_all) {
     catch_all_ = true;
     return netlink::Done{};
   }
   if (element.key.size() != set_.key_length) return netlink::decode_error("an element's key has another length than its set's");
   if (element.interval_end) {
-    ends_.insert(element.key);
+    ends_.emplace(element.key.begin(), element.key.end());
     return netlink::Done{};
   }
   if (element.key_end && element.key_end->size() != set_.key_length) {
@@ -44,23 +44,27 @@ netlink::Status ColumnBuilder::add(const ListedElement& element) {
   if (columns_.data && (!element.data || element.data->size() != set_.data_length)) {
     return netlink::decode_error("an element's content has another length than its map's");
   }
-  if (plain_intervals_ && !element.key_end) {
-    starts_.emplace(element.key, element);
+  const ByteView key_end = element.key_end.value_or(element.key);
+  if (!plain_intervals_ || element.key_end) {
+    append(std::move(element), key_end);
     return netlink::Done{};
   }
-  append(element, element.key_end.value_or(element.key));
+  Bytes key(element.key.begin(), element.key.end());
+  std::optional<Bytes> data;
+  if (element.data) data.emplace(element.data->begin(), element.data->end());
+  starts_.emplace(std::move(key), Kept{std::move(element), std::move(data)});
   return netlink::Done{};
 }
 
-void ColumnBuilder::append(const ListedElement& element, const Bytes& key_end) {
+void ColumnBuilder::append(ListedElement&& element, ByteView key_end) {
   ++columns_.count;
   columns_.keys.insert(columns_.keys.end(), element.key.begin(), element.key.end());
   if (columns_.key_ends) columns_.key_ends->insert(columns_.key_ends->end(), key_end.begin(), key_end.end());
   if (columns_.data) columns_.data->insert(columns_.data->end(), element.data->begin(), element.data->end());
-  if (columns_.verdicts) columns_.verdicts->push_back(verdict_text(*element.verdict));
+  if (columns_.verdicts) append_verdict(*std::move(element.verdict));
   if (element.comment) {
     columns_.comments.resize(columns_.count - 1);
-    columns_.comments.push_back(element.comment);
+    columns_.comments.push_back(std::move(element.comment));
   }
   if (element.packets) {
     columns_.packets.resize(columns_.count - 1);
@@ -68,10 +72,20 @@ void ColumnBuilder::append(const ListedElement& element, const Bytes& key_end) {
   }
 }
 
+void ColumnBuilder::append_verdict(Verdict&& verdict) {
+  auto& [texts, indexes] = *columns_.verdicts;
+  const auto next = static_cast<std::uint32_t>(texts.size());
+  const auto [found, added] = verdicts_.try_emplace({verdict.code, std::move(verdict.chain)}, next);
+  if (added) texts.push_back(verdict_text(Verdict{found->first.first, found->first.second}));
+  indexes.push_back(found->second);
+}
+
 ElementColumns ColumnBuilder::take() {
-  for (const auto& [key, element] : starts_) {
+  for (auto& [key, kept] : starts_) {
+    kept.element.key = key;
+    if (kept.data) kept.element.data = *kept.data;
     const auto end = ends_.upper_bound(key);
-    append(element, end == ends_.end() ? Bytes(key.size(), 0xff) : before(*end));
+    append(std::move(kept.element), end == ends_.end() ? Bytes(key.size(), 0xff) : before(*end));
   }
   if (!columns_.comments.empty()) columns_.comments.resize(columns_.count);
   if (!columns_.packets.empty()) columns_.packets.resize(columns_.count);

@@ -59,12 +59,7 @@ Status read_set_elements(const Dump& dump, Family family, std::string_view table
                                 {{NFTA_SET_ELEM_LIST_TABLE, table}, {NFTA_SET_ELEM_LIST_SET, set.name}});
   auto dumped = dump(message, restart, [&](const Message& answer) -> Status {
     if (!is_message(answer, NFT_MSG_NEWSETELEM)) return Done{};
-    auto elements = read_elements(answer);
-    if (!elements.ok()) return elements.error();
-    for (const ListedElement& element : elements.value()) {
-      if (auto added = builder->add(element); !added.ok()) return added;
-    }
-    return Done{};
+    return read_elements(answer, [&builder](ListedElement&& element) { return builder->add(std::move(element)); });
   });
   if (!dumped.ok()) return dumped;
   if (builder->has_catch_all()) to.declaration += " catch-all";

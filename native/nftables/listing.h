@@ -18,13 +18,21 @@ struct ChainListing {
   std::vector<std::string> rules;
 };
 
+/// There are many elements and few verdicts.
+struct VerdictColumn {
+  /// Each once.
+  std::vector<std::string> texts;
+  /// For each element its text's index.
+  std::vector<std::uint32_t> indexes;
+};
+
 /// Elements of a set in columns, in the kernel's order.
 struct ElementColumns {
   std::size_t count = 0;
   Bytes keys;
   std::optional<Bytes> key_ends;
   std::optional<Bytes> data;
-  std::optional<std::vector<std::string>> verdicts;
+  std::optional<VerdictColumn> verdicts;
   /// Empty when no element has one.
   std::vector<std::optional<std::string>> comments;
   /// Empty when no element counts.

@@ -138,9 +138,10 @@ void read_answer(ByteView datagram) {
       static_cast<void>(hook_text(*chain.value().object.hook));
     }
     if (const auto read = read_set(*message); read.ok()) static_cast<void>(declaration_text(read.value().object));
-    if (const auto elements = read_elements(*message); elements.ok()) {
-      for (const ListedElement& element : elements.value()) static_cast<void>(builder.add(element).ok());
-    }
+    static_cast<void>(read_elements(*message, [&](ListedElement&& element) -> netlink::Status {
+      static_cast<void>(builder.add(std::move(element)).ok());
+      return netlink::Done{};
+    }).ok());
     static_cast<void>(element_at(datagram, 4 * message->sequence));
     static_cast<void>(ipvs::decode_service(*message).ok());
     static_cast<void>(ipvs::decode_destination(*message, 2).ok());

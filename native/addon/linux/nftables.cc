@@ -29,6 +29,7 @@ constexpr const char* kElements = "nft elements";
 constexpr const char* kHas = "nft has";
 constexpr const char* kGeneration = "nft generation";
 constexpr const char* kCompile = "nft compile";
+constexpr const char* kRelease = "nft release memory";
 
 NativeError from_failure(const nftables::Failure& failure) {
   NativeError error = from_netlink(failure.cause, kTransaction);
@@ -54,6 +55,16 @@ Napi::Value comments(Napi::Env env, const std::vector<std::optional<std::string>
   return array;
 }
 
+/// An array with the same few strings again and again.
+Napi::Value verdicts_value(Napi::Env env, const std::optional<nftables::VerdictColumn>& column) {
+  if (!column) return env.Null();
+  std::vector<Napi::Value> texts;
+  for (const std::string& text : column->texts) texts.push_back(Napi::String::New(env, text));
+  const Napi::Array array = Napi::Array::New(env, column->indexes.size());
+  for (std::uint32_t index = 0; index < column->indexes.size(); ++index) array.Set(index, texts[column->indexes[index]]);
+  return array;
+}
+
 Napi::Value elements_value(Napi::Env env, const std::optional<nftables::ElementColumns>& columns) {
   if (!columns) return env.Null();
   Napi::Object value = Napi::Object::New(env);
@@ -61,7 +72,7 @@ Napi::Value elements_value(Napi::Env env, const std::optional<nftables::ElementC
   value.Set("keys", to_uint8_array(env, columns->keys));
   value.Set("keyEnds", bytes_or_null(env, columns->key_ends));
   value.Set("data", bytes_or_null(env, columns->data));
-  value.Set("verdicts", columns->verdicts ? texts_value(env, *columns->verdicts) : env.Null());
+  value.Set("verdicts", verdicts_value(env, columns->verdicts));
   value.Set("comments", comments(env, columns->comments));
   value.Set("packets", columns->packets.empty() ? env.Null() : numbers_value(env, columns->packets));
   return value;
@@ -108,12 +119,20 @@ Napi::Value throw_native(Napi::Env env, const NativeError& error) {
 
 constexpr std::size_t kLargeBatch = std::size_t{1024} * 1024;
 
-/// A full load or listing leaves tens of megabytes of freed memory that glibc would keep for itself.
-void release_memory() {
+/// A full load or listing leaves tens of megabytes of freed memory that glibc would keep for itself. Giving it back takes a millisecond or more, for
+/// which nobody waits: it begins when the call that left it is answered.
+class ReleaseCall final : public AsyncCall {
+ private:
+  void execute() override {
 #ifdef __GLIBC__
-  malloc_trim(0);
+    malloc_trim(0);
 #endif
-}
+  }
+
+  Napi::Value finish(Napi::Env env) override { return env.Undefined(); }
+};
+
+void release_memory(Napi::Env env) { AsyncCall::start(env, kRelease, std::make_unique<ReleaseCall>()); }
 
 class TransactCall final : public AsyncCall {
  public:
@@ -126,13 +145,14 @@ class TransactCall final : public AsyncCall {
     auto sent = nftables::transact(transaction_, *sockets_, *watches_);
     if (!sent.ok()) return fail(from_failure(sent.error()));
     ack_ = sent.value();
-    if (ack_.bytes > kLargeBatch) release_memory();
+    transaction_ = {};
   }
 
   Napi::Value finish(Napi::Env env) override {
     Napi::Object value = Napi::Object::New(env);
     value.Set("messages", Napi::Number::New(env, ack_.messages));
     value.Set("bytes", Napi::Number::New(env, static_cast<double>(ack_.bytes)));
+    if (ack_.bytes > kLargeBatch) release_memory(env);
     return value;
   }
 
@@ -156,10 +176,15 @@ class ListCall final : public AsyncCall {
     if (!listed.ok()) return fail(from_netlink(listed.error(), kList));
     sockets_->give_back(std::move(socket.value()));
     listing_ = std::move(listed.value());
-    release_memory();
   }
 
-  Napi::Value finish(Napi::Env env) override { return listing_ ? table_value(env, *listing_) : env.Null(); }
+  Napi::Value finish(Napi::Env env) override {
+    if (!listing_) return env.Null();
+    const Napi::Value value = table_value(env, *listing_);
+    listing_.reset();
+    release_memory(env);
+    return value;
+  }
 
   std::shared_ptr<netlink::SocketPool> sockets_;
   nftables::Family family_;
