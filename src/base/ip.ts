@@ -74,7 +74,9 @@ export function addressBytes(address: IPAddress): Uint8Array {
 
 /** Prints 4 or 16 bytes in network order. */
 export function addressFromBytes(bytes: Uint8Array): IPAddress {
-  if (bytes.length === 4) return bytes.join('.') as IPAddress;
+  const octet = (index: number): number => bytes[index] ?? 0;
+  // Several times as fast as a join, and every frontend of a listing has one.
+  if (bytes.length === 4) return `${octet(0)}.${octet(1)}.${octet(2)}.${octet(3)}` as IPAddress;
   if (bytes.length !== 16) throw new TypeError(`an IP address has 4 or 16 bytes, not ${bytes.length}`);
   return printIPv6(bytes) as IPAddress;
 }

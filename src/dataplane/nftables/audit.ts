@@ -6,6 +6,9 @@ import { differences, type Uncertain } from './differences.js';
 import { TableReader, type KernelTable } from './kernel-table.js';
 import type { TableKeys } from './table-ledger.js';
 
+/** After so many elements others have their turn. */
+const PIECE = 1024;
+
 /**
  * A comparison of the kernel with what it acknowledged that goes on beside syncs. What they touch meanwhile is not compared: the listing may show it
  * before or after.
@@ -34,8 +37,12 @@ export class Audit {
   /** What differs. Reading a large table takes the thread's time in pieces. */
   async compare(listing: NftTableListing | null): Promise<readonly string[]> {
     const reader = new TableReader(this.family);
+    let read = 0;
     for (const set of listing?.sets ?? []) {
       reader.readSet(set);
+      read += set.elements?.count ?? 0;
+      if (read < PIECE) continue;
+      read = 0;
       await breathe();
     }
     const { known, frontends, clusterAddresses, hairpinAddresses } = this;

@@ -108,7 +108,8 @@ export class NftablesFamily implements FamilyDataplane {
       await this.settled();
       if (!this.knows(known)) return false;
       const look = await lister.look();
-      const found = await audit.compare(await lister.listTable());
+      // A set that is not known is a difference, whatever is in it.
+      const found = await audit.compare(await lister.listSets([...known.sets.keys()]));
       if (this.ledger.held !== known) return false;
       if (found.length > 0) return true;
       this.untidy = hasObjects(this.foreign(table.node));

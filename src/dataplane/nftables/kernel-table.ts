@@ -160,12 +160,19 @@ class ListingReader {
   }
 
   private readVerdicts(set: NftSetListing, elements: NftElementsListing): void {
+    // Few chains have very many elements: one text for each chain is kept, not one for each element.
+    const targets = new Map<string, string>();
     let index = 0;
     for (const key of keysOf(set, elements)) {
-      const chain = targetOf(elements.verdicts?.[index]);
+      const verdict = elements.verdicts?.[index] ?? '';
       const comment = elements.comments?.[index] ?? null;
+      const chain = targets.get(verdict) ?? targetOf(verdict);
+      targets.set(verdict, chain);
       index++;
-      this.edit(set, key, key, (draft) => Object.assign(draft, { chain, comment }));
+      this.edit(set, key, key, (draft) => {
+        draft.chain = chain;
+        draft.comment = comment;
+      });
     }
   }
 
@@ -218,8 +225,14 @@ class ListingReader {
   private readSticky(set: NftSetListing, elements: NftElementsListing): void {
     const seconds = affinitySecondsOf(set.name);
     if (seconds === null) return;
-    if (set.name === stickySet(seconds) || set.name === stickyNodePortSet(seconds))
-      this.readMembers(set, elements, (draft) => (draft.sticky = [...draft.sticky, seconds]));
+    if (set.name === stickySet(seconds) || set.name === stickyNodePortSet(seconds)) {
+      const only = [seconds];
+      this.readMembers(
+        set,
+        elements,
+        (draft) => (draft.sticky = draft.sticky.length === 0 ? only : [...draft.sticky, seconds]),
+      );
+    }
     if (set.name === sharingMap(seconds) || set.name === sharingNodePortMap(seconds))
       this.readSharing(set, elements, seconds);
     if (set.name === stickyLocalsSet(seconds)) this.readStickyLocals(set, elements, seconds);

@@ -24,6 +24,10 @@ export type PackedKey = string;
 /** `protocol . port`, each padded to 4 bytes. */
 export const SERVICE_LENGTH = 8;
 
+/** Of an IPv4 address, any four of which are one. */
+const OCTETS = 4;
+const octets = new Uint8Array(OCTETS);
+
 const LITTLE_ENDIAN = endianness() === 'LE';
 
 /** `address . protocol . port`, or `protocol . port` for node ports. */
@@ -50,7 +54,7 @@ export function unpackFrontend(family: Family, packed: PackedKey): FrontendKey |
   if (protocol === null || port === 0) return null;
   if (service === 0) return frontendKey(null, port, protocol);
   const address = unpackAddress(packed.slice(0, service));
-  return parseAddress(address) === address ? frontendKey(address, port, protocol) : null;
+  return service === OCTETS || parseAddress(address) === address ? frontendKey(address, port, protocol) : null;
 }
 
 /** A frontend as one by whose key clients are remembered: node ports, which have no address, have that of all zeros. */
@@ -70,7 +74,10 @@ export function packAddress(address: IPAddress): PackedKey {
 }
 
 export function unpackAddress(packed: PackedKey): IPAddress {
-  return addressFromBytes(Buffer.from(packed, 'latin1'));
+  if (packed.length !== OCTETS) return addressFromBytes(Buffer.from(packed, 'latin1'));
+  // A listing has thousands, and a Buffer for each costs more than all else.
+  for (let index = 0; index < OCTETS; index++) octets[index] = packed.charCodeAt(index);
+  return addressFromBytes(octets);
 }
 
 /** Which of the maps of endpoints a frontend's are in: by its key alone (FNV-1a), so that every process agrees. */

@@ -48,8 +48,12 @@ export class Lister {
   /** Everything but what packets write, clients above all, of whom there may be very many and of whom no sync needs to know. */
   async listTable(): Promise<NftTableListing | null> {
     const outline = await this.addon.nftList(NFT_FAMILY[this.family], TABLE, []);
-    if (outline === null) return null;
-    const names = outline.sets.flatMap(({ name }) => (isWrittenByPackets(name) ? [] : [name]));
+    return outline === null ? null : await this.listSets(outline.sets.map(({ name }) => name));
+  }
+
+  /** The same, but of elements only those of these sets. */
+  async listSets(sets: readonly string[]): Promise<NftTableListing | null> {
+    const names = sets.filter((name) => !isWrittenByPackets(name));
     return await this.addon.nftList(NFT_FAMILY[this.family], TABLE, names);
   }
 
