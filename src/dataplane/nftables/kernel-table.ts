@@ -275,7 +275,13 @@ class ListingReader {
   ): void {
     if (data === null) return;
     const { keyLength, dataLength } = set;
-    const listed = new ListedSlots({ count, keys, keyLength, data, dataLength, size: endpointSize(this.family) });
+    const size = endpointSize(this.family);
+    if (keyLength % 4 !== 0 || dataLength % 4 !== 0 || dataLength < size) {
+      // Somebody else's map by a name of ours.
+      this.addStrays(set, [...keysOf(set, { count, keys })]);
+      return;
+    }
+    const listed = new ListedSlots({ count, keys, keyLength, data, dataLength, size });
     for (const { owner, frontend, slots } of listed.frontends()) {
       const put = (draft: Draft): void => {
         draft[field] = slots;
@@ -322,7 +328,10 @@ function targetOf(verdict = ''): string {
   return verdict.startsWith('goto ') ? verdict.slice('goto '.length) : verdict;
 }
 
-function* keysOf(set: NftSetListing, elements: NftElementsListing): IterableIterator<PackedKey> {
+function* keysOf(
+  set: NftSetListing,
+  elements: Pick<NftElementsListing, 'count' | 'keys'>,
+): IterableIterator<PackedKey> {
   for (let index = 0; index < elements.count; index++) {
     yield packedKey(elements.keys, index * set.keyLength, set.keyLength);
   }

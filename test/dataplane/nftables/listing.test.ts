@@ -102,6 +102,26 @@ function shuffled(listing: NftTableListing, seed: number): NftTableListing {
   return { chains: listing.chains, sets };
 }
 
+t.test('a map of another kind by a name of ours has nothing but strays', (t) => {
+  const read = (keyLength: number, dataLength: number): unknown => {
+    const elements = { count: 2, keys: new Uint8Array(2 * keyLength), data: new Uint8Array(2 * dataLength) };
+    elements.keys.fill(1, keyLength);
+    const none = { keyEnds: null, verdicts: null, comments: null, packets: null };
+    const set = { name: 'endpoints-0', declaration: '', keyLength, dataLength, elements: { ...elements, ...none } };
+    return [...readKernelTable('IPv4', { chains: [], sets: [set] }).strays.values()].map(({ key }) => key);
+  };
+  for (const [keyLength, dataLength] of [
+    [2, 8],
+    [6, 8],
+    [16, 2],
+    [16, 4],
+    [4, 8],
+  ] as const) {
+    t.same(read(keyLength, dataLength), ['\0'.repeat(keyLength), '\x01'.repeat(keyLength)]);
+  }
+  t.end();
+});
+
 t.test('what is not as the plan has it is printed as it is', async (t) => {
   const rig = new Rig(new FakeKernel(compiler));
   rig.commit(rows('IPv4'));
