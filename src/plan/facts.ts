@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isUnspecified, familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
 import type { NodeRow } from '../state/rows.js';
@@ -33,6 +34,22 @@ export interface PlanSettings {
   readonly masqueradeBit: number;
   /** `primary`: the node's own first address of each family. Empty: every local address. */
   readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
+}
+
+const SETTINGS = Object.keys({
+  traits: true,
+  nodeName: true,
+  bindAddress: true,
+  allowExternalIPs: true,
+  localDetection: true,
+  masqueradeAll: true,
+  masqueradeBit: true,
+  nodePortAddresses: true,
+} satisfies Record<keyof PlanSettings, true>) as readonly (keyof PlanSettings)[];
+
+/** Whether everything is planned the same by them. */
+export function sameSettings(one: PlanSettings, other: PlanSettings): boolean {
+  return SETTINGS.every((name) => isDeepStrictEqual(one[name], other[name]));
 }
 
 /** What planning a Service needs to know of this node. */

@@ -2,7 +2,7 @@ import { messageOf } from '../base/error-message.js';
 import { FAMILIES, type Family } from '../base/ip.js';
 import { objectKey, type ObjectKey } from '../state/rows.js';
 import type { Snapshot, StateChanges } from '../state/snapshot.js';
-import { nodeFacts, sameFacts, type NodeFacts, type PlanSettings } from './facts.js';
+import { nodeFacts, sameFacts, sameSettings, type NodeFacts, type PlanSettings } from './facts.js';
 import { ForwardingTable } from './forwarding-table.js';
 import { planNode } from './node-plan.js';
 import { SelectionMemory } from './selection-memory.js';
@@ -26,10 +26,10 @@ export class Planner {
     this.selections = { IPv4: new SelectionMemory('IPv4'), IPv6: new SelectionMemory('IPv6') };
   }
 
-  /** Other settings for the same node, from the next update on. */
+  /** Other settings for the same node, from the next update on. Where they say the same nothing is planned for them. */
   setSettings(settings: PlanSettings): void {
+    this.stale ||= !sameSettings(settings, this.settings);
     this.settings = settings;
-    this.stale = true;
   }
 
   /**

@@ -126,6 +126,13 @@ t.test('nothing new, nothing done', (t) => {
   t.same([pipeline.planned, pipeline.changes()], [NOTHING, [null, null]], 'another node');
   pipeline.upsert({ ...ME, eligible: false }).plan();
   t.same([pipeline.planned, pipeline.changes()], [NOTHING, [null, null]], 'what no plan depends on');
+  pipeline.planner.setSettings(structuredClone(planSettings()));
+  pipeline.plan();
+  t.same([pipeline.planned, pipeline.changes()], [NOTHING, [null, null]], 'settings that say the same');
+  pipeline.planner.setSettings(planSettings({ masqueradeAll: true }));
+  pipeline.planner.setSettings(planSettings({ masqueradeAll: true }));
+  pipeline.plan();
+  t.equal(pipeline.planned.IPv4.length, 20, 'others, said twice');
   t.end();
 });
 
