@@ -4,7 +4,7 @@ import { Generation } from '../../../src/dataplane/nftables/generation.js';
 import type { NftOperation } from '../../../src/native/contract.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { address, node, service, slice } from '../../support/rows.js';
-import { change, commandsOf, compiler, element, elementLines, elementsOf, Rig, webOf } from './rig.js';
+import { change, commandsOf, compiler, element, elementLines, elementsOf, NODE_ROWS, Rig, webOf } from './rig.js';
 import { ROWS, started, on, WEB_NODE_PORT } from './family-scene.js';
 
 /** One family on the fake kernel: what it sends at a start, and what it makes of tables that someone else touched. */
@@ -311,4 +311,22 @@ t.test('cleanup removes the table, and none is fine', async (t) => {
   t.same(await rig.dataplane.dump(rig.table), []);
   await rig.sync();
   t.same(await rig.difference(), [], 'and it can start again');
+});
+
+t.test('a change is sent in the turn in which it comes: who has nothing to send does not come before it', async (t) => {
+  const rig = new Rig();
+  rig.commit([...NODE_ROWS, service('web', { clusterIPs: ['10.96.0.10'] }), webOf(3)]);
+  await rig.sync();
+  const { kernel } = rig;
+  const transact = kernel.nftTransact.bind(kernel);
+  let sent = 0;
+  kernel.nftTransact = (transaction) => {
+    sent++;
+    return transact(transaction);
+  };
+  rig.commit([webOf(2)]);
+  rig.plan();
+  const applied = rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: false });
+  t.equal(sent, 1, 'before anything is waited for');
+  t.match(await applied, { transactions: 1 });
 });
