@@ -124,7 +124,7 @@ export type HcnOperation =
       readonly id: string | null;
       readonly settings: HcnLoadBalancer;
     }
-  /** The whole of it, as it is to be. HNS from version 15.4 on. */
+  /** The whole of it, as it is to be. HNS from version 15.5 on; 15.4 answers success and changes nothing (kubernetes/kubernetes#131466). */
   | { readonly type: 'modify'; readonly kind: 'loadBalancer'; readonly id: string; readonly settings: HcnLoadBalancer }
   | { readonly type: 'delete'; readonly kind: 'endpoint' | 'loadBalancer'; readonly id: string };
 
@@ -179,7 +179,7 @@ export interface HcnFeatures {
   readonly modifyLoadBalancer: boolean;
 }
 
-/** The first version of each range that has the feature; one range ends with its major version, the last one never. From hcsshim (hcnglobals.go). */
+/** The first version of each range that has the feature; one range ends with its major version, the last one never. From hcsshim and hnslib (hcnglobals.go). */
 const FEATURES: Readonly<Record<keyof HcnFeatures, readonly (readonly [major: number, minor: number])[]>> = {
   v2: [[9, 2]],
   remoteSubnet: [[9, 2]],
@@ -189,7 +189,8 @@ const FEATURES: Readonly<Record<keyof HcnFeatures, readonly (readonly [major: nu
   ],
   ipv6DualStack: [[11, 10]],
   sessionAffinity: [[12, 0]],
-  modifyLoadBalancer: [[15, 4]],
+  // 15.4 has the call, and it changes nothing.
+  modifyLoadBalancer: [[15, 5]],
 };
 
 export function hcnFeatures({ major, minor }: HcnVersion): HcnFeatures {

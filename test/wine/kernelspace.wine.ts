@@ -153,6 +153,22 @@ async function killedAtEveryStep(t: Test, moment: 'before' | 'after'): Promise<v
   t.equal(steps, STEPS);
 }
 
+t.test('an HNS that answers success and changes nothing is found out', async (t) => {
+  const node = await WindowsNode.make(t);
+  node.hns.pretendsToModify = true;
+  node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1']));
+  const { stderr } = node.start(...node.fromManifests);
+  await node.healthy();
+  node.server.calls.length = 0;
+  node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1', '10.1.1.2']));
+  await until('another endpoint', () => node.held().includes(TWO));
+  t.same(
+    node.server.changes().map(({ name }) => name),
+    ['create.endpoint', 'modify.loadBalancer', 'delete.loadBalancer', 'create.loadBalancer'],
+  );
+  await until('the warning', () => /HNS 15\.5 answers that it has changed a load balancer, and has not/.test(stderr()));
+});
+
 t.test('from an API server over TLS', async (t) => {
   const authority = new Authority();
   t.teardown(() => {

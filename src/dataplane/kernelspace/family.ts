@@ -6,6 +6,7 @@ import { Calls } from '../calls.js';
 import type { AffinityQuestion, AsideFrontend, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
 import { Turns } from '../turns.js';
 import { asideFrontends } from './asides.js';
+import { readBalancer, sameBalancer, type Balancer } from './balancers.js';
 import { Desired, everythingOf, type KernelspaceSettings } from './desired.js';
 import { dumpHns } from './dump.js';
 import { EndpointSet } from './endpoints.js';
@@ -21,6 +22,7 @@ import {
   type Network,
   type Ownership,
 } from './listing.js';
+import type { Modifying } from './modifying.js';
 import { resolve, type Resolution } from './resolution.js';
 import { Writer } from './writer.js';
 
@@ -34,12 +36,20 @@ export interface KernelspaceFamilyOptions extends KernelspaceSettings {
   /** Whether this family is served on overlay networks, which have one alone (behaviour WK-02). */
   readonly servesOverlay: boolean;
   readonly interfaceMac: (address: IPAddress) => string | null;
+  /** Of all families. */
+  readonly modifying: Modifying;
   /** Whether somebody calls {@link KernelspaceFamily.stirred} when a network comes or goes. */
   readonly tellsNetworks?: () => boolean;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
   readonly onOperations?: (operations: readonly HcnOperation[]) => void;
 }
+
+/** What a family takes from the configuration and the version of HNS. */
+export type FamilySettings = Omit<
+  KernelspaceFamilyOptions,
+  'hcn' | 'now' | 'interfaceMac' | 'modifying' | 'tellsNetworks' | 'onOperations'
+>;
 
 /** One look at HNS. */
 interface Look {
@@ -80,7 +90,7 @@ export class KernelspaceFamily implements FamilyDataplane {
   private readonly writer: Writer;
 
   constructor(private readonly options: KernelspaceFamilyOptions) {
-    const { family, hcn, now, sourceVip, interfaceMac, onOperations = () => undefined } = options;
+    const { family, hcn, now, sourceVip, interfaceMac, modifying, onOperations = () => undefined } = options;
     this.family = family;
     this.ledgers = new Ledgers(now);
     const { ledgers } = this;
@@ -94,8 +104,7 @@ export class KernelspaceFamily implements FamilyDataplane {
     });
     this.wholes = new Turns(now, WHOLE_SHARE);
     const inPlace = (key: BalancerKey): boolean => desired.get(key)?.inPlace !== false;
-    this.writer = new Writer({ hcn, ledgers, inPlace, onOperations });
-    this.writer.canModify = options.features.modifyLoadBalancer;
+    this.writer = new Writer({ hcn, ledgers, modifying, inPlace, onOperations });
   }
 
   apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
@@ -256,6 +265,7 @@ export class KernelspaceFamily implements FamilyDataplane {
     const isReplaced = this.network !== null && network.id !== this.network.id;
     const replaced = isReplaced ? [`network ${this.options.networkName} has come back with another id`] : [];
     const repairs = compared ? [...replaced, ...ledgers.differences(endpoints, balancers)] : [];
+    this.checkModified(balancers.made);
     this.network = network;
     this.healthCheckEndpoint = this.healthCheckEndpointIn(endpoints);
     this.othersEndpoints = balancers.othersEndpoints;
@@ -308,6 +318,7 @@ export class KernelspaceFamily implements FamilyDataplane {
    */
   private async send(): Promise<boolean> {
     const { network, writer, ledgers, touched, desired } = this;
+    const { modifying } = this.options;
     if (network === null) return false;
     let left = false;
     for (let round = 0; round < ROUNDS && !writer.isOutdated; round++) {
@@ -319,11 +330,12 @@ export class KernelspaceFamily implements FamilyDataplane {
         owed.filter((key) => !ledgers.endpoints.acknowledged.has(key)),
       );
       this.desireBalancers(network);
-      const canModify = writer.canModify;
+      const canModify = modifying.isPossible;
       left = await this.sendBalancers();
+      if (!modifying.isProven) await this.lookAtModified();
       const gone = await this.removeEndpoints();
       left ||= gone.left;
-      if (!gone.isReplaced && canModify === writer.canModify) break;
+      if (!gone.isReplaced && canModify === modifying.isPossible) break;
     }
     if (!writer.isOutdated) touched.addresses.clear();
     return left;
@@ -349,6 +361,35 @@ export class KernelspaceFamily implements FamilyDataplane {
     const coming = keys.filter((key) => balancers.desired(key) !== undefined);
     await this.writer.balancers([...going.slice(0, MOST_REMOVALS), ...coming]);
     return going.length > MOST_REMOVALS;
+  }
+
+  /** Until HNS was seen to do what it says: it may answer success and change nothing. */
+  private async lookAtModified(): Promise<void> {
+    const { ledgers, writer, options } = this;
+    const ids = [...writer.modified.keys()].flatMap((key) => ledgers.balancerIds.get(key) ?? []);
+    if (ids.length === 0) return;
+    const looked = new Map<BalancerKey, Balancer>();
+    for (const { properties } of await options.hcn.hcnList('loadBalancer', ids)) {
+      const read = readBalancer(properties);
+      if (read !== null) looked.set(read.key, read.balancer);
+    }
+    for (const key of this.checkModified(looked)) ledgers.balancers.readBack(key, looked.get(key));
+  }
+
+  /** Answers those of the load balancers that HNS said it has changed, and that are as they were. */
+  private checkModified(looked: ReadonlyMap<BalancerKey, Balancer>): readonly BalancerKey[] {
+    const { modifying } = this.options;
+    const { acknowledged } = this.ledgers.balancers;
+    const unchanged: BalancerKey[] = [];
+    for (const [key, before] of this.writer.modified) {
+      const [held, wanted] = [looked.get(key), acknowledged.get(key)];
+      if (held === undefined || wanted === undefined) continue;
+      if (sameBalancer(held, wanted)) modifying.prove();
+      else if (sameBalancer(held, before)) unchanged.push(key);
+    }
+    this.writer.modified.clear();
+    if (unchanged.length > 0) modifying.refute();
+    return unchanged;
   }
 
   /** Those that no load balancer uses any more. Answers whether one is to be made anew, and whether more have to go. */

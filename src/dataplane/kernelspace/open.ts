@@ -4,7 +4,8 @@ import { hcnFeatures, type HcnFeatures, type HcnOperation } from '../../native/c
 import type { FamilyTable } from '../../plan/types.js';
 import { NO_FOOTPRINT } from '../footprint.js';
 import { ModeError, type ModeParts, type OpenMode } from '../mode.js';
-import { KernelspaceFamily, type KernelspaceFamilyOptions } from './family.js';
+import { KernelspaceFamily, type FamilySettings } from './family.js';
+import { Modifying } from './modifying.js';
 import { printOperation } from './print.js';
 import { renderTables } from './render.js';
 import { sourceVipOf } from './resolution.js';
@@ -32,12 +33,20 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   const onOperations = (operations: readonly HcnOperation[]): void => {
     onTransaction(() => operations.map(printOperation));
   };
+  const modifying = new Modifying(features.modifyLoadBalancer, () => {
+    log.warn(
+      `HNS ${major}.${minor} answers that it has changed a load balancer, and has not: from now on load balancers are deleted and created anew`,
+    );
+  });
   const made = new Map<Family, KernelspaceFamily>();
   const networks = new NetworkWatch(addon.hcn, () => made.values());
   const tellsNetworks = (): boolean => networks.tells();
   const dataplane = (family: Family): KernelspaceFamily => {
     const options = familyOptions(settings, features, family, served);
-    const one = new KernelspaceFamily({ ...options, hcn: addon.hcn, now, interfaceMac, tellsNetworks, onOperations });
+    const one = new KernelspaceFamily({
+      ...options,
+      ...{ hcn: addon.hcn, now, interfaceMac, modifying, tellsNetworks, onOperations },
+    });
     made.set(family, one);
     return one;
   };
@@ -68,8 +77,6 @@ function requireFeatures(
   if (!v2) throw new ModeError(`mode kernelspace needs HNS 9.2 or later, and this host has ${version}`);
   if (enableDSR && !dsr) throw new ModeError(`winkernel.enableDSR: HNS ${version} has no direct server return`);
 }
-
-type FamilySettings = Omit<KernelspaceFamilyOptions, 'hcn' | 'now' | 'interfaceMac' | 'tellsNetworks' | 'onOperations'>;
 
 export function familyOptions(
   settings: KernelspaceConfig,

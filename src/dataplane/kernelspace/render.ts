@@ -9,12 +9,13 @@ import {
 } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
 import { everything } from '../table-view.js';
-import { KernelspaceFamily, type KernelspaceFamilyOptions } from './family.js';
+import { KernelspaceFamily, type FamilySettings } from './family.js';
+import { Modifying } from './modifying.js';
 import { ownId } from './names.js';
 import { printOperation } from './print.js';
 
 /** What HNS is asked for without a host: it can do everything that the mode knows of. */
-const VERSION = { major: 15, minor: 4 } as const;
+const VERSION = { major: 15, minor: 5 } as const;
 
 /**
  * A first sync of these tables, an operation a line, on an HNS that has the network, as a bridge, the endpoints of this node's pods, and the one that health
@@ -23,10 +24,7 @@ const VERSION = { major: 15, minor: 4 } as const;
 export async function renderTables(
   tables: readonly FamilyTable[],
   settings: KernelspaceConfig,
-  optionsOf: (
-    family: Family,
-    features: HcnFeatures,
-  ) => Omit<KernelspaceFamilyOptions, 'hcn' | 'now' | 'interfaceMac' | 'tellsNetworks' | 'onOperations'>,
+  optionsOf: (family: Family, features: HcnFeatures) => FamilySettings,
 ): Promise<string> {
   const features = hcnFeatures(VERSION);
   const lines: string[] = [];
@@ -38,6 +36,7 @@ export async function renderTables(
     const dataplane = new KernelspaceFamily({
       ...optionsOf(table.family, features),
       ...{ hcn: emptyHns(table, settings), onOperations, now: () => 0, interfaceMac: () => null },
+      modifying: new Modifying(features.modifyLoadBalancer, () => undefined),
     });
     const { clusterAddresses, ownEndpoints } = table;
     const change = {

@@ -8,14 +8,16 @@ import {
 } from '../../native/contract.js';
 import type { NativeError } from '../../native/errors.js';
 import type { Ledger } from '../ledger.js';
-import { settingsOf } from './balancers.js';
+import { settingsOf, type Balancer } from './balancers.js';
 import type { Ledgers } from './ledgers.js';
 import type { BalancerKey, EndpointKey, MadeEndpoint, Network } from './listing.js';
+import type { Modifying } from './modifying.js';
 import { ownId } from './names.js';
 
 export interface WriterParts {
   readonly hcn: Pick<HcnAddon, 'hcnApply'>;
   readonly ledgers: Ledgers;
+  readonly modifying: Modifying;
   /** Whether HNS may change the load balancer in place, where it can. */
   readonly inPlace: (key: BalancerKey) => boolean;
   /** Hears of what is sent. */
@@ -69,8 +71,8 @@ export class Writer {
   operations = 0;
   /** Whether something was refused because HNS holds something else than was thought: it is still owed, and HNS has to be read. */
   isOutdated = false;
-  /** Whether load balancers can be changed in place. */
-  canModify = true;
+  /** Load balancers that HNS said it has changed in place and that nobody has looked at since, as they were before. */
+  readonly modified = new Map<BalancerKey, Balancer>();
   private readonly failures: unknown[] = [];
   private isRead = false;
 
@@ -133,6 +135,8 @@ export class Writer {
         const isDone = typeof answer === 'string' || (type === 'delete' && is(GONE, answer));
         if (!isDone) refusal ??= answer;
         if (type === 'delete' && isDone) balancerIds.delete(key);
+        if (type === 'modify' && isDone) this.noteModified(key, before);
+        else this.modified.delete(key);
         if (type === 'delete') held = isDone ? undefined : held;
         else if (typeof answer === 'string') {
           balancerIds.set(key, answer);
@@ -143,6 +147,10 @@ export class Writer {
     });
   }
 
+  private noteModified(key: BalancerKey, before: Balancer | undefined): void {
+    if (before !== undefined && !this.modified.has(key)) this.modified.set(key, before);
+  }
+
   private balancerOperations(key: BalancerKey): readonly HcnOperation[] {
     const { balancers, balancerIds } = this.parts.ledgers;
     const wanted = balancers.desired(key);
@@ -150,20 +158,20 @@ export class Writer {
     const removal: readonly HcnOperation[] = id === undefined ? [] : [{ type: 'delete', kind: 'loadBalancer', id }];
     if (wanted === undefined) return removal;
     const settings = settingsOf(key, wanted);
-    if (id !== undefined && this.canModify && this.parts.inPlace(key))
+    if (id !== undefined && this.parts.modifying.isPossible && this.parts.inPlace(key))
       return [{ type: 'modify', kind: 'loadBalancer', id, settings }];
     return [...removal, balancerCreation(key, settings)];
   }
 
   private refuseBalancer(
     key: BalancerKey,
-    held: ReturnType<Ledgers['balancers']['desired']>,
+    held: Balancer | undefined,
     error: NativeError,
     isModification: boolean,
   ): void {
     const { balancers } = this.parts.ledgers;
     if (isModification && is(UNKNOWN_CALL, error)) {
-      this.canModify = false;
+      this.parts.modifying.unsupported();
       balancers.readBack(key, held);
       return;
     }

@@ -65,7 +65,7 @@ t.test('WK-08: health checks are forwarded where that is asked for', (t) => {
     const { kernelspace } = configOf(`winkernel: {networkName: cbr0, rootHnsEndpointName: gateway${fields}}`);
     return (
       kernelspace &&
-      familyOptions(kernelspace, hcnFeatures({ major: 15, minor: 4 }), 'IPv4', FAMILIES).healthCheckEndpoint
+      familyOptions(kernelspace, hcnFeatures({ major: 15, minor: 5 }), 'IPv4', FAMILIES).healthCheckEndpoint
     );
   };
   t.equal(endpointOf(''), null);

@@ -1,5 +1,6 @@
 import type { Family, IPAddress } from '../../../src/base/ip.js';
 import { KernelspaceFamily, type KernelspaceFamilyOptions } from '../../../src/dataplane/kernelspace/family.js';
+import { Modifying } from '../../../src/dataplane/kernelspace/modifying.js';
 import { printOperation } from '../../../src/dataplane/kernelspace/print.js';
 import { hcnFeatures } from '../../../src/native/contract.js';
 import type { PlanSettings } from '../../../src/plan/facts.js';
@@ -21,7 +22,7 @@ const DEFAULTS: Partial<PlanSettings> = {
   },
 };
 
-type Settings = Omit<KernelspaceFamilyOptions, 'hcn' | 'family' | 'now' | 'onOperations'>;
+type Settings = Omit<KernelspaceFamilyOptions, 'hcn' | 'family' | 'now' | 'modifying' | 'onOperations'>;
 
 /** One family of one process in kernelspace mode, on a node with HNS. */
 export class Rig extends FamilyRig<HnsWorld, KernelspaceFamily> {
@@ -35,6 +36,8 @@ export class Rig extends FamilyRig<HnsWorld, KernelspaceFamily> {
     healthzPort: 10_256,
     interfaceMac: (wanted: IPAddress) => (wanted === address('192.168.0.2') ? '00:15:5d:00:00:02' : null),
   };
+  /** Times that HNS was found to pretend that it modifies. */
+  refuted = 0;
   private sent: string[] = [];
   dataplane = this.process();
 
@@ -80,6 +83,7 @@ export class Rig extends FamilyRig<HnsWorld, KernelspaceFamily> {
     return new KernelspaceFamily({
       ...settings,
       ...{ hcn: this.kernel.hns, family, now: () => this.now },
+      modifying: new Modifying(settings.features.modifyLoadBalancer, () => this.refuted++),
       onOperations: (operations) => this.sent.push(...operations.map(printOperation)),
     });
   }

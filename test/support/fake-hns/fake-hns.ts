@@ -28,7 +28,7 @@ import { HnsError, objectOf } from './hns-error.js';
  * - On one network no two endpoints have one address, but for one on this node beside a remote one (Windows Server 2019 is known for it), nor one link address.
  * - What a load balancer refers to cannot be deleted: HCN_E_ENTITY_HAS_REFERENCES. With a network go its endpoints, and load balancers lose them.
  * - Ports are not 0, protocols TCP and UDP, addresses of one family: HCN_E_INVALID_INTERNAL_PORT, HCN_E_INVALID_POLICY.
- * - What a version does not know: HCN_E_REQUEST_UNSUPPORTED.
+ * - What a version does not know: HCN_E_REQUEST_UNSUPPORTED. Version 15.4 answers that it has modified a load balancer, and has not (kubernetes/kubernetes#131466).
  */
 export class FakeHns implements HcnAddon {
   readonly networks = new Map<string, HcnNetwork>();
@@ -41,7 +41,9 @@ export class FakeHns implements HcnAddon {
   readonly listed: HcnKind[] = [];
   /** Objects that were asked for: each costs a call. */
   looks = 0;
-  version: HcnVersion = { major: 15, minor: 4 };
+  version: HcnVersion = { major: 15, minor: 5 };
+  /** Answers that it has changed a load balancer and changes nothing; null: as its version does. */
+  pretendsToModify: boolean | null = null;
   /** Is called before each operation. */
   beforeOperation: ((operation: HcnOperation) => void) | null = null;
   private readonly watches = new Set<(change: HcnChange) => void>();
@@ -149,6 +151,11 @@ export class FakeHns implements HcnAddon {
     for (const tell of this.watches) tell({ networks: true, disconnected: false });
   }
 
+  private get pretends(): boolean {
+    const { major, minor } = this.version;
+    return this.pretendsToModify ?? (major === 15 && minor === 4);
+  }
+
   private objects(kind: HcnKind): ReadonlyMap<string, HcnNetwork | HcnEndpoint | HcnLoadBalancer> {
     if (kind === 'network') return this.networks;
     return kind === 'endpoint' ? this.endpoints : this.loadBalancers;
@@ -157,6 +164,7 @@ export class FakeHns implements HcnAddon {
   private change(operation: HcnOperation): string {
     const id = operation.id ?? randomUUID();
     if (operation.type === 'delete') (operation.kind === 'endpoint' ? this.endpoints : this.loadBalancers).delete(id);
+    else if (operation.type === 'modify' && this.pretends) return id;
     else if (operation.kind === 'endpoint') this.endpoints.set(id, { ...operation.settings, ID: id });
     else this.loadBalancers.set(id, { ...operation.settings, ID: id });
     return id;
@@ -166,7 +174,8 @@ export class FakeHns implements HcnAddon {
     const { type, kind, id } = operation;
     const objects = kind === 'endpoint' ? this.endpoints : this.loadBalancers;
     if (type === 'create' && id !== null && objects.has(id)) return 'ERROR_ALREADY_EXISTS';
-    if (type === 'modify' && !hcnFeatures(this.version).modifyLoadBalancer) return 'HCN_E_REQUEST_UNSUPPORTED';
+    if (type === 'modify' && !this.pretends && !hcnFeatures(this.version).modifyLoadBalancer)
+      return 'HCN_E_REQUEST_UNSUPPORTED';
     if (type !== 'create' && !objects.has(id))
       return kind === 'endpoint' ? 'HCN_E_ENDPOINT_NOT_FOUND' : 'ERROR_NOT_FOUND';
     if (type === 'delete') return kind === 'endpoint' && this.isReferred(id) ? 'HCN_E_ENTITY_HAS_REFERENCES' : null;
