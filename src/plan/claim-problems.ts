@@ -11,14 +11,15 @@ import {
 import type { ServiceRow } from '../state/rows.js';
 import { nodeFacts, type PlanSettings } from './facts.js';
 import { compareAge, type ForwardingTable } from './forwarding-table.js';
+import { frontendCount, MAX_FRONTENDS } from './frontend-count.js';
 import { frontendKey } from './frontend-key.js';
-import { planService } from './service-plan.js';
+import { clusterIPOf, planService } from './service-plan.js';
 import { printHolding } from './text.js';
 import type { Conflict, FrontendKind, ServicePlan } from './types.js';
 
 /** What is wrong with what a Service asks for, wherever in a cluster it is planned: it does not get it, or should not. */
 export interface ClaimProblem {
-  readonly rule: 'conflict' | 'port' | 'node-address' | 'service-range' | 'source-ranges';
+  readonly rule: 'frontends' | 'conflict' | 'port' | 'node-address' | 'service-range' | 'source-ranges';
   /** `spec.externalIPs`; empty: the Service as a whole. */
   readonly path: string;
   readonly value: string;
@@ -71,15 +72,27 @@ const FIELDS: Readonly<Record<FrontendKind, string>> = {
   NodePort: 'spec.ports',
 };
 
-/** Of a Service, whether the tables have it or not: what they have of it does not count against it. */
+/**
+ * Of a Service, whether the tables have it or not: what they have of it does not count against it. One that asks for too many frontends is not planned, so that
+ * it takes no time: of its claims nothing is known but their addresses.
+ */
 export function claimProblems(service: ServiceRow, cluster: Cluster): readonly ClaimProblem[] {
+  const tooMany = FAMILIES.flatMap((family) => frontendProblem(family, service) ?? []);
+  if (tooMany.length > 0) return [...tooMany, ...addressProblems(service, cluster)];
   const plans = FAMILIES.flatMap((family) => planService(family, service, [], FACTS, ANY_NODE) ?? []);
   return [
     ...plans.flatMap((plan) => [...cluster.tables[plan.family].conflictsOf(plan)].map(conflictProblem)),
     ...portProblems(service, plans, cluster),
-    ...addressProblems(plans, cluster),
+    ...addressProblems(service, cluster),
     ...sourceProblems(service, plans),
   ];
+}
+
+function frontendProblem(family: Family, service: ServiceRow): ClaimProblem | null {
+  const count = clusterIPOf(family, service) === null ? 0 : frontendCount(family, service);
+  if (count <= MAX_FRONTENDS) return null;
+  const problem = `ports and addresses make ${count} frontends over ${family}, of which a Service has at most ${MAX_FRONTENDS}`;
+  return { rule: 'frontends', path: 'spec.ports', value: String(service.ports.length), problem, standing: 'denied' };
 }
 
 function conflictProblem({
@@ -131,15 +144,15 @@ function healthCheckOf({ service }: ServicePlan): string {
 }
 
 /** Addresses from outside that are a Node's, or within a range of Services. */
-function addressProblems(plans: readonly ServicePlan[], cluster: Cluster): readonly ClaimProblem[] {
-  const claims = new Map<string, readonly [path: string, address: IPAddress]>();
-  for (const { frontends } of plans) {
-    for (const { kind, address } of frontends) {
-      if (address === null || (kind !== 'ExternalIP' && kind !== 'LoadBalancer')) continue;
-      claims.set(`${kind} ${address}`, [FIELDS[kind], address]);
-    }
-  }
-  return [...claims.values()].flatMap(([path, address]): readonly ClaimProblem[] => {
+function addressProblems(service: ServiceRow, cluster: Cluster): readonly ClaimProblem[] {
+  const claims = new Map<IPAddress, string>();
+  const claim = (kind: FrontendKind, address: IPAddress): void => {
+    const clusterIP = clusterIPOf(familyOf(address), service);
+    if (clusterIP !== null && clusterIP !== address && !claims.has(address)) claims.set(address, FIELDS[kind]);
+  };
+  for (const { address, ipMode } of service.loadBalancerIngress) if (ipMode === 'VIP') claim('LoadBalancer', address);
+  for (const address of service.externalIPs) claim('ExternalIP', address);
+  return [...claims].flatMap(([address, path]): readonly ClaimProblem[] => {
     const node = cluster.nodeWith(address);
     const range = cluster.rangeOf(address);
     const rest = { path, value: address, standing: 'denied' } as const;

@@ -103,7 +103,7 @@ export function hasLocalAlone(
 }
 
 /** Behaviour SV-02: by the position of the family in ipFamilies; without ipFamilies, by the address itself. */
-function clusterIPOf(family: Family, service: ServiceRow): IPAddress | null {
+export function clusterIPOf(family: Family, service: ServiceRow): IPAddress | null {
   if (service.type === 'ExternalName') return null;
   const position = service.ipFamilies.indexOf(family);
   const address =

@@ -5,6 +5,8 @@ import { ObservedCluster, OBSERVED_KINDS } from '../../src/admission/observed-cl
 import { DEFAULT_POLICY, readPolicy, type ServicePolicy } from '../../src/admission/policy.js';
 import { BadReview, printAnswer, readReview, type Verdict } from '../../src/admission/review.js';
 import { nodeObject, serviceCIDRObject, serviceObject, type ApiObject } from '../support/api-objects.js';
+import { cpuTime } from '../support/cpu-time.js';
+import { fieldsOf } from '../support/deploy/kustomize.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { prefix } from '../support/rows.js';
 import { balancer, external, recorded } from './recorded.js';
@@ -126,6 +128,48 @@ for (const [name, object, refusal] of REFUSED) {
     t.end();
   });
 }
+
+/** Of so many ports and as many external IPs. */
+function product(count: number, ...more: readonly string[]): ApiObject {
+  const { object } = fieldsOf(recorded('create')['request']);
+  const spec = {
+    ...fieldsOf(fieldsOf(object)['spec']),
+    ports: Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: index + 1, protocol: 'TCP' })),
+    externalIPs: [...Array.from({ length: count }, (_, index) => `8.8.${index >> 8}.${index & 255}`), ...more],
+  };
+  return { ...fieldsOf(object), spec };
+}
+
+function asking(name: 'create' | 'update', objects: ApiObject): ApiObject {
+  const review = recorded(name);
+  return { ...review, request: { ...fieldsOf(review['request']), ...objects } };
+}
+
+function policyOf(text: string): ServicePolicy {
+  return readPolicy(`apiVersion: admission.pointsman.io/v1alpha1\nkind: ServicePolicy\n${text}\n`, () => undefined);
+}
+
+t.test('ports times addresses: refused before anything is planned', async (t) => {
+  const by = cluster();
+  const strict = policyOf('allowedExternalIPs: []');
+  let found: Verdict = ALLOWED;
+  // Planned, they take seconds and hundreds of megabytes.
+  const ms = await cpuTime(() => {
+    found = verdict(asking('create', { object: product(1000) }), strict, by);
+  });
+  t.match(found, {
+    refusal: /^spec\.ports: 1000 ports and addresses make 1001000 frontends over IPv4, of which a Ser/,
+  });
+  t.ok(ms < 1000, `${ms} ms`);
+  const lax = policyOf('rules: { frontends: Ignore }\nallowedExternalIPs: []');
+  const object = product(1000);
+  t.match(verdict(asking('create', { object }), lax, by), { refusal: /8\.8\.0\.0 is none/ }, 'grants hold for all');
+  const taken = verdict(asking('create', { object: product(1000, '192.0.2.1') }), DEFAULT_POLICY, by);
+  t.match(taken, { refusal: /address of Node node-1/ });
+  const fewer = verdict(asking('update', { object: product(999), oldObject: object }), DEFAULT_POLICY, by);
+  t.match(fewer, { refusal: null, warnings: [/frontends/] }, 'what was there before may become less');
+  t.same(verdict(asking('create', { object: product(60) })), ALLOWED, 'within the limit');
+});
 
 t.test('let through: what was recorded as it is', (t) => {
   for (const name of ['create', 'update', 'status', 'delete', 'dry-run'] as const)

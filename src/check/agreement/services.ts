@@ -56,6 +56,7 @@ function wrongClaims(objects: readonly ObjectDocument[]): readonly Finding[] {
 }
 
 const RULES: Readonly<Record<ClaimProblem['rule'], string>> = {
+  frontends: 'frontends',
   conflict: 'service-conflict',
   port: 'port-clash',
   'node-address': 'taken-address',

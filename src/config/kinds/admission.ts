@@ -36,6 +36,7 @@ export const EVENT_RATE_KIND: KindTable = {
 
 /** What can be wrong with a Service. */
 export const SERVICE_RULES = [
+  'frontends',
   'conflicts',
   'ports',
   'nodeAddresses',
