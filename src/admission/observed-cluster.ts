@@ -1,5 +1,6 @@
 import type { IPPrefix } from '../base/ip.js';
 import type { Log } from '../base/log.js';
+import { DEFAULT_SERVICE_LIMITS } from '../base/service-limits.js';
 import type { Cluster } from '../plan/claim-problems.js';
 import { PlannedCluster } from '../plan/planned-cluster.js';
 import { TranslateError } from '../sources/translate/errors.js';
@@ -26,8 +27,9 @@ export class ObservedCluster {
   constructor(
     serviceRanges: readonly IPPrefix[],
     private readonly log: Log,
+    maxFrontends = DEFAULT_SERVICE_LIMITS.frontends,
   ) {
-    this.planned = new PlannedCluster(serviceRanges);
+    this.planned = new PlannedCluster(serviceRanges, { ...DEFAULT_SERVICE_LIMITS, frontends: maxFrontends });
     this.store.onChange(() => {
       this.isBehind = true;
     });

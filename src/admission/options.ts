@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { resultOrMessage } from '../base/error-message.js';
 import { parsePrefix, type IPPrefix } from '../base/ip.js';
+import { DEFAULT_SERVICE_LIMITS } from '../base/service-limits.js';
 import { invalid } from '../config/errors.js';
 import { DEFAULT_EVENT_RATES, eventRateProblems, type EventRates } from '../config/event-rates.js';
 import { parseListen, type HostPort } from '../config/host-port.js';
@@ -20,6 +21,8 @@ export interface WebhookOptions {
   readonly policyFile: string | null;
   /** Of Services, beside those of ServiceCIDRs. */
   readonly serviceRanges: readonly IPPrefix[];
+  /** As the proxies' flag has it. */
+  readonly maxFrontends: number;
   readonly events: EventRates;
   readonly verbosity: number;
   readonly logFormat: 'text' | 'json';
@@ -38,6 +41,7 @@ Answers an API server whether Services may be created and changed as somebody wa
       --client-ca-file FILE       who must have signed the certificates of those who ask; without it everybody may
       --service-cluster-ip-range CIDRS
                                   ranges of Services, with commas between, beside those of ServiceCIDR objects
+      --service-frontends-max N   how many frontends (ports × addresses) nodes program of one Service (default ${DEFAULT_SERVICE_LIMITS.frontends})
       --event-qps N               events sent a second, once --event-burst is used up; 0: no limit (default ${DEFAULT_EVENT_RATES.qps})
       --event-burst N             events that may be sent at once (default ${DEFAULT_EVENT_RATES.burst})
       --event-rate-limit-config FILE
@@ -66,9 +70,12 @@ export function parseOptions(argv: readonly string[]): WebhookOptions | readonly
   const events = { qps: qps ?? NaN, burst: burst ?? NaN, limitFile: values['event-rate-limit-config'] || null };
   problems.push(...eventRateProblems(events));
   const serviceRanges = ranges(values['service-cluster-ip-range'], problems);
+  const maxText = values['service-frontends-max'];
+  if (!/^[1-9]\d{0,8}$/.test(maxText))
+    problems.push(invalid('--service-frontends-max', maxText, 'must be a number greater than 0'));
   if (problems.length > 0 || listen === null || health === null) return problems;
   return {
-    ...{ listen, health, serviceRanges, events, kubeconfig: values.kubeconfig },
+    ...{ listen, health, serviceRanges, events, kubeconfig: values.kubeconfig, maxFrontends: Number(maxText) },
     pair: { certificateFile: values['tls-cert-file'], keyFile: values['tls-private-key-file'] },
     clientCaFile: values['client-ca-file'] || null,
     policyFile: values.policy || null,
@@ -108,6 +115,7 @@ function parseAll(argv: readonly string[]) {
       'health-listen': text('0.0.0.0:8081'),
       'client-ca-file': text(),
       'service-cluster-ip-range': text(),
+      'service-frontends-max': text(String(DEFAULT_SERVICE_LIMITS.frontends)),
       'event-qps': text(String(DEFAULT_EVENT_RATES.qps)),
       'event-burst': text(String(DEFAULT_EVENT_RATES.burst)),
       'event-rate-limit-config': text(),

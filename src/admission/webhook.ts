@@ -43,7 +43,7 @@ export class Webhook {
 
   constructor(private readonly parts: WebhookParts) {
     const { options, clock, log, onFatal } = parts;
-    this.cluster = new ObservedCluster(options.serviceRanges, log);
+    this.cluster = new ObservedCluster(options.serviceRanges, log, options.maxFrontends);
     this.policy = options.policyFile === null ? null : followPolicy(options.policyFile, log);
     this.pages = new ReviewPages({ judge: (request) => this.judge(request), log });
     const endpoint = { clock, log, onFatal };

@@ -1,5 +1,6 @@
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
+import type { ServiceLimits } from '../base/service-limits.js';
 import type { IpvsSection, KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
 import type { EventRates } from './event-rates.js';
@@ -51,6 +52,8 @@ export interface Config {
   readonly changeLog: LogFileConfig | null;
   /** What is counted of Services; null: nothing. */
   readonly serviceTelemetry: TelemetryConfig | null;
+  /** How much of one Service is programmed. */
+  readonly serviceLimits: ServiceLimits;
   /** Whether /debug/pprof is served there too. */
   readonly profiling: boolean;
   /** Whether /flagz and /statusz are. */
@@ -218,6 +221,7 @@ export interface Surroundings {
   readonly secured: SecuredConfig | null;
   readonly changeLog: LogFileConfig | null;
   readonly serviceTelemetry: TelemetryConfig | null;
+  readonly serviceLimits: ServiceLimits;
   readonly clientCertificate: ClientCertificateConfig | null;
   /** The HNS network where the document names none; empty: none. */
   readonly kubeNetwork: string;
@@ -228,7 +232,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
   const section = document[activeSection(document)];
   const { conntrack } = document;
   const { nodeName, manifests, statusSocket, iptablesFlavor, secured, changeLog } = surroundings;
-  const { fileCheckFrequency, httpCheckFrequency, tracingFile, serviceTelemetry } = surroundings;
+  const { fileCheckFrequency, httpCheckFrequency, tracingFile, serviceTelemetry, serviceLimits } = surroundings;
   return deepFreeze({
     nodeName,
     kubernetes: kubernetes(document, surroundings),
@@ -247,6 +251,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     secured,
     changeLog,
     serviceTelemetry,
+    serviceLimits,
     profiling: document.enableProfiling,
     flagz: isGateEnabled('ComponentFlagz', document.featureGates),
     statusz: isGateEnabled('ComponentStatusz', document.featureGates),

@@ -1,3 +1,4 @@
+import { DEFAULT_SERVICE_LIMITS } from '../base/service-limits.js';
 import { CONFIGURATION_FLAGS } from './configuration-flags.js';
 import { DEFAULT_EVENT_RATES } from './event-rates.js';
 import { SECURED_FLAGS } from './secured-flags.js';
@@ -160,6 +161,18 @@ const PROCESS_FLAGS = [
     type: 'int32',
     help: 'with --service-telemetry: how many Service ports, and how many endpoints, have metrics of their own; the rest are counted together',
     initial: '1000',
+  },
+  {
+    name: 'service-frontends-max',
+    type: 'int32',
+    help: 'how many frontends (ports × addresses) of one Service are programmed in each IP family; what is beyond stays out and is reported',
+    initial: String(DEFAULT_SERVICE_LIMITS.frontends),
+  },
+  {
+    name: 'service-entries-max',
+    type: 'int32',
+    help: 'how many endpoints and source ranges, summed over its frontends, one Service has in each IP family; frontends beyond stay out and are reported',
+    initial: String(DEFAULT_SERVICE_LIMITS.entries),
   },
   {
     name: 'from',

@@ -10,6 +10,7 @@ import { KIND, type KubeProxyConfiguration } from './document.js';
 import { readManifests } from './manifests-sources.js';
 import { readSecured } from './secured.js';
 import { numberFlag, settingOf, textFlag, type CommandLine } from './flags.js';
+import { readServiceLimits } from './service-limits.js';
 import { readTelemetry, unusedTelemetry } from './telemetry.js';
 
 /** Of the 108 bytes of an address (unix(7)) nine are for the name on which it is opened first; Node cuts off what is too long and says nothing. */
@@ -45,6 +46,7 @@ export function readSurroundings(
   const secured = readSecured(line, isServerRead);
   problems.push(...clientCertificate.problems, ...secured.problems);
   const changeLog = readLogFile(line, 'change-log', problems);
+  const serviceTelemetry = readTelemetry(line, document, problems);
   return {
     value: {
       nodeName,
@@ -55,9 +57,8 @@ export function readSurroundings(
       tracingFile: textFlag(line, 'tracing-config-file') || null,
       egressFile: textFlag(line, 'egress-selector-config-file') || null,
       iptablesFlavor: iptablesFlavor ?? 'auto',
-      secured: secured.value,
-      events: readEventRates(line, problems),
-      serviceTelemetry: readTelemetry(line, document, problems),
+      ...{ secured: secured.value, events: readEventRates(line, problems) },
+      ...{ serviceTelemetry, serviceLimits: readServiceLimits(line, problems) },
       clientCertificate: clientCertificate.value,
     },
     problems,

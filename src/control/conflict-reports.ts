@@ -98,10 +98,10 @@ function conflictFinding(conflict: Conflict): Finding {
 }
 
 function shortfallFinding(shortfall: Shortfall): Finding {
-  const { family, servicePort, text } = shortfall;
+  const { family, cause, servicePort, text } = shortfall;
   const event = (): ProxyEvent => ({
     type: 'Warning',
-    reason: 'NotSupported',
+    reason: { platform: 'NotSupported', limit: 'TooManyFrontends' }[cause],
     action: 'ProgramService',
     regarding: serviceSubject(servicePort),
     related: null,

@@ -22,6 +22,7 @@ export function planSettings(config: Config): PlanSettings {
     masqueradeAll,
     masqueradeBit,
     nodePortAddresses,
+    limits: config.serviceLimits,
     traits: modeDefinition(config.mode).traits(config),
   };
 }

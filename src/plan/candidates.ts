@@ -1,6 +1,6 @@
 import { EndpointList, endpointSize } from '../base/endpoint-list.js';
 import { addressFromBytes, addressLength, type Family, type IPAddress } from '../base/ip.js';
-import { TERMINATING, type EndpointSliceRow, type ServicePortRow } from '../state/rows.js';
+import { TERMINATING, type EndpointPortRow, type EndpointSliceRow, type ServicePortRow } from '../state/rows.js';
 
 /** An endpoint of one Service port as the selection rules see it. */
 export interface Candidate {
@@ -61,12 +61,32 @@ export function collect(
 /** Numbers of the slice's ports of that name and protocol; none where it is of another family. */
 export function targetPorts(family: Family, port: PortName, slice: EndpointSliceRow): readonly number[] {
   if (slice.family !== family) return NO_PORTS;
-  return slice.ports
+  const ports = slice.ports.length < MANY_PORTS ? slice.ports : portsOfName(slice.ports).get(port.name);
+  if (ports === undefined) return NO_PORTS;
+  return ports
     .filter(({ name, protocol }) => name === port.name && protocol === port.protocol)
     .map((target) => target.port);
 }
 
 const NO_PORTS: readonly number[] = [];
+
+/** From here on a slice's ports are looked up by name: a Service may have thousands, and each is looked for in each slice. */
+const MANY_PORTS = 16;
+
+const namedPorts = new WeakMap<readonly EndpointPortRow[], ReadonlyMap<string, readonly EndpointPortRow[]>>();
+
+function portsOfName(ports: readonly EndpointPortRow[]): ReadonlyMap<string, readonly EndpointPortRow[]> {
+  const known = namedPorts.get(ports);
+  if (known !== undefined) return known;
+  const names = new Map<string, EndpointPortRow[]>();
+  for (const port of ports) {
+    const same = names.get(port.name);
+    if (same === undefined) names.set(port.name, [port]);
+    else same.push(port);
+  }
+  namedPorts.set(ports, names);
+  return names;
+}
 
 /** @param target a port's number. */
 export function candidateAt(slice: EndpointSliceRow, index: number, target: number): Candidate {

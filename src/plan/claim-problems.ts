@@ -8,10 +8,11 @@ import {
   type IPAddress,
   type IPPrefix,
 } from '../base/ip.js';
+import { DEFAULT_SERVICE_LIMITS, type ServiceLimits } from '../base/service-limits.js';
 import type { ServiceRow } from '../state/rows.js';
 import { nodeFacts, type PlanSettings } from './facts.js';
 import { compareAge, type ForwardingTable } from './forwarding-table.js';
-import { frontendCount, MAX_FRONTENDS } from './frontend-count.js';
+import { frontendCount } from './frontend-count.js';
 import { frontendKey } from './frontend-key.js';
 import { clusterIPOf, planService } from './service-plan.js';
 import { printHolding } from './text.js';
@@ -40,6 +41,8 @@ export interface Cluster {
   nodeWith(address: IPAddress): string | undefined;
   /** Of Services that have health checks on a port, one of each. */
   checksOn(port: number): readonly ServicePlan[];
+  /** How much of one Service nodes program. */
+  readonly limits: ServiceLimits;
   /** The range of Services that an address is in. */
   rangeOf(address: IPAddress): IPPrefix | undefined;
 }
@@ -60,6 +63,7 @@ export const ANY_NODE: PlanSettings = {
   masqueradeAll: false,
   masqueradeBit: 14,
   nodePortAddresses: [],
+  limits: DEFAULT_SERVICE_LIMITS,
 };
 
 const FACTS = nodeFacts(ANY_NODE, undefined);
@@ -77,10 +81,12 @@ const FIELDS: Readonly<Record<FrontendKind, string>> = {
  * it takes no time: of its claims nothing is known but their addresses.
  */
 export function claimProblems(service: ServiceRow, cluster: Cluster): readonly ClaimProblem[] {
-  const tooMany = FAMILIES.flatMap((family) => frontendProblem(family, service) ?? []);
+  const tooMany = FAMILIES.flatMap((family) => frontendProblem(family, service, cluster.limits) ?? []);
   if (tooMany.length > 0) return [...tooMany, ...addressProblems(service, cluster)];
-  const plans = FAMILIES.flatMap((family) => planService(family, service, [], FACTS, ANY_NODE) ?? []);
+  const settings = { ...ANY_NODE, limits: cluster.limits };
+  const plans = FAMILIES.flatMap((family) => planService(family, service, [], FACTS, settings) ?? []);
   return [
+    ...plans.flatMap(limitProblems),
     ...plans.flatMap((plan) => [...cluster.tables[plan.family].conflictsOf(plan)].map(conflictProblem)),
     ...portProblems(service, plans, cluster),
     ...addressProblems(service, cluster),
@@ -88,11 +94,18 @@ export function claimProblems(service: ServiceRow, cluster: Cluster): readonly C
   ];
 }
 
-function frontendProblem(family: Family, service: ServiceRow): ClaimProblem | null {
+function frontendProblem(family: Family, service: ServiceRow, { frontends }: ServiceLimits): ClaimProblem | null {
   const count = clusterIPOf(family, service) === null ? 0 : frontendCount(family, service);
-  if (count <= MAX_FRONTENDS) return null;
-  const problem = `ports and addresses make ${count} frontends over ${family}, of which a Service has at most ${MAX_FRONTENDS}`;
+  if (count <= frontends) return null;
+  const problem = `ports and addresses make ${count} frontends over ${family}, of which a Service has at most ${frontends}`;
   return { rule: 'frontends', path: 'spec.ports', value: String(service.ports.length), problem, standing: 'denied' };
+}
+
+/** What no node programs of it, however many endpoints it has. */
+function limitProblems({ family, shortfalls }: ServicePlan): readonly ClaimProblem[] {
+  return shortfalls
+    .filter(({ cause }) => cause === 'limit')
+    .map(({ text }) => ({ rule: 'frontends', path: 'spec.ports', value: family, problem: text, standing: 'denied' }));
 }
 
 function conflictProblem({

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isUnspecified, familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
+import type { ServiceLimits } from '../base/service-limits.js';
 import type { NodeRow } from '../state/rows.js';
 
 /** How modes differ in what they do to packets that the plan has no frontend for. */
@@ -34,6 +35,7 @@ export interface PlanSettings {
   readonly masqueradeBit: number;
   /** `primary`: the node's own first address of each family. Empty: every local address. */
   readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
+  readonly limits: ServiceLimits;
 }
 
 const SETTINGS = Object.keys({
@@ -45,6 +47,7 @@ const SETTINGS = Object.keys({
   masqueradeAll: true,
   masqueradeBit: true,
   nodePortAddresses: true,
+  limits: true,
 } satisfies Record<keyof PlanSettings, true>) as readonly (keyof PlanSettings)[];
 
 /** Whether everything is planned the same by them. */

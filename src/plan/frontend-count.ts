@@ -2,12 +2,6 @@ import { familyOf, type Family, type IPAddress } from '../base/ip.js';
 import type { ServiceRow } from '../state/rows.js';
 
 /**
- * Most frontends that a Service has in one family. Ports and addresses multiply: an object of 96 kB asks for 250,000. A Service of a thousand ports with a
- * node port each and two addresses from outside stays below.
- */
-export const MAX_FRONTENDS = 4096;
-
-/**
  * Frontends that a Service asks for in a family, at a cost that grows with its ports and addresses alone, not with their product: to be known before it is
  * planned. An address that it names twice counts once.
  */

@@ -1,4 +1,5 @@
 import { FAMILIES, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
+import { DEFAULT_SERVICE_LIMITS, type ServiceLimits } from '../base/service-limits.js';
 import { PrefixIndex } from '../base/prefix-index.js';
 import type { ObjectKey } from '../state/rows.js';
 import type { Snapshot, StateChanges } from '../state/snapshot.js';
@@ -9,13 +10,17 @@ import type { ServicePlan } from './types.js';
 
 /** A whole cluster as its Services are judged by: kept in step with the state, at a cost proportional to what changed. */
 export class PlannedCluster implements Cluster {
-  private readonly planner = new Planner(ANY_NODE);
+  private readonly planner: Planner;
   private readonly nodes = new Holders<IPAddress>();
   private readonly checks = new Holders<number>();
   private ranges: PrefixIndex<IPPrefix>;
 
   /** @param otherRanges of Services, beside those of ServiceCIDRs. */
-  constructor(private readonly otherRanges: readonly IPPrefix[] = []) {
+  constructor(
+    private readonly otherRanges: readonly IPPrefix[] = [],
+    readonly limits: ServiceLimits = DEFAULT_SERVICE_LIMITS,
+  ) {
+    this.planner = new Planner({ ...ANY_NODE, limits });
     this.ranges = rangeIndex(otherRanges);
   }
 

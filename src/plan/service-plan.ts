@@ -11,9 +11,10 @@ import {
 } from '../state/rows.js';
 import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
 import { frontendKey } from './frontend-key.js';
+import { endpointWeight, FrontendLimit, type KeptOfPort } from './frontend-limit.js';
 import { selectEndpoints, type Select, type Selection } from './selection.js';
 import { admittedSources } from './source-ranges.js';
-import { shortfallsOf } from './shortfalls.js';
+import { printLeftOut, shortfallsOf } from './shortfalls.js';
 import type {
   ClientKeys,
   FrontendKey,
@@ -41,14 +42,17 @@ export function planService(
 ): ServicePlan | null {
   const clusterIP = clusterIPOf(family, service);
   if (clusterIP === null) return null;
-  const planner = new ServicePlanner(family, service, key, clusterIP, node, settings);
+  const planner = new ServicePlanner(family, service, slices, key, clusterIP, node, settings);
   const frontends = new Map<FrontendKey, FrontendPlan>();
   const hairpin = new Set<IPAddress>();
   const own = new Set<IPAddress>();
   const readyHere = new Set<IPAddress>();
   const { balancesOnly } = settings.traits;
-  const shortfalls: Shortfall[] = [];
-  for (const port of service.ports) {
+  const shortfalls: Shortfall[] = [...planner.leftOut()];
+  for (const [index, port] of service.ports.entries()) {
+    const kept = planner.kept(index);
+    // Of this port nothing is programmed: not even its endpoints are looked at.
+    if (kept === null) continue;
     const policies = planner.policies(port);
     const keepsLocal = policies.externalLocal || (balancesOnly && keepsDestination(service));
     const selection = select(family, port, slices, node, {
@@ -64,7 +68,7 @@ export function planService(
     for (const address of selection.hairpin) hairpin.add(address);
     if (balancesOnly) for (const address of selection.own) own.add(address);
     // One Service may name an address twice; the first kind listed by the planner keeps it.
-    const ofPort = planner.frontends(port, policies, selection);
+    const ofPort = planner.frontends(port, kept, policies, selection);
     for (const frontend of ofPort) if (!frontends.has(frontend.key)) frontends.set(frontend.key, frontend);
     if (balancesOnly) shortfalls.push(...planner.shortfalls(port, ofPort, selection.otherPorts));
   }
@@ -137,25 +141,55 @@ interface Policies {
 }
 
 class ServicePlanner {
+  /** Each address once: of the first kind that has it. A balancer address comes before an external one: it may carry source ranges, which must not be lost. */
   private readonly externalIPs: readonly IPAddress[];
   private readonly balancerAddresses: readonly IPAddress[];
   private readonly balancerSources: readonly IPPrefix[] | null;
+  private readonly limit: FrontendLimit;
 
   constructor(
     private readonly family: Family,
     private readonly service: ServiceRow,
+    slices: readonly EndpointSliceRow[],
     private readonly key: ObjectKey,
     private readonly clusterIP: IPAddress,
     node: NodeFacts,
     private readonly settings: PlanSettings,
   ) {
-    const ours = (address: IPAddress): boolean => familyOf(address) === family;
-    this.externalIPs = service.externalIPs.filter(ours);
+    const taken = new Set<IPAddress>([clusterIP]);
+    const isNew = (address: IPAddress): boolean =>
+      familyOf(address) === family && taken.size !== taken.add(address).size;
     this.balancerAddresses = service.loadBalancerIngress
-      .filter((ingress) => ingress.ipMode === 'VIP')
-      .map((ingress) => ingress.address)
-      .filter(ours);
-    this.balancerSources = admittedSources(family, service.loadBalancerSourceRanges, this.balancerAddresses, node);
+      .filter(({ ipMode, address }) => ipMode === 'VIP' && isNew(address))
+      .map(({ address }) => address);
+    this.externalIPs = settings.allowExternalIPs ? service.externalIPs.filter(isNew) : [];
+    const ranges = service.loadBalancerSourceRanges;
+    this.balancerSources = admittedSources(family, ranges, this.balancerAddresses, node);
+    this.limit = new FrontendLimit(
+      {
+        ports: service.ports,
+        balancerAddresses: this.balancerAddresses,
+        externalIPs: this.externalIPs,
+        // With the balancer's own addresses, which some nodes add.
+        sourceRanges: ranges.length === 0 ? 0 : ranges.length + this.balancerAddresses.length,
+        endpoints: endpointWeight(family, slices),
+      },
+      settings.limits,
+    );
+  }
+
+  /** Which of its frontends the port at this index keeps; null: none. */
+  kept(index: number): KeptOfPort | null {
+    const kept = this.limit.ofPort(index);
+    const { clusterIP, nodePort, balancerAddresses, externalIPs } = kept;
+    return clusterIP || nodePort || balancerAddresses + externalIPs > 0 ? kept : null;
+  }
+
+  /** What is beyond the limits. */
+  leftOut(): readonly Shortfall[] {
+    const { asked, kept } = this.limit;
+    if (kept === asked) return [];
+    return [{ family: this.family, cause: 'limit', servicePort: this.key, text: printLeftOut(this.limit) }];
   }
 
   policies(port: ServicePortRow): Policies {
@@ -167,7 +201,6 @@ class ServicePlanner {
     };
   }
 
-  /** A balancer address comes before an external one: it may carry source ranges, which must not be lost. */
   shortfalls(
     port: ServicePortRow,
     frontends: readonly FrontendPlan[] = [],
@@ -175,10 +208,10 @@ class ServicePlanner {
   ): readonly Shortfall[] {
     const servicePort = nameOf(this.key, port);
     const texts = shortfallsOf(this.service, port, frontends, otherPorts);
-    return texts.map((text) => ({ family: this.family, servicePort, text }));
+    return texts.map((text) => ({ family: this.family, cause: 'platform', servicePort, text }));
   }
 
-  frontends(port: ServicePortRow, policies: Policies, selection: Selection): readonly FrontendPlan[] {
+  frontends(port: ServicePortRow, kept: KeptOfPort, policies: Policies, selection: Selection): readonly FrontendPlan[] {
     const { traits } = this.settings;
     const prefersLocal = policies.externalLocal && traits.prefersLocal && selection.local.count > 0;
     const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan =>
@@ -194,19 +227,22 @@ class ServicePlanner {
         clientKeys,
       });
     const clientKeys = this.clientKeys(port, policies, selection);
-    const internal = this.frontend('ClusterIP', this.clusterIP, port, selection, {
-      endpoints: policies.internalLocal ? selection.local : selection.cluster,
-      localEndpoints: null,
-      masquerade: 'off-cluster',
-      whenEmpty: policies.internalLocal && selection.any ? 'drop' : 'reject',
-      sourceRanges: null,
-      clientKeys,
-    });
+    const internal = (): FrontendPlan =>
+      this.frontend('ClusterIP', this.clusterIP, port, selection, {
+        endpoints: policies.internalLocal ? selection.local : selection.cluster,
+        localEndpoints: null,
+        masquerade: 'off-cluster',
+        whenEmpty: policies.internalLocal && selection.any ? 'drop' : 'reject',
+        sourceRanges: null,
+        clientKeys,
+      });
+    const balancers = this.balancerAddresses.slice(0, kept.balancerAddresses);
+    const externals = this.externalIPs.slice(0, kept.externalIPs);
     return [
-      internal,
-      ...this.balancerAddresses.map((address) => external('LoadBalancer', address)),
-      ...this.admittedExternalIPs.map((address) => external('ExternalIP', address)),
-      ...(port.nodePort === 0 ? [] : [external('NodePort', null)]),
+      ...(kept.clusterIP ? [internal()] : []),
+      ...balancers.map((address) => external('LoadBalancer', address)),
+      ...externals.map((address) => external('ExternalIP', address)),
+      ...(kept.nodePort ? [external('NodePort', null)] : []),
     ];
   }
 
@@ -218,9 +254,7 @@ class ServicePlanner {
   ): ClientKeys | null {
     if (this.service.affinitySeconds === null) return null;
     const internal = frontendKey(this.clusterIP, port.port, port.protocol);
-    const [address = null] = [...this.balancerAddresses, ...this.admittedExternalIPs].filter(
-      (candidate) => candidate !== this.clusterIP,
-    );
+    const address = this.balancerAddresses[0] ?? this.externalIPs[0] ?? null;
     if (address === null && port.nodePort === 0) return null;
     const first = frontendKey(address, address === null ? port.nodePort : port.port, port.protocol);
     if (!internalLocal && !externalLocal) return { cluster: internal, local: null };
@@ -230,10 +264,6 @@ class ServicePlanner {
       cluster: clusterKey,
       local: { key: localKey, endpoints: local, apart: endpointsWithout(local, cluster) },
     };
-  }
-
-  private get admittedExternalIPs(): readonly IPAddress[] {
-    return this.settings.allowExternalIPs ? this.externalIPs : [];
   }
 
   /** Written field by field: objects made by spreading do not share one of V8's hidden classes, and a plan would take twice the memory. */

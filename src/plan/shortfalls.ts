@@ -1,4 +1,5 @@
 import type { ServicePortRow, ServiceRow } from '../state/rows.js';
+import type { FrontendLimit } from './frontend-limit.js';
 import type { FrontendPlan } from './types.js';
 
 export const RANGES_WITHOUT_EFFECT = 'loadBalancerSourceRanges have no effect: this platform admits every source';
@@ -26,4 +27,9 @@ export function shortfallsOf(
           `endpoints on port ${ports} get no connections: this platform has one port for all of an address, that of most`,
         ]),
   ];
+}
+
+/** For people: what of a Service is beyond the limits. */
+export function printLeftOut({ asked, kept }: Pick<FrontendLimit, 'asked' | 'kept'>): string {
+  return `${asked - kept} of ${asked} frontends (ports × addresses) are left out: over the limits of one Service`;
 }

@@ -90,8 +90,9 @@ export function printConflict(conflict: Conflict): string {
   return `conflict: ${conflict.family} ${printHolder(conflict)}; ${conflict.loser} does not get it`;
 }
 
-export function printShortfall({ family, servicePort, text }: Shortfall): string {
-  return `not on this platform: ${family} ${servicePort}: ${text}`;
+export function printShortfall({ family, cause, servicePort, text }: Shortfall): string {
+  const what = { platform: 'not on this platform', limit: 'over a limit' }[cause];
+  return `${what}: ${family} ${servicePort}: ${text}`;
 }
 
 /** Which Service holds the frontend, and why. */

@@ -84,10 +84,11 @@ export interface ServicePlan {
   readonly shortfalls: readonly Shortfall[];
 }
 
-/** Something that a Service asks for and the platform does not do. */
+/** Something that a Service asks for and does not get: the platform cannot do it, or it is over the limits of one Service. */
 export interface Shortfall {
   readonly family: Family;
-  /** `namespace/name:port` */
+  readonly cause: 'platform' | 'limit';
+  /** `namespace/name:port`; without the port where it is the Service's as a whole. */
   readonly servicePort: string;
   /** For people. */
   readonly text: string;

@@ -19,6 +19,7 @@ const DEFAULTS = {
   secured: null,
   changeLog: null,
   serviceTelemetry: null,
+  serviceLimits: { frontends: 10_000, entries: 250_000 },
   profiling: false,
   flagz: true,
   statusz: true,

@@ -58,6 +58,8 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'service-telemetry',
     'service-telemetry-endpoints',
     'service-telemetry-max',
+    'service-frontends-max',
+    'service-entries-max',
     'from',
     'node',
     'namespace',

@@ -51,7 +51,12 @@ t.test('a conflict that stays is told once, on the Service that loses', async (t
 
 t.test('what the platform does not do for a Service is told in the same way', async (t) => {
   const { clock, log, events, reports } = world();
-  const shortfall = { family: 'IPv4', servicePort: 'shop/new:http', text: 'it is not done' } as const;
+  const shortfall = {
+    family: 'IPv4',
+    cause: 'platform',
+    servicePort: 'shop/new:http',
+    text: 'it is not done',
+  } as const;
   t.equal(reports.update('IPv4', [], [shortfall]), 0, 'no conflict');
   reports.update('IPv6', [], [{ ...shortfall, family: 'IPv6' }]);
   await clock.advance(3000);

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { FAMILIES } from '../../src/base/ip.js';
 import { nodeFacts } from '../../src/plan/facts.js';
-import { frontendCount, MAX_FRONTENDS } from '../../src/plan/frontend-count.js';
+import { frontendCount } from '../../src/plan/frontend-count.js';
 import { planService } from '../../src/plan/service-plan.js';
 import { planSettings } from '../support/plan-settings.js';
 import { address, service, type ServiceText } from '../support/rows.js';
@@ -45,6 +45,5 @@ t.test('a million frontends are counted without being made', (t) => {
   const ports = Array.from({ length: 1000 }, (_, index) => ({ name: `p${index}`, port: index + 1 }));
   const count = frontendCount('IPv4', service('s', { ports, externalIPs }));
   t.equal(count, 1_001_000);
-  t.ok(count > MAX_FRONTENDS);
   t.end();
 });

@@ -1,4 +1,5 @@
 import type { PlanSettings } from '../../src/plan/facts.js';
+import { DEFAULT_SERVICE_LIMITS } from '../../src/base/service-limits.js';
 import { address, prefix } from './rows.js';
 
 /** Settings as an unconfigured nftables proxy has them on `me`, pods being in 10.0.0.0/8 and fd00:10::/64. */
@@ -11,6 +12,7 @@ export function planSettings(fields: Partial<PlanSettings> = {}): PlanSettings {
     masqueradeAll: false,
     masqueradeBit: 14,
     nodePortAddresses: 'primary',
+    limits: DEFAULT_SERVICE_LIMITS,
     traits: {
       guardsClusterAddresses: true,
       guardsServiceAddresses: false,

@@ -1,3 +1,4 @@
+import { DEFAULT_SERVICE_LIMITS } from '../../src/base/service-limits.js';
 import { loadAll } from 'js-yaml';
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../../src/base/ip.js';
 import { parseProtocol } from '../../src/base/protocol.js';
@@ -151,6 +152,7 @@ class NodeSection {
       masqueradeAll: this.values.get('masquerade all') === 'yes',
       masqueradeBit: 14,
       nodePortAddresses: nodePorts === 'primary' ? nodePorts : this.words('node port addresses').map(prefix),
+      limits: DEFAULT_SERVICE_LIMITS,
       traits,
     };
   }

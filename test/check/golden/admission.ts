@@ -26,7 +26,7 @@ export const ADMISSION: readonly Golden[] = [
     kind: 'ServicePolicy',
     right: [
       '',
-      'rules: {conflicts: Warn, unusable: Ignore}\nallowedExternalIPs: [{namespaces: [a, "b-*", "*"], cidrs: [10.0.0.0/8, "::/0"]}]',
+      'rules: {frontends: Warn, conflicts: Warn, unusable: Ignore}\nallowedExternalIPs: [{namespaces: [a, "b-*", "*"], cidrs: [10.0.0.0/8, "::/0"]}]',
     ],
     wrong: [
       [

@@ -1,0 +1,14 @@
+/** How much of one Service is programmed in one family. */
+export interface ServiceLimits {
+  /** Frontends: ports × addresses, the cluster IP and node ports among them. At least 1. */
+  readonly frontends: number;
+  /** Entries: the sum over the frontends of their endpoints and source ranges. At least 1. */
+  readonly entries: number;
+}
+
+/**
+ * Frontends: a Service of 1,000 ports has room for ten addresses, one of 10,000 ports (media gateways) for its cluster IP. Planning them takes 45 ms and
+ * 5 MB. Entries: 5,000 endpoints, the most that Kubernetes is tested with, behind 50 frontends. Planning them takes 125 ms, programming them in
+ * nftables mode 0.8 s.
+ */
+export const DEFAULT_SERVICE_LIMITS: ServiceLimits = { frontends: 10_000, entries: 250_000 };

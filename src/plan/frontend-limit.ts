@@ -1,0 +1,79 @@
+import type { Family, IPAddress } from '../base/ip.js';
+import type { ServiceLimits } from '../base/service-limits.js';
+import type { EndpointSliceRow, ServicePortRow } from '../state/rows.js';
+
+/** What is limited, as counted before anything is made of it. */
+export interface AskedFrontends {
+  readonly ports: readonly Pick<ServicePortRow, 'nodePort'>[];
+  /** Of load balancers, then external ones, each once and none of them the cluster IP. */
+  readonly balancerAddresses: readonly IPAddress[];
+  readonly externalIPs: readonly IPAddress[];
+  /** Of the load balancer addresses. */
+  readonly sourceRanges: number;
+  /** As {@link endpointWeight} counts them. */
+  readonly endpoints: number;
+}
+
+/** Which of its frontends one port of a Service keeps: the first so many of its addresses. */
+export interface KeptOfPort {
+  readonly clusterIP: boolean;
+  readonly nodePort: boolean;
+  readonly balancerAddresses: number;
+  readonly externalIPs: number;
+}
+
+/**
+ * Decides which frontends of a Service are programmed, without making any: by the Service and the number of its endpoints alone, so all nodes decide alike.
+ * Cluster IPs come first, then node ports, load balancers' addresses and external IPs, each address with all ports before the next, ports and addresses
+ * in the order of the object. The first one is always kept. What does not fit ends the row: nothing comes after it.
+ */
+export class FrontendLimit {
+  readonly asked: number;
+  readonly kept: number;
+  private readonly nodePortRanks: readonly number[];
+  private readonly keptOf: Readonly<Record<'clusterIP' | 'nodePort' | 'balancer' | 'external', number>>;
+  private readonly portCount: number;
+
+  constructor(asked: AskedFrontends, limits: ServiceLimits) {
+    const { ports, balancerAddresses, externalIPs, sourceRanges, endpoints } = asked;
+    let nodePorts = 0;
+    this.nodePortRanks = ports.map(({ nodePort }) => (nodePort === 0 ? -1 : nodePorts++));
+    this.portCount = ports.length;
+    const room = { frontends: limits.frontends, entries: Math.max(limits.entries, endpoints + sourceRanges) };
+    const take = (count: number, weight: number): number => {
+      const fitting = weight === 0 ? count : Math.floor(room.entries / weight);
+      const taken = Math.min(count, room.frontends, fitting);
+      room.entries -= taken * weight;
+      room.frontends = taken < count ? 0 : room.frontends - taken;
+      return taken;
+    };
+    this.keptOf = {
+      clusterIP: take(ports.length, endpoints),
+      nodePort: take(nodePorts, endpoints),
+      balancer: take(ports.length * balancerAddresses.length, endpoints + sourceRanges),
+      external: take(ports.length * externalIPs.length, endpoints),
+    };
+    this.asked = ports.length * (1 + balancerAddresses.length + externalIPs.length) + nodePorts;
+    this.kept = Object.values(this.keptOf).reduce((sum, count) => sum + count, 0);
+  }
+
+  /** @param index of the port in the Service. */
+  ofPort(index: number): KeptOfPort {
+    const { clusterIP, nodePort, balancer, external } = this.keptOf;
+    const rank = this.nodePortRanks[index] ?? -1;
+    const addresses = (count: number): number => Math.ceil((count - index) / this.portCount);
+    return {
+      clusterIP: index < clusterIP,
+      nodePort: rank >= 0 && rank < nodePort,
+      balancerAddresses: Math.max(0, addresses(balancer)),
+      externalIPs: Math.max(0, addresses(external)),
+    };
+  }
+}
+
+/** How much a frontend's endpoints may take at most on any node. A slice without endpoints is looked at too, and counts as one. */
+export function endpointWeight(family: Family, slices: readonly EndpointSliceRow[]): number {
+  let sum = 0;
+  for (const slice of slices) if (slice.family === family) sum += Math.max(1, slice.count);
+  return sum;
+}
