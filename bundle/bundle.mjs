@@ -17,6 +17,7 @@
 //   egress.js       what reads how the API server is reached; loaded where a flag names a file of that
 //   event-limit.js  what reads limits of events; loaded where a flag names a file of them
 //   pino.js         the library that writes the log as JSON; loaded where the configuration asks for that
+//   re2js.js        regular expressions as CEL means them; loaded where an expression of the configuration has one
 //   v8-profile.js  what makes profiles of what V8 tells; loaded when one is asked for
 //   explain.js      what becomes of a packet; loaded when somebody asks
 //   ui.js           what answers the page, and `pointsman ui`; loaded when somebody first asks
@@ -65,6 +66,7 @@ const setRefusals = `${dist}/set-refusals.js`;
 const egress = `${dist}/egress.js`;
 const eventLimit = `${dist}/event-limit.js`;
 const pino = `${dist}/pino.js`;
+const regularExpressions = `${dist}/re2js.js`;
 const profiles = `${dist}/v8-profile.js`;
 const ui = `${dist}/ui.js`;
 const explain = `${dist}/explain.js`;
@@ -86,6 +88,7 @@ const apart = {
       [/^\.\/egress\.js$/, egress],
       [/\/control\/event-limit\.js$/, eventLimit],
       [/^pino$/, pino],
+      [/^re2js$/, regularExpressions],
       [/^\.\/v8-profile\.js$/, profiles],
       [/\/ui\/entry\.js$/, ui],
       [/\/explain-packet\.js$/, explain],
@@ -164,6 +167,7 @@ for (const [source, outfile] of [
   ['src/control/egress.ts', egress],
   ['src/control/event-limit.ts', eventLimit],
   ['node_modules/pino/pino.js', pino],
+  ['node_modules/re2js/build/index.js', regularExpressions],
   ['src/serve/v8-profile.ts', profiles],
   ['src/serve/ui/entry.ts', ui],
   ['src/serve/explain-packet.ts', explain],

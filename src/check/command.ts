@@ -1,4 +1,5 @@
 import { printableLine } from '../base/printable.js';
+import { loadRegularExpressions } from '../config/tables/regular-expression.js';
 import { KUBERNETES_MINOR } from '../config/version.js';
 import { agreementFindings } from './agreement.js';
 import { Contents, type ReadText } from './contents.js';
@@ -27,6 +28,7 @@ export async function check(
   if (typeof options === 'string') return { stdout: '', stderr: `${options}\n\n${USAGE}`, status: 2 };
   if (options.help) return { stdout: USAGE, stderr: '', status: 0 };
   const { output, strict } = options;
+  await loadRegularExpressions();
   const { documents, findings: ofFiles, unreadable, texts, notes } = await readAll(options, read, env);
   const findings = locate([...ofFiles, ...agreementFindings(documents, options)], texts);
   const judged = strict ? findings.map((finding) => ({ ...finding, severity: 'error' as const })) : findings;

@@ -296,6 +296,17 @@ t.test('what writes the log as JSON is a file of its own', (t) => {
   t.end();
 });
 
+t.test('regular expressions of the configuration are a file of its own', (t) => {
+  t.notMatch(readFileSync(BUNDLE, 'utf8'), 're2js.js');
+  for (const name of ['secured', 'check']) {
+    const text = readFileSync(projectFile(`dist/${name}.js`), 'utf8');
+    t.equal(text.split('require("./re2js.js")').length, 2, `one place of ${name}.js loads it`);
+    t.notMatch(text, 'RE2JSSyntaxException');
+  }
+  t.match(readFileSync(projectFile('dist/re2js.js'), 'utf8'), 'RE2JSSyntaxException');
+  t.end();
+});
+
 t.test('what makes profiles is a file of its own', (t) => {
   t.notMatch(readFileSync(BUNDLE, 'utf8'), 'dropFrames');
   t.match(readFileSync(projectFile('dist/v8-profile.js'), 'utf8'), 'dropFrames');

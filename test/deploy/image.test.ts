@@ -37,6 +37,7 @@ const APART = [
   './egress.js',
   './event-limit.js',
   './pino.js',
+  './re2js.js',
   './v8-profile.js',
   './explain.js',
   './ui.js',
@@ -147,6 +148,7 @@ t.test('the program needs nothing but Node beside it', (t) => {
     'event-limit.js',
     'ui.js',
     'pino.js',
+    're2js.js',
     'v8-profile.js',
     'yaml-worker.js',
   ]) {

@@ -1,5 +1,11 @@
 import { Environment } from '@marcbachmann/cel-js';
 import { messageOf } from '../../base/error-message.js';
+import {
+  compileRegularExpression,
+  compileUnknown,
+  RegularExpressionsNeeded,
+  type RegularExpression,
+} from './regular-expression.js';
 import type { Rule } from './types.js';
 
 /** An expression that was checked, ready for values. */
@@ -16,13 +22,38 @@ export type ResultType = 'bool' | 'string' | 'list';
 const MAX_BYTES = 10_240;
 const LIMITS = { maxAstNodes: 2000, maxDepth: 50 } as const;
 
+/** Called instead of the library's `matches`, which uses JavaScript's engine. It is no identifier of CEL, so no expression can name it. */
+const MATCHES = 'matches (RE2)';
+
 const environments = new Map<string, Environment>();
 
 function environmentOf(variable: string): Environment {
+  const known = environments.get(variable);
+  if (known !== undefined) return known;
   const options = { enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits: LIMITS };
-  const environment = environments.get(variable) ?? new Environment(options).registerVariable(variable, 'map');
-  environments.set(variable, environment);
-  return environment;
+  const text = { name: 'text', type: 'string' };
+  const pattern = { name: 'pattern', type: 'string' };
+  const made = new Environment(options)
+    .registerVariable(variable, 'map')
+    .registerFunction({
+      name: MATCHES,
+      receiverType: 'string',
+      returnType: 'bool',
+      params: [pattern],
+      handler: matches,
+    })
+    .registerFunction({ name: MATCHES, returnType: 'bool', params: [text, pattern], handler: matches });
+  environments.set(variable, made);
+  return made;
+}
+
+type Literals = ReadonlyMap<string, RegularExpression>;
+
+/** Of the expression that is being evaluated. */
+let literals: Literals = new Map();
+
+function matches(text: string, pattern: string): boolean {
+  return (literals.get(pattern) ?? compileUnknown(pattern)).matches(text);
 }
 
 /** A field that is an expression over one variable, where it is given. */
@@ -40,21 +71,67 @@ export function expression(name: string, variable: string, ...types: readonly Re
 function problemOf(source: string, variable: string, types: readonly ResultType[]): string | null {
   if (Buffer.byteLength(source) > MAX_BYTES) return `has more than ${MAX_BYTES} bytes`;
   try {
-    const { valid, error, type } = environmentOf(variable).check(source);
+    const { valid, error, type } = parse(source, variable).run.check();
     if (!valid) throw error ?? new Error('cannot be checked');
     const found = String(type).replace(/<.*/, '');
     return found === 'dyn' || types.some((each) => each === found) ? null : `comes to ${found}`;
   } catch (error) {
+    if (error instanceof RegularExpressionsNeeded) throw error;
     // Further lines show the place, which is the whole of most expressions.
     const [reason = ''] = messageOf(error).split('\n', 1);
     return reason;
   }
 }
 
-/** An expression that its field's rule has checked. */
+/** An expression that its field's rule has checked. @throws RegularExpressionsNeeded */
 export function compile(source: string, variable: string): Expression {
+  const { run, patterns } = parse(source, variable);
+  return {
+    source,
+    evaluate: (value) => {
+      literals = patterns;
+      return run({ [variable]: value }) as unknown;
+    },
+  };
+}
+
+type Parsed = ReturnType<Environment['parse']>;
+
+/** Its calls of `matches` use RE2, and patterns that are literals are compiled. */
+function parse(source: string, variable: string): { readonly run: Parsed; readonly patterns: Literals } {
   const run = environmentOf(variable).parse(source);
-  return { source, evaluate: (value) => run({ [variable]: value }) as unknown };
+  const patterns = new Map<string, RegularExpression>();
+  visit(run.ast, (name, args) => {
+    if (name !== 'matches') return name;
+    // Patterns that are not literals need the library, too.
+    if (patterns.size === 0) patterns.set('', compileRegularExpression(''));
+    const pattern: unknown = args.at(-1);
+    if (isNode(pattern) && pattern.op === 'value' && typeof pattern.args === 'string')
+      patterns.set(pattern.args, compileRegularExpression(pattern.args));
+    return MATCHES;
+  });
+  return { run, patterns };
+}
+
+interface Node {
+  readonly op: string;
+  readonly args: unknown;
+}
+
+/** Visits calls of functions, `name(…)` and `receiver.name(…)`: each gets the name that is returned. */
+function visit(value: unknown, rename: (name: string, args: readonly unknown[]) => string): void {
+  if (Array.isArray(value)) for (const each of value) visit(each, rename);
+  if (!isNode(value)) return;
+  const { op, args } = value;
+  if ((op === 'call' || op === 'rcall') && Array.isArray(args)) {
+    const list: unknown = args.at(-1);
+    args[0] = rename(String(args[0]), Array.isArray(list) ? list : []);
+  }
+  visit(args, rename);
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && 'op' in value && 'args' in value;
 }
 
 /** A value of JSON as CEL has it: whole numbers are int. */

@@ -6,6 +6,7 @@ import { messageOf } from '../../base/error-message.js';
 import type { Log } from '../../base/log.js';
 import type { AuditConfig } from '../../config/audit.js';
 import type { SecuredConfig } from '../../config/secured.js';
+import { withRegularExpressions } from '../../config/tables/regular-expression.js';
 import type { Door, Pages } from '../door.js';
 import { FileText } from '../../base/file-text.js';
 import { RotatedFile } from '../../observe/rotated-file.js';
@@ -73,8 +74,8 @@ function followAuthentication(path: string, parts: DoorParts): Followed<FileAuth
   return new Followed<FileAuthentication>({
     flag: '--authentication-config',
     read: textReader(path),
-    make: ([text = '']) => {
-      const { jwt, anonymous } = readAuthenticationFile(text, warn);
+    make: async ([text = '']) => {
+      const { jwt, anonymous } = await withRegularExpressions((tell) => readAuthenticationFile(text, tell), warn);
       if (anonymous !== null && config.authentication.anonymous !== null)
         throw new Error('AuthenticationConfiguration.anonymous: Forbidden: --anonymous-auth is given');
       return { tokens: new JwtAuthenticators({ ...parts, settings: jwt }), anonymous };
@@ -86,10 +87,12 @@ function followAuthentication(path: string, parts: DoorParts): Followed<FileAuth
 
 function followAuthorization(path: string, parts: DoorParts): Followed<Webhooks> {
   const { log, observer } = parts;
+  const warn = warnOf('--authorization-config', log);
   return new Followed<Webhooks>({
     flag: '--authorization-config',
     read: textReader(path),
-    make: ([text = '']) => Webhooks.open(readAuthorizationFile(text, warnOf('--authorization-config', log)), parts),
+    make: async ([text = '']) =>
+      Webhooks.open(await withRegularExpressions((tell) => readAuthorizationFile(text, tell), warn), parts),
     dispose: (webhooks) => {
       webhooks.close();
     },

@@ -167,6 +167,9 @@ t.test('conditions', async (t) => {
     authorizer('second', second),
   );
   t.equal(await skipped.status(), 200, 'one that does not hold says enough');
+  const named = only(String.raw`request.user.matches(r"\A(promet+heus)+\z")`);
+  const denied = await world(t, authorizer('first', first, named), authorizer('second', second));
+  t.equal(await denied.status(), 403, 'a regular expression means what RE2 says');
 });
 
 t.test('every refusal of a file names its field', async (t) => {
@@ -195,6 +198,10 @@ t.test('every refusal of a file names its field', async (t) => {
       '[0].webhook.connectionInfo.kubeConfigFile: "/k": must not be given with',
     ],
     [one({ matchConditions: [{ expression: 'other' }] }), '[0].webhook.matchConditions[0].expression: '],
+    [
+      one({ matchConditions: [{ expression: 'request.user.matches("(?=a)")' }] }),
+      String.raw`[0].webhook.matchConditions[0].expression: "request.user.matches(\"(?=a)\")": error parsing regexp: `,
+    ],
     [
       one({ matchConditions: [{ expression: 'true' }], matchConditionSubjectAccessReviewVersion: '' }),
       '[0].webhook.matchConditionSubjectAccessReviewVersion: ',
