@@ -34,7 +34,7 @@ const CASES: readonly (readonly [name: string, texts: readonly string[], said?: 
   ['a node that leaves', [RESET]],
   ['an upgrade', [UPGRADE]],
   ['what is kept in the cluster', Object.values(CONFIG_MAPS).flatMap((data) => Object.values(data))],
-  ['before v1beta4', [OLD, KUBELET, PROXY], /^$/, '1.30'],
+  ['before v1beta4', [OLD, KUBELET.replace('crashLoopBackOff: {}\n', ''), PROXY], /^$/, '1.30'],
   ['clusters in containers', [IN_CONTAINERS]],
   ['with arguments for everything', [WITH_ARGUMENTS]],
 ];

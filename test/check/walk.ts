@@ -28,7 +28,19 @@ const TEXTS: Partial<Readonly<Record<Format, string>>> = {
   duration: '1s',
   'duration, not negative': '1s',
   'duration above 0': '1s',
+  'duration or nanoseconds': '1s',
   quantity: '64Ki',
+  'quantity text': '64Ki',
+  amount: '64Ki',
+  'eviction threshold': '10%',
+  'eviction reclaim': '10%',
+  percentage: '10%',
+  truth: 'true',
+  'eight or more': '8',
+  'ascii path': '/a',
+  'cpu list': '0-3',
+  sysctl: 'net.*',
+  'minor version': '1.35',
   ip: '192.0.2.1',
   ips: '192.0.2.1',
   cidr: '192.0.2.0/24',
@@ -64,7 +76,8 @@ function sample(type: Type): unknown {
       return [type.unique === null || type.unique === '' ? sample(type.of) : named(type.unique, type.of)];
     case 'scalar': {
       const { in: wanted } = FORMATS[type.format];
-      if (wanted.includes('string')) return TEXTS[type.format] ?? 'a';
+      if (wanted.includes('string')) return type.least ?? TEXTS[type.format] ?? 'a';
+      if (type.format === 'fraction') return 0.5;
       return wanted === 'boolean' ? true : Math.max(type.min ?? 1, Math.min(1, type.max ?? 1));
     }
   }
@@ -112,19 +125,24 @@ function wrongValues(type: Type): readonly (readonly [value: unknown, at?: strin
     case 'scalar': {
       const { in: wanted, test } = FORMATS[type.format];
       const isParsed = /^(?:duration|quantity|timestamp)/.test(type.format);
+      const { least, most, refusesNull = false } = type;
       if (wanted.includes('string'))
         return [
           [[]],
           [mapping],
           [true],
-          ...(test(GARBAGE) ? [] : [[GARBAGE] as const]),
+          ...(test(GARBAGE, GARBAGE) ? [] : [[GARBAGE] as const]),
+          ...(least === undefined ? [] : [['1ns'] as const]),
+          ...(most === undefined ? [] : [['24h'] as const]),
+          ...(refusesNull ? [[null] as const] : []),
           ...(isParsed ? [[''] as const] : []),
         ];
       if (wanted === 'boolean') return [['true'], [''], [1], [[]]];
       const { min, max, zeroIsUnset = false } = type;
       const outside = [
-        ...(min === undefined ? [] : [min - (zeroIsUnset ? 2 : 1)]),
-        ...(max === undefined ? [] : [max + 1]),
+        ...(min === undefined ? [] : [min === -(2 ** 63) ? min * 2 : min - (zeroIsUnset ? 2 : 1)]),
+        ...(max === undefined ? [] : [max === 2 ** 63 ? max * 2 : max + 1]),
+        ...(type.format === 'fraction' ? [0, 1.5] : []),
       ];
       return [
         ['1'],

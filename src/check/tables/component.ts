@@ -1,5 +1,17 @@
 import { atMost, rule } from '../../config/tables/rules.js';
-import { bool, field, int, oneOf, path, scalar, struct, text, type Rule } from '../../config/tables/types.js';
+import {
+  bool,
+  field,
+  int,
+  list,
+  oneOf,
+  path,
+  required,
+  scalar,
+  struct,
+  text,
+  type Rule,
+} from '../../config/tables/types.js';
 
 /** Sections that components have in common. */
 
@@ -10,6 +22,26 @@ export const CLIENT_CONNECTION = struct({
   qps: scalar('number'),
   burst: int(0),
 });
+
+/** What is not buffered has no options that count. */
+const OUTPUT = struct({ splitStream: bool, infoBufferSize: scalar('quantity') });
+
+const FILES_OF_TEXT = rule('exclusive', (section) => {
+  if (section.has('vmodule') && section.has('format') && section.text('format') !== 'text')
+    section.refuse('exclusive', 'vmodule', `must not be given with format ${section.text('format')}`);
+});
+
+/** How components that log in Kubernetes' way do it. */
+export const LOGGING = struct(
+  {
+    format: field(oneOf('text', 'json'), { default: 'text' }),
+    flushFrequency: field(scalar('duration or nanoseconds'), { default: '5s' }),
+    verbosity: int(0),
+    vmodule: list(struct({ filePattern: required(scalar('file pattern')), verbosity: int(0) })),
+    options: struct({ text: OUTPUT, json: OUTPUT }),
+  },
+  FILES_OF_TEXT,
+);
 
 export const DEBUGGING = { enableProfiling: bool, enableContentionProfiling: bool };
 

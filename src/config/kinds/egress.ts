@@ -99,7 +99,8 @@ function isTarget(endpoint: string, scheme: string): boolean {
   return target !== null && (target[1] === undefined || isPort(Number(target[1])));
 }
 
-const TRACING = struct({ endpoint: text, samplingRatePerMillion: int(0, 1_000_000) }, ENDPOINT);
+/** Of components other than the API server, too, as a section of their own documents. */
+export const TRACING = struct({ endpoint: text, samplingRatePerMillion: int(0, 1_000_000) }, ENDPOINT);
 
 export const EGRESS_KIND = apiServerKind('EgressSelectorConfiguration', EGRESS, {});
 export const TRACING_KIND = apiServerKind('TracingConfiguration', TRACING, { v1: { since: 34 } });

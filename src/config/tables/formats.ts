@@ -3,16 +3,17 @@ import { isPort } from '../../base/protocol.js';
 import { parseTimestamp } from '../../base/timestamp.js';
 import { durationNanoseconds, parseDuration } from '../duration.js';
 import { parseHostPort } from '../host-port.js';
-import { isQuantity } from '../quantity.js';
+import { isQuantity, quantityValue } from '../quantity.js';
 
 /** How a scalar is written, and what to say where it is not written so. */
 interface Spelling {
   readonly in: 'string' | 'number' | 'boolean' | 'string or number';
-  readonly test: (value: string) => boolean;
+  /** @param raw as it stands in the document. */
+  readonly test: (value: string, raw: unknown) => boolean;
   readonly should: string;
 }
 
-function string(should: string, test: (value: string) => boolean): Spelling {
+function string(should: string, test: Spelling['test']): Spelling {
   return { in: 'string', test, should };
 }
 
@@ -21,15 +22,39 @@ function always(): boolean {
 }
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const NAME = /^[A-Za-z0-9](?:[\w.-]{0,61}[A-Za-z0-9])?$/;
 
 export const FORMATS = {
   string: string('text', always),
   bool: { in: 'boolean', test: always, should: 'true or false' },
   int: { in: 'number', test: always, should: 'an integer' },
   number: { in: 'number', test: always, should: 'a number' },
+  fraction: {
+    in: 'number',
+    test: (value) => Number(value) > 0 && Number(value) <= 1,
+    should: 'a number above 0, at most 1',
+  },
   duration: string('a duration such as "30s", "1h5m" or "500ms"', (value) => parseDuration(value) !== null),
   'duration, not negative': string('a duration of at least 0s', (value) => nanoseconds(value) >= 0n),
   'duration above 0': string('a duration above 0s', (value) => nanoseconds(value) > 0n),
+  'duration or nanoseconds': {
+    in: 'string or number',
+    test: (value, raw) => (typeof raw === 'number' ? /^\d+$/.test(value) : nanoseconds(value) >= 0n),
+    should: 'a duration of at least 0s, or a number of nanoseconds',
+  },
+  amount: string('a quantity such as "64Ki", not negative', (value) => isQuantity(value) && quantityValue(value) >= 0),
+  'eviction threshold': string('a quantity above 0, or from 0% to 100%', (value) =>
+    value.endsWith('%') ? isPercentage(value, 0) : isQuantity(value) && quantityValue(value) > 0,
+  ),
+  'eviction reclaim': string('a quantity, not negative, or a percentage above 0%', (value) =>
+    value.endsWith('%')
+      ? isPercentage(value, Number.MIN_VALUE, Infinity)
+      : isQuantity(value) && quantityValue(value) >= 0,
+  ),
+  percentage: string('a percentage from 0% to 100%', (value) => /^\+?\d+%$/.test(value) && isPercentage(value, 0)),
+  truth: string('"true" or "false"', (value) => /^(?:1|t|T|true|TRUE|True|0|f|F|false|FALSE|False)$/.test(value)),
+  'eight or more': string('a number of at least 8', (value) => /^\+?\d{1,9}$/.test(value) && Number(value) >= 8),
+  'quantity text': string('a quantity such as "64Ki"', isQuantity),
   quantity: { in: 'string or number', test: isQuantity, should: 'a quantity such as "64Ki"' },
   ip: string('an IP address', (value) => parseAddress(value) !== null),
   ips: string('an IP address, or one of each family with a comma between', (value) =>
@@ -45,6 +70,15 @@ export const FORMATS = {
   url: string('a URL', (value) => URL.canParse(value)),
   'https url': string('a URL that begins with https://, with a host, no user, query or fragment', isHttps),
   'http url': string('a URL that begins with http:// or https://', (value) => hasScheme(value, ['http:', 'https:'])),
+  'ascii path': string('an absolute path without "." and ".." in it, in ASCII', isAsciiPath),
+  'cpu list': string('CPUs such as "0-3,8"', isCpuList),
+  sysctl: string('a sysctl of a namespace, or the first part of some with * at its end', isNamespacedSysctl),
+  'image pattern': string(
+    'an image without tag and digest, or the first part of some with /* at its end',
+    isImagePattern,
+  ),
+  'file pattern': string('a name of a file without = and comma', (value) => !/[=,]/.test(value)),
+  'minor version': string('a release such as "1.35"', (value) => /^\d+\.\d+$/.test(value)),
   'absolute path': string('an absolute path', (value) => value.startsWith('/')),
   'unix url': string('a socket such as unix:///run/x.sock', (value) => /^unix:\/\/./.test(value)),
   'runtime socket': string('a socket such as unix:///run/x.sock', (value) =>
@@ -52,6 +86,10 @@ export const FORMATS = {
   ),
   'bootstrap group': string('a group that begins with system:bootstrappers:', (value) =>
     /^system:bootstrappers:[a-z0-9:-]{0,255}$/.test(value),
+  ),
+  'label key': string('a name of a label, such as "example.com/role"', isLabelKey),
+  'label value': string('a value of a label: at most 63 of A-Z, a-z, 0-9, "-", "_" and "."', (value) =>
+    NAME.test(value),
   ),
   'dns label': string('a DNS label: at most 63 of a-z, 0-9 and "-"', (value) => LABEL.test(value)),
   'dns name': string('a DNS name: labels of a-z, 0-9 and "-" with dots between', isDnsName),
@@ -88,6 +126,53 @@ export function base64Bytes(text: string): Uint8Array | null {
 
 function isDnsName(value: string): boolean {
   return value.length <= 253 && value.split('.').every((label) => LABEL.test(label));
+}
+
+function isLabelKey(value: string): boolean {
+  const [name = '', domain, ...more] = value.split('/').reverse();
+  return more.length === 0 && NAME.test(name) && (domain === undefined || isDnsName(domain));
+}
+
+function isPercentage(value: string, least: number, most = 100): boolean {
+  const number = Number(value.slice(0, -1));
+  return /^[-+]?[\d.]/.test(value) && number >= least && number <= most;
+}
+
+function isAsciiPath(value: string): boolean {
+  const [first, ...names] = value.split('/');
+  const isClean = names.every((name) => !['', '.', '..'].includes(name));
+  return value === '/' || (first === '' && isClean && /^[\x01-\x7f]*$/.test(value));
+}
+
+function isCpuList(value: string): boolean {
+  return value.split(',').every((entry) => {
+    const [, first, last = first] = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(entry) ?? [];
+    return first !== undefined && Number(first) <= Number(last);
+  });
+}
+
+/** As Linux has them: those of System V's IPC by name, the others by where they are. */
+const SYSCTLS = ['sem', 'shm', 'shmall', 'shmmax', 'shmmni', 'shm_rmid_forced', 'msg', 'msgmax', 'msgmnb', 'msgmni'];
+
+function isNamespacedSysctl(value: string): boolean {
+  if (
+    value.length > 253 ||
+    !/^(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9*](?:[-_a-z0-9]*[a-z0-9*])?$/.test(value)
+  )
+    return false;
+  const isPattern = value.endsWith('*');
+  const name = (isPattern ? value.slice(0, -1) : value).replaceAll('/', '.');
+  if (name.includes('*')) return false;
+  return /^(?:net|fs\.mqueue)\./.test(name) || SYSCTLS.some((each) => name === `kernel.${each}`);
+}
+
+const IMAGE_PART = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/;
+
+function isImagePattern(value: string): boolean {
+  if (value.endsWith('/*')) return value.length > 2 && !/[*\s]/.test(value.slice(0, -1));
+  const [first = '', ...rest] = value.split('/');
+  const isRegistry = rest.length > 0 && /^(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[\da-fA-F:]+\])(?::\d+)?$/.test(first);
+  return (isRegistry || IMAGE_PART.test(first)) && rest.every((part) => IMAGE_PART.test(part));
 }
 
 function isHost(value: string): boolean {

@@ -1,4 +1,5 @@
 import { printUrlText } from '../../base/url-text.js';
+import { durationNanoseconds, parseDuration } from '../duration.js';
 import { clip, printValue } from '../errors.js';
 import { Mapping } from '../yaml.js';
 import type { Report } from './report.js';
@@ -45,11 +46,11 @@ export function readStruct(
   isDocument = false,
 ): Section {
   const entries = new Map<string, Entry>();
-  const section = new Section(path, reading.version, entries, reading.report);
+  const section = new Section(path, reading.version, reading.release, entries, reading.report);
   for (const [name, of] of Object.entries(type.fields)) {
     const field = fieldOf(of);
     if (isInVersion(field, reading))
-      entries.set(name, readField(field, mapping.entries.get(name) ?? null, `${path}.${name}`, section, reading));
+      entries.set(name, readField(field, mapping.entries.get(name), `${path}.${name}`, section, reading));
   }
   reportUnknown(type, mapping, path, reading, isDocument);
   for (const rule of type.rules) rule.check(section);
@@ -64,7 +65,7 @@ function absentStruct(type: StructType, path: string, reading: Reading): Section
       absent(fieldOf(of), `${path}.${name}`, reading),
     ]),
   );
-  return new Section(path, reading.version, entries, reading.report);
+  return new Section(path, reading.version, reading.release, entries, reading.report);
 }
 
 function absent({ type, default: initial }: Field, path: string, reading: Reading): Entry {
@@ -76,7 +77,12 @@ function isInVersion({ versions }: Field, { version }: Reading): boolean {
   return versions?.includes(version) ?? true;
 }
 
+/** @param value undefined where the mapping does not have the field. */
 function readField(field: Field, value: unknown, path: string, parent: Section, reading: Reading): Entry {
+  if (value === null && field.type.is === 'scalar' && field.type.refusesNull === true) {
+    say(reading, 'error', 'type', path, printValue(null), WRONG_TYPE, shouldBe(field.type));
+    return { ...absent(field, path, reading), given: true };
+  }
   if (value === '' && field.mayBeEmpty === true) return { read: '', given: true, shown: printValue('') };
   if (isNothing(value, field.type)) {
     if (field.required === true) say(reading, 'error', 'required', path, null, 'is missing', shouldBe(field.type));
@@ -89,10 +95,15 @@ function readField(field: Field, value: unknown, path: string, parent: Section, 
 
 /** Whether a value counts as nothing written. Empty text does not where there is to be a number, a list or a mapping, nor where it would be parsed at once. */
 function isNothing(value: unknown, type: Type): boolean {
-  if (value === 0) return type.is === 'scalar' && type.zeroIsUnset === true;
-  if (value !== '') return value === null;
+  if (value === undefined || value === null) return true;
+  if (type.is === 'scalar' && type.zeroIsUnset === true && isZero(value)) return true;
+  if (value !== '') return false;
   if (type.is === 'scalar') return FORMATS[type.format].in === 'string' && !NEVER_EMPTY.includes(type.format);
   return type.is === 'enum' || type.is === 'any';
+}
+
+function isZero(value: unknown): boolean {
+  return value === 0 || (typeof value === 'string' && /^[-+]?0/.test(value) && nanoseconds(value) === 0n);
 }
 
 const NEVER_EMPTY: readonly Format[] = ['duration', 'duration, not negative', 'duration above 0', 'timestamp'];
@@ -104,13 +115,13 @@ function reportAge(
   reading: Reading,
 ): void {
   const { release } = reading;
-  const isZero = value === false || value === 0 || (value instanceof Mapping && value.entries.size === 0);
+  const isUnset = value === false || isZero(value) || (value instanceof Mapping && value.entries.size === 0);
   if (since !== undefined && release < since)
     say(reading, 'error', 'version', path, null, `is there since Kubernetes 1.${since} only`, '');
   else if (removed !== undefined && release >= removed)
     say(reading, 'error', 'version', path, null, `is no more since Kubernetes 1.${removed}`, deprecated ?? '');
   // A field of old versions alone is as old as they are, which is said of the document.
-  else if (deprecated !== undefined && versions === undefined && !isZero)
+  else if (deprecated !== undefined && versions === undefined && !isUnset)
     say(reading, 'warning', 'deprecated', path, null, 'is deprecated', deprecated);
 }
 
@@ -166,7 +177,20 @@ function readScalar(type: ScalarType, value: unknown, refuse: Refuse): Read | nu
     return refuse('type', WRONG_TYPE, shouldBe(type));
   if (typeof value === 'number' && (value < min || value > max))
     return refuse('range', 'is out of range', shouldBe(type));
-  return test(String(value)) ? value : refuse('format', 'cannot be read', shouldBe(type));
+  if (!test(String(value), value)) return refuse('format', 'cannot be read', shouldBe(type));
+  return isWithin(type, value) ? value : refuse('range', 'is out of range', shouldBe(type));
+}
+
+/** Whether a duration is within its bounds; numbers have theirs. */
+function isWithin({ least, most }: ScalarType, value: unknown): boolean {
+  if (typeof value !== 'string' || (least === undefined && most === undefined)) return true;
+  const amount = nanoseconds(value);
+  return amount >= nanoseconds(least ?? value) && amount <= nanoseconds(most ?? value);
+}
+
+function nanoseconds(text: string): bigint {
+  const duration = parseDuration(text);
+  return duration === null ? 0n : durationNanoseconds(duration);
 }
 
 function readEnum(type: EnumType, value: unknown, refuse: Refuse): Read | null {
@@ -218,14 +242,14 @@ function readMap(
   reading: Reading,
 ): Section {
   const isDiscreet = !isShown(field, type);
-  reportDuplicates(mapping, path, reading, !isDiscreet);
+  reportDuplicates(mapping, path, reading, () => !isDiscreet);
   const entries = [...mapping.entries].map(([key, value]): [string, Entry] => {
     const at = `${path}.${showName(key, isDiscreet)}`;
     const shown = isShown(field, type.of) ? show(value) : null;
     const read = value === null ? null : readValue(type.of, field, value, at, parent, reading);
     return [key, { read, given: value !== null, shown }];
   });
-  return new Section(path, reading.version, new Map(entries), reading.report);
+  return new Section(path, reading.version, reading.release, new Map(entries), reading.report);
 }
 
 function readEmbedded(
@@ -251,24 +275,25 @@ function reportUnknown(type: StructType, mapping: Mapping, path: string, reading
   if (isDocument) for (const name of TYPE_META) known.add(name);
   for (const name of mapping.entries.keys()) {
     if (known.has(name)) continue;
-    const at = `${path}.${showName(name, isDiscreet)}`;
     const other = [...known].find((each) => each.toLowerCase() === name.toLowerCase());
     const elsewhere = fields.find(([each]) => each === name)?.[1];
+    const isName = other !== undefined || elsewhere !== undefined;
+    const at = `${path}.${showName(name, isDiscreet && !isName)}`;
     if (other !== undefined) say(reading, 'error', 'case', at, null, 'has the wrong case', other);
     else if (elsewhere !== undefined)
       say(reading, 'error', 'version', at, null, `is no field of ${reading.version}`, movedTo(fieldOf(elsewhere)));
     else if (!type.lenient) say(reading, 'error', 'unknown-field', at, null, 'is an unknown field');
   }
-  reportDuplicates(mapping, path, reading, !isDiscreet);
+  reportDuplicates(mapping, path, reading, (name) => !isDiscreet || known.has(name));
 }
 
 function movedTo({ versions, deprecated }: Field): string {
   return deprecated ?? `used in ${(versions ?? []).join(' and ')}`;
 }
 
-function reportDuplicates(mapping: Mapping, path: string, reading: Reading, isShown: boolean): void {
+function reportDuplicates(mapping: Mapping, path: string, reading: Reading, isShown: (name: string) => boolean): void {
   for (const name of mapping.duplicates)
-    say(reading, 'error', 'duplicate-field', `${path}.${showName(name, !isShown)}`, null, 'is given twice');
+    say(reading, 'error', 'duplicate-field', `${path}.${showName(name, !isShown(name))}`, null, 'is given twice');
 }
 
 /** A name that could be a secret at the wrong place is not shown. */
@@ -319,10 +344,14 @@ function show(value: unknown): string | null {
 function shouldBe(type: Type): string {
   switch (type.is) {
     case 'scalar': {
-      const { min, max } = type;
+      const { min, max, least, most } = type;
       const { should } = FORMATS[type.format];
+      if (least !== undefined)
+        return `a duration ${most === undefined ? 'of at least ' : 'from '}${least}${most === undefined ? '' : ` to ${most}`}`;
+      if (most !== undefined) return `${should}, at most ${most}`;
+      if (min === -(2 ** 63)) return `${should} of 64 bits`;
       if (min === undefined || max === undefined) return min === undefined ? should : `${should} of at least ${min}`;
-      return max === 2 ** 31 - 1 && min > -(2 ** 31)
+      return max >= 2 ** 31 - 1 && min > -(2 ** 31)
         ? `${should} of at least ${min}`
         : `${should} from ${min} to ${max}`;
     }

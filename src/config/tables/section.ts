@@ -19,6 +19,8 @@ export class Section {
     readonly path: string,
     /** API version of the document. */
     readonly version: string,
+    /** Minor release of Kubernetes that the document is for. */
+    readonly release: number,
     private readonly entries: ReadonlyMap<string, Entry>,
     private readonly report: (report: Report) => void,
   ) {}
@@ -46,9 +48,20 @@ export class Section {
     return typeof read === 'string' ? read : '';
   }
 
+  /** Of a quantity, which may be written as a number, too. */
+  amount(name: string): string {
+    const read = this.entries.get(name)?.read;
+    return typeof read === 'string' || typeof read === 'number' ? String(read) : '';
+  }
+
   number(name: string): number | null {
     const read = this.entries.get(name)?.read;
     return typeof read === 'number' ? read : null;
+  }
+
+  /** Whether there is true or false, be it by default. */
+  isTruth(name: string): boolean {
+    return typeof this.entries.get(name)?.read === 'boolean';
   }
 
   truth(name: string): boolean {
@@ -59,6 +72,10 @@ export class Section {
   milliseconds(name: string): number | null {
     const duration = parseDuration(this.text(name));
     return duration === null ? null : durationMilliseconds(duration);
+  }
+
+  numbers(name: string): readonly number[] {
+    return this.#list(name).filter((item) => typeof item === 'number');
   }
 
   texts(name: string): readonly string[] {

@@ -10,8 +10,13 @@ export interface ScalarType {
   /** Bounds of a number, both included. */
   readonly min?: number;
   readonly max?: number;
-  /** Of a number: 0 counts as nothing written. */
+  /** Bounds of a duration, both included. */
+  readonly least?: string;
+  readonly most?: string;
+  /** Of a number or a duration: 0 counts as nothing written. */
   readonly zeroIsUnset?: boolean;
+  /** Null is refused, as Kubernetes parses it at once, and does not count as nothing written. */
+  readonly refusesNull?: boolean;
 }
 
 export interface EnumType {
@@ -104,6 +109,7 @@ export function scalar(format: Format, min?: number, max?: number): ScalarType {
 export const text = scalar('string');
 export const bool = scalar('bool');
 export const int32 = scalar('int', -(2 ** 31), 2 ** 31 - 1);
+export const int64 = scalar('int', -(2 ** 63), 2 ** 63);
 export const duration = scalar('duration');
 export const path = text;
 export const any: AnyType = { is: 'any' };
@@ -115,7 +121,22 @@ export function int(min: number, max: number = 2 ** 31 - 1): ScalarType {
 
 /** As {@link int}, for what Kubernetes replaces by a default where it is 0 before it looks whether it is right. */
 export function intOrZero(min: number, max?: number): ScalarType {
-  return { ...int(min, max), zeroIsUnset: true };
+  return orZero(int(min, max));
+}
+
+/** A duration with bounds, both included. */
+export function durationWithin(least: string, most?: string): ScalarType {
+  return { ...scalar('duration'), least, ...(most === undefined ? {} : { most }) };
+}
+
+/** As the type given, for what Kubernetes replaces by a default where it is 0 before it looks whether it is right. */
+export function orZero(type: ScalarType): ScalarType {
+  return { ...type, zeroIsUnset: true };
+}
+
+/** As the type given, of a field that cannot be null: Kubernetes parses whatever is written. */
+export function parsed(type: ScalarType): ScalarType {
+  return { ...type, refusesNull: true };
 }
 
 export function oneOf(...values: readonly string[]): EnumType {
