@@ -171,6 +171,7 @@ class Measurement {
       | 'residentMb'
       | 'anonymousMb'
       | 'idleCpuPercent'
+      | 'idleWakeupsPerSecond'
     >;
     readonly inside: Pick<InsideMeasures, 'coldSyncMs' | 'coldBytes' | 'coldOperations'>;
   }> {
@@ -182,9 +183,11 @@ class Measurement {
     const { syncMs, bytes, operations } = await synced;
     const coldSyncedMs = await proxy.syncedMs();
     await sleep(this.options.settleMs);
-    const idleFrom = proxy.cpuSeconds();
-    await sleep(this.options.idleSeconds * 1000);
-    const idleCpuPercent = ((proxy.cpuSeconds() - idleFrom) * 100) / this.options.idleSeconds;
+    const { idleSeconds } = this.options;
+    const [idleFrom, wakeupsFrom] = [proxy.cpuSeconds(), proxy.wakeups()];
+    await sleep(idleSeconds * 1000);
+    const idleCpuPercent = ((proxy.cpuSeconds() - idleFrom) * 100) / idleSeconds;
+    const idleWakeupsPerSecond = (proxy.wakeups() - wakeupsFrom) / idleSeconds;
     const { resident, anonymous } = proxy.memory();
     return {
       outside: {
@@ -196,6 +199,7 @@ class Measurement {
         residentMb: resident,
         anonymousMb: anonymous,
         idleCpuPercent,
+        idleWakeupsPerSecond,
       },
       inside: { coldSyncMs: syncMs, coldBytes: bytes, coldOperations: operations },
     };

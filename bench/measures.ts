@@ -19,6 +19,8 @@ export interface OutsideMeasures {
   readonly peakMb: number;
   /** Of one CPU, with nothing changing. */
   readonly idleCpuPercent: number;
+  /** Of all threads together. */
+  readonly idleWakeupsPerSecond: number;
   /** What the kernel frees with the ruleset. */
   readonly kernelMb: number;
   /** From an endpoint's change on the watch to the first connection that reaches the other endpoint. */

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { monotonicMs } from '../test/support/api-server/control.js';
@@ -94,6 +94,14 @@ export class Proxy {
   /** CPU time so far, all threads, user and system, with that of programs it started: a proxy may have them do the work. */
   cpuSeconds(): number {
     return this.ticks().reduce((sum, ticks) => sum + ticks, 0) / TICKS_PER_SECOND;
+  }
+
+  /** How often one of its threads went to sleep so far. */
+  wakeups(): number {
+    const threads = `/proc/${this.pid}/task`;
+    const count = (thread: string): number =>
+      Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(`${threads}/${thread}/status`, 'utf8'))?.[1]);
+    return readdirSync(threads).reduce((sum, thread) => sum + count(thread), 0);
   }
 
   /** Of it the kernel's, with that of programs it started. */

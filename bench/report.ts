@@ -54,6 +54,7 @@ const OUTSIDE: readonly Column<OutsideMeasures>[] = [
   column('resident memory', 'MB', (m) => m.residentMb),
   column('of it anonymous', 'MB', (m) => m.anonymousMb),
   column('CPU with nothing changing', '%', (m) => m.idleCpuPercent),
+  column('wakeups a second with nothing changing', '', (m) => m.idleWakeupsPerSecond),
   column('at its peak', 'MB', (m) => m.peakMb),
   { ...column('growth during the changes', 'MB', (m) => m.churnGrowthMb), value: null },
   column('kernel memory', 'MB', (m) => m.kernelMb),

@@ -39,6 +39,11 @@ export class DirectoryWatch {
     return true;
   }
 
+  /** Whether events come at present. */
+  get isWatching(): boolean {
+    return this.watcher !== null;
+  }
+
   close(): void {
     this.watcher?.close();
     this.watcher = null;

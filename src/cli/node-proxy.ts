@@ -182,7 +182,7 @@ export class NodeProxy {
     this.follow(loaded.config, mode);
     beginLog();
     await this.kernelValues.apply();
-    await this.applyOomScore();
+    if (changes.some(({ field }) => field === 'oomScoreAdj')) await this.applyOomScore();
     if (api !== null) await this.followApi(api);
     if (loaded.config.kubernetes === null) this.renamed(loaded.config.nodeName);
     this.metrics.configChanged('applied');

@@ -1,6 +1,6 @@
 import { statSync, type BigIntStats } from 'node:fs';
 import { hostname } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { BEAT_MS, nextLook } from '../base/clock.js';
 import { DirectoryWatch } from '../base/directory-watch.js';
 import { identityOf } from '../base/file-text.js';
@@ -78,10 +78,14 @@ export class ConfigWatch {
     this.seen = { fingerprint: '', since: 0 };
     const { file, directory } = this.paths;
     const watched = [...(file === null ? [] : [dirname(file)]), ...(directory === null ? [] : [directory])];
-    const onEvent = (): void => {
-      this.lookIn(EVENT_MS);
-    };
-    this.directories = new Map(watched.map((path) => [path, new DirectoryWatch(onEvent)]));
+    this.directories = new Map(
+      watched.map((path) => {
+        const onEvent = (name: string | null): void => {
+          if (name === null || this.concerns(path, name)) this.lookIn(EVENT_MS);
+        };
+        return [path, new DirectoryWatch(onEvent)];
+      }),
+    );
     if (watched.length > 0) this.lookIn(0);
   }
 
@@ -90,6 +94,16 @@ export class ConfigWatch {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
     for (const directory of this.directories.values()) directory.close();
+  }
+
+  /** Whether an entry of a watched directory is one of the files. A volume of a ConfigMap changes by its link `..data`. */
+  private concerns(watched: string, name: string): boolean {
+    const { file, directory } = this.paths;
+    if (name.startsWith('..')) return true;
+    return (
+      (watched === directory && isDropIn(name)) ||
+      (file !== null && watched === dirname(file) && name === basename(file))
+    );
   }
 
   /** Looks after this time at the latest. */

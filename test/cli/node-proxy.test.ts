@@ -127,6 +127,22 @@ t.test('another configuration is in the kernel, whatever the rest of it waits fo
   t.equal(proxy.inForce.config.masqueradeAll, true);
 });
 
+t.test(
+  'a score for oom that cannot be written is warned of at the start and when it is changed, not at other edits',
+  async (t) => {
+    const message = 'oom_score_adj cannot be written';
+    const problem = { path: 'oom_score_adj', wanted: 0, found: null, errno: 'EACCES', message };
+    const { proxy, log, configuration } = await world(t, undefined, { setOomPriority: () => Promise.resolve(problem) });
+    const warnings = (): number => log.lines.filter((line) => line.includes(message)).length;
+    t.equal(warnings(), 1);
+    await proxy.reconfigure(configuration('nftables: {masqueradeAll: true}\n'));
+    await proxy.reconfigure(configuration('configSyncPeriod: 10m\n'));
+    t.equal(warnings(), 1);
+    await proxy.reconfigure(configuration('oomScoreAdj: 7\n'));
+    t.equal(warnings(), 2);
+  },
+);
+
 t.test('what fails while it is made ready leaves everything as it was', async (t) => {
   const { proxy, kernel, log, configuration } = await world(t);
   const before = kernel.committed.length;

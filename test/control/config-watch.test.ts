@@ -214,6 +214,24 @@ t.test('a change of which no event tells is found by the poll', async (t) => {
   await scene.expect(['apply oomScoreAdj=2'], 'behind a link');
 });
 
+t.test('an event of another file in the folder is no reason to look', async (t) => {
+  const scene = new Scene(t, 60_000);
+  mkdirSync(scene.path('elsewhere'));
+  scene.write('elsewhere/c', 'oomScoreAdj: 1');
+  symlinkSync('elsewhere/c', scene.path('c'));
+  await scene.start([['config', 'c']]);
+  // No event tells of it, so that a look shows.
+  scene.write('elsewhere/c', 'oomScoreAdj: 2');
+  for (let count = 0; count < 20; count++) {
+    writeFileSync(scene.path('other'), `${count}`);
+    await delay(10);
+  }
+  t.same(scene.outcomes, []);
+  symlinkSync('elsewhere/c', scene.path('new'));
+  renameSync(scene.path('new'), scene.path('c'));
+  await scene.expect(['apply oomScoreAdj=2'], 'an event of the file');
+});
+
 t.test('a change that the poll would find too late is found by its event', async (t) => {
   const scene = new Scene(t, 60_000);
   scene.write('c', 'oomScoreAdj: 1');

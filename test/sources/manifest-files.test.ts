@@ -1,4 +1,15 @@
-import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
@@ -69,6 +80,60 @@ t.test('the poll alone finds every change too', async (t) => {
   writeFileSync(join(elsewhere, 'target'), serviceYaml('a', 82));
   await rig.shows('a:82');
   t.ok(rig.log.lines.some((line) => line.includes('good again')));
+});
+
+/** Whether a directory is listed from now on: that sets an access time that is older than the last change (`relatime`). */
+function sinceListed(directory: string): () => boolean {
+  utimesSync(directory, new Date(0), new Date());
+  return () => statSync(directory).atimeMs > 0;
+}
+
+/** Whether the file system keeps access times. */
+function keepsAccessTimes(directory: string): boolean {
+  const listed = sinceListed(directory);
+  readdirSync(directory);
+  return listed();
+}
+
+t.test('a poll lists no directory whose events report every change', async (t) => {
+  const [directory, elsewhere] = [scratchDirectory(t), scratchDirectory(t)];
+  for (let index = 0; index < 20; index++) writeFileSync(join(directory, `s${index}.yaml`), serviceYaml('s'));
+  const target = join(elsewhere, 'target');
+  writeFileSync(target, serviceYaml('a', 1));
+  symlinkSync(target, join(directory, 'link.yaml'));
+  writeFileSync(join(elsewhere, 'named-twice'), serviceYaml('b', 1));
+  linkSync(join(elsewhere, 'named-twice'), join(directory, 'named-twice.yaml'));
+  const works = keepsAccessTimes(directory);
+  // What is younger than `graceMs` is looked at again.
+  await delay(150);
+  const rig = new ManifestRig(t, [directory], { filePollMs: 5 });
+  await rig.ready();
+  await rig.shows('a:1 b:1 s:80');
+  const listed = sinceListed(directory);
+  for (let port = 2; port < 30; port++) {
+    writeFileSync(target, serviceYaml('a', port));
+    writeFileSync(join(elsewhere, 'named-twice'), serviceYaml('b', port));
+    await rig.shows(`a:${port} b:${port} s:80`);
+  }
+  if (works) t.notOk(listed());
+  else t.comment('this file system keeps no access times: whether the directory was listed cannot be seen');
+});
+
+t.test('after more events than a queue surely holds everything is looked at', async (t) => {
+  const [directory, elsewhere] = [scratchDirectory(t), scratchDirectory(t)];
+  writeFileSync(join(directory, 'a.yaml'), serviceYaml('a'));
+  await delay(150);
+  const rig = new ManifestRig(t, [directory], EVENTS_ONLY);
+  await rig.ready();
+  const works = keepsAccessTimes(elsewhere);
+  for (const name of ['.one', '.two']) writeFileSync(join(directory, name), '');
+  const listed = sinceListed(directory);
+  // The kernel merges equal events that follow each other. The loop does not turn meanwhile.
+  for (let count = 0; count < 5000; count++)
+    utimesSync(join(directory, count % 2 === 0 ? '.one' : '.two'), count, count);
+  writeFileSync(join(directory, 'b.yaml'), serviceYaml('b'));
+  await rig.shows('a:80 b:80');
+  if (works) await eventually(listed, 'a look at everything');
 });
 
 t.test('writes of equal size within one tick of the clock are not missed', async (t) => {

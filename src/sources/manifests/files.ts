@@ -7,7 +7,17 @@ import { Interner } from '../translate/intern.js';
 import { Claims } from './claims.js';
 import { hasGap, readContent, withLastGood, type Content } from './content.js';
 import { readManifest, type Reading } from './file-reading.js';
-import { isDanglingLink, isManifestName, look, manifestNames, pathOf, statOf, type Listing } from './location.js';
+import {
+  changesElsewhere,
+  isDanglingLink,
+  isManifestName,
+  look,
+  manifestNames,
+  pathOf,
+  reportsEveryChange,
+  statOf,
+  type Listing,
+} from './location.js';
 import { Pacer } from './pacer.js';
 import type { Problem } from './problems.js';
 import type { ManifestLocation, Surroundings } from './source.js';
@@ -26,9 +36,14 @@ interface KnownFile {
 
 const UNREAD: Readonly<KnownFile> = { reading: null, missingSince: null, doubtful: null, gap: false };
 
+/** A poll looks at no more links than that; where a directory has more, it looks at everything. */
+const MAX_LINKS = 32;
+/** After this many events between two looks some may be lost: the kernel queues 16,384 (inotify(7), `max_queued_events`). */
+const MAX_EVENTS = 4096;
+
 /**
- * A file, or the manifests in a directory (not in those below it). Change events say where to look; a poll looks everywhere, for what
- * events do not tell: links that lead elsewhere, network filesystems.
+ * A file, or the manifests in a directory (not in those below it). Events say where to look. A poll looks at what events do not report: the
+ * location itself and links, and everything where the file system is not a local one. Now and then everything is looked at anywhere.
  */
 export class FileLocation implements ManifestLocation {
   private readonly names = new Interner();
@@ -40,7 +55,12 @@ export class FileLocation implements ManifestLocation {
   private type: Listing['type'] | null = null;
   /** Names to look at; null: everything. */
   private wanted: Set<string> | null = null;
-  /** When everything is to be looked at again, in the clock of `performance.now()`. */
+  /** Names whose changes events do not report. */
+  private readonly links = new Set<string>();
+  /** Events since the last look. */
+  private events = 0;
+  /** When to poll, and when to look at everything, in the clock of `performance.now()`. */
+  private nextPoll = 0;
   private nextFullLook = 0;
 
   constructor(
@@ -59,19 +79,25 @@ export class FileLocation implements ManifestLocation {
   }
 
   get pollMs(): number {
-    return Math.max(0, this.nextFullLook - performance.now());
+    return Math.max(0, this.nextPoll - performance.now());
   }
 
   async round(): Promise<void> {
-    const wanted = this.pollMs === 0 ? null : this.wanted;
-    this.wanted = new Set();
     const began = performance.now();
-    if (wanted === null) this.nextFullLook = nextLook(began, this.surroundings.timing.filePollMs);
+    const isFull = this.wanted === null || began >= this.nextFullLook;
+    const wanted = isFull ? null : this.wanted;
+    this.wanted = new Set();
+    this.events = 0;
+    if (began >= this.nextPoll) {
+      this.nextPoll = nextLook(began, this.surroundings.timing.filePollMs);
+      for (const name of this.links) wanted?.add(name);
+    }
     try {
       const listing = look(this.path, this.type);
       const rewatched = this.watch.follow(listing.directory, listing.directoryStat);
       await this.lookAt(listing, rewatched ? null : wanted);
       this.surroundings.problems.report(`${this.path} (location)`, []);
+      if (isFull || rewatched) this.nextFullLook = this.afterFullLook(listing, began, performance.now());
     } catch (error) {
       if (this.stopped.signal.aborted) return;
       // Nothing is unloaded: a directory that is gone for a moment says nothing about its files.
@@ -80,7 +106,13 @@ export class FileLocation implements ManifestLocation {
       const problem = this.problem(this.path, `cannot be read: ${messageOf(error)}`);
       this.surroundings.problems.report(`${this.path} (location)`, [problem]);
     }
-    if (wanted === null) this.nextFullLook = Math.max(this.nextFullLook, restAfter(began, performance.now()));
+  }
+
+  /** When everything is looked at again, at a poll. Where events report what changes, that takes at most a five-thousandth of the time. */
+  private afterFullLook({ directory }: Listing, began: number, ended: number): number {
+    this.nextPoll = Math.max(this.nextPoll, restAfter(began, ended));
+    const isReported = this.watch.isWatching && this.links.size <= MAX_LINKS && reportsEveryChange(directory);
+    return isReported ? ended + (ended - began) * 5000 : this.nextPoll;
   }
 
   close(): void {
@@ -90,6 +122,8 @@ export class FileLocation implements ManifestLocation {
 
   private onEvent(name: string | null): void {
     const { alarm, timing } = this.surroundings;
+    this.events++;
+    if (this.events > MAX_EVENTS) this.wanted = null;
     // A volume of a ConfigMap changes by its link `..data` being replaced.
     if (name === null || name.startsWith('..')) this.wanted = null;
     else if (this.type === 'file' ? name === basename(this.path) : isManifestName(name)) this.wanted?.add(name);
@@ -126,13 +160,18 @@ export class FileLocation implements ManifestLocation {
     const known = this.known.get(name);
     try {
       const stat = statOf(path);
-      if (stat === null && (await isDanglingLink(path))) throw new Error('is a link to nothing');
+      if (stat === null && (await isDanglingLink(path))) {
+        this.links.add(name);
+        throw new Error('is a link to nothing');
+      }
       if (stat?.isFile() !== true) {
         this.forget(name, path, known);
         return;
       }
       if (known !== undefined) known.missingSince = null;
       if (known?.reading?.settled === true && known.reading.identity === identityOf(stat)) return;
+      if (changesElsewhere(path)) this.links.add(name);
+      else this.links.delete(name);
       const reading = await readManifest(path, stat, this.surroundings.timing.graceMs);
       await this.take(name, path, reading, pacer);
     } catch (error) {
@@ -193,6 +232,7 @@ export class FileLocation implements ManifestLocation {
       return;
     }
     this.known.delete(name);
+    this.links.delete(name);
     this.claims.replace(name, new Map());
     this.surroundings.problems.report(path, []);
     this.surroundings.log.info(0, 'Manifest is gone, and so are its objects', { file: path });
