@@ -59,6 +59,11 @@ export class EndpointList {
   }
 }
 
+/** The first ones of a list. */
+export function firstEndpoints({ family, packed }: EndpointList, count: number): EndpointList {
+  return new EndpointList(family, packed.subarray(0, count * endpointSize(family)));
+}
+
 /** Bytes per packed endpoint. */
 export function endpointSize(family: Family): 6 | 18 {
   return addressLength(family) === 4 ? 6 : 18;

@@ -13,6 +13,8 @@ export interface AsideService {
   readonly reason: string;
   /** On the clock, in milliseconds. */
   readonly since: number;
+  /** The kernel holds nothing of it. Absent: what it held before. */
+  readonly absent?: boolean;
 }
 
 export interface AsideReportsParts {
@@ -41,23 +43,32 @@ export class AsideReports {
     const { family, log, plan } = this.parts;
     const before = this.held;
     this.held = new Map(
-      aside.map(({ frontend, reason, since }) => [
+      aside.map(({ frontend, reason, since, absent }) => [
         frontend,
-        { frontend, servicePort: plan(frontend)?.servicePort ?? null, reason, since },
+        {
+          frontend,
+          servicePort: plan(frontend)?.servicePort ?? null,
+          reason,
+          since,
+          ...(absent === true ? { absent } : {}),
+        },
       ]),
     );
     for (const service of this.held.values())
-      if (before.get(service.frontend)?.reason !== service.reason) this.report(service);
+      if (isOtherwise(before.get(service.frontend), service)) this.report(service);
     for (const { frontend, servicePort } of before.values())
       if (!this.held.has(frontend)) log.info(0, 'a frontend is no longer set aside', { family, frontend, servicePort });
     this.schedule(aside);
   }
 
-  private report({ frontend, servicePort, reason }: AsideService): void {
+  private report({ frontend, servicePort, reason, absent }: AsideService): void {
     const { family, log, events } = this.parts;
-    log.warn('the kernel refuses a frontend, which is set aside: it stays as it was, and is tried again', {
-      ...{ family, frontend, servicePort, reason },
-    });
+    log.warn(
+      absent === true
+        ? 'the kernel refuses a frontend, which is set aside: the kernel has nothing of it, and it is tried again'
+        : 'the kernel refuses a frontend, which is set aside: it stays as it was, and is tried again',
+      { family, frontend, servicePort, reason },
+    );
     if (servicePort === null) return;
     events.record({
       type: 'Warning',
@@ -80,4 +91,8 @@ export class AsideReports {
       onDue();
     });
   }
+}
+
+function isOtherwise(before: AsideService | undefined, { reason, absent }: AsideService): boolean {
+  return before?.reason !== reason || before.absent !== absent;
 }

@@ -40,6 +40,8 @@ export interface AsideFrontend {
   readonly reason: string;
   readonly since: number;
   readonly retryAt: number;
+  /** The kernel holds nothing of it, whatever it held before. Absent: it holds what it held before. */
+  readonly absent?: boolean;
 }
 
 /** Where session affinity sends a client. */

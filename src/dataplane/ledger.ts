@@ -240,6 +240,12 @@ export class Ledger<Key, Value> {
     this.asides.set(key, { reason, since: before?.since ?? now, retryAt: now + waitMs, waitMs, refused });
   }
 
+  /** Says more of why a key is set aside. */
+  explain(key: Key, reason: string): void {
+    const aside = this.asides.get(key);
+    if (aside !== undefined) this.asides.set(key, { ...aside, reason });
+  }
+
   /** Makes a key due that is set aside, as something new is known of it: refused again, it waits as if it had been refused first. */
   retry(key: Key): void {
     const aside = this.asides.get(key);

@@ -152,6 +152,7 @@ export function endpointReason({ excluded, conditions, nodeHints, zoneHints }: E
     'zone-hint': `hints name other zones: ${zoneHints.join(', ')}`,
     'other-node': 'not on this node',
     'other-port': 'most have another port, and this platform has one for an address',
+    'over-limit': 'this platform has no more for an address',
     duplicate: 'the same address and port are given again',
   };
   return exclusions[excluded];

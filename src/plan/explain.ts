@@ -173,9 +173,16 @@ function ofService(
   });
   return {
     policy: { field: internal ? 'internalTrafficPolicy' : 'externalTrafficPolicy', value, applied },
-    endpoints: endpoints.map(explainedEndpoint),
+    endpoints: endpoints.map(explainedEndpoint).map(limited(frontend)),
     skippedSlices: skipped,
   };
+}
+
+/** Those that are used but for the platform's limit. */
+function limited({ endpoints }: FrontendPlan): (endpoint: ExplainedEndpoint) => ExplainedEndpoint {
+  const used = new Set(endpoints.toStrings());
+  return (endpoint) =>
+    endpoint.excluded === null && !used.has(endpoint.endpoint) ? { ...endpoint, excluded: 'over-limit' } : endpoint;
 }
 
 export function explainedEndpoint({

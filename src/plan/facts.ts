@@ -22,6 +22,8 @@ export interface ModeTraits {
    * as it likes. It knows TCP and UDP. An address has one list of endpoints for everybody, which is of one port; node ports answer on every address of the node.
    */
   readonly balancesOnly: boolean;
+  /** Most endpoints of an address whose answers come back through it: of cluster IPs, and of others under policy Cluster. Absent: no limit. */
+  readonly endpointLimits?: { readonly internal: number; readonly external: number };
 }
 
 /** What planning takes from the configuration. */

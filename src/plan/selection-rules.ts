@@ -4,7 +4,8 @@ import type { NodeFacts } from './facts.js';
 
 /**
  * Why an endpoint is left out: not ready while others are; not serving, or not terminating, where none is ready; hinted for other nodes or other
- * zones; not on this node under policy Local; a duplicate; on another port than most, where the platform has one for an address.
+ * zones; not on this node under policy Local; a duplicate; on another port than most, where the platform has one for an address; one
+ * more than the platform has for an address.
  */
 export type Exclusion =
   | 'not-ready'
@@ -14,7 +15,8 @@ export type Exclusion =
   | 'zone-hint'
   | 'other-node'
   | 'duplicate'
-  | 'other-port';
+  | 'other-port'
+  | 'over-limit';
 
 /** One condition that endpoints have to meet, and the reason to give for those that do not. */
 export interface Rule {

@@ -1,5 +1,5 @@
 import { endpointsWithout } from '../base/endpoint-index.js';
-import type { EndpointList } from '../base/endpoint-list.js';
+import { firstEndpoints, type EndpointList } from '../base/endpoint-list.js';
 import { familyOf, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import {
   KEEPS_DESTINATION,
@@ -68,9 +68,10 @@ export function planService(
     for (const address of selection.hairpin) hairpin.add(address);
     if (balancesOnly) for (const address of selection.own) own.add(address);
     // One Service may name an address twice; the first kind listed by the planner keeps it.
-    const ofPort = planner.frontends(port, kept, policies, selection);
+    const unlimited = planner.frontends(port, kept, policies, selection);
+    const ofPort = unlimited.map((plan) => planner.withinLimit(plan));
     for (const frontend of ofPort) if (!frontends.has(frontend.key)) frontends.set(frontend.key, frontend);
-    if (balancesOnly) shortfalls.push(...planner.shortfalls(port, ofPort, selection.otherPorts));
+    if (balancesOnly) shortfalls.push(...planner.shortfalls(port, ofPort, selection.otherPorts, unlimited));
   }
   return {
     service: key,
@@ -205,9 +206,10 @@ class ServicePlanner {
     port: ServicePortRow,
     frontends: readonly FrontendPlan[] = [],
     otherPorts: ReadonlySet<number> = new Set(),
+    unlimited: readonly FrontendPlan[] = [],
   ): readonly Shortfall[] {
     const servicePort = nameOf(this.key, port);
-    const texts = shortfallsOf(this.service, port, frontends, otherPorts);
+    const texts = shortfallsOf(this.service, port, frontends, otherPorts, unlimited);
     return texts.map((text) => ({ family: this.family, cause: 'platform', servicePort, text }));
   }
 
@@ -244,6 +246,14 @@ class ServicePlanner {
       ...externals.map((address) => external('ExternalIP', address)),
       ...(kept.nodePort ? [external('NodePort', null)] : []),
     ];
+  }
+
+  /** With no more endpoints than the platform has for an address: the first ones. */
+  withinLimit(plan: FrontendPlan): FrontendPlan {
+    const { endpointLimits } = this.settings.traits;
+    if (endpointLimits === undefined || plan.localEndpoints !== null) return plan;
+    const most = plan.kind === 'ClusterIP' ? endpointLimits.internal : endpointLimits.external;
+    return plan.endpoints.count <= most ? plan : { ...plan, endpoints: firstEndpoints(plan.endpoints, most) };
   }
 
   /** The list of endpoints that the cluster IP uses has the cluster IP's key; the other list, if there is one, that of the first external frontend. */

@@ -9,16 +9,22 @@ export const RANGES_WITHOUT_EFFECT = 'loadBalancerSourceRanges have no effect: t
  *
  * @param frontends the port's.
  * @param otherPorts of endpoints that are left out.
+ * @param unlimited the port's frontends with all endpoints that would serve, in the same order.
  */
 export function shortfallsOf(
   { loadBalancerSourceRanges }: Pick<ServiceRow, 'loadBalancerSourceRanges'>,
   { protocol }: Pick<ServicePortRow, 'protocol'>,
   frontends: readonly FrontendPlan[],
   otherPorts: ReadonlySet<number>,
+  unlimited: readonly FrontendPlan[],
 ): readonly string[] {
   if (protocol === 'SCTP') return ['SCTP is not served: this platform balances TCP and UDP'];
   const isRanged = loadBalancerSourceRanges.length > 0 && frontends.some(({ kind }) => kind === 'LoadBalancer');
   const ports = [...otherPorts].sort((one, other) => one - other).join(' and ');
+  const limited = frontends.flatMap(({ endpoints }, index) => {
+    const all = unlimited[index]?.endpoints.count ?? 0;
+    return endpoints.count < all ? [{ all, used: endpoints.count }] : [];
+  });
   return [
     ...(isRanged ? [RANGES_WITHOUT_EFFECT] : []),
     ...(ports === ''
@@ -26,6 +32,12 @@ export function shortfallsOf(
       : [
           `endpoints on port ${ports} get no connections: this platform has one port for all of an address, that of most`,
         ]),
+    ...limited
+      .slice(0, 1)
+      .map(
+        ({ all, used }) =>
+          `of ${all} endpoints ${used} get connections: this platform has no more for an address without direct server return`,
+      ),
   ];
 }
 

@@ -1,4 +1,5 @@
 import t from 'tap';
+import type { PlanSettings } from '../../src/plan/facts.js';
 import { Planner } from '../../src/plan/planner.js';
 import { explain } from '../../src/plan/explain.js';
 import { printExplanation } from '../../src/plan/explain-text.js';
@@ -20,18 +21,22 @@ const SETTINGS = planSettings({
 });
 
 function planned(...rows: readonly Row[]) {
+  return plannedBy(SETTINGS, rows);
+}
+
+function plannedBy(settings: PlanSettings, rows: readonly Row[]) {
   const store = new Store();
   store.register('test').apply([node('me', ['192.168.0.2']), ...rows].map((row) => ({ type: 'upsert' as const, row })));
-  const planner = new Planner(SETTINGS);
+  const planner = new Planner(settings);
   planner.update(store.snapshot, store.takeChanges());
   const table = planner.tables.IPv4;
   const own = [...table.ownEndpoints];
   const ask = (from: string, to: string): readonly string[] =>
-    printExplanation(explain(store.snapshot, table, SETTINGS, [], parseQuestion(from, to)));
+    printExplanation(explain(store.snapshot, table, settings, [], parseQuestion(from, to)));
   return { table, own, lines: printTable(table), ask };
 }
 
-function endpointsOf({ lines }: ReturnType<typeof planned>, key: string): readonly string[] {
+function endpointsOf({ lines }: Pick<ReturnType<typeof planned>, 'lines'>, key: string): readonly string[] {
   const start = `IPv4 frontend ${key} endpoint `;
   return lines.filter((line) => line.startsWith(start)).map((line) => line.slice(start.length));
 }
@@ -121,5 +126,23 @@ t.test('SCTP has no frontend, and sources are what the platform makes of them', 
   const [head, ...rest] = ask('203.0.113.1', '10.96.0.10:80/TCP');
   t.match(head, /forwarded to one of 3 endpoints, with the source that the platform gives it/);
   t.match(rest.join('\n'), /masquerade +as the platform does it/);
+  t.end();
+});
+
+t.test('an address has no more endpoints than the platform has for it, which is said', (t) => {
+  const settings = planSettings({
+    traits: { ...SETTINGS.traits, endpointLimits: { internal: Infinity, external: 2 } },
+  });
+  const { table, lines, ask } = plannedBy(settings, [
+    service('web', { externalIPs: ['192.0.2.9'] }),
+    HERE_AND_THERE,
+  ]);
+  t.same(endpointsOf({ lines }, '10.96.0.10:80/TCP').length, 3);
+  t.same(endpointsOf({ lines }, '192.0.2.9:80/TCP'), ['10.0.0.1:80', '10.0.1.1:80']);
+  t.match(
+    [...table.shortfalls()].map(({ text }) => text),
+    [/^of 3 endpoints 2 get connections: .*direct server return$/],
+  );
+  t.match(ask('203.0.113.1', '192.0.2.9:80/TCP').join('\n'), /198\.51\.100\.1:80.*this platform has no more/);
   t.end();
 });

@@ -23,9 +23,11 @@ export interface AsideParts {
 export function asideFrontends(parts: AsideParts): readonly AsideFrontend[] {
   const { ledgers, desired, awaited, now, networkName } = parts;
   const found = new Map<FrontendKey, AsideFrontend>();
-  const add = (key: BalancerKey, { reason, since, retryAt }: Omit<AsideFrontend, 'frontend'>): void => {
-    const frontend = desired.get(key)?.plan.key ?? key;
-    if (!found.has(frontend)) found.set(frontend, { frontend, reason, since, retryAt });
+  const add = (key: BalancerKey, { reason, since, retryAt }: Omit<AsideFrontend, 'frontend' | 'absent'>): void => {
+    const wanted = desired.get(key);
+    const frontend = wanted?.plan.key ?? key;
+    const absent = wanted !== undefined && !ledgers.balancers.acknowledged.has(key);
+    if (!found.has(frontend)) found.set(frontend, { frontend, reason, since, retryAt, ...(absent ? { absent } : {}) });
   };
   for (const [key, aside] of ledgers.balancers.aside) add(key, aside);
   for (const [key, aside] of ledgers.endpoints.aside) {

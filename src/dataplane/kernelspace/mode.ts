@@ -5,15 +5,20 @@ import { loadWorking, tryToOpen, type ModeDefinition } from '../mode.js';
 
 const working = (): Promise<typeof import('./open.js')> => loadWorking('kernelspace', () => import('./open.js'));
 
+/** Most endpoints of a load balancer whose answers come back through this node. */
+const RELAYED = 64;
+
 export const KERNELSPACE: ModeDefinition<'kernelspace'> = {
   name: 'kernelspace',
   platforms: ['win32'],
-  traits: () => ({
+  traits: ({ kernelspace }) => ({
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
     prefersLocal: false,
     servesLocalhost: false,
     balancesOnly: true,
+    // HNS answers E_INVALIDARG, "invalid number of destinations", to more of them without direct server return (kubernetes/kubernetes#98680).
+    endpointLimits: { internal: kernelspace?.enableDSR === true ? Infinity : RELAYED, external: RELAYED },
   }),
   footprint: NO_FOOTPRINT,
   metrics: {

@@ -26,6 +26,14 @@ export interface WriterParts {
 
 type Answer = string | NativeError;
 
+/** A load balancer that is gone although another was to take its place. */
+interface Lost {
+  readonly key: BalancerKey;
+  readonly before: Balancer;
+  /** Why HNS refused the other. */
+  readonly reason: string;
+}
+
 /** HNS may do the same another time: nothing is wrong with the object. */
 const PASSING: ReadonlySet<string> = new Set([
   'E_OUTOFMEMORY',
@@ -126,6 +134,7 @@ export class Writer {
       ...{ key, before: balancers.acknowledged.get(key) },
       operations: this.balancerOperations(key),
     }));
+    const lost: Lost[] = [];
     await this.exchange(balancers, jobs, (key, answers, { before, operations }) => {
       let held = before;
       let refusal: NativeError | null = null;
@@ -143,8 +152,36 @@ export class Writer {
           held = balancers.acknowledged.get(key);
         } else if (type === 'modify' && is(GONE, answer)) held = undefined;
       }
-      if (refusal !== null) this.refuseBalancer(key, held, refusal, operations[0]?.type === 'modify');
+      if (refusal === null) return;
+      this.refuseBalancer(key, held, refusal, operations[0]?.type === 'modify');
+      const isLost = before !== undefined && held === undefined && balancers.aside.has(key);
+      if (isLost && balancers.desired(key) !== undefined) lost.push({ key, before, reason: refusal.message });
     });
+    await this.putBack(lost);
+  }
+
+  /** Load balancers that were deleted to make room for others, which HNS refused. */
+  private async putBack(lost: readonly Lost[]): Promise<void> {
+    if (lost.length === 0) return;
+    const { ledgers, hcn, onOperations } = this.parts;
+    const operations = lost.map(({ key, before }) => balancerCreation(key, settingsOf(key, before)));
+    onOperations(operations);
+    const answers = await hcn.hcnApply(operations);
+    this.calls++;
+    this.operations += operations.length;
+    for (const [index, { key, before, reason }] of lost.entries()) {
+      const answer = answers[index];
+      if (answer === undefined) continue;
+      const isBack = typeof answer === 'string';
+      if (isBack) {
+        ledgers.balancerIds.set(key, answer);
+        ledgers.balancers.readBack(key, before);
+      }
+      const outcome = isBack
+        ? 'what was there before was put back'
+        : `nor can what was there before be put back: ${answer.message}`;
+      ledgers.balancers.explain(key, `${reason}; ${outcome}`);
+    }
   }
 
   private noteModified(key: BalancerKey, before: Balancer | undefined): void {

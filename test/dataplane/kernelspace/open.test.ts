@@ -73,6 +73,14 @@ t.test('WK-08: health checks are forwarded where that is asked for', (t) => {
   t.end();
 });
 
+t.test('HNS takes 64 destinations of a load balancer without direct server return', (t) => {
+  const limits = (fields: string): unknown =>
+    KERNELSPACE.traits(configOf(`winkernel: {networkName: cbr0${fields}}`)).endpointLimits;
+  t.same(limits(''), { internal: 64, external: 64 });
+  t.same(limits(', enableDSR: true'), { internal: Infinity, external: 64 });
+  t.end();
+});
+
 t.test('WK-02: without dual stack the first family alone is served, which is said', async (t) => {
   const log = new RecordingLog();
   const { families } = await prepareMode(configOf(NETWORK), machine({ major: 11, minor: 0 }), FAMILIES, log);

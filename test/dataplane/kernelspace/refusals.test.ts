@@ -1,4 +1,5 @@
 import t from 'tap';
+import type { HnsFault } from '../../support/fake-hns/faults.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
 import { service } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
@@ -127,4 +128,43 @@ t.test('answers that are lost, and calls that end half way', async (t) => {
     const { full, setAside } = await rig.sync();
     t.same([full, setAside, await rig.difference()], [true, [], []], fault);
   }
+});
+
+/** On an HNS that does not modify: a load balancer is deleted before the one that takes its place is created. */
+async function replacing(...faults: readonly HnsFault[]): Promise<Rig> {
+  const world = new HnsWorld();
+  world.hns.version = { major: 13, minor: 0 };
+  const rig = await started(CLUSTER, new Rig(world));
+  // The endpoint comes first.
+  world.hns.faults.planned.push(null, ...faults);
+  rig.commit([pods('web', '10.0.1.1', '10.0.1.3')]);
+  return rig;
+}
+
+t.test('a change that HNS refuses does not take the Service away where HNS cannot modify', async (t) => {
+  const rig = await replacing({ errno: 'E_INVALIDARG', operation: 1 });
+  const before = balancers(rig);
+  const [aside, ...others] = (await rig.sync()).setAside;
+  t.match(aside, { frontend: '10.96.0.10:80/TCP', reason: /E_INVALIDARG.*; what was there before was put back/ });
+  t.same([aside?.absent, others], [undefined, []]);
+  t.same(balancers(rig), before);
+  t.same(await costs(rig, () => rig.sync()), { reads: 0, changes: 0 }, 'it is not tried again before its time');
+  rig.now = 1000;
+  t.same([(await rig.sync()).setAside, await rig.difference()], [[], []]);
+});
+
+t.test('that a Service is gone is said where HNS does not take the former load balancer either', async (t) => {
+  const rig = await replacing({ errno: 'E_INVALIDARG', operation: 1 }, { errno: 'E_FAIL', operation: 0 });
+  const { setAside } = await rig.sync();
+  t.match(setAside, [{ absent: true, reason: /E_INVALIDARG.*; nor can what was there before be put back: .*E_FAIL/ }]);
+  t.same(balancers(rig), {});
+  rig.now = 1000;
+  t.same([(await rig.sync()).setAside, await rig.difference()], [[], []]);
+});
+
+t.test('a Service with more endpoints than HNS takes is served by as many as it takes', async (t) => {
+  const many = Array.from({ length: 70 }, (_, index) => `10.0.1.${index + 1}`);
+  const rig = await started([service('web'), pods('web', ...many)]);
+  t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 64);
+  t.same([(await rig.sync()).setAside, await rig.difference()], [[], []]);
 });

@@ -28,6 +28,7 @@ import { HnsError, objectOf } from './hns-error.js';
  * - On one network no two endpoints have one address, but for one on this node beside a remote one (Windows Server 2019 is known for it), nor one link address.
  * - What a load balancer refers to cannot be deleted: HCN_E_ENTITY_HAS_REFERENCES. With a network go its endpoints, and load balancers lose them.
  * - Ports are not 0, protocols TCP and UDP, addresses of one family: HCN_E_INVALID_INTERNAL_PORT, HCN_E_INVALID_POLICY.
+ * - A load balancer without direct server return has 64 destinations at most: E_INVALIDARG.
  * - What a version does not know: HCN_E_REQUEST_UNSUPPORTED. Version 15.4 answers that it has modified a load balancer, and has not (kubernetes/kubernetes#131466).
  */
 export class FakeHns implements HcnAddon {
@@ -209,6 +210,8 @@ export class FakeHns implements HcnAddon {
     const { HostComputeEndpoints = [], PortMappings = [], FrontendVIPs = [], Flags = 0 } = properties;
     if (PortMappings.length === 0 || HostComputeEndpoints.length === 0) return 'HCN_E_INVALID_POLICY';
     if (HostComputeEndpoints.some((id) => !this.endpoints.has(id))) return 'HCN_E_ENDPOINT_NOT_FOUND';
+    const isDirect = (Flags & HCN_LOAD_BALANCER_FLAGS.directServerReturn) !== 0;
+    if (!isDirect && HostComputeEndpoints.length > MOST_DESTINATIONS) return 'E_INVALIDARG';
     const family = (Flags & HCN_LOAD_BALANCER_FLAGS.ipv6) === 0 ? 'IPv4' : 'IPv6';
     for (const vip of FrontendVIPs) {
       const address = parseAddress(vip);
@@ -226,6 +229,9 @@ export class FakeHns implements HcnAddon {
     return null;
   }
 }
+
+/** Of a load balancer without direct server return (kubernetes/kubernetes#98680). */
+const MOST_DESTINATIONS = 64;
 
 /** Addresses of Services have the node's own on overlay networks. */
 function isOnlyOwner(mac: string): boolean {
