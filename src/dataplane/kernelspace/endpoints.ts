@@ -164,11 +164,11 @@ export class EndpointSet {
   private special(network: Network, address: IPAddress): MadeEndpoint | null {
     if (!network.isOverlay) return null;
     const { sourceVip, table, interfaceMac } = this.parts;
-    if (address === sourceVip) return { isRemote: false, mac: '', provider: null };
     const node = table().node.address;
-    if (node === null || !table().clusterAddresses.has(address)) return null;
-    const mac = interfaceMac(node);
-    return mac === null ? null : { isRemote: true, mac: normalMac(mac), provider: node };
+    const mac = node === null ? null : interfaceMac(node);
+    if (address === sourceVip) return { isRemote: false, mac: mac === null ? '' : normalMac(mac), provider: null };
+    if (node === null || mac === null || !table().clusterAddresses.has(address)) return null;
+    return { isRemote: true, mac: normalMac(mac), provider: node };
   }
 
   /** Link addresses of what HNS holds. */

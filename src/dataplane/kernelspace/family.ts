@@ -15,6 +15,7 @@ import {
   findNetwork,
   listBalancers,
   listEndpoints,
+  sameNetwork,
   type BalancerKey,
   type Balancers,
   type EndpointKey,
@@ -140,7 +141,9 @@ export class KernelspaceFamily implements FamilyDataplane {
 
   /** Everything, as much of the time as it may take; the network, where nobody tells of it. */
   async glance(): Promise<boolean> {
-    if (this.options.tellsNetworks?.() !== true && (await this.stirred())) return true;
+    // Of routes that an overlay network gets HNS does not tell.
+    const isTold = this.options.tellsNetworks?.() === true && this.network?.isOverlay !== true;
+    if (!isTold && (await this.stirred())) return true;
     return this.wholes.isDue && (await this.wholes.take(() => this.audit()));
   }
 
@@ -148,17 +151,17 @@ export class KernelspaceFamily implements FamilyDataplane {
   async audit(): Promise<boolean> {
     return await this.undisturbed(async () => {
       const { network, endpoints, balancers } = await this.look(this.plan);
-      if (network.id !== this.network?.id) return true;
+      if (!sameNetwork(network, this.network)) return true;
       return this.endpoints.differ(endpoints) || this.ledgers.differences(endpoints, balancers).length > 0;
     });
   }
 
-  /** Whether the network went, or is another, or is there again. */
+  /** Whether the network went, or is another, or is there again, or what is behind which node is another. */
   async stirred(): Promise<boolean> {
     const mark = await this.calls.quiet();
     if (!this.isKnown && !this.lacksNetwork) return false;
-    const id = (await findNetwork(this.options.hcn, this.options.networkName))?.id;
-    const stirs = this.isKnown ? id !== this.network?.id : id !== undefined;
+    const network = await findNetwork(this.options.hcn, this.options.networkName);
+    const stirs = this.isKnown ? !sameNetwork(network, this.network) : network !== null;
     return stirs && this.calls.isQuiet(mark);
   }
 
@@ -272,13 +275,18 @@ export class KernelspaceFamily implements FamilyDataplane {
     ledgers.readBack(endpoints, balancers);
     this.endpoints.update(endpoints);
     this.endpoints.noteMacs();
-    const { frontends, addresses } = this.touched;
-    for (const address of this.endpoints.everyAddress(network)) addresses.add(address);
-    for (const [key] of this.desired.entries()) frontends.add(key);
-    for (const key of ledgers.balancers.acknowledged.keys()) frontends.add(key);
+    this.touchEverything(network);
     const unnamed = [...balancers.made.keys()].filter((key) => this.desired.get(key) === undefined);
     this.kept = new Set(this.plan.gaps ? unnamed.filter((key) => this.plan.frontend(key) === undefined) : []);
     return repairs;
+  }
+
+  /** All is decided anew. */
+  private touchEverything(network: Network): void {
+    const { frontends, addresses } = this.touched;
+    for (const address of this.endpoints.everyAddress(network)) addresses.add(address);
+    for (const [key] of this.desired.entries()) frontends.add(key);
+    for (const key of this.ledgers.balancers.acknowledged.keys()) frontends.add(key);
   }
 
   /** Looks for pods of this node that are used and not known, and on overlay networks for what is behind which node. */
@@ -288,7 +296,11 @@ export class KernelspaceFamily implements FamilyDataplane {
     if (network === null) return;
     endpoints.desire(network, touched.addresses);
     const isNew = [...touched.addresses].some((key) => this.ledgers.endpoints.isOwed(key));
-    if (network.isOverlay && isNew) this.network = (await findNetwork(hcn, networkName)) ?? network;
+    if (network.isOverlay && isNew) {
+      const found = (await findNetwork(hcn, networkName)) ?? network;
+      if (!sameNetwork(found, network)) this.touchEverything(found);
+      this.network = found;
+    }
     const changed = await endpoints.forgetGone(hcn, touched.addresses);
     if (endpoints.awaited.size > 0) changed.push(...(await endpoints.look(hcn, network)));
     for (const address of changed) {

@@ -19,10 +19,19 @@ export class Ledgers {
 
   /** What HNS was seen to hold. */
   readBack(endpoints: Pick<Endpoints, 'made' | 'ids'>, balancers: Pick<Balancers, 'made' | 'ids'>): void {
-    this.endpoints.readBackAll(new Map(endpoints.made));
+    this.endpoints.readBackAll(
+      new Map([...endpoints.made].map(([key, made]) => [key, this.known(key, made, endpoints)])),
+    );
     this.balancers.readBackAll(new Map(balancers.made));
     fill(this.endpointIds, endpoints.ids);
     fill(this.balancerIds, balancers.ids);
+  }
+
+  /** With the provider that it was made with, where HNS does not say it. */
+  private known(key: EndpointKey, made: MadeEndpoint, { ids }: Pick<Endpoints, 'ids'>): MadeEndpoint {
+    const before = this.endpoints.acknowledged.get(key);
+    const isSame = before !== undefined && made.provider === null && this.endpointIds.get(key) === ids.get(key);
+    return isSame ? { ...made, provider: before.provider } : made;
   }
 
   /** What was lost, altered or added since it was acknowledged, a line each. */
@@ -34,10 +43,13 @@ export class Ledgers {
   }
 }
 
-/** What HNS does not say of a provider is taken for right: to make all endpoints anew would be worse. */
+/**
+ * What HNS does not say of a provider is taken for right: to make all endpoints anew would be worse. So is the link address of an endpoint on this node, which
+ * is for HNS to choose.
+ */
 export function sameEndpoint(one: MadeEndpoint, other: MadeEndpoint): boolean {
-  const isSaid = one.provider !== null && other.provider !== null;
-  return one.isRemote === other.isRemote && one.mac === other.mac && (!isSaid || one.provider === other.provider);
+  if (one.isRemote !== other.isRemote || (one.isRemote && one.mac !== other.mac)) return false;
+  return one.provider === null || other.provider === null || one.provider === other.provider;
 }
 
 function fill<Key>(ids: Map<Key, string>, listed: ReadonlyMap<Key, string>): void {

@@ -39,6 +39,17 @@ export interface Network {
   readonly remoteSubnets: readonly RemoteSubnet[];
 }
 
+/** Whether what is made in them is the same. Null: there is none. */
+export function sameNetwork(one: Network | null, other: Network | null): boolean {
+  if (one === null || other === null) return one === other;
+  const routes = ({ remoteSubnets }: Network): string =>
+    remoteSubnets
+      .map(({ prefix, provider }) => `${prefix} ${provider}`)
+      .sort()
+      .join();
+  return one.id === other.id && one.isOverlay === other.isOverlay && routes(one) === routes(other);
+}
+
 /** An endpoint that the mode makes: behind a provider's address in overlay networks, or, for the source of what is balanced, on this node. */
 export interface MadeEndpoint {
   readonly isRemote: boolean;

@@ -1,14 +1,66 @@
 import t from 'tap';
+import type { HcnPolicy } from '../../../src/native/contract.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
 import { address, service } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 import { balancers, CLUSTER, costs, pods } from './scene.js';
 
+function route(DestinationPrefix: string, ProviderAddress: string): HcnPolicy {
+  return { Type: 'RemoteSubnetRoute', Settings: { DestinationPrefix, ProviderAddress, IsolationId: 4096 } };
+}
+
+/** By address: of remote endpoints the node that they are behind. */
+function providers({ kernel: { hns } }: Rig): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    [...hns.endpoints.values()].flatMap(({ IpConfigurations, Policies = [] }) => {
+      const { ProviderAddress = '' } = (Policies[0]?.Settings ?? {}) as { readonly ProviderAddress?: string };
+      return ProviderAddress === '' ? [] : [[IpConfigurations?.[0]?.IpAddress ?? '', ProviderAddress]];
+    }),
+  );
+}
+
+/** An overlay network that gets routes as nodes come. */
+async function overlay(...routes: readonly HcnPolicy[]): Promise<Rig> {
+  const world = new HnsWorld();
+  const rig = new Rig(world);
+  setRoutes(rig, ...routes);
+  rig.restartWith({ sourceVip: address('10.0.0.200'), tellsNetworks: () => true });
+  rig.commit([...NODE_ROWS, ...CLUSTER]);
+  await rig.sync();
+  return rig;
+}
+
+function setRoutes({ kernel: { hns, network } }: Rig, ...Policies: readonly HcnPolicy[]): void {
+  hns.networks.set(network, { Name: 'cbr0', Type: 'Overlay', Policies });
+}
+
+t.test(
+  'overlay: an endpoint that comes before the route to its node moves behind that node with the route',
+  async (t) => {
+    for (const tells of [true, false]) {
+      const rig = await overlay();
+      t.match(providers(rig), { '10.0.1.1': '192.168.0.2', '10.0.1.2': '192.168.0.2' }, 'the own node');
+      if (!tells)
+        for (const [id, each] of rig.kernel.hns.endpoints) rig.kernel.hns.endpoints.set(id, { ...each, Policies: [] });
+      t.equal(await rig.dataplane.stirred(), false);
+      setRoutes(rig, route('10.0.1.0/24', '192.168.0.3'));
+      t.same([await rig.dataplane.glance(), await rig.dataplane.audit()], [true, true]);
+      await rig.sync(true);
+      t.match(providers(rig), { '10.0.1.1': '192.168.0.3', '10.0.1.2': '192.168.0.3' }, `HNS says providers: ${tells}`);
+      t.same([await rig.dataplane.glance(), await rig.difference()], [false, []]);
+    }
+  },
+);
+
+t.test('overlay: a route that is seen while another pod comes counts for all endpoints', async (t) => {
+  const rig = await overlay();
+  setRoutes(rig, route('10.0.1.0/24', '192.168.0.3'));
+  rig.commit([pods('web', '10.0.1.1', '10.0.1.2', '10.0.1.3')]);
+  await rig.sync();
+  t.match(providers(rig), { '10.0.1.1': '192.168.0.3', '10.0.1.2': '192.168.0.3', '10.0.1.3': '192.168.0.3' });
+});
+
 t.test('overlay: providers, sources, and endpoints of addresses of Services', async (t) => {
-  const route = (DestinationPrefix: string, ProviderAddress: string) => ({
-    Type: 'RemoteSubnetRoute',
-    Settings: { DestinationPrefix, ProviderAddress, IsolationId: 4096 },
-  });
   const world = new HnsWorld();
   world.hns.networks.set(world.network, {
     ...{ Name: 'cbr0', Type: 'Overlay' },
@@ -29,7 +81,7 @@ t.test('overlay: providers, sources, and endpoints of addresses of Services', as
       ])
       .sort();
   t.same(made(), [
-    ['10.0.0.200', undefined, undefined, undefined],
+    ['10.0.0.200', '00-15-5D-00-00-02', undefined, undefined],
     ['10.0.1.1', '02-11-0A-00-01-01', 1, '{"ProviderAddress":"192.168.0.3"}'],
     ['10.0.1.2', '02-11-0A-00-01-02', 1, '{"ProviderAddress":"192.168.0.3"}'],
     ['10.96.0.10', '00-15-5D-00-00-02', 1, '{"ProviderAddress":"192.168.0.2"}'],
