@@ -1,6 +1,7 @@
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
 import type { ServiceLimits } from '../base/service-limits.js';
+import { parseHnsNetwork, type HnsNetworkChoice } from './hns-network.js';
 import type { IpvsSection, KubeProxyConfiguration, Logging } from './document.js';
 import { durationMilliseconds } from './duration.js';
 import type { EventRates } from './event-rates.js';
@@ -160,10 +161,14 @@ export interface IpvsConfig {
 
 /** What only kernelspace mode is told. */
 export interface KernelspaceConfig {
-  /** Of the HNS network; empty: none is named. */
+  /** Of the HNS network, as it is written; empty: none is named. */
   readonly networkName: string;
-  /** What is balanced on overlay networks has it for a source; null: it keeps what HNS gives it. */
+  /** The same as it is meant; null: none is named. */
+  readonly network: HnsNetworkChoice | null;
+  /** What is balanced on overlay networks has it for a source; null: none is named, or an endpoint has it. */
   readonly sourceVip: IPAddress | null;
+  /** Name of the HNS endpoint that has the source; null: none is named, or it is an address. */
+  readonly sourceVipEndpoint: string | null;
   /** Whether answers of cluster IPs' endpoints go straight to the client. */
   readonly enableDSR: boolean;
   /** Of the HNS endpoint of the node itself. */
@@ -325,12 +330,16 @@ function healthzOf({ healthzBindAddress: text }: KubeProxyConfiguration): HostPo
 }
 
 function kernelspace(document: KubeProxyConfiguration, kubeNetwork: string): KernelspaceConfig {
-  const { networkName, sourceVip, ...rest } = document.winkernel;
+  const { networkName: configured, sourceVip, ...rest } = document.winkernel;
+  const networkName = configured || kubeNetwork;
+  const address = parseAddress(sourceVip);
   return {
     ...rest,
     healthzPort: rest.forwardHealthCheckVip ? (healthzOf(document)?.port ?? null) : null,
-    networkName: networkName || kubeNetwork,
-    sourceVip: sourceVip === '' ? null : checked('winkernel.sourceVip', parseAddress(sourceVip)),
+    networkName,
+    network: parseHnsNetwork(networkName),
+    sourceVip: address,
+    sourceVipEndpoint: address === null && sourceVip !== '' ? sourceVip : null,
   };
 }
 

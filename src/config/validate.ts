@@ -1,4 +1,5 @@
 import { familyOf, parseAddress, parsePrefix } from '../base/ip.js';
+import { isEndpointName, parseHnsNetwork } from './hns-network.js';
 import { CONTENT_TYPES, KIND, type ClientConnection, type KubeProxyConfiguration, type Logging } from './document.js';
 import { durationNanoseconds, type GoDuration } from './duration.js';
 import { activeSection, defaultMode, modesOf, PRIMARY } from './effective.js';
@@ -81,6 +82,15 @@ function validateContentTypes({ contentType, acceptContentTypes }: ClientConnect
   ];
 }
 
+function validateWinkernel({ networkName, sourceVip }: KubeProxyConfiguration['winkernel']): Problems {
+  const detail = 'must be the name of an HNS network, the beginning of one as "vpcbr*", or a type as "type=Overlay"';
+  const isSource = sourceVip === '' || parseAddress(sourceVip) !== null || isEndpointName(sourceVip);
+  return [
+    ...check(networkName === '' || parseHnsNetwork(networkName) !== null, 'winkernel.networkName', networkName, detail),
+    ...check(isSource, 'winkernel.sourceVip', sourceVip, 'must be an IP address or the name of an HNS endpoint'),
+  ];
+}
+
 function validateMode(
   { mode, iptables, ipvs, nftables, winkernel }: KubeProxyConfiguration,
   platform: NodeJS.Platform,
@@ -91,8 +101,7 @@ function validateMode(
     const detail = `must be ${modes.join(', ')} or blank (blank means the best-available proxy [currently ${defaultMode(platform)}])`;
     problems.push(invalid(`${KIND}.mode`, mode, detail));
   }
-  if (mode === 'kernelspace' && winkernel.sourceVip !== '' && parseAddress(winkernel.sourceVip) === null)
-    problems.push(invalid(`${KIND}.winkernel.sourceVip`, winkernel.sourceVip, 'must be an IP address'));
+  if (mode === 'kernelspace') problems.push(...validateWinkernel(winkernel));
   if (mode === 'nftables') problems.push(...within('nftables.masqueradeBit', nftables.masqueradeBit, 0, 31));
   if (mode !== 'ipvs') return problems;
   for (const field of IPVS_TIMEOUTS) {

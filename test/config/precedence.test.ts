@@ -194,7 +194,10 @@ t.test('FL-53: on Windows they set fields of winkernel, and beside a file they a
   const fields = { networkName: 'n', enableDSR: true, rootHnsEndpointName: 'cbr0', forwardHealthCheckVip: true };
   t.equal(config.mode, 'kernelspace');
   t.strictSame(document.winkernel, { ...fields, sourceVip: '10.0.0.1' });
-  t.strictSame(config.kernelspace, { ...fields, healthzPort: 10_256, sourceVip: address('10.0.0.1') });
+  t.strictSame(config.kernelspace, {
+    ...{ ...fields, healthzPort: 10_256, sourceVip: address('10.0.0.1'), sourceVipEndpoint: null },
+    network: { by: 'name', text: 'n' },
+  });
   t.same(warnings, ['KubeProxyConfiguration.mode: is not set, using kernelspace']);
   const ofFile = fromFile('winkernel: {networkName: f}', ['--network-name=n'], WINDOWS);
   t.equal(ofFile.config.kernelspace?.networkName, 'f');

@@ -245,10 +245,14 @@ t.test('VA-08: modes are those of the platform', (t) => {
   );
   t.match(messages('mode: nftables', WINDOWS), /"nftables": must be kernelspace or blank .*currently kernelspace/);
   t.match(
-    messages('winkernel: {sourceVip: x}', WINDOWS),
-    /winkernel\.sourceVip: Invalid value: "x": must be an IP address/,
+    messages('winkernel: {sourceVip: 10.0.0.300}', WINDOWS),
+    /winkernel\.sourceVip: Invalid value: "10.0.0.300": must be an IP address or the name of an HNS endpoint/,
   );
-  t.equal(fromFile('winkernel: {sourceVip: x}', [], LINUX).config.kernelspace, null, 'not looked at elsewhere');
+  t.equal(
+    fromFile('winkernel: {sourceVip: 10.0.0.300}', [], LINUX).config.kernelspace,
+    null,
+    'not looked at elsewhere',
+  );
   t.end();
 });
 

@@ -133,10 +133,7 @@ t.test('an address has no more endpoints than the platform has for it, which is 
   const settings = planSettings({
     traits: { ...SETTINGS.traits, endpointLimits: { internal: Infinity, external: 2 } },
   });
-  const { table, lines, ask } = plannedBy(settings, [
-    service('web', { externalIPs: ['192.0.2.9'] }),
-    HERE_AND_THERE,
-  ]);
+  const { table, lines, ask } = plannedBy(settings, [service('web', { externalIPs: ['192.0.2.9'] }), HERE_AND_THERE]);
   t.same(endpointsOf({ lines }, '10.96.0.10:80/TCP').length, 3);
   t.same(endpointsOf({ lines }, '192.0.2.9:80/TCP'), ['10.0.0.1:80', '10.0.1.1:80']);
   t.match(

@@ -21,8 +21,8 @@ export interface EndpointParts {
   readonly ledgers: Ledgers;
   readonly desired: Pick<Desired, 'addresses' | 'usersOf'>;
   readonly table: () => FamilyTable;
-  /** The configured source, if it is of the family. */
-  readonly sourceVip: IPAddress | null;
+  /** The source of what is balanced on overlay networks, if it is of the family. */
+  readonly sourceVip: () => IPAddress | null;
   /** The link address of the interface that has an address; null: none has. */
   readonly interfaceMac: (address: IPAddress) => string | null;
 }
@@ -115,7 +115,8 @@ export class EndpointSet {
 
   /** Every address that may have an endpoint of ours, or is to have one. */
   everyAddress(network: Network): ReadonlySet<EndpointKey> {
-    const { ledgers, desired, sourceVip, table } = this.parts;
+    const { ledgers, desired, table } = this.parts;
+    const sourceVip = this.parts.sourceVip();
     const addresses = new Set<EndpointKey>([...desired.addresses, ...ledgers.endpoints.acknowledged.keys()]);
     if (!network.isOverlay) return addresses;
     for (const address of table().clusterAddresses) addresses.add(address);
@@ -163,10 +164,11 @@ export class EndpointSet {
   /** Of overlay networks: the source of what is balanced, and addresses of Services, which are behind this node (behaviour WK-02, WK-04). */
   private special(network: Network, address: IPAddress): MadeEndpoint | null {
     if (!network.isOverlay) return null;
-    const { sourceVip, table, interfaceMac } = this.parts;
+    const { table, interfaceMac } = this.parts;
     const node = table().node.address;
     const mac = node === null ? null : interfaceMac(node);
-    if (address === sourceVip) return { isRemote: false, mac: mac === null ? '' : normalMac(mac), provider: null };
+    if (address === this.parts.sourceVip())
+      return { isRemote: false, mac: mac === null ? '' : normalMac(mac), provider: null };
     if (node === null || mac === null || !table().clusterAddresses.has(address)) return null;
     return { isRemote: true, mac: normalMac(mac), provider: node };
   }

@@ -1,4 +1,5 @@
 import type { Family, IPAddress } from '../../base/ip.js';
+import type { HnsNetworkChoice } from '../../config/hns-network.js';
 import type { HcnAddon, HcnOperation } from '../../native/contract.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
@@ -30,10 +31,11 @@ import { Writer } from './writer.js';
 export interface KernelspaceFamilyOptions extends KernelspaceSettings {
   readonly hcn: HcnAddon;
   readonly family: Family;
-  /** Name of the HNS network. */
-  readonly networkName: string;
-  /** The configured source, if it is of the family. */
+  readonly network: HnsNetworkChoice;
+  /** The configured source, if it is an address of the family. */
   readonly sourceVip: IPAddress | null;
+  /** Name of the HNS endpoint that has the source; null: none is named. */
+  readonly sourceVipEndpoint: string | null;
   /** Whether this family is served on overlay networks, which have one alone (behaviour WK-02). */
   readonly servesOverlay: boolean;
   readonly interfaceMac: (address: IPAddress) => string | null;
@@ -80,6 +82,8 @@ export class KernelspaceFamily implements FamilyDataplane {
   private kept = new Set<BalancerKey>();
   private othersEndpoints: ReadonlySet<string> = new Set();
   private healthCheckEndpoint: string | null = null;
+  /** The source of what is balanced on overlay networks; null: there is none. */
+  private sourceVip: IPAddress | null;
   /** What is to be decided anew with the next sending. */
   private readonly touched = { frontends: new Set<BalancerKey>(), addresses: new Set<EndpointKey>() };
   private readonly ledgers: Ledgers;
@@ -91,8 +95,10 @@ export class KernelspaceFamily implements FamilyDataplane {
   private readonly writer: Writer;
 
   constructor(private readonly options: KernelspaceFamilyOptions) {
-    const { family, hcn, now, sourceVip, interfaceMac, modifying, onOperations = () => undefined } = options;
+    const { family, hcn, now, interfaceMac, modifying, onOperations = () => undefined } = options;
     this.family = family;
+    this.sourceVip = options.sourceVip;
+    const sourceVip = (): IPAddress | null => this.sourceVip;
     this.ledgers = new Ledgers(now);
     const { ledgers } = this;
     const table = (): FamilyTable => this.plan;
@@ -152,6 +158,7 @@ export class KernelspaceFamily implements FamilyDataplane {
     return await this.undisturbed(async () => {
       const { network, endpoints, balancers } = await this.look(this.plan);
       if (!sameNetwork(network, this.network)) return true;
+      if (network.isOverlay && this.sourceVipIn(endpoints) !== this.sourceVip) return true;
       return this.endpoints.differ(endpoints) || this.ledgers.differences(endpoints, balancers).length > 0;
     });
   }
@@ -160,7 +167,7 @@ export class KernelspaceFamily implements FamilyDataplane {
   async stirred(): Promise<boolean> {
     const mark = await this.calls.quiet();
     if (!this.isKnown && !this.lacksNetwork) return false;
-    const network = await findNetwork(this.options.hcn, this.options.networkName);
+    const network = await findNetwork(this.options.hcn, this.options.network);
     const stirs = this.isKnown ? !sameNetwork(network, this.network) : network !== null;
     return stirs && this.calls.isQuiet(mark);
   }
@@ -235,22 +242,27 @@ export class KernelspaceFamily implements FamilyDataplane {
 
   /** What cannot be served at all; empty: nothing keeps the plan from being served. */
   private problems(): readonly string[] {
-    const { servesOverlay, sourceVip, features, networkName } = this.options;
+    const { servesOverlay, sourceVipEndpoint, features } = this.options;
     if (this.network?.isOverlay !== true) return [];
+    const name = this.networkName;
     if (!servesOverlay)
-      return [`HNS network ${networkName} is an overlay, which has one family: ${this.family} is not served`];
-    if (sourceVip === null)
-      throw new Error(`winkernel.sourceVip: required for the overlay network ${networkName}, in ${this.family}`);
+      return [`HNS network ${name} is an overlay, which has one family: ${this.family} is not served`];
+    if (this.sourceVip === null && sourceVipEndpoint !== null)
+      throw new Error(
+        `winkernel.sourceVip: HNS network ${name} has no endpoint ${sourceVipEndpoint} with an ${this.family} address`,
+      );
+    if (this.sourceVip === null)
+      throw new Error(`winkernel.sourceVip: required for the overlay network ${name}, in ${this.family}`);
     if (!features.remoteSubnet)
       throw new Error('this version of HNS has no remote subnets, which overlay networks need');
     return [];
   }
 
   private async look(table: FamilyTable | null): Promise<Look> {
-    const { hcn, family, networkName } = this.options;
-    const network = await findNetwork(hcn, networkName);
+    const { hcn, family } = this.options;
+    const network = await findNetwork(hcn, this.options.network);
     this.lacksNetwork = network === null;
-    if (network === null) throw new Error(`there is no HNS network ${networkName}: has the CNI plugin made it?`);
+    if (network === null) throw new Error(`there is no HNS network ${this.networkName}: has the CNI plugin made it?`);
     const endpoints = await listEndpoints(hcn, family, network);
     const isPlanned = (key: FrontendKey): boolean => table?.frontend(key) !== undefined;
     const ownership = this.ownership();
@@ -266,11 +278,12 @@ export class KernelspaceFamily implements FamilyDataplane {
     const { network, endpoints, balancers } = await this.look(this.plan);
     const { ledgers, compared } = this;
     const isReplaced = this.network !== null && network.id !== this.network.id;
-    const replaced = isReplaced ? [`network ${this.options.networkName} has come back with another id`] : [];
+    const replaced = isReplaced ? [`network ${this.networkName} has come back with another id`] : [];
     const repairs = compared ? [...replaced, ...ledgers.differences(endpoints, balancers)] : [];
     this.checkModified(balancers.made);
     this.network = network;
     this.healthCheckEndpoint = this.healthCheckEndpointIn(endpoints);
+    this.sourceVip = this.sourceVipIn(endpoints);
     this.othersEndpoints = balancers.othersEndpoints;
     ledgers.readBack(endpoints, balancers);
     this.endpoints.update(endpoints);
@@ -291,13 +304,13 @@ export class KernelspaceFamily implements FamilyDataplane {
 
   /** Looks for pods of this node that are used and not known, and on overlay networks for what is behind which node. */
   private async readEndpoints(): Promise<void> {
-    const { hcn, networkName } = this.options;
+    const { hcn } = this.options;
     const { network, endpoints, touched, desired } = this;
     if (network === null) return;
     endpoints.desire(network, touched.addresses);
     const isNew = [...touched.addresses].some((key) => this.ledgers.endpoints.isOwed(key));
     if (network.isOverlay && isNew) {
-      const found = (await findNetwork(hcn, networkName)) ?? network;
+      const found = (await findNetwork(hcn, this.options.network)) ?? network;
       if (!sameNetwork(found, network)) this.touchEverything(found);
       this.network = found;
     }
@@ -307,6 +320,17 @@ export class KernelspaceFamily implements FamilyDataplane {
       touched.addresses.add(address);
       for (const key of desired.usersOf(address)) touched.frontends.add(key);
     }
+  }
+
+  /** As it is configured. */
+  private get networkName(): string {
+    const { by, text } = this.options.network;
+    return by === 'name' ? text : by === 'prefix' ? `${text}*` : `of type ${text}`;
+  }
+
+  private sourceVipIn({ addressByName }: Endpoints): IPAddress | null {
+    const { sourceVip, sourceVipEndpoint: name } = this.options;
+    return name === null ? sourceVip : (addressByName.get(name.toLowerCase()) ?? null);
   }
 
   private healthCheckEndpointIn({ byName }: Endpoints): string | null {
@@ -321,7 +345,7 @@ export class KernelspaceFamily implements FamilyDataplane {
     table: FamilyTable,
   ): Resolution {
     const isOwn = (address: IPAddress): boolean => table.ownEndpoints.has(address);
-    const { sourceVip } = this.options;
+    const { sourceVip } = this;
     return { network, idOf, isOwn, healthCheckEndpoint, sourceVip, nodeAddress: table.node.address };
   }
 
@@ -421,8 +445,8 @@ export class KernelspaceFamily implements FamilyDataplane {
 
   private setAside(): readonly AsideFrontend[] {
     const { ledgers, desired, endpoints } = this;
-    const { now, networkName } = this.options;
-    return asideFrontends({ ledgers, desired, awaited: endpoints.awaited, now, networkName });
+    const { now } = this.options;
+    return asideFrontends({ ledgers, desired, awaited: endpoints.awaited, now, networkName: this.networkName });
   }
 
   private async remove(): Promise<void> {

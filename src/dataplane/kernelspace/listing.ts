@@ -8,6 +8,7 @@ import {
   type IPAddress,
   type IPPrefix,
 } from '../../base/ip.js';
+import type { HnsNetworkChoice } from '../../config/hns-network.js';
 import {
   HCN_ENDPOINT_FLAGS,
   HCN_PORT_MAPPING_FLAGS,
@@ -73,8 +74,10 @@ export interface Endpoints {
   readonly onNetwork: ReadonlySet<string>;
   /** Ids of all endpoints that there are. */
   readonly all: ReadonlySet<string>;
-  /** By name, on whatever network. */
+  /** Ids by name, on whatever network. */
   readonly byName: ReadonlyMap<string, string>;
+  /** Addresses of the family by name, which is in lower case here, of those on the network. */
+  readonly addressByName: ReadonlyMap<string, IPAddress>;
 }
 
 export interface Balancers {
@@ -93,12 +96,34 @@ export interface Ownership {
   readonly serviceCIDRs: readonly IPPrefix[];
 }
 
-/** Null: there is none of this name. */
-export async function findNetwork(addon: Pick<HcnAddon, 'hcnList'>, name: string): Promise<Network | null> {
+/**
+ * Null: there is none.
+ *
+ * @throws when there are several: which is the pods' nobody can tell.
+ */
+export async function findNetwork(addon: Pick<HcnAddon, 'hcnList'>, choice: HnsNetworkChoice): Promise<Network | null> {
   const networks = await addon.hcnList('network', null);
-  // Names are compared as HNS itself does.
-  const found = networks.find(({ properties }) => text(properties.Name).toLowerCase() === name.toLowerCase());
-  return found === undefined ? null : { id: found.id, ...readNetwork(found.properties) };
+  const [found, ...others] = networks.filter(({ properties }) => isChosen(properties, choice));
+  if (found === undefined) return null;
+  if (others.length > 0) {
+    const names = [found, ...others].map(({ properties }) => text(properties.Name)).sort();
+    throw new Error(`winkernel.networkName: several HNS networks fit: ${names.join(', ')}`);
+  }
+  return { id: found.id, ...readNetwork(found.properties) };
+}
+
+/** Network plugins make a network of this name to have a switch before the first pod comes, and give pods another. */
+const WITHOUT_PODS = 'external';
+
+/** Names are compared as HNS itself does. */
+function isChosen({ Name, Type }: HcnNetwork, { by, text: wanted }: HnsNetworkChoice): boolean {
+  const [name, type, asked] = [text(Name), text(Type), wanted].map((each) => each.toLowerCase()) as [
+    string,
+    string,
+    string,
+  ];
+  if (by === 'name') return name === asked;
+  return by === 'prefix' ? name.startsWith(asked) : type === asked && name !== WITHOUT_PODS;
 }
 
 function readNetwork({ Type, Policies }: HcnNetwork): Omit<Network, 'id'> {
@@ -141,6 +166,7 @@ export async function listEndpoints(
   const ids = new Map<EndpointKey, string>();
   const onNetwork = new Set<string>();
   const macs = new Set<string>();
+  const addressByName = new Map<string, IPAddress>();
   for (const { id, properties } of listed) {
     const isNear = text(properties.HostComputeNetwork).toLowerCase() === network.id;
     if (isNear) onNetwork.add(id);
@@ -148,6 +174,7 @@ export async function listEndpoints(
     else if (!isOwnId(id)) continue;
     for (const address of addressesOf(properties)) {
       if (familyOf(address) !== family) continue;
+      if (isNear) addressByName.set(text(properties.Name).toLowerCase(), address);
       const state = readMade(id, properties);
       if (state === null) {
         // Of two with one address the one on this node is where packets go.
@@ -164,7 +191,7 @@ export async function listEndpoints(
   }
   const all = new Set(listed.map(({ id }) => id));
   const byName = new Map(listed.map(({ id, properties }) => [text(properties.Name), id]));
-  return { found, made, ids, onNetwork, all, byName };
+  return { found, made, ids, onNetwork, all, byName, addressByName };
 }
 
 function addressesOf({ IpConfigurations }: HcnEndpoint): readonly IPAddress[] {

@@ -66,7 +66,7 @@ function servedFamilies(families: readonly Family[], { ipv6DualStack }: HcnFeatu
 
 /** Behaviour WK-01, WK-03. */
 function requireFeatures(
-  { networkName, enableDSR }: KernelspaceConfig,
+  { networkName, network, enableDSR }: KernelspaceConfig,
   { v2, dsr }: HcnFeatures,
   version: string,
 ): void {
@@ -74,6 +74,8 @@ function requireFeatures(
     throw new ModeError(
       'winkernel.networkName: Required value: the name of the HNS network, here or in the environment variable KUBE_NETWORK',
     );
+  if (network === null)
+    throw new ModeError(`KUBE_NETWORK: Invalid value: "${networkName}": is no name of an HNS network`);
   if (!v2) throw new ModeError(`mode kernelspace needs HNS 9.2 or later, and this host has ${version}`);
   if (enableDSR && !dsr) throw new ModeError(`winkernel.enableDSR: HNS ${version} has no direct server return`);
 }
@@ -84,9 +86,12 @@ export function familyOptions(
   family: Family,
   served: readonly Family[],
 ): FamilySettings {
-  const { networkName, sourceVip, enableDSR, rootHnsEndpointName, forwardHealthCheckVip, healthzPort } = settings;
+  const { network, sourceVip, sourceVipEndpoint, enableDSR, rootHnsEndpointName, forwardHealthCheckVip, healthzPort } =
+    settings;
+  // Without one the mode is not opened.
+  if (network === null) throw new TypeError('winkernel.networkName: none');
   return {
-    ...{ family, networkName, enableDSR, features, healthzPort },
+    ...{ family, network, sourceVipEndpoint, enableDSR, features, healthzPort },
     sourceVip: sourceVipOf(family, sourceVip),
     servesOverlay: family === served[0],
     healthCheckEndpoint: forwardHealthCheckVip ? rootHnsEndpointName : null,

@@ -49,18 +49,27 @@ export async function renderTables(
   return `${lines.join('\n')}\n`;
 }
 
+/** What an endpoint has that is named for the source: of addresses for documentation. */
+const SOURCE = { IPv4: '192.0.2.1', IPv6: '2001:db8::1' } as const;
+
 /** HNS on a node where pods run and no proxy did. It takes everything. */
-function emptyHns(table: FamilyTable, { networkName, rootHnsEndpointName }: KernelspaceConfig): HcnAddon {
+function emptyHns(
+  table: FamilyTable,
+  { networkName, network: choice, rootHnsEndpointName, sourceVipEndpoint }: KernelspaceConfig,
+): HcnAddon {
   const network = ownId(`network ${networkName}`);
+  const Name = choice === null || choice.by === 'type' ? 'network' : choice.text;
+  const Type = choice?.by === 'type' ? choice.text : 'L2Bridge';
   const endpoint = (name: string, addresses: readonly string[]): HcnListed<'endpoint'> => {
     const IpConfigurations = addresses.map((IpAddress) => ({ IpAddress }));
     return { id: `pod ${name}`, properties: { Name: name, HostComputeNetwork: network, IpConfigurations } };
   };
   const listed = {
-    network: [{ id: network, properties: { Name: networkName, Type: 'L2Bridge' } }],
+    network: [{ id: network, properties: { Name, Type } }],
     endpoint: [
       ...[...table.ownEndpoints].map((address) => endpoint(address, [address])),
       endpoint(rootHnsEndpointName, []),
+      ...(sourceVipEndpoint === null ? [] : [endpoint(sourceVipEndpoint, [SOURCE[table.family]])]),
     ],
     loadBalancer: [],
   };

@@ -33,8 +33,8 @@ function sourceOf(endpoints: readonly IPAddress[], { network, sourceVip, nodeAdd
     const provider = providerOf(network, address);
     return provider === null || provider === address;
   };
-  if (network.isOverlay && nodeAddress !== null && endpoints.some(leaves)) return nodeAddress;
-  return sourceVip ?? '';
+  if (!network.isOverlay) return '';
+  return (nodeAddress !== null && endpoints.some(leaves) ? nodeAddress : sourceVip) ?? '';
 }
 
 /** The configured source, if it is of the family. */

@@ -130,10 +130,10 @@ t.test('flags, source and distribution', async (t) => {
     );
   const affine = HCN_DISTRIBUTION.sourceIp;
   t.same(shape(), {
-    '10.96.0.10:80': [1, 0, affine, '10.0.0.200'],
-    '192.0.2.1:80': [0, 16, affine, '10.0.0.200'],
-    '192.0.2.2:80': [0, 16, affine, '10.0.0.200'],
-    'node:30080': [0, 18, affine, '10.0.0.200'],
+    '10.96.0.10:80': [1, 0, affine, undefined],
+    '192.0.2.1:80': [0, 16, affine, undefined],
+    '192.0.2.2:80': [0, 16, affine, undefined],
+    'node:30080': [0, 18, affine, undefined],
   });
   rig.commit([service('web', { ...fields, externalTrafficPolicy: 'Local' })]);
   await rig.sync();
@@ -274,7 +274,6 @@ t.test(
   async (t) => {
     const world = new HnsWorld();
     const rig = new Rig(world, 'IPv6');
-    rig.restartWith({ sourceVip: address('fd00:10::200') });
     rig.commit([...NODE_ROWS, service('web', { clusterIPs: ['fd00:96::10'] }), pods6('fd00:10::1')]);
     await rig.sync();
     const { hns } = world;
@@ -282,7 +281,7 @@ t.test(
       const [mapping] = balancer.PortMappings ?? [];
       hns.loadBalancers.set(id, {
         ...balancer,
-        ...{ SourceVIP: 'FD00:10:0::200', FrontendVIPs: ['fd00:96:0::10'], Flags: (balancer.Flags ?? 0) | 0x100 },
+        ...{ FrontendVIPs: ['fd00:96:0::10'], Flags: (balancer.Flags ?? 0) | 0x100 },
         PortMappings: [{ ...mapping, Flags: 1 }],
         HostComputeEndpoints: (balancer.HostComputeEndpoints ?? []).map((each) => each.toUpperCase()),
       });
@@ -303,7 +302,7 @@ t.test('what is left on a network that was configured before goes', async (t) =>
   const rig = await started(CLUSTER);
   const { hns } = rig.kernel;
   const other = hns.addNetwork('cbr1');
-  rig.restartWith({ networkName: 'cbr1' });
+  rig.restartWith({ network: { by: 'name', text: 'cbr1' } });
   await rig.sync();
   await rig.sync(true);
   t.same(

@@ -31,7 +31,13 @@ export class Rig extends FamilyRig<HnsWorld, KernelspaceFamily> {
   now = 0;
   /** Of processes to come. */
   settings: Settings = {
-    ...{ networkName: 'cbr0', sourceVip: null, servesOverlay: true, enableDSR: false },
+    ...{
+      network: { by: 'name', text: 'cbr0' } as const,
+      sourceVip: null,
+      sourceVipEndpoint: null,
+      servesOverlay: true,
+      enableDSR: false,
+    },
     features: hcnFeatures(this.kernel.hns.version),
     healthCheckEndpoint: null,
     healthzPort: 10_256,
