@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.js';
+import { least } from '../base/extremes.js';
 import { serviceSubject, type EventRecorder } from '../base/events.js';
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
@@ -85,7 +86,7 @@ export class AsideReports {
     this.cancelTimer?.();
     this.cancelTimer = null;
     if (aside.length === 0) return;
-    const next = Math.min(...aside.map(({ retryAt }) => retryAt));
+    const next = least(aside.map(({ retryAt }) => retryAt));
     this.cancelTimer = clock.callAt(Math.max(next, clock.now()), () => {
       this.cancelTimer = null;
       onDue();

@@ -2,8 +2,9 @@ import type { Clock } from '../base/clock.js';
 import { serviceSubject, type EventRecorder, type ProxyEvent } from '../base/events.js';
 import type { Family } from '../base/ip.js';
 import type { Log } from '../base/log.js';
-import { printConflict, printHolder, printShortfall } from '../plan/text.js';
-import type { Conflict, Shortfall } from '../plan/types.js';
+import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { printConflictPair, printCount, printHolder, printShortfall } from '../plan/text.js';
+import type { ConflictPair, Shortfall } from '../plan/types.js';
 
 /**
  * How long a conflict must have held before anybody is told. Two Services that exchange a port do so by two events of a watch, in between which both
@@ -14,12 +15,15 @@ const SETTLED_MS = 3000;
 /** What is told of once it has held for long enough. */
 interface Finding {
   readonly family: Family;
-  readonly text: string;
+  /** The same for all that two Services claim both, however many frontends these are. */
+  readonly key: string;
+  readonly text: () => string;
   readonly event: () => ProxyEvent;
 }
 
 interface Held {
-  readonly finding: Finding;
+  /** As of now. */
+  finding: Finding;
   readonly since: number;
   reported: boolean;
 }
@@ -30,71 +34,93 @@ export interface ConflictReportsOptions {
   readonly events: EventRecorder;
 }
 
+/** So many lines at once: one Service of a tenant may be in conflict with all others. */
+const LINES = 100;
+
+/** A family's table, as far as it says what Services do not get. */
+export type Findings = Pick<ForwardingTable, 'family' | 'conflictPairs' | 'shortfalls' | 'findingsVersion'>;
+
 /**
- * Tells the log and the users of Services of conflicts that they lose, and of what the platform does not do for them: once of what stays, and the log once when
- * it is settled.
+ * Tells the log and the users of Services of conflicts that they lose, and of what they do not get otherwise: of two Services once, however many frontends both
+ * claim, and the log once when it is settled.
  */
 export class ConflictReports {
   private held = new Map<string, Held>();
+  private readonly versions = new Map<Family, number>();
   private cancelTimer: (() => void) | null = null;
 
   constructor(private readonly options: ConflictReportsOptions) {}
 
-  /** These are a family's now. Returns how many conflicts there are. */
-  update(family: Family, conflicts: Iterable<Conflict>, shortfalls: Iterable<Shortfall>): number {
-    const { clock, log } = this.options;
+  /** A family has been synced. Takes time only where its findings have changed. */
+  update(table: Findings): void {
+    const { clock } = this.options;
+    const { family, findingsVersion } = table;
+    if (this.versions.get(family) === findingsVersion) return;
+    this.versions.set(family, findingsVersion);
     const before = this.held;
     this.held = new Map([...before].filter(([, { finding }]) => finding.family !== family));
     const hold = (finding: Finding): void => {
-      const { text } = finding;
-      this.held.set(text, before.get(text) ?? { finding, since: clock.now(), reported: false });
+      const held = before.get(finding.key) ?? { finding, since: clock.now(), reported: false };
+      held.finding = finding;
+      this.held.set(finding.key, held);
     };
-    const others = this.held.size;
-    for (const conflict of conflicts) hold(conflictFinding(conflict));
-    const count = this.held.size - others;
-    for (const shortfall of shortfalls) hold(shortfallFinding(shortfall));
-    for (const [text, { reported }] of before) if (reported && !this.held.has(text)) log.info(1, `settled: ${text}`);
+    for (const pair of table.conflictPairs()) hold(conflictFinding(pair));
+    for (const shortfall of table.shortfalls()) hold(shortfallFinding(shortfall));
+    this.reportGone([...before].flatMap(([key, held]) => (held.reported && !this.held.has(key) ? held : [])));
     this.reportSettled();
-    return count;
+  }
+
+  private reportGone(gone: readonly Held[]): void {
+    const { log } = this.options;
+    for (const { finding } of gone.slice(0, LINES)) log.info(1, `settled: ${finding.text()}`);
+    if (gone.length > LINES) log.info(1, `settled: ${gone.length - LINES} more conflicts`);
   }
 
   private reportSettled(): void {
-    const { clock } = this.options;
+    const { clock, log, events } = this.options;
     this.cancelTimer?.();
     this.cancelTimer = null;
     const now = clock.now();
     let next = Infinity;
-    for (const [text, held] of this.held) {
+    let reported = 0;
+    for (const held of this.held.values()) {
       if (held.reported) continue;
       const due = held.since + SETTLED_MS;
-      if (due > now) next = Math.min(next, due);
-      else this.report(text, held);
+      if (due > now) {
+        next = Math.min(next, due);
+        continue;
+      }
+      held.reported = true;
+      if (++reported <= LINES) log.warn(held.finding.text());
+      events.record(held.finding.event());
     }
+    if (reported > LINES)
+      log.warn('more Services are in conflict; pointsman status has them', { more: reported - LINES });
     if (next === Infinity) return;
     this.cancelTimer = clock.callAt(next, () => {
       this.reportSettled();
     });
   }
-
-  private report(text: string, held: Held): void {
-    const { log, events } = this.options;
-    held.reported = true;
-    log.warn(text);
-    events.record(held.finding.event());
-  }
 }
 
-function conflictFinding(conflict: Conflict): Finding {
-  const { family, winner, loser } = conflict;
+function conflictFinding(pair: ConflictPair): Finding {
+  const { first } = pair;
+  const { family, winner, loser } = first;
   const event = (): ProxyEvent => ({
     type: 'Warning',
     reason: 'AddressConflict',
     action: 'ProgramService',
     regarding: serviceSubject(loser),
     related: serviceSubject(winner),
-    note: `${printHolder(conflict)}; ${loser} gets no connections there`,
+    note: `${printHolder(first)}; ${loser} gets no connections there${printCount(pair)}`,
   });
-  return { family, text: printConflict(conflict), event };
+  const key = `${family} conflict ${serviceKey(winner)} ${serviceKey(loser)}`;
+  return { family, key, text: () => printConflictPair(pair), event };
+}
+
+/** Of `namespace/name:port`. */
+function serviceKey(servicePort: string): string {
+  return servicePort.split(':', 1)[0] ?? '';
 }
 
 function shortfallFinding(shortfall: Shortfall): Finding {
@@ -107,5 +133,10 @@ function shortfallFinding(shortfall: Shortfall): Finding {
     related: null,
     note: `${servicePort}: ${text}`,
   });
-  return { family, text: printShortfall(shortfall), event };
+  return {
+    family,
+    key: cause === 'limit' ? `${family} limit ${servicePort}` : printShortfall(shortfall),
+    text: () => printShortfall(shortfall),
+    event,
+  };
 }

@@ -142,8 +142,8 @@ export class FamilySync {
       this.flows.owe(report.flows);
       if (this.isInForce(dataplane)) this.acknowledge(report, startedAt, trace);
       this.syncServiceHealth();
-      const conflicts = this.parts.conflicts.update(family, table.conflicts(), table.shortfalls());
-      metrics?.tableCounted(family, table.portsWithoutLocal, conflicts);
+      this.parts.conflicts.update(table);
+      metrics?.tableCounted(family, table.portsWithoutLocal, table.conflictCount);
       await (trace === null ? this.flows.reconcile(dataplane) : trace.flows(() => this.flows.reconcile(dataplane)));
       trace?.ended(null);
       if (!this.isInForce(dataplane)) return report;

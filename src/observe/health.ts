@@ -84,10 +84,10 @@ export class HealthState {
   }
 
   /** A family was planned. */
-  planned(table: Pick<ForwardingTable, 'family' | 'unplanned' | 'conflicts'>): void {
+  planned(table: Pick<ForwardingTable, 'family' | 'unplanned' | 'conflictCount'>): void {
     const { family, unplanned } = table;
     this.onsets.note(`unplanned ${family}`, unplanned.size > 0);
-    this.onsets.note(`conflict ${family}`, table.conflicts().next().done !== true);
+    this.onsets.note(`conflict ${family}`, table.conflictCount > 0);
   }
 
   /**

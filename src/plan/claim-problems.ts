@@ -88,6 +88,7 @@ export function claimProblems(service: ServiceRow, cluster: Cluster): readonly C
   return [
     ...plans.flatMap(limitProblems),
     ...plans.flatMap((plan) => [...cluster.tables[plan.family].conflictsOf(plan)].map(conflictProblem)),
+    ...plans.flatMap((plan) => nodePortProblems(plan, cluster)),
     ...portProblems(service, plans, cluster),
     ...addressProblems(service, cluster),
     ...sourceProblems(service, plans),
@@ -121,6 +122,19 @@ function conflictProblem({
     return { rule: 'conflict', path, value: frontend, problem: printHolding(conflict), standing: 'denied' };
   const problem = `is claimed by ${loser} too, which does not get it`;
   return { rule: 'conflict', path, value: frontend, problem, standing: reason === 'kind' ? 'due' : 'seized' };
+}
+
+/** External IPs that yield to node ports, as {@link ForwardingTable} has it on the Node whose address it is. */
+function nodePortProblems({ service, family, frontends }: ServicePlan, cluster: Cluster): readonly ClaimProblem[] {
+  return frontends.flatMap(({ key, kind, address, port, protocol }): readonly ClaimProblem[] => {
+    if (kind !== 'ExternalIP' || address === null) return [];
+    const node = cluster.nodeWith(address);
+    const nodePort =
+      node === undefined ? undefined : cluster.tables[family].frontend(frontendKey(null, port, protocol));
+    if (node === undefined || nodePort === undefined || nodePort.servicePort.split(':')[0] === service) return [];
+    const problem = `is the node port of ${nodePort.servicePort} on Node ${node}, which comes before external IP`;
+    return [{ rule: 'conflict', path: FIELDS.ExternalIP, value: key, problem, standing: 'denied' }];
+  });
 }
 
 /** A health check is a listener on every node, and a node port takes connections before listeners do. */

@@ -122,7 +122,7 @@ export function explain(
     source,
     verdict: trace.verdict,
     frontend: frontend && { key, kind: frontend.kind, servicePort: frontend.servicePort },
-    conflicts: [...table.conflicts()].filter((conflict) => conflict.frontend === key),
+    conflicts: table.conflictsAt(key),
     ...ofService(snapshot, table, settings, trace, notes),
     affinitySeconds: frontend?.affinitySeconds ?? null,
     clientKey: heldClientKey(table, trace),

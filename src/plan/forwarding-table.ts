@@ -2,10 +2,12 @@ import type { EndpointList } from '../base/endpoint-list.js';
 import type { Family, IPAddress } from '../base/ip.js';
 import type { ObjectKey } from '../state/rows.js';
 import { AddressCounts } from './address-counts.js';
+import { frontendKey } from './frontend-key.js';
 import { NO_PORTS, portsWithoutLocal, type PortsWithoutLocal } from './local-endpoints.js';
 import type {
   ClientKeys,
   Conflict,
+  ConflictPair,
   FamilyTable,
   FrontendKey,
   FrontendKind,
@@ -25,7 +27,7 @@ interface Claim {
 /**
  * All Services' plans of one family. A Service claims a frontend: an address and port. Of several claims on one frontend one holds it, and the others wait:
  * first comes a cluster IP, which the API gave to one Service alone; then an address from a load balancer's status; then an external IP, which any user may
- * name. Among claims of one kind the oldest Service wins, whatever the order in which they came. Work per change is proportional to the Service that changed.
+ * name, and which on an address of this node comes after a node port of another Service. Among claims of one kind the oldest Service wins, whatever the order in which they came. Work per change is proportional to the Service that changed.
  */
 export class ForwardingTable implements FamilyTable {
   readonly family: Family;
@@ -37,7 +39,7 @@ export class ForwardingTable implements FamilyTable {
   private readonly checks = new Map<ObjectKey, HealthCheckPlan>();
   private readonly short = new Map<ObjectKey, readonly Shortfall[]>();
   private readonly held = new Map<FrontendKey, Claim>();
-  /** Claims that wait, best first; only for frontends that several Services claim. */
+  /** Claims that wait, best first; only for frontends that several Services claim, one of them maybe as a node port. */
   private readonly waiting = new Map<FrontendKey, readonly Claim[]>();
   private readonly clusterCounts = new AddressCounts();
   private readonly hairpinCounts = new AddressCounts();
@@ -47,6 +49,10 @@ export class ForwardingTable implements FamilyTable {
   private changedFrontends = new Set<FrontendKey>();
   private healthChecksChanged = false;
   private nodeChanged = true;
+  private waitingCount = 0;
+  private findingChanges = 0;
+  /** Plans of Services that got or lost a frontend during the change under way. */
+  private readonly touched = new Set<ServicePlan>();
 
   constructor(node: NodePlan) {
     this.family = node.family;
@@ -101,11 +107,48 @@ export class ForwardingTable implements FamilyTable {
     return this.withoutLocal;
   }
 
+  /** Every claim that waits: for a pair of Services there may be thousands. */
   *conflicts(): IterableIterator<Conflict> {
-    for (const [key, losers] of this.waiting) {
-      const holder = this.held.get(key);
-      if (holder !== undefined) for (const loser of losers) yield conflictOf(holder, loser);
+    for (const key of this.waiting.keys()) yield* this.conflictsAt(key);
+  }
+
+  /** Of one frontend: a conflict for each claim that waits, best first. */
+  conflictsAt(key: FrontendKey): readonly Conflict[] {
+    return (this.waiting.get(key) ?? []).flatMap((loser) => {
+      const winner = this.winnerOver(loser);
+      return winner === null ? [] : [conflictOf(winner, loser)];
+    });
+  }
+
+  /** One for each two Services, however many of their frontends they both claim. Takes as long as there are claims that wait. */
+  conflictPairs(): readonly ConflictPair[] {
+    const pairs = new Map<
+      ObjectKey,
+      Map<ObjectKey, { count: number; readonly winner: Claim; readonly loser: Claim }>
+    >();
+    for (const losers of this.waiting.values()) {
+      for (const loser of losers) {
+        const winner = this.winnerOver(loser);
+        if (winner === null) continue;
+        const ofWinner = pairs.get(winner.plan.service) ?? new Map<ObjectKey, never>();
+        pairs.set(winner.plan.service, ofWinner);
+        const pair = ofWinner.get(loser.plan.service);
+        if (pair === undefined) ofWinner.set(loser.plan.service, { count: 1, winner, loser });
+        else pair.count++;
+      }
     }
+    const all = [...pairs.values()].flatMap((ofWinner) => [...ofWinner.values()]);
+    return all.map(({ count, winner, loser }) => ({ count, first: conflictOf(winner, loser) }));
+  }
+
+  /** How many claims wait. */
+  get conflictCount(): number {
+    return this.waitingCount;
+  }
+
+  /** Differs from what it was before when conflicts or shortfalls may differ. */
+  get findingsVersion(): number {
+    return this.findingChanges;
   }
 
   /**
@@ -114,9 +157,9 @@ export class ForwardingTable implements FamilyTable {
    */
   *conflictsOf(plan: ServicePlan): IterableIterator<{ readonly conflict: Conflict; readonly own: 'winner' | 'loser' }> {
     for (const frontend of plan.frontends) {
+      const isOther = (claim: Claim | undefined): boolean => claim !== undefined && claim.plan.service !== plan.service;
       const holder = this.held.get(frontend.key);
-      const others = [...(holder === undefined ? [] : [holder]), ...(this.waiting.get(frontend.key) ?? [])];
-      const other = others.find((claim) => claim.plan.service !== plan.service);
+      const other = isOther(holder) ? holder : this.waiting.get(frontend.key)?.find(isOther);
       if (other === undefined) continue;
       const claim = { plan, frontend };
       const wins = compare(claim, other).order < 0;
@@ -133,8 +176,14 @@ export class ForwardingTable implements FamilyTable {
 
   setNode(plan: NodePlan): void {
     if (JSON.stringify(plan) === JSON.stringify(this.nodePlan)) return;
+    const addresses = new Set([...this.nodePlan.nodePortAddresses, ...plan.nodePortAddresses]);
+    const isSame = this.nodePlan.nodePortAddresses.join() === plan.nodePortAddresses.join();
     this.nodePlan = plan;
     this.nodeChanged = true;
+    if (isSame) return;
+    const nodePorts = [...this.held.values()].filter(({ frontend }) => frontend.kind === 'NodePort');
+    for (const { frontend } of nodePorts) this.decideAgain(frontend, [...addresses]);
+    this.noteTouched();
   }
 
   /** Replaces what one Service asks for; null when it asks for nothing any more. */
@@ -145,13 +194,10 @@ export class ForwardingTable implements FamilyTable {
     for (const frontend of plan?.frontends ?? []) keys.add(frontend.key);
     const next = new Map(plan?.frontends.map((frontend) => [frontend.key, frontend]));
     for (const key of keys) {
-      const before = this.held.get(key);
       const frontend = next.get(key);
-      this.decideHolder(key, service, plan !== null && frontend !== undefined ? { plan, frontend } : null);
-      const after = this.held.get(key);
-      if (!sameFrontend(before?.frontend, after?.frontend)) this.changedFrontends.add(key);
-      if (before?.plan.service !== after?.plan.service) this.noteHolder(before, after);
+      this.replaceClaim(key, service, plan !== null && frontend !== undefined ? { plan, frontend } : null);
     }
+    this.noteTouched();
     this.clusterCounts.replace(clusterAddresses(previous), clusterAddresses(plan));
     this.hairpinCounts.replace(previous?.hairpinAddresses ?? [], plan?.hairpinAddresses ?? []);
     this.ownCounts.replace(previous?.ownEndpoints ?? [], plan?.ownEndpoints ?? []);
@@ -159,6 +205,7 @@ export class ForwardingTable implements FamilyTable {
     this.endpoints += countEndpoints(plan) - countEndpoints(previous);
     this.healthChecksChanged ||= this.checks.get(service)?.port !== plan?.healthCheck?.port;
     put(this.checks, service, plan?.healthCheck ?? null);
+    if (this.short.has(service) || (plan?.shortfalls.length ?? 0) > 0) this.findingChanges++;
     put(this.short, service, plan === null || plan.shortfalls.length === 0 ? null : plan.shortfalls);
     put(this.plans, service, plan);
   }
@@ -189,32 +236,86 @@ export class ForwardingTable implements FamilyTable {
     };
   }
 
-  /** Another Service holds a frontend now: frontends of both Services that remember clients by its key have changed. */
-  private noteHolder(before: Claim | undefined, after: Claim | undefined): void {
-    if (before === undefined || after === undefined) return;
-    for (const { frontends } of [before.plan, after.plan]) {
+  /** Frontends that remember clients by the key of one that another Service got or lost have changed, too. */
+  private noteTouched(): void {
+    for (const { frontends } of this.touched)
       for (const { key, clientKeys } of frontends) if (clientKeys !== null) this.changedFrontends.add(key);
-    }
+    this.touched.clear();
   }
 
   /** Replaces the claim of one Service on a frontend, and decides anew who holds it. */
-  private decideHolder(key: FrontendKey, service: ObjectKey, claim: Claim | null): void {
+  private replaceClaim(key: FrontendKey, service: ObjectKey, claim: Claim | null): void {
     const holder = this.held.get(key);
-    const losers = this.waiting.get(key);
-    if (losers === undefined && (holder === undefined || holder.plan.service === service)) {
+    const isAlone = !this.waiting.has(key) && (holder === undefined || holder.plan.service === service);
+    if (isAlone && (claim === null || this.nodePortBefore(claim) === null)) {
       if (claim === null) this.held.delete(key);
       else this.held.set(key, claim);
-      return;
+    } else {
+      const claims = this.claimsOn(key);
+      const before = claims.findIndex((candidate) => candidate.plan.service === service);
+      if (before >= 0) claims.splice(before, 1);
+      if (claim !== null) insert(claims, claim);
+      this.decide(key, claims);
     }
-    const claims = [...(holder === undefined ? [] : [holder]), ...(losers ?? [])];
-    const before = claims.findIndex((candidate) => candidate.plan.service === service);
-    if (before >= 0) claims.splice(before, 1);
-    if (claim !== null) insert(claims, claim);
-    const [best, ...rest] = claims;
+    this.noteChange(key, holder);
+  }
+
+  /** Best first. */
+  private claimsOn(key: FrontendKey): Claim[] {
+    const holder = this.held.get(key);
+    const losers = this.waiting.get(key) ?? [];
+    if (holder === undefined) return [...losers];
+    const claims = [holder, ...losers];
+    const [best] = losers;
+    // One that is better may wait for a node port.
+    if (best !== undefined && compare(best, holder).order < 0) claims.sort((one, other) => compare(one, other).order);
+    return claims;
+  }
+
+  /** @param claims all on a frontend, best first. */
+  private decide(key: FrontendKey, claims: readonly Claim[]): void {
+    const best = claims.find((claim) => this.nodePortBefore(claim) === null);
+    const rest = claims.filter((claim) => claim !== best);
+    const before = this.waiting.get(key)?.length ?? 0;
+    this.waitingCount += rest.length - before;
+    if (before > 0 || rest.length > 0) this.findingChanges++;
     if (best === undefined) this.held.delete(key);
     else this.held.set(key, best);
     if (rest.length === 0) this.waiting.delete(key);
     else this.waiting.set(key, rest);
+  }
+
+  private noteChange(key: FrontendKey, before: Claim | undefined): void {
+    const after = this.held.get(key);
+    if (!sameFrontend(before?.frontend, after?.frontend)) this.changedFrontends.add(key);
+    if (before?.plan.service === after?.plan.service) return;
+    for (const claim of [before, after]) if (claim !== undefined) this.touched.add(claim.plan);
+    const frontend = (after ?? before)?.frontend;
+    if (frontend?.kind === 'NodePort') this.decideAgain(frontend, this.nodePlan.nodePortAddresses);
+  }
+
+  /** Another Service has a node port, or it is to be had at other addresses: external IPs there have to yield to it, or not any more. */
+  private decideAgain({ port, protocol }: FrontendPlan, addresses: readonly IPAddress[]): void {
+    for (const address of addresses) {
+      const key = frontendKey(address, port, protocol);
+      const before = this.held.get(key);
+      const claims = this.claimsOn(key);
+      if (claims.length === 0) continue;
+      this.decide(key, claims);
+      this.noteChange(key, before);
+    }
+  }
+
+  /** Of another Service: the node port that an external IP yields to, as it is an address of this node. The API gave the port to that Service alone. */
+  private nodePortBefore({ frontend, plan }: Claim): Claim | null {
+    const { kind, address, port, protocol } = frontend;
+    if (kind !== 'ExternalIP' || address === null || !this.nodePlan.nodePortAddresses.includes(address)) return null;
+    const nodePort = this.held.get(frontendKey(null, port, protocol));
+    return nodePort === undefined || nodePort.plan.service === plan.service ? null : nodePort;
+  }
+
+  private winnerOver(loser: Claim): Claim | null {
+    return this.held.get(loser.frontend.key) ?? this.nodePortBefore(loser);
   }
 }
 
@@ -236,8 +337,8 @@ function insert(claims: Claim[], claim: Claim): void {
   claims.splice(low, 0, claim);
 }
 
-/** The kind with the smaller number wins. Node ports are claimed by node ports only. */
-const RANKS: Readonly<Record<FrontendKind, number>> = { ClusterIP: 0, LoadBalancer: 1, ExternalIP: 2, NodePort: 3 };
+/** The kind with the smaller number wins. Of node ports see {@link ForwardingTable} too: on other kinds' addresses they come before external IPs. */
+const RANKS: Readonly<Record<FrontendKind, number>> = { ClusterIP: 0, LoadBalancer: 1, NodePort: 2, ExternalIP: 3 };
 
 /** Order below 0: `one` comes first. */
 function compare(one: Claim, other: Claim): { readonly order: number; readonly reason: Conflict['reason'] } {
@@ -256,7 +357,8 @@ export function compareAge(one: Aged, other: Aged): { readonly order: number; re
 
 function conflictOf(winner: Claim, loser: Claim): Conflict {
   return {
-    frontend: winner.frontend.key,
+    // The winner's may be a node port.
+    frontend: loser.frontend.key,
     family: winner.frontend.family,
     winner: winner.frontend.servicePort,
     loser: loser.frontend.servicePort,

@@ -5,10 +5,11 @@ import {
   prefixLength,
   touchesLoopback,
   type Family,
+  type IPAddress,
   type IPPrefix,
 } from '../base/ip.js';
 import type { NodeRow, ServiceCIDRRow } from '../state/rows.js';
-import { nodeFacts, type PlanSettings } from './facts.js';
+import { anyContains, nodeFacts, type PlanSettings } from './facts.js';
 import type { LocalDetector, NodePlan } from './types.js';
 
 /** What holds for the whole node in one family (behaviour ST-20, ST-21, ST-34, SV-31, SV-32). */
@@ -22,12 +23,14 @@ export function planNode(
   for (const row of serviceCIDRs) {
     for (const cidr of row.cidrs) if (familyOf(cidr) === family) cidrs.add(cidr);
   }
+  const prefixes = nodePortPrefixes(family, settings, node);
   return {
     family,
     localDetector: localDetector(family, settings, node),
     masqueradeAll: settings.masqueradeAll,
     masqueradeMark: 2 ** settings.masqueradeBit,
-    nodePortPrefixes: nodePortPrefixes(family, settings, node),
+    nodePortPrefixes: prefixes,
+    nodePortAddresses: nodePortAddresses(family, prefixes, settings, node),
     nodePortsOnLoopback: family === 'IPv4' && opensLoopback(settings),
     serviceCIDRs: [...cidrs].sort(),
     address: settings.traits.balancesOnly ? nodeFacts(settings, node).addresses[family] : null,
@@ -68,6 +71,21 @@ export function opensLoopback({
   if (!traits.servesLocalhost || nodePortAddresses === 'primary') return false;
   const own = nodePortAddresses.filter((prefix) => familyOf(prefix) === 'IPv4');
   return own.length === 0 || own.some(touchesLoopback);
+}
+
+/** What the node is known by in the cluster: other addresses of its links are its own affair. */
+function nodePortAddresses(
+  family: Family,
+  prefixes: readonly IPPrefix[] | null,
+  settings: PlanSettings,
+  node: NodeRow | undefined,
+): readonly IPAddress[] {
+  const first = nodeFacts(settings, node).addresses[family];
+  const own = (node?.addresses ?? []).filter((address) => familyOf(address) === family);
+  const all = new Set(first === null ? own : [first, ...own]);
+  return [...all]
+    .filter((address) => !isLoopback(address) && (prefixes === null || anyContains(prefixes, address)))
+    .sort();
 }
 
 /** A family without a prefix of its own answers on every local address, as in kube-proxy (behaviour ST-21, SV-31). */

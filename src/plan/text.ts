@@ -1,6 +1,7 @@
 import type { Family, IPAddress } from '../base/ip.js';
 import type {
   Conflict,
+  ConflictPair,
   FamilyTable,
   FrontendKind,
   FrontendPlan,
@@ -88,6 +89,15 @@ export const KIND_NAMES: Readonly<Record<FrontendKind, string>> = {
 
 export function printConflict(conflict: Conflict): string {
   return `conflict: ${conflict.family} ${printHolder(conflict)}; ${conflict.loser} does not get it`;
+}
+
+/** Of two Services all that they both claim. */
+export function printConflictPair(pair: ConflictPair): string {
+  return `${printConflict(pair.first)}${printCount(pair)}`;
+}
+
+export function printCount({ count }: ConflictPair): string {
+  return count === 1 ? '' : `, one of ${count} frontends that both claim`;
 }
 
 export function printShortfall({ family, cause, servicePort, text }: Shortfall): string {

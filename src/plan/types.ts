@@ -112,6 +112,8 @@ export interface NodePlan {
   readonly nodePortPrefixes: readonly IPPrefix[] | null;
   /** Whether they answer on loopback too, where the prefixes have it; never in IPv6. */
   readonly nodePortsOnLoopback: boolean;
+  /** Those of the Node's own addresses on which they answer. Sorted. */
+  readonly nodePortAddresses: readonly IPAddress[];
   /** Addresses in here that no Service holds are dropped. Sorted. */
   readonly serviceCIDRs: readonly IPPrefix[];
   /** The node's own first address, where the platform balances by itself; null: it is not known, or nobody asks. */
@@ -129,6 +131,14 @@ export interface Conflict {
   readonly loserKind: FrontendKind;
   /** What decided: the kind, the age of the Services, or, with both the same, the key. */
   readonly reason: 'kind' | 'age' | 'key';
+}
+
+/** Two Services that claim the same frontends, of which one gets none. */
+export interface ConflictPair {
+  /** How many frontends. */
+  readonly count: number;
+  /** About one of them. */
+  readonly first: Conflict;
 }
 
 /** One family's table as the dataplane reads it. */

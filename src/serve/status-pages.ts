@@ -1,5 +1,5 @@
 import { printStatus, type FamilyState, type ProcessStatus } from '../observe/process-status.js';
-import { printConflict, printShortfall } from '../plan/text.js';
+import { printConflictPair, printShortfall } from '../plan/text.js';
 import { formatted } from './formatted.js';
 import { pendingMs, type FamilyView, type RunningProcess } from './running-process.js';
 import type { StatusAnswer } from './status-socket.js';
@@ -75,6 +75,15 @@ function processStatus(running: RunningProcess): ProcessStatus {
   };
 }
 
+/** A tenant decides how many there are. */
+const SHOWN_FINDINGS = 100;
+
+function firstOf<Finding>(findings: readonly Finding[], print: (finding: Finding) => string): readonly string[] {
+  const shown = findings.slice(0, SHOWN_FINDINGS).map(print);
+  const more = findings.length - shown.length;
+  return more === 0 ? shown : [...shown, `and ${more} more`];
+}
+
 /** Null: it does not hold. */
 function secondsSince({ onsets, wallClock }: RunningProcess['health'], onset: string): number | null {
   const began = onsets.of(onset);
@@ -89,9 +98,9 @@ function familyState({ table, history }: FamilyView, { health, progress, now }: 
     healthy: health.families().some((status) => status.family === family && status.healthy),
     ...table.counts,
     pendingFrontends: progress.of(family)?.pendingFrontends ?? 0,
-    conflicts: [...table.conflicts()].map(printConflict),
+    conflicts: firstOf(table.conflictPairs(), printConflictPair),
     conflictsSeconds: secondsSince(health, `conflict ${family}`),
-    shortfalls: [...table.shortfalls()].map(printShortfall),
+    shortfalls: firstOf([...table.shortfalls()], printShortfall),
     setAside: (progress.of(family)?.aside ?? []).map(({ since, ...aside }) => ({
       ...aside,
       sinceSeconds: (now() - since) / 1000,

@@ -171,6 +171,34 @@ t.test('ports times addresses: refused before anything is planned', async (t) =>
   t.same(verdict(asking('create', { object: product(60) })), ALLOWED, 'within the limit');
 });
 
+t.test(
+  'a node port of another Service on an address of a Node is refused even where such addresses may be external IPs',
+  (t) => {
+    const by = cluster();
+    const taken = serviceObject('taken', {
+      type: 'NodePort',
+      clusterIP: '10.96.0.77',
+      ports: [{ port: 80, nodePort: 30_777 }],
+    });
+    by.put('Service', taken);
+    const { object } = fieldsOf(recorded('create')['request']);
+    const asked = (port: number): ApiObject => {
+      const spec = {
+        ...fieldsOf(fieldsOf(object)['spec']),
+        externalIPs: ['192.0.2.1'],
+        ports: [{ port, protocol: 'TCP' }],
+      };
+      return asking('create', { object: { ...fieldsOf(object), spec } });
+    };
+    const lax = policyOf('rules: { nodeAddresses: Ignore }');
+    t.match(verdict(asked(30_777), lax, by), {
+      refusal: /^spec\.externalIPs: 192\.0\.2\.1:30777\/TCP is the node port of default\/taken/,
+    });
+    t.same(verdict(asked(30_778), lax, by), ALLOWED);
+    t.end();
+  },
+);
+
 t.test('let through: what was recorded as it is', (t) => {
   for (const name of ['create', 'update', 'status', 'delete', 'dry-run'] as const)
     t.same(verdict(recorded(name)), ALLOWED, name);

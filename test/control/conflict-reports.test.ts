@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { ProxyEvent } from '../../src/base/events.js';
-import { ConflictReports } from '../../src/control/conflict-reports.js';
-import type { Conflict } from '../../src/plan/types.js';
+import { ConflictReports, type Findings } from '../../src/control/conflict-reports.js';
+import type { Conflict, ConflictPair, Shortfall } from '../../src/plan/types.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { RecordingLog } from '../support/recording-log.js';
 
@@ -18,6 +18,18 @@ function world(): {
   return { clock, log, events, reports };
 }
 
+let version = 0;
+
+/** What a table says that has these. */
+function findings(
+  family: Conflict['family'],
+  conflicts: readonly Conflict[],
+  shortfalls: readonly Shortfall[],
+): Findings {
+  const pairs = conflicts.map((first) => ({ first, count: 1 }));
+  return { family, conflictPairs: () => pairs, shortfalls: () => shortfalls.values(), findingsVersion: ++version };
+}
+
 function conflict(port: number, loser = 'shop/new:http', family: Conflict['family'] = 'IPv4'): Conflict {
   const kinds = { winnerKind: 'LoadBalancer', loserKind: 'ExternalIP', reason: 'kind' } as const;
   return { frontend: `192.0.2.1:${port}/TCP`, family, winner: 'default/old:web', loser, ...kinds };
@@ -25,9 +37,9 @@ function conflict(port: number, loser = 'shop/new:http', family: Conflict['famil
 
 t.test('a conflict that stays is told once, on the Service that loses', async (t) => {
   const { clock, log, events, reports } = world();
-  t.equal(reports.update('IPv4', [conflict(80)], []), 1, 'counted at once');
+  reports.update(findings('IPv4', [conflict(80)], []));
   await clock.advance(2999);
-  t.equal(reports.update('IPv4', [conflict(80)], []), 1, 'another sync in between');
+  reports.update(findings('IPv4', [conflict(80)], []));
   t.same([log.lines, events], [[], []], 'not told of yet');
   await clock.advance(1);
   t.match(events, [
@@ -41,10 +53,10 @@ t.test('a conflict that stays is told once, on the Service that loses', async (t
   ]);
   t.match(log.lines, [/^warn conflict: IPv4 192\.0\.2\.1:80\/TCP/]);
   await clock.advance(60_000);
-  reports.update('IPv4', [conflict(80)], []);
+  reports.update(findings('IPv4', [conflict(80)], []));
   t.equal(events.length, 1);
   t.equal(log.lines.length, 1);
-  t.equal(reports.update('IPv4', [], []), 0);
+  reports.update(findings('IPv4', [], []));
   t.match(log.lines[1], /^info 1 settled: conflict/);
   t.equal(clock.waiting, 0);
 });
@@ -57,8 +69,8 @@ t.test('what the platform does not do for a Service is told in the same way', as
     servicePort: 'shop/new:http',
     text: 'it is not done',
   } as const;
-  t.equal(reports.update('IPv4', [], [shortfall]), 0, 'no conflict');
-  reports.update('IPv6', [], [{ ...shortfall, family: 'IPv6' }]);
+  reports.update(findings('IPv4', [], [shortfall]));
+  reports.update(findings('IPv6', [], [{ ...shortfall, family: 'IPv6' }]));
   await clock.advance(3000);
   t.match(events, [
     {
@@ -72,17 +84,17 @@ t.test('what the platform does not do for a Service is told in the same way', as
     'warn not on this platform: IPv4 shop/new:http: it is not done',
     'warn not on this platform: IPv6 shop/new:http: it is not done',
   ]);
-  reports.update('IPv4', [], [shortfall]);
-  reports.update('IPv6', [], []);
+  reports.update(findings('IPv4', [], [shortfall]));
+  reports.update(findings('IPv6', [], []));
   t.match(log.lines.slice(2), ['info 1 settled: not on this platform: IPv6 shop/new:http: it is not done']);
 });
 
 t.test('two Services that exchange a port: nothing is told', async (t) => {
   const { clock, log, events, reports } = world();
-  reports.update('IPv4', [conflict(80)], []);
-  reports.update('IPv4', [conflict(443)], []);
+  reports.update(findings('IPv4', [conflict(80)], []));
+  reports.update(findings('IPv4', [conflict(443)], []));
   await clock.advance(2000);
-  reports.update('IPv4', [], []);
+  reports.update(findings('IPv4', [], []));
   await clock.advance(60_000);
   t.same([log.lines, events], [[], []]);
   t.equal(clock.waiting, 0);
@@ -90,16 +102,59 @@ t.test('two Services that exchange a port: nothing is told', async (t) => {
 
 t.test('each conflict has its own time, families do not mix, and nothing waits once there is none', async (t) => {
   const { clock, events, reports } = world();
-  reports.update('IPv4', [conflict(80)], []);
+  reports.update(findings('IPv4', [conflict(80)], []));
   await clock.advance(2000);
-  t.equal(reports.update('IPv6', [conflict(80, 'shop/six:http', 'IPv6')], []), 1);
-  t.equal(reports.update('IPv4', [conflict(80), conflict(443)], []), 2);
+  reports.update(findings('IPv6', [conflict(80, 'shop/six:http', 'IPv6')], []));
+  reports.update(findings('IPv4', [conflict(80), conflict(443, 'shop/other:http')], []));
   await clock.advance(1000);
   t.equal(events.length, 1);
   await clock.advance(2000);
   t.equal(events.length, 3);
-  reports.update('IPv4', [conflict(8080)], []);
-  reports.update('IPv4', [], []);
-  reports.update('IPv6', [], []);
+  reports.update(findings('IPv4', [conflict(8080)], []));
+  reports.update(findings('IPv4', [], []));
+  reports.update(findings('IPv6', [], []));
   t.equal(clock.waiting, 0);
+});
+
+function pairOf(count: number, winner: string, loser: string): ConflictPair {
+  return { count, first: { ...conflict(80, loser), winner } };
+}
+
+t.test('two Services with thousands of conflicts are one line and one event, with their number', async (t) => {
+  const { clock, log, events, reports } = world();
+  const table = (count: number): Findings => ({
+    ...findings('IPv4', [], []),
+    conflictPairs: () => [pairOf(count, 'default/old:web', 'shop/new:http')],
+  });
+  reports.update(table(40_000));
+  await clock.advance(3000);
+  t.match(log.lines, [/does not get it, one of 40000 frontends that both claim$/]);
+  t.match(events, [{ note: /, one of 40000 frontends that both claim$/ }]);
+  reports.update(table(39_999));
+  await clock.advance(60_000);
+  t.equal(log.lines.length + events.length, 2, 'another number is no news');
+});
+
+t.test('a Service in conflict with thousands of others does not fill the log', async (t) => {
+  const { clock, log, reports } = world();
+  const pairs = Array.from({ length: 5000 }, (_, index) => pairOf(1, `default/s${index}:web`, 'shop/new:http'));
+  reports.update({ ...findings('IPv4', [], []), conflictPairs: () => pairs });
+  await clock.advance(3000);
+  t.equal(log.lines.length, 101);
+  t.match(log.lines.at(-1), /more Services are in conflict/);
+  reports.update(findings('IPv4', [], []));
+  t.equal(log.lines.length, 202);
+});
+
+t.test('what has not changed is not looked at', (t) => {
+  const { reports } = world();
+  const table = findings('IPv4', [conflict(80)], []);
+  reports.update(table);
+  reports.update({
+    ...table,
+    conflictPairs: () => {
+      throw new Error('looked at');
+    },
+  });
+  t.end();
 });

@@ -193,6 +193,7 @@ export function detail({ key, namespace, name, type, addresses, problems }: Serv
       { ...group, policy: 'Cluster', applies: 'from pods and this node', reasons },
       { ...group, policy: 'Local', applies: 'from outside', used: 1, reasons },
     ],
+    ...{ portCount: 1, frontendCount: 3, sliceCount: 1, shortfalls: [] },
     slices: [{ name: `${name}-abc12`, family: 'IPv4', endpoints: 4, ports: ['https 8443/TCP'] }],
     unplanned: [],
     traffic: null,

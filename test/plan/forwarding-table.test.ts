@@ -394,3 +394,77 @@ t.test('changes make a copy equal, and say nothing in vain', (t) => {
   t.pass('400 histories followed');
   t.end();
 });
+
+/** Port 30080 of an address as an external IP, or as a node port where there is none. */
+function port30080(service: string, host: string | null): FrontendPlan {
+  const key = frontendKey(host === null ? null : address(host), 30_080, 'TCP');
+  return frontend(service, host, { key, kind: host === null ? 'NodePort' : 'ExternalIP', port: 30_080 });
+}
+
+const NODE_ADDRESS = '192.168.0.2';
+
+t.test('a node port comes before an external IP of another Service on an address of the node', (t) => {
+  const owner = plan('owner', [port30080('owner', null)], { creationTime: 9 });
+  const thief = plan('thief', [port30080('thief', NODE_ADDRESS), port30080('thief', '203.0.113.1')]);
+  for (const order of [
+    [owner, thief],
+    [thief, owner],
+  ]) {
+    const table = new ForwardingTable(NODE);
+    for (const one of order) table.setService(one.service, one);
+    const held = (): readonly string[] => [...table.frontends()].map(({ key }) => key).sort();
+    t.same(held(), ['203.0.113.1:30080/TCP', 'nodeport:30080/TCP'], 'others of its addresses are not concerned');
+    t.same([...table.conflicts()].map(printConflict), [
+      'conflict: IPv4 192.168.0.2:30080/TCP belongs to owner, as its node port, which comes before external IP; thief does not get it',
+    ]);
+    t.match(table.conflictPairs(), [{ count: 1, first: { winner: 'owner', loser: 'thief' } }]);
+    table.takeChange();
+    table.setService('owner', null);
+    t.same(held(), ['192.168.0.2:30080/TCP', '203.0.113.1:30080/TCP'], 'until nobody has it');
+    t.same([...table.takeChange().frontends].sort(), ['192.168.0.2:30080/TCP', 'nodeport:30080/TCP']);
+    t.equal(table.conflictCount, 0);
+    table.setService('owner', owner);
+    t.equal(held().length, 2);
+    table.setNode({ ...NODE, nodePortAddresses: [] });
+    t.equal(held().length, 3, 'and where node ports do not answer');
+    table.setNode(NODE);
+    t.equal(held().length, 2);
+  }
+  t.end();
+});
+
+t.test('a Service may have its own node port as an external IP, and a balancer any', (t) => {
+  const table = new ForwardingTable(NODE);
+  table.setService(
+    'owner',
+    plan('owner', [port30080('owner', null), port30080('owner', NODE_ADDRESS)], { creationTime: 9 }),
+  );
+  table.setService('older', plan('older', [port30080('older', NODE_ADDRESS)]));
+  t.equal(table.frontend(`${NODE_ADDRESS}:30080/TCP`)?.servicePort, 'owner', 'although another one is older');
+  t.match([...table.conflicts()], [{ winner: 'owner', winnerKind: 'ExternalIP', loser: 'older' }]);
+  table.setService('owner', plan('owner', [port30080('owner', NODE_ADDRESS)], { creationTime: 9 }));
+  t.equal(table.frontend(`${NODE_ADDRESS}:30080/TCP`)?.servicePort, 'older', 'without the node port age decides');
+  const balancer = { ...port30080('balancer', NODE_ADDRESS), kind: 'LoadBalancer' as const };
+  table.setService('balancer', plan('balancer', [balancer]));
+  t.equal(table.frontend(`${NODE_ADDRESS}:30080/TCP`)?.servicePort, 'balancer');
+  t.end();
+});
+
+t.test('conflicts are counted by pair, at a cost that does not grow with their square', (t) => {
+  const count = 20_000;
+  const claims = (service: string): readonly FrontendPlan[] =>
+    Array.from({ length: count }, (_, index) => {
+      const host = `203.0.${index >> 8}.${index & 255}`;
+      return frontend(service, host, { kind: 'ExternalIP', clientKeys: { cluster: '10.96.0.1:80/TCP', local: null } });
+    });
+  const table = new ForwardingTable(NODE);
+  table.setService('a', plan('a', claims('a'), { creationTime: 2 }));
+  const before = table.findingsVersion;
+  table.setService('b', plan('b', claims('b'), { creationTime: 1 }));
+  t.not(table.findingsVersion, before);
+  t.equal(table.conflictCount, count);
+  t.match(table.conflictPairs(), [{ count, first: { winner: 'b', loser: 'a' } }]);
+  table.setService('b', null);
+  t.same([table.conflictCount, table.conflictPairs()], [0, []]);
+  t.end();
+});

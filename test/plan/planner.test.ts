@@ -234,10 +234,12 @@ function randomRow(random: SeededRandom): Row {
     case 2:
       return service(name, {
         clusterIPs: random.pick([['10.96.0.1'], ['10.96.0.2'], ['10.96.0.2', 'fd00::2'], []]),
-        externalIPs: random.some(['1.1.1.1', '10.96.0.1', 'fd00::9'], 0.4),
+        externalIPs: random.some(['1.1.1.1', '10.96.0.1', 'fd00::9', '192.168.0.2'], 0.4),
         balancer: random.some(['2.2.2.2'], 0.4),
         sourceRanges: random.some(['192.168.0.0/24'], 0.5),
-        ports: [{ nodePort: random.pick([0, 30000]), protocol: random.pick(['TCP', 'UDP']) }],
+        ports: [
+          { port: random.pick([80, 30000]), nodePort: random.pick([0, 30000]), protocol: random.pick(['TCP', 'UDP']) },
+        ],
         creationTime: random.pick([null, 1, 2]),
         externalTrafficPolicy: random.pick(['Cluster', 'Local']),
         internalTrafficPolicy: random.pick(['Cluster', 'Local']),

@@ -4,6 +4,7 @@ import type {
   Configuration,
   EndpointsPage,
   ExplainAnswer,
+  FrontendsPage,
   History,
   Overview,
   ServiceDetail,
@@ -240,6 +241,26 @@ t.test('one Service: endpoints used, not used and why, and who has its addresses
   t.match(await scene.ask('/ui/api/service?key=a/b'), { status: 404, body: /there is no Service a\/b/ });
   t.match(await scene.ask(`/ui/api/${rest.replace('http', 'x')}`), { status: 404, body: /has no port/ });
   t.match(await scene.ask(`/ui/api/${rest.replace('Local', 'x')}`), { status: 400, body: /policy: must be one of/ });
+});
+
+t.test('a Service with thousands of conflicts is answered in pages', async (t) => {
+  const scene = await pageScene(t, {});
+  const ports = Array.from({ length: 100 }, (_, index) => ({ name: `p${index}`, port: index + 1 }));
+  const externalIPs = Array.from({ length: 90 }, (_, index) => `203.0.113.${index + 1}`);
+  scene.say([
+    service('one', { ports, externalIPs, clusterIPs: ['10.96.0.1'], creationTime: 1 }),
+    service('two', { ports, externalIPs, clusterIPs: ['10.96.0.2'], creationTime: 2 }),
+  ]);
+  scene.sync();
+  const detail = await scene.read<ServiceDetail>('service?key=default/two');
+  t.same([detail.frontends.length, detail.frontendCount, detail.portCount], [100, 9100, 100]);
+  t.equal(new Set(detail.endpoints.map(({ port }) => port)).size, 20);
+  const page = await scene.read<FrontendsPage>('frontends?key=default/two&offset=9000&limit=500');
+  t.same([page.total, page.offset, page.rows.length], [9100, 9000, 100]);
+  t.match(page.rows[1], { lostTo: { service: 'default/one' } });
+  const won = await scene.read<FrontendsPage>('frontends?key=default/one&offset=9000');
+  t.match(won.rows[1], { claimedBy: [{ service: 'default/two' }] });
+  t.match(await scene.ask('/ui/api/frontends?key=a/b'), { status: 404 });
 });
 
 t.test('explain, step by step', async (t) => {

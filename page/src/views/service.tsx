@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Conflict, Frontend, ServiceDetail } from '../../../src/serve/ui/api-services.js';
-import { useAnswer } from '../ask.js';
+import { ask, messageOf, useAnswer } from '../ask.js';
 import { clockTime, counted, duration, number } from '../format.js';
 import { useServicesVersion } from '../live.js';
 import { Age, Codes, Dot, Facts, Section, Table, Trouble } from '../parts.js';
@@ -65,7 +65,7 @@ export function ServicePane({ serviceKey, onClose }: Properties): JSX.Element {
 }
 
 function Service({ of: service, version }: { readonly of: ServiceDetail; readonly version: number }): JSX.Element {
-  const { unplanned, nothing, frontends, slices } = service;
+  const { unplanned, nothing, shortfalls, portCount, slices, sliceCount } = service;
   return (
     <>
       {unplanned.map(({ family, reason }) => (
@@ -73,13 +73,28 @@ function Service({ of: service, version }: { readonly of: ServiceDetail; readonl
           Cannot be planned for {family}, and stays as it was: {reason}
         </Trouble>
       ))}
+      {shortfalls.map((text) => (
+        <Trouble key={text}>{text}</Trouble>
+      ))}
       {nothing !== null && <p>{nothing}</p>}
       <Object of={service} />
-      {frontends.length > 0 && <Frontends frontends={frontends} />}
+      {service.frontends.length > 0 && <Frontends service={service} version={version} />}
       <EndpointGroups service={service} version={version} />
+      {portCount > GROUPED_PORTS && (
+        <p class="quiet">
+          Endpoints of the first {GROUPED_PORTS} ports of {number(portCount)}
+        </p>
+      )}
       <TrafficSection of={service} />
       {slices.length > 0 && (
-        <Section title="EndpointSlices" aside={number(slices.length)}>
+        <Section
+          title="EndpointSlices"
+          aside={
+            slices.length < sliceCount
+              ? `the first ${number(slices.length)} of ${number(sliceCount)}`
+              : number(sliceCount)
+          }
+        >
           <Table label="EndpointSlices" columns={['Name', 'Family', '#Endpoints', 'Ports']}>
             {slices.map(({ name, family, endpoints, ports }) => (
               <tr key={name}>
@@ -153,7 +168,32 @@ function printPort({ name, port, nodePort, protocol }: ServiceDetail['ports'][nu
   return `${name === '' ? '' : `${name} `}${port}${nodePort === 0 ? '' : `:${nodePort}`}/${protocol}`;
 }
 
-function Frontends({ frontends }: { readonly frontends: readonly Frontend[] }): JSX.Element {
+/** Of so many ports endpoints come with a Service. */
+const GROUPED_PORTS = 20;
+/** How many frontends are asked for at a time. */
+const STEP = 500;
+
+function Frontends({ service, version }: { readonly service: ServiceDetail; readonly version: number }): JSX.Element {
+  const { key, frontendCount } = service;
+  const [further, setFurther] = useState<readonly Frontend[]>([]);
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => {
+    setFurther([]);
+    setError(null);
+  }, [version]);
+  const frontends = [...service.frontends, ...further];
+  const left = frontendCount - frontends.length;
+  const more = (): void => {
+    const query = { key, offset: String(frontends.length), limit: String(STEP) };
+    ask('api/frontends', query, AbortSignal.timeout(30_000)).then(
+      (page) => {
+        setFurther([...further, ...page.rows]);
+      },
+      (caught: unknown) => {
+        setError(messageOf(caught));
+      },
+    );
+  };
   return (
     <Section title="Frontends" aside="addresses and ports that this node forwards">
       <Table
@@ -164,6 +204,14 @@ function Frontends({ frontends }: { readonly frontends: readonly Frontend[] }): 
           <FrontendRows key={`${frontend.key} ${frontend.port}`} of={frontend} />
         ))}
       </Table>
+      {error !== null && <Trouble>{error}</Trouble>}
+      {left > 0 && (
+        <p>
+          <button type="button" class="button plain" onClick={more}>
+            {number(Math.min(STEP, left))} more of {number(left)}
+          </button>
+        </p>
+      )}
     </Section>
   );
 }

@@ -77,10 +77,19 @@ export interface ServiceDetail {
   /** ClientIP affinity in seconds; null: none. */
   readonly affinitySeconds: number | null;
   readonly healthCheck: { readonly port: number; readonly localEndpoints: number } | null;
+  /** The first 500. */
   readonly ports: readonly ServicePort[];
+  readonly portCount: number;
+  /** The first 100; {@link FrontendsQuery} asks for more. */
   readonly frontends: readonly Frontend[];
+  readonly frontendCount: number;
+  /** Of the first 20 ports. */
   readonly endpoints: readonly EndpointGroup[];
+  /** The first 100. */
   readonly slices: readonly Slice[];
+  readonly sliceCount: number;
+  /** What it asks for and does not get, one sentence each. */
+  readonly shortfalls: readonly string[];
   /** Families in which it cannot be planned, so that it is as it was. */
   readonly unplanned: readonly { readonly family: IpFamily; readonly reason: string }[];
   /** What went through it since the process counts, or was refused, by port: none for a port that nothing went to, or that is not told apart. Null: it is not counted. */
@@ -141,7 +150,7 @@ export interface Frontend {
   readonly whenEmpty: 'reject' | 'drop';
   /** Another Service has it, and why; null: this one has it. */
   readonly lostTo: Conflict | null;
-  /** Services that claim it and do not get it. */
+  /** Services that claim it and do not get it, 10 at most. */
   readonly claimedBy: readonly Conflict[];
   /** The kernel refuses it, so it stays as it was; null: it does not. */
   readonly setAside: { readonly reason: string; readonly since: string } | null;
@@ -192,6 +201,21 @@ export interface Slice {
   readonly endpoints: number;
   /** `http 8080/TCP`. */
   readonly ports: readonly string[];
+}
+
+/** More of {@link ServiceDetail.frontends}. */
+export interface FrontendsQuery {
+  /** `namespace/name`. */
+  readonly key: string;
+  readonly offset?: string;
+  /** 1 to 500, 100 when it is left out. */
+  readonly limit?: string;
+}
+
+export interface FrontendsPage {
+  readonly total: number;
+  readonly offset: number;
+  readonly rows: readonly Frontend[];
 }
 
 /** More of an {@link EndpointGroup}. */

@@ -3,6 +3,8 @@ import type {
   EndpointsQuery,
   ExplainAnswer,
   ExplainQuery,
+  FrontendsPage,
+  FrontendsQuery,
   IpFamily,
   ServiceDetail,
   ServiceQuery,
@@ -25,6 +27,7 @@ export interface Api {
   readonly 'api/overview': { readonly query: NoQuery; readonly answer: Overview };
   readonly 'api/services': { readonly query: ServicesQuery; readonly answer: ServicesPage };
   readonly 'api/service': { readonly query: ServiceQuery; readonly answer: ServiceDetail };
+  readonly 'api/frontends': { readonly query: FrontendsQuery; readonly answer: FrontendsPage };
   readonly 'api/endpoints': { readonly query: EndpointsQuery; readonly answer: EndpointsPage };
   readonly 'api/explain': { readonly query: ExplainQuery; readonly answer: ExplainAnswer };
   readonly 'api/history': { readonly query: NoQuery; readonly answer: History };

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { digestPart, DIGEST_PARTS, VersionDigest } from '../../base/version-digest.js';
 import { serviceOf } from '../../plan/explain.js';
-import { printHolder } from '../../plan/text.js';
+import { printCount, printHolder } from '../../plan/text.js';
 import { pendingMs, type FamilyView, type RunningProcess } from '../running-process.js';
 import {
   COMPARED_RESOURCES,
@@ -77,10 +77,10 @@ function problemsOf({ family, table }: FamilyView, { progress }: RunningProcess)
       problem: 'set-aside',
       text: `${frontend}: ${reason}`,
     })),
-    ...[...table.conflicts()].map((conflict): NodeProblem => ({
-      service: serviceOf({ servicePort: conflict.loser }),
+    ...table.conflictPairs().map((pair): NodeProblem => ({
+      service: serviceOf({ servicePort: pair.first.loser }),
       problem: 'conflict',
-      text: `${family} ${printHolder(conflict)}`,
+      text: `${family} ${printHolder(pair.first)}${printCount(pair)}`,
     })),
   ];
 }

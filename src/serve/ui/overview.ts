@@ -1,3 +1,4 @@
+import { least } from '../../base/extremes.js';
 import { formatTimestamp } from '../../base/timestamp.js';
 import type { SourceState } from '../../observe/metrics.js';
 import type { FamilyView, RunningProcess } from '../running-process.js';
@@ -44,7 +45,7 @@ function familyOverview({ table, history }: FamilyView, running: RunningProcess)
     pendingFrontends: progress?.pendingFrontends ?? 0,
     pendingMs: waitingSince === null ? null : running.now() - waitingSince,
     syncedAt: lastUpdated === null ? null : formatTimestamp(lastUpdated),
-    conflicts: [...table.conflicts()].length,
+    conflicts: table.conflictCount,
     setAside: progress?.aside.length ?? 0,
     unplanned: table.unplanned.size,
     syncs: history.syncs,
@@ -147,7 +148,7 @@ function ofFamily({ table }: FamilyView, running: RunningProcess): readonly Heal
   const status = running.health.families().find((each) => each.family === family);
   const drift = running.health.drift().find((each) => each.family === family);
   const aside = progress?.aside ?? [];
-  const conflicts = [...table.conflicts()].length;
+  const conflicts = table.conflictCount;
   const failure = progress?.failure ?? null;
   const waiting = progress?.waitingSince ?? null;
   const waitingSince = waiting === null ? null : wallTime(running, waiting);
@@ -174,7 +175,7 @@ function ofFamily({ table }: FamilyView, running: RunningProcess): readonly Heal
       : [
           reason('warning', 'set-aside', `the kernel refuses ${aside.length} frontends, which stay as they were`, {
             family,
-            since: wallTime(running, Math.min(...aside.map((each) => each.since))),
+            since: wallTime(running, least(aside.map((each) => each.since))),
           }),
         ]),
     ...(table.unplanned.size === 0

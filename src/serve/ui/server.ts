@@ -18,7 +18,7 @@ import { isThisMachine } from './loopback.js';
 import { nodeAnswer, versionsAnswer } from './node-state.js';
 import { overview } from './overview.js';
 import { AskedWrongly, oneOf, pageOf, textOf } from './query.js';
-import { endpointsPage, serviceDetail } from './service-detail.js';
+import { endpointsPage, frontendsPage, serviceDetail } from './service-detail.js';
 import { listServices } from './service-list.js';
 import { ServiceOrder } from './service-order.js';
 
@@ -131,6 +131,7 @@ export class PageServer {
           ...pageOf(query),
         }),
       'api/service': (query) => serviceDetail(running, key(query)),
+      'api/frontends': (query) => frontendsPage(running, { key: key(query), ...pageOf(query) }),
       'api/endpoints': (query) =>
         endpointsPage(running, {
           key: key(query),

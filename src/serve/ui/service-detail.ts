@@ -5,17 +5,31 @@ import { nodeFacts, type NodeFacts } from '../../plan/facts.js';
 import type { ForwardingTable } from '../../plan/forwarding-table.js';
 import { examineEndpoints, type EndpointVerdict } from '../../plan/selection.js';
 import { localPolicies } from '../../plan/service-plan.js';
-import { KIND_NAMES, printHolder } from '../../plan/text.js';
+import { KIND_NAMES, printHolder, printShortfall } from '../../plan/text.js';
 import type { Conflict as PlannedConflict, FrontendPlan } from '../../plan/types.js';
 import type { EndpointSliceRow, ObjectKey, ServicePortRow, ServiceRow } from '../../state/rows.js';
 import type { RunningProcess } from '../running-process.js';
-import type { Conflict, Endpoint, EndpointGroup, EndpointsPage, Frontend, ServiceDetail, Slice } from './api.js';
+import type {
+  Conflict,
+  Endpoint,
+  EndpointGroup,
+  EndpointsPage,
+  Frontend,
+  FrontendsPage,
+  ServiceDetail,
+  Slice,
+} from './api.js';
 import { describeEndpoint } from './explained.js';
 import { wallTime } from './overview.js';
 import { AskedWrongly, type PageQuery } from './query.js';
 
-/** How many endpoints of a group come with the Service. */
+/** How many endpoints of a group, frontends and slices come with the Service. */
 const ROWS = 100;
+/** Of so many ports endpoints come with it: each port's are all looked at. */
+const GROUPED_PORTS = 20;
+const PORTS = 500;
+/** Of others that claim a frontend. */
+const CLAIMS = 10;
 
 /** @throws AskedWrongly */
 function requireService({ snapshot }: RunningProcess, key: ObjectKey): ServiceRow {
@@ -49,10 +63,13 @@ export function serviceDetail(running: RunningProcess, key: ObjectKey): ServiceD
       check === undefined
         ? null
         : { port: check.port, localEndpoints: checks.reduce((sum, { localEndpoints }) => sum + localEndpoints, 0) },
-    ports,
-    frontends: tables.flatMap((table) => frontendsOf(running, table, key)),
+    ports: ports.slice(0, PORTS),
+    portCount: ports.length,
+    ...frontendRows(running, key, 0, ROWS),
     endpoints: tables.flatMap(({ family }) => groupsOf(running, family, key, service)),
-    slices: slices.map(describeSlice),
+    slices: slices.slice(0, ROWS).map(describeSlice),
+    sliceCount: slices.length,
+    shortfalls: tables.flatMap((table) => (table.plan(key)?.shortfalls ?? []).map(printShortfall)),
     unplanned: tables.flatMap(({ family, unplanned }) => {
       const reason = unplanned.get(key);
       return reason === undefined ? [] : [{ family, reason }];
@@ -69,15 +86,53 @@ function whyNothing(tables: readonly ForwardingTable[], key: ObjectKey, service:
   return 'it has no cluster IP of a family that this node serves, or has not been planned yet';
 }
 
-function frontendsOf(running: RunningProcess, table: ForwardingTable, key: ObjectKey): readonly Frontend[] {
-  const aside = running.progress.of(table.family)?.aside ?? [];
-  const conflicts = [...table.conflicts()];
+export interface FrontendQuery extends PageQuery {
+  readonly key: ObjectKey;
+}
+
+/**
+ * More frontends of one Service.
+ *
+ * @throws AskedWrongly
+ */
+export function frontendsPage(running: RunningProcess, { key, offset, limit }: FrontendQuery): FrontendsPage {
+  requireService(running, key);
+  const { frontends: rows, frontendCount: total } = frontendRows(running, key, offset, limit);
+  return { total, offset, rows };
+}
+
+/** Some of a Service's frontends; takes as long as these. */
+function frontendRows(
+  running: RunningProcess,
+  key: ObjectKey,
+  offset: number,
+  limit: number,
+): Pick<ServiceDetail, 'frontends' | 'frontendCount'> {
+  const rows: Frontend[] = [];
+  let before = 0;
+  for (const { table } of running.families) {
+    const { frontends = [] } = table.plan(key) ?? {};
+    const first = Math.max(0, offset - before);
+    const shown = frontends.slice(first, first + limit - rows.length);
+    rows.push(...describeFrontends(running, table, key, shown));
+    before += frontends.length;
+  }
+  return { frontends: rows, frontendCount: before };
+}
+
+function describeFrontends(
+  running: RunningProcess,
+  table: ForwardingTable,
+  key: ObjectKey,
+  frontends: readonly FrontendPlan[],
+): readonly Frontend[] {
+  const aside = new Map((running.progress.of(table.family)?.aside ?? []).map((each) => [each.frontend, each]));
   const { addresses } = factsOf(running);
-  return (table.plan(key)?.frontends ?? []).map((frontend) => {
-    const own = conflicts.filter((conflict) => conflict.frontend === frontend.key);
-    const refused = aside.find((each) => each.frontend === frontend.key);
-    const lost = own.find(({ loser }) => serviceOf({ servicePort: loser }) === key);
-    const holds = own.filter(({ winner }) => serviceOf({ servicePort: winner }) === key);
+  return frontends.map((frontend) => {
+    const conflicts = table.conflictsAt(frontend.key);
+    const refused = aside.get(frontend.key);
+    const lost = conflicts.find(({ loser }) => serviceOf({ servicePort: loser }) === key);
+    const holds = conflicts.filter(({ winner }) => serviceOf({ servicePort: winner }) === key);
     return {
       key: frontend.key,
       family: table.family,
@@ -89,7 +144,7 @@ function frontendsOf(running: RunningProcess, table: ForwardingTable, key: Objec
       masquerade: MASQUERADE[frontend.masquerade],
       whenEmpty: frontend.whenEmpty,
       lostTo: lost === undefined ? null : conflictWith(lost.winner, lost),
-      claimedBy: holds.map((conflict) => conflictWith(conflict.loser, conflict)),
+      claimedBy: holds.slice(0, CLAIMS).map((conflict) => conflictWith(conflict.loser, conflict)),
       setAside: refused === undefined ? null : { reason: refused.reason, since: wallTime(running, refused.since) },
     };
   });
@@ -129,6 +184,7 @@ function groupsOf(
   service: ServiceRow,
 ): readonly EndpointGroup[] {
   return service.ports
+    .slice(0, GROUPED_PORTS)
     .flatMap((port) =>
       (['Cluster', 'Local'] as const).flatMap((policy) => {
         const applies = appliesTo(service, port, policy);

@@ -13,8 +13,8 @@ export class ServiceProblems {
       for (const key of table.unplanned.keys()) this.note(key, 'unplanned');
       for (const { servicePort } of running.progress.of(family)?.aside ?? [])
         if (servicePort !== null) this.note(serviceOf({ servicePort }), 'set-aside');
-      for (const { winner, loser } of table.conflicts())
-        for (const servicePort of [winner, loser]) this.note(serviceOf({ servicePort }), 'conflict');
+      for (const { first } of table.conflictPairs())
+        for (const servicePort of [first.winner, first.loser]) this.note(serviceOf({ servicePort }), 'conflict');
     }
   }
 

@@ -17,6 +17,7 @@ const NODE: NodePlan = {
   masqueradeMark: 0x4000,
   nodePortPrefixes: null,
   nodePortsOnLoopback: false,
+  nodePortAddresses: [],
   address: null,
   serviceCIDRs: [],
 };
