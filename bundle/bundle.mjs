@@ -7,7 +7,7 @@
 //   certificate.js  what has the client certificate of a kubeconfig made and renewed; loaded where flags ask for it
 //   check.js        the command that reads configuration files, with its tables; loaded by that command only
 //   check-cluster.js what reads a running cluster for it; loaded where it is told to
-//   webhook.js      the command that answers an API server, with the Kubernetes client; loaded by that command only
+//   webhook.js      the command that answers an API server, with informers of the Kubernetes client; loaded by that command only
 //   nodes.js        the command that asks the proxies of all nodes, with the client of the API server; loaded by that command, and by explain --node
 //   ui/             the page in the browser, see page.mjs
 //   nodes-ui/       the same of all nodes, for the command nodes

@@ -1,13 +1,12 @@
 import { ListWatch } from '@kubernetes/client-node/dist/cache.js';
-import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
-import { HttpMethod, RequestContext } from '@kubernetes/client-node/dist/gen/http/http.js';
 import type { KubernetesListObject, KubernetesObject } from '@kubernetes/client-node/dist/types.js';
-import { Watch } from '@kubernetes/client-node/dist/watch.js';
-import { fetch } from 'undici';
+import type { Watch } from '@kubernetes/client-node/dist/watch.js';
 import type { Clock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
 import { cutMessage } from '../base/outside-text.js';
+import { readTextWithin } from '../base/read-text.js';
+import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import { OBSERVED_KINDS, type ObservedCluster, type ObservedKind } from './observed-cluster.js';
 
 const PATHS: Readonly<Record<ObservedKind, string>> = {
@@ -20,28 +19,27 @@ const LAST_RETRY_MS = 30_000;
 /** API servers before 1.33 have no ServiceCIDRs; one that is changed for a later one has. */
 const ABSENT_RETRY_MS = 300_000;
 const LIST_TIMEOUT_MS = 60_000;
+/** A watch that brings nothing for so long, not even a bookmark, which come every minute, may be dead: it is begun anew. */
+const SILENCE_MS = 150_000;
+const MAX_LIST_BYTES = 256 << 20;
+const MAX_EVENT_CHARACTERS = 16 << 20;
+const OK = 200;
 const NOT_FOUND = 404;
 
 export interface InformersOptions {
-  /** Empty: as a pod. */
-  readonly kubeconfig: string;
+  /** The one that events go over: there is one set of rules for TLS, credentials and proxies. */
+  readonly connection: Pick<ApiConnection, 'get'>;
   readonly cluster: ObservedCluster;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** The informers of the Kubernetes client: each reads all of a kind and follows it, again and again, and what they hear is told the cluster. */
+/** The informers of the Kubernetes client, over our own connection: each reads all of a kind and follows it, again and again, and tells the cluster. */
 export class Informers {
-  private readonly config = new KubeConfig();
   private readonly informers: readonly Informer[];
 
-  /** @throws Error when the kubeconfig cannot be read, or there is none and this is no pod. */
   constructor(options: InformersOptions) {
-    if (options.kubeconfig !== '') this.config.loadFromFile(options.kubeconfig);
-    else this.config.loadFromCluster();
-    if (this.config.getCurrentCluster() === null)
-      throw new Error(`--kubeconfig: ${options.kubeconfig}: its current context names no cluster`);
-    this.informers = OBSERVED_KINDS.map((kind) => new Informer(kind, this.config, options));
+    this.informers = OBSERVED_KINDS.map((kind) => new Informer(kind, options));
   }
 
   start(): void {
@@ -62,15 +60,16 @@ class Informer {
 
   constructor(
     private readonly kind: ObservedKind,
-    private readonly config: KubeConfig,
     private readonly options: InformersOptions,
   ) {
-    const { cluster } = options;
+    const { cluster, connection } = options;
     const onListed = (): void => {
       this.retryMs = FIRST_RETRY_MS;
       cluster.listed(kind);
     };
-    this.informer = new ListWatch(PATHS[kind], new ToldWatch(config, onListed), () => this.list(), false);
+    // Of a Watch it calls this function alone.
+    const watch = new EventStream(connection, onListed) as Pick<Watch, 'watch'> as Watch;
+    this.informer = new ListWatch(PATHS[kind], watch, () => this.list(), false);
     const put = (object: KubernetesObject): void => {
       cluster.put(kind, object);
     };
@@ -98,23 +97,16 @@ class Informer {
   }
 
   private async list(): Promise<KubernetesListObject<KubernetesObject>> {
-    const server = this.config.getCurrentCluster()?.server ?? '';
+    const path = PATHS[this.kind];
+    const options = { accept: 'application/json', signal: AbortSignal.timeout(LIST_TIMEOUT_MS) };
     // What the server has in memory will do.
-    const url = `${server}${PATHS[this.kind]}?resourceVersion=0`;
-    const context = new RequestContext(url, HttpMethod.GET);
-    await this.config.applySecurityAuthentication(context);
-    const dispatcher = context.getDispatcher();
-    const response = await fetch(url, {
-      headers: { ...context.getHeaders(), Accept: 'application/json' },
-      signal: AbortSignal.timeout(LIST_TIMEOUT_MS),
-      ...(dispatcher === undefined ? {} : { dispatcher }),
-    });
-    if (response.status === NOT_FOUND && this.kind === 'ServiceCIDR') {
-      await response.body?.cancel();
+    const { status, body } = await this.options.connection.get(path, { resourceVersion: '0' }, options);
+    const tooLong = (): Error => new Error(`${path}: answer longer than ${MAX_LIST_BYTES} bytes`);
+    const text = await readTextWithin(body, MAX_LIST_BYTES, tooLong);
+    if (status === NOT_FOUND && this.kind === 'ServiceCIDR')
       throw new AbsentError('the API server has no ServiceCIDRs');
-    }
-    if (!response.ok) throw new Error(`status ${response.status}: ${await response.text()}`);
-    return (await response.json()) as KubernetesListObject<KubernetesObject>;
+    if (status !== OK) throw new Error(`status ${status}: ${text}`);
+    return JSON.parse(text) as KubernetesListObject<KubernetesObject>;
   }
 
   private failed(error: unknown): void {
@@ -136,17 +128,66 @@ class Informer {
 /** There is no such kind. */
 class AbsentError extends Error {}
 
-/** A watch begins when everything has been listed, and asks for bookmarks, so that one that was broken off can go on where it was. */
-class ToldWatch extends Watch {
+type WatchArguments = Parameters<Watch['watch']>;
+
+/** Watches. One begins when everything has been listed, and asks for bookmarks, so that one that was broken off can go on where it was. */
+class EventStream {
   constructor(
-    config: KubeConfig,
+    private readonly connection: Pick<ApiConnection, 'get'>,
     private readonly onListed: () => void,
-  ) {
-    super(config);
+  ) {}
+
+  watch(...[path, query, callback, done]: WatchArguments): Promise<AbortController> {
+    this.onListed();
+    const controller = new AbortController();
+    const ended = (error: unknown): void => {
+      // Who ended it knows.
+      if (!controller.signal.aborted) done(error);
+    };
+    this.follow(path, String(query['resourceVersion'] ?? ''), callback, controller.signal).then(() => {
+      ended(null);
+    }, ended);
+    return Promise.resolve(controller);
   }
 
-  override async watch(...[path, query, ...callbacks]: Parameters<Watch['watch']>): Promise<AbortController> {
-    this.onListed();
-    return super.watch(path, { ...query, allowWatchBookmarks: true }, ...callbacks);
+  private async follow(
+    path: string,
+    resourceVersion: string,
+    callback: WatchArguments[2],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const silence = new AbortController();
+    const silent = (): void => {
+      silence.abort(new DOMException('the watch brought nothing', 'TimeoutError'));
+    };
+    const timer = setTimeout(silent, SILENCE_MS).unref();
+    try {
+      const query = { watch: 'true', allowWatchBookmarks: 'true', resourceVersion };
+      const options = { accept: 'application/json', signal: AbortSignal.any([signal, silence.signal]) };
+      const { status, body } = await this.connection.get(path, query, options);
+      if (status !== OK) {
+        body.destroy();
+        throw Object.assign(new Error(`status ${status}`), { statusCode: status });
+      }
+      for await (const line of linesOf(body)) {
+        timer.refresh();
+        const { type, object } = JSON.parse(line) as { readonly type: string; readonly object: unknown };
+        callback(type, object);
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+async function* linesOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const chunk of body) {
+    rest += decoder.decode(chunk, { stream: true });
+    const lines = rest.split('\n');
+    rest = lines.pop() ?? '';
+    if (rest.length > MAX_EVENT_CHARACTERS) throw new Error(`an event longer than ${MAX_EVENT_CHARACTERS} characters`);
+    yield* lines.filter((line) => line !== '');
   }
 }

@@ -1,6 +1,3 @@
-import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
 import { systemClock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import type { Log } from '../base/log.js';
@@ -8,6 +5,7 @@ import { isMapping, parseMapping, type Mapping } from '../base/mapping.js';
 import { cutMessage } from '../base/outside-text.js';
 import { readTextWithin } from '../base/read-text.js';
 import { systemSurroundings } from '../sources/kubernetes/auth/credentials.js';
+import { usualKubeconfig } from '../sources/kubernetes/auth/usual-kubeconfig.js';
 import { connectToApi } from '../sources/kubernetes/connect/transport.js';
 import type { ApiConnection, ApiQuery } from '../sources/kubernetes/connection.js';
 import { SERVICE_CIDRS, SERVICES, type Resource } from '../sources/kubernetes/resources.js';
@@ -69,17 +67,6 @@ export async function readCluster(options: ClusterOptions): Promise<ClusterAnswe
   }
   const { release, texts, findings } = reading;
   return { release, texts, findings, unreadable, notes };
-}
-
-/** Where kubectl looks; empty: this is a pod. */
-function usualKubeconfig(env: ClusterOptions['env']): string {
-  const named = (env['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '');
-  if (named.length > 1) throw new Error(`KUBECONFIG names ${named.length} files: give one with --kubeconfig`);
-  const own = join(env['HOME'] ?? homedir(), '.kube', 'config');
-  const file = named[0] ?? (existsSync(own) ? own : '');
-  if (file === '' && (env['KUBERNETES_SERVICE_HOST'] ?? '') === '')
-    throw new Error(`there is no kubeconfig: give one with --kubeconfig or KUBECONFIG`);
-  return file;
 }
 
 /** The API server will answer nothing else either. */

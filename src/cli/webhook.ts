@@ -62,11 +62,11 @@ async function serve(options: WebhookOptions, log: Logger, onSignal: typeof hand
   };
   const server = new Webhook({ options, clock, now, log, events, onFatal });
   const { kubeconfig } = options;
-  const informers = new Informers({ kubeconfig, cluster: server.cluster, clock, log });
   const connection = await connectToApi({
     ...{ kubeconfig, master: '', qps: 5, burst: 10, clock, log },
     userAgent: `pointsman-webhook/${OWN_VERSION}`,
   });
+  const informers = new Informers({ connection, cluster: server.cluster, clock, log });
   onSignal((signal) => {
     log.info(0, 'stopping', { signal });
     end(0);

@@ -1,9 +1,12 @@
-import { request as requestPlain, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
-import { request as requestTls, type RequestOptions } from 'node:https';
-import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
+import { systemClock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
+import type { Log } from '../base/log.js';
 import { isMapping, parseMapping, type Mapping } from '../base/mapping.js';
 import { readTextWithin } from '../base/read-text.js';
+import { systemSurroundings } from '../sources/kubernetes/auth/credentials.js';
+import { usualKubeconfig } from '../sources/kubernetes/auth/usual-kubeconfig.js';
+import type { ApiConnection } from '../sources/kubernetes/connection.js';
+import { connectToApi } from '../sources/kubernetes/connect/transport.js';
 
 /** Why the cluster could not be asked; the message says it all. */
 export class ClusterError extends Error {
@@ -18,6 +21,8 @@ export interface ClusterQuestion {
   /** Of the answer. */
   readonly maxBytes: number;
   readonly timeoutMs: number;
+  /** Ends the request before that. */
+  readonly signal?: AbortSignal;
 }
 
 export interface ClusterAnswer {
@@ -30,59 +35,45 @@ const PAGE = 1000;
 const MAX_PAGE_BYTES = 64 << 20;
 const LIST_TIMEOUT_MS = 60_000;
 
-/** What the client takes where it finds nothing. */
-const GUESSED = 'http://localhost:8080';
+const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-/** The API server of a kubeconfig. */
+/** The API server of a kubeconfig, over the connection that the proxy itself uses: with its rules for TLS, credentials and proxies. */
 export class ClusterApi {
-  private constructor(
-    private readonly config: KubeConfig,
-    private readonly server: string,
-  ) {}
+  private constructor(private readonly connection: ApiConnection) {}
 
   /**
    * @param kubeconfig empty: as kubectl finds one, or as a pod.
    * @throws ClusterError
    */
-  static open(kubeconfig: string): ClusterApi {
-    const config = new KubeConfig();
+  static async open(kubeconfig: string): Promise<ClusterApi> {
     try {
-      if (kubeconfig === '') config.loadFromDefault();
-      else config.loadFromFile(kubeconfig);
+      const connection = await connectToApi({
+        kubeconfig: kubeconfig === '' ? usualKubeconfig(process.env) : kubeconfig,
+        ...{ master: '', qps: -1, burst: 1, userAgent: 'pointsman-nodes', clock: systemClock, log: SILENT },
+        surroundings: systemSurroundings(SILENT, systemClock),
+      });
+      return new ClusterApi(connection);
     } catch (error) {
-      throw new ClusterError(`--kubeconfig: ${kubeconfig}: ${messageOf(error)}`, { cause: error });
+      const message = messageOf(error);
+      throw new ClusterError(kubeconfig === '' ? message : `--kubeconfig: ${message}`, { cause: error });
     }
-    const server = config.getCurrentCluster()?.server ?? '';
-    if (kubeconfig === '' && server === GUESSED)
-      throw new ClusterError('there is no kubeconfig: give one with --kubeconfig or KUBECONFIG');
-    // Without TLS there is nothing to verify, which the client wants to be told.
-    if (server.startsWith('http:'))
-      config.clusters = config.clusters.map((cluster) => ({ ...cluster, skipTLSVerify: true }));
-    if (!URL.canParse(server))
-      throw new ClusterError(`--kubeconfig: ${kubeconfig}: its current context names no cluster with a server`);
-    return new ClusterApi(config, server.replace(/\/$/, ''));
   }
 
   /** @throws Error of the system, or one that says that the answer is too large or late. */
-  async ask(
-    path: string,
-    { method = 'GET', headers = {}, body, maxBytes, timeoutMs }: ClusterQuestion,
-  ): Promise<ClusterAnswer> {
-    const options: RequestOptions = {};
-    await this.config.applyToHTTPSOptions(options);
-    const url = new URL(`${this.server}${path}`);
-    const start = url.protocol === 'http:' ? requestPlain : requestTls;
-    const signal = AbortSignal.timeout(timeoutMs);
-    const own = options.headers as OutgoingHttpHeaders | undefined;
-    const asked = { ...options, method, signal, headers: { ...own, ...headers } };
+  async ask(path: string, question: ClusterQuestion): Promise<ClusterAnswer> {
+    const { method = 'GET', headers = {}, body = '', maxBytes, timeoutMs } = question;
+    const timer = AbortSignal.timeout(timeoutMs);
+    const signal = question.signal === undefined ? timer : AbortSignal.any([timer, question.signal]);
     try {
-      const response = await new Promise<IncomingMessage>((resolve, reject) => {
-        start(url, asked, resolve).once('error', reject).end(body);
-      });
+      if (method === 'POST') return await this.connection.post(path, body, { signal });
+      const accept = headers['Accept'] ?? 'application/json';
+      const response = await this.connection.get(path, {}, { accept, headers, signal });
       const tooLong = (): Error => new ClusterError(`an answer of more than ${maxBytes} bytes`);
-      return { status: response.statusCode ?? 0, body: await readTextWithin(response, maxBytes, tooLong) };
+      return { status: response.status, body: await readTextWithin(response.body, maxBytes, tooLong) };
     } catch (error) {
-      throw signal.aborted ? new ClusterError(`no answer within ${timeoutMs / 1000} s`, { cause: error }) : error;
+      if (question.signal?.aborted === true) throw question.signal.reason;
+      if (!timer.aborted) throw error;
+      throw new ClusterError(`no answer within ${timeoutMs / 1000} s`, { cause: error });
     }
   }
 
@@ -119,14 +110,12 @@ export class ClusterApi {
         timeoutMs: LIST_TIMEOUT_MS,
       });
     } catch (error) {
-      throw new ClusterError(`${this.server}${collection}: ${messageOf(error)}`, { cause: error });
+      throw new ClusterError(`${collection}: ${messageOf(error)}`, { cause: error });
     }
     const { status, body } = answer;
     const said = parseMapping(body);
     if (status === 200 && said !== null) return said;
-    throw new ClusterError(
-      `${this.server}${collection}: ${status}: ${statusMessage(body) ?? 'an answer that is no list'}`,
-    );
+    throw new ClusterError(`${collection}: ${status}: ${statusMessage(body) ?? 'an answer that is no list'}`);
   }
 }
 

@@ -61,7 +61,7 @@ export async function nodes(argv: readonly string[], terminal: Terminal): Promis
   }
   const { output, all, place } = options;
   try {
-    const api = ClusterApi.open(options.kubeconfig);
+    const api = await ClusterApi.open(options.kubeconfig);
     const asker = new ProxyAsker(api);
     const ask = (): Promise<NodesReport> => lookAtNodes({ api, asker, place, patienceMs: PATIENCE_MS });
     if (options.listen !== null) {

@@ -1,9 +1,8 @@
 import { digestPart } from '../base/version-digest.js';
-import { isMapping } from '../base/mapping.js';
-import type { NodeAnswer } from '../serve/ui/node-answer.js';
 import type { Difference } from './api.js';
 import type { ActualVersions, Compared, ProxyPod } from './cluster.js';
-import { NoAnswer, type ProxyAsker } from './proxy-asker.js';
+import { readVersionsAnswer, type CheckedAnswer } from './node-answer.js';
+import type { ProxyAsker } from './proxy-asker.js';
 
 export interface Differences {
   readonly objects: readonly Difference[];
@@ -13,6 +12,8 @@ export interface Differences {
 
 /** Of a node that is far behind some objects tell as much as all. */
 const MAX_PARTS = 4;
+/** A node that makes up objects is not to fill the report. */
+const MAX_OBJECTS = 1000;
 
 /**
  * What of a node's answer differs from what the API server holds.
@@ -22,8 +23,9 @@ const MAX_PARTS = 4;
 export async function differencesOf(
   asker: Pick<ProxyAsker, 'ask'>,
   pod: ProxyPod,
-  { held }: Pick<NodeAnswer, 'held'>,
+  { held }: Pick<CheckedAnswer, 'held'>,
   actual: ReadonlyMap<Compared, ActualVersions>,
+  signal: AbortSignal,
 ): Promise<Differences> {
   const objects: Difference[] = [];
   let more = false;
@@ -36,8 +38,12 @@ export async function differencesOf(
       const answer = await asker.ask(
         pod,
         `api/versions?${new URLSearchParams({ resource, part: String(part) }).toString()}`,
+        signal,
       );
-      objects.push(...compare(resource, readVersions(answer['versions']), versionsOfPart(there, part)));
+      const found = compare(resource, readVersionsAnswer(answer), versionsOfPart(there, part));
+      const room = MAX_OBJECTS - objects.length;
+      more ||= found.length > room;
+      objects.push(...found.slice(0, room));
     }
   }
   return { objects, more };
@@ -56,11 +62,6 @@ function compare(
 
 function versionsOfPart({ versions }: ActualVersions, part: number): ReadonlyMap<string, string> {
   return new Map([...versions].filter(([key]) => digestPart(key) === part));
-}
-
-function readVersions(versions: unknown): ReadonlyMap<string, string> {
-  if (!isMapping(versions)) throw new NoAnswer('an answer without versions', true);
-  return new Map(Object.entries(versions).map(([key, version]) => [key, String(version)]));
 }
 
 /** Those that were there before and still are: what the node holds has not moved, though the API server had another version already then. */

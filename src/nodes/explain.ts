@@ -1,7 +1,10 @@
+import type { Mapping } from '../base/mapping.js';
+import { printableText } from '../base/printable.js';
 import { printExplainedPacket, type ExplainedPacket } from '../serve/explain-packet.js';
 import { formatted } from '../serve/formatted.js';
 import { ClusterApi, ClusterError } from './cluster-api.js';
 import { POD_PLACE, readPods } from './cluster.js';
+import { NODE_MS } from './look.js';
 import { NoAnswer, ProxyAsker } from './proxy-asker.js';
 
 export interface NodeQuestion {
@@ -29,16 +32,25 @@ export async function explainOn(question: NodeQuestion): Promise<Explained> {
   const namespace = question.namespace || POD_PLACE.namespace;
   const selector = question.selector || POD_PLACE.selector;
   try {
-    const api = ClusterApi.open(kubeconfig);
+    const api = await ClusterApi.open(kubeconfig);
     const pod = (await readPods(api, { namespace, selector }, node)).get(node);
     if (pod === undefined) return failed(`--node: ${node}: no pod of ${selector} in ${namespace} is on it`);
-    const answer = await new ProxyAsker(api).ask(pod, `api/packet?${new URLSearchParams({ from, to }).toString()}`);
-    const text = formatted(answer as unknown as ExplainedPacket, output, printExplainedPacket);
-    return { text, errors: [], warnings: [] };
+    const page = `api/packet?${new URLSearchParams({ from, to }).toString()}`;
+    const answer = await new ProxyAsker(api).ask(pod, page, AbortSignal.timeout(NODE_MS));
+    return { text: printed(answer, output), errors: [], warnings: [] };
   } catch (error) {
     if (error instanceof ClusterError) return failed(error.message);
     if (error instanceof NoAnswer) return failed(`--node: ${node}: ${error.message}`);
     throw error;
+  }
+}
+
+/** @throws NoAnswer where the proxy, or who stands in its place, answers something else. */
+function printed(answer: Mapping, output: NodeQuestion['output']): string {
+  try {
+    return printableText(formatted(answer as unknown as ExplainedPacket, output, printExplainedPacket));
+  } catch {
+    throw new NoAnswer('an answer that this release does not understand', false);
   }
 }
 

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isMapping, type Mapping } from '../base/mapping.js';
-import type { NodeAnswer } from '../serve/ui/node-answer.js';
+import { messageOf } from '../base/error-message.js';
 import type { NodeRow, NodesReport } from './api.js';
 import type { ClusterApi } from './cluster-api.js';
 import { readNodes, readPods, readVersions, type PodPlace, type ProxyPod } from './cluster.js';
 import { differencesOf, lasting, type Differences } from './differences.js';
+import { readNodeAnswer, type CheckedAnswer } from './node-answer.js';
 import { NoAnswer, type ProxyAsker } from './proxy-asker.js';
 import { makeReport, ownReasons, summaryOf, type NodeFinding } from './report.js';
 
@@ -12,6 +12,8 @@ import { makeReport, ownReasons, summaryOf, type NodeFinding } from './report.js
 export const AT_ONCE = 32;
 /** How long a change may take: after that time whoever differed is looked at again. */
 export const PATIENCE_MS = 2000;
+/** For all that is asked of one node at a time; its health checks may take a few seconds more. */
+export const NODE_MS = 20_000;
 
 export interface LookParts {
   readonly api: ClusterApi;
@@ -19,12 +21,14 @@ export interface LookParts {
   readonly place: PodPlace;
   /** Only tests have another than {@link PATIENCE_MS}. */
   readonly patienceMs: number;
+  /** Only tests have another than {@link NODE_MS}. */
+  readonly nodeMs?: number;
 }
 
 /** One that answered. */
 interface Look {
   readonly pod: ProxyPod;
-  readonly answer: NodeAnswer;
+  readonly answer: CheckedAnswer;
   readonly differences: Differences;
 }
 
@@ -56,51 +60,28 @@ export async function lookAtNodes(parts: LookParts): Promise<NodesReport> {
   return makeReport(new Date(), findings);
 }
 
+/** What one node says, or why it says nothing of use: whatever that is, it ends neither the command nor the look at other nodes. */
 async function lookAt(
-  { asker }: LookParts,
+  { asker, nodeMs = NODE_MS }: LookParts,
   pod: ProxyPod,
   actual: Parameters<typeof differencesOf>[3],
 ): Promise<Look | NodeFinding> {
+  const time = new AbortController();
+  const timer = setTimeout(() => {
+    time.abort(new Error(`its answers take more than ${nodeMs / 1000} s`));
+  }, nodeMs);
+  const { signal } = time;
   try {
-    const answer = readAnswer(await asker.ask(pod, 'api/node'));
-    return { pod, answer, differences: await differencesOf(asker, pod, answer, actual) };
+    const answer = readNodeAnswer(await asker.ask(pod, 'api/node', signal));
+    return { pod, answer, differences: await differencesOf(asker, pod, answer, actual, signal) };
   } catch (error) {
-    if (!(error instanceof NoAnswer)) throw error;
-    const why = pod.isRunning ? error.message : `its pod does not run; ${error.message}`;
-    const healthCheck = error.mayBeWell ? await asker.askHealth(pod) : null;
+    const problem = error instanceof NoAnswer ? error : new NoAnswer(`an answer of no use: ${messageOf(error)}`, true);
+    const why = pod.isRunning ? problem.message : `its pod does not run; ${problem.message}`;
+    const healthCheck = problem.mayBeWell ? await asker.askHealth(pod) : null;
     return finding({ node: pod.node, pod: pod.name, state: 'no-answer', why: [why], healthCheck });
+  } finally {
+    clearTimeout(timer);
   }
-}
-
-/** A proxy of another release, or who stands in its place, may answer something else, which is no reason to say nothing of the others. @throws NoAnswer */
-function readAnswer(said: Mapping): NodeAnswer {
-  const { overview, held, problems, pendingMs, moreProblems } = said;
-  const isUnderstood =
-    isOverview(overview) &&
-    areMappings(held, (each) => areTexts(each, 'resource') && Array.isArray(each['sums'])) &&
-    areMappings(problems, (each) => areTexts(each, 'service', 'problem', 'text')) &&
-    (pendingMs === null || typeof pendingMs === 'number') &&
-    typeof moreProblems === 'number';
-  if (isUnderstood) return said as unknown as NodeAnswer;
-  throw new NoAnswer('an answer that this release does not understand', true);
-}
-
-function isOverview(overview: unknown): boolean {
-  if (!isMapping(overview) || !areTexts(overview, 'release', 'mode', 'startedAt')) return false;
-  const { health, services } = overview;
-  return (
-    typeof services === 'number' &&
-    isMapping(health) &&
-    areMappings(health['reasons'], (each) => areTexts(each, 'text'))
-  );
-}
-
-function areMappings(value: unknown, fits: (each: Mapping) => boolean): boolean {
-  return Array.isArray(value) && value.every((each) => isMapping(each) && fits(each));
-}
-
-function areTexts(mapping: Mapping, ...names: readonly string[]): boolean {
-  return names.every((name) => typeof mapping[name] === 'string');
 }
 
 function isDoubtful(look: Look | NodeFinding): look is Look {
@@ -111,17 +92,11 @@ function isDoubtful(look: Look | NodeFinding): look is Look {
 function judged(look: Look | NodeFinding, before: Look | null): NodeFinding {
   if ('row' in look) return look;
   const { pod, answer } = look;
-  const { overview, pendingMs, held, problems } = answer;
+  const { healthy, pendingMs, held, problems } = answer;
   const still = before === null ? NONE : lasting(before.differences, look.differences);
   const differs = still.objects.length > 0;
   const isLate = pendingMs !== null && pendingMs >= PATIENCE_MS;
-  const state = !overview.health.healthy
-    ? 'unhealthy'
-    : differs
-      ? 'differs'
-      : isLate || before !== null
-        ? 'lags'
-        : 'in-step';
+  const state = !healthy ? 'unhealthy' : differs ? 'differs' : isLate || before !== null ? 'lags' : 'in-step';
   const shown = differs ? still : (before?.differences ?? NONE);
   const row = {
     ...({ node: pod.node, pod: pod.name, state, proxy: summaryOf(answer) } as const),

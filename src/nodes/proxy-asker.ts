@@ -20,6 +20,7 @@ export class NoAnswer extends Error {
 
 /** An API server takes longer only for a node that is gone. */
 const TIMEOUT_MS = 10_000;
+const HEALTH_TIMEOUT_MS = 5000;
 /** A part of the versions of the largest cluster is a tenth of it. */
 const MAX_BYTES = 4 << 20;
 const MAX_HEALTH_BYTES = 256 << 10;
@@ -50,10 +51,11 @@ export class ProxyAsker {
    * What a page below a proxy's `/ui/` answers.
    *
    * @param page such as `api/node`.
+   * @param signal ends the request, and those that it takes besides.
    * @throws NoAnswer
    */
-  async ask(pod: ProxyPod, page: string): Promise<Mapping> {
-    const answer = await this.askAsSomebody(pod, `ui/${page}`);
+  async ask(pod: ProxyPod, page: string, signal: AbortSignal): Promise<Mapping> {
+    const answer = await this.askAsSomebody(pod, `ui/${page}`, signal);
     const said = answer.status === 200 ? parseMapping(answer.body) : null;
     if (said !== null) return said;
     throw refusal(answer, pod, this.asking.has(pod.name) && (await this.token) === null);
@@ -63,7 +65,7 @@ export class ProxyAsker {
   async askHealth(pod: ProxyPod): Promise<boolean | null> {
     try {
       const path = pathTo(pod, 'http', pod.healthPort, 'healthz');
-      const { body } = await this.api.ask(path, { maxBytes: MAX_HEALTH_BYTES, timeoutMs: TIMEOUT_MS });
+      const { body } = await this.api.ask(path, { maxBytes: MAX_HEALTH_BYTES, timeoutMs: HEALTH_TIMEOUT_MS });
       const healthy = parseMapping(body)?.['healthy'];
       return typeof healthy === 'boolean' ? healthy : null;
     } catch {
@@ -72,14 +74,14 @@ export class ProxyAsker {
   }
 
   /** As nobody first: a proxy that asks no names is not told any, and none is told without TLS. */
-  private async askAsSomebody(pod: ProxyPod, page: string): Promise<ClusterAnswer> {
-    if (this.asking.has(pod.name)) return this.askEitherWay(pod, page, await this.tokenFor(pod));
-    const answer = await this.askEitherWay(pod, page, null);
+  private async askAsSomebody(pod: ProxyPod, page: string, signal: AbortSignal): Promise<ClusterAnswer> {
+    if (this.asking.has(pod.name)) return this.askEitherWay(pod, page, await this.tokenFor(pod), signal);
+    const answer = await this.askEitherWay(pod, page, null, signal);
     const isAsked = [401, 403].includes(answer.status) && statusMessage(answer.body) === null;
     if (!isAsked || this.schemes.get(pod.name) !== 'https') return answer;
     this.asking.add(pod.name);
     const token = await this.tokenFor(pod);
-    return token === null ? answer : this.askEitherWay(pod, page, token);
+    return token === null ? answer : this.askEitherWay(pod, page, token, signal);
   }
 
   private tokenFor({ namespace }: ProxyPod): Promise<string | null> {
@@ -87,27 +89,38 @@ export class ProxyAsker {
   }
 
   /** By TLS or without, whichever the pod speaks. */
-  private async askEitherWay(pod: ProxyPod, page: string, token: string | null): Promise<ClusterAnswer> {
+  private async askEitherWay(
+    pod: ProxyPod,
+    page: string,
+    token: string | null,
+    signal: AbortSignal,
+  ): Promise<ClusterAnswer> {
     const first = this.schemes.get(pod.name) ?? (pod.saysTls ? 'https' : 'http');
-    const answer = await this.askBy(first, pod, page, token);
+    const answer = await this.askBy(first, pod, page, token, signal);
     if (!isOtherScheme(answer)) {
       this.schemes.set(pod.name, first);
       return answer;
     }
     const other = first === 'http' ? 'https' : 'http';
-    const second = await this.askBy(other, pod, page, token);
+    const second = await this.askBy(other, pod, page, token, signal);
     if (isOtherScheme(second)) return answer;
     this.schemes.set(pod.name, other);
     return second;
   }
 
-  private async askBy(scheme: Scheme, pod: ProxyPod, page: string, token: string | null): Promise<ClusterAnswer> {
+  private async askBy(
+    scheme: Scheme,
+    pod: ProxyPod,
+    page: string,
+    token: string | null,
+    signal: AbortSignal,
+  ): Promise<ClusterAnswer> {
     const headers = token === null || scheme === 'http' ? {} : { [PASSED_TOKEN_HEADER]: `Bearer ${token}` };
     try {
       const path = pathTo(pod, scheme, pod.metricsPort, page);
-      return await this.api.ask(path, { headers, maxBytes: MAX_BYTES, timeoutMs: TIMEOUT_MS });
+      return await this.api.ask(path, { headers, maxBytes: MAX_BYTES, timeoutMs: TIMEOUT_MS, signal });
     } catch (error) {
-      throw new NoAnswer(messageOf(error), false);
+      throw new NoAnswer(messageOf(error), true);
     }
   }
 
@@ -118,11 +131,9 @@ export class ProxyAsker {
       ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' },
       spec: { expirationSeconds: TOKEN_SECONDS },
     });
-    const headers = { 'Content-Type': 'application/json' };
     try {
       const answer = await this.api.ask(path, {
         method: 'POST',
-        headers,
         body,
         maxBytes: 1 << 20,
         timeoutMs: TIMEOUT_MS,
@@ -163,7 +174,7 @@ function refusal({ status, body }: ClusterAnswer, pod: ProxyPod, isNobody: boole
       `nothing listens on port ${pod.metricsPort} of the node's address: metricsBindAddress is loopback alone unless it is set; ${WHAT_TO_DO}`,
       true,
     );
-  if (text.includes(PROXY_FAILED)) return new NoAnswer(`the API server cannot reach it: ${text}`, false);
+  if (text.includes(PROXY_FAILED)) return new NoAnswer(`the API server cannot reach it: ${text}`, true);
   if (said !== null) return new NoAnswer(`${status} by the API server: ${text}`, false);
   if (status === 404) return new NoAnswer('404: it has no such page, so it is kube-proxy or an earlier release', true);
   const asWhom = isNobody

@@ -1,6 +1,6 @@
-import type { HealthReason } from '../serve/ui/api.js';
-import type { NodeAnswer, NodeProblem } from '../serve/ui/node-answer.js';
+import type { NodeProblem } from '../serve/ui/node-answer.js';
 import type { NodeRow, NodesReport, NodeState, ProxySummary, ServiceAcross } from './api.js';
+import type { CheckedAnswer } from './node-answer.js';
 
 /** The worst first. */
 export const NODE_STATES = [
@@ -46,17 +46,17 @@ function across(findings: readonly NodeFinding[]): readonly ServiceAcross[] {
   );
 }
 
-export function summaryOf({ overview, problems, moreProblems }: NodeAnswer): ProxySummary {
-  const { release, mode, startedAt, services } = overview;
+export function summaryOf(answer: CheckedAnswer): ProxySummary {
+  const { release, mode, startedAt, services, problems, moreProblems } = answer;
   return { release, mode, startedAt, services, problems: problems.length + moreProblems };
 }
 
 /** Of what is told with the Services. */
-const WITH_SERVICES: readonly HealthReason['kind'][] = ['set-aside', 'unplanned', 'conflict'];
+const WITH_SERVICES: readonly string[] = ['set-aside', 'unplanned', 'conflict'];
 
 /** Reasons of a proxy's own that are not told with the Services. */
-export function ownReasons({ overview: { health } }: NodeAnswer): readonly string[] {
-  return health.reasons
+export function ownReasons({ reasons }: Pick<CheckedAnswer, 'reasons'>): readonly string[] {
+  return reasons
     .filter(({ kind }) => !WITH_SERVICES.includes(kind))
     .map(
       ({ family, text, since }) =>

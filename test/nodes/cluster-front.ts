@@ -149,7 +149,7 @@ function kubeconfigOf(port: number): string {
   return JSON.stringify({
     ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'test' },
     clusters: [{ name: 'test', cluster }],
-    users: [{ name: 'test', user: { token: 'of the operator' } }],
+    users: [{ name: 'test', user: { token: 'of-the-operator' } }],
     contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
   });
 }

@@ -61,9 +61,9 @@ async function cluster(
   return front;
 }
 
-function look(front: ClusterFront): Promise<NodesReport> {
-  const api = ClusterApi.open(front.kubeconfig);
-  return lookAtNodes({ api, asker: new ProxyAsker(api), place: POD_PLACE, patienceMs: 1 });
+async function look(front: ClusterFront, nodeMs = 60_000): Promise<NodesReport> {
+  const api = await ClusterApi.open(front.kubeconfig);
+  return lookAtNodes({ api, asker: new ProxyAsker(api), place: POD_PLACE, patienceMs: 1, nodeMs });
 }
 
 function rowOf({ nodes }: NodesReport, node: string): NodeRow {
@@ -180,6 +180,74 @@ t.test('who gives no answer is a row with its reason', async (t) => {
   t.equal(report.counts['no-answer'], 9);
 });
 
+t.test('hostile nodes: each is named, and all others are reported', async (t) => {
+  const scene = await proxy(t);
+  const whole = await scene.read<NodeAnswer>('node');
+  const wrong = { ...whole, held: whole.held.map((each) => ({ ...each, sums: [1, ...each.sums.slice(1)] })) };
+  const answer = (node: object, versions: object = {}): Backend => {
+    const pages = new Map([[true, JSON.stringify(node)] as const, [false, JSON.stringify(versions)] as const]);
+    return (request, response) => response.end(pages.get((request.url ?? '').startsWith('/ui/api/node')));
+  };
+  const overview = (more: object): object => ({ ...whole, overview: { ...whole.overview, ...more } });
+  const health = (reason: unknown): object => overview({ health: { healthy: true, reasons: [reason] } });
+  const odd = { toString: 1, valueOf: 1 };
+  const hostile: Readonly<Record<string, Backend>> = {
+    'a-version-without-text': answer(wrong, { versions: { 'default/web-0': odd } }),
+    'versions-of-nothing': answer(wrong, { versions: null }),
+    'a-reason-without-text': answer(health({ kind: 'late', family: null, text: odd, since: null })),
+    'a-family-of-objects': answer(health({ kind: 'late', family: odd, text: '', since: null })),
+    'a-time-of-objects': answer(health({ kind: 'late', family: null, text: '', since: odd })),
+    'no-health': answer(overview({ health: { healthy: 'yes', reasons: [] } })),
+    'services-of-text': answer(overview({ services: '1' })),
+    'a-wait-of-no-number': answer({ ...whole, pendingMs: '3000' }),
+    'problems-of-numbers': answer({ ...whole, problems: [{ service: 1, problem: 'conflict', text: 'x' }] }),
+    'sums-of-no-list': answer({ ...whole, held: [{ resource: 'services', sums: { length: 1e9 } }] }),
+    'no-json': (_request, response) => response.end('['.repeat(100_000)),
+  };
+  // These are told, cut to what a report can hold.
+  const told: Readonly<Record<string, Backend>> = {
+    'long-words': answer(overview({ release: 'x'.repeat(3 << 20), mode: '\u001b[2J' })),
+    'many-problems': answer({
+      ...whole,
+      problems: Array.from({ length: 2000 }, (_, n) => ({ service: `a/b${n}`, problem: 'conflict', text: 'x' })),
+    }),
+    'other-problems': answer({ ...whole, problems: [{ service: 'a/b', problem: 'of a later release', text: 'x' }] }),
+    'many-objects': answer(wrong, {
+      versions: Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`n/${n}`, '1'])),
+    }),
+    'the-same-resource-again': answer(
+      { ...wrong, held: Array.from({ length: 500 }, () => wrong.held[0]) },
+      { versions: {} },
+    ),
+  };
+  const front = await cluster(t, {
+    ...Object.fromEntries(
+      Object.entries({ ...hostile, ...told }).map(([name, each]) => [name, { 'http:10249': each }]),
+    ),
+    well: plain(scene),
+  });
+  const report = await look(front);
+  for (const name of Object.keys(hostile)) t.match(rowOf(report, name), { state: 'no-answer', why: [/./] }, name);
+  t.match(rowOf(report, 'services-of-text').why, [/does not understand/]);
+  for (const name of Object.keys(told)) t.not(rowOf(report, name).state, 'no-answer', name);
+  t.equal(rowOf(report, 'well').state, 'in-step');
+  const asked = (name: string): number => front.asked.filter((each) => each.includes(`:proxy-${name}:`)).length;
+  t.ok(asked('the-same-resource-again') <= 12, `${asked('the-same-resource-again')} requests`);
+  t.equal(rowOf(report, 'many-problems').proxy?.problems, 200);
+  t.ok(rowOf(report, 'many-objects').differences.length <= 1000);
+  const text = printReport(report, true).join('\n');
+  t.ok(text.length < 1 << 20, `${text.length} characters`);
+  t.notMatch(text, '\u001b');
+});
+
+t.test('a node that answers without an end is named when its time is over', async (t) => {
+  const endless: Backend = (_request, response) => void response.write('{');
+  const healthy: Backend = (_request, response) => response.end('{"healthy":true}');
+  const front = await cluster(t, { slow: { 'http:10249': endless, 'http:10256': healthy } });
+  const row = rowOf(await look(front, 500), 'slow');
+  t.match(row, { state: 'no-answer', why: ['its answers take more than 0.5 s'], healthCheck: true });
+});
+
 t.test('behind a door: by TLS, with a token that passes the API server', async (t) => {
   const scene = await proxy(t);
   const front = await cluster(t, {
@@ -272,9 +340,9 @@ t.test('the command: what it prints, and its exit status', async (t) => {
   t.match(await run(kubeconfig), { status: 1, out: /403 by the API server: forbidden: no rule/ });
   const { KUBECONFIG = '', HOME = '' } = process.env;
   Object.assign(process.env, { KUBECONFIG: '', HOME: '/nowhere' });
-  t.throws(() => ClusterApi.open(''), { message: 'there is no kubeconfig: give one with --kubeconfig or KUBECONFIG' });
+  await t.rejects(ClusterApi.open(''), { message: 'there is no kubeconfig: give one with --kubeconfig or KUBECONFIG' });
   Object.assign(process.env, { KUBECONFIG, HOME });
-  t.match(await run('--kubeconfig=/nowhere'), { status: 2, err: /^--kubeconfig: \/nowhere: ENOENT/ });
+  t.match(await run('--kubeconfig=/nowhere'), { status: 2, err: /^--kubeconfig: \/nowhere: cannot be read: ENOENT/ });
   t.match(await run('-o', 'xml'), { status: 2, err: /^--output: "xml": must be text or json/ });
   t.match(await run('--nodes'), { status: 2, err: /Usage: pointsman nodes/ });
   t.match(await run('--help'), { status: 0, out: /^Usage: pointsman nodes/ });

@@ -38,7 +38,7 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
   serve: ['base', 'config', 'plan', 'observe', 'control'].map(values).concat(types('')),
   check: ['base', 'config', 'state', 'plan', 'sources'].map(values),
   admission: ['base', 'config', 'state', 'plan', 'sources', 'serve'].map(values),
-  nodes: ['base', 'config/host-port', 'sources/kubernetes/resources', 'serve'].map(values),
+  nodes: ['base', 'config/host-port', 'sources/kubernetes', 'serve'].map(values),
   cli: [values('')],
   main: [values('')],
 };

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import type { JSONWebKeySet } from 'jose';
+import { serverIdentity } from '../../base/server-identity.js';
 import type { Clock } from '../../base/clock.js';
 import { isMapping, parseMapping, type Mapping } from '../../base/mapping.js';
 import { readTextWithin } from '../../base/read-text.js';
@@ -67,6 +68,7 @@ export class IssuerKeys {
 /** @param authority PEM; null: what the runtime trusts. */
 async function fetchJson(url: string, authority: string | null): Promise<Mapping> {
   const options = {
+    ...serverIdentity(new URL(url).hostname),
     ...(authority === null ? {} : { ca: authority }),
     headers: { Accept: 'application/json' },
     signal: AbortSignal.timeout(TIMEOUT_MS),

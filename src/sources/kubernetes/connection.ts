@@ -20,6 +20,8 @@ export type ApiQuery = Readonly<Record<string, string>>;
 export interface GetOptions {
   /** The Accept header, as the server is to see it. */
   readonly accept: string;
+  /** Sent besides, in small letters. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Ends the request, and its body, by closing the socket. */
   readonly signal: AbortSignal;
   /** How long to wait for the response's headers, in milliseconds, once the request may be sent. Default 60 s. */

@@ -129,7 +129,7 @@ class HttpConnection implements ApiConnection {
     return this.send({
       method: 'GET',
       target: this.target(path, query),
-      headers: { Accept: options.accept },
+      headers: { ...options.headers, Accept: options.accept },
       body: null,
       isWatch: 'watch' in query,
       headerTimeoutMs: options.headerTimeoutMs ?? HEADER_TIMEOUT_MS,
