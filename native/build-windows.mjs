@@ -15,6 +15,8 @@ const require = createRequire(import.meta.url);
 const project = join(import.meta.dirname, '..');
 const output = join(project, 'build-windows');
 const bin = process.env.MINGW ?? '';
+/** Of Debian. */
+const PACKAGE = 'g++-mingw-w64-x86-64-posix';
 const tool = (name) => (bin === '' ? name : join(bin, name));
 const compiler = tool('x86_64-w64-mingw32-g++-posix');
 
@@ -44,6 +46,15 @@ const compile = async () => {
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
     await promisify(execFile)(compiler, [...flags, ...next]);
 };
+try {
+  execFileSync(compiler, ['--version'], { stdio: 'ignore' });
+} catch (error) {
+  if (error.code !== 'ENOENT') throw error;
+  process.stderr.write(
+    `${compiler}: there is no such program. On Debian it is in the package ${PACKAGE}: apt-get install ${PACKAGE}\n`,
+  );
+  process.exit(1);
+}
 await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, compile));
 
 // What node.exe exports.

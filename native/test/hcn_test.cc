@@ -78,6 +78,11 @@ TEST(the_version_of_hns) {
 
 TEST(results_have_names) {
   CHECK_EQUAL(hresult_name(0x800700b7), "ERROR_ALREADY_EXISTS");
+  CHECK_EQUAL(hresult_name(0x80070426), "ERROR_SERVICE_NOT_ACTIVE");
+  CHECK_EQUAL(hresult_name(0x800706d9), "EPT_S_NOT_REGISTERED");
+  CHECK_EQUAL(hresult_name(0x800706b5), "RPC_S_UNKNOWN_IF");
+  CHECK_EQUAL(hresult_name(0x8007045b), "ERROR_SHUTDOWN_IN_PROGRESS");
+  CHECK_EQUAL(hresult_name(0x80070102), "WAIT_TIMEOUT");
   CHECK_EQUAL(hresult_meaning(0x803b0001), "there is no such network");
   CHECK_EQUAL(hresult_name(0x80041234), "0x80041234");
   CHECK_EQUAL(hresult_meaning(0x80041234), "");

@@ -75,7 +75,7 @@ t.test('objects are listed, made, changed and deleted', async (t) => {
 
 const numbered = (at: number): HcnOperation => ({ ...endpoint, id: `${OWN.slice(0, -1)}${at}` });
 
-t.test('an endpoint more is three calls, whatever HNS holds', async (t) => {
+t.test('an endpoint more is four calls, whatever HNS holds, and no network stays open', async (t) => {
   const server = new HnsServer(new HcnStore());
   const modify: HcnOperation = { type: 'modify', kind: 'loadBalancer', id: OWN, settings: {} };
   const [, more, aside] = await answers(server, [
@@ -90,13 +90,13 @@ t.test('an endpoint more is three calls, whatever HNS holds', async (t) => {
     [
       // HNS is seen to take the ids that it is given.
       ...['open.network', 'create.endpoint', 'query.endpoint', 'create.loadBalancer'],
-      ...['create.endpoint', 'open.loadBalancer', 'modify.loadBalancer'],
+      ...['open.network', 'create.endpoint', 'open.loadBalancer', 'modify.loadBalancer'],
       'GET',
     ],
   );
 });
 
-t.test('a network that is kept open may be gone', async (t) => {
+t.test('a network that is open may be gone before the next endpoint', async (t) => {
   const server = new HnsServer(new HcnStore());
   let isTornDown = false;
   server.intercept = ({ name }) => {
@@ -171,9 +171,38 @@ t.test('a refusal is told and stops nothing else', async (t) => {
     { ...common, errno: null, message: /no id/, index: 3 },
     { ...common, errno: '0x80041234', kernelMessage: 'no JSON', index: 4 },
   ]);
-  t.match(unreadable, { code: 'ERR_HCN', operation: 'hcn list', message: /the properties are no JSON/ });
+  t.same(unreadable, [], 'what is no JSON hides nothing else');
   t.match(ids, { code: 'ERR_HCN', message: 'hcn list: HcnEnumerateNetworks: no list of ids: {}' });
 });
+
+t.test(
+  'an object that HNS cannot show hides no other, and an HNS that cannot be reached is no empty one',
+  async (t) => {
+    const store = new HcnStore();
+    for (const { id } of [numbered(1), numbered(2)]) store.objects.endpoint.set(id ?? '', { Name: id ?? '' });
+    const server = new HnsServer(store);
+    let result = 'E_FAIL';
+    let hidden = [numbered(2).id?.toUpperCase() ?? ''];
+    server.intercept = ({ name, id }) => {
+      if (name === 'enumerate.loadBalancer') {
+        hidden = [...hidden, numbered(1).id?.toUpperCase() ?? ''];
+        return null;
+      }
+      if (name === 'enumerate.network') result = 'RPC_S_SERVER_UNAVAILABLE';
+      return name === 'query.endpoint' && hidden.includes(id.toUpperCase()) ? refusal(result, 'no') : null;
+    };
+    const [some, , none, , gone] = await answers(server, [
+      ['list', 'endpoint', null],
+      ['ids', 'loadBalancer'],
+      ['list', 'endpoint', null],
+      ['ids', 'network'],
+      ['list', 'endpoint', null],
+    ]);
+    t.match(some, [{ id: numbered(1).id }]);
+    t.match(none, { code: 'ERR_HCN', errno: 'E_FAIL' }, 'what hides everything is told');
+    t.match(gone, { code: 'ERR_HCN', errno: 'RPC_S_SERVER_UNAVAILABLE' });
+  },
+);
 
 t.test('misuse names the field, and nothing is asked', async (t) => {
   const server = new HnsServer(new HcnStore());

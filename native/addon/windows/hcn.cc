@@ -79,23 +79,21 @@ Napi::Value to_ids(Napi::Env env, const Guids& ids) {
   return array;
 }
 
-/// Leaves an error pending where HNS's answer is not JSON.
+/// Leaves out what is not JSON: it hides nothing else.
 Napi::Value to_listed(Napi::Env env, const std::vector<hcn::Listed>& listed) {
-  const Napi::Array array = Napi::Array::New(env, listed.size());
-  for (std::uint32_t index = 0; index < listed.size(); ++index) {
+  const Napi::Array array = Napi::Array::New(env);
+  std::uint32_t read = 0;
+  for (const hcn::Listed& each : listed) {
     const Napi::HandleScope scope(env);
-    const Napi::Value properties = json(env, "parse", Napi::String::New(env, listed[index].properties));
+    const Napi::Value properties = json(env, "parse", Napi::String::New(env, each.properties));
     if (env.IsExceptionPending()) {
       env.GetAndClearPendingException();
-      NativeError error = from_hcn({0, "", hcn::to_utf8(listed[index].properties), "the properties are no JSON"}, kList);
-      error.object = hcn::guid_text(listed[index].id);
-      napi_throw(env, to_error_object(env, error));
-      return env.Undefined();
+      continue;
     }
     Napi::Object value = Napi::Object::New(env);
-    value.Set("id", id_value(env, listed[index].id));
+    value.Set("id", id_value(env, each.id));
     value.Set("properties", properties);
-    array.Set(index, value);
+    array.Set(read++, value);
   }
   return array;
 }

@@ -101,16 +101,4 @@ Answer<Version> Library::version() {
   return Refusal{0, call.name, read_error_record(text).words, "no version"};
 }
 
-std::shared_ptr<void> Library::kept_network(const Guid& id) {
-  const std::lock_guard lock(mutex_);
-  return network_id_ == id ? network_ : nullptr;
-}
-
-void Library::keep_network(const Guid& id, std::shared_ptr<void> network) {
-  const std::lock_guard lock(mutex_);
-  network_id_ = id;
-  // The one before is closed when this function has ended, not under the lock.
-  std::swap(network_, network);
-}
-
 }  // namespace pointsman::hcn

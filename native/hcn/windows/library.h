@@ -96,19 +96,12 @@ class Library {
   Answer<Calls> calls();
   Answer<Version> version();
 
-  /// The network of this id that was kept open; null: none was.
-  std::shared_ptr<void> kept_network(const Guid& id);
-  /// In the place of the one that is kept; null: of none.
-  void keep_network(const Guid& id, std::shared_ptr<void> network);
-
   /// Whether HNS takes the ids that objects are created with, as far as was seen: until then each object is asked for its own.
   std::atomic<bool> takes_ids = false;
 
  private:
   std::mutex mutex_;
   std::optional<Calls> calls_;
-  std::shared_ptr<void> network_;
-  Guid network_id_;
 };
 
 }  // namespace pointsman::hcn

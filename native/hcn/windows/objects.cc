@@ -63,6 +63,13 @@ bool is_missing(const Refusal& refused) {
   return std::find(std::begin(kMissing), std::end(kMissing), refused.hresult) != std::end(kMissing);
 }
 
+/// Whether it is no object's own: what is missing then may all be there. Others' objects may be such that HNS cannot show them, and must not hide the rest.
+bool concerns_service(const Refusal& refused) {
+  constexpr std::uint32_t kRpc = 0x800706;
+  constexpr std::uint32_t kOthers[] = {0x8007000E, 0x80070015, 0x800700AA, 0x80070102, 0x80070426, 0x8007045B, 0x800705AA, 0x800705B4, 0x803B0020};
+  return refused.hresult >> 8 == kRpc || std::find(std::begin(kOthers), std::end(kOthers), refused.hresult) != std::end(kOthers);
+}
+
 Answer<std::vector<Guid>> enumerate(const KindCalls& calls) {
   TaskText ids;
   TaskText record;
@@ -85,7 +92,8 @@ Answer<std::shared_ptr<void>> open_network(const KindCalls& calls, const Guid& i
   return network;
 }
 
-/// Does operations. The network that endpoints are made in is kept open for the next.
+/// Does operations of one call. The network that endpoints are made in stays open for the next of them, and no longer: a network that somebody holds open cannot
+/// be removed.
 class Job {
  public:
   Job(Library& library, const Calls& calls) : library_(library), calls_(calls) {}
@@ -105,15 +113,18 @@ class Job {
  private:
   /// A network that was kept may be gone, or HNS have started anew: whatever is refused in it is tried once more in one that was opened just now.
   Outcome create_endpoint(const Operation& operation) {
-    if (const auto kept = library_.kept_network(operation.network)) {
-      Outcome outcome = create_endpoint_in(kept.get(), operation);
+    if (network_ != nullptr && network_id_ == operation.network) {
+      Outcome outcome = create_endpoint_in(network_.get(), operation);
       if (std::holds_alternative<Guid>(outcome)) return outcome;
-      library_.keep_network({}, nullptr);
+      network_ = nullptr;
     }
     const auto opened = open_network(calls_.networks, operation.network);
     if (!opened.ok()) return opened.error();
     Outcome outcome = create_endpoint_in(opened.value().get(), operation);
-    if (std::holds_alternative<Guid>(outcome)) library_.keep_network(operation.network, opened.value());
+    if (std::holds_alternative<Guid>(outcome)) {
+      network_ = opened.value();
+      network_id_ = operation.network;
+    }
     return outcome;
   }
 
@@ -170,6 +181,8 @@ class Job {
 
   Library& library_;
   const Calls& calls_;
+  std::shared_ptr<void> network_;
+  Guid network_id_;
 };
 
 }  // namespace
@@ -187,19 +200,23 @@ Answer<std::vector<Listed>> list(Library& library, Kind kind, const std::optiona
   const auto known = ids ? Answer<std::vector<Guid>>(*ids) : enumerate(calls);
   if (!known.ok()) return known.error();
   std::vector<Listed> listed;
+  std::optional<Refusal> unreadable;
   for (const Guid& id : known.value()) {
     Object object(calls);
-    if (auto refused = object.open(id)) {
-      if (is_missing(*refused)) continue;
-      return *std::move(refused);
+    auto refused = object.open(id);
+    if (!refused) {
+      auto properties = object.properties();
+      if (properties.ok()) {
+        listed.push_back({id, std::move(properties.value())});
+        continue;
+      }
+      refused = properties.error();
     }
-    auto properties = object.properties();
-    if (properties.ok()) {
-      listed.push_back({id, std::move(properties.value())});
-    } else if (!is_missing(properties.error())) {
-      return properties.error();
-    }
+    if (concerns_service(*refused)) return *std::move(refused);
+    if (!is_missing(*refused)) unreadable = std::move(refused);
   }
+  // What hides everything is no object's own either.
+  if (listed.empty() && unreadable) return *std::move(unreadable);
   return listed;
 }
 

@@ -39,7 +39,7 @@ export function dumpHns({ plan, balancers, endpoints, resolution, settings }: Du
     const held = balancers.made.get(frontend.key);
     const right = wanted === undefined ? null : resolve(wanted, resolution);
     const isComplete =
-      wanted === undefined || wanted.endpoints?.every((address) => resolution.idOf(address) !== null) === true;
+      wanted === undefined || wanted.endpoints?.every((address) => isThere(address, resolution)) === true;
     if (isComplete && (right === null ? held === undefined : held !== undefined && sameBalancer(right, held)))
       lines.push(...printFrontend(frontend));
     else if (held !== undefined) lines.push(...printHeld(plan, frontend.key, held, addressesById(endpoints)));
@@ -48,6 +48,11 @@ export function dumpHns({ plan, balancers, endpoints, resolution, settings }: Du
     if (plan.frontend(key) === undefined && !checks.has(key))
       lines.push(...printHeld(plan, key, held, addressesById(endpoints)));
   return lines.sort();
+}
+
+/** Those of pods in the node's own network are nowhere. */
+function isThere(address: IPAddress, { idOf, nodeAddress }: Resolution): boolean {
+  return idOf(address) !== null || address === nodeAddress;
 }
 
 function addressesById({ found, ids }: Endpoints): ReadonlyMap<string, IPAddress> {

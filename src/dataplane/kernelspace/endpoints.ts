@@ -132,7 +132,9 @@ export class EndpointSet {
       const own = isFound ? null : this.special(network, address);
       const isUsed = this.parts.desired.usersOf(address).size > 0;
       const isOwn = this.parts.table().ownEndpoints.has(address);
-      if (isUsed && isOwn && !isFound) this.await(address);
+      // A pod in the node's own network has no endpoint, and never gets one (behaviour WK-04).
+      const isHost = address === this.parts.table().node.address;
+      if (isUsed && isOwn && !isFound && !isHost) this.await(address);
       else this.awaited.delete(address);
       const remote = isUsed && !isOwn && !isFound ? this.remote(network, address) : undefined;
       endpoints.desire(key, own ?? remote);

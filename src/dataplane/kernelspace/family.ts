@@ -78,6 +78,8 @@ export class KernelspaceFamily implements FamilyDataplane {
   /** Whether the ledgers are what HNS holds. */
   private isKnown = false;
   private compared = false;
+  /** What {@link unserved} said last, which is reported once. */
+  private reported: string | null = null;
   /** Load balancers that the plan does not name and that stay as long as it has gaps. */
   private kept = new Set<BalancerKey>();
   private othersEndpoints: ReadonlySet<string> = new Set();
@@ -192,9 +194,11 @@ export class KernelspaceFamily implements FamilyDataplane {
     const sent = { calls: writer.calls, operations: writer.operations };
     const repairs = full ? await this.readEverything() : [];
     if (!full) await this.readEndpoints();
-    const problems = this.problems();
+    const unserved = this.unserved();
+    const problems = unserved === null || unserved === this.reported ? [] : [unserved];
+    this.reported = unserved;
     let removalsLeft = false;
-    if (problems.length === 0) {
+    if (unserved === null) {
       writer.begin(full);
       removalsLeft = await this.send();
       if (writer.isOutdated) {
@@ -240,13 +244,12 @@ export class KernelspaceFamily implements FamilyDataplane {
     }
   }
 
-  /** What cannot be served at all; empty: nothing keeps the plan from being served. */
-  private problems(): readonly string[] {
+  /** Why nothing of the family is served; null: it is. */
+  private unserved(): string | null {
     const { servesOverlay, sourceVipEndpoint, features } = this.options;
-    if (this.network?.isOverlay !== true) return [];
+    if (this.network?.isOverlay !== true) return null;
     const name = this.networkName;
-    if (!servesOverlay)
-      return [`HNS network ${name} is an overlay, which has one family: ${this.family} is not served`];
+    if (!servesOverlay) return `HNS network ${name} is an overlay, which has one family: ${this.family} is not served`;
     if (this.sourceVip === null && sourceVipEndpoint !== null)
       throw new Error(
         `winkernel.sourceVip: HNS network ${name} has no endpoint ${sourceVipEndpoint} with an ${this.family} address`,
@@ -255,7 +258,7 @@ export class KernelspaceFamily implements FamilyDataplane {
       throw new Error(`winkernel.sourceVip: required for the overlay network ${name}, in ${this.family}`);
     if (!features.remoteSubnet)
       throw new Error('this version of HNS has no remote subnets, which overlay networks need');
-    return [];
+    return null;
   }
 
   private async look(table: FamilyTable | null): Promise<Look> {

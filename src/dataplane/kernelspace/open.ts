@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Family } from '../../base/ip.js';
 import type { KernelspaceConfig } from '../../config/config.js';
 import { hcnFeatures, type HcnFeatures, type HcnOperation } from '../../native/contract.js';
@@ -6,6 +7,7 @@ import { NO_FOOTPRINT } from '../footprint.js';
 import { ModeError, type ModeParts, type OpenMode } from '../mode.js';
 import { KernelspaceFamily, type FamilySettings } from './family.js';
 import { Modifying } from './modifying.js';
+import { waitForHns } from './passing.js';
 import { printOperation } from './print.js';
 import { renderTables } from './render.js';
 import { sourceVipOf } from './resolution.js';
@@ -20,7 +22,13 @@ function settingsOf({ kernelspace }: ModeParts['config']): KernelspaceConfig {
 export async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
   const { config, addon, log, now, onTransaction, interfaceMac } = parts;
   const settings = settingsOf(config);
-  const version = await addon.hcn.hcnVersion();
+  const version = await waitForHns(
+    () => addon.hcn.hcnVersion(),
+    (ms) => setTimeout(ms),
+    (error) => {
+      log.warn('HNS does not answer yet, waiting for it', { error: error.message });
+    },
+  );
   const features = hcnFeatures(version);
   const served = servedFamilies(families, features);
   const { major, minor } = version;
@@ -39,7 +47,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     );
   });
   const made = new Map<Family, KernelspaceFamily>();
-  const networks = new NetworkWatch(addon.hcn, () => made.values());
+  const networks = new NetworkWatch(addon.hcn, () => made.values(), now);
   const tellsNetworks = (): boolean => networks.tells();
   const dataplane = (family: Family): KernelspaceFamily => {
     const options = familyOptions(settings, features, family, served);

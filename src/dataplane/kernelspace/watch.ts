@@ -2,6 +2,9 @@ import type { HcnAddon } from '../../native/contract.js';
 import type { WatchForeignChanges } from '../contract.js';
 import type { KernelspaceFamily } from './family.js';
 
+/** How soon an HNS that refuses to tell is asked again, at first and at the most. */
+const ASK_AGAIN_MS = { first: 1000, most: 600_000 } as const;
+
 type Looked = Pick<KernelspaceFamily, 'family' | 'stirred'>;
 
 /**
@@ -11,15 +14,19 @@ export class NetworkWatch {
   private isListening = false;
   /** Asks HNS to tell; null: nobody wants to know. */
   private ask: (() => void) | null = null;
+  private askAgainAt = -Infinity;
+  private waitMs: number = ASK_AGAIN_MS.first;
 
   constructor(
     private readonly hcn: Pick<HcnAddon, 'hcnWatch'>,
     private readonly families: () => Iterable<Looked>,
+    /** Milliseconds on a clock that only goes forward. */
+    private readonly now: () => number,
   ) {}
 
-  /** Whether HNS tells of networks. Where it does not it is asked once more; until then somebody has to look. */
+  /** Whether HNS tells of networks. Where it does not it is asked again, ever more rarely; until then somebody has to look. */
   tells(): boolean {
-    if (!this.isListening) this.ask?.();
+    if (!this.isListening && this.now() >= this.askAgainAt) this.ask?.();
     return this.isListening;
   }
 
@@ -49,6 +56,7 @@ export class NetworkWatch {
       }
       end = stop;
       this.isListening = true;
+      this.waitMs = ASK_AGAIN_MS.first;
       // What came before.
       look(false);
     };
@@ -56,7 +64,10 @@ export class NetworkWatch {
       if (isAsking || ended) return;
       isAsking = true;
       void listen()
-        .catch(() => undefined)
+        .catch(() => {
+          this.askAgainAt = this.now() + this.waitMs;
+          this.waitMs = Math.min(this.waitMs * 2, ASK_AGAIN_MS.most);
+        })
         .finally(() => (isAsking = false));
     };
     this.ask = ask;

@@ -13,6 +13,7 @@ import type { Ledgers } from './ledgers.js';
 import type { BalancerKey, EndpointKey, MadeEndpoint, Network } from './listing.js';
 import type { Modifying } from './modifying.js';
 import { ownId } from './names.js';
+import { isPassing } from './passing.js';
 
 export interface WriterParts {
   readonly hcn: Pick<HcnAddon, 'hcnApply'>;
@@ -34,19 +35,6 @@ interface Lost {
   readonly reason: string;
 }
 
-/** HNS may do the same another time: nothing is wrong with the object. */
-const PASSING: ReadonlySet<string> = new Set([
-  'E_OUTOFMEMORY',
-  'ERROR_BUSY',
-  'ERROR_NOT_READY',
-  'ERROR_NO_SYSTEM_RESOURCES',
-  'ERROR_TIMEOUT',
-  'HCN_E_MANAGER_STOPPED',
-  'RPC_S_CALL_FAILED',
-  'RPC_S_CALL_FAILED_DNE',
-  'RPC_S_SERVER_TOO_BUSY',
-  'RPC_S_SERVER_UNAVAILABLE',
-]);
 /** HNS holds something else than was thought. */
 const OUTDATED: ReadonlySet<string> = new Set([
   'ERROR_ALREADY_EXISTS',
@@ -242,7 +230,7 @@ export class Writer {
   /** @param held what HNS holds of the key in truth. */
   private refuse<Key, Value>(ledger: Ledger<Key, Value>, key: Key, held: Value | undefined, error: NativeError): void {
     ledger.readBack(key, held);
-    if (is(PASSING, error)) this.failures.push(error);
+    if (isPassing(error)) this.failures.push(error);
     else if (is(OUTDATED, error) && !this.isRead) this.isOutdated = true;
     else ledger.setAside(key, error.message);
   }

@@ -199,6 +199,20 @@ t.test('a pod of this node that HNS learns of late', async (t) => {
   t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 2);
 });
 
+t.test("a pod in the node's own network is left out, and nobody waits for it", async (t) => {
+  const rig = await started();
+  const host = slice('web', [
+    { address: '192.168.0.2', node: 'me' },
+    { address: '10.0.1.1', node: 'other' },
+  ]);
+  rig.commitEarly([service('web'), host]);
+  t.match(await rig.sync(), { setAside: [], dueAt: undefined });
+  rig.now += 60_000;
+  t.match(await rig.sync(), { setAside: [], dueAt: undefined }, 'it is no refusal however long it takes');
+  t.equal(balancers(rig)['10.96.0.10:80']?.HostComputeEndpoints?.length, 1);
+  t.same(await rig.difference(), []);
+});
+
 t.test('health checks of load balancers go to the node', async (t) => {
   const world = new HnsWorld();
   const gateway = world.hns.addEndpoint(world.network, ['10.0.0.1'], { Name: 'cbr0_ep' });
@@ -267,6 +281,7 @@ t.test('IPv6: link addresses are apart, and the other family fares as it may', a
   second.restartWith({ servesOverlay: false });
   second.commit(NODE_ROWS);
   t.match((await second.sync()).problems, [/is an overlay, which has one family: IPv6 is not served/]);
+  t.same((await second.sync(true)).problems, [], 'which is said once');
 });
 
 t.test(

@@ -11,12 +11,14 @@ import { modeParts, modeProblems, prepareMode, type Machine } from '../../../src
 import type { ForeignChange } from '../../../src/dataplane/contract.js';
 import { KERNELSPACE } from '../../../src/dataplane/kernelspace/mode.js';
 import { familyOptions } from '../../../src/dataplane/kernelspace/open.js';
+import { waitForHns } from '../../../src/dataplane/kernelspace/passing.js';
 import { NetworkWatch } from '../../../src/dataplane/kernelspace/watch.js';
 import type { Host } from '../../../src/host/host.js';
 import { LINUX_HOST } from '../../../src/host/linux/host.js';
 import { hcnFeatures, type HcnAddon, type HcnVersion } from '../../../src/native/contract.js';
 import { Planner } from '../../../src/plan/planner.js';
 import { fromFile, WINDOWS } from '../../config/load-from.js';
+import { HnsError } from '../../support/fake-hns/hns-error.js';
 import { HnsWorld } from '../../support/fake-hns/world.js';
 import { planSettings } from '../../support/plan-settings.js';
 import { RecordingLog } from '../../support/recording-log.js';
@@ -89,6 +91,29 @@ t.test('WK-02: without dual stack the first family alone is served, which is sai
   t.match(log.lines.join('\n'), /has no session affinity/);
 });
 
+t.test('an HNS that does not answer yet is waited for, but for what will not pass', async (t) => {
+  const pauses: number[] = [];
+  const waiting: string[] = [];
+  const wait = (...answers: readonly (string | null)[]): Promise<unknown> => {
+    const left = [...answers];
+    const ask = (): Promise<string> => {
+      const errno = left.length > 1 ? left.shift() : left[0];
+      return errno == null ? Promise.resolve('here') : Promise.reject(new HnsError(errno, 'hcn version', null, null));
+    };
+    const pause = (ms: number): Promise<void> => {
+      pauses.push(ms);
+      return Promise.resolve();
+    };
+    return waitForHns(ask, pause, ({ errno }) => waiting.push(String(errno)));
+  };
+  t.equal(await wait('ERROR_SERVICE_NOT_ACTIVE', 'RPC_S_UNKNOWN_IF', 'EPT_S_NOT_REGISTERED', null), 'here');
+  t.same([pauses.length, waiting], [3, ['ERROR_SERVICE_NOT_ACTIVE']], 'which is said once');
+  await t.rejects(wait('ERROR_MOD_NOT_FOUND', null), /ERROR_MOD_NOT_FOUND/, 'Windows without HNS');
+  pauses.length = 0;
+  await t.rejects(wait('RPC_S_SERVER_UNAVAILABLE'), /RPC_S_SERVER_UNAVAILABLE/);
+  t.equal(pauses.length, 120, 'for two minutes');
+});
+
 t.test('another platform does not have the mode', async (t) => {
   await t.rejects(
     prepareMode(configOf(NETWORK), { ...machine(), host: LINUX_HOST }, FAMILIES, new RecordingLog()),
@@ -110,16 +135,32 @@ t.test('HNS tells of networks', async (t) => {
   let fails = true;
   const hcnWatch: HcnAddon['hcnWatch'] = (onChange) =>
     fails ? Promise.reject(new Error('no')) : hns.hcnWatch(onChange);
-  const networks = new NetworkWatch({ hcnWatch }, () => families);
+  let now = 0;
+  const asked: number[] = [];
+  const counted: HcnAddon['hcnWatch'] = (onChange) => {
+    asked.push(now);
+    return hcnWatch(onChange);
+  };
+  const networks = new NetworkWatch(
+    { hcnWatch: counted },
+    () => families,
+    () => now,
+  );
+  /** As every second. */
+  const second = async (): Promise<void> => {
+    now += 1000;
+    networks.tells();
+    await setImmediate();
+  };
   const told: ForeignChange[] = [];
   t.equal(networks.tells(), false, 'nobody wants to know');
   const end = networks.watch((change) => told.push(change));
   await setImmediate();
   t.same([networks.tells(), looks], [false, []]);
+  for (let count = 0; count < 10; count++) await second();
+  t.same(asked, [0, 1000, 3000, 7000], 'an HNS that refuses is asked ever more rarely');
   fails = false;
-  await setImmediate();
-  networks.tells();
-  await setImmediate();
+  for (let count = 0; count < 10; count++) await second();
   t.equal(networks.tells(), true, 'it was asked again');
   t.same([looks, told], [FAMILIES, []], 'something may have come before');
   stirred = true;
@@ -140,8 +181,8 @@ t.test('HNS tells of networks', async (t) => {
   t.equal(networks.tells(), false);
   await setImmediate();
   fails = false;
-  networks.tells();
-  await setImmediate();
+  await second();
+  await second();
   told.length = 0;
   hns.disconnect();
   await setImmediate();

@@ -39,6 +39,11 @@ t.test('what HNS may do another time is no fault of the object', async (t) => {
     'ERROR_TIMEOUT',
     'RPC_S_SERVER_TOO_BUSY',
     'RPC_S_CALL_FAILED_DNE',
+    'ERROR_SERVICE_NOT_ACTIVE',
+    'EPT_S_NOT_REGISTERED',
+    'RPC_S_UNKNOWN_IF',
+    'ERROR_SHUTDOWN_IN_PROGRESS',
+    'WAIT_TIMEOUT',
   ]) {
     const rig = await started();
     rig.kernel.hns.faults.planned.push(null, { errno, operation: 0 });
