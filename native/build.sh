@@ -1,7 +1,6 @@
 #!/bin/sh
 # build.sh [arm64]: builds the addon, into build/Release; for arm64, elsewhere, by Debian's cross compiler (g++-aarch64-linux-gnu) into prebuilds/linux-arm64,
-# without the names that only a debugger wants. Headers beside the running Node or of the distribution are used (Node-API is stable across versions, and
-# its headers are the same for every machine); elsewhere node-gyp finds its own.
+# without the names that only a debugger wants. Nothing is downloaded: Node-API's headers are those of the package node-api-headers.
 set -eu
 cd "$(dirname "$0")/.."
 PATH=$PWD/node_modules/.bin:$PATH
@@ -11,17 +10,17 @@ if [ "$arch" != "$(node -p process.arch)" ]; then
   export CXX=aarch64-linux-gnu-g++ CC=aarch64-linux-gnu-gcc
   # node-gyp empties build/, which holds this machine's, and knows no other name for it.
   made=$(mktemp -d)
-  trap 'rm -r "$made"' EXIT
   for each in binding.gyp native node_modules package.json; do ln -s "$PWD/$each" "$made"; done
 else made=.
 fi
 
-set -- --arch="$arch"
-for prefix in "$(node -p 'path.dirname(path.dirname(process.execPath))')" /usr; do
-  if [ -f "$prefix/include/node/node_api.h" ]; then
-    set -- "$@" --nodedir="$prefix"
-    break
-  fi
-done
-node-gyp rebuild --jobs max --silent --directory="$made" "$@"
+# Its own words on how it goes are left out, the compiler's are not, and where it fails all are told.
+log=$(mktemp)
+trap 'rm -rf "$log" ${made#.}' EXIT
+node-gyp rebuild --jobs max --directory="$made" --arch="$arch" --nodedir="$PWD/native/gyp" > "$log" 2>&1 || {
+  status=$?
+  cat "$log" >&2
+  echo "build.sh: the addon was not built (status $status); the reason is above" >&2
+  exit "$status"
+}
 [ "$made" = . ] || install -D -s --strip-program=aarch64-linux-gnu-strip "$made/build/Release/pointsman.node" "prebuilds/linux-$arch/pointsman.node"

@@ -39,7 +39,8 @@ interface Outcome {
 /** Runs a program that finds no others than a few, of which none compiles. */
 function run(program: string, args: readonly string[], cwd = folder): Outcome {
   const env = { PATH: bin, HOME: folder };
-  return spawnSync(program, args, { cwd, env, encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(program, args, { cwd, env, encoding: 'utf8' });
+  return { status, stdout, stderr };
 }
 
 /** A path in the folders of PATH. */
@@ -51,7 +52,7 @@ function found(name: string): string {
 
 t.before(() => {
   mkdirSync(bin);
-  for (const name of ['npm', 'sh', 'dirname']) symlinkSync(found(name), join(bin, name));
+  for (const name of ['npm', 'sh', 'dirname', 'mktemp', 'cat', 'rm']) symlinkSync(found(name), join(bin, name));
   symlinkSync(process.execPath, join(bin, 'node'));
 });
 
@@ -80,6 +81,7 @@ t.test('what is packed runs where nothing can be compiled', (t) => {
     'binding.gyp',
     'native/addon/module.cc',
     'node_modules/node-addon-api/napi.h',
+    'node_modules/node-api-headers/include/node_api.h',
   ])
     t.ok(names.includes(name), name);
   t.same(
@@ -109,17 +111,21 @@ t.test('what is packed runs where nothing can be compiled', (t) => {
 
 t.test('where the prebuilt addon does not load, one is compiled', (t) => {
   const script = join(installed, 'bundle/install.sh');
-  writeFileSync(join(bin, 'node-gyp'), '#!/bin/sh\necho "node-gyp $*"\n', { mode: 0o755 });
+  const told = join(folder, 'told');
+  const compiler = (end: string): void => {
+    writeFileSync(join(bin, 'node-gyp'), `#!/bin/sh\necho "$*" | cat > ${told}\n${end}\n`, { mode: 0o755 });
+  };
+  compiler('echo compiling');
   t.match(run('sh', [script]), { status: 0, stdout: '' });
+  t.notOk(existsSync(told));
   writeFileSync(join(installed, PREBUILT), 'of another machine');
-  // Without the headers that would have to be fetched.
-  const compiled = run('sh', [script]);
-  if (compiled.status === 0) t.match(compiled.stdout, /^node-gyp rebuild .*--nodedir=/);
-  else
-    t.match(
-      compiled.stderr,
-      /no prebuilt addon for this machine \(linux-\w+\), and to compile one Node's headers are missing/,
-    );
+  t.same(run('sh', [script]), { status: 0, stdout: '', stderr: '' }, 'without a word where it goes well');
+  // A folder of the package: with headers of Node, or without, nothing is downloaded.
+  const nodedir = /^rebuild .*--nodedir=(.*)$/m.exec(readFileSync(told, 'utf8'))?.[1] ?? '';
+  t.ok(existsSync(join(nodedir, 'include/node/common.gypi')), nodedir);
+  t.equal(realpathSync(join(nodedir, '../..')), realpathSync(installed));
+  compiler('echo "make: g++: No such file or directory"; exit 3');
+  t.match(run('sh', [script]), { status: 3, stderr: /g\+\+: No such file[^]*the addon was not built/ });
   mkdirSync(join(installed, 'src'));
   t.match(run('sh', [script]), { status: 0, stdout: '' }, 'a checkout is left alone');
   t.end();
