@@ -11,7 +11,7 @@ COPY . .
 RUN npm run build
 
 FROM build AS test
-RUN apt-get update && apt-get install -y --no-install-recommends nftables iptables conntrack iproute2 openssl ipset kmod && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends nftables iptables conntrack iproute2 openssl ipset curl && rm -rf /var/lib/apt/lists/*
 CMD ["npm", "test"]
 
 FROM build AS production

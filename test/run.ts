@@ -10,6 +10,7 @@
 // vm-thorough  what takes that machine longer than the eight minutes it has: every *.vm-thorough file, and the addon's nftables
 // arm64    what the addon computes and no kernel is asked for; test/arm64.sh runs it
 //
+// Programs that tests start and the machine lacks are fetched (support/programs.ts). Files that need what cannot be had here (support/needs.ts) are skipped.
 // Small files share a process. A file is stopped when it has told nothing for SILENCE_MS, whatever it has taken until then.
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -18,6 +19,8 @@ import { join, relative } from 'node:path';
 import { systemClock } from '../src/base/clock.js';
 import { EXTENT_VARIABLE } from './support/extent.js';
 import { inNamespace } from './support/in-namespace.js';
+import { missingElse, MISSING_VARIABLE, Needs, reasons } from './support/needs.js';
+import { findPrograms, programsCache } from './support/programs.js';
 import { Silence } from './support/silence.js';
 import { extentOf, TESTS, type Extent } from './support/test-files.js';
 
@@ -56,7 +59,7 @@ interface Result {
   readonly skipped: number;
 }
 
-function groups({ files }: Extent): readonly Group[] {
+function groups(files: readonly string[]): readonly Group[] {
   const alone: Group[] = [];
   const together = new Map<string, string[]>();
   for (const file of files) {
@@ -135,9 +138,25 @@ function withoutPassed(output: string): string {
   return output.replaceAll(/^ *ok .*\n/gm, '');
 }
 
+/** Says what is skipped, and answers the rest. */
+function runnable({ files }: Extent, missing: ReadonlyMap<string, string>): readonly string[] {
+  const needs = new Needs();
+  return files.filter((file) => {
+    const why = reasons(needs.of(file), missing);
+    if (why !== '') process.stdout.write(`skipped - ${relative(TESTS, file)}: ${why}\n`);
+    return why === '';
+  });
+}
+
 const extent = extentOf(process.argv.slice(2));
-const waiting = [...groups(extent)];
-const results: Result[] = [];
+const { path, missing: missingPrograms, note } = findPrograms(programsCache());
+if (note !== null) process.stdout.write(`# ${note}\n`);
+const missing = new Map([...missingPrograms, ...missingElse()]);
+process.env['PATH'] = path;
+process.env[MISSING_VARIABLE] = JSON.stringify(Object.fromEntries(missing));
+const files = runnable(extent, missing);
+const waiting = [...groups(files)];
+const results: Result[] = [{ passed: 0, failed: 0, skipped: extent.files.length - files.length }];
 const work = async (): Promise<void> => {
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) results.push(await run(next, extent));
 };
@@ -145,4 +164,4 @@ const work = async (): Promise<void> => {
 await Promise.all(Array.from({ length: availableParallelism() + 1 }, work));
 const sum = (of: keyof Result): number => results.reduce((total, result) => total + result[of], 0);
 process.stdout.write(`${sum('skipped')} skipped\n${sum('passed')} passed, ${sum('failed')} failed\n`);
-process.exitCode = sum('failed') > 0 || results.length === 0 ? 1 : 0;
+process.exitCode = sum('failed') > 0 || extent.files.length === 0 ? 1 : 0;

@@ -1,3 +1,4 @@
+// needs: nft, ip, namespaces
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
 // What a process reads of the program's files: no module is in two of them, a mode is read where it is in force, and YAML goes when it has been read.
+// needs: ip
 import '../support/namespace.js';
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

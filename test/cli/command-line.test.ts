@@ -9,6 +9,7 @@ import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { formatted } from '../../src/serve/formatted.js';
 import { goPlatform } from '../../src/base/platform.js';
+import { needs } from '../support/needs.js';
 import { PROGRAM } from '../support/program.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'command-line-'));
@@ -80,7 +81,7 @@ t.test('CL-41: a file that changes is warned of like one that is there at the st
   t.equal(running.exitCode, null, 'what means nothing in this mode ends nothing');
 });
 
-t.test('CL-60: --cleanup goes before --init-only, and says with 1 that it could not', (t) => {
+t.test('CL-60: --cleanup goes before --init-only, and says with 1 that it could not', needs('nft'), (t) => {
   spawnSync('nft', ['add', 'table', 'ip', 'kube-proxy']);
   t.match(run('--cleanup', '--init-only'), { status: 0, stdout: '' });
   t.equal(spawnSync('nft', ['list', 'ruleset'], { encoding: 'utf8' }).stdout, '');
@@ -94,6 +95,7 @@ t.test('CL-60: --cleanup goes before --init-only, and says with 1 that it could 
 
 t.test(
   'no credential shows in the log or on any HTTP path; a heap snapshot goes through the socket alone',
+  needs('ip'),
   async (t) => {
     spawnSync('ip', ['link', 'set', 'lo', 'up']);
     const kubeconfig = join(folder, 'kubeconfig');

@@ -1,4 +1,5 @@
 // Traces as a collector gets them by OTLP over gRPC: of the process put together, on a kernel in memory, and of the program as it is shipped.
+// needs: ip
 import '../support/namespace.js';
 import { spawn, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

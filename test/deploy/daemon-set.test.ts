@@ -1,5 +1,6 @@
 // The DaemonSets' very command lines on a node of the packet laboratory: what kubeadm or deploy/base lays out, in a root like the image's, with
 // the rights of the ClusterRole and no more.
+// needs: image
 import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

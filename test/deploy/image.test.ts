@@ -10,6 +10,7 @@ import { run, start } from '../support/deploy/first-process.js';
 import { build, items, podSpec } from '../support/deploy/kustomize.js';
 import { projectFile } from '../support/lab/agent.js';
 import { eventually } from '../support/manifests.js';
+import { needs } from '../support/needs.js';
 
 const CONFIG = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n';
 
@@ -191,7 +192,7 @@ function tellsItsParts(t: Test, root: string): void {
   t.equal(again.stdout, text, 'the same image gives the same bytes');
 }
 
-t.test('the image', async (t) => {
+t.test('the image', needs('image'), async (t) => {
   const root = join(mkdtempSync(join(tmpdir(), 'image-')), 'root');
   t.teardown(() => {
     rmSync(dirname(root), { recursive: true });

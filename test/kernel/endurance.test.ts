@@ -1,5 +1,6 @@
 // A long random history with faults: plan, kernel and packets agree all along, and memory does not grow.
 // POINTSMAN_ENDURANCE_SECONDS (60, in `npm test` 15) is how long, POINTSMAN_ENDURANCE_SEED repeats a history.
+// needs: conntrack
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { usually } from '../support/extent.js';

@@ -1,4 +1,5 @@
 // Ten thousand connections to the secured metrics address: nobody gets what is not for him, nothing runs out, and what the process is for goes on.
+// needs: curl
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';

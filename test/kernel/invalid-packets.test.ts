@@ -1,4 +1,5 @@
 // E-41: what a client makes of a segment that conntrack cannot place, which reaches it untranslated if at all (NF-38, IT-22).
+// needs: iptables
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import t from 'tap';

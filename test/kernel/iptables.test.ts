@@ -1,4 +1,5 @@
 // What only iptables mode has to show: two flavours, migration, repair, other software's filters, cleanup.
+// needs: iptables
 import { existsSync, readdirSync } from 'node:fs';
 import { rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
 // Modes changed under traffic, in mode ipvs: behaviour §5c. Runs in the virtual machine of npm run test:vm.
+// needs: iptables
 import '../support/namespace.js';
 
 import t from 'tap';

@@ -1,4 +1,5 @@
 // What mode ipvs does with connections, and with what another proxy or mode left: behaviour §5c. Runs in the virtual machine of npm run test:vm.
+// needs: ipset, iptables, ip
 import '../support/namespace.js';
 
 import t, { type Test } from 'tap';

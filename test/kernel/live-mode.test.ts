@@ -1,4 +1,5 @@
 // Another mode in the same process: the new rules come before the old ones go, nobody who sends or asks for health notices, and a crash loses nothing.
+// needs: iptables
 import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

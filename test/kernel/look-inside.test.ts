@@ -1,4 +1,5 @@
 // pointsman explain and status as their user has them: the real program beside a running process.
+// needs: iptables
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';

@@ -1,4 +1,5 @@
 // 127.0.0.0/8 in iptables mode: routed for node ports (behaviour ST-44), and never open to the network.
+// needs: iptables
 import { readFile, writeFile } from 'node:fs/promises';
 import t from 'tap';
 import { ControlPlane } from '../support/lab/control-plane.js';

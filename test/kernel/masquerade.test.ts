@@ -1,4 +1,5 @@
 // Who sees whose address: behaviour §10.10, and the ways to tell pods from others (ST-35).
+// needs: conntrack
 import t from 'tap';
 import { underEmulation } from '../support/extent.js';
 import { endpoint, Lab } from '../support/lab/lab.js';

@@ -1,4 +1,5 @@
 // The page as its user has it: the real process on a node, `pointsman ui` beside it, and curl in place of a browser.
+// needs: curl
 import { readFileSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import t from 'tap';

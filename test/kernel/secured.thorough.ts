@@ -1,4 +1,5 @@
 // The metrics address as its clients have it where flags secure it: the shipped program, curl, and Prometheus as docs/secured.md sets it up.
+// needs: curl
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load } from 'js-yaml';

@@ -1,4 +1,5 @@
 // What the fields of a Service do to packets: behaviour §4.1, §4.2, §4.4, §4.7.
+// needs: ip
 import t from 'tap';
 import { endpoint, eventually, Lab } from '../support/lab/lab.js';
 import { labMode, traitsOf } from '../support/lab/mode.js';

@@ -1,4 +1,5 @@
 // Connections, packets and bytes of Services, counted on real packets: exactly those that the kernel's own table has.
+// needs: conntrack, iptables
 import t, { type Test } from 'tap';
 import type { Protocol } from '../../src/base/protocol.js';
 import { endpoint, eventually, Lab, patience } from '../support/lab/lab.js';

@@ -1,4 +1,5 @@
 // From kube-proxy in iptables or ipvs mode to pointsman in nftables mode and back, without a cleanup in between.
+// needs: ipset, iptables
 import t from 'tap';
 import { endpoint, eventually, Lab } from '../support/lab/lab.js';
 import { checkRows, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';

@@ -1,4 +1,5 @@
 // One proxy stops and the other starts, either way round, without a cleanup in between.
+// needs: iptables
 import t from 'tap';
 import { endpoint, eventually, Lab, type TimedOutcome } from '../support/lab/lab.js';
 import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';

@@ -1,4 +1,5 @@
 // Flows whose client keeps its source port: behaviour §4.6, E-40, E-42, E-73, and docs/differences.md.
+// needs: conntrack
 import t from 'tap';
 import type { Protocol } from '../../src/base/protocol.js';
 import { underEmulation } from '../support/extent.js';

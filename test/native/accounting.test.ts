@@ -1,3 +1,4 @@
+// needs: iptables, nft, ip
 import '../support/namespace.js';
 
 import { spawnSync } from 'node:child_process';

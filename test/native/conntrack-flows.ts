@@ -1,3 +1,4 @@
+// needs: conntrack
 import { execFileSync } from 'node:child_process';
 
 import type { FlowFilter } from '../../src/native/contract.js';

@@ -1,3 +1,4 @@
+// needs: nft, ip
 import '../support/namespace.js';
 
 import { execFileSync } from 'node:child_process';

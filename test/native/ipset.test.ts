@@ -1,3 +1,4 @@
+// needs: iptables, ip
 import '../support/namespace.js';
 
 import t from 'tap';

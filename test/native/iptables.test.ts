@@ -1,3 +1,4 @@
+// needs: iptables, nft, ip
 import '../support/namespace.js';
 
 import { spawn, spawnSync } from 'node:child_process';
@@ -234,6 +235,8 @@ t.test('the legacy lock is waited for', async (t) => {
   const lock = `${t.testdir()}/lock`;
   process.env['XTABLES_LOCKFILE'] = lock;
   const holder = spawn('flock', [lock, 'sh', '-c', 'echo held; read -r line'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  // Or a failure would wait for it.
+  t.teardown(() => holder.kill());
   await new Promise((resolve) => holder.stdout.once('data', resolve));
   let done = false;
   const restored = restore('IPv4', 'legacy', chain('T-L', [])).then(() => (done = true));

@@ -1,3 +1,4 @@
+// needs: nft
 import '../support/namespace.js';
 
 import { execFileSync } from 'node:child_process';

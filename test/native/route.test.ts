@@ -1,3 +1,4 @@
+// needs: ip
 import '../support/namespace.js';
 
 import { writeFileSync } from 'node:fs';

@@ -2,9 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Runs a program that must succeed, and answers its output. */
-export function output(program: string, args: readonly string[], cwd = '/'): Buffer {
-  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, maxBuffer: 1 << 30 });
+/**
+ * Runs a program that must succeed, and answers its output.
+ *
+ * @param timeout in milliseconds; 0: none.
+ */
+export function output(program: string, args: readonly string[], cwd = '/', timeout = 0): Buffer {
+  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, timeout, maxBuffer: 1 << 30 });
   if (status !== 0) throw new Error(`${program} ${args.join(' ')}: ${error?.message ?? stderr.toString()}`);
   return stdout;
 }
@@ -28,17 +32,4 @@ export function cachedFolder(cache: string, format: string, build: (folder: stri
     rmSync(building, { recursive: true, force: true });
   }
   return ready;
-}
-
-/** Packages of Debian as files in a folder, by apt: nothing is installed. */
-export function downloadPackages(folder: string, names: () => readonly string[]): void {
-  const download = (): void => {
-    output('apt-get', ['download', '-qq', '-o', 'APT::Sandbox::User=root', ...names()], folder);
-  };
-  try {
-    download();
-  } catch {
-    output('apt-get', ['update', '-qq']);
-    download();
-  }
 }

@@ -1,3 +1,4 @@
+// needs: curl
 import { execFile } from 'node:child_process';
 
 /** What curl says of a request. */

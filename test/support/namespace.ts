@@ -1,3 +1,4 @@
+// needs: namespaces
 import { spawnSync } from 'node:child_process';
 import { inNamespace, NAMESPACE_VARIABLE } from './in-namespace.js';
 

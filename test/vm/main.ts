@@ -10,15 +10,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../src/base/error-message.js';
+import { findPrograms, programsCache } from '../support/programs.js';
 import { extentOf } from '../support/test-files.js';
 import { bundleTests } from './bundle.js';
 import { runMachine } from './machine.js';
 import { provision } from './provision.js';
 
-/** Programs of this machine that its kernel's tests start in the other, and the packages they are in. */
+/** Programs of this machine that its kernel's tests start in the other, besides those of support/programs.ts, and the packages they are in. */
 const TOOLS = {
-  ip: 'iproute2',
-  ipset: 'ipset',
   ipvsadm: 'ipvsadm',
   modprobe: 'kmod',
   setpriv: 'util-linux',
@@ -26,7 +25,7 @@ const TOOLS = {
 };
 /** As automake's tests say that they cannot be run. */
 const UNAVAILABLE = 77;
-const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const { path: PATH } = findPrograms(programsCache());
 
 function checkMachine(): void {
   if (process.arch !== 'x64') throw new Error(`the virtual machine is made for x64, and this is ${process.arch}`);
@@ -40,7 +39,13 @@ function checkMachine(): void {
 /** What a test may be told by its environment. */
 function testVariables(): Record<string, string> {
   const told = Object.entries(process.env).filter(([name]) => /^(?:POINTSMAN|TAP|NODE)_/.test(name));
-  return { HOME: '/root', LANG: 'C.UTF-8', ...(Object.fromEntries(told) as Record<string, string>), PATH };
+  return {
+    HOME: '/root',
+    LANG: 'C.UTF-8',
+    ...(Object.fromEntries(told) as Record<string, string>),
+    PATH,
+    POINTSMAN_PROGRAMS_CACHE: '',
+  };
 }
 
 /** Where test/run.ts finds the files that it is to run as one, if the command is that. */

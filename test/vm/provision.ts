@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { cachedFolder, downloadPackages, output } from '../support/cached-folder.js';
+import { Apt } from '../support/apt.js';
+import { cachedFolder, output } from '../support/cached-folder.js';
 import { cpio, type CpioFile } from './cpio.js';
 import { INIT } from './guest.js';
 
@@ -34,33 +35,20 @@ export function provision(folder: string): Provision {
 }
 
 function build(folder: string): void {
-  const [packages, kernel, qemu] = ['packages', 'kernel', 'qemu'].map((name) => join(folder, name)) as [
-    string,
-    string,
-    string,
-  ];
-  for (const each of [packages, kernel, qemu]) mkdirSync(each);
-  downloadPackages(packages, packageNames);
-  for (const name of readdirSync(packages)) {
-    const target = /^(?:linux-image|busybox)/.test(name) ? kernel : qemu;
-    output('dpkg-deb', ['-x', join(packages, name), target]);
-  }
-  rmSync(packages, { recursive: true });
+  const [kernel, qemu] = [join(folder, 'kernel'), join(folder, 'qemu')];
+  const apt = new Apt(join(folder, 'apt'));
+  const image = /Depends: (linux-image-\S+)/.exec(apt.depends('linux-image-amd64'))?.[1];
+  if (image === undefined) throw new Error('apt knows no linux-image-amd64');
+  apt.unpack([image, 'busybox-static'], kernel);
+  // Of what QEMU needs only what this machine lacks.
+  const needed = apt.needed(['qemu-system-x86']);
+  if (needed.length > 0) apt.unpack(needed, qemu);
+  apt.close();
   const [version = ''] = readdirSync(join(kernel, 'lib/modules'));
   output('depmod', ['-b', kernel, version]);
   writeFileSync(join(folder, 'version'), version);
   writeFileSync(join(folder, 'vmlinux'), unpackedKernel(join(kernel, 'boot', `vmlinuz-${version}`)));
   writeFileSync(join(folder, 'initramfs'), initramfs(kernel, version));
-}
-
-/** Of what QEMU needs only what this machine lacks. */
-function packageNames(): readonly string[] {
-  const depends = output('apt-cache', ['depends', 'linux-image-amd64']).toString();
-  const image = /Depends: (linux-image-\S+)/.exec(depends)?.[1];
-  if (image === undefined) throw new Error('apt knows no linux-image-amd64');
-  const simulated = output('apt-get', ['install', '-s', '--no-install-recommends', 'qemu-system-x86']).toString();
-  const needed = [...simulated.matchAll(/^Inst (\S+)/gm)].map((found) => found[1] ?? '');
-  return [image, 'busybox-static', ...needed];
 }
 
 /** The ELF image within a bzImage, which packs it as xz. */

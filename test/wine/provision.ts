@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cachedFolder, downloadPackages, output } from '../support/cached-folder.js';
+import { Apt } from '../support/apt.js';
+import { cachedFolder, output } from '../support/cached-folder.js';
 
 /** Grows with every change to what a cache folder holds. */
 const FORMAT = '1';
@@ -57,11 +58,10 @@ export function provision(cache: string): Provision {
 }
 
 function fetchPackages(folder: string): void {
-  const [packages, root] = [join(folder, 'packages'), join(folder, 'root')];
-  for (const each of [packages, root]) mkdirSync(each);
-  downloadPackages(packages, () => PACKAGES);
-  for (const name of readdirSync(packages)) output('dpkg-deb', ['-x', join(packages, name), root]);
-  rmSync(packages, { recursive: true });
+  const root = join(folder, 'root');
+  const apt = new Apt(join(folder, 'apt'));
+  apt.unpack(PACKAGES, root);
+  apt.close();
   const usr = join(root, 'usr');
   for (const unused of ['share/doc', 'share/man', 'lib/x86_64-linux-gnu/wine/i386-windows'])
     rmSync(join(usr, unused), { recursive: true, force: true });

@@ -1,4 +1,5 @@
 // Packet files of the other modes in mode ipvs, the nft flavour, in one more process: the README of src/dataplane/ipvs says which rows differ.
+// needs: iptables
 import '../../support/namespace.js';
 
 import { repeatHere } from '../../support/lab/repeat.js';

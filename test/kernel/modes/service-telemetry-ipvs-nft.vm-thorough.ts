@@ -1,4 +1,5 @@
 // What goes through Services and what is refused, counted in mode ipvs.
+// needs: iptables
 import '../../support/namespace.js';
 
 import { repeatHere } from '../../support/lab/repeat.js';

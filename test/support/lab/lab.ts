@@ -1,3 +1,4 @@
+// needs: namespaces
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';

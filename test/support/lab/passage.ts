@@ -1,3 +1,4 @@
+// needs: nft
 import type { Test } from 'tap';
 import type { Lab } from './lab.js';
 import { PREFIXES } from './topology.js';

@@ -1,7 +1,8 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { cachedFolder, downloadPackages, output } from '../cached-folder.js';
+import { Apt } from '../apt.js';
+import { cachedFolder } from '../cached-folder.js';
 import type { Lab } from './lab.js';
 import type { ProxyScope } from './proxy.js';
 import { RunningProcess } from './running.js';
@@ -21,11 +22,9 @@ export function prometheusProgram(): string {
   if (existsSync(INSTALLED)) return INSTALLED;
   const cache = process.env['POINTSMAN_PROMETHEUS_CACHE'] ?? join(homedir(), '.cache/pointsman-prometheus');
   const folder = cachedFolder(cache, FORMAT, (building) => {
-    downloadPackages(building, () => ['prometheus']);
-    for (const file of readdirSync(building).filter((name) => name.endsWith('.deb'))) {
-      output('dpkg-deb', ['-x', file, '.'], building);
-      rmSync(join(building, file));
-    }
+    const apt = new Apt(join(building, 'apt'));
+    apt.unpack(['prometheus'], building);
+    apt.close();
   });
   return join(folder, INSTALLED);
 }
