@@ -1,6 +1,6 @@
 import { cutText } from '../base/outside-text.js';
 import { printableLine } from '../base/printable.js';
-import type { Mapping } from '../base/mapping.js';
+import { isMapping, type Mapping } from '../base/mapping.js';
 import type { RuleAction, ServiceRule } from '../config/kinds/admission.js';
 import { claimProblems, type ClaimProblem, type Cluster } from '../plan/claim-problems.js';
 import { TranslateError } from '../sources/translate/errors.js';
@@ -19,7 +19,8 @@ const MAX_REFUSAL_BYTES = 1024;
 export interface Grounds {
   /** Null: it has not all been read. */
   readonly cluster: Cluster | null;
-  readonly policy: ServicePolicy;
+  /** Null: there is none that can be used. */
+  readonly policy: ServicePolicy | null;
   readonly names: Interner;
 }
 
@@ -46,6 +47,10 @@ export function judge(request: AdmissionRequest, { cluster, policy, names }: Gro
   if (!request.isService) return { refusal: null, warnings: ['pointsman judges Services alone: this was not checked'] };
   if (cluster === null)
     return { refusal: null, warnings: ['pointsman has not read the cluster yet: this Service was not checked'] };
+  if (policy === null)
+    return { refusal: null, warnings: ['pointsman has no policy that it can use: this Service was not checked'] };
+  const tooLong = listProblems(object, oldObject, cluster.limits.frontends);
+  if (tooLong.length > 0) return { refusal: tooLong.join('; '), warnings: [] };
   const grounds = { cluster, policy, names };
   const before = new Set(oldObject === null ? [] : objections(oldObject, grounds).map(({ key }) => key));
   const refused: string[] = [];
@@ -62,6 +67,31 @@ export function judge(request: AdmissionRequest, { cluster, policy, names }: Gro
   };
 }
 
+const LISTS = [
+  ['spec', 'ports'],
+  ['spec', 'externalIPs'],
+  ['spec', 'loadBalancerSourceRanges'],
+  ['status', 'loadBalancer', 'ingress'],
+] as const;
+
+/**
+ * Lists that are too long to be read within the time that a review has, whatever the policy says: no Service has a use for so many. What was there before may
+ * stay, and become less.
+ */
+function listProblems(object: Mapping, oldObject: Mapping | null, most: number): readonly string[] {
+  return LISTS.flatMap((path) => {
+    const length = lengthOf(object, path);
+    if (length <= most || (oldObject !== null && length <= lengthOf(oldObject, path))) return [];
+    return [`${path.join('.')}: has ${length} entries, of which a Service has at most ${most}`];
+  });
+}
+
+function lengthOf(object: Mapping, path: readonly string[]): number {
+  let value: unknown = object;
+  for (const name of path) value = isMapping(value) ? value[name] : null;
+  return Array.isArray(value) ? value.length : 0;
+}
+
 function fewWarnings(texts: readonly string[]): readonly string[] {
   const shown = texts.slice(0, MAX_WARNINGS).map((text) => cutText(text, MAX_WARNING_BYTES));
   return texts.length > MAX_WARNINGS ? [...shown, `and ${texts.length - MAX_WARNINGS} more`] : shown;
@@ -69,7 +99,7 @@ function fewWarnings(texts: readonly string[]): readonly string[] {
 
 function objections(
   object: Mapping,
-  { cluster, policy, names }: Grounds & { readonly cluster: Cluster },
+  { cluster, policy, names }: Grounds & { readonly cluster: Cluster; readonly policy: ServicePolicy },
 ): readonly Objection[] {
   try {
     const { row, warnings } = translateService(object, names);

@@ -15,7 +15,7 @@ export interface WebhookOptions {
   readonly listen: HostPort;
   readonly health: HostPort;
   readonly pair: PairFiles;
-  /** Path of the authorities that vouch for API servers; null: everybody may ask. */
+  /** Path of the authorities that vouch for API servers; null: anonymous clients may ask, too. */
   readonly clientCaFile: string | null;
   /** Path of a `ServicePolicy`; null: the defaults. */
   readonly policyFile: string | null;
@@ -38,7 +38,8 @@ Answers an API server whether Services may be created and changed as somebody wa
       --kubeconfig FILE           how to reach the API server; without it as a pod does
       --listen IP:PORT            where reviews are answered, over TLS (default 0.0.0.0:9443)
       --health-listen IP:PORT     where /livez and /readyz are, over plain HTTP (default 0.0.0.0:8081)
-      --client-ca-file FILE       who must have signed the certificates of those who ask; without it everybody may
+      --client-ca-file FILE       authorities of the client certificates that API servers show; required
+      --anonymous-auth            for tests, in place of it: allow anonymous requests; no events are sent
       --service-cluster-ip-range CIDRS
                                   ranges of Services, with commas between, beside those of ServiceCIDR objects
       --service-frontends-max N   how many frontends (ports × addresses) nodes program of one Service (default ${DEFAULT_SERVICE_LIMITS.frontends})
@@ -62,6 +63,9 @@ export function parseOptions(argv: readonly string[]): WebhookOptions | readonly
   const health = hostPort('health-listen', values['health-listen'], problems);
   for (const name of ['tls-cert-file', 'tls-private-key-file'] as const)
     if (values[name] === '') problems.push(`--${name}: is required`);
+  const isAnonymous = values['anonymous-auth'];
+  if (isAnonymous === (values['client-ca-file'] !== ''))
+    problems.push(`--client-ca-file: ${isAnonymous ? 'must not be given with --anonymous-auth' : 'is required'}`);
   if (!/^\d{1,2}$/.test(values.v)) problems.push(invalid('--v', values.v, 'must be a number'));
   const format = values['logging-format'];
   if (format !== 'text' && format !== 'json')
@@ -114,6 +118,7 @@ function parseAll(argv: readonly string[]) {
       listen: text('0.0.0.0:9443'),
       'health-listen': text('0.0.0.0:8081'),
       'client-ca-file': text(),
+      'anonymous-auth': { type: 'boolean', default: false },
       'service-cluster-ip-range': text(),
       'service-frontends-max': text(String(DEFAULT_SERVICE_LIMITS.frontends)),
       'event-qps': text(String(DEFAULT_EVENT_RATES.qps)),

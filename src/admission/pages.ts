@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import { answerNotFound, answerText } from '../serve/http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from '../serve/listener.js';
+import { Bodies, type ReadBody } from './bodies.js';
 import { BadReview, printAnswer, readReview, type AdmissionRequest, type Verdict } from './review.js';
 
 /** Where the API server asks. */
@@ -10,19 +12,31 @@ const VALIDATE = '/validate';
 /** Two objects of the greatest size that the API server stores, and what is around them. */
 const MAX_BODY_BYTES = 4 << 20;
 const TOO_LARGE = `a review has at most ${MAX_BODY_BYTES} bytes`;
-/** Reviews whose texts are being read at one time; others are to come again. */
-const MAX_UNDER_WAY = 32;
+/** Of all reviews that are not whole yet. */
+const MAX_PENDING_BYTES = 16 << 20;
+/** For a review to come. The API server waits three seconds for the answer, and sends a review in one go. */
+const BODY_DEADLINE_MS = 1000;
+
+const REFUSED_BODIES: Readonly<Record<Exclude<ReadBody, Buffer>, readonly [status: number, text: string]>> = {
+  'too-large': [413, TOO_LARGE],
+  late: [408, `a review comes within ${BODY_DEADLINE_MS / 1000} s`],
+  'no-room': [503, `reviews that are not whole yet have at most ${MAX_PENDING_BYTES} bytes together`],
+};
 
 export interface ReviewPagesOptions {
   readonly judge: (request: AdmissionRequest) => Verdict;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
 /** Answers reviews: 200 with a verdict, or a status that says what is wrong with the request. */
 export class ReviewPages {
-  private underWay = 0;
+  private readonly bodies: Bodies;
 
-  constructor(private readonly options: ReviewPagesOptions) {}
+  constructor(private readonly options: ReviewPagesOptions) {
+    const limits = { maxBytes: MAX_BODY_BYTES, maxPendingBytes: MAX_PENDING_BYTES, deadlineMs: BODY_DEADLINE_MS };
+    this.bodies = new Bodies(limits, options.clock);
+  }
 
   /** The error for which it could not, which has been answered and told of. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
@@ -31,10 +45,9 @@ export class ReviewPages {
       refuse(response, ...refusal);
       return null;
     }
-    this.underWay++;
     try {
-      const body = await readBody(request);
-      if (body === null) refuse(response, 413, TOO_LARGE);
+      const body = await this.bodies.read(request);
+      if (typeof body === 'string') refuse(response, ...REFUSED_BODIES[body]);
       else this.review(body, response);
       return null;
     } catch (error) {
@@ -43,8 +56,6 @@ export class ReviewPages {
       this.options.log.error(error, 'a review cannot be answered');
       refuse(response, 500, 'internal error');
       return error;
-    } finally {
-      this.underWay--;
     }
   }
 
@@ -55,7 +66,6 @@ export class ReviewPages {
     const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
     if (type.trim().toLowerCase() !== 'application/json') return [415, 'a review is application/json'];
     if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) return [413, TOO_LARGE];
-    if (this.underWay >= MAX_UNDER_WAY) return [503, 'too many reviews are under way'];
     return null;
   }
 
@@ -80,20 +90,6 @@ function refuse(response: ServerResponse, status: number, text: string): void {
   if (status === 405) response.setHeader('Allow', 'POST');
   if (status === 503) response.setHeader('Retry-After', '1');
   answerText(response, status, `${text}\n`);
-}
-
-/** Null: it is too large. */
-async function readBody(request: IncomingMessage): Promise<Buffer | null> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  // What is refused is answered, so the connection must not end with the loop.
-  const parts = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
-  for await (const chunk of parts) {
-    length += chunk.length;
-    if (length > MAX_BODY_BYTES) return null;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 /** Life and readiness, for a kubelet: over plain HTTP, apart from reviews. @param unready why not; null: it is ready. */

@@ -45,7 +45,7 @@ export class Webhook {
     const { options, clock, log, onFatal } = parts;
     this.cluster = new ObservedCluster(options.serviceRanges, log, options.maxFrontends);
     this.policy = options.policyFile === null ? null : followPolicy(options.policyFile, log);
-    this.pages = new ReviewPages({ judge: (request) => this.judge(request), log });
+    this.pages = new ReviewPages({ judge: (request) => this.judge(request), clock, log });
     const endpoint = { clock, log, onFatal };
     this.reviews = new HttpEndpoint(
       'reviews',
@@ -65,7 +65,7 @@ export class Webhook {
   /** @throws Error that names the flag whose file cannot be used. */
   async start(): Promise<void> {
     const { options, clock, log, now } = this.parts;
-    await this.policy?.open();
+    await this.openPolicy();
     const opened = await openDoor({
       ...{ config: doorConfig(options), clock, log, now, observer: NOBODY },
       // Nothing of the door but TLS and client certificates is used.
@@ -76,6 +76,16 @@ export class Webhook {
     this.door = opened;
     await Promise.all([this.reviews.start(), this.probes.start()]);
     if (this.policy !== null) this.checkLater(this.policy);
+  }
+
+  /** A policy that cannot be read keeps nothing from starting: a pod that was moved would end all checks, or with `failurePolicy: Fail` all changes. */
+  private async openPolicy(): Promise<void> {
+    const { log } = this.parts;
+    try {
+      await this.policy?.open();
+    } catch (error) {
+      log.error(error, 'the policy cannot be used, and nothing is refused until it can');
+    }
   }
 
   /** Ports listened on, reviews' and probes'; null while there is none. */
@@ -91,6 +101,11 @@ export class Webhook {
     this.policy?.close();
   }
 
+  /** Whether only those may ask whose certificate counts. */
+  private get isAuthenticated(): boolean {
+    return this.parts.options.clientCaFile !== null;
+  }
+
   private get unready(): string | null {
     const { unread } = this.cluster;
     return unread.length === 0 ? null : `not read yet: ${unread.join(', ')}`;
@@ -100,14 +115,15 @@ export class Webhook {
     const { cluster } = this;
     const { log, events } = this.parts;
     const { current, names } = cluster;
-    const verdict = judge(request, { cluster: current, policy: this.policy?.current ?? DEFAULT_POLICY, names });
+    const policy = this.policy === null ? DEFAULT_POLICY : this.policy.latest;
+    const verdict = judge(request, { cluster: current, policy, names });
     const { refusal } = verdict;
     if (refusal === null) return verdict;
     const { namespace, name, operation, user, dryRun, subResource } = request;
     const service = `${namespace}/${name}`;
     log.info(0, 'refused', { service, operation, subResource, user, dryRun, because: refusal });
-    // A person reads what becomes of a request; a controller that writes a status tells nobody.
-    if (subResource === 'status' && !dryRun && name.length <= MAX_SERVICE_NAME)
+    // A person reads what becomes of a request; a controller that writes a status tells nobody. An unknown client could make all of this up.
+    if (subResource === 'status' && !dryRun && name.length <= MAX_SERVICE_NAME && this.isAuthenticated)
       events.record({
         type: 'Warning',
         reason: 'StatusRefused',

@@ -195,12 +195,18 @@ function sourceProblems(
 ): readonly ClaimProblem[] {
   if (type !== 'LoadBalancer') return [];
   const path = 'spec.loadBalancerSourceRanges';
-  return plans
-    .filter(({ family }) => admitsNobody(family, loadBalancerSourceRanges))
-    .map(({ family }) => {
-      const problem = `keep everybody out over ${family}: no packet comes from there`;
-      return { rule: 'source-ranges', path, value: loadBalancerSourceRanges.join(), problem, standing: 'denied' };
-    });
+  const value = loadBalancerSourceRanges.join();
+  const rest = { rule: 'source-ranges', path, value } as const;
+  return plans.flatMap(({ family }): readonly ClaimProblem[] => {
+    const own = loadBalancerSourceRanges.filter((range) => familyOf(range) === family);
+    // Behaviour SV-06: a list without any range of the family admits everybody.
+    if (own.length === 0 && value !== '')
+      return [
+        { ...rest, problem: `have none of ${family}, so every client is admitted over ${family}`, standing: 'due' },
+      ];
+    if (own.length === 0 || !own.every(isNoSource)) return [];
+    return [{ ...rest, problem: `keep everybody out over ${family}: no packet comes from there`, standing: 'denied' }];
+  });
 }
 
 /**
@@ -211,8 +217,6 @@ const NO_SOURCES = ['0.0.0.0/32', '127.0.0.0/8', '224.0.0.0/4', '255.255.255.255
   (text) => parsePrefix(text) ?? [],
 );
 
-/** Whether all ranges of the family are of such; a list without any admits everybody (behaviour SV-06). */
-function admitsNobody(family: Family, ranges: readonly IPPrefix[]): boolean {
-  const own = ranges.filter((range) => familyOf(range) === family);
-  return own.length > 0 && own.every((range) => NO_SOURCES.some((none) => prefixWithin(range, none)));
+function isNoSource(range: IPPrefix): boolean {
+  return NO_SOURCES.some((none) => prefixWithin(range, none));
 }

@@ -169,6 +169,50 @@ t.test('ports times addresses: refused before anything is planned', async (t) =>
   const fewer = verdict(asking('update', { object: product(999), oldObject: object }), DEFAULT_POLICY, by);
   t.match(fewer, { refusal: null, warnings: [/frontends/] }, 'what was there before may become less');
   t.same(verdict(asking('create', { object: product(60) })), ALLOWED, 'within the limit');
+  const long = verdict(
+    asking('create', { object: product(1, ...Array.from({ length: 20_000 }, () => '8.8.8.8')) }),
+    lax,
+    by,
+  );
+  t.match(
+    long,
+    { refusal: 'spec.externalIPs: has 20001 entries, of which a Service has at most 10000' },
+    'by length alone',
+  );
+  const kept = { object: product(1, ...Array.from({ length: 20_000 }, () => '8.8.8.8')) };
+  t.match(verdict(asking('update', { ...kept, oldObject: kept.object }), DEFAULT_POLICY, by), { refusal: null });
+});
+
+t.test('ranges of one family alone: a warning, as all clients of the other are admitted', (t) => {
+  const both = { ipFamilies: ['IPv4', 'IPv6'], clusterIPs: ['10.96.0.11', 'fd00::11'], clusterIP: '10.96.0.11' };
+  const ranges = (...loadBalancerSourceRanges: readonly string[]): ApiObject => ({
+    spec: { ...both, loadBalancerSourceRanges },
+  });
+  const text = 'spec.loadBalancerSourceRanges: 2001:db8::/32 have none of IPv4, so every client is admitted over IPv4';
+  t.same(verdict(recorded('create', { object: ranges('2001:db8::/32') })), { refusal: null, warnings: [text] });
+  t.same(verdict(recorded('create', { object: ranges('2001:db8::/32', '192.0.2.0/24') })), ALLOWED);
+  t.same(verdict(recorded('create', { object: { spec: both } })), ALLOWED);
+  t.end();
+});
+
+t.test('without a policy that can be used nothing is refused', (t) => {
+  const by = cluster();
+  const review = readReview(JSON.stringify(recorded('create', { object: external('198.51.100.1') })));
+  t.match(judge(review, { cluster: by.current, policy: null, names: by.names }), {
+    refusal: null,
+    warnings: [/no policy that it can use/],
+  });
+  t.end();
+});
+
+t.test('the most that is planned for a review', async (t) => {
+  const by = cluster();
+  const review = asking('update', { object: product(99), oldObject: product(99, '8.9.0.0') });
+  const ms = await cpuTime(() => {
+    t.match(verdict(review, DEFAULT_POLICY, by), { refusal: null });
+  });
+  t.comment(`${ms.toFixed(0)} ms of CPU time`);
+  t.ok(ms < 1000, `${ms} ms`);
 });
 
 t.test(

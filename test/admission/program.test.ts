@@ -78,13 +78,17 @@ t.test('the program, beside an API server', async (t) => {
   const cluster = { server: server.url, 'certificate-authority-data': certificateAuthority };
   writeFileSync(kubeconfig, kubeconfigText({ cluster, user: { token: 'good' } }));
   const { certificateFile, keyFile } = issue();
-  const pair = [`--tls-cert-file=${certificateFile}`, `--tls-private-key-file=${keyFile}`];
+  const pair = [
+    `--tls-cert-file=${certificateFile}`,
+    `--tls-private-key-file=${keyFile}`,
+    `--client-ca-file=${authority.own.certificateFile}`,
+  ];
   const program = new Program(t, [...pair, `--kubeconfig=${kubeconfig}`, '--service-cluster-ip-range=10.96.0.0/16']);
   t.teardown(() => {
     if (!t.passing()) t.comment(program.said);
   });
   const [port, probes] = await program.ports();
-  const client = new Client(t, authority, port);
+  const client = new Client(t, authority, port, authority.issue({ commonName: 'kube-apiserver', use: 'client' }));
   const ready = (): Promise<true> =>
     eventually('ready', async () => (await askPlainly('127.0.0.1', probes, '/readyz')).status === 200 || null);
   await ready();

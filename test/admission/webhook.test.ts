@@ -26,6 +26,8 @@ t.teardown(() => {
   authority.remove();
   rmSync(folder, { recursive: true, force: true });
 });
+const BY_CERTIFICATE = [`--client-ca-file=${authority.own.certificateFile}`];
+const apiServer = (): Issued => authority.issue({ commonName: 'kube-apiserver', use: 'client' });
 const issue = (): Issued => authority.issue({ commonName: 'webhook', alternativeNames: ['DNS:localhost'] });
 
 interface World {
@@ -45,7 +47,9 @@ function optionsOf(flags: readonly string[]): WebhookOptions {
   return options;
 }
 
-async function world(t: Test, pair: Issued, flags: readonly string[] = []): Promise<World> {
+/** @param flags without any about clients, all may ask. */
+async function world(t: Test, pair: Issued, given: readonly string[] = []): Promise<World> {
+  const flags = given.some((flag) => flag.startsWith('--client-ca-file')) ? given : ['--anonymous-auth', ...given];
   const clock = new FakeClock();
   const log = new RecordingLog();
   const events: ProxyEvent[] = [];
@@ -86,9 +90,9 @@ const INGRESS = serviceObject(
 );
 
 t.test('every review is answered, and readiness says from when on it is judged', async (t) => {
-  const made = await world(t, issue());
+  const made = await world(t, issue(), BY_CERTIFICATE);
   const { probe, port, events, log } = made;
-  const client = new Client(t, authority, port);
+  const client = new Client(t, authority, port, apiServer());
   t.same([await probe('/livez'), await probe('/readyz'), await probe('/validate')], [200, 503, 404]);
   for (const name of RECORDED) {
     const answer = await client.review(recorded(name));
@@ -146,10 +150,10 @@ t.test('bad requests get a reason, and nothing ends by them', async (t) => {
   t.match(await client.ask(good), { status: 200 });
 });
 
-t.test('texts of no known length, and more of them at once than are read', async (t) => {
+t.test('a body of no known length', async (t) => {
   const made = await world(t, issue());
   listed(made);
-  const client = new Client(t, authority, made.port, {}, 40);
+  const client = new Client(t, authority, made.port);
   const endless = client.begin();
   // By its headers alone nobody knows how long it will be.
   endless.outgoing.flushHeaders();
@@ -157,15 +161,71 @@ t.test('texts of no known length, and more of them at once than are read', async
   const refusal = await endless.answer.catch((error: unknown) => error);
   // Who sends on and on may see the connection closed before the answer.
   if (!(refusal instanceof Error)) t.match(refusal, { status: 413, body: /4194304/ });
+  t.match(await client.ask(JSON.stringify(recorded('create'))), { status: 200 });
+});
 
+t.test('slow bodies take nothing from others, and end after a second', async (t) => {
+  const made = await world(t, issue());
+  listed(made);
   const good = JSON.stringify(recorded('create'));
-  const begun = Array.from({ length: 32 }, () => client.begin());
+  const slow = new Client(t, authority, made.port, {}, 40);
+  const { waiting } = made.clock;
+  const begun = Array.from({ length: 40 }, () => slow.begin());
   for (const { outgoing } of begun) outgoing.write(good.slice(0, 1));
-  await eventually('too many', async () => (await client.ask(good)).status === 503 || null);
-  for (const { outgoing } of begun) outgoing.end(good.slice(1));
+  await eventually('all have begun', () => Promise.resolve(made.clock.waiting >= waiting + 40 || null));
+  const client = new Client(t, authority, made.port);
+  t.match(await client.ask(good), { status: 200 }, 'while they wait');
+  await made.clock.advance(1000);
   const statuses = (await Promise.all(begun.map(({ answer }) => answer))).map(({ status }) => status);
-  t.same([...new Set(statuses)], [200]);
+  t.same([...new Set(statuses)], [408]);
   t.match(await client.ask(good), { status: 200 });
+});
+
+t.test('bodies that are not whole have a limit together: the oldest makes room', async (t) => {
+  const made = await world(t, issue());
+  listed(made);
+  const large = new Client(t, authority, made.port, {}, 40);
+  const part = ' '.repeat(3 << 20);
+  const begun: ReturnType<Client['begin']>[] = [];
+  const { waiting } = made.clock;
+  for (let count = 0; count < 7; count++) {
+    const next = large.begin();
+    begun.push(next);
+    await new Promise((resolve) => next.outgoing.write(part, resolve));
+    await eventually('it is read', () => Promise.resolve(made.clock.waiting > waiting || null));
+  }
+  const client = new Client(t, authority, made.port);
+  const [oldest] = begun;
+  const end = await oldest?.answer.catch((error: unknown) => error);
+  // Who sends on may see the connection closed before the answer.
+  if (!(end instanceof Error)) t.match(end, { status: 503, body: /16777216/ });
+  t.match(await client.ask(JSON.stringify(recorded('create'))), { status: 200 }, 'others are answered');
+  for (const { outgoing, answer } of begun) {
+    answer.catch(() => undefined);
+    outgoing.destroy();
+  }
+});
+
+t.test('clients that nobody knows cause no events', async (t) => {
+  const made = await world(t, issue());
+  listed(made);
+  const client = new Client(t, authority, made.port);
+  t.match(await client.review(recorded('status', { object: balancer('127.0.0.1') })), { allowed: false });
+  t.same(made.events, []);
+});
+
+t.test('a policy that cannot be used at the start: nothing is refused until it can', async (t) => {
+  const policy = join(folder, 'later.yaml');
+  const made = await world(t, issue(), [`--policy=${policy}`]);
+  listed(made, INGRESS);
+  t.equal(await made.probe('/readyz'), 200);
+  t.match(made.log.lines.join('\n'), /the policy cannot be used, and nothing is refused until it can/);
+  const client = new Client(t, authority, made.port);
+  const review = recorded('create', { object: external('198.51.100.1') });
+  t.match(await client.review(review), { allowed: true, warnings: [/no policy/] });
+  writeFileSync(policy, 'apiVersion: admission.pointsman.io/v1alpha1\nkind: ServicePolicy\n');
+  await made.look();
+  t.match(await client.review(review), { allowed: false });
 });
 
 t.test('the certificate and the policy follow their files', async (t) => {
@@ -243,13 +303,40 @@ t.test('the API server asks about what may be refused, and not about the rest', 
   t.end();
 });
 
+t.test('the component asks for client certificates, and mounts every file that its flags name', (t) => {
+  const deployment = build(projectFile('deploy/components/admission')).find(({ kind }) => kind === 'Deployment') ?? {};
+  const pod = fieldsOf(fieldsOf(fieldsOf(deployment['spec'])['template'])['spec']);
+  const [container = {}] = items(pod['containers']);
+  const [, command, ...flags] = container['command'] as readonly string[];
+  const options = parseOptions(flags);
+  if (options === null || !('listen' in options)) throw new Error(String(options));
+  t.equal(command, 'webhook');
+  t.equal(options.clientCaFile, '/etc/pointsman/client-ca/ca.crt');
+  const mounts = items(container['volumeMounts']).map(({ mountPath }) => `${String(mountPath)}/`);
+  const { certificateFile, keyFile } = options.pair;
+  for (const file of [options.clientCaFile, options.policyFile, certificateFile, keyFile])
+    t.ok(
+      mounts.some((path) => file?.startsWith(path)),
+      String(file),
+    );
+  const sources = items(pod['volumes']).map(({ secret, configMap }) => secret ?? configMap);
+  t.match(sources, [
+    { secretName: 'pointsman-webhook-tls' },
+    { name: 'pointsman-webhook-client-ca' },
+    { name: 'pointsman-webhook' },
+  ]);
+  t.end();
+});
+
 t.test('who may ask, where authorities are named', async (t) => {
-  const made = await world(t, issue(), [`--client-ca-file=${authority.own.certificateFile}`]);
+  const made = await world(t, issue(), BY_CERTIFICATE);
   listed(made);
   const text = JSON.stringify(recorded('create'));
   t.match(await new Client(t, authority, made.port).ask(text), { status: 401 });
-  const apiServer = authority.issue({ commonName: 'kube-apiserver', use: 'client' });
-  t.match(await new Client(t, authority, made.port, apiServer).ask(text), { status: 200 });
+  const headless = new Client(t, authority, made.port).begin();
+  headless.outgoing.flushHeaders();
+  t.match(await headless.answer, { status: 401 }, 'before a body has come');
+  t.match(await new Client(t, authority, made.port, apiServer()).ask(text), { status: 200 });
   t.equal(await made.probe('/readyz'), 200, 'probes are apart');
 });
 
@@ -306,17 +393,19 @@ t.test('a command line that cannot be, and files that cannot be used', async (t)
       /^--listen: Invalid value: "no": must be IP:port/,
       /^--tls-cert-file: is required/,
       /^--tls-private-key-file: is required/,
+      /^--client-ca-file: is required/,
       /^--v: Invalid value: "x"/,
       /^--logging-format: Invalid value: "xml"/,
       /^--service-cluster-ip-range: Invalid value: "10\.0\.0\.0\/33"/,
     ],
   );
+  t.match(parseOptions(['--tls-cert-file=a', '--tls-private-key-file=b', '--client-ca-file=c', '--anonymous-auth']), [
+    /^--client-ca-file: must not be given with --anonymous-auth/,
+  ]);
   t.match(parseOptions(['--lisen=1.2.3.4:5']), [/Unknown option '--lisen'/]);
-  const { certificateFile, keyFile } = issue();
-  const policy = join(folder, 'none.yaml');
+  const { certificateFile } = issue();
   await t.rejects(
     world(t, { ...issue(), certificateFile, keyFile: join(folder, 'none') }),
     /^--tls-cert-file, --tls-private-key-file: ENOENT/,
   );
-  await t.rejects(world(t, { ...issue(), certificateFile, keyFile }, [`--policy=${policy}`]), /^--policy: ENOENT/);
 });

@@ -28,6 +28,11 @@ export class Followed<T> {
     return this.held.made;
   }
 
+  /** Null: it has not been read, or could never be used. */
+  get latest(): T | null {
+    return this.held?.made ?? null;
+  }
+
   /** @throws Error that names the flag. */
   async open(): Promise<void> {
     try {
