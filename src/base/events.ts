@@ -19,6 +19,10 @@ export interface ProxyEvent {
   readonly related: EventSubject | null;
   /** For people; may be empty. */
   readonly note: string;
+  /**
+   * What every node of the cluster finds alike, beside reason and object: there is one event of it, whichever node is first. Absent: it is this node's own.
+   */
+  readonly finding?: string;
 }
 
 /**

@@ -106,7 +106,9 @@ export class ConflictReports {
 function conflictFinding(pair: ConflictPair): Finding {
   const { first } = pair;
   const { family, winner, loser } = first;
+  const key = `${family} conflict ${serviceKey(winner)} ${serviceKey(loser)}`;
   const event = (): ProxyEvent => ({
+    finding: key,
     type: 'Warning',
     reason: 'AddressConflict',
     action: 'ProgramService',
@@ -114,7 +116,6 @@ function conflictFinding(pair: ConflictPair): Finding {
     related: serviceSubject(winner),
     note: `${printHolder(first)}; ${loser} gets no connections there${printCount(pair)}`,
   });
-  const key = `${family} conflict ${serviceKey(winner)} ${serviceKey(loser)}`;
   return { family, key, text: () => printConflictPair(pair), event };
 }
 
@@ -125,7 +126,9 @@ function serviceKey(servicePort: string): string {
 
 function shortfallFinding(shortfall: Shortfall): Finding {
   const { family, cause, servicePort, text } = shortfall;
+  const key = cause === 'limit' ? `${family} limit ${servicePort}` : printShortfall(shortfall);
   const event = (): ProxyEvent => ({
+    finding: cause === 'limit' ? key : text,
     type: 'Warning',
     reason: { platform: 'NotSupported', limit: 'TooManyFrontends' }[cause],
     action: 'ProgramService',
@@ -133,10 +136,5 @@ function shortfallFinding(shortfall: Shortfall): Finding {
     related: null,
     note: `${servicePort}: ${text}`,
   });
-  return {
-    family,
-    key: cause === 'limit' ? `${family} limit ${servicePort}` : printShortfall(shortfall),
-    text: () => printShortfall(shortfall),
-    event,
-  };
+  return { family, key, text: () => printShortfall(shortfall), event };
 }

@@ -82,7 +82,7 @@ export class FamilyProgress {
     const { queued, taken } = this;
     this.queued = noChanges();
     taken.first ??= queued.first;
-    taken.commits.push(...queued.commits);
+    for (const commit of queued.commits) taken.commits.push(commit);
     for (const [service, times] of queued.triggers) addTo(taken.triggers, service, times);
     for (const key of frontends) this.frontends.add(key);
   }

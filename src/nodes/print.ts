@@ -1,3 +1,4 @@
+import { greatest } from '../base/extremes.js';
 import { trimEnd } from '../base/text.js';
 import type { Difference, NodeRow, NodesReport, NodeState, ServiceAcross } from './api.js';
 import { NODE_STATES } from './report.js';
@@ -78,6 +79,6 @@ function printService({ service, problem, text, nodes }: ServiceAcross, total: n
 
 /** Cells below each other. */
 function columns(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = HEADER.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
+  const widths = HEADER.map((_, column) => greatest(rows.map((cells) => cells[column]?.length ?? 0)));
   return rows.map((cells) => trimEnd(cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '), ' '));
 }

@@ -1,3 +1,4 @@
+import { greatest } from '../base/extremes.js';
 import {
   masqueradedEndpoints,
   type ExplainedEndpoint,
@@ -127,7 +128,7 @@ function printPolicy({ field, value, applied }: ExplainedPolicy): string {
 function printEndpoints({ endpoints, skippedSlices }: Explanation): readonly string[] {
   const skipped = skippedSlices.map(printSkipped);
   if (endpoints.length === 0) return ['none', ...skipped];
-  const width = (texts: readonly string[]): number => Math.max(...texts.map((text) => text.length));
+  const width = (texts: readonly string[]): number => greatest(texts.map((text) => text.length));
   const addresses = width(endpoints.map(({ endpoint }) => endpoint));
   const nodes = width(endpoints.map(({ node }) => node ?? '-'));
   const lines = endpoints.map(

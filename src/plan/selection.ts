@@ -149,7 +149,7 @@ export function examineEndpoints(
   const order = ([one, why]: readonly [Candidate, Exclusion | null]): string =>
     (why === null ? '' : '\u{ffff}') + one.key;
   examined.sort((one, other) => (order(one) < order(other) ? -1 : 1));
-  examined.push(...duplicates.map((candidate): readonly [Candidate, Exclusion] => [candidate, 'duplicate']));
+  for (const candidate of duplicates) examined.push([candidate, 'duplicate']);
   return { endpoints: examined.map(([candidate, why]) => verdictOf(family, candidate, why)), skipped };
 }
 

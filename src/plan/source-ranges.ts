@@ -25,9 +25,8 @@ export function admittedSources(
   const own = ranges.filter((range) => familyOf(range) === family);
   if (own.length === 0 || own.some((range) => prefixLength(range) === 0)) return null;
   const nodeAddress = node.addresses[family];
-  const admitted = [...own];
-  if (nodeAddress !== null && anyContains(own, nodeAddress)) admitted.push(...balancerAddresses.map(hostPrefix));
-  return disjoint(admitted);
+  const isInside = nodeAddress !== null && anyContains(own, nodeAddress);
+  return disjoint(isInside ? [...own, ...balancerAddresses.map(hostPrefix)] : own);
 }
 
 /**

@@ -22,7 +22,7 @@ export function printTable(table: FamilyTable): string[] {
   const lines = printNode(table.node);
   for (const address of table.clusterAddresses) lines.push(clusterAddressLine(table.family, address));
   for (const address of table.hairpinAddresses) lines.push(hairpinLine(table.family, address));
-  for (const frontend of table.frontends()) lines.push(...printFrontend(frontend));
+  for (const frontend of table.frontends()) for (const line of printFrontend(frontend)) lines.push(line);
   return lines.sort();
 }
 
@@ -34,7 +34,7 @@ export function printScope(table: FamilyTable, { frontend: key, addresses }: Pac
     if (table.hairpinAddresses.has(address)) lines.push(hairpinLine(table.family, address));
   }
   const frontend = table.frontend(key);
-  if (frontend !== undefined) lines.push(...printFrontend(frontend));
+  if (frontend !== undefined) for (const line of printFrontend(frontend)) lines.push(line);
   return lines.sort();
 }
 

@@ -196,7 +196,7 @@ export class Ruleset {
     for (const hash of this.touchedGroups) {
       const made = this.serviceChains(hash);
       const current = made.map(({ name }) => name);
-      chains.push(...made);
+      for (const chain of made) chains.push(chain);
       for (const name of this.chainsOf.get(hash) ?? []) if (!current.includes(name)) gone.push(chainId('nat', name));
       names.set(hash, current);
     }

@@ -82,8 +82,10 @@ export class ServiceGroups {
         const one = unitOf.get(hash);
         const other = unitOf.get(this.groupOf.get(key) ?? hash);
         if (one === undefined || other === undefined || one === other) continue;
-        one.push(...other);
-        for (const member of other) unitOf.set(member, one);
+        for (const member of other) {
+          one.push(member);
+          unitOf.set(member, one);
+        }
       }
     }
     return [...new Set(unitOf.values())];

@@ -41,7 +41,7 @@ export function dumpHns({ plan, balancers, endpoints, resolution, settings }: Du
     const isComplete =
       wanted === undefined || wanted.endpoints?.every((address) => isThere(address, resolution)) === true;
     if (isComplete && (right === null ? held === undefined : held !== undefined && sameBalancer(right, held)))
-      lines.push(...printFrontend(frontend));
+      for (const line of printFrontend(frontend)) lines.push(line);
     else if (held !== undefined) lines.push(...printHeld(plan, frontend.key, held, addressesById(endpoints)));
   }
   for (const [key, held] of balancers.made)

@@ -29,6 +29,8 @@ export interface TakenChanges {
 /** A trace for each change, from when it was heard of until it is acknowledged by every family that it concerns. */
 export class Changes {
   private heard: readonly HeardObject[] = [];
+  /** The same by kind, namespace and name, once it is asked for: there may be tens of thousands in one turn. */
+  private heardByName: ReadonlyMap<string, HeardObject> | null = null;
   private queued: FollowedChange[] = [];
   private taken: FollowedChange[] = [];
   /** Since the last run. */
@@ -41,8 +43,10 @@ export class Changes {
   /** What is committed comes of what was heard. */
   committing(heard: readonly HeardObject[], commit: () => void): void {
     this.heard = heard;
+    this.heardByName = null;
     commit();
     this.heard = [];
+    this.heardByName = null;
   }
 
   committed(edits: readonly RowEdit[], receivedAt: number | null, families: readonly WithFamily[]): void {
@@ -78,12 +82,12 @@ export class Changes {
     const concerned = families.filter(({ family }) => row.kind !== 'EndpointSlice' || row.family === family);
     if (concerned.length === 0) return;
     const type = removed ? 'DELETED' : before === null ? 'ADDED' : 'MODIFIED';
-    const attributes = this.describe(row, type);
-    const span = this.spans.start(`change ${row.kind}`, undefined, { at, attributes });
+    const span = this.spans.start(`change ${row.kind}`, undefined, { at });
     if (!isSampled(span)) {
       this.unsampled ??= within(span);
       return;
     }
+    span.setAttributes(this.describe(row, type));
     this.spans.record('state', within(span), at, performance.now());
     this.queued.push({ span, waiting: new Set(concerned.map(({ family }) => family)) });
   }
@@ -91,9 +95,8 @@ export class Changes {
   private describe(row: Row, type: string): Attributes {
     const namespace = 'namespace' in row ? row.namespace : '';
     const { kind, name } = row;
-    const heard = this.heard.findLast(
-      (object) => object.kind === kind && object.name === name && object.namespace === namespace,
-    );
+    this.heardByName ??= new Map(this.heard.map((object) => [nameOf(object), object]));
+    const heard = this.heardByName.get(nameOf({ kind, namespace, name }));
     return {
       'k8s.object.kind': kind,
       'k8s.object.name': name,
@@ -105,4 +108,8 @@ export class Changes {
         : { 'k8s.object.resource_version': heard.resourceVersion, 'k8s.watch.event': heard.type }),
     };
   }
+}
+
+function nameOf({ kind, namespace, name }: Pick<HeardObject, 'kind' | 'namespace' | 'name'>): string {
+  return `${kind} ${namespace}/${name}`;
 }

@@ -236,3 +236,46 @@ t.test('nobody there: nothing waits for it, stopping drops what is left', async 
   await made.server.start();
   t.same(made.server.events, [] satisfies ApiObject[]);
 });
+
+t.test('what all nodes find alike is one event of the cluster, whichever is first', async (t) => {
+  const server = new ApiServer();
+  await server.start();
+  t.teardown(() => server.stop());
+  const web = serviceObject('web');
+  server.put({ ...web, metadata: { name: 'web', namespace: 'default', uid: 'the-uid' } });
+  const nodes = await Promise.all(
+    Array.from({ length: 50 }, async (_, index) => {
+      const clock = new FakeClock();
+      const sender = new EventSender({
+        ...{ hostname: `host-${index}`, rates: DEFAULT_EVENT_RATES, limit: null, clock, log: new RecordingLog() },
+        random: () => index / 50,
+        wallClock: () => 1_700_000_000_000_000_000n + BigInt(index),
+      });
+      t.teardown(() => {
+        sender.stop();
+      });
+      sender.start(await connect(t, { cluster: { server: server.url } }));
+      return { clock, sender };
+    }),
+  );
+  for (const [index, { sender }] of nodes.entries()) {
+    sender.record({ ...trouble(`the node's own words: ${index}`), finding: 'IPv4 conflict default/first default/web' });
+    sender.record({ ...trouble('another one'), reason: 'InvalidObject', finding: 'another one' });
+  }
+  t.equal(server.requests.length, 0, 'none at once');
+  await nodes[0]?.clock.advance(0);
+  await until(() => server.events.length === 2, 'the first of all');
+  await Promise.all(nodes.slice(1, 25).map(({ clock }) => clock.advance(5000)));
+  const posts = (): number => server.requests.filter(({ method }) => method === 'POST').length;
+  await until(() => posts() === 50, 'half of them, spread over time');
+  await Promise.all(nodes.map(({ clock }) => clock.advance(10_000)));
+  await until(() => posts() === 100, 'all');
+  for (const { sender } of nodes) await sender.flush(60_000);
+  t.equal(posts(), 100, 'and none again');
+  t.same(
+    server.events.map(({ reason, reportingInstance }) => `${String(reason)} ${String(reportingInstance)}`).sort(),
+    ['AddressConflict kube-proxy-host-0', 'InvalidObject kube-proxy-host-0'],
+  );
+  for (const { sender } of nodes) sender.record(trouble('of each node'));
+  await until(() => server.events.length === 52, 'what is a node’s own is told by each');
+});

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { EventSubject, ProxyEvent } from '../../../base/events.js';
 import { cutText } from '../../../base/outside-text.js';
 import { trimEnd } from '../../../base/text.js';
@@ -27,10 +28,14 @@ export function eventPath(regarding: EventSubject): string {
   return `/apis/events.k8s.io/v1/namespaces/${namespaceOf(regarding)}/events`;
 }
 
-/** An events.k8s.io/v1 Event as JSON, of the shape kube-proxy's have; the note has been cut. Its name is the object's and the time in hexadecimal. */
-export function eventBody({ type, reason, action, regarding, related, note }: ProxyEvent, stamp: EventStamp): string {
+/**
+ * An events.k8s.io/v1 Event as JSON, of the shape kube-proxy's have; the note has been cut. Its name is the object's and the time in hexadecimal; of a finding that
+ * all nodes share, the object's and a digest: the same on all nodes, so that the API server takes it once (and forgets it after its `--event-ttl`).
+ */
+export function eventBody(event: ProxyEvent, stamp: EventStamp): string {
+  const { type, reason, action, regarding, related, note, finding } = event;
   const { at, uid, hostname, controller } = stamp;
-  const suffix = `.${at.toString(16)}`;
+  const suffix = `.${finding === undefined ? at.toString(16) : digest([reason, uid, finding])}`;
   const stem = trimEnd(regarding.name.slice(0, MAX_NAME - suffix.length), '-.');
   return JSON.stringify({
     apiVersion: 'events.k8s.io/v1',
@@ -46,6 +51,11 @@ export function eventBody({ type, reason, action, regarding, related, note }: Pr
     note,
     type,
   });
+}
+
+/** As long as the time is. The uid, as another object of the same name has findings of its own. */
+function digest(of: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(of)).digest('hex').slice(0, 16);
 }
 
 function namespaceOf({ namespace }: EventSubject): string {

@@ -18,6 +18,8 @@ export interface EventSenderOptions {
   /** Those that are over it are dropped; null: none is. */
   readonly limit: EventLimit | null;
   readonly clock: Clock;
+  /** As Math.random, which it is where it is not given. */
+  readonly random?: () => number;
   /** Nanoseconds since the epoch. */
   readonly wallClock: () => bigint;
   readonly log: Log;
@@ -41,6 +43,8 @@ const REPEAT_MS = 600_000;
 /** So many events are remembered for that, the last ones. */
 const REMEMBERED = 1000;
 const QUEUED = 100;
+/** Over this time nodes spread what all of them find alike. */
+const SPREAD_MS = 10_000;
 /** As {@link RateLimit} has it. */
 const UNLIMITED = -1;
 const ATTEMPTS = 5;
@@ -59,6 +63,8 @@ export class EventSender implements EventRecorder {
   private readonly limit: RateLimit;
   private readonly told = new Map<string, number>();
   private queue: WaitingEvent[] = [];
+  /** What calls off those whose time has not come. */
+  private readonly spread = new Set<() => void>();
   private connection: ApiConnection | null = null;
   /** There is no cluster to tell. */
   private alone = false;
@@ -73,7 +79,7 @@ export class EventSender implements EventRecorder {
   record(given: ProxyEvent): void {
     const event = { ...given, note: cutText(given.note, MAX_NOTE) };
     if (this.alone || this.stopper.signal.aborted || this.isKnown(event)) return;
-    if (this.queue.length >= QUEUED) {
+    if (this.queue.length + this.spread.size >= QUEUED) {
       this.drop(event, 'too many wait');
       return;
     }
@@ -81,15 +87,38 @@ export class EventSender implements EventRecorder {
       this.drop(event, 'over the limits of --event-rate-limit-config');
       return;
     }
-    this.queue.push({ event, at: this.time() });
+    const waiting = { event, at: this.time() };
+    if (event.finding === undefined) this.enqueue(waiting);
+    else this.enqueueLater(waiting);
+  }
+
+  private enqueue(waiting: WaitingEvent): void {
+    this.queue.push(waiting);
     this.send();
+  }
+
+  private enqueueLater(waiting: WaitingEvent): void {
+    const { clock, random = Math.random } = this.options;
+    const cancel = clock.callAt(clock.now() + SPREAD_MS * random(), () => {
+      this.spread.delete(cancel);
+      this.enqueue(waiting);
+    });
+    this.spread.add(cancel);
+  }
+
+  private callOff(): void {
+    for (const cancel of this.spread) cancel();
+    this.spread.clear();
   }
 
   /** From now on events are sent there, first those that came before; null: there is nobody to send them to. */
   start(connection: ApiConnection | null): void {
     this.connection = connection;
     this.alone = connection === null;
-    if (this.alone) this.queue = [];
+    if (this.alone) {
+      this.queue = [];
+      this.callOff();
+    }
     this.send();
   }
 
@@ -104,12 +133,13 @@ export class EventSender implements EventRecorder {
   /** Drops what waits. */
   stop(): void {
     this.queue = [];
+    this.callOff();
     this.stopper.abort();
   }
 
   /** Whether it was told not long ago; otherwise it counts as told now. */
-  private isKnown({ regarding, reason, note }: ProxyEvent): boolean {
-    const key = JSON.stringify([regarding, reason, note]);
+  private isKnown({ regarding, reason, note, finding = note }: ProxyEvent): boolean {
+    const key = JSON.stringify([regarding, reason, finding]);
     const now = this.options.clock.now();
     const toldAt = this.told.get(key);
     if (toldAt !== undefined && now - toldAt < REPEAT_MS) return true;
@@ -173,7 +203,7 @@ export class EventSender implements EventRecorder {
       const { hostname, controller = PROXY_CONTROLLER } = this.options;
       const body = eventBody(event, { at, uid, hostname, controller });
       const { status, retryAfterMs } = await connection.post(eventPath(event.regarding), body, { signal });
-      // A conflict: an attempt before did arrive, and only its answer did not.
+      // A conflict: an attempt before did arrive, and only its answer did not; or another node was first to tell what all find.
       if ((status >= 200 && status < 300) || status === 409) return { type: 'delivered' };
       const why = `status ${status}`;
       const transient = status === 401 || status === 429 || status >= 500;

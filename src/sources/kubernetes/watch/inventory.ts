@@ -200,6 +200,7 @@ export class Inventory {
       regarding: { apiVersion, kind, namespace, name },
       related: null,
       note: `the service proxy cannot use this object, its last good version stays: ${text}`,
+      finding: text,
     });
   }
 

@@ -1,0 +1,59 @@
+import { TraceFlags, type Span, type Tracer } from '@opentelemetry/api';
+import t from 'tap';
+import { Changes } from '../../src/observe/traces/changes.js';
+import { Spans } from '../../src/observe/traces/spans.js';
+import { service } from '../support/rows.js';
+
+/** Spans that are all sampled, or none; what was read of the objects that were heard of is counted. */
+function scene(sampled: boolean): {
+  readonly changes: Changes;
+  readonly reads: () => number;
+  readonly run: (count: number) => void;
+  readonly attributes: unknown[];
+} {
+  let reads = 0;
+  const attributes: unknown[] = [];
+  const span = (): Span => {
+    const made: Partial<Span> = {
+      spanContext: () => ({ traceId: '1', spanId: '1', traceFlags: sampled ? TraceFlags.SAMPLED : TraceFlags.NONE }),
+      setAttributes: (given) => {
+        attributes.push(given);
+        return made as Span;
+      },
+      end: () => undefined,
+    };
+    return made as Span;
+  };
+  const changes = new Changes(new Spans({ startSpan: span } as unknown as Tracer));
+  const run = (count: number): void => {
+    const rows = Array.from({ length: count }, (_, index) => service(`s${index}`));
+    const heard = rows.map(({ name }) => ({
+      get kind() {
+        reads++;
+        return 'Service' as const;
+      },
+      ...{ namespace: 'default', name, resourceVersion: '7', type: 'ADDED' as const },
+    }));
+    changes.committing(heard, () => {
+      changes.committed(
+        rows.map((after) => ({ before: null, after })),
+        null,
+        [{ family: 'IPv4' }],
+      );
+    });
+  };
+  return { changes, reads: () => reads, run, attributes };
+}
+
+t.test('changes of one turn cost as much as there are, and nothing is looked up for what is not sampled', (t) => {
+  const unsampled = scene(false);
+  unsampled.run(20_000);
+  t.equal(unsampled.reads(), 0);
+  t.equal(unsampled.changes.take().count, 20_000);
+  const sampled = scene(true);
+  sampled.run(5000);
+  t.ok(sampled.reads() <= 2 * 5000, `${sampled.reads()} reads`);
+  t.equal(sampled.attributes.length, 1000, 'so many are followed');
+  t.match(sampled.attributes.at(-1), { 'k8s.object.name': 's999', 'k8s.object.resource_version': '7' });
+  t.end();
+});
