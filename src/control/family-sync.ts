@@ -4,7 +4,7 @@ import { serviceSubject, type EventRecorder } from '../base/events.js';
 import { familyOf, type Family, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
-import { blamedFrontend, type FamilyDataplane, type SyncReport } from '../dataplane/contract.js';
+import { blamedFrontend, EndedError, type FamilyDataplane, type SyncReport } from '../dataplane/contract.js';
 import { isNativeError } from '../native/errors.js';
 import type { ChangeFollower } from '../observe/change-follower.js';
 import type { ProxyMetrics, SyncResult } from '../observe/metrics.js';
@@ -98,6 +98,11 @@ export class FamilySync {
     return this.parts.table.family;
   }
 
+  /** The process ends: no run sends more than it is sending. */
+  end(): void {
+    this.inForce.end?.();
+  }
+
   /** Whether the dataplane can be compared beside syncs. */
   get canAudit(): boolean {
     return this.inForce.audit !== undefined;
@@ -152,7 +157,8 @@ export class FamilySync {
       return report;
     } catch (error) {
       trace?.ended(error);
-      if (!this.isInForce(dataplane)) throw error;
+      if (error instanceof EndedError) this.parts.log.info(0, 'ending before everything is in the kernel', { family });
+      if (!this.isInForce(dataplane) || error instanceof EndedError) throw error;
       const errno = isNativeError(error) ? (error.errno ?? error.code) : null;
       finished(full, { type: 'failure', errno });
       this.reportFailure(error);

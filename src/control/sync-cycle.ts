@@ -229,6 +229,7 @@ export class SyncCycle {
   /** Nobody is listened to any more, and nothing asks for another run. */
   stop(): void {
     this.stopped = true;
+    for (const family of this.families) family.end();
     this.clock.stop();
     this.foreign.stop();
   }

@@ -120,6 +120,8 @@ export interface FamilyDataplane {
   goneFlows(): ReadonlySet<FrontendKey>;
   /** Forgets gone frontends after their flows were removed. */
   clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void>;
+  /** The process ends: an `apply` that is under way rejects with {@link EndedError} before it sends more. For modes in which that takes long. */
+  end?(): void;
   /** Removes everything this mode owns in this family. Nothing there is success. */
   cleanup(): Promise<void>;
   /**
@@ -139,6 +141,13 @@ export interface FamilyDataplane {
    * belong together. Frontends without any may be missing. Disturbs no sync. Absent: the mode cannot tell.
    */
   refused?(): Promise<readonly RefusedPackets[]>;
+}
+
+/** The process ends before everything is in the kernel. The next one goes on from there. */
+export class EndedError extends Error {
+  constructor() {
+    super('the process ends');
+  }
 }
 
 /** The error itself, with the frontend that could not be programmed for whoever reports it. */

@@ -64,6 +64,42 @@ t.test('started and stopped by the service manager', async (t) => {
   t.match(logOf(node), /"starting".*\n(?:.*\n)*.*"stopping, rules stay in place" signal="SIGTERM"/);
 });
 
+t.test('one that is stopped while a slow HNS is programmed ends after the batch that it has sent', async (t) => {
+  const node = await WindowsNode.make(t);
+  for (let index = 0; index < 100; index++) {
+    const name = `s${index}`;
+    node.put(
+      name,
+      serviceObject(name, { clusterIP: `10.96.1.${index}` }),
+      sliceObject(name, name, [`10.1.1.${index}`]),
+    );
+  }
+  node.configure({ windowsRunAsService: true });
+  let release = (): void => undefined;
+  let changes = 0;
+  node.hns.beforeOperation = () => {
+    if (++changes === 50) node.hns.slow = new Promise<void>((resolve) => (release = resolve));
+  };
+  await started(t, node);
+  await until('a first batch', () => changes >= 50);
+  await sc('stop', NAME);
+  let state = '';
+  await until('that it is stopping', async () => {
+    state = (await sc('query', NAME)).stdout;
+    return /STATE +: 3 /.test(state);
+  });
+  const before = changes;
+  release();
+  node.hns.slow = null;
+  await until('the end', async () => {
+    state = (await sc('query', NAME)).stdout;
+    return /STATE +: 1 /.test(state);
+  });
+  t.match(state, /WIN32_EXIT_CODE +: 0 /);
+  t.ok(changes - before <= 32, `${changes - before} operations after the stop, of 200`);
+  t.match(logOf(node), /"ending before everything is in the kernel"/);
+});
+
 t.test(
   'one that cannot go on ends without telling the service manager, and its last words are in the log',
   async (t) => {

@@ -215,8 +215,8 @@ Answer<std::vector<Listed>> list(Library& library, Kind kind, const std::optiona
     if (concerns_service(*refused)) return *std::move(refused);
     if (!is_missing(*refused)) unreadable = std::move(refused);
   }
-  // What hides everything is no object's own either.
-  if (listed.empty() && unreadable) return *std::move(unreadable);
+  // What hides all of several is no object's own either.
+  if (listed.empty() && unreadable && known.value().size() > 1) return *std::move(unreadable);
   return listed;
 }
 

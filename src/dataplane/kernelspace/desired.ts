@@ -55,6 +55,14 @@ export class Desired {
     return this.users.keys();
   }
 
+  /** Addresses whose endpoints a load balancer needs: those that it sends to, and its own, which overlay networks have an endpoint for. */
+  endpointsOf(key: FrontendKey): readonly IPAddress[] {
+    const wanted = this.wanted.get(key);
+    if (wanted === undefined) return [];
+    const { address } = wanted.plan;
+    return address === null ? (wanted.endpoints ?? []) : [...(wanted.endpoints ?? []), address];
+  }
+
   usersOf(address: IPAddress): ReadonlySet<FrontendKey> {
     return this.users.get(address) ?? NO_USERS;
   }

@@ -4,7 +4,15 @@ import type { HcnAddon, HcnOperation } from '../../native/contract.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
 import { Calls } from '../calls.js';
-import type { AffinityQuestion, AsideFrontend, FamilyDataplane, Inspection, SyncReport } from '../contract.js';
+import {
+  EndedError,
+  type AffinityQuestion,
+  type AsideFrontend,
+  type FamilyDataplane,
+  type Inspection,
+  type SyncReport,
+} from '../contract.js';
+import { parts, readerInParts, servicesFirst, type HcnReader } from './batches.js';
 import { Turns } from '../turns.js';
 import { asideFrontends } from './asides.js';
 import { readBalancer, sameBalancer, type Balancer } from './balancers.js';
@@ -78,6 +86,7 @@ export class KernelspaceFamily implements FamilyDataplane {
   /** Whether the ledgers are what HNS holds. */
   private isKnown = false;
   private compared = false;
+  private ending = false;
   /** What {@link unserved} said last, which is reported once. */
   private reported: string | null = null;
   /** Load balancers that the plan does not name and that stay as long as it has gaps. */
@@ -95,6 +104,7 @@ export class KernelspaceFamily implements FamilyDataplane {
   private readonly calls = new Calls();
   private readonly wholes: Turns;
   private readonly writer: Writer;
+  private readonly reader: HcnReader;
 
   constructor(private readonly options: KernelspaceFamilyOptions) {
     const { family, hcn, now, interfaceMac, modifying, onOperations = () => undefined } = options;
@@ -113,6 +123,9 @@ export class KernelspaceFamily implements FamilyDataplane {
     });
     this.wholes = new Turns(now, WHOLE_SHARE);
     const inPlace = (key: BalancerKey): boolean => desired.get(key)?.inPlace !== false;
+    this.reader = readerInParts(hcn, () => {
+      this.checkEnding();
+    });
     this.writer = new Writer({ hcn, ledgers, modifying, inPlace, onOperations });
   }
 
@@ -155,6 +168,10 @@ export class KernelspaceFamily implements FamilyDataplane {
     return this.wholes.isDue && (await this.wholes.take(() => this.audit()));
   }
 
+  end(): void {
+    this.ending = true;
+  }
+
   /** Whether HNS differs from what it acknowledged. */
   async audit(): Promise<boolean> {
     return await this.undisturbed(async () => {
@@ -169,7 +186,7 @@ export class KernelspaceFamily implements FamilyDataplane {
   async stirred(): Promise<boolean> {
     const mark = await this.calls.quiet();
     if (!this.isKnown && !this.lacksNetwork) return false;
-    const network = await findNetwork(this.options.hcn, this.options.network);
+    const network = await findNetwork(this.reader, this.options.network);
     const stirs = this.isKnown ? !sameNetwork(network, this.network) : network !== null;
     return stirs && this.calls.isQuiet(mark);
   }
@@ -262,7 +279,8 @@ export class KernelspaceFamily implements FamilyDataplane {
   }
 
   private async look(table: FamilyTable | null): Promise<Look> {
-    const { hcn, family } = this.options;
+    const { family } = this.options;
+    const hcn = this.reader;
     const network = await findNetwork(hcn, this.options.network);
     this.lacksNetwork = network === null;
     if (network === null) throw new Error(`there is no HNS network ${this.networkName}: has the CNI plugin made it?`);
@@ -307,8 +325,7 @@ export class KernelspaceFamily implements FamilyDataplane {
 
   /** Looks for pods of this node that are used and not known, and on overlay networks for what is behind which node. */
   private async readEndpoints(): Promise<void> {
-    const { hcn } = this.options;
-    const { network, endpoints, touched, desired } = this;
+    const { network, endpoints, touched, desired, reader: hcn } = this;
     if (network === null) return;
     endpoints.desire(network, touched.addresses);
     const isNew = [...touched.addresses].some((key) => this.ledgers.endpoints.isOwed(key));
@@ -353,24 +370,18 @@ export class KernelspaceFamily implements FamilyDataplane {
   }
 
   /**
-   * Endpoints come first, and go last: a load balancer is for endpoints that there are. Answers whether there is more to remove.
+   * What goes makes room; then Service by Service come endpoints, and the load balancers that are for them; endpoints go last. Answers whether there is more to
+   * remove.
    */
   private async send(): Promise<boolean> {
-    const { network, writer, ledgers, touched, desired } = this;
+    const { network, writer, touched } = this;
     const { modifying } = this.options;
     if (network === null) return false;
     let left = false;
     for (let round = 0; round < ROUNDS && !writer.isOutdated; round++) {
       this.endpoints.desire(network, touched.addresses);
-      const owed = pending(ledgers.endpoints);
-      for (const key of owed) for (const user of desired.usersOf(key as IPAddress)) touched.frontends.add(user);
-      await writer.makeEndpoints(
-        network,
-        owed.filter((key) => !ledgers.endpoints.acknowledged.has(key)),
-      );
-      this.desireBalancers(network);
       const canModify = modifying.isPossible;
-      left = await this.sendBalancers();
+      left = await this.sendServices(network);
       if (!modifying.isProven) await this.lookAtModified();
       const gone = await this.removeEndpoints();
       left ||= gone.left;
@@ -380,35 +391,68 @@ export class KernelspaceFamily implements FamilyDataplane {
     return left;
   }
 
-  private desireBalancers(network: Network): void {
+  /** Answers whether more load balancers have to go. */
+  private async sendServices(network: Network): Promise<boolean> {
+    const { writer, ledgers, touched, desired } = this;
+    const { endpoints, balancers } = ledgers;
+    const missing = new Set(pending(endpoints));
+    for (const key of missing) for (const user of desired.usersOf(key as IPAddress)) touched.frontends.add(user);
+    const make = async (keys: Iterable<EndpointKey>): Promise<void> => {
+      const made = [...keys].filter((key) => missing.delete(key) && !endpoints.acknowledged.has(key));
+      await writer.makeEndpoints(network, made);
+    };
+    for (const key of pending(balancers)) touched.frontends.add(key);
+    const all = [...touched.frontends];
+    const goes = (key: BalancerKey): boolean => desired.get(key) === undefined;
+    this.desireBalancers(network, all.filter(goes));
+    const going = pending(balancers).filter((key) => balancers.desired(key) === undefined && goes(key));
+    for (const keys of parts(going.slice(0, MOST_REMOVALS), () => 1)) await this.batch(() => writer.balancers(keys));
+    if (this.sourceVip !== null) await make([this.sourceVip]);
+    const coming = servicesFirst(
+      all.filter((key) => !goes(key)),
+      desired,
+    );
+    const needs = (key: BalancerKey): readonly EndpointKey[] =>
+      desired.endpointsOf(key).filter((each) => missing.has(each));
+    for (const keys of parts(coming, (key) => 1 + needs(key).length)) {
+      await this.batch(() => make(keys.flatMap(needs)));
+      this.desireBalancers(network, keys);
+      const owed = new Set(pending(balancers));
+      await this.batch(() => writer.balancers(keys.filter((key) => owed.has(key))));
+    }
+    for (const keys of parts([...missing], () => 1)) await this.batch(() => make(keys));
+    return going.length > MOST_REMOVALS;
+  }
+
+  /** What is sent to HNS at a time. @throws EndedError when the process ends. */
+  private async batch(send: () => Promise<void>): Promise<void> {
+    this.checkEnding();
+    await send();
+  }
+
+  private checkEnding(): void {
+    if (this.ending) throw new EndedError();
+  }
+
+  private desireBalancers(network: Network, keys: readonly BalancerKey[]): void {
     const { ledgers, desired, touched, kept, endpoints, healthCheckEndpoint } = this;
     const resolution = this.resolution(network, (address) => endpoints.idOf(address), healthCheckEndpoint, this.plan);
-    for (const key of touched.frontends) {
+    for (const key of keys) {
+      touched.frontends.delete(key);
       const wanted = desired.get(key);
       const isKept = wanted === undefined && kept.has(key);
       if (isKept) ledgers.balancers.desire(key, ledgers.balancers.acknowledged.get(key));
       else ledgers.balancers.desire(key, (wanted && resolve(wanted, resolution)) ?? undefined);
     }
-    touched.frontends.clear();
-  }
-
-  /** What goes makes room for what comes. Answers whether more has to go. */
-  private async sendBalancers(): Promise<boolean> {
-    const { balancers } = this.ledgers;
-    const keys = pending(balancers);
-    const going = keys.filter((key) => balancers.desired(key) === undefined);
-    const coming = keys.filter((key) => balancers.desired(key) !== undefined);
-    await this.writer.balancers([...going.slice(0, MOST_REMOVALS), ...coming]);
-    return going.length > MOST_REMOVALS;
   }
 
   /** Until HNS was seen to do what it says: it may answer success and change nothing. */
   private async lookAtModified(): Promise<void> {
-    const { ledgers, writer, options } = this;
+    const { ledgers, writer } = this;
     const ids = [...writer.modified.keys()].flatMap((key) => ledgers.balancerIds.get(key) ?? []);
     if (ids.length === 0) return;
     const looked = new Map<BalancerKey, Balancer>();
-    for (const { properties } of await options.hcn.hcnList('loadBalancer', ids)) {
+    for (const { properties } of await this.reader.hcnList('loadBalancer', ids)) {
       const read = readBalancer(properties);
       if (read !== null) looked.set(read.key, read.balancer);
     }
@@ -441,7 +485,7 @@ export class KernelspaceFamily implements FamilyDataplane {
       for (const id of balancers.acknowledged.get(key)?.endpoints ?? []) inUse.add(id);
     const unused = going.filter((key) => !inUse.has(endpointIds.get(key) ?? ''));
     const now = unused.slice(0, MOST_REMOVALS);
-    await this.writer.removeEndpoints(now);
+    for (const keys of parts(now, () => 1)) await this.batch(() => this.writer.removeEndpoints(keys));
     const isReplaced = now.some((key) => endpoints.desired(key) !== undefined && !endpoints.acknowledged.has(key));
     return { isReplaced, left: unused.length > now.length };
   }

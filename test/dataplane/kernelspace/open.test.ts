@@ -98,7 +98,9 @@ t.test('an HNS that does not answer yet is waited for, but for what will not pas
     const left = [...answers];
     const ask = (): Promise<string> => {
       const errno = left.length > 1 ? left.shift() : left[0];
-      return errno == null ? Promise.resolve('here') : Promise.reject(new HnsError(errno, 'hcn version', null, null));
+      return errno === null || errno === undefined
+        ? Promise.resolve('here')
+        : Promise.reject(new HnsError(errno, 'hcn version', null, null));
     };
     const pause = (ms: number): Promise<void> => {
       pauses.push(ms);

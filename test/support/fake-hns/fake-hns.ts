@@ -47,6 +47,10 @@ export class FakeHns implements HcnAddon {
   pretendsToModify: boolean | null = null;
   /** Is called before each operation. */
   beforeOperation: ((operation: HcnOperation) => void) | null = null;
+  /** Operations wait for it: HNS is slow. */
+  slow: Promise<unknown> | null = null;
+  /** Is called after each listing. */
+  afterList: (() => void) | null = null;
   private readonly watches = new Set<(change: HcnChange) => void>();
 
   /** Operations that changed something, so far. */
@@ -71,11 +75,12 @@ export class FakeHns implements HcnAddon {
     const objects: ReadonlyMap<string, unknown> = this.objects(kind);
     const asked = [...objects].filter(([id]) => ids === null || ids.includes(id));
     this.looks += asked.length;
+    this.afterList?.();
     return asked.map(([id, properties]) => ({ id, properties: structuredClone(properties) })) as HcnListed<Kind>[];
   }
 
   async hcnApply(operations: readonly HcnOperation[]): Promise<readonly (string | NativeError)[]> {
-    await Promise.resolve();
+    await this.slow;
     const fault = this.faults.take();
     if (fault === 'refuse') throw lost();
     const done = fault === 'halve' ? operations.slice(0, operations.length >> 1) : operations;

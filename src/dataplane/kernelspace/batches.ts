@@ -1,0 +1,68 @@
+import type { HcnAddon, HcnKind, HcnListed } from '../../native/contract.js';
+import type { Desired } from './desired.js';
+import type { BalancerKey } from './listing.js';
+
+/** So many operations go to HNS at a time. A slow one takes 10 ms for each; a process that ends waits for one batch. */
+const BATCH = 32;
+
+/** Names are resolved on it. */
+const DNS_PORT = 53;
+
+/**
+ * In the given order.
+ *
+ * @param costOf operations that one takes.
+ */
+export function* parts<Key>(keys: readonly Key[], costOf: (key: Key) => number): IterableIterator<readonly Key[]> {
+  let part: Key[] = [];
+  let cost = 0;
+  for (const key of keys) {
+    part.push(key);
+    cost += costOf(key);
+    if (cost < BATCH) continue;
+    yield part;
+    part = [];
+    cost = 0;
+  }
+  if (part.length > 0) yield part;
+}
+
+/** Frontends of one Service after the other; before all others those of Services with the port of DNS, which every pod needs first. */
+export function servicesFirst(keys: readonly BalancerKey[], desired: Pick<Desired, 'get'>): readonly BalancerKey[] {
+  const plans = new Map(keys.map((key) => [key, desired.get(key)?.plan]));
+  const serviceOf = (key: BalancerKey): string => plans.get(key)?.servicePort.split(':', 1)[0] ?? '';
+  const dns = new Set(keys.filter((key) => plans.get(key)?.port === DNS_PORT).map(serviceOf));
+  const services = new Map<string, BalancerKey[]>();
+  for (const key of keys) services.set(serviceOf(key), [...(services.get(serviceOf(key)) ?? []), key]);
+  const names = [...services.keys()];
+  const ordered = [...names.filter((name) => dns.has(name)), ...names.filter((name) => !dns.has(name))];
+  return ordered.flatMap((name) => services.get(name) ?? []);
+}
+
+/** Most objects that are asked for at a time. */
+const MOST_READ = 64;
+
+export type HcnReader = Pick<HcnAddon, 'hcnIds' | 'hcnList'>;
+
+/**
+ * Asks for all objects of a kind in parts of about one size: each object is some calls of HNS, and a process that ends waits for what is under way.
+ *
+ * @param onPart called before each part; what it throws ends the asking.
+ */
+export function readerInParts(hcn: HcnReader, onPart: () => void): HcnReader {
+  return {
+    hcnIds: (kind) => hcn.hcnIds(kind),
+    hcnList: async <Kind extends HcnKind>(kind: Kind, some: readonly string[] | null) => {
+      onPart();
+      if (kind === 'network') return await hcn.hcnList(kind, some);
+      const ids = some ?? (await hcn.hcnIds(kind));
+      const size = Math.ceil(ids.length / Math.ceil(Math.max(ids.length, 1) / MOST_READ));
+      const listed: HcnListed<Kind>[] = [];
+      for (let at = 0; at < Math.max(ids.length, 1); at += Math.max(size, 1)) {
+        onPart();
+        listed.push(...(await hcn.hcnList(kind, ids.slice(at, at + size))));
+      }
+      return listed;
+    },
+  };
+}
