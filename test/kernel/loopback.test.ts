@@ -51,6 +51,16 @@ t.test('loopback is open to the network at no time, and serves node ports once t
   await eventually('a node port on loopback', async () => (await isServed()) || null);
   t.equal(await routed(), '1');
   t.match(await intrusion(300), { error: 'timeout' }, 'guarded');
+  const toNodePort = { ...intruder, to: '127.0.0.1:30001' };
+  t.match(await lab.request({ ...toNodePort, timeoutMs: 300 }), { error: 'timeout' }, 'node ports from the link');
+  await lab.removeAddress('pod-b', 'lo', '127.0.0.1/8');
+  await lab.sysctl('pod-b', ROUTE, '1');
+  await lab.addRoute('pod-b', '127.0.0.1/32', '10.244.1.1');
+  t.match(
+    await lab.request({ from: 'pod-b', to: '127.0.0.1:30001', source: '10.244.1.11', timeoutMs: 300 }),
+    { error: 'timeout' },
+    'node ports from a pod',
+  );
 
   const { pid } = proxy;
   const file = JSON.parse(await readFile(proxy.configFile, 'utf8')) as object;

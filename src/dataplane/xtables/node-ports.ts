@@ -4,17 +4,22 @@ import { commentMatch } from './rules.js';
 
 /**
  * Rules that send what is addressed to a node port address on to a chain: the kernel's own idea of local addresses, within the configured
- * prefixes, without loopback. They are the last of their chain: a rule that ends it may be among them.
+ * prefixes. They are the last of their chain: a rule that ends it may be among them.
+ *
+ * Loopback is for the node itself. With `route_localnet` the kernel routes packets from links and pods to 127.0.0.0/8. The filter's guard, KUBE-FIREWALL,
+ * does not see those that are translated before, so they do not come to the node ports.
  */
 export function nodePortRules(node: NodePlan, chain: string, comment: string): readonly string[] {
   const local = `${commentMatch(comment)} -m addrtype --dst-type LOCAL -j ${chain}`;
   const { nodePortPrefixes, nodePortsOnLoopback: withLoopback } = node;
   const loopback = LOOPBACK[node.family];
-  if (nodePortPrefixes === null) return [withLoopback ? local : `! -d ${loopback} ${local}`];
+  const others = `! -s ${loopback} -d ${loopback} -j RETURN`;
+  if (nodePortPrefixes === null) return withLoopback ? [others, local] : [`! -d ${loopback} ${local}`];
   const prefixes = withLoopback
     ? nodePortPrefixes
     : nodePortPrefixes.filter((each) => !isLoopback(prefixAddress(each)));
-  const guard = !withLoopback && prefixes.some(touchesLoopback) ? [`-d ${loopback} -j RETURN`] : [];
+  const all = `-d ${loopback} -j RETURN`;
+  const guard = prefixes.some(touchesLoopback) ? [withLoopback ? others : all] : [];
   return [...guard, ...prefixes.map((prefix) => `${prefixLength(prefix) === 0 ? '' : `-d ${prefix} `}${local}`)];
 }
 

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { Row } from '../../../src/state/rows.js';
-import { node, service, slice } from '../../support/rows.js';
+import { node, prefix, service, slice } from '../../support/rows.js';
 import { NODE_ROWS, Rig } from './rig.js';
 
 /** Rules of Services as texts, how many there are, and which chains a change writes. */
@@ -49,6 +49,7 @@ t.test('a Service of all kinds', async (t) => {
   t.same(rules(rig, 'filter'), {
     'KUBE-EXTERNAL-NP': [],
     'KUBE-EXTERNAL-SERVICES': [
+      '! -s 127.0.0.0/8 -d 127.0.0.0/8 -j RETURN',
       '-m comment --comment "kubernetes service nodeports without endpoints" -m addrtype --dst-type LOCAL -j KUBE-EXTERNAL-NP',
     ],
     'KUBE-FIREWALL': [
@@ -79,6 +80,7 @@ t.test('a Service of all kinds', async (t) => {
       `-d 10.96.0.10/32 -p tcp -m comment --comment "default/web:http cluster IP" -m tcp --dport 80 -j ${CLUSTER}`,
       `-d 192.0.2.1/32 -p tcp -m comment --comment "default/web:http loadbalancer IP" -m tcp --dport 80 -j ${EXTERNAL}`,
       `-d 198.51.100.1/32 -p tcp -m comment --comment "default/web:http external IP" -m tcp --dport 80 -j ${EXTERNAL}`,
+      '! -s 127.0.0.0/8 -d 127.0.0.0/8 -j RETURN',
       '-m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain" -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS',
     ],
     [CLUSTER]: [
@@ -209,7 +211,13 @@ t.test('node port addresses', async (t) => {
     );
   };
   const jump = '-m addrtype --dst-type LOCAL -j KUBE-NODEPORTS';
-  t.same(await jumps({}, true), [jump]);
+  const guard = '! -s 127.0.0.0/8 -d 127.0.0.0/8 -j RETURN';
+  t.same(await jumps({}, true), [guard, jump]);
+  t.same(await jumps({ nodePortAddresses: [prefix('127.0.0.0/8'), prefix('10.0.0.0/8')] }, true), [
+    guard,
+    `-d 10.0.0.0/8 ${jump}`,
+    `-d 127.0.0.0/8 ${jump}`,
+  ]);
   t.same(await jumps({}, false), [`! -d 127.0.0.0/8 ${jump}`]);
   t.same(await jumps({ nodePortAddresses: 'primary' }, true), [`-d 192.168.0.2/32 ${jump}`]);
   const withoutIPv4 = [node('me', ['2001:db8::1'])];
