@@ -128,7 +128,7 @@ function decodeClientConnection(reader: FieldReader): ClientConnection {
     kubeconfig: reader.text('kubeconfig'),
     acceptContentTypes: reader.text('acceptContentTypes'),
     contentType: reader.filledText('contentType', CONTENT_TYPES[0]),
-    qps: reader.number('qps', DEFAULT_QPS),
+    qps: reader.float32('qps', DEFAULT_QPS),
     burst: reader.integer('burst', DEFAULT_BURST),
   };
   reader.finish();

@@ -1,4 +1,10 @@
-import { DEFAULT_BURST, DEFAULT_QPS, type KubeProxyConfiguration, type SyncPeriods } from './document.js';
+import {
+  CONTENT_TYPES,
+  DEFAULT_BURST,
+  DEFAULT_QPS,
+  type KubeProxyConfiguration,
+  type SyncPeriods,
+} from './document.js';
 import { durationFromNanoseconds } from './duration.js';
 
 export const LINUX_MODES = ['iptables', 'ipvs', 'nftables'] as const;
@@ -72,10 +78,16 @@ export function inForce(document: KubeProxyConfiguration): KubeProxyConfiguratio
   const masqueradeAll = (section: 'nftables' | 'iptables'): boolean =>
     section === masquerading && document[section].masqueradeAll;
   const { iptables, ipvs, nftables, clientConnection } = document;
-  const { qps, burst } = clientConnection;
+  const { qps, burst, contentType } = clientConnection;
   return {
     ...document,
-    clientConnection: { ...clientConnection, qps: qps || DEFAULT_QPS, burst: burst || DEFAULT_BURST },
+    clientConnection: {
+      ...clientConnection,
+      qps: qps || DEFAULT_QPS,
+      burst: burst || DEFAULT_BURST,
+      // A file's empty text means protobuf and is filled in where it is read. Only a flag leaves one here.
+      contentType: contentType || CONTENT_TYPES[1],
+    },
     iptables: { ...iptables, ...pickPeriods(periods('iptables')), masqueradeAll: masqueradeAll('iptables') },
     ipvs: { ...ipvs, ...pickPeriods(periods('ipvs')) },
     nftables: { ...nftables, ...pickPeriods(periods('nftables')), masqueradeAll: masqueradeAll('nftables') },

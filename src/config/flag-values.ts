@@ -1,7 +1,7 @@
 import { parseAddress } from '../base/ip.js';
 import { parseDuration } from './duration.js';
 import { parseHostPort, withPort } from './host-port.js';
-import { isQuantity } from './quantity.js';
+import { isFloat32, isQuantity, OUT_OF_FLOAT32 } from './quantity.js';
 
 /** How the text of a flag is read, in the terms of the flag library of the Kubernetes components. */
 export type FlagType =
@@ -46,9 +46,7 @@ export function readFlagValue(type: FlagType, text: string, previous: FlagValue 
     case 'int32':
       return readInt32(text) ?? new Refusal('must be a 32-bit integer');
     case 'float32':
-      return /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?$/.test(text)
-        ? Number(text)
-        : new Refusal('must be a number');
+      return readFloat32(text);
     case 'duration':
       return parseDuration(text) ?? new Refusal('must be a duration such as "30s", "1h5m" or "500ms"');
     case 'quantity':
@@ -95,6 +93,13 @@ function readInt32(text: string): number | null {
   const magnitude = /^0[0-7]+$/.test(digits) ? parseInt(digits, 8) : Number(digits);
   const value = sign === '-' ? 0 - magnitude : magnitude;
   return value >= -(2 ** 31) && value < 2 ** 31 ? value : null;
+}
+
+/** A number beyond what 32 bits hold is refused, as Go's parser refuses it; one too small to be told from 0 is 0. */
+function readFloat32(text: string): number | Refusal {
+  if (!/^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?$/.test(text)) return new Refusal('must be a number');
+  const value = Number(text);
+  return isFloat32(value) ? value : new Refusal(OUT_OF_FLOAT32);
 }
 
 function readPairs(type: 'gates' | 'vmodule', text: string, previous: readonly string[]): readonly string[] | Refusal {

@@ -112,6 +112,7 @@ export function loadConfig(
     ...validateSource(defaulted, source, platform),
     ...surroundings.problems,
     ...sourceProblems(line, command),
+    ...clusterCIDRProblems(line, defaulted, fileFlag),
     ...outputProblems(line),
   ];
   if (problems.length > 0) throw new ConfigError('CONFIG_INVALID', 'failed validate', problems);
@@ -210,6 +211,16 @@ function sourceProblems(line: CommandLine, command: Command): string[] {
   const isGiven = listFlag(line, 'manifests').length > 0;
   if (isNeeded && !isGiven) return [`--manifests: Required value: ${command} reads no API server`];
   return isGiven && textFlag(line, 'node') !== '' ? ['--node: Forbidden: --manifests are asked, not a node'] : [];
+}
+
+/** An empty list in a flag is a list of one empty prefix (behaviour FL-06); in a file it is none. */
+function clusterCIDRProblems(
+  { given }: CommandLine,
+  { detectLocalMode }: KubeProxyConfiguration,
+  file: FileFlag,
+): string[] {
+  const isEmpty = file === null && given.get('cluster-cidr') === '' && detectLocalMode === 'ClusterCIDR';
+  return isEmpty ? [invalid('--cluster-cidr', '', 'must be one CIDR, or one per IP family')] : [];
 }
 
 function outputProblems(line: CommandLine): string[] {

@@ -93,9 +93,10 @@ function completeFlags(document: KubeProxyConfiguration, line: CommandLine): Kub
   };
 }
 
-/** Port 0 empties an address; any other is appended to one that has none (behaviour FL-62). */
+/** Port 0 empties an address; any other is appended to one that has none, but not for a file that is to be written (behaviour FL-62). */
 function completeAddress(address: string, { name, port }: PortFlag, line: CommandLine): string {
-  const given = writesConfig(line) ? port : (numberFlag(line, name) ?? port);
+  if (writesConfig(line)) return address;
+  const given = numberFlag(line, name) ?? port;
   return given === 0 ? '' : withPort(address, given);
 }
 

@@ -8,6 +8,13 @@ export function isQuantity(text: string): boolean {
   return QUANTITY.test(text);
 }
 
+export const OUT_OF_FLOAT32 = 'must be a number of 32 bits';
+
+/** Whether a number is finite in the precision that Kubernetes' components read it in. */
+export function isFloat32(value: number): boolean {
+  return Number.isFinite(Math.fround(value));
+}
+
 /** A quantity as a number, rounded up; 0 for text that is none. */
 export function quantityValue(text: string): number {
   const [, sign = '', digits = '0', suffix = ''] = QUANTITY.exec(text) ?? [];

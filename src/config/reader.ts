@@ -1,6 +1,6 @@
 import { durationFromNanoseconds, parseDuration, type GoDuration } from './duration.js';
 import { clip, invalid } from './errors.js';
-import { isQuantity } from './quantity.js';
+import { isFloat32, isQuantity, OUT_OF_FLOAT32 } from './quantity.js';
 import { Mapping } from './yaml.js';
 
 /** What decoding found: `strict` problems are passed over leniently with a warning, `fatal` ones are not. */
@@ -69,11 +69,11 @@ export class FieldReader {
     return this.#refuse(name, value, `must be an integer in the range [${min}, ${max}]`, fallback);
   }
 
-  number(name: string, fallback = 0): number {
+  float32(name: string, fallback = 0): number {
     const value = this.#take(name) ?? fallback;
-    return typeof value === 'number' && Number.isFinite(value)
-      ? value
-      : this.#refuse(name, value, 'must be a number', fallback);
+    if (typeof value !== 'number' || !Number.isFinite(value))
+      return this.#refuse(name, value, 'must be a number', fallback);
+    return isFloat32(value) ? value : this.#refuse(name, value, OUT_OF_FLOAT32, fallback);
   }
 
   /** Text in Go's syntax; with `integers` also a whole number of nanoseconds. Null when unset. */

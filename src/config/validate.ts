@@ -70,7 +70,12 @@ function validateContentTypes({ contentType, acceptContentTypes }: ClientConnect
   };
   const detail = `must be ${CONTENT_TYPES.join(' or ')}`;
   return [
-    ...check(isKnown(contentType, CONTENT_TYPES), 'clientConnection.contentType', contentType, detail),
+    ...check(
+      contentType === '' || isKnown(contentType, CONTENT_TYPES),
+      'clientConnection.contentType',
+      contentType,
+      detail,
+    ),
     ...accepted.flatMap((entry) =>
       check(
         isKnown(entry, [...CONTENT_TYPES, 'application/*', '*/*']),

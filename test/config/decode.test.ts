@@ -244,6 +244,7 @@ t.test('CL-41: what is not lenient: types, each with path and value', (t) => {
       'logging.verbosity: Invalid value: -1: must be an integer in the range [0, 4294967295]',
     ],
     ['clientConnection: {qps: fast}', 'clientConnection.qps: Invalid value: "fast": must be a number'],
+    ['clientConnection: {qps: 1.0e+39}', 'clientConnection.qps: Invalid value: 1e+39: must be a number of 32 bits'],
     ['clientConnection: {qps: .inf}', 'clientConnection.qps: Invalid value: Infinity: must be a number'],
     ['configSyncPeriod: 30', `configSyncPeriod: Invalid value: 30: ${duration}`],
     ['nftables: {syncPeriod: ""}', `nftables.syncPeriod: Invalid value: "": ${duration}`],

@@ -34,6 +34,8 @@ t.test('spellings of flags', (t) => {
     [['--oom-score-adj=+5'], { 'oom-score-adj': 5 }],
     [['--kube-api-qps=.5'], { 'kube-api-qps': 0.5 }],
     [['--kube-api-qps=-1e1'], { 'kube-api-qps': -10 }],
+    [['--kube-api-qps=1e-400'], { 'kube-api-qps': 0 }],
+    [['--kube-api-qps=3.4e38'], { 'kube-api-qps': 3.4e38 }],
     [['--conntrack-udp-timeout=1h2m3s'], { 'conntrack-udp-timeout': '1h2m3s' }],
     [['--conntrack-udp-timeout=90s'], { 'conntrack-udp-timeout': '1m30s' }],
     [['--conntrack-udp-timeout=0'], { 'conntrack-udp-timeout': '0s' }],
@@ -100,6 +102,8 @@ t.test('a wrong command line: message and usage', (t) => {
     [['--v=0x80000000'], '--v: Invalid value: "0x80000000": must be a 32-bit integer'],
     [['--v='], '--v: Invalid value: "": must be a 32-bit integer'],
     [['--kube-api-qps=fast'], '--kube-api-qps: Invalid value: "fast": must be a number'],
+    [['--kube-api-qps=1e39'], '--kube-api-qps: Invalid value: "1e39": must be a number of 32 bits'],
+    [['--kube-api-qps=-1e400'], '--kube-api-qps: Invalid value: "-1e400": must be a number of 32 bits'],
     [['--kube-api-qps=Inf'], '--kube-api-qps: Invalid value: "Inf": must be a number'],
     [
       ['--config-sync-period=15'],

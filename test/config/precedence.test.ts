@@ -174,6 +174,9 @@ t.test('FL-19, FL-42, FL-62: deprecated ports', (t) => {
   t.same(problems(['--metrics-port=0']), [
     'KubeProxyConfiguration.metricsBindAddress: Invalid value: "": must be IP:port',
   ]);
+  t.same(problems(['--metrics-bind-address=::1', '--write-config-to=x']), [
+    'KubeProxyConfiguration.metricsBindAddress: Invalid value: "::1": must be IP:port',
+  ]);
   t.same(problems(['--healthz-port=70000', '--healthz-bind-address=::1']), [
     'KubeProxyConfiguration.healthzBindAddress: Invalid value: "[::1]:70000": must be a valid port',
   ]);
@@ -282,5 +285,14 @@ t.test('the command line of the DaemonSets there are', (t) => {
     oomScoreAdj: -998,
   });
   t.same(flags.warnings, ['KubeProxyConfiguration.mode: is not set, using iptables']);
+  t.end();
+});
+
+t.test('an empty --cluster-cidr is refused where it would count, as by kube-proxy', (t) => {
+  t.same(failure(() => loaded(['--cluster-cidr='])).problems, [
+    '--cluster-cidr: Invalid value: "": must be one CIDR, or one per IP family',
+  ]);
+  t.equal(loaded(['--cluster-cidr=', '--detect-local-mode=NodeCIDR']).document.clusterCIDR, '');
+  t.equal(fromFile('clusterCIDR: ""', ['--cluster-cidr=']).document.clusterCIDR, '');
   t.end();
 });
