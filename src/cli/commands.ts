@@ -22,6 +22,7 @@ import { printProblem, type Problem } from '../sources/manifests/problems.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { Store } from '../state/store.js';
 import { ask, askInto } from './ask.js';
+import { claimForCleanup } from './sole-proxy.js';
 
 /** What a command prints, and what was wrong with its input. */
 export interface Output {
@@ -90,6 +91,11 @@ export async function status(config: Config, output: OutputForm, heapSnapshot: s
 /** Removes everything from the kernel that a proxy in any mode put there. */
 export async function cleanup(config: Config, machine: Machine, log: Log): Promise<Output> {
   const { addon, host } = machine;
+  const sole = await claimForCleanup(config, machine);
+  if ('other' in sole) {
+    const running = `nothing is removed while a proxy runs here, which would write it again: stop ${sole.other}`;
+    return { text: '', errors: [running], warnings: [] };
+  }
   const { problems, kept } = await removeLeftovers(addon, FAMILIES, footprintsOn(host.platform), null);
   const ofMode = modeDefinition(config.mode).footprint === NO_FOOTPRINT ? await removeOwn(config, machine, log) : [];
   return {

@@ -13,12 +13,28 @@ import { openEvents } from './events.js';
 import { limitHeapGrowth, limitInlining, limitOptimizing } from './memory.js';
 import { EndingError, NodeProxy } from './node-proxy.js';
 import { handleSignals } from './signals.js';
+import { becomeSoleProxy } from './sole-proxy.js';
 import type { OpenTracing } from './tracing.js';
 
 /** Runs until a signal or a fatal error; the exit status. */
 export async function run(loaded: Loaded, argv: readonly string[], machine: Machine, log: Logger): Promise<number> {
   const { host } = machine;
   host.nameProcess('pointsman', argv);
+  const { config } = loaded;
+  const sole = await becomeSoleProxy(config, machine, log);
+  if ('other' in sole) {
+    log.error(null, 'another proxy serves this node: stop it first', { other: sole.other });
+    return 1;
+  }
+  try {
+    return await serve(loaded, argv, machine, log);
+  } finally {
+    await sole.release();
+  }
+}
+
+async function serve(loaded: Loaded, argv: readonly string[], machine: Machine, log: Logger): Promise<number> {
+  const { host } = machine;
   const { config, version } = loaded;
   const traced = await openTraces(config, machine.addon, log);
   const addon = traced?.addon ?? machine.addon;

@@ -67,6 +67,24 @@ export interface ProcessUsage {
   readonly sent: number;
 }
 
+/** Who has the network that this machine's rules are in. */
+export type Claim =
+  /** It is ours until {@link Claim.release}, or until the process ends in whatever way. */
+  | { readonly type: 'held'; readonly release: () => Promise<void> }
+  /** Another proxy has it; `who` is what it says of itself. */
+  | { readonly type: 'taken'; readonly who: string }
+  /** It cannot be found out, for a reason that keeps no node from its rules. */
+  | { readonly type: 'unknown'; readonly why: string };
+
+export interface ClaimOptions {
+  /** By which proxies of one kernel's network find each other. */
+  readonly name: string;
+  /** What another proxy is told that asks: one line. */
+  readonly identity: string;
+  /** The user at the other end of a socket; null: the kernel does not say. */
+  readonly userOf: (descriptor: number) => number | null;
+}
+
 /** What the program asks of the machine, its rules apart. Handed in everywhere; a folder for each platform has one. */
 export interface Host {
   /** Modes say for which they are. */
@@ -94,6 +112,8 @@ export interface Host {
   readonly setOomPriority: (score: number) => Promise<KernelValueProblem | null>;
   /** Asked at every scrape of the metrics, so it has to be cheap. */
   readonly processUsage: () => ProcessUsage;
+  /** Claims the network namespace for one proxy; null: this platform knows no such claims. Never rejects. */
+  readonly claimNetwork: ((options: ClaimOptions) => Promise<Claim>) | null;
   /** What tools that list processes show in place of Node's own name. */
   readonly nameProcess: (program: string, argv: readonly string[]) => void;
 }

@@ -12,6 +12,7 @@ import type { IptablesAddon } from './iptables.js';
 import type { IpvsAddon } from './ipvs.js';
 import type { MemoryAddon } from './memory.js';
 import type { NftablesAddon } from './nftables.js';
+import type { PeerAddon } from './peer.js';
 import type { RouteAddon } from './route.js';
 import type { ServiceAddon } from './service.js';
 
@@ -23,6 +24,7 @@ export type * from './iptables.js';
 export * from './ipvs.js';
 export type * from './memory.js';
 export type * from './nftables.js';
+export type * from './peer.js';
 export type * from './route.js';
 export type * from './service.js';
 
@@ -36,6 +38,7 @@ export interface NativeAddon {
   readonly ipset: IpsetAddon;
   readonly route: RouteAddon;
   readonly memory: MemoryAddon;
+  readonly peer: PeerAddon;
   readonly hcn: HcnAddon;
   readonly service: ServiceAddon;
 }

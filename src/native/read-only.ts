@@ -24,6 +24,7 @@ export function readOnly(addon: NativeAddon): NativeAddon {
       addressApply: nothingSent,
     },
     memory: {},
+    peer: {},
     hcn: { hcnApply: (operations) => Promise.resolve(operations.map(({ id }) => id ?? randomUUID())) },
     // Whoever writes nothing is no service.
     service: {},

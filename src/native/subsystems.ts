@@ -47,6 +47,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     routeWatch: true,
   },
   memory: { memoryTrim: true },
+  peer: { peerName: true, peerUser: true },
   hcn: { hcnVersion: true, hcnIds: true, hcnList: true, hcnApply: true, hcnWatch: true },
   service: { serviceConnect: true, serviceReport: true },
 };
@@ -61,6 +62,7 @@ export const SUBSYSTEM_PLATFORMS: { readonly [S in Subsystem]: NodeJS.Platform }
   ipset: 'linux',
   route: 'linux',
   memory: 'linux',
+  peer: 'linux',
   hcn: 'win32',
   service: 'win32',
 };

@@ -14,5 +14,6 @@ Napi::Object ipvs_functions(Napi::Env env);
 Napi::Object ipset_functions(Napi::Env env);
 Napi::Object route_functions(Napi::Env env);
 Napi::Object memory_functions(Napi::Env env);
+Napi::Object peer_functions(Napi::Env env);
 
 }  // namespace pointsman::addon

@@ -3,6 +3,7 @@ import type { Host } from '../host.js';
 import { interfaceMac, localAddresses } from '../local-addresses.js';
 import { supportedFamilies } from './families.js';
 import { interfaceNames } from './interfaces.js';
+import { claimNetwork } from './network-claim.js';
 import { nameProcess } from './process-name.js';
 import { processUsage } from './process-usage.js';
 import {
@@ -43,5 +44,6 @@ export const LINUX_HOST: Host = {
   isTcpBeLiberal: () => isTcpBeLiberal(),
   setOomPriority: (score) => applyOomScoreAdj(score),
   processUsage: () => processUsage(),
+  claimNetwork,
   nameProcess,
 };

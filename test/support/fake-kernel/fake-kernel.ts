@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { packedKey } from '../../../src/base/endpoint-list.js';
 import type { IPAddress } from '../../../src/base/ip.js';
 import { familyOf } from '../../../src/base/ip.js';
@@ -12,6 +13,7 @@ import type {
   IptablesAddon,
   IpvsAddon,
   MemoryAddon,
+  PeerAddon,
   NativeAddon,
   NftablesAddon,
   NftAck,
@@ -51,6 +53,8 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   readonly ipset: IpsetAddon = WITHOUT_SETS;
   readonly route: RouteAddon = WITHOUT_LINKS;
   readonly memory: { memoryTrim: MemoryAddon['memoryTrim'] } = { memoryTrim: () => Promise.resolve(false) };
+  /** It is nobody else's kernel. */
+  readonly peer: PeerAddon = { peerName: () => `fake-${randomUUID()}`, peerUser: () => null };
   readonly iptables: IptablesAddon;
   readonly accounting: AccountingAddon;
   readonly faults = new Faults();

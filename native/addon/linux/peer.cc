@@ -1,0 +1,42 @@
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <limits>
+#include <string>
+
+#include "addon/argument.h"
+#include "addon/functions.h"
+#include "addon/linux/subsystems.h"
+
+namespace pointsman::addon {
+
+namespace {
+
+/// SO_PEERCRED (unix(7)) is what the kernel kept when the peer listened or connected. Asking for it waits for nothing.
+Napi::Value peer_user(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const int descriptor = static_cast<int>(Argument(info[0], "descriptor", misuse).integer(0, std::numeric_limits<int>::max()));
+  if (misuse.failed()) return misuse.raise();
+  struct ucred credentials {};
+  socklen_t size = sizeof(credentials);
+  if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return info.Env().Null();
+  return Napi::Number::New(info.Env(), credentials.uid);
+}
+
+/// Filled up to the whole length of sun_path without the NUL that makes it abstract, as versions of libuv differ in whether they do that.
+Napi::Value peer_name(const Napi::CallbackInfo& info) {
+  std::string name = "pointsman-node-proxy";
+  name.resize(sizeof(sockaddr_un::sun_path) - 1, '.');
+  return Napi::String::New(info.Env(), name);
+}
+
+}  // namespace
+
+Napi::Object peer_functions(Napi::Env env) {
+  Functions functions(env);
+  functions.add<peer_name>("peerName");
+  functions.add<peer_user>("peerUser");
+  return functions.object();
+}
+
+}  // namespace pointsman::addon
