@@ -27,4 +27,4 @@ const subsystems = Object.fromEntries(
   ]),
 );
 
-export const { nftables, conntrack, iptables, accounting, ipvs, ipset, route } = subsystems;
+export const { nftables, conntrack, iptables, accounting, ipvs, ipset, route, peer } = subsystems;

@@ -69,8 +69,10 @@ async function claimed({ mode, nodeName }: Config, { host, addon }: Machine): Pr
   const identity = `pointsman ${OWN_VERSION}, process ${process.pid}, mode ${mode}, node ${nodeName}`;
   if (host.claimNetwork === null) return null;
   const { peer } = addon;
+  const name = peer.peerName();
+  if (name === '') return null;
   return await host.claimNetwork({
-    name: peer.peerName(),
+    name,
     identity,
     userOf: (descriptor) => peer.peerUser(descriptor),
   });

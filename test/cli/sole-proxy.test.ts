@@ -10,6 +10,8 @@ import { loaded } from '../config/load-from.js';
 // Nothing of this machine answers there.
 const { config } = loaded(['--metrics-bind-address=127.0.0.1:1']);
 
+const addon = Object.assign(new FakeKernel(loadCompiler()), { peer: { peerName: () => 'x', peerUser: () => null } });
+
 function hostOf(claims: readonly Claim[]): Host {
   const left = [...claims];
   return { ...LINUX_HOST, claimNetwork: () => Promise.resolve(left.shift() ?? { type: 'taken', who: 'the last one' }) };
@@ -20,19 +22,19 @@ t.test('it waits for a predecessor that is about to end', async (t) => {
   const release = (): Promise<void> => Promise.resolve();
   const old: Claim = { type: 'taken', who: 'the old one' };
   const host = hostOf([old, old, { type: 'held', release }]);
-  t.same(await becomeSoleProxy(config, { host, addon: new FakeKernel(loadCompiler()) }, log), { release });
+  t.same(await becomeSoleProxy(config, { host, addon }, log), { release });
   t.match(log.lines, [/waiting for its end/]);
 });
 
 t.test('it gives up in time, and says who is there', async (t) => {
   const host = hostOf([]);
-  const outcome = await becomeSoleProxy(config, { host, addon: new FakeKernel(loadCompiler()) }, new RecordingLog(), 0);
+  const outcome = await becomeSoleProxy(config, { host, addon }, new RecordingLog(), 0);
   t.same(outcome, { other: 'the last one' });
 });
 
 t.test('what cannot be found out keeps no node from its rules', async (t) => {
   const log = new RecordingLog();
   const host = hostOf([{ type: 'unknown', why: 'no such sockets' }]);
-  t.match(await becomeSoleProxy(config, { host, addon: new FakeKernel(loadCompiler()) }, log), { release: Function });
+  t.match(await becomeSoleProxy(config, { host, addon }, log), { release: Function });
   t.match(log.lines, [/cannot tell whether another proxy runs here/]);
 });

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { packedKey } from '../../../src/base/endpoint-list.js';
 import type { IPAddress } from '../../../src/base/ip.js';
 import { familyOf } from '../../../src/base/ip.js';
@@ -54,7 +53,7 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   readonly route: RouteAddon = WITHOUT_LINKS;
   readonly memory: { memoryTrim: MemoryAddon['memoryTrim'] } = { memoryTrim: () => Promise.resolve(false) };
   /** It is nobody else's kernel. */
-  readonly peer: PeerAddon = { peerName: () => `fake-${randomUUID()}`, peerUser: () => null };
+  readonly peer: PeerAddon = { peerName: () => '', peerUser: () => null };
   readonly iptables: IptablesAddon;
   readonly accounting: AccountingAddon;
   readonly faults = new Faults();
