@@ -116,10 +116,12 @@ function readDocument(value: unknown, surroundings: Surroundings, at = ''): read
   if (isObject(meta)) return [{ ...nothing, ...readObject(meta, value, names, report) }];
   const table = tableFor(meta);
   if (table !== null)
-    return [{ ...nothing, section: readByTable(table, meta, value, kind, { report, release, tableFor }) }];
+    return [
+      { ...nothing, section: readByTable(table, meta, value, kind, { report, release, tableFor, reportUnknownKind }) },
+    ];
   const items = kind.endsWith('List') ? value.entries.get('items') : null;
   if (Array.isArray(items)) return readItems(meta, items, surroundings);
-  reportUnknownKind(meta, report);
+  reportUnknownKind(meta, 'apiVersion', report);
   return [];
 }
 
@@ -153,7 +155,7 @@ function readMeta(value: unknown, at: string, report: (report: Report) => void):
 }
 
 /** A kind in a version that is not known is an error, as it is ours to know; one that is not known at all may be another program's. */
-function reportUnknownKind({ apiVersion, kind }: TypeMeta, report: (report: Report) => void): void {
+function reportUnknownKind({ apiVersion, kind }: TypeMeta, path: string, report: (report: Report) => void): void {
   const known = [
     ...tablesOf(kind).flatMap(({ group, versions }) =>
       Object.keys(versions).map((version) => joinApiVersion({ group, version })),
@@ -161,11 +163,11 @@ function reportUnknownKind({ apiVersion, kind }: TypeMeta, report: (report: Repo
     ...(kind === KIND ? [API_VERSION] : []),
   ];
   const { group } = splitApiVersion(apiVersion);
-  const isOurs = known.some((each) => splitApiVersion(each).group === group) || group === API_GROUP;
+  const isOurs = tablesOf(kind).some((table) => table.group === group) || group === API_GROUP;
   report({
     severity: isOurs ? 'error' : 'warning',
     rule: 'unknown-kind',
-    path: 'apiVersion',
+    path,
     value: printValue(`${clip(apiVersion)} ${clip(kind)}`),
     problem: isOurs ? 'is a version that is not known' : 'is a kind that is not known here: it was not checked',
     expected: known.map((each) => printValue(each)).join(' or '),

@@ -1,6 +1,6 @@
 import type { Mapping } from '../config/yaml.js';
 import { AUTHENTICATION_KIND, AUTHORIZATION_KIND } from '../config/kinds/access.js';
-import { ADMISSION_KINDS } from './tables/admission.js';
+import { ADMISSION_KINDS, IMAGE_POLICY_META } from './tables/admission.js';
 import { AUDIT } from '../config/kinds/audit.js';
 import { CONTROLLER_MANAGERS } from './tables/controller-manager.js';
 import { CREDENTIALS } from './tables/credentials.js';
@@ -29,8 +29,9 @@ export const KINDS: readonly KindTable[] = [
   ...REVIEWS,
 ];
 
-/** What a document is that does not say so: of a kubeconfig's two fields that would, a client needs neither. */
+/** What a document is that does not say so: a client needs neither version nor kind of a kubeconfig, and one admission plugin's file has none. */
 export function impliedMeta(mapping: Mapping): TypeMeta | null {
+  if (mapping.has(['imagePolicy']) && !mapping.has(['kind'])) return IMAGE_POLICY_META;
   const isKubeconfig = mapping.has(['clusters']) && mapping.has(['contexts']) && mapping.has(['users']);
   return isKubeconfig ? { apiVersion: 'v1', kind: 'Config' } : null;
 }

@@ -118,10 +118,10 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
   [
     'feature gates',
     [
-      `${CLUSTER}featureGates: {A: true}\nscheduler: {extraArgs: [{name: feature-gates, value: "A=false,B=true"}]}`,
-      `${KUBELET}featureGates: {A: true, B: true}`,
+      `${CLUSTER}featureGates: {PublicKeysECDSA: true}\nscheduler: {extraArgs: [{name: feature-gates, value: "MemoryQoS=false,WatchList=true"}]}`,
+      `${KUBELET}featureGates: {MemoryQoS: true, WatchList: true}`,
     ],
-    'd2 warning: KubeletConfiguration.featureGates.A: "true": does not agree with "false" of ClusterConfiguration.scheduler.extraArgs.feature-gates.A (f)',
+    'd2 warning: KubeletConfiguration.featureGates.MemoryQoS: "true": does not agree with "false" of ClusterConfiguration.scheduler.extraArgs.feature-gates.MemoryQoS (f)',
   ],
   [
     'kernels of Nodes, of which the oldest counts',

@@ -136,7 +136,12 @@ t.test('each rule of each table is broken by a golden document', (t) => {
     for (const [body] of table === null ? [] : wrong) {
       const [document] = readMappings(body);
       if (table !== null && document instanceof Mapping)
-        readByTable(table, { apiVersion, kind }, document, kind, { report, release, tableFor });
+        readByTable(table, { apiVersion, kind }, document, kind, {
+          report,
+          release,
+          tableFor,
+          reportUnknownKind: () => undefined,
+        });
     }
   }
   t.same(

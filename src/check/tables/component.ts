@@ -5,6 +5,8 @@ import {
   int,
   list,
   oneOf,
+  orZero,
+  parsed,
   path,
   required,
   scalar,
@@ -65,7 +67,7 @@ function whereElected(rule: Rule): Rule {
   };
 }
 
-const period = scalar('duration above 0');
+const period = orZero(parsed(scalar('duration above 0')));
 
 export const LEADER_ELECTION = struct(
   {
@@ -73,9 +75,7 @@ export const LEADER_ELECTION = struct(
     leaseDuration: field(period, { default: '15s' }),
     renewDeadline: field(period, { default: '10s' }),
     retryPeriod: field(period, { default: '2s' }),
-    resourceLock: field(oneOf('leases', 'endpoints', 'configmaps', 'endpointsleases', 'configmapsleases'), {
-      default: 'leases',
-    }),
+    resourceLock: field(oneOf('leases'), { default: 'leases' }),
     resourceName: text,
     resourceNamespace: text,
   },

@@ -31,7 +31,8 @@ function keyLengths(...lengths: readonly number[]): Rule {
 
 const KEYS = { keys: required(list(KEY, { min: 1, unique: 'name' })) };
 const AES_GCM = struct(KEYS, keyLengths(16, 24, 32));
-const AES_CBC = struct(KEYS, keyLengths(32));
+/** 32 bytes are recommended, and the API server takes what AES does. */
+const AES_CBC = struct(KEYS, keyLengths(16, 24, 32));
 const SECRETBOX = struct(KEYS, keyLengths(32));
 
 const CACHE = rule('kms-cache', (section) => {
@@ -42,12 +43,17 @@ const CACHE = rule('kms-cache', (section) => {
 });
 
 const PLUGIN_NAME = rule('kms-name', (section) => {
-  if (section.text('name').includes(':')) section.refuse('kms-name', 'name', 'has a colon');
+  if (section.text('apiVersion') === 'v2' && section.text('name').includes(':'))
+    section.refuse('kms-name', 'name', 'has a colon');
 });
 
+/** Off by default, and only a flag of the API server sets it. */
+const KMS_V1_OFF = 29;
+
 const KMS_VERSION = rule('deprecated', (section) => {
-  if (section.text('apiVersion') !== 'v2')
-    section.warn('deprecated', 'apiVersion', 'is KMS v1, which is deprecated', '"v2"');
+  if (section.text('apiVersion') === 'v2') return;
+  if (section.release < KMS_V1_OFF) section.warn('deprecated', 'apiVersion', 'is KMS v1, which is deprecated', '"v2"');
+  else section.refuse('deprecated', 'apiVersion', 'is KMS v1, which needs --feature-gates=KMSv1=true', '"v2"');
 });
 
 const KMS = struct(
@@ -105,14 +111,34 @@ const OVERLAPS = rule('overlap', (section) => {
   }
 });
 
-/** A provider's name says which one reads what is stored. */
+/** A provider's name says which one reads what is stored: of v2 it is nobody else's, whatever their versions. */
 const KMS_NAMES = rule('unique', (section) => {
   const seen = new Set<string>();
   const providers = section.sections('resources').flatMap((entry) => entry.sections('providers'));
   const isV2 = (kms: Section): boolean => kms.text('apiVersion') === 'v2';
-  for (const kms of providers.flatMap((provider) => provider.section('kms') ?? []).filter(isV2))
-    if (kms.has('name') && seen.size === seen.add(kms.text('name')).size)
+  for (const kms of providers.flatMap((provider) => provider.section('kms') ?? []))
+    if (kms.has('name') && seen.size === seen.add(kms.text('name')).size && isV2(kms))
       kms.refuse('unique', 'name', 'is given twice');
+});
+
+/** Stored by other names, or not as objects of an API. */
+const NO_OBJECTS = ['apiserveripinfo', 'serviceipallocations', 'servicenodeportallocations'];
+
+function resourceProblem(resource: string): string | null {
+  const [name = '', ...rest] = resource.split('.');
+  const group = rest.join('.');
+  if (resource !== resource.toLowerCase()) return 'has capital letters';
+  if (NO_OBJECTS.includes(resource)) return 'is no resource of an API';
+  if (group === 'events.k8s.io') return 'is stored as "events"';
+  if (group === 'extensions') return 'is of a group that is no more';
+  return group === '*' && name !== '*' ? 'names a resource in all groups' : null;
+}
+
+const RESOURCE_NAMES = rule('value', (section) => {
+  for (const [index, resource] of section.texts('resources').entries()) {
+    const problem = resourceProblem(resource);
+    if (problem !== null) section.refuse('value', `resources[${index}]`, `${JSON.stringify(resource)} ${problem}`);
+  }
 });
 
 export const ENCRYPTION: readonly KindTable[] = [
@@ -124,19 +150,22 @@ export const ENCRYPTION: readonly KindTable[] = [
       {
         resources: required(
           list(
-            struct({
-              resources: required(list(text, { min: 1 })),
-              providers: required(
-                list(
-                  struct(
-                    { aesgcm: AES_GCM, aescbc: AES_CBC, secretbox: SECRETBOX, identity: struct({}), kms: KMS },
-                    exclusive(...PROVIDERS),
-                    ONE_PROVIDER,
+            struct(
+              {
+                resources: required(list(text, { min: 1 })),
+                providers: required(
+                  list(
+                    struct(
+                      { aesgcm: AES_GCM, aescbc: AES_CBC, secretbox: SECRETBOX, identity: struct({}), kms: KMS },
+                      exclusive(...PROVIDERS),
+                      ONE_PROVIDER,
+                    ),
+                    { min: 1 },
                   ),
-                  { min: 1 },
                 ),
-              ),
-            }),
+              },
+              RESOURCE_NAMES,
+            ),
             { min: 1 },
           ),
         ),

@@ -1,5 +1,8 @@
+import { familyOf, parsePrefix, prefixLength, type IPPrefix } from '../../base/ip.js';
 import { printValue } from '../../config/errors.js';
 import { alone, exclusive, needs, rule, someOf } from '../../config/tables/rules.js';
+import type { Section } from '../../config/tables/section.js';
+import { KUBERNETES_MINOR } from '../../config/version.js';
 import {
   any,
   bool,
@@ -19,6 +22,7 @@ import {
   type StructType,
   type Type,
 } from '../../config/tables/types.js';
+import { NODE_TAINT } from './kubelet.js';
 
 /** kubeadm's documents. v1beta4 replaces maps of arguments by lists and timeouts of single parts by one section, and has more kinds. */
 
@@ -34,7 +38,6 @@ function added(type: Type): Field {
 
 const period = scalar('duration, not negative');
 const texts = list(text);
-const addresses = list(scalar('host'));
 
 const TIMEOUTS = struct({
   controlPlaneComponentHealthCheck: period,
@@ -48,6 +51,8 @@ const TIMEOUTS = struct({
 
 const PULL_POLICY = oneOf('Always', 'Never', 'IfNotPresent');
 const PATCHES = struct({ directory: path });
+/** kubeadm looks for them when it runs, maybe from another directory. */
+const UPGRADE_PATCHES = struct({ directory: scalar('absolute path') });
 
 const BOOTSTRAP_TOKEN = struct(
   {
@@ -59,6 +64,11 @@ const BOOTSTRAP_TOKEN = struct(
     groups: list(scalar('bootstrap group')),
   },
   exclusive('ttl', 'expires'),
+  rule('requires', (section) => {
+    const usages = section.texts('usages');
+    if (section.has('groups') && usages.length > 0 && !usages.includes('authentication'))
+      section.refuse('requires', 'groups', 'needs authentication among usages');
+  }),
 );
 
 const API_ENDPOINT = struct({
@@ -81,13 +91,6 @@ const ENVIRONMENT = list(
   ),
 );
 
-const TAINT = struct({
-  key: required(text),
-  value: text,
-  effect: required(oneOf('NoSchedule', 'PreferNoSchedule', 'NoExecute')),
-  timeAdded: scalar('timestamp'),
-});
-
 function argumentsOf(version: Version): Type {
   return version === 'v1beta3' ? map(text) : list(struct({ name: required(text), value: text }));
 }
@@ -95,6 +98,8 @@ function argumentsOf(version: Version): Type {
 /** kubeadm puts the scheme before a path itself, and warns that a node agent may not take such a one for ever. */
 const SOCKET_SCHEME = rule('deprecated', (section) => {
   const socket = section.text('criSocket');
+  if (socket.startsWith('tcp://'))
+    section.warn('deprecated', 'criSocket', 'is a scheme that kubeadm takes on Windows only');
   if (socket.startsWith('/'))
     section.warn(
       'deprecated',
@@ -107,9 +112,9 @@ const SOCKET_SCHEME = rule('deprecated', (section) => {
 function nodeRegistration(version: Version): StructType {
   return struct(
     {
-      name: scalar('node name'),
+      name: scalar('machine name'),
       criSocket: scalar('runtime socket'),
-      taints: list(TAINT),
+      taints: list(NODE_TAINT),
       kubeletExtraArgs: argumentsOf(version),
       ignorePreflightErrors: texts,
       imagePullPolicy: field(PULL_POLICY, { default: 'IfNotPresent' }),
@@ -129,7 +134,92 @@ function component(version: Version, more: StructType['fields'] = {}): StructTyp
   });
 }
 
-const IMAGE = { imageRepository: text, imageTag: text };
+const IMAGE = { imageRepository: scalar('image repository'), imageTag: text };
+
+/** With certificates all of etcd's clients use TLS. */
+const ENDPOINT_SCHEMES = rule('tls', (section) => {
+  const isSecure = ['caFile', 'certFile', 'keyFile'].some((name) => section.has(name));
+  for (const [index, endpoint] of section.texts('endpoints').entries())
+    if (isSecure && !endpoint.startsWith('https:'))
+      section.refuse('tls', `endpoints[${index}]`, 'must begin with https:// beside certificates');
+});
+
+/** Bits that addresses of Services may have, and of a range of pods for the ranges of nodes in it. */
+const MAX_SERVICE_BITS = 20;
+const MAX_NODE_BITS = 16;
+/** How long the prefix of a node is where nothing is said. */
+const NODE_PREFIX = { IPv4: 24, IPv6: 64 } as const;
+
+/** What kubeadm makes of the ranges of Services and pods. */
+const SUBNETS = rule('range', (section) => {
+  const networking = section.section('networking');
+  const manager = section.section('controllerManager');
+  if (networking === null) return;
+  for (const [name, prefix] of prefixesIn(networking, 'serviceSubnet')) {
+    const bits = bitsOf(prefix) - prefixLength(prefix);
+    if (bits > MAX_SERVICE_BITS)
+      networking.refuse('range', name, 'is too large', `a prefix of at least ${bitsOf(prefix) - MAX_SERVICE_BITS}`);
+    if (bits < 4) networking.refuse('range', name, 'is too small', 'at least 16 addresses');
+  }
+  if (argumentOf(manager, 'allocate-node-cidrs') === 'false') return;
+  for (const [name, prefix] of prefixesIn(networking, 'podSubnet')) {
+    const family = familyOf(prefix);
+    const given = argumentOf(manager, `node-cidr-mask-size-${family.toLowerCase()}`);
+    const node = given === '' ? NODE_PREFIX[family] : Number(given);
+    const length = prefixLength(prefix);
+    if (length > node) networking.refuse('range', name, `has no room for a node, whose prefix is ${node}`);
+    else if (node - length > MAX_NODE_BITS)
+      networking.refuse(
+        'range',
+        name,
+        'is too large',
+        `a prefix of at least ${node - MAX_NODE_BITS} for nodes' ${node}`,
+      );
+  }
+});
+
+function prefixesIn(section: Section, name: string): readonly (readonly [name: string, prefix: IPPrefix])[] {
+  return section
+    .text(name)
+    .split(',')
+    .flatMap((entry) => {
+      const prefix = parsePrefix(entry);
+      return prefix === null ? [] : [[name, prefix] as const];
+    });
+}
+
+function bitsOf(prefix: IPPrefix): number {
+  return familyOf(prefix) === 'IPv4' ? 32 : 128;
+}
+
+/** Of a map, or of a list, whose last one counts. */
+function argumentOf(component: Section | null, name: string): string {
+  const map = component?.section('extraArgs') ?? null;
+  if (map !== null) return map.text(name);
+  return (
+    component
+      ?.sections('extraArgs')
+      .findLast((each) => each.text('name') === name)
+      ?.text('value') ?? ''
+  );
+}
+
+/** kubeadm's own, which are others than those of components. */
+const KUBEADM_GATES = ['PublicKeysECDSA', 'RootlessControlPlane', 'NodeLocalCRISocket'];
+const OWN_GATES = rule('feature-gate', (section) => {
+  const gates = section.section('featureGates');
+  for (const name of section.release === KUBERNETES_MINOR ? (gates?.names() ?? []) : [])
+    if (!KUBEADM_GATES.includes(name)) gates?.refuse('feature-gate', name, 'is no feature gate of kubeadm');
+});
+
+/** A certificate lives no longer than the authority that signed it. */
+const VALIDITY = rule('order', (section) => {
+  const [own, authority] = ['certificateValidityPeriod', 'caCertificateValidityPeriod'].map((name) =>
+    section.milliseconds(name),
+  );
+  if (typeof own === 'number' && typeof authority === 'number' && own > authority)
+    section.warn('order', 'certificateValidityPeriod', 'is above caCertificateValidityPeriod');
+});
 
 function etcd(version: Version): StructType {
   const local = struct({
@@ -137,52 +227,60 @@ function etcd(version: Version): StructType {
     dataDir: field(scalar('absolute path'), { default: '/var/lib/etcd' }),
     extraArgs: argumentsOf(version),
     extraEnvs: added(ENVIRONMENT),
-    serverCertSANs: addresses,
-    peerCertSANs: addresses,
+    serverCertSANs: list(scalar('alternative name')),
+    peerCertSANs: list(scalar('alternative name')),
   });
   const external = struct(
     {
       endpoints: required(list(scalar('http url'), { min: 1 })),
-      caFile: path,
-      certFile: path,
-      keyFile: path,
+      httpEndpoints: field(list(scalar('http url')), { versions: NEW, since: 35 }),
+      caFile: scalar('absolute path'),
+      certFile: scalar('absolute path'),
+      keyFile: scalar('absolute path'),
     },
     needs('certFile', 'keyFile'),
     needs('keyFile', 'certFile'),
+    needs('certFile', 'caFile'),
+    ENDPOINT_SCHEMES,
   );
   return struct({ local, external }, exclusive('local', 'external'));
 }
 
 function cluster(version: Version): StructType {
   const disabled = added(bool);
-  return struct({
-    etcd: etcd(version),
-    networking: struct({
-      serviceSubnet: field(scalar('cidrs'), { default: '10.96.0.0/12' }),
-      podSubnet: scalar('cidrs'),
-      dnsDomain: field(scalar('dns name'), { default: 'cluster.local' }),
-    }),
-    kubernetesVersion: scalar('version'),
-    controlPlaneEndpoint: scalar('host'),
-    apiServer: component(version, {
-      certSANs: list(text),
-      timeoutForControlPlane: field(period, {
-        versions: OLD,
-        deprecated: 'timeouts.controlPlaneComponentHealthCheck of v1beta4',
+  return struct(
+    {
+      etcd: etcd(version),
+      networking: struct({
+        serviceSubnet: field(scalar('cidrs'), { default: '10.96.0.0/12' }),
+        podSubnet: scalar('cidrs'),
+        dnsDomain: field(scalar('dns name'), { default: 'cluster.local' }),
       }),
-    }),
-    controllerManager: component(version),
-    scheduler: component(version),
-    dns: struct({ ...IMAGE, disabled }),
-    proxy: added(struct({ disabled: bool })),
-    certificatesDir: scalar('absolute path'),
-    imageRepository: text,
-    featureGates: map(bool),
-    clusterName: text,
-    encryptionAlgorithm: added(oneOf('RSA-2048', 'RSA-3072', 'RSA-4096', 'ECDSA-P256', 'ECDSA-P384')),
-    certificateValidityPeriod: added(scalar('duration above 0')),
-    caCertificateValidityPeriod: added(scalar('duration above 0')),
-  });
+      kubernetesVersion: scalar('version or label'),
+      controlPlaneEndpoint: scalar('host'),
+      apiServer: component(version, {
+        certSANs: list(scalar('alternative name')),
+        timeoutForControlPlane: field(period, {
+          versions: OLD,
+          deprecated: 'timeouts.controlPlaneComponentHealthCheck of v1beta4',
+        }),
+      }),
+      controllerManager: component(version),
+      scheduler: component(version),
+      dns: struct({ ...IMAGE, disabled }),
+      proxy: added(struct({ disabled: bool })),
+      certificatesDir: scalar('absolute path'),
+      imageRepository: scalar('image repository'),
+      featureGates: map(bool),
+      clusterName: text,
+      encryptionAlgorithm: added(oneOf('RSA-2048', 'RSA-3072', 'RSA-4096', 'ECDSA-P256', 'ECDSA-P384')),
+      certificateValidityPeriod: added(scalar('duration above 0')),
+      caCertificateValidityPeriod: added(scalar('duration above 0')),
+    },
+    SUBNETS,
+    OWN_GATES,
+    VALIDITY,
+  );
 }
 
 function init(version: Version): StructType {
@@ -221,7 +319,7 @@ const DISCOVERY = struct(
       PINS_AUTHORITY,
       UNSAFE,
     ),
-    file: struct({ kubeConfigPath: required(path) }),
+    file: struct({ kubeConfigPath: required(scalar('file or https url')) }),
     tlsBootstrapToken: field(text, { secret: true }),
     timeout: field(period, { versions: OLD, deprecated: 'timeouts.discovery of v1beta4' }),
   },
@@ -233,7 +331,7 @@ function join(version: Version): StructType {
   return struct({
     dryRun: added(bool),
     nodeRegistration: nodeRegistration(version),
-    caCertPath: field(scalar('absolute path'), { default: '/etc/kubernetes/pki/ca.crt' }),
+    caCertPath: field(scalar('certificate path'), { default: '/etc/kubernetes/pki/ca.crt' }),
     discovery: required(DISCOVERY),
     controlPlane: struct({
       localAPIEndpoint: API_ENDPOINT,
@@ -271,7 +369,7 @@ const STEP = {
   dryRun: bool,
   etcdUpgrade: bool,
   ignorePreflightErrors: texts,
-  patches: PATCHES,
+  patches: UPGRADE_PATCHES,
   skipPhases: texts,
   imagePullPolicy: PULL_POLICY,
   imagePullSerial: bool,

@@ -478,9 +478,60 @@ const SOURCE = struct({
   }),
 });
 
+/** Keys of annotations, which may have capital letters. */
+const ANNOTATIONS = list(scalar('annotation key'), { unique: '' });
+
+const TOKEN_ATTRIBUTES = struct(
+  {
+    serviceAccountTokenAudience: required(text),
+    cacheType: required(oneOf('ServiceAccount', 'Token')),
+    requireServiceAccount: required(bool),
+    requiredServiceAccountAnnotationKeys: ANNOTATIONS,
+    optionalServiceAccountAnnotationKeys: ANNOTATIONS,
+  },
+  rule('exclusive', (section) => {
+    const keys = section.texts('requiredServiceAccountAnnotationKeys');
+    if (keys.length > 0 && section.isGiven('requireServiceAccount') && !section.truth('requireServiceAccount'))
+      section.refuse('exclusive', 'requiredServiceAccountAnnotationKeys', 'needs requireServiceAccount true');
+    for (const [index, key] of section.texts('optionalServiceAccountAnnotationKeys').entries())
+      if (keys.includes(key))
+        section.refuse(
+          'exclusive',
+          `optionalServiceAccountAnnotationKeys[${index}]`,
+          'is among the required ones, too',
+        );
+  }),
+);
+
+const PROVIDER_GROUP = 'credentialprovider.kubelet.k8s.io';
+
+const PROVIDER = struct(
+  {
+    name: required(scalar('program name')),
+    matchImages: required(list(scalar('image match'), { min: 1 })),
+    defaultCacheDuration: required(scalar('duration, not negative')),
+    apiVersion: required(oneOf(...['v1', 'v1beta1', 'v1alpha1'].map((version) => `${PROVIDER_GROUP}/${version}`))),
+    args: field(texts, { secret: true }),
+    env: list(struct({ name: required(text), value: field(text, { secret: true }) })),
+    tokenAttributes: since(33, TOKEN_ATTRIBUTES),
+  },
+  rule('requires', (section) => {
+    if (section.isGiven('tokenAttributes') && section.has('apiVersion') && !section.text('apiVersion').endsWith('/v1'))
+      section.refuse('requires', 'tokenAttributes', `needs apiVersion ${PROVIDER_GROUP}/v1`);
+  }),
+);
+
+const PROVIDERS = struct({ providers: required(list(PROVIDER, { min: 1, unique: 'name' })) });
+
 const GROUP = 'kubelet.config.k8s.io';
 
 export const KUBELET: readonly KindTable[] = [
   { kind: 'KubeletConfiguration', group: GROUP, versions: { v1beta1: {} }, table: KUBELET_CONFIGURATION },
+  {
+    kind: 'CredentialProviderConfig',
+    group: GROUP,
+    versions: { v1: { since: 26 }, v1beta1: {}, v1alpha1: {} },
+    table: PROVIDERS,
+  },
   { kind: 'SerializedNodeConfigSource', group: GROUP, versions: { v1beta1: {} }, table: struct({ source: SOURCE }) },
 ];

@@ -3,11 +3,15 @@ import type { Section } from '../../config/tables/section.js';
 import {
   any,
   bool,
+  durationWithin,
   embedded,
   field,
   int,
+  int64,
   list,
   oneOf,
+  orZero,
+  parsed,
   path,
   required,
   scalar,
@@ -23,7 +27,7 @@ import { CLIENT_CONNECTION, CONTENTION, DEBUGGING, LEADER_ELECTION } from './com
 
 const GROUP = 'kubescheduler.config.k8s.io';
 
-const PLUGINS = list(struct({ name: required(text), weight: int(0, 100) }), { unique: 'name' });
+const PLUGINS = list(struct({ name: required(text), weight: int(0) }), { unique: 'name' });
 const PLUGIN_SET = struct({ enabled: PLUGINS, disabled: PLUGINS });
 
 const POINTS = [
@@ -40,10 +44,12 @@ const POINTS = [
   'bind',
   'postBind',
   'multiPoint',
+  'placementGenerate',
+  'placementScore',
 ];
 
 /** Points at which nodes get points. */
-const SCORING = ['score', 'multiPoint'];
+const SCORING = ['score', 'multiPoint', 'placementScore'];
 
 const WEIGHTS = rule('no-effect', (section) => {
   for (const point of POINTS.filter((name) => !SCORING.includes(name)))
@@ -57,12 +63,31 @@ function argumentsOf(plugin: Section): TypeMeta {
   return { apiVersion: `${GROUP}/v1`, kind: `${plugin.text('name')}Args` };
 }
 
-const PROFILE = struct({
-  schedulerName: field(text, { default: 'default-scheduler' }),
-  percentageOfNodesToScore: int(0, 100),
-  plugins: struct(Object.fromEntries(POINTS.map((point) => [point, PLUGIN_SET])), WEIGHTS),
-  pluginConfig: list(struct({ name: required(text), args: embedded(argumentsOf) }), { unique: 'name' }),
+/** Volume limits of single clouds, which storage drivers say now. */
+const GONE = ['AzureDiskLimits', 'CinderLimits', 'EBSLimits', 'GCEPDLimits'];
+
+const KNOWN_PLUGINS = rule('removed', (section) => {
+  const sets = POINTS.flatMap((point) => section.within(`plugins.${point}`) ?? []);
+  const plugins = sets.flatMap((set) => [...set.sections('enabled'), ...set.sections('disabled')]);
+  for (const plugin of [...plugins, ...section.sections('pluginConfig')])
+    if (GONE.includes(plugin.text('name'))) plugin.refuse('removed', 'name', 'is a plugin that there is no more');
 });
+
+const ONE_SORT = rule('exclusive', (section) => {
+  if ((section.within('plugins.queueSort')?.sections('enabled') ?? []).length > 1)
+    section.refuse('exclusive', 'plugins.queueSort.enabled', 'has several, and one sorts the queue');
+});
+
+const PROFILE = struct(
+  {
+    schedulerName: field(text, { default: 'default-scheduler' }),
+    percentageOfNodesToScore: int(0, 100),
+    plugins: struct(Object.fromEntries(POINTS.map((point) => [point, PLUGIN_SET])), WEIGHTS),
+    pluginConfig: list(struct({ name: required(text), args: embedded(argumentsOf) }), { unique: 'name' }),
+  },
+  KNOWN_PLUGINS,
+  ONE_SORT,
+);
 
 /** Profiles are told apart by name, and share one queue, with what its plugin is told. */
 const PROFILES = rule('profiles', (section) => {
@@ -97,7 +122,7 @@ const EXTENDER = struct(
     preemptVerb: text,
     prioritizeVerb: text,
     bindVerb: text,
-    weight: scalar('int'),
+    weight: int64,
     enableHTTPS: bool,
     tlsConfig: struct(
       {
@@ -116,9 +141,9 @@ const EXTENDER = struct(
       }),
       UNUSED_FILES,
     ),
-    httpTimeout: scalar('duration, not negative'),
+    httpTimeout: parsed(scalar('duration, not negative')),
     nodeCacheCapable: bool,
-    managedResources: list(struct({ name: required(text), ignoredByScheduler: bool }), { unique: 'name' }),
+    managedResources: list(struct({ name: required(scalar('extended resource')), ignoredByScheduler: bool })),
     ignorable: bool,
   },
   rule('range', (section) => {
@@ -130,6 +155,14 @@ const EXTENDER = struct(
 const ONE_BINDS = rule('extenders', (section) => {
   const [, ...others] = section.sections('extenders').filter((extender) => extender.has('bindVerb'));
   for (const extender of others) extender.refuse('extenders', 'bindVerb', 'must be given by one extender only');
+});
+
+/** A resource has one extender. */
+const MANAGED_ONCE = rule('unique', (section) => {
+  const seen = new Set<string>();
+  for (const resource of section.sections('extenders').flatMap((each) => each.sections('managedResources')))
+    if (resource.has('name') && seen.size === seen.add(resource.text('name')).size)
+      resource.refuse('unique', 'name', 'is given twice');
 });
 
 /** It is to be greater, though the scheduler takes it. */
@@ -146,8 +179,8 @@ const SCHEDULER = struct(
     leaderElection: LEADER_ELECTION,
     clientConnection: CLIENT_CONNECTION,
     percentageOfNodesToScore: int(0, 100),
-    podInitialBackoffSeconds: field(int(1), { default: 1 }),
-    podMaxBackoffSeconds: field(int(1), { default: 10 }),
+    podInitialBackoffSeconds: field(orZero({ ...int64, min: 1 }), { default: 1 }),
+    podMaxBackoffSeconds: field(orZero({ ...int64, min: 1 }), { default: 10 }),
     profiles: list(PROFILE),
     extenders: list(EXTENDER),
     delayCacheUntilActive: bool,
@@ -157,23 +190,27 @@ const SCHEDULER = struct(
   CONSTANT_BACKOFF,
   PROFILES,
   ONE_BINDS,
+  MANAGED_ONCE,
 );
 
 /** Weight 0 stands for 1. */
-const RESOURCES = list(struct({ name: required(text), weight: int(0, 100) }), { unique: 'name' });
+const RESOURCES = list(struct({ name: required(text), weight: int(0, 100) }));
+const BALANCED = list(struct({ name: required(text), weight: int(0, 1) }), { unique: 'name' });
 
 const RISING = rule('order', (section) => {
   const utilizations = section.sections('shape').map((point) => point.number('utilization') ?? 0);
   if (utilizations.some((value, index) => index > 0 && value <= (utilizations[index - 1] ?? -1)))
     section.refuse('order', 'shape', 'must have points of rising utilization');
 });
-const SHAPE = list(struct({ utilization: required(int(0, 100)), score: required(int(0, 10)) }));
+const SHAPE = list(struct({ utilization: int(0, 100), score: int(0, 10) }));
 
 const RATIO = rule('requires', (section) => {
   const isRatio = section.text('type') === 'RequestedToCapacityRatio';
   const ratio = section.section('requestedToCapacityRatio');
   if (isRatio && ratio?.has('shape') !== true)
     section.refuse('requires', 'requestedToCapacityRatio', 'has no shape, and the type needs it');
+  if (!isRatio && section.isGiven('requestedToCapacityRatio'))
+    section.refuse('requires', 'requestedToCapacityRatio', `must not be given with type ${section.text('type')}`);
 });
 
 const SPREADING = rule('exclusive', (section) => {
@@ -181,9 +218,27 @@ const SPREADING = rule('exclusive', (section) => {
     section.refuse('exclusive', 'defaultConstraints', 'must not be given with defaultingType System');
 });
 
+const SOME_CANDIDATES = rule('range', (section) => {
+  const numbers = ['minCandidateNodesPercentage', 'minCandidateNodesAbsolute'].map((name) => section.number(name));
+  if (numbers.every((number) => number === 0)) section.refuse('range', '', 'must not have zero for both of its fields');
+});
+
+const REPEATED = rule('unique', (section) => {
+  const seen = new Set<string>();
+  for (const each of section.sections('defaultConstraints'))
+    if (seen.size === seen.add(`${each.text('topologyKey')} ${each.text('whenUnsatisfiable')}`).size)
+      each.refuse('unique', 'topologyKey', 'is given twice with this whenUnsatisfiable');
+});
+
+/** Only an alpha feature looks at it. */
+const SHAPE_GATE = rule('feature-gate', (section) => {
+  if (section.isGiven('shape'))
+    section.warn('feature-gate', 'shape', 'needs --feature-gates=StorageCapacityScoring=true');
+});
+
 const CONSTRAINT = struct({
   maxSkew: required(int(1)),
-  topologyKey: required(text),
+  topologyKey: required(scalar('label key')),
   whenUnsatisfiable: required(oneOf('DoNotSchedule', 'ScheduleAnyway')),
   minDomains: int(1),
   nodeAffinityPolicy: oneOf('Honor', 'Ignore'),
@@ -191,19 +246,26 @@ const CONSTRAINT = struct({
 });
 
 const ARGUMENTS: Readonly<Record<string, StructType>> = {
-  DefaultPreemptionArgs: struct({
-    minCandidateNodesPercentage: field(int(0, 100), { default: 10 }),
-    minCandidateNodesAbsolute: field(int(0), { default: 100 }),
+  DefaultPreemptionArgs: struct(
+    {
+      minCandidateNodesPercentage: field(int(0, 100), { default: 10 }),
+      minCandidateNodesAbsolute: field(int(0), { default: 100 }),
+    },
+    SOME_CANDIDATES,
+  ),
+  DynamicResourcesArgs: struct({
+    filterTimeout: scalar('duration, not negative'),
+    bindingTimeout: durationWithin('1s'),
   }),
   InterPodAffinityArgs: struct({
     hardPodAffinityWeight: field(int(0, 100), { default: 1 }),
     ignorePreferredTermsOfExistingPods: bool,
   }),
   NodeAffinityArgs: struct({ addedAffinity: any }),
-  NodeResourcesBalancedAllocationArgs: struct({ resources: RESOURCES }),
+  NodeResourcesBalancedAllocationArgs: struct({ resources: BALANCED }),
   NodeResourcesFitArgs: struct(
     {
-      ignoredResources: list(text),
+      ignoredResources: list(scalar('label key')),
       ignoredResourceGroups: list(text),
       scoringStrategy: struct(
         {
@@ -224,8 +286,13 @@ const ARGUMENTS: Readonly<Record<string, StructType>> = {
   PodTopologySpreadArgs: struct(
     { defaultConstraints: list(CONSTRAINT), defaultingType: field(oneOf('System', 'List'), { default: 'System' }) },
     SPREADING,
+    REPEATED,
   ),
-  VolumeBindingArgs: struct({ bindTimeoutSeconds: field(int(0), { default: 600 }), shape: SHAPE }, RISING),
+  VolumeBindingArgs: struct(
+    { bindTimeoutSeconds: field({ ...int64, min: 0 }, { default: 600 }), shape: SHAPE },
+    RISING,
+    SHAPE_GATE,
+  ),
 };
 
 export const SCHEDULERS: readonly KindTable[] = Object.entries({

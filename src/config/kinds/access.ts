@@ -1,10 +1,22 @@
+import { X509Certificate } from 'node:crypto';
 import { trimEnd } from '../../base/text.js';
-import { durationNanoseconds, parseDuration } from '../duration.js';
-import { expression, type ResultType } from '../tables/expression.js';
+import { condition, expression, type ResultType, type Shape } from '../tables/expression.js';
 import { exclusive, needs, rule, someOf } from '../tables/rules.js';
 import type { Section } from '../tables/section.js';
-import { bool, field, list, oneOf, required, scalar, struct, text, type StructType } from '../tables/types.js';
-import { apiServerKind } from './apiserver-groups.js';
+import {
+  bool,
+  field,
+  list,
+  oneOf,
+  orZero,
+  parsed,
+  required,
+  scalar,
+  struct,
+  text,
+  type StructType,
+} from '../tables/types.js';
+import { renamedKind } from './apiserver-groups.js';
 
 /** Who may ask the API server: authentication by tokens, and the chain of authorizers. */
 
@@ -69,6 +81,36 @@ const VERIFIED_EMAIL = rule('email', (section) => {
     username?.refuse('email', 'expression', 'uses claims.email', 'used with claims.email_verified in some expression');
 });
 
+/** A claim or an expression is looked at by one rule. */
+const ONCE_EACH = rule('unique', (section) => {
+  for (const name of ['claim', 'expression']) {
+    const seen = new Set<string>();
+    for (const each of section.sections('claimValidationRules').filter((one) => one.has(name)))
+      if (seen.size === seen.add(each.text(name)).size) each.refuse('unique', name, 'is given twice');
+  }
+});
+
+/** What an expression may ask of a user. */
+const USER: Shape = { username: 'string', uid: 'string', groups: 'list<string>', extra: 'map<string, list<string>>' };
+
+const AUTHORITY = rule('tls', (section) => {
+  if (section.has('certificateAuthority') && !hasCertificate(section.text('certificateAuthority')))
+    section.refuse('tls', 'certificateAuthority', 'has no certificate', 'certificates in PEM');
+});
+
+function hasCertificate(text: string): boolean {
+  const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  return blocks.length > 0 && blocks.every(isCertificate);
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).serialNumber !== '';
+  } catch {
+    return false;
+  }
+}
+
 const JWT = struct(
   {
     issuer: required(
@@ -76,7 +118,7 @@ const JWT = struct(
         {
           url: required(scalar('https url')),
           discoveryURL: scalar('https url'),
-          certificateAuthority: text,
+          certificateAuthority: field(text, { secret: true }),
           audiences: required(list(text, { min: 1, unique: '' })),
           audienceMatchPolicy: oneOf('MatchAny'),
           egressSelectorType: field(oneOf('controlplane', 'cluster'), { since: 34 }),
@@ -84,6 +126,7 @@ const JWT = struct(
         DISCOVERY,
         AUDIENCES,
         MATCH_POLICY,
+        AUTHORITY,
       ),
     ),
     claimValidationRules: list(
@@ -93,7 +136,7 @@ const JWT = struct(
         someOf('claim', 'expression'),
         needs('requiredValue', 'claim'),
         needs('message', 'expression'),
-        expression('expression', 'claims', 'bool'),
+        condition('expression', 'claims'),
       ),
     ),
     claimMappings: required(
@@ -117,11 +160,12 @@ const JWT = struct(
       }),
     ),
     userValidationRules: list(
-      struct({ expression: required(text), message: text }, expression('expression', 'user', 'bool')),
+      struct({ expression: required(text), message: text }, condition('expression', 'user', USER)),
       { unique: 'expression' },
     ),
   },
   VERIFIED_EMAIL,
+  ONCE_EACH,
 );
 
 /** Tokens are told apart by their issuer. */
@@ -153,13 +197,23 @@ const AUTHENTICATION = struct(
   ISSUERS,
 );
 
-const MAX_TIMEOUT = 30n * 1_000_000_000n;
+const SELECTOR = { rawSelector: 'string', requirements: { key: 'string', operator: 'string', values: 'list<string>' } };
 
-const TIMEOUT = rule('range', (section) => {
-  const timeout = parseDuration(section.text('timeout'));
-  if (timeout !== null && durationNanoseconds(timeout) > MAX_TIMEOUT)
-    section.refuse('range', 'timeout', 'is too long', 'at most 30s');
-});
+/** What an expression may ask of a request. */
+const REQUEST: Shape = {
+  user: 'string',
+  uid: 'string',
+  groups: 'list<string>',
+  extra: 'map<string, list<string>>',
+  resourceAttributes: {
+    ...Object.fromEntries(
+      ['namespace', 'verb', 'group', 'version', 'resource', 'subresource', 'name'].map((name) => [name, 'string']),
+    ),
+    fieldSelector: SELECTOR,
+    labelSelector: SELECTOR,
+  },
+  nonResourceAttributes: { path: 'string', verb: 'string' },
+};
 
 const CONDITION_VERSION = rule('requires', (section) => {
   const name = 'matchConditionSubjectAccessReviewVersion';
@@ -175,13 +229,15 @@ const CONNECTION = rule('connection', (section) => {
     section.refuse('connection', 'kubeConfigFile', 'must not be given with InClusterConfig');
 });
 
+const TTL = orZero(parsed(scalar('duration above 0')));
+
 const WEBHOOK = struct(
   {
-    authorizedTTL: required(scalar('duration above 0')),
+    authorizedTTL: field(TTL, { default: '5m' }),
     cacheAuthorizedRequests: field(bool, { since: 34 }),
-    unauthorizedTTL: required(scalar('duration above 0')),
+    unauthorizedTTL: field(TTL, { default: '30s' }),
     cacheUnauthorizedRequests: field(bool, { since: 34 }),
-    timeout: required(scalar('duration above 0')),
+    timeout: required(parsed({ ...scalar('duration above 0'), most: '30s' })),
     subjectAccessReviewVersion: required(oneOf('v1', 'v1beta1')),
     matchConditionSubjectAccessReviewVersion: oneOf('v1'),
     failurePolicy: required(oneOf('NoOpinion', 'Deny')),
@@ -191,12 +247,11 @@ const WEBHOOK = struct(
         CONNECTION,
       ),
     ),
-    matchConditions: list(struct({ expression: required(text) }, expression('expression', 'request', 'bool')), {
+    matchConditions: list(struct({ expression: required(text) }, condition('expression', 'request', REQUEST)), {
       max: 64,
       unique: 'expression',
     }),
   },
-  TIMEOUT,
   CONDITION_VERSION,
 );
 
@@ -236,5 +291,5 @@ const AUTHORIZATION = struct(
   ONCE,
 );
 
-export const AUTHENTICATION_KIND = apiServerKind('AuthenticationConfiguration', AUTHENTICATION, { v1: { since: 34 } });
-export const AUTHORIZATION_KIND = apiServerKind('AuthorizationConfiguration', AUTHORIZATION, { v1: { since: 32 } });
+export const AUTHENTICATION_KIND = renamedKind('AuthenticationConfiguration', AUTHENTICATION, { v1: { since: 34 } });
+export const AUTHORIZATION_KIND = renamedKind('AuthorizationConfiguration', AUTHORIZATION, { v1: { since: 32 } });

@@ -1,6 +1,6 @@
 import { needs, rule } from '../tables/rules.js';
 import type { Section } from '../tables/section.js';
-import { any, bool, field, list, oneOf, required, struct, text, type KindTable } from '../tables/types.js';
+import { any, bool, field, list, oneOf, required, scalar, struct, text, type KindTable } from '../tables/types.js';
 
 /** What the API server records of requests. */
 
@@ -61,7 +61,11 @@ const POLICY = struct(
             verbs: list(text),
             resources: list(
               struct(
-                { group: text, resources: list(text, { unique: '' }), resourceNames: list(text) },
+                {
+                  group: field(scalar('api group'), { mayBeEmpty: true }),
+                  resources: list(text, { unique: '' }),
+                  resourceNames: list(text),
+                },
                 needs('resourceNames', 'resources'),
                 WILDCARDS,
               ),

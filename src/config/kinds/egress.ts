@@ -1,7 +1,7 @@
 import { isPort } from '../../base/protocol.js';
 import { exclusive, rule, someOf } from '../tables/rules.js';
 import { int, list, oneOf, path, required, scalar, struct, text, type KindTable } from '../tables/types.js';
-import { apiServerKind } from './apiserver-groups.js';
+import { apiServerKind, renamedKind } from './apiserver-groups.js';
 
 /** How the API server reaches nodes, its store and webhooks, and where its traces go. */
 
@@ -102,7 +102,7 @@ function isTarget(endpoint: string, scheme: string): boolean {
 /** Of components other than the API server, too, as a section of their own documents. */
 export const TRACING = struct({ endpoint: text, samplingRatePerMillion: int(0, 1_000_000) }, ENDPOINT);
 
-export const EGRESS_KIND = apiServerKind('EgressSelectorConfiguration', EGRESS, {});
-export const TRACING_KIND = apiServerKind('TracingConfiguration', TRACING, { v1: { since: 34 } });
+export const EGRESS_KIND = apiServerKind('EgressSelectorConfiguration', EGRESS, {}, { v1alpha1: {}, v1beta1: {} });
+export const TRACING_KIND = renamedKind('TracingConfiguration', TRACING, { v1: { since: 34 } });
 
 export const EGRESS_AND_TRACING: readonly KindTable[] = [...EGRESS_KIND, ...TRACING_KIND];

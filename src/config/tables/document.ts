@@ -3,7 +3,7 @@ import { KUBERNETES_MINOR } from '../version.js';
 import { Mapping, parseDocuments } from '../yaml.js';
 import { joinApiVersion, splitApiVersion } from './api-version.js';
 import { readStruct, type Reading } from './read.js';
-import { printReport, type Report } from './report.js';
+import { printReport, UNCOMPILED, type Report } from './report.js';
 import type { Section } from './section.js';
 import type { KindTable, TypeMeta } from './types.js';
 
@@ -13,6 +13,8 @@ export interface Surroundings {
   readonly release: number;
   /** The tables of documents within. */
   readonly tableFor: (meta: TypeMeta) => KindTable | null;
+  /** Reports a document within for which there is no table. */
+  readonly reportUnknownKind: (meta: TypeMeta, path: string, report: (report: Report) => void) => void;
 }
 
 /** Reads a document of a known kind, and those within it. */
@@ -23,9 +25,9 @@ export function readByTable(
   path: string,
   surroundings: Surroundings,
 ): Section {
-  const { report, release, tableFor } = surroundings;
+  const { report, release, tableFor, reportUnknownKind } = surroundings;
   const { version } = splitApiVersion(apiVersion);
-  const { since, deprecated, removed } = versions[version] ?? {};
+  const { since, deprecated, removed, isServed = true } = versions[version] ?? {};
   const say = (severity: Report['severity'], problem: string): void => {
     report({
       severity,
@@ -40,13 +42,16 @@ export function readByTable(
   else if (removed !== undefined && release >= removed) say('error', `is no more since Kubernetes 1.${removed}`);
   else if (deprecated !== undefined && release >= deprecated)
     say('warning', `is deprecated since Kubernetes 1.${deprecated}`);
+  if (!isServed) say('warning', 'is a version that reference documents have, and no component takes');
   const reading: Reading = {
     version,
     release,
     report,
-    readEmbedded: (meta, within, at) => {
+    readEmbedded: (meta, within, at, isSaid) => {
       const inner = tableFor(meta);
-      return inner === null ? null : readByTable(inner, meta, within, at, surroundings);
+      if (inner !== null) return readByTable(inner, meta, within, at, surroundings);
+      if (isSaid) reportUnknownKind(meta, `${at}.apiVersion`, report);
+      return null;
     },
   };
   return readStruct(table, mapping, path, reading, true);
@@ -73,7 +78,7 @@ export function readKind<T>(
   const { kind } = first;
   const errors: string[] = [];
   const report = (found: Report): void => {
-    if (found.severity === 'error') errors.push(printReport(found));
+    if (found.severity === 'error' || found.rule === UNCOMPILED) errors.push(printReport(found));
     else warn(printReport(found));
   };
   const meta = metaOf(mapping);
@@ -81,7 +86,12 @@ export function readKind<T>(
     ({ group, versions }) => meta.kind === kind && Object.keys(versions).some((version) => isOf(meta, group, version)),
   );
   if (table === undefined) throw new Error(unknown(meta, [first, ...others]));
-  const section = readByTable(table, meta, mapping, kind, { report, release: KUBERNETES_MINOR, tableFor: () => null });
+  const section = readByTable(table, meta, mapping, kind, {
+    report,
+    release: KUBERNETES_MINOR,
+    tableFor: () => null,
+    reportUnknownKind: () => undefined,
+  });
   const made = errors.length > 0 ? null : { value: make(section) };
   if (made === null || errors.length > 0) throw new Error(joinProblems(errors));
   return made.value;

@@ -6,6 +6,8 @@ import {
   RegularExpressionsNeeded,
   type RegularExpression,
 } from './regular-expression.js';
+import { UNCOMPILED } from './report.js';
+import type { Section } from './section.js';
 import type { Rule } from './types.js';
 
 /** An expression that was checked, ready for values. */
@@ -62,10 +64,90 @@ export function expression(name: string, variable: string, ...types: readonly Re
     name: 'expression',
     check: (section) => {
       const problem = section.has(name) ? problemOf(section.text(name), variable, types) : null;
-      if (problem !== null)
-        section.refuse('expression', name, problem, `an expression in CEL that comes to ${types.join(' or ')}`);
+      const expected = `an expression in CEL that comes to ${types.join(' or ')}`;
+      if (problem !== null) report(section, name, section.text(name), problem, expected);
     },
   };
+}
+
+/** Fields of a variable and their types, as CEL writes them. */
+export interface Shape {
+  readonly [name: string]: string | Shape;
+}
+
+/**
+ * A field that is an expression over one variable and comes to true or false, where it is given. As in the API server, that has to be known from the types
+ * alone, and of a claim nothing is known.
+ *
+ * @param shape of the variable; null: claims, which may be anything.
+ */
+export function condition(name: string, variable: string, shape: Shape | null = null): Rule {
+  return {
+    name: 'expression',
+    check: (section) => {
+      const source = section.text(name);
+      const problem = section.has(name)
+        ? (problemOf(source, variable, ['bool']) ?? typeProblem(source, variable, shape))
+        : null;
+      if (problem !== null) report(section, name, source, problem, 'an expression in CEL that comes to bool');
+    },
+  };
+}
+
+/** Functions that every API server has beyond CEL's own, those of strings and sets among them. */
+const SERVER_FUNCTIONS =
+  `isSorted sum min max indexOf lastIndexOf find findAll url isURL getScheme getHost getHostname getPort
+  getEscapedPath getQuery quantity isQuantity sign isGreaterThan isLessThan compareTo asInteger asApproximateFloat isInteger
+  add sub ip isIP isCanonical family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast cidr
+  isCIDR containsIP containsCIDR prefixLength masked semver isSemver major minor patch named validate charAt format join
+  lowerAscii upperAscii quote replace reverse split substring trim contains intersects equivalent distinct flatten range
+  slice sort sortBy first last transformList transformMap transformMapEntry existsOne string`.split(/\s+/);
+
+function callsServerFunction(source: string): boolean {
+  return [...source.matchAll(/\b(\w+)\s*\(/g)].some(([, name = '']) => SERVER_FUNCTIONS.includes(name));
+}
+
+/** An expression that only the API server can compile is a warning, which a reader for this program's own use takes for an error. */
+function report(section: Section, name: string, source: string, problem: string, expected: string): void {
+  if (/overload|no such|not found|unknown function|undeclared/i.test(problem) && callsServerFunction(source))
+    section.warn(UNCOMPILED, name, `was not checked, as a function is not known here: ${problem}`);
+  else section.refuse('expression', name, problem, expected);
+}
+
+/** Macros that go through a list or a map. */
+const COMPREHENSIONS = ['all', 'exists', 'exists_one', 'existsOne', 'map', 'filter', 'transformList', 'transformMap'];
+
+/** What the types say against an expression that is otherwise right. */
+function typeProblem(source: string, variable: string, shape: Shape | null): string | null {
+  try {
+    const options = { enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits: LIMITS };
+    const environment = new Environment(options);
+    if (shape === null) environment.registerVariable(variable, 'map');
+    else environment.registerVariable({ name: variable, schema: shape });
+    const run = environment.parse(source);
+    const { valid, error, type } = run.check();
+    if (!valid) throw error ?? new Error('cannot be checked');
+    if (shape === null && goesThrough(run.ast, variable))
+      return `goes through a value of ${variable}, whose type is not known`;
+    return type === 'bool' ? null : `comes to ${type === 'dyn' ? 'a type that is not known' : String(type)}`;
+  } catch (error) {
+    return reasonOf(error);
+  }
+}
+
+/** Whether a macro goes through a member of the variable, at any depth. */
+function goesThrough(value: unknown, variable: string): boolean {
+  if (Array.isArray(value)) return value.some((each) => goesThrough(each, variable));
+  if (!isNode(value)) return false;
+  const { op, args } = value;
+  const isMacro = op === 'rcall' && Array.isArray(args) && COMPREHENSIONS.includes(String(args[0]));
+  return (isMacro && isMember(args[1], variable)) || goesThrough(args, variable);
+}
+
+function isMember(value: unknown, variable: string): boolean {
+  if (!isNode(value) || !Array.isArray(value.args) || !['.', '[]'].includes(value.op)) return false;
+  const [of] = value.args as readonly unknown[];
+  return isNode(of) && ((of.op === 'id' && of.args === variable) || isMember(of, variable));
 }
 
 function problemOf(source: string, variable: string, types: readonly ResultType[]): string | null {
@@ -77,10 +159,14 @@ function problemOf(source: string, variable: string, types: readonly ResultType[
     return found === 'dyn' || types.some((each) => each === found) ? null : `comes to ${found}`;
   } catch (error) {
     if (error instanceof RegularExpressionsNeeded) throw error;
-    // Further lines show the place, which is the whole of most expressions.
-    const [reason = ''] = messageOf(error).split('\n', 1);
-    return reason;
+    return reasonOf(error);
   }
+}
+
+/** Further lines show the place, which is the whole of most expressions. */
+function reasonOf(error: unknown): string {
+  const [reason = ''] = messageOf(error).split('\n', 1);
+  return reason;
 }
 
 /** An expression that its field's rule has checked. @throws RegularExpressionsNeeded */

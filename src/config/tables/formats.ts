@@ -78,11 +78,23 @@ export const FORMATS = {
     isImagePattern,
   ),
   'file pattern': string('a name of a file without = and comma', (value) => !/[=,]/.test(value)),
+  'extended resource': string('a resource with a domain, such as example.com/gpu', isExtendedResource),
+  'program name': string('a name of a program, without slash and spaces', (value) =>
+    /^(?!\.{1,2}$)[^/ ]+$/.test(value),
+  ),
+  'image match': string('images without a scheme, such as *.example.com:5000/team', isImageMatch),
+  'annotation key': string('a name of an annotation, such as "example.com/role"', (value) =>
+    isLabelKey(value.toLowerCase()),
+  ),
+  'api group': string('a group without version, or *', (value) => value === '*' || isDnsName(value)),
+  'policy version': string('"latest" or a version such as "v1.36"', (value) =>
+    /^(?:latest|v1\.(?:0|[1-9]\d*))$/.test(value),
+  ),
   'minor version': string('a release such as "1.35"', (value) => /^\d+\.\d+$/.test(value)),
   'absolute path': string('an absolute path', (value) => value.startsWith('/')),
   'unix url': string('a socket such as unix:///run/x.sock', (value) => /^unix:\/\/./.test(value)),
   'runtime socket': string('a socket such as unix:///run/x.sock', (value) =>
-    /^(?:(?:unix|npipe):\/\/|\/)./.test(value),
+    /^(?:(?:unix|npipe|tcp):\/\/|\/)./.test(value),
   ),
   'bootstrap group': string('a group that begins with system:bootstrappers:', (value) =>
     /^system:bootstrappers:[a-z0-9:-]{0,255}$/.test(value),
@@ -93,9 +105,19 @@ export const FORMATS = {
   ),
   'dns label': string('a DNS label: at most 63 of a-z, 0-9 and "-"', (value) => LABEL.test(value)),
   'dns name': string('a DNS name: labels of a-z, 0-9 and "-" with dots between', isDnsName),
-  'node name': string('a DNS name of small letters', isDnsName),
+  'machine name': string('a DNS name', (value) => isDnsName(value.trim().toLowerCase())),
+  'alternative name': string(
+    'a DNS name, which may begin with *., or an IP address',
+    (value) => parseAddress(value) !== null || isDnsName(value.toLowerCase().replace(/^\*\./, '')),
+  ),
+  'image repository': string('a repository of images, such as registry.example/team', isImageName),
+  'file or https url': string('a path, or a URL that begins with https://', (value) =>
+    /^[a-z][\w+.-]*:/i.test(value) ? hasScheme(value, ['https:']) : true,
+  ),
+  'certificate path': string('an absolute path that ends with .crt', (value) => /^\/.*\.crt$/.test(value)),
   base64: string('base64', (value) => base64Bytes(value) !== null),
   timestamp: string('a time as in RFC 3339', (value) => parseTimestamp(value) !== null),
+  'version or label': string('a version such as v1.31.0, or a label such as stable-1', isVersionOrLabel),
   version: string('a version such as v1.31.0', (value) => /^v?\d{1,3}\.\d{1,4}/.test(value) || /^[a-z]/.test(value)),
   'bootstrap token': string('6 characters of a-z and 0-9, a dot, and 16 more', (value) =>
     /^[a-z0-9]{6}\.[a-z0-9]{16}$/.test(value),
@@ -131,6 +153,22 @@ function isDnsName(value: string): boolean {
 function isLabelKey(value: string): boolean {
   const [name = '', domain, ...more] = value.split('/').reverse();
   return more.length === 0 && NAME.test(name) && (domain === undefined || isDnsName(domain));
+}
+
+function isExtendedResource(value: string): boolean {
+  const [domain = ''] = value.split('/');
+  return (
+    isLabelKey(value) &&
+    value.includes('/') &&
+    !/(?:^|\.)kubernetes\.io$/.test(domain) &&
+    !value.startsWith('requests.')
+  );
+}
+
+function isImageMatch(value: string): boolean {
+  return (
+    value !== '' && !value.includes('://') && URL.canParse(`https://${value.replaceAll('*', 'x')}`) && !/\s/.test(value)
+  );
 }
 
 function isPercentage(value: string, least: number, most = 100): boolean {
@@ -170,9 +208,22 @@ const IMAGE_PART = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/;
 
 function isImagePattern(value: string): boolean {
   if (value.endsWith('/*')) return value.length > 2 && !/[*\s]/.test(value.slice(0, -1));
+  return isImageName(value);
+}
+
+function isImageName(value: string): boolean {
   const [first = '', ...rest] = value.split('/');
   const isRegistry = rest.length > 0 && /^(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[\da-fA-F:]+\])(?::\d+)?$/.test(first);
   return (isRegistry || IMAGE_PART.test(first)) && rest.every((part) => IMAGE_PART.test(part));
+}
+
+/** Labels are names of files that say which version is current. */
+function isVersionOrLabel(value: string): boolean {
+  return (
+    /^v?(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)(?:[-+][\w.+-]+)?$/.test(value) ||
+    /^(?:k8s-)?(?:(?:release|ci|ci-cross)\/)?(?:latest|stable)(?:-[1-9]\d*(?:\.[1-9]\d*)?)?$/.test(value) ||
+    /^(?:release|ci|ci-cross)\/[\w.+-]+$/.test(value)
+  );
 }
 
 function isHost(value: string): boolean {

@@ -25,8 +25,8 @@ export interface Reading {
   /** Minor release of Kubernetes that it is for. */
   readonly release: number;
   readonly report: (report: Report) => void;
-  /** Reads a document within this one by the table of its own kind. */
-  readonly readEmbedded: (meta: TypeMeta, mapping: Mapping, path: string) => Section | null;
+  /** Reads a document within this one by the table of its own kind. @param isSaid whether it says itself what it is. */
+  readonly readEmbedded: (meta: TypeMeta, mapping: Mapping, path: string, isSaid: boolean) => Section | null;
 }
 
 /** The fields that every document has. */
@@ -265,7 +265,11 @@ function readEmbedded(
     apiVersion: typeof apiVersion === 'string' ? apiVersion : (known?.apiVersion ?? ''),
     kind: typeof kind === 'string' ? kind : (known?.kind ?? ''),
   };
-  return reading.readEmbedded(meta, mapping, path);
+  if (meta.kind === '' && meta.apiVersion === '') {
+    say(reading, 'warning', 'unknown-kind', path, null, 'does not say what it is: it was not checked');
+    return null;
+  }
+  return reading.readEmbedded(meta, mapping, path, known === null);
 }
 
 function reportUnknown(type: StructType, mapping: Mapping, path: string, reading: Reading, isDocument: boolean): void {

@@ -18,3 +18,6 @@ export function printReport({ path, value, problem, expected }: Report): string 
     .filter((part) => part !== '')
     .join(': ');
 }
+
+/** The rule of a warning that only another program can compile an expression: for this program's own use it is an error. */
+export const UNCOMPILED = 'function';

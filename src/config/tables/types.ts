@@ -92,6 +92,8 @@ export interface Served {
   readonly since?: number;
   readonly deprecated?: number;
   readonly removed?: number;
+  /** False: no component takes it. */
+  readonly isServed?: boolean;
 }
 
 export interface KindTable {

@@ -5,7 +5,7 @@ export const ADMISSION: readonly Golden[] = [
     apiVersion: 'apiserver.config.k8s.io/v1',
     kind: 'AdmissionConfiguration',
     right: [
-      'plugins: [{name: A, configuration: {apiVersion: eventratelimit.admission.k8s.io/v1alpha1, kind: Configuration, limits: [{type: Server, qps: 5, burst: 10}]}}, {name: B, configuration: {x: 1}}]',
+      'plugins: [{name: A, configuration: {apiVersion: eventratelimit.admission.k8s.io/v1alpha1, kind: Configuration, limits: [{type: Server, qps: 5, burst: 10}]}}]',
     ],
     wrong: [
       [

@@ -8,10 +8,14 @@ export const AUDIT: readonly Golden[] = [
       `metadata: {name: x}
 omitStages: [RequestReceived]
 omitManagedFields: true
-rules: [{level: None, users: [a], verbs: [watch], resources: [{group: "", resources: [pods/log, pods/status], resourceNames: [x]}], namespaces: [""]}, {level: Metadata, nonResourceURLs: ["/healthz*", "*"]}, {level: RequestResponse, omitStages: [Panic], omitManagedFields: false}]`,
+rules: [{level: None, users: [a], verbs: [watch], resources: [{group: "", resources: [pods/log, pods/status], resourceNames: [x]}], namespaces: [""]}, {level: None, resources: [{group: "*"}, {group: apps}]}, {level: Metadata, nonResourceURLs: ["/healthz*", "*"]}, {level: RequestResponse, omitStages: [Panic], omitManagedFields: false}]`,
     ],
     wrong: [
       ['rules: []', 'error: Policy.rules: is empty: should be a list of at least 1'],
+      [
+        'rules: [{level: None, resources: [{group: apps/v1}]}]',
+        'error: Policy.rules[0].resources[0].group: "apps/v1": cannot be read: should be a group without version, or *',
+      ],
       [
         `omitStages: [Requested]
 rules: [{level: request}, {level: Metadata, nonResourceURLs: ["/a*b", healthz], resources: [{group: ""}], namespaces: [a]}, {resources: [{resourceNames: [x]}, {resources: [pods/*, pods/log]}, {resources: ["*", a]}, {resources: ["*/log", pods/log]}]}]`,

@@ -3,8 +3,9 @@ import { ADMISSION } from './admission.js';
 import { AUDIT } from './audit.js';
 import { CONTROLLER_MANAGER } from './controller-manager.js';
 import { CREDENTIALS } from './credentials.js';
+import { ECOSYSTEM } from './ecosystem.js';
 import { EGRESS } from './egress.js';
-import { ENCRYPTION } from './encryption.js';
+import { ENCRYPTION, OLD_ENCRYPTION } from './encryption.js';
 import { KUBEADM } from './kubeadm.js';
 import { KUBELET } from './kubelet.js';
 import { OBJECTS } from './objects.js';
@@ -23,11 +24,13 @@ export const KINDS: readonly Golden[] = [
   ...ACCESS,
   ...AUDIT,
   ...ENCRYPTION,
+  ...OLD_ENCRYPTION,
   ...ADMISSION,
   ...CONTROLLER_MANAGER,
   ...SCHEDULER,
   ...CREDENTIALS,
   ...REVIEWS,
+  ...ECOSYSTEM,
   ...OBJECTS,
   ...RELEASES,
 ];

@@ -14,6 +14,71 @@ const UPGRADE = 'UpgradeConfiguration';
 export const KUBEADM: readonly Golden[] = [
   {
     apiVersion,
+    kind: CLUSTER,
+    right: [
+      'etcd: {external: {endpoints: ["https://e:2379"], httpEndpoints: ["http://e:2378"], caFile: /c, certFile: /a, keyFile: /b}}\nnetworking: {serviceSubnet: 10.96.0.0/12, podSubnet: "10.244.0.0/16,fd00::/48"}\nfeatureGates: {NodeLocalCRISocket: true}\nkubernetesVersion: stable-1.36\napiServer: {certSANs: ["*.example.com", 192.0.2.1]}\nimageRepository: registry:5000/team',
+      'networking: {podSubnet: 12.0.0.0/6}\ncontrollerManager: {extraArgs: [{name: allocate-node-cidrs, value: "false"}]}',
+      'networking: {podSubnet: 12.0.0.0/6}\ncontrollerManager: {extraArgs: [{name: node-cidr-mask-size-ipv4, value: "22"}]}',
+    ],
+    wrong: [
+      [
+        'networking: {serviceSubnet: 10.0.0.0/8, podSubnet: 10.0.0.0/7}\nkubernetesVersion: abc\nfeatureGates: {IPv6DualStack: true}\ncertificateValidityPeriod: 2h\ncaCertificateValidityPeriod: 1h',
+        'error: ClusterConfiguration.kubernetesVersion: "abc": cannot be read: should be a version such as v1.31.0, or a label such as stable-1',
+        'error: ClusterConfiguration.networking.serviceSubnet: "10.0.0.0/8": is too large: should be a prefix of at least 12',
+        'error: ClusterConfiguration.networking.podSubnet: "10.0.0.0/7": is too large: should be a prefix of at least 8 for nodes\' 24',
+        'error: ClusterConfiguration.featureGates.IPv6DualStack: true: is no feature gate of kubeadm',
+        'warning: ClusterConfiguration.certificateValidityPeriod: "2h": is above caCertificateValidityPeriod',
+        'error: ClusterConfiguration.networking.podSubnet: "10.0.0.0/7": overlaps the Services\' "10.0.0.0/8" of ClusterConfiguration.networking.serviceSubnet (f.yaml)',
+      ],
+      [
+        'networking: {serviceSubnet: 10.96.0.0/30, podSubnet: 10.244.0.0/30}\nimageRepository: "a b"\napiServer: {certSANs: ["a b"]}',
+        'error: ClusterConfiguration.apiServer.certSANs[0]: "a b": cannot be read: should be a DNS name, which may begin with *., or an IP address',
+        'error: ClusterConfiguration.imageRepository: "a b": cannot be read: should be a repository of images, such as registry.example/team',
+        'error: ClusterConfiguration.networking.serviceSubnet: "10.96.0.0/30": is too small: should be at least 16 addresses',
+        'error: ClusterConfiguration.networking.podSubnet: "10.244.0.0/30": has no room for a node, whose prefix is 24',
+      ],
+      [
+        'etcd: {external: {endpoints: ["https://a:2379", "http://b:2379"], certFile: /a, keyFile: /b}}',
+        'error: ClusterConfiguration.etcd.external.certFile: "/a": needs caFile beside it',
+        'error: ClusterConfiguration.etcd.external.endpoints[1]: must begin with https:// beside certificates',
+      ],
+    ],
+  },
+  {
+    apiVersion,
+    kind: INIT,
+    right: ['nodeRegistration: {name: Node-A}'],
+    wrong: [
+      [
+        'bootstrapTokens: [{token: abcdef.0123456789abcdef, usages: [signing], groups: ["system:bootstrappers:a"]}]',
+        'error: InitConfiguration.bootstrapTokens[0].groups: needs authentication among usages',
+      ],
+    ],
+  },
+  {
+    apiVersion,
+    kind: JOIN,
+    right: ['discovery: {file: {kubeConfigPath: "https://a/b"}}'],
+    wrong: [
+      [
+        'discovery: {file: {kubeConfigPath: "http://a/b"}}',
+        'error: JoinConfiguration.discovery.file.kubeConfigPath: "http://a/b": cannot be read: should be a path, or a URL that begins with https://',
+      ],
+    ],
+  },
+  {
+    apiVersion,
+    kind: UPGRADE,
+    right: [],
+    wrong: [
+      [
+        'apply: {patches: {directory: patches}}',
+        'error: UpgradeConfiguration.apply.patches.directory: "patches": cannot be read: should be an absolute path',
+      ],
+    ],
+  },
+  {
+    apiVersion,
     kind: INIT,
     right: [
       '',
@@ -39,11 +104,10 @@ timeouts: {controlPlaneComponentHealthCheck: 4m0s, kubeletHealthCheck: 4m, kuber
       ],
       [
         'nodeRegistration: {name: Node_1, criSocket: run/x.sock, taints: [{key: a, effect: noschedule}, {}], kubeletExtraArgs: {v: "5"}, ignorePreflightErrors: [all, Swap], imagePullPolicy: ifnotpresent}\nlocalAPIEndpoint: {advertiseAddress: localhost, bindPort: 65536}\ntimeouts: {discovery: -5m, Discovery: 5m}',
-        `error: ${INIT}.nodeRegistration.name: "Node_1": cannot be read: should be a DNS name of small letters`,
+        `error: ${INIT}.nodeRegistration.name: "Node_1": cannot be read: should be a DNS name`,
         `error: ${INIT}.nodeRegistration.criSocket: "run/x.sock": cannot be read: should be a socket such as unix:///run/x.sock`,
         `error: ${INIT}.nodeRegistration.taints[0].effect: "noschedule": has the wrong case: should be "NoSchedule"`,
-        `error: ${INIT}.nodeRegistration.taints[1].key: is missing: should be text`,
-        `error: ${INIT}.nodeRegistration.taints[1].effect: is missing: should be "NoSchedule" or "PreferNoSchedule" or "NoExecute"`,
+        `error: ${INIT}.nodeRegistration.taints[1].key: is missing: should be a name of a label, such as "example.com/role"`,
         `error: ${INIT}.nodeRegistration.kubeletExtraArgs: has the wrong type: should be a list`,
         `error: ${INIT}.nodeRegistration.ignorePreflightErrors: has all beside others`,
         `error: ${INIT}.nodeRegistration.imagePullPolicy: "ifnotpresent": has the wrong case: should be "IfNotPresent"`,
@@ -101,25 +165,25 @@ caCertificateValidityPeriod: 87600h`,
     ],
     wrong: [
       [
-        'networking: {serviceSubnet: "10.96.0.0/16,10.97.0.0/16", podSubnet: 10.244.0.0, dnsDomain: Cluster_Local}\netcd: {local: {dataDir: data}, external: {endpoints: [], certFile: x}}\nfeatureGates: {A: "true"}\nkubernetesVersion: 1',
+        'networking: {serviceSubnet: "10.96.0.0/16,10.97.0.0/16", podSubnet: 10.244.0.0, dnsDomain: Cluster_Local}\netcd: {local: {dataDir: data}, external: {endpoints: [], certFile: /x, caFile: /c}}\nfeatureGates: {PublicKeysECDSA: "true"}\nkubernetesVersion: 1',
         `error: ${CLUSTER}.networking.serviceSubnet: "10.96.0.0/16,10.97.0.0/16": cannot be read: should be a CIDR, or one of each IP family with a comma between`,
         `error: ${CLUSTER}.networking.podSubnet: "10.244.0.0": cannot be read: should be a CIDR, or one of each IP family with a comma between`,
         `error: ${CLUSTER}.networking.dnsDomain: "Cluster_Local": cannot be read: should be a DNS name: labels of a-z, 0-9 and "-" with dots between`,
         `error: ${CLUSTER}.etcd.local.dataDir: "data": cannot be read: should be an absolute path`,
         `error: ${CLUSTER}.etcd.external.endpoints: is empty: should be a list of at least 1`,
-        `error: ${CLUSTER}.etcd.external.certFile: "x": needs keyFile beside it`,
+        `error: ${CLUSTER}.etcd.external.certFile: "/x": needs keyFile beside it`,
         `error: ${CLUSTER}.etcd.external: must not be given beside local`,
-        `error: ${CLUSTER}.featureGates.A: "true": has the wrong type: should be true or false`,
-        `error: ${CLUSTER}.kubernetesVersion: 1: has the wrong type: should be a version such as v1.31.0`,
+        `error: ${CLUSTER}.featureGates.PublicKeysECDSA: "true": has the wrong type: should be true or false`,
+        `error: ${CLUSTER}.kubernetesVersion: 1: has the wrong type: should be a version such as v1.31.0, or a label such as stable-1`,
       ],
       [
         `scheduler: {extraEnvs: [{name: A, value: ${SECRET}, valueFrom: {}}]}`,
         `error: ${CLUSTER}.scheduler.extraEnvs[0].valueFrom: must not be given beside value`,
       ],
       [
-        `etcd: {external: {endpoints: [etcd], keyFile: x}}\napiServer: {timeoutForControlPlane: 4m, extraEnvs: [{name: A, value: [${SECRET}]}, {value: ${SECRET}}], extraVolumes: [{pathType: file}]}\nencryptionAlgorithm: RSA-1024\ncertificateValidityPeriod: 0s\ncontrolPlaneEndpoint: a b`,
+        `etcd: {external: {endpoints: [etcd], keyFile: /x}}\napiServer: {timeoutForControlPlane: 4m, extraEnvs: [{name: A, value: [${SECRET}]}, {value: ${SECRET}}], extraVolumes: [{pathType: file}]}\nencryptionAlgorithm: RSA-1024\ncertificateValidityPeriod: 0s\ncontrolPlaneEndpoint: a b`,
         `error: ${CLUSTER}.etcd.external.endpoints[0]: "etcd": cannot be read: should be a URL that begins with http:// or https://`,
-        `error: ${CLUSTER}.etcd.external.keyFile: "x": needs certFile beside it`,
+        `error: ${CLUSTER}.etcd.external.keyFile: "/x": needs certFile beside it`,
         `error: ${CLUSTER}.apiServer.timeoutForControlPlane: is no field of v1beta4: should be timeouts.controlPlaneComponentHealthCheck of v1beta4`,
         `error: ${CLUSTER}.apiServer.extraEnvs[0].value: has the wrong type: should be text`,
         `error: ${CLUSTER}.apiServer.extraEnvs[1].name: is missing: should be text`,
@@ -138,17 +202,18 @@ caCertificateValidityPeriod: 87600h`,
     kind: CLUSTER,
     release: 30,
     right: [
-      'apiServer: {extraArgs: {authorization-mode: "Node,RBAC"}, timeoutForControlPlane: 4m0s}\netcd: {external: {endpoints: ["https://e:2379"], certFile: a, keyFile: b}}',
+      'apiServer: {extraArgs: {authorization-mode: "Node,RBAC"}, timeoutForControlPlane: 4m0s}\netcd: {external: {endpoints: ["https://e:2379"], caFile: /c, certFile: /a, keyFile: /b}}',
     ],
     wrong: [
       [
-        'etcd: {local: {dataDir: /a}, external: {endpoints: ["https://e:2379"], certFile: a}}',
-        `error: ${CLUSTER}.etcd.external.certFile: "a": needs keyFile beside it`,
+        'etcd: {local: {dataDir: /a}, external: {endpoints: ["https://e:2379"], certFile: /a}}',
+        `error: ${CLUSTER}.etcd.external.certFile: "/a": needs caFile beside it`,
+        `error: ${CLUSTER}.etcd.external.certFile: "/a": needs keyFile beside it`,
         `error: ${CLUSTER}.etcd.external: must not be given beside local`,
       ],
       [
-        'etcd: {external: {endpoints: ["https://e:2379"], keyFile: a}}\nproxy: {disabled: true}',
-        `error: ${CLUSTER}.etcd.external.keyFile: "a": needs certFile beside it`,
+        'etcd: {external: {endpoints: ["https://e:2379"], keyFile: /a}}\nproxy: {disabled: true}',
+        `error: ${CLUSTER}.etcd.external.keyFile: "/a": needs certFile beside it`,
         `error: ${CLUSTER}.proxy: is no field of v1beta3: should be used in v1beta4`,
       ],
     ],
@@ -192,7 +257,7 @@ caCertificateValidityPeriod: 87600h`,
       [
         'caCertPath: x',
         `error: ${JOIN}.discovery: is missing: should be a mapping`,
-        `error: ${JOIN}.caCertPath: "x": cannot be read: should be an absolute path`,
+        `error: ${JOIN}.caCertPath: "x": cannot be read: should be an absolute path that ends with .crt`,
       ],
       [
         'discovery: {timeout: 5m}',
@@ -203,7 +268,7 @@ caCertificateValidityPeriod: 87600h`,
         `discovery: {bootstrapToken: {token: ${TOKEN}, apiServerEndpoint: cp}, file: {}}`,
         `error: ${JOIN}.discovery.bootstrapToken.apiServerEndpoint: "cp": cannot be read: should be host:port or IP:port`,
         `error: ${JOIN}.discovery.bootstrapToken.caCertHashes: is missing: should be given, or unsafeSkipCAVerification true`,
-        `error: ${JOIN}.discovery.file.kubeConfigPath: is missing: should be text`,
+        `error: ${JOIN}.discovery.file.kubeConfigPath: is missing: should be a path, or a URL that begins with https://`,
         `error: ${JOIN}.discovery.file: must not be given beside bootstrapToken`,
       ],
       [
@@ -236,7 +301,7 @@ caCertificateValidityPeriod: 87600h`,
       ],
       [
         'criSocket: tcp://127.0.0.1:1',
-        `error: ${RESET}.criSocket: "tcp://127.0.0.1:1": cannot be read: should be a socket such as unix:///run/x.sock`,
+        `warning: ${RESET}.criSocket: "tcp://127.0.0.1:1": is a scheme that kubeadm takes on Windows only`,
       ],
     ],
   },

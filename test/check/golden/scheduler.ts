@@ -14,7 +14,7 @@ percentageOfNodesToScore: 0
 podInitialBackoffSeconds: 1
 podMaxBackoffSeconds: 10
 delayCacheUntilActive: true
-profiles: [{schedulerName: default-scheduler, plugins: {score: {enabled: [{name: A, weight: 5}], disabled: [{name: "*"}]}}, pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio, resources: [{name: cpu, weight: 1}], requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}}}}, {name: Mine, args: {x: 1}}]}, {schedulerName: other}]
+profiles: [{schedulerName: default-scheduler, plugins: {score: {enabled: [{name: A, weight: 500}], disabled: [{name: "*"}]}, placementGenerate: {enabled: [{name: G}]}, placementScore: {enabled: [{name: S, weight: 2}]}}, pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio, resources: [{name: cpu, weight: 1}], requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}}}}, {name: Mine, args: {x: 1}}]}, {schedulerName: other}]
 extenders: [{urlPrefix: "http://x", filterVerb: filter, prioritizeVerb: p, weight: 1, bindVerb: bind, managedResources: [{name: example.com/a, ignoredByScheduler: true}], httpTimeout: 30s}]`,
     ],
     wrong: [
@@ -27,6 +27,7 @@ profiles: [{plugins: {Score: {}, queueSort: {enabled: [{name: A}, {name: A}]}}},
         'error: KubeSchedulerConfiguration.percentageOfNodesToScore: 101: is out of range: should be an integer from 0 to 100',
         'error: KubeSchedulerConfiguration.profiles[0].plugins.queueSort.enabled[1].name: "A": is given twice',
         'error: KubeSchedulerConfiguration.profiles[0].plugins.Score: has the wrong case: should be score',
+        'error: KubeSchedulerConfiguration.profiles[0].plugins.queueSort.enabled: has several, and one sorts the queue',
         'error: KubeSchedulerConfiguration.profiles[1].pluginConfig[0].args.ignoredResourceGroups: has a slash: should be groups without names',
         'error: KubeSchedulerConfiguration.profiles[1].pluginConfig[1].name: is given twice',
         'error: KubeSchedulerConfiguration.profiles[1].pluginConfig[2].args.hardPodAffinityWeight: 101: is out of range: should be an integer from 0 to 100',
@@ -44,6 +45,15 @@ profiles: [{plugins: {Score: {}, queueSort: {enabled: [{name: A}, {name: A}]}}},
         'error: KubeSchedulerConfiguration.profiles[1].pluginConfig: tells the plugin of queueSort otherwise than the other profiles',
       ],
       [
+        'leaderElection: {resourceLock: endpoints, leaseDuration: null}\nprofiles: [{plugins: {filter: {enabled: [{name: EBSLimits}]}}, pluginConfig: [{name: NodeResourcesFit, args: {nobody: 1}}]}]\nextenders: [{urlPrefix: "http://a", managedResources: [{name: a.example/b}, {name: cpu}]}, {urlPrefix: "http://b", managedResources: [{name: a.example/b}]}]',
+        'error: KubeSchedulerConfiguration.leaderElection.leaseDuration: null: has the wrong type: should be a duration above 0s',
+        'error: KubeSchedulerConfiguration.leaderElection.resourceLock: "endpoints": is not known: should be "leases"',
+        'error: KubeSchedulerConfiguration.profiles[0].pluginConfig[0].args.nobody: is an unknown field',
+        'error: KubeSchedulerConfiguration.profiles[0].plugins.filter.enabled[0].name: "EBSLimits": is a plugin that there is no more',
+        'error: KubeSchedulerConfiguration.extenders[0].managedResources[1].name: "cpu": cannot be read: should be a resource with a domain, such as example.com/gpu',
+        'error: KubeSchedulerConfiguration.extenders[1].managedResources[0].name: "a.example/b": is given twice',
+      ],
+      [
         'enableProfiling: false\nenableContentionProfiling: true\npodInitialBackoffSeconds: 10',
         'warning: KubeSchedulerConfiguration.enableContentionProfiling: true: has no effect as enableProfiling is false',
         'warning: KubeSchedulerConfiguration.podMaxBackoffSeconds: 10: is podInitialBackoffSeconds: no pod waits longer than at first',
@@ -56,7 +66,7 @@ profiles: [{plugins: {Score: {}, queueSort: {enabled: [{name: A}, {name: A}]}}},
         'error: KubeSchedulerConfiguration.extenders[0].tlsConfig.insecure: true: must not be true beside a CA',
         'error: KubeSchedulerConfiguration.extenders[0].weight: is not positive, and prioritizeVerb needs it: should be an integer of at least 1',
         'error: KubeSchedulerConfiguration.extenders[1].httpTimeout: 5: has the wrong type: should be a duration of at least 0s',
-        'error: KubeSchedulerConfiguration.extenders[1].managedResources[0].name: is missing: should be text',
+        'error: KubeSchedulerConfiguration.extenders[1].managedResources[0].name: is missing: should be a resource with a domain, such as example.com/gpu',
         'error: KubeSchedulerConfiguration.extenders[1].bindVerb: "b": must be given by one extender only',
       ],
     ],
@@ -74,6 +84,10 @@ minCandidateNodesAbsolute: 0`,
 minCandidateNodesAbsolute: -1`,
         'error: DefaultPreemptionArgs.minCandidateNodesPercentage: 101: is out of range: should be an integer from 0 to 100',
         'error: DefaultPreemptionArgs.minCandidateNodesAbsolute: -1: is out of range: should be an integer of at least 0',
+      ],
+      [
+        'minCandidateNodesPercentage: 0\nminCandidateNodesAbsolute: 0',
+        'error: DefaultPreemptionArgs: must not have zero for both of its fields',
       ],
     ],
   },
@@ -99,11 +113,11 @@ minCandidateNodesAbsolute: -1`,
   {
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'NodeResourcesBalancedAllocationArgs',
-    right: ['resources: [{name: cpu, weight: 100}]'],
+    right: ['resources: [{name: cpu, weight: 1}]'],
     wrong: [
       [
         'resources: [{name: cpu, weight: 101}, {name: cpu}, {}]',
-        'error: NodeResourcesBalancedAllocationArgs.resources[0].weight: 101: is out of range: should be an integer from 0 to 100',
+        'error: NodeResourcesBalancedAllocationArgs.resources[0].weight: 101: is out of range: should be an integer from 0 to 1',
         'error: NodeResourcesBalancedAllocationArgs.resources[1].name: "cpu": is given twice',
         'error: NodeResourcesBalancedAllocationArgs.resources[2].name: is missing: should be text',
       ],
@@ -128,8 +142,8 @@ ignoredResourceGroups: [example.com]`,
       [
         'scoringStrategy: {requestedToCapacityRatio: {shape: [{utilization: 50, score: 11}, {utilization: 50, score: 1}, {score: 1}]}}',
         'error: NodeResourcesFitArgs.scoringStrategy.requestedToCapacityRatio.shape[0].score: 11: is out of range: should be an integer from 0 to 10',
-        'error: NodeResourcesFitArgs.scoringStrategy.requestedToCapacityRatio.shape[2].utilization: is missing: should be an integer from 0 to 100',
         'error: NodeResourcesFitArgs.scoringStrategy.requestedToCapacityRatio.shape: must have points of rising utilization',
+        'error: NodeResourcesFitArgs.scoringStrategy.requestedToCapacityRatio: must not be given with type LeastAllocated',
       ],
     ],
   },
@@ -153,7 +167,7 @@ defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAny
         `defaultingType: list
 defaultConstraints: [{}]`,
         'error: PodTopologySpreadArgs.defaultConstraints[0].maxSkew: is missing: should be an integer of at least 1',
-        'error: PodTopologySpreadArgs.defaultConstraints[0].topologyKey: is missing: should be text',
+        'error: PodTopologySpreadArgs.defaultConstraints[0].topologyKey: is missing: should be a name of a label, such as "example.com/role"',
         'error: PodTopologySpreadArgs.defaultConstraints[0].whenUnsatisfiable: is missing: should be "DoNotSchedule" or "ScheduleAnyway"',
         'error: PodTopologySpreadArgs.defaultingType: "list": has the wrong case: should be "List"',
         'error: PodTopologySpreadArgs.defaultConstraints: must not be given with defaultingType System',
@@ -162,17 +176,27 @@ defaultConstraints: [{}]`,
   },
   {
     apiVersion: 'kubescheduler.config.k8s.io/v1',
-    kind: 'VolumeBindingArgs',
-    right: [
-      `bindTimeoutSeconds: 0
-shape: [{utilization: 0, score: 0}]`,
+    kind: 'PodTopologySpreadArgs',
+    right: [],
+    wrong: [
+      [
+        'defaultingType: List\ndefaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 1, topologyKey: "a b", whenUnsatisfiable: DoNotSchedule}]',
+        'error: PodTopologySpreadArgs.defaultConstraints[2].topologyKey: "a b": cannot be read: should be a name of a label, such as "example.com/role"',
+        'error: PodTopologySpreadArgs.defaultConstraints[1].topologyKey: "a": is given twice with this whenUnsatisfiable',
+      ],
     ],
+  },
+  {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'VolumeBindingArgs',
+    right: ['bindTimeoutSeconds: 5000000000'],
     wrong: [
       [
         `bindTimeoutSeconds: -1
 shape: [{utilization: 101, score: 1}]`,
         'error: VolumeBindingArgs.bindTimeoutSeconds: -1: is out of range: should be an integer of at least 0',
         'error: VolumeBindingArgs.shape[0].utilization: 101: is out of range: should be an integer from 0 to 100',
+        'warning: VolumeBindingArgs.shape: needs --feature-gates=StorageCapacityScoring=true',
       ],
     ],
   },

@@ -189,7 +189,7 @@ t.test('every refusal of a file names its field', async (t) => {
     [{ authorizers: [authorizer('A', here)] }, '[0].name: '],
     [{ authorizers: [authorizer('a', here), authorizer('a', here)] }, '[1].name: "a": is given twice'],
     [one({ timeout: '31s' }), '[0].webhook.timeout: '],
-    [one({ authorizedTTL: null }), '[0].webhook.authorizedTTL: is missing'],
+    [one({ authorizedTTL: null }), '[0].webhook.authorizedTTL: null: has the wrong type'],
     [one({ subjectAccessReviewVersion: 'v2' }), '[0].webhook.subjectAccessReviewVersion: '],
     [one({ failurePolicy: 'Allow' }), '[0].webhook.failurePolicy: '],
     [one({ connectionInfo: { type: 'KubeConfigFile' } }), '[0].webhook.connectionInfo.kubeConfigFile: '],
