@@ -308,6 +308,7 @@ export class NodeProxy {
       },
       localAddresses: this.options.machine.host.localAddresses,
       api: () => this.sources.api(),
+      unheardMs: () => this.sources.unheardMs(),
       connect: (kubeconfig) => this.sources.connectWebhook(kubeconfig, this.config),
       onFatal: (reason, error) => {
         this.fail(reason, error);

@@ -133,6 +133,12 @@ export class Sources {
     });
   }
 
+  /** Milliseconds since any source was last heard of; null: none ever was. */
+  unheardMs(): number | null {
+    const heard = this.states().flatMap(({ sinceLastEventMs }) => sinceLastEventMs ?? []);
+    return heard.length === 0 ? null : Math.min(...heard);
+  }
+
   states(): readonly SourceState[] {
     const manifests = this.manifests?.status() ?? [];
     return [...manifests.map(manifestState), ...(this.running?.status() ?? []).map(apiState)];

@@ -25,6 +25,8 @@ export interface ListenersParts {
   readonly localAddresses: () => readonly IPAddress[];
   /** To ask who may read what, where flags say so; null: there is none. */
   readonly api: () => ApiConnection | null;
+  /** Milliseconds since that API server was last heard of; null: never. */
+  readonly unheardMs: () => number | null;
   /** To webhooks, by a kubeconfig. */
   readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
   readonly page: Pick<Page, 'answerNetwork'>;
@@ -99,14 +101,19 @@ export class Listeners {
   }
 
   private async openDoor(): Promise<Door | null> {
-    const { metrics, localAddresses, api, connect, clock, wallClock, log } = this.parts;
+    const { metrics, localAddresses, api, unheardMs, connect, clock, wallClock, log } = this.parts;
     const { secured, nodeName } = this.loaded.config;
     if (secured === null) return null;
     // Loaded only where it is used: it is a file of its own.
     const { openDoor } = await import('./secured/door.js');
+    const now = (): number => Number(wallClock() / 1000n) / 1000;
+    const heardAt = (): number | null => {
+      const since = unheardMs();
+      return since === null ? null : now() - since;
+    };
     const opened = await openDoor({
       ...{ config: secured, nodeName, addresses: localAddresses, api, connect, clock, log, observer: metrics.door() },
-      now: () => Number(wallClock() / 1000n) / 1000,
+      ...{ now, heardAt },
     });
     if ('problem' in opened) throw new ConfigError('CONFIG_INVALID', null, [opened.problem]);
     return opened;

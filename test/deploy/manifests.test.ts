@@ -101,6 +101,8 @@ t.test('what the overlays make', (t) => {
   ];
   t.same(names(withComponents('overlays/kubeadm')), ['DaemonSet kube-proxy', ...components]);
   t.same(names(withComponents('base')), [...names(overlay('base')), ...components]);
+  const secured = readFileSync(join(DEPLOY, 'components/secured/kustomization.yaml'), 'utf8');
+  t.notMatch(secured, /pod-monitor/, 'TLS and users need no Prometheus operator');
   t.end();
 });
 

@@ -5,7 +5,8 @@ import { POD_PLACE } from '../../src/nodes/cluster.js';
 import { nodes, explainOn } from '../../src/nodes/command.js';
 import { AT_ONCE, lookAtNodes } from '../../src/nodes/look.js';
 import { printReport } from '../../src/nodes/print.js';
-import { ProxyAsker } from '../../src/nodes/proxy-asker.js';
+import { ProxyAsker, TIMEOUT_MS } from '../../src/nodes/proxy-asker.js';
+import { REVIEW_TIMEOUT_MS } from '../../src/serve/secured/reviews.js';
 import type { NodeRow, NodesReport } from '../../src/nodes/api.js';
 import type { NodeAnswer } from '../../src/serve/ui/node-answer.js';
 import { serveNodesPage } from '../../src/nodes/ui.js';
@@ -178,6 +179,24 @@ t.test('who gives no answer is a row with its reason', async (t) => {
   t.match(rowOf(report, 'bare'), { state: 'no-proxy', pod: null, why: [/^no pod of k8s-app/] });
   t.equal(rowOf(report, 'well').state, 'in-step', 'and holds up nobody');
   t.equal(report.counts['no-answer'], 9);
+});
+
+t.test('a node that is cut off from the API server says so, and its health checks are asked', async (t) => {
+  const why =
+    'no TokenReview from the API server (connect): cut off from the API server since 2026-01-02T03:04:05.000Z';
+  const healthy: Backend = (_request, response) => response.end('{"healthy":true}');
+  const front = await cluster(t, {
+    cut: {
+      'http:10249': 'EOF',
+      'https:10249': (_request, response) => response.writeHead(503).end(`Service Unavailable: ${why}\n`),
+      'http:10256': healthy,
+    },
+    hung: { 'http:10249': null, 'http:10256': healthy },
+  });
+  const report = await look(front, 2000);
+  t.match(rowOf(report, 'cut'), { healthCheck: true, why: [`503 by the proxy: Service Unavailable: ${why}`] });
+  t.match(rowOf(report, 'hung'), { healthCheck: true, why: ['its answers take more than 2 s'] });
+  t.ok(REVIEW_TIMEOUT_MS < TIMEOUT_MS, 'a proxy answers before the command gives up');
 });
 
 t.test('hostile nodes: each is named, and all others are reported', async (t) => {

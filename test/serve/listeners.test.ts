@@ -45,6 +45,7 @@ function world(t: Test, loaded: Loaded): World {
     setVerbosity: () => undefined,
     localAddresses: () => [],
     api: () => null,
+    unheardMs: () => null,
     connect: () => Promise.reject(new Error('there are no webhooks')),
     onFatal: (reason) => fatal.push(reason),
   });

@@ -5,7 +5,8 @@ import type { ApiConnection } from '../../sources/kubernetes/connection.js';
 import type { DoorObserver } from '../door.js';
 import type { Unavailable } from './user.js';
 
-const TIMEOUT_MS = 10_000;
+/** Less than the ten seconds that `pointsman nodes` waits for a page: it is to be told why there is no answer. */
+export const REVIEW_TIMEOUT_MS = 5000;
 /** Who comes while so many are under way is told to come again. */
 const MAX_UNDER_WAY = 16;
 
@@ -24,9 +25,11 @@ const GROUPS: Readonly<Record<ReviewKind, string>> = {
 export interface ReviewsOptions {
   /** Null: there is none to ask just now. */
   readonly api: () => Pick<ApiConnection, 'post'> | null;
+  /** When that API server was last heard of, in milliseconds since the epoch; null: never. */
+  readonly heardAt?: () => number | null;
   readonly log: Log;
   readonly observer: DoorObserver;
-  /** Only tests and webhooks have another than 10 s. */
+  /** Only tests and webhooks have another than 5 s. */
   readonly reviewTimeoutMs?: number;
   /** Who is asked, as messages name it, and the path for it where it is no API server. */
   readonly webhook?: { readonly name: string; readonly path: string };
@@ -66,14 +69,22 @@ export class Reviews {
       if (!this.failing) log.error(error, `${who} gives no review, and what is not remembered is refused`, { kind });
       this.failing = true;
       const code = errorCode(error);
-      return unavailable(503, `no ${kind} from ${who}${code === null ? '' : ` (${code})`}`);
+      return unavailable(503, `no ${kind} from ${who}${code === null ? '' : ` (${code})`}${this.cutOff(error)}`);
     } finally {
       this.underWay--;
     }
   }
 
+  /** What to say of an API server that cannot be reached, rather than refuses. */
+  private cutOff(error: unknown): string {
+    const { webhook, heardAt } = this.options;
+    const isReached = !(error instanceof Error && ['ApiError', 'TimeoutError'].includes(error.name));
+    const heard = webhook === undefined && !isReached ? (heardAt?.() ?? null) : null;
+    return heard === null ? '' : `: cut off from the API server since ${new Date(heard).toISOString()}`;
+  }
+
   private async exchange(kind: ReviewKind, spec: object, version: string): Promise<Mapping> {
-    const { webhook, reviewTimeoutMs = TIMEOUT_MS } = this.options;
+    const { webhook, reviewTimeoutMs = REVIEW_TIMEOUT_MS } = this.options;
     const api = this.options.api();
     if (api === null) throw new Error('everything is read from --manifests');
     const apiVersion = `${GROUPS[kind]}/${version}`;

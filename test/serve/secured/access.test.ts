@@ -256,7 +256,8 @@ t.test('answers are remembered for their time', async (t) => {
 });
 
 t.test('away from the API server: what is remembered goes on, then 503 with a reason', async (t) => {
-  const { status, ask, clock, server, log } = await readers(t);
+  const heardAt = (): number => Date.parse('2026-01-02T03:04:05Z');
+  const { status, ask, clock, server, log } = await readers(t, REVIEWED, { heardAt });
   const good = async (): Promise<number> => status('/metrics', ...bearer('reader'));
   t.equal(await good(), 200);
   await server.stop();
@@ -265,7 +266,7 @@ t.test('away from the API server: what is remembered goes on, then 503 with a re
   await clock.advance(121_000);
   t.match(await ask('/metrics', ...TRUSTED, ...bearer('reader')), {
     status: 503,
-    body: 'Service Unavailable: no TokenReview from the API server (connect)\n',
+    body: 'Service Unavailable: no TokenReview from the API server (connect): cut off from the API server since 2026-01-02T03:04:05.000Z\n',
   });
   t.equal(log.lines.filter((line) => line.startsWith('error the API server gives no review')).length, 1, 'said once');
   await server.start();
