@@ -273,7 +273,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'service-telemetry-endpoints': 'false',
     'service-telemetry-max': '1000',
     'service-frontends-max': '10000',
-    'service-entries-max': '250000',
+    'service-entries-max': '100000',
     'audit-log-format': 'json',
     'audit-log-maxage': '0',
     'audit-log-maxbackup': '0',

@@ -19,7 +19,7 @@ const DEFAULTS = {
   secured: null,
   changeLog: null,
   serviceTelemetry: null,
-  serviceLimits: { frontends: 10_000, entries: 250_000 },
+  serviceLimits: { frontends: 10_000, entries: 100_000 },
   profiling: false,
   flagz: true,
   statusz: true,
