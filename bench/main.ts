@@ -51,7 +51,8 @@ interface Inside {
 
 /** Runs a measurement in a fresh network namespace; an ordinary user gets a user namespace as well. */
 function inNamespace({ options, rounds }: Inside): unknown {
-  const asUser = process.getuid?.() === 0 ? [] : ['-r'];
+  // One after the other: files in /proc/net belong to whom the user namespace's root is when the network namespace is made.
+  const asUser = process.getuid?.() === 0 ? [] : ['-r', 'unshare'];
   const { status, stdout } = spawnSync('unshare', [...asUser, '-n', process.execPath, ...process.argv.slice(1, 2)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     encoding: 'utf8',

@@ -73,12 +73,12 @@ exec unshare --mount --pid --fork --kill-child $offline sh -euc '
   checkout=whole$home/pointsman
   if [ -n "$as_it_is" ]; then
     mkdir -p "$checkout"
-    mount -t overlay -o "lowerdir=$project,upperdir=checkout-upper,workdir=checkout-work" overlay "$checkout"
-    [ -z "$user" ] || { mkdir -p "$checkout/.tap" "$checkout/build"; chroot whole chown user "$home" "$home/pointsman" "$home/pointsman/.tap"; }
+    # metacopy: another owner does not copy what is in a file.
+    mount -t overlay -o "lowerdir=$project,upperdir=checkout-upper,workdir=checkout-work,metacopy=on" overlay "$checkout"
   else
     git clone -q "$project" "$checkout"
-    [ -z "$user" ] || chroot whole chown -R user: "$home/pointsman"
   fi
+  [ -z "$user" ] || chroot whole chown -R user: "$home"
   mount -t proc proc whole/proc
   mount --rbind /sys whole/sys
   mount --rbind /dev whole/dev

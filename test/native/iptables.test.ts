@@ -15,6 +15,7 @@ import type {
   IptablesTextRule,
 } from '../../src/native/contract.js';
 import { loadAddon } from '../../src/native/load.js';
+import { needs } from '../support/needs.js';
 import { EndpointList } from '../../src/base/endpoint-list.js';
 import { addressFromBytes, addressLength, type IPAddress } from '../../src/base/ip.js';
 
@@ -178,16 +179,21 @@ for (const flavor of FLAVORS) {
     });
   }
 
-  t.test(`${flavor}: 10,000 endpoints in one chain`, async (t) => {
-    const operations = [chain('T-BIG', [endpoints('IPv4', 10_000)], 'default/big')];
-    const transaction = { family: 'IPv4', flavor, operations } as const;
-    t.equal((await addon.iptablesRestore(transaction)).rules, 10_000);
-    const found = (await addon.iptablesList('IPv4', flavor, ['nat'], [])).find(({ name }) => name === 'T-BIG');
-    t.equal(found?.ruleCount, 10_000);
-    t.equal(found?.rules, null);
-    t.strictSame([found?.digest], await addon.iptablesDigests(transaction));
-    await restore('IPv4', flavor, { type: 'delete-chain', table: 'nat', chain: 'T-BIG' });
-  });
+  // A message as long as iptables-nft's asks for a buffer that root of the machine alone is given (SO_SNDBUFFORCE).
+  t.test(
+    `${flavor}: 10,000 endpoints in one chain`,
+    needs(...(flavor === 'nft' ? (['root'] as const) : [])),
+    async (t) => {
+      const operations = [chain('T-BIG', [endpoints('IPv4', 10_000)], 'default/big')];
+      const transaction = { family: 'IPv4', flavor, operations } as const;
+      t.equal((await addon.iptablesRestore(transaction)).rules, 10_000);
+      const found = (await addon.iptablesList('IPv4', flavor, ['nat'], [])).find(({ name }) => name === 'T-BIG');
+      t.equal(found?.ruleCount, 10_000);
+      t.equal(found?.rules, null);
+      t.strictSame([found?.digest], await addon.iptablesDigests(transaction));
+      await restore('IPv4', flavor, { type: 'delete-chain', table: 'nat', chain: 'T-BIG' });
+    },
+  );
 
   t.test(`${flavor}: an error names the program, its exit code and words, the rule and its owner`, async (t) => {
     const bad = await failure(

@@ -7,7 +7,8 @@ export function inNamespace(command: readonly string[]): {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 } {
-  const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
+  // One after the other: files in /proc/net belong to whom the user namespace's root is when the network namespace is made.
+  const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user', 'unshare'];
   return {
     program: 'unshare',
     args: [...user, '--net', ...command],

@@ -22,15 +22,11 @@ export function join(...parts: readonly (readonly number[] | Uint8Array)[]): Uin
   return Uint8Array.from(parts.flatMap((part) => [...part]));
 }
 
-/** What ipset prints for a protocol where there is no /etc/protocols. */
-const PROTOCOL_NAMES: Readonly<Record<string, string>> = { 6: 'tcp', 17: 'udp', 132: 'sctp' };
-
-/** What `ipset save` prints of the elements of a set, sorted, with protocols by name. */
+/** What `ipset save` prints of the elements of a set, sorted. */
 export function saved(name: string): readonly string[] {
   return run(`ipset save ${name}`)
     .split('\n')
     .flatMap((line) => /^add \S+ (.*)$/.exec(line)?.[1]?.trim() ?? [])
-    .map((element) => element.replace(/,(\d+):/, (text, number: string) => `,${PROTOCOL_NAMES[number] ?? text}:`))
     .sort();
 }
 

@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../src/base/error-message.js';
 import { Apt } from './apt.js';
-import { cachedFolder } from './cached-folder.js';
+import { cachedFolder, output } from './cached-folder.js';
 
 interface Program {
   /** Debian's. */
@@ -20,7 +20,7 @@ const PROGRAMS = {
   conntrack: { package: 'conntrack', files: ['conntrack'], question: '-V' },
   curl: { package: 'curl', files: ['curl'], question: '-V' },
   ip: { package: 'iproute2', files: ['ip'], question: '-V' },
-  ipset: { package: 'ipset', files: ['ipset'], question: '-v' },
+  ipset: { package: 'ipset', files: ['ipset'], question: 'help' },
   iptables: { package: 'iptables', files: iptablesFiles(), question: '-V' },
   nft: { package: 'nftables', files: ['nft'], question: '-V' },
   openssl: { package: 'openssl', files: ['openssl'], question: 'version' },
@@ -32,7 +32,36 @@ export const PROGRAM_NAMES = Object.keys(PROGRAMS) as readonly ProgramName[];
 /** An ordinary user's PATH lacks them in Debian. */
 const ADMINISTRATORS_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 /** Grows with every change to what a cache folder holds. */
-const FORMAT = '1';
+const FORMAT = '2';
+/** Names of protocols are in /etc/protocols, a file of another package: ipset takes none where that is missing, and nft prints numbers. */
+const PROTOCOLS_FILE = '/etc/protocols';
+const PROTOCOLS_LIBRARY = 'protocols.so';
+const PROTOCOLS_SOURCE = `
+#include <cstring>
+#include <netdb.h>
+namespace {
+char* no_aliases[] = {nullptr};
+protoent known[] = {{const_cast<char*>("icmp"), no_aliases, 1}, {const_cast<char*>("tcp"), no_aliases, 6}, {const_cast<char*>("udp"), no_aliases, 17},
+                    {const_cast<char*>("ipv6-icmp"), no_aliases, 58}, {const_cast<char*>("sctp"), no_aliases, 132}};
+int copy(protoent* found, protoent* to, protoent** result) {
+  if (found != nullptr) *to = *found;
+  *result = found == nullptr ? nullptr : to;
+  return 0;
+}
+}
+extern "C" {
+protoent* getprotobyname(const char* name) {
+  for (protoent& each : known) if (std::strcmp(each.p_name, name) == 0) return &each;
+  return nullptr;
+}
+protoent* getprotobynumber(int number) {
+  for (protoent& each : known) if (each.p_proto == number) return &each;
+  return nullptr;
+}
+int getprotobyname_r(const char* name, protoent* to, char*, size_t, protoent** result) { return copy(getprotobyname(name), to, result); }
+int getprotobynumber_r(int number, protoent* to, char*, size_t, protoent** result) { return copy(getprotobynumber(number), to, result); }
+}
+`;
 
 function iptablesFiles(): readonly string[] {
   return ['iptables', 'ip6tables'].flatMap((program) =>
@@ -116,6 +145,11 @@ function fetched(cache: string, names: readonly ProgramName[]): string {
  */
 function writeLaunchers(building: string, place: string, names: readonly ProgramName[]): void {
   mkdirSync(join(building, 'bin'));
+  if (!existsSync(PROTOCOLS_FILE)) {
+    const [source, library] = [join(building, 'protocols.cc'), join(building, PROTOCOLS_LIBRARY)];
+    writeFileSync(source, PROTOCOLS_SOURCE);
+    output('g++', ['-shared', '-fPIC', '-o', library, source]);
+  }
   const launcher = (root: string, path: string): string =>
     `#!/bin/sh\n${environment(root)}\nexec ${quoted(join(root, path))} "$@"\n`;
   const files = names.flatMap((name) =>
@@ -140,6 +174,7 @@ function environment(root: string): string {
     LD_LIBRARY_PATH: libraries.join(':'),
     XTABLES_LIBDIR: first(libraries.map((folder) => join(folder, 'xtables'))),
     OPENSSL_CONF: first([join(root, 'etc/ssl/openssl.cnf')]),
+    LD_PRELOAD: first([join(root, '..', PROTOCOLS_LIBRARY)]),
   };
   return Object.entries(variables)
     .filter(([, value]) => value !== undefined)

@@ -4,8 +4,4 @@ import '../../support/namespace.js';
 
 import { repeatHere } from '../../support/lab/repeat.js';
 
-void repeatHere(
-  'ipvs-legacy',
-  () => import('../verdicts.test.js'),
-  () => import('../topology.test.js'),
-);
+void repeatHere('ipvs-legacy', () => import('../verdicts.test.js'));

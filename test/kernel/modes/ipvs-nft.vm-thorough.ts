@@ -7,7 +7,6 @@ import { repeatHere } from '../../support/lab/repeat.js';
 void repeatHere(
   'ipvs-nft',
   () => import('../verdicts.test.js'),
-  () => import('../topology.test.js'),
   () => import('../node-ports.test.js'),
   () => import('../source-ranges.test.js'),
   () => import('../masquerade.test.js'),

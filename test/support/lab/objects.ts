@@ -70,7 +70,6 @@ export interface Endpoint {
   readonly serving?: boolean;
   readonly terminating?: boolean;
   readonly zoneHints?: readonly string[];
-  readonly nodeHints?: readonly string[];
 }
 
 export interface SliceOptions {
@@ -97,18 +96,12 @@ export function endpointSlice(
       labels: { 'kubernetes.io/service-name': serviceName, ...options.labels },
     },
     addressType,
-    endpoints: endpoints.map(
-      ({ address, node, ready = true, serving = ready, terminating = false, zoneHints, nodeHints }) => ({
-        addresses: [address],
-        conditions: { ready, serving, terminating },
-        ...(node === undefined ? {} : { nodeName: node }),
-        ...(zoneHints === undefined && nodeHints === undefined
-          ? {}
-          : {
-              hints: { forZones: zoneHints?.map((name) => ({ name })), forNodes: nodeHints?.map((name) => ({ name })) },
-            }),
-      }),
-    ),
+    endpoints: endpoints.map(({ address, node, ready = true, serving = ready, terminating = false, zoneHints }) => ({
+      addresses: [address],
+      conditions: { ready, serving, terminating },
+      ...(node === undefined ? {} : { nodeName: node }),
+      ...(zoneHints === undefined ? {} : { hints: { forZones: zoneHints.map((name) => ({ name })) } }),
+    })),
     ports: ports.map((port) => ({ name: '', protocol: 'TCP', ...port })),
   };
 }
