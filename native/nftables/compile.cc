@@ -18,8 +18,6 @@ constexpr std::size_t kMaxComment = 127;
 constexpr std::size_t kMaxKey = NFT_DATA_VALUE_MAXLEN;
 constexpr std::int64_t kMaxTimeout = 365LL * 24 * 3600;
 constexpr std::int64_t kMaxU32 = 0xffffffffLL;
-// nft gives a set that rules fill this size when it has none: the kernel refuses to fill one without.
-constexpr std::uint32_t kDynamicSize = 65535;
 
 class Compiler {
  public:
@@ -260,8 +258,6 @@ class Compiler {
     }
     if (const Cursor size = at.member("size"); size.present()) {
       set.size = static_cast<std::uint32_t>(size.need_number(1, kMaxU32));
-    } else if ((set.flags & NFT_SET_EVAL) != 0) {
-      set.size = kDynamicSize;
     }
   }
 

@@ -69,6 +69,8 @@ export interface Config {
   readonly masqueradeAll: boolean;
   /** 0–31: the bit of the packet mark that asks for source NAT. */
   readonly masqueradeBit: number;
+  /** Bits of an IPv6 address by which session affinity takes clients for the same one, 1–128; 128 in other modes than nftables. */
+  readonly affinityIPv6Prefix: number;
   /** Whether node ports answer on 127.0.0.0/8; never but in iptables mode. */
   readonly localhostNodePorts: boolean;
   /** Which kernel interface iptables mode writes; auto: the one that this host uses. */
@@ -225,6 +227,7 @@ export interface Surroundings {
   readonly iptablesFlavor: IptablesFlavorChoice;
   readonly secured: SecuredConfig | null;
   readonly changeLog: LogFileConfig | null;
+  readonly affinityIPv6Prefix: number;
   readonly serviceTelemetry: TelemetryConfig | null;
   readonly serviceLimits: ServiceLimits;
   readonly clientCertificate: ClientCertificateConfig | null;
@@ -237,7 +240,8 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
   const section = document[activeSection(document)];
   const { conntrack } = document;
   const { nodeName, manifests, statusSocket, iptablesFlavor, secured, changeLog } = surroundings;
-  const { fileCheckFrequency, httpCheckFrequency, tracingFile, serviceTelemetry, serviceLimits } = surroundings;
+  const { fileCheckFrequency, httpCheckFrequency, tracingFile } = surroundings;
+  const { affinityIPv6Prefix, serviceTelemetry, serviceLimits } = surroundings;
   return deepFreeze({
     nodeName,
     kubernetes: kubernetes(document, surroundings),
@@ -257,6 +261,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     changeLog,
     serviceTelemetry,
     serviceLimits,
+    affinityIPv6Prefix,
     profiling: document.enableProfiling,
     flagz: isGateEnabled('ComponentFlagz', document.featureGates),
     statusz: isGateEnabled('ComponentStatusz', document.featureGates),

@@ -145,6 +145,13 @@ const PROCESS_FLAGS = [
     initial: '0',
   },
   {
+    name: 'session-affinity-ipv6-prefix',
+    type: 'int32',
+    value: 'bits',
+    help: 'in mode nftables: IPv6 clients whose addresses begin with the same bits are one client to session affinity, 1 to 128',
+    initial: '128',
+  },
+  {
     name: 'service-telemetry',
     type: 'bool',
     help: 'count connections, packets and bytes of each Service port, and measure how long its changes take to the kernel; switches net.netfilter.nf_conntrack_acct on',

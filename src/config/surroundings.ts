@@ -53,13 +53,13 @@ export function readSurroundings(
       master: textFlag(line, 'master'),
       manifests: manifests.sources,
       ...{ fileCheckFrequency, httpCheckFrequency, changeLog },
-      statusSocket: statusSocket || null,
+      ...{ statusSocket: statusSocket || null, clientCertificate: clientCertificate.value },
       tracingFile: textFlag(line, 'tracing-config-file') || null,
       egressFile: textFlag(line, 'egress-selector-config-file') || null,
       iptablesFlavor: iptablesFlavor ?? 'auto',
       ...{ secured: secured.value, events: readEventRates(line, problems) },
       ...{ serviceTelemetry, serviceLimits: readServiceLimits(line, problems) },
-      clientCertificate: clientCertificate.value,
+      affinityIPv6Prefix: readAffinityPrefix(line, document, problems),
     },
     problems,
     warnings: [
@@ -84,6 +84,7 @@ function unusedFlags(
   const has = (type: ManifestsSource['type']): boolean => sources.some((source) => source.type === type);
   const rows: readonly (readonly [flag: FlagName, isUsed: boolean, why: string])[] = [
     ['iptables-flavor', mode !== 'nftables', `in mode ${mode}`],
+    ['session-affinity-ipv6-prefix', mode === 'nftables', `in mode ${mode}`],
     ['egress-selector-config-file', isServerRead, 'without an API server to read from'],
     ...EVENT_FLAGS.map((flag) => [flag, isServerRead, 'without an API server to send events to'] as const),
     ['file-check-frequency', has('path'), 'without a file or directory in --manifests'],
@@ -103,6 +104,16 @@ function readEventRates(line: CommandLine, problems: string[]): EventRates {
   };
   problems.push(...eventRateProblems(rates));
   return rates;
+}
+
+const IPV6_BITS = 128;
+
+/** In bits. */
+function readAffinityPrefix(line: CommandLine, { mode }: KubeProxyConfiguration, problems: string[]): number {
+  const bits = numberFlag(line, 'session-affinity-ipv6-prefix') ?? IPV6_BITS;
+  if (bits < 1 || bits > IPV6_BITS)
+    problems.push(invalid('--session-affinity-ipv6-prefix', bits, `must be between 1 and ${IPV6_BITS}, inclusive`));
+  return mode === 'nftables' ? bits : IPV6_BITS;
 }
 
 /** Of certificates. */

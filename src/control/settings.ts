@@ -12,8 +12,8 @@ const ACCOUNTING: Sysctl = { name: 'net.netfilter.nf_conntrack_acct', value: 1 }
 
 /** What planning takes from the configuration. */
 export function planSettings(config: Config): PlanSettings {
-  const { nodeName, bindAddress, allowExternalIPs, localDetection, masqueradeAll, masqueradeBit, nodePortAddresses } =
-    config;
+  const { nodeName, bindAddress, allowExternalIPs, localDetection, masqueradeAll, masqueradeBit } = config;
+  const { affinityIPv6Prefix, nodePortAddresses } = config;
   return {
     nodeName,
     bindAddress,
@@ -21,6 +21,7 @@ export function planSettings(config: Config): PlanSettings {
     localDetection,
     masqueradeAll,
     masqueradeBit,
+    affinityIPv6Prefix,
     nodePortAddresses,
     limits: config.serviceLimits,
     traits: modeDefinition(config.mode).traits(config),

@@ -62,6 +62,7 @@ export const ANY_NODE: PlanSettings = {
   localDetection: { type: 'ClusterCIDR', prefixes: [] },
   masqueradeAll: false,
   masqueradeBit: 14,
+  affinityIPv6Prefix: 128,
   nodePortAddresses: [],
   limits: DEFAULT_SERVICE_LIMITS,
 };

@@ -35,6 +35,8 @@ export interface PlanSettings {
   readonly localDetection: LocalDetection;
   readonly masqueradeAll: boolean;
   readonly masqueradeBit: number;
+  /** Bits of an IPv6 address by which session affinity takes clients for the same one, 1–128. */
+  readonly affinityIPv6Prefix: number;
   /** `primary`: the node's own first address of each family. Empty: every local address. */
   readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
   readonly limits: ServiceLimits;
@@ -48,6 +50,7 @@ const SETTINGS = Object.keys({
   localDetection: true,
   masqueradeAll: true,
   masqueradeBit: true,
+  affinityIPv6Prefix: true,
   nodePortAddresses: true,
   limits: true,
 } satisfies Record<keyof PlanSettings, true>) as readonly (keyof PlanSettings)[];

@@ -12,6 +12,8 @@ import type { NodeRow, ServiceCIDRRow } from '../state/rows.js';
 import { anyContains, nodeFacts, type PlanSettings } from './facts.js';
 import type { LocalDetector, NodePlan } from './types.js';
 
+const IPV4_BITS = 32;
+
 /** What holds for the whole node in one family (behaviour ST-20, ST-21, ST-34, SV-31, SV-32). */
 export function planNode(
   family: Family,
@@ -32,6 +34,7 @@ export function planNode(
     nodePortPrefixes: prefixes,
     nodePortAddresses: nodePortAddresses(family, prefixes, settings, node),
     nodePortsOnLoopback: family === 'IPv4' && opensLoopback(settings),
+    clientPrefix: family === 'IPv4' ? IPV4_BITS : settings.affinityIPv6Prefix,
     serviceCIDRs: [...cidrs].sort(),
     address: settings.traits.balancesOnly ? nodeFacts(settings, node).addresses[family] : null,
   };

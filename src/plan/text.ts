@@ -120,12 +120,16 @@ export function printHolding({ winner, winnerKind, loserKind, reason }: Conflict
   return `belongs to ${winner}, ${why}`;
 }
 
+const IPV6_BITS = 128;
+
 /** What holds for the node, one fact a line. */
 export function printNode(node: NodePlan): string[] {
   const lines = [
     `${node.family} node local-detector ${printDetector(node.localDetector)}`,
     `${node.family} node masquerade-mark 0x${node.masqueradeMark.toString(16).padStart(8, '0')}`,
   ];
+  if (node.family === 'IPv6' && node.clientPrefix < IPV6_BITS)
+    lines.push(`${node.family} node affinity-prefix ${node.clientPrefix}`);
   if (node.masqueradeAll) lines.push(`${node.family} node masquerade-all`);
   for (const prefix of node.nodePortPrefixes ?? ['all']) lines.push(`${node.family} node nodeport-address ${prefix}`);
   for (const cidr of node.serviceCIDRs) lines.push(`${node.family} node service-cidr ${cidr}`);

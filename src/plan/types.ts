@@ -114,6 +114,8 @@ export interface NodePlan {
   readonly nodePortsOnLoopback: boolean;
   /** Those of the Node's own addresses on which they answer. Sorted. */
   readonly nodePortAddresses: readonly IPAddress[];
+  /** Bits of an address by which session affinity takes clients for the same one. */
+  readonly clientPrefix: number;
   /** Addresses in here that no Service holds are dropped. Sorted. */
   readonly serviceCIDRs: readonly IPPrefix[];
   /** The node's own first address, where the platform balances by itself; null: it is not known, or nobody asks. */

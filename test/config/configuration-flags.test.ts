@@ -269,6 +269,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'change-log-maxbackup': '0',
     'change-log-maxsize': '0',
     'change-log-path': '',
+    'session-affinity-ipv6-prefix': '128',
     'service-telemetry': 'false',
     'service-telemetry-endpoints': 'false',
     'service-telemetry-max': '1000',

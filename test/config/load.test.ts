@@ -20,6 +20,7 @@ const DEFAULTS = {
   changeLog: null,
   serviceTelemetry: null,
   serviceLimits: { frontends: 10_000, entries: 100_000 },
+  affinityIPv6Prefix: 128,
   profiling: false,
   flagz: true,
   statusz: true,

@@ -55,6 +55,7 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'change-log-maxsize',
     'change-log-maxbackup',
     'change-log-maxage',
+    'session-affinity-ipv6-prefix',
     'service-telemetry',
     'service-telemetry-endpoints',
     'service-telemetry-max',

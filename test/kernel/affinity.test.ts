@@ -55,7 +55,7 @@ t.test('a client keeps its endpoint whichever frontend of the Service port it us
   const listing = await lab.output('node', ['nft', '-j', 'list', 'ruleset']);
   const { nftables } = JSON.parse(listing) as { readonly nftables: readonly unknown[] };
   t.ok(nftables.length > 100, 'nft lists it as JSON');
-  t.match(await lab.ruleset(), /remember-clients-3600-as-/, 'and as text');
+  t.match(await lab.ruleset(), /remember-clients-3600-10\.96\.0\.41-tcp-80/, 'and as text');
 });
 
 const LEAVING = ['pod-a', 'remote-a', 'pod-b', 'remote-b'] as const;
@@ -282,7 +282,7 @@ t.test('a client keeps its endpoint where two lists have it', whereShared, async
   }
   t.ok(kept > moved && moved > 0, 'some were at an endpoint that the next frontend did not have');
   if (labMode() !== 'nftables') return;
-  const rules = /ip6 daddr \. th dport \. .* != @sticky-local-endpoints-3600 update @clients-3600-endpoints/;
+  const rules = /ip6 daddr \. th dport \. .* != @sticky-local-endpoints jump remember-clients-3600-/;
   t.match(await lab.ruleset(), rules, 'nft lists it');
 });
 
@@ -383,7 +383,7 @@ t.test('a client that keeps asking a silent endpoint on the node is not remember
   const lab = await Lab.start(t);
   // Nothing listens there, so the flow stays without an answer and every packet of it is one of a new connection.
   await Proxy.start(t, lab, { objects: sticky(LONG, { endpoints: [{ pod: 'node' }] }) });
-  const map = ['ip', 'kube-proxy', `clients-${LONG}-part-2`];
+  const map = ['ip', 'kube-proxy', 'clients-10.96.0.41-udp-80'];
   const remembered = async (): Promise<boolean> =>
     (await lab.output('node', ['nft', 'list', 'map', ...map])).includes('elements');
   const connection = await lab.open({ from: 'client', to: CLUSTER_IP, protocol: 'UDP' });

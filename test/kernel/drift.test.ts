@@ -82,7 +82,7 @@ function damages(ruleset: string): readonly (readonly [title: string, ...command
       `flush set ${TABLE} cluster-addresses`,
       `flush set ${TABLE} rejected-frontends`,
       `flush set ${TABLE} admitted-sources`,
-      `flush set ${TABLE} sticky-frontends-600`,
+      `flush map ${TABLE} sticky-frontends`,
     ],
     [
       'single elements',
@@ -125,8 +125,8 @@ for (const [how, config, env] of [
       });
       await checkRows(t, lab, rows(), title);
     }
-    const client = '203.0.113.2 . 10.96.0.42 . tcp . 80';
-    await lab.output('node', ['nft', `add element ${TABLE} clients-600-part-2 { ${client} : 192.0.2.99 . 80 }`]);
+    const client = '203.0.113.2';
+    await lab.output('node', ['nft', `add element ${TABLE} clients-10.96.0.42-tcp-80 { ${client} : 192.0.2.99 . 80 }`]);
     await eventually('a client sent astray to be forgotten', async () => {
       const answer = await lab.request({ from: 'client', to: '10.96.0.42:80', timeoutMs: 1000 });
       return 'name' in answer ? true : null;
@@ -287,7 +287,10 @@ t.test('sysctls are what they were before once the configuration does not ask fo
 
 /** Of a ruleset, what does not come and go with clients. */
 function withoutClients(ruleset: string): string {
-  return ruleset.replaceAll(/((?:map|set) clients-\d+-\S+ \{[^}]*?)elements = \{[^}]*\}/g, '$1');
+  return ruleset.replaceAll(
+    /((?:map|set) (?:clients-\S+|asked-nodeports|unremembered-clients) \{[^}]*?)elements = \{[^}]*\}/g,
+    '$1',
+  );
 }
 
 /** Chains and elements made anew are listed in another order. */

@@ -231,7 +231,7 @@ async function sendRefused(t: Test, lab: Lab): Promise<void> {
 
 /** Maps of clients that session affinity remembers somebody in. */
 async function rememberedIn(lab: Lab): Promise<number> {
-  const maps = (await lab.ruleset()).match(/\tmap clients-600-part-\d \{[^]*?\n\t\}/g) ?? [];
+  const maps = (await lab.ruleset()).match(/\tmap clients-\S+ \{[^]*?\n\t\}/g) ?? [];
   return maps.filter((map) => map.includes('elements')).length;
 }
 

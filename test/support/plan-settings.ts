@@ -11,6 +11,7 @@ export function planSettings(fields: Partial<PlanSettings> = {}): PlanSettings {
     localDetection: { type: 'ClusterCIDR', prefixes: [prefix('10.0.0.0/8'), prefix('fd00:10::/64')] },
     masqueradeAll: false,
     masqueradeBit: 14,
+    affinityIPv6Prefix: 128,
     nodePortAddresses: 'primary',
     limits: DEFAULT_SERVICE_LIMITS,
     traits: {

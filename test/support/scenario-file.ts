@@ -151,6 +151,7 @@ class NodeSection {
               : { type: 'ClusterCIDR', prefixes: operands.map(prefix) },
       masqueradeAll: this.values.get('masquerade all') === 'yes',
       masqueradeBit: 14,
+      affinityIPv6Prefix: this.values.has('affinity prefix') ? Number(this.values.get('affinity prefix')) : 128,
       nodePortAddresses: nodePorts === 'primary' ? nodePorts : this.words('node port addresses').map(prefix),
       limits: DEFAULT_SERVICE_LIMITS,
       traits,

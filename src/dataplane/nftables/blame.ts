@@ -1,11 +1,11 @@
 import { addressLength, type Family } from '../../base/ip.js';
 import type { NftOperation } from '../../native/contract.js';
 import { isNativeError } from '../../native/errors.js';
-import type { FrontendKey, NodePlan } from '../../plan/types.js';
-import { chainsOfFrontend, timeoutsOfFrontend } from './frontend-elements.js';
+import type { FrontendKey } from '../../plan/types.js';
+import { chainsOfFrontend } from './frontend-elements.js';
 import { SERVICE_LENGTH, unpackClientKey, unpackFrontend } from './keys.js';
-import { SET, affinitySecondsOf, rememberChain } from './names.js';
-import type { Structure } from './structure.js';
+import { SET } from './names.js';
+import { objectsOfChain } from './structure.js';
 import type { FrontendStep } from './sync-plan.js';
 
 /** Whose element it was that the kernel refused; null when the error tells of none. Every key that concerns one frontend ends with the frontend's. */
@@ -37,21 +37,12 @@ export function refusedObject(error: unknown): string | null {
 }
 
 /** Frontends that cannot come to where they should be without a chain, set or map; none when all need it. */
-export function usersOf(
-  object: string,
-  steps: readonly FrontendStep[],
-  structure: Structure,
-  node: NodePlan,
-): readonly FrontendKey[] {
+export function usersOf(object: string, steps: readonly FrontendStep[]): readonly FrontendKey[] {
   const leads = new Map<string, boolean>();
   const leadsThere = (chain: string): boolean => {
-    const known = leads.get(chain) ?? structure.classes([chain], node).some(({ name }) => name === object);
+    const known = leads.get(chain) ?? objectsOfChain(chain).includes(object);
     leads.set(chain, known);
     return known;
   };
-  const seconds = affinitySecondsOf(object);
-  const isOfTimeout = (timeout: number): boolean => timeout === seconds || rememberChain(timeout) === object;
-  return steps.flatMap(({ key, next }) =>
-    timeoutsOfFrontend(next).some(isOfTimeout) || chainsOfFrontend(next).some(leadsThere) ? [key] : [],
-  );
+  return steps.flatMap(({ key, next }) => (chainsOfFrontend(next).some(leadsThere) ? [key] : []));
 }

@@ -6,21 +6,20 @@ import {
   dnatTo,
   dport,
   goto,
+  jump,
   match,
   meta,
-  update,
   type Chain,
   type Expression,
   type Rule,
 } from './json.js';
-import { clientOf, parseClientKey, type ClientKeyName } from './client-keys.js';
-import { CLIENT_PARTS, NFT_FAMILY, clientsMap, endpointsMap, nodePortClientsSet } from './names.js';
-import { clientIn } from './remember-chains.js';
-import { fibType, fromPod, frontendKey, markForMasquerade } from './skeleton.js';
+import { findChain } from './affinity/chains.js';
+import { NFT_FAMILY, endpointsMap } from './names.js';
+import { fibType, fromPod, markForMasquerade } from './skeleton.js';
 
 /**
  * A class chain handles every Service of one kind and size: `pick-8` chooses among up to 8 endpoints of any frontend. Kinds multiply by
- * size and affinity timeout; by Service only where frontends of a Service port share their clients.
+ * size and by whether there is session affinity.
  */
 export interface ServiceClass {
   /** Which map has the endpoints; null for node ports. */
@@ -31,11 +30,8 @@ export interface ServiceClass {
   readonly size: number;
   /** The same for the local endpoints; only with `external-local`, otherwise 0. */
   readonly localSize: number;
-  readonly affinitySeconds: number | null;
-  /** Whose key the clients of `endpoints` are looked up by; null for that of the frontend asked for. */
-  readonly clients: ClientKeyName | null;
-  /** The same for those of the local endpoints. */
-  readonly localClients: ClientKeyName | null;
+  /** Whether clients are looked for first, who are remembered at an endpoint. */
+  readonly sticky: boolean;
 }
 
 /** Draws before a class falls back to half its slots, and in each smaller half. */
@@ -50,18 +46,13 @@ const ALWAYS_KEPT = 8;
 export function className(service: ServiceClass): string {
   const sizes = service.kind === 'external-local' ? `${service.size}-${service.localSize}` : `${service.size}`;
   const shard = service.shard === null ? '' : `-shard-${service.shard}`;
-  const { affinitySeconds, clients, localClients } = service;
-  const local = localClients === null ? '' : `-local-as-${localClients}`;
-  const sticky = affinitySeconds === null ? '' : `${stickySuffix(affinitySeconds, clients)}${local}`;
+  const sticky = service.sticky ? STICKY : '';
   return `${service.shard === null ? 'nodeport-' : ''}${service.kind}-${sizes}${shard}${sticky}`;
 }
 
-function stickySuffix(seconds: number, clients: ClientKeyName | null): string {
-  return `-sticky-${seconds}${clients === null ? '' : `-as-${clients}`}`;
-}
+const STICKY = '-sticky';
 
-const CLASS_NAME =
-  /^(?:nodeport-)?(pick|external|external-local)-(\d+)(?:-(\d+))?(?:-shard-(\d+))?(?:-sticky-(\d+)(?:-as-([\w.]+-\d+))?(?:-local-as-([\w.]+-\d+))?)?$/;
+const CLASS_NAME = /^(?:nodeport-)?(pick|external|external-local)-(\d+)(?:-(\d+))?(?:-shard-(\d+))?(-sticky)?$/;
 
 /** The class of a chain name made by {@link className}; null for any other name. */
 export function parseClassName(name: string): ServiceClass | null {
@@ -72,12 +63,8 @@ export function parseClassName(name: string): ServiceClass | null {
     kind: found[1] as ServiceClass['kind'],
     size: Number(found[2]),
     localSize: Number(found[3] ?? 0),
-    affinitySeconds: found[5] === undefined ? null : Number(found[5]),
-    clients: found[6] ?? null,
-    localClients: found[7] ?? null,
+    sticky: found[5] !== undefined,
   };
-  const keys = [service.clients, service.localClients].filter((key) => key !== null);
-  if (keys.some((key) => parseClientKey(key) === null)) return null;
   const localSize = service.kind === 'external-local' ? service.localSize : 1;
   return className(service) === name && isPowerOfTwo(service.size) && isPowerOfTwo(localSize) ? service : null;
 }
@@ -94,14 +81,14 @@ export function classSize(count: number, current: number): number {
 /** The chain of a class and every chain it leads to, those it needs first. */
 export function classChains(service: ServiceClass, node: NodePlan): readonly Chain[] {
   const family = NFT_FAMILY[node.family];
-  const picks = pickChains(service, service.size, false, family);
+  const picks = pickChains(service, false, family);
   const pick = lastName(picks);
   if (service.kind === 'pick') return picks;
   const name = className(service);
   if (service.kind === 'external') {
     return [...picks, { name, hook: null, rules: [[markForMasquerade(node), goto(pick)]] }];
   }
-  const localPicks = pickChains(service, service.localSize, true, family);
+  const localPicks = pickChains(service, true, family);
   const rules: Rule[] = [];
   if (node.localDetector !== null) rules.push([fromPod(node.localDetector, family), goto(pick)]);
   rules.push([match(fibType('saddr'), 'local'), markForMasquerade(node), goto(pick)]);
@@ -109,35 +96,34 @@ export function classChains(service: ServiceClass, node: NodePlan): readonly Cha
   return [...picks, ...localPicks, { name, hook: null, rules }];
 }
 
-function pickChains(service: ServiceClass, size: number, local: boolean, family: NftFamily): readonly Chain[] {
+/** The names of {@link classChains}. */
+export function classChainNames(service: ServiceClass): readonly string[] {
+  const picks = (local: boolean): readonly string[] => {
+    const pick = pickName(service, local);
+    return service.sticky ? [pick, pick + STICKY] : [pick];
+  };
+  return [
+    ...picks(false),
+    ...(service.kind === 'external-local' ? picks(true) : []),
+    ...(service.kind === 'pick' ? [] : [className(service)]),
+  ];
+}
+
+function pickName({ shard, size, localSize }: ServiceClass, local: boolean): string {
+  const prefix = `${shard === null ? 'nodeport-' : ''}${local ? 'local-' : ''}`;
+  return `${prefix}pick-${local ? localSize : size}${shard === null ? '' : `-shard-${shard}`}`;
+}
+
+function pickChains(service: ServiceClass, local: boolean, family: NftFamily): readonly Chain[] {
   const nodePort = service.shard === null;
-  const shard = nodePort ? '' : `-shard-${service.shard}`;
-  const name = `${nodePort ? 'nodeport-' : ''}${local ? 'local-' : ''}pick-${size}${shard}`;
+  const name = pickName(service, local);
+  const size = local ? service.localSize : service.size;
   const map = endpointsMap(service.shard, local);
   const key = nodePort ? [meta('l4proto'), dport] : [address(family, 'daddr'), meta('l4proto'), dport];
   const pick: Chain = { name, hook: null, rules: draws(size).map((mod) => [dnatTo(family, drawKey(mod, key), map)]) };
-  if (service.affinitySeconds === null) return [pick];
-  const seconds = service.affinitySeconds;
-  const clients = local ? service.localClients : service.clients;
-  const saddr = address(family, 'saddr');
-  const client =
-    clients === null
-      ? concat(saddr, address(family, 'daddr'), meta('l4proto'), dport)
-      : clientOf(family, saddr, clients);
-  const asked: Rule[] =
-    nodePort && clients !== null ? [[update(nodePortClientsSet(seconds), frontendKey(family))]] : [];
-  const remembered = Array.from({ length: CLIENT_PARTS }, (_, part): Rule => [
-    clientIn(family, part),
-    dnatTo(family, client, clientsMap(seconds, part)),
-  ]);
-  return [
-    pick,
-    {
-      name: `${name}${stickySuffix(seconds, clients)}`,
-      hook: null,
-      rules: [...asked, ...remembered, [goto(name)]],
-    },
-  ];
+  if (!service.sticky) return [pick];
+  const rules: readonly Rule[] = [[jump(findChain(nodePort, local))], [goto(name)]];
+  return [pick, { name: name + STICKY, hook: null, rules }];
 }
 
 /**

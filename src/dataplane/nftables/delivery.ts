@@ -5,11 +5,11 @@ import { isNativeError, type NativeError } from '../../native/errors.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 import { blamedFrontend } from '../contract.js';
 import { findCulprits } from '../culprits.js';
+import type { RememberedClients } from './affinity/remembered-clients.js';
 import { isNoteRemoval, refusedObject, usersOf } from './blame.js';
 import { ElementBatches } from './element-batches.js';
 import { packFrontend } from './keys.js';
 import { staleSet } from './names.js';
-import type { RememberedClients } from './remembered-clients.js';
 import { isRefusal, type Sender, type Sent } from './sender.js';
 import { isClassChain, type Structure } from './structure.js';
 import { planSync, type SyncPlan, type SyncScope } from './sync-plan.js';
@@ -74,7 +74,7 @@ export class Delivery {
         const isTold = compared && isRefusal(error);
         // There are only so many chains, and the next sync would meet them all again.
         const canGoOn = isTold && refusals - problems.size < MOST_REFUSALS;
-        const goesOn = canGoOn && this.leaveOut(table, plan, error, problems);
+        const goesOn = canGoOn && this.leaveOut(plan, error, problems);
         const isOneOfMany = isTold && !canGoOn && blamedFrontend(error) !== null;
         if (!goesOn && !isOneOfMany && !this.isNamelessAgain(error, compared)) throw error;
         await this.makeSure();
@@ -123,7 +123,7 @@ export class Delivery {
       if (!frontends.aside.has(key)) continue;
       try {
         sent.push(await this.send(table, this.plan(table, { ...alone(key), former })));
-        frontends.readBack(key, former);
+        this.parts.ledger.readBackFrontend(key, former);
       } catch (error) {
         if (!isRefusal(error)) throw error;
         await this.makeSure();
@@ -221,19 +221,17 @@ export class Delivery {
   }
 
   private async send(table: FamilyTable, plan: SyncPlan): Promise<Sent> {
-    const { ledger, sender, clients, maxBatch } = this.parts;
+    const { sender, clients, maxBatch } = this.parts;
     for (const step of plan.steps) clients.note(step);
     const room = Math.floor(maxBatch() / 4);
-    const mayRemember = !plan.rebuild && ledger.timeouts.length > 0;
-    const forgetting: readonly NftOperation[] = mayRemember
-      ? await clients.ofRemoved(table, ledger.timeouts, room)
-      : [];
+    const forgetting: readonly NftOperation[] =
+      plan.rebuild || !clients.hasConcerned ? [] : await clients.ofRemoved(table, room);
     return await sender.send(plan, forgetting);
   }
 
   /** Whether something can be left out for a refusal that was not left out before. A chain that is there stays as it is. */
-  private leaveOut(table: FamilyTable, plan: SyncPlan, error: unknown, problems: Map<string, string>): boolean {
-    const { structure, ledger, clients } = this.parts;
+  private leaveOut(plan: SyncPlan, error: unknown, problems: Map<string, string>): boolean {
+    const { ledger, clients } = this.parts;
     const reason = messageOf(error);
     const blamed = blamedFrontend(error);
     const object = refusedObject(error);
@@ -243,8 +241,7 @@ export class Delivery {
       return true;
     }
     if (blamed !== null && isNoteRemoval(error)) return ledger.suspectNote(blamed, reason);
-    const culprits =
-      blamed !== null ? [blamed] : object === null ? [] : usersOf(object, plan.steps, structure, table.node);
+    const culprits = blamed !== null ? [blamed] : object === null ? [] : usersOf(object, plan.steps);
     for (const key of culprits) clients.keep(key);
     return ledger.suspect(culprits, reason);
   }
@@ -256,7 +253,7 @@ export class Delivery {
 }
 
 function alone(key: FrontendKey): SyncScope {
-  return { frontends: [key], rules: false, tidy: false, alone: true };
+  return { frontends: [key], rules: false, alone: true };
 }
 
 export function sum(parts: readonly Sent[]): Sent {

@@ -10,22 +10,32 @@ import {
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
 import type { FrontendKey, FrontendKind, NodePlan } from '../../plan/types.js';
+import { findChainOf, parseAffinityChain } from './affinity/chains.js';
 import { parseClassName } from './classes.js';
-import { nameClientKey } from './client-keys.js';
-import { chainsOfFrontend, timeoutsOfFrontend, type FrontendElements } from './frontend-elements.js';
+import { chainsOfFrontend, timeoutOfFrontend, type FrontendElements } from './frontend-elements.js';
 import type { KernelTable } from './kernel-table.js';
 import type { PackedKey } from './keys.js';
-import { parseSharedChain } from './remember-chains.js';
 import type { Slots } from './slots.js';
-import { hasCounters, timeoutsOf, type Structure } from './structure.js';
+import { hasCounters, isCounter, objectsOfChain, type Structure } from './structure.js';
 
-/** The kernel's table in the lines of plan/text.ts, sorted. What has no counterpart there is printed as `kernel …` lines. */
+/**
+ * The kernel's table in the lines of plan/text.ts, sorted. What has no counterpart there is printed as `kernel …` lines.
+ *
+ * @param lingering chains and sets that nothing needs, and that are about to go.
+ */
 export function dumpTable(
   family: Family,
   kernel: KernelTable,
   structure: Structure,
   node: NodePlan,
+  lingering: ReadonlySet<string>,
 ): readonly string[] {
+  const unneeded = unneededObjects(kernel, structure).filter((name) => !lingering.has(name));
+  return [...dumpPart(family, kernel, structure, node), ...printUnneeded(family, unneeded)].sort();
+}
+
+/** The same of a part of the table, which does not tell what is needed. */
+export function dumpPart(family: Family, kernel: KernelTable, structure: Structure, node: NodePlan): readonly string[] {
   const lines: string[] = [];
   for (const address of kernel.clusterAddresses.keys()) lines.push(clusterAddressLine(family, address));
   for (const address of kernel.hairpinAddresses.keys()) lines.push(hairpinLine(family, address));
@@ -37,13 +47,25 @@ export function dumpTable(
   return lines.sort();
 }
 
+/** Chains and sets that no frontend leads to. */
+export function unneededObjects({ chains, sets, frontends }: KernelTable, structure: Structure): readonly string[] {
+  const roots = new Set([...frontends.values()].flatMap(chainsOfFrontend));
+  const needed = new Set([...roots].flatMap(objectsOfChain));
+  const isNeeded = (name: string): boolean => needed.has(name) || structure.isStatic(name) || isCounter(name);
+  return [...chains.keys(), ...sets.keys()].filter((name) => !isNeeded(name));
+}
+
+export function printUnneeded(family: Family, names: readonly string[]): readonly string[] {
+  return names.map((name) => `${family} kernel ${name} is needed by nothing`);
+}
+
 /**
  * The node's lines where the rules are as they should be for it; otherwise the rules that differ. Who asks need not know whether the running process counts
  * refused packets.
  */
 function dumpRules(family: Family, kernel: KernelTable, structure: Structure, node: NodePlan): readonly string[] {
   const classNames = new Set([...kernel.frontends.values()].flatMap(chainsOfFrontend));
-  const wanted = structure.chainTexts(node, classNames, timeoutsOf(kernel), hasCounters(kernel));
+  const wanted = structure.chainTexts(node, classNames, hasCounters(kernel));
   const lines: string[] = [];
   for (const [name, text] of wanted) {
     const held = kernel.chains.get(name);
@@ -73,11 +95,13 @@ function dumpFrontend(family: Family, key: FrontendKey, elements: FrontendElemen
     localEndpoints: local ? listOf(family, elements.localEndpoints) : null,
     masquerade: service.kind === 'pick' ? 'off-cluster' : local ? 'node' : 'always',
     whenEmpty: elements.dropped ? 'drop' : 'reject',
-    affinitySeconds: timeoutsOfFrontend(elements)[0] ?? null,
+    affinitySeconds: timeoutOfFrontend(elements),
     sourceRanges: elements.restricted ? elements.admitted.map((range) => prefixOf(family, range)).sort() : null,
   });
   if (!hasRightLocals(family, key, elements, local))
     lines.push(`${family} kernel frontend ${key} remembers clients of other local endpoints than its own`);
+  if (!findsWhatItRemembers(key, elements, service.sticky, local))
+    lines.push(`${family} kernel frontend ${key} does not find the clients that it remembers`);
   const empty = local ? elements.localEndpoints : elements.endpoints;
   const refused = elements.rejected || elements.dropped;
   if (refused !== (empty.length === 0) || (elements.rejected && elements.dropped)) {
@@ -86,22 +110,37 @@ function dumpFrontend(family: Family, key: FrontendKey, elements: FrontendElemen
   return lines;
 }
 
+/** Whether clients are looked for by the keys by which they are remembered: by the frontend's own where it stands for a list, else by that of the list. */
+function findsWhatItRemembers(
+  key: FrontendKey,
+  { finds, findsLocal, remembers }: FrontendElements,
+  sticky: boolean,
+  hasLocalList: boolean,
+): boolean {
+  const remembering = remembers === null ? null : parseAffinityChain(remembers);
+  if (remembers === null) return !sticky && finds === null && findsLocal === null;
+  if (!sticky || remembering === null || remembering.does === 'find') return false;
+  const { cluster, local } =
+    remembering.does === 'remember' ? { cluster: remembering.key, local: remembering.key } : remembering;
+  const list = !hasLocalList && key === local ? local : cluster;
+  return finds === findChainOf(list) && findsLocal === (hasLocalList ? findChainOf(local) : null);
+}
+
 /** Whether clients are remembered by the frontend's key for the endpoints that it has, as far as it has the list that the key stands for. */
 function hasRightLocals(family: Family, key: FrontendKey, elements: FrontendElements, hasLocalList: boolean): boolean {
-  const shared = elements.sharing === null ? null : parseSharedChain(elements.sharing);
-  const held = [...elements.stickyLocals.values()].flat();
+  const remembering = elements.remembers === null ? null : parseAffinityChain(elements.remembers);
+  const held = elements.stickyLocals;
   const own = (slots: Slots): readonly PackedKey[] => {
     const list = listOf(family, slots);
     return Array.from({ length: list.count }, (_, index) => list.key(index));
   };
-  if (shared === null || shared.local === null) return held.length === 0;
-  const name = nameClientKey(key);
-  if (shared.local === name) {
+  if (remembering?.does !== 'remember-both') return held.length === 0;
+  if (remembering.local === key) {
     const locals = own(hasLocalList ? elements.localEndpoints : elements.endpoints);
     return held.join() === locals.join();
   }
   const cluster = own(elements.endpoints);
-  return shared.cluster === name ? !held.some((endpoint) => cluster.includes(endpoint)) : held.length === 0;
+  return remembering.cluster === key ? !held.some((endpoint) => cluster.includes(endpoint)) : held.length === 0;
 }
 
 /** Slots as a sorted list without the empty ones. */

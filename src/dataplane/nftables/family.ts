@@ -1,13 +1,14 @@
 import { messageOf } from '../../base/error-message.js';
 import type { Family } from '../../base/ip.js';
 import type { NftablesAddon, NftTransaction } from '../../native/contract.js';
-import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
+import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
 import type { AffinityQuestion, FamilyDataplane, Inspection, RefusedPackets, SyncReport } from '../contract.js';
+import { RememberedClients } from './affinity/remembered-clients.js';
 import { Audit } from './audit.js';
+import { refusedObject } from './blame.js';
 import { Delivery, sum } from './delivery.js';
 import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
-import { chainsOfFrontend, timeoutsOfFrontend } from './frontend-elements.js';
 import { Generation } from './generation.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
 import { deleteChain, deleteSet, deleteTable, flushChain, flushSet, addTable } from './json.js';
@@ -15,14 +16,18 @@ import { readKernelTable, type KernelTable, type ListedTable } from './kernel-ta
 import { Lister } from './lister.js';
 import { NFT_FAMILY, TABLE } from './names.js';
 import { refusedPackets } from './refused-packets.js';
-import { RememberedClients } from './remembered-clients.js';
-import { Structure, timeoutsOf } from './structure.js';
-import { Sender } from './sender.js';
+import { Structure } from './structure.js';
+import { isRefusal, Sender } from './sender.js';
 import { noKeys, TableLedger, type TableKeys } from './table-ledger.js';
+
+/** So many chains and sets one transaction removes, and one sync of a change. */
+const MOST_REMOVED = 512;
+/** So many that the kernel refuses to remove are found one by one. */
+const MOST_REFUSED = 8;
 
 type Addon = Pick<
   NftablesAddon,
-  'nftCompile' | 'nftTransact' | 'nftList' | 'nftElements' | 'nftHas' | 'nftGeneration' | 'nftMaxBatch'
+  'nftCompile' | 'nftTransact' | 'nftList' | 'nftElements' | 'nftGeneration' | 'nftMaxBatch'
 >;
 
 /** The nftables mode of one family. The README of this folder says what the table looks like and why. */
@@ -46,8 +51,6 @@ export class NftablesFamily implements FamilyDataplane {
   private knownMaxBatch: number | null = null;
   /** The kernel has frontends that the plan does not name, and may be right: see {@link FamilyTable.gaps}. */
   private leftAlone = false;
-  /** The kernel has chains and sets that nothing needs any more: the next sync removes them. */
-  private untidy = false;
   /** Chains are not as they should be, which nobody owes: the next check has everything compared, and so tries them again. */
   private chainsRefused = false;
 
@@ -56,16 +59,15 @@ export class NftablesFamily implements FamilyDataplane {
     family: Family,
     generation: Generation = new Generation(addon),
     onTransaction: (transaction: NftTransaction) => void = () => undefined,
-    now = (): number => performance.now(),
+    private readonly now = (): number => performance.now(),
     countsRefused = false,
   ) {
     this.family = family;
     this.structure = new Structure(addon, family, countsRefused);
-    this.ledger = new TableLedger(now);
+    this.ledger = new TableLedger(now, (name) => this.structure.isStatic(name));
     this.ledger.doubtAll();
     const counted = {
       nftElements: (...parameters: Parameters<Addon['nftElements']>) => addon.nftElements(...parameters),
-      nftHas: (...parameters: Parameters<Addon['nftHas']>) => addon.nftHas(...parameters),
       nftTransact: (transaction: NftTransaction) => {
         onTransaction(transaction);
         return generation.count(() => addon.nftTransact(transaction));
@@ -112,8 +114,7 @@ export class NftablesFamily implements FamilyDataplane {
       const found = await audit.compare(await lister.listSets([...known.sets.keys()]));
       if (this.ledger.held !== known) return false;
       if (found.length > 0) return true;
-      this.untidy = hasObjects(this.foreign(table.node));
-      await this.clients.checkAll(table, timeoutsOf(known));
+      await this.clients.checkAll(table, known.sets.keys());
       lister.confirm(look);
       return false;
     } finally {
@@ -137,7 +138,15 @@ export class NftablesFamily implements FamilyDataplane {
 
   private unchanged(): SyncReport {
     const nothing = { transactions: 0, elementOperations: 0, ruleOperations: 0, bytes: 0, repairs: [], problems: [] };
-    return { family: this.family, full: false, ...nothing, rules: null, setAside: this.ledger.aside, flows: new Set() };
+    return {
+      family: this.family,
+      full: false,
+      ...nothing,
+      rules: null,
+      setAside: this.ledger.aside,
+      flows: new Set(),
+      ...this.nextRemoval(),
+    };
   }
 
   goneFlows(): ReadonlySet<FrontendKey> {
@@ -167,7 +176,9 @@ export class NftablesFamily implements FamilyDataplane {
 
   async dump({ node }: Pick<FamilyTable, 'node'>): Promise<readonly string[]> {
     const listing = await this.lister.listTable();
-    return listing === null ? [] : dumpTable(this.family, readKernelTable(this.family, listing), this.structure, node);
+    if (listing === null) return [];
+    const { family, structure, ledger } = this;
+    return dumpTable(family, readKernelTable(family, listing), structure, node, ledger.uses.unused);
   }
 
   async inspect(
@@ -175,14 +186,15 @@ export class NftablesFamily implements FamilyDataplane {
     scope: PacketScope,
     affinity: AffinityQuestion | null,
   ): Promise<Inspection> {
-    const { addon, family, structure } = this;
-    const listing = await addon.nftList(NFT_FAMILY[family], TABLE, inspectedSets(scope, affinity && affinity.seconds));
+    const { addon, family, structure, ledger } = this;
+    const listing = await addon.nftList(NFT_FAMILY[family], TABLE, inspectedSets(scope));
     if (listing === null) return { lines: [], remembered: null };
-    const lines = inspectTable(family, readKernelTable(family, listing), structure, node, scope);
+    const kernel = readKernelTable(family, listing);
+    const lines = inspectTable(family, kernel, structure, node, scope, ledger.uses.unused);
     const remembered =
       affinity === null || affinity.source === null
         ? null
-        : await rememberedEndpoint(addon, family, scope, affinity.source, affinity);
+        : await rememberedEndpoint(addon, node, scope, affinity.source, affinity.clientKey);
     return { lines, remembered };
   }
 
@@ -203,7 +215,7 @@ export class NftablesFamily implements FamilyDataplane {
     const full = !trusted || (options.full && !(await this.lister.isUntouched()));
     // Most changes are of one family and come to both.
     const idle = isEmpty(change) && ledger.settled;
-    if (!full && idle && !this.leftAlone && !this.untidy) {
+    if (!full && idle && !this.leftAlone && !this.isRemovalDue) {
       this.trusted = true;
       return this.unchanged();
     }
@@ -211,17 +223,14 @@ export class NftablesFamily implements FamilyDataplane {
     if (full) await this.readBack();
     // Until a change is sent nothing is waited for: whoever has nothing to do for it would have its turn before.
     const frontends = this.look(table, change, full, owed);
-    const tidy = full || this.untidy;
-    const rules = tidy || change.node;
-    const delivered = await this.delivery.deliver(table, { frontends, rules, tidy }, full);
-    if (tidy) this.chainsRefused = delivered.refusedChains.length > 0;
+    const rules = full || change.node;
+    const delivered = await this.delivery.deliver(table, { frontends, rules }, full);
+    if (full) this.chainsRefused = delivered.refusedChains.length > 0;
     if (this.chainsRefused) this.lister.distrust();
     const restored = ledger.damaged.size === 0 ? [] : await this.delivery.restore(table);
     const retried = ledger.hasAside ? await this.delivery.retry(table) : { sent: [], taken: [] };
-    const beside = await this.clients.forgetRest(table, ledger.timeouts, full);
-    // Rules that are in force still name what only those needed that were tried again: it goes with the next sync.
-    if (tidy) this.untidy = retried.taken.length > 0;
-    const left = tidy && !this.untidy ? await this.removeForeign(table.node) : [];
+    const beside = await this.clients.forgetRest(table, full ? ledger.held.sets.keys() : null);
+    const left = await this.removeUnneeded(full ? [...ledger.uses.unused] : ledger.uses.due(MOST_REMOVED));
     const looked = [...frontends, ...retried.taken].filter((key) => !key.endsWith('/TCP'));
     const changed = looked.filter((key) => !ledger.frontends.aside.has(key));
     this.trusted = true;
@@ -236,7 +245,19 @@ export class NftablesFamily implements FamilyDataplane {
       // Other addresses of the node take node ports when its settings change: any flow may be of another frontend now.
       flows: rules ? 'all' : new Set(changed),
       ...beside,
+      ...this.nextRemoval(),
     };
+  }
+
+  private get isRemovalDue(): boolean {
+    const { dueAt } = this.ledger.uses;
+    return dueAt !== null && dueAt <= this.now();
+  }
+
+  /** When a further sync removes what nothing leads to. */
+  private nextRemoval(): Pick<SyncReport, 'dueAt'> {
+    const { dueAt } = this.ledger.uses;
+    return dueAt === null ? {} : { dueAt };
   }
 
   /** Which frontends have to be looked at. @param owed before the kernel's table was listed. */
@@ -279,61 +300,65 @@ export class NftablesFamily implements FamilyDataplane {
   }
 
   /**
-   * Removes what another proxy or an earlier version of ours left in the table, after our rules are in place. First everything is emptied, then
-   * deleted: kernels before 6.2 let go of a map's references only after the transaction.
+   * Removes chains and sets that nothing leads to any more: ours, another proxy's, or an earlier version's. What cannot be removed, because somebody else's
+   * rule leads to it, keeps the others from nothing. What of it remains the next check finds.
    */
-  private async removeForeign(node: NodePlan): Promise<readonly string[]> {
-    const foreign = this.foreign(node);
-    if (!hasObjects(foreign)) return [];
-    const where = { family: NFT_FAMILY[this.family], table: TABLE };
-    // The next full sync looks whether it worked; emptying what is empty the kernel does not even count.
-    this.lister.distrust();
+  private async removeUnneeded(names: readonly string[]): Promise<readonly string[]> {
     const { chains, sets } = this.ledger;
-    for (const name of foreign.chains) chains.desire(name, undefined);
-    for (const name of foreign.sets) sets.desire(name, undefined);
-    const keys = { ...noKeys(), chains: [...foreign.chains], sets: [...foreign.sets] };
+    const problems: string[] = [];
+    for (let start = 0; start < names.length; start += MOST_REMOVED) {
+      let left = names.slice(start, start + MOST_REMOVED);
+      // The next full sync looks whether it worked; emptying what is empty the kernel does not even count.
+      if (left.length > 0) this.lister.distrust();
+      for (let refusals = 0; left.length > 0; refusals++) {
+        const refusal = await this.remove(left);
+        if (refusal === null) break;
+        const culprit = isRefusal(refusal.error) ? refusedObject(refusal.error) : null;
+        const isFound = culprit !== null && left.includes(culprit) && refusals < MOST_REFUSED;
+        const kept = isFound ? [culprit] : left;
+        left = left.filter((name) => !kept.includes(name));
+        // A chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm.
+        for (const name of kept) for (const ledger of [chains, sets]) ledger.readBack(name, undefined);
+        problems.push(`could not remove foreign objects (${kept.slice(0, 5).join(', ')}): ${messageOf(refusal.error)}`);
+      }
+    }
+    return problems;
+  }
+
+  /** First everything is emptied, then deleted: kernels before 6.2 let go of a map's references only after the transaction. */
+  private async remove(names: readonly string[]): Promise<{ readonly error: unknown } | null> {
+    const { ledger, structure } = this;
+    const { chains, sets } = ledger;
+    const where = { family: NFT_FAMILY[this.family], table: TABLE };
+    const keys = {
+      ...noKeys(),
+      chains: names.filter((name) => chains.acknowledged.has(name)),
+      sets: names.filter((name) => sets.acknowledged.has(name)),
+    };
+    for (const name of keys.chains) chains.desire(name, undefined);
+    for (const name of keys.sets) sets.desire(name, undefined);
     this.audited?.touched(keys);
+    ledger.uses.dropped(names);
+    structure.forget(names);
+    this.clients.dropped(names);
     try {
       const flushes = [
-        ...foreign.chains.map((name) => flushChain(where, name)),
-        ...foreign.sets.map((name) => flushSet(where, name)),
+        ...keys.chains.map((name) => flushChain(where, name)),
+        ...keys.sets.map((name) => flushSet(where, name)),
       ];
       await this.sender.transact([{ type: 'commands', commands: flushes }]);
       const deletions = [
-        ...foreign.chains.map((name) => deleteChain(where, name)),
-        ...foreign.sets.map((name) => deleteSet(where, name)),
+        ...keys.chains.map((name) => deleteChain(where, name)),
+        ...keys.sets.map((name) => deleteSet(where, name)),
       ];
       await this.sender.commit({ operations: [{ type: 'commands', commands: deletions }], keys });
+      return null;
     } catch (error) {
-      // A chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm.
-      for (const name of foreign.chains) chains.readBack(name, undefined);
-      for (const name of foreign.sets) sets.readBack(name, undefined);
-      const names = [...foreign.chains, ...foreign.sets].slice(0, 5).join(', ');
-      return [`could not remove foreign objects (${names}): ${messageOf(error)}`];
+      return { error };
     }
-    return [];
-  }
-
-  /** Chains and sets that neither the rules nor the frontends in the kernel need. */
-  private foreign(node: NodePlan): ForeignObjects {
-    const kernel = this.ledger.held;
-    const frontends = [...kernel.frontends.values()];
-    const timeouts = new Set(frontends.flatMap(timeoutsOfFrontend));
-    return this.structure.foreign(
-      kernel,
-      node,
-      new Set(frontends.flatMap(chainsOfFrontend)),
-      [...timeouts].sort((one, other) => one - other),
-    );
   }
 }
 
 function isEmpty({ frontends, clusterAddresses, hairpinAddresses, node }: TableChange): boolean {
   return frontends.size + clusterAddresses.size + hairpinAddresses.size === 0 && !node;
-}
-
-type ForeignObjects = ReturnType<Structure['foreign']>;
-
-function hasObjects({ chains, sets }: ForeignObjects): boolean {
-  return chains.length > 0 || sets.length > 0;
 }

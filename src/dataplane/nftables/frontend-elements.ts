@@ -2,20 +2,12 @@ import { endpointSize } from '../../base/endpoint-list.js';
 import { clientKeyOf } from '../../plan/frontend-key.js';
 import { printServicePort } from '../../plan/text.js';
 import type { ClientKeys, FrontendKey, FrontendPlan } from '../../plan/types.js';
-import { nameClientKey, packLocal, type ClientKeyName } from './client-keys.js';
+import { findChainOf, rememberChainOf, secondsOf } from './affinity/chains.js';
+import { packLocal } from './affinity/local-endpoints.js';
 import { className, classSize, parseClassName, type ServiceClass } from './classes.js';
 import type { ElementBatches } from './element-batches.js';
 import { packFrontend, packParts, packRange, packSlot, shardOf, type PackedKey } from './keys.js';
-import {
-  SET,
-  endpointsMap,
-  sharingMap,
-  sharingNodePortMap,
-  stickyLocalsSet,
-  stickyNodePortSet,
-  stickySet,
-} from './names.js';
-import { isOwnKey, parseSharedChain, sharedRememberChain } from './remember-chains.js';
+import { SET, endpointsMap } from './names.js';
 import { assignSlots, diffSlots, NO_SLOTS, type Slots } from './slots.js';
 
 /** Every element that one frontend has in the table: as the kernel holds it, or as it should be. */
@@ -28,18 +20,17 @@ export interface FrontendElements {
   readonly restricted: boolean;
   /** Packed source ranges, sorted. */
   readonly admitted: readonly PackedKey[];
-  /** Affinity timeouts under which it is listed, as one whose clients are remembered by its own key: none or one, unless someone else added more. */
-  readonly sticky: readonly number[];
-  /** The chain that remembers its clients by keys of the whole Service port; null for none. */
-  readonly sharing: string | null;
-  /** By timeout the local endpoints, packed and sorted, that the set of {@link stickyLocalsSet} has under its key. */
-  readonly stickyLocals: ReadonlyMap<number, readonly PackedKey[]>;
+  /** Session affinity: the chain that finds its clients, the one that finds those of its local endpoints, and the one that remembers them; null for none. */
+  readonly finds: string | null;
+  readonly findsLocal: string | null;
+  readonly remembers: string | null;
+  /** The local endpoints, packed and sorted, that {@link SET.stickyLocals} has under its key. */
+  readonly stickyLocals: readonly PackedKey[];
   readonly endpoints: Slots;
   readonly localEndpoints: Slots;
 }
 
 const EMPTY: readonly never[] = [];
-const NO_LOCALS: FrontendElements['stickyLocals'] = new Map();
 
 /** A frontend that the kernel does not know. */
 export const NO_ELEMENTS: FrontendElements = {
@@ -49,9 +40,10 @@ export const NO_ELEMENTS: FrontendElements = {
   dropped: false,
   restricted: false,
   admitted: EMPTY,
-  sticky: EMPTY,
-  sharing: null,
-  stickyLocals: NO_LOCALS,
+  finds: null,
+  findsLocal: null,
+  remembers: null,
+  stickyLocals: EMPTY,
   endpoints: NO_SLOTS,
   localEndpoints: NO_SLOTS,
 };
@@ -64,39 +56,28 @@ export function sameElements(one: FrontendElements, other: FrontendElements): bo
     one.dropped === other.dropped &&
     one.restricted === other.restricted &&
     sameList(one.admitted, other.admitted) &&
-    sameList(one.sticky, other.sticky) &&
-    one.sharing === other.sharing &&
-    (one.stickyLocals === other.stickyLocals || printLocals(one) === printLocals(other)) &&
+    one.finds === other.finds &&
+    one.findsLocal === other.findsLocal &&
+    one.remembers === other.remembers &&
+    sameList(one.stickyLocals, other.stickyLocals) &&
     Buffer.compare(one.endpoints, other.endpoints) === 0 &&
     Buffer.compare(one.localEndpoints, other.localEndpoints) === 0
   );
-}
-
-function printLocals({ stickyLocals }: FrontendElements): string {
-  return [...stickyLocals]
-    .map(([seconds, endpoints]) => `${seconds}: ${endpoints.join()}`)
-    .sort()
-    .join();
 }
 
 function sameList(one: readonly unknown[], other: readonly unknown[]): boolean {
   return one === other || (one.length === other.length && one.every((item, index) => item === other[index]));
 }
 
-/** Affinity timeouts that a frontend needs. */
-export function timeoutsOfFrontend(elements: FrontendElements): readonly number[] {
-  if (elements.sharing === null) return elements.sticky;
-  return [...new Set([...elements.sticky, ...sharedTimeouts(elements)])];
-}
-
-function sharedTimeouts({ sharing }: FrontendElements): readonly number[] {
-  const shared = sharing === null ? null : parseSharedChain(sharing);
-  return shared === null ? [] : [shared.seconds];
+/** The affinity timeout of a frontend; null for none. */
+export function timeoutOfFrontend({ remembers }: FrontendElements): number | null {
+  return remembers === null ? null : secondsOf(remembers);
 }
 
 /** Names of the chains that a frontend leads to, but for those of the skeleton. */
-export function chainsOfFrontend({ chain, sharing }: FrontendElements): readonly string[] {
-  return [chain, sharing].filter((name) => name !== null);
+export function chainsOfFrontend({ chain, finds, findsLocal, remembers }: FrontendElements): readonly string[] {
+  if (chain !== null && finds === null && findsLocal === null && remembers === null) return [chain];
+  return [chain, finds, findsLocal, remembers].filter((name) => name !== null);
 }
 
 /**
@@ -111,48 +92,40 @@ export function renderFrontend(
 ): FrontendElements {
   const reachable = plan.localEndpoints ?? plan.endpoints;
   const seconds = plan.affinitySeconds;
-  const sharing = seconds === null || clientKeys === null ? null : sharedRememberChain(plan.key, seconds, clientKeys);
+  const keyOf = (isLocal: boolean): FrontendKey =>
+    clientKeys === null ? plan.key : clientKeyOf(plan, clientKeys, isLocal);
   return {
-    chain: className(classFor(plan, current, clientKeys)),
+    chain: className(classFor(plan, current)),
     comment: comment(plan),
     rejected: reachable.count === 0 && plan.whenEmpty === 'reject',
     dropped: reachable.count === 0 && plan.whenEmpty === 'drop',
     restricted: plan.sourceRanges !== null,
     admitted: plan.sourceRanges === null ? EMPTY : plan.sourceRanges.map(packRange).sort(),
-    sticky: seconds !== null && sharing === null ? [seconds] : EMPTY,
-    sharing,
-    stickyLocals: seconds === null ? NO_LOCALS : stickyLocals(plan.key, seconds, clientKeys),
+    finds: seconds === null ? null : findChainOf(keyOf(false)),
+    findsLocal: seconds === null || plan.localEndpoints === null ? null : findChainOf(keyOf(true)),
+    remembers: seconds === null ? null : rememberChainOf(plan.key, seconds, clientKeys),
+    stickyLocals: seconds === null ? EMPTY : stickyLocals(plan.key, clientKeys),
     endpoints: assignSlots(current.endpoints, plan.endpoints),
     localEndpoints: plan.localEndpoints === null ? NO_SLOTS : assignSlots(current.localEndpoints, plan.localEndpoints),
   };
 }
 
-function stickyLocals(
-  key: FrontendKey,
-  seconds: number,
-  clientKeys: ClientKeys | null,
-): FrontendElements['stickyLocals'] {
+function stickyLocals(key: FrontendKey, clientKeys: ClientKeys | null): readonly PackedKey[] {
   const local = clientKeys?.local ?? null;
   const list =
     local === null ? null : key === local.key ? local.endpoints : key === clientKeys?.cluster ? local.apart : null;
-  if (list === null || list.count === 0) return NO_LOCALS;
-  return new Map([[seconds, Array.from({ length: list.count }, (_, index) => list.key(index)).sort()]]);
+  if (list === null || list.count === 0) return EMPTY;
+  return Array.from({ length: list.count }, (_, index) => list.key(index)).sort();
 }
 
-function classFor(plan: FrontendPlan, current: FrontendElements, clientKeys: ClientKeys | null): ServiceClass {
-  const keyOf = (isLocal: boolean): ClientKeyName | null => {
-    const key = clientKeys === null ? plan.key : clientKeyOf(plan, clientKeys, isLocal);
-    return clientKeys === null || isOwnKey(plan.key, key) ? null : nameClientKey(key);
-  };
+function classFor(plan: FrontendPlan, current: FrontendElements): ServiceClass {
   const held = current.chain === null ? null : parseClassName(current.chain);
   return {
     shard: plan.address === null ? null : shardOf(packParts(plan)),
     kind: plan.masquerade === 'off-cluster' ? 'pick' : plan.masquerade === 'always' ? 'external' : 'external-local',
     size: classSize(plan.endpoints.count, held?.size ?? 0),
     localSize: plan.localEndpoints === null ? 0 : classSize(plan.localEndpoints.count, held?.localSize ?? 0),
-    affinitySeconds: plan.affinitySeconds,
-    clients: keyOf(false),
-    localClients: plan.localEndpoints === null ? null : keyOf(true),
+    sticky: plan.affinitySeconds !== null,
   };
 }
 
@@ -178,17 +151,14 @@ export function diffFrontend(
     if (current.chain !== null) batches.delete(verdicts, packed);
     if (next.chain !== null) batches.addVerdict(verdicts, packed, next.chain, next.comment);
   }
-  if (current.sharing !== next.sharing) {
-    const mapOf = nodePort ? sharingNodePortMap : sharingMap;
-    for (const seconds of sharedTimeouts(current)) batches.delete(mapOf(seconds), packed);
-    for (const seconds of sharedTimeouts(next)) batches.addVerdict(mapOf(seconds), packed, next.sharing ?? '', null);
-  }
+  diffVerdict(batches, nodePort ? SET.stickyNodePorts : SET.sticky, packed, current.finds, next.finds);
+  const localSticky = nodePort ? SET.localStickyNodePorts : SET.localSticky;
+  diffVerdict(batches, localSticky, packed, current.findsLocal, next.findsLocal);
+  const remembering = nodePort ? SET.rememberingNodePorts : SET.remembering;
+  diffVerdict(batches, remembering, packed, current.remembers, next.remembers);
   diffMember(batches, nodePort ? SET.rejectedNodePorts : SET.rejected, packed, current.rejected, next.rejected);
   diffMember(batches, nodePort ? SET.droppedNodePorts : SET.dropped, packed, current.dropped, next.dropped);
   diffAdmitted(batches, packed, current, next);
-  const stickyName = nodePort ? stickyNodePortSet : stickySet;
-  for (const seconds of current.sticky) if (!next.sticky.includes(seconds)) batches.delete(stickyName(seconds), packed);
-  for (const seconds of next.sticky) if (!current.sticky.includes(seconds)) batches.add(stickyName(seconds), packed);
   diffStickyLocals(batches, key, current, next);
   const shard = nodePort ? null : shardOf(packed);
   diffEndpoints(batches, endpointsMap(shard, false), packed, current.endpoints, next.endpoints);
@@ -198,6 +168,18 @@ export function diffFrontend(
 function diffMember(batches: ElementBatches, set: string, packed: PackedKey, current: boolean, next: boolean): void {
   if (current && !next) batches.delete(set, packed);
   if (!current && next) batches.add(set, packed);
+}
+
+function diffVerdict(
+  batches: ElementBatches,
+  map: string,
+  packed: PackedKey,
+  current: string | null,
+  next: string | null,
+): void {
+  if (current === next) return;
+  if (current !== null) batches.delete(map, packed);
+  if (next !== null) batches.addVerdict(map, packed, next, null);
 }
 
 function diffAdmitted(
@@ -225,14 +207,10 @@ function diffStickyLocals(
   { stickyLocals: next }: FrontendElements,
 ): void {
   if (current === next) return;
-  for (const seconds of new Set([...current.keys(), ...next.keys()])) {
-    const set = stickyLocalsSet(seconds);
-    const before = new Set(current.get(seconds));
-    const after = new Set(next.get(seconds));
-    const packed = (endpoint: PackedKey): PackedKey => packLocal(batches.family, endpoint, key);
-    for (const endpoint of before) if (!after.has(endpoint)) batches.delete(set, packed(endpoint));
-    for (const endpoint of after) if (!before.has(endpoint)) batches.add(set, packed(endpoint));
-  }
+  const [before, after] = [new Set(current), new Set(next)];
+  const packed = (endpoint: PackedKey): PackedKey => packLocal(batches.family, endpoint, key);
+  for (const endpoint of before) if (!after.has(endpoint)) batches.delete(SET.stickyLocals, packed(endpoint));
+  for (const endpoint of after) if (!before.has(endpoint)) batches.add(SET.stickyLocals, packed(endpoint));
 }
 
 function diffEndpoints(batches: ElementBatches, map: string, packed: PackedKey, current: Slots, next: Slots): void {

@@ -19,7 +19,8 @@ export type Expression =
   | { readonly map: { readonly key: Expression; readonly data: string } }
   | { readonly '&': readonly [Expression, Expression] }
   | { readonly '|': readonly [Expression, Expression] }
-  | { readonly '^': readonly [Expression, Expression] };
+  | { readonly '^': readonly [Expression, Expression] }
+  | { readonly elem: { readonly val: Expression; readonly timeout: number } };
 
 export type Statement =
   | { readonly match: { readonly op: '==' | '!=' | 'in'; readonly left: Expression; readonly right: Expression } }
@@ -47,7 +48,8 @@ export type Statement =
     }
   | { readonly jump: { readonly target: string } }
   | { readonly goto: { readonly target: string } }
-  | { readonly drop: null };
+  | { readonly drop: null }
+  | { readonly return: null };
 
 export type Rule = readonly Statement[];
 
@@ -104,6 +106,9 @@ export const updateMap = (map: string, elem: Expression, data: Expression): Stat
 });
 export const masquerade: Statement = { masquerade: { flags: 'fully-random' } };
 export const drop: Statement = { drop: null };
+export const back: Statement = { return: null };
+/** An element that a rule writes, and for how many seconds it stays. */
+export const lasting = (val: Expression, timeout: number): Expression => ({ elem: { val, timeout } });
 
 /** Where an object lives. */
 export interface TableName {

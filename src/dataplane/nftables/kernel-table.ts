@@ -2,21 +2,12 @@ import { endpointSize, packedKey } from '../../base/endpoint-list.js';
 import { addressLength, type Family, type IPAddress } from '../../base/ip.js';
 import type { NftChainListing, NftElementsListing, NftSetListing, NftTableListing } from '../../native/contract.js';
 import type { FrontendKey } from '../../plan/types.js';
-import { unpackLocal } from './client-keys.js';
+import { unpackLocal } from './affinity/local-endpoints.js';
 import { NO_ELEMENTS, type FrontendElements } from './frontend-elements.js';
 import { packFrontend, shardOf, unpackAddress, unpackFrontend, type PackedKey } from './keys.js';
 import { ListedSlots } from './listed-slots.js';
-import {
-  SET,
-  affinitySecondsOf,
-  parseEndpointsMap,
-  sharingMap,
-  sharingNodePortMap,
-  stickyLocalsSet,
-  stickyNodePortSet,
-  stickySet,
-} from './names.js';
-import { parseSharedChain } from './remember-chains.js';
+import { SET, parseEndpointsMap } from './names.js';
+import { declaredText } from './schema.js';
 
 /** An element of one of our sets that means nothing to us: it has to go. */
 export interface StrayElement {
@@ -82,7 +73,7 @@ export class TableReader {
 
   readSet(set: NftSetListing): void {
     if (set.elements !== null) this.reader.readSet(set, set.elements);
-    if (!isAnonymous(set)) this.sets.set(set.name, set.declaration);
+    if (!isAnonymous(set)) this.sets.set(set.name, declaredText(set.name, set.declaration));
   }
 
   finish(chains: readonly NftChainListing[]): ListedTable {
@@ -128,7 +119,25 @@ class ListingReader {
     switch (set.name) {
       case SET.frontends:
       case SET.nodePortFrontends:
-        this.readVerdicts(set, elements);
+        this.readVerdicts(set, elements, (draft, chain, comment) => {
+          draft.chain = chain;
+          draft.comment = comment;
+        });
+        return;
+      case SET.sticky:
+      case SET.stickyNodePorts:
+        this.readVerdicts(set, elements, (draft, chain) => (draft.finds = chain));
+        return;
+      case SET.localSticky:
+      case SET.localStickyNodePorts:
+        this.readVerdicts(set, elements, (draft, chain) => (draft.findsLocal = chain));
+        return;
+      case SET.remembering:
+      case SET.rememberingNodePorts:
+        this.readVerdicts(set, elements, (draft, chain) => (draft.remembers = chain));
+        return;
+      case SET.stickyLocals:
+        this.readStickyLocals(set, elements);
         return;
       case SET.rejected:
       case SET.rejectedNodePorts:
@@ -159,7 +168,11 @@ class ListingReader {
     }
   }
 
-  private readVerdicts(set: NftSetListing, elements: NftElementsListing): void {
+  private readVerdicts(
+    set: NftSetListing,
+    elements: NftElementsListing,
+    put: (draft: Draft, chain: string, comment: string | null) => void,
+  ): void {
     // Few chains have very many elements: one text for each chain is kept, not one for each element.
     const targets = new Map<string, string>();
     let index = 0;
@@ -170,8 +183,7 @@ class ListingReader {
       targets.set(verdict, chain);
       index++;
       this.edit(set, key, key, (draft) => {
-        draft.chain = chain;
-        draft.comment = comment;
+        put(draft, chain, comment);
       });
     }
   }
@@ -218,27 +230,11 @@ class ListingReader {
   /** Sets that there are several of. */
   private readNumbered(set: NftSetListing, elements: NftElementsListing): void {
     const endpoints = parseEndpointsMap(set.name);
-    if (endpoints === null) this.readSticky(set, elements);
-    else this.readEndpoints(set, elements, endpoints.shard, endpoints.local ? 'localEndpoints' : 'endpoints');
+    if (endpoints !== null)
+      this.readEndpoints(set, elements, endpoints.shard, endpoints.local ? 'localEndpoints' : 'endpoints');
   }
 
-  private readSticky(set: NftSetListing, elements: NftElementsListing): void {
-    const seconds = affinitySecondsOf(set.name);
-    if (seconds === null) return;
-    if (set.name === stickySet(seconds) || set.name === stickyNodePortSet(seconds)) {
-      const only = [seconds];
-      this.readMembers(
-        set,
-        elements,
-        (draft) => (draft.sticky = draft.sticky.length === 0 ? only : [...draft.sticky, seconds]),
-      );
-    }
-    if (set.name === sharingMap(seconds) || set.name === sharingNodePortMap(seconds))
-      this.readSharing(set, elements, seconds);
-    if (set.name === stickyLocalsSet(seconds)) this.readStickyLocals(set, elements, seconds);
-  }
-
-  private readStickyLocals(set: NftSetListing, elements: NftElementsListing, seconds: number): void {
+  private readStickyLocals(set: NftSetListing, elements: NftElementsListing): void {
     const locals = new Map<FrontendKey, PackedKey[]>();
     for (const packed of keysOf(set, elements)) {
       const local = unpackLocal(this.family, packed);
@@ -252,18 +248,7 @@ class ListingReader {
     }
     for (const [key, endpoints] of locals) {
       const sorted = endpoints.sort();
-      this.tryEdit(
-        packFrontend(key),
-        (draft) => (draft.stickyLocals = new Map([...draft.stickyLocals, [seconds, sorted]])),
-      );
-    }
-  }
-
-  private readSharing(set: NftSetListing, elements: NftElementsListing, seconds: number): void {
-    for (const [index, key] of [...keysOf(set, elements)].entries()) {
-      const chain = targetOf(elements.verdicts?.[index]);
-      if (parseSharedChain(chain)?.seconds === seconds) this.edit(set, key, key, (draft) => (draft.sharing = chain));
-      else this.addStray({ set: set.name, key, keyEnd: null });
+      this.tryEdit(packFrontend(key), (draft) => (draft.stickyLocals = sorted));
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Family } from '../../base/ip.js';
 import type { NftFamily } from '../../native/contract.js';
 import type { FrontendKey } from '../../plan/types.js';
+import { CLIENT_KEY, parseClientKey, type ClientKeyName } from './affinity/key-names.js';
 
 /**
  * Names in the kernel. The table and the base chains are kube-proxy's: other software detects a service proxy by them, and whichever proxy
@@ -26,6 +27,11 @@ export const CHAIN = {
   checkClusterAddresses: 'check-cluster-addresses',
   refuse: 'refuse',
   rememberClients: 'remember-clients',
+  noRoomForClient: 'no-room-for-client',
+  findClients: 'find-clients',
+  findClientsOfNodePorts: 'find-clients-of-nodeports',
+  findLocalClients: 'find-local-clients',
+  findLocalClientsOfNodePorts: 'find-local-clients-of-nodeports',
   masquerade: 'masquerade-sources',
 } as const;
 
@@ -38,6 +44,20 @@ export const SET = {
   rejectedNodePorts: 'rejected-nodeports',
   dropped: 'dropped-frontends',
   droppedNodePorts: 'dropped-nodeports',
+  /** Verdict maps: frontend with session affinity → chain that finds its clients; the same for its local endpoints. */
+  sticky: 'sticky-frontends',
+  stickyNodePorts: 'sticky-nodeports',
+  localSticky: 'local-sticky-frontends',
+  localStickyNodePorts: 'local-sticky-nodeports',
+  /** Verdict maps: frontend with session affinity → chain that remembers its clients. */
+  remembering: 'remembering-frontends',
+  rememberingNodePorts: 'remembering-nodeports',
+  /** Which local endpoints a key stands for where a Service port has two lists: see affinity/README.md. */
+  stickyLocals: 'sticky-local-endpoints',
+  /** Addresses and ports that clients asked for lately as a node port with session affinity. */
+  askedNodePorts: 'asked-nodeports',
+  /** Frontends with clients that were not remembered, as there was no room. */
+  unremembered: 'unremembered-clients',
   /** Source ranges: frontends that have some, and source . frontend that they admit. */
   restricted: 'restricted-frontends',
   admitted: 'admitted-sources',
@@ -82,48 +102,25 @@ export function parseEndpointsMap(name: string): { readonly shard: number | null
   return endpointsMap(shard, local) === name && (shard ?? 0) < SHARDS ? { shard, local } : null;
 }
 
-/**
- * Clients of an affinity timeout are divided among this many maps, by the lowest bits of their address, for the same reason: whoever looks for some
- * has to list all. A power of two.
- */
-export const CLIENT_PARTS = 8;
+/** Client → endpoint, for each frontend that clients are remembered by. No name of this form was a set of an earlier version. */
+export const clientsMap = (key: ClientKeyName): string => `clients-${key}`;
 
-/**
- * Client → endpoint, for each affinity timeout and part; the endpoints that have clients; and the frontends that use it. Versions without a set of
- * endpoints had other names for the maps: what is in them would not be found.
- */
-export const clientsMap = (seconds: number, part: number): string => `clients-${seconds}-part-${part}`;
-export const clientEndpointsSet = (seconds: number): string => `clients-${seconds}-endpoints`;
-/** What clients asked for lately that was a node port. */
-export const nodePortClientsSet = (seconds: number): string => `clients-${seconds}-nodeports`;
-export const clientsMaps = (seconds: number): readonly string[] =>
-  Array.from({ length: CLIENT_PARTS }, (_, part) => clientsMap(seconds, part));
-/** The chain that remembers clients of one timeout. */
-export const rememberChain = (seconds: number): string => `remember-clients-${seconds}`;
-export const stickySet = (seconds: number): string => `sticky-frontends-${seconds}`;
-export const stickyNodePortSet = (seconds: number): string => `sticky-nodeports-${seconds}`;
-/** Which local endpoints a key stands for where a Service port has two lists: see the README. */
-export const stickyLocalsSet = (seconds: number): string => `sticky-local-endpoints-${seconds}`;
-/** Verdict maps: frontend whose clients are remembered by keys of others → chain that does so. */
-export const sharingMap = (seconds: number): string => `sharing-frontends-${seconds}`;
-export const sharingNodePortMap = (seconds: number): string => `sharing-nodeports-${seconds}`;
+const CLIENTS_MAP = new RegExp(`^clients-(${CLIENT_KEY})$`);
 
-const AFFINITY_PREFIXES: readonly string[] = ['clients-', 'sticky-', 'sharing-'];
-
-/** The timeout in the name of a set made by one of the above; null for any other name. */
-export function affinitySecondsOf(set: string): number | null {
-  // Every sync asks it of every set, and of most it is none.
-  if (!AFFINITY_PREFIXES.some((prefix) => set.startsWith(prefix))) return null;
-  const found =
-    /^(?:clients-(\d+)-(?:part-\d+|endpoints|nodeports)|(?:(?:sticky|sharing)-(?:frontends|nodeports)|sticky-local-endpoints)-(\d+))$/.exec(
-      set,
-    );
-  return found === null ? null : Number(found[1] ?? found[2]);
+/** The frontend by which a map's clients are remembered; null for any other name. */
+export function parseClientsMap(name: string): FrontendKey | null {
+  const found = CLIENTS_MAP.exec(name);
+  return found === null ? null : parseClientKey(found[1] ?? '');
 }
 
 /** Whether packets write to a set of this name, in this or an earlier version. */
 export function isWrittenByPackets(set: string): boolean {
-  return set.startsWith('clients-') || set.startsWith(countedSet(''));
+  return (
+    set.startsWith('clients-') ||
+    set.startsWith(countedSet('')) ||
+    set === SET.askedNodePorts ||
+    set === SET.unremembered
+  );
 }
 
 /** The set that remembers a gone frontend. */

@@ -2,8 +2,9 @@ import type { Family } from '../../base/ip.js';
 import type { NftCommand, NftElementsOperation, NftFamily, NftTransaction } from '../../native/contract.js';
 import { componentsOf, elementAt } from './elements.js';
 import type { SetDeclaration } from './json.js';
-import { affinitySecondsOf, NFT_FAMILY } from './names.js';
-import { affinitySets, staticSets } from './schema.js';
+import { nameClientKey } from './affinity/key-names.js';
+import { NFT_FAMILY, parseClientsMap } from './names.js';
+import { clientsMapOf, staticSets } from './schema.js';
 
 /**
  * A transaction as sorted text, a line for each object: `add element ip frontends 10.96.0.10 . tcp . 80 : goto pick-2 "ClusterIP default/web"`. Rules
@@ -72,7 +73,6 @@ const STATIC_SETS: Readonly<Record<Family, ReadonlyMap<string, SetDeclaration>>>
 };
 
 function declarationOf(family: Family, name: string): SetDeclaration | undefined {
-  const known = STATIC_SETS[family].get(name);
-  const seconds = affinitySecondsOf(name);
-  return known ?? (seconds === null ? undefined : affinitySets(family, seconds).find((set) => set.name === name));
+  const clients = parseClientsMap(name);
+  return clients === null ? STATIC_SETS[family].get(name) : clientsMapOf(family, nameClientKey(clients));
 }

@@ -3,7 +3,7 @@ import type { FamilyTable } from '../../plan/types.js';
 import { componentsOf, elementAt } from './elements.js';
 import { type SetDeclaration, type TableName } from './json.js';
 import { NFT_FAMILY, TABLE } from './names.js';
-import { Structure, timeoutsOf } from './structure.js';
+import { Structure } from './structure.js';
 import { planSync } from './sync-plan.js';
 import { noKeys, TableLedger } from './table-ledger.js';
 
@@ -21,11 +21,14 @@ export function renderTable(
   counts: boolean,
 ): readonly NftCommand[] {
   const structure = new Structure(addon, table.family, counts);
-  const ledger = new TableLedger(() => 0);
+  const ledger = new TableLedger(
+    () => 0,
+    () => true,
+  );
   const { frontends } = ledger.lookAtEverything(table, noKeys());
-  const plan = planSync(structure, ledger, table, { frontends, rules: true, tidy: true }, Number.MAX_SAFE_INTEGER);
-  ledger.claim(plan.structure).acknowledge();
-  const sets = new Map(structure.sets(timeoutsOf(ledger.held)).map((set) => [set.name, set]));
+  const plan = planSync(structure, ledger, table, { frontends, rules: true }, Number.MAX_SAFE_INTEGER);
+  // Packets alone write to all other sets.
+  const sets = new Map(structure.sets([]).map((set) => [set.name, set]));
   const where = { family: NFT_FAMILY[table.family], table: TABLE };
   return plan.transactions
     .flatMap(({ operations }) => operations)

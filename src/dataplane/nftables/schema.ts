@@ -1,33 +1,12 @@
 import type { Family } from '../../base/ip.js';
 import type { SetDeclaration } from './json.js';
-import {
-  CLIENT_PARTS,
-  COUNTED,
-  SET,
-  SHARDS,
-  clientEndpointsSet,
-  clientsMaps,
-  countedSet,
-  nodePortClientsSet,
-  sharingMap,
-  sharingNodePortMap,
-  endpointsMap,
-  stickyLocalsSet,
-  stickyNodePortSet,
-  stickySet,
-} from './names.js';
+import type { ClientKeyName } from './affinity/key-names.js';
+import { COUNTED, SET, SHARDS, clientsMap, countedSet, endpointsMap, isWrittenByPackets } from './names.js';
 
-/** Clients remembered per affinity timeout and family at least, if they are spread; past it new clients are balanced but not remembered. */
-const CLIENTS_SIZE = 262_144;
-/** Addresses are not spread evenly over the parts. */
-const PART_SIZE = (CLIENTS_SIZE / CLIENT_PARTS) * 2;
-
-/** Node ports times addresses of the node that clients use within {@link NODE_PORT_SECONDS}. */
-const NODE_PORTS_SIZE = 16_384;
 /** From the prerouting hook of a packet to its postrouting hook. */
-const NODE_PORT_SECONDS = 5;
+const ASKED_SECONDS = 5;
 
-/** Every set and map of the table that does not depend on an affinity timeout. */
+/** Every set and map of the table but for the clients of Service ports with affinity. */
 export function staticSets(family: Family): readonly SetDeclaration[] {
   const ip = addressType(family);
   const frontend = [ip, 'inet_proto', 'inet_service'];
@@ -44,6 +23,13 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
     set(SET.rejectedNodePorts, nodePort),
     set(SET.dropped, frontend),
     set(SET.droppedNodePorts, nodePort),
+    ...[SET.sticky, SET.localSticky, SET.remembering].map((name) => map(name, frontend, 'verdict')),
+    ...[SET.stickyNodePorts, SET.localStickyNodePorts, SET.rememberingNodePorts].map((name) =>
+      map(name, nodePort, 'verdict'),
+    ),
+    set(SET.stickyLocals, [ip, 'inet_service', ...frontend]),
+    { ...set(SET.askedNodePorts, frontend), ...WRITTEN, timeout: ASKED_SECONDS },
+    { ...set(SET.unremembered, frontend), ...WRITTEN, timeout: COUNTED_SECONDS },
     set(SET.restricted, frontend),
     { ...set(SET.admitted, [ip, ...frontend]), flags: ['interval'] },
     set(SET.clusterAddresses, [ip]),
@@ -51,6 +37,20 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
     set(SET.staleFlows, frontend),
     set(SET.staleNodePortFlows, nodePort),
   ];
+}
+
+/**
+ * A set that packets write to. Without a size the kernel gives it one of 65,535 with the first rule that does so (nft_dynset_init), and a small table
+ * that grows; for a set that is declared with that size it allocates 1 MiB at once (nft_rhash_init).
+ */
+const WRITTEN = { flags: ['timeout', 'dynamic'] } as const;
+
+/** What the kernel lists for it, see {@link WRITTEN}. */
+const KERNELS_OWN_SIZE = / size 65535\b/;
+
+/** A declaration as it was sent, without what the kernel adds. */
+export function declaredText(name: string, listed: string): string {
+  return isWrittenByPackets(name) ? listed.replace(KERNELS_OWN_SIZE, '') : listed;
 }
 
 /** Frontends of each kind whose packets are counted at a time, so that nobody can have the kernel remember more by asking for many. */
@@ -65,35 +65,16 @@ export function countedSets(family: Family): readonly SetDeclaration[] {
     .filter(({ name }) => counted.includes(name))
     .map(({ name, type }) => ({
       ...set(countedSet(name), type),
-      flags: ['timeout', 'dynamic'],
+      ...WRITTEN,
       timeout: COUNTED_SECONDS,
       size: COUNTED_SIZE,
     }));
 }
 
-/** The sets and the maps of one affinity timeout. */
-export function affinitySets(family: Family, seconds: number): readonly SetDeclaration[] {
+/** The map of the clients that are remembered by a frontend. Their timeout is in the rule that writes them, so that it can change and they stay. */
+export function clientsMapOf(family: Family, key: ClientKeyName): SetDeclaration {
   const ip = addressType(family);
-  const written = { flags: ['timeout', 'dynamic'] } as const;
-  const remembered = { ...written, timeout: seconds };
-  const frontend = [ip, 'inet_proto', 'inet_service'];
-  const nodePort = ['inet_proto', 'inet_service'];
-  return [
-    set(stickySet(seconds), frontend),
-    set(stickyNodePortSet(seconds), nodePort),
-    set(stickyLocalsSet(seconds), [ip, 'inet_service', ...frontend]),
-    map(sharingMap(seconds), frontend, 'verdict'),
-    map(sharingNodePortMap(seconds), nodePort, 'verdict'),
-    ...clientsMaps(seconds).map((name): SetDeclaration => ({
-      name,
-      type: [ip, ip, 'inet_proto', 'inet_service'],
-      map: [ip, 'inet_service'],
-      ...remembered,
-      size: PART_SIZE,
-    })),
-    { ...set(clientEndpointsSet(seconds), frontend), ...remembered, size: CLIENTS_SIZE },
-    { ...set(nodePortClientsSet(seconds), frontend), ...written, timeout: NODE_PORT_SECONDS, size: NODE_PORTS_SIZE },
-  ];
+  return { ...map(clientsMap(key), [ip], [ip, 'inet_service']), ...WRITTEN };
 }
 
 function addressType(family: Family): string {

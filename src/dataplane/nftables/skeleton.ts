@@ -22,8 +22,8 @@ import {
   type Rule,
   type Statement,
 } from './json.js';
+import { affinityChains } from './affinity/chains.js';
 import { CHAIN, COUNTED, NFT_FAMILY, SET, countChain, countedSet } from './names.js';
-import { rememberChains } from './remember-chains.js';
 
 /** Priorities by their names in nft(8); kube-proxy's, see behaviour NF-01 to NF-05. */
 const BEFORE_DNAT = -110;
@@ -36,7 +36,7 @@ const SRCNAT = 100;
  *
  * @param counts whether packets are counted that are refused or dropped.
  */
-export function skeletonChains(node: NodePlan, affinityTimeouts: readonly number[], counts: boolean): readonly Chain[] {
+export function skeletonChains(node: NodePlan, counts: boolean): readonly Chain[] {
   const family = NFT_FAMILY[node.family];
   const end = counts ? countFirst : atOnce;
   return [
@@ -77,7 +77,7 @@ export function skeletonChains(node: NodePlan, affinityTimeouts: readonly number
     // A TCP reset is not rate limited as ICMP errors are (net.ipv4.icmp_ratelimit), so every client learns at once.
     regular(CHAIN.refuse, [[match(meta('l4proto'), 'tcp'), { reject: { type: 'tcp reset' } }], [{ reject: null }]]),
     ...(counts ? countChains(family) : []),
-    ...rememberChains(family, affinityTimeouts),
+    ...affinityChains(family),
     regular(CHAIN.masquerade, masqueradeRules(node, family)),
   ];
 }

@@ -1,7 +1,8 @@
 import type { Family } from '../../base/ip.js';
 import type { NftablesAddon } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
-import { classChains, parseClassName } from './classes.js';
+import { chainsOf, mapsOf, objectsOf, parseAffinityChain } from './affinity/chains.js';
+import { classChainNames, classChains, parseClassName } from './classes.js';
 import {
   addChain,
   addRule,
@@ -9,14 +10,14 @@ import {
   addTable,
   deleteTable,
   flushChain,
+  flushSet,
   type Chain,
   type SetDeclaration,
   type TableName,
 } from './json.js';
 import { chainText, emptyKernelTable, type KernelTable } from './kernel-table.js';
-import { COUNTED, NFT_FAMILY, TABLE, affinitySecondsOf, countedSet } from './names.js';
-import { parseSharedChain, sharedChain } from './remember-chains.js';
-import { affinitySets, countedSets, staticSets } from './schema.js';
+import { CHAIN, COUNTED, NFT_FAMILY, TABLE, countChain, countedSet } from './names.js';
+import { countedSets, staticSets } from './schema.js';
 import { skeletonChains } from './skeleton.js';
 
 type Command = ReturnType<typeof addSet>;
@@ -40,9 +41,9 @@ const UNCHANGED: StructureChange = { rebuild: false, before: [], after: [], sets
 export class Structure {
   private readonly where: TableName;
   private readonly statics: readonly SetDeclaration[];
-  private readonly ofTimeouts = new Map<number, readonly SetDeclaration[]>();
-  private readonly compiledSets = new Map<string, string>();
-  private readonly compiledChains = new Map<string, string>();
+  private readonly staticNames: ReadonlySet<string>;
+  /** Canonical texts by name, with what they were compiled from: of what the table has, see {@link forget}. */
+  private readonly compiled = new Map<string, { readonly source: string; readonly text: string }>();
 
   /** @param counts whether packets are counted that are refused or dropped. */
   constructor(
@@ -53,55 +54,64 @@ export class Structure {
   ) {
     this.where = { family: NFT_FAMILY[family], table };
     this.statics = [...staticSets(family), ...(counts ? countedSets(family) : [])];
+    this.staticNames = new Set([
+      ...this.statics.map(({ name }) => name),
+      ...Object.values(CHAIN),
+      ...(counts ? COUNTED.map(({ of }) => countChain(of)) : []),
+    ]);
   }
 
-  /** Sets of a table that has these affinity timeouts. */
-  sets(affinityTimeouts: readonly number[]): readonly SetDeclaration[] {
-    return [...this.statics, ...affinityTimeouts.flatMap((seconds) => this.setsOfTimeout(seconds))];
+  /** Sets of a table that has the named chains. */
+  sets(classNames: Iterable<string>): readonly SetDeclaration[] {
+    return [...this.statics, ...this.setsOf(classNames)];
   }
 
-  private setsOfTimeout(seconds: number): readonly SetDeclaration[] {
-    let sets = this.ofTimeouts.get(seconds);
-    if (sets === undefined) {
-      sets = affinitySets(this.family, seconds);
-      this.ofTimeouts.set(seconds, sets);
+  /** Those that there are for chains of a Service port's own. */
+  private setsOf(classNames: Iterable<string>): readonly SetDeclaration[] {
+    const sets = new Map<string, SetDeclaration>();
+    for (const name of classNames) {
+      const affinity = parseAffinityChain(name);
+      if (affinity !== null) for (const set of mapsOf(affinity, this.family)) sets.set(set.name, set);
     }
-    return sets;
+    return [...sets.values()];
   }
 
-  /** Chains of the named classes, without duplicates, those needed first before the others. */
+  /** The named chains and those that they lead to, without duplicates, those needed first before the others. */
   classes(names: Iterable<string>, node: NodePlan): readonly Chain[] {
     const chains = new Map<string, Chain>();
     for (const name of names) {
       const service = parseClassName(name);
-      const shared = parseSharedChain(name);
+      const affinity = service === null ? parseAffinityChain(name) : null;
       if (service !== null) for (const chain of classChains(service, node)) chains.set(chain.name, chain);
-      if (shared !== null) chains.set(name, sharedChain(NFT_FAMILY[this.family], shared));
+      if (affinity !== null) for (const chain of chainsOf(affinity, node)) chains.set(chain.name, chain);
     }
     return [...chains.values()];
   }
 
+  /** Whether a table has it whatever its frontends are. */
+  isStatic(name: string): boolean {
+    return this.staticNames.has(name);
+  }
+
   /**
-   * @param classNames the class chains wanted; with `rules` false only those the kernel lacks are looked at, and of the sets those of timeouts that it lacks.
+   * @param classNames the chains wanted for frontends; with `rules` false only those the kernel lacks are looked at.
+   * @param isUsed whether frontends in the kernel lead to a chain or set of it. If none does, it is as it was left: it is compared, and clients are forgotten.
    * @param leftOut chains that stay as they are.
    */
   change(
     kernel: KernelTable,
     node: NodePlan,
     classNames: ReadonlySet<string>,
-    affinityTimeouts: readonly number[],
+    isUsed: (name: string) => boolean,
     rules: boolean,
     leftOut: ReadonlySet<string> = new Set(),
   ): StructureChange {
-    const lacking = affinityTimeouts.filter((seconds) =>
-      this.setsOfTimeout(seconds).some(({ name }) => !kernel.sets.has(name)),
-    );
-    const sets = rules ? this.sets(affinityTimeouts) : lacking.flatMap((seconds) => this.setsOfTimeout(seconds));
-    const wanted = rules ? [...classNames] : [...classNames].filter((name) => !kernel.chains.has(name));
+    const named = [...classNames].filter((name) => rules || !kernel.chains.has(name) || !isUsed(name));
     // As it is for nearly every change.
-    if (!rules && lacking.length === 0 && wanted.length === 0 && kernel.sets.size > 0) return UNCHANGED;
-    const classes = this.classes(wanted, node);
-    const skeleton = rules || lacking.length > 0 ? skeletonChains(node, affinityTimeouts, this.counts) : [];
+    if (!rules && named.length === 0 && kernel.sets.size > 0) return UNCHANGED;
+    const sets = rules ? this.sets(named) : this.setsOf(named);
+    const classes = this.classes(named, node);
+    const skeleton = rules ? skeletonChains(node, this.counts) : [];
     const rebuild =
       sets.some((set) => this.conflicts(kernel.sets.get(set.name), this.setText(set))) ||
       [...skeleton, ...classes].some((chain) =>
@@ -109,8 +119,10 @@ export class Structure {
       );
     if (rebuild) return { rebuild, before: [], after: [], sets: new Map(), chains: new Map() };
     const newSets = sets.filter((set) => !kernel.sets.has(set.name));
+    const unused = sets.filter(({ name }) => kernel.sets.has(name) && !this.isStatic(name) && !isUsed(name));
     const objects: Command[] = kernel.sets.size === 0 ? [addTable(this.where)] : [];
     objects.push(...newSets.map((set) => addSet(this.where, set)));
+    objects.push(...unused.map(({ name }) => flushSet(this.where, name)));
     const chains = new Map<string, string>();
     const changed = [...skeleton, ...classes].filter(
       (chain) => !leftOut.has(chain.name) && kernel.chains.get(chain.name) !== this.chainText(chain),
@@ -129,64 +141,47 @@ export class Structure {
   }
 
   /** The same for a table made anew after the one in the kernel was removed. */
-  anew(node: NodePlan, classNames: ReadonlySet<string>, affinityTimeouts: readonly number[]): StructureChange {
-    const { before, ...rest } = this.change(emptyKernelTable(), node, classNames, affinityTimeouts, true);
+  anew(node: NodePlan, classNames: ReadonlySet<string>): StructureChange {
+    const { before, ...rest } = this.change(emptyKernelTable(), node, classNames, () => false, true);
     const [objects = [], ...rules] = before;
     const removal = [addTable(this.where), deleteTable(this.where)];
     return { ...rest, rebuild: true, before: [[...removal, ...objects], ...rules] };
   }
 
-  /** Names of chains and sets in the kernel that the table should not have. */
-  foreign(
-    kernel: KernelTable,
-    node: NodePlan,
-    classNames: ReadonlySet<string>,
-    affinityTimeouts: readonly number[],
-  ): { readonly chains: readonly string[]; readonly sets: readonly string[] } {
-    const chains = new Set(
-      [...skeletonChains(node, affinityTimeouts, this.counts), ...this.classes(classNames, node)].map(
-        ({ name }) => name,
-      ),
-    );
-    const sets = new Set(this.sets(affinityTimeouts).map(({ name }) => name));
-    return {
-      chains: [...kernel.chains.keys()].filter((name) => !chains.has(name)),
-      sets: [...kernel.sets.keys()].filter((name) => !sets.has(name)),
-    };
-  }
-
   /** Canonical text by name of every chain that a table should have that counts refused packets, or does not. */
-  chainTexts(
-    node: NodePlan,
-    classNames: ReadonlySet<string>,
-    affinityTimeouts: readonly number[],
-    counts: boolean,
-  ): ReadonlyMap<string, string> {
-    const chains = [...skeletonChains(node, affinityTimeouts, counts), ...this.classes(classNames, node)];
+  chainTexts(node: NodePlan, classNames: ReadonlySet<string>, counts: boolean): ReadonlyMap<string, string> {
+    const chains = [...skeletonChains(node, counts), ...this.classes(classNames, node)];
     return new Map(chains.map((chain) => [chain.name, this.chainText(chain)]));
   }
 
+  /** The table does not have these any more. */
+  forget(names: Iterable<string>): void {
+    for (const name of names) this.compiled.delete(name);
+  }
+
   private chainText(chain: Chain): string {
-    const key = JSON.stringify(chain);
-    let text = this.compiledChains.get(key);
-    if (text === undefined) {
+    return this.compile(chain.name, chain, () => {
       const rules = chain.rules.map((rule) => addRule(this.where, chain.name, rule));
       const commands = [addChain(this.where, chain), ...rules];
       const [listing] = this.addon.nftCompile(this.where.family, this.where.table, commands).chains;
-      text = listing === undefined ? '' : chainText(listing);
-      this.compiledChains.set(key, text);
-    }
-    return text;
+      return listing === undefined ? '' : chainText(listing);
+    });
   }
 
   private setText(set: SetDeclaration): string {
-    let text = this.compiledSets.get(set.name);
-    if (text === undefined) {
+    return this.compile(set.name, set, () => {
       const [listing] = this.addon.nftCompile(this.where.family, this.where.table, [addSet(this.where, set)]).sets;
-      text = listing?.declaration ?? '';
-      this.compiledSets.set(set.name, text);
-    }
-    return text;
+      return listing?.declaration ?? '';
+    });
+  }
+
+  private compile(name: string, from: Chain | SetDeclaration, text: () => string): string {
+    const source = JSON.stringify(from);
+    const known = this.compiled.get(name);
+    if (known?.source === source) return known.text;
+    const compiled = { source, text: text() };
+    this.compiled.set(name, compiled);
+    return compiled.text;
   }
 
   private conflicts(held: string | undefined, wanted: string | undefined): boolean {
@@ -196,17 +191,20 @@ export class Structure {
 
 /** Whether a chain is for some frontends and not for all, and so none of those in which the others' rules are. */
 export function isClassChain(name: string): boolean {
-  return /^(?:nodeport-)?(?:local-)?(?:pick|external)-/.test(name) || parseSharedChain(name) !== null;
+  return /^(?:nodeport-)?(?:local-)?(?:pick|external)-/.test(name) || parseAffinityChain(name) !== null;
 }
 
-/** Timeouts for which the kernel has affinity sets. */
-export function timeoutsOf(kernel: KernelTable): readonly number[] {
-  const timeouts = new Set<number>();
-  for (const name of kernel.sets.keys()) {
-    const seconds = affinitySecondsOf(name);
-    if (seconds !== null) timeouts.add(seconds);
-  }
-  return [...timeouts].sort((one, other) => one - other);
+/** Names of the chains and sets that are in a table because a frontend leads to a chain. */
+export function objectsOfChain(name: string): readonly string[] {
+  const service = parseClassName(name);
+  if (service !== null) return classChainNames(service);
+  const affinity = parseAffinityChain(name);
+  return affinity === null ? [] : objectsOf(affinity, name);
+}
+
+/** Whether a chain or set counts refused packets. */
+export function isCounter(name: string): boolean {
+  return COUNTED.some(({ of }) => name === countChain(of) || name === countedSet(of));
 }
 
 /** Whether the kernel has sets that count refused packets. */

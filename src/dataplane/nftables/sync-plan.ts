@@ -9,7 +9,6 @@ import {
   diffFrontend,
   NO_ELEMENTS,
   renderFrontend,
-  timeoutsOfFrontend,
   type FrontendElements,
 } from './frontend-elements.js';
 import { emptyKernelTable, type KernelTable } from './kernel-table.js';
@@ -53,8 +52,6 @@ export interface SyncScope {
   readonly former?: FrontendElements | null;
   /** Whether all rules are looked at. */
   readonly rules: boolean;
-  /** Whether nothing is kept for affinity timeouts that no frontend has. */
-  readonly tidy: boolean;
   /** Chains that stay as they are. */
   readonly leftOut?: ReadonlySet<string>;
 }
@@ -121,22 +118,23 @@ function planStructure(
   brought: readonly FrontendKey[],
 ): { readonly steps: readonly FrontendStep[]; readonly structural: StructureChange } {
   const { rules, leftOut, former = null } = scope;
-  const plan = (
-    from: KernelTable,
-    present: readonly number[],
-  ): [readonly FrontendStep[], ReadonlySet<string>, readonly number[]] => {
+  const plan = (from: KernelTable): readonly [readonly FrontendStep[], ReadonlySet<string>] => {
     const steps = brought.map((key) => ({ ...step(key, from, table), ...(former && { next: former }) }));
-    return [steps, classNames(steps, from, rules), timeouts(steps, from, present, scope)];
+    return [steps, classNames(steps, from, rules)];
   };
-  const [steps, ...wanted] = plan(ledger.held, ledger.timeouts);
-  const structural = structure.change(ledger.held, table.node, ...wanted, rules, leftOut);
+  const [steps, wanted] = plan(ledger.held);
+  const isUsed = (name: string): boolean => ledger.uses.isUsed(name);
+  const structural = structure.change(ledger.held, table.node, wanted, isUsed, rules, leftOut);
   if (!structural.rebuild) return { steps, structural };
   for (const kind of ADDRESSES)
     for (const address of ledger.held[kind].keys())
       if (!table[kind].has(address)) ledger[kind].desire(address, undefined);
-  const [all, ...needed] = plan(emptyKernelTable(), []);
-  return { steps: all, structural: structure.anew(table.node, ...needed) };
+  const [all, needed] = plan(emptyKernelTable());
+  return { steps: all, structural: structure.anew(table.node, needed) };
 }
+
+/** Where a frontend's packets are led. One without affinity before loses nothing to a chain that is still empty. */
+const VERDICTS = ['chain', 'finds', 'findsLocal', 'remembers'] as const;
 
 /**
  * Whether a frontend's packets are led from one chain to another that these steps make. A packet on its way while a transaction is committed takes all rules
@@ -145,7 +143,7 @@ function planStructure(
  */
 function leadsAway(steps: readonly FrontendStep[], held: KernelTable, made: ReadonlyMap<string, string>): boolean {
   const isNew = (chain: string | null): boolean => chain !== null && made.has(chain) && !held.chains.has(chain);
-  return steps.some(({ current, next }) => current.chain !== null && isNew(next.chain));
+  return steps.some(({ current, next }) => VERDICTS.some((field) => current[field] !== null && isNew(next[field])));
 }
 
 /** Those that are brought, and those that are only desired. */
@@ -200,25 +198,6 @@ function classNames(steps: readonly FrontendStep[], kernel: KernelTable, rules: 
   for (const elements of rules ? others(steps, kernel) : [])
     for (const chain of chainsOfFrontend(elements)) names.add(chain);
   return names;
-}
-
-/**
- * Affinity timeouts in use; those no longer used only go when the table is tidied up.
- *
- * @param present those that the kernel has sets for.
- */
-function timeouts(
-  steps: readonly FrontendStep[],
-  kernel: KernelTable,
-  present: readonly number[],
-  { tidy }: SyncScope,
-): readonly number[] {
-  const seconds = new Set(tidy ? [] : present);
-  for (const { next } of steps) for (const timeout of timeoutsOfFrontend(next)) seconds.add(timeout);
-  // Frontends left alone.
-  for (const elements of tidy ? others(steps, kernel) : [])
-    for (const timeout of timeoutsOfFrontend(elements)) seconds.add(timeout);
-  return [...seconds].sort((one, other) => one - other);
 }
 
 /** Of frontends that are not looked at. */

@@ -4,7 +4,7 @@ import type { AsideFrontend } from '../contract.js';
 import { Ledger } from '../ledger.js';
 import { sameElements, type FrontendElements } from './frontend-elements.js';
 import { emptyKernelTable, type KernelTable, type ListedTable, type StrayElement } from './kernel-table.js';
-import { timeoutsOf } from './structure.js';
+import { Uses } from './uses.js';
 
 /** Keys of each kind: what one transaction changes, or what is owed. */
 export type TableKeys = {
@@ -58,13 +58,17 @@ export class TableLedger {
   readonly strays: Ledger<string, StrayElement>;
   /** What the kernel acknowledged; another object after each {@link readBack}. */
   held: KernelTable;
+  /** What of the held chains and sets the held frontends lead to. */
+  readonly uses: Uses;
   /** Of frontends that are set aside: what the kernel held of them before somebody else altered it. */
   readonly damaged = new Map<FrontendKey, FrontendElements>();
 
-  private knownTimeouts: { readonly version: number; readonly seconds: readonly number[] } | null = null;
-
-  /** @param now milliseconds on a clock that only goes forward. */
-  constructor(now: () => number) {
+  /**
+   * @param now milliseconds on a clock that only goes forward.
+   * @param isStatic whether a table has a chain or set whatever its frontends are.
+   */
+  constructor(now: () => number, isStatic: (name: string) => boolean) {
+    this.uses = new Uses(isStatic, now);
     this.chains = new Ledger({ same: identical, now });
     this.sets = new Ledger({ same: identical, now });
     this.frontends = new Ledger({ same: sameElements, now });
@@ -73,13 +77,6 @@ export class TableLedger {
     this.staleFlows = new Ledger({ same: identical, now });
     this.strays = new Ledger({ same: identical, now });
     this.held = this.acknowledged();
-  }
-
-  /** Timeouts for which the kernel has affinity sets. Every sync asks several times, and they hardly ever change. */
-  get timeouts(): readonly number[] {
-    const { version } = this.sets;
-    if (this.knownTimeouts?.version !== version) this.knownTimeouts = { version, seconds: timeoutsOf(this.held) };
-    return this.knownTimeouts.seconds;
   }
 
   /** Whether nothing is known of the kernel's table. */
@@ -178,6 +175,8 @@ export class TableLedger {
     this.staleFlows.readBackAll(listed.staleFlows);
     this.strays.readBackAll(listed.strays);
     this.held = this.acknowledged();
+    const { chains, sets, frontends } = this.held;
+    this.uses.readBack(frontends.values(), [...chains.keys(), ...sets.keys()]);
     for (const [key, before] of altered) {
       // What was refused was the way from something else.
       this.frontends.retry(key);
@@ -195,6 +194,13 @@ export class TableLedger {
       altered.set(key, one);
     }
     return altered;
+  }
+
+  /** The kernel was seen to hold this of a frontend. */
+  readBackFrontend(key: FrontendKey, elements: FrontendElements): void {
+    const before = this.frontends.acknowledged.get(key);
+    this.frontends.readBack(key, elements);
+    this.uses.replace(before, this.frontends.acknowledged.get(key));
   }
 
   /** The table was made anew: of what is held only this is left. */
@@ -257,7 +263,15 @@ export class TableLedger {
     const end = (how: keyof TableClaim) => (): void => {
       for (const claim of claims) claim?.[how]();
     };
-    return { acknowledge: end('acknowledge'), refuse: end('refuse'), lose: end('lose') };
+    const acknowledge = (): void => {
+      const { acknowledged } = this.frontends;
+      const before = keys.frontends.map((key) => acknowledged.get(key));
+      end('acknowledge')();
+      for (const [index, key] of keys.frontends.entries()) this.uses.replace(before[index], acknowledged.get(key));
+      this.uses.held(keys.chains.filter((name) => this.chains.acknowledged.has(name)));
+      this.uses.held(keys.sets.filter((name) => this.sets.acknowledged.has(name)));
+    };
+    return { acknowledge, refuse: end('refuse'), lose: end('lose') };
   }
 
   private all(): readonly AnyLedger[] {

@@ -1,12 +1,11 @@
 import type { NftablesAddon } from '../../native/contract.js';
 import type { NodePlan } from '../../plan/types.js';
 import { frontendKey } from '../../plan/frontend-key.js';
+import { findChainOf, rememberChainOf } from './affinity/chains.js';
 import { className } from './classes.js';
-import { nameClientKey } from './client-keys.js';
 import { deleteTable } from './json.js';
 import { emptyKernelTable } from './kernel-table.js';
 import { NFT_FAMILY } from './names.js';
-import { sharedChainName } from './remember-chains.js';
 import { Structure } from './structure.js';
 
 /** A name that nobody has, so that a proxy at work is not disturbed. */
@@ -27,15 +26,17 @@ export async function tryKernel(
 ): Promise<void> {
   const where = { family: NFT_FAMILY[node.family], table: TRIAL_TABLE };
   const structure = new Structure(addon, node.family, counts, TRIAL_TABLE);
-  const clients = nameClientKey(frontendKey(null, 30000, 'TCP'));
-  const alike = { size: 2, affinitySeconds: AFFINITY_SECONDS, clients: null, localClients: null };
+  const [cluster, local] = [frontendKey(null, 30000, 'TCP'), frontendKey(null, 30001, 'TCP')];
+  const keys = { cluster, local: { key: local } };
+  const alike = { size: 2, sticky: true };
   const classNames = new Set([
     className({ ...alike, shard: 0, kind: 'pick', localSize: 0 }),
-    className({ ...alike, shard: null, kind: 'external', localSize: 0, clients }),
-    className({ ...alike, shard: 0, kind: 'external-local', localSize: 2, localClients: clients }),
-    sharedChainName({ seconds: AFFINITY_SECONDS, cluster: clients, local: clients }),
+    className({ ...alike, shard: null, kind: 'external', localSize: 0 }),
+    className({ ...alike, shard: 0, kind: 'external-local', localSize: 2 }),
+    findChainOf(cluster),
+    rememberChainOf(cluster, AFFINITY_SECONDS, keys),
   ]);
-  const change = structure.change(emptyKernelTable(), node, classNames, [AFFINITY_SECONDS], true);
+  const change = structure.change(emptyKernelTable(), node, classNames, () => false, true);
   const commands = [...change.before.flat(), ...change.after, deleteTable(where)];
   await addon.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
 }

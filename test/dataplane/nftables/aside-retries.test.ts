@@ -8,7 +8,7 @@ import { asides, gone, keyOf, others, refuse, rowsOf, settle, started, STILL_TO_
 t.test('2,000 that are due at once: each sync tries some, and no change waits for more', async (t) => {
   const rig = await started(1);
   const sticky = Array.from({ length: 2000 }, (_, index) => rowsOf(index + 10, 1, { affinitySeconds: 30 })).flat();
-  rig.kernel.faults.refuses = (what) => / remember-clients-30$/.test(what);
+  rig.kernel.faults.refuses = (what) => / pick-1-shard-\d-sticky$/.test(what);
   rig.commit(sticky);
   t.ok((await settle(rig)) <= 1);
   let attempts = 0;

@@ -172,11 +172,10 @@ t.test('many are refused at once', async (t) => {
 
 t.test('a class chain, or what an affinity timeout needs, concerns those who use it', async (t) => {
   for (const refused of [
-    / remember-clients-30$/,
-    / clients-30-part-3$/,
-    / sharing-frontends-30$/,
-    / remember-clients-30-as-/,
-    / external-.*-sticky-30-as-/,
+    / remember-clients-30-10\.96\.0\.7-tcp-80$/,
+    / find-clients-10\.96\.0\.7-tcp-80$/,
+    /add map clients-10\.96\.0\.7-tcp-80$/,
+    / external-.*-sticky$/,
   ]) {
     const rig = await started(3);
     rig.kernel.faults.refuses = (what) => refused.test(what);

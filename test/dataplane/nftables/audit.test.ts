@@ -1,8 +1,9 @@
 import t from 'tap';
+import { LINGER_MS } from '../../../src/dataplane/nftables/uses.js';
 import type { NftTransaction } from '../../../src/native/contract.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { service, slice } from '../../support/rows.js';
-import { commandsOf, compiler, NODE_ROWS, Rig, webOf } from './rig.js';
+import { change, commandsOf, compiler, NODE_ROWS, Rig, webOf } from './rig.js';
 
 /** The comparison beside syncs. */
 
@@ -144,6 +145,7 @@ t.test('what is to be looked at again because of a sync meanwhile is', async (t)
   rig.kernel.touch();
   await rig.dataplane.audit(rig.table);
   rig.kernel.touch();
+  rig.now += LINGER_MS;
   during(rig, async () => {
     t.ok((await rig.during(() => rig.sync())).length > 0, 'it removes what nobody needs');
   });
@@ -161,18 +163,80 @@ t.test('an audit that fails says so and harms nothing', async (t) => {
   t.equal(await rig.dataplane.audit(rig.table), false);
 });
 
-t.test('objects that nobody needs any more go with the sync after it', async (t) => {
+t.test('what nothing needs any more goes after a moment, without a listing', async (t) => {
   const rig = await started();
-  rig.commit([service('other', { clusterIPs: ['10.96.0.11'], affinitySeconds: 90 })]);
-  await rig.sync();
+  const objects = (): number => (rig.kernel.table('ip')?.chains.size ?? 0) + (rig.kernel.table('ip')?.sets.size ?? 0);
+  const before = objects();
+  rig.commit([
+    service('more', { clusterIPs: ['10.96.0.77'], affinitySeconds: 90 }),
+    slice('more', [{ address: '10.0.1.77' }]),
+  ]);
+  t.notOk('dueAt' in (await rig.sync()));
+  t.ok(objects() > before);
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'more' }]);
+  const report = await rig.sync();
+  t.equal(report.dueAt, rig.now + LINGER_MS, 'the loop is told when to call again');
+  t.same(await rig.during(() => rig.sync()), [], 'not yet');
   rig.kernel.touch();
-  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(await rig.dataplane.audit(rig.table), false, 'which is no difference');
   const listings = rig.kernel.listed.length;
+  rig.now += LINGER_MS;
   const sent = await rig.during(() => rig.sync());
-  t.ok(commandsOf(sent).includes('delete set clients-60-part-0'), 'the maps of the timeout before');
-  t.equal(rig.kernel.listed.length, listings, 'without a listing');
+  t.ok(commandsOf(sent).includes('delete set clients-10.96.0.77-tcp-80'), 'its map of clients');
+  t.ok(commandsOf(sent).includes('delete chain remember-clients-90-10.96.0.77-tcp-80'));
+  t.equal(rig.kernel.listed.length, listings);
+  t.equal(objects(), before);
   t.same(await rig.difference(), []);
   t.same(await rig.during(() => rig.sync()), []);
+});
+
+t.test('what comes back in the meantime stays', async (t) => {
+  const rig = await started();
+  const rows = [
+    service('more', { clusterIPs: ['10.96.0.77'], affinitySeconds: 90 }),
+    slice('more', [{ address: '10.0.1.77' }]),
+  ];
+  rig.commit(rows);
+  await rig.sync();
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'more' }]);
+  await rig.sync();
+  rig.commit(rows);
+  const sent = commandsOf(await rig.during(() => rig.sync()));
+  t.same(sent, ['flush set clients-10.96.0.77-tcp-80'], 'but for the clients');
+  rig.now += LINGER_MS;
+  t.same(await rig.during(() => rig.sync()), []);
+  t.same(await rig.difference(), []);
+});
+
+t.test('what somebody else uses is said once, keeps nothing else, and is tried again by the next check', async (t) => {
+  const rig = await started();
+  rig.commit([
+    service('more', { clusterIPs: ['10.96.0.77'], affinitySeconds: 90 }),
+    slice('more', [{ address: '10.0.1.77' }]),
+  ]);
+  await rig.sync();
+  const find = 'find-clients-10.96.0.77-tcp-80';
+  const rule = { family: 'ip', table: 'kube-proxy', chain: 'dispatch', expr: [{ jump: { target: find } }] };
+  await change(rig.kernel, { add: { rule } });
+  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'more' }]);
+  await rig.sync();
+  rig.now += LINGER_MS;
+  const { problems } = await rig.sync();
+  t.match(problems, [new RegExp(`could not remove .*${find}.*EBUSY`)]);
+  const names = (): readonly string[] =>
+    [...(rig.kernel.table('ip')?.chains.keys() ?? []), ...(rig.kernel.table('ip')?.sets.keys() ?? [])].filter((name) =>
+      name.includes('10.96.0.77'),
+    );
+  t.same(names(), [find]);
+  rig.now += LINGER_MS;
+  t.same((await rig.sync()).problems, []);
+  rig.kernel.touch();
+  t.equal(await rig.dataplane.audit(rig.table), true);
+  t.ok((await rig.difference()).includes(`+ IPv4 kernel ${find} is needed by nothing`));
+  // The check takes the rule away first.
+  await rig.sync(true);
+  t.same(names(), []);
+  t.same(await rig.difference(), []);
 });
 
 t.test('losses are reported although the repair fails at first, and a failure is none', async (t) => {

@@ -1,5 +1,6 @@
 import t from 'tap';
 import {
+  classChainNames,
   classChains,
   className,
   classSize,
@@ -18,14 +19,14 @@ const NODE: NodePlan = {
   nodePortPrefixes: null,
   nodePortsOnLoopback: false,
   nodePortAddresses: [],
+  clientPrefix: 32,
   address: null,
   serviceCIDRs: [],
 };
 
 const MOST = 300;
 
-const APART = { affinitySeconds: null, clients: null, localClients: null } as const;
-const pick = (size: number): ServiceClass => ({ shard: 0, kind: 'pick', size, localSize: 0, ...APART });
+const pick = (size: number): ServiceClass => ({ shard: 0, kind: 'pick', size, localSize: 0, sticky: false });
 
 /** The moduli a class draws with, in order, read off its rules. */
 function moduli(size: number): readonly number[] {
@@ -127,17 +128,11 @@ t.test('going up and down around a border changes the class once', (t) => {
 t.test('class names say all of a class', (t) => {
   const classes: ServiceClass[] = [];
   for (const shard of [null, 0, 7]) {
-    for (const affinity of [
-      APART,
-      { ...APART, affinitySeconds: 1 },
-      { affinitySeconds: 10_800, clients: '10.96.0.10-80', localClients: null },
-      { affinitySeconds: 10_800, clients: 'fd00__10-80', localClients: 'nodeport-30080' },
-      { affinitySeconds: 10_800, clients: null, localClients: '192.0.2.1-443' },
-    ]) {
+    for (const sticky of [false, true]) {
       for (const size of [1, 8, 256]) {
-        classes.push({ shard, kind: 'pick', size, localSize: 0, ...affinity });
-        classes.push({ shard, kind: 'external', size, localSize: 0, ...affinity });
-        classes.push({ shard, kind: 'external-local', size, localSize: 4, ...affinity });
+        classes.push({ shard, kind: 'pick', size, localSize: 0, sticky });
+        classes.push({ shard, kind: 'external', size, localSize: 0, sticky });
+        classes.push({ shard, kind: 'external-local', size, localSize: 4, sticky });
       }
     }
   }
@@ -160,10 +155,8 @@ t.test('other names are no classes', (t) => {
     'external-local-4-shard-0',
     'external-local-4-3-shard-0',
     'pick-4-shard-0-sticky-',
-    'pick-4-shard-0-as-10.96.0.10-80',
-    'pick-4-shard-0-sticky-60-as-10.96.0-80',
-    'pick-4-shard-0-sticky-60-as-10.96.0.10-0',
-    'pick-4-shard-0-sticky-60-as-nodeport',
+    'pick-4-shard-0-sticky-60',
+    'pick-4-sticky-shard-0',
     'local-pick-4-shard-0',
     'service-ULMVA6XW-ns1/svc1/tcp/p80',
   ]) {
@@ -175,17 +168,16 @@ t.test('other names are no classes', (t) => {
 t.test('a class comes with every chain it leads to, those first', (t) => {
   const names = (service: ServiceClass, node = NODE): readonly string[] =>
     classChains(service, node).map(({ name }) => name);
-  const local: ServiceClass = {
-    ...{ shard: null, kind: 'external-local', size: 8, localSize: 2 },
-    ...{ affinitySeconds: 30, clients: '10.96.0.10-80', localClients: null },
-  };
+  const local: ServiceClass = { shard: null, kind: 'external-local', size: 8, localSize: 2, sticky: true };
   t.same(names(local), [
     'nodeport-pick-8',
-    'nodeport-pick-8-sticky-30-as-10.96.0.10-80',
+    'nodeport-pick-8-sticky',
     'nodeport-local-pick-2',
-    'nodeport-local-pick-2-sticky-30',
-    'nodeport-external-local-8-2-sticky-30-as-10.96.0.10-80',
+    'nodeport-local-pick-2-sticky',
+    'nodeport-external-local-8-2-sticky',
   ]);
+  for (const service of [local, pick(4), { ...pick(4), sticky: true, kind: 'external' as const }])
+    t.same(names(service), classChainNames(service), 'whose names are known without their rules');
   t.same(names({ ...pick(4), kind: 'external' }), ['pick-4-shard-0', 'external-4-shard-0']);
   t.same(names(pick(1)), ['pick-1-shard-0']);
   const chains = classChains(local, { ...NODE, localDetector: null });

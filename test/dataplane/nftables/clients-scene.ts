@@ -1,5 +1,4 @@
 import type { Row } from '../../../src/state/rows.js';
-import { clientsMaps } from '../../../src/dataplane/nftables/names.js';
 import type { KernelPacket } from '../../support/fake-kernel/packet.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { address, service, slice, type ServiceText } from '../../support/rows.js';
@@ -56,13 +55,12 @@ export function answers(rig: Rig, client: string, to: string): readonly string[]
 }
 
 /** `client → endpoint` of every client remembered. */
-export function clients(rig: Rig, seconds = 60): readonly string[] {
-  const sets = rig.kernel.table('ip')?.sets;
-  return clientsMaps(seconds)
-    .flatMap((name) => [...(sets?.get(name)?.elements.values() ?? [])])
+export function clients(rig: Rig): readonly string[] {
+  const sets = [...(rig.kernel.table('ip')?.sets.values() ?? [])].filter(({ name }) => name.startsWith('clients-'));
+  return sets
+    .flatMap(({ elements }) => [...elements.values()])
     .map(
-      ({ key, value }) =>
-        `${[...Buffer.from(key, 'latin1').subarray(0, 4)].join('.')} ${Buffer.from(value ?? '', 'latin1')[3] ?? 0}`,
+      ({ key, value }) => `${[...Buffer.from(key, 'latin1')].join('.')} ${Buffer.from(value ?? '', 'latin1')[3] ?? 0}`,
     )
     .sort();
 }

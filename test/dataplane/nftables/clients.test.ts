@@ -1,7 +1,8 @@
 import t from 'tap';
 import type { Row } from '../../../src/state/rows.js';
-import { forgetClients } from '../../../src/dataplane/nftables/clients.js';
-import { CLIENT_PARTS, clientsMaps } from '../../../src/dataplane/nftables/names.js';
+import { forgetClients } from '../../../src/dataplane/nftables/affinity/clients.js';
+import type { NftTransaction } from '../../../src/native/contract.js';
+import { LINGER_MS } from '../../../src/dataplane/nftables/uses.js';
 import { KernelError } from '../../support/fake-kernel/kernel-error.js';
 import { service, slice, type ServiceText } from '../../support/rows.js';
 import { commandsOf, elementLines } from './rig.js';
@@ -37,8 +38,8 @@ t.test('clients of a gone endpoint are forgotten in the transaction that removes
   const sent = await rig.during(() => rig.sync());
   t.same(clients(rig), ['10.0.0.1 1', '203.0.113.8 3']);
   t.equal(sent.length, 1);
-  const forgetting = ['add clients-60-part 1', 'delete clients-60-part 1'];
-  t.same(elementLines(sent).slice(-4), [...forgetting, ...forgetting], 'an entry may expire at any moment');
+  const forgetting = ['add clients-10.96.0.10-tcp 2', 'delete clients-10.96.0.10-tcp 2'];
+  t.same(elementLines(sent).slice(-2), forgetting, 'an entry may expire at any moment');
 });
 
 t.test('an endpoint more, another order, another Service: nobody is forgotten and no client is listed', async (t) => {
@@ -51,46 +52,73 @@ t.test('an endpoint more, another order, another Service: nobody is forgotten an
   t.equal(rig.kernel.listed.length, listings);
 });
 
-t.test('an endpoint without clients goes: the kernel is asked for it alone, and no client is listed', async (t) => {
+t.test('an endpoint goes: only clients of its Service port are listed, before the removal and after it', async (t) => {
   const rig = await started();
-  connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
-  const listings = rig.kernel.listed.length;
-  rig.commit([endpoints(1, 3)]);
-  const sent = await rig.during(() => rig.sync());
-  t.same(clients(rig), ['10.0.0.1 1']);
-  t.equal(sent.length, 1);
-  t.equal(rig.kernel.listed.length, listings);
-  const question = { family: 'ip', set: 'clients-60-endpoints', keys: 1 };
-  t.same(rig.kernel.asked, [question, question], 'before the removal and after it');
-});
-
-t.test('only the maps of clients are listed', async (t) => {
-  const rig = await started();
+  rig.commit([service('other', { clusterIPs: ['10.96.0.99'], ports: [{ port: 80 }], affinitySeconds: 60 })]);
+  rig.commit([slice('other', [{ address: '10.0.1.9', node: 'other' }], { ports: [{ port: 8080 }] })]);
+  await rig.sync();
   connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
+  connect(rig, '10.0.0.1', '10.96.0.99:80', 9);
   const listings = rig.kernel.listed.length;
   rig.commit([endpoints(1)]);
   await rig.sync();
   t.same(
     rig.kernel.listed.slice(listings).map(({ elements }) => elements),
-    [clientsMaps(60), clientsMaps(60)],
-    'before the removal and after it',
+    [['clients-10.96.0.10-tcp-80'], ['clients-10.96.0.10-tcp-80']],
   );
+  t.same(clients(rig), ['10.0.0.1 9']);
 });
 
-t.test('what a removal costs does not depend on the clients of others', async (t) => {
-  for (const strangers of [0, 500]) {
-    const rig = await started();
-    rig.commit([service('other', { clusterIPs: ['10.96.0.99'], ports: [{ port: 80 }], affinitySeconds: 60 })]);
-    rig.commit([slice('other', [{ address: '10.0.1.9', node: 'other' }], { ports: [{ port: 8080 }] })]);
-    await rig.sync();
-    for (let index = 0; index < strangers; index++)
-      connect(rig, `10.9.${index >> 8}.${index & 255}`, '10.96.0.99:80', 9);
-    const counts = (): readonly number[] => [rig.kernel.listed.length, rig.kernel.asked.length];
-    const [listed = 0, asked = 0] = counts();
+t.test('very many clients of one Service port keep no removal waiting, of their own or of another', async (t) => {
+  const rig = await started();
+  rig.commit([service('other', { clusterIPs: ['10.96.0.99'], ports: [{ port: 80 }], affinitySeconds: 60 })]);
+  const other = (...numbers: readonly number[]): Row =>
+    slice(
+      'other',
+      numbers.map((number) => ({ address: `10.0.1.${number}`, node: 'other' })),
+      { ports: [{ port: 8080 }] },
+    );
+  rig.commit([other(7, 9)]);
+  await rig.sync();
+  for (let index = 0; index < 9000; index++) connect(rig, `10.9.${index >> 8}.${index & 255}`, '10.96.0.10:80', 2);
+  rig.commit([endpoints(1, 3, 4)]);
+  await rig.sync();
+  t.same(clients(rig), [], 'nobody knew yet that there were so many');
+  for (let index = 0; index < 9000; index++) connect(rig, `10.9.${index >> 8}.${index & 255}`, '10.96.0.10:80', 4);
+  connect(rig, '10.0.0.1', '10.96.0.99:80', 9);
+  rig.commit([endpoints(1, 3), other(7)]);
+  rig.plan();
+  const sent = await rig.during(() => rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: false }));
+  const forgotten = elementLines(sent.slice(0, 1)).filter((line) => line.includes('clients'));
+  t.same(forgotten, ['add clients-10.96.0.99-tcp 1', 'delete clients-10.96.0.99-tcp 1'], 'in the transaction itself');
+  t.ok(clients(rig).length > 0, 'the others are looked for beside further syncs');
+  await rig.sync(true);
+  t.same(clients(rig), []);
+});
+
+t.test('a map that is full holds up neither a sync nor another search', async (t) => {
+  const rig = await started();
+  connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
+  connect(rig, '10.0.0.2', '10.96.0.10:80', 2);
+  const full = (times: number): { readonly attempts: () => number; readonly done: Promise<unknown> } => {
+    let attempts = 0;
+    const error = new KernelError('ENFILE', 'nft transaction', { object: null, index: 0, element: 0 });
+    const addon = {
+      nftElements: rig.kernel.nftElements.bind(rig.kernel),
+      nftTransact: async (transaction: NftTransaction) => {
+        if (++attempts <= times) throw error;
+        return await rig.kernel.nftTransact(transaction);
+      },
+    };
     rig.commit([endpoints(1, 3)]);
-    await rig.sync();
-    t.same(counts(), [listed, asked + 2]);
-  }
+    rig.plan();
+    return { attempts: () => attempts, done: forgetClients(addon, rig.table, ['10.96.0.10:80/TCP']) };
+  };
+  await t.rejects(full(9).done, /ENFILE/, 'a full sync has to make up for it');
+  const third = full(2);
+  await third.done;
+  t.equal(third.attempts(), 3);
+  t.same(clients(rig), ['10.0.0.1 1']);
 });
 
 t.test('searches beside syncs do not pile up', async (t) => {
@@ -117,7 +145,7 @@ t.test('searches beside syncs do not pile up', async (t) => {
 });
 
 t.test('what a failed search was for does not take clients that came since', async (t) => {
-  const rig = await started(sticky({ externalTrafficPolicy: 'Cluster', type: 'NodePort' }));
+  const rig = await started();
   connect(rig, '203.0.113.9', '192.168.0.2:30080', 2);
   const list = rig.kernel.nftElements.bind(rig.kernel);
   let calls = 0;
@@ -126,24 +154,37 @@ t.test('what a failed search was for does not take clients that came since', asy
     if (calls === 2) throw new Error('no listing');
     return calls === 1 ? [] : await list(...parameters);
   };
-  rig.commit([sticky({ externalTrafficPolicy: 'Local', type: 'NodePort' })]);
+  rig.commit([endpoints(1, 3)]);
   await t.rejects(rig.sync(), /no listing/);
-  // It is remembered in both lists: this one's endpoint is local.
   connect(rig, '203.0.113.10', '192.168.0.2:30080', 1);
-  t.same(clients(rig), ['203.0.113.10 1', '203.0.113.10 1', '203.0.113.9 2']);
+  t.same(clients(rig), ['203.0.113.10 1', '203.0.113.9 2']);
   await rig.sync();
-  t.same(clients(rig), ['203.0.113.10 1', '203.0.113.10 1', '203.0.113.9 2']);
-  t.same(answers(rig, '203.0.113.9', '192.168.0.2:30080'), ['10.0.1.1:8080'], 'the other may not go to another node');
-  t.same(answers(rig, '203.0.113.9', '10.96.0.10:80'), ['10.0.1.2:8080']);
+  t.same(clients(rig), ['203.0.113.10 1']);
 });
 
-t.test('a Service that goes takes its clients with it', async (t) => {
-  const rig = await started();
-  connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
-  rig.commit([], [{ kind: 'Service', namespace: 'default', name: 'web' }]);
-  await rig.sync();
-  t.same(clients(rig), []);
-});
+t.test(
+  'a Service that goes takes its clients with it, and whoever has its address next starts without any',
+  async (t) => {
+    const gone = [{ kind: 'Service', namespace: 'default', name: 'web' }] as const;
+    for (const waits of [true, false]) {
+      const rig = await started();
+      connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
+      rig.commit([], gone);
+      await rig.sync();
+      t.equal(clients(rig).length, 1, 'nobody looks for them any more');
+      if (waits) {
+        rig.now += LINGER_MS;
+        await rig.sync();
+        t.same(clients(rig), []);
+      }
+      rig.commit([sticky()]);
+      await rig.sync();
+      t.same(clients(rig), []);
+      t.equal(answers(rig, '10.0.0.1', '10.96.0.10:80').length, 3);
+      t.same(await rig.difference(), []);
+    }
+  },
+);
 
 t.test('other treatment of a connection is another decision', async (t) => {
   const rig = await started(sticky({ externalTrafficPolicy: 'Cluster', type: 'NodePort' }));
@@ -157,20 +198,19 @@ t.test('other treatment of a connection is another decision', async (t) => {
   t.same(answers(rig, '203.0.113.9', '10.96.0.10:80'), ['10.0.1.2:8080'], 'but by the cluster IP');
 });
 
-t.test('another timeout: another map, and the old one goes with the next full sync', async (t) => {
+t.test('another timeout: the same map, and its clients stay', async (t) => {
   const rig = await started();
   connect(rig, '10.0.0.1', '10.96.0.10:80', 2);
   rig.commit([sticky({ affinitySeconds: 90 })]);
   await rig.sync();
   t.same(await rig.difference(), []);
-  t.same(clients(rig, 90), []);
-  const sets = (): readonly string[] =>
-    [...(rig.kernel.table('ip')?.sets.keys() ?? [])].filter((name) => /-(60|90)(-|$)/.test(name));
-  t.equal(sets().length, 2 * (CLIENT_PARTS + 7));
-  const sent = await rig.during(() => rig.sync(true));
-  t.ok(commandsOf(sent).includes('delete set clients-60-part-0'));
-  t.equal(sets().length, CLIENT_PARTS + 7);
-  t.same(await rig.difference(), []);
+  t.same(clients(rig), ['10.0.0.1 2']);
+  t.same(answers(rig, '10.0.0.1', '10.96.0.10:80'), ['10.0.1.2:8080']);
+  const seconds = /timeout":90[^]*clients-10.96.0.10-tcp-80/;
+  t.match(
+    JSON.stringify([...(rig.kernel.table('ip')?.chains.get('remember-clients-90-10.96.0.10-tcp-80')?.rules ?? [])]),
+    seconds,
+  );
 });
 
 t.test('a full sync forgets what slipped through: a client of an endpoint that went while it connected', async (t) => {
@@ -207,11 +247,13 @@ t.test('clients go with their map, whoever looks for them just then', async (t) 
   connect(rig, '10.0.0.1', '10.96.0.10:80', 1);
   const fails = (errno: string) => () =>
     Promise.reject(new KernelError(errno, 'nft transaction', { object: null, index: 0, element: null }));
-  const forget = (errno: string): Promise<number> => {
+  rig.commit([endpoints(2, 3)]);
+  rig.plan();
+  const forget = (errno: string): Promise<unknown> => {
     const addon = { nftElements: rig.kernel.nftElements.bind(rig.kernel), nftTransact: fails(errno) };
-    return forgetClients(addon, rig.table, [60], new Map([['10.96.0.10:80/TCP', 'all']]));
+    return forgetClients(addon, rig.table, ['10.96.0.10:80/TCP']);
   };
-  t.equal(await forget('ENOENT'), 0);
+  await forget('ENOENT');
   await t.rejects(forget('ENOMEM'), { message: /ENOMEM/ });
 });
 

@@ -82,7 +82,7 @@ t.test('so it is where the element tells a local endpoint of a node port', async
   const rig = await started();
   rig.kernel.nftTransact = ({ operations }) => {
     const index = operations.findIndex(
-      ({ type, ...rest }) => type === 'elements' && 'set' in rest && rest.set === 'sticky-local-endpoints-30',
+      ({ type, ...rest }) => type === 'elements' && 'set' in rest && rest.set === 'sticky-local-endpoints',
     );
     return Promise.reject(new KernelError('EEXIST', 'nft transaction', { object: 'add element', index, element: 0 }));
   };

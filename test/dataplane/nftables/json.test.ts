@@ -12,7 +12,7 @@ import {
   match,
   meta,
 } from '../../../src/dataplane/nftables/json.js';
-import { affinitySets, countedSets, staticSets } from '../../../src/dataplane/nftables/schema.js';
+import { clientsMapOf, countedSets, staticSets } from '../../../src/dataplane/nftables/schema.js';
 import { renderTable } from '../../../src/dataplane/nftables/render.js';
 import { service, slice } from '../../support/rows.js';
 import { compiler, NODE_ROWS, Rig } from './rig.js';
@@ -67,7 +67,7 @@ t.test('the addon compiles every set of both families, each to another declarati
     ['IPv4', 'ip'],
     ['IPv6', 'ip6'],
   ] as const) {
-    const sets = [...staticSets(family), ...countedSets(family), ...affinitySets(family, 60)];
+    const sets = [...staticSets(family), ...countedSets(family), clientsMapOf(family, '10.96.0.10-tcp-80')];
     const commands = sets.map((set) => addSet({ family: nft, table: 'kube-proxy' }, set));
     const listing = compiler.nftCompile(nft, 'kube-proxy', commands);
     t.equal(listing.sets.length, sets.length);

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { packLocal, unpackLocal } from '../../../src/dataplane/nftables/client-keys.js';
+import { packLocal, unpackLocal } from '../../../src/dataplane/nftables/affinity/local-endpoints.js';
 import {
   packAddress,
   packEndpoint,

@@ -196,9 +196,10 @@ t.test('differences: everything that can differ, each by its name', (t) => {
     dropped: true,
     restricted: true,
     admitted: ['x'],
-    sticky: [60],
-    sharing: 'remember-clients-60-as-10.96.0.10-80',
-    stickyLocals: new Map([[60, ['x']]]),
+    finds: 'find-clients-10.96.0.10-tcp-80',
+    findsLocal: 'find-clients-nodeport-tcp-30080',
+    remembers: 'remember-clients-60-10.96.0.10-tcp-80',
+    stickyLocals: ['x'],
     endpoints: new Uint8Array(6),
     localEndpoints: new Uint8Array(6),
   };

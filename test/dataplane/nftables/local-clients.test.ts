@@ -63,17 +63,22 @@ t.test('an endpoint that is not local any more is kept by the cluster IP alone',
 
 t.test('what tells local endpoints costs Services with one list nothing, and others an element for each', async (t) => {
   const rig = await started();
-  const locals = (): number => rig.kernel.table('ip')?.sets.get('sticky-local-endpoints-60')?.elements.size ?? -1;
+  const locals = (): number => rig.kernel.table('ip')?.sets.get('sticky-local-endpoints')?.elements.size ?? -1;
   const chains = (): readonly string[] => [...(rig.kernel.table('ip')?.chains.keys() ?? [])];
   t.equal(locals(), 0);
-  t.notOk(chains().some((name) => name.includes('-local-as-')));
+  t.notOk(chains().some((name) => name.includes('-local-nodeport')));
   rig.commit([sticky({ externalTrafficPolicy: 'Local' })]);
   await rig.sync();
   t.equal(locals(), 1);
-  t.equal(
-    chains().filter((name) => name.startsWith('remember-clients-60-as-')).length,
-    2,
-    'the old one goes when all is tidied up',
+  t.same(
+    chains()
+      .filter((name) => name.startsWith('remember-clients-60-'))
+      .sort(),
+    [
+      'remember-clients-60-10.96.0.10-tcp-80',
+      'remember-clients-60-10.96.0.10-tcp-80-local-nodeport-tcp-30080',
+      'remember-clients-60-nodeport-tcp-30080',
+    ],
   );
   const lines = async (row: Row): Promise<readonly string[]> => {
     rig.commit([row]);
@@ -89,7 +94,7 @@ t.test('what tells local endpoints costs Services with one list nothing, and oth
       },
     );
   const sticking = async (last: number): Promise<readonly string[]> =>
-    (await lines(here(last))).filter((line) => line.includes('sticky'));
+    (await lines(here(last))).filter((line) => line.includes('sticky-local'));
   t.same(await sticking(4), ['add sticky-local-endpoints 2', 'delete sticky-local-endpoints 1']);
   t.same(await sticking(5), ['add sticky-local-endpoints 1', 'delete sticky-local-endpoints 1']);
   t.equal(locals(), 2);
@@ -100,7 +105,7 @@ t.test('what tells local endpoints costs Services with one list nothing, and oth
 });
 
 t.test('what tells local endpoints is adopted, and repaired', async (t) => {
-  const set = 'sticky-local-endpoints-60';
+  const set = 'sticky-local-endpoints';
   const held = (rig: Rig): readonly string[] =>
     [...(rig.kernel.table('ip')?.sets.get(set)?.elements.keys() ?? [])].sort();
   const [nodePort, clusterIP] = ['00000000 06000000 75800000', '0a60000a 06000000 00500000'];

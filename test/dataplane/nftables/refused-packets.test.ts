@@ -156,7 +156,7 @@ t.test('dump of a process that does not know of it says the same', async (t) => 
 t.test('render shows it where it is asked for', async (t) => {
   const rig = await started();
   t.ok(JSON.stringify(renderTable(compiler, rig.table, true)).includes('"stmt":[{"counter":null}]'));
-  t.notOk(JSON.stringify(renderTable(compiler, rig.table, false)).includes('count'));
+  t.notOk(/count(?:ed)?-/.test(JSON.stringify(renderTable(compiler, rig.table, false))));
 });
 
 /** Of chains and sets. */

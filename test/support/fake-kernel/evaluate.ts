@@ -71,6 +71,7 @@ export class Evaluation {
       const address = expression.fib.flags[0] === 'saddr' ? packet.source : packet.destination;
       return packet.isLocal(address) ? 'local' : 'unicast';
     }
+    if ('elem' in expression) return this.bytes(expression.elem.val);
     if ('numgen' in expression) return packSlot(this.draw % expression.numgen.mod);
     if ('&' in expression) return this.bitwise(expression['&'], (one, other) => one & other);
     if ('|' in expression) return this.bitwise(expression['|'], (one, other) => one | other);

@@ -182,6 +182,7 @@ class Walk {
 
   private last(statement: Statement, evaluation: Evaluation, packet: Traveller): readonly Exit<Traveller>[] {
     if ('drop' in statement) return [{ verdict: 'drop', packet }];
+    if ('return' in statement) return [{ verdict: 'return', packet }];
     if ('reject' in statement) return [{ verdict: 'reject', packet }];
     if ('masquerade' in statement) return [{ verdict: 'accept', packet: { ...packet, masqueraded: true } }];
     if ('jump' in statement) return this.enter(statement.jump.target, packet).map(afterJump);

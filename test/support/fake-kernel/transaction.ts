@@ -73,6 +73,9 @@ function refusing(index: number, object: string, act: () => void): void {
   }
 }
 
+/** Elements of a set that has no size of its own and that a rule writes to (nft_dynset_init, all kernels so far). */
+const DYNAMIC_SIZE = 0xffff;
+
 class Draft {
   table: FakeTable | null;
   changed = false;
@@ -245,9 +248,30 @@ class Draft {
     const rule: FakeRule = { statements: expr, text: text ?? '' };
     this.changed = true;
     chain.rules.push(rule);
+    for (const name of updatedSets(expr)) this.limit(name);
     const leads =
       referred.chains.length > 0 || referred.sets.some((set) => sets.get(set)?.declaration.map === 'verdict');
     if (leads && hasLoop(this.existing())) throw new Refusal('EMLINK');
+  }
+
+  /** nft_dynset_init: the first rule that writes to a set without a size gives it one. */
+  private limit(name: string): void {
+    const { sets } = this.existing();
+    const set = sets.get(name);
+    if (set === undefined || set.declaration.size !== null) return;
+    const { family, table } = this.transaction;
+    const { type, map, flags, timeout } = set.declaration;
+    const body = { type, ...(map === null ? {} : { map }), flags, ...(timeout === null ? {} : { timeout }) };
+    const kind = map === null ? 'set' : 'map';
+    const command = { add: { [kind]: { ...body, size: DYNAMIC_SIZE, family, table, name } } };
+    const limited: FakeSet = {
+      ...set,
+      declaration: { ...set.declaration, size: DYNAMIC_SIZE },
+      text: this.compile([command]).sets[0]?.declaration ?? '',
+      elements: new Map(set.elements),
+    };
+    this.owned.add(limited);
+    sets.set(name, limited);
   }
 
   private addSet(name: string, body: CommandBody): void {
@@ -318,6 +342,14 @@ function declarationOf(name: string, { type = [], map, flags, timeout, size }: C
 
 function kindOf({ type, map, flags }: SetDeclaration): string {
   return JSON.stringify([type, map, [...flags].sort()]);
+}
+
+/** Sets and maps that a rule writes to. */
+function updatedSets(statements: Rule): readonly string[] {
+  return statements.flatMap((statement) => {
+    if ('set' in statement) return [statement.set.set.slice(1)];
+    return 'map' in statement ? [statement.map.map.slice(1)] : [];
+  });
 }
 
 function isReferred(table: FakeTable, chain: string): boolean {

@@ -1,3 +1,4 @@
+import { isWrittenByPackets } from '../../../src/dataplane/nftables/names.js';
 import type { IPAddress } from '../../../src/base/ip.js';
 import { NFTABLES } from '../../../src/dataplane/nftables/mode.js';
 import type { KernelVerdict } from '../courses.js';
@@ -63,7 +64,7 @@ class NftablesWorld implements ScenarioWorld {
   contents(): readonly string[] {
     return FAMILIES.flatMap((family) =>
       [...(this.addon.table(family)?.sets.values() ?? [])]
-        .filter(({ name }) => !name.startsWith('clients-'))
+        .filter(({ name }) => !isWrittenByPackets(name))
         .map(({ name, elements }) => `${family} ${name} ${elements.size}`)
         .sort(),
     );
@@ -84,9 +85,11 @@ function unused(table: FakeTable): readonly string[] {
     for (const { chain } of elements.values()) if (chain !== null) chains.add(chain);
   // Maps of endpoints are used by class chains alone, and there may be none.
   const optional = /endpoints(-\d+)?$/;
+  // So are the chains in which all classes with affinity look for clients.
+  const shared = /^find-(?:local-)?clients(?:-of-nodeports)?$/;
   return [
     ...[...table.chains.values()]
-      .filter(({ name, hook }) => hook === null && !chains.has(name))
+      .filter(({ name, hook }) => hook === null && !chains.has(name) && !shared.test(name))
       .map(({ name }) => `chain ${name}`),
     ...[...table.sets.keys()].filter((name) => !sets.has(name) && !optional.test(name)).map((name) => `set ${name}`),
   ];

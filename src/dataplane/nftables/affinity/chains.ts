@@ -1,0 +1,212 @@
+import { addressFromBytes, addressLength, type Family } from '../../../base/ip.js';
+import type { NftFamily } from '../../../native/contract.js';
+import { parseFrontendKey } from '../../../plan/frontend-key.js';
+import type { FrontendKey, NodePlan } from '../../../plan/types.js';
+import {
+  address,
+  back,
+  concat,
+  countBy,
+  differs,
+  dnatTo,
+  dport,
+  goto,
+  jump,
+  lasting,
+  match,
+  meta,
+  original,
+  update,
+  updateMap,
+  vmap,
+  type Chain,
+  type Expression,
+  type Rule,
+  type SetDeclaration,
+} from '../json.js';
+import { CHAIN, NFT_FAMILY, SET, clientsMap } from '../names.js';
+import { clientsMapOf } from '../schema.js';
+import { CLIENT_KEY, nameClientKey, parseClientKey, type ClientKeyName } from './key-names.js';
+import { localOf } from './local-endpoints.js';
+
+/** The chains of session affinity. The README of this folder draws them. */
+
+const PROTOCOLS = ['tcp', 'udp', 'sctp'] as const;
+
+/** Those that all Services share: how many rules a connection meets in them does not depend on who has affinity. */
+export function affinityChains(family: NftFamily): readonly Chain[] {
+  const frontend = concat(address(family, 'daddr'), meta('l4proto'), dport);
+  const nodePort = concat(meta('l4proto'), dport);
+  const asked = concat(original(`${family} daddr`), meta('l4proto'), original('proto-dst'));
+  const askedPort = concat(meta('l4proto'), original('proto-dst'));
+  const noteAsked: Rule = [update(SET.askedNodePorts, frontend)];
+  return [
+    chain(CHAIN.findClients, [[vmap(frontend, SET.sticky)]]),
+    chain(CHAIN.findLocalClients, [[vmap(frontend, SET.localSticky)]]),
+    chain(CHAIN.findClientsOfNodePorts, [noteAsked, [vmap(nodePort, SET.stickyNodePorts)]]),
+    chain(CHAIN.findLocalClientsOfNodePorts, [noteAsked, [vmap(nodePort, SET.localStickyNodePorts)]]),
+    chain(CHAIN.noRoomForClient, [[countBy(SET.unremembered, asked)]]),
+    chain(
+      CHAIN.rememberClients,
+      PROTOCOLS.flatMap((protocol): readonly Rule[] => [
+        [match(meta('l4proto'), protocol), vmap(asked, SET.remembering)],
+        // Another Service's address may have the same port: it has to be a node port that the client asked for.
+        [
+          match(meta('l4proto'), protocol),
+          match(asked, `@${SET.askedNodePorts}`),
+          vmap(askedPort, SET.rememberingNodePorts),
+        ],
+      ]),
+    ),
+  ];
+}
+
+/** The chain of all Services by which a class finds the clients of its frontends. */
+export function findChain(nodePort: boolean, local: boolean): string {
+  if (nodePort) return local ? CHAIN.findLocalClientsOfNodePorts : CHAIN.findClientsOfNodePorts;
+  return local ? CHAIN.findLocalClients : CHAIN.findClients;
+}
+
+/** The chain that sends a client to the endpoint at which it is remembered, and goes back where it is not. */
+export function findChainOf(key: FrontendKey): string {
+  return `find-clients-${nameClientKey(key)}`;
+}
+
+/** What of the plan's `ClientKeys` names chains. */
+interface KeysOfLists {
+  readonly cluster: FrontendKey;
+  readonly local: { readonly key: FrontendKey } | null;
+}
+
+/**
+ * The chain that remembers a frontend's clients.
+ *
+ * @param keys those of its Service port; null when it remembers them alone.
+ */
+export function rememberChainOf(key: FrontendKey, seconds: number, keys: KeysOfLists | null): string {
+  const local = keys?.local ?? null;
+  const name = rememberName(seconds, nameClientKey(keys?.cluster ?? key));
+  return local === null ? name : `${name}-local-${nameClientKey(local.key)}`;
+}
+
+function rememberName(seconds: number, key: ClientKeyName): string {
+  return `remember-clients-${seconds}-${key}`;
+}
+
+/** A chain of one Service port's own, by its name. */
+export type AffinityChain =
+  | { readonly does: 'find'; readonly key: FrontendKey }
+  | { readonly does: 'remember'; readonly key: FrontendKey; readonly seconds: number }
+  /** Clients of two lists of endpoints, by the key of each. */
+  | {
+      readonly does: 'remember-both';
+      readonly cluster: FrontendKey;
+      readonly local: FrontendKey;
+      readonly seconds: number;
+    };
+
+const FIND = new RegExp(`^find-clients-(${CLIENT_KEY})$`);
+const REMEMBER = new RegExp(`^remember-clients-([1-9]\\d*)-(${CLIENT_KEY})(?:-local-(${CLIENT_KEY}))?$`);
+
+/** What a name made by {@link findChainOf} or {@link rememberChainOf} says; null for any other name. */
+export function parseAffinityChain(name: string): AffinityChain | null {
+  const [, found] = FIND.exec(name) ?? [];
+  if (found !== undefined) {
+    const key = parseClientKey(found);
+    return key === null ? null : { does: 'find', key };
+  }
+  const [, digits = '', first = '', second = ''] = REMEMBER.exec(name) ?? [];
+  const [seconds, key] = [Number(digits), parseClientKey(first)];
+  if (key === null) return null;
+  if (second === '') return { does: 'remember', key, seconds };
+  const local = parseClientKey(second);
+  return local === null ? null : { does: 'remember-both', cluster: key, local, seconds };
+}
+
+/** The timeout in the name of a chain that remembers clients; null for any other name. */
+export function secondsOf(name: string): number | null {
+  const parsed = parseAffinityChain(name);
+  return parsed === null || parsed.does === 'find' ? null : parsed.seconds;
+}
+
+/** The frontends by whose keys a chain finds or remembers clients. */
+export function clientKeysOf(parsed: AffinityChain): readonly FrontendKey[] {
+  return parsed.does === 'remember-both' ? [parsed.cluster, parsed.local] : [parsed.key];
+}
+
+/** A chain and those that it leads to, which come before it. */
+export function chainsOf(parsed: AffinityChain, node: Pick<NodePlan, 'family' | 'clientPrefix'>): readonly Chain[] {
+  const family = NFT_FAMILY[node.family];
+  switch (parsed.does) {
+    case 'find':
+      return [findIn(parsed.key, node)];
+    case 'remember':
+      return [rememberIn(parsed.key, parsed.seconds, node)];
+    case 'remember-both': {
+      const { cluster, local, seconds } = parsed;
+      const both = [cluster, local].map((key) => rememberIn(key, seconds, node));
+      const locals = `@${SET.stickyLocals}`;
+      const [ofCluster, ofLocal] = [cluster, local].map((key) => rememberName(seconds, nameClientKey(key)));
+      const rules: readonly Rule[] = [
+        [differs(localOf(family, cluster), locals), jump(ofCluster ?? '')],
+        [match(localOf(family, local), locals), goto(ofLocal ?? '')],
+      ];
+      const name = `${ofCluster ?? ''}-local-${nameClientKey(local)}`;
+      return [...both, chain(name, rules)];
+    }
+  }
+}
+
+/** The names that {@link chainsOf} and {@link mapsOf} would give. */
+export function objectsOf(parsed: AffinityChain, name: string): readonly string[] {
+  const keys = clientKeysOf(parsed).map(nameClientKey);
+  const maps = keys.map(clientsMap);
+  if (parsed.does !== 'remember-both') return [name, ...maps];
+  return [name, ...keys.map((key) => rememberName(parsed.seconds, key)), ...maps];
+}
+
+/** The maps that a chain reads or writes. */
+export function mapsOf(parsed: AffinityChain, family: Family): readonly SetDeclaration[] {
+  return clientKeysOf(parsed).map((key) => clientsMapOf(family, nameClientKey(key)));
+}
+
+function findIn(key: FrontendKey, { family, clientPrefix }: Pick<NodePlan, 'family' | 'clientPrefix'>): Chain {
+  const client = clientOf(address(NFT_FAMILY[family], 'saddr'), family, clientPrefix);
+  const to = dnatTo(NFT_FAMILY[family], client, clientsMap(nameClientKey(key)));
+  return chain(findChainOf(key), [[match(meta('l4proto'), protocolOf(key)), to]]);
+}
+
+/**
+ * Notes where a connection went. The endpoint is where it goes by now. Where there is no room for the client the rule ends before it returns, and the next
+ * one counts it.
+ */
+function rememberIn(
+  key: FrontendKey,
+  seconds: number,
+  { family, clientPrefix }: Pick<NodePlan, 'family' | 'clientPrefix'>,
+): Chain {
+  const of = NFT_FAMILY[family];
+  const client = clientOf(original(`${of} saddr`), family, clientPrefix);
+  const endpoint = concat(address(of, 'daddr'), dport);
+  const name = nameClientKey(key);
+  return chain(rememberName(seconds, name), [
+    [updateMap(clientsMap(name), lasting(client, seconds), endpoint), back],
+    [goto(CHAIN.noRoomForClient)],
+  ]);
+}
+
+/** As whom a client is remembered: its address, or the network of it that is configured. */
+function clientOf(source: Expression, family: Family, prefix: number): Expression {
+  const length = addressLength(family);
+  if (prefix === length * 8) return source;
+  const mask = Uint8Array.from({ length }, (_, index) => 0xff00 >> Math.min(Math.max(prefix - index * 8, 0), 8));
+  return { '&': [source, addressFromBytes(mask)] };
+}
+
+function protocolOf(key: FrontendKey): string {
+  return parseFrontendKey(key).protocol.toLowerCase();
+}
+
+function chain(name: string, rules: readonly Rule[]): Chain {
+  return { name, hook: null, rules };
+}
