@@ -22,7 +22,8 @@ import {
   type StructType,
   type Type,
 } from '../../config/tables/types.js';
-import { NODE_TAINT } from './kubelet.js';
+import { flagsOf } from './flags.js';
+import { KUBELET_FLAGS, NODE_TAINT } from './kubelet.js';
 
 /** kubeadm's documents. v1beta4 replaces maps of arguments by lists and timeouts of single parts by one section, and has more kinds. */
 
@@ -109,6 +110,8 @@ const SOCKET_SCHEME = rule('deprecated', (section) => {
     );
 });
 
+const NODE_FLAGS = flagsOf('kubeletExtraArgs', KUBELET_FLAGS);
+
 function nodeRegistration(version: Version): StructType {
   return struct(
     {
@@ -122,6 +125,7 @@ function nodeRegistration(version: Version): StructType {
     },
     alone('ignorePreflightErrors', 'all'),
     SOCKET_SCHEME,
+    NODE_FLAGS,
   );
 }
 

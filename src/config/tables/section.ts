@@ -48,6 +48,11 @@ export class Section {
     return typeof read === 'string' ? read : '';
   }
 
+  /** Whether there is a text, be it empty. */
+  isText(name: string): boolean {
+    return typeof this.entries.get(name)?.read === 'string';
+  }
+
   /** Of a quantity, which may be written as a number, too. */
   amount(name: string): string {
     const read = this.entries.get(name)?.read;

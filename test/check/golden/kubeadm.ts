@@ -47,8 +47,24 @@ export const KUBEADM: readonly Golden[] = [
   {
     apiVersion,
     kind: INIT,
-    right: ['nodeRegistration: {name: Node-A}'],
+    right: [
+      'nodeRegistration: {name: Node-A}',
+      'nodeRegistration: {kubeletExtraArgs: [{name: node-ip, value: "192.0.2.1,2001:db8::1"}, {name: v, value: "4"}, {name: node-labels, value: "a=b,c="}, {name: feature-gates, value: "WatchList=true"}, {name: cloud-provider, value: external}]}',
+    ],
     wrong: [
+      [
+        'nodeRegistration: {kubeletExtraArgs: [{name: max-pods, value: many}, {name: node-ip, value: here}, {name: maxpods, value: "1"}, {name: eviction-hard, value: "memory.available<0"}, {name: feature-gates, value: "A"}, {name: fail-cgroupv1, value: "no"}, {name: oom-score-adj, value: "-1001"}]}',
+        'warning: InitConfiguration.nodeRegistration.kubeletExtraArgs[0].value: --max-pods: is deprecated: should be maxPods of KubeletConfiguration',
+        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[0].value: --max-pods: "many" has the wrong type: should be an integer of at least 0',
+        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[1].value: --node-ip: "here" cannot be read: should be an IP address',
+        'warning: InitConfiguration.nodeRegistration.kubeletExtraArgs[2].value: "maxpods" is a flag that is not known here',
+        'warning: InitConfiguration.nodeRegistration.kubeletExtraArgs[3].value: --eviction-hard: is deprecated: should be evictionHard of KubeletConfiguration',
+        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[3].value: --eviction-hard: "memory.available<0" cannot be read: should be a quantity above 0, or from 0% to 100%',
+        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[4].value: --feature-gates: "A" has the wrong type: should be a mapping',
+        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[5].value: --fail-cgroupv1: "no" has the wrong type: should be true or false',
+        'warning: InitConfiguration.nodeRegistration.kubeletExtraArgs[6].value: --oom-score-adj: is deprecated: should be oomScoreAdj of KubeletConfiguration',
+        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[6].value: --oom-score-adj: "-1001" is out of range: should be an integer from -1000 to 1000',
+      ],
       [
         'bootstrapTokens: [{token: abcdef.0123456789abcdef, usages: [signing], groups: ["system:bootstrappers:a"]}]',
         'error: InitConfiguration.bootstrapTokens[0].groups: needs authentication among usages',
