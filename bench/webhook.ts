@@ -1,0 +1,205 @@
+import { fork, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { balancer, external, recorded } from '../test/admission/recorded.js';
+import { kubeconfigText } from '../test/sources/kubernetes/connect.js';
+import { serviceObject, type ApiObject } from '../test/support/api-objects.js';
+import { ApiServer } from '../test/support/api-server/server.js';
+import { Authority, type Issued } from '../test/support/certificates.js';
+import { fieldsOf } from '../test/support/deploy/kustomize.js';
+import { spread, type Spread } from './statistics.js';
+
+/**
+ * `pointsman webhook` beside the test API server: how long reviews wait for their answers, first alone, then while it is attacked by clients without a certificate
+ * (floods of connections, bodies that never end) and by hostile Services that the API server asks about. The attackers are a process of their own.
+ * Usage: `node .build/bench/webhook.js [--services N] [--rate N] [--seconds N]`. Prints one object of JSON.
+ */
+
+const { values } = parseArgs({
+  options: {
+    services: { type: 'string', default: '10000' },
+    rate: { type: 'string', default: '200' },
+    seconds: { type: 'string', default: '20' },
+  },
+});
+const [services, rate, seconds] = [values.services, values.rate, values.seconds].map(Number) as [
+  number,
+  number,
+  number,
+];
+
+type Pair = Partial<Pick<Issued, 'certificate' | 'key'>>;
+
+interface Target {
+  readonly port: number;
+  readonly authority: string;
+  readonly pair: Required<Pair>;
+}
+
+function agentOf({ authority }: Target, { certificate, key }: Pair, maxSockets: number): Agent {
+  return new Agent({ keepAlive: true, maxSockets, ca: authority, cert: certificate, key });
+}
+
+/** Posts a review; its status, and the time until the whole answer has come. */
+async function ask(agent: Agent, port: number, body: string): Promise<readonly [status: number, ms: number]> {
+  const startedAt = performance.now();
+  return new Promise((answer, reject) => {
+    const headers = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) };
+    const outgoing = request({ host: 'localhost', port, path: '/validate', method: 'POST', agent, headers });
+    outgoing.on('error', reject).on('response', (response) => {
+      response.resume().on('end', () => {
+        answer([response.statusCode ?? 0, performance.now() - startedAt]);
+      });
+    });
+    outgoing.end(body);
+  });
+}
+
+/** Ports and external IPs, so many of each. */
+function product(count: number): string {
+  const review = recorded('dry-run');
+  const { object } = fieldsOf(review['request']);
+  const spec: ApiObject = {
+    ...fieldsOf(fieldsOf(object)['spec']),
+    ports: Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: index + 1, protocol: 'TCP' })),
+    externalIPs: Array.from({ length: count }, (_, index) => `8.8.${index >> 8}.${index & 255}`),
+  };
+  const changed = { ...fieldsOf(review['request']), object: { ...fieldsOf(object), spec } };
+  return JSON.stringify({ ...review, request: changed });
+}
+
+/** Runs until the process is ended. */
+async function attack(target: Target): Promise<void> {
+  const { port, authority } = target;
+  const hostile = [product(1000), product(4000)];
+  const trusted = agentOf(target, target.pair, 4);
+  const slow = (): void => {
+    const outgoing = request({
+      ...{ host: 'localhost', port, path: '/validate', method: 'POST', agent: false, ca: authority },
+      headers: { 'Content-Type': 'application/json', 'Content-Length': 1 << 20 },
+    });
+    outgoing.on('error', () => undefined).write('{');
+  };
+  for (let turn = 0; ; turn++) {
+    // Of ten connections a second, each holds a body that never ends.
+    slow();
+    // And five hostile Services a second.
+    if (turn % 2 === 0) void ask(trusted, port, hostile[(turn / 2) % hostile.length] ?? '').catch(() => undefined);
+    await sleep(100);
+  }
+}
+
+/** So many a second, whether or not the last ones have been answered. */
+async function reviews(
+  target: Target,
+  texts: readonly string[],
+): Promise<{ readonly times: Spread; readonly failed: number }> {
+  const agent = agentOf(target, target.pair, 16);
+  const times: number[] = [];
+  let failed = 0;
+  const under: Promise<void>[] = [];
+  const startedAt = performance.now();
+  for (let sent = 0; sent < rate * seconds; sent++) {
+    const due = startedAt + (sent * 1000) / rate;
+    if (due > performance.now()) await sleep(due - performance.now());
+    under.push(
+      ask(agent, target.port, texts[sent % texts.length] ?? '').then(
+        ([status, ms]) => {
+          times.push(ms);
+          if (status !== 200) failed++;
+        },
+        () => {
+          failed++;
+        },
+      ),
+    );
+  }
+  await Promise.all(under);
+  agent.destroy();
+  return { times: spread(times), failed };
+}
+
+/** CPU time in milliseconds and resident memory in MB, as /proc has them (proc(5)). */
+function usage(pid: number): { readonly cpuMs: number; readonly residentMb: number } {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ');
+  const [user = 0, system = 0, pages = 0] = [fields[11], fields[12], fields[21]].map(Number);
+  return { cpuMs: (user + system) * 10, residentMb: Math.round((pages * 4096) / 1e6) };
+}
+
+async function startWebhook(folder: string, authority: Authority): Promise<readonly [ChildProcess, ApiServer, Target]> {
+  const served = authority.issue({ commonName: 'webhook', alternativeNames: ['DNS:localhost'] });
+  const server = new ApiServer({
+    tls: { key: served.key, cert: served.certificate, clientCa: null },
+    ...{ address: 'localhost', tokens: ['good'] },
+  });
+  for (let index = 0; index < services; index++) {
+    const place = `${index >> 8}.${index & 255}`;
+    const spec = { clusterIP: `10.96.${place}`, type: 'LoadBalancer', externalIPs: [`198.18.${place}`] };
+    server.put(serviceObject(`s-${index}`, spec, balancer(`198.19.${place}`)));
+  }
+  await server.start();
+  const trust = Buffer.from(authority.own.certificate).toString('base64');
+  const kubeconfig = join(folder, 'kubeconfig');
+  const cluster = { server: server.url, 'certificate-authority-data': trust };
+  writeFileSync(kubeconfig, kubeconfigText({ cluster, user: { token: 'good' } }));
+  const child = spawn(resolve('dist/main.js'), [
+    ...['webhook', '--listen=127.0.0.1:0', '--health-listen=127.0.0.1:0', `--kubeconfig=${kubeconfig}`],
+    ...[`--tls-cert-file=${served.certificateFile}`, `--tls-private-key-file=${served.keyFile}`],
+    `--client-ca-file=${authority.own.certificateFile}`,
+  ]);
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(0, 1 << 16)));
+  for (;;) {
+    const [, port = '', probes = ''] = /port=(\d+) probes=(\d+)/.exec(said) ?? [];
+    const ready = port === '' ? null : await fetch(`http://127.0.0.1:${probes}/readyz`).catch(() => null);
+    if (ready?.status === 200) {
+      const pair = authority.issue({ commonName: 'kube-apiserver', use: 'client' });
+      return [child, server, { port: Number(port), authority: authority.own.certificate, pair }];
+    }
+    if (child.exitCode !== null) throw new Error(said);
+    await sleep(100);
+  }
+}
+
+async function main(): Promise<void> {
+  const authority = new Authority();
+  const folder = mkdtempSync(join(tmpdir(), 'pointsman-bench-'));
+  const [child, server, target] = await startWebhook(folder, authority);
+  const pid = child.pid ?? 0;
+  const texts = [
+    recorded('create'),
+    recorded('update'),
+    recorded('status', { object: balancer('127.0.0.1') }),
+    recorded('create', { object: external('198.18.0.7') }),
+  ].map((review) => JSON.stringify(review));
+  const measured = async (): Promise<object> => {
+    const before = usage(pid);
+    const { times, failed } = await reviews(target, texts);
+    const { cpuMs, residentMb } = usage(pid);
+    return { ...times, failed, cpuMsEach: (cpuMs - before.cpuMs) / times.count, residentMb };
+  };
+  // V8 compiles what is used.
+  await reviews(target, texts);
+  const alone = await measured();
+  const attacker = fork(fileURLToPath(import.meta.url), { env: { ...process.env, ATTACKED: JSON.stringify(target) } });
+  await sleep(2000);
+  const attacked = await measured();
+  attacker.kill();
+  child.kill();
+  await once(child, 'exit');
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+  authority.remove();
+  process.stdout.write(`${JSON.stringify({ services, rate, seconds, alone, attacked }, null, 2)}\n`);
+}
+
+const { ATTACKED } = process.env;
+await (ATTACKED === undefined ? main() : attack(JSON.parse(ATTACKED) as Target));
