@@ -95,7 +95,7 @@ export function findPrograms(cache: string | null): FoundPrograms {
     const names = lacked.map((name) => PROGRAMS[name].package).join(', ');
     return found([...own, join(folder, 'bin')], 'the fetched one does not run', `programs of ${names}: ${folder}`);
   } catch (error) {
-    return found(own, `it is not installed, and apt cannot fetch it (${firstLine(messageOf(error))})`, null);
+    return found(own, `it is not installed, and apt cannot fetch it (${complaint(messageOf(error))})`, null);
   }
 }
 
@@ -196,6 +196,7 @@ function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-function firstLine(text: string): string {
-  return text.split('\n')[0] ?? '';
+/** apt's own words of what went wrong, without the command. */
+function complaint(text: string): string {
+  return /^(?:.*: )?(E: .*)$/m.exec(text)?.[1] ?? text.split('\n')[0] ?? '';
 }
