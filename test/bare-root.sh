@@ -47,20 +47,13 @@ if [ ! -e "$root" ]; then
   trap - EXIT
 fi
 
-# Node may have been replaced since.
+node=$(readlink -f "$(command -v node)")
 npm=$(dirname "$(dirname "$(readlink -f "$(command -v npm)")")")
-rm -rf "$root/usr/local/lib/node_modules"
-mkdir -p "$root/usr/local/lib/node_modules"
-cp -R "$npm" "$root/usr/local/lib/node_modules/npm"
-for each in npm npx; do ln -sfn "../lib/node_modules/npm/bin/$each-cli.js" "$root/usr/local/bin/$each"; done
-cp "$(command -v node)" "$root/usr/local/bin/node"
-cp -L /etc/resolv.conf "$root/etc/"
-
 home=/root
 [ -z "$user" ] || home=/home/user
 variables=$(env | grep -iE '^(https?_proxy|no_proxy|POINTSMAN_[A-Z_]+)=' || true)
 registry=$(npm config get registry 2> /dev/null)
-export root project user as_it_is home variables registry
+export root project user as_it_is home variables registry node npm
 # pivot_root: in a chroot the kernel lets an ordinary user make no user namespace.
 exec unshare --mount --pid --fork --kill-child $offline sh -euc '
   mount --make-rprivate /
@@ -70,6 +63,11 @@ exec unshare --mount --pid --fork --kill-child $offline sh -euc '
   mkdir whole upper work lower checkout-upper checkout-work
   # What the command writes is gone with it.
   mount -t overlay -o "lowerdir=$root,upperdir=upper,workdir=work" overlay whole
+  cp "$node" whole/usr/local/bin/node
+  mkdir -p whole/usr/local/lib/node_modules
+  cp -R "$npm" whole/usr/local/lib/node_modules/npm
+  for each in npm npx; do ln -sf "../lib/node_modules/npm/bin/$each-cli.js" "whole/usr/local/bin/$each"; done
+  cp -L /etc/resolv.conf whole/etc/
   checkout=whole$home/pointsman
   if [ -n "$as_it_is" ]; then
     mkdir -p "$checkout"
