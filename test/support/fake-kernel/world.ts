@@ -85,8 +85,8 @@ function unused(table: FakeTable): readonly string[] {
     for (const { chain } of elements.values()) if (chain !== null) chains.add(chain);
   // Maps of endpoints are used by class chains alone, and there may be none.
   const optional = /endpoints(-\d+)?$/;
-  // So are the chains in which all classes with affinity look for clients.
-  const shared = /^find-(?:local-)?clients(?:-of-nodeports)?$/;
+  // So are the chains that all Services with affinity share.
+  const shared = /^(?:find-(?:local-)?clients(?:-of-nodeports)?|no-room-for-client)$/;
   return [
     ...[...table.chains.values()]
       .filter(({ name, hook }) => hook === null && !chains.has(name) && !shared.test(name))
