@@ -406,6 +406,7 @@ function sameFrontend(one: FrontendPlan | undefined, other: FrontendPlan | undef
     sameList(one.endpoints, other.endpoints) &&
     sameList(one.localEndpoints, other.localEndpoints) &&
     sameList(one.flowEndpoints, other.flowEndpoints) &&
+    sameList(one.draining ?? null, other.draining ?? null) &&
     one.sourceRanges?.join() === other.sourceRanges?.join()
   );
 }

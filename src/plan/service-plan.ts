@@ -4,12 +4,14 @@ import { familyOf, type Family, type IPAddress, type IPPrefix } from '../base/ip
 import {
   KEEPS_DESTINATION,
   objectKey,
+  SERVING,
   type EndpointSliceRow,
   type ObjectKey,
   type ServicePortRow,
   type ServiceRow,
 } from '../state/rows.js';
 import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
+import { collect, has, pack } from './candidates.js';
 import { frontendKey } from './frontend-key.js';
 import { endpointWeight, FrontendLimit, type KeptOfPort } from './frontend-limit.js';
 import { selectEndpoints, type Select, type Selection } from './selection.js';
@@ -151,7 +153,7 @@ class ServicePlanner {
   constructor(
     private readonly family: Family,
     private readonly service: ServiceRow,
-    slices: readonly EndpointSliceRow[],
+    private readonly slices: readonly EndpointSliceRow[],
     private readonly key: ObjectKey,
     private readonly clusterIP: IPAddress,
     node: NodeFacts,
@@ -217,7 +219,7 @@ class ServicePlanner {
     const { traits } = this.settings;
     const prefersLocal = policies.externalLocal && traits.prefersLocal && selection.local.count > 0;
     const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan =>
-      this.frontend(kind, address, port, selection, {
+      this.frontend(kind, address, port, {
         endpoints:
           prefersLocal || hasLocalAlone(traits, kind, policies.externalLocal, this.service)
             ? selection.local
@@ -227,16 +229,21 @@ class ServicePlanner {
         whenEmpty: policies.externalLocal && selection.any ? 'drop' : 'reject',
         sourceRanges: kind === 'LoadBalancer' && !traits.balancesOnly ? this.balancerSources : null,
         clientKeys,
+        ...lasting,
       });
     const clientKeys = this.clientKeys(port, policies, selection);
+    const lasting: Lasting = traits.balancesOnly
+      ? this.lasting(port, selection)
+      : { flowEndpoints: flowEndpoints(port, selection), draining: null };
     const internal = (): FrontendPlan =>
-      this.frontend('ClusterIP', this.clusterIP, port, selection, {
+      this.frontend('ClusterIP', this.clusterIP, port, {
         endpoints: policies.internalLocal ? selection.local : selection.cluster,
         localEndpoints: null,
         masquerade: 'off-cluster',
         whenEmpty: policies.internalLocal && selection.any ? 'drop' : 'reject',
         sourceRanges: null,
         clientKeys,
+        ...lasting,
       });
     const balancers = this.balancerAddresses.slice(0, kept.balancerAddresses);
     const externals = this.externalIPs.slice(0, kept.externalIPs);
@@ -276,12 +283,22 @@ class ServicePlanner {
     };
   }
 
+  /** All endpoints that there are, and of a Service with addresses of a load balancer those that serve no more. */
+  private lasting(port: ServicePortRow, { cluster }: Selection): Lasting {
+    const candidates = collect(this.family, port, this.slices);
+    const all = pack(this.family, candidates);
+    const draining = this.balancerAddresses.length === 0 ? [] : candidates.filter((each) => !has(each, SERVING));
+    return {
+      flowEndpoints: all.equals(cluster) ? cluster : all,
+      draining: draining.length === 0 ? null : pack(this.family, draining),
+    };
+  }
+
   /** Written field by field: objects made by spreading do not share one of V8's hidden classes, and a plan would take twice the memory. */
   private frontend(
     kind: FrontendKind,
     address: IPAddress | null,
     port: ServicePortRow,
-    selection: Selection,
     handling: Handling,
   ): FrontendPlan {
     const number = address === null ? port.nodePort : port.port;
@@ -295,7 +312,8 @@ class ServicePlanner {
       servicePort: nameOf(this.key, port),
       affinitySeconds: this.service.affinitySeconds,
       clientKeys: handling.clientKeys,
-      flowEndpoints: flowEndpoints(port, selection),
+      flowEndpoints: handling.flowEndpoints,
+      draining: handling.draining,
       endpoints: handling.endpoints,
       localEndpoints: handling.localEndpoints,
       masquerade: handling.masquerade,
@@ -306,11 +324,12 @@ class ServicePlanner {
   }
 }
 
+/** What connections that there are may keep. */
+type Lasting = Required<Pick<FrontendPlan, 'flowEndpoints' | 'draining'>>;
+
 /** How packets to a frontend are handled. */
-type Handling = Pick<
-  FrontendPlan,
-  'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges' | 'clientKeys'
->;
+type Handling = Lasting &
+  Pick<FrontendPlan, 'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges' | 'clientKeys'>;
 
 /** Datagram flows outlive their packets in conntrack; TCP ends by itself (behaviour CT-05). */
 function flowEndpoints(port: ServicePortRow, selection: Selection): EndpointList | null {

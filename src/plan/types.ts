@@ -36,8 +36,16 @@ export interface FrontendPlan {
   readonly clientKeys: ClientKeys | null;
   /** Sources admitted, disjoint and sorted; null: all. */
   readonly sourceRanges: readonly IPPrefix[] | null;
-  /** UDP and SCTP: endpoints an existing flow may keep (every serving endpoint, whatever the policies); null for TCP. */
+  /**
+   * UDP and SCTP: endpoints an existing flow may keep (every serving endpoint, whatever the policies); null for TCP. Where the platform balances by itself, of
+   * every protocol: all endpoints that the slices have, whatever their state.
+   */
   readonly flowEndpoints: EndpointList | null;
+  /**
+   * Where the platform balances by itself, of a Service with addresses of a load balancer: endpoints that serve no more. When nothing else is left, what balances
+   * to them stays, as their connections end with it (kubernetes/kubernetes#113841). Null or absent: there are none, or nothing stays.
+   */
+  readonly draining?: EndpointList | null;
   /** As in {@link ServiceRow}; 0 where the mode does not balance alone. */
   readonly balancerFlags: number;
 }

@@ -1,5 +1,6 @@
 import type { IPAddress } from '../../base/ip.js';
 import { frontendKey } from '../../plan/frontend-key.js';
+import type { EndpointList } from '../../base/endpoint-list.js';
 import {
   REPLACED_WHOLE,
   type FamilyTable,
@@ -33,6 +34,9 @@ export type Changes = Pick<TableChange, 'frontends' | 'healthChecks' | 'node' | 
 export class Desired {
   private readonly wanted = new Map<FrontendKey, Wanted>();
   private readonly users = new Map<IPAddress, Set<FrontendKey>>();
+  /** Addresses of endpoints that are left to end their connections, and by which frontends. */
+  private readonly leaving = new Map<IPAddress, Set<FrontendKey>>();
+  private readonly leavingOf = new Map<FrontendKey, readonly IPAddress[]>();
   /** Frontends of load balancers' addresses that have endpoints. */
   private readonly ingress = new Set<FrontendKey>();
   private checks: ReadonlySet<FrontendKey> = new Set();
@@ -67,6 +71,17 @@ export class Desired {
     return this.users.get(address) ?? NO_USERS;
   }
 
+  /** Whether an endpoint at the address serves no more, and is still in a slice. */
+  isLeaving(address: IPAddress): boolean {
+    return this.leaving.has(address);
+  }
+
+  /** Endpoints that a load balancer keeps although none of its endpoints serves any more; null: it goes. */
+  kept(key: FrontendKey): readonly IPAddress[] | null {
+    const { endpoints, draining = null } = this.table().frontend(key) ?? {};
+    return endpoints?.count === 0 && draining !== null ? addressesOf(draining) : null;
+  }
+
   /** Answers the frontends whose load balancers may be others now, and the addresses that came to be used or are not any more. */
   update(changes: Changes): {
     readonly frontends: ReadonlySet<FrontendKey>;
@@ -83,6 +98,7 @@ export class Desired {
       else this.ingress.delete(key);
       checksMoved ||= wasIngress || this.ingress.has(key) || this.checks.has(key) || plan === undefined;
       this.put(key, isServed ? this.balancerOf(plan) : undefined, addresses);
+      this.leave(key, plan, addresses);
     }
     if (checksMoved) for (const key of this.placeChecks(addresses)) frontends.add(key);
     for (const address of addresses) for (const key of this.usersOf(address)) frontends.add(key);
@@ -92,8 +108,7 @@ export class Desired {
   private balancerOf(plan: FrontendPlan): Wanted {
     const { endpoints, balancerFlags } = plan;
     const handling = handlingOf(plan, this.settings);
-    const addresses = new Set(Array.from({ length: endpoints.count }, (_, index) => endpoints.address(index)));
-    return { plan, handling, endpoints: [...addresses], inPlace: (balancerFlags & REPLACED_WHOLE) === 0 };
+    return { plan, handling, endpoints: addressesOf(endpoints), inPlace: (balancerFlags & REPLACED_WHOLE) === 0 };
   }
 
   /** One for each address of a load balancer and port of its Service's health checks, unless a Service has that frontend. */
@@ -119,6 +134,23 @@ export class Desired {
     return touched;
   }
 
+  private leave(key: FrontendKey, plan: FrontendPlan | undefined, addresses: Set<IPAddress>): void {
+    const used = new Set(this.wanted.get(key)?.endpoints);
+    const after = plan === undefined ? [] : addressesOf(plan.flowEndpoints).filter((address) => !used.has(address));
+    for (const address of this.leavingOf.get(key) ?? []) {
+      const frontends = this.leaving.get(address);
+      frontends?.delete(key);
+      if (frontends?.size === 0) this.leaving.delete(address);
+      addresses.add(address);
+    }
+    if (after.length === 0) this.leavingOf.delete(key);
+    else this.leavingOf.set(key, after);
+    for (const address of after) {
+      this.leaving.set(address, (this.leaving.get(address) ?? new Set<FrontendKey>()).add(key));
+      addresses.add(address);
+    }
+  }
+
   private put(key: FrontendKey, next: Wanted | undefined, addresses: Set<IPAddress>): void {
     const before = this.wanted.get(key)?.endpoints ?? [];
     const after = new Set(next?.endpoints);
@@ -140,6 +172,11 @@ export class Desired {
       addresses.add(address);
     }
   }
+}
+
+function addressesOf(list: EndpointList | null): readonly IPAddress[] {
+  if (list === null) return [];
+  return [...new Set(Array.from({ length: list.count }, (_, index) => list.address(index)))];
 }
 
 const NO_USERS: ReadonlySet<never> = new Set();

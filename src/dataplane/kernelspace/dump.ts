@@ -40,7 +40,12 @@ export function dumpHns({ plan, balancers, endpoints, resolution, settings }: Du
     const right = wanted === undefined ? null : resolve(wanted, resolution);
     const isComplete =
       wanted === undefined || wanted.endpoints?.every((address) => isThere(address, resolution)) === true;
-    if (isComplete && (right === null ? held === undefined : held !== undefined && sameBalancer(right, held)))
+    if (
+      isComplete &&
+      (right === null
+        ? held === undefined || desired.kept(frontend.key) !== null
+        : held !== undefined && sameBalancer(right, held))
+    )
       for (const line of printFrontend(frontend)) lines.push(line);
     else if (held !== undefined) lines.push(...printHeld(plan, frontend.key, held, addressesById(endpoints)));
   }

@@ -19,7 +19,7 @@ export const AWAIT_MS = { first: 100, most: 5000 } as const;
 export interface EndpointParts {
   readonly family: Family;
   readonly ledgers: Ledgers;
-  readonly desired: Pick<Desired, 'addresses' | 'usersOf'>;
+  readonly desired: Pick<Desired, 'addresses' | 'usersOf' | 'isLeaving'>;
   readonly table: () => FamilyTable;
   /** The source of what is balanced on overlay networks, if it is of the family. */
   readonly sourceVip: () => IPAddress | null;
@@ -137,7 +137,9 @@ export class EndpointSet {
       if (isUsed && isOwn && !isFound && !isHost) this.await(address);
       else this.awaited.delete(address);
       const remote = isUsed && !isOwn && !isFound ? this.remote(network, address) : undefined;
-      endpoints.desire(key, own ?? remote);
+      // One that serves no more is made for nobody, and stays as long as it has connections to end.
+      const left = this.parts.desired.isLeaving(address) && !isFound ? endpoints.acknowledged.get(key) : undefined;
+      endpoints.desire(key, own ?? remote ?? left);
     }
   }
 

@@ -406,7 +406,9 @@ export class KernelspaceFamily implements FamilyDataplane {
     const goes = (key: BalancerKey): boolean => desired.get(key) === undefined;
     this.desireBalancers(network, all.filter(goes));
     const going = pending(balancers).filter((key) => balancers.desired(key) === undefined && goes(key));
-    for (const keys of parts(going.slice(0, MOST_REMOVALS), () => 1)) await this.batch(() => writer.balancers(keys));
+    const shrunk = pending(balancers).filter((key) => balancers.desired(key) !== undefined && goes(key));
+    for (const keys of parts([...going.slice(0, MOST_REMOVALS), ...shrunk], () => 1))
+      await this.batch(() => writer.balancers(keys));
     if (this.sourceVip !== null) await make([this.sourceVip]);
     const coming = servicesFirst(
       all.filter((key) => !goes(key)),
@@ -442,8 +444,19 @@ export class KernelspaceFamily implements FamilyDataplane {
       const wanted = desired.get(key);
       const isKept = wanted === undefined && kept.has(key);
       if (isKept) ledgers.balancers.desire(key, ledgers.balancers.acknowledged.get(key));
-      else ledgers.balancers.desire(key, (wanted && resolve(wanted, resolution)) ?? undefined);
+      else if (wanted === undefined) ledgers.balancers.desire(key, this.left(key));
+      else ledgers.balancers.desire(key, resolve(wanted, resolution) ?? undefined);
     }
+  }
+
+  /** What stays of a load balancer none of whose endpoints serves any more; undefined: nothing. */
+  private left(key: BalancerKey): Balancer | undefined {
+    const held = this.ledgers.balancers.acknowledged.get(key);
+    const kept = this.desired.kept(key);
+    if (held === undefined || kept === null) return undefined;
+    const ids = new Set(kept.map((address) => this.endpoints.idOf(address)));
+    const endpoints = held.endpoints.filter((id) => ids.has(id));
+    return endpoints.length === 0 ? undefined : { ...held, endpoints };
   }
 
   /** Until HNS was seen to do what it says: it may answer success and change nothing. */

@@ -11,7 +11,7 @@ import {
   type HcnLoadBalancer,
   type NativeAddon,
 } from '../../../src/native/contract.js';
-import type { EndpointSliceRow } from '../../../src/state/rows.js';
+import { SERVING, type EndpointSliceRow } from '../../../src/state/rows.js';
 import type { StateChange } from '../../../src/state/writer.js';
 import type { KernelVerdict } from '../courses.js';
 import type { KernelPacket } from '../fake-kernel/packet.js';
@@ -31,6 +31,8 @@ export class HnsWorld implements ScenarioWorld {
   readonly hns = new FakeHns();
   readonly flows = null;
   readonly network = this.hns.addNetwork('cbr0');
+  /** Endpoints by slice: what serves no more may stay in HNS as long as a slice has it. */
+  private readonly inSlices = new Map<string, ReadonlyMap<IPAddress, { readonly serves: boolean }>>();
   /** Where load balancers send a client: by load balancer and source. */
   private readonly clients = new Map<string, string>();
 
@@ -53,18 +55,33 @@ export class HnsWorld implements ScenarioWorld {
 
   /** Pods of the node come, and those that are now elsewhere go: HNS knows before anybody is told. */
   follow(changes: readonly StateChange[], nodeName: string): void {
-    for (const change of changes)
-      if (change.type === 'upsert' && change.row.kind === 'EndpointSlice') this.movePods(change.row, nodeName);
+    for (const change of changes) {
+      if (change.type === 'remove') this.inSlices.delete(`${change.ref.namespace}/${change.ref.name}`);
+      else if (change.row.kind === 'EndpointSlice') this.movePods(change.row, nodeName);
+    }
   }
 
-  private movePods({ family, addresses, nodeNames, count }: EndpointSliceRow, nodeName: string): void {
+  /** Whether an endpoint is there for connections that a pod ends, and for nothing else. */
+  private isLeft(id: string): boolean {
+    const slices = [...this.inSlices.values()];
+    const isUsed = [...this.hns.loadBalancers.values()].some(({ HostComputeEndpoints }) =>
+      HostComputeEndpoints?.includes(id),
+    );
+    return !isUsed && this.hns.addressesOf(id).some((address) => slices.some((each) => each.has(address)));
+  }
+
+  private movePods(row: EndpointSliceRow, nodeName: string): void {
+    const { family, addresses, nodeNames, count } = row;
     const size = addressLength(family);
+    const all = new Map<IPAddress, { readonly serves: boolean }>();
+    this.inSlices.set(`${row.namespace}/${row.name}`, all);
     const pods = new Map<IPAddress, string>();
     for (const [id, { Flags = 0 }] of this.hns.endpoints)
       if ((Flags & HCN_ENDPOINT_FLAGS.remote) === 0)
         for (const address of this.hns.addressesOf(id)) pods.set(address, id);
     for (let index = 0; index < count; index++) {
       const address = addressFromBytes(Buffer.from(addresses.slice(index * size, (index + 1) * size), 'latin1'));
+      all.set(address, { serves: ((row.conditions[index] ?? 0) & SERVING) !== 0 });
       const pod = pods.get(address);
       const isHere = nodeNames[index] === nodeName;
       if (isHere && pod === undefined) pods.set(address, this.hns.addEndpoint(this.network, [address]));
@@ -116,8 +133,13 @@ export class HnsWorld implements ScenarioWorld {
     { HostComputeEndpoints = [], PortMappings = [] }: HcnLoadBalancer,
   ): readonly string[] {
     const [mapping] = PortMappings;
+    // What stays for the connections of pods that serve no more promises nothing to new ones.
+    const ends = (address: IPAddress): boolean => {
+      const states = [...this.inSlices.values()].flatMap((slice) => slice.get(address) ?? []);
+      return states.length > 0 && states.every(({ serves }) => !serves);
+    };
     return HostComputeEndpoints.flatMap((id) => this.hns.addressesOf(id))
-      .filter((address) => familyOf(address) === familyOf(destination))
+      .filter((address) => familyOf(address) === familyOf(destination) && !ends(address))
       .map((address) => printEndpoint(address, mapping?.InternalPort ?? 0));
   }
 
@@ -143,7 +165,7 @@ export class HnsWorld implements ScenarioWorld {
     const used = new Set(
       [...this.hns.loadBalancers.values()].flatMap(({ HostComputeEndpoints = [] }) => HostComputeEndpoints),
     );
-    const made = [...this.hns.endpoints.keys()].filter((id) => isOwnId(id) && !used.has(id));
+    const made = [...this.hns.endpoints.keys()].filter((id) => isOwnId(id) && !used.has(id) && !this.isLeft(id));
     return made.map((id) => `endpoint ${this.hns.addressesOf(id).join()}`);
   }
 
@@ -152,7 +174,7 @@ export class HnsWorld implements ScenarioWorld {
     const name = (id: string): string => hns.addressesOf(id).join() || id;
     return [
       ...[...hns.endpoints]
-        .filter(([, { Flags = 0 }]) => (Flags & HCN_ENDPOINT_FLAGS.remote) !== 0)
+        .filter(([id, { Flags = 0 }]) => (Flags & HCN_ENDPOINT_FLAGS.remote) !== 0 && !this.isLeft(id))
         .map(([id, { MacAddress = '' }]) => `${name(id)} ${MacAddress}`),
       ...[...hns.loadBalancers.values()].map(({ ID, HostComputeEndpoints = [], ...rest }) =>
         JSON.stringify({ isOurs: isOwnId(ID ?? ''), endpoints: HostComputeEndpoints.map(name).sort(), ...rest }),
