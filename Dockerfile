@@ -1,5 +1,5 @@
 # The shipped image (default target) and, as target `test`, the image that runs the tests.
-# Node 24 is a supported LTS; the addon uses Node-API, so what is built here also runs on Node 20. The base image is named by its release;
+# Node 24: docs/performance.md compares it with 22. The addon uses Node-API, so what is built here also runs on Node 20 and 22. The base image is named by its release;
 # deploy/release.sh adds its digest. An image for arm64 is cross-compiled on x64, so that nothing is emulated.
 
 FROM --platform=$BUILDPLATFORM node:24.21.0-bookworm-slim AS build

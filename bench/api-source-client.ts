@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../src/base/clock.js';
 import { NO_EVENTS } from '../src/base/events.js';
 import type { Log } from '../src/base/log.js';
-import { limitHeapGrowth, limitInlining, settleHeap } from '../src/cli/memory.js';
+import { limitMemory, settleHeap } from '../src/cli/memory.js';
 import { connectToApi } from '../src/sources/kubernetes/connect/transport.js';
 import { startKubernetes } from '../src/sources/kubernetes/source.js';
 import { DEFAULT_TIMING } from '../src/sources/kubernetes/timing.js';
@@ -45,8 +45,7 @@ function say(line: object): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-limitHeapGrowth();
-limitInlining();
+limitMemory();
 const store = new Store();
 const connection = await connectToApi({
   kubeconfig,

@@ -1,6 +1,6 @@
 import { NO_EVENTS } from '../src/base/events.js';
 import type { Log } from '../src/base/log.js';
-import { limitHeapGrowth, limitInlining } from '../src/cli/memory.js';
+import { limitMemory } from '../src/cli/memory.js';
 import { codecOf } from '../src/sources/kubernetes/codec/codec.js';
 import { ENDPOINT_SLICES } from '../src/sources/kubernetes/resources.js';
 import { EventStream } from '../src/sources/kubernetes/watch/event-stream.js';
@@ -58,8 +58,7 @@ async function play(stream: EventStream, recorded: readonly Buffer[]): Promise<n
   return (user + system) / 1000;
 }
 
-limitHeapGrowth();
-limitInlining();
+limitMemory();
 const store = new Store();
 let commits = 0;
 store.onChange(() => {

@@ -23,8 +23,6 @@ const idleSeconds = Number(options.idle);
 const EVENTS_PER_SECOND = 500;
 const PIECE_SECONDS = 60;
 const NODES = 1000;
-/** The flags of the product's first line. */
-const NODE_ARGUMENTS = ['--max-semi-space-size=2'];
 const ENCODINGS = { protobuf: 'application/vnd.kubernetes.protobuf', json: 'application/json' };
 
 /** A child that speaks in lines of JSON. */
@@ -61,13 +59,13 @@ function print(title: string, values: Record<string, unknown>): void {
 }
 
 async function measureEvents(title: string, type: string): Promise<void> {
-  const client = new Child('api-source-events.js', NODE_ARGUMENTS, [type, String(services), String(endpoints)]);
+  const client = new Child('api-source-events.js', [], [type, String(services), String(endpoints)]);
   print(`${title} event, bytes to state`, await client.line());
 }
 
 async function measure(kubeconfig: string, control: string, title: string, type: string): Promise<void> {
   const before = await serverState(control);
-  const client = new Child('api-source-client.js', ['--expose-gc', ...NODE_ARGUMENTS], [kubeconfig, type]);
+  const client = new Child('api-source-client.js', ['--expose-gc'], [kubeconfig, type]);
   print(`${title} sync`, await client.line());
   if (idleSeconds > 0) {
     await client.ask('before the idle time');

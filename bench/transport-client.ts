@@ -6,7 +6,7 @@ import type { SecureContext } from 'node:tls';
 import { systemClock } from '../src/base/clock.js';
 import type { Log } from '../src/base/log.js';
 import { serverIdentity } from '../src/base/server-identity.js';
-import { limitHeapGrowth, limitInlining, settleHeap } from '../src/cli/memory.js';
+import { limitMemory, settleHeap } from '../src/cli/memory.js';
 import { resolveAccess } from '../src/sources/kubernetes/auth/access.js';
 import { Credentials, systemSurroundings } from '../src/sources/kubernetes/auth/credentials.js';
 
@@ -121,8 +121,7 @@ function residentMb(): number {
   return Number(line?.[1] ?? 0) / 1024;
 }
 
-limitHeapGrowth();
-limitInlining();
+limitMemory();
 const listener = createServer().listen(0, '127.0.0.1');
 const ways: Readonly<Record<string, () => Promise<Way>>> = { ours, node: plainNode, undici };
 const make = ways[way];

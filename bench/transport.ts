@@ -84,8 +84,7 @@ writeFileSync(
 
 async function run(way: string, path: string): Promise<Measured> {
   const script = fileURLToPath(new URL('transport-client.js', import.meta.url));
-  // The flag of the product's first line.
-  const args = ['--max-semi-space-size=2', script, way, kubeconfig, path];
+  const args = [script, way, kubeconfig, path];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   return JSON.parse(stdout) as Measured;
 }

@@ -196,12 +196,10 @@ writeFileSync(
 copyFileSync(`${project}bundle/launch.cjs`, main);
 chmodSync(main, 0o755);
 
-// V8 takes what it compiled with the same options only: those of the program's first line.
-const [, flags] = /^#!.* node (.+)$/m.exec(readFileSync(main, 'utf8'));
 // What a proxy in mode nftables needs of its files; of the others, all.
-if (canRehearse(project)) await rehearse(project, main, flags.split(' '));
+if (canRehearse(project)) await rehearse(project, main);
 for (const file of functions) {
   const cache = file.replace(/js$/, `${process.arch}.cache`);
   if (existsSync(cache)) continue;
-  execFileSync(process.execPath, [...flags.split(' '), `${project}bundle/compile.cjs`, file, cache]);
+  execFileSync(process.execPath, [`${project}bundle/compile.cjs`, file, cache]);
 }

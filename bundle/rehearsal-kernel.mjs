@@ -27,4 +27,4 @@ const subsystems = Object.fromEntries(
   ]),
 );
 
-export const { nftables, conntrack, iptables, accounting, ipvs, ipset, route, peer } = subsystems;
+export const { nftables, conntrack, iptables, accounting, ipvs, ipset, route, memory, peer } = subsystems;

@@ -28,9 +28,8 @@ export function canRehearse(project) {
  * Leaves beside every file that the program has read what V8 compiled of it.
  *
  * @param main that starts the program.
- * @param flags for Node.
  */
-export async function rehearse(project, main, flags) {
+export async function rehearse(project, main) {
   const folder = mkdtempSync(join(tmpdir(), 'pointsman-rehearsal-'));
   try {
     await bundleParts(project, folder);
@@ -38,7 +37,7 @@ export async function rehearse(project, main, flags) {
     try {
       await server.put(OBJECTS);
       for (const life of LIVES) {
-        const proxy = await Proxy.start({ project, main, flags, folder, url: server.url });
+        const proxy = await Proxy.start({ project, main, folder, url: server.url });
         try {
           await proxy.within(live(proxy, server));
         } catch (error) {
@@ -100,13 +99,13 @@ class ApiServer {
 class Proxy {
   log = '';
 
-  static async start({ project, main, flags, folder, url }) {
+  static async start({ project, main, folder, url }) {
     const proxy = new Proxy();
     [proxy.healthz, proxy.metrics] = await freePorts();
     const config = join(folder, 'config.yaml');
     writeFileSync(config, proxy.configuration(folder, url));
     const argv = ['--config', config, '--hostname-override', 'node-0', '--status-socket='];
-    proxy.child = spawn(process.execPath, [...flags, '-r', `${project}bundle/rehearsal.cjs`, main, ...argv], {
+    proxy.child = spawn(process.execPath, ['-r', `${project}bundle/rehearsal.cjs`, main, ...argv], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       // Nothing else of the machine has a say.
       env: {

@@ -86,7 +86,7 @@ triplet=$(basename "$(dirname "$extensions")")
 [ -e "$project/$addon" ] || die "there is no $addon: npm run build:native, or build:arm64"
 put node /usr/local/bin/node
 libraries "$project/$addon"
-# Starts Node with its options, by the first line of main.js.
+# Starts Node, by the first line of main.js.
 put env /usr/bin/env
 
 for extension in "$system/$extensions"/*.so; do copy "${extension#"$system"}" "${extension#"$system"}"; done

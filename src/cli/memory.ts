@@ -3,42 +3,89 @@ import { runInNewContext } from 'node:vm';
 import type { Machine } from '../control/mode.js';
 import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 
-/**
- * Lets the heap grow by a little between collections rather than double: by 60 % during the first load, when collecting costs most and nearly all that is
- * there stays, and by a fifth from {@link settleHeap} on. Then the process only sees small changes: collecting their garbage sooner costs little, and a
- * node has better uses for the memory.
- */
-export function limitHeapGrowth(): void {
-  setFlagsFromString('--heap-growing-percent=60');
+/** Options of V8. It writes to standard error what it does not know, so that each is named for the versions that have it. */
+interface V8Options {
+  /** From before the first load on. */
+  readonly load: readonly string[];
+  /** From the end of the first load on. */
+  readonly changes: readonly string[];
 }
 
 /**
- * Keeps the compiler from inlining a lot into one function. Most of our code runs hot for a second, during the first load, in which compiling took a
- * quarter of the CPU time; what optimised code of this size gains over a smaller one never makes up for that.
+ * The young generation stays as it begins, 1 MB: after a start the process only sees changes, and what a large one saves in time it keeps in memory.
+ *
+ * The heap grows by a little between collections rather than doubles: by 60 % during the first load, when collecting costs most and nearly all that is
+ * there stays, and by a fifth afterwards. Then collecting the garbage of small changes sooner costs little, and a node has better uses for the memory.
+ *
+ * The compiler does not inline a lot into one function. Most of our code runs hot for a second, during the first load, in which compiling took a quarter
+ * of the CPU time; what optimised code of this size gains over a smaller one never makes up for that.
  */
-export function limitInlining(): void {
-  setFlagsFromString('--max-inlined-bytecode-size-cumulative=200');
+const ALL: V8Options = {
+  load: ['--semi-space-growth-factor=1', '--heap-growing-percent=60', '--max-inlined-bytecode-size-cumulative=200'],
+  changes: ['--heap-growing-percent=20'],
+};
+
+/** Code has to be ten times as hot as without it until it is optimised, and there is no middle compiler. */
+const SINCE_NODE_22: V8Options = { load: ['--no-maglev', '--invocation-count-for-turbofan=30000'], changes: [] };
+
+/**
+ * By Node's major version, whose V8 is one: V8 waits longer until code is hot enough to be optimised, as compiling took a quarter of a load's CPU time on
+ * threads that others need as well. Then there is a change of a millisecond now and then, and compiling was a tenth of its CPU time, for code that hardly
+ * ever runs often enough to make up for it.
+ */
+const BY_NODE: ReadonlyMap<string, V8Options> = new Map([
+  ['20', { load: ['--interrupt-budget=400000'], changes: ['--interrupt-budget=1200000'] }],
+  ['22', SINCE_NODE_22],
+  ['24', SINCE_NODE_22],
+]);
+
+const [NODE = ''] = process.versions.node.split('.');
+/** In Node 20 the argument of `gc` means another collection, and pages that were left are unmapped at once. */
+const HAS_LAST_RESORT = NODE !== '20';
+
+/** What is set for this Node; of one that this version does not know, nothing. */
+export function v8Options(during: keyof V8Options): readonly string[] {
+  const own = BY_NODE.get(NODE);
+  return own === undefined ? [] : [...ALL[during], ...own[during]];
+}
+
+/** What a collection needs for its time. */
+export const COLLECTION_OPTIONS = ['--expose-gc', HAS_LAST_RESORT ? null : '--compact-on-every-full-gc'].filter(
+  (option) => option !== null,
+);
+
+/** Whether memory is taken care of with this Node: those that {@link v8Options} knows. */
+export function isKnownNode(): boolean {
+  return BY_NODE.has(NODE);
+}
+
+/** Sets V8's options for the first load. */
+export function limitMemory(): void {
+  for (const option of v8Options('load')) setFlagsFromString(option);
+}
+
+/** Makes ready for the first load. Not before the program's files are read: V8 takes what was compiled with the options only that it had then. */
+export function prepareLoad({ host, addon }: Machine): void {
+  limitMemory();
+  // What starting Node took.
+  if (host.platform === SUBSYSTEM_PLATFORMS.memory) void addon.memory.memoryTrim();
 }
 
 /**
- * Has V8 wait longer until code is hot enough to be optimised: six times what it is without during the first load, of which compiling took a quarter of the
- * CPU time on threads that others need as well, and eighteen times from {@link settleHeap} on. Then there is a change of a millisecond now and then, and
- * compiling was a tenth of its CPU time, for code that hardly ever runs often enough to make up for it.
- */
-export function limitOptimizing(during: 'load' | 'changes'): void {
-  setFlagsFromString(`--interrupt-budget=${during === 'load' ? 400_000 : 1_200_000}`);
-}
-
-/**
- * Ends a load: collects garbage once, and moves what stays together. The first load leaves several times the memory behind that is needed from then on, and
+ * Ends a load: collects garbage, and moves what stays together. The first load leaves several times the memory behind that is needed from then on, and
  * a process that is then idle would keep it for minutes, and the pages on which a little stays for good.
  */
 export function settleHeap(): void {
-  limitOptimizing('changes');
-  setFlagsFromString('--heap-growing-percent=20');
+  for (const option of v8Options('changes')) setFlagsFromString(option);
+  if (!isKnownNode()) return;
   setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
+  const collect = runInNewContext('gc') as (options?: object) => void;
   setFlagsFromString('--no-expose-gc');
+  if (HAS_LAST_RESORT) {
+    // V8 keeps the pages that it moved objects from, but where memory is its only concern.
+    collect({ type: 'major', flavor: 'last-resort' });
+    return;
+  }
   setFlagsFromString('--compact-on-every-full-gc');
   collect();
   setFlagsFromString('--no-compact-on-every-full-gc');
@@ -50,9 +97,14 @@ const LOAD_BYTES = 4 * 1024 * 1024;
 /** The size of the heap when a load had been settled. */
 let settledBytes = 0;
 
+/** Whether the heap has grown by a load since the last was settled. */
+function hasLoad(): boolean {
+  return getHeapStatistics().total_heap_size >= settledBytes + LOAD_BYTES;
+}
+
 /** {@link settleHeap} if the heap has grown by a load since the last time; whether it has. */
 export function settleLoad(): boolean {
-  if (getHeapStatistics().total_heap_size < settledBytes + LOAD_BYTES) return false;
+  if (!hasLoad()) return false;
   settleHeap();
   settledBytes = getHeapStatistics().total_heap_size;
   return true;

@@ -10,7 +10,7 @@ import { logTransactions, prepareMode, type Machine } from '../control/mode.js';
 import type { NativeAddon } from '../native/contract.js';
 import type { Logger } from '../observe/log.js';
 import { openEvents } from './events.js';
-import { limitHeapGrowth, limitInlining, limitOptimizing } from './memory.js';
+import { isKnownNode, prepareLoad } from './memory.js';
 import { EndingError, NodeProxy } from './node-proxy.js';
 import { handleSignals } from './signals.js';
 import { becomeSoleProxy } from './sole-proxy.js';
@@ -41,9 +41,9 @@ async function serve(loaded: Loaded, argv: readonly string[], machine: Machine, 
   const events = await openEvents(config, log);
   const mode = await prepareMode(config, { host, addon }, host.families(), log, logTransactions(log));
   // Not before the mode is there: V8 takes what was compiled of its file with the options only that it had then.
-  limitHeapGrowth();
-  limitInlining();
-  limitOptimizing('load');
+  prepareLoad({ host, addon });
+  if (!isKnownNode())
+    log.warn('memory is not taken care of: Node is of another version than 20, 22 and 24', { node: process.version });
   const { families } = mode;
   let end: (status: number) => void = () => undefined;
   const ended = new Promise<number>((resolve) => {
