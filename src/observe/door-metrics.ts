@@ -56,8 +56,8 @@ export class DoorMetrics extends Definitions implements DoorObserver {
     this.reviews.inc({ kind, result });
   }
 
-  audited(result: 'written' | 'dropped'): void {
-    this.audits.inc({ result });
+  audited(result: 'written' | 'dropped', count: number): void {
+    this.audits.inc({ result }, count);
   }
 
   certificateEnds(at: number): void {

@@ -1,6 +1,7 @@
 import { write as writeTo } from 'node:fs';
 import { mkdir, open, readdir, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname, join, parse } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { errorCode, messageOf } from '../base/error-message.js';
 
@@ -17,11 +18,16 @@ export interface RotatedFileOptions {
   readonly now: () => number;
   /** Called when lines are lost, once until lines are written again. */
   readonly onLoss: (error: unknown) => void;
+  /** Called with how many lines came to an end, and to which. */
+  readonly onLines?: (outcome: 'written' | 'lost', count: number) => void;
 }
 
 /** Waiting for the disk, in characters: what comes beyond is dropped. */
 const MAX_WAITING = 8 << 20;
 const STANDARD_OUTPUT = 1;
+/** How long a full pipe is waited for. */
+const RETRY_MS = 10;
+const MAX_ATTEMPTS = 500;
 /** Those of others hold who asked for what. */
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
@@ -61,7 +67,7 @@ export class RotatedFile {
    */
   write(line: string): boolean {
     if (this.#waitingLength + line.length > MAX_WAITING) {
-      this.#lost(new Error('the disk is too slow'));
+      this.#lost(new Error('the disk is too slow'), 1);
       return false;
     }
     this.#waiting.push(line);
@@ -82,19 +88,22 @@ export class RotatedFile {
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       const bytes = Buffer.from(`${this.#waiting.join('\n')}\n`);
+      const count = this.#waiting.length;
       this.#waiting = [];
       this.#waitingLength = 0;
       try {
         await (this.options.path === '-' ? print(bytes) : this.#append(bytes));
         this.#isLosing = false;
+        this.options.onLines?.('written', count);
       } catch (error) {
-        this.#lost(error);
+        this.#lost(error, count);
       }
     }
     this.#writing = null;
   }
 
-  #lost(error: unknown): void {
+  #lost(error: unknown, count: number): void {
+    this.options.onLines?.('lost', count);
     if (!this.#isLosing) this.options.onLoss(error);
     this.#isLosing = true;
   }
@@ -170,7 +179,18 @@ const writeSome = promisify(writeTo);
 
 async function print(bytes: Buffer): Promise<void> {
   for (let at = 0; at < bytes.length;) {
-    const { bytesWritten } = await writeSome(STANDARD_OUTPUT, bytes, at);
-    at += bytesWritten;
+    at += await printSome(bytes, at);
+  }
+}
+
+/** How many bytes were written. A pipe that somebody else made non-blocking is full while its reader is slow (write(2), EAGAIN): that is waited for. */
+async function printSome(bytes: Buffer, at: number): Promise<number> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return (await writeSome(STANDARD_OUTPUT, bytes, at)).bytesWritten;
+    } catch (error) {
+      if (errorCode(error) !== 'EAGAIN' || attempt === MAX_ATTEMPTS) throw error;
+      await sleep(RETRY_MS);
+    }
   }
 }

@@ -14,7 +14,7 @@ const MAX_UNANSWERED = 4;
 
 /**
  * Caps the connections of one server, or of several together. At the cap a new one takes the place of the one that has been without a request for the
- * longest time, then of one that does not read its answer, or does not send the rest of its request: neither idle nor slow clients can keep others
+ * longest time among those of the address that has the most, then of one that does not read its answer, or does not send the rest of its request: neither idle nor slow clients can keep others
  * out. A connection ends that sends request after request without reading: Node would make all their answers and keep them.
  */
 export class ConnectionLimit {
@@ -71,8 +71,18 @@ export class ConnectionLimit {
     return true;
   }
 
+  /** Of the address that has the most connections the one that has been without a request for the longest time: one client makes room for itself. */
+  private idleOfTheMost(): Socket | undefined {
+    const counts = new Map<string, number>();
+    const count = ({ remoteAddress = '' }: Socket): number => counts.get(remoteAddress) ?? 0;
+    for (const socket of [...this.idle, ...this.busy.keys()]) counts.set(socket.remoteAddress ?? '', count(socket) + 1);
+    let found: Socket | undefined;
+    for (const socket of this.idle) if (found === undefined || count(socket) > count(found)) found = socket;
+    return found;
+  }
+
   private makeRoom(): boolean {
-    const [idle] = this.idle;
+    const idle = this.idleOfTheMost();
     const isSlow = ([response]: ReadonlySet<ServerResponse>): boolean =>
       response !== undefined && (response.writableEnded || !response.req.complete);
     const victim = idle ?? [...this.busy].find(([, unanswered]) => isSlow(unanswered))?.[0];

@@ -22,8 +22,8 @@ export interface DoorObserver {
   authorized(result: 'allowed' | 'denied' | 'error'): void;
   /** An API server was asked for a judgement. */
   reviewed(kind: string, result: 'answered' | 'failed'): void;
-  /** An Event about a request was to be written. */
-  audited(result: 'written' | 'dropped'): void;
+  /** So many Events about requests were written, or lost. */
+  audited(result: 'written' | 'dropped', count: number): void;
   /** When the certificate that is served ends, in milliseconds since the epoch. */
   certificateEnds(at: number): void;
 }

@@ -1,3 +1,4 @@
+import { isLoopback } from '../base/ip.js';
 import type { Clock } from '../base/clock.js';
 import type { Log } from '../base/log.js';
 import type { IPAddress } from '../base/ip.js';
@@ -61,6 +62,7 @@ export class Listeners {
     });
     this.metrics = new MetricsServer({
       ...{ bind: metricsBind(config), clock, log, metrics },
+      checksHost: () => this.loaded.config.secured === null && isLoopback(this.loaded.config.metrics.address),
       configuration: () => configurationFields(this.loaded.document),
       ...this.pages(loaded),
       page: (request, response) => parts.page.answerNetwork(this.loaded.config, request, response),

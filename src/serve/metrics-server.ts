@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
+import { parseAddress } from '../base/ip.js';
 import { API_GROUP } from '../config/document.js';
 import type { FlagSetting } from '../config/flags.js';
 import { ComponentHealth } from '../observe/component-health.js';
@@ -23,6 +24,8 @@ export interface MetricsServerOptions extends HttpEndpointOptions, ConfiguredPag
   readonly metrics: { scrape(format: ExpositionFormat): Promise<string> };
   /** Answers what is below /ui. */
   readonly page: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  /** Whether a request has to name this machine by an address or as localhost; asked at each request. Absent: none has to. */
+  readonly checksHost?: () => boolean;
   /** The effective document as it would be written to a file; asked at each request. */
   readonly configuration: () => unknown;
 }
@@ -76,6 +79,10 @@ export class MetricsServer {
 
   /** As {@link Pages}. */
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
+    if (this.options.checksHost?.() === true && !isAddressedDirectly(request.headers.host)) {
+      answerText(response, 421, 'ask by an address, or as localhost\n');
+      return null;
+    }
     const [path = '', query = ''] = (request.url ?? '').split('?', 2);
     const page = isOfPage(path) ? this.options.page : this.pages.get(path);
     if (page === undefined) {
@@ -94,6 +101,15 @@ export class MetricsServer {
       return error;
     }
   }
+}
+
+/**
+ * Whether a Host header cannot be a name that somebody else gives away: a page of another site may have the browser ask here by a name that was made to lead
+ * to loopback (DNS rebinding). Clients that send none are no browsers.
+ */
+function isAddressedDirectly(host: string | undefined): boolean {
+  const name = (host ?? '').replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
+  return name === '' || name.toLowerCase() === 'localhost' || parseAddress(name) !== null;
 }
 
 function pagesOf(options: MetricsServerOptions, health: ComponentHealth): ReadonlyMap<string, Page> {

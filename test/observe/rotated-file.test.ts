@@ -107,3 +107,17 @@ t.test('nobody waits for the disk, and memory does not grow for it', async (t) =
   t.equal(statSync(path).size, taken * (line.length + 1));
   t.equal(readFileSync(path, 'latin1').split('\n').length, taken + 1);
 });
+
+t.test('lines are counted when they are on the disk, and as lost when they are not', async (t) => {
+  const counted: string[] = [];
+  const { directory, options } = scene(t, { onLines: (outcome, count) => counted.push(`${count} ${outcome}`) });
+  const file = await RotatedFile.open(options);
+  t.ok(file.write('a') && file.write('b'));
+  await file.close();
+  rmSync(directory, { recursive: true });
+  writeFileSync(directory, 'no directory');
+  const other = file.write('c');
+  t.ok(other);
+  await file.close();
+  t.same(counted, ['2 written', '1 lost']);
+});

@@ -83,6 +83,19 @@ t.test('idle and slow clients make room for others, the longest idle first', asy
   t.match(clients, [{ destroyed: true }, { destroyed: false }, { destroyed: false }], 'no more than needed');
 });
 
+t.test('a client with many connections makes room for its own, not in the place of another address', async (t) => {
+  const { port, open } = await crowded(t, null);
+  const kept = connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' }).on('error', () => undefined);
+  t.teardown(() => kept.destroy());
+  await once(kept, 'connect');
+  const many = [await open(''), await open('')];
+  const gone = once(many[0]!.resume(), 'close');
+  await open('');
+  await gone;
+  t.equal(kept.resume().destroyed, false);
+  t.equal(many[1]!.destroyed, false);
+});
+
 t.test('who does not read its answer makes room, who waits for one does not', async (t) => {
   const large = await crowded(t, Buffer.alloc(32 << 20));
   for (let index = 0; index < 3; index++) (await large.open('GET / HTTP/1.1\r\nHost: a\r\n\r\n')).pause();

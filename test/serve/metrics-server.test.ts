@@ -387,3 +387,21 @@ t.test('a port in use: retried every five seconds, or fatal', async (t) => {
   t.same(patient.fatal, []);
   await server.close();
 });
+
+t.test('on loopback a request names this machine by an address or as localhost', async (t) => {
+  const server = new MetricsServer({ ...world().options, checksHost: () => true });
+  await server.start();
+  t.teardown(() => server.close());
+  const statusFor = (host: string): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const asked = httpRequest({ host: '127.0.0.1', port: server.port() ?? 0, path: '/metrics', headers: { host } });
+      asked.once('response', (response) => {
+        resolve(response.resume().statusCode);
+      });
+      asked.once('error', reject).end();
+    });
+  for (const host of ['localhost', 'LOCALHOST:10249', '127.0.0.1:10249', '[::1]:80', '10.0.0.1'])
+    t.equal(await statusFor(host), 200, host);
+  for (const host of ['attacker.example', 'localhost.attacker.example:10249', '127.0.0.1.attacker.example'])
+    t.equal(await statusFor(host), 421, host);
+});

@@ -5,7 +5,6 @@ import { parseAddress } from '../../base/ip.js';
 import { cutText } from '../../base/outside-text.js';
 import { formatMicroTime } from '../../base/timestamp.js';
 import type { RotatedFile } from '../../observe/rotated-file.js';
-import type { DoorObserver } from '../door.js';
 import type { AuditPolicy, AuditVerdict, Stage } from './audit-policy.js';
 import type { Decision } from './authorization.js';
 import type { Followed } from './followed.js';
@@ -14,7 +13,6 @@ import type { User } from './user.js';
 export interface AuditOptions {
   readonly policy: Pick<Followed<AuditPolicy>, 'current'>;
   readonly file: Pick<RotatedFile, 'write' | 'close'>;
-  readonly observer: DoorObserver;
   /** Milliseconds since the epoch, with fractions. */
   readonly now: () => number;
 }
@@ -44,6 +42,7 @@ export const UNAUDITED: AuditedExchange = {
 };
 
 const MAX_AGENT_BYTES = 1024;
+const MAX_URI_BYTES = 1024;
 const MAX_REASON_BYTES = 1024;
 /** The component's own, beside those of the API server. */
 const REASON = 'pointsman/reason';
@@ -157,7 +156,7 @@ class Exchange implements AuditedExchange {
       level: this.#verdict.level,
       auditID: this.auditID,
       stage,
-      requestURI: this.#uri,
+      requestURI: cutText(this.#uri, MAX_URI_BYTES),
       verb: this.#verb,
       user: userInfo(this.#user),
       // What headers say of whom it was forwarded for may be made up.
@@ -168,7 +167,7 @@ class Exchange implements AuditedExchange {
       stageTimestamp: microTime(this.options.now()),
       ...(this.#annotations.size === 0 ? {} : { annotations: Object.fromEntries(this.#annotations) }),
     };
-    this.options.observer.audited(this.options.file.write(JSON.stringify(event)) ? 'written' : 'dropped');
+    this.options.file.write(JSON.stringify(event));
   }
 
   get #uri(): string {

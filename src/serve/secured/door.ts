@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
+import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../base/clock.js';
 import { messageOf } from '../../base/error-message.js';
@@ -22,6 +23,7 @@ import { Gate } from './gate.js';
 import { JwtAuthenticators } from './jwt.js';
 import { Reviews, type ReviewsOptions } from './reviews.js';
 import { TokenBucket } from '../../base/token-bucket.js';
+import { TokenBuckets } from '../../base/token-buckets.js';
 import { TokenReviews } from './token-reviews.js';
 import { Webhooks, type WebhooksOptions } from './webhooks.js';
 
@@ -31,6 +33,9 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** New connections, each of which costs about a millisecond of the thread that also follows the cluster. */
 const HANDSHAKES_PER_SECOND = 50;
 const HANDSHAKES_AT_ONCE = 200;
+/** Of them for one address, so that one client does not use up what others need. */
+const ADDRESS_HANDSHAKES_PER_SECOND = 10;
+const ADDRESS_HANDSHAKES_AT_ONCE = 50;
 
 /** What follows a file. */
 type Following = Pick<Followed<unknown>, 'open' | 'check' | 'close'>;
@@ -119,8 +124,11 @@ async function openAudit(
   const onLoss = (error: unknown): void => {
     log.error(error, 'Events about requests are lost', { flag: '--audit-log-path' });
   };
+  const onLines = (outcome: 'written' | 'lost', count: number): void => {
+    observer.audited(outcome === 'written' ? 'written' : 'dropped', count);
+  };
   try {
-    return new Audit({ policy, file: await RotatedFile.open({ ...limits, now, onLoss }), observer, now });
+    return new Audit({ policy, file: await RotatedFile.open({ ...limits, now, onLoss, onLines }), now });
   } catch (error) {
     throw new Error(`--audit-log-path: ${messageOf(error)}`, { cause: error });
   }
@@ -184,12 +192,15 @@ class SecuredDoor implements Door {
   private readonly servers = new Set<ReturnType<typeof createServer>>();
   private readonly connections = new Set<TLSSocket>();
   private readonly handshakes: TokenBucket;
+  private readonly handshakesOf: TokenBuckets;
   private cancelCheck: () => void = () => undefined;
   private closed = false;
 
   constructor(private readonly parts: SecuredDoorParts) {
     const { clock } = parts;
     this.handshakes = new TokenBucket(HANDSHAKES_PER_SECOND, HANDSHAKES_AT_ONCE, () => clock.now());
+    const ofAddress = [ADDRESS_HANDSHAKES_PER_SECOND, ADDRESS_HANDSHAKES_AT_ONCE] as const;
+    this.handshakesOf = new TokenBuckets(() => new TokenBucket(...ofAddress, () => clock.now()));
     this.checkLater();
   }
 
@@ -208,8 +219,9 @@ class SecuredDoor implements Door {
         done(null, certificates.forName(name) ?? undefined);
       },
     });
-    server.on('connection', (socket) => {
-      if (!this.handshakes.take()) socket.destroy();
+    server.on('connection', (socket: Socket) => {
+      const isAllowed = this.handshakesOf.take(socket.remoteAddress ?? '') && this.handshakes.take();
+      if (!isAllowed) socket.destroy();
     });
     server.on('secureConnection', (socket) => {
       this.connections.add(socket);

@@ -34,6 +34,8 @@ export interface SelfSignedOptions {
 /** A certificate of this node that nobody else vouches for. It is kept, and made anew before it ends or when the node has addresses that it lacks. */
 export class SelfSigned {
   private readonly path: string;
+  /** Made by this process, and could not be kept. */
+  private unsaved: string | null = null;
 
   constructor(private readonly options: SelfSignedOptions) {
     this.path = join(options.directory, FILE);
@@ -44,6 +46,11 @@ export class SelfSigned {
     const kept = await this.kept();
     const flaw = kept === null ? 'there is none' : this.flawOf(kept);
     if (kept !== null && flaw === null) return [kept, kept];
+    const { unsaved } = this;
+    if (unsaved !== null && this.flawOf(unsaved) === null) {
+      await this.save(unsaved, false);
+      return [unsaved, unsaved];
+    }
     const { nodeName, now, log } = this.options;
     const made = await selfSigned({
       commonName: nodeName,
@@ -53,10 +60,23 @@ export class SelfSigned {
       validTo: now() + LIFE_MS,
     });
     const text = made.key + made.certificate;
-    await makePrivateDirectory(this.options.directory);
-    await writeDurably(this.path, text);
     log.info(0, 'a self-signed certificate was made', { file: this.path, because: flaw });
+    await this.save(text, true);
     return [text, text];
+  }
+
+  /** A disk that is full keeps nobody from being served: the certificate counts as long as the process runs, and is written when that works. */
+  private async save(text: string, isNew: boolean): Promise<void> {
+    try {
+      await makePrivateDirectory(this.options.directory);
+      await writeDurably(this.path, text);
+      this.unsaved = null;
+    } catch (error) {
+      this.unsaved = text;
+      if (!isNew) return;
+      const message = 'the self-signed certificate cannot be kept: the next start makes another one';
+      this.options.log.warn(message, { file: this.path, because: messageOf(error) });
+    }
   }
 
   private async kept(): Promise<string | null> {

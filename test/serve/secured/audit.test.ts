@@ -100,7 +100,10 @@ t.test('an Event for each stage, as the API server has them', async (t) => {
     'authorization.k8s.io/decision': 'allow',
     'authorization.k8s.io/reason': String,
   });
-  t.equal(heard.filter((each) => each === 'audited written').length, 2);
+  const written = (): number => heard.filter((each) => each === 'audited written').length;
+  // Counted when they are in the file.
+  while (written() < 2) await new Promise((resolve) => setImmediate(resolve));
+  t.equal(written(), 2);
 });
 
 t.test('refusals and their reasons', async (t) => {

@@ -109,7 +109,9 @@ function observer(heard: string[]): DoorObserver {
   return {
     reloaded: (flag, result) => heard.push(`${flag} ${result}`),
     certificateEnds: () => undefined,
-    audited: (result) => heard.push(`audited ${result}`),
+    audited: (result, count) => {
+      for (let each = 0; each < count; each++) heard.push(`audited ${result}`);
+    },
     authenticated: (result) => heard.push(`authenticated ${result}`),
     authorized: (result) => heard.push(`authorized ${result}`),
     reviewed: (kind, result) => heard.push(`${kind} ${result}`),

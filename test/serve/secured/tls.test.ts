@@ -226,7 +226,9 @@ t.test('a connection serves many requests; of many that do nothing the first mak
   let ended = 0;
   for (let round = 0; round < 3; round++) {
     for (let index = 0; index < 100; index++) {
-      const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+      // Of ten addresses: each may open so many in a while.
+      const place = { port, host: '127.0.0.1', localAddress: `127.0.0.${10 + (index % 10)}` };
+      const socket = connect(place).on('error', () => undefined);
       t.teardown(() => socket.destroy());
       socket.resume().once('close', () => ended++);
     }
@@ -236,4 +238,28 @@ t.test('a connection serves many requests; of many that do nothing the first mak
   }
   while (ended < 44) await new Promise((resolve) => setImmediate(resolve));
   t.ok(ended <= 47, `${ended} of 300 had to go`);
+});
+
+t.test('connections of one address without end refuse nobody else', async (t) => {
+  const { ask, port } = await scene(t, GIVEN);
+  let ended = 0;
+  for (let index = 0; index < 300; index++) {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: '127.0.0.99' }).on('error', () => undefined);
+    t.teardown(() => socket.destroy());
+    socket.resume().once('close', () => ended++);
+  }
+  t.match(await ask('/metrics', ...TRUSTED), { status: 200 });
+  while (ended < 250) await new Promise((resolve) => setImmediate(resolve));
+  t.equal(ended, 250, 'all but those of its own share');
+});
+
+t.test('a certificate that cannot be kept is served all the same', async (t) => {
+  // Nothing can be made there, as on a disk that is full.
+  const { ask, log, look } = await scene(t, ['--metrics-tls', '--cert-dir=/proc/pointsman/pki']);
+  t.match(await ask('/metrics', '--insecure'), { status: 200, body: 'scraped\n' });
+  await look();
+  t.match(await ask('/metrics', '--insecure'), { status: 200 });
+  const made = log.lines.filter((line) => line.includes('a self-signed certificate was made'));
+  t.equal(made.length, 1, 'not another one at each look');
+  t.ok(log.lines.some((line) => line.startsWith('warn the self-signed certificate cannot be kept')));
 });
