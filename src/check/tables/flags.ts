@@ -79,7 +79,9 @@ function valueOf(type: Type, text: string): unknown {
         const of = type.fields[name];
         return of === undefined ? null : fieldOf(of).type;
       });
-    default:
+    case 'enum':
+    case 'any':
+    case 'embedded':
       return text;
   }
 }
