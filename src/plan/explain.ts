@@ -178,9 +178,9 @@ function ofService(
   };
 }
 
-/** Those that are used but for the platform's limit. */
-function limited({ endpoints }: FrontendPlan): (endpoint: ExplainedEndpoint) => ExplainedEndpoint {
-  const used = new Set(endpoints.toStrings());
+/** Those that would be used but for the platform's limit. Clients outside may have a list of their own: local endpoints. */
+function limited({ endpoints, localEndpoints }: FrontendPlan): (endpoint: ExplainedEndpoint) => ExplainedEndpoint {
+  const used = new Set([...endpoints.toStrings(), ...(localEndpoints?.toStrings() ?? [])]);
   return (endpoint) =>
     endpoint.excluded === null && !used.has(endpoint.endpoint) ? { ...endpoint, excluded: 'over-limit' } : endpoint;
 }
