@@ -29,10 +29,14 @@ struct Range {
 /// `BEGIN-END PERMISSIONS …` in hexadecimal; nothing when it is no such line.
 bool read_range(std::string_view line, Range& range) {
   const char* end = line.data() + line.size();
-  auto [dash, begin_error] = std::from_chars(line.data(), end, range.begin, 16);
+  Range read{};
+  auto [dash, begin_error] = std::from_chars(line.data(), end, read.begin, 16);
   if (begin_error != std::errc() || dash == end || *dash != '-') return false;
-  auto [space, end_error] = std::from_chars(dash + 1, end, range.end, 16);
-  return end_error == std::errc() && space != end && *space == ' ';
+  auto [space, end_error] = std::from_chars(dash + 1, end, read.end, 16);
+  if (end_error != std::errc() || space == end || *space != ' ') return false;
+  // Names of fields begin with digits, too: `Anonymous`.
+  range = read;
+  return true;
 }
 
 /// Mappings of which the process has no page of its own, such as a debugger's breakpoints or relocated data (proc_pid_smaps(5)).
