@@ -124,13 +124,19 @@ function serviceKey(servicePort: string): string {
   return servicePort.split(':', 1)[0] ?? '';
 }
 
+const REASONS: Readonly<Record<Shortfall['cause'], string>> = {
+  platform: 'NotSupported',
+  limit: 'TooManyFrontends',
+  'source-ranges': 'EveryClientAdmitted',
+};
+
 function shortfallFinding(shortfall: Shortfall): Finding {
   const { family, cause, servicePort, text } = shortfall;
-  const key = cause === 'limit' ? `${family} limit ${servicePort}` : printShortfall(shortfall);
+  const key = cause === 'platform' ? printShortfall(shortfall) : `${family} ${cause} ${servicePort}`;
   const event = (): ProxyEvent => ({
-    finding: cause === 'limit' ? key : text,
+    finding: cause === 'platform' ? text : key,
     type: 'Warning',
-    reason: { platform: 'NotSupported', limit: 'TooManyFrontends' }[cause],
+    reason: REASONS[cause],
     action: 'ProgramService',
     regarding: serviceSubject(servicePort),
     related: null,

@@ -16,7 +16,7 @@ import { frontendKey } from './frontend-key.js';
 import { endpointWeight, FrontendLimit, type KeptOfPort } from './frontend-limit.js';
 import { selectEndpoints, type Select, type Selection } from './selection.js';
 import { admittedSources } from './source-ranges.js';
-import { printLeftOut, shortfallsOf } from './shortfalls.js';
+import { printLeftOut, printNoRange, shortfallsOf } from './shortfalls.js';
 import type {
   ClientKeys,
   FrontendKey,
@@ -50,7 +50,7 @@ export function planService(
   const own = new Set<IPAddress>();
   const readyHere = new Set<IPAddress>();
   const { balancesOnly } = settings.traits;
-  const shortfalls: Shortfall[] = [...planner.leftOut()];
+  const shortfalls: Shortfall[] = [...planner.leftOut(), ...planner.openToAll()];
   for (const [index, port] of service.ports.entries()) {
     const kept = planner.kept(index);
     // Of this port nothing is programmed: not even its endpoints are looked at.
@@ -193,6 +193,16 @@ class ServicePlanner {
     const { asked, kept } = this.limit;
     if (kept === asked) return [];
     return [{ family: this.family, cause: 'limit', servicePort: this.key, text: printLeftOut(this.limit) }];
+  }
+
+  /** That source ranges are given, and none of this family (behaviour SV-06). */
+  openToAll(): readonly Shortfall[] {
+    const { loadBalancerSourceRanges: ranges } = this.service;
+    const isRanged = ranges.length > 0 && this.balancerAddresses.length > 0;
+    if (!isRanged || this.settings.traits.balancesOnly) return [];
+    if (ranges.some((range) => familyOf(range) === this.family)) return [];
+    const text = printNoRange(this.family);
+    return [{ family: this.family, cause: 'source-ranges', servicePort: this.key, text }];
   }
 
   policies(port: ServicePortRow): Policies {

@@ -1,3 +1,4 @@
+import type { Family } from '../base/ip.js';
 import type { ServicePortRow, ServiceRow } from '../state/rows.js';
 import type { FrontendLimit } from './frontend-limit.js';
 import type { FrontendPlan } from './types.js';
@@ -39,6 +40,11 @@ export function shortfallsOf(
           `of ${all} endpoints ${used} get connections: this platform has no more for an address without direct server return`,
       ),
   ];
+}
+
+/** For people: behaviour SV-06, a list without any range of the family admits every client of it. */
+export function printNoRange(family: Family): string {
+  return `loadBalancerSourceRanges have none of ${family}, so every client is admitted over ${family}`;
 }
 
 /** For people: what of a Service is beyond the limits. */

@@ -101,7 +101,9 @@ export function printCount({ count }: ConflictPair): string {
 }
 
 export function printShortfall({ family, cause, servicePort, text }: Shortfall): string {
-  const what = { platform: 'not on this platform', limit: 'over a limit' }[cause];
+  const what = { platform: 'not on this platform', limit: 'over a limit', 'source-ranges': 'open to every client' }[
+    cause
+  ];
   return `${what}: ${family} ${servicePort}: ${text}`;
 }
 

@@ -92,10 +92,13 @@ export interface ServicePlan {
   readonly shortfalls: readonly Shortfall[];
 }
 
-/** Something that a Service asks for and does not get: the platform cannot do it, or it is over the limits of one Service. */
+/**
+ * Something that a Service asks for and does not get: the platform cannot do it, it is over the limits of one Service, or its source ranges are of the other
+ * family alone.
+ */
 export interface Shortfall {
   readonly family: Family;
-  readonly cause: 'platform' | 'limit';
+  readonly cause: 'platform' | 'limit' | 'source-ranges';
   /** `namespace/name:port`; without the port where it is the Service's as a whole. */
   readonly servicePort: string;
   /** For people. */

@@ -89,6 +89,16 @@ t.test('what the platform does not do for a Service is told in the same way', as
   t.match(log.lines.slice(2), ['info 1 settled: not on this platform: IPv6 shop/new:http: it is not done']);
 });
 
+t.test('source ranges of the other family alone are a warning and an event on the Service', async (t) => {
+  const { clock, log, events, reports } = world();
+  const [text, servicePort] = ['every client is admitted over IPv4', 'shop/new'];
+  reports.update(findings('IPv4', [], [{ family: 'IPv4', cause: 'source-ranges', servicePort, text }]));
+  await clock.advance(3000);
+  const regarding = { kind: 'Service', namespace: 'shop', name: 'new' };
+  t.match(events, [{ reason: 'EveryClientAdmitted', regarding, note: `shop/new: ${text}` }]);
+  t.same(log.lines, [`warn open to every client: IPv4 shop/new: ${text}`]);
+});
+
 t.test('two Services that exchange a port: nothing is told', async (t) => {
   const { clock, log, events, reports } = world();
   reports.update(findings('IPv4', [conflict(80)], []));

@@ -2,10 +2,12 @@ import t from 'tap';
 import { addressFromBytes, parsePrefix, prefixAddress, prefixContains, prefixLength } from '../../src/base/ip.js';
 import type { Family, IPPrefix } from '../../src/base/ip.js';
 import { nodeFacts } from '../../src/plan/facts.js';
+import { planService } from '../../src/plan/service-plan.js';
 import { admittedSources } from '../../src/plan/source-ranges.js';
 import { cpuTime } from '../support/cpu-time.js';
 import { planSettings } from '../support/plan-settings.js';
 import { SeededRandom } from '../support/random.js';
+import { service } from '../support/rows.js';
 
 const SETTINGS = planSettings();
 const NODE = nodeFacts(SETTINGS, undefined);
@@ -42,4 +44,19 @@ t.test('10,000 ranges take no time to speak of', async (t) => {
   // Comparing each with every other takes a hundred times as long.
   const ms = await cpuTime(() => t.equal(admitted('IPv4', ranges)?.length, ranges.length));
   t.ok(ms < 2000, `${ms} ms`);
+});
+
+t.test('source ranges of the other family alone are a shortfall of the Service, as they admit every client', (t) => {
+  const findings = (sourceRanges: readonly string[], balancer = ['192.0.2.1'], balancesOnly = false): unknown => {
+    const settings = planSettings({ traits: { ...SETTINGS.traits, balancesOnly } });
+    return planService('IPv4', service('a', { balancer, sourceRanges }), [], NODE, settings)?.shortfalls;
+  };
+  const text = 'loadBalancerSourceRanges have none of IPv4, so every client is admitted over IPv4';
+  const open = { family: 'IPv4', cause: 'source-ranges', servicePort: 'default/a', text };
+  t.same(findings(['2001:db8::/32']), [open]);
+  t.same(findings(['2001:db8::/32', '10.0.0.0/8']), []);
+  t.same(findings([]), []);
+  t.same(findings(['2001:db8::/32'], ['2001:db8::1']), [], 'no address of a load balancer in the family');
+  t.notMatch(findings(['2001:db8::/32'], ['192.0.2.1'], true), [open], 'the platform admits every source anyway');
+  t.end();
 });
