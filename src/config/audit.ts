@@ -6,8 +6,16 @@ import { numberFlag, settingOf, textFlag, type CommandLine } from './flags.js';
 export interface AuditConfig {
   /** Path of a `Policy` of audit.k8s.io. */
   readonly policyFile: string;
+  readonly mode: AuditMode;
   readonly log: LogFileConfig;
 }
+
+const AUDIT_MODES = ['batch', 'blocking', 'blocking-strict'] as const;
+/**
+ * As of the API server (`--audit-log-mode`). `batch`: no request waits for its Events. `blocking`: it waits until they are written or lost. `blocking-strict`:
+ * one whose `RequestReceived` is lost fails.
+ */
+export type AuditMode = (typeof AUDIT_MODES)[number];
 
 /** A file that is turned over when it has grown. */
 export interface LogFileConfig {
@@ -30,9 +38,13 @@ export function readAudit(line: CommandLine, problems: string[]): AuditConfig | 
   const log = readLogFile(line, 'audit-log', problems);
   const format = settingOf(line, 'audit-log-format');
   if (format !== 'json') problems.push(invalid('--audit-log-format', format, 'must be json'));
+  const modeText = settingOf(line, 'audit-log-mode');
+  const mode = AUDIT_MODES.find((each) => each === modeText);
+  if (mode === undefined)
+    problems.push(invalid('--audit-log-mode', modeText, `must be one of ${AUDIT_MODES.join(', ')}`));
   if (policyFile !== '' && log === null) problems.push('--audit-log-path: Required value: beside --audit-policy-file');
   if (policyFile === '' && log !== null) problems.push('--audit-policy-file: Required value: beside --audit-log-path');
-  return policyFile === '' || log === null ? null : { policyFile, log };
+  return policyFile === '' || log === null ? null : { policyFile, mode: mode ?? 'batch', log };
 }
 
 /** Flags about a file that is not there. */

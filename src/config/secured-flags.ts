@@ -143,6 +143,13 @@ export const SECURED_FLAGS = [
     initial: '0',
   },
   {
+    name: 'audit-log-mode',
+    type: 'string',
+    value: 'batch|blocking|blocking-strict',
+    help: 'whether requests wait until their Events are written, and with blocking-strict fail if that cannot be',
+    initial: 'batch',
+  },
+  {
     name: 'audit-log-format',
     type: 'string',
     value: 'json',

@@ -101,6 +101,7 @@ const DETAILS = [
   'audit-log-maxage',
   'audit-log-maxbackup',
   'audit-log-maxsize',
+  'audit-log-mode',
   'tls-cipher-suites',
   'tls-min-version',
 ] as const satisfies readonly FlagName[];
@@ -151,6 +152,9 @@ export function readSecured(line: CommandLine, readsServer: boolean): SecuredFla
       warnings: [
         ...unusedTtls(line, authentication, authorization),
         ...unusedLimits(line, 'audit-log', audit && audit.log),
+        ...(audit === null && line.given.has('audit-log-mode')
+          ? ['--audit-log-mode: has no effect without --audit-log-path']
+          : []),
       ],
     };
   }

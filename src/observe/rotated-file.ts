@@ -27,18 +27,31 @@ const MAX_WAITING = 8 << 20;
 const STANDARD_OUTPUT = 1;
 /** How long a full pipe is waited for. */
 const RETRY_MS = 10;
-const MAX_ATTEMPTS = 500;
+const FULL_MS = 5000;
+/** How long a full pipe is waited for in all, once the file is closed. */
+const CLOSING_MS = 1000;
 /** Those of others hold who asked for what. */
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
+
+interface Waiting {
+  readonly line: string;
+  readonly done: (error: unknown) => void;
+}
+
+const NOTHING = (): void => undefined;
 
 /**
  * A file of lines that is written beside all else: nobody waits for the disk. When it has grown it gets the time into its name, and a new one begins. One
  * that somebody else moved away is left.
  */
 export class RotatedFile {
-  #waiting: string[] = [];
+  #waiting: Waiting[] = [];
   #waitingLength = 0;
+  /** Characters by client. */
+  readonly #waitingOf = new Map<string, number>();
+  /** Until when a full pipe is waited for at most, in milliseconds of `performance.now()`. */
+  #deadline = Infinity;
   #writing: Promise<void> | null = null;
   #file: FileHandle | null = null;
   #inode = 0n;
@@ -63,22 +76,32 @@ export class RotatedFile {
   /**
    * Takes a line, without its end.
    *
+   * @param client on whose behalf it is written. The lines of one client take no more room than they leave free, so there is always room for those of others
+   * (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998). Null: the line may take all that is free.
+   * @param done called once, with null when the line is written, or with why it is lost.
    * @returns false when it is dropped, as too many wait.
    */
-  write(line: string): boolean {
-    if (this.#waitingLength + line.length > MAX_WAITING) {
-      this.#lost(new Error('the disk is too slow'), 1);
+  write(line: string, client: string | null = null, done: (error: unknown) => void = NOTHING): boolean {
+    const length = line.length + 1;
+    const ofClient = client === null ? 0 : (this.#waitingOf.get(client) ?? 0);
+    if (this.#waitingLength + ofClient + line.length > MAX_WAITING) {
+      const error = new Error('the disk is too slow');
+      this.#lost(error, 1);
+      done(error);
       return false;
     }
-    this.#waiting.push(line);
-    this.#waitingLength += line.length + 1;
+    this.#waiting.push({ line, done });
+    this.#waitingLength += length;
+    if (client !== null) this.#waitingOf.set(client, ofClient + length);
     this.#writing ??= this.#writeAll();
     return true;
   }
 
-  /** Resolves when all lines have been written. */
+  /** Resolves when all lines have been written; on the standard output within a second, and what it does not take is lost. */
   async close(): Promise<void> {
+    this.#deadline = performance.now() + CLOSING_MS;
     await this.#writing;
+    this.#deadline = Infinity;
     await this.#file?.close();
     this.#file = null;
   }
@@ -87,19 +110,29 @@ export class RotatedFile {
     // What comes in the same turn is written at once.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
-      const bytes = Buffer.from(`${this.#waiting.join('\n')}\n`);
-      const count = this.#waiting.length;
+      const taken = this.#waiting;
+      const bytes = Buffer.from(taken.map(({ line }) => `${line}\n`).join(''));
       this.#waiting = [];
       this.#waitingLength = 0;
-      try {
-        await (this.options.path === '-' ? print(bytes) : this.#append(bytes));
+      this.#waitingOf.clear();
+      const error = await this.#writeBytes(bytes);
+      if (error === null) {
         this.#isLosing = false;
-        this.options.onLines?.('written', count);
-      } catch (error) {
-        this.#lost(error, count);
-      }
+        this.options.onLines?.('written', taken.length);
+      } else this.#lost(error, taken.length);
+      for (const { done } of taken) done(error);
     }
     this.#writing = null;
+  }
+
+  /** Null when all is written, else why it is not. */
+  async #writeBytes(bytes: Buffer): Promise<Error | null> {
+    try {
+      await (this.options.path === '-' ? print(bytes, () => this.#deadline) : this.#append(bytes));
+      return null;
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
   }
 
   #lost(error: unknown, count: number): void {
@@ -177,19 +210,21 @@ function stampOf(time: number): string {
 
 const writeSome = promisify(writeTo);
 
-async function print(bytes: Buffer): Promise<void> {
+/** @param deadline until when a full pipe is waited for at most, in milliseconds of `performance.now()`; asked again at each attempt. */
+async function print(bytes: Buffer, deadline: () => number): Promise<void> {
   for (let at = 0; at < bytes.length;) {
-    at += await printSome(bytes, at);
+    at += await printSome(bytes, at, deadline);
   }
 }
 
 /** How many bytes were written. A pipe that somebody else made non-blocking is full while its reader is slow (write(2), EAGAIN): that is waited for. */
-async function printSome(bytes: Buffer, at: number): Promise<number> {
-  for (let attempt = 0; ; attempt++) {
+async function printSome(bytes: Buffer, at: number, deadline: () => number): Promise<number> {
+  const end = performance.now() + FULL_MS;
+  for (;;) {
     try {
       return (await writeSome(STANDARD_OUTPUT, bytes, at)).bytesWritten;
     } catch (error) {
-      if (errorCode(error) !== 'EAGAIN' || attempt === MAX_ATTEMPTS) throw error;
+      if (errorCode(error) !== 'EAGAIN' || performance.now() > Math.min(end, deadline())) throw error;
       await sleep(RETRY_MS);
     }
   }

@@ -279,6 +279,7 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'audit-log-maxage': '0',
     'audit-log-maxbackup': '0',
     'audit-log-maxsize': '0',
+    'audit-log-mode': 'batch',
     'audit-log-path': '',
     'audit-policy-file': '',
     'authentication-config': '',

@@ -58,8 +58,11 @@ t.test('what is written down of requests', (t) => {
   t.equal(audit(), null);
   t.same(audit(...files), {
     policyFile: '/p',
+    mode: 'batch',
     log: { path: '/l', maxBytes: 100 << 20, maxBackups: 0, maxAgeMs: 0 },
   });
+  for (const mode of ['batch', 'blocking', 'blocking-strict'])
+    t.match(audit(...files, `--audit-log-mode=${mode}`), { mode });
   const limits = ['--audit-log-maxsize=3000', '--audit-log-maxbackup=2', '--audit-log-maxage=30'];
   t.match(audit(...files, ...limits), {
     log: { maxBytes: 3000 * 2 ** 20, maxBackups: 2, maxAgeMs: 30 * 86_400_000 },
@@ -72,6 +75,9 @@ t.test('what is written down of requests', (t) => {
   t.same(warnings('--metrics-tls', '--audit-policy-file=/p', '--audit-log-path=-', '--audit-log-maxage=1'), [
     '--audit-log-maxage: has no effect on the standard output',
   ]);
+  const mode = '--audit-log-mode=blocking';
+  t.same(warnings('--metrics-tls', mode), ['--audit-log-mode: has no effect without --audit-log-path']);
+  t.same(warnings(mode), ['--audit-log-mode: has no effect without --metrics-tls']);
   t.same(warnings('--audit-log-maxage=1'), ['--audit-log-maxage: has no effect without --metrics-tls']);
   t.end();
 });
@@ -81,6 +87,10 @@ t.test('every refusal names the flag', (t) => {
     [['--authentication-config=/a'], '--authentication-config: Forbidden: needs --metrics-tls'],
     [['--metrics-tls', '--audit-policy-file=/p'], '--audit-log-path: Required value: beside --audit-policy-file'],
     [['--metrics-tls', '--audit-log-path=/l'], '--audit-policy-file: Required value: beside --audit-log-path'],
+    [
+      ['--metrics-tls', '--audit-log-mode=strict'],
+      '--audit-log-mode: Invalid value: "strict": must be one of batch, blocking, blocking-strict',
+    ],
     [['--metrics-tls', '--audit-log-format=legacy'], '--audit-log-format: Invalid value: "legacy": must be json'],
     [
       ['--metrics-tls', '--audit-log-maxage=-1'],

@@ -9,6 +9,9 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import type { Readable } from 'node:stream';
+import { buffer, text } from 'node:stream/consumers';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -120,4 +123,84 @@ t.test('lines are counted when they are on the disk, and as lost when they are n
   t.ok(other);
   await file.close();
   t.same(counted, ['2 written', '1 lost']);
+});
+
+t.test('a client that writes too much leaves room for the lines of others', async (t) => {
+  const { path, losses, options } = scene(t, { maxBytes: 1 << 30 });
+  const file = await RotatedFile.open(options);
+  const line = 'x'.repeat(1 << 18);
+  const takenOf = (client: string, count: number): number =>
+    Array.from({ length: count }, () => file.write(line, client)).filter((each) => each).length;
+  const flooder = takenOf('flooder', 100);
+  t.ok(flooder >= 14 && flooder <= 16, `half of 32: ${flooder}`);
+  t.equal(takenOf('other', 5), 5);
+  const second = takenOf('second flooder', 100);
+  t.ok(second >= 4 && second < 8, `half of what is left: ${second}`);
+  t.equal(takenOf('another', 1), 1, 'there is room after two of them');
+  t.equal(losses.length, 1);
+  await file.close();
+  t.equal(statSync(path).size, (flooder + 5 + second + 1) * (line.length + 1));
+  t.equal(takenOf('flooder', 1), 1, 'what is written takes no room');
+  await file.close();
+});
+
+t.test('whoever waits for a line is told what became of it', async (t) => {
+  const { directory, options } = scene(t);
+  const file = await RotatedFile.open(options);
+  const outcome = (line: string): Promise<unknown> =>
+    new Promise((resolve) => {
+      file.write(line, null, resolve);
+    });
+  t.equal(await outcome('a'), null);
+  t.match(await outcome('x'.repeat(9 << 20)), /too slow/);
+  rmSync(directory, { recursive: true });
+  writeFileSync(directory, 'no directory');
+  t.match(await outcome('b'), { code: 'ENOTDIR' });
+  await file.close();
+});
+
+/** A process whose standard output is a full pipe that does not block, and which writes to it in two parts. */
+function printing(t: Test, mode: 'wait' | 'close'): ChildProcessByStdio<null, Readable, Readable> {
+  const module = new URL('../../src/observe/rotated-file.js', import.meta.url).href;
+  const program = `
+    import { RotatedFile } from '${module}';
+    process.stdout; // Makes the pipe non-blocking, as Node.js does with those that it writes to.
+    const counts = { written: 0, lost: 0 };
+    const file = await RotatedFile.open({
+      path: '-', maxBytes: 1, maxBackups: 0, maxAgeMs: 0, now: Date.now, onLoss: () => {},
+      onLines: (outcome, count) => { counts[outcome] += count; },
+    });
+    file.write('a'.repeat(4 << 20));
+    setTimeout(async () => {
+      file.write('b'.repeat(1 << 20));
+      console.error('queued');
+      if (process.argv[1] === 'wait') while (counts.written + counts.lost < 2) await new Promise((r) => setTimeout(r, 1));
+      const begun = performance.now();
+      await file.close();
+      console.error(JSON.stringify({ ...counts, ms: performance.now() - begun }));
+      process.exit();
+    }, 100);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program, mode], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  return child;
+}
+
+t.test('a full pipe is waited for', async (t) => {
+  const child = printing(t, 'wait');
+  const said = child.stderr.setEncoding('utf8')[Symbol.asyncIterator]();
+  t.match((await said.next()).value, 'queued');
+  const [printed, last] = await Promise.all([buffer(child.stdout), said.next()]);
+  t.equal(printed.length, (5 << 20) + 2);
+  t.match(last.value, '"written":2,"lost":0');
+});
+
+t.test('to close does not wait for a reader that is stuck', async (t) => {
+  const child = printing(t, 'close');
+  const said = (await text(child.stderr)).split('\n');
+  const { written, lost, ms } = JSON.parse(said[1] ?? '') as Readonly<Record<string, number>>;
+  t.same([written, lost], [0, 2]);
+  // Two parts that each wait as long as an open file would make it ten seconds.
+  t.ok((ms ?? Infinity) < 5000, `${ms} ms`);
 });

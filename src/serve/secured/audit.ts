@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { messageOf } from '../../base/error-message.js';
-import { parseAddress } from '../../base/ip.js';
+import { addressBytes, familyOf, parseAddress } from '../../base/ip.js';
 import { cutText } from '../../base/outside-text.js';
 import { formatMicroTime } from '../../base/timestamp.js';
+import type { AuditMode } from '../../config/audit.js';
 import type { RotatedFile } from '../../observe/rotated-file.js';
 import type { AuditPolicy, AuditVerdict, Stage } from './audit-policy.js';
 import type { Decision } from './authorization.js';
@@ -11,6 +12,7 @@ import type { Followed } from './followed.js';
 import type { User } from './user.js';
 
 export interface AuditOptions {
+  readonly mode: AuditMode;
   readonly policy: Pick<Followed<AuditPolicy>, 'current'>;
   readonly file: Pick<RotatedFile, 'write' | 'close'>;
   /** Milliseconds since the epoch, with fractions. */
@@ -19,10 +21,14 @@ export interface AuditOptions {
 
 /** What is said about one request. */
 export interface AuditedExchange {
-  /** Who asks is known; from here on it is written down when it has been answered, too. */
-  identified(user: User): void;
+  /**
+   * Who asks is known; from here on it is written down when it has been answered, too.
+   *
+   * @returns false when it must not be answered, as it could not be written down.
+   */
+  identified(user: User): Promise<boolean>;
   /** It cannot be said who asks, which is the answer: nothing more is to come. */
-  unidentified(status: number, why: string): void;
+  unidentified(status: number, why: string): Promise<void>;
   decided(decision: Decision): void;
   /** Why it does not come to the pages. */
   refused(why: string): void;
@@ -34,8 +40,8 @@ const NOTHING = (): void => undefined;
 
 /** Of requests that nobody writes down. */
 export const UNAUDITED: AuditedExchange = {
-  identified: NOTHING,
-  unidentified: NOTHING,
+  identified: () => Promise.resolve(true),
+  unidentified: () => Promise.resolve(),
   decided: NOTHING,
   refused: NOTHING,
   panicked: NOTHING,
@@ -95,21 +101,22 @@ class Exchange implements AuditedExchange {
     this.#from = from === null ? null : (parseAddress(from) ?? from);
   }
 
-  identified(user: User): void {
+  async identified(user: User): Promise<boolean> {
     this.#user = user;
     this.#judge();
-    this.#write('RequestReceived', null);
+    const isWritten = this.#write('RequestReceived', null);
     if (this.response.destroyed) this.#closed();
     else
       this.response.once('close', () => {
         this.#closed();
       });
+    return (await isWritten) || this.options.mode !== 'blocking-strict';
   }
 
-  unidentified(status: number, why: string): void {
+  async unidentified(status: number, why: string): Promise<void> {
     this.#judge();
     this.refused(why);
-    this.#end('ResponseStarted', status);
+    await this.#end('ResponseStarted', status);
   }
 
   decided(decision: Decision): void {
@@ -127,13 +134,13 @@ class Exchange implements AuditedExchange {
   panicked(error: unknown): void {
     if (this.#user === null) this.#judge();
     this.#message = cutText(messageOf(error), MAX_REASON_BYTES);
-    this.#end('Panic', 500);
+    void this.#end('Panic', 500);
   }
 
   #closed(): void {
     const { headersSent, statusCode, writableFinished } = this.response;
     if (!writableFinished) this.#message ||= 'the connection was closed before the answer was sent';
-    this.#end('ResponseComplete', headersSent ? statusCode : null);
+    void this.#end('ResponseComplete', headersSent ? statusCode : null);
   }
 
   #judge(): void {
@@ -141,14 +148,15 @@ class Exchange implements AuditedExchange {
     this.#verdict = this.options.policy.current.judge({ user: this.#user, verb: this.#verb, path });
   }
 
-  #end(stage: Stage, code: number | null): void {
+  async #end(stage: Stage, code: number | null): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#write(stage, statusOf(code, this.#message));
+    await this.#write(stage, statusOf(code, this.#message));
   }
 
-  #write(stage: Stage, responseStatus: object | null): void {
-    if (this.#verdict === null || this.#verdict.omitted.has(stage)) return;
+  /** False when it is lost; in mode batch nobody waits for that. */
+  #write(stage: Stage, responseStatus: object | null): Promise<boolean> {
+    if (this.#verdict === null || this.#verdict.omitted.has(stage)) return Promise.resolve(true);
     const agent = this.request.headers['user-agent'];
     const event = {
       kind: 'Event',
@@ -167,7 +175,23 @@ class Exchange implements AuditedExchange {
       stageTimestamp: microTime(this.options.now()),
       ...(this.#annotations.size === 0 ? {} : { annotations: Object.fromEntries(this.#annotations) }),
     };
-    this.options.file.write(JSON.stringify(event));
+    const { file, mode } = this.options;
+    const line = JSON.stringify(event);
+    if (mode === 'batch') return Promise.resolve(file.write(line, this.#client));
+    return new Promise((resolve) => {
+      file.write(line, this.#client, (error) => {
+        resolve(error === null);
+      });
+    });
+  }
+
+  /** Who shares the room for Events with others: a user who is known, or else an address, of IPv6 the network of 64 bits that one host may have whole. */
+  get #client(): string {
+    const user = this.#user;
+    if (user !== null && !user.groups.includes('system:unauthenticated')) return `user ${user.name}`;
+    const from = parseAddress(this.#from ?? '');
+    if (from === null || familyOf(from) === 'IPv4') return `address ${this.#from ?? ''}`;
+    return `network ${Buffer.from(addressBytes(from)).toString('hex', 0, 8)}`;
   }
 
   get #uri(): string {

@@ -117,7 +117,7 @@ function followPolicy(path: string, { log, observer }: DoorParts): Followed<Audi
 
 /** @throws Error that names the flag. */
 async function openAudit(
-  { log: limits }: AuditConfig,
+  { mode, log: limits }: AuditConfig,
   policy: Followed<AuditPolicy>,
   { log, observer, now }: DoorParts,
 ): Promise<Audit> {
@@ -128,7 +128,7 @@ async function openAudit(
     observer.audited(outcome === 'written' ? 'written' : 'dropped', count);
   };
   try {
-    return new Audit({ policy, file: await RotatedFile.open({ ...limits, now, onLoss, onLines }), now });
+    return new Audit({ mode, policy, file: await RotatedFile.open({ ...limits, now, onLoss, onLines }), now });
   } catch (error) {
     throw new Error(`--audit-log-path: ${messageOf(error)}`, { cause: error });
   }

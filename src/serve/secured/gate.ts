@@ -53,12 +53,13 @@ export class Gate {
     if (identity.type === 'user') {
       const { user } = identity;
       observer.authenticated(user.groups.includes('system:unauthenticated') ? 'anonymous' : 'success');
-      exchange.identified(user);
-      return this.authorize(user, request, exchange);
+      if (await exchange.identified(user)) return this.authorize(user, request, exchange);
+      exchange.refused(NOT_AUDITED);
+      return { status: 500, text: `Internal Server Error: ${NOT_AUDITED}` };
     }
     const { why } = identity;
     const status = identity.type === 'unavailable' ? identity.status : 401;
-    exchange.unidentified(status, why);
+    await exchange.unidentified(status, why);
     observer.authenticated(identity.type === 'unavailable' ? 'error' : 'failure');
     if (identity.type === 'refused')
       log.info(2, 'refused to somebody unknown', { from: request.socket.remoteAddress ?? null, because: why });
@@ -104,6 +105,7 @@ interface Refusal {
   readonly text: string;
 }
 
+const NOT_AUDITED = 'the request cannot be written to the audit log, which --audit-log-mode=blocking-strict asks for';
 const NOT_CANONICAL = 'the path is not written in its only form';
 
 const TITLES = { 401: 'Unauthorized', 429: 'Too Many Requests', 503: 'Service Unavailable' } as const;

@@ -1,7 +1,10 @@
 // Who asked for what, and what became of it: Events as a policy says, in a file.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
+import { Audit, type AuditedExchange } from '../../../src/serve/secured/audit.js';
 import { AuditPolicy } from '../../../src/serve/secured/audit-policy.js';
 import { connectBy } from '../../sources/kubernetes/connect.js';
 import { ApiServer } from '../../support/api-server/server.js';
@@ -22,6 +25,8 @@ type Event = Readonly<Record<string, unknown>>;
 
 interface World extends Scene {
   readonly server: ApiServer;
+  /** The directory of the file of Events. */
+  readonly logs: string;
   readonly policy: (content: object) => void;
   /** Those written since the last time, when there are so many. */
   readonly events: (count: number) => Promise<readonly Event[]>;
@@ -29,7 +34,7 @@ interface World extends Scene {
 }
 
 /** A server that knows `reader`, who may read metrics, in front of it a door that writes down what a policy says. */
-async function world(t: Test, content: object): Promise<World> {
+async function world(t: Test, content: object, more: readonly string[] = []): Promise<World> {
   const directory = folder(t);
   const [policyFile, log] = [join(directory, 'policy.yaml'), join(directory, 'logs', 'audit.log')];
   const policy = (changed: object): void => {
@@ -43,7 +48,7 @@ async function world(t: Test, content: object): Promise<World> {
   users.set('reader', { username: 'prometheus', uid: 'u1', groups: ['scrapers'], extra: { 'example.org/a': ['b'] } });
   rules.push({ who: 'scrapers', nonResourceURLs: ['/metrics', '/metrics/*', '/configz'], verbs: ['get'] });
   const api = await connectBy(t, { master: server.url });
-  const flags = [`--audit-policy-file=${policyFile}`, `--audit-log-path=${log}`];
+  const flags = [`--audit-policy-file=${policyFile}`, `--audit-log-path=${log}`, ...more];
   const reviews = ['--authentication-token-webhook', '--authorization-mode=Webhook', '--anonymous-auth=false'];
   const made = await scene(t, [...TLS, ...reviews, ...flags], { api: () => api });
   let read = 0;
@@ -59,6 +64,7 @@ async function world(t: Test, content: object): Promise<World> {
     }
   };
   return Object.assign(made, {
+    logs: dirname(log),
     server,
     policy,
     events,
@@ -131,6 +137,63 @@ t.test('refusals and their reasons', async (t) => {
   const [silent] = await events(1);
   t.match(silent, { responseStatus: { reason: 'ServiceUnavailable', code: 503 } });
   t.notOk(Object.keys(silent?.['annotations'] ?? {}).includes('authorization.k8s.io/decision'));
+});
+
+t.test('a request URI is cut at 1,024 bytes', async (t) => {
+  const { ask, events, by } = await world(t, ALL);
+  await ask(`/metrics?${'a'.repeat(1500)}`, ...by('reader'));
+  for (const event of await events(2)) {
+    const uri = String(event['requestURI']);
+    t.ok(uri.startsWith('/metrics?aaa') && uri.length > 1000 && Buffer.byteLength(uri) <= 1024, uri);
+  }
+});
+
+t.test('modes: what becomes of a request whose Event cannot be written', async (t) => {
+  for (const [mode, status] of [
+    ['batch', 200],
+    ['blocking', 200],
+    ['blocking-strict', 500],
+  ] as const) {
+    const { ask, events, by, logs, heard, policy, look } = await world(t, ALL, [`--audit-log-mode=${mode}`]);
+    t.match(await ask('/metrics', ...by('reader')), { status: 200 }, `${mode}: written`);
+    await events(2);
+    renameSync(logs, `${logs}-moved`);
+    writeFileSync(logs, 'no directory');
+    const before = heard.filter((each) => each === 'audited dropped').length;
+    const answer = await ask('/metrics', ...by('reader'));
+    t.equal(answer.status, status, `${mode}: lost`);
+    if (status === 500) t.match(answer.body, /cannot be written to the audit log/);
+    if (mode !== 'batch')
+      t.ok(heard.filter((each) => each === 'audited dropped').length > before, `${mode}: answered when it was known`);
+    t.match(await ask('/metrics', ...by('unknown')), { status: 401 }, `${mode}: only what is known to be received`);
+    policy({ ...ALL, omitStages: ['RequestReceived'] });
+    await look();
+    t.match(await ask('/metrics', ...by('reader')), { status: 200 }, `${mode}: the stage is omitted`);
+  }
+});
+
+t.test('lines are written on behalf of users who are known, and else of addresses', async (t) => {
+  const clients: (string | null | undefined)[] = [];
+  const audit = new Audit({
+    mode: 'batch',
+    policy: { current: AuditPolicy.read(JSON.stringify({ ...HEAD, ...ALL }), () => undefined) },
+    file: { write: (_, client) => clients.push(client) > 0, close: () => Promise.resolve() },
+    now: Date.now,
+  });
+  const begin = (remoteAddress: string): AuditedExchange => {
+    const request = Object.assign(new IncomingMessage(new Socket()), { method: 'GET', url: '/' });
+    Object.defineProperty(request.socket, 'remoteAddress', { value: remoteAddress });
+    return audit.begin(request, new ServerResponse(request));
+  };
+  await begin('192.0.2.1').unidentified(401, '');
+  await begin('::ffff:192.0.2.1').unidentified(401, '');
+  await begin('2001:db8::1').unidentified(401, '');
+  await begin('2001:db8::ffff:1').unidentified(401, '');
+  const user = { name: 'a', uid: '', groups: ['system:unauthenticated'], extra: {} };
+  await begin('192.0.2.2').identified(user);
+  await begin('192.0.2.2').identified({ ...user, groups: [] });
+  const network = 'network 20010db800000000';
+  t.same(clients, [...Array<string>(2).fill('address 192.0.2.1'), network, network, 'address 192.0.2.2', 'user a']);
 });
 
 t.test('a page that fails is a panic', async (t) => {
