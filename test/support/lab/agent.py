@@ -143,7 +143,8 @@ class Agent:
     async def http(self, op):
         """A GET over HTTP/1.0; {status, headers, body}, or {error} when there is no answer."""
         client = Client(self.network[op['from']], 'TCP', op['address'], op['port'])
-        head = f"GET {op['path']} HTTP/1.0\r\nHost: laboratory\r\nConnection: close\r\n\r\n"
+        host = f"[{op['address']}]" if ':' in op['address'] else op['address']
+        head = f"GET {op['path']} HTTP/1.0\r\nHost: {host}:{op['port']}\r\nConnection: close\r\n\r\n"
         try:
             content = await asyncio.wait_for(converse(client, head.encode()), op['timeout'])
         except (OSError, asyncio.TimeoutError) as error:
