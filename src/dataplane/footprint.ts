@@ -1,6 +1,6 @@
 import type { Family } from '../base/ip.js';
 import { DEFAULT_NODE_PORTS, type Protocol } from '../base/protocol.js';
-import type { IptablesFlavor, IptablesTable, NftTableListing } from '../native/contract.js';
+import type { IptablesFlavor, IptablesTable, NftCommand, NftFamily, NftTableListing } from '../native/contract.js';
 import type { FrontendKey } from '../plan/types.js';
 
 /**
@@ -24,6 +24,11 @@ export interface NftTableFootprint {
   readonly notes: readonly string[];
   /** @param listing with the elements of these sets. */
   readonly readNotes: (family: Family, listing: NftTableListing) => Promise<readonly FrontendKey[]>;
+  /** Commands that remove our objects from the table when another proxy uses it, a transaction each; null when no other proxy uses it. */
+  readonly removalFromShared: (
+    where: { readonly family: NftFamily; readonly table: string },
+    listing: NftTableListing,
+  ) => Promise<readonly (readonly NftCommand[])[] | null>;
 }
 
 /** Chains of the iptables programs' tables, in either flavour. */

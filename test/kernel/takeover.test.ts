@@ -70,6 +70,40 @@ t.test('from kube-proxy to pointsman and back, under traffic', async (t) => {
   t.same(await names(lab), taken, 'and as on a clean node');
 });
 
+t.test("--cleanup after a rollback removes our objects, and kube-proxy's rules forward on", async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, [[80, 'TCP']]);
+  const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
+  await checkRows(t, lab, ROWS, 'pointsman alone');
+  await proxy.stop('SIGTERM');
+  for (const view of FAMILY_VIEWS) await lab.output('node', ['nft', '-f', '-'], peerStart(view));
+  const both = await names(lab);
+  t.ok(both.includes('frontends') && both.includes('services'), 'the table has the objects of both');
+
+  const targets = FAMILY_VIEWS.map((view) => ({ from: 'pod-b', to: endpoint(view.clusterIP(41), 80) }));
+  const watches = await Promise.all(targets.map((target) => lab.watch({ ...target, timeoutMs: 3000 }, 1, 1)));
+  const cleanup = await proxy.run(null, ['--cleanup']);
+  t.equal(cleanup.status, 0, cleanup.stderr);
+  t.match(cleanup.stderr, /table ip kube-proxy, in which another proxy's rules are in force/);
+  const outcomes = (await Promise.all(watches.map((watch) => watch.stop()))).flat();
+  t.ok(outcomes.length > 0);
+  t.same(
+    outcomes.filter((outcome) => 'error' in outcome),
+    [],
+    'no request is lost',
+  );
+  await checkRows(t, lab, ROWS, 'kube-proxy alone');
+
+  // What kube-proxy's own start makes on a clean node.
+  const left = await names(lab);
+  await lab.output('node', ['nft', 'flush', 'ruleset']);
+  for (const view of FAMILY_VIEWS) await lab.output('node', ['nft', '-f', '-'], peerStart(view));
+  t.same(left, await names(lab), 'nothing of ours is left, and all that is its');
+
+  t.match(await proxy.run(null, ['--cleanup']), { status: 0 }, 'once more');
+  t.same(await names(lab), left);
+});
+
 t.test('a flow that rules of another mode made while ours came follows ours once they are gone', async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(['pod-a', 'pod-b'], [[53, 'UDP']]);

@@ -19,7 +19,8 @@ const NFT_FAMILY: Readonly<Record<Family, NftFamily>> = { IPv4: 'ip', IPv6: 'ip6
  * Only when the rules of the mode in force are complete in every family: from then on nothing needs the leftovers but established connections, whose
  * translation conntrack keeps.
  *
- * @param all what proxies in any mode leave; @param own what must not be taken for a leftover; null: everything goes.
+ * @param all what proxies in any mode leave; @param own what must not be taken for a leftover; null: everything goes, but for another proxy's rules in
+ * force in a table of nf_tables.
  */
 export async function removeLeftovers(
   addon: LeftoverAddon,
@@ -33,23 +34,34 @@ export async function removeLeftovers(
   for (const family of families) {
     await removeChains(addon, family, remains, report);
     for (const table of remains.nftTables)
-      await report.attempt(undefined, () => removeTable(addon, family, table, report));
+      await report.attempt(undefined, () => removeTable(addon, family, table, own === null, report));
   }
   const { ipvs, drains } = remains;
   if (ipvs !== null) await report.attempt(undefined, () => removeIpvs(addon, ipvs, drains, report));
   return report;
 }
 
+/** @param sparesOthers whether another proxy may be running, whose rules in the table then stay. */
 async function removeTable(
   addon: LeftoverAddon,
   family: Family,
-  { name, notes, readNotes }: NftTableFootprint,
+  { name, notes, readNotes, removalFromShared }: NftTableFootprint,
+  sparesOthers: boolean,
   report: Removal,
 ): Promise<void> {
   const where = { family: NFT_FAMILY[family], table: name };
   const listing = await addon.nftables.nftList(where.family, where.table, notes);
   if (listing === null) return;
   const goneFlows = await readNotes(family, listing);
+  const shared = sparesOthers ? await removalFromShared(where, listing) : null;
+  if (shared !== null) {
+    for (const commands of shared)
+      await addon.nftables.nftTransact({ ...where, operations: [{ type: 'commands', commands }] });
+    report.goneFlows.set(family, [...(report.goneFlows.get(family) ?? []), ...goneFlows]);
+    if (shared.length > 0) report.removed.push(`nftables: our objects in table ${where.family} ${where.table}`);
+    report.kept.push(`nftables: table ${where.family} ${where.table}, in which another proxy's rules are in force`);
+    return;
+  }
   const table = { family: where.family, name: where.table };
   // Adding the table first makes the deletion succeed even if other software has deleted it meanwhile.
   const commands = [{ add: { table } }, { delete: { table } }];

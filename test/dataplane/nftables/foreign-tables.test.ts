@@ -1,4 +1,5 @@
 import t from 'tap';
+import { removalFromShared } from '../../../src/dataplane/nftables/shared-table.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { change, commandsOf, compiler, element, Rig } from './rig.js';
 import { ROWS, started, on, WEB } from './family-scene.js';
@@ -87,4 +88,48 @@ t.test('foreign objects that cannot be removed are a problem, not a failure', as
   t.match(problems[0], /^could not remove foreign objects \(service-A\): .*EBUSY/);
   t.same((await rig.sync(true)).problems, []);
   t.equal(rig.kernel.table('ip')?.chains.has('service-A'), false);
+});
+
+/** What `--cleanup` sends, as {@link commandsOf} has it; null when it deletes the table. */
+async function removal(kernel: FakeKernel): Promise<readonly (readonly string[])[] | null> {
+  const where = { family: 'ip', table: 'kube-proxy' } as const;
+  const listing = await kernel.nftList(where.family, where.table, []);
+  if (listing === null) throw new TypeError('no table');
+  const transactions = removalFromShared(where, listing);
+  return (
+    transactions?.map((commands) => commandsOf([{ ...where, operations: [{ type: 'commands', commands }] }])) ?? null
+  );
+}
+
+t.test('a table is deleted whole unless the rules of another proxy are in force in it', async (t) => {
+  const rig = await started();
+  t.equal(await removal(rig.kernel), null, 'ours alone');
+  await change(
+    rig.kernel,
+    { add: on('chain', { name: 'service-A/b' }) },
+    { add: on('chain', { name: 'external-A/b' }) },
+    { add: on('set', { name: 'cluster-ips', type: 'ipv4_addr' }) },
+  );
+  t.equal(await removal(rig.kernel), null, 'our rules are in force, objects of another proxy are there');
+
+  const bases = ['nat-prerouting', 'nat-output', 'nat-postrouting', 'filter-input', 'filter-forward', 'filter-output'];
+  const all = [...bases, 'filter-prerouting-pre-dnat', 'filter-output-pre-dnat'];
+  await change(rig.kernel, ...all.map((name) => ({ flush: on('chain', { name }) })), {
+    add: on('rule', { chain: 'nat-prerouting', expr: [{ jump: { target: 'service-A/b' } }] }),
+  });
+  const [flushes = [], deletions = []] = (await removal(rig.kernel)) ?? [];
+  const table = rig.kernel.table('ip');
+  const own = (names: Iterable<string>, others: readonly string[]): readonly string[] =>
+    [...names].filter((name) => !others.includes(name));
+  const chains = own(table?.chains.keys() ?? [], [...all, 'service-A/b', 'external-A/b']);
+  const sets = own(table?.sets.keys() ?? [], ['cluster-ips']);
+  t.ok(chains.length > 10 && sets.length > 10);
+  const verb = (word: string): readonly string[] =>
+    [...chains.map((name) => `${word} chain ${name}`), ...sets.map((name) => `${word} set ${name}`)].sort();
+  t.same([...flushes].sort(), verb('flush'));
+  t.same([...deletions].sort(), verb('delete'));
+
+  const kernel = new FakeKernel(compiler);
+  await leaveForeignTable(kernel);
+  t.same(await removal(kernel), [], 'nothing of ours is in it');
 });
