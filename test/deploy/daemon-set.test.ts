@@ -101,7 +101,7 @@ async function ready(t: Test, { kubelet, pod, container }: Node, probes: readonl
 }
 
 function probesOf(container: ApiObject): readonly ApiObject[] {
-  return ['livenessProbe', 'readinessProbe'].map((name) => fieldsOf(container[name]));
+  return ['startupProbe', 'livenessProbe', 'readinessProbe'].map((name) => fieldsOf(container[name]));
 }
 
 async function checkService(t: Test, lab: Lab, message: string): Promise<void> {

@@ -224,6 +224,7 @@ t.test("CF-53: kubeadm's DaemonSet with another image, fewer privileges and addi
     'ports',
     'readinessProbe',
     'resources.requests',
+    'startupProbe',
     'volumeMounts',
   ]);
   t.end();
@@ -233,7 +234,8 @@ t.test('probes: ready within a second of being so, and restarted only for want o
   const [container = {}] = items(podSpec(only(overlay('base'), 'DaemonSet'))['containers']);
   t.match(container['readinessProbe'], { httpGet: { path: '/healthz' }, periodSeconds: 1 });
   t.match(container['livenessProbe'], { httpGet: { path: '/livez' } });
-  t.notOk('startupProbe' in container, 'which would end a process that waits for its API server');
+  const startup = { httpGet: { path: '/livez' }, initialDelaySeconds: 2, periodSeconds: 1, failureThreshold: 90 };
+  t.match(container['startupProbe'], startup, 'which lets a process live that waits for its API server');
   t.end();
 });
 
