@@ -131,8 +131,10 @@ export class RealApiServer implements BenchApiServer {
   }
 }
 
-function start(program: string, flags: readonly string[]): ChildProcess {
-  const child = spawn(program, flags, { stdio: ['pipe', 'ignore', 'ignore'] });
+/** The kernel ends it with the thread that starts it (prctl(2), PR_SET_PDEATHSIG): a benchmark that is killed leaves nothing behind. */
+export function start(program: string, flags: readonly string[]): ChildProcess {
+  const argv = ['--pdeathsig', 'KILL', '--', program, ...flags];
+  const child = spawn('setpriv', argv, { stdio: ['pipe', 'ignore', 'ignore'] });
   // Whoever waits for it to get ready finds out.
   child.on('error', () => undefined);
   return child;

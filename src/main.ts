@@ -3,7 +3,7 @@ import { handleSignals } from './cli/signals.js';
 import { messageOf } from './base/error-message.js';
 import { writeFileSync } from 'node:fs';
 import { ConfigError } from './config/errors.js';
-import { systemFiles } from './config/files.js';
+import { readConfigPipe, systemFiles } from './config/files.js';
 import { loadConfig, type LoadedConfig } from './config/load.js';
 import { KUBERNETES_VERSION } from './config/version.js';
 import { AskError } from './cli/ask.js';
@@ -38,6 +38,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const { nodes } = await import('./nodes/command.js');
     return await nodes(rest, { write, complain, isTerminal: process.stdout.isTTY });
   }
+  await readConfigPipe(argv);
   const loaded = loadConfig(argv, systemFiles);
   switch (loaded.command) {
     case 'help':

@@ -1,5 +1,5 @@
-import { readdirSync } from 'node:fs';
-import { readTextFileSync } from '../base/bounded-file.js';
+import { constants, openSync, readdirSync, statSync } from 'node:fs';
+import { readStreamWithin, readTextFileSync, textOf } from '../base/bounded-file.js';
 import { MAX_CONFIG_BYTES } from './yaml.js';
 
 /** Where configuration files are read from. Both functions throw the system's error, or that a file is too large or no UTF-8. */
@@ -11,9 +11,38 @@ export interface ConfigFiles {
 }
 
 export const systemFiles: ConfigFiles = {
-  read: (path) => readTextFileSync(path, MAX_CONFIG_BYTES),
+  read: (path) => fromPipes.get(path)?.() ?? readTextFileSync(path, MAX_CONFIG_BYTES),
   list: (directory) => readdirSync(directory),
 };
+
+/** What pipes had, or throws, by path: a pipe can be read once, and whoever follows the configuration reads again. */
+const fromPipes = new Map<string, () => string>();
+
+/**
+ * Reads a configuration file that is a pipe, which {@link systemFiles} has from then on. Its writer may take any time: meanwhile signals are handled.
+ *
+ * @param argv arguments without the program's own path.
+ */
+export async function readConfigPipe(argv: readonly string[]): Promise<void> {
+  const path = argv
+    .flatMap((text, index) => {
+      if (text === '--config') return argv[index + 1] ?? [];
+      return text.startsWith('--config=') ? text.slice('--config='.length) : [];
+    })
+    .at(-1);
+  if (path === undefined || statSync(path, { throwIfNoEntry: false })?.isFIFO() !== true) return;
+  const { Socket } = await import('node:net');
+  // Without this flag to open it waits for a writer (fifo(7)).
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const text = textOf(await readStreamWithin(new Socket({ fd, readable: true, writable: false }), MAX_CONFIG_BYTES));
+    fromPipes.set(path, () => text);
+  } catch (error) {
+    fromPipes.set(path, () => {
+      throw error;
+    });
+  }
+}
 
 /** Whether a name in --config-dir is that of a drop-in file. */
 export function isDropIn(name: string): boolean {

@@ -1,7 +1,17 @@
 // What the process prints and how it ends: behaviour §1.1, §1.4, §1.5.
 import '../support/namespace.js';
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -45,6 +55,56 @@ t.test('CL-50: the path of --write-config-to is a path, whatever it looks like',
   t.match(run('--config=-', '--write-config-to=gone/x'), { status: 1, stderr: /--write-config-to: ENOENT/ });
   t.end();
 });
+
+t.test('--config from a pipe: a signal ends the process while it waits, and what it reads counts', async (t) => {
+  const pipe = join(folder, 'pipe');
+  spawnSync('mkfifo', [pipe]);
+  const waiting = spawn(PROGRAM, ['--config', pipe, '--write-config-to=pipe.yaml'], { stdio: 'ignore', cwd: folder });
+  t.teardown(() => waiting.kill('SIGKILL'));
+  const isOpen = (pid: number | undefined): boolean =>
+    readdirSync(`/proc/${pid}/fd`).some((fd) => readlinkOf(`/proc/${pid}/fd/${fd}`) === pipe);
+  while (!isOpen(waiting.pid)) await setTimeout(5);
+  waiting.kill('SIGTERM');
+  const [status] = (await once(waiting, 'exit')) as readonly unknown[];
+  t.equal(status, 143);
+  const reading = spawn(PROGRAM, [`--config=${pipe}`, '--write-config-to=pipe.yaml'], { stdio: 'ignore', cwd: folder });
+  t.teardown(() => reading.kill('SIGKILL'));
+  while (!isOpen(reading.pid)) await setTimeout(5);
+  const header = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n';
+  writeFileSync(pipe, `${header}mode: nftables\nhostnameOverride: from-a-pipe\n`);
+  t.same(await once(reading, 'exit'), [0, null]);
+  t.match(readFileSync(join(folder, 'pipe.yaml'), 'utf8'), /hostnameOverride: from-a-pipe/);
+});
+
+t.test('--config from a pipe is read once, though the configuration is followed', async (t) => {
+  const pipe = join(folder, 'followed');
+  spawnSync('mkfifo', [pipe]);
+  const argv = [`--config=${pipe}`, '--manifests', mkdtempSync(join(folder, 'manifests-')), '--status-socket='];
+  const running = spawn(PROGRAM, argv, { stdio: ['ignore', 'ignore', 'pipe'] });
+  t.teardown(() => running.kill('SIGKILL'));
+  let log = '';
+  running.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
+  const header = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n';
+  writeFileSync(pipe, `${header}mode: nftables\n`);
+  while (!log.includes('Manifests loaded')) {
+    if (running.exitCode !== null) throw new Error(`it has ended: ${log}`);
+    await setTimeout(20);
+  }
+  // An event for whoever follows the directory, after which the file is read again.
+  utimesSync(pipe, 1, 1);
+  await setTimeout(1000);
+  running.kill('SIGTERM');
+  t.same(await once(running, 'exit'), [0, null], log);
+  t.notMatch(log, /could not read configuration|configuration refused/);
+});
+
+function readlinkOf(path: string): string | null {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null;
+  }
+}
 
 t.test('CL-41: a file that changes is warned of like one that is there at the start, and once', async (t) => {
   const config = join(folder, 'config.yaml');

@@ -96,6 +96,15 @@ t.test('what any component and any process shows', async (t) => {
       value: 1,
     },
   ]);
+  // docs/inside.md names what dashboards and alerts find in place of what only a program in Go has.
+  t.same(
+    [...families.keys()].filter((name) => name.startsWith('go_')),
+    [],
+  );
+  t.type(valueOf(families, 'nodejs_active_resources_total', {}), 'number');
+  world.metrics.delayed('GET', 'api:443', 3);
+  const limited = await world.scrape();
+  t.equal(valueOf(limited, 'rest_client_rate_limiter_duration_seconds_count', { verb: 'GET', host: 'api:443' }), 1);
   t.equal(valueOf(families, 'kubernetes_feature_enabled', { name: 'NFTablesProxyMode', stage: '' }), 1);
   t.equal(valueOf(families, 'kubernetes_feature_enabled', { name: 'ClientsPreferCBOR', stage: 'ALPHA' }), 0);
   t.equal(valueOf(families, 'kubernetes_feature_enabled', { name: 'WatchListClient', stage: 'BETA' }), 1);
