@@ -11,7 +11,8 @@ t.test('what a version of HNS has', (t) => {
   t.same(has(10, 2), ['v2', 'remoteSubnet', 'dsr']);
   t.same(has(11, 10), ['v2', 'remoteSubnet', 'dsr', 'ipv6DualStack']);
   t.same(has(15, 3), ['v2', 'remoteSubnet', 'dsr', 'ipv6DualStack', 'sessionAffinity']);
-  t.same(has(15, 4), [...has(15, 3), 'modifyLoadBalancer']);
-  t.same(has(16, 0), has(15, 4));
+  t.same(has(15, 4), has(15, 3), 'which takes a modification and changes nothing');
+  t.same(has(15, 5), [...has(15, 3), 'modifyLoadBalancer']);
+  t.same(has(16, 0), has(15, 5));
   t.end();
 });

@@ -69,6 +69,13 @@ async function see(family: NftFamily): Promise<Seen> {
   return { text: text.out, json: withoutHandles, ours };
 }
 
+/** A listing as it was declared: the kernel gives a set that rules write to a size where it has none (nft_dynset_init). */
+function asDeclared(listing: NftTableListing | null): NftTableListing | null {
+  if (listing === null) return null;
+  const declared = (text: string): string => (text.includes('dynamic') ? text.replace(/ size 65535$/, '') : text);
+  return { ...listing, sets: listing.sets.map((set) => ({ ...set, declaration: declared(set.declaration) })) };
+}
+
 function chainOf(listing: NftTableListing | null, name: string): unknown {
   return listing?.chains.find((chain) => chain.name === name);
 }
@@ -97,7 +104,7 @@ for (const family of ['ip', 'ip6'] as const) {
     t.equal(ours.text, theirs.text, 'same text from nft');
     t.strictSame(ours.json, theirs.json, 'same JSON from nft');
     t.strictSame(ours.ours, theirs.ours, 'same listing of ours');
-    t.strictSame(compiled, ours.ours, 'the compiler foretells the listing');
+    t.strictSame(compiled, asDeclared(ours.ours), 'the compiler foretells the listing');
   });
 
   t.test(`${family}: what nft refuses still lists`, async (t) => {
@@ -105,7 +112,8 @@ for (const family of ['ip', 'ip6'] as const) {
     const commands = ruleset(family, rules);
     await addon.nftTransact({ family, table: TABLE, operations: [{ type: 'commands', commands }] });
     const ours = await see(family);
-    t.strictSame(addon.nftCompile(family, TABLE, commands), ours.ours, 'the compiler foretells the listing');
+    const compiled = addon.nftCompile(family, TABLE, commands);
+    t.strictSame(compiled, asDeclared(ours.ours), 'the compiler foretells the listing');
     t.match(
       ours.text,
       `dnat ${family} to numgen random mod 4 . ${family} daddr . meta l4proto . th dport map @endpoints`,

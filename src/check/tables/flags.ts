@@ -89,13 +89,13 @@ function valueOf(type: Type, text: string): unknown {
 /** `a=1,b=2`; thresholds of eviction have `<` in place of `=`. */
 function pairsOf(text: string, typeOf: (name: string) => Type | null): unknown {
   if (text === '') return new Mapping([]);
-  const pairs = text.split(',').map((entry) => /^\s*([^=<]+?)\s*[=<](.*)$/.exec(entry));
-  if (pairs.includes(null)) return text;
+  const pairs = text.split(',').map((entry) => [entry, entry.search(/[=<]/)] as const);
+  if (pairs.some(([entry, at]) => at < 0 || entry.slice(0, at).trim() === '')) return text;
   return new Mapping(
-    pairs.flatMap((pair): readonly [string, unknown][] => {
-      const [, name = '', value = ''] = pair ?? [];
+    pairs.map(([entry, at]): readonly [string, unknown] => {
+      const [name, value] = [entry.slice(0, at).trim(), entry.slice(at + 1)];
       const type = typeOf(name);
-      return [[name, type === null ? value : valueOf(type, value)]];
+      return [name, type === null ? value : valueOf(type, value)];
     }),
   );
 }

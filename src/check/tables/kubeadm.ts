@@ -23,7 +23,8 @@ import {
   type Type,
 } from '../../config/tables/types.js';
 import { flagsOf } from './flags.js';
-import { KUBELET_FLAGS, NODE_TAINT } from './kubelet.js';
+import { KUBELET_FLAGS } from './kubelet-flags.js';
+import { NODE_TAINT } from './kubelet.js';
 
 /** kubeadm's documents. v1beta4 replaces maps of arguments by lists and timeouts of single parts by one section, and has more kinds. */
 

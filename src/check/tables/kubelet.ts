@@ -5,7 +5,6 @@ import {
   bool,
   durationWithin,
   field,
-  fieldOf,
   int,
   int32,
   int64,
@@ -30,7 +29,7 @@ import { gated, KNOWN_GATES } from './feature-gates.js';
 
 /** The node agent's documents. What it only finds out when it starts counts as much as what it looks for in the file. */
 
-const period = parsed(scalar('duration'));
+export const period = parsed(scalar('duration'));
 const port = int(0, 65_535);
 const texts = list(text);
 
@@ -227,7 +226,7 @@ const AUTHENTICATION = struct({
   anonymous: struct({ enabled: bool }),
 });
 
-const AUTHORIZATION = struct({
+export const AUTHORIZATION = struct({
   mode: oneOf('AlwaysAllow', 'Webhook'),
   webhook: struct({ cacheAuthorizedTTL: period, cacheUnauthorizedTTL: period }),
 });
@@ -443,7 +442,7 @@ const GATED = [
   gated('LoggingAlphaOptions', 'logging.options', hasLogOption),
 ];
 
-const KUBELET_CONFIGURATION = struct(
+export const KUBELET_CONFIGURATION = struct(
   { ...SERVING, ...REGISTRATION, ...RUNTIME, ...RESOURCES, ...NETWORKING },
   atMost('imageGCLowThresholdPercent', 'imageGCHighThresholdPercent', 'strictly'),
   alone('enforceNodeAllocatable', 'none'),
@@ -536,154 +535,3 @@ export const KUBELET: readonly KindTable[] = [
   },
   { kind: 'SerializedNodeConfigSource', group: GROUP, versions: { v1beta1: {} }, table: struct({ source: SOURCE }) },
 ];
-
-/** A flag that the field of the file has taken the place of. */
-function moved(name: string): ReturnType<typeof field> {
-  const { type, secret = false } = fieldOf(KUBELET_CONFIGURATION.fields[name] ?? text);
-  return field(type, { deprecated: `${name} of KubeletConfiguration`, secret });
-}
-
-function nested(section: StructType, name: string, at: string): ReturnType<typeof field> {
-  return field(fieldOf(section.fields[name] ?? text).type, { deprecated: `${at}.${name} of KubeletConfiguration` });
-}
-
-const BY_FIELD: Readonly<Record<string, string>> = {
-  address: 'address',
-  port: 'port',
-  'read-only-port': 'readOnlyPort',
-  'healthz-bind-address': 'healthzBindAddress',
-  'healthz-port': 'healthzPort',
-  'enable-server': 'enableServer',
-  'enable-debugging-handlers': 'enableDebuggingHandlers',
-  'streaming-connection-idle-timeout': 'streamingConnectionIdleTimeout',
-  'tls-cert-file': 'tlsCertFile',
-  'tls-private-key-file': 'tlsPrivateKeyFile',
-  'tls-min-version': 'tlsMinVersion',
-  'rotate-certificates': 'rotateCertificates',
-  'rotate-server-certificates': 'serverTLSBootstrap',
-  'register-node': 'registerNode',
-  'kube-api-qps': 'kubeAPIQPS',
-  'kube-api-burst': 'kubeAPIBurst',
-  'kube-api-content-type': 'contentType',
-  'node-status-update-frequency': 'nodeStatusUpdateFrequency',
-  'node-status-max-images': 'nodeStatusMaxImages',
-  'pod-cidr': 'podCIDR',
-  'max-pods': 'maxPods',
-  'pods-per-core': 'podsPerCore',
-  'container-runtime-endpoint': 'containerRuntimeEndpoint',
-  'image-service-endpoint': 'imageServiceEndpoint',
-  'runtime-request-timeout': 'runtimeRequestTimeout',
-  'container-log-max-files': 'containerLogMaxFiles',
-  'container-log-max-size': 'containerLogMaxSize',
-  'serialize-image-pulls': 'serializeImagePulls',
-  'registry-qps': 'registryPullQPS',
-  'registry-burst': 'registryBurst',
-  'image-gc-high-threshold': 'imageGCHighThresholdPercent',
-  'image-gc-low-threshold': 'imageGCLowThresholdPercent',
-  'minimum-image-ttl-duration': 'imageMinimumGCAge',
-  'pod-max-pids': 'podPidsLimit',
-  'max-open-files': 'maxOpenFiles',
-  'cgroup-driver': 'cgroupDriver',
-  'cgroup-root': 'cgroupRoot',
-  'cgroups-per-qos': 'cgroupsPerQOS',
-  'kubelet-cgroups': 'kubeletCgroups',
-  'system-cgroups': 'systemCgroups',
-  'cpu-cfs-quota': 'cpuCFSQuota',
-  'cpu-cfs-quota-period': 'cpuCFSQuotaPeriod',
-  'cpu-manager-policy': 'cpuManagerPolicy',
-  'cpu-manager-policy-options': 'cpuManagerPolicyOptions',
-  'cpu-manager-reconcile-period': 'cpuManagerReconcilePeriod',
-  'memory-manager-policy': 'memoryManagerPolicy',
-  'topology-manager-policy': 'topologyManagerPolicy',
-  'topology-manager-policy-options': 'topologyManagerPolicyOptions',
-  'topology-manager-scope': 'topologyManagerScope',
-  'enforce-node-allocatable': 'enforceNodeAllocatable',
-  'kube-reserved': 'kubeReserved',
-  'kube-reserved-cgroup': 'kubeReservedCgroup',
-  'system-reserved': 'systemReserved',
-  'system-reserved-cgroup': 'systemReservedCgroup',
-  'reserved-cpus': 'reservedSystemCPUs',
-  'qos-reserved': 'qosReserved',
-  'local-storage-capacity-isolation': 'localStorageCapacityIsolation',
-  'enable-controller-attach-detach': 'enableControllerAttachDetach',
-  'volume-plugin-dir': 'volumePluginDir',
-  'volume-stats-agg-period': 'volumeStatsAggPeriod',
-  'eviction-hard': 'evictionHard',
-  'eviction-soft': 'evictionSoft',
-  'eviction-soft-grace-period': 'evictionSoftGracePeriod',
-  'eviction-max-pod-grace-period': 'evictionMaxPodGracePeriod',
-  'eviction-minimum-reclaim': 'evictionMinimumReclaim',
-  'eviction-pressure-transition-period': 'evictionPressureTransitionPeriod',
-  'kernel-memcg-notification': 'kernelMemcgNotification',
-  'fail-swap-on': 'failSwapOn',
-  'protect-kernel-defaults': 'protectKernelDefaults',
-  'allowed-unsafe-sysctls': 'allowedUnsafeSysctls',
-  'oom-score-adj': 'oomScoreAdj',
-  'cluster-dns': 'clusterDNS',
-  'cluster-domain': 'clusterDomain',
-  'resolv-conf': 'resolvConf',
-  'hairpin-mode': 'hairpinMode',
-  'make-iptables-util-chains': 'makeIPTablesUtilChains',
-  'pod-manifest-path': 'staticPodPath',
-  'manifest-url': 'staticPodURL',
-  'file-check-frequency': 'fileCheckFrequency',
-  'http-check-frequency': 'httpCheckFrequency',
-  'sync-frequency': 'syncFrequency',
-  'event-qps': 'eventRecordQPS',
-  'event-burst': 'eventBurst',
-  'contention-profiling': 'enableContentionProfiling',
-};
-
-/** The node agent's flags. Most are deprecated, as the file has their settings. */
-export const KUBELET_FLAGS: StructType['fields'] = {
-  ...Object.fromEntries(Object.entries(BY_FIELD).map(([flag, name]) => [flag, moved(name)])),
-  'anonymous-auth': field(bool, { deprecated: 'authentication.anonymous.enabled of KubeletConfiguration' }),
-  'client-ca-file': field(path, { deprecated: 'authentication.x509.clientCAFile of KubeletConfiguration' }),
-  'authentication-token-webhook': field(bool, { deprecated: 'authentication.webhook.enabled of KubeletConfiguration' }),
-  'authorization-mode': nested(AUTHORIZATION, 'mode', 'authorization'),
-  'authentication-token-webhook-cache-ttl': field(period, {
-    deprecated: 'authentication.webhook.cacheTTL of KubeletConfiguration',
-  }),
-  'authorization-webhook-cache-authorized-ttl': field(period, {
-    deprecated: 'authorization.webhook.cacheAuthorizedTTL of KubeletConfiguration',
-  }),
-  'authorization-webhook-cache-unauthorized-ttl': field(period, {
-    deprecated: 'authorization.webhook.cacheUnauthorizedTTL of KubeletConfiguration',
-  }),
-  'manifest-url-header': field(text, { deprecated: 'staticPodURLHeader of KubeletConfiguration', secret: true }),
-  runonce: field(bool, { deprecated: 'nothing: the mode is no more' }),
-  'minimum-container-ttl-duration': field(period, { deprecated: 'evictionHard of KubeletConfiguration' }),
-  'maximum-dead-containers': field(int32, { deprecated: 'evictionHard of KubeletConfiguration' }),
-  'maximum-dead-containers-per-container': field(int32, { deprecated: 'evictionHard of KubeletConfiguration' }),
-  'pod-infra-container-image': field(text, { removed: 35, deprecated: 'the sandbox image of the container runtime' }),
-  'experimental-allocatable-ignore-eviction': field(bool, { deprecated: '' }),
-  'experimental-mounter-path': field(path, { deprecated: '' }),
-  'log-text-info-buffer-size': scalar('quantity text'),
-  'log-text-split-stream': bool,
-  'tls-cipher-suites': list(CIPHER_SUITE),
-  'cert-dir': path,
-  'bootstrap-kubeconfig': path,
-  kubeconfig: path,
-  config: path,
-  'config-dir': path,
-  'root-dir': path,
-  'lock-file': path,
-  'exit-on-lock-contention': bool,
-  'image-credential-provider-bin-dir': path,
-  'image-credential-provider-config': path,
-  'hostname-override': text,
-  'node-ip': list(scalar('ip'), { max: 2 }),
-  'node-labels': map(text),
-  'register-with-taints': field(text, { deprecated: 'registerWithTaints of KubeletConfiguration' }),
-  'reserved-memory': field(text, { deprecated: 'reservedMemory of KubeletConfiguration' }),
-  'provider-id': text,
-  'cloud-provider': oneOf('external'),
-  'runtime-cgroups': path,
-  'seccomp-default': bool,
-  'fail-cgroupv1': bool,
-  'feature-gates': map(bool),
-  'logging-format': field(oneOf('text', 'json'), { deprecated: 'logging.format of KubeletConfiguration' }),
-  'log-flush-frequency': scalar('duration'),
-  v: int(0),
-  vmodule: map(int(0)),
-};

@@ -1,7 +1,7 @@
 import type { Family } from '../../base/ip.js';
 import type { NftFamily } from '../../native/contract.js';
 import type { FrontendKey } from '../../plan/types.js';
-import { CLIENT_KEY, parseClientKey, type ClientKeyName } from './affinity/key-names.js';
+import { parseClientKey, type ClientKeyName } from './affinity/key-names.js';
 
 /**
  * Names in the kernel. The table and the base chains are kube-proxy's: other software detects a service proxy by them, and whichever proxy
@@ -105,7 +105,7 @@ export function parseEndpointsMap(name: string): { readonly shard: number | null
 /** Client → endpoint, for each frontend that clients are remembered by. No name of this form was a set of an earlier version. */
 export const clientsMap = (key: ClientKeyName): string => `clients-${key}`;
 
-const CLIENTS_MAP = new RegExp(`^clients-(${CLIENT_KEY})$`);
+const CLIENTS_MAP = /^clients-(.+)$/;
 
 /** The frontend by which a map's clients are remembered; null for any other name. */
 export function parseClientsMap(name: string): FrontendKey | null {

@@ -26,7 +26,7 @@ import {
 } from '../json.js';
 import { CHAIN, NFT_FAMILY, SET, clientsMap } from '../names.js';
 import { clientsMapOf } from '../schema.js';
-import { CLIENT_KEY, nameClientKey, parseClientKey, type ClientKeyName } from './key-names.js';
+import { nameClientKey, parseClientKey, type ClientKeyName } from './key-names.js';
 import { localOf } from './local-endpoints.js';
 
 /** The chains of session affinity. The README of this folder draws them. */
@@ -105,8 +105,8 @@ export type AffinityChain =
       readonly seconds: number;
     };
 
-const FIND = new RegExp(`^find-clients-(${CLIENT_KEY})$`);
-const REMEMBER = new RegExp(`^remember-clients-([1-9]\\d*)-(${CLIENT_KEY})(?:-local-(${CLIENT_KEY}))?$`);
+const FIND = /^find-clients-(.+)$/;
+const REMEMBER = /^remember-clients-([1-9]\d*)-(.+)$/;
 
 /** What a name made by {@link findChainOf} or {@link rememberChainOf} says; null for any other name. */
 export function parseAffinityChain(name: string): AffinityChain | null {
@@ -115,10 +115,12 @@ export function parseAffinityChain(name: string): AffinityChain | null {
     const key = parseClientKey(found);
     return key === null ? null : { does: 'find', key };
   }
-  const [, digits = '', first = '', second = ''] = REMEMBER.exec(name) ?? [];
+  const [, digits = '', keys = ''] = REMEMBER.exec(name) ?? [];
+  const [first = '', second, ...more] = keys.split('-local-');
+  if (more.length > 0) return null;
   const [seconds, key] = [Number(digits), parseClientKey(first)];
   if (key === null) return null;
-  if (second === '') return { does: 'remember', key, seconds };
+  if (second === undefined) return { does: 'remember', key, seconds };
   const local = parseClientKey(second);
   return local === null ? null : { does: 'remember-both', cluster: key, local, seconds };
 }

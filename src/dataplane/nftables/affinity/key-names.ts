@@ -9,9 +9,6 @@ import type { FrontendKey } from '../../../plan/types.js';
  */
 export type ClientKeyName = string;
 
-/** {@link ClientKeyName} as a part of a regular expression. */
-export const CLIENT_KEY = String.raw`[\w.]+-(?:tcp|udp|sctp)-\d+`;
-
 export function nameClientKey(key: FrontendKey): ClientKeyName {
   const { address: of, protocol, port } = parseFrontendKey(key);
   return `${of === null ? 'nodeport' : of.replaceAll(':', '_')}-${protocol.toLowerCase()}-${port}`;
