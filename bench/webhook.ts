@@ -51,7 +51,15 @@ async function ask(agent: Agent, port: number, body: string): Promise<readonly [
   const startedAt = performance.now();
   return new Promise((answer, reject) => {
     const headers = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) };
-    const outgoing = request({ host: 'localhost', port, path: '/validate', method: 'POST', agent, headers });
+    const outgoing = request({
+      host: '127.0.0.1',
+      servername: 'localhost',
+      port,
+      path: '/validate',
+      method: 'POST',
+      agent,
+      headers,
+    });
     outgoing.on('error', reject).on('response', (response) => {
       response.resume().on('end', () => {
         answer([response.statusCode ?? 0, performance.now() - startedAt]);
@@ -81,7 +89,15 @@ async function attack(target: Target): Promise<void> {
   const trusted = agentOf(target, target.pair, 4);
   const slow = (): void => {
     const outgoing = request({
-      ...{ host: 'localhost', port, path: '/validate', method: 'POST', agent: false, ca: authority },
+      ...{
+        host: '127.0.0.1',
+        servername: 'localhost',
+        port,
+        path: '/validate',
+        method: 'POST',
+        agent: false,
+        ca: authority,
+      },
       headers: { 'Content-Type': 'application/json', 'Content-Length': 1 << 20 },
     });
     outgoing.on('error', () => undefined).write('{');
@@ -135,10 +151,10 @@ function usage(pid: number): { readonly cpuMs: number; readonly residentMb: numb
 }
 
 async function startWebhook(folder: string, authority: Authority): Promise<readonly [ChildProcess, ApiServer, Target]> {
-  const served = authority.issue({ commonName: 'webhook', alternativeNames: ['DNS:localhost'] });
+  const served = authority.issue({ commonName: 'webhook', alternativeNames: ['DNS:localhost', 'IP:127.0.0.1'] });
   const server = new ApiServer({
     tls: { key: served.key, cert: served.certificate, clientCa: null },
-    ...{ address: 'localhost', tokens: ['good'] },
+    ...{ address: '127.0.0.1', tokens: ['good'] },
   });
   for (let index = 0; index < services; index++) {
     const place = `${index >> 8}.${index & 255}`;

@@ -17,7 +17,10 @@ const YAML = 'node_modules/js-yaml/dist/js-yaml.mjs';
 const PARTS = {
   yaml: { entries: [YAML], uses: [] },
   xtables: { entries: modulesIn('src/dataplane/xtables'), uses: [] },
-  'nftables-table': { entries: ['src/dataplane/nftables/kernel-table.ts'], uses: [] },
+  'nftables-table': {
+    entries: ['src/dataplane/nftables/kernel-table.ts', 'src/dataplane/nftables/shared-table.ts'],
+    uses: [],
+  },
   nftables: { entries: ['src/dataplane/nftables/open.ts'], uses: ['nftables-table'] },
   iptables: { entries: ['src/dataplane/iptables/open.ts'], uses: ['xtables'] },
   ipvs: { entries: ['src/dataplane/ipvs/open.ts'], uses: ['xtables'] },

@@ -23,7 +23,8 @@ t.teardown(() => {
   authority.remove();
   rmSync(folder, { recursive: true, force: true });
 });
-const issue = (): Issued => authority.issue({ commonName: 'webhook', alternativeNames: ['DNS:localhost'] });
+const issue = (): Issued =>
+  authority.issue({ commonName: 'webhook', alternativeNames: ['DNS:localhost', 'IP:127.0.0.1'] });
 
 /** The program, and what it says. */
 class Program {
@@ -58,7 +59,7 @@ t.test('the program, beside an API server', async (t) => {
   const served = issue();
   const server = new ApiServer({
     tls: { key: served.key, cert: served.certificate, clientCa: null },
-    address: 'localhost',
+    address: '127.0.0.1',
     tokens: ['good'],
     rules,
     without: ['servicecidrs'],

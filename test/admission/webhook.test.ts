@@ -28,7 +28,8 @@ t.teardown(() => {
 });
 const BY_CERTIFICATE = [`--client-ca-file=${authority.own.certificateFile}`];
 const apiServer = (): Issued => authority.issue({ commonName: 'kube-apiserver', use: 'client' });
-const issue = (): Issued => authority.issue({ commonName: 'webhook', alternativeNames: ['DNS:localhost'] });
+const issue = (): Issued =>
+  authority.issue({ commonName: 'webhook', alternativeNames: ['DNS:localhost', 'IP:127.0.0.1'] });
 
 interface World {
   readonly webhook: Webhook;

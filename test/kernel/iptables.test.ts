@@ -278,24 +278,24 @@ for (const [mode, programs] of MODES) {
   });
 }
 
-/** The folder of the programs' extensions. */
-function extensions(): string {
+/** The folder of the installed programs' extensions; null where they are not installed. */
+function extensions(): string | null {
   const roots = ['/usr/lib', '/usr/lib64', ...readdirSync('/usr/lib').map((name) => join('/usr/lib', name))];
-  const found = roots.map((root) => join(root, 'xtables')).find((folder) => existsSync(join(folder, RECENT)));
-  if (found === undefined) throw new Error(`no folder of this host has ${RECENT}`);
-  return found;
+  return roots.map((root) => join(root, 'xtables')).find((folder) => existsSync(join(folder, RECENT))) ?? null;
 }
 
 const RECENT = 'libxt_recent.so';
+const INSTALLED = extensions();
 
 for (const [mode] of MODES) {
   t.test(
     `${mode}: Services with affinity where that is refused hold up no other, and are taken once it is not`,
+    { skip: INSTALLED === null ? 'needs installed programs, whose extensions it takes away' : false },
     async (t) => {
       const lab = await Lab.start(t);
       await lab.serveAll(PODS, [[80, 'TCP']]);
       const folder = t.testdir();
-      const installed = extensions();
+      const installed = INSTALLED ?? '';
       const install = (name: string): Promise<void> => symlink(join(installed, name), join(folder, name));
       for (const name of readdirSync(installed)) if (name !== RECENT) await install(name);
       const plain = (number: number): readonly Manifest[] =>
