@@ -99,10 +99,12 @@ t.test('another API client and another node name, under traffic', async (t) => {
   );
   t.ok((await shown('metrics')).includes(metric(0)), 'gates are shown as they are in force');
   t.ok((await shown('configz')).includes(`"featureGates":{"${gate}":false}`));
-  await eventually('the endpoints of the other node', async () => {
-    const answer = await lab.request({ from: 'pod-c', to: endpoint(IPV4.clusterIP(42), 80) });
-    return 'name' in answer && answer.name === 'remote-a' ? true : null;
-  });
+  // Each family has syncs of its own.
+  for (const view of FAMILY_VIEWS)
+    await eventually('the endpoints of the other node', async () => {
+      const answer = await lab.request({ from: 'pod-c', to: endpoint(view.clusterIP(42), 80) });
+      return 'name' in answer && answer.name === 'remote-a' ? true : null;
+    });
   await checkRows(t, lab, near(REMOTE));
   const health = await lab.http('node', 'http://127.0.0.1:10256/healthz');
   t.match(health, { status: 200 });
