@@ -13,7 +13,8 @@ export function nodePortRules(node: NodePlan, chain: string, comment: string): r
   const local = `${commentMatch(comment)} -m addrtype --dst-type LOCAL -j ${chain}`;
   const { nodePortPrefixes, nodePortsOnLoopback: withLoopback } = node;
   const loopback = LOOPBACK[node.family];
-  const others = `! -s ${loopback} -d ${loopback} -j RETURN`;
+  // A source of the node's own that comes by a link is a martian to the kernel (fib_validate_source).
+  const others = `-d ${loopback} -m addrtype ! --src-type LOCAL -j RETURN`;
   if (nodePortPrefixes === null) return withLoopback ? [others, local] : [`! -d ${loopback} ${local}`];
   const prefixes = withLoopback
     ? nodePortPrefixes

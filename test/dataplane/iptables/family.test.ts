@@ -49,7 +49,7 @@ t.test('a Service of all kinds', async (t) => {
   t.same(rules(rig, 'filter'), {
     'KUBE-EXTERNAL-NP': [],
     'KUBE-EXTERNAL-SERVICES': [
-      '! -s 127.0.0.0/8 -d 127.0.0.0/8 -j RETURN',
+      '-d 127.0.0.0/8 -m addrtype ! --src-type LOCAL -j RETURN',
       '-m comment --comment "kubernetes service nodeports without endpoints" -m addrtype --dst-type LOCAL -j KUBE-EXTERNAL-NP',
     ],
     'KUBE-FIREWALL': [
@@ -80,7 +80,7 @@ t.test('a Service of all kinds', async (t) => {
       `-d 10.96.0.10/32 -p tcp -m comment --comment "default/web:http cluster IP" -m tcp --dport 80 -j ${CLUSTER}`,
       `-d 192.0.2.1/32 -p tcp -m comment --comment "default/web:http loadbalancer IP" -m tcp --dport 80 -j ${EXTERNAL}`,
       `-d 198.51.100.1/32 -p tcp -m comment --comment "default/web:http external IP" -m tcp --dport 80 -j ${EXTERNAL}`,
-      '! -s 127.0.0.0/8 -d 127.0.0.0/8 -j RETURN',
+      '-d 127.0.0.0/8 -m addrtype ! --src-type LOCAL -j RETURN',
       '-m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain" -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS',
     ],
     [CLUSTER]: [
@@ -211,7 +211,7 @@ t.test('node port addresses', async (t) => {
     );
   };
   const jump = '-m addrtype --dst-type LOCAL -j KUBE-NODEPORTS';
-  const guard = '! -s 127.0.0.0/8 -d 127.0.0.0/8 -j RETURN';
+  const guard = '-d 127.0.0.0/8 -m addrtype ! --src-type LOCAL -j RETURN';
   t.same(await jumps({}, true), [guard, jump]);
   t.same(await jumps({ nodePortAddresses: [prefix('127.0.0.0/8'), prefix('10.0.0.0/8')] }, true), [
     guard,
