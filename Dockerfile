@@ -8,6 +8,9 @@ WORKDIR /pointsman
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
 COPY . .
+# For `pointsman --version`: the commit, and its date in seconds since 1970 (git log -1 --format=%H, and %ct).
+ARG POINTSMAN_COMMIT=
+ARG SOURCE_DATE_EPOCH=
 RUN npm run build
 
 FROM build AS test
@@ -19,6 +22,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends iptables kmod
 RUN strip build/Release/pointsman.node
 ARG TARGETARCH
 RUN if [ "$TARGETARCH" = arm64 ] && [ "$(dpkg --print-architecture)" != arm64 ]; then apt-get install -y --no-install-recommends g++-aarch64-linux-gnu && npm run build:arm64; fi
+# With Node and Debian's packages of deploy/pins.json, as deploy/release.sh makes the image without Docker.
 RUN sh deploy/image-root.sh . /image $TARGETARCH
 
 # What the image is made of: docker build --target sbom --output FOLDER.

@@ -29,6 +29,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, w
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { buildInfo } from './build-info.mjs';
 import { callersOf } from './callers.mjs';
 import { buildPage } from './page.mjs';
 import { buildParts, PART_NAMES, PROGRAM } from './parts.mjs';
@@ -124,6 +125,10 @@ const escaped = {
   },
 };
 
+const definitions = ({ commit, date }) => ({
+  POINTSMAN_COMMIT: JSON.stringify(commit),
+  POINTSMAN_DATE: JSON.stringify(date),
+});
 const options = {
   bundle: true,
   platform: 'node',
@@ -132,7 +137,7 @@ const options = {
   // A script that is no module has no import().
   supported: { 'dynamic-import': false },
   plugins: [withoutPrograms, withoutModels, apart, escaped],
-  define: { 'import.meta.url': '__moduleUrl' },
+  define: { 'import.meta.url': '__moduleUrl', ...definitions(buildInfo(project)) },
   minifySyntax: true,
   minifyWhitespace: true,
   sourcemap: 'external',
@@ -201,5 +206,5 @@ if (canRehearse(project)) await rehearse(project, main);
 for (const file of functions) {
   const cache = file.replace(/js$/, `${process.arch}.cache`);
   if (existsSync(cache)) continue;
-  execFileSync(process.execPath, [`${project}bundle/compile.cjs`, file, cache]);
+  execFileSync(process.execPath, ['--random-seed=1', `${project}bundle/compile.cjs`, file, cache]);
 }

@@ -7,6 +7,8 @@ const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 const { Script } = require('node:vm');
 
+const PROGRAM = 'pointsman';
+
 function compiled(name) {
   try {
     return readFileSync(join(__dirname, `${name}.${process.arch}.cache`));
@@ -27,6 +29,7 @@ let forgotten;
 function run(name) {
   const filename = join(__dirname, `${name}.js`);
   const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData: compiled(name) });
+  if (name === PROGRAM && script.cachedDataRejected) globalThis[Symbol.for('pointsman.compiledCodeRejected')] = true;
   const module = { exports: {} };
   if (name !== FORGOTTEN) files.set(name, module);
   script.runInThisContext()(module.exports, find, module, filename, __dirname);
@@ -48,4 +51,4 @@ function find(wanted) {
   return found;
 }
 
-run('pointsman');
+run(PROGRAM);

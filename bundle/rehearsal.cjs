@@ -2,6 +2,7 @@
 'use strict';
 const { writeFileSync } = require('node:fs');
 const promises = require('node:fs/promises');
+const { basename } = require('node:path');
 const v8 = require('node:v8');
 const vm = require('node:vm');
 
@@ -11,7 +12,9 @@ vm.Script = class extends vm.Script {
   constructor(text, options) {
     // V8 compares its options with those that it had when it wrote down what it compiled.
     setFlagsFromString('--flush-bytecode');
-    super(text, options);
+    // The name stays in the cache, which is not to tell where it was built: it is that of the image. A copy, as V8 keeps of a part the whole.
+    const place = Buffer.from(`/pointsman/dist/${basename(options.filename)}`).toString();
+    super(text, { ...options, filename: place });
     setFlagsFromString('--no-flush-bytecode');
     scripts.set(options.filename, this);
   }

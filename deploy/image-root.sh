@@ -2,8 +2,8 @@
 # image-root.sh PROJECT ROOT [ARCH]: fills the folder ROOT with all that is in the image. That is Node, the iptables programs of both flavours, the libraries
 # of these, and the program as it was built in PROJECT. There is no shell and no package manager: nothing here needs one. ROOT.cdx.json tells what it is
 # made of (sbom.mjs).
-# ARCH, in Debian's words, is this machine's unless it is named; another machine's Node and Debian are gathered beside ROOT (system.sh), its addon has
-# been built before.
+# ARCH, in Debian's words: Node and Debian's packages are those of pins.json, gathered beside ROOT (system.mjs). Without it they are this machine's, whatever
+# their versions. The addon has been built before.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 project=$1
@@ -11,16 +11,15 @@ root=$2
 own=$(dpkg --print-architecture)
 arch=${3:-$own}
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-if [ "$arch" = "$own" ]; then
+if [ "$#" -lt 3 ]; then
   system=
-  addon=build/Release/pointsman.node
   version=$(node -p process.versions.node)
 else
   system=$root.system
-  sh "$here/system.sh" "$arch" "$system"
-  addon=prebuilds/linux-$arch/pointsman.node
+  node "$here/system.mjs" "$arch" "$system"
   version=$(cat "$system/node-version")
 fi
+if [ "$arch" = "$own" ]; then addon=build/Release/pointsman.node; else addon=prebuilds/linux-$arch/pointsman.node; fi
 
 die() {
   echo "image-root.sh: $1" >&2
@@ -108,7 +107,7 @@ mkdir -p "$root/pointsman/${addon%/*}"
 cp -L "$project/$addon" "$root/pointsman/$addon"
 cp -RL "$project/package.json" "$project/dist" "$root/pointsman"
 # What V8 compiled here is of no use on another architecture.
-[ -z "$system" ] || rm "$root"/pointsman/dist/*.cache
+[ "$arch" = "$own" ] || rm -f "$root"/pointsman/dist/*.cache
 ln -s /pointsman/dist/main.js "$root/usr/local/bin/pointsman"
 ln -s pointsman "$root/usr/local/bin/kube-proxy"
 

@@ -1,4 +1,8 @@
 #!/bin/sh
+# release.sh make FOLDER [--arch amd64,arm64] [--repository NAME] [--commit REVISION] [--v8-cache FILE] [--builder URI]: makes a release in FOLDER, without
+#   Docker. docs/develop/release.md says what is in it.
+# release.sh sign FOLDER --key FILE: signs a release.
+# release.sh pins: names Debian's packages of today in pins.json, for the next images.
 # release.sh base [REFERENCE...]: writes the digest of every base image into the Dockerfile.
 # release.sh image REFERENCE: names the image in every kustomization, by its digest.
 # release.sh sbom FOLDER: writes what the image of each architecture is made of, as CycloneDX, into FOLDER/linux_amd64 and FOLDER/linux_arm64.
@@ -76,5 +80,6 @@ case "${1:-} $#" in
     ;;
   'image 2') image "$2" ;;
   'sbom 2') sbom "$2" ;;
-  *) die 'wants "base [REFERENCE...]", "image REFERENCE" or "sbom FOLDER"' ;;
+  make\ * | sign\ * | pins\ *) exec node deploy/release/main.mjs "$@" ;;
+  *) die 'wants "make FOLDER", "sign FOLDER --key FILE", "pins", "base [REFERENCE...]", "image REFERENCE" or "sbom FOLDER"' ;;
 esac

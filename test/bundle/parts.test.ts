@@ -162,12 +162,12 @@ t.test('each module is in one file', (t) => {
   for (const [source, name] of [
     ['src/plan/planner.ts', 'pointsman'],
     ['src/dataplane/leftovers/leftovers.ts', 'pointsman'],
-    ['src/dataplane/nftables/family.ts', 'nftables'],
+    ['src/dataplane/nftables/driver.ts', 'nftables'],
     ['src/dataplane/nftables/kernel-table.ts', 'nftables-table'],
-    ['src/dataplane/iptables/family.ts', 'iptables'],
+    ['src/dataplane/iptables/driver.ts', 'iptables'],
     ['src/dataplane/xtables/chain-ledger.ts', 'xtables'],
     ['src/dataplane/ipvs/family.ts', 'ipvs'],
-    ['src/dataplane/kernelspace/family.ts', 'kernelspace'],
+    ['src/dataplane/kernelspace/driver.ts', 'kernelspace'],
     ['src/sources/manifests/parse.ts', 'manifests'],
     ['src/cli/commands.ts', 'commands'],
     ['src/host/windows/host.ts', 'windows'],
@@ -272,7 +272,7 @@ t.test('sizes: what a proxy in mode nftables keeps of its text', (t) => {
     (sum, name) => sum + statSync(join(DIST, `${name}.js`)).size,
     0,
   );
-  t.ok(size < 815_000, `${size} bytes`);
+  t.ok(size < 840_000, `${size} bytes`);
   for (const name of FILES) t.equal(/[^\0-\x7f]/.exec(readFileSync(join(DIST, `${name}.js`), 'utf8')), null, name);
   t.end();
 });

@@ -88,3 +88,12 @@ t.test('V8 takes what was compiled when the program was built, without options o
   // The source of manifests is read when V8's options are set (parts.test.ts).
   t.equal(readFileSync(join(folder, 'rejected'), 'utf8'), `${join(dirname(PROGRAM), 'manifests.js')}\n`);
 });
+
+const REJECTED = 'V8 rejected the compiled code';
+
+t.test('compiled code that V8 rejects is reported once, and only then', async (t) => {
+  const rejected = await life([process.execPath, '--no-opt', PROGRAM], 'text');
+  t.equal(rejected.split(REJECTED).length - 1, 1, rejected);
+  t.match(rejected, /options="--no-opt"/);
+  t.notMatch(await life([PROGRAM], 'text'), REJECTED);
+});

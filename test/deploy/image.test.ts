@@ -58,8 +58,11 @@ t.test('stages and what is copied between them exist', (t) => {
     const text = stage.instructions.map((instruction) => instruction.text).join('\n');
     for (const [, script = ''] of text.matchAll(/npm run ([\w:]+)/g)) t.hasProp(PACKAGE.scripts, script);
   }
-  const [, node] = /^node=(.+)$/m.exec(readFileSync(projectFile('deploy/system.sh'), 'utf8')) ?? [];
-  t.ok(stages[0]?.from.startsWith(`node:${node}-`), 'another architecture has the same Node');
+  const { node, debian } = JSON.parse(readFileSync(projectFile('deploy/pins.json'), 'utf8')) as {
+    readonly node: { readonly version: string };
+    readonly debian: { readonly release: string };
+  };
+  t.match(stages[0]?.from, `node:${node.version}-${debian.release}-slim`, 'the image has the Node that builds it');
   t.equal(names.at(-1), null, 'the last stage is what is built when none is named');
   t.end();
 });
@@ -202,7 +205,10 @@ t.test('the image', needs('image'), async (t) => {
   tellsItsParts(t, root);
 
   for (const name of ['pointsman', 'kube-proxy']) {
-    t.match(await run(root, [name, '--version']), { status: 0, output: /^Kubernetes v1\.36\.\d+\n$/ });
+    t.match(await run(root, [name, '--version']), {
+      status: 0,
+      output: /^Kubernetes v1\.36\.\d+ \(pointsman \d.*\)\n$/,
+    });
   }
   t.match(await run(root, ['pointsman', '--help']), { status: 0, output: /^Usage: pointsman / });
   for (const program of ['iptables-nft-restore', 'ip6tables-legacy-save']) {

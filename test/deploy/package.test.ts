@@ -121,7 +121,7 @@ t.test('where the prebuilt addon does not load, one is compiled', (t) => {
   writeFileSync(join(installed, PREBUILT), 'of another machine');
   t.same(run('sh', [script]), { status: 0, stdout: '', stderr: '' }, 'without a word where it goes well');
   // A folder of the package: with headers of Node, or without, nothing is downloaded.
-  const nodedir = /^rebuild .*--nodedir=(.*)$/m.exec(readFileSync(told, 'utf8'))?.[1] ?? '';
+  const nodedir = /^configure build .*--nodedir=(.*)$/m.exec(readFileSync(told, 'utf8'))?.[1] ?? '';
   t.ok(existsSync(join(nodedir, 'include/node/common.gypi')), nodedir);
   t.equal(realpathSync(join(nodedir, '../..')), realpathSync(installed));
   compiler('echo "make: g++: No such file or directory"; exit 3');

@@ -15,12 +15,23 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
   'apps/v1': ['DaemonSet', 'Deployment'],
   'admissionregistration.k8s.io/v1': ['ValidatingWebhookConfiguration'],
   'rbac.authorization.k8s.io/v1': ['ClusterRole', 'ClusterRoleBinding', 'Role'],
-  'monitoring.coreos.com/v1': ['PodMonitor'],
+  'monitoring.coreos.com/v1': ['PodMonitor', 'PrometheusRule'],
 };
 
 /** Of the Prometheus operator's API, what a manifest here may want; V1LabelSelector and V1ObjectMeta are Kubernetes'. */
-const POD_MONITOR: Readonly<Record<string, Model>> = {
+const PROMETHEUS_OPERATOR: Readonly<Record<string, Model>> = {
   V1PodMonitor: attributes({ apiVersion: 'string', kind: 'string', metadata: 'V1ObjectMeta', spec: 'PodMonitorSpec' }),
+  V1PrometheusRule: attributes({ apiVersion: 'string', kind: 'string', metadata: 'V1ObjectMeta', spec: 'RuleSpec' }),
+  RuleSpec: attributes({ groups: 'Array<RuleGroup>' }),
+  RuleGroup: attributes({ name: 'string', interval: 'string', rules: 'Array<Rule>' }),
+  Rule: attributes({
+    record: 'string',
+    alert: 'string',
+    expr: 'string',
+    for: 'string',
+    labels: '{ [key: string]: string; }',
+    annotations: '{ [key: string]: string; }',
+  }),
   PodMonitorSpec: attributes({
     jobLabel: 'string',
     podTargetLabels: 'Array<string>',
@@ -81,7 +92,7 @@ async function wrongInMap(map: object, type: string, path: string): Promise<stri
 }
 
 async function wrongInModel(object: ApiObject, type: string, path: string): Promise<string[]> {
-  const model = POD_MONITOR[type] ?? (await clientModel(type));
+  const model = PROMETHEUS_OPERATOR[type] ?? (await clientModel(type));
   const wrong = Object.entries(object).map(async ([name, value]) => {
     const attribute = model.find(({ baseName }) => baseName === name);
     return attribute === undefined

@@ -13,7 +13,10 @@ const MERGE_KEYS: Readonly<Record<string, string>> = {
   volumeMounts: 'mountPath',
 };
 
-const FIELDS = ['apiVersion', 'kind', 'resources', 'components', 'patches', 'nameSuffix', 'labels', 'images'];
+const FIELDS = [
+  ...['apiVersion', 'kind', 'resources', 'components', 'patches', 'nameSuffix', 'labels', 'images'],
+  'configMapGenerator',
+];
 
 const VERSIONS: Readonly<Record<string, string>> = {
   Kustomization: 'kustomize.config.k8s.io/v1beta1',
@@ -55,6 +58,7 @@ function buildText(folder: string, text: string, base: readonly ApiObject[] = []
     const resource = join(folder, path);
     objects.push(...(statSync(resource).isDirectory() ? build(resource) : documents(resource)));
   }
+  for (const generator of items(kustomization['configMapGenerator'])) objects.push(configMap(folder, generator));
   for (const path of strings(kustomization['components'])) objects = build(join(folder, path), objects);
   for (const { path, target } of items(kustomization['patches'])) objects = patched(objects, folder, path, target);
   const { nameSuffix = '' } = kustomization;
@@ -64,6 +68,22 @@ function buildText(folder: string, text: string, base: readonly ApiObject[] = []
   }
   for (const image of items(kustomization['images'])) objects = objects.map((object) => withImage(object, image));
   return objects;
+}
+
+/** Of files alone, by a name without a hash. */
+function configMap(folder: string, { name, namespace, files, options }: ApiObject): ApiObject {
+  const { disableNameSuffixHash, labels } = fieldsOf(options);
+  if (disableNameSuffixHash !== true) throw new Error(`${folder}: hashes of generated names are not known here`);
+  const data = strings(files).map((entry): [string, string] => {
+    const [key = '', path = key] = entry.split('=');
+    return [key, readFileSync(join(folder, path), 'utf8')];
+  });
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, namespace, labels: fieldsOf(labels) },
+    data: Object.fromEntries(data),
+  };
 }
 
 /** The documents of a YAML file. */
