@@ -42,8 +42,8 @@ export class ApiServerProcess implements BenchApiServer {
     });
     const tls = ['--tls-cert-file', certificateFile, '--tls-key-file', keyFile];
     const made = ['--cluster', `${cluster.services},${cluster.endpoints},${NODES}`];
-    const affinity = cluster.affinity ? ['--affinity'] : [];
-    const child = spawn(process.execPath, [SCRIPT, ...tls, ...made, ...affinity], {
+    const kinds = ['--kinds', cluster.kinds];
+    const child = spawn(process.execPath, [SCRIPT, ...tls, ...made, ...kinds], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];

@@ -1,24 +1,38 @@
 import type { ApiObject } from '../test/support/api-objects.js';
-import { clusterService, clusterSlice, ENDPOINTS_PER_SLICE } from '../test/support/api-server/cluster.js';
+import {
+  clusterService,
+  clusterSlice,
+  ENDPOINTS_PER_SLICE,
+  parseKinds,
+  type ServiceKinds,
+} from '../test/support/api-server/cluster.js';
 
-/** A generated cluster: ClusterIP Services of one port, all with the same number of endpoints. */
+/** A generated cluster: Services of one port, all with the same number of endpoints. */
 export interface Cluster {
   readonly services: number;
   readonly endpoints: number;
-  readonly affinity: boolean;
+  readonly kinds: ServiceKinds;
 }
 
-export const CLUSTERS: readonly string[] = ['1000x10', '5000x50', '44000x1', '1x10000', '5000x10+affinity'];
+export const CLUSTERS: readonly string[] = [
+  '1000x10',
+  '5000x50',
+  '44000x1',
+  '1x10000',
+  '5000x10+affinity',
+  '200x10+mix',
+  '2000x10+mix',
+];
 
-/** `SERVICESxENDPOINTS`, with `+affinity` behind it for Services that keep a client on its endpoint. */
+/** `SERVICESxENDPOINTS`, with `+affinity` behind it for Services that keep a client on its endpoint, or `+mix` for a mix of kinds. */
 export function parseCluster(text: string): Cluster {
-  const found = /^(\d+)[x×](\d+)(\+affinity)?$/.exec(text);
-  if (found === null) throw new TypeError(`not SERVICESxENDPOINTS or SERVICESxENDPOINTS+affinity: ${text}`);
-  return { services: Number(found[1]), endpoints: Number(found[2]), affinity: found[3] !== undefined };
+  const found = /^(\d+)[x×](\d+)(?:\+(affinity|mix))?$/.exec(text);
+  if (found === null) throw new TypeError(`not SERVICESxENDPOINTS, with +affinity or +mix: ${text}`);
+  return { services: Number(found[1]), endpoints: Number(found[2]), kinds: parseKinds(found[3] ?? 'plain') };
 }
 
-export function printCluster({ services, endpoints, affinity }: Cluster): string {
-  return `${services} × ${endpoints}${affinity ? ', affinity' : ''}`;
+export function printCluster({ services, endpoints, kinds }: Cluster): string {
+  return `${services} × ${endpoints}${kinds === 'plain' ? '' : `, ${kinds}`}`;
 }
 
 /** How many nodes the endpoints are spread over. The proxy runs on the first. */

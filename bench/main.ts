@@ -14,7 +14,7 @@ import { compareTelemetry, printComparison, type TelemetryComparison } from './t
 const USAGE = `Usage: npm run bench -- [options] [cluster …]
 
 Measures the process as a node runs it, against the test API server, in network namespaces of its own.
-Clusters: SERVICESxENDPOINTS or SERVICESxENDPOINTS+affinity; by default ${CLUSTERS.join(' ')}.
+Clusters: SERVICESxENDPOINTS, with +affinity or +mix (of kinds of Services) behind it; by default ${CLUSTERS.join(' ')}.
 
   --mode MODE             ${MODES.join(', ')} (nftables)
   --peer COMMAND          measure another proxy as well; {config} and {kubeconfig} stand for files it needs, such as

@@ -17,7 +17,8 @@ fi
 # Its own words on how it goes are left out, the compiler's are not, and where it fails all are told.
 log=$(mktemp)
 trap 'rm -rf "$log" ${made#.}' EXIT
-node-gyp rebuild --jobs max --directory="$made" --arch="$arch" --nodedir="$PWD/native/gyp" > "$log" 2>&1 || {
+# Of an earlier build stays what has not changed.
+node-gyp configure build --jobs max --directory="$made" --arch="$arch" --nodedir="$PWD/native/gyp" > "$log" 2>&1 || {
   status=$?
   cat "$log" >&2
   echo "build.sh: the addon was not built (status $status); the reason is above" >&2

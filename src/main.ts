@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { ConfigError } from './config/errors.js';
 import { readConfigPipe, systemFiles } from './config/files.js';
 import { loadConfig, type LoadedConfig } from './config/load.js';
-import { KUBERNETES_VERSION } from './config/version.js';
+import { BUILD, KUBERNETES_VERSION, ownVersion, treeState } from './config/version.js';
 import { AskError } from './cli/ask.js';
 import type { Output } from './cli/commands.js';
 import { ModeError } from './dataplane/mode.js';
@@ -193,9 +193,9 @@ async function printDiff(output: Output, log: Logger): Promise<number> {
 }
 
 function versionText(format: 'short' | 'raw'): string {
-  if (format === 'short') return `Kubernetes ${KUBERNETES_VERSION}\n`;
+  if (format === 'short') return `Kubernetes ${KUBERNETES_VERSION} (${ownVersion()})\n`;
   const [major, minor] = KUBERNETES_VERSION.slice(1).split('.');
-  // kube-proxy prints its structure as Go source (behaviour CL-03); what it says of a build in Go is empty or Node's here.
+  // kube-proxy prints its structure as Go source (behaviour CL-03); the commit and the date of the build are ours, and what is of Go is empty or Node's.
   const fields = {
     Major: major,
     Minor: minor,
@@ -204,9 +204,9 @@ function versionText(format: 'short' | 'raw'): string {
     MinCompatibilityMajor: '',
     MinCompatibilityMinor: '',
     GitVersion: KUBERNETES_VERSION,
-    GitCommit: '',
-    GitTreeState: '',
-    BuildDate: '',
+    GitCommit: BUILD.commit.replace(/-dirty$/, ''),
+    GitTreeState: treeState(),
+    BuildDate: BUILD.date,
     GoVersion: process.version,
     Compiler: 'node',
     Platform: goPlatform(),

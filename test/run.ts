@@ -10,7 +10,8 @@
 // vm-thorough  what takes that machine longer than the eight minutes it has: every *.vm-thorough file, and the addon's nftables
 // arm64    what the addon computes and no kernel is asked for; test/arm64.sh runs it
 //
-// Programs that tests start and the machine lacks are fetched (support/programs.ts). Files that need what cannot be had here (support/needs.ts) are skipped.
+// Files *.uml, and *.uml-thorough with all, run each under a kernel of its own (test/uml). With POINTSMAN_TEST_SECONDS it stops after so long, and says which
+// files are left. Programs that tests start and the machine lacks are fetched (support/programs.ts). Files that need what cannot be had here (support/needs.ts) are skipped.
 // Small files share a process. A file is stopped when it has told nothing for SILENCE_MS, whatever it has taken until then.
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -21,8 +22,10 @@ import { EXTENT_VARIABLE } from './support/extent.js';
 import { inNamespace } from './support/in-namespace.js';
 import { missingElse, MISSING_VARIABLE, Needs, reasons } from './support/needs.js';
 import { findPrograms, programsCache } from './support/programs.js';
+import { ProcessorTime } from './support/processor-time.js';
 import { Silence } from './support/silence.js';
-import { extentOf, TESTS, type Extent } from './support/test-files.js';
+import { extentOf, TESTS, USER_MODE, type Extent } from './support/test-files.js';
+import { userModeProblem } from './uml/machine.js';
 
 /** What runs a file in place of this Node, in words. */
 const LAUNCHER = process.env['POINTSMAN_TEST_NODE']?.split(' ') ?? [process.execPath];
@@ -51,6 +54,8 @@ interface Group {
   readonly name: string;
   readonly files: readonly string[];
   readonly isolated: boolean;
+  /** Whether it needs a kernel of its own (test/uml). */
+  readonly ownKernel: boolean;
 }
 
 interface Result {
@@ -66,17 +71,24 @@ function groups(files: readonly string[]): readonly Group[] {
     const name = relative(TESTS, file);
     const folder = name.includes('/') ? (name.split('/')[0] ?? '') : '';
     const text = readFileSync(file, 'utf8');
-    if (folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(text)) {
-      alone.push({ name, files: [file], isolated: NEEDS_NAMESPACE.test(text) });
+    const ownKernel = USER_MODE.test(name);
+    if (ownKernel || folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(text)) {
+      alone.push({ name, files: [file], isolated: !ownKernel && NEEDS_NAMESPACE.test(text), ownKernel });
     } else together.set(folder, [...(together.get(folder) ?? []), file]);
   }
-  const small = [...together].map(([folder, files]): Group => ({ name: `${folder}/*`, files, isolated: false }));
+  const small = [...together].map(([folder, files]): Group => ({
+    name: `${folder}/*`,
+    files,
+    isolated: false,
+    ownKernel: false,
+  }));
   const isLong = ({ name }: Group): boolean => LONGEST.test(name);
   return [...alone.filter(isLong), ...alone.filter((group) => !isLong(group)), ...small];
 }
 
-function command(words: readonly string[], isolated: boolean): ReturnType<typeof inNamespace> {
+function command(words: readonly string[], { isolated, ownKernel }: Group): ReturnType<typeof inNamespace> {
   if (isolated) return inNamespace(words);
+  if (ownKernel) return { program: process.execPath, args: [join(TESTS, 'uml', 'main.js'), ...words], env: {} };
   const [program = '', ...args] = words;
   return { program, args, env: {} };
 }
@@ -88,11 +100,12 @@ function scriptOf(files: readonly string[]): readonly string[] {
 }
 
 /** Runs one process to its end, and prints its name and what failed. */
-async function run({ name, files, isolated }: Group, extent: Extent): Promise<Result> {
+async function run(group: Group, extent: Extent): Promise<Result> {
+  const { name, files } = group;
   const started = Date.now();
   // Limits of tap's own count from a test's start.
   const told = { ...process.env, ...extent.env, [EXTENT_VARIABLE]: extent.name, TAP_TIMEOUT: '0' };
-  const { program, args, env } = command([...LAUNCHER, ...extent.options, ...scriptOf(files)], isolated);
+  const { program, args, env } = command([...LAUNCHER, ...extent.options, ...scriptOf(files)], group);
   const child = spawn(program, args, { env: { ...told, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   let lastWords: NodeJS.Timeout | undefined;
@@ -108,6 +121,8 @@ async function run({ name, files, isolated }: Group, extent: Extent): Promise<Re
     silence.broken();
   };
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', heard);
+  let cpu = 0;
+  child.once('exit', () => (cpu = processorTime.ofEnded()));
   const status = await new Promise<number | null>((resolve) => child.once('close', resolve));
   silence.end();
   clearTimeout(lastWords);
@@ -116,7 +131,8 @@ async function run({ name, files, isolated }: Group, extent: Extent): Promise<Re
   const seconds = ((Date.now() - started) / 1000).toFixed(1);
   const { passed, failed, skipped } = result;
   const verdict = failed === 0 ? 'ok' : 'not ok';
-  process.stdout.write(`${verdict} - ${name}: ${passed} passed, ${failed} failed, ${skipped} skipped, ${seconds} s\n`);
+  const counts = `${passed} passed, ${failed} failed, ${skipped} skipped`;
+  process.stdout.write(`${verdict} - ${name}: ${counts}, ${seconds} s, processor ${cpu.toFixed(1)} s\n`);
   if (failed > 0) process.stdout.write(`${withoutPassed(output)}exit status ${String(status)}\n`);
   return result;
 }
@@ -154,14 +170,35 @@ if (note !== null) process.stdout.write(`# ${note}\n`);
 const missing = new Map([...missingPrograms, ...missingElse()]);
 process.env['PATH'] = path;
 process.env[MISSING_VARIABLE] = JSON.stringify(Object.fromEntries(missing));
+if (extent.files.some((file) => USER_MODE.test(file))) {
+  const problem = await userModeProblem();
+  if (problem !== null) missing.set('ip_vs', problem);
+}
 const files = runnable(extent, missing);
+const processorTime = new ProcessorTime();
 const waiting = [...groups(files)];
 const results: Result[] = [{ passed: 0, failed: 0, skipped: extent.files.length - files.length }];
+const sum = (of: keyof Result): number => results.reduce((total, result) => total + result[of], 0);
+const underWay = new Set<string>();
+const seconds = Number(process.env['POINTSMAN_TEST_SECONDS'] ?? 0);
+/** Whoever stops this process from outside cannot say what was left. */
+const stopEarly = (): void => {
+  for (const name of underWay) process.stdout.write(`not ok - ${name}: under way when ${seconds} s were over\n`);
+  for (const { name } of waiting) process.stdout.write(`not ok - ${name}: not begun when ${seconds} s were over\n`);
+  const left = underWay.size + waiting.length;
+  process.stdout.write(`${sum('skipped')} skipped\n${sum('passed')} passed, ${sum('failed') + left} failed\n`);
+  process.exit(1);
+};
+if (seconds > 0) setTimeout(stopEarly, seconds * 1000).unref();
 const work = async (): Promise<void> => {
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) results.push(await run(next, extent));
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    underWay.add(next.name);
+    results.push(await run(next, extent));
+    underWay.delete(next.name);
+  }
 };
 // Most of a packet test is waiting.
 await Promise.all(Array.from({ length: availableParallelism() + 1 }, work));
-const sum = (of: keyof Result): number => results.reduce((total, result) => total + result[of], 0);
+process.stdout.write(`processor time: ${processorTime.total().toFixed(0)} s\n`);
 process.stdout.write(`${sum('skipped')} skipped\n${sum('passed')} passed, ${sum('failed')} failed\n`);
 process.exitCode = sum('failed') > 0 || extent.files.length === 0 ? 1 : 0;

@@ -1,5 +1,6 @@
 #include "conntrack/flow.h"
 
+#include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netlink.h>
@@ -127,6 +128,8 @@ struct Flow {
   std::optional<std::uint16_t> zone;
   std::optional<std::uint32_t> id;
   std::optional<std::uint32_t> status;
+  /// The kernel's number for where a connection of the protocol stands; nothing for protocols without connections.
+  std::optional<std::uint8_t> state;
   Carried request;
   Carried answer;
 };
@@ -142,6 +145,24 @@ bool decode_counters(ByteView attributes, Carried& carried) {
   return !reader.malformed();
 }
 
+/// Of TCP and of SCTP the same.
+constexpr std::uint16_t kStateAttribute = CTA_PROTOINFO_TCP_STATE;
+static_assert(kStateAttribute == static_cast<std::uint16_t>(CTA_PROTOINFO_SCTP_STATE));
+
+bool decode_state(ByteView attributes, Flow& flow) {
+  AttributeReader reader(attributes);
+  while (const auto attribute = reader.next()) {
+    if (attribute->type != CTA_PROTOINFO_TCP && attribute->type != CTA_PROTOINFO_SCTP) continue;
+    AttributeReader nested(attribute->payload);
+    while (const auto field = nested.next()) {
+      if (field->type != kStateAttribute) continue;
+      if (!take(field->u8(), flow.state)) return false;
+    }
+    if (nested.malformed()) return false;
+  }
+  return !reader.malformed();
+}
+
 bool decode_attributes(ByteView attributes, Family family, Flow& flow) {
   AttributeReader reader(attributes);
   while (const auto attribute = reader.next()) {
@@ -151,6 +172,7 @@ bool decode_attributes(ByteView attributes, Family family, Flow& flow) {
     if (attribute->type == CTA_ZONE) fits = take(attribute->be16(), flow.zone);
     if (attribute->type == CTA_ID) fits = take(attribute->be32(), flow.id);
     if (attribute->type == CTA_STATUS) fits = take(attribute->be32(), flow.status);
+    if (attribute->type == CTA_PROTOINFO) fits = decode_state(attribute->payload, flow);
     if (attribute->type == CTA_COUNTERS_ORIG) fits = decode_counters(attribute->payload, flow.request);
     if (attribute->type == CTA_COUNTERS_REPLY) fits = decode_counters(attribute->payload, flow.answer);
     if (!fits) return false;
@@ -161,6 +183,7 @@ bool decode_attributes(ByteView attributes, Family family, Flow& flow) {
 bool passes(const Flow& flow, const FlowFilter& filter) {
   if (!flow.original.complete() || !flow.reply.complete()) return false;
   if (flow.original.protocol != filter.protocol) return false;
+  if (filter.unanswered && (flow.status.value_or(0) & IPS_SEEN_REPLY) != 0) return false;
   if (filter.port && flow.original.destination_port != filter.port) return false;
   return !filter.destination || std::ranges::equal(*filter.destination, flow.original.destination);
 }
@@ -191,7 +214,7 @@ void append_record(Bytes& records, const Flow& flow) {
   // A zone of the original direction alone stands in its tuple. Deleting looks up that direction, so it serves as well as a common one.
   append_be16(records, flow.zone.value_or(flow.original.zone.value_or(0)));
   records.push_back(flow.original.protocol.value_or(0));
-  records.push_back(0);
+  records.push_back(flow.state.value_or(0));
   append_be32(records, flow.id.value_or(0));
   append_be32(records, flow.status.value_or(0));
 }
@@ -242,6 +265,10 @@ Bytes encode_list(const FlowFilter& filter, std::uint32_t sequence, bool in_kern
     });
     // Host order, unlike everything else in ctnetlink.
     writer.nest(CTA_FILTER, [&] { writer.put_host32(CTA_FILTER_ORIG_FLAGS, match); });
+    if (filter.unanswered) {
+      writer.put_be32(CTA_STATUS, 0);
+      writer.put_be32(CTA_STATUS_MASK, IPS_SEEN_REPLY);
+    }
   }
   writer.end_message();
   return writer.take();

@@ -31,10 +31,13 @@ struct FlowFilter {
   /// The family's address length of bytes.
   std::optional<netlink::Bytes> destination;
   std::optional<std::uint16_t> port;
+  /// Only flows to which nothing was replied.
+  bool unanswered = false;
 };
 
-/// An IPCTNL_MSG_CT_GET dump of the family. With `in_kernel` the filter travels along (CTA_FILTER, Linux 5.9) as far as kernels are right
-/// about it; older ones ignore it, and ports of SCTP none compares, so answers are filtered again when they are decoded.
+/// An IPCTNL_MSG_CT_GET dump of the family. With `in_kernel` the filter travels along (CTA_FILTER, Linux 5.9; CTA_STATUS, later) as
+/// far as kernels are right about it; older ones ignore it, and ports of SCTP none compares, so answers are filtered again when they are
+/// decoded.
 netlink::Bytes encode_list(const FlowFilter& filter, std::uint32_t sequence, bool in_kernel);
 
 /// Appends the record of the flow in `message` to `records` when it passes the filter. Flows without ports pass none. A decode error when

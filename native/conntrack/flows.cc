@@ -28,14 +28,19 @@ bool refuses_filter(const Error& error) {
 
 bool interrupted(const Error& error) { return error.kind == ErrorKind::kSystem && error.code == EINTR; }
 
-/// Keeps one record of each flow. The status bits at the end may differ between two sightings.
+/// Keeps one record of each flow. Its state, and the status bits at the end, may differ between two sightings.
 Bytes distinct(ByteView records, Family family) {
   const std::size_t length = record_length(family);
-  const std::size_t identity = length - sizeof(std::uint32_t);
+  constexpr std::size_t kId = sizeof(std::uint32_t);
+  const std::size_t id = length - 2 * kId;
+  const std::size_t state = id - 1;
   std::vector<std::size_t> starts(records.size() / length);
   std::iota(starts.begin(), starts.end(), std::size_t{0});
   const auto compare = [&](std::size_t left, std::size_t right) {
-    return std::memcmp(records.data() + left * length, records.data() + right * length, identity);
+    const std::uint8_t* const one = records.data() + left * length;
+    const std::uint8_t* const other = records.data() + right * length;
+    const int tuples = std::memcmp(one, other, state);
+    return tuples != 0 ? tuples : std::memcmp(one + id, other + id, kId);
   };
   std::ranges::sort(starts, [&](std::size_t left, std::size_t right) { return compare(left, right) < 0; });
   const auto repeated =

@@ -23,8 +23,6 @@ using netlink::Message;
 using netlink::Status;
 
 constexpr std::uint32_t kSequence = 1;
-// What the answers to this many questions take fits the default receive buffer.
-constexpr std::size_t kQuestionsPerSend = 64;
 
 Bytes request(std::uint8_t message, std::uint16_t flags, Family family,
               const std::vector<std::pair<std::uint16_t, std::string_view>>& names) {
@@ -65,20 +63,6 @@ Status read_set_elements(const Dump& dump, Family family, std::string_view table
   if (builder->has_catch_all()) to.declaration += " catch-all";
   to.elements = builder->take();
   return Done{};
-}
-
-void put_question(netlink::MessageWriter& writer, Family family, std::string_view table, std::string_view set,
-                  std::uint32_t sequence, ByteView key) {
-  writer.begin_message(NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETSETELEM, NLM_F_REQUEST | NLM_F_ACK, sequence,
-                       static_cast<std::uint8_t>(family));
-  writer.put_string(NFTA_SET_ELEM_LIST_TABLE, table);
-  writer.put_string(NFTA_SET_ELEM_LIST_SET, set);
-  writer.nest(NFTA_SET_ELEM_LIST_ELEMENTS, [&] {
-    writer.nest(NFTA_LIST_ELEM, [&] {
-      writer.nest(NFTA_SET_ELEM_KEY, [&] { writer.put_bytes(NFTA_DATA_VALUE, key); });
-    });
-  });
-  writer.end_message();
 }
 
 std::optional<std::string> hook_of(const Chain& chain) {
@@ -325,28 +309,6 @@ netlink::Result<std::vector<SetListing>> list_elements(netlink::Socket& socket, 
     listings.push_back(std::move(listing));
   }
   return listings;
-}
-
-netlink::Result<std::vector<bool>> held_keys(netlink::Socket& socket, Family family, std::string_view table,
-                                             std::string_view set, std::size_t key_length, ByteView keys) {
-  std::vector<bool> held;
-  const std::size_t count = keys.size() / key_length;
-  while (held.size() < count) {
-    const std::size_t batch = std::min(kQuestionsPerSend, count - held.size());
-    netlink::MessageWriter writer;
-    for (std::size_t index = 0; index < batch; ++index) {
-      const ByteView key = keys.subspan((held.size() + index) * key_length, key_length);
-      put_question(writer, family, table, set, kSequence + static_cast<std::uint32_t>(index), key);
-    }
-    std::optional<netlink::Error> failure;
-    auto asked = socket.request_each(writer.bytes(), kSequence, batch, [&](const netlink::Acknowledgement& answer) {
-      if (answer.error && answer.error->code != ENOENT && !failure) failure = answer.error;
-      held.push_back(!answer.error);
-    });
-    if (!asked.ok()) return asked.error();
-    if (failure) return *std::move(failure);
-  }
-  return held;
 }
 
 netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket) {

@@ -64,10 +64,6 @@ netlink::Result<std::optional<TableListing>> list_table(netlink::Socket& socket,
 netlink::Result<std::vector<SetListing>> list_elements(netlink::Socket& socket, Family family, std::string_view table,
                                                        const std::vector<std::string>& sets);
 
-/// For each of the keys, `key_length` bytes each, whether the set has it. A set that is not there has none.
-netlink::Result<std::vector<bool>> held_keys(netlink::Socket& socket, Family family, std::string_view table,
-                                             std::string_view set, std::size_t key_length, ByteView keys);
-
 /// A number that grows by one with every change of any table in the network namespace, whoever made it.
 netlink::Result<std::uint32_t> ruleset_generation(netlink::Socket& socket);
 

@@ -85,7 +85,7 @@ constexpr std::string_view kSctpRecord =
     "fd00009600000000000000000000000afd000244000000000000000000000007"
     "9c40003500359c40"
     "0008"  // of the original direction alone
-    "8400"
+    "8404"  // established
     "161346bf"  // id=370362047
     "00000808";
 
@@ -124,6 +124,18 @@ TEST(conntrack_filters_again) {
   CHECK(decode(flow, filter).empty());
   filter = FlowFilter{Family::kIPv6, 17, {}, {}};
   CHECK(decode(flow, filter).empty());
+}
+
+TEST(conntrack_leaves_out_what_was_answered) {
+  FlowFilter filter = udp_filter();
+  filter.unanswered = true;
+  CHECK_EQUAL(decode(from_hex(kUdp), filter), kUdpRecord);
+  std::string answered(kUdp);
+  answered.replace(answered.find("0800030000000008"), 16, "080003000000000a");
+  CHECK(decode(from_hex(answered), filter).empty());
+  // Status 0 under the mask of IPS_SEEN_REPLY, behind the other filter.
+  const std::string request = to_hex(conntrack::encode_list(filter, 1, true));
+  CHECK(request.ends_with("0c0019800800010008000000" "0800030000000000" "08001a0000000002"));
 }
 
 TEST(conntrack_passes_over_flows_without_ports) {

@@ -2,6 +2,7 @@ import { decodeConfiguration } from '../config/decode.js';
 import { KIND, type KubeProxyConfiguration } from '../config/document.js';
 import { applyPlatformDefaults } from '../config/effective.js';
 import { describeIneffective } from '../config/ineffective.js';
+import { describeLimitations } from '../config/scheduler.js';
 import type { Findings } from '../config/reader.js';
 import { validateConfiguration } from '../config/validate.js';
 import { withoutPlaceholders } from '../config/written-out.js';
@@ -27,6 +28,7 @@ export function readProxy(mapping: Mapping, report: (report: Report) => void): K
   for (const field of meant.doubtful)
     report(adopt(`${KIND}.${field}: is 0, which is taken for unset here`, 'warning', 'placeholder'));
   for (const problem of describeIneffective(document, true)) report(adopt(problem, 'warning', 'no-effect'));
+  for (const problem of describeLimitations(document)) report(adopt(problem, 'warning', 'limitation'));
   return document;
 }
 

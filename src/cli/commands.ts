@@ -22,6 +22,7 @@ import { printProblem, type Problem } from '../sources/manifests/problems.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { Store } from '../state/store.js';
 import { ask, askInto } from './ask.js';
+import { restoreSysctls } from './restored-sysctls.js';
 import { claimForCleanup } from './sole-proxy.js';
 
 /** What a command prints, and what was wrong with its input. */
@@ -96,11 +97,15 @@ export async function cleanup(config: Config, machine: Machine, log: Log): Promi
     const running = `nothing is removed while a proxy runs here, which would write it again: stop ${sole.other}`;
     return { text: '', errors: [running], warnings: [] };
   }
-  const { problems, kept } = await removeLeftovers(addon, FAMILIES, footprintsOn(host.platform), null);
+  const { problems, kept, freesSysctls } = await removeLeftovers(addon, FAMILIES, footprintsOn(host.platform), null);
+  const ofSysctls = freesSysctls ? await restoreSysctls(config, host) : [];
   const ofMode = modeDefinition(config.mode).footprint === NO_FOOTPRINT ? await removeOwn(config, machine, log) : [];
   return {
     text: '',
-    errors: [...problems, ...ofMode].map((error) => `encountered an error while tearing down rules: ${String(error)}`),
+    errors: [
+      ...[...problems, ...ofMode].map((error) => `encountered an error while tearing down rules: ${String(error)}`),
+      ...ofSysctls,
+    ],
     warnings: kept.map((what) => `left in place, because rules of others need it: ${what}`),
   };
 }
@@ -132,11 +137,11 @@ export async function init(config: Config, version: string, machine: Machine, lo
   };
 }
 
-/** Of a mode that nobody else can clean up after. Answers what failed. */
+/** Of a mode that leaves no footprint. Answers what failed. */
 async function removeOwn(config: Config, machine: Machine, log: Log): Promise<readonly unknown[]> {
-  const { families, dataplane } = await prepareMode(config, machine, machine.host.families(), log);
-  const cleanups = await Promise.allSettled(families.map((family) => dataplane(family).cleanup()));
-  return cleanups.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
+  const { families, remove } = await prepareMode(config, machine, machine.host.families(), log);
+  const removals = await Promise.allSettled(families.map(async (family) => remove?.(family)));
+  return removals.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
 }
 
 export interface Planned {

@@ -7,6 +7,7 @@ import type { Config } from '../config/config.js';
 import { gateStates } from '../config/gates.js';
 import type { Loaded } from '../config/load.js';
 import { OWN_VERSION } from '../config/version.js';
+import { AffinityOverflow } from '../control/affinity-overflow.js';
 import type { KernelValues } from '../control/kernel-values.js';
 import { Loop } from '../control/loop.js';
 import { countedMode, replacementMode, type Machine } from '../control/mode.js';
@@ -73,6 +74,7 @@ export class NodeProxy {
   private readonly serviceHealth: ServiceHealth;
   private readonly cycle: SyncCycle;
   private readonly loop: Loop;
+  private readonly overflow: AffinityOverflow;
   private readonly kernelValues: KernelValues;
   private readonly statusSocket: StatusSocket | null;
   private readonly startProgress: StartProgress;
@@ -97,14 +99,20 @@ export class NodeProxy {
     this.progress = new Progress(mode.families, systemClock, wallClock);
     this.health = new HealthState(this.progress, HEALTH_TIMEOUT_PERIODS * config.syncPeriod, systemClock, wallClock);
     this.metrics = this.makeMetrics();
+    this.metrics.setHealth(this.health);
     tracing?.countBy(this.metrics.spans());
     this.sources = new Sources({
       ...{ version: loaded.version, store: this.store, log, observer: this.metrics, tracing, events },
       certificates: config.kubernetes?.clientCertificate ? this.metrics.certificates(this.health) : null,
+      limitSilence:
+        options.machine.host.platform === SUBSYSTEM_PLATFORMS.peer
+          ? (...limit) => options.machine.addon.peer.limitSilence(...limit)
+          : null,
       onNodeRead: (read) => {
         this.renamed(read.nodeName);
       },
     });
+    this.health.sources = () => this.sources.states();
     this.page = new Page({ running: () => this.running(), clock: systemClock, log });
     this.listeners = this.makeListeners();
     this.serviceHealth = this.makeServiceHealth();
@@ -116,6 +124,8 @@ export class NodeProxy {
       retry: { ...RETRY, maxMs: config.syncPeriod },
       ...{ clock: systemClock, random: Math.random },
     });
+    const { families } = this.cycle;
+    this.overflow = new AffinityOverflow({ families, metrics: this.metrics, log, events, clock: systemClock });
     this.kernelValues = this.makeKernelValues();
     this.statusSocket = this.makeStatusSocket();
     const { store, sources, progress } = this;
@@ -132,6 +142,7 @@ export class NodeProxy {
     await this.kernelValues.apply();
     this.followers = await this.makeFollowers();
     await this.applyOomScore();
+    void this.overflow.start();
     await this.sources.start(this.config);
     if (this.ending) return;
     this.recordOfNode({ type: 'Normal', reason: 'Starting', action: START, note: '' });
@@ -262,7 +273,7 @@ export class NodeProxy {
     this.stopping = true;
     const { events } = this.options;
     if (this.ending) await events.flush(LAST_WORDS_MS);
-    for (const part of [events, this.cycle, this.kernelValues, this.startProgress]) part.stop();
+    for (const part of [events, this.cycle, this.overflow, this.kernelValues, this.startProgress]) part.stop();
     await Promise.allSettled([this.sources.stop(), this.loop.stop()]);
     const { serviceHealth, listeners, statusSocket, followers } = this;
     await Promise.allSettled([serviceHealth.close(), listeners.close(), statusSocket?.close(), followers.close()]);
@@ -395,6 +406,7 @@ export class NodeProxy {
       latencies: () => metrics.latencies(),
       sources: () => sources.states(),
       waitingFor: () => store.waitingFor(),
+      fullAffinity: (family) => this.overflow.of(family),
       trafficOf: (service) => this.followers.telemetry?.trafficOf(service) ?? null,
     };
   }

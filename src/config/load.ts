@@ -25,6 +25,7 @@ import {
 import { readTruth } from './flag-values.js';
 import { parseListen, type HostPort } from './host-port.js';
 import { describeIneffective } from './ineffective.js';
+import { describeLimitations } from './scheduler.js';
 import { applyFlags, flagWarnings, type FileFlag } from './overlay.js';
 import { readSurroundings } from './surroundings.js';
 import { validateConfiguration } from './validate.js';
@@ -128,6 +129,7 @@ export function loadConfig(
       ...flagWarnings(source.document, line, fileFlag, platform),
       ...(decoded.mode === '' ? [`${KIND}.mode: is not set, using ${defaultMode(platform)}`] : []),
       ...describeIneffective(defaulted, config.kubernetes !== null),
+      ...describeLimitations(defaulted),
       ...surroundings.warnings,
     ],
     version: reportedVersion,

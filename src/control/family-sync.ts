@@ -37,7 +37,7 @@ export interface FamilySyncParts {
   /** Null: nothing is counted. */
   readonly metrics: SyncMetrics | null;
   /** Who else follows changes; absent, or null: nobody. */
-  readonly changes?: () => Pick<ChangeFollower, 'took' | 'acknowledged'> | null;
+  readonly changes?: () => Pick<ChangeFollower, 'acknowledged'> | null;
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;
@@ -75,7 +75,7 @@ export class FamilySync {
 
   /** To be called once, before anything is known. */
   prepare(): void {
-    this.inForce.prepare?.();
+    this.inForce.prepare();
   }
 
   get table(): ForwardingTable {
@@ -100,27 +100,22 @@ export class FamilySync {
 
   /** The process ends: no run sends more than it is sending. */
   end(): void {
-    this.inForce.end?.();
-  }
-
-  /** Whether the dataplane can be compared beside syncs. */
-  get canAudit(): boolean {
-    return this.inForce.audit !== undefined;
+    this.inForce.end();
   }
 
   /** Whether the kernel differs from what it acknowledged. */
-  async audit(): Promise<boolean> {
-    return (await this.inForce.audit?.(this.parts.table)) ?? false;
+  audit(): Promise<boolean> {
+    return this.inForce.audit();
   }
 
-  /** Whether the dataplane wants to look every second at what nobody tells of. */
-  get canGlance(): boolean {
-    return this.inForce.glance !== undefined;
+  /** Whether nobody notifies of external changes, so that the kernel has to be probed. */
+  get polls(): boolean {
+    return this.inForce.polls;
   }
 
   /** Whether the kernel differs in what was looked at. */
-  async glance(): Promise<boolean> {
-    return (await this.inForce.glance?.()) ?? false;
+  probe(): Promise<boolean> {
+    return this.inForce.probe();
   }
 
   /**
@@ -134,9 +129,8 @@ export class FamilySync {
     const dataplane = this.inForce;
     const { family } = table;
     const change = table.takeChange();
-    progress.take(change.frontends);
-    this.parts.changes?.()?.took(family);
-    this.flows.changed(change.frontends);
+    progress.sending(change.frontends);
+    this.flows.changed(change);
     const startedAt = clock.now();
     const finished = (full: boolean, result: SyncResult): void =>
       metrics?.syncFinished(family, full, (clock.now() - startedAt) / 1000, result);
@@ -149,7 +143,9 @@ export class FamilySync {
       this.syncServiceHealth();
       this.parts.conflicts.update(table);
       metrics?.tableCounted(family, table.portsWithoutLocal, table.conflictCount);
-      await (trace === null ? this.flows.reconcile(dataplane) : trace.flows(() => this.flows.reconcile(dataplane)));
+      const held = new Set(report.setAside.map(({ frontend }) => frontend));
+      const flows = (): Promise<void> => this.flows.reconcile(dataplane, held);
+      await (trace === null ? flows() : trace.flows(flows));
       trace?.ended(null);
       if (!this.isInForce(dataplane)) return report;
       finished(report.full, { type: 'success' });

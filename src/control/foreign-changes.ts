@@ -16,13 +16,13 @@ export interface ForeignChangesParts {
   readonly log: Log;
 }
 
-/** How often it is looked at what nobody tells of. */
-const GLANCE_MS = 1000;
+/** How often modes are probed whose kernel notifies nobody. */
+const PROBE_MS = 1000;
 
 /** Finds what others do to our tables: by what the kernel tells, and by looking. */
 export class ForeignChanges {
   private end: (() => void) | null = null;
-  private endGlances: (() => void) | null = null;
+  private endProbes: (() => void) | null = null;
   private failed = false;
 
   constructor(private readonly parts: ForeignChangesParts) {}
@@ -30,11 +30,11 @@ export class ForeignChanges {
   /**
    * Listens from now on. Where the kernel does not let us, the periodic check remains; the next call tries again.
    *
-   * @param watch null: nobody tells what others do; audits and the periodic check have to find it, or glances.
+   * @param watch null: nobody tells what others do; audits and probes have to find it.
    */
   watch(watch: WatchForeignChanges | null, families: readonly FamilySync[]): void {
     const { drift, log } = this.parts;
-    if (this.endGlances === null && families.some(({ canGlance }) => canGlance)) this.glanceFromNowOn(families);
+    if (this.endProbes === null && families.some(({ polls }) => polls)) this.probeFromNowOn(families);
     if (this.end !== null || watch === null) return;
     try {
       this.end = watch((change) => {
@@ -71,33 +71,33 @@ export class ForeignChanges {
   stop(): void {
     this.end?.();
     this.end = null;
-    this.endGlances?.();
-    this.endGlances = null;
+    this.endProbes?.();
+    this.endProbes = null;
   }
 
   /** Each a second after the one before has ended. */
-  private glanceFromNowOn(families: readonly FamilySync[]): void {
+  private probeFromNowOn(families: readonly FamilySync[]): void {
     const { clock } = this.parts;
     let ended = false;
     let cancel = (): void => undefined;
     const wait = (): void => {
       if (ended) return;
-      cancel = clock.callAt(clock.now() + GLANCE_MS, () => {
-        void Promise.all(families.map((sync) => this.glance(sync))).then(wait);
+      cancel = clock.callAt(clock.now() + PROBE_MS, () => {
+        void Promise.all(families.map((sync) => this.probe(sync))).then(wait);
       });
     };
-    this.endGlances = () => {
+    this.endProbes = () => {
       ended = true;
       cancel();
     };
     wait();
   }
 
-  private async glance(sync: FamilySync): Promise<void> {
+  private async probe(sync: FamilySync): Promise<void> {
     const { drift, log } = this.parts;
     const { family, dataplane } = sync;
     try {
-      const different = await sync.glance();
+      const different = await sync.probe();
       if (different && sync.dataplane === dataplane) drift.suspect(family, null);
     } catch (error) {
       log.info(4, 'cannot look for changes', { family, error: String(error) });

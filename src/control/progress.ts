@@ -77,13 +77,17 @@ export class FamilyProgress {
     this.taken.triggers.delete(service);
   }
 
-  /** A sync starts, which takes every change queued so far; what is queued from now on is left for the next. */
-  take(frontends: ReadonlySet<FrontendKey>): void {
+  /** A run begins, which takes every change queued so far; what is queued from now on is left for the next. */
+  take(): void {
     const { queued, taken } = this;
     this.queued = noChanges();
     taken.first ??= queued.first;
     for (const commit of queued.commits) taken.commits.push(commit);
     for (const [service, times] of queued.triggers) addTo(taken.triggers, service, times);
+  }
+
+  /** A sync begins, with what these are to be by what was taken. */
+  sending(frontends: ReadonlySet<FrontendKey>): void {
     for (const key of frontends) this.frontends.add(key);
   }
 
@@ -149,7 +153,8 @@ export class Progress {
   /** Of the state's changes that no run has taken. */
   private readonly changedServices = new Set<ObjectKey>();
   private changedSlices = 0;
-  private planCount = 0;
+  private begunPlans = 0;
+  private endedPlans = 0;
 
   constructor(families: readonly Family[], clock: Clock, wallClock: WallClock) {
     const served = FAMILIES.filter((family) => families.includes(family));
@@ -171,9 +176,14 @@ export class Progress {
     return this.changedSlices;
   }
 
-  /** How often all changes of the state so far have been planned. */
+  /** How many plans have begun: a change that comes now is in the next. */
+  get plansBegun(): number {
+    return this.begunPlans;
+  }
+
+  /** How many of them are in the tables, those that were given up included: a later one made up for them. */
   get plans(): number {
-    return this.planCount;
+    return this.endedPlans;
   }
 
   /** Since when something is not acknowledged, on the clock in milliseconds; null: nothing is. */
@@ -198,11 +208,17 @@ export class Progress {
     for (const family of this.families) family.changed(heardAt);
   }
 
-  /** A run takes every change of the state so far into its plan. */
-  planned(): void {
-    this.planCount++;
+  /** A run takes every change of the state so far. */
+  take(): void {
+    this.begunPlans++;
     this.changedServices.clear();
     this.changedSlices = 0;
+    for (const family of this.families) family.take();
+  }
+
+  /** What was taken is in the tables. */
+  planned(): void {
+    this.endedPlans = this.begunPlans;
   }
 
   /** Those that an edit concerns. */

@@ -62,7 +62,7 @@ export class ServiceRefusals {
   }
 
   private async takeOf(table: RefusingFamily['table'], dataplane: RefusingFamily['dataplane']): Promise<void> {
-    const rows = (await dataplane.refused?.()) ?? [];
+    const rows = await dataplane.refused();
     const before = this.looks.get(table.family);
     const counts = added(rows);
     this.looks.set(table.family, { dataplane, counts });

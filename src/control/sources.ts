@@ -9,7 +9,7 @@ import type { SourceState } from '../observe/metrics.js';
 import type { Egress } from '../sources/kubernetes/auth/egress.js';
 import { KubeconfigError } from '../sources/kubernetes/auth/errors.js';
 import type { CertificateObserver } from '../sources/kubernetes/certificate/keeper.js';
-import type { RequestObserver } from '../sources/kubernetes/connect/transport.js';
+import type { ConnectionOptions, RequestObserver } from '../sources/kubernetes/connect/transport.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import type { EventSender } from '../sources/kubernetes/events/event-sender.js';
 import type { KubernetesOptions, RunningKubernetes } from '../sources/kubernetes/source.js';
@@ -30,12 +30,14 @@ export interface SourcesParts {
   readonly events: EventSender | null;
   /** Null: no client certificate is asked for, whatever the configuration says. */
   readonly certificates: CertificateObserver | null;
+  /** As of {@link ConnectionOptions}; null: the platform has no words for it. */
+  readonly limitSilence: NonNullable<ConnectionOptions['limitSilence']> | null;
   /** The Node of this configuration's name has been read, or there is none. */
   readonly onNodeRead: (config: Config) => void;
 }
 
 /** Who hears nothing of the way to the API server. */
-const NOBODY = { observer: null, tracing: null, certificates: null };
+const NOBODY = { observer: null, tracing: null, certificates: null, limitSilence: null };
 
 /** The way to the API server that another configuration asks for, found and checked, and not used yet. */
 export interface NextApi {
@@ -197,7 +199,7 @@ export async function connectKubernetes(
   config: Config,
   version: string,
   log: Log,
-  { observer, tracing, certificates }: Pick<SourcesParts, keyof typeof NOBODY> = NOBODY,
+  { observer, tracing, certificates, limitSilence }: Pick<SourcesParts, keyof typeof NOBODY> = NOBODY,
 ): Promise<KubernetesSource> {
   const { kubernetes } = config;
   if (kubernetes === null) throw new TypeError('no API server is configured');
@@ -210,6 +212,7 @@ export async function connectKubernetes(
     connectToApi({
       ...kubernetes,
       ...{ kubeconfig, egress, userAgent: userAgent(version, OWN_VERSION), clock: systemClock, log },
+      limitSilence,
       ...(observer === null ? {} : { observer }),
       ...(tracing === null ? {} : { tracing }),
     });

@@ -1,5 +1,4 @@
 import { StoppableClock, type Clock } from '../base/clock.js';
-import { messageOf } from '../base/error-message.js';
 import { nodeSubject, type EventRecorder } from '../base/events.js';
 import type { Family, IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
@@ -19,6 +18,7 @@ import { FamilySync, type SyncMetrics } from './family-sync.js';
 import { ForeignChanges } from './foreign-changes.js';
 import type { Loop, RunRequest } from './loop.js';
 import type { NodeSettings } from './node-checks.js';
+import { Planning, type PlanningParts } from './planning.js';
 import { OwnNode } from './own-node.js';
 import type { Progress } from './progress.js';
 import type { Takeover } from './takeover.js';
@@ -79,6 +79,7 @@ export type CycleMetrics = SyncMetrics &
 export class SyncCycle {
   readonly planner: Planner;
   readonly families: readonly FamilySync[];
+  private readonly planning: Planning;
   private readonly node: OwnNode;
   private readonly conflicts: ConflictReports;
   private readonly drift: Drift;
@@ -91,8 +92,6 @@ export class SyncCycle {
   /** Everybody's here: nobody is called back after {@link stop}, not even by a run that ends then. */
   private readonly clock: StoppableClock;
   private stopped = false;
-  /** What could not be planned by the last run, as the log has said. */
-  private planFailures: ReadonlySet<string> = new Set();
 
   constructor(private readonly parts: SyncCycleParts) {
     const { settings, progress, mode, log, events, onFatal } = parts;
@@ -102,6 +101,7 @@ export class SyncCycle {
     this.mode = mode;
     this.planner = new Planner(settings);
     this.node = new OwnNode({ families: progress.families.map(({ family }) => family), log, onFatal });
+    this.planning = new Planning({ planner: this.planner, take: () => this.take(), log, clock });
     this.conflicts = new ConflictReports({ clock, log, events });
     this.families = progress.families.map(
       (family) =>
@@ -200,12 +200,16 @@ export class SyncCycle {
   /** One pass of all families; rejects when one failed, after the others had their turn. Not to be called again before. */
   async run({ full }: RunRequest): Promise<void> {
     if (this.stopped || !this.isNodeKnown()) return;
-    const { settings, mode } = this;
     const trace = this.parts.tracing?.run(full) ?? null;
     let failure: unknown = null;
     try {
-      const isPlanned = this.plan();
+      const planned = this.planning.plan();
+      // What is planned quickly waits for no other turn.
+      const isPlanned = planned instanceof Promise ? await planned : planned;
+      if (isPlanned === null) return;
+      this.planned();
       trace?.planned();
+      const { settings, mode } = this;
       if (full) this.foreign.watch(mode.watch, this.families);
       const results = await Promise.allSettled(this.families.map((family) => this.syncFamily(family, full, trace)));
       const reports = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
@@ -229,6 +233,7 @@ export class SyncCycle {
   /** Nobody is listened to any more, and nothing asks for another run. */
   stop(): void {
     this.stopped = true;
+    this.planning.stop();
     for (const family of this.families) family.end();
     this.clock.stop();
     this.foreign.stop();
@@ -239,28 +244,19 @@ export class SyncCycle {
     return !this.stopped && mode === this.mode;
   }
 
-  /** Whether everything could be planned; what could not the next run tries again. */
-  private plan(): boolean {
-    const { store, progress, health } = this.parts;
-    const view = this.node.view(store.snapshot, this.settings.nodeName);
-    try {
-      const failures = this.planner.update(view, store.takeChanges());
-      progress.planned();
-      for (const { table } of this.families) health.planned(table);
-      this.reportPlan(failures);
-      return failures.length === 0;
-    } catch (error) {
-      this.reportPlan([error]);
-      throw error;
-    }
+  /** Everything that was committed so far, for a plan; null: nothing is programmed before the Node is known. */
+  private take(): ReturnType<PlanningParts['take']> {
+    const { store, progress, changes } = this.parts;
+    if (!this.isNodeKnown()) return null;
+    progress.take();
+    for (const { family } of this.families) changes?.()?.took(family);
+    return { snapshot: this.node.view(store.snapshot, this.settings.nodeName), changes: store.takeChanges() };
   }
 
-  /** Speaks of each when it breaks and when the reason changes, not at every retry. */
-  private reportPlan(failures: readonly unknown[]): void {
-    const said = this.planFailures;
-    this.planFailures = new Set(failures.map(messageOf));
-    for (const failure of failures)
-      if (!said.has(messageOf(failure))) this.parts.log.error(failure, 'planning failed, will be retried');
+  private planned(): void {
+    const { progress, health } = this.parts;
+    progress.planned();
+    for (const { table } of this.families) health.planned(table);
   }
 
   /** At once, not with the next run: a balancer has to know of it however long syncs take. A Node that is gone counts as it was (behaviour HZ-07). */
@@ -288,7 +284,7 @@ export class SyncCycle {
     const suspected = this.drift.begin(family);
     let report: SyncReport | null = null;
     try {
-      report = await sync.run(suspected || (full && !sync.canAudit), trace?.family(family, suspected) ?? null);
+      report = await sync.run(suspected, trace?.family(family, suspected) ?? null);
     } finally {
       this.settleDrift(family, startedAt, report);
     }
@@ -299,7 +295,7 @@ export class SyncCycle {
       this.drift.suspect(family, null);
     });
     this.recordRepairs(report);
-    if (full && !report.full && sync.canAudit && this.isInForce(mode)) void this.foreign.audit(sync);
+    if (full && !report.full && this.isInForce(mode)) void this.foreign.audit(sync);
     return report;
   }
 

@@ -78,6 +78,14 @@ export interface RefusedPackets {
   readonly packets: number;
 }
 
+/** Connections whose client session affinity did not remember, as there was no room for it. */
+export interface UnrememberedClients {
+  /** What the clients asked for: a frontend, or an address of the node with a node port. */
+  readonly asked: FrontendKey;
+  /** Since the kernel began to count, which it may do anew at any time. */
+  readonly connections: number;
+}
+
 /** What somebody else did to what a mode has in the kernel. */
 export interface ForeignChange {
   /** Families of which something was changed. */
@@ -103,27 +111,21 @@ export type PacketCounts = Readonly<Record<string, number>>;
  */
 export interface FamilyDataplane {
   readonly family: Family;
-  /** Begins what the first call of `apply` needs and no plan has to be known for; `apply` waits for it. For modes in which that takes long. */
-  prepare?(): void;
+  /** Whether nobody notifies of external changes to this mode's rules: then {@link probe} has to be called every second. */
+  readonly polls: boolean;
+  /** Begins what the first call of `apply` needs and no plan has to be known for; `apply` waits for it. */
+  prepare(): void;
   apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport>;
-  /**
-   * Compares the kernel with what it acknowledged, beside syncs and without delaying them: whether a full `apply` would find something to do. A
-   * mode without it is compared by a full `apply` now and then.
-   */
-  audit?(table: FamilyTable): Promise<boolean>;
-  /**
-   * The same of as much as a small part of the time allows; to be called every second. For modes whose kernel tells nobody of changes. The dataplane decides
-   * what it looks at.
-   */
-  glance?(): Promise<boolean>;
+  /** Compares the kernel with what it acknowledged, beside syncs and without delaying them: whether a full `apply` would find something to do. */
+  audit(): Promise<boolean>;
+  /** The same of as much as a small part of the time allows. */
+  probe(): Promise<boolean>;
   /** UDP and SCTP frontends that are gone and whose conntrack flows nobody confirmed removed; survives a restart. */
   goneFlows(): ReadonlySet<FrontendKey>;
   /** Forgets gone frontends after their flows were removed. */
   clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void>;
-  /** The process ends: an `apply` that is under way rejects with {@link EndedError} before it sends more. For modes in which that takes long. */
-  end?(): void;
-  /** Removes everything this mode owns in this family. Nothing there is success. */
-  cleanup(): Promise<void>;
+  /** The process ends: an `apply` that is under way rejects with {@link EndedError} before it sends more, where sending takes long. */
+  end(): void;
   /**
    * The kernel's table in the plan's terms, see plan/text.ts; empty when there is none. Rules say nothing of the node's settings in so many
    * words: where they are those that `plan.node` calls for its lines are printed, otherwise the rules themselves. So it is with whatever else a
@@ -131,16 +133,18 @@ export interface FamilyDataplane {
    */
   dump(plan: FamilyTable): Promise<readonly string[]>;
   /**
-   * The part of {@link dump} that decides over packets of a scope, without listing the rest. Disturbs no sync. Absent: the mode cannot tell.
+   * The part of {@link dump} that decides over packets of a scope. Disturbs no sync.
    *
    * @param affinity null: the frontend has none.
    */
-  inspect?(plan: FamilyTable, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection>;
+  inspect(plan: FamilyTable, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection>;
   /**
    * Packets that were refused and dropped, where the configuration asks to count what goes through Services; rows of the same frontend, verdict and reason
-   * belong together. Frontends without any may be missing. Disturbs no sync. Absent: the mode cannot tell.
+   * belong together. Frontends without any may be missing. Disturbs no sync.
    */
-  refused?(): Promise<readonly RefusedPackets[]>;
+  refused(): Promise<readonly RefusedPackets[]>;
+  /** Clients for whom session affinity had no room, in the last hour at least; null: the mode does not count them. Disturbs no sync. */
+  unremembered(): Promise<readonly UnrememberedClients[] | null>;
 }
 
 /** The process ends before everything is in the kernel. The next one goes on from there. */

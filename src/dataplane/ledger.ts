@@ -1,3 +1,22 @@
+/*
+ * The states of a key, and what leads from one to another. Pending: what is desired is not what is held. Only a key that is pending can be claimed, unknown or
+ * quarantined ("aside" in the names below).
+ *
+ *                      desire (another value)                    claim
+ *     ┌─────────────┐ ───────────────────────▶ ┌─────────┐ ───────────────▶ ┌─────────┐
+ *     │ as desired  │                          │ pending │ ◀─── refuse ──── │ claimed │
+ *     └─────────────┘ ◀─────────────────────── └─────────┘                  └─────────┘
+ *            ▲         desire, readBack (the    │       ▲                      │     │
+ *            │         value that is held)      │       │ readBack             │     │
+ *            │                         setAside │   ┌─────────┐ ◀──── lose ────┘     │
+ *            │                                  │   │ unknown │                      │
+ *            │                                  ▼   └─────────┘                      │
+ *            │                          ┌─────────────┐  due (after a pause, or at   │
+ *            │                          │ quarantined │  once when another value is  │
+ *            │                          └─────────────┘  desired), then claim        │
+ *            └───────────────────────────── acknowledge ─────────────────────────────┘
+ */
+
 /** How long a key that was set aside waits, in milliseconds. */
 export interface AsideBackoff {
   /** After it was set aside first. */

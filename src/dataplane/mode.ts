@@ -30,6 +30,8 @@ export interface OpenMode {
   readonly families: readonly Family[];
   readonly dataplane: (family: Family) => FamilyDataplane;
   readonly own: OwnFootprint;
+  /** Removes all that the mode has in a family, where no footprint says what that is; null: its footprint does. */
+  readonly remove: ((family: Family) => Promise<void>) | null;
   /** Null: nobody tells what others do to this mode's rules. */
   readonly watch: WatchForeignChanges | null;
   /** Null: nothing counts packets. */

@@ -1,3 +1,5 @@
+import type { Sysctl } from '../base/sysctl.js';
+import type { Config } from '../config/config.js';
 import type { ProxyMode } from '../config/effective.js';
 import { NO_FOOTPRINT, type Footprint } from './footprint.js';
 import { IPTABLES } from './iptables/mode.js';
@@ -23,4 +25,11 @@ export function footprintsOn(platform: NodeJS.Platform): readonly Footprint[] {
   return Object.values(MODES).flatMap(({ platforms, footprint }: ModeDefinition) =>
     platforms.includes(platform) && footprint !== NO_FOOTPRINT ? [footprint] : [],
   );
+}
+
+/** Sysctls that a mode sets and that a cleanup gives back, as the mode sets them. */
+export function restorableSysctls(platform: NodeJS.Platform, config: Config): readonly Sysctl[] {
+  return Object.values(MODES)
+    .filter(({ platforms }: ModeDefinition) => platforms.includes(platform))
+    .flatMap(({ sysctls }: ModeDefinition) => sysctls(config).filter(({ initial }) => initial !== undefined));
 }

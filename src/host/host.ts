@@ -67,6 +67,13 @@ export interface ProcessUsage {
   readonly sent: number;
 }
 
+/** The kernel's table of connections in this machine's network. */
+export interface FlowTableSize {
+  readonly entries: number;
+  /** New connections are dropped when there are that many. */
+  readonly limit: number;
+}
+
 /** Who has the network that this machine's rules are in. */
 export type Claim =
   /** It is ours until {@link Claim.release}, or until the process ends in whatever way. */
@@ -112,6 +119,8 @@ export interface Host {
   readonly setOomPriority: (score: number) => Promise<KernelValueProblem | null>;
   /** Asked at every scrape of the metrics, so it has to be cheap. */
   readonly processUsage: () => ProcessUsage;
+  /** Asked at every scrape, too. Null: this platform has no such table, or it is not loaded. */
+  readonly flowTableSize: () => FlowTableSize | null;
   /** Claims the network namespace for one proxy; null: this platform knows no such claims. Never rejects. */
   readonly claimNetwork: ((options: ClaimOptions) => Promise<Claim>) | null;
   /** What tools that list processes show in place of Node's own name. */

@@ -10,7 +10,8 @@ export interface FlowListing {
 /**
  * Layout of a flow record, A = 4 or 16 address bytes: original source A, original destination A, reply source A, reply destination A,
  * then big-endian original source port, original destination port, reply source port, reply destination port (2 each), zone (2),
- * protocol (1), zero (1), conntrack id (4), status bits (4). Size 4·A + 20.
+ * protocol (1), state (1), conntrack id (4), status bits (4). Size 4·A + 20. The state is the kernel's number for where a connection of TCP
+ * or SCTP stands, and 0 for other protocols.
  */
 export const FLOW_RECORD = { addresses: 4, tail: 20 } as const;
 
@@ -22,6 +23,8 @@ export interface FlowFilter {
   readonly destination: Uint8Array | null;
   /** Only flows with this original destination port; null: any. */
   readonly port: number | null;
+  /** Only flows to which nothing was replied. */
+  readonly unanswered: boolean;
 }
 
 export interface FlowDeletion {

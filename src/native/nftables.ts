@@ -117,14 +117,6 @@ export interface NftablesAddon {
    * delete meanwhile may hide others.
    */
   nftElements(family: NftFamily, table: string, sets: readonly string[]): Promise<readonly NftSetListing[]>;
-  /** For each of the keys, `keyLength` bytes each, whether a set has it. A set that does not exist has none. */
-  nftHas(
-    family: NftFamily,
-    table: string,
-    set: string,
-    keyLength: number,
-    keys: Uint8Array,
-  ): Promise<readonly boolean[]>;
   /**
    * The ruleset's generation: it grows by one (modulo 2^32, never 0) with every transaction that changes any table of this network namespace,
    * whoever sends it. Not with what packets do to dynamic sets.

@@ -1,4 +1,4 @@
-/** Other processes that write to the same kernel. */
+/** Processes at the other end of a socket, and those that write to the same kernel. */
 export interface PeerAddon {
   /**
    * Name of the abstract Unix socket (unix(7)), without the NUL before it, by which proxies of one network namespace find each other.
@@ -12,4 +12,12 @@ export interface PeerAddon {
    * @param descriptor of an open socket.
    */
   peerUser(descriptor: number): number | null;
+  /**
+   * Has the kernel end a TCP connection with ETIMEDOUT whose other end is silent for `limitMs`, whether it is idle or data waits to be acknowledged. An
+   * idle one is probed after `idleSeconds`, and then every second until the other end answers. Waits for nothing.
+   *
+   * @param descriptor of an open socket.
+   * @returns false: it is none of TCP.
+   */
+  limitSilence(descriptor: number, idleSeconds: number, limitMs: number): boolean;
 }

@@ -10,7 +10,6 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     nftTransact: true,
     nftList: true,
     nftElements: true,
-    nftHas: true,
     nftGeneration: true,
     nftMaxBatch: true,
     nftWatch: true,
@@ -47,7 +46,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     routeWatch: true,
   },
   memory: { memoryTrim: true },
-  peer: { peerName: true, peerUser: true },
+  peer: { peerName: true, peerUser: true, limitSilence: true },
   hcn: { hcnVersion: true, hcnIds: true, hcnList: true, hcnApply: true, hcnWatch: true },
   service: { serviceConnect: true, serviceReport: true },
 };

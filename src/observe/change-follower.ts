@@ -13,7 +13,7 @@ export interface ChangeFollower {
   committed(edits: readonly RowEdit[], receivedAt: number | null): void;
   /** Another configuration counts from now on. */
   reconfigured(): void;
-  /** A sync begins, with everything that was committed so far. */
+  /** A run begins, which brings a family everything that was committed so far. */
   took(family: Family): void;
   /**
    * The kernel acknowledged a sync, and with it all that earlier ones owed.

@@ -6,6 +6,14 @@ import type { Progress } from '../control/progress.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { Onsets } from './onsets.js';
 
+/** How long ago a source of objects was last heard of. */
+export interface HeardSource {
+  readonly source: string;
+  readonly synced: boolean;
+  /** Null: never. */
+  readonly sinceLastEventMs: number | null;
+}
+
 /** Something of ours in the kernel that somebody else may have changed, until it was looked at and repaired. */
 export interface DriftStatus {
   readonly family: Family;
@@ -37,6 +45,8 @@ export class HealthState {
   private refused: string | null = null;
   /** Why there is no client certificate, or none to follow the one there is; null: nothing is wanting. */
   certificate: string | null = null;
+  /** Asked with each answer that tells all. */
+  sources: () => readonly HeardSource[] = () => [];
   private holding: string | null = null;
   private holdingSince: bigint | null = null;
   private releasedAt = -Infinity;

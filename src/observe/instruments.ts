@@ -3,6 +3,7 @@ import Counter from 'prom-client/lib/counter.js';
 import Gauge from 'prom-client/lib/gauge.js';
 import Histogram from 'prom-client/lib/histogram.js';
 import type { PacketCounts } from '../dataplane/contract.js';
+import type { FlowTableSize } from '../host/host.js';
 import type { ModeMetric, ModeMetrics } from '../dataplane/mode.js';
 
 /** 1 ms to 16.384 s, doubling. */
@@ -307,6 +308,11 @@ export class OwnInstruments extends Definitions {
     'Frontends that the kernel refuses, and that others do not wait for.',
     FAMILY,
   );
+  readonly unremembered = this.counter(
+    'affinity_unremembered_connections_total',
+    'Connections whose client was not remembered, as session affinity had no room for it.',
+    FAMILY,
+  );
   readonly nativeFailures = this.counter('native_failures_total', 'Syncs that the kernel refused, by errno.', [
     'errno',
     ...FAMILY,
@@ -327,7 +333,22 @@ export class OwnInstruments extends Definitions {
     'kind',
   ]);
 
+  readonly healthy = this.gauge('healthy', '1 while /healthz answers 200, the eligibility of the Node apart.');
+  /** Made when there is such a table. */
+  private flowTable: { readonly entries: Gauge; readonly limit: Gauge } | null = null;
+
   constructor(registry: Registry) {
     super(registry, 'pointsman_', '');
+  }
+
+  /** @param size null: there is no table, and nothing is shown of it. */
+  setFlowTable(size: FlowTableSize | null): void {
+    if (size === null) return;
+    this.flowTable ??= {
+      entries: this.gauge('conntrack_entries', 'Connections in the kernel, of this network namespace.'),
+      limit: this.gauge('conntrack_entries_limit', 'Connections beyond which the kernel drops new ones.'),
+    };
+    this.flowTable.entries.set(size.entries);
+    this.flowTable.limit.set(size.limit);
   }
 }

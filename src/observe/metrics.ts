@@ -43,7 +43,7 @@ export interface ProxyMetricsOptions {
   /** Of the mode in force. */
   readonly mode: CountedMode;
   /** Asked at each scrape. */
-  readonly host: Pick<Host, 'processUsage'>;
+  readonly host: Pick<Host, 'processUsage' | 'flowTableSize'>;
   /** Asked at each scrape. */
   readonly progress: Progress;
   /** As reported by --version. */
@@ -91,6 +91,7 @@ export class ProxyMetrics implements RequestObserver {
   private queuedAt: number;
   /** Milliseconds since the epoch. */
   private certificateExpiresAt = Infinity;
+  private health: Pick<HealthState, 'healthy'> | null = null;
   /** Asked at each scrape for metrics that are in no registry. */
   private more: () => Promise<readonly MetricFamily[]> = () => Promise.resolve([]);
 
@@ -141,7 +142,13 @@ export class ProxyMetrics implements RequestObserver {
     await this.updatePackets();
     this.updateProgress();
     this.updateSyncs();
+    this.updateNode();
     return expose(this.registry, format, await this.more());
+  }
+
+  /** From now on `pointsman_healthy` says what this says. */
+  setHealth(health: Pick<HealthState, 'healthy'>): void {
+    this.health = health;
   }
 
   /** From now on these are shown, too. @param more asked at each scrape; does not reject. */
@@ -227,6 +234,11 @@ export class ProxyMetrics implements RequestObserver {
 
   audited(family: Family, result: 'intact' | 'different' | 'failed'): void {
     this.own.audits.inc({ result, ip_family: family });
+  }
+
+  /** Connections whose client session affinity had no room for; 0 says that they are counted. */
+  unremembered(family: Family, connections: number): void {
+    this.own.unremembered.inc({ ip_family: family }, connections);
   }
 
   sysctlRepaired(): void {
@@ -319,6 +331,12 @@ export class ProxyMetrics implements RequestObserver {
         if (withoutLocal !== undefined)
           proxy.noLocalEndpoints.set({ traffic_policy, ...labels }, withoutLocal[traffic_policy]);
     }
+  }
+
+  private updateNode(): void {
+    if (this.health !== null) this.own.healthy.set(this.health.healthy() ? 1 : 0);
+    const flows = this.options.host.flowTableSize();
+    this.own.setFlowTable(flows);
   }
 
   private updateProgress(): void {

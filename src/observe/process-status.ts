@@ -38,6 +38,8 @@ export interface ProcessStatus {
   readonly refusedConfiguration: string | null;
   /** Since when, in seconds; null: they are. */
   readonly refusedSeconds: number | null;
+  /** What the configuration in force asks of the platform and the platform cannot do well, in a sentence; null: nothing is known. */
+  readonly limitation: string | null;
   readonly families: readonly FamilyState[];
   readonly memory: { readonly residentBytes: number; readonly heapBytes: number; readonly externalBytes: number };
 }
@@ -63,6 +65,8 @@ export interface FamilyState {
   readonly conflictsSeconds: number | null;
   /** What Services ask for and the platform does not do. */
   readonly shortfalls: readonly string[];
+  /** Service ports whose session affinity has no room for more clients. */
+  readonly fullAffinity: readonly string[];
   /** Frontends that the kernel refuses: they stay as they were, and are tried again. */
   readonly setAside: readonly AsideStatus[];
   /** Services that cannot be planned, which is tried again: they stay as they were. */
@@ -96,6 +100,7 @@ export function printStatus(status: ProcessStatus): string[] {
       : [
           `changed configuration refused${printFor(status.refusedSeconds)}, the one before it is in force: ${refusedConfiguration}`,
         ]),
+    ...(status.limitation === null ? [] : [`limitation: ${status.limitation}`]),
     ...status.sysctls.map(({ problem, sinceSeconds }) => `sysctl${printFor(sinceSeconds)}: ${problem}`),
     ...status.families.flatMap(printFamily),
     `memory: ${megabytes(memory.residentBytes)} resident, ${megabytes(memory.heapBytes)} heap, ${megabytes(memory.externalBytes)} external`,
@@ -114,7 +119,7 @@ function printFor(seconds: number | null): string {
 }
 
 function printSource({ source, synced, sinceLastEventMs, failures }: SourceState): string {
-  const heard = sinceLastEventMs === null ? '' : `, heard of ${printSeconds(sinceLastEventMs / 1000)} ago`;
+  const heard = sinceLastEventMs === null ? '' : `, last heard of ${printSeconds(sinceLastEventMs / 1000)} ago`;
   const failed = Object.entries(failures)
     .filter(([, count]) => count > 0)
     .map(([kind, count]) => `, ${count} × ${kind}`);
@@ -122,14 +127,14 @@ function printSource({ source, synced, sinceLastEventMs, failures }: SourceState
 }
 
 function printFamily(state: FamilyState): string[] {
-  const { family, services, frontends, endpoints, conflicts, shortfalls, setAside, unplanned } = state;
+  const { family, services, frontends, endpoints, conflicts, shortfalls, fullAffinity, setAside, unplanned } = state;
   const { failures, repairs, recentSyncs, slowestSyncs, conflictsSeconds, unplannedSeconds } = state;
   return [
     `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${services} Services, ${frontends} frontends, ${endpoints} endpoints, ${state.pendingFrontends} frontends pending`,
     ...printOccurrences('failed syncs', failures),
     ...printOccurrences('repairs', repairs),
     ...(conflicts.length === 0 ? [] : [`  in conflict${printFor(conflictsSeconds)}:`]),
-    ...[...conflicts, ...shortfalls].map((text) => `  ${text}`),
+    ...[...conflicts, ...shortfalls, ...fullAffinity].map((text) => `  ${text}`),
     ...setAside.map(printAside),
     ...unplanned.map(
       ({ service, reason }) =>

@@ -25,6 +25,7 @@ export interface RotatedFileOptions {
 /** Waiting for the disk, in characters: what comes beyond is dropped. */
 const MAX_WAITING = 8 << 20;
 const STANDARD_OUTPUT = 1;
+const NEWLINE = 0x0a;
 /** How long a full pipe is waited for. */
 const RETRY_MS = 10;
 const FULL_MS = 5000;
@@ -170,11 +171,21 @@ export class RotatedFile {
     // To open a pipe waits for whoever reads it.
     const there = await stat(path).catch(() => null);
     if (there !== null && !there.isFile()) throw new Error('is no file');
-    const file = await open(path, 'a', FILE_MODE);
+    const file = await open(path, 'a+', FILE_MODE);
     const { ino, size } = await file.stat({ bigint: true });
     this.#file = file;
     this.#inode = ino;
     this.#bytes = Number(size);
+    await this.#endTornLine(file);
+  }
+
+  /** A process that was killed, or a machine without power, may leave half a line: the next one begins on a line of its own. */
+  async #endTornLine(file: FileHandle): Promise<void> {
+    if (this.#bytes === 0) return;
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(1), 0, 1, this.#bytes - 1);
+    if (bytesRead === 0 || buffer[0] === NEWLINE) return;
+    await file.appendFile('\n');
+    this.#bytes++;
   }
 
   async #turn(): Promise<void> {

@@ -1,5 +1,6 @@
-import type { EndpointList } from '../base/endpoint-list.js';
+import { endpointSize, type EndpointList } from '../base/endpoint-list.js';
 import type { Family, IPAddress } from '../base/ip.js';
+import { sortedDifference } from '../base/sorted-endpoints.js';
 import type { ObjectKey } from '../state/rows.js';
 import { AddressCounts } from './address-counts.js';
 import { frontendKey } from './frontend-key.js';
@@ -47,6 +48,7 @@ export class ForwardingTable implements FamilyTable {
   private withoutLocal = NO_PORTS;
   private endpoints = 0;
   private changedFrontends = new Set<FrontendKey>();
+  private strandedAttempts = new Set<FrontendKey>();
   private healthChecksChanged = false;
   private nodeChanged = true;
   private waitingCount = 0;
@@ -214,6 +216,7 @@ export class ForwardingTable implements FamilyTable {
   takeChange(): TableChange {
     const change: TableChange = {
       frontends: this.changedFrontends,
+      attempts: this.strandedAttempts,
       clusterAddresses: this.clusterCounts.takeChanged(),
       hairpinAddresses: this.hairpinCounts.takeChanged(),
       ownEndpoints: this.ownCounts.takeChanged(),
@@ -221,6 +224,7 @@ export class ForwardingTable implements FamilyTable {
       node: this.nodeChanged,
     };
     this.changedFrontends = new Set();
+    this.strandedAttempts = new Set();
     this.healthChecksChanged = false;
     this.nodeChanged = false;
     return change;
@@ -288,6 +292,7 @@ export class ForwardingTable implements FamilyTable {
   private noteChange(key: FrontendKey, before: Claim | undefined): void {
     const after = this.held.get(key);
     if (!sameFrontend(before?.frontend, after?.frontend)) this.changedFrontends.add(key);
+    if (strandsAttempts(before?.frontend, after?.frontend)) this.strandedAttempts.add(key);
     if (before?.plan.service === after?.plan.service) return;
     for (const claim of [before, after]) if (claim !== undefined) this.touched.add(claim.plan);
     const frontend = (after ?? before)?.frontend;
@@ -409,6 +414,24 @@ function sameFrontend(one: FrontendPlan | undefined, other: FrontendPlan | undef
     sameList(one.draining ?? null, other.draining ?? null) &&
     one.sourceRanges?.join() === other.sourceRanges?.join()
   );
+}
+
+/** See {@link TableChange.attempts}. */
+function strandsAttempts(before: FrontendPlan | undefined, after: FrontendPlan | undefined): boolean {
+  if (before === after || (after ?? before)?.protocol === 'UDP') return false;
+  if (before === undefined || after === undefined) return true;
+  return losesSome(before.endpoints, after.endpoints) || losesSome(before.localEndpoints, after.localEndpoints);
+}
+
+/** With more differences than this it does not matter which they are: a pass over attempts that finds none does no harm. */
+const MANY_DIFFERENCES = 64;
+
+function losesSome(before: EndpointList | null, after: EndpointList | null): boolean {
+  if (before === null || before === after) return false;
+  if (after === null || after.count < before.count) return true;
+  const size = endpointSize(before.family);
+  const difference = sortedDifference(before.packed, after.packed, size, MANY_DIFFERENCES);
+  return difference === null || difference.gone.length > 0;
 }
 
 function sameClientKeys(one: ClientKeys | null, other: ClientKeys | null): boolean {

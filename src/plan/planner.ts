@@ -16,8 +16,10 @@ export class Planner {
   readonly tables: Readonly<Record<Family, ForwardingTable>>;
   private readonly selections: Readonly<Record<Family, SelectionMemory>>;
   private facts: NodeFacts;
-  /** Settings changed since the last update, or it failed: everything is planned again. */
-  private stale = false;
+  /** Grows when settings change. */
+  private revision = 0;
+  /** The revision of which everything is planned; null: a plan failed or was given up. Then everything is planned again. */
+  private planned: number | null = 0;
 
   constructor(private settings: PlanSettings) {
     this.facts = nodeFacts(settings, undefined);
@@ -28,19 +30,32 @@ export class Planner {
 
   /** Other settings for the same node, from the next update on. Where they say the same nothing is planned for them. */
   setSettings(settings: PlanSettings): void {
-    this.stale ||= !sameSettings(settings, this.settings);
+    if (!sameSettings(settings, this.settings)) this.revision++;
     this.settings = settings;
   }
 
+  /** {@link plan} at once. */
+  update(snapshot: Snapshot, changes: StateChanges): readonly Error[] {
+    const steps = this.plan(snapshot, changes);
+    for (;;) {
+      const { done, value } = steps.next();
+      // In one turn settings do not change.
+      if (done === true) return value ?? [];
+    }
+  }
+
   /**
-   * A Service that cannot be planned keeps no other from it, and is tried again with the next update.
+   * Plans what changed, step by step: between two steps each Service is as it was or as it is to be, and the state and the settings may change. Each change
+   * of the state from then on has to be planned again, whether or not it was seen. A plan that is not brought to its end is made up for by the next one.
+   * A Service that cannot be planned keeps no other from it, and is tried again with the next plan.
    *
-   * @returns why, one for each.
+   * @returns why, one for each; null: settings changed, so that this plan is given up.
    * @throws when that is all that can be said; the changes are not lost.
    */
-  update(snapshot: Snapshot, changes: StateChanges): readonly Error[] {
-    const { stale } = this;
-    this.stale = true;
+  *plan(snapshot: Snapshot, changes: StateChanges): Generator<undefined, readonly Error[] | null> {
+    const { revision } = this;
+    const stale = this.planned !== revision;
+    this.planned = null;
     if (stale || changes.nodes.has(this.settings.nodeName) || changes.serviceCIDRs) this.updateNode(snapshot);
     const facts = nodeFacts(this.settings, snapshot.node(this.settings.nodeName));
     const before = this.facts;
@@ -53,9 +68,13 @@ export class Planner {
       const owed = [...table.unplanned.keys()];
       table.unplanned.clear();
       const keys = everything ? allServices(snapshot, table) : new Set([...owed, ...changes.services[family]]);
-      for (const key of keys) failures.push(...this.planService(family, snapshot, key));
+      for (const key of keys) {
+        failures.push(...this.planService(family, snapshot, key));
+        yield;
+        if (this.revision !== revision) return null;
+      }
     }
-    this.stale = false;
+    this.planned = revision;
     return failures;
   }
 

@@ -187,6 +187,11 @@ export interface AddressSet extends Iterable<IPAddress> {
 /** What changed in one family since the table was last asked. */
 export interface TableChange {
   readonly frontends: ReadonlySet<FrontendKey>;
+  /**
+   * Of TCP and SCTP: those of them that lost an endpoint for new connections, are gone or are new. Clients may be waiting for an answer that never comes, as
+   * conntrack goes on sending their attempts where the first packet went.
+   */
+  readonly attempts: ReadonlySet<FrontendKey>;
   readonly clusterAddresses: ReadonlySet<IPAddress>;
   readonly hairpinAddresses: ReadonlySet<IPAddress>;
   readonly ownEndpoints: ReadonlySet<IPAddress>;

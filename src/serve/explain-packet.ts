@@ -153,7 +153,6 @@ async function compareKernel(
     frontend === null || affinitySeconds === null
       ? null
       : { source: source.address, seconds: affinitySeconds, clientKey, servicePort: frontend.servicePort, endpoints };
-  if (dataplane.inspect === undefined) return unknownKernel('this mode cannot tell');
   try {
     const { lines, remembered, rememberedUnknown = null } = await dataplane.inspect(table, scope, affinity);
     const missing = planned.filter((line) => !lines.includes(line));

@@ -5,9 +5,9 @@ import { answerNotFound, HttpEndpoint, type Bind, type HttpEndpointOptions } fro
 import { answerWhole, JSON_HEADERS } from './listener.js';
 
 /**
- * The body and status of a health answer: field for field what kube-proxy answers; `verbose` adds the sysctls that are not right, the drift of each
- * family, why changes are held back while they are, what our client certificate wants, and frontends that the kernel refuses while it does. /livez asks for less: families that have never been synced are not part of it unless they are
- * stuck.
+ * The body and status of a health answer: field for field what kube-proxy answers. `verbose` adds when each source was last heard of, the sysctls that are
+ * not right, the drift of each family, why changes are held back, what our client certificate wants, and frontends that the kernel rejects. /livez asks for
+ * less: families that have never been synced are not part of it unless they are stuck.
  */
 export function healthAnswer(
   state: HealthState,
@@ -37,11 +37,21 @@ export function healthAnswer(
     ...(isLivez ? {} : { nodeEligible }),
     healthy,
     ...(families.length > 0 ? { status: Object.fromEntries(status) as unknown } : {}),
-    ...(verbose ? { sysctls: state.sysctls, drift: printDrift(state), ...(held === null ? {} : { held }) } : {}),
+    ...(verbose ? { sources: printSources(state, now), sysctls: state.sysctls, drift: printDrift(state) } : {}),
+    ...(verbose && held !== null ? { held } : {}),
     ...(verbose && state.certificate !== null ? { clientCertificate: state.certificate } : {}),
     ...(verbose && aside.length > 0 ? { setAside: aside } : {}),
   });
   return { status: ok ? 200 : 503, body };
+}
+
+function printSources(state: HealthState, now: bigint): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    state.sources().map(({ source, synced, sinceLastEventMs }) => {
+      const at = sinceLastEventMs === null ? null : now - BigInt(Math.round(sinceLastEventMs)) * 1_000_000n;
+      return [source, { synced, lastHeard: at === null ? null : formatTimestamp(at) }];
+    }),
+  );
 }
 
 function printDrift(state: HealthState): Readonly<Record<string, unknown>> {

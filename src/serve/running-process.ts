@@ -1,4 +1,6 @@
+import type { Family } from '../base/ip.js';
 import type { Loaded } from '../config/load.js';
+import type { FullAffinity } from '../control/affinity-overflow.js';
 import type { FamilySync } from '../control/family-sync.js';
 import type { Progress } from '../control/progress.js';
 import type { Sources } from '../control/sources.js';
@@ -41,6 +43,8 @@ export interface RunningProcess {
   readonly waitingFor: () => readonly string[];
   /** What went through each port of a Service; absent, or null: it is not counted. */
   readonly trafficOf?: (service: ObjectKey) => readonly PortTraffic[] | null;
+  /** Service ports whose session affinity has no room for more clients. */
+  readonly fullAffinity: (family: Family) => readonly FullAffinity[];
   /** On the clock of the progress, in milliseconds. */
   readonly now: () => number;
 }

@@ -1,3 +1,5 @@
+import { limitationOf } from '../config/scheduler.js';
+import { printFullAffinity } from '../control/affinity-overflow.js';
 import { printStatus, type FamilyState, type ProcessStatus } from '../observe/process-status.js';
 import { printConflictPair, printShortfall } from '../plan/text.js';
 import { formatted } from './formatted.js';
@@ -70,6 +72,7 @@ function processStatus(running: RunningProcess): ProcessStatus {
     clientCertificate: health.certificate,
     refusedConfiguration: running.refusal(),
     refusedSeconds: secondsSince(health, 'configuration'),
+    limitation: limitationOf(config),
     families: running.families.map((sync) => familyState(sync, running)),
     memory: { residentBytes: rss, heapBytes: heapUsed, externalBytes: external },
   };
@@ -90,7 +93,8 @@ function secondsSince({ onsets, wallClock }: RunningProcess['health'], onset: st
   return began === null ? null : Number(wallClock() - began) / 1e9;
 }
 
-function familyState({ table, history }: FamilyView, { health, progress, now }: RunningProcess): FamilyState {
+function familyState({ table, history }: FamilyView, running: RunningProcess): FamilyState {
+  const { health, progress, now } = running;
   const { family } = table;
   const { slowest, failures, repairs } = history;
   return {
@@ -101,6 +105,7 @@ function familyState({ table, history }: FamilyView, { health, progress, now }: 
     conflicts: firstOf(table.conflictPairs(), printConflictPair),
     conflictsSeconds: secondsSince(health, `conflict ${family}`),
     shortfalls: firstOf([...table.shortfalls()], printShortfall),
+    fullAffinity: firstOf(running.fullAffinity(family), printFullAffinity),
     setAside: (progress.of(family)?.aside ?? []).map(({ since, ...aside }) => ({
       ...aside,
       sinceSeconds: (now() - since) / 1000,

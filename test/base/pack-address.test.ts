@@ -1,6 +1,7 @@
 import t from 'tap';
 import { addressBytes, addressLength, FAMILIES, familyOf, parseAddress } from '../../src/base/ip.js';
 import { packAddress } from '../../src/base/pack-address.js';
+import { rounds } from '../support/extent.js';
 import { SeededRandom } from '../support/random.js';
 
 /** Accepted, and the bytes written, must be what parseAddress says; a refused text writes nothing. */
@@ -39,7 +40,7 @@ t.test('takes exactly what parseAddress takes', (t) => {
   ];
   for (const text of texts) t.equal(disagreement(text), null, JSON.stringify(text));
   const random = new SeededRandom(1);
-  for (let round = 0; round < 20_000; round++) {
+  for (let round = 0; round < rounds(20_000); round++) {
     const dotted = Array.from({ length: 4 }, () => String(random.below(300)).padStart(random.below(5), '0')).join('.');
     const characters = Array.from(dotted);
     if (random.chance(0.5))

@@ -118,7 +118,7 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
   [
     'feature gates',
     [
-      `${CLUSTER}featureGates: {PublicKeysECDSA: true}\nscheduler: {extraArgs: [{name: feature-gates, value: "MemoryQoS=false,WatchList=true"}]}`,
+      `${CLUSTER}featureGates: {PublicKeysECDSA: true}\nscheduler: {extraArgs: [{name: feature-gates, value: "kube:MemoryQoS=false,WatchList=1"}]}`,
       `${KUBELET}featureGates: {MemoryQoS: true, WatchList: true}`,
     ],
     'd2 warning: KubeletConfiguration.featureGates.MemoryQoS: "true": does not agree with "false" of ClusterConfiguration.scheduler.extraArgs.feature-gates.MemoryQoS (f)',
@@ -137,7 +137,7 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
   [
     'components of the control plane',
     [
-      `${CLUSTER}apiServer: {extraArgs: [{name: anonymous-auth, value: "false"}, {name: enable-garbage-collector, value: "true"}]}\ncontrollerManager: {extraArgs: [{name: node-monitor-grace-period, value: 10s}]}`,
+      `${CLUSTER}apiServer: {extraArgs: [{name: anonymous-auth, value: "false"}, {name: enable-garbage-collector, value: "T"}]}\ncontrollerManager: {extraArgs: [{name: node-monitor-grace-period, value: 10s}]}`,
       `${MANAGER}NodeLifecycleController: {NodeMonitorGracePeriod: 40s}\nGarbageCollectorController: {EnableGarbageCollector: false}`,
       `${KUBELET}nodeStatusUpdateFrequency: 0s`,
       `${KUBELET}nodeStatusUpdateFrequency: 9s`,
@@ -147,7 +147,7 @@ const CASES: readonly (readonly [name: string, documents: readonly string[], ...
     ],
     'd3 error: KubeletConfiguration.nodeStatusUpdateFrequency: "10s": is not more often than "10s" of ClusterConfiguration.controllerManager.extraArgs.node-monitor-grace-period (f)',
     'd1 error: ClusterConfiguration.apiServer.extraArgs.anonymous-auth: "false": must not be given beside AuthenticationConfiguration.anonymous (f)',
-    'd2 error: KubeControllerManagerConfiguration.GarbageCollectorController.EnableGarbageCollector: "false": does not agree with "true" of ClusterConfiguration.apiServer.extraArgs.enable-garbage-collector (f)',
+    'd2 error: KubeControllerManagerConfiguration.GarbageCollectorController.EnableGarbageCollector: "false": does not agree with "T" of ClusterConfiguration.apiServer.extraArgs.enable-garbage-collector (f)',
   ],
   [
     'Services that claim the same, or what is not theirs',

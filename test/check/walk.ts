@@ -51,7 +51,7 @@ const TEXTS: Partial<Readonly<Record<Format, string>>> = {
   cidrs: '192.0.2.0/24,2001:db8::/64',
   'ip:port': '192.0.2.1:1',
   'host:port': 'a.example:1',
-  url: 'https://a.example',
+  'proxy url': 'https://a.example',
   'https url': 'https://a.example',
   'http url': 'https://a.example',
   'absolute path': '/a',

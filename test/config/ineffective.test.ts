@@ -21,6 +21,23 @@ t.test('what has nothing to act on in mode kernelspace', (t) => {
   t.end();
 });
 
+t.test('schedulers of ip_vs that refuse connections, or use one endpoint, are named in mode ipvs', (t) => {
+  const warnings = (mode: string, scheduler: string): readonly string[] =>
+    fromFile(`mode: ${mode}\nipvs: {scheduler: ${scheduler}}`).warnings;
+  for (const [scheduler, told] of [
+    ['ovf', /most connections are refused$/],
+    ['fo', /one endpoint of a Service gets all connections$/],
+    ['dh', /they are refused while it drains$/],
+    ['sh', /clients of an endpoint that drains are refused/],
+  ] as const) {
+    t.match(warnings('ipvs', scheduler), [/^KubeProxyConfiguration\.ipvs\.scheduler: scheduler "/], scheduler);
+    t.match(warnings('ipvs', scheduler), [told], scheduler);
+    t.notMatch(warnings('iptables', scheduler).join(), /refused|all connections/, 'another mode has none');
+  }
+  for (const scheduler of ['""', 'rr', 'wrr', 'lc', 'wlc', 'sed', 'nq', 'mh']) t.same(warnings('ipvs', scheduler), []);
+  t.end();
+});
+
 t.test('settings that do nothing are named, and only when set', (t) => {
   const field = (body: string): string => body.replace(/: \{(\w+).*/, '.$1').replace(/: .*/, '');
   const otherModes = [
@@ -121,7 +138,7 @@ t.test('fields that another one switches off, and those that nothing reads', (t)
       ],
     ],
   ];
-  t.same(fromFile('mode: ipvs\nipvs: {scheduler: sh, strictARP: true, tcpTimeout: 1500ms, udpTimeout: 2s}').warnings, [
+  t.same(fromFile('mode: ipvs\nipvs: {scheduler: lc, strictARP: true, tcpTimeout: 1500ms, udpTimeout: 2s}').warnings, [
     'KubeProxyConfiguration.ipvs.tcpTimeout: the kernel takes whole seconds, of 1.5s and at least 1',
   ]);
   t.same(fromFile('mode: ipvs', ['--iptables-flavor=legacy']).warnings, [], 'the mode has rules too');

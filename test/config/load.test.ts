@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { Config, ManifestsSource } from '../../src/config/config.js';
+import { rounds } from '../support/extent.js';
 import { failure, fromFile, HEADER, KUBEADM, load, loaded } from './load-from.js';
 
 const path = (text: string): ManifestsSource => ({ type: 'path', path: text, name: text });
@@ -345,7 +346,7 @@ t.test('garbage in the file gives a ConfigError, nothing else', (t) => {
         )
       : [],
   );
-  for (let round = 0; round < 1000; round++) {
+  for (let round = 0; round < rounds(1000); round++) {
     const at = next(KUBEADM.length);
     texts.push(KUBEADM.slice(0, at) + String.fromCharCode(next(256)) + KUBEADM.slice(at + next(20)));
   }

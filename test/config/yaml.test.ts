@@ -2,6 +2,7 @@ import t from 'tap';
 import { YamlError } from '../../src/base/yaml.js';
 import { Mapping, parseDocuments } from '../../src/config/yaml.js';
 import { cpuTime } from '../support/cpu-time.js';
+import { rounds } from '../support/extent.js';
 
 function only(text: string): Mapping {
   const [document] = parseDocuments(text);
@@ -134,7 +135,7 @@ t.test('random bytes give documents or a YamlError, nothing else', (t) => {
   };
   const alphabet = 'ab:-[]{},&*!|>\'"%@`#?\n\t  01<~\u00e9\ufffd';
   let refused = 0;
-  for (let round = 0; round < 2000; round++) {
+  for (let round = 0; round < rounds(2000); round++) {
     const bytes = Uint8Array.from({ length: next(200) }, () => next(256));
     const text =
       round % 2 === 0

@@ -251,6 +251,7 @@ t.test('all that is asked of the API server goes that way', async (t) => {
   const { connection } = await connectKubernetes(asked, 'v1', log, {
     ...{ observer: null, tracing: null },
     certificates: nobody,
+    limitSilence: null,
   });
   t.teardown(() => {
     connection.close();
@@ -271,7 +272,7 @@ t.test('webhooks go that way, too', async (t) => {
   const log = new RecordingLog();
   const sources = new Sources({
     ...{ version: 'v1', store: new Store(), log, onNodeRead: () => undefined },
-    ...{ observer: null, tracing: null, events: null, certificates: null },
+    ...{ observer: null, tracing: null, events: null, certificates: null, limitSilence: null },
   });
   const file = (...rows: readonly (readonly [name: string, connection: string])[]): string =>
     `--egress-selector-config-file=${write(t, selections(...rows))}`;

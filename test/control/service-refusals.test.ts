@@ -18,7 +18,7 @@ type Answer = readonly RefusedPackets[] | Error;
 interface FakeDataplane {
   answer: Answer;
   asked: number;
-  readonly refused?: () => Promise<readonly RefusedPackets[]>;
+  readonly refused: () => Promise<readonly RefusedPackets[]>;
 }
 
 function dataplane(answer: Answer = []): FakeDataplane {
@@ -182,15 +182,6 @@ t.test('a family that does not answer is told of once, and keeps no other from c
   scene.inForce.IPv4.answer = [refused('10.96.0.10', 80, 2)];
   await scene.count();
   t.same(scene.values, { 'refused/default/web/http/TCP/no-endpoints': 3 });
-});
-
-t.test('a mode that cannot tell counts nothing', async (t) => {
-  const scene = await begun(t);
-  scene.inForce.IPv4 = { answer: [], asked: 0 };
-  await scene.count();
-  await scene.count();
-  t.same(scene.values, {});
-  t.same(scene.log.lines, []);
 });
 
 t.test('Service ports that are not told apart count as one', async (t) => {

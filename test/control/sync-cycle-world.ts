@@ -3,7 +3,12 @@ import { parseAddress, type Family } from '../../src/base/ip.js';
 import { Progress } from '../../src/control/progress.js';
 import { SyncCycle, type CycleMetrics, type CycleMode } from '../../src/control/sync-cycle.js';
 import type { TakeoverPass } from '../../src/control/takeover.js';
-import { type FamilyDataplane, type SyncReport, type WatchForeignChanges } from '../../src/dataplane/contract.js';
+import {
+  type FamilyDataplane,
+  type Inspection,
+  type SyncReport,
+  type WatchForeignChanges,
+} from '../../src/dataplane/contract.js';
 import type { ChangeFollower } from '../../src/observe/change-follower.js';
 import { HealthState } from '../../src/observe/health.js';
 import type { FrontendKey, TableChange } from '../../src/plan/types.js';
@@ -28,20 +33,25 @@ class FakeDataplane implements FamilyDataplane {
   different = false;
   /** What {@link goneFlows} answers. */
   readonly gone = new Set<FrontendKey>();
+  /** Whether it says of which frontends flows may be stale. */
+  reportsFlows = true;
   private synced = false;
 
-  readonly audit?: () => Promise<boolean>;
-  glance?: () => Promise<boolean>;
+  polls = false;
 
-  constructor(
-    readonly family: Family,
-    audited: boolean,
-  ) {
-    if (!audited) return;
-    this.audit = () => {
-      this.calls.push('audit');
-      return Promise.resolve(this.different);
-    };
+  constructor(readonly family: Family) {}
+
+  prepare(): void {
+    // There is nothing to begin.
+  }
+
+  audit(): Promise<boolean> {
+    this.calls.push('audit');
+    return Promise.resolve(this.different);
+  }
+
+  probe(): Promise<boolean> {
+    throw new Error('a mode whose kernel notifies is not probed');
   }
 
   apply(_table: unknown, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
@@ -50,7 +60,7 @@ class FakeDataplane implements FamilyDataplane {
     const failure = this.failures.shift();
     this.synced = failure === undefined;
     if (failure !== undefined) return Promise.reject(failure);
-    const flows = full ? 'all' : change.frontends;
+    const flows = !this.reportsFlows ? new Set<FrontendKey>() : full ? 'all' : change.frontends;
     const counts = { transactions: 1, elementOperations: 1, ruleOperations: 0, bytes: 1 };
     const report: SyncReport = {
       family: this.family,
@@ -76,12 +86,24 @@ class FakeDataplane implements FamilyDataplane {
     return Promise.resolve();
   }
 
-  cleanup(): Promise<void> {
-    return Promise.resolve();
+  end(): void {
+    // It ends by itself.
   }
 
   dump(): Promise<readonly string[]> {
     return Promise.resolve([]);
+  }
+
+  inspect(): Promise<Inspection> {
+    return Promise.resolve({ lines: [], remembered: null });
+  }
+
+  refused(): Promise<readonly []> {
+    return Promise.resolve([]);
+  }
+
+  unremembered(): Promise<null> {
+    return Promise.resolve(null);
   }
 }
 
@@ -105,14 +127,14 @@ interface World {
   readonly tell: Parameters<WatchForeignChanges>[0];
 }
 
-export function world(settings = planSettings(), audited = true, changes: ChangeFollower | null = null): World {
+export function world(settings = planSettings(), changes: ChangeFollower | null = null): World {
   const clock = new FakeClock();
   const [log, store, asked, events] = [new RecordingLog(), new Store(), new Array<string>(), new Array<ProxyEvent>()];
   const [removals, counted] = [new Array<TakeoverPass>(), new Array<string>()];
   const wallClock = (): bigint => BigInt(clock.now());
   const progress = new Progress(FAMILIES, clock, wallClock);
   const health = new HealthState(progress, 60_000, clock, wallClock);
-  const dataplanes = { IPv4: new FakeDataplane('IPv4', audited), IPv6: new FakeDataplane('IPv6', audited) };
+  const dataplanes = { IPv4: new FakeDataplane('IPv4'), IPv6: new FakeDataplane('IPv6') };
   const conntrack: World['conntrack'] = { refuses: false, passes: [] };
   let tell: World['tell'] = () => undefined;
   const note = (what: string) => (): void => void asked.push(what);
@@ -195,7 +217,7 @@ function countingInto(counted: string[]): CycleMetrics {
 
 /** The other mode that takes the place of a world's, and its dataplanes. */
 export function replaceMode({ cycle, asked }: World): World['dataplanes'] {
-  const others = { IPv4: new FakeDataplane('IPv4', false), IPv6: new FakeDataplane('IPv6', false) };
+  const others = { IPv4: new FakeDataplane('IPv4'), IPv6: new FakeDataplane('IPv6') };
   cycle.replaceMode({
     dataplane: (family) => others[family],
     watch: null,

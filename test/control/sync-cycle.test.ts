@@ -2,8 +2,9 @@ import t from 'tap';
 import { parseAddress } from '../../src/base/ip.js';
 import { blameFrontend } from '../../src/dataplane/contract.js';
 import { planSettings } from '../support/plan-settings.js';
-import { node, service } from '../support/rows.js';
-import { WEB, world, taken } from './sync-cycle-world.js';
+import type { EndpointSliceRow } from '../../src/state/rows.js';
+import { node, service, slice } from '../support/rows.js';
+import { replaceMode, WEB, world, taken } from './sync-cycle-world.js';
 
 t.test('a change is planned, applied in both families and its flows looked at; what ran is complete', async (t) => {
   const made = world();
@@ -90,6 +91,70 @@ t.test('stale flows that conntrack refuses to remove are owed, and asked for aga
   await cycle.run({ full: false });
   t.equal(conntrack.passes.length, 2, 'once');
   t.same([cycle.flowsRefused, clock.waiting], [false, 0]);
+});
+
+const TCP = service('web', { clusterIPs: ['10.96.0.10', 'fd00::10'], ports: [{ port: 80 }] });
+
+function webSlice(...addresses: readonly string[]): EndpointSliceRow {
+  return slice(
+    'web',
+    addresses.map((address) => ({ address })),
+  );
+}
+
+t.test('attempts to endpoints that take no new connections have one pass for many changes, soon after', async (t) => {
+  const made = world();
+  const { cycle, conntrack, clock } = made;
+  made.upsert(TCP, webSlice('10.244.1.1', '10.244.1.2', '10.244.1.3'));
+  await cycle.run({ full: true });
+  taken(made);
+  conntrack.passes.length = 0;
+  const change = async (...addresses: readonly string[]): Promise<void> => {
+    made.upsert(webSlice(...addresses));
+    await cycle.run({ full: false });
+    taken(made);
+  };
+  // What the fake dataplane says of flows is not what this is about.
+  const passes = (): readonly string[] => conntrack.passes.splice(0).filter((pass) => pass.startsWith('IPv4'));
+  for (const dataplane of Object.values(made.dataplanes)) dataplane.reportsFlows = false;
+  await change('10.244.1.1', '10.244.1.2', '10.244.1.3', '10.244.1.4');
+  t.same([passes(), clock.waiting], [[], 0], 'an endpoint that comes leaves no attempts behind');
+  await change('10.244.1.1', '10.244.1.2', '10.244.1.3');
+  await clock.advance(60);
+  await change('10.244.1.1', '10.244.1.2');
+  t.same([passes(), clock.waiting], [[], 1]);
+  await clock.advance(39);
+  t.same(taken(made), []);
+  await clock.advance(1);
+  t.same(taken(made), ['trigger']);
+  conntrack.refuses = true;
+  await cycle.run({ full: false });
+  t.same(passes(), ['IPv4 10.96.0.10:80/TCP']);
+  t.equal(cycle.flowsRefused, true);
+  conntrack.refuses = false;
+  await cycle.run({ full: false });
+  t.same(passes(), ['IPv4 10.96.0.10:80/TCP'], 'what a pass failed to do is pending');
+  await cycle.run({ full: false });
+  t.same([passes(), cycle.flowsRefused], [[], false], 'once');
+
+  // Its new rules are not in the kernel: attempts would come back.
+  const setAside = [{ frontend: '10.96.0.10:80/TCP', reason: 'EEXIST', since: 0, retryAt: 9_999_999 }];
+  made.dataplanes.IPv4.next = { setAside };
+  await change('10.244.1.1');
+  await clock.advance(200);
+  made.dataplanes.IPv4.next = { setAside };
+  await cycle.run({ full: false });
+  t.same(passes(), [], 'quarantined');
+  await cycle.run({ full: false });
+  t.same(passes(), ['IPv4 10.96.0.10:80/TCP'], 'no longer');
+
+  made.remove(TCP);
+  await cycle.run({ full: false });
+  const others = replaceMode(made);
+  for (const dataplane of Object.values(others)) dataplane.reportsFlows = false;
+  await clock.advance(100);
+  await cycle.run({ full: false });
+  t.match(passes(), [/^IPv4 .*10\.96\.0\.10:80\/TCP$/], 'attempts to a Service that went in another mode');
 });
 
 t.test('what another mode left is asked for at every periodic run, however that compares', async (t) => {
@@ -196,7 +261,9 @@ t.test('where the kernel tells of nothing it is looked every second, until the m
   const { cycle, dataplanes, clock, health, log } = made;
   const looks: number[] = [];
   let answer = (): Promise<boolean> => Promise.resolve(false);
-  dataplanes.IPv4.glance = () => {
+  dataplanes.IPv4.polls = true;
+  dataplanes.IPv6.probe = () => Promise.resolve(false);
+  dataplanes.IPv4.probe = () => {
     looks.push(clock.now());
     return answer();
   };
@@ -254,24 +321,20 @@ t.test(
   },
 );
 
-t.test(
-  'a mode that cannot be compared beside syncs is compared by them, and work left over that fails is made up for',
-  async (t) => {
-    const made = world(planSettings(), false);
-    const { cycle, dataplanes, clock } = made;
-    made.upsert(WEB);
-    await cycle.run({ full: true });
-    dataplanes.IPv4.next = { aside: Promise.reject(new Error('EIO')) };
-    await cycle.run({ full: true });
-    t.same(dataplanes.IPv4.calls, ['full', 'full']);
-    taken(made);
-    await clock.advance(3);
-    t.same(taken(made), ['now']);
-    await cycle.run({ full: false });
-    t.same(dataplanes.IPv4.calls.length, 3);
-    t.equal(dataplanes.IPv4.calls.at(-1), 'full');
-  },
-);
+t.test('work beside a sync that fails is made up for by a comparison of everything', async (t) => {
+  const made = world();
+  const { cycle, dataplanes, clock } = made;
+  made.upsert(WEB);
+  await cycle.run({ full: true });
+  dataplanes.IPv4.next = { aside: Promise.reject(new Error('EIO')) };
+  await cycle.run({ full: true });
+  t.same(dataplanes.IPv4.calls, ['full', '', 'audit']);
+  taken(made);
+  await clock.advance(3);
+  t.same(taken(made), ['now']);
+  await cycle.run({ full: false });
+  t.equal(dataplanes.IPv4.calls.at(-1), 'full');
+});
 
 t.test('a run that ends after the stop leaves nothing behind that waits', async (t) => {
   const made = world();

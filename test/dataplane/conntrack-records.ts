@@ -22,6 +22,10 @@ export interface FlowText {
   readonly by: string;
   readonly zone?: number;
   readonly id?: number;
+  /** The kernel's number for the state; 0 when not given. */
+  readonly state?: number;
+  /** Whether anything was replied; it was when not given. */
+  readonly replied?: boolean;
 }
 
 export function address(text: string): IPAddress {
@@ -56,7 +60,9 @@ export function listing(family: Family, flows: readonly FlowText[]): FlowListing
     }
     view.setUint16(start + 4 * length + 8, flow.zone ?? 0);
     records[start + 4 * length + 10] = protocolNumber(flow.protocol ?? 'UDP');
+    records[start + 4 * length + 11] = flow.state ?? 0;
     view.setUint32(start + 4 * length + 12, flow.id ?? index + 1);
+    view.setUint32(start + 4 * length + 16, flow.replied === false ? 0x188 : 0x18a);
   }
   return { count: flows.length, records };
 }
@@ -81,6 +87,10 @@ export interface FrontendText {
   /** `address port`, or `nodeport port`. */
   readonly at: string;
   readonly to: readonly string[];
+  /** Endpoints that an existing flow may keep; the same when not given. */
+  readonly kept?: readonly string[];
+  /** Endpoints of traffic from outside where that is another list. */
+  readonly local?: readonly string[];
 }
 
 export function frontend(family: Family, text: FrontendText): FrontendPlan {
@@ -97,13 +107,13 @@ export function frontend(family: Family, text: FrontendText): FrontendPlan {
     port: Number(port),
     servicePort: 'default/dns:dns',
     endpoints: list,
-    localEndpoints: null,
+    localEndpoints: text.local === undefined ? null : endpoints(family, text.local),
     masquerade: own === null ? 'always' : 'off-cluster',
     whenEmpty: 'reject',
     affinitySeconds: null,
     clientKeys: null,
     sourceRanges: null,
-    flowEndpoints: protocol === 'TCP' ? null : list,
+    flowEndpoints: protocol === 'TCP' ? null : text.kept === undefined ? list : endpoints(family, text.kept),
     balancerFlags: 0,
   };
 }

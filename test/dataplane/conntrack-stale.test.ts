@@ -23,6 +23,10 @@ const DNS: FrontendText = { at: '10.96.0.10 53', to: ['10.244.1.10 53', '10.244.
 const DNS6: FrontendText = { at: 'fd00:96::a 53', to: ['fd00:244:1::10 53'] };
 const NODE_PORT: FrontendText = { at: 'nodeport 30053', to: ['10.244.1.10 53'] };
 
+/** TCP and SCTP: a client has asked for a connection, and nothing was replied. */
+const SYN = { protocol: 'TCP', state: 1, replied: false } as const;
+const INIT = { protocol: 'SCTP', state: 2, replied: false } as const;
+
 const CASES: readonly Case[] = [
   {
     name: 'a flow stays while its endpoint does, and goes with it',
@@ -62,19 +66,60 @@ const CASES: readonly Case[] = [
     stale: [],
   },
   {
-    name: 'TCP never',
-    frontends: [
-      { protocol: 'TCP', at: '10.96.0.10 53', to: [] },
-      { at: '10.96.0.10 53', to: [] },
-    ],
+    name: 'of TCP only attempts that nothing was replied to go, and only those to endpoints that take no new connections',
+    frontends: [{ protocol: 'TCP', at: '10.96.0.10 53', to: ['10.244.1.10 53'] }],
     flows: [
-      { protocol: 'TCP', to: '10.96.0.10 53', by: '10.244.1.10 53' },
-      { to: '10.96.0.10 53', by: '10.244.1.10 53' },
+      { ...SYN, to: '10.96.0.10 53', by: '10.244.1.10 53' },
+      { ...SYN, to: '10.96.0.10 53', by: '10.244.2.10 53' },
+      { ...SYN, to: '10.96.0.10 53', by: '10.244.1.10 54' },
+      { ...SYN, to: '10.96.0.10 53', by: '10.96.0.10 53' },
+      { ...SYN, to: '10.96.0.11 53', by: '10.244.2.10 53' },
+      { ...SYN, replied: true, to: '10.96.0.10 53', by: '10.244.2.10 53' },
+      { ...SYN, state: 2, replied: true, to: '10.96.0.10 53', by: '10.244.2.10 53' },
+      { protocol: 'TCP', state: 3, to: '10.96.0.10 53', by: '10.244.2.10 53' },
+      // Met in the middle, as after the table of connections was lost.
+      { protocol: 'TCP', state: 3, replied: false, to: '10.96.0.10 53', by: '10.244.2.10 53' },
     ],
-    stale: [2],
+    stale: [2, 3, 4],
   },
   {
-    name: 'SCTP like UDP, each by its own frontends',
+    name: 'an attempt may go to an endpoint of either list of a frontend with two',
+    frontends: [{ protocol: 'TCP', at: 'nodeport 30053', to: ['10.244.1.10 53'], local: ['10.244.2.10 53'] }],
+    nodeAddresses: ['192.168.0.1'],
+    flows: [
+      { ...SYN, to: '192.168.0.1 30053', by: '10.244.1.10 53' },
+      { ...SYN, to: '192.168.0.1 30053', by: '10.244.2.10 53' },
+      { ...SYN, to: '192.168.0.1 30053', by: '10.244.3.10 53' },
+    ],
+    stale: [3],
+  },
+  {
+    name: 'attempts to a frontend that is gone go, established connections stay',
+    frontends: [],
+    changed: ['10.96.0.10:53/TCP'],
+    flows: [
+      { ...SYN, to: '10.96.0.10 53', by: '10.244.1.10 53' },
+      { protocol: 'TCP', state: 3, to: '10.96.0.10 53', by: '10.244.1.10 53' },
+    ],
+    stale: [1],
+  },
+  {
+    name: 'an SCTP association keeps an endpoint that serves, an INIT that nothing was replied to only one that takes new ones',
+    frontends: [
+      { protocol: 'SCTP', at: '10.96.0.10 53', to: ['10.244.1.10 53'], kept: ['10.244.1.10 53', '10.244.2.10 53'] },
+    ],
+    flows: [
+      { ...INIT, to: '10.96.0.10 53', by: '10.244.1.10 53' },
+      { ...INIT, to: '10.96.0.10 53', by: '10.244.2.10 53' },
+      { ...INIT, replied: true, to: '10.96.0.10 53', by: '10.244.2.10 53' },
+      { protocol: 'SCTP', state: 4, to: '10.96.0.10 53', by: '10.244.2.10 53' },
+      { protocol: 'SCTP', state: 8, replied: false, to: '10.96.0.10 53', by: '10.244.2.10 53' },
+      { protocol: 'SCTP', state: 4, to: '10.96.0.10 53', by: '10.244.3.10 53' },
+    ],
+    stale: [2, 6],
+  },
+  {
+    name: 'flows of SCTP and UDP, each by its own frontends',
     frontends: [DNS, { protocol: 'SCTP', at: '10.96.0.10 53', to: ['10.244.7.7 53'] }],
     flows: [
       { protocol: 'SCTP', to: '10.96.0.10 53', by: '10.244.7.7 53' },

@@ -278,7 +278,14 @@ t.test('a node without leftovers is looked at and left alone', async (t) => {
   node.services = [virtual('192.168.0.100', 80), virtual('192.168.0.2', 30001)];
   node.sets = ['KUBE-OWN-OF-OTHERS', 'cali40all'];
   node.tables = ['ip kube-proxy'];
-  t.same(await remove(node), { removed: [], kept: [], waiting: [], problems: [], goneFlows: new Map() });
+  t.same(await remove(node), {
+    removed: [],
+    kept: [],
+    waiting: [],
+    problems: [],
+    goneFlows: new Map(),
+    freesSysctls: false,
+  });
   t.same([node.services.length, node.sets.length, node.restored.length, node.tables.length], [2, 2, 0, 1]);
   t.same(node.textOf, [[]], 'no rule was read');
 });

@@ -31,7 +31,7 @@ t.test('a crowd of one Service takes no client from the endpoints of another', o
     ...{ number: 42, affinitySeconds: LONG, endpoints: PODS },
     ports: [{ protocol: 'UDP', port: 9 }],
   });
-  await Proxy.start(t, lab, { objects: [...sticky(LONG), ...crowded] });
+  const proxy = await Proxy.start(t, lab, { objects: [...sticky(LONG), ...crowded] });
   const before = await theOne(lab, { from: 'client', to: CLUSTER_IP }, 2);
   t.match(before, /^[a-z-]+$/);
   const script = projectFile('test/support/lab/crowd.py');
@@ -51,6 +51,20 @@ t.test('a crowd of one Service takes no client from the endpoints of another', o
   const [, packets] = /10\.96\.0\.42 \. udp \. 9 counter packets (\d+)/.exec(counted) ?? [];
   t.ok(Number(packets) >= 50, `those without room are counted: ${counted}`);
   t.notMatch(counted, /10\.96\.0\.41/, 'of the other Service there are none');
+  const [line] = await eventually(
+    'the status of the full map',
+    async () => {
+      const full = (await proxy.status()).families.flatMap(({ fullAffinity }) => fullAffinity);
+      return full.length > 0 ? full : null;
+    },
+    60_000,
+  );
+  t.match(line, /^no room for session affinity: default\/crowded\S*, \d+ connections of clients/);
+  t.match(proxy.log, /session affinity has no room for more clients.*default\/crowded/);
+  const scraped = await lab.http('node', 'http://127.0.0.1:10249/metrics');
+  const body = 'body' in scraped ? scraped.body : '';
+  const sample = /^pointsman_affinity_unremembered_connections_total\{ip_family="IPv4"\} (\d+)$/m.exec(body);
+  t.ok(Number(sample?.[1]) >= 50, `the metric: ${sample?.[0] ?? 'none'}`);
 });
 
 t.test('--session-affinity-ipv6-prefix: a network is one client', onlyNftables, async (t) => {

@@ -38,9 +38,10 @@ async function loadedBy(
   if (status !== 0) throw new Error(stderr);
   const { strings } = JSON.parse(readFileSync(path, 'utf8')) as { readonly strings: readonly string[] };
   rmSync(path);
-  const folder = dirname(PROGRAM);
+  // Code that V8 compiled when the program was built names a folder that is the same everywhere (bundle/README.md).
+  const folders = [dirname(PROGRAM), '/pointsman/dist'];
   const loaded = strings
-    .filter((text) => text.endsWith('.js') && dirname(text) === folder)
+    .filter((text) => text.endsWith('.js') && folders.includes(dirname(text)))
     .map((text) => basename(text));
   return [...new Set(loaded)].filter((name) => name !== 'main.js').sort();
 }

@@ -10,6 +10,7 @@ import { address } from '../dataplane/conntrack-records.js';
 
 export const addon = loadAddon().conntrack;
 
+export const TCP = 6;
 export const UDP = 17;
 export const SCTP = 132;
 
@@ -25,15 +26,20 @@ export interface Tuple {
   /** Address and port that reply; the destination when not given. */
   readonly by?: readonly [string, number];
   readonly zone?: number;
+  /** As conntrack(8) spells it; ESTABLISHED when not given. */
+  readonly state?: string;
+  /** Whether anything was replied. */
+  readonly replied?: boolean;
 }
 
 const SOURCE_PORT = 40_000;
 
-export function insert({ protocol, from, to, port, by, zone }: Tuple): void {
+export function insert({ protocol, from, to, port, by, zone, state, replied }: Tuple): void {
   const args = ['-I', '-p', protocol, '-s', from, '-d', to, '--sport', `${SOURCE_PORT}`, '--dport', `${port}`];
   args.push('-t', '100', '-r', by?.[0] ?? to, '-q', from);
   args.push('--reply-port-src', `${by?.[1] ?? port}`, '--reply-port-dst', `${SOURCE_PORT}`);
-  if (protocol !== 'udp') args.push('--state', 'ESTABLISHED');
+  if (protocol !== 'udp') args.push('--state', state ?? 'ESTABLISHED');
+  if (replied === true) args.push('-u', 'SEEN_REPLY');
   if (protocol === 'sctp') args.push('--orig-vtag', '1', '--reply-vtag', '1');
   if (zone !== undefined) args.push('-w', `${zone}`);
   run('conntrack', ...args);
@@ -72,7 +78,7 @@ export function printed(family: Family, records: Uint8Array): string[] {
     const at = (index: number): string =>
       addressFromBytes(records.slice(start + index * length, start + (index + 1) * length));
     const port = (index: number): number => view.getUint16(ports + index * 2);
-    const protocol = { [UDP]: 'udp', [SCTP]: 'sctp' }[view.getUint8(ports + 10)] ?? 'other';
+    const protocol = { [TCP]: 'tcp', [UDP]: 'udp', [SCTP]: 'sctp' }[view.getUint8(ports + 10)] ?? 'other';
     lines.push(
       `${protocol} ${at(0)} ${at(1)} ${port(0)} ${port(1)} < ${at(2)} ${at(3)} ${port(2)} ${port(3)}` +
         ` zone ${view.getUint16(ports + 8)} id ${view.getUint32(ports + 12)}`,
@@ -81,12 +87,19 @@ export function printed(family: Family, records: Uint8Array): string[] {
   return lines.sort();
 }
 
-export function filter(family: Family, protocol: number, destination: string | null, port: number | null): FlowFilter {
+export function filter(
+  family: Family,
+  protocol: number,
+  destination: string | null,
+  port: number | null,
+  unanswered = false,
+): FlowFilter {
   return {
     family: family === 'IPv4' ? 'ip' : 'ip6',
     protocol,
     destination: destination === null ? null : addressBytes(address(destination)),
     port,
+    unanswered,
   };
 }
 

@@ -10,7 +10,20 @@ import t from 'tap';
 import { ConntrackReconciler } from '../../src/dataplane/conntrack/reconciler.js';
 import { frontendKey } from '../../src/plan/frontend-key.js';
 import { address, table } from '../dataplane/conntrack-records.js';
-import { addon, UDP, SCTP, run, type Tuple, insert, flush, shown, printed, filter, listed } from './conntrack-flows.js';
+import {
+  addon,
+  TCP,
+  UDP,
+  SCTP,
+  run,
+  type Tuple,
+  insert,
+  flush,
+  shown,
+  printed,
+  filter,
+  listed,
+} from './conntrack-flows.js';
 
 run('ip', 'link', 'set', 'lo', 'up');
 for (const own of ['10.1.0.1/32', '10.1.0.2/32', '10.244.1.10/32', '10.244.2.10/32'])
@@ -78,6 +91,34 @@ t.test('deletes what it is given and nothing else', async (t) => {
     ['tcp', 'udp', 'udp'],
   );
 });
+
+for (const { family, from, to } of [
+  { family: 'IPv4', from: '10.244.0.7', to: '10.96.0.10' },
+  { family: 'IPv6', from: 'fd00:244::7', to: 'fd00:96::a' },
+] as const) {
+  t.test(`of ${family} flows, those that nothing was replied to, and the state of each`, async (t) => {
+    flush();
+    insert({ protocol: 'tcp', from, to, port: 80, state: 'SYN_SENT' });
+    insert({ protocol: 'tcp', from, to, port: 81, state: 'SYN_SENT', replied: true });
+    insert({ protocol: 'tcp', from, to, port: 82, replied: true });
+    insert({ protocol: 'tcp', from, to, port: 83 });
+    insert({ protocol: 'sctp', from, to, port: 80, state: 'COOKIE_WAIT' });
+    const size = family === 'IPv4' ? 36 : 84;
+    const states = async (asked: ReturnType<typeof filter>): Promise<readonly string[]> => {
+      const { records } = await addon.conntrackList(asked);
+      const starts = Array.from({ length: records.length / size }, (_, index) => index * size);
+      const view = new DataView(records.buffer, records.byteOffset, records.byteLength);
+      return starts.map((at) => `${view.getUint16(at + size - 18)} in ${view.getUint8(at + size - 9)}`).sort();
+    };
+    t.same(await states(filter(family, TCP, null, null)), ['80 in 1', '81 in 1', '82 in 3', '83 in 3']);
+    t.same(await states(filter(family, TCP, null, null, true)), ['80 in 1', '83 in 3']);
+    t.same(await states(filter(family, TCP, to, 80, true)), ['80 in 1']);
+    t.same(await states(filter(family, SCTP, null, null)), ['80 in 2']);
+    const { records } = await addon.conntrackList(filter(family, TCP, to, 80, true));
+    t.same(await addon.conntrackDelete(family === 'IPv4' ? 'ip' : 'ip6', records), { deleted: 1, missing: 0 });
+    t.same(await states(filter(family, TCP, null, null, true)), ['83 in 3']);
+  });
+}
 
 t.test('only the flow of the zone goes', async (t) => {
   flush();
@@ -281,6 +322,7 @@ t.test('misuse names the field', (t) => {
     [{ destination: '10.96.0.10' }, 'filter.destination: expected Uint8Array, found "10.96.0.10"'],
     [{ port: -1 }, 'filter.port: expected an integer from 0 to 65535, found -1'],
     [{ port: undefined }, 'filter.port: expected an integer from 0 to 65535, found undefined'],
+    [{ unanswered: 1 }, 'filter.unanswered: expected a boolean, found 1'],
   ];
   for (const [wrong, message] of cases) {
     const given: unknown = { ...right, ...wrong };
@@ -301,7 +343,7 @@ t.test('without rights both calls say so at once', (t) => {
   const script = `
     import { loadAddon } from ${JSON.stringify(new URL('../../src/native/load.js', import.meta.url).href)};
     const addon = loadAddon().conntrack;
-    const filter = { family: 'ip', protocol: 17, destination: null, port: null };
+    const filter = { family: 'ip', protocol: 17, destination: null, port: null, unanswered: false };
     const outcomes = await Promise.allSettled([addon.conntrackList(filter), addon.conntrackDelete('ip', new Uint8Array(36 * 300))]);
     console.log(JSON.stringify(outcomes.map(({ reason }) => ({ ...reason, message: reason?.message }))));
   `;

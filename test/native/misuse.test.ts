@@ -122,14 +122,6 @@ t.test('other functions name the argument that is wrong', (t) => {
     new TypeError('elements[0]: expected a string of 1 to 255 bytes without NUL, found 1'),
   );
   t.throws(() => call('nftElements', 'ip', 't'), new TypeError('sets: expected an array, found undefined'));
-  t.throws(
-    () => call('nftHas', 'ip', 't', 's', 0, new Uint8Array(4)),
-    new TypeError('keyLength: expected an integer from 1 to 64, found 0'),
-  );
-  t.throws(
-    () => call('nftHas', 'ip', 't', 's', 8, new Uint8Array(12)),
-    new TypeError('keys: expected a multiple of keyLength bytes, found a typed array of 12 bytes'),
-  );
   t.throws(() => call('nftCompile', 4), new TypeError('family: expected "ip" or "ip6", found 4'));
   t.end();
 });

@@ -87,42 +87,6 @@ t.test('what elements count', async (t) => {
   t.equal((await listed('frontends'))?.packets, null);
 });
 
-t.test('which keys a set has', async (t) => {
-  await fresh();
-  const has = (set: string, ...keys: readonly (readonly number[])[]): Promise<readonly boolean[]> =>
-    addon.nftHas('ip', TABLE, set, 12, column(keys));
-  await transact(
-    elements('frontends', 'add', [frontend(1), frontend(3)]),
-    withData(elements('targets', 'add', [frontend(2)]), [endpoint(2)]),
-  );
-  t.strictSame(await has('frontends', frontend(1), frontend(2), frontend(3, 81), frontend(3)), [
-    true,
-    false,
-    false,
-    true,
-  ]);
-  t.strictSame(await has('targets', frontend(1), frontend(2)), [false, true], 'a map');
-  t.strictSame(await has('no-such-set', frontend(1)), [false]);
-  t.strictSame(await addon.nftHas('ip', 'no-such-table', 'frontends', 12, column([frontend(1)])), [false]);
-  t.strictSame(await has('frontends'), []);
-  const many = Array.from({ length: 1000 }, (_, index) => frontend(1, index + 1));
-  await transact(
-    elements(
-      'frontends',
-      'add',
-      many.filter((_, index) => index % 3 === 0),
-    ),
-  );
-  const held = await has('frontends', ...many);
-  t.strictSame(
-    held.map((answer, index) => answer === (index % 3 === 0 || index === 79)),
-    many.map(() => true),
-    'in several questions',
-  );
-  const error = await failure(addon.nftHas('ip', TABLE, 'frontends', 8, column([frontend(1).slice(0, 8)])));
-  t.match(error, { operation: 'nft has', errno: 'EINVAL' }, 'a key of another length');
-});
-
 t.test('intervals of concatenations are deleted and added again in one batch', async (t) => {
   await fresh();
   const range = (low: number, high: number): NftElementsOperation => ({

@@ -26,3 +26,25 @@ t.test('no socket, and no descriptor', (t) => {
   for (const wrong of [-1, 1.5, 'x', null, 2 ** 31]) t.throws(() => peer.peerUser(wrong as number), TypeError);
   t.end();
 });
+
+t.test('a limit on silence is for connections of TCP', async (t) => {
+  const path = `\0pointsman-silence-${process.pid}`;
+  for (const [at, isTcp] of [
+    [path, false],
+    [0, true],
+  ] as const) {
+    const server = createServer((socket) => socket.on('error', () => undefined));
+    if (typeof at === 'string') server.listen(at);
+    else server.listen(at, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    const socket = typeof address === 'object' && address !== null ? connect(address.port, '127.0.0.1') : connect(path);
+    await once(socket, 'connect');
+    t.equal(peer.limitSilence(descriptorOf(socket), 3, 8000), isTcp);
+    t.throws(() => peer.limitSilence(descriptorOf(socket), 0, 8000), TypeError);
+    t.throws(() => peer.limitSilence(descriptorOf(socket), 3, 0), TypeError);
+    socket.destroy();
+    server.close();
+  }
+  t.equal(peer.limitSilence(0x7fffffff, 3, 8000), false);
+});

@@ -32,7 +32,7 @@ function scene(): Scene {
     now: () => 0,
   });
   const lines = (): readonly Line[] => written.splice(0).map((line) => JSON.parse(line) as Line);
-  return { made: world(planSettings(), true, log), versions, lines };
+  return { made: world(planSettings(), log), versions, lines };
 }
 
 t.test('a line for each sync that changed something, with the versions of objects that it was for', async (t) => {

@@ -5,6 +5,7 @@ import type { SyncReport } from '../../src/dataplane/contract.js';
 import type { PacketCounts } from '../../src/dataplane/contract.js';
 import { Progress } from '../../src/control/progress.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
+import type { FlowTableSize } from '../../src/host/host.js';
 import { LINUX_HOST } from '../../src/host/linux/host.js';
 import { ProxyMetrics, type SourceState } from '../../src/observe/metrics.js';
 import { refOf, type Row } from '../../src/state/rows.js';
@@ -22,6 +23,7 @@ export interface Scene {
   readonly progress: Progress;
   readonly sources: SourceState[];
   readonly counted: { packets: PacketCounts | null };
+  readonly setFlows: (size: FlowTableSize | null) => void;
   readonly upsert: (...rows: readonly Row[]) => void;
   readonly remove: (...rows: readonly Row[]) => void;
   readonly writer: SourceWriter;
@@ -30,13 +32,14 @@ export interface Scene {
 
 /** Metrics of a state whose one source is complete, on a clock that begins at START_MS. */
 export function scene(families = FAMILIES, complete = true, mode: ProxyMode = 'nftables'): Scene {
+  let flows: FlowTableSize | null = null;
   const clock = new FakeClock(0);
   const counted: Scene['counted'] = { packets: null };
   const sources: SourceState[] = [];
   const wallClock = (): bigint => BigInt(Math.round((START_MS + clock.now()) * 1000)) * 1000n;
   const progress = new Progress(families, clock, wallClock);
   const metrics = new ProxyMetrics({
-    host: LINUX_HOST,
+    host: { ...LINUX_HOST, flowTableSize: () => flows },
     mode: { metrics: modeDefinition(mode).metrics, packetCounts: () => Promise.resolve(counted.packets) },
     progress,
     version: 'v1.36.2',
@@ -65,6 +68,9 @@ export function scene(families = FAMILIES, complete = true, mode: ProxyMode = 'n
     remove: (...rows) => {
       writer.apply(rows.map((row) => ({ type: 'remove', ref: refOf(row) })));
     },
+    setFlows: (size) => {
+      flows = size;
+    },
     scrape: async () => parseExposition(await metrics.scrape('text')),
   };
 }
@@ -86,8 +92,9 @@ export function report(family: Family, fields: Partial<SyncReport> = {}): SyncRe
 
 /** A run takes every change so far, with these frontends. */
 export function take({ progress }: Scene, ...frontends: readonly string[]): void {
+  progress.take();
   progress.planned();
-  for (const family of progress.families) family.take(new Set(frontends));
+  for (const family of progress.families) family.sending(new Set(frontends));
 }
 
 export function acknowledge({ metrics, progress }: Scene, report: SyncReport): void {

@@ -86,6 +86,23 @@ t.test('kube-proxy’s metrics: each name, type, label and bucket, and no other 
   t.equal(valueOf(families, 'pointsman_conflicts', { ip_family: 'IPv6' }), 3);
 });
 
+t.test('Health and the table of connections are shown as they are when metrics are scraped', async (t) => {
+  const world = scene();
+  const shown = async (): Promise<readonly unknown[]> => {
+    const families = await world.scrape();
+    const names = ['pointsman_healthy', 'pointsman_conntrack_entries', 'pointsman_conntrack_entries_limit'];
+    return names.map((name) => (families.has(name) ? valueOf(families, name, {}) : null));
+  };
+  let healthy = false;
+  world.metrics.setHealth({ healthy: () => healthy });
+  t.same(await shown(), [0, null, null], 'without a table nothing is shown of it');
+  healthy = true;
+  world.setFlows({ entries: 3, limit: 8 });
+  t.same(await shown(), [1, 3, 8]);
+  world.setFlows({ entries: 8, limit: 8 });
+  t.same(await shown(), [1, 8, 8]);
+});
+
 t.test('what any component and any process shows', async (t) => {
   const world = scene();
   useEverything(world);

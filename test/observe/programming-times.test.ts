@@ -16,7 +16,7 @@ interface Scene {
 function scene(max = 10): Scene {
   let now = (): number => 0;
   const times = new ProgrammingTimes(() => now(), max);
-  const made = world(planSettings(), true, times);
+  const made = world(planSettings(), times);
   now = () => made.clock.now();
   const told = (): Readonly<Record<string, string>> => {
     const { values } = times.family();

@@ -50,6 +50,13 @@ async function write(options: RotatedFileOptions, ...lines: readonly string[]): 
   }
 }
 
+t.test('half a line of a process that was killed does not spoil the next line', async (t) => {
+  const { path, options } = scene(t, { maxBytes: 1000 });
+  writeFileSync(path, 'whole\n{"half":');
+  await write(options, 'next', 'last');
+  t.equal(readFileSync(path, 'utf8'), 'whole\n{"half":\nnext\nlast\n');
+});
+
 t.test('turned over by size, with the time in the name', async (t) => {
   const { directory, path, options, time } = scene(t);
   await write(options, 'a line of text', 'another');

@@ -98,6 +98,7 @@ t.test('a status in words', (t) => {
     clientCertificate: 'request x waits for its approval',
     refusedConfiguration: 'address in use',
     refusedSeconds: 62,
+    limitation: 'scheduler "x": refuses',
     families: [
       {
         family: 'IPv4',
@@ -109,6 +110,7 @@ t.test('a status in words', (t) => {
         conflicts: ['conflict: one'],
         conflictsSeconds: 63,
         shortfalls: ['not on this platform: one'],
+        fullAffinity: ['no room for session affinity: one'],
         setAside: [
           { frontend: '10.96.0.1:80/SCTP', servicePort: 'a/b:c', reason: 'ENOENT', sinceSeconds: 61 },
           { frontend: '10.96.0.2:80/TCP', servicePort: null, reason: 'EBUSY', sinceSeconds: 1 },
@@ -127,12 +129,13 @@ t.test('a status in words', (t) => {
     'pointsman 0.1.0 for Kubernetes v1.36.2, nftables on me, process 7, up 1d 2h',
     'NOT healthy, balancers are told to stay away for 1h 0m: the node is unknown',
     'sources: still reading, with gaps for 5s: what could not be read is left alone',
-    '  services: read, heard of 1m 1s ago, 2 × watch',
+    '  services: read, last heard of 1m 1s ago, 2 × watch',
     '  nodes: not read yet',
     'changes waiting: for 12 ms',
     'changes are held back: no pod CIDRs',
     'client certificate: request x waits for its approval',
     'changed configuration refused for 1m 2s, the one before it is in force: address in use',
+    'limitation: scheduler "x": refuses',
     'sysctl for 7s: net.x is 0',
     'IPv4: NOT in sync, 1 Services, 2 frontends, 3 endpoints, 4 frontends pending',
     '  failed syncs: 2, last at 2026-01-01T01:00:00.000Z: EBUSY',
@@ -140,6 +143,7 @@ t.test('a status in words', (t) => {
     '  in conflict for 1m 3s:',
     '  conflict: one',
     '  not on this platform: one',
+    '  no room for session affinity: one',
     '  set aside for 1m 1s: 10.96.0.1:80/SCTP of a/b:c, which the kernel refuses: ENOENT',
     '  set aside for 1s: 10.96.0.2:80/TCP, which the kernel refuses: EBUSY',
     '  cannot be planned, and stays as it was: a/d: out of order',

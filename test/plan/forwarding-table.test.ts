@@ -5,6 +5,7 @@ import { frontendKey } from '../../src/plan/frontend-key.js';
 import { planNode } from '../../src/plan/node-plan.js';
 import { printConflict, printFrontend, printTable } from '../../src/plan/text.js';
 import type { FrontendPlan, NodePlan, ServicePlan } from '../../src/plan/types.js';
+import { rounds } from '../support/extent.js';
 import { planSettings } from '../support/plan-settings.js';
 import { SeededRandom } from '../support/random.js';
 import { address, node, prefix, serviceCIDR } from '../support/rows.js';
@@ -70,7 +71,7 @@ function holder(table: ForwardingTable): string | undefined {
 t.test('claims rank by kind, then age, then key, whatever the order in which they come and go', (t) => {
   const random = new SeededRandom(7);
   const ranks: readonly FrontendPlan['kind'][] = ['ClusterIP', 'LoadBalancer', 'ExternalIP'];
-  for (let round = 0; round < 200; round++) {
+  for (let round = 0; round < rounds(200); round++) {
     const claims = ['a', 'b', 'c', 'd', 'e', 'f'].map((service) => {
       const kind = random.pick(ranks);
       const creationTime = random.pick([1, 2, null]);
@@ -305,7 +306,7 @@ function variants(random: SeededRandom, history: readonly Step[]): readonly (rea
 
 t.test('a table is what its Services are, whatever happened before', (t) => {
   const random = new SeededRandom(2);
-  for (let round = 0; round < 300; round++) {
+  for (let round = 0; round < rounds(300); round++) {
     const history = randomHistory(random);
     const final = new Map(history.map((step) => [step.service, step.plan]));
     const fresh = new ForwardingTable(NODE);
@@ -321,7 +322,7 @@ t.test('a table is what its Services are, whatever happened before', (t) => {
       }
     }
   }
-  t.pass('300 histories in 6 orders');
+  t.pass(`${rounds(300)} histories in 6 orders`);
   t.end();
 });
 
@@ -373,7 +374,7 @@ class Copy {
 
 t.test('changes make a copy equal, and say nothing in vain', (t) => {
   const random = new SeededRandom(3);
-  for (let round = 0; round < 400; round++) {
+  for (let round = 0; round < rounds(400); round++) {
     const table = new ForwardingTable(NODE);
     const copy = new Copy();
     const stepwise = random.chance(0.5);
@@ -391,7 +392,7 @@ t.test('changes make a copy equal, and say nothing in vain', (t) => {
     const rest = copy.follow(table, false);
     if (rest.length > 0) t.same(rest, [], `end of round ${round}`);
   }
-  t.pass('400 histories followed');
+  t.pass(`${rounds(400)} histories followed`);
   t.end();
 });
 
@@ -466,5 +467,30 @@ t.test('conflicts are counted by pair, at a cost that does not grow with their s
   t.match(table.conflictPairs(), [{ count, first: { winner: 'b', loser: 'a' } }]);
   table.setService('b', null);
   t.same([table.conflictCount, table.conflictPairs()], [0, []]);
+  t.end();
+});
+
+t.test('attempts are left behind where an endpoint goes, and where a frontend comes or goes', (t) => {
+  const table = new ForwardingTable(NODE);
+  const own = frontend('default/web', '10.96.0.1', { endpoints: list([1, 2]) });
+  const left = (fields: Partial<FrontendPlan> | null): readonly string[] => {
+    table.setService('default/web', fields === null ? null : plan('default/web', [{ ...own, ...fields }]));
+    return [...table.takeChange().attempts];
+  };
+  t.same(left({}), [own.key], 'new: they began before its rules');
+  t.same(left({ endpoints: list([1, 2, 3]) }), [], 'an endpoint comes');
+  t.same(left({ endpoints: list([1, 2, 3]), masquerade: 'always' }), []);
+  t.same(left({ endpoints: list([2, 3, 4]) }), [own.key], 'one comes and another goes');
+  t.same(left({ endpoints: list([2]) }), [own.key]);
+  t.same(left({ endpoints: list([2]), localEndpoints: list([1]) }), [], 'another list beside it');
+  t.same(left({ endpoints: list([2]), localEndpoints: list([3]) }), [own.key]);
+  t.same(left({ endpoints: list([2]) }), [own.key], 'the policy changes');
+  const many = Array.from({ length: 200 }, (_, index) => index + 2);
+  t.same(left({ endpoints: list(many) }), [own.key], 'too many come to look at which');
+  t.same(left({ endpoints: list(many.slice(1)) }), [own.key]);
+  t.same(left(null), [own.key], 'gone');
+  table.setService('default/dns', plan('default/dns', [{ ...own, key: '10.96.0.1:80/UDP', protocol: 'UDP' }]));
+  table.setService('default/dns', null);
+  t.same([...table.takeChange().attempts], [], 'UDP has no attempts');
   t.end();
 });

@@ -5,6 +5,7 @@ import { PlannedCluster } from '../../src/plan/planned-cluster.js';
 import { claimProblems } from '../../src/plan/claim-problems.js';
 import { planService } from '../../src/plan/service-plan.js';
 import type { ServicePlan } from '../../src/plan/types.js';
+import { rounds } from '../support/extent.js';
 import { planSettings } from '../support/plan-settings.js';
 import { SeededRandom } from '../support/random.js';
 import { address, port, service, slice, type ServiceText } from '../support/rows.js';
@@ -92,7 +93,7 @@ t.test('what is kept does not depend on the order in which slices came, nor on w
 t.test('the arithmetic agrees with a list of all frontends', (t) => {
   const random = new SeededRandom(7);
   const below = (most: number): number => random.below(most);
-  for (let round = 0; round < 500; round++) {
+  for (let round = 0; round < rounds(500); round++) {
     const asked = {
       ports: Array.from({ length: 1 + below(6) }, () => ({ nodePort: below(2) })),
       balancerAddresses: externals(below(4)).map(address),

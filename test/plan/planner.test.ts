@@ -7,6 +7,7 @@ import type { TableChange } from '../../src/plan/types.js';
 import { refOf, type ObjectKey, type Row, type RowRef } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
 import type { StateChange } from '../../src/state/writer.js';
+import { rounds } from '../support/extent.js';
 import { planSettings } from '../support/plan-settings.js';
 import { SeededRandom } from '../support/random.js';
 import { node, service, serviceCIDR, slice, type EndpointText } from '../support/rows.js';
@@ -275,7 +276,7 @@ function picture(pipeline: Pipeline): readonly string[] {
 
 t.test('the tables are those of the final state, whatever the history', (t) => {
   const random = new SeededRandom(1);
-  for (let round = 0; round < 150; round++) {
+  for (let round = 0; round < rounds(150); round++) {
     const history = Array.from({ length: 5 + random.below(40) }, (): StateChange => {
       const row = randomRow(random);
       return random.chance(0.25) ? { type: 'remove', ref: refOf(row) } : { type: 'upsert', row };
@@ -320,6 +321,48 @@ t.test('an update that fails loses no change', (t) => {
     pipeline.plan().lines(),
     new Pipeline()
       .upsert({ ...ME, zone: 'b' }, ...numbered(3).slice(2))
+      .plan()
+      .lines(),
+  );
+  t.end();
+});
+
+t.test('a plan that is not brought to its end is made up for by the next', (t) => {
+  const [store, settings] = [new Store(), planSettings()];
+  const source = store.register('test');
+  const planner = new Planner(settings);
+  const say = (rows: readonly Row[]): void => {
+    source.apply(rows.map((row) => ({ type: 'upsert', row })));
+  };
+  const whole = (rows: readonly Row[]): readonly string[] =>
+    new Pipeline()
+      .upsert(...rows)
+      .plan()
+      .lines();
+  const lines = (): readonly string[] => FAMILIES.flatMap((family) => printTable(planner.tables[family]));
+  const rows = [ME, ...numbered(20)];
+  say(rows);
+  const dropped = planner.plan(store.snapshot, store.takeChanges());
+  for (let step = 0; step < 7; step++) t.equal(dropped.next().done, false);
+  t.not(lines().length, whole(rows).length, 'between two Services');
+  planner.update(store.snapshot, store.takeChanges());
+  t.same(lines(), whole(rows));
+  const [first] = numbered(21).slice(-2);
+  say([first!]);
+  const outdated = planner.plan(store.snapshot, store.takeChanges());
+  outdated.next();
+  planner.setSettings({ ...settings });
+  t.same([...outdated], [undefined], 'settings that say the same change nothing: the other family is planned');
+  say(numbered(21));
+  const other = planner.plan(store.snapshot, store.takeChanges());
+  other.next();
+  planner.setSettings({ ...settings, masqueradeAll: true });
+  t.same(other.next(), { done: true, value: null }, 'it is given up');
+  planner.update(store.snapshot, store.takeChanges());
+  t.same(
+    lines(),
+    new Pipeline({ masqueradeAll: true })
+      .upsert(ME, ...numbered(21))
       .plan()
       .lines(),
   );

@@ -5,6 +5,7 @@ import { selectAmong, selectEndpoints, type PolicyUse, type Selection } from '..
 import { Tally } from '../../src/plan/selection-rules.js';
 import { selectUniform } from '../../src/plan/uniform-selection.js';
 import type { EndpointSliceRow } from '../../src/state/rows.js';
+import { rounds } from '../support/extent.js';
 import { SeededRandom } from '../support/random.js';
 import { port, slice, type EndpointText } from '../support/rows.js';
 
@@ -26,7 +27,7 @@ function byRules(slices: readonly EndpointSliceRow[]): Selection {
 
 t.test('what is selected is what the rules select', (t) => {
   const random = new SeededRandom(7);
-  for (let round = 0; round < 500; round++) {
+  for (let round = 0; round < rounds(500); round++) {
     const hosts = random.shuffled([...Array(random.below(40)).keys()]);
     const endpoint = (host: number): EndpointText => ({
       address: `${random.pick([1, 10, 127, 200, 255])}.${host}.${random.below(256)}.${random.below(256)}`,

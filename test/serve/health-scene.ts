@@ -19,9 +19,7 @@ export function setup(...families: readonly Family[]): {
   return { clock, state, progress: (family) => all.of(family)! };
 }
 
-export const NONE: ReadonlySet<string> = new Set();
-
 export function sync(progress: FamilyProgress): void {
-  progress.take(NONE);
+  progress.take();
   progress.acknowledge();
 }

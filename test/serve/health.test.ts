@@ -1,7 +1,7 @@
 import t from 'tap';
 import { HealthState } from '../../src/observe/health.js';
 import { healthAnswer } from '../../src/serve/healthz.js';
-import { TIMEOUT_MS, setup, NONE, sync } from './health-scene.js';
+import { TIMEOUT_MS, setup, sync } from './health-scene.js';
 
 function health(state: HealthState): string {
   return state
@@ -35,6 +35,22 @@ t.test('frontends that the kernel refuses are shown to who asks for more, and th
   t.same(shown(), [{ family: 'IPv4', ...refused }]);
   t.equal(state.healthy(), true);
   t.notOk(healthAnswer(state, '/healthz').body.includes('setAside'));
+  t.end();
+});
+
+t.test('/healthz?verbose names each source and when it was last heard of', (t) => {
+  const { state, progress } = setup('IPv4');
+  sync(progress('IPv4'));
+  state.sources = () => [
+    { source: 'services', synced: true, sinceLastEventMs: 2000.4 },
+    { source: 'nodes', synced: false, sinceLastEventMs: null },
+  ];
+  const { sources } = JSON.parse(healthAnswer(state, '/healthz', true).body) as { readonly sources: unknown };
+  t.same(sources, {
+    services: { synced: true, lastHeard: '2025-01-02T03:04:03.000000007Z' },
+    nodes: { synced: false, lastHeard: null },
+  });
+  t.notMatch(healthAnswer(state, '/healthz').body, /lastHeard/);
   t.end();
 });
 
@@ -72,7 +88,7 @@ t.test('a change that waits the timeout makes its family unhealthy until a sync 
   await clock.advance(1);
   t.equal(health(state), 'IPv4 down, IPv6 up', 'the first change counts, not the last');
   t.equal(state.healthy(), false);
-  progress('IPv4').take(NONE);
+  progress('IPv4').take();
   t.equal(state.healthy(), false, 'a start is no success');
   progress('IPv4').acknowledge();
   t.equal(state.healthy(), true);
@@ -82,7 +98,7 @@ t.test('a change queued during a sync is not satisfied by it', async (t) => {
   const { clock, state, progress } = setup('IPv4');
   sync(progress('IPv4'));
   progress('IPv4').changed(null);
-  progress('IPv4').take(NONE);
+  progress('IPv4').take();
   await clock.advance(1000);
   progress('IPv4').changed(null);
   progress('IPv4').acknowledge();
@@ -97,7 +113,7 @@ t.test('failing syncs keep the first change waiting, and a failing periodic sync
   sync(progress('IPv4'));
   progress('IPv4').changed(null);
   for (let i = 0; i < 6; i++) {
-    progress('IPv4').take(NONE);
+    progress('IPv4').take();
     await clock.advance(TIMEOUT_MS / 6);
     progress('IPv4').failed('EBUSY');
   }
@@ -105,7 +121,7 @@ t.test('failing syncs keep the first change waiting, and a failing periodic sync
   sync(progress('IPv4'));
   t.equal(state.healthy(), true);
 
-  progress('IPv4').take(NONE);
+  progress('IPv4').take();
   progress('IPv4').failed('EBUSY');
   await clock.advance(TIMEOUT_MS);
   t.equal(state.healthy(), false, 'with no change at all');
@@ -115,7 +131,7 @@ t.test('a sync that never ends is noticed', async (t) => {
   const { clock, state, progress } = setup('IPv4');
   sync(progress('IPv4'));
   progress('IPv4').changed(null);
-  progress('IPv4').take(NONE);
+  progress('IPv4').take();
   await clock.advance(TIMEOUT_MS);
   t.equal(state.healthy(), false);
 });
@@ -191,7 +207,7 @@ t.test(
     t.equal(healthAnswer(state, '/healthz').status, 503);
     sync(progress('IPv6'));
     progress('IPv4').changed(null);
-    progress('IPv4').take(NONE);
+    progress('IPv4').take();
     progress('IPv4').failed('EBUSY');
     t.equal(livez().status, 200);
     await clock.advance(TIMEOUT_MS);

@@ -72,7 +72,12 @@ export class PageScene {
       ...{ progress, version: 'v1.36.2', features: gateStates({}), clock, wallClock: () => 0n, sources: () => [] },
     });
     metrics.syncFinished(FAMILY, false, 0.003, { type: 'success' });
-    const view: FamilyView = { family: FAMILY, table: this.planner.tables[FAMILY], history, dataplane: {} };
+    const view: FamilyView = {
+      family: FAMILY,
+      table: this.planner.tables[FAMILY],
+      history,
+      dataplane: { inspect: () => Promise.reject(new Error('there is no kernel')) },
+    };
     this.running = {
       ...{ release: '0.1.0', host: LINUX_HOST, snapshot: store.snapshot, families: [view], health, progress },
       loaded: () => loaded,
@@ -83,6 +88,7 @@ export class PageScene {
       sources: () => [{ source: 'test', synced: true, sinceLastEventMs: 5, failures: { watch: 2, list: 0 } }],
       held: { versionsOf: (resource) => this.held.get(resource) ?? null },
       waitingFor: () => store.waitingFor(),
+      fullAffinity: () => [],
       now: () => clock.now(),
     };
     this.server = new PageServer({ running: this.running, folder, clock, log });
@@ -102,11 +108,12 @@ export class PageScene {
   /** Plans what was said, and has it acknowledged. */
   sync(report: Partial<SyncReport> = {}, culprit: string | null = null): void {
     const table = this.planner.tables[FAMILY];
+    this.progress.take();
     this.planner.update(this.store.snapshot, this.store.takeChanges());
     this.progress.planned();
     this.health.planned(table);
     const { frontends } = table.takeChange();
-    this.progress.of(FAMILY)?.take(frontends);
+    this.progress.of(FAMILY)?.sending(frontends);
     this.progress.of(FAMILY)?.acknowledge(
       (report.setAside ?? []).map((aside) => ({
         ...aside,

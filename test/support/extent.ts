@@ -2,8 +2,13 @@
 export const EXTENT_VARIABLE = 'POINTSMAN_TESTS';
 
 /** What `npm test` runs of a longer list of cases: one of each kind. */
-export function usually<T>(some: T, all: T): T {
+export function usually<Some, All>(some: Some, all: All): Some | All {
   return process.env[EXTENT_VARIABLE] === 'usual' ? some : all;
+}
+
+/** How many rounds of made-up input run: a fifth of them in `npm test`. They are the first ones, as seeds are fixed. */
+export function rounds(all: number): number {
+  return usually(Math.ceil(all / 5), all);
 }
 
 /** What runs of a longer list under emulation, where everything takes ten times as long: one of each kind. `vm-thorough` has the rest. */

@@ -5,13 +5,7 @@ import type { FamilyRig } from './family-rig.js';
 import type { SeededRandom } from './random.js';
 import type { ScenarioWorld } from './scenario-world.js';
 
-/** Of the modes that look for themselves at what others do. */
-interface Process extends FamilyDataplane {
-  audit(): Promise<boolean>;
-  glance(): Promise<boolean>;
-}
-
-type HistoryRig = FamilyRig<Pick<ScenarioWorld, 'failAtRandom' | 'failNoMore'>, Process> & { now: number };
+type HistoryRig = FamilyRig<Pick<ScenarioWorld, 'failAtRandom' | 'failNoMore'>, FamilyDataplane> & { now: number };
 
 export interface History<Rig extends HistoryRig> {
   readonly rig: Rig;
@@ -82,7 +76,7 @@ async function takeStep<Rig extends HistoryRig>(
   if (random.chance(0.2)) damage();
   rig.kernel.failAtRandom(random);
   await rig.sync(random.chance(0.1)).catch(() => undefined);
-  await rig.dataplane.glance().catch(() => undefined);
+  await rig.dataplane.probe().catch(() => undefined);
   rig.kernel.failNoMore();
   rig.now += random.pick([1, 1000, 60_000]);
 }

@@ -6,9 +6,9 @@ import { projectFile } from './lab/agent.js';
 import { PROGRAM_NAMES, type ProgramName } from './programs.js';
 import { TESTS } from './test-files.js';
 
-export type Need = ProgramName | 'namespaces' | 'root' | 'image';
+export type Need = ProgramName | 'namespaces' | 'root' | 'image' | 'ip_vs';
 
-const NEEDS: ReadonlySet<string> = new Set([...PROGRAM_NAMES, 'namespaces', 'root', 'image']);
+const NEEDS: ReadonlySet<string> = new Set([...PROGRAM_NAMES, 'namespaces', 'root', 'image', 'ip_vs']);
 /**
  * What a test file needs of its machine it says in a line of its own, as does a module under `test` for all that import it:
  *
@@ -17,6 +17,7 @@ const NEEDS: ReadonlySet<string> = new Set([...PROGRAM_NAMES, 'namespaces', 'roo
  * A word is the name of a program (programs.ts), or one of these:
  * namespaces  of the network and of mounts may be made, by an ordinary user in a user namespace
  * root        of the machine, not of a user namespace
+ * ip_vs       Debian's kernel for user mode can be had and started (test/uml): of files *.uml, which the runner starts there
  * image       what deploy/image-root.sh takes from the machine: Debian's packages iptables and kmod, installed, not only unpacked
  */
 const LINE = /^\/\/ needs: (.+)$/gm;

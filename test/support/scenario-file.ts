@@ -325,9 +325,9 @@ function planExpectation(start: string, lines: readonly string[]): PlanExpectati
   };
 }
 
-/** `UDP 10.244.1.10:40000 -> 10.96.0.10:53 by 10.244.1.1:53` */
+/** `UDP 10.244.1.10:40000 -> 10.96.0.10:53 by 10.244.1.1:53`, with ` unanswered` behind. */
 function flow(text: string): Flow {
-  const found = /^(\w+) (\S+):(\d+) -> (\S+):(\d+) by (\S+):(\d+)$/.exec(text);
+  const found = /^(\w+) (\S+):(\d+) -> (\S+):(\d+) by (\S+):(\d+)( unanswered)?$/.exec(text);
   const protocol = parseProtocol(found?.[1] ?? '');
   if (found === null || protocol === null) throw new Error(`not a flow: ${text}`);
   const host = (part: number): IPAddress => address((found[part] ?? '').replace(/^\[|\]$/g, ''));
@@ -339,6 +339,7 @@ function flow(text: string): Flow {
     port: Number(found[5]),
     replySource: host(6),
     replyPort: Number(found[7]),
+    unanswered: found[8] !== undefined,
   };
 }
 

@@ -13,3 +13,6 @@ export const SCENARIO_MODES: readonly ScenarioMode[] = [
   KERNELSPACE_STORIES,
   TOY_STORIES,
 ];
+
+/** Those of Linux that a configuration can name. */
+export const LINUX_STORIES: readonly ScenarioMode[] = [NFTABLES_STORIES, IPTABLES_STORIES, IPVS_STORIES];

@@ -12,6 +12,7 @@ import { frontendKey } from '../../src/plan/frontend-key.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../src/plan/types.js';
 import { Store } from '../../src/state/store.js';
 import type { SourceWriter, StateChange } from '../../src/state/writer.js';
+import type { NativeAddon } from '../../src/native/contract.js';
 import { FakeClock } from './fake-clock.js';
 import type { KernelPacket } from './fake-kernel/packet.js';
 import { RecordingLog } from './recording-log.js';
@@ -23,13 +24,18 @@ const UNUSED = { address: parseAddress('127.0.0.1')!, port: 0 };
 /** After which a suspicion is looked into. */
 const SUSPICION_MS = 10;
 
+/** How long attempts to connect are gathered for a pass over them. */
+const ATTEMPTS_MS = 100;
+
 /** A dataplane that keeps what its last sync reported. */
 class Reported implements FamilyDataplane {
   readonly family: Family;
+  readonly polls: boolean;
   last: SyncReport | null = null;
 
   constructor(private readonly dataplane: FamilyDataplane) {
     this.family = dataplane.family;
+    this.polls = dataplane.polls;
   }
 
   async apply(table: ForwardingTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
@@ -46,18 +52,36 @@ class Reported implements FamilyDataplane {
     return this.dataplane.clearGoneFlows(keys);
   }
 
-  cleanup(): Promise<void> {
-    return this.dataplane.cleanup();
+  prepare(): void {
+    this.dataplane.prepare();
+  }
+
+  audit(): Promise<boolean> {
+    return this.dataplane.audit();
+  }
+
+  probe(): Promise<boolean> {
+    return this.dataplane.probe();
+  }
+
+  end(): void {
+    this.dataplane.end();
+  }
+
+  refused(): ReturnType<FamilyDataplane['refused']> {
+    return this.dataplane.refused();
+  }
+
+  unremembered(): ReturnType<FamilyDataplane['unremembered']> {
+    return this.dataplane.unremembered();
   }
 
   dump(plan: FamilyTable): Promise<readonly string[]> {
     return this.dataplane.dump(plan);
   }
 
-  async inspect(...question: Parameters<NonNullable<FamilyDataplane['inspect']>>): Promise<Inspection> {
-    const inspection = await this.dataplane.inspect?.(...question);
-    if (inspection === undefined) throw new TypeError('the mode cannot tell what decides over a packet');
-    return inspection;
+  inspect(...question: Parameters<FamilyDataplane['inspect']>): Promise<Inspection> {
+    return this.dataplane.inspect(...question);
   }
 }
 
@@ -72,6 +96,8 @@ export class ScenarioProcess {
   private tell: Parameters<WatchForeignChanges>[0] | null = null;
   /** The next pass is the first one, or one that makes up for it. */
   private first = true;
+  /** The cycle asked for a pass. */
+  private asked = false;
 
   private constructor(
     private readonly world: ScenarioWorld,
@@ -79,6 +105,7 @@ export class ScenarioProcess {
     mode: OpenMode,
     private readonly clock: FakeClock,
     log: RecordingLog,
+    addon: NativeAddon,
   ) {
     const { store } = this;
     const wallClock = (): bigint => BigInt(clock.now());
@@ -99,12 +126,12 @@ export class ScenarioProcess {
         watch,
         takeover: { proceed: () => Promise.resolve(null), retire: () => Promise.resolve() },
       },
-      conntrack: world.flows && new ConntrackReconciler(world.addon.conntrack),
+      conntrack: world.flows && new ConntrackReconciler(addon.conntrack),
       health: this.health,
       serviceHealth: { sync: () => Promise.resolve() },
       localAddresses: () => story.localAddresses,
       // The story says when a pass is due.
-      loop: { trigger: () => undefined, triggerNow: () => undefined },
+      loop: { trigger: () => (this.asked = true), triggerNow: () => (this.asked = true) },
       onGuarded: () => undefined,
       onComplete: () => undefined,
       onFatal: (error) => {
@@ -118,20 +145,22 @@ export class ScenarioProcess {
     return this.health.held();
   }
 
+  /** @param addon of the world, or one that stands before it. */
   static async start(
     mode: ScenarioMode,
     world: ScenarioWorld,
     story: Pick<Story, 'settings' | 'localAddresses'>,
+    addon: NativeAddon = world.addon,
   ): Promise<ScenarioProcess> {
     const clock = new FakeClock();
     const log = new RecordingLog();
     const parts = {
-      ...{ config: scenarioConfig(mode), addon: world.addon, log, now: () => clock.now() },
+      ...{ config: scenarioConfig(mode), addon, log, now: () => clock.now() },
       onTransaction: () => undefined,
       isTcpBeLiberal: () => Promise.resolve(false),
       interfaceMac: () => null,
     };
-    return new ScenarioProcess(world, story, await mode.definition.open(parts, FAMILIES), clock, log);
+    return new ScenarioProcess(world, story, await mode.definition.open(parts, FAMILIES), clock, log, addon);
   }
 
   table(family: Family): ForwardingTable {
@@ -174,6 +203,11 @@ export class ScenarioProcess {
     this.writer.apply(changes);
   }
 
+  /** The story says nothing more: all comes from other sources. */
+  complete(): void {
+    this.writer.complete();
+  }
+
   /**
    * One pass of both families; rejects when one failed, after the other had its turn.
    *
@@ -181,11 +215,64 @@ export class ScenarioProcess {
    */
   async sync(touched = false): Promise<void> {
     if (touched) await this.suspect();
-    await this.cycle.run({ full: this.first });
+    await this.pass(this.first);
     this.first = false;
+  }
+
+  /** One pass in which no time goes by, so that nothing becomes due. */
+  async syncAtOnce(): Promise<void> {
+    await this.run(false);
+  }
+
+  /** Lets time go by, with the passes that the cycle asks for meanwhile, again where they fail, and a full one at the end. */
+  async period(ms: number): Promise<void> {
+    for (const end = this.clock.now() + ms; this.clock.now() < end;) {
+      await this.clock.advance(Math.min(1000, end - this.clock.now()));
+      if (!this.asked) continue;
+      const succeeded = await this.pass(this.first).then(
+        () => true,
+        () => false,
+      );
+      if (succeeded) this.first = false;
+      else this.asked = true;
+    }
+    await this.pass(true);
+    this.first = false;
+  }
+
+  /** Neither asks for anything nor is told of anything any more. */
+  stop(): void {
+    this.cycle.stop();
+  }
+
+  private async run(full: boolean): Promise<void> {
+    this.asked = false;
+    await this.cycle.run({ full });
     // What goes on beside syncs may take its time, and longer the busier the machine is.
     for (const family of FAMILIES) await this.report(family)?.aside;
+  }
+
+  private async pass(full: boolean): Promise<void> {
+    await this.run(full);
+    await this.passOverAttempts();
     if (this.cycle.flowsRefused) throw new Error('stale flows are left');
+  }
+
+  /** Whether a pass was asked for since this was last asked. */
+  private takeAsked(): boolean {
+    const { asked } = this;
+    this.asked = false;
+    return asked;
+  }
+
+  /** The run that follows shortly when attempts to connect may be stale. What was reported stays what the sync itself did. */
+  private async passOverAttempts(): Promise<void> {
+    this.takeAsked();
+    await this.clock.advance(ATTEMPTS_MS);
+    if (!this.takeAsked()) return;
+    const reports = FAMILIES.map((family) => [family, this.report(family)] as const);
+    await this.cycle.run({ full: false });
+    for (const [family, report] of reports) this.dataplanes[family].last = report;
   }
 
   private async suspect(): Promise<void> {

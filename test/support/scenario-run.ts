@@ -124,7 +124,7 @@ class Run {
   /** Nothing to do: no transaction. */
   async checkIdle(where: string): Promise<void> {
     const before = this.world.transactions;
-    await this.process.sync();
+    await this.process.syncAtOnce();
     const sent = this.world.transactions - before;
     if (sent > 0) this.findings.push(`${where}: ${sent} transactions although nothing changed`);
   }

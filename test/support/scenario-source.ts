@@ -11,7 +11,7 @@ import { ApiServer } from './api-server/server.js';
 import { RecordingLog } from './recording-log.js';
 import type { Story, StoryWrite } from './scenario-file.js';
 
-const TIMING = { ...DEFAULT_TIMING, backoffInitialMs: 1, backoffMaxMs: 10, healthyMs: 1 };
+export const QUICK_TIMING = { ...DEFAULT_TIMING, backoffInitialMs: 1, backoffMaxMs: 10, healthyMs: 1 };
 const TIMEOUT_MS = 20_000;
 
 /** A story's objects in an API server, and the source that reads them there. */
@@ -39,7 +39,7 @@ export class StorySource {
       },
       store,
       source.log,
-      { clock: systemClock, random: Math.random, timing: TIMING },
+      { clock: systemClock, random: Math.random, timing: QUICK_TIMING },
     );
     await source.until(() => source.watching());
     return source;

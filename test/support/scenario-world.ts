@@ -26,6 +26,8 @@ export interface ScenarioWorld {
   follow?(changes: readonly StateChange[], nodeName: string): void;
   /** Somebody else does something to the kernel, so that nobody can be sure of it. */
   touch(): void;
+  /** Somebody else changes what the mode has in the kernel, or adds to it; absent: nothing of the kind is known here. */
+  harm?(random: SeededRandom): void;
   /** Lets one call in ten fail. */
   failAtRandom(random: SeededRandom): void;
   /** Lets transactions to come happen while their answers are lost. */

@@ -4,14 +4,21 @@ import { dirname, join } from 'node:path';
 /** The folder of the compiled tests. */
 export const TESTS = dirname(import.meta.dirname);
 
+/** Files that need a kernel with ip_vs, and of nf_tables nothing: see test/uml. */
+export const USER_MODE = /\.uml(?:-thorough)?\.js$/;
+
 /** Where the machine is emulated code that V8 compiles costs more than it saves: it has to be translated once more. */
 const INTERPRETED = ['--no-opt', '--no-sparkplug'];
 
 /** Which files an extent of test/run.ts has, what its processes find in their environment, and Node's options for them. */
 const EXTENTS = {
-  usual: { files: /\.test\.js$/, env: {}, options: [] },
-  all: { files: /\.(?:test|thorough)\.js$/, env: {}, options: [] },
-  nightly: { files: /\.nightly\.js$|\/endurance\.test\.js$/, env: { POINTSMAN_ENDURANCE_SECONDS: '600' }, options: [] },
+  usual: { files: /\.(?:test|uml)\.js$/, env: {}, options: [] },
+  all: { files: /\.(?:test|thorough|uml|uml-thorough)\.js$/, env: {}, options: [] },
+  nightly: {
+    files: /\.nightly\.js$|\/(?:endurance|history)\.test\.js$/,
+    env: { POINTSMAN_ENDURANCE_SECONDS: '600', POINTSMAN_HISTORY_ROUNDS: '200' },
+    options: [],
+  },
   wine: { files: /\.wine\.js$/, env: {}, options: [] },
   vm: { files: /\.vm\.js$|native\/(?:ipset|route)\.test\.js$/, env: {}, options: INTERPRETED },
   arm64: {

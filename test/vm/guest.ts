@@ -26,7 +26,7 @@ exec $bb switch_root /root /run/job/busybox sh /run/job/job
 `;
 
 /** A word that a shell takes as it is. */
-function quoted(word: string): string {
+export function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 

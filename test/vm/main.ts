@@ -25,6 +25,8 @@ const TOOLS = {
 };
 /** As automake's tests say that they cannot be run. */
 const UNAVAILABLE = 77;
+/** What remains of the machine's time for its start, and for a runner that is stopped to say what is left. */
+const LAST_WORDS_SECONDS = 40;
 const { path: PATH } = findPrograms(programsCache());
 
 function checkMachine(): void {
@@ -75,7 +77,9 @@ const seconds = Number(process.env['POINTSMAN_VM_SECONDS'] ?? 480);
 const processors = Math.min(2, availableParallelism());
 const folder = mkdtempSync(join(tmpdir(), 'pointsman-tests-'));
 try {
-  const env = { ...testVariables(), ...(await bundleVariable(folder, args)) };
+  // The runner says which files are left, which nobody could from outside.
+  const limit = { POINTSMAN_TEST_SECONDS: String(Math.max(1, seconds - LAST_WORDS_SECONDS)) };
+  const env = { ...testVariables(), ...limit, ...(await bundleVariable(folder, args)) };
   const job = { command, folder: process.cwd(), env, modules: provided.modules };
   process.exitCode = await runMachine(provided, job, { seconds, memoryMiB: 2048, processors });
 } finally {

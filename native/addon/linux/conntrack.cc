@@ -31,6 +31,7 @@ conntrack::FlowFilter filter_argument(const Argument& at) {
   }
   const Argument port = at.member("port");
   if (!port.is_null()) filter.port = static_cast<std::uint16_t>(port.integer(0, 65535));
+  filter.unanswered = at.member("unanswered").flag();
   return filter;
 }
 

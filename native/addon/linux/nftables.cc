@@ -3,8 +3,6 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
-#include <linux/netfilter/nf_tables.h>
-
 #include <memory>
 
 #include "addon/argument.h"
@@ -26,7 +24,6 @@ namespace {
 constexpr const char* kTransaction = "nft transaction";
 constexpr const char* kList = "nft list";
 constexpr const char* kElements = "nft elements";
-constexpr const char* kHas = "nft has";
 constexpr const char* kGeneration = "nft generation";
 constexpr const char* kCompile = "nft compile";
 constexpr const char* kRelease = "nft release memory";
@@ -218,42 +215,6 @@ class ElementsCall final : public AsyncCall {
   std::vector<nftables::SetListing> listings_;
 };
 
-/// What is asked of one set.
-struct Question {
-  nftables::Family family = nftables::Family::kIp;
-  std::string table;
-  std::string set;
-  std::size_t key_length = 0;
-  netlink::Bytes keys;
-};
-
-class HasCall final : public AsyncCall {
- public:
-  HasCall(std::shared_ptr<netlink::SocketPool> sockets, Question question)
-      : sockets_(std::move(sockets)), question_(std::move(question)) {}
-
- private:
-  void execute() override {
-    auto socket = sockets_->take();
-    if (!socket.ok()) return fail(from_netlink(socket.error(), kHas));
-    const auto& [family, table, set, key_length, keys] = question_;
-    auto held = nftables::held_keys(socket.value(), family, table, set, key_length, keys);
-    if (!held.ok()) return fail(from_netlink(held.error(), kHas));
-    sockets_->give_back(std::move(socket.value()));
-    held_ = std::move(held.value());
-  }
-
-  Napi::Value finish(Napi::Env env) override {
-    const Napi::Array held = Napi::Array::New(env, held_.size());
-    for (std::uint32_t index = 0; index < held_.size(); ++index) held.Set(index, Napi::Boolean::New(env, held_[index]));
-    return held;
-  }
-
-  std::shared_ptr<netlink::SocketPool> sockets_;
-  Question question_;
-  std::vector<bool> held_;
-};
-
 class GenerationCall final : public AsyncCall {
  public:
   explicit GenerationCall(std::shared_ptr<netlink::SocketPool> sockets) : sockets_(std::move(sockets)) {}
@@ -337,21 +298,6 @@ Napi::Value nft_elements(const Napi::CallbackInfo& info) {
       env, kElements, std::make_unique<ElementsCall>(sockets_of(env), family, std::move(table), std::move(sets)));
 }
 
-Napi::Value nft_has(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  Misuse misuse(env);
-  Question question;
-  question.family = family_argument(Argument(info[0], "family", misuse));
-  question.table = name_argument(Argument(info[1], "table", misuse));
-  question.set = name_argument(Argument(info[2], "set", misuse));
-  question.key_length = Argument(info[3], "keyLength", misuse).integer(1, NFT_DATA_VALUE_MAXLEN);
-  const Argument keys(info[4], "keys", misuse);
-  question.keys = keys.bytes();
-  if (!misuse.failed() && question.keys.size() % question.key_length != 0) keys.expect("a multiple of keyLength bytes");
-  if (misuse.failed()) return misuse.raise();
-  return AsyncCall::start(env, kHas, std::make_unique<HasCall>(sockets_of(env), std::move(question)));
-}
-
 Napi::Value nft_generation(const Napi::CallbackInfo& info) {
   return AsyncCall::start(info.Env(), kGeneration, std::make_unique<GenerationCall>(sockets_of(info.Env())));
 }
@@ -372,7 +318,6 @@ Napi::Object nftables_functions(Napi::Env env) {
   functions.add<nft_transact>("nftTransact");
   functions.add<nft_list>("nftList");
   functions.add<nft_elements>("nftElements");
-  functions.add<nft_has>("nftHas");
   functions.add<nft_generation>("nftGeneration");
   functions.add<nft_max_batch>("nftMaxBatch");
   functions.add<nft_watch>("nftWatch");

@@ -1,3 +1,5 @@
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -30,12 +32,31 @@ Napi::Value peer_name(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), name);
 }
 
+bool set_option(int descriptor, int level, int option, int value) {
+  return setsockopt(descriptor, level, option, &value, sizeof(value)) == 0;
+}
+
+/// With TCP_USER_TIMEOUT the kernel counts by it instead of by unanswered probes (tcp(7)), for idle connections and for data that nobody acknowledges.
+Napi::Value limit_silence(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const int descriptor = static_cast<int>(Argument(info[0], "descriptor", misuse).integer(0, std::numeric_limits<int>::max()));
+  const int idle = static_cast<int>(Argument(info[1], "idleSeconds", misuse).integer(1, 3600));
+  const int limit = static_cast<int>(Argument(info[2], "limitMs", misuse).integer(1, 3'600'000));
+  if (misuse.failed()) return misuse.raise();
+  const bool set = set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1) &&
+                   set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, idle) &&
+                   set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 1) &&
+                   set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, limit);
+  return Napi::Boolean::New(info.Env(), set);
+}
+
 }  // namespace
 
 Napi::Object peer_functions(Napi::Env env) {
   Functions functions(env);
   functions.add<peer_name>("peerName");
   functions.add<peer_user>("peerUser");
+  functions.add<limit_silence>("limitSilence");
   return functions.object();
 }
 

@@ -1,5 +1,6 @@
 import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
+import { truthOf } from '../tables/flags.js';
 import { argumentOf, findingAt, millisecondsOf, placeOf, printPlace, sectionsOf, type Place } from './place.js';
 
 /** Settings of one component of the control plane that only make sense with those of another. */
@@ -55,8 +56,8 @@ function garbage(documents: readonly Document[]): readonly Finding[] {
     return [{ document, path: collector.pathOf(name), value: String(collector.truth(name)) }];
   });
   const [server] = argumentsOf(documents, 'apiServer', 'enable-garbage-collector');
-  if (server === undefined) return [];
+  if (server === undefined || truthOf(server.value) === null) return [];
   return managers
-    .filter(({ value }) => value !== server.value)
+    .filter(({ value }) => value !== String(truthOf(server.value)))
     .map((place) => findingAt('error', 'garbage-collector', place, `does not agree with ${printPlace(server)}`));
 }

@@ -1,6 +1,7 @@
 import { KIND } from '../../config/document.js';
 import type { Document } from '../documents.js';
 import type { Finding } from '../findings.js';
+import { gatesIn } from '../tables/flags.js';
 import { argumentOf, findingAt, printPlace, sectionsOf, type Place } from './place.js';
 
 /** Feature gates are the same throughout a cluster, or components disagree on what there is. */
@@ -41,10 +42,7 @@ function gatesOf(document: Document): readonly Gate[] {
   return [
     ...ofNodes,
     ...ofArguments.flatMap(({ path, value }) =>
-      value.split(',').flatMap((entry) => {
-        const [, name, truth] = /^\s*(\w+)=(true|false)\s*$/i.exec(entry) ?? [];
-        return name === undefined ? [] : [gate(document, path, name, truth?.toLowerCase() === 'true')];
-      }),
+      gatesIn(value).map(([name, truth]) => gate(document, path, name, truth)),
     ),
   ];
 }

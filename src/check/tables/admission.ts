@@ -3,6 +3,7 @@ import type { Section } from '../../config/tables/section.js';
 import {
   bool,
   embedded,
+  field,
   int64,
   list,
   oneOf,
@@ -41,8 +42,21 @@ const ADMISSION = struct({
   }),
 });
 
+/** Manifests of webhooks and policies that the API server reads at its start. */
+const MANIFESTS = { staticManifestsDir: field(scalar('absolute path'), { since: 36 }) };
+
+const MANIFESTS_GATE = rule('feature-gate', (section) => {
+  if (section.has('staticManifestsDir'))
+    section.warn(
+      'feature-gate',
+      'staticManifestsDir',
+      'needs --feature-gates=ManifestBasedAdmissionControlConfig=true',
+    );
+});
+
 /** Where the webhooks' credentials are. */
-const WEBHOOK_ADMISSION = struct({ kubeConfigFile: path });
+const WEBHOOK_ADMISSION = struct({ kubeConfigFile: scalar('absolute path'), ...MANIFESTS }, MANIFESTS_GATE);
+const POLICY_ADMISSION = struct(MANIFESTS, MANIFESTS_GATE);
 
 const NAMED = list(text);
 const SCOPE = oneOf(
@@ -119,6 +133,12 @@ const PLUGINS = 'apiserver.config.k8s.io';
 export const ADMISSION_KINDS: readonly KindTable[] = [
   ...apiServerKind('AdmissionConfiguration', ADMISSION, { v1: {} }, { v1alpha1: {} }),
   { kind: 'WebhookAdmissionConfiguration', group: PLUGINS, versions: { v1: {} }, table: WEBHOOK_ADMISSION },
+  ...['ValidatingAdmissionPolicyConfiguration', 'MutatingAdmissionPolicyConfiguration'].map((kind) => ({
+    kind,
+    group: PLUGINS,
+    versions: { v1: { since: 36 } },
+    table: POLICY_ADMISSION,
+  })),
   { kind: 'ResourceQuotaConfiguration', group: PLUGINS, versions: { v1: {} }, table: RESOURCE_QUOTA },
   {
     kind: 'Configuration',

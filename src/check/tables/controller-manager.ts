@@ -1,12 +1,17 @@
 import { familyOf, parsePrefix, prefixLength } from '../../base/ip.js';
+import { printValue } from '../../config/errors.js';
 import { needs, rule } from '../../config/tables/rules.js';
 import {
   bool,
+  durationWithin,
   field,
   int,
+  int32,
   intOrZero,
   list,
   oneOf,
+  orZero,
+  parsed,
   path,
   required,
   scalar,
@@ -18,10 +23,12 @@ import {
   type StructType,
 } from '../../config/tables/types.js';
 import { CLIENT_CONNECTION, CONTENTION, DEBUGGING, LEADER_ELECTION } from './component.js';
+import { KNOWN_CONTROLLERS } from './controllers.js';
 
 /** The controller managers. Their types name fields in Go's way, with capital letters. */
 
-const period = scalar('duration, not negative');
+/** Kubernetes parses whatever is written of a period, null, too. */
+const period = parsed(scalar('duration, not negative'));
 const count = intOrZero(1);
 
 function periods(...names: readonly string[]): Readonly<Record<string, ScalarType>> {
@@ -43,11 +50,21 @@ const FIRST_COUNTS = rule('unique', (section) => {
   }
 });
 
-const LEADER_MIGRATION = struct({
-  leaderName: field(text, { default: 'cloud-provider-extraction-migration' }),
-  resourceLock: field(oneOf('leases', 'endpoints'), { default: 'leases' }),
+const LEADERS = {
   controllerLeaders: list(struct({ name: required(text), component: required(text) }), { unique: 'name' }),
-});
+};
+const LOCK = oneOf('leases', 'endpoints');
+/** Within the configuration of a controller manager. */
+const LEADER_MIGRATION = struct({ leaderName: text, resourceLock: LOCK, ...LEADERS });
+
+function leaderMigration(version: string, lock: StructType['fields']): KindTable {
+  return {
+    kind: 'LeaderMigrationConfiguration',
+    group: 'controllermanager.config.k8s.io',
+    versions: { [version]: {} },
+    table: struct({ leaderName: required(text), ...lock, ...LEADERS }),
+  };
+}
 
 const GENERIC = struct(
   {
@@ -114,7 +131,7 @@ const SIGNING = struct(
     ClusterSigningCertFile: path,
     ClusterSigningKeyFile: path,
     ...Object.fromEntries(SIGNERS.map((name) => [name, SIGNER])),
-    ClusterSigningDuration: scalar('duration above 0'),
+    ClusterSigningDuration: orZero(parsed(scalar('duration above 0'))),
   },
   needs('ClusterSigningCertFile', 'ClusterSigningKeyFile'),
   needs('ClusterSigningKeyFile', 'ClusterSigningCertFile'),
@@ -196,7 +213,7 @@ const SERVICES = concurrent('ConcurrentServiceSyncs');
 const CONTROLLERS: StructType['fields'] = {
   AttachDetachController: struct({
     DisableAttachDetachReconcilerSync: bool,
-    ReconcilerSyncLoopPeriod: field(scalar('duration above 0'), { default: '60s' }),
+    ReconcilerSyncLoopPeriod: field(orZero(parsed(durationWithin('1s'))), { default: '60s' }),
     disableForceDetachOnTimeout: bool,
   }),
   CSRSigningController: SIGNING,
@@ -237,7 +254,7 @@ const CONTROLLERS: StructType['fields'] = {
       FlexVolumePluginDir: path,
     }),
   }),
-  PodGCController: struct({ TerminatedPodGCThreshold: scalar('int') }),
+  PodGCController: struct({ TerminatedPodGCThreshold: int32 }),
   ReplicaSetController: concurrent('ConcurrentRSSyncs'),
   ReplicationController: concurrent('ConcurrentRCSyncs'),
   ResourceQuotaController: struct({ ResourceQuotaSyncPeriod: period, ConcurrentResourceQuotaSyncs: count }),
@@ -245,14 +262,29 @@ const CONTROLLERS: StructType['fields'] = {
   ServiceController: SERVICES,
   TTLAfterFinishedController: concurrent('ConcurrentTTLSyncs'),
   ValidatingAdmissionPolicyStatusController: concurrent('ConcurrentPolicySyncs', 5),
+  DeviceTaintEvictionController: field(concurrent('ConcurrentSyncs', 8), { since: 35 }),
+  ResourceClaimController: field(concurrent('ConcurrentSyncs', 50), { since: 36 }),
 };
+
+/** Clouds are no longer a part of it: others give nodes their ranges there. */
+const NO_CLOUD = rule('removed', (section) => {
+  const shared = section.section('KubeCloudShared');
+  const allocator = shared?.text('CIDRAllocatorType') ?? '';
+  if (section.release >= 31 && allocator !== '' && allocator !== 'RangeAllocator')
+    shared?.refuse('removed', 'CIDRAllocatorType', 'is no more since Kubernetes 1.31', printValue('RangeAllocator'));
+});
 
 export const CONTROLLER_MANAGERS: readonly KindTable[] = [
   {
     kind: 'KubeControllerManagerConfiguration',
     group: 'kubecontrollermanager.config.k8s.io',
     versions: { v1alpha1: {} },
-    table: struct({ Generic: GENERIC, KubeCloudShared: CLOUD_SHARED, ...CONTROLLERS }, MASKS),
+    table: struct(
+      { Generic: GENERIC, KubeCloudShared: CLOUD_SHARED, ...CONTROLLERS },
+      MASKS,
+      KNOWN_CONTROLLERS,
+      NO_CLOUD,
+    ),
   },
   {
     kind: 'CloudControllerManagerConfiguration',
@@ -261,16 +293,12 @@ export const CONTROLLER_MANAGERS: readonly KindTable[] = [
     table: struct({
       Generic: GENERIC,
       KubeCloudShared: CLOUD_SHARED,
-      NodeController: concurrent('ConcurrentNodeSyncs'),
+      NodeController: struct({ ConcurrentNodeSyncs: count, ConcurrentNodeStatusUpdates: field(int(0), { since: 36 }) }),
       ServiceController: SERVICES,
-      NodeStatusUpdateFrequency: scalar('duration above 0'),
+      NodeStatusUpdateFrequency: orZero(parsed(scalar('duration above 0'))),
       Webhook: struct({ Webhooks: list(text) }, FIRST_COUNTS),
     }),
   },
-  {
-    kind: 'LeaderMigrationConfiguration',
-    group: 'controllermanager.config.k8s.io',
-    versions: { v1: {}, v1beta1: {}, v1alpha1: {} },
-    table: LEADER_MIGRATION,
-  },
+  leaderMigration('v1', {}),
+  ...['v1beta1', 'v1alpha1'].map((version) => leaderMigration(version, { resourceLock: required(LOCK) })),
 ];

@@ -42,7 +42,7 @@ const SERVER = {
   'tls-server-name': text,
   'insecure-skip-tls-verify': bool,
   'certificate-authority-data': secret(scalar('base64')),
-  'proxy-url': secret(scalar('url')),
+  'proxy-url': secret(scalar('proxy url')),
   'disable-compression': bool,
 };
 
@@ -76,6 +76,23 @@ const PAIR = rule('requires', (section) => {
     section.refuse('requires', '', 'must have client-certificate and client-key, or neither');
 });
 
+/** Whoever asks as somebody else says as whom. */
+const IMPERSONATED = rule('requires', (section) => {
+  if (section.has('as')) return;
+  for (const name of ['as-uid', 'as-groups', 'as-user-extra']) {
+    const map = section.section(name);
+    if (map === null ? section.has(name) : map.names().length > 0)
+      section.refuse('requires', name, 'needs as beside it');
+  }
+});
+
+/** One way to prove who it is, for what counts as one. */
+const ONE_METHOD = rule('exclusive', (section) => {
+  const name = ['username', 'password'].find((each) => section.has(each));
+  if (section.text('token') !== '' && name !== undefined)
+    section.refuse('exclusive', name, 'must not be given beside token');
+});
+
 const USER = struct(
   {
     'client-certificate': path,
@@ -101,6 +118,8 @@ const USER = struct(
   exclusive('exec', 'auth-provider'),
   needs('password', 'username'),
   PAIR,
+  IMPERSONATED,
+  ONE_METHOD,
 );
 
 /** What a context names has to be there. */
@@ -128,7 +147,7 @@ const CURRENT = named('contexts', (names, section) => {
 
 const KUBECONFIG = struct(
   {
-    preferences: any,
+    preferences: struct({ colors: bool, extensions: EXTENSIONS }),
     clusters: list(struct({ name: required(text), cluster: required(CLUSTER) }), { unique: 'name' }),
     users: list(struct({ name: required(text), user: required(USER) }), { unique: 'name' }),
     contexts: list(

@@ -5,6 +5,7 @@ import { rule } from '../../config/tables/rules.js';
 import type { Section } from '../../config/tables/section.js';
 import { fieldOf, type Field, type Rule, type StructType, type Type } from '../../config/tables/types.js';
 import { FORMATS } from '../../config/tables/formats.js';
+import { gateProblem } from './feature-gates.js';
 import { Mapping } from '../../config/yaml.js';
 
 /** Flags as kubeadm has them: names and texts, read by a table of the same language as documents. */
@@ -16,12 +17,16 @@ interface Argument {
   readonly path: string;
 }
 
-/** Checks the arguments of a program, a map or a list of names and values. A name that the table does not have is a warning. */
+/**
+ * Checks the arguments of a program, a map or a list of names and values. A name that the table does not have is a
+ * warning. Programs take `_` for `-`.
+ */
 export function flagsOf(name: string, flags: StructType['fields']): Rule {
   return rule('flag', (section) => {
     for (const argument of argumentsIn(section, name)) {
-      const of = flags[argument.name];
-      if (of === undefined)
+      const of = flags[argument.name.replaceAll('_', '-')];
+      if (argument.name === '') section.refuse('flag', argument.path, 'has no name');
+      else if (of === undefined)
         section.warn('flag', argument.path, `${printValue(argument.name)} is a flag that is not known here`);
       else checkFlag(section, argument, fieldOf(of));
     }
@@ -51,12 +56,41 @@ function checkFlag(section: Section, { name, text, path }: Argument, field: Fiel
     else section.warn(found, path, said, expected);
   };
   const { version, release } = section;
+  for (const [gate, value] of name === 'feature-gates' ? gatesIn(text) : []) {
+    const problem = gateProblem(gate, value, release);
+    if (problem !== null) section.refuse('flag', path, `--${name}: ${printValue(gate)} ${problem}`);
+  }
   readStruct({ is: 'struct', fields: { [name]: field }, rules: [], lenient: false }, new Mapping([[name, value]]), '', {
     version,
     release,
     report,
     readEmbedded: () => null,
   });
+}
+
+/** Names of gates may say whose they are: `kube:` is what they are without it. */
+export function gatesIn(text: string): readonly (readonly [name: string, value: boolean])[] {
+  return text.split(',').flatMap((entry) => {
+    const [, name, value] = /^\s*(?:kube:)?(\w+)\s*=\s*(\w+)\s*$/.exec(entry) ?? [];
+    const truth = value === undefined ? null : truthOf(value);
+    return name === undefined || truth === null ? [] : [[name, truth] as const];
+  });
+}
+
+/** What a program reads as true or false; null: neither. */
+export function truthOf(text: string): boolean | null {
+  if (TRUE.includes(text)) return true;
+  return FALSE.includes(text) ? false : null;
+}
+
+const NUMBER = /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?$/;
+/** Integers may be written in another base. */
+const INTEGER = /^(?:[-+]?\d{1,20}|0(?:[xX][0-9A-Fa-f]{1,20}|[bB][01]{1,64}|[oO][0-7]{1,25}))$/;
+
+function isInteger(text: string): boolean {
+  if (!INTEGER.test(text)) return false;
+  const value = BigInt(text.replace('+', ''));
+  return value === BigInt.asIntN(64, value);
 }
 
 const TRUE = ['1', 't', 'T', 'true', 'TRUE', 'True'];
@@ -67,8 +101,9 @@ function valueOf(type: Type, text: string): unknown {
   switch (type.is) {
     case 'scalar': {
       const { in: wanted } = FORMATS[type.format];
-      if (wanted === 'boolean') return TRUE.includes(text) ? true : FALSE.includes(text) ? false : text;
-      return wanted === 'number' && /^[-+]?\d+(?:\.\d+)?$/.test(text) ? Number(text) : text;
+      if (wanted === 'boolean') return truthOf(text) ?? text;
+      if (type.format === 'int') return isInteger(text) ? Number(text) : text;
+      return wanted === 'number' && NUMBER.test(text) ? Number(text) : text;
     }
     case 'list':
       return text === '' ? [] : text.split(',').map((entry) => valueOf(type.of, entry));

@@ -4,7 +4,6 @@ import { alone, exclusive, needs, rule, someOf } from '../../config/tables/rules
 import type { Section } from '../../config/tables/section.js';
 import { KUBERNETES_MINOR } from '../../config/version.js';
 import {
-  any,
   bool,
   field,
   int,
@@ -22,7 +21,8 @@ import {
   type StructType,
   type Type,
 } from '../../config/tables/types.js';
-import { flagsOf } from './flags.js';
+import { API_SERVER_FLAGS, CONTROLLER_MANAGER_FLAGS, SCHEDULER_FLAGS } from './control-plane-flags.js';
+import { flagsOf, truthOf } from './flags.js';
 import { KUBELET_FLAGS } from './kubelet-flags.js';
 import { NODE_TAINT } from './kubelet.js';
 
@@ -54,7 +54,7 @@ const TIMEOUTS = struct({
 const PULL_POLICY = oneOf('Always', 'Never', 'IfNotPresent');
 const PATCHES = struct({ directory: path });
 /** kubeadm looks for them when it runs, maybe from another directory. */
-const UPGRADE_PATCHES = struct({ directory: scalar('absolute path') });
+const UPGRADE_PATCHES = struct({ directory: required(scalar('absolute path')) });
 
 const BOOTSTRAP_TOKEN = struct(
   {
@@ -68,8 +68,9 @@ const BOOTSTRAP_TOKEN = struct(
   exclusive('ttl', 'expires'),
   rule('requires', (section) => {
     const usages = section.texts('usages');
-    if (section.has('groups') && usages.length > 0 && !usages.includes('authentication'))
-      section.refuse('requires', 'groups', 'needs authentication among usages');
+    if (usages.length === 0 || usages.includes('authentication')) return;
+    if (section.has('groups')) section.refuse('requires', 'groups', 'needs authentication among usages');
+    else section.refuse('requires', 'usages', 'needs authentication, as kubeadm gives tokens a group');
   }),
 );
 
@@ -86,9 +87,20 @@ const VOLUME = struct({
   pathType: oneOf('DirectoryOrCreate', 'Directory', 'FileOrCreate', 'File', 'Socket', 'CharDevice', 'BlockDevice'),
 });
 
+const OBJECT_KEY = struct({ name: text, key: required(text), optional: bool });
+
+/** Where the value of a variable is, as in a container of a pod. */
+const SOURCE = struct({
+  fieldRef: struct({ apiVersion: text, fieldPath: required(text) }),
+  resourceFieldRef: struct({ containerName: text, resource: required(text), divisor: scalar('quantity') }),
+  configMapKeyRef: OBJECT_KEY,
+  secretKeyRef: OBJECT_KEY,
+  fileKeyRef: struct({ volumeName: required(text), path: required(path), key: required(text), optional: bool }),
+});
+
 const ENVIRONMENT = list(
   struct(
-    { name: required(text), value: field(text, { secret: true }), valueFrom: any },
+    { name: required(text), value: field(text, { secret: true }), valueFrom: SOURCE },
     exclusive('value', 'valueFrom'),
   ),
 );
@@ -130,13 +142,16 @@ function nodeRegistration(version: Version): StructType {
   );
 }
 
-function component(version: Version, more: StructType['fields'] = {}): StructType {
-  return struct({
-    extraArgs: argumentsOf(version),
-    extraVolumes: list(VOLUME),
-    extraEnvs: added(ENVIRONMENT),
-    ...more,
-  });
+function component(version: Version, flags: StructType['fields'], more: StructType['fields'] = {}): StructType {
+  return struct(
+    {
+      extraArgs: argumentsOf(version),
+      extraVolumes: list(VOLUME),
+      extraEnvs: added(ENVIRONMENT),
+      ...more,
+    },
+    flagsOf('extraArgs', flags),
+  );
 }
 
 const IMAGE = { imageRepository: scalar('image repository'), imageTag: text };
@@ -166,7 +181,7 @@ const SUBNETS = rule('range', (section) => {
       networking.refuse('range', name, 'is too large', `a prefix of at least ${bitsOf(prefix) - MAX_SERVICE_BITS}`);
     if (bits < 4) networking.refuse('range', name, 'is too small', 'at least 16 addresses');
   }
-  if (argumentOf(manager, 'allocate-node-cidrs') === 'false') return;
+  if (truthOf(argumentOf(manager, 'allocate-node-cidrs')) === false) return;
   for (const [name, prefix] of prefixesIn(networking, 'podSubnet')) {
     const family = familyOf(prefix);
     const given = argumentOf(manager, `node-cidr-mask-size-${family.toLowerCase()}`);
@@ -263,15 +278,15 @@ function cluster(version: Version): StructType {
       }),
       kubernetesVersion: scalar('version or label'),
       controlPlaneEndpoint: scalar('host'),
-      apiServer: component(version, {
+      apiServer: component(version, API_SERVER_FLAGS, {
         certSANs: list(scalar('alternative name')),
         timeoutForControlPlane: field(period, {
           versions: OLD,
           deprecated: 'timeouts.controlPlaneComponentHealthCheck of v1beta4',
         }),
       }),
-      controllerManager: component(version),
-      scheduler: component(version),
+      controllerManager: component(version, CONTROLLER_MANAGER_FLAGS),
+      scheduler: component(version, SCHEDULER_FLAGS),
       dns: struct({ ...IMAGE, disabled }),
       proxy: added(struct({ disabled: bool })),
       certificatesDir: scalar('absolute path'),
@@ -325,7 +340,7 @@ const DISCOVERY = struct(
       UNSAFE,
     ),
     file: struct({ kubeConfigPath: required(scalar('file or https url')) }),
-    tlsBootstrapToken: field(text, { secret: true }),
+    tlsBootstrapToken: field(scalar('bootstrap token'), { secret: true }),
     timeout: field(period, { versions: OLD, deprecated: 'timeouts.discovery of v1beta4' }),
   },
   exclusive('bootstrapToken', 'file'),

@@ -513,7 +513,7 @@ const PROVIDER = struct(
     apiVersion: required(oneOf(...['v1', 'v1beta1', 'v1alpha1'].map((version) => `${PROVIDER_GROUP}/${version}`))),
     args: field(texts, { secret: true }),
     env: list(struct({ name: required(text), value: field(text, { secret: true }) })),
-    tokenAttributes: since(33, TOKEN_ATTRIBUTES),
+    tokenAttributes: field(TOKEN_ATTRIBUTES, { since: 33, versions: ['v1'] }),
   },
   rule('requires', (section) => {
     if (section.isGiven('tokenAttributes') && section.has('apiVersion') && !section.text('apiVersion').endsWith('/v1'))

@@ -7,6 +7,7 @@ import {
   list,
   map,
   oneOf,
+  partial,
   required,
   scalar,
   struct,
@@ -25,7 +26,7 @@ const RESOURCE = struct({ group: text, version: required(text), resource: requir
 const STATUS = struct({
   apiVersion: text,
   kind: text,
-  metadata: any,
+  metadata: partial({}),
   status: oneOf('Success', 'Failure'),
   message: text,
   reason: text,
@@ -126,7 +127,7 @@ const REASON = rule('reason', (section) => {
 });
 
 const IMAGE_REVIEW = struct({
-  metadata: any,
+  metadata: partial({}),
   spec: required(
     struct({ containers: list(struct({ image: required(text) })), annotations: map(text), namespace: text }),
   ),
@@ -188,7 +189,7 @@ const EVENT = struct(
 );
 
 const EVENT_LIST = struct({
-  metadata: any,
+  metadata: partial({}),
   items: required(list(struct({ ...EVENT.fields, apiVersion: text, kind: text }, ...EVENT.rules))),
 });
 

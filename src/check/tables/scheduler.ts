@@ -1,7 +1,6 @@
 import { atMost, rule } from '../../config/tables/rules.js';
 import type { Section } from '../../config/tables/section.js';
 import {
-  any,
   bool,
   durationWithin,
   embedded,
@@ -10,7 +9,6 @@ import {
   int64,
   list,
   oneOf,
-  orZero,
   parsed,
   path,
   required,
@@ -80,7 +78,7 @@ const ONE_SORT = rule('exclusive', (section) => {
 
 const PROFILE = struct(
   {
-    schedulerName: field(text, { default: 'default-scheduler' }),
+    schedulerName: field(text, { default: 'default-scheduler', mayBeEmpty: true }),
     percentageOfNodesToScore: int(0, 100),
     plugins: struct(Object.fromEntries(POINTS.map((point) => [point, PLUGIN_SET])), WEIGHTS),
     pluginConfig: list(struct({ name: required(text), args: embedded(argumentsOf) }), { unique: 'name' }),
@@ -96,11 +94,14 @@ const PROFILES = rule('profiles', (section) => {
   const sorts = new Set<string>();
   const configured = new Set<boolean>();
   for (const profile of profiles) {
-    if (names.size === names.add(profile.text('schedulerName')).size)
+    const isNamed = profile.isGiven('schedulerName') ? profile.has('schedulerName') : profiles.length === 1;
+    if (!isNamed) profile.refuse('profiles', 'schedulerName', 'is missing', 'given by each of several profiles');
+    else if (names.size === names.add(profile.text('schedulerName')).size)
       profile.refuse('profiles', 'schedulerName', 'is that of another profile, too');
     const sort = profile.within('plugins.queueSort');
     const enabled = (sort?.sections('enabled') ?? []).map((plugin) => plugin.text('name'));
-    if (sorts.add(enabled.join()).size > 1)
+    const disabled = (sort?.sections('disabled') ?? []).map((plugin) => plugin.text('name'));
+    if (sorts.add(`${enabled.join()} ${disabled.join()}`).size > 1)
       profile.refuse('profiles', 'plugins.queueSort', 'is not that of the other profiles');
     const isConfigured = profile.sections('pluginConfig').some((each) => enabled.includes(each.text('name')));
     if (configured.add(isConfigured).size > 1)
@@ -179,8 +180,8 @@ const SCHEDULER = struct(
     leaderElection: LEADER_ELECTION,
     clientConnection: CLIENT_CONNECTION,
     percentageOfNodesToScore: int(0, 100),
-    podInitialBackoffSeconds: field(orZero({ ...int64, min: 1 }), { default: 1 }),
-    podMaxBackoffSeconds: field(orZero({ ...int64, min: 1 }), { default: 10 }),
+    podInitialBackoffSeconds: field({ ...int64, min: 1 }, { default: 1 }),
+    podMaxBackoffSeconds: field({ ...int64, min: 1 }, { default: 10 }),
     profiles: list(PROFILE),
     extenders: list(EXTENDER),
     delayCacheUntilActive: bool,
@@ -209,7 +210,7 @@ const RATIO = rule('requires', (section) => {
   const ratio = section.section('requestedToCapacityRatio');
   if (isRatio && ratio?.has('shape') !== true)
     section.refuse('requires', 'requestedToCapacityRatio', 'has no shape, and the type needs it');
-  if (!isRatio && section.isGiven('requestedToCapacityRatio'))
+  if (section.has('type') && !isRatio && section.isGiven('requestedToCapacityRatio'))
     section.refuse('requires', 'requestedToCapacityRatio', `must not be given with type ${section.text('type')}`);
 });
 
@@ -245,6 +246,38 @@ const CONSTRAINT = struct({
   nodeTaintsPolicy: oneOf('Honor', 'Ignore'),
 });
 
+const OPERATORS = oneOf('In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt');
+
+const REQUIREMENT = struct(
+  { key: required(scalar('label key')), operator: required(OPERATORS), values: list(scalar('label value')) },
+  rule('requires', (section) => {
+    const operator = section.text('operator');
+    const values = section.texts('values');
+    const count = values.length;
+    if (['In', 'NotIn'].includes(operator) && count === 0)
+      section.refuse('requires', 'values', 'is missing, the operator needs it');
+    if (['Exists', 'DoesNotExist'].includes(operator) && count > 0)
+      section.refuse('requires', 'values', `must not be given with ${operator}`);
+    if (['Gt', 'Lt'].includes(operator) && (count !== 1 || !/^[-+]?\d+$/.test(values[0] ?? '')))
+      section.refuse('requires', 'values', `must have one entry with ${operator}`, 'an integer');
+  }),
+);
+
+/** Of nodes' fields there is only the name. */
+const FIELD = struct({
+  key: required(oneOf('metadata.name')),
+  operator: required(oneOf('In', 'NotIn')),
+  values: required(list(text, { min: 1, max: 1 })),
+});
+const TERM = struct({ matchExpressions: list(REQUIREMENT), matchFields: list(FIELD) });
+
+const NODE_AFFINITY = struct({
+  requiredDuringSchedulingIgnoredDuringExecution: struct({ nodeSelectorTerms: required(list(TERM, { min: 1 })) }),
+  preferredDuringSchedulingIgnoredDuringExecution: list(
+    struct({ weight: required(int(1, 100)), preference: required(TERM) }),
+  ),
+});
+
 const ARGUMENTS: Readonly<Record<string, StructType>> = {
   DefaultPreemptionArgs: struct(
     {
@@ -261,7 +294,7 @@ const ARGUMENTS: Readonly<Record<string, StructType>> = {
     hardPodAffinityWeight: field(int(0, 100), { default: 1 }),
     ignorePreferredTermsOfExistingPods: bool,
   }),
-  NodeAffinityArgs: struct({ addedAffinity: any }),
+  NodeAffinityArgs: struct({ addedAffinity: NODE_AFFINITY }),
   NodeResourcesBalancedAllocationArgs: struct({ resources: BALANCED }),
   NodeResourcesFitArgs: struct(
     {
@@ -269,9 +302,7 @@ const ARGUMENTS: Readonly<Record<string, StructType>> = {
       ignoredResourceGroups: list(text),
       scoringStrategy: struct(
         {
-          type: field(oneOf('LeastAllocated', 'MostAllocated', 'RequestedToCapacityRatio'), {
-            default: 'LeastAllocated',
-          }),
+          type: required(oneOf('LeastAllocated', 'MostAllocated', 'RequestedToCapacityRatio')),
           resources: RESOURCES,
           requestedToCapacityRatio: struct({ shape: SHAPE }, RISING),
         },

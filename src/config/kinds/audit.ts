@@ -1,6 +1,6 @@
 import { needs, rule } from '../tables/rules.js';
 import type { Section } from '../tables/section.js';
-import { any, bool, field, list, oneOf, required, scalar, struct, text, type KindTable } from '../tables/types.js';
+import { bool, field, list, oneOf, partial, required, scalar, struct, text, type KindTable } from '../tables/types.js';
 
 /** What the API server records of requests. */
 
@@ -50,7 +50,7 @@ const REACHABLE = rule('unreachable', (section) => {
 
 const POLICY = struct(
   {
-    metadata: any,
+    metadata: partial({}),
     rules: required(
       list(
         struct(
@@ -96,7 +96,7 @@ export const AUDIT: readonly KindTable[] = [
     group: 'audit.k8s.io',
     versions: { v1: {} },
     table: struct({
-      metadata: any,
+      metadata: partial({}),
       items: required(list(struct({ ...POLICY.fields, apiVersion: text, kind: text }, ...POLICY.rules))),
     }),
   },

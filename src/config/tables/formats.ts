@@ -66,9 +66,11 @@ export const FORMATS = {
   ),
   'ip:port': string('IP:port', (value) => typeof parseHostPort(value) !== 'string'),
   'host:port': string('host:port or IP:port', (value) => isHostPort(value)),
-  host: string('a host name or an IP address, maybe with a port', (value) => isHost(value) || isHostPort(value)),
-  url: string('a URL', (value) => URL.canParse(value)),
+  host: string('a host name or an IP address, maybe with a port', isHost),
   'https url': string('a URL that begins with https://, with a host, no user, query or fragment', isHttps),
+  'proxy url': string('a URL that begins with http://, https:// or socks5://', (value) =>
+    hasScheme(value, ['http:', 'https:', 'socks5:']),
+  ),
   'http url': string('a URL that begins with http:// or https://', (value) => hasScheme(value, ['http:', 'https:'])),
   'ascii path': string('an absolute path without "." and ".." in it, in ASCII', isAsciiPath),
   'cpu list': string('CPUs such as "0-3,8"', isCpuList),
@@ -77,6 +79,7 @@ export const FORMATS = {
     'an image without tag and digest, or the first part of some with /* at its end',
     isImagePattern,
   ),
+  'port range': string('ports such as "30000-32767", or one and how many more', (value) => isPortRange(value)),
   'file pattern': string('a name of a file without = and comma', (value) => !/[=,]/.test(value)),
   'extended resource': string('a resource with a domain, such as example.com/gpu', isExtendedResource),
   'program name': string('a name of a program, without slash and spaces', (value) =>
@@ -137,6 +140,12 @@ function nanoseconds(text: string): bigint {
 function isPair(values: readonly (ReturnType<typeof parseAddress> | ReturnType<typeof parsePrefix>)[]): boolean {
   const read = values.filter((value) => value !== null);
   return read.length === values.length && new Set(read.map(familyOf)).size === read.length;
+}
+
+function isPortRange(value: string): boolean {
+  const [, first, sign, other = first] = /^(\d{1,5})(?:([-+])(\d{1,5}))?$/.exec(value.trim()) ?? [];
+  const last = sign === '+' ? Number(first) + Number(other) : Number(other);
+  return first !== undefined && Number(first) <= last && last <= 65_535;
 }
 
 /** The bytes that base64 text stands for; null when it is none. */
@@ -226,8 +235,10 @@ function isVersionOrLabel(value: string): boolean {
   );
 }
 
+/** Names have no capital letters, addresses may. */
 function isHost(value: string): boolean {
-  return parseAddress(value) !== null || isDnsName(value.toLowerCase());
+  if (parseAddress(value) !== null || typeof parseHostPort(value) !== 'string') return true;
+  return isDnsName(value) || (isHostPort(value) && value === value.toLowerCase());
 }
 
 function isHostPort(value: string): boolean {

@@ -4,10 +4,10 @@ import { addressBytes, addressFromBytes, addressLength, type Family, type IPAddr
 import { protocolNumber, type Protocol } from '../../base/protocol.js';
 import type { FlowFilter } from '../../native/contract.js';
 import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
-import type { FamilyTable, FrontendKey } from '../../plan/types.js';
+import type { FamilyTable, FrontendKey, FrontendPlan } from '../../plan/types.js';
 
-/** Protocols whose flows have no end that the kernel could see and so outlive their endpoint for as long as a client keeps sending. */
-const FLOW_PROTOCOLS: readonly Protocol[] = ['UDP', 'SCTP'];
+/** One listing each. */
+const FLOW_PROTOCOLS: readonly Protocol[] = ['UDP', 'SCTP', 'TCP'];
 
 export interface FlowView {
   readonly table: Pick<FamilyTable, 'family' | 'frontend' | 'frontends'>;
@@ -22,12 +22,15 @@ export interface FlowView {
   readonly changed: ReadonlySet<FrontendKey>;
 }
 
-/** What flows to one destination may reply from. */
+/** Which endpoints the flows to one frontend may have. */
 interface FlowTarget {
   /** Null: every node port address. */
   readonly address: IPAddress | null;
   readonly port: number;
-  readonly allowed: EndpointList;
+  /** Of flows that have begun; null: any. */
+  readonly kept: EndpointList | null;
+  /** Of new connections, each list for some clients. */
+  readonly taking: readonly EndpointList[];
 }
 
 /** The frontends of one protocol that a pass looks at. */
@@ -36,44 +39,49 @@ export class FlowScope {
   readonly protocol: Protocol;
   readonly full: boolean;
   readonly #view: FlowView;
-  readonly #targets: readonly FlowTarget[];
-  readonly #addressed: readonly FlowTarget[];
-  readonly #index: EndpointIndex;
-  readonly #nodePorts: ReadonlyMap<number, EndpointList>;
+  readonly #listTargets: () => readonly FlowTarget[];
+  #lookup: TargetLookup | null = null;
   /** Cluster IP, load balancer and node port of one Service share their list, and with it the index of it. */
   readonly #endpointIndexes = new Map<EndpointList, EndpointIndex>();
   /** By destination, for ports that are node ports: one node address takes many flows. */
   readonly #reachesNodePorts = new Map<string, boolean>();
 
-  constructor(view: FlowView, protocol: Protocol, targets: readonly FlowTarget[]) {
+  /** @param targets asked for when they are needed: where no flow is listed, that is never. */
+  constructor(view: FlowView, protocol: Protocol, targets: () => readonly FlowTarget[]) {
     this.family = view.table.family;
     this.protocol = protocol;
     this.full = view.full;
     this.#view = view;
-    this.#targets = targets;
-    this.#addressed = targets.filter((target) => target.address !== null);
-    this.#index = new EndpointIndex(
-      EndpointList.of(
-        this.family,
-        targets.flatMap(({ address, port }) => (address === null ? [] : [{ address, port }])),
-      ),
-    );
-    this.#nodePorts = new Map(
-      targets.flatMap(({ address, port, allowed }) => (address === null ? [[port, allowed]] : [])),
-    );
+    this.#listTargets = targets;
   }
 
   /**
-   * The endpoints from which flows to the destination at these offsets may reply; null when this pass does not look at it. An address of
-   * its own comes before a node port.
+   * Whether the endpoint at the reply offsets may have the flow to the destination at these offsets. Null when this pass does not look at the destination.
+   * An address of its own comes before a node port.
+   *
+   * @param isAttempt whether it is an attempt to connect which nothing was replied to: it needs an endpoint that takes new connections.
    */
-  allowed(bytes: Uint8Array, addressOffset: number, portOffset: number): EndpointIndex | null {
-    const target = this.#addressed[this.#index.find(bytes, addressOffset, portOffset)];
-    if (target !== undefined) return this.#indexOf(target.allowed);
+  mayStay(
+    bytes: Uint8Array,
+    destination: { readonly address: number; readonly port: number },
+    reply: { readonly address: number; readonly port: number },
+    isAttempt: boolean,
+  ): boolean | null {
+    const target = this.#target(bytes, destination.address, destination.port);
+    if (target === null) return null;
+    if (!isAttempt && target.kept === null) return true;
+    const lists = isAttempt ? target.taking : target.kept === null ? [] : [target.kept];
+    return lists.some((list) => this.#indexOf(list).find(bytes, reply.address, reply.port) >= 0);
+  }
+
+  #target(bytes: Uint8Array, addressOffset: number, portOffset: number): FlowTarget | null {
+    this.#lookup ??= lookup(this.family, this.#listTargets());
+    const { addressed, index, nodePorts } = this.#lookup;
+    const target = addressed[index.find(bytes, addressOffset, portOffset)];
+    if (target !== undefined) return target;
     const port = ((bytes[portOffset] ?? 0) << 8) | (bytes[portOffset + 1] ?? 0);
-    const byNodePort = this.#nodePorts.get(port);
-    if (byNodePort === undefined || !this.#reachesNodePort(bytes, addressOffset, port)) return null;
-    return this.#indexOf(byNodePort);
+    const byNodePort = nodePorts.get(port);
+    return byNodePort !== undefined && this.#reachesNodePort(bytes, addressOffset, port) ? byNodePort : null;
   }
 
   /** Whether packets to this address and port meet the node port: the address is the node's own, and no frontend has just this address. */
@@ -92,15 +100,18 @@ export class FlowScope {
 
   /** One listing that holds every flow of the scope: as narrow as its frontends have in common, of everything in a full pass. */
   filter(): FlowFilter {
-    const first = this.full ? undefined : this.#targets[0];
+    const targets = this.full ? [] : this.#listTargets();
+    const [first] = targets;
     const address = first?.address ?? null;
-    const sameAddress = address !== null && this.#targets.every((target) => target.address === address);
-    const samePort = first !== undefined && this.#targets.every((target) => target.port === first.port);
+    const sameAddress = address !== null && targets.every((target) => target.address === address);
+    const samePort = first !== undefined && targets.every((target) => target.port === first.port);
     return {
       family: this.family === 'IPv4' ? 'ip' : 'ip6',
       protocol: protocolNumber(this.protocol),
       destination: sameAddress ? addressBytes(address) : null,
       port: samePort ? first.port : null,
+      // TCP connections end by themselves. They are most of what a node has, so that the kernel leaves them out matters.
+      unanswered: this.protocol === 'TCP',
     };
   }
 
@@ -113,32 +124,66 @@ export class FlowScope {
   }
 }
 
+/** Targets by where flows are addressed to. */
+interface TargetLookup {
+  readonly addressed: readonly FlowTarget[];
+  readonly index: EndpointIndex;
+  readonly nodePorts: ReadonlyMap<number, FlowTarget>;
+}
+
+function lookup(family: Family, targets: readonly FlowTarget[]): TargetLookup {
+  const addressed = targets.filter((target) => target.address !== null);
+  const addresses = addressed.flatMap(({ address, port }) => (address === null ? [] : [{ address, port }]));
+  return {
+    addressed,
+    index: new EndpointIndex(EndpointList.of(family, addresses)),
+    nodePorts: new Map(targets.flatMap((target) => (target.address === null ? [[target.port, target]] : []))),
+  };
+}
+
 /** The scopes of one pass: at most one per protocol, none for a protocol of which no frontend is concerned. */
 export function flowScopes(view: FlowView): readonly FlowScope[] {
-  const targets = new Map<Protocol, FlowTarget[]>(FLOW_PROTOCOLS.map((protocol) => [protocol, []]));
-  if (view.full) {
-    for (const { address, port, protocol, flowEndpoints } of view.table.frontends()) {
-      if (flowEndpoints !== null) targets.get(protocol)?.push({ address, port, allowed: flowEndpoints });
-    }
-  }
+  const changed = new Map<Protocol, FlowTarget[]>(FLOW_PROTOCOLS.map((protocol) => [protocol, []]));
   for (const key of view.changed) {
     const plan = view.table.frontend(key);
     if (view.full && plan !== undefined) continue;
     const { address, port, protocol } = plan ?? parseFrontendKey(key);
-    const allowed = plan === undefined ? successorEndpoints(view, address, port, protocol) : plan.flowEndpoints;
-    if (allowed !== null) targets.get(protocol)?.push({ address, port, allowed });
+    const target = plan === undefined ? successor(view, address, port, protocol) : targetOf(plan);
+    changed.get(protocol)?.push(target);
   }
+  const planned = view.full ? protocolsOf(view.table) : new Set<Protocol>();
   return FLOW_PROTOCOLS.flatMap((protocol) => {
-    const concerned = targets.get(protocol) ?? [];
-    return concerned.length === 0 ? [] : [new FlowScope(view, protocol, concerned)];
+    const own = changed.get(protocol) ?? [];
+    if (own.length === 0 && !planned.has(protocol)) return [];
+    return [new FlowScope(view, protocol, () => (view.full ? [...targetsOf(view.table, protocol), ...own] : own))];
   });
 }
 
+function protocolsOf(table: FlowView['table']): ReadonlySet<Protocol> {
+  const found = new Set<Protocol>();
+  for (const { protocol } of table.frontends()) {
+    found.add(protocol);
+    if (found.size === FLOW_PROTOCOLS.length) break;
+  }
+  return found;
+}
+
+function* targetsOf(table: FlowView['table'], protocol: Protocol): IterableIterator<FlowTarget> {
+  for (const plan of table.frontends()) if (plan.protocol === protocol) yield targetOf(plan);
+}
+
+function targetOf({ address, port, flowEndpoints, endpoints, localEndpoints }: FrontendPlan): FlowTarget {
+  const taking = localEndpoints === null ? [endpoints] : [endpoints, localEndpoints];
+  return { address, port, kept: flowEndpoints, taking };
+}
+
 /** Where packets to a gone frontend go now: a node port may answer on the same address and port; otherwise no flow of it may stay. */
-function successorEndpoints(view: FlowView, address: IPAddress | null, port: number, protocol: Protocol): EndpointList {
+function successor(view: FlowView, address: IPAddress | null, port: number, protocol: Protocol): FlowTarget {
   const nodePort =
     address !== null && view.isNodePortAddress(address)
       ? view.table.frontend(frontendKey(null, port, protocol))
       : undefined;
-  return nodePort?.flowEndpoints ?? EndpointList.of(view.table.family, []);
+  if (nodePort !== undefined) return { ...targetOf(nodePort), address };
+  const kept = protocol === 'TCP' ? null : EndpointList.of(view.table.family, []);
+  return { address, port, kept, taking: [] };
 }

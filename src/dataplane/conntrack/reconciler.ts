@@ -3,7 +3,7 @@ import { flowScopes, type FlowScope, type FlowView } from './flow-scope.js';
 import { staleFlows } from './stale-flows.js';
 
 export interface ConntrackReport {
-  /** Flows that the kernel listed: once per protocol at most, and not at all when no UDP or SCTP frontend was concerned. */
+  /** Flows that the kernel listed: once per protocol at most, of TCP only those that nothing was replied to. */
   readonly flows: number;
   /** Without those that were gone by themselves before. */
   readonly deleted: number;

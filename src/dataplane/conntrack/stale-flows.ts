@@ -1,11 +1,12 @@
 import { protocolNumber } from '../../base/protocol.js';
 import type { FlowListing } from '../../native/contract.js';
-import { flowLayout } from './flow-record.js';
+import { flowLayout, isUnansweredAttempt } from './flow-record.js';
 import type { FlowScope } from './flow-scope.js';
 
 /**
  * The flows that keep packets from where the table would send them now, as records for conntrackDelete: those to a frontend of the scope
- * that reply from anything but one of its `flowEndpoints`. That includes flows which were never translated and reply from the frontend
+ * that reply from anything but one of its `flowEndpoints`, and unanswered attempts to connect to anything but an endpoint that takes new connections:
+ * nothing has begun on them, and each packet that the client repeats keeps them alive (behaviour CT-05). That includes flows which were never translated and reply from the frontend
  * itself: their first packet came before the rules did, and while they last no later packet meets the rules (behaviour CT-04). Flows of
  * other protocols than the scope's are passed over.
  */
@@ -18,10 +19,13 @@ export function staleFlows(flows: FlowListing, scope: FlowScope): Uint8Array {
   for (let position = 0; position < count; position++) {
     const start = position * layout.size;
     if (records[start + layout.protocol] !== protocol) continue;
-    const destinationPort = start + layout.originalDestinationPort;
-    const allowed = scope.allowed(records, start + layout.originalDestination, destinationPort);
-    if (allowed === null) continue;
-    if (allowed.find(records, start + layout.replySource, start + layout.replySourcePort) < 0) stale.push(start);
+    const destination = {
+      address: start + layout.originalDestination,
+      port: start + layout.originalDestinationPort,
+    };
+    const reply = { address: start + layout.replySource, port: start + layout.replySourcePort };
+    const isAttempt = isUnansweredAttempt(records, start, layout, scope.protocol);
+    if (scope.mayStay(records, destination, reply, isAttempt) === false) stale.push(start);
   }
   const result = new Uint8Array(stale.length * layout.size);
   for (const [position, start] of stale.entries()) {

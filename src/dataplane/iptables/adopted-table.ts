@@ -38,6 +38,11 @@ export class AdoptedTable implements TableView {
     for (const check of this.adoptedChecks) if (!ports.has(check.port)) yield check;
   }
 
+  /** Whether anything is kept. */
+  get isAdopting(): boolean {
+    return this.adoptedFrontends.size + this.adoptedHairpin.size + this.adoptedChecks.length > 0;
+  }
+
   follow(table: FamilyTable): void {
     this.table = table;
   }

@@ -4,7 +4,8 @@ import type { FamilyTable } from '../../plan/types.js';
 import type { ModeParts, OpenMode } from '../mode.js';
 import { prepareFlavor } from '../xtables/flavor.js';
 import { printTransaction } from '../xtables/print.js';
-import { IptablesFamily } from './family.js';
+import { Reconciler } from '../reconciler.js';
+import { IptablesDriver } from './driver.js';
 import type { NodeSettings } from './fixed-chains.js';
 import { IPTABLES_FOOTPRINT } from './names.js';
 import { PacketCounters } from './packet-counters.js';
@@ -14,7 +15,7 @@ import { renderTable } from './render.js';
 export async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
   const { config, addon, log, now, onTransaction } = parts;
   const { iptables } = addon;
-  const { flavor, served } = await prepareFlavor(iptables, families, config.iptablesFlavor);
+  const { flavor, served } = await prepareFlavor(iptables, families, config.iptablesFlavor, log);
   log.info(0, 'iptables', { flavor, families: served.join() });
   for (const family of families)
     if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
@@ -26,8 +27,9 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   const options = { addon: iptables, flavor, counters, settings, now, onTransaction: note };
   return {
     families: served,
-    dataplane: (family) => new IptablesFamily({ ...options, family }),
+    dataplane: (family) => new Reconciler(new IptablesDriver({ ...options, family }), now),
     own: { footprint: IPTABLES_FOOTPRINT, flavor },
+    remove: null,
     watch: null,
     packetCounts: () => counters.read(),
   };

@@ -49,16 +49,20 @@ export class PacketCounters {
    * @param listing as it is now: rules that count already need not be tried.
    */
   async prepare(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
+    if (await this.isPossible(family, listing)) this.working.add(family);
+    else this.working.delete(family);
+    return this.working.has(family);
+  }
+
+  /** Nobody misses a count who has another kernel; everything else goes on without. */
+  private async isPossible(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
     try {
       for (const account of Object.values(ACCOUNT)) await this.addon.accounting.accountCreate(account);
-      if (!this.working.has(family) && !countsPackets(listing))
-        await tryRule(this.addon.iptables, family, this.flavor, countIn(ACCOUNT.invalidDropped));
-      this.working.add(family);
     } catch {
-      // Nobody misses a count who has another kernel; everything else goes on without.
-      this.working.delete(family);
+      return false;
     }
-    return this.working.has(family);
+    if (this.working.has(family) || countsPackets(listing)) return true;
+    return await tryRule(this.addon.iptables, family, this.flavor, countIn(ACCOUNT.invalidDropped));
   }
 
   /** Null: no rule counts. */

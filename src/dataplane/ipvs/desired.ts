@@ -11,6 +11,7 @@ import {
   healthCheckElements,
   nodePortAddresses,
   nodePortElements,
+  packVirtual,
   serviceKey,
   virtualService,
   type Element,
@@ -19,6 +20,10 @@ import {
   type Virtual,
 } from './frontends.js';
 import type { Ledgers } from './ledgers.js';
+import type { SetRole } from './names.js';
+
+/** So many kinds of virtual services share one object; more are rare. */
+const MOST_STATES = 64;
 
 /**
  * Says to the ledgers what is desired. A frontend becomes one virtual service, a node port one at each of its addresses; of a node port and another frontend
@@ -42,6 +47,8 @@ export class Desired {
   readonly restricted = new Map<FrontendKey, FrontendPlan>();
   /** Virtual services that the kernel has and that are not wanted any more, until it was looked whether they have connections. */
   readonly closing = new Set<ServiceKey>();
+  /** Services (`namespace/name`) of virtual services at external addresses that are not wanted any more, as long as it is not known that the Service is gone. */
+  private readonly former = new Map<ServiceKey, string>();
 
   constructor(
     private readonly table: () => TableView,
@@ -114,8 +121,33 @@ export class Desired {
 
   /** Says again what is desired of virtual services, after another look at the kernel. */
   repeat(): void {
+    const { services, elements } = this.ledgers;
     for (const key of this.placed.keys()) this.desireService(key);
-    for (const key of this.ledgers.services.acknowledged.keys()) if (!this.placed.has(key)) this.closing.add(key);
+    for (const key of services.acknowledged.keys()) {
+      if (this.placed.has(key)) continue;
+      this.closing.add(key);
+      // A process before this one may have served what it is found to be.
+      const element = packVirtual(virtualOf(key));
+      const name = elements.names.acknowledged.get(element) ?? '';
+      if (name !== '' && EXTERNAL_ROLES.some((role) => elements[role].acknowledged.has(element)))
+        this.former.set(key, serviceName(name));
+    }
+  }
+
+  /**
+   * Those of the virtual services that are not wanted any more whose address a Service that goes on has given up: it may be a load balancer's elsewhere by now.
+   * With a virtual service, or on the link, it would be refused on this node until the last old connection ends.
+   */
+  givenUp(keys: Iterable<ServiceKey>): ReadonlySet<ServiceKey> {
+    const asked = [...keys].flatMap((key): [ServiceKey, string][] => {
+      const service = this.former.get(key);
+      return service === undefined || this.linked.has(virtualOf(key).address) ? [] : [[key, service]];
+    });
+    if (asked.length === 0) return NONE;
+    const living = new Set<string>();
+    for (const { servicePort } of this.table().frontends()) living.add(serviceName(servicePort));
+    for (const [key, service] of asked) if (!living.has(service)) this.former.delete(key);
+    return new Set(asked.flatMap(([key, service]) => (living.has(service) ? [key] : [])));
   }
 
   /** Every element that is wanted. */
@@ -151,6 +183,8 @@ export class Desired {
     this.replace(elementsOf(before), elementsOf(after));
     if (after === undefined) this.placed.delete(key);
     else this.placed.set(key, after);
+    if (after !== undefined) this.former.delete(key);
+    else if (before !== undefined && isExternal(before)) this.former.set(key, serviceName(before.servicePort));
     if (after === undefined || isLinked || after.kind === 'NodePort') this.unlinked.delete(key);
     else this.unlinked.add(key);
     if (after !== undefined && after.sourceRanges !== null) this.restricted.set(key, after);
@@ -206,6 +240,8 @@ export class Desired {
   private stateOf(plan: FrontendPlan): IpvsServiceState | null {
     const state = virtualService(plan, this.scheduling);
     if (state === null) return null;
+    // Timeouts are what tenants write.
+    if (this.states.size >= MOST_STATES) this.states.clear();
     const shared = this.states.get(plan.affinitySeconds) ?? state;
     this.states.set(plan.affinitySeconds, shared);
     return shared;
@@ -214,6 +250,7 @@ export class Desired {
   /** Lets a virtual service go, with all its destinations. */
   abandon(key: ServiceKey): void {
     this.closing.delete(key);
+    this.former.delete(key);
     this.ledgers.services.desire(key, undefined);
     this.ledgers.destinations.desire(key, undefined);
   }
@@ -260,6 +297,18 @@ export class Desired {
 }
 
 const NODE_PORT = 'nodeport:';
+const NONE: ReadonlySet<ServiceKey> = new Set();
+/** Sets of frontends at addresses that are not the cluster's alone. */
+const EXTERNAL_ROLES: readonly SetRole[] = ['external', 'externalLocal', 'balancer', 'balancerLocal'];
+
+function isExternal({ kind }: FrontendPlan): boolean {
+  return kind === 'ExternalIP' || kind === 'LoadBalancer';
+}
+
+function serviceName(servicePort: string): string {
+  const [name = ''] = servicePort.split(':', 1);
+  return name;
+}
 
 export function virtualOf(key: ServiceKey): Virtual {
   const { address, port, protocol } = parseFrontendKey(key);

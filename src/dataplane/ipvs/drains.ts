@@ -52,17 +52,18 @@ export class Drains {
   /** Takes over what the kernel said of those; others that are to go are gone. */
   answer(answers: ReadonlyMap<ServiceKey, IpvsDestinations>): void {
     const addresses = new Set([...this.lingering].map((key) => virtualOf(key).address));
+    const givenUp = this.desired.givenUp([...this.desired.closing, ...this.lingering]);
     // Some came back, and may have gone again since.
     for (const key of this.lingering)
       if (this.desired.isServed(key) || this.ledgers.services.desired(key) === undefined) this.lingering.delete(key);
     for (const key of [...this.desired.closing]) {
       addresses.add(virtualOf(key).address);
-      const waits = this.mayHaveConnections(key);
+      const waits = !givenUp.has(key) && this.mayHaveConnections(key);
       if (waits && !answers.has(key)) continue;
       this.look(key, waits ? (answers.get(key) ?? null) : null);
     }
     for (const key of [...this.drains.keys()]) {
-      const answer = answers.get(key);
+      const answer = givenUp.has(key) ? null : answers.get(key);
       if (answer !== undefined) this.look(key, answer);
     }
     this.keepAddresses(addresses);

@@ -17,7 +17,7 @@ import { Comparison } from './comparison.js';
 import { Desired, virtualOf } from './desired.js';
 import { Drains } from './drains.js';
 import { dumpKernel } from './dump.js';
-import type { Scheduling, ServiceKey } from './frontends.js';
+import type { Scheduling } from './frontends.js';
 import { differences, keepHeld, Ledgers } from './ledgers.js';
 import { list, type Listing, type Ownership } from './listing.js';
 import { LINK, PEER_HAIRPIN, SET_PREFIXES, SET_ROLES, setName } from './names.js';
@@ -56,6 +56,7 @@ interface Look {
 /** The ipvs mode of one family. The README of this folder says what becomes of a packet, and why. */
 export class IpvsFamily implements FamilyDataplane {
   readonly family: Family;
+  readonly polls = true;
   private table: FamilyTable | null = null;
   /** Whether the ledgers are what the kernel holds. */
   private isKnown = false;
@@ -99,11 +100,19 @@ export class IpvsFamily implements FamilyDataplane {
     });
   }
 
+  prepare(): void {
+    // The first listing needs the plan.
+  }
+
+  end(): void {
+    // One call is soon done.
+  }
+
   apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
     return this.calls.change(() => this.sync(table, change, options));
   }
 
-  glance(): Promise<boolean> {
+  probe(): Promise<boolean> {
     return this.comparison.glance();
   }
 
@@ -155,32 +164,6 @@ export class IpvsFamily implements FamilyDataplane {
     return Promise.resolve();
   }
 
-  /** The link goes when neither family has anything on it. */
-  cleanup(): Promise<void> {
-    return this.calls.change(() => this.remove());
-  }
-
-  private async remove(): Promise<void> {
-    this.isKnown = false;
-    const { addon, family } = this.options;
-    const { listing } = await this.look();
-    await this.rules.cleanup();
-    const writer = this.writer();
-    this.ledgers.readBack(listing.held);
-    await writer.removals([...listing.held.services.keys()].map((key) => this.drop(key)));
-    for (const key of listing.held.addresses.keys()) this.ledgers.addresses.desire(key, undefined);
-    await writer.addresses([...this.ledgers.addresses.owed()]);
-    writer.settle();
-    const names = SET_ROLES.filter((role) => !listing.missingSets.includes(role)).map((role) => setName(family, role));
-    const counters = await this.counters.names();
-    const { refused } = await addon.ipset.ipsetApply(
-      [...names, ...counters].map((name) => ({ type: 'destroy', name })),
-    );
-    if (refused[0] !== undefined) throw refused[0];
-    const rest = await addon.route.linkAddresses(LINK);
-    if (rest?.every((address) => isLinkLocal(address)) === true) await addon.route.linkDelete(LINK);
-  }
-
   async dump({ node }: Pick<FamilyTable, 'node'>): Promise<readonly string[]> {
     const { addon, family } = this.options;
     const { listing, chains } = await this.look();
@@ -202,6 +185,10 @@ export class IpvsFamily implements FamilyDataplane {
     const { Refusals } = await import('./set-refusals.js');
     this.refusals ??= new Refusals(this.options);
     return await this.refusals.read((key) => desired.frontendOf(key), desired.restricted.size > 0);
+  }
+
+  unremembered(): Promise<null> {
+    return Promise.resolve(null);
   }
 
   private get plan(): FamilyTable {
@@ -346,12 +333,6 @@ export class IpvsFamily implements FamilyDataplane {
     const { addon, family, onMessage = () => undefined } = this.options;
     return new Writer({ addon, family, ledgers: this.ledgers, onMessage });
   }
-
-  private drop(key: ServiceKey): ServiceKey {
-    this.ledgers.services.desire(key, undefined);
-    this.ledgers.destinations.desire(key, undefined);
-    return key;
-  }
 }
 
 type Written = Pick<RuleWriter, 'rules' | 'bytes'>;
@@ -362,8 +343,3 @@ const NO_CHANGES: Changes = {
   healthChecks: false,
   node: false,
 };
-
-/** The kernel gives a link such an address by itself. */
-function isLinkLocal(address: Uint8Array): boolean {
-  return address.length === 16 && address[0] === 0xfe && address[1] === 0x80;
-}

@@ -6,11 +6,11 @@ import { IPVS_FOOTPRINT } from './footprint.js';
 
 /** Behaviour ST-46. Those of ip_vs are there once it is loaded. */
 const SYSCTLS: readonly Sysctl[] = [
-  { name: 'net.ipv4.vs.conntrack', value: 1 },
+  { name: 'net.ipv4.vs.conntrack', value: 1, initial: 0 },
   // Otherwise a client that uses its port again waits for a second. Older kernels do not have it, and newer ones do not wait.
-  { name: 'net.ipv4.vs.conn_reuse_mode', value: 0, kernels: { from: [4, 1], before: [5, 9] } },
-  { name: 'net.ipv4.vs.expire_nodest_conn', value: 1 },
-  { name: 'net.ipv4.vs.expire_quiescent_template', value: 1 },
+  { name: 'net.ipv4.vs.conn_reuse_mode', value: 0, initial: 1, kernels: { from: [4, 1], before: [5, 9] } },
+  { name: 'net.ipv4.vs.expire_nodest_conn', value: 1, initial: 0 },
+  { name: 'net.ipv4.vs.expire_quiescent_template', value: 1, initial: 0 },
   { name: 'net.ipv4.ip_forward', value: 1, stays: true },
 ];
 /** ARP: no link answers for what is on another, such as ours, and none asks in the name of it. */

@@ -23,7 +23,7 @@ function settingsOf({ ipvs }: ModeParts['config']): IpvsConfig {
 export async function open(parts: ModeParts, families: readonly Family[]): Promise<OpenMode> {
   const { config, addon, log, now, onTransaction } = parts;
   const settings = settingsOf(config);
-  const { flavor, served } = await prepareFlavor(addon.iptables, families, config.iptablesFlavor);
+  const { flavor, served } = await prepareFlavor(addon.iptables, families, config.iptablesFlavor, log);
   log.info(0, 'iptables', { flavor, families: served.join() });
   for (const family of families)
     if (!served.includes(family)) log.warn(`no iptables-${flavor} programs that work for ${family}, it is not served`);
@@ -52,6 +52,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     families: served,
     dataplane,
     own: { footprint: IPVS_FOOTPRINT, flavor },
+    remove: null,
     watch: watchAddresses(addon.route, () => made.values()),
     packetCounts: () => Promise.resolve(null),
   };

@@ -38,6 +38,7 @@ export async function renderTables(
     const { clusterAddresses, ownEndpoints } = table;
     const change = {
       ...everything(table),
+      attempts: new Set<string>(),
       clusterAddresses: new Set(clusterAddresses),
       ownEndpoints: new Set(ownEndpoints),
     };

@@ -1,7 +1,6 @@
 import type { IptablesAddon, IptablesChainListing, IptablesOperation } from '../../native/contract.js';
 import type { FrontendPlan, NodePlan } from '../../plan/types.js';
 import { differences, listedStates, statesOf, type ChainStates } from '../xtables/chain-states.js';
-import { cleanupOperations } from '../xtables/cleanup.js';
 import { hookRemovals, hookRepairs, PROXY_FIREWALL_HOOKS } from '../xtables/hooks.js';
 import { chainOperation, deleteOperation } from '../xtables/operations.js';
 import { chainId } from '../xtables/rules.js';
@@ -99,9 +98,5 @@ export class RuleWriter {
   /** All of the plan is in the kernel. */
   acknowledge({ wanted }: RulePlan): void {
     this.acknowledged = wanted;
-  }
-
-  async cleanup(): Promise<void> {
-    await this.send(cleanupOperations(await this.list(), HOOKS, isOwnChain));
   }
 }

@@ -90,6 +90,8 @@ export class EndpointSet {
 
   /** When it is to be looked for those that are awaited, ever more rarely; null: none is. To be asked once a sync. */
   lookAt(): number | null {
+    // Link addresses of endpoints that are gone would stay otherwise.
+    if (this.macs.size > 2 * this.parts.ledgers.endpoints.acknowledged.size) this.noteMacs();
     if (this.awaited.size === 0) {
       this.awaitMs = AWAIT_MS.first;
       return null;

@@ -5,13 +5,14 @@ import { hcnFeatures, type HcnFeatures, type HcnOperation } from '../../native/c
 import type { FamilyTable } from '../../plan/types.js';
 import { NO_FOOTPRINT } from '../footprint.js';
 import { ModeError, type ModeParts, type OpenMode } from '../mode.js';
-import { KernelspaceFamily, type FamilySettings } from './family.js';
+import { Reconciler } from '../reconciler.js';
+import { KernelspaceDriver, type FamilySettings, type Look } from './driver.js';
 import { Modifying } from './modifying.js';
 import { waitForHns } from './passing.js';
 import { printOperation } from './print.js';
 import { renderTables } from './render.js';
 import { sourceVipOf } from './resolution.js';
-import { NetworkWatch } from './watch.js';
+import { NetworkWatch, type Looked } from './watch.js';
 
 function settingsOf({ kernelspace }: ModeParts['config']): KernelspaceConfig {
   if (kernelspace === null) throw new TypeError('the configuration is of another mode');
@@ -46,22 +47,27 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
       `HNS ${major}.${minor} answers that it has changed a load balancer, and has not: from now on load balancers are deleted and created anew`,
     );
   });
-  const made = new Map<Family, KernelspaceFamily>();
+  const made = new Map<Family, Looked>();
   const networks = new NetworkWatch(addon.hcn, () => made.values(), now);
   const tellsNetworks = (): boolean => networks.tells();
-  const dataplane = (family: Family): KernelspaceFamily => {
+  const driverOf = (family: Family): KernelspaceDriver => {
     const options = familyOptions(settings, features, family, served);
-    const one = new KernelspaceFamily({
+    return new KernelspaceDriver({
       ...options,
       ...{ hcn: addon.hcn, now, interfaceMac, modifying, tellsNetworks, onOperations },
     });
-    made.set(family, one);
-    return one;
+  };
+  const dataplane = (family: Family): Reconciler<Look> => {
+    const driver = driverOf(family);
+    const reconciler = new Reconciler(driver, now);
+    made.set(family, { family, stirred: () => driver.stirred(() => reconciler.quiet()) });
+    return reconciler;
   };
   return {
     families: served,
     dataplane,
     own: { footprint: NO_FOOTPRINT, flavor: null },
+    remove: (family) => driverOf(family).remove(),
     watch: networks.watch,
     packetCounts: () => Promise.resolve(null),
   };

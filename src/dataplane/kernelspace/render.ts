@@ -9,7 +9,8 @@ import {
 } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
 import { everything } from '../table-view.js';
-import { KernelspaceFamily, type FamilySettings } from './family.js';
+import { Reconciler } from '../reconciler.js';
+import { KernelspaceDriver, type FamilySettings } from './driver.js';
 import { Modifying } from './modifying.js';
 import { ownId } from './names.js';
 import { printOperation } from './print.js';
@@ -33,14 +34,16 @@ export async function renderTables(
   };
   for (const table of tables) {
     lines.push(`# ${table.family}`);
-    const dataplane = new KernelspaceFamily({
+    const driver = new KernelspaceDriver({
       ...optionsOf(table.family, features),
       ...{ hcn: emptyHns(table, settings), onOperations, now: () => 0, interfaceMac: () => null },
       modifying: new Modifying(features.modifyLoadBalancer, () => undefined),
     });
+    const dataplane = new Reconciler(driver, () => 0);
     const { clusterAddresses, ownEndpoints } = table;
     const change = {
       ...everything(table),
+      attempts: new Set<string>(),
       clusterAddresses: new Set(clusterAddresses),
       ownEndpoints: new Set(ownEndpoints),
     };

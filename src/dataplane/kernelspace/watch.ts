@@ -1,11 +1,15 @@
+import type { Family } from '../../base/ip.js';
 import type { HcnAddon } from '../../native/contract.js';
 import type { WatchForeignChanges } from '../contract.js';
-import type { KernelspaceFamily } from './family.js';
 
 /** How soon an HNS that refuses to tell is asked again, at first and at the most. */
 const ASK_AGAIN_MS = { first: 1000, most: 600_000 } as const;
 
-type Looked = Pick<KernelspaceFamily, 'family' | 'stirred'>;
+/** A family, and whether its network is another than it was known to be. */
+export interface Looked {
+  readonly family: Family;
+  stirred(): Promise<boolean>;
+}
 
 /**
  * Tells of a network that went or came back, as soon as HNS tells of networks. What others do to endpoints and load balancers HNS tells nobody.

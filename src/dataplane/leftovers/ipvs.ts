@@ -98,7 +98,11 @@ async function removeServices(
     report.waiting.push('ipvs: virtual services that still have connections');
     return false;
   }
-  if (await addon.route.linkDelete(link)) report.removed.push(`link ${link}`);
+  if (!(await addon.route.linkDelete(link))) return true;
+  report.removed.push(`link ${link}`);
+  report.freesSysctls = listed.flat().length === services.length;
+  // With a mode in force its sysctls are its own matter.
+  if (!drain && !report.freesSysctls) report.kept.push('sysctls of ip_vs, which virtual services of others use');
   return true;
 }
 

@@ -10,8 +10,15 @@ export interface RemovalReport {
   /** What stays for a while because connections depend on it; the next pass looks again. */
   readonly waiting: readonly string[];
   readonly problems: readonly Error[];
+  /** Whether a mode's link was removed, and nothing of others is left that its sysctls are for. */
+  readonly freesSysctls: boolean;
   /** Frontends of what was removed that are gone, and whose flows of UDP and SCTP nobody confirmed removed. */
   readonly goneFlows: ReadonlyMap<Family, readonly FrontendKey[]>;
+}
+
+/** The line about a link among {@link RemovalReport.removed}. */
+export function removedLink(name: string): string {
+  return `link ${name}`;
 }
 
 /** Collects the report; what fails does not keep the rest from being removed. */
@@ -20,6 +27,7 @@ export class Removal implements RemovalReport {
   readonly kept: string[] = [];
   readonly waiting: string[] = [];
   readonly problems: Error[] = [];
+  freesSysctls = false;
   readonly goneFlows = new Map<Family, readonly FrontendKey[]>();
 
   /** The call's result; `fallback` when it fails. */

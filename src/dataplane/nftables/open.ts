@@ -2,7 +2,7 @@ import type { Family } from '../../base/ip.js';
 import type { NftTransaction } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
 import { countsRefused, type ModeParts, type OpenMode } from '../mode.js';
-import { NftablesFamily } from './family.js';
+import { nftablesDataplane } from './driver.js';
 import { Generation } from './generation.js';
 import { NFTABLES_FOOTPRINT } from './footprint.js';
 import { printTransaction } from './print.js';
@@ -22,8 +22,9 @@ export function open(
   };
   return {
     families,
-    dataplane: (family) => new NftablesFamily(nftables, family, generation, note, now, countsRefused(config)),
+    dataplane: (family) => nftablesDataplane(nftables, family, generation, note, now, countsRefused(config)),
     own: { footprint: NFTABLES_FOOTPRINT, flavor: null },
+    remove: null,
     watch: watchTables(nftables),
     packetCounts: () => Promise.resolve(null),
   };

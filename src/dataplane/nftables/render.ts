@@ -25,7 +25,7 @@ export function renderTable(
     () => 0,
     () => true,
   );
-  const { frontends } = ledger.lookAtEverything(table, noKeys());
+  const { frontends } = ledger.lookAtEverything(table, noKeys(), false);
   const plan = planSync(structure, ledger, table, { frontends, rules: true }, Number.MAX_SAFE_INTEGER);
   // Packets alone write to all other sets.
   const sets = new Map(structure.sets([]).map((set) => [set.name, set]));

@@ -217,21 +217,26 @@ export class TableLedger {
   }
 
   /**
-   * All that is wanted, and all that the kernel has beyond it: unless the table has gaps, then that is left alone, but for what was owed. Addresses are
-   * decided here; frontends are named in the order in which they are to be looked at.
+   * All that is wanted, and all that the kernel has beyond it: unless that stays, but for what was pending. Addresses are decided here; frontends are named in
+   * the order in which they are to be looked at.
    *
    * @param owed before the kernel's table was listed.
+   * @param keeps whether what the table does not name is left alone.
    */
   lookAtEverything(
     table: FamilyTable,
     owed: TableKeys,
+    keeps: boolean,
   ): { readonly frontends: ReadonlySet<FrontendKey>; readonly leftAlone: boolean } {
+    let leftAlone = false;
     for (const kind of ADDRESSES) {
       const ledger = this[kind];
       const named = new Set(owed[kind]);
       for (const address of [...ledger.acknowledged.keys(), ...ledger.owed()]) {
         if (table[kind].has(address)) continue;
-        ledger.desire(address, table.gaps && !named.has(address) ? ledger.acknowledged.get(address) : undefined);
+        const kept = keeps && !named.has(address) ? ledger.acknowledged.get(address) : undefined;
+        ledger.desire(address, kept);
+        leftAlone ||= kept !== undefined;
       }
       for (const address of table[kind]) ledger.desire(address, true);
     }
@@ -239,9 +244,8 @@ export class TableLedger {
     const looked = new Set([...owed.frontends, ...this.frontends.aside.keys()]);
     for (const { key } of table.frontends()) looked.add(key);
     for (const key of [...staleFlows.keys(), ...this.staleFlows.owed()]) if (!frontends.has(key)) looked.add(key);
-    if (!table.gaps) for (const key of frontends.keys()) looked.add(key);
-    let leftAlone = false;
-    for (const key of [...(table.gaps ? frontends.keys() : []), ...this.frontends.owed()]) {
+    if (!keeps) for (const key of frontends.keys()) looked.add(key);
+    for (const key of [...(keeps ? frontends.keys() : []), ...this.frontends.owed()]) {
       if (looked.has(key)) continue;
       this.frontends.desire(key, frontends.get(key));
       leftAlone ||= frontends.has(key);

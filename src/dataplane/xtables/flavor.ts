@@ -1,25 +1,34 @@
 import type { Family } from '../../base/ip.js';
 import type { IptablesAddon, IptablesChainListing, IptablesFlavor } from '../../native/contract.js';
+import { messageOf } from '../../base/error-message.js';
+import type { Log } from '../../base/log.js';
 import { ModeError } from '../mode.js';
 import { hookRemovals, type Hook } from './hooks.js';
+import { tryRule } from './probe.js';
 
 type Flavors = Pick<IptablesAddon, 'iptablesFlavors' | 'iptablesList'>;
+
+/** What the programs of nft say where nf_tables has no tables of IP: it lists them as empty, and takes no rule. */
+const LACKING = /Operation not supported/;
 
 /** Chains by which a host's flavour is known, the surest first: kubelet's own words for it, then what kubelet and a service proxy keep there. */
 const SIGNS: readonly RegExp[] = [/^KUBE-IPTABLES-HINT$/, /^KUBE-KUBELET-CANARY$/, /^KUBE-PROXY-CANARY$/, /^KUBE-/];
 
 /** One flavour for all families: that of the first which has one. @throws ModeError when there is none. */
 export async function prepareFlavor(
-  addon: Flavors,
+  addon: Flavors & Pick<IptablesAddon, 'iptablesRestore'>,
   families: readonly Family[],
   asked: IptablesFlavor | 'auto',
+  log: Log,
 ): Promise<{ readonly flavor: IptablesFlavor; readonly served: readonly Family[] }> {
   const wanted = asked === 'auto' ? null : asked;
   let chosen = wanted;
   const served: Family[] = [];
   for (const family of families) {
-    const flavor = await chooseFlavor(addon, family, chosen);
-    if (flavor === null) continue;
+    const found = await chooseFlavor(addon, family, chosen);
+    if (found === null) continue;
+    const flavor =
+      found === 'nft' && asked === 'auto' && chosen === null ? await triedFlavor(addon, family, log) : found;
     chosen = flavor;
     served.push(family);
   }
@@ -28,6 +37,33 @@ export async function prepareFlavor(
   throw new ModeError(
     `iptables is not available on this host: found no ${programs} that works (mode nftables needs no programs)`,
   );
+}
+
+/** nft, unless the kernel refuses its rules and takes those of legacy: a kernel may have nf_tables without tables of IP. */
+async function triedFlavor(
+  addon: Pick<IptablesAddon, 'iptablesRestore'>,
+  family: Family,
+  log: Log,
+): Promise<IptablesFlavor> {
+  try {
+    await tryRule(addon, family, 'nft', '-j RETURN');
+  } catch (error) {
+    // Anything else may pass, or is told of by the first sync.
+    const reason = messageOf(error);
+    if (!LACKING.test(reason) || !(await takesLegacy(addon, family))) return 'nft';
+    log.warn('this kernel takes no rules of iptables-nft, those of iptables-legacy are used', { family, reason });
+    return 'legacy';
+  }
+  return 'nft';
+}
+
+async function takesLegacy(addon: Pick<IptablesAddon, 'iptablesRestore'>, family: Family): Promise<boolean> {
+  try {
+    await tryRule(addon, family, 'legacy', '-j RETURN');
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

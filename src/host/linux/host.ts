@@ -5,6 +5,7 @@ import { supportedFamilies } from './families.js';
 import { interfaceNames } from './interfaces.js';
 import { claimNetwork } from './network-claim.js';
 import { nameProcess } from './process-name.js';
+import { flowTableSize } from './flow-table-size.js';
 import { processUsage } from './process-usage.js';
 import {
   applyKernelValues,
@@ -44,6 +45,7 @@ export const LINUX_HOST: Host = {
   isTcpBeLiberal: () => isTcpBeLiberal(),
   setOomPriority: (score) => applyOomScoreAdj(score),
   processUsage: () => processUsage(),
+  flowTableSize: () => flowTableSize(),
   claimNetwork,
   nameProcess,
 };

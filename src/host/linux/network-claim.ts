@@ -1,4 +1,5 @@
 import { createServer, connect, type Server, type Socket } from 'node:net';
+import { descriptorOf } from '../../base/descriptor.js';
 import type { Claim, ClaimOptions } from '../host.js';
 import { errorCode, messageOf } from '../../base/error-message.js';
 import { printableLine } from '../../base/printable.js';
@@ -52,7 +53,7 @@ async function askHolder(path: string, userOf: ClaimOptions['userOf']): Promise<
   const socket = connect(path);
   try {
     await connected(socket);
-    const user = userOf(descriptorOf(socket));
+    const user = userOf(descriptorOf(socket) ?? 0);
     if (user !== null && user !== 0 && user !== process.getuid?.())
       return { type: 'unknown', why: `a process of user ${user}, which is no proxy, listens where proxies do` };
     return { type: 'taken', who: (await answerOf(socket)) || 'a process that does not say what it is' };
@@ -69,12 +70,6 @@ function connected(socket: Socket): Promise<void> {
     socket.once('connect', resolve);
     socket.on('error', reject);
   });
-}
-
-function descriptorOf(socket: Socket): number {
-  const handle: unknown = Reflect.get(socket, '_handle');
-  const fd: unknown = typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'fd') : null;
-  return typeof fd === 'number' && fd >= 0 ? fd : 0;
 }
 
 function answerOf(socket: Socket): Promise<string> {

@@ -22,6 +22,7 @@ export const WINDOWS_HOST: Host = {
     received: 0,
     sent: 0,
   }),
+  flowTableSize: () => null,
   claimNetwork: null,
   nameProcess: (program, argv) => {
     // The title of its window, where it has one.

@@ -10,7 +10,7 @@ const MAX_KEYS = 200;
 
 /** Services that changed, until somebody is told: by name as long as they are few. */
 export class ChangedServices {
-  /** How many plans there had been when each changed. */
+  /** How many plans had begun when each changed. */
   private readonly changed = new Map<ObjectKey, number>();
   /** The same of those that have no name here; null: there are none. */
   private others: number | null = null;
@@ -44,7 +44,7 @@ export class ChangedServices {
           break;
         case 'Node':
           // Planning asks for no other.
-          if (row.name === this.running.planned().nodeName) this.others = this.running.progress.plans;
+          if (row.name === this.running.planned().nodeName) this.others = this.running.progress.plansBegun;
           break;
         case 'ServiceCIDR':
         case undefined:
@@ -69,9 +69,9 @@ export class ChangedServices {
   }
 
   private add(key: ObjectKey): void {
-    const { plans } = this.running.progress;
-    if (this.changed.has(key) || this.changed.size < MAX_KEYS) this.changed.set(key, plans);
-    else this.others = plans;
+    const { plansBegun } = this.running.progress;
+    if (this.changed.has(key) || this.changed.size < MAX_KEYS) this.changed.set(key, plansBegun);
+    else this.others = plansBegun;
   }
 
   /** Problems come and go with syncs, not with the objects. */

@@ -115,7 +115,7 @@ class Start {
   reflector(
     resource: Resource,
     required: boolean,
-    before: (signal: AbortSignal) => Promise<void> = () => Promise.resolve(),
+    before: (signal: AbortSignal) => Promise<number | null> = () => Promise.resolve(null),
   ): Reflector {
     const shared = this.shared(resource);
     const complete = once(required, () => {

@@ -15,13 +15,16 @@ HPAController: {HorizontalPodAutoscalerTolerance: 0.1}
 PersistentVolumeBinderController: {VolumeConfiguration: {EnableDynamicProvisioning: true, PersistentVolumeRecyclerConfiguration: {MaximumRetry: 3}}}
 GarbageCollectorController: {GCIgnoredResources: [{Group: "", Resource: events}]}
 PodGCController: {TerminatedPodGCThreshold: -1}
-DeprecatedController: {}`,
+DeprecatedController: {}
+DeviceTaintEvictionController: {ConcurrentSyncs: 8}
+ResourceClaimController: {ConcurrentSyncs: 0}
+AttachDetachController: {ReconcilerSyncLoopPeriod: 0s}`,
       'EndpointSliceController: {ConcurrentServiceEndpointSyncs: 0, MaxEndpointsPerSlice: 0}\nJobController: {ConcurrentJobSyncs: 0}',
     ],
     wrong: [
       [
         `generic: {}
-Generic: {Port: 70000, Controllers: [a, -a], LeaderElection: {leaseDuration: 10s}, Webhooks: []}
+Generic: {Port: 70000, Controllers: [job, -job], LeaderElection: {leaseDuration: 10s}, Webhooks: []}
 KubeCloudShared: {ClusterCIDR: "", AllocateNodeCIDRs: true, CIDRAllocatorType: range}
 NodeIPAMController: {SecondaryServiceCIDR: 10.0.0.0/8}
 NodeLifecycleController: {UnhealthyZoneThreshold: 55}
@@ -32,7 +35,7 @@ DeprecatedController: {x: 1}`,
         'error: KubeControllerManagerConfiguration.Generic.Port: 70000: is out of range: should be an integer from 0 to 65535',
         'error: KubeControllerManagerConfiguration.Generic.LeaderElection.renewDeadline: "10s": must be below leaseDuration',
         'error: KubeControllerManagerConfiguration.Generic.Webhooks: is an unknown field',
-        'warning: KubeControllerManagerConfiguration.Generic.Controllers: names "a" twice, the first one counts',
+        'warning: KubeControllerManagerConfiguration.Generic.Controllers: names "job" twice, the first one counts',
         'error: KubeControllerManagerConfiguration.KubeCloudShared.ClusterCIDR: "": is empty, and AllocateNodeCIDRs needs it',
         'error: KubeControllerManagerConfiguration.KubeCloudShared.CIDRAllocatorType: "range": is not known: should be "RangeAllocator" or "CloudAllocator" or "IPAMFromCluster" or "IPAMFromCloud"',
         'error: KubeControllerManagerConfiguration.CSRSigningController.KubeletClientSignerConfiguration.KeyFile: "b": needs CertFile beside it',
@@ -60,6 +63,25 @@ CSRSigningController: {ClusterSigningKeyFile: k}`,
         'error: KubeControllerManagerConfiguration.NodeIPAMController.NodeCIDRMaskSize: 25: is more than 16 bits longer than ClusterCIDR 10.0.0.0/8',
       ],
       [
+        'Generic: {Controllers: ["*", -jobs]}\nKubeCloudShared: {CIDRAllocatorType: CloudAllocator}',
+        'error: KubeControllerManagerConfiguration.Generic.Controllers: has "-jobs", which is no controller',
+        'error: KubeControllerManagerConfiguration.KubeCloudShared.CIDRAllocatorType: "CloudAllocator": is no more since Kubernetes 1.31: should be "RangeAllocator"',
+      ],
+      [
+        `AttachDetachController: {ReconcilerSyncLoopPeriod: 999ms}
+DeviceTaintEvictionController: {ConcurrentSyncs: -1}
+ResourceClaimController: {ConcurrentSyncs: "1"}
+PodGCController: {TerminatedPodGCThreshold: 2147483648}
+NodeLifecycleController: {NodeMonitorGracePeriod: null}
+CSRSigningController: {ClusterSigningDuration: null}`,
+        'error: KubeControllerManagerConfiguration.AttachDetachController.ReconcilerSyncLoopPeriod: "999ms": is out of range: should be a duration of at least 1s',
+        'error: KubeControllerManagerConfiguration.DeviceTaintEvictionController.ConcurrentSyncs: -1: is out of range: should be an integer of at least 1',
+        'error: KubeControllerManagerConfiguration.ResourceClaimController.ConcurrentSyncs: "1": has the wrong type: should be an integer of at least 1',
+        'error: KubeControllerManagerConfiguration.PodGCController.TerminatedPodGCThreshold: 2147483648: is out of range: should be an integer from -2147483648 to 2147483647',
+        'error: KubeControllerManagerConfiguration.NodeLifecycleController.NodeMonitorGracePeriod: null: has the wrong type: should be a duration of at least 0s',
+        'error: KubeControllerManagerConfiguration.CSRSigningController.ClusterSigningDuration: null: has the wrong type: should be a duration above 0s',
+      ],
+      [
         'CSRSigningController: {LegacyUnknownSignerConfiguration: {CertFile: a}}',
         'error: KubeControllerManagerConfiguration.CSRSigningController.LegacyUnknownSignerConfiguration.CertFile: "a": needs KeyFile beside it',
       ],
@@ -77,19 +99,20 @@ NodeIPAMController: {NodeCIDRMaskSizeIPv4: 15, NodeCIDRMaskSizeIPv6: 81}`,
     kind: 'CloudControllerManagerConfiguration',
     right: [
       `Generic: {}
-NodeController: {ConcurrentNodeSyncs: 1}
+NodeController: {ConcurrentNodeSyncs: 1, ConcurrentNodeStatusUpdates: 0}
 ServiceController: {ConcurrentServiceSyncs: 1}
 NodeStatusUpdateFrequency: 5m
 Webhook: {Webhooks: ["*"]}`,
     ],
     wrong: [
       [
-        `NodeController: {ConcurrentNodeSyncs: "1"}
-NodeStatusUpdateFrequency: 0s
+        `NodeController: {ConcurrentNodeSyncs: "1", ConcurrentNodeStatusUpdates: -1}
+NodeStatusUpdateFrequency: -1s
 Webhook: {Webhooks: [a, a]}
 NodeIPAMController: {}`,
         'error: CloudControllerManagerConfiguration.NodeController.ConcurrentNodeSyncs: "1": has the wrong type: should be an integer of at least 1',
-        'error: CloudControllerManagerConfiguration.NodeStatusUpdateFrequency: "0s": cannot be read: should be a duration above 0s',
+        'error: CloudControllerManagerConfiguration.NodeController.ConcurrentNodeStatusUpdates: -1: is out of range: should be an integer of at least 0',
+        'error: CloudControllerManagerConfiguration.NodeStatusUpdateFrequency: "-1s": cannot be read: should be a duration above 0s',
         'warning: CloudControllerManagerConfiguration.Webhook.Webhooks: names "a" twice, the first one counts',
         'error: CloudControllerManagerConfiguration.NodeIPAMController: is an unknown field',
       ],
@@ -105,12 +128,26 @@ controllerLeaders: [{name: route, component: "*"}]`,
     ],
     wrong: [
       [
-        `resourceLock: lease
+        '',
+        'error: LeaderMigrationConfiguration.leaderName: is missing: should be text',
+        'error: LeaderMigrationConfiguration.resourceLock: is missing: should be "leases" or "endpoints"',
+      ],
+      [
+        `leaderName: a
+resourceLock: lease
 controllerLeaders: [{name: a, component: b}, {name: a, component: c}, {name: d}]`,
         'error: LeaderMigrationConfiguration.resourceLock: "lease": is not known: should be "leases" or "endpoints"',
         'error: LeaderMigrationConfiguration.controllerLeaders[1].name: "a": is given twice',
         'error: LeaderMigrationConfiguration.controllerLeaders[2].component: is missing: should be text',
       ],
+    ],
+  },
+  {
+    apiVersion: 'controllermanager.config.k8s.io/v1',
+    kind: 'LeaderMigrationConfiguration',
+    right: ['leaderName: x\ncontrollerLeaders: [{name: route, component: "*"}]'],
+    wrong: [
+      ['leaderName: x\nresourceLock: leases', 'error: LeaderMigrationConfiguration.resourceLock: is an unknown field'],
     ],
   },
 ];

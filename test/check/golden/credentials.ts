@@ -9,7 +9,7 @@ export const CREDENTIALS: readonly Golden[] = [
 users: [{name: u, user: {client-certificate-data: UzNjcjN0, client-key-data: UzNjcjN0}}, {name: e, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: x, args: [S3cr3t], env: [{name: A, value: S3cr3t}], interactiveMode: Never}}}, {name: t, user: {token: S3cr3t, as: a, as-groups: [b], as-user-extra: {c: [d]}}}]
 contexts: [{name: x, context: {cluster: c, user: u, namespace: default}}]
 current-context: x
-preferences: {}`,
+preferences: {colors: true}`,
     ],
     wrong: [
       [
@@ -23,7 +23,7 @@ current-context: z`,
         'error: Config.clusters[0].cluster.certificate-authority: "a": must not be given with insecure-skip-tls-verify',
         'warning: Config.clusters[0].cluster.insecure-skip-tls-verify: true: lets anybody answer in place of the API server',
         'error: Config.clusters[1].cluster.server: "ftp": cannot be read: should be a URL that begins with http:// or https://',
-        'error: Config.clusters[1].cluster.proxy-url: has the wrong type: should be a URL',
+        'error: Config.clusters[1].cluster.proxy-url: has the wrong type: should be a URL that begins with http://, https:// or socks5://',
         'error: Config.clusters[1].name: is given twice',
         'error: Config.clusters[2].name: is missing: should be text',
         'error: Config.clusters[2].cluster: has the wrong type: should be a mapping',
@@ -51,6 +51,15 @@ current-context: z`,
       [
         'users: [{name: u, user: {client-certificate: a, client-certificate-data: UzNjcjN0, client-key: b}}]',
         'error: Config.users[0].user.client-certificate-data: must not be given beside client-certificate',
+      ],
+      [
+        'users: [{name: u, user: {token: S3cr3t, username: v, as-groups: [a], as-user-extra: {b: [c]}, as-uid: d}}]\npreferences: {color: true}\nclusters: [{name: c, cluster: {server: "https://a", proxy-url: "tcp://S3cr3t"}}]',
+        'error: Config.users[0].user.as-uid: "d": needs as beside it',
+        'error: Config.users[0].user.as-groups: needs as beside it',
+        'error: Config.users[0].user.as-user-extra: needs as beside it',
+        'error: Config.users[0].user.username: "v": must not be given beside token',
+        'error: Config.preferences.color: is an unknown field',
+        'error: Config.clusters[0].cluster.proxy-url: cannot be read: should be a URL that begins with http://, https:// or socks5://',
       ],
       [
         `clusters: S3cr3t

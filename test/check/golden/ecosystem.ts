@@ -33,6 +33,19 @@ export const ECOSYSTEM: readonly Golden[] = [
     ],
   },
   {
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'CredentialProviderConfig',
+    right: [
+      'providers: [{name: a, matchImages: [a.example], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1beta1}]',
+    ],
+    wrong: [
+      [
+        'providers: [{name: a, matchImages: [a.example], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1, tokenAttributes: {}}]',
+        'error: CredentialProviderConfig.providers[0].tokenAttributes: is no field of v1beta1: should be used in v1',
+      ],
+    ],
+  },
+  {
     apiVersion: 'pod-security.admission.config.k8s.io/v1',
     kind: 'PodSecurityConfiguration',
     right: [
@@ -61,8 +74,29 @@ export const ECOSYSTEM: readonly Golden[] = [
         'kubeconfigFile: /etc/webhooks.conf',
         'error: WebhookAdmissionConfiguration.kubeconfigFile: has the wrong case: should be kubeConfigFile',
       ],
+      [
+        'kubeConfigFile: webhooks.conf\nstaticManifestsDir: /etc/webhooks.d',
+        'error: WebhookAdmissionConfiguration.kubeConfigFile: "webhooks.conf": cannot be read: should be an absolute path',
+        'warning: WebhookAdmissionConfiguration.staticManifestsDir: "/etc/webhooks.d": needs --feature-gates=ManifestBasedAdmissionControlConfig=true',
+      ],
     ],
   },
+  ...['ValidatingAdmissionPolicyConfiguration', 'MutatingAdmissionPolicyConfiguration'].map((kind) => ({
+    apiVersion: 'apiserver.config.k8s.io/v1',
+    kind,
+    right: [''],
+    wrong: [
+      [
+        'staticManifestsDir: policies.d',
+        `warning: ${kind}.staticManifestsDir: "policies.d": needs --feature-gates=ManifestBasedAdmissionControlConfig=true`,
+        `error: ${kind}.staticManifestsDir: "policies.d": cannot be read: should be an absolute path`,
+      ],
+      [
+        'staticManifestsDir: /etc/policies.d',
+        `warning: ${kind}.staticManifestsDir: "/etc/policies.d": needs --feature-gates=ManifestBasedAdmissionControlConfig=true`,
+      ],
+    ] as const,
+  })),
   {
     apiVersion: 'apiserver.config.k8s.io/v1',
     kind: 'ResourceQuotaConfiguration',

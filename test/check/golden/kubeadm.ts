@@ -22,6 +22,10 @@ export const KUBEADM: readonly Golden[] = [
     ],
     wrong: [
       [
+        'controlPlaneEndpoint: CP.example:6443',
+        'error: ClusterConfiguration.controlPlaneEndpoint: "CP.example:6443": cannot be read: should be a host name or an IP address, maybe with a port',
+      ],
+      [
         'networking: {serviceSubnet: 10.0.0.0/8, podSubnet: 10.0.0.0/7}\nkubernetesVersion: abc\nfeatureGates: {IPv6DualStack: true}\ncertificateValidityPeriod: 2h\ncaCertificateValidityPeriod: 1h',
         'error: ClusterConfiguration.kubernetesVersion: "abc": cannot be read: should be a version such as v1.31.0, or a label such as stable-1',
         'error: ClusterConfiguration.networking.serviceSubnet: "10.0.0.0/8": is too large: should be a prefix of at least 12',
@@ -74,7 +78,10 @@ export const KUBEADM: readonly Golden[] = [
   {
     apiVersion,
     kind: JOIN,
-    right: ['discovery: {file: {kubeConfigPath: "https://a/b"}}'],
+    right: [
+      'discovery: {file: {kubeConfigPath: "https://a/b"}}',
+      DISCOVERY.replace('cp.example:6443', 'CP.example:6443'),
+    ],
     wrong: [
       [
         'discovery: {file: {kubeConfigPath: "http://a/b"}}',
@@ -84,9 +91,84 @@ export const KUBEADM: readonly Golden[] = [
   },
   {
     apiVersion,
+    kind: JOIN,
+    right: [],
+    wrong: [
+      [
+        `discovery: {file: {kubeConfigPath: /a}, tlsBootstrapToken: ${SECRET}}`,
+        'error: JoinConfiguration.discovery.tlsBootstrapToken: cannot be read: should be 6 characters of a-z and 0-9, a dot, and 16 more',
+      ],
+    ],
+  },
+  {
+    apiVersion,
+    kind: INIT,
+    right: [],
+    wrong: [
+      [
+        `bootstrapTokens: [{token: ${TOKEN}, usages: [signing]}]`,
+        'error: InitConfiguration.bootstrapTokens[0].usages: needs authentication, as kubeadm gives tokens a group',
+      ],
+      [
+        'nodeRegistration: {kubeletExtraArgs: [{name: feature-gates, value: "WatchList=true,kube:NoSuch=true,AnyVolumeDataSource=false"}]}',
+        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[0].value: --feature-gates: "NoSuch" is no feature gate of Kubernetes 1.36',
+        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs[0].value: --feature-gates: "AnyVolumeDataSource" cannot be set: it is always true',
+      ],
+    ],
+  },
+  {
+    apiVersion,
+    kind: CLUSTER,
+    right: [
+      'apiServer: {extraArgs: [{name: authorization-mode, value: "Node,RBAC"}, {name: service-node-port-range, value: 30000-32767}, {name: goaway-chance, value: "1e-3"}, {name: event-ttl, value: 1h0m0s}, {name: etcd-servers, value: "https://127.0.0.1:2379"}, {name: feature-gates, value: "kube:WatchList=true"}, {name: service-cluster-ip-range, value: 10.96.0.0/12}, {name: max-requests-inflight, value: "0x190"}]}\ncontrollerManager: {extraArgs: [{name: concurrent_rc_syncs, value: "5"}, {name: node-eviction-rate, value: ".1"}, {name: leader-elect, value: "T"}]}\nscheduler: {extraArgs: [{name: leader-elect-lease-duration, value: 30s}, {name: v, value: "+2"}, {name: config, value: /etc/scheduler.yaml}]}',
+    ],
+    wrong: [
+      [
+        'apiServer: {extraArgs: [{name: authorization-mode, value: "Node,rbac"}, {name: service-node-port-range, value: 32767-30000}, {name: goaway-chance, value: "0.5"}, {name: anonymous-auth, value: maybe}, {name: event-ttl, value: "60"}, {name: advertise-address, value: here}, {name: kubelet-port, value: "10250"}, {name: request-timeut, value: 1m}, {name: secure-port, value: "0"}, {name: service-cluster-ip-range, value: 10.96.0.0}, {name: max-requests-inflight, value: "1e3"}, {name: max-connection-bytes-per-sec, value: "9223372036854775808"}, {name: oidc-required-claim, value: a}, {name: audit-log-batch-throttle-qps, value: "0x10"}]}',
+        'error: ClusterConfiguration.apiServer.extraArgs[0].value: --authorization-mode: "Node,rbac" has the wrong case: should be "RBAC"',
+        'error: ClusterConfiguration.apiServer.extraArgs[1].value: --service-node-port-range: "32767-30000" cannot be read: should be ports such as "30000-32767", or one and how many more',
+        'error: ClusterConfiguration.apiServer.extraArgs[2].value: --goaway-chance: "0.5" is out of range: should be a number from 0 to 0.02',
+        'error: ClusterConfiguration.apiServer.extraArgs[3].value: --anonymous-auth: "maybe" has the wrong type: should be true or false',
+        'error: ClusterConfiguration.apiServer.extraArgs[4].value: --event-ttl: "60" cannot be read: should be a duration such as "30s", "1h5m" or "500ms"',
+        'error: ClusterConfiguration.apiServer.extraArgs[5].value: --advertise-address: "here" cannot be read: should be an IP address',
+        'warning: ClusterConfiguration.apiServer.extraArgs[6].value: --kubelet-port: is deprecated',
+        'warning: ClusterConfiguration.apiServer.extraArgs[7].value: "request-timeut" is a flag that is not known here',
+        'error: ClusterConfiguration.apiServer.extraArgs[8].value: --secure-port: "0" is out of range: should be an integer from 1 to 65535',
+        'error: ClusterConfiguration.apiServer.extraArgs[10].value: --max-requests-inflight: "1e3" has the wrong type: should be an integer',
+        'error: ClusterConfiguration.apiServer.extraArgs[11].value: --max-connection-bytes-per-sec: "9223372036854775808" has the wrong type: should be an integer of 64 bits',
+        'error: ClusterConfiguration.apiServer.extraArgs[12].value: --oidc-required-claim: "a" has the wrong type: should be a mapping',
+        'error: ClusterConfiguration.apiServer.extraArgs[13].value: --audit-log-batch-throttle-qps: "0x10" has the wrong type: should be a number',
+        'error: ClusterConfiguration.apiServer.extraArgs[9].value: --service-cluster-ip-range: "10.96.0.0" cannot be read: should be a CIDR, or one of each IP family with a comma between',
+      ],
+      [
+        'controllerManager: {extraArgs: [{name: concurrent-gc-syncs, value: "0"}, {name: max-endpoints-per-slice, value: "1001"}, {name: node-monitor-grace-period, value: soon}, {name: cluster-cidr, value: pods}, {name: node-sync-period, value: 1s}, {name: allocate-node-cidrs, value: "yes"}, {name: cidr-allocator-type, value: CloudAllocator}]}\nscheduler: {extraArgs: [{name: leader-elect-lease-duration, value: 0s}, {name: kube-api-qps, value: fast}, {name: feature-gates, value: NoSuch=true}]}',
+        'error: ClusterConfiguration.controllerManager.extraArgs[0].value: --concurrent-gc-syncs: "0" is out of range: should be an integer of at least 1',
+        'error: ClusterConfiguration.controllerManager.extraArgs[1].value: --max-endpoints-per-slice: "1001" is out of range: should be an integer from 1 to 1000',
+        'error: ClusterConfiguration.controllerManager.extraArgs[2].value: --node-monitor-grace-period: "soon" cannot be read: should be a duration of at least 0s',
+        'error: ClusterConfiguration.controllerManager.extraArgs[3].value: --cluster-cidr: "pods" cannot be read: should be a CIDR, or one of each IP family with a comma between',
+        'warning: ClusterConfiguration.controllerManager.extraArgs[4].value: --node-sync-period: is deprecated: should be nothing: it has no effect',
+        'error: ClusterConfiguration.controllerManager.extraArgs[5].value: --allocate-node-cidrs: "yes" has the wrong type: should be true or false',
+        'error: ClusterConfiguration.controllerManager.extraArgs[6].value: --cidr-allocator-type: "CloudAllocator" is not known: should be "RangeAllocator"',
+        'error: ClusterConfiguration.scheduler.extraArgs[0].value: --leader-elect-lease-duration: "0s" cannot be read: should be a duration above 0s',
+        'error: ClusterConfiguration.scheduler.extraArgs[1].value: --kube-api-qps: "fast" has the wrong type: should be a number',
+        'error: ClusterConfiguration.scheduler.extraArgs[2].value: --feature-gates: "NoSuch" is no feature gate of Kubernetes 1.36',
+      ],
+      [
+        'apiServer: {extraEnvs: [{name: A, valueFrom: {x: 1}}, {name: B, valueFrom: {secretKeyRef: {name: a}}}]}',
+        'error: ClusterConfiguration.apiServer.extraEnvs[0].valueFrom.x: is an unknown field',
+        'error: ClusterConfiguration.apiServer.extraEnvs[1].valueFrom.secretKeyRef.key: is missing: should be text',
+      ],
+    ],
+  },
+  {
+    apiVersion,
     kind: UPGRADE,
     right: [],
     wrong: [
+      [
+        'node: {patches: {}}',
+        'error: UpgradeConfiguration.node.patches.directory: is missing: should be an absolute path',
+      ],
       [
         'apply: {patches: {directory: patches}}',
         'error: UpgradeConfiguration.apply.patches.directory: "patches": cannot be read: should be an absolute path',
@@ -168,7 +250,7 @@ controlPlaneEndpoint: cp.example:6443
 networking: {serviceSubnet: '10.96.0.0/16,fd00:1::/112', podSubnet: '10.244.0.0/16,fd00:2::/56', dnsDomain: cluster.local}
 etcd: {local: {dataDir: /var/lib/etcd, imageTag: 3.5.0, extraArgs: [{name: a, value: b}], extraEnvs: [{name: A, value: b}], serverCertSANs: [etcd.example], peerCertSANs: [192.0.2.1]}}
 apiServer: {certSANs: [cp.example], extraVolumes: [{name: a, hostPath: /a, mountPath: /a, readOnly: true, pathType: File}]}
-controllerManager: {extraEnvs: [{name: A, valueFrom: {x: 1}}]}
+controllerManager: {extraEnvs: [{name: A, valueFrom: {fieldRef: {fieldPath: status.podIP}}}, {name: B, valueFrom: {secretKeyRef: {name: a, key: b, optional: true}}}, {name: C, valueFrom: {configMapKeyRef: {name: a, key: b}}}, {name: D, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1m}}}, {name: E, valueFrom: {fileKeyRef: {volumeName: a, path: b, key: c}}}]}
 scheduler: {}
 dns: {disabled: true}
 proxy: {disabled: false}
@@ -222,6 +304,12 @@ caCertificateValidityPeriod: 87600h`,
     ],
     wrong: [
       [
+        'apiServer: {extraArgs: {anonymous-auth: maybe}}\ncontrollerManager: {extraArgs: {cluster-cidr: pods}}\nscheduler: {extraArgs: {leader-elect: "2"}}',
+        'error: ClusterConfiguration.apiServer.extraArgs.anonymous-auth: --anonymous-auth: "maybe" has the wrong type: should be true or false',
+        'error: ClusterConfiguration.controllerManager.extraArgs.cluster-cidr: --cluster-cidr: "pods" cannot be read: should be a CIDR, or one of each IP family with a comma between',
+        'error: ClusterConfiguration.scheduler.extraArgs.leader-elect: --leader-elect: "2" has the wrong type: should be true or false',
+      ],
+      [
         'etcd: {local: {dataDir: /a}, external: {endpoints: ["https://e:2379"], certFile: /a}}',
         `error: ${CLUSTER}.etcd.external.certFile: "/a": needs caFile beside it`,
         `error: ${CLUSTER}.etcd.external.certFile: "/a": needs keyFile beside it`,
@@ -240,6 +328,10 @@ caCertificateValidityPeriod: 87600h`,
     release: 30,
     right: ['nodeRegistration: {kubeletExtraArgs: {v: "5"}}'],
     wrong: [
+      [
+        'nodeRegistration: {kubeletExtraArgs: {"": "5"}}',
+        'error: InitConfiguration.nodeRegistration.kubeletExtraArgs.: has no name',
+      ],
       [
         'nodeRegistration: {ignorePreflightErrors: [a, all]}',
         `error: ${INIT}.nodeRegistration.ignorePreflightErrors: has all beside others`,
@@ -263,7 +355,7 @@ caCertificateValidityPeriod: 87600h`,
     kind: JOIN,
     right: [
       DISCOVERY,
-      'discovery: {file: {kubeConfigPath: /etc/kubeconfig}, tlsBootstrapToken: abc}\ncontrolPlane: {localAPIEndpoint: {bindPort: 6444}}\ncaCertPath: /etc/ca.crt\ndryRun: false',
+      'discovery: {file: {kubeConfigPath: /etc/kubeconfig}, tlsBootstrapToken: abcdef.0123456789abcdef}\ncontrolPlane: {localAPIEndpoint: {bindPort: 6444}}\ncaCertPath: /etc/ca.crt\ndryRun: false',
     ],
     wrong: [
       [

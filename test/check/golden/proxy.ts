@@ -31,6 +31,10 @@ export const PROXY: Golden = {
     ],
     ['clusterCIDR: 10.244.0.0/16\nportRange: 1-2', `warning: ${P}.portRange: has no effect`],
     [
+      'clusterCIDR: 10.244.0.0/16\nmode: ipvs\nipvs: {scheduler: dh}',
+      `warning: ${P}.ipvs.scheduler: scheduler "dh": one endpoint of a Service gets all connections, and they are refused while it drains`,
+    ],
+    [
       `mode: userspace
 bindAddress: here
 healthzBindAddress: "10256"

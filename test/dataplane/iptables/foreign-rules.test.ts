@@ -1,6 +1,6 @@
 import t from 'tap';
 import { NODE_ROWS, Rig } from './rig.js';
-import { cluster } from './cluster.js';
+import { cluster, endpoints } from './cluster.js';
 
 /** What is ours and what is not: damage, others' rules in the same chains, and what goes at the end. */
 
@@ -51,8 +51,6 @@ t.test('KUBE-FIREWALL is shared: what kubelet has there stays', async (t) => {
   rig.commit(NODE_ROWS);
   await rig.sync();
   t.equal(rig.kernel.rules('filter', 'KUBE-FIREWALL')?.length, 2);
-  await rig.dataplane.cleanup();
-  t.equal(rig.kernel.rules('filter', 'KUBE-FIREWALL')?.length, 2);
 });
 
 t.test('a chain that cannot be removed is a problem, not a failure', async (t) => {
@@ -69,16 +67,44 @@ t.test('a chain that cannot be removed is a problem, not a failure', async (t) =
   t.notOk(rig.kernel.chains('nat').includes('KUBE-SEP-OLD'));
 });
 
-t.test('cleanup removes everything of ours and nothing else', async (t) => {
-  const rig = await cluster(80, 3);
-  rig.kernel.tamper('nat', (chains) => {
-    chains.set('KUBE-KUBELET-CANARY', []);
-    chains.get('PREROUTING')?.push('-j KUBE-KUBELET-CANARY');
+const DAMAGE: Readonly<Record<string, (rig: Rig) => void>> = {
+  'an altered chain': (rig) => {
+    rig.kernel.tamper('nat', (chains) => chains.set('KUBE-MARK-MASQ', []));
+  },
+  'a missing jump': (rig) => {
+    rig.kernel.tamper('nat', (chains) => chains.get('PREROUTING')?.pop());
+  },
+  'an unexpected chain': (rig) => {
+    rig.kernel.tamper('nat', (chains) => chains.set('KUBE-SVC-FOREIGN', []));
+  },
+  'another setting of conntrack': (rig) => {
+    rig.settings = { dropInvalid: !rig.settings.dropInvalid };
+  },
+};
+
+for (const [told, harm] of Object.entries(DAMAGE)) {
+  t.test(`${told}: an audit finds it, and the next full sync repairs it`, async (t) => {
+    const rig = await cluster(2, 2);
+    const audit = (): Promise<boolean> => {
+      rig.wait(3_600_000);
+      return rig.dataplane.audit();
+    };
+    t.equal(await audit(), false);
+    harm(rig);
+    t.equal(await rig.dataplane.audit(), false, 'listing takes no more than a share of the time');
+    t.equal(await audit(), true);
+    const { full } = await rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
+    t.equal(full, true, 'although everything was listed a moment ago');
+    t.equal(await audit(), false);
+    t.same(await rig.difference(), []);
   });
-  await rig.dataplane.cleanup();
-  t.same(rig.kernel.chains('nat'), ['KUBE-KUBELET-CANARY']);
-  t.same(rig.kernel.rules('nat', 'PREROUTING'), ['-j KUBE-KUBELET-CANARY']);
-  t.same(rig.kernel.chains('mangle'), []);
-  t.same(rig.kernel.chains('filter'), ['KUBE-FIREWALL']);
-  t.same(await rig.during(() => rig.dataplane.cleanup()), [], 'nothing there is success');
+}
+
+t.test('an audit says nothing of what a sync changes meanwhile', async (t) => {
+  const rig = await cluster(2, 2);
+  rig.wait(3_600_000);
+  const audit = rig.dataplane.audit();
+  rig.commit([endpoints(1, 3)]);
+  await rig.sync();
+  t.equal(await audit, false);
 });

@@ -103,3 +103,24 @@ t.test('a chain that a killed process tried a rule in goes', async (t) => {
   rig.restart();
   t.same(await rig.during(() => rig.sync()), ['delete-chain filter KUBE-PROXY-PROBE']);
 });
+
+for (const fault of ['lose-ack', 'refuse'] as const) {
+  t.test(`${fault} while it is tried whether rules can count: no chain stays for that`, async (t) => {
+    const rig = new Rig();
+    rig.kernel.accounts = new Map();
+    const restore = rig.kernel.iptablesRestore.bind(rig.kernel);
+    rig.kernel.iptablesRestore = (transaction) => {
+      const isRemoval = transaction.operations.some(({ type }) => type === 'delete-chain');
+      if (isRemoval === (fault === 'refuse')) {
+        rig.kernel.faults.push(fault);
+        rig.kernel.iptablesRestore = restore;
+      }
+      return restore(transaction);
+    };
+    rig.commit(NODE_ROWS);
+    await t.rejects(rig.sync());
+    await rig.sync();
+    t.notOk(rig.kernel.chains('filter').includes('KUBE-PROXY-PROBE'));
+    t.same(await rig.difference(), []);
+  });
+}

@@ -1,7 +1,9 @@
 import type { Family } from '../../../src/base/ip.js';
-import { IptablesFamily } from '../../../src/dataplane/iptables/family.js';
+import { IptablesDriver } from '../../../src/dataplane/iptables/driver.js';
+import type { FamilyDataplane } from '../../../src/dataplane/contract.js';
 import type { NodeSettings } from '../../../src/dataplane/iptables/fixed-chains.js';
 import { PacketCounters } from '../../../src/dataplane/iptables/packet-counters.js';
+import { Reconciler } from '../../../src/dataplane/reconciler.js';
 import type { IptablesFlavor, IptablesOperation } from '../../../src/native/contract.js';
 import type { PlanSettings } from '../../../src/plan/facts.js';
 import type { Row } from '../../../src/state/rows.js';
@@ -24,7 +26,7 @@ const DEFAULTS: Partial<PlanSettings> = {
 };
 
 /** One family of one process in iptables mode, on fake iptables. */
-export class Rig extends FamilyRig<FakeIptables, IptablesFamily> {
+export class Rig extends FamilyRig<FakeIptables, FamilyDataplane> {
   settings: NodeSettings = { dropInvalid: true };
   /** Milliseconds since the process began; every full sync comes long after what was before. */
   private now = 0;
@@ -52,16 +54,18 @@ export class Rig extends FamilyRig<FakeIptables, IptablesFamily> {
     return committed.flatMap(({ operations }) => operations.map(printOperation));
   }
 
-  protected process(): IptablesFamily {
+  protected process(): FamilyDataplane {
     this.counters = this.ownCounters();
-    return new IptablesFamily({
+    const now = (): number => this.now++;
+    const driver = new IptablesDriver({
       addon: this.kernel,
       family: this.family,
       flavor: this.flavor,
       settings: () => Promise.resolve(this.settings),
       counters: this.counters,
-      now: () => this.now++,
+      now,
     });
+    return new Reconciler(driver, now);
   }
 
   protected mistrust(): void {

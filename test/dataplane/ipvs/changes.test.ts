@@ -191,6 +191,82 @@ t.test('a Service that is gone refuses new connections, and goes when the last h
   ]);
 });
 
+/** What becomes of a new connection from elsewhere, and of one that the node itself makes. */
+function asked(rig: Rig, destination: string, port = 80): readonly string[] {
+  return ['eth0', null].map((inputInterface) => {
+    const source = address(inputInterface === null ? '192.168.0.2' : '203.0.113.2');
+    const to = { source, destination: address(destination), port, protocol: 'TCP' } as const;
+    return rig.kernel.verdict({ ...to, inputInterface }).type;
+  });
+}
+
+t.test('an address that a living Service gives up is left alone at once, open connections or not', async (t) => {
+  const external = { externalIPs: ['192.0.2.9', '192.168.1.2'], balancer: ['192.0.2.8'] };
+  const ports = [{ port: 80, nodePort: 30_080 }];
+  const gives: readonly (readonly [what: string, fields: Parameters<typeof service>[1], given: readonly string[]])[] = [
+    ['back to ClusterIP', {}, ['192.0.2.9', '192.168.1.2', '192.0.2.8']],
+    ['external IPs removed', { balancer: ['192.0.2.8'], ports }, ['192.0.2.9', '192.168.1.2']],
+    ['another load balancer address', { ...external, balancer: ['192.0.2.7'], ports }, ['192.0.2.8']],
+    ['policy Local with another address', { balancer: ['192.0.2.7'], externalTrafficPolicy: 'Local' }, ['192.0.2.8']],
+  ];
+  for (const [what, fields, given] of gives) {
+    for (const restarts of [false, true]) {
+      const rig = new Rig();
+      rig.commit([...NODE_ROWS, web(0, { ...external, ports }), endpoints(0, ['10.0.0.1'])]);
+      await rig.sync();
+      for (const each of ['10.96.0.0', ...given]) {
+        t.same(asked(rig, each), ['forward', 'forward'], `${each} is served`);
+        connections(rig, `${each}:80`, 1);
+      }
+      rig.commit([web(0, fields)]);
+      if (restarts) rig.restart();
+      const report = await rig.sync();
+      for (const each of given) {
+        const about = `${what}${restarts ? ' while no process ran' : ''}: ${each}`;
+        t.same(asked(rig, each), ['none', 'none'], about);
+        t.notOk(virtual(rig, `${each}:80`), about);
+        t.notOk(rig.kernel.addon.route.links.get('kube-ipvs0')?.has(address(each)), about);
+      }
+      t.same(asked(rig, '10.96.0.0'), ['forward', 'forward'], 'its other addresses serve');
+      t.equal(report.dueAt, undefined, 'nothing waits');
+      t.same(await rig.difference(), []);
+    }
+  }
+});
+
+t.test('an address that has only old connections to a removed port is given up with its other ports', async (t) => {
+  const rig = new Rig();
+  const balancer = ['192.0.2.8'];
+  const two = [80, 443].map((port) => ({ name: `p${port}`, port }));
+  const backends = slice('web-0', [{ address: '10.0.0.1', node: 'other' }], { ports: two });
+  rig.commit([...NODE_ROWS, web(0, { balancer, ports: two }), backends]);
+  await rig.sync();
+  t.equal(virtual(rig, '192.0.2.8:443')?.destinations.size, 1);
+  connections(rig, '192.0.2.8:443', 1);
+  rig.commit([web(0, { balancer, ports: two.slice(0, 1) })]);
+  await rig.sync();
+  t.same(weights(rig, '192.0.2.8:443'), [0], 'the connection to the removed port goes on');
+  t.same(asked(rig, '192.0.2.8', 443), ['reject', 'reject'], 'as to any other port');
+  rig.commit([web(0, { ports: two.slice(0, 1) })]);
+  await rig.sync();
+  t.same(asked(rig, '192.0.2.8', 443), ['none', 'none']);
+  t.notOk(virtual(rig, '192.0.2.8:443'));
+  t.same(await rig.difference(), []);
+});
+
+t.test('addresses of a Service that is gone wait for their connections', async (t) => {
+  const rig = new Rig();
+  rig.commit([...NODE_ROWS, web(0, { externalIPs: ['192.0.2.9'] }), endpoints(0, ['10.0.0.1'])]);
+  await rig.sync();
+  connections(rig, '192.0.2.9:80', 1);
+  rig.commit([], [REF(0)]);
+  await rig.sync();
+  t.same(weights(rig, '192.0.2.9:80'), [0]);
+  rig.commit([web(1), endpoints(1, ['10.0.0.2'])]);
+  await rig.sync();
+  t.same(weights(rig, '192.0.2.9:80'), [0], 'another Service does not matter');
+});
+
 t.test('schedulers, affinity and their changes', async (t) => {
   const rig = new Rig();
   rig.scheduler = 'mh';
@@ -375,21 +451,4 @@ t.test('while the plan has gaps, what it does not name stays', async (t) => {
   await successor.sync();
   t.notOk(virtual(rig, '10.96.0.1:80'));
   t.same(await successor.difference(), []);
-});
-
-t.test('a cleanup leaves nothing, and one family leaves the other alone', async (t) => {
-  const rig = new Rig();
-  const other = new Rig(rig.kernel, 'IPv6');
-  for (const each of [rig, other]) {
-    each.commit([...NODE_ROWS, web(0), endpoints(0, ['10.0.0.1'])]);
-    each.commit([service('six', { clusterIPs: ['fd00:96::1'], ipFamilies: ['IPv6'] })]);
-    await each.sync();
-  }
-  await rig.dataplane.cleanup();
-  t.same(await other.difference(), []);
-  t.same([...(rig.kernel.addon.route.links.get('kube-ipvs0') ?? [])], ['fd00:96::1']);
-  await other.dataplane.cleanup();
-  t.equal(rig.kernel.addon.ipvs.services.size + rig.kernel.addon.ipset.sets.size, 0);
-  t.notOk(rig.kernel.addon.route.links.has('kube-ipvs0'));
-  t.same(await rig.dataplane.dump(rig.table), []);
 });

@@ -28,7 +28,7 @@ async function running(): Promise<Rig> {
 
 /** Seen to be right: from here on nothing is listed without need. */
 async function settled(rig: Rig): Promise<void> {
-  while (await rig.dataplane.glance()) await rig.sync(true);
+  while (await rig.dataplane.probe()) await rig.sync(true);
   await rig.dataplane.audit();
 }
 
@@ -92,7 +92,7 @@ function someDestinations({ addon }: Rig['kernel']): readonly FakeDestination[] 
 
 for (const [told, harm] of Object.entries(DAMAGE)) {
   t.test(`${told}: a look finds it, and an audit, and nothing once it is mended`, async (t) => {
-    for (const look of ['glance', 'audit'] as const) {
+    for (const look of ['probe', 'audit'] as const) {
       const rig = await running();
       await settled(rig);
       await harm(rig);
@@ -121,7 +121,7 @@ t.test('what is as it was is not listed', async (t) => {
   await settled(rig);
   const { ipvs } = rig.kernel.addon;
   const { listings, digests } = ipvs;
-  t.equal(await rig.dataplane.glance(), false);
+  t.equal(await rig.dataplane.probe(), false);
   t.equal(await rig.dataplane.audit(), false);
   t.equal(ipvs.listings, listings);
   t.ok(ipvs.digests > digests);
@@ -134,9 +134,9 @@ t.test('what syncs change is theirs, and listed once', async (t) => {
   rig.commit([endpoints(1, [1, 3]), web(5), endpoints(5, [1])]);
   await rig.sync();
   const { listings } = ipvs;
-  t.equal(await rig.dataplane.glance(), false);
+  t.equal(await rig.dataplane.probe(), false);
   t.equal(ipvs.listings, listings + 2, 'services, and destinations of two of them');
-  t.equal(await rig.dataplane.glance(), false);
+  t.equal(await rig.dataplane.probe(), false);
   t.equal(ipvs.listings, listings + 2);
 });
 
@@ -148,7 +148,7 @@ t.test('what is put back by others to how it was is found too', async (t) => {
   const key = [...rig.kernel.addon.ipvs.services.keys()].find((each) => each.includes('0a600001')) ?? '';
   const destinations = rig.kernel.addon.ipvs.services.get(key)?.destinations;
   destinations?.set('\x0a\x01\0\x02\0\x50', { weight: 1, connections: 0, method: 0 });
-  t.equal(await rig.dataplane.glance(), true);
+  t.equal(await rig.dataplane.probe(), true);
 });
 
 t.test('a sync does not wait for a look, and what it does meanwhile is nobody else’s', async (t) => {
@@ -156,7 +156,7 @@ t.test('a sync does not wait for a look, and what it does meanwhile is nobody el
   await settled(rig);
   for (let round = 0; round < 20; round++) {
     rig.commit([endpoints(1, [1, 10 + round])]);
-    const looks = [rig.dataplane.glance(), rig.dataplane.audit()];
+    const looks = [rig.dataplane.probe(), rig.dataplane.audit()];
     for (let turn = 0; turn < round; turn++) await Promise.resolve();
     await rig.sync();
     t.same(await Promise.all(looks), [false, false]);
@@ -181,11 +181,11 @@ t.test('an audit looks for itself, after the look that is under way', async (t) 
         return answer;
       };
     });
-    const glance = rig.dataplane.glance();
+    const glance = rig.dataplane.probe();
     await looked;
     for (const destination of someDestinations(rig.kernel)) destination.weight = 7;
     const audits = [rig.dataplane.audit(), rig.dataplane.audit()];
-    t.equal(await rig.dataplane.glance(), false, 'another glance is not needed');
+    t.equal(await rig.dataplane.probe(), false, 'another glance is not needed');
     go();
     if (fails) await t.rejects(glance, { message: 'ENOBUFS' });
     else t.equal(await glance, false, 'it had looked before');
@@ -201,7 +201,7 @@ t.test('before it is known what the kernel holds, and after a failure, there is 
   rig.commit([...NODE_ROWS, web(0), endpoints(0, [1])]);
   rig.kernel.addon.mishaps.planned.push('lose-ack');
   await rig.sync().catch(() => undefined);
-  t.equal(await rig.dataplane.glance(), false);
+  t.equal(await rig.dataplane.probe(), false);
 });
 
 t.test('a look takes its share of the time and no more', async (t) => {
@@ -221,7 +221,7 @@ t.test('a look takes its share of the time and no more', async (t) => {
     return destinations(some);
   };
   const end = rig.now + 600_000;
-  for (; rig.now < end; rig.now += 1000) await rig.dataplane.glance();
+  for (; rig.now < end; rig.now += 1000) await rig.dataplane.probe();
   // 40 of 2000, and 640 of 64,000.
   t.ok(asked.services > 250 && asked.services <= 310, String(asked.services));
   t.ok(asked.destinations >= 9 && asked.destinations <= 11, String(asked.destinations));

@@ -41,8 +41,10 @@ t.test("a cleanup knows every virtual service of a proxy's, at addresses of the 
     const { kernel } = await served();
     const { ipvs, ipset, route } = kernel.addon;
     if (!hasLink) route.links.delete(LINK);
-    const { problems } = await removeLeftovers(kernel.addon, ['IPv4', 'IPv6'], footprintsOn('linux'), null);
-    t.same(problems, []);
+    const report = await removeLeftovers(kernel.addon, ['IPv4', 'IPv6'], footprintsOn('linux'), null);
+    t.same(report.problems, []);
+    t.equal(report.freesSysctls, false, 'sysctls are for the virtual services of others too');
+    t.same(report.kept, hasLink ? ['sysctls of ip_vs, which virtual services of others use'] : []);
     t.same(
       [...ipvs.services.values()].map(({ service }) => service.port),
       hasLink ? [443, 31_000] : [443, 30_999, 31_000],
@@ -94,3 +96,16 @@ t.test('a Service that goes while no process runs leaves nothing at an address o
   );
   t.same(await rig.difference(), []);
 });
+
+t.test(
+  'a cleanup that leaves no virtual service frees the sysctls of the mode, one that finds nothing does not',
+  async (t) => {
+    const rig = new Rig();
+    rig.commit([...NODE_ROWS, service('web'), slice('web', [{ address: '10.1.0.1', node: 'other' }])]);
+    await rig.sync();
+    const cleanup = () => removeLeftovers(rig.kernel.addon, ['IPv4', 'IPv6'], footprintsOn('linux'), null);
+    const first = await cleanup();
+    t.match(first, { freesSysctls: true, kept: [] });
+    t.match(await cleanup(), { freesSysctls: false, kept: [] });
+  },
+);

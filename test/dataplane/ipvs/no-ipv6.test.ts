@@ -75,16 +75,6 @@ for (const begins of [true, false]) {
   );
 }
 
-t.test('a cleanup has nothing to say of it', async (t) => {
-  const { six } = rigs();
-  await six.sync();
-  six.kernel.addon.route.disableIPv6(LINK, true);
-  await aside(t, six, true);
-  await six.dataplane.cleanup();
-  t.equal(six.kernel.addon.ipvs.services.size, 0);
-  t.notOk(six.kernel.addon.route.links.has(LINK));
-});
-
 t.test('an address that goes is not refused for that', async (t) => {
   const { six } = rigs();
   await six.sync();

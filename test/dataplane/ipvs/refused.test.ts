@@ -139,12 +139,6 @@ t.test('verdicts are those of rules that do not count', async (t) => {
   for (const type of ['drop', 'forward', 'reject']) t.ok(verdicts.includes(type), type);
 });
 
-t.test('a cleanup takes the sets away', async (t) => {
-  const rig = await started();
-  await rig.dataplane.cleanup();
-  t.same([...rig.kernel.addon.ipset.sets.keys()], []);
-});
-
 t.test('where a set cannot be had, rules refuse without counting', async (t) => {
   const rig = new Rig();
   rig.countsRefused = true;

@@ -273,7 +273,7 @@ t.test('IPv6: link addresses are apart, and the other family fares as it may', a
   const macs = [...world.hns.endpoints.values()].map(({ MacAddress }) => MacAddress);
   t.equal(new Set(macs).size, 5);
   t.match(balancers(rig)['fd00:96::10:80'], { Flags: 2 });
-  await rig.dataplane.cleanup();
+  await rig.remove();
   t.same(await ipv4.difference(), []);
   const overlay = new HnsWorld();
   overlay.hns.networks.set(overlay.network, { Name: 'cbr0', Type: 'Overlay' });

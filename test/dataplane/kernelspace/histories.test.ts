@@ -62,7 +62,7 @@ for (const seed of SEEDS) {
     );
     rig.restart();
     rig.plan();
-    await rig.dataplane.cleanup();
+    await rig.remove();
     t.same(ours(world), [], 'and a cleanup leaves nothing of ours');
   });
 }

@@ -42,12 +42,12 @@ t.test(
       t.match(providers(rig), { '10.0.1.1': '192.168.0.2', '10.0.1.2': '192.168.0.2' }, 'the own node');
       if (!tells)
         for (const [id, each] of rig.kernel.hns.endpoints) rig.kernel.hns.endpoints.set(id, { ...each, Policies: [] });
-      t.equal(await rig.dataplane.stirred(), false);
+      t.equal(await rig.stirred(), false);
       setRoutes(rig, route('10.0.1.0/24', '192.168.0.3'));
-      t.same([await rig.dataplane.glance(), await rig.dataplane.audit()], [true, true]);
+      t.same([await rig.dataplane.probe(), await rig.dataplane.audit()], [true, true]);
       await rig.sync(true);
       t.match(providers(rig), { '10.0.1.1': '192.168.0.3', '10.0.1.2': '192.168.0.3' }, `HNS says providers: ${tells}`);
-      t.same([await rig.dataplane.glance(), await rig.difference()], [false, []]);
+      t.same([await rig.dataplane.probe(), await rig.difference()], [false, []]);
     }
   },
 );
@@ -124,7 +124,7 @@ t.test('overlay: providers, sources, and endpoints of addresses of Services', as
   await rig.sync(true);
   t.match(JSON.stringify(made()), /10\.0\.1\.1","02-11-0A-00-01-01",1,"\{\\"ProviderAddress\\":\\"192\.168\.0\.9/);
   t.same(await rig.difference(), []);
-  await rig.dataplane.cleanup();
+  await rig.remove();
   t.same(made(), []);
 });
 

@@ -1,5 +1,7 @@
 import type { Family, IPAddress } from '../../../src/base/ip.js';
-import { KernelspaceFamily, type KernelspaceFamilyOptions } from '../../../src/dataplane/kernelspace/family.js';
+import type { FamilyDataplane } from '../../../src/dataplane/contract.js';
+import { KernelspaceDriver, type KernelspaceOptions } from '../../../src/dataplane/kernelspace/driver.js';
+import { Reconciler } from '../../../src/dataplane/reconciler.js';
 import { Modifying } from '../../../src/dataplane/kernelspace/modifying.js';
 import { printOperation } from '../../../src/dataplane/kernelspace/print.js';
 import { hcnFeatures } from '../../../src/native/contract.js';
@@ -23,10 +25,10 @@ const DEFAULTS: Partial<PlanSettings> = {
   },
 };
 
-type Settings = Omit<KernelspaceFamilyOptions, 'hcn' | 'family' | 'now' | 'modifying' | 'onOperations'>;
+type Settings = Omit<KernelspaceOptions, 'hcn' | 'family' | 'now' | 'modifying' | 'onOperations'>;
 
 /** One family of one process in kernelspace mode, on a node with HNS. */
-export class Rig extends FamilyRig<HnsWorld, KernelspaceFamily> {
+export class Rig extends FamilyRig<HnsWorld, FamilyDataplane> {
   /** Milliseconds. */
   now = 0;
   /** Of processes to come. */
@@ -46,6 +48,8 @@ export class Rig extends FamilyRig<HnsWorld, KernelspaceFamily> {
   /** Times that HNS was found to pretend that it modifies. */
   refuted = 0;
   private sent: string[] = [];
+  /** As it is asked for when HNS notifies of networks. */
+  stirred = (): Promise<boolean> => Promise.resolve(false);
   dataplane = this.process();
 
   constructor(kernel: HnsWorld = new HnsWorld(), family: Family = 'IPv4', settings: Partial<PlanSettings> = {}) {
@@ -85,9 +89,21 @@ export class Rig extends FamilyRig<HnsWorld, KernelspaceFamily> {
     return lines.map((line) => line.replace(/^hns (\w+ \w+) .*$/, '$1'));
   }
 
-  protected process(): KernelspaceFamily {
+  /** Removes everything of the mode's, as a process does that does nothing else. */
+  remove(): Promise<void> {
+    return this.driver().remove();
+  }
+
+  protected process(): FamilyDataplane {
+    const driver = this.driver();
+    const reconciler = new Reconciler(driver, () => this.now);
+    this.stirred = () => driver.stirred(() => reconciler.quiet());
+    return reconciler;
+  }
+
+  private driver(): KernelspaceDriver {
     const { family, settings } = this;
-    return new KernelspaceFamily({
+    return new KernelspaceDriver({
       ...settings,
       ...{ hcn: this.kernel.hns, family, now: () => this.now },
       modifying: new Modifying(settings.features.modifyLoadBalancer, () => this.refuted++),

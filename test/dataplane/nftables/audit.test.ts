@@ -1,6 +1,8 @@
 import t from 'tap';
+import { parseAddress } from '../../../src/base/ip.js';
 import { LINGER_MS } from '../../../src/dataplane/nftables/uses.js';
 import type { NftTransaction } from '../../../src/native/contract.js';
+import { frontendKey } from '../../../src/plan/frontend-key.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
 import { service, slice } from '../../support/rows.js';
 import { change, commandsOf, compiler, NODE_ROWS, Rig, webOf } from './rig.js';
@@ -40,28 +42,28 @@ function during(rig: Rig, work: () => Promise<unknown>): void {
 t.test('nothing happened: nothing is listed', async (t) => {
   const rig = await started();
   const listings = rig.kernel.listed.length;
-  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(await rig.dataplane.audit(), false);
   t.equal(rig.kernel.listed.length, listings);
 });
 
 t.test('others changed other tables: listed once, without clients', async (t) => {
   const rig = await started();
   rig.kernel.touch();
-  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(await rig.dataplane.audit(), false);
   const elements = rig.kernel.listed.map((listing) => listing.elements ?? ['all']);
   t.notOk(elements.flat().includes('all'));
   const listings = rig.kernel.listed.length;
-  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(await rig.dataplane.audit(), false);
   t.equal(rig.kernel.listed.length, listings, 'and is trusted again');
 });
 
 t.test('what others did to ours is found, and the next full sync names and repairs it', async (t) => {
   const rig = await started();
   rig.kernel.foreign(flush('dispatch'));
-  t.equal(await rig.dataplane.audit(rig.table), true);
-  t.equal(await rig.dataplane.audit(rig.table), true, 'until it is repaired');
+  t.equal(await rig.dataplane.audit(), true);
+  t.equal(await rig.dataplane.audit(), true, 'until it is repaired');
   t.same((await rig.sync(true)).repairs, ['chain dispatch was altered']);
-  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(await rig.dataplane.audit(), false);
 });
 
 t.test('a set that somebody added is a difference', async (t) => {
@@ -72,9 +74,9 @@ t.test('a set that somebody added is a difference', async (t) => {
     table: 'kube-proxy',
     operations: [{ type: 'commands', commands: [{ add: { set } }] }],
   });
-  t.equal(await rig.dataplane.audit(rig.table), true);
+  t.equal(await rig.dataplane.audit(), true);
   await rig.sync(true);
-  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(await rig.dataplane.audit(), false);
 });
 
 t.test('what a sync changes meanwhile is no difference', async (t) => {
@@ -84,7 +86,7 @@ t.test('what a sync changes meanwhile is no difference', async (t) => {
     rig.commit([webOf(9), service('new', { clusterIPs: ['10.96.0.12'], affinitySeconds: 90 })]);
     t.match(await rig.sync(), { full: false, transactions: 2 }, 'and the sync does not wait');
   });
-  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(await rig.dataplane.audit(), false);
   t.same(await rig.difference(), []);
 });
 
@@ -95,14 +97,14 @@ t.test('what others do while a sync changes something else is a difference', asy
     rig.commit([webOf(9)]);
     await rig.sync();
   });
-  t.equal(await rig.dataplane.audit(rig.table), true);
+  t.equal(await rig.dataplane.audit(), true);
 });
 
 t.test('a sync that fails or compares everything meanwhile makes the audit pointless', async (t) => {
   const rig = await started();
   rig.kernel.foreign(flush('dispatch'));
   during(rig, () => rig.sync(true));
-  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(await rig.dataplane.audit(), false);
   t.same(await rig.difference(), []);
 });
 
@@ -124,7 +126,7 @@ t.test('a sync that begins while the audit asks whether there is anything to loo
     for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
     return ack;
   };
-  t.equal(await rig.dataplane.audit(rig.table), false, 'our own change is no difference');
+  t.equal(await rig.dataplane.audit(), false, 'our own change is no difference');
   await sync;
   t.same(await rig.difference(), []);
 });
@@ -134,7 +136,7 @@ t.test('two audits at once are one', async (t) => {
   rig.kernel.touch();
   const listings = (): number => rig.kernel.listed.filter(({ elements }) => elements?.includes('frontends')).length;
   const before = listings();
-  await Promise.all([rig.dataplane.audit(rig.table), rig.dataplane.audit(rig.table)]);
+  await Promise.all([rig.dataplane.audit(), rig.dataplane.audit()]);
   t.equal(listings(), before + 1);
 });
 
@@ -143,13 +145,13 @@ t.test('what is to be looked at again because of a sync meanwhile is', async (t)
   rig.commit([service('other', { clusterIPs: ['10.96.0.11'], affinitySeconds: 90 })]);
   await rig.sync();
   rig.kernel.touch();
-  await rig.dataplane.audit(rig.table);
+  await rig.dataplane.audit();
   rig.kernel.touch();
   rig.now += LINGER_MS;
   during(rig, async () => {
     t.ok((await rig.during(() => rig.sync())).length > 0, 'it removes what nobody needs');
   });
-  t.equal(await rig.dataplane.audit(rig.table), false);
+  t.equal(await rig.dataplane.audit(), false);
   rig.plan();
   const { full } = await rig.dataplane.apply(rig.table, rig.table.takeChange(), { full: true });
   t.equal(full, true, 'the next check sees whether that worked');
@@ -159,8 +161,8 @@ t.test('an audit that fails says so and harms nothing', async (t) => {
   const rig = await started();
   rig.kernel.touch();
   rig.kernel.faults.next({ type: 'fail-list', errno: 'EINTR' });
-  await t.rejects(rig.dataplane.audit(rig.table), /EINTR/);
-  t.equal(await rig.dataplane.audit(rig.table), false);
+  await t.rejects(rig.dataplane.audit(), /EINTR/);
+  t.equal(await rig.dataplane.audit(), false);
 });
 
 t.test('what nothing needs any more goes after a moment, without a listing', async (t) => {
@@ -178,7 +180,7 @@ t.test('what nothing needs any more goes after a moment, without a listing', asy
   t.equal(report.dueAt, rig.now + LINGER_MS, 'the loop is told when to call again');
   t.same(await rig.during(() => rig.sync()), [], 'not yet');
   rig.kernel.touch();
-  t.equal(await rig.dataplane.audit(rig.table), false, 'which is no difference');
+  t.equal(await rig.dataplane.audit(), false, 'which is no difference');
   const listings = rig.kernel.listed.length;
   rig.now += LINGER_MS;
   const sent = await rig.during(() => rig.sync());
@@ -231,8 +233,13 @@ t.test('what somebody else uses is said once, keeps nothing else, and is tried a
   rig.now += LINGER_MS;
   t.same((await rig.sync()).problems, []);
   rig.kernel.touch();
-  t.equal(await rig.dataplane.audit(rig.table), true);
-  t.ok((await rig.difference()).includes(`+ IPv4 kernel ${find} is needed by nothing`));
+  t.equal(await rig.dataplane.audit(), true);
+  const line = `IPv4 kernel ${find} is needed by nothing`;
+  t.ok((await rig.difference()).includes(`+ ${line}`));
+  const destination = parseAddress('10.96.0.77')!;
+  const frontend = frontendKey(destination, 80, 'TCP');
+  const { lines } = await rig.dataplane.inspect(rig.table, { frontend, addresses: [], destination }, null);
+  t.ok(lines.includes(line), 'what is inspected of its address');
   // The check takes the rule away first.
   await rig.sync(true);
   t.same(names(), []);

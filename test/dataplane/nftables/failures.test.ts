@@ -297,7 +297,6 @@ function killAt(kernel: FakeKernel, call: number, done: boolean): () => boolean 
     nftTransact: kernel.nftTransact.bind(kernel),
     nftList: kernel.nftList.bind(kernel),
     nftElements: kernel.nftElements.bind(kernel),
-    nftHas: kernel.nftHas.bind(kernel),
     nftGeneration: kernel.nftGeneration.bind(kernel),
   };
   let calls = 0;
@@ -313,7 +312,6 @@ function killAt(kernel: FakeKernel, call: number, done: boolean): () => boolean 
   kernel.nftTransact = fatal(original.nftTransact);
   kernel.nftList = fatal(original.nftList);
   kernel.nftElements = fatal(original.nftElements);
-  kernel.nftHas = fatal(original.nftHas);
   kernel.nftGeneration = fatal(original.nftGeneration);
   return () => {
     Object.assign(kernel, original);
@@ -340,7 +338,7 @@ t.test('killed at every call, the next process ends with what is planned', async
     },
     'an audit': (rig) => {
       rig.kernel.touch();
-      return rig.dataplane.audit(rig.table);
+      return rig.dataplane.audit();
     },
   };
   for (const [title, story] of Object.entries(stories)) {

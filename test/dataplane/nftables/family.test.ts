@@ -1,5 +1,5 @@
 import t from 'tap';
-import { NftablesFamily } from '../../../src/dataplane/nftables/family.js';
+import { nftablesDataplane } from '../../../src/dataplane/nftables/driver.js';
 import { Generation } from '../../../src/dataplane/nftables/generation.js';
 import type { NftOperation } from '../../../src/native/contract.js';
 import { FakeKernel } from '../../support/fake-kernel/fake-kernel.js';
@@ -275,7 +275,7 @@ t.test('a full sync lists only when somebody else did something', async (t) => {
   const rig = new Rig(kernel);
   const other = new Rig(kernel, 'IPv6');
   for (const each of [rig, other]) {
-    each.dataplane = new NftablesFamily(kernel, each.family, generation);
+    each.dataplane = nftablesDataplane(kernel, each.family, generation);
     each.commit(ROWS);
     await each.sync();
   }
@@ -301,16 +301,6 @@ t.test('a full sync lists only when somebody else did something', async (t) => {
   t.equal(await full(), true, 'somebody added a chain');
   t.equal(await full(), true, 'which was removed: is it gone?');
   t.equal(await full(), false, 'it is');
-});
-
-t.test('cleanup removes the table, and none is fine', async (t) => {
-  const rig = await started();
-  await rig.dataplane.cleanup();
-  t.equal(rig.kernel.table('ip'), null);
-  await rig.dataplane.cleanup();
-  t.same(await rig.dataplane.dump(rig.table), []);
-  await rig.sync();
-  t.same(await rig.difference(), [], 'and it can start again');
 });
 
 t.test('a change is sent in the turn in which it comes: who has nothing to send does not come before it', async (t) => {

@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { Family } from '../../../src/base/ip.js';
 import { differences } from '../../../src/dataplane/nftables/differences.js';
-import { NftablesFamily } from '../../../src/dataplane/nftables/family.js';
+import { nftablesDataplane } from '../../../src/dataplane/nftables/driver.js';
 import { NO_ELEMENTS } from '../../../src/dataplane/nftables/frontend-elements.js';
 import { emptyKernelTable, readKernelTable, type ListedTable } from '../../../src/dataplane/nftables/kernel-table.js';
 import type { NftCommand, NftElementsListing, NftTableListing } from '../../../src/native/contract.js';
@@ -256,7 +256,6 @@ t.test('a table listed ahead of the first sync is not listed again, unless it wa
       nftGeneration: kernel.nftGeneration.bind(kernel),
       nftMaxBatch: kernel.nftMaxBatch.bind(kernel),
       nftElements: kernel.nftElements.bind(kernel),
-      nftHas: kernel.nftHas.bind(kernel),
       nftList: (...parameters: Parameters<typeof kernel.nftList>) => {
         // Neither the outline of chains and sets, which comes before, nor that of clients.
         if (parameters[2]?.includes('frontends')) listings++;
@@ -264,7 +263,7 @@ t.test('a table listed ahead of the first sync is not listed again, unless it wa
       },
     };
     const rig = new Rig(kernel);
-    rig.dataplane = new NftablesFamily(counting, 'IPv4');
+    rig.dataplane = nftablesDataplane(counting, 'IPv4');
     rig.commit(rows('IPv4'));
     rig.dataplane.prepare();
     for (let turn = 0; turn < 10 && listings === 0; turn++) await new Promise((resolve) => setImmediate(resolve));

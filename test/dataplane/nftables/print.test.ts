@@ -1,5 +1,5 @@
 import t from 'tap';
-import { NftablesFamily } from '../../../src/dataplane/nftables/family.js';
+import { nftablesDataplane } from '../../../src/dataplane/nftables/driver.js';
 import { Generation } from '../../../src/dataplane/nftables/generation.js';
 import { printTransaction } from '../../../src/dataplane/nftables/print.js';
 import { service, slice } from '../../support/rows.js';
@@ -67,7 +67,7 @@ t.test('verdicts with their comments, ranges, what a table begins with, and sets
 t.test('everything that is sent is told before', async (t) => {
   const rig = new Rig();
   const told: unknown[] = [];
-  rig.dataplane = new NftablesFamily(rig.kernel, 'IPv4', new Generation(rig.kernel), (transaction) =>
+  rig.dataplane = nftablesDataplane(rig.kernel, 'IPv4', new Generation(rig.kernel), (transaction) =>
     told.push(transaction),
   );
   rig.commit([...NODE_ROWS, WEB, endpoints('10.1.0.1')]);

@@ -1,5 +1,6 @@
 import type { Family } from '../../../src/base/ip.js';
-import { NftablesFamily } from '../../../src/dataplane/nftables/family.js';
+import type { FamilyDataplane } from '../../../src/dataplane/contract.js';
+import { nftablesDataplane } from '../../../src/dataplane/nftables/driver.js';
 import type { NftElementsOperation, NftOperation, NftTransaction } from '../../../src/native/contract.js';
 import type { PlanSettings } from '../../../src/plan/facts.js';
 import type { Row } from '../../../src/state/rows.js';
@@ -25,7 +26,7 @@ export function webOf(count: number): Row {
 }
 
 /** One family of one process in nftables mode, on a fake kernel. */
-export class Rig extends FamilyRig<FakeKernel, NftablesFamily> {
+export class Rig extends FamilyRig<FakeKernel, FamilyDataplane> {
   /** Milliseconds. */
   now = 0;
   /** Of the next process: whether it counts refused packets. */
@@ -46,8 +47,8 @@ export class Rig extends FamilyRig<FakeKernel, NftablesFamily> {
   }
 
   /** On a clock that only the test moves: no search for clients takes long, however busy the machine is. */
-  protected process(): NftablesFamily {
-    return new NftablesFamily(this.kernel, this.family, undefined, undefined, () => this.now, this.countsRefused);
+  protected process(): FamilyDataplane {
+    return nftablesDataplane(this.kernel, this.family, undefined, undefined, () => this.now, this.countsRefused);
   }
 
   /** Somebody else did something to the ruleset. */

@@ -2,6 +2,7 @@ import t from 'tap';
 import { EndpointList, endpointSize } from '../../../src/base/endpoint-list.js';
 import type { Family } from '../../../src/base/ip.js';
 import { assignSlots, diffSlots, lostEndpoints, NO_SLOTS, type Slots } from '../../../src/dataplane/nftables/slots.js';
+import { rounds } from '../../support/extent.js';
 import { SeededRandom } from '../../support/random.js';
 import { address } from '../../support/rows.js';
 
@@ -66,7 +67,7 @@ for (const family of ['IPv4', 'IPv6'] as const) {
       );
     const numbers = new Set(Array.from({ length: 2000 }, (_, index) => index * 3));
     let slots = assignSlots(NO_SLOTS, list(numbers));
-    for (let round = 0; round < 400; round++) {
+    for (let round = 0; round < rounds(400); round++) {
       const few = random.below(5);
       for (let change = 0; change < few; change++)
         if (random.chance(0.5)) numbers.delete(random.pick([...numbers]));
@@ -87,7 +88,7 @@ for (const family of ['IPv4', 'IPv6'] as const) {
   t.test(`${family}: any change fills slots 0 … n−1 and touches as few as can be`, (t) => {
     const random = new SeededRandom(5);
     const pool = Array.from({ length: 40 }, (_, index) => index + 1);
-    for (let round = 0; round < 300; round++) {
+    for (let round = 0; round < rounds(300); round++) {
       const before = random.shuffled(random.some(pool, 0.5));
       const after = random.some(pool, round % 3 === 0 ? 0.1 : 0.5);
       const first = assignSlots(NO_SLOTS, endpoints(family, before));

@@ -1,7 +1,8 @@
 import t from 'tap';
-import { chooseFlavor } from '../../../src/dataplane/xtables/flavor.js';
+import { chooseFlavor, prepareFlavor } from '../../../src/dataplane/xtables/flavor.js';
 import type { IptablesFlavor } from '../../../src/native/contract.js';
 import { FakeIptables } from '../../support/fake-iptables/fake-iptables.js';
+import { RecordingLog } from '../../support/recording-log.js';
 
 /** A host with these chains and rules in a flavour. */
 function host(held: Partial<Record<IptablesFlavor, Readonly<Record<string, number>>>>): FakeIptables {
@@ -46,4 +47,35 @@ t.test('what works and what is wanted', async (t) => {
   kernel.flavors = [];
   t.equal(await chooseFlavor(kernel, 'IPv4', null), null);
   t.equal(await chooseFlavor(kernel, 'IPv4', 'nft'), null);
+});
+
+/** A kernel that lists empty tables and takes rules of these flavours alone, with what the programs say of others. */
+function kernelThatTakes(taken: readonly IptablesFlavor[], why: string): FakeIptables {
+  const kernel = host({});
+  const restore = kernel.iptablesRestore.bind(kernel);
+  kernel.iptablesRestore = (transaction) =>
+    taken.includes(transaction.flavor) ? restore(transaction) : Promise.reject(new Error(why));
+  return kernel;
+}
+
+t.test('a flavour that was found is tried, and legacy is taken where nf_tables has no tables of IP', async (t) => {
+  const lacking = 'iptables-nft-restore failed with status 4: TABLE_ADD failed (Operation not supported): table filter';
+  const warning = 'warn this kernel takes no rules of iptables-nft, those of iptables-legacy are used';
+  const rows: readonly (readonly [string, FakeIptables, IptablesFlavor, readonly string[]])[] = [
+    ['nft works', kernelThatTakes(['nft', 'legacy'], ''), 'nft', []],
+    ['nft has no tables', kernelThatTakes(['legacy'], lacking), 'legacy', [warning]],
+    ['neither works', kernelThatTakes([], lacking), 'nft', []],
+    ['a failure that may pass', kernelThatTakes(['legacy'], 'Resource temporarily unavailable'), 'nft', []],
+  ];
+  for (const [what, kernel, flavor, lines] of rows) {
+    const log = new RecordingLog();
+    const found = await prepareFlavor(kernel, ['IPv4', 'IPv6'], 'auto', log);
+    t.same(found, { flavor, served: ['IPv4', 'IPv6'] }, what);
+    t.same(log.lines, lines, what);
+    t.same(kernel.chains('filter', 'IPv4', flavor), [], 'nothing stays');
+  }
+  const log = new RecordingLog();
+  const { flavor } = await prepareFlavor(kernelThatTakes(['legacy'], lacking), ['IPv4'], 'nft', log);
+  t.equal(flavor, 'nft', 'an order is not changed');
+  t.same(log.lines, []);
 });

@@ -5,6 +5,7 @@ import { PROTOBUF_CODEC } from '../../../src/sources/kubernetes/codec/protobuf.j
 import type { RowKind } from '../../../src/state/rows.js';
 import { encodeList, encodeWatchEvent } from '../../support/api-server/protobuf.js';
 import type { ApiObject } from '../../support/api-objects.js';
+import { rounds } from '../../support/extent.js';
 import { SeededRandom } from '../../support/random.js';
 import { decodeList, decodeWatch } from './decoded.js';
 
@@ -156,7 +157,7 @@ t.test('made-up objects: JSON and protobuf give the same rows, warnings and refu
   for (const kind of KINDS) {
     let good = 0;
     let bad = 0;
-    for (let round = 0; round < 500; round++) {
+    for (let round = 0; round < rounds(500); round++) {
       const object = maker[kind]();
       const [json] = decodeWatch(JSON_CODEC, kind, Buffer.from(`${JSON.stringify({ type: 'ADDED', object })}\n`));
       const [protobuf] = decodeWatch(PROTOBUF_CODEC, kind, encodeWatchEvent('ADDED', object));

@@ -241,6 +241,23 @@ t.test('ServiceCIDRs are listed again after configSyncPeriod, when the watch of 
   await world.running.stop();
 });
 
+t.test(
+  'ServiceCIDRs that no server answered for are asked for again soon, not at the end of a usual watch',
+  async (t) => {
+    const world = new FakeWorld();
+    (await world.request('servicecidrs', 1)).fail({ code: 503, reason: 'ServiceUnavailable', message: 'starting' });
+    const watch = await world.request('nodes', 1);
+    const seconds = Number(watch.query['timeoutSeconds']);
+    t.ok(seconds >= 1 && seconds <= 2, `a watch of ${seconds} s`);
+    watch.open().bookmark(NODE_TYPE, '10', true).end();
+    await world.advance(2000);
+    const cidr = at(serviceCIDRObject('kubernetes', ['10.96.0.0/12']), 2);
+    (await world.request('servicecidrs', 2)).list('ServiceCIDR', '5', [cidr]);
+    t.ok(Number((await world.request('nodes', 2)).query['timeoutSeconds']) >= 300, 'then as ever');
+    await world.running.stop();
+  },
+);
+
 t.test('a server without ServiceCIDRs', async (t) => {
   const world = new FakeWorld();
   (await world.request('servicecidrs', 1)).fail({ code: 404, reason: 'NotFound', message: 'no such resource' });

@@ -11,20 +11,27 @@ export interface ClusterSize {
   /** Per Service; slices hold 100 at most. */
   readonly endpoints: number;
   readonly nodes: number;
-  /** Whether Services keep a client on its endpoint. */
-  readonly affinity?: boolean;
+  readonly kinds?: ServiceKinds;
+}
+
+/** Cluster IPs alone; all of them with session affinity; or a mix as in real clusters, see {@link mixed}. */
+export type ServiceKinds = 'plain' | 'affinity' | 'mix';
+
+export function parseKinds(text: string): ServiceKinds {
+  if (text !== 'plain' && text !== 'affinity' && text !== 'mix') throw new TypeError(`no kinds of Services: ${text}`);
+  return text;
 }
 
 export function* clusterObjects(size: ClusterSize): Iterable<ApiObject> {
   for (let number = 0; number < size.services; number++) {
-    yield clusterService(number, size.affinity);
+    yield clusterService(number, size.kinds);
     for (let first = 0; first < size.endpoints; first += ENDPOINTS_PER_SLICE) {
       yield clusterSlice(number, first, Math.min(ENDPOINTS_PER_SLICE, size.endpoints - first), size.nodes, 0);
     }
   }
 }
 
-export function clusterService(number: number, affinity = false): ApiObject {
+export function clusterService(number: number, kinds: ServiceKinds = 'plain'): ApiObject {
   const clusterIP = `10.${96 + (number >> 16)}.${(number >> 8) & 0xff}.${number & 0xff}`;
   const app = `app-${number}`;
   return {
@@ -60,14 +67,59 @@ export function clusterService(number: number, affinity = false): ApiObject {
       clusterIP,
       clusterIPs: [clusterIP],
       type: 'ClusterIP',
-      sessionAffinity: affinity ? 'ClientIP' : 'None',
-      ...(affinity ? { sessionAffinityConfig: { clientIP: { timeoutSeconds: 10_800 } } } : {}),
+      sessionAffinity: 'None',
       ipFamilies: ['IPv4'],
       ipFamilyPolicy: 'SingleStack',
       internalTrafficPolicy: 'Cluster',
+      ...(kinds === 'affinity' ? AFFINITY : {}),
+      ...(kinds === 'mix' ? mixed(number) : {}),
     },
-    status: { loadBalancer: {} },
+    status: { loadBalancer: kinds === 'mix' && isBalanced(number) ? { ingress: [{ ip: outside(number, 51) }] } : {} },
   };
+}
+
+const AFFINITY = {
+  sessionAffinity: 'ClientIP',
+  sessionAffinityConfig: { clientIP: { timeoutSeconds: 10_800 } },
+};
+
+/**
+ * Of ten Services one has a node port, one is a load balancer with policy Local, one has affinity, one is a load balancer with affinity and source ranges,
+ * and one has an external IP.
+ */
+function mixed(number: number): ApiObject {
+  const ports = [{ name: 'http', protocol: 'TCP', port: 80, targetPort: 8080, nodePort: 30_000 + (number % 2700) }];
+  const external = { ports, externalTrafficPolicy: 'Cluster' };
+  switch (number % 10) {
+    case 1:
+      return { ...external, type: 'NodePort' };
+    case 3:
+      return {
+        ...{ ...external, type: 'LoadBalancer', externalTrafficPolicy: 'Local' },
+        healthCheckNodePort: 32_700 + (Math.floor(number / 10) % 60),
+      };
+    case 5:
+      return AFFINITY;
+    case 7:
+      return {
+        ...external,
+        ...AFFINITY,
+        type: 'LoadBalancer',
+        loadBalancerSourceRanges: ['203.0.113.0/24', '198.18.0.0/15'],
+      };
+    case 9:
+      return { externalIPs: [outside(number, 52)] };
+    default:
+      return {};
+  }
+}
+
+function isBalanced(number: number): boolean {
+  return number % 10 === 3 || number % 10 === 7;
+}
+
+function outside(number: number, net: number): string {
+  return `198.${net}.${number >> 8}.${number & 0xff}`;
 }
 
 /**

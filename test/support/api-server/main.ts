@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { ApiObject } from '../api-objects.js';
 import type { SigningFiles } from '../certificates.js';
-import { clusterObjects } from './cluster.js';
+import { clusterObjects, parseKinds } from './cluster.js';
 import { serveControl } from './control.js';
 import type { PolicyRule } from './rbac.js';
 import { encodeObject } from './protobuf.js';
@@ -38,8 +38,8 @@ const { values } = parseArgs({
     objects: { type: 'string' },
     /** `services,endpoints,nodes`: a made-up cluster. */
     cluster: { type: 'string' },
-    /** The Services of the made-up cluster have session affinity. */
-    affinity: { type: 'boolean', default: false },
+    /** Of which kinds the Services of the made-up cluster are: `plain`, `affinity` or `mix`. */
+    kinds: { type: 'string', default: 'plain' },
   },
 });
 
@@ -71,7 +71,7 @@ if (values.objects !== undefined) {
 if (values.cluster !== undefined) {
   const [services = 0, endpoints = 0, nodes = 1] = values.cluster.split(',').map(Number);
   // Encoded at once, so that the first client need not wait for it.
-  for (const object of clusterObjects({ services, endpoints, nodes, affinity: values.affinity })) {
+  for (const object of clusterObjects({ services, endpoints, nodes, kinds: parseKinds(values.kinds) })) {
     encodeObject(server.store.put(object));
   }
   server.store.compact();

@@ -120,6 +120,30 @@ export class FakeIptables implements IptablesAddon, AccountingAddon {
       edit(this.tables(family, flavor).get(table) ?? new Map<string, string[]>());
   }
 
+  /**
+   * What somebody does with iptables to the rules of a proxy, or a proxy that is not ours.
+   *
+   * @param stray names of chains that nothing leads to, by their table.
+   */
+  harm(random: SeededRandom, stray: Readonly<Record<'nat' | 'filter', string>>): void {
+    const table = random.pick(['nat', 'filter'] as const);
+    const deed = random.below(5);
+    this.tamper(table, (chains) => {
+      const own = [...chains.keys()].filter((name) => name.startsWith('KUBE-'));
+      const full = own.filter((name) => (chains.get(name)?.length ?? 0) > 0);
+      if (full.length === 0) return;
+      const chain = random.pick(full);
+      const rules = chains.get(chain) ?? [];
+      if (deed === 0) for (const each of chains.keys()) chains.set(each, []);
+      if (deed <= 1) chains.set(chain, []);
+      if (deed === 2) rules.splice(random.below(rules.length), 1);
+      if (deed === 3) rules.push('-p tcp -j RETURN');
+      // With iptables-restore, where nothing leads to any of ours after that.
+      if (deed === 0) for (const each of own) chains.delete(each);
+      if (deed === 4) chains.set(stray[table], []);
+    });
+  }
+
   iptablesFlavors(): Promise<readonly { readonly flavor: IptablesFlavor; readonly version: string }[]> {
     return Promise.resolve(this.flavors.map((flavor) => ({ flavor, version: '1.8.9' })));
   }

@@ -48,6 +48,10 @@ class IptablesWorld implements ScenarioWorld {
     return;
   }
 
+  harm(random: SeededRandom): void {
+    this.programs.harm(random, { nat: 'KUBE-SVC-AAAAAAAAAAAAAAAA', filter: 'KUBE-SERVICES-9' });
+  }
+
   failAtRandom(random: SeededRandom): void {
     this.programs.failAtRandom(random);
     this.addon.faults.atRandom(random);

@@ -94,6 +94,22 @@ export class IpvsWorld implements ScenarioWorld {
     return;
   }
 
+  harm(random: SeededRandom): void {
+    const { ipvs, ipset, route } = this.addon;
+    const services = [...ipvs.services];
+    const sets = [...ipset.sets.values()].filter(({ elements }) => elements.size > 0);
+    const deed = random.below(6);
+    if (deed === 0) this.programs.harm(random, { nat: CHAIN.balancer, filter: CHAIN.sourceRanges });
+    if (deed === 1) ipvs.services.clear();
+    if (deed === 2 && services.length > 0) ipvs.services.delete(random.pick(services)[0]);
+    if (deed === 3 && services.length > 0) random.pick(services)[1].destinations.clear();
+    if (deed === 4 && sets.length > 0) random.pick(sets).elements.clear();
+    if (deed === 5) {
+      if (random.chance(0.5)) route.links.delete(LINK);
+      else route.links.get(LINK)?.clear();
+    }
+  }
+
   failAtRandom(random: SeededRandom): void {
     this.programs.failAtRandom(random);
     this.addon.mishaps.atRandom(random);

@@ -1,4 +1,3 @@
-import { packedKey } from '../../../src/base/endpoint-list.js';
 import type { IPAddress } from '../../../src/base/ip.js';
 import { familyOf } from '../../../src/base/ip.js';
 import type {
@@ -53,7 +52,7 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   readonly route: RouteAddon = WITHOUT_LINKS;
   readonly memory: { memoryTrim: MemoryAddon['memoryTrim'] } = { memoryTrim: () => Promise.resolve(false) };
   /** It is nobody else's kernel. */
-  readonly peer: PeerAddon = { peerName: () => '', peerUser: () => null };
+  readonly peer: PeerAddon = { peerName: () => '', peerUser: () => null, limitSilence: () => true };
   readonly iptables: IptablesAddon;
   readonly accounting: AccountingAddon;
   readonly faults = new Faults();
@@ -63,8 +62,6 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   readonly committed: NftTransaction[] = [];
   /** Listings that were answered: which table, and of which sets the elements. */
   readonly listed: { readonly family: NftFamily; readonly elements: readonly string[] | null }[] = [];
-  /** Questions about keys. */
-  readonly asked: { readonly family: NftFamily; readonly set: string; readonly keys: number }[] = [];
   /** Bytes the socket takes. */
   maxBatch = Number.MAX_SAFE_INTEGER;
   private readonly tables = new Map<string, FakeTable>();
@@ -182,23 +179,6 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
       const set = held?.get(name);
       return set === undefined ? [] : [listSet(set, true, 1)];
     });
-  }
-
-  async nftHas(
-    family: NftFamily,
-    table: string,
-    set: string,
-    keyLength: number,
-    keys: Uint8Array,
-  ): Promise<readonly boolean[]> {
-    await Promise.resolve();
-    this.failListing('nft has');
-    this.asked.push({ family, set, keys: keys.length / keyLength });
-    const held = this.tables.get(`${family} ${table}`)?.sets.get(set)?.elements;
-    return Array.from(
-      { length: keys.length / keyLength },
-      (_, index) => held?.has(packedKey(keys, index * keyLength, keyLength)) === true,
-    );
   }
 
   async nftGeneration(): Promise<number> {

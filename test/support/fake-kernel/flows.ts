@@ -18,13 +18,16 @@ export interface Flow {
   /** Where replies come from. */
   readonly replySource: IPAddress;
   readonly replyPort: number;
+  /** A client's first packet that nothing was replied to. */
+  readonly unanswered: boolean;
 }
 
-/** `UDP 10.244.1.10:40000 -> 10.96.0.10:53 by 10.244.1.1:53` */
+/** `UDP 10.244.1.10:40000 -> 10.96.0.10:53 by 10.244.1.1:53`, with ` unanswered` behind. */
 export function printFlow(flow: Flow): string {
   const { protocol, source, sourcePort, destination, port, replySource, replyPort } = flow;
   const target = printEndpoint(destination, port);
-  return `${protocol} ${printEndpoint(source, sourcePort)} -> ${target} by ${printEndpoint(replySource, replyPort)}`;
+  const by = printEndpoint(replySource, replyPort) + (flow.unanswered ? ' unanswered' : '');
+  return `${protocol} ${printEndpoint(source, sourcePort)} -> ${target} by ${by}`;
 }
 
 /** The part of conntrack that the addon reaches. */
@@ -44,7 +47,7 @@ export class FakeFlows {
     yield* this.byId.values();
   }
 
-  list({ family, protocol, destination, port }: FlowFilter): FlowListing {
+  list({ family, protocol, destination, port, unanswered }: FlowFilter): FlowListing {
     const wanted = destination === null ? null : packedKey(destination, 0, destination.length);
     const found = [...this.byId].filter(([, flow]) => {
       const own = addressBytes(flow.destination);
@@ -52,7 +55,8 @@ export class FakeFlows {
         nftFamily(familyOf(flow.destination)) === family &&
         protocolNumber(flow.protocol) === protocol &&
         (wanted === null || wanted === packedKey(own, 0, own.length)) &&
-        (port === null || port === flow.port)
+        (port === null || port === flow.port) &&
+        (flow.unanswered || !unanswered)
       );
     });
     return { count: found.length, records: Buffer.concat(found.map(([id, flow]) => encode(id, flow))) };
@@ -74,6 +78,13 @@ export class FakeFlows {
   }
 }
 
+/** The kernel's numbers. */
+const STATES = {
+  TCP: { requested: 1, established: 3 },
+  SCTP: { requested: 2, established: 4 },
+  UDP: { requested: 0, established: 0 },
+} as const;
+
 function nftFamily(family: Family): NftFamily {
   return family === 'IPv4' ? 'ip' : 'ip6';
 }
@@ -93,6 +104,8 @@ function encode(id: number, flow: Flow): Uint8Array {
   const ports = [flow.sourcePort, flow.port, flow.replyPort, flow.sourcePort];
   for (const [index, port] of ports.entries()) view.setUint16(4 * length + 2 * index, port);
   record[4 * length + 10] = protocolNumber(flow.protocol);
+  record[4 * length + 11] = STATES[flow.protocol][flow.unanswered ? 'requested' : 'established'];
   view.setUint32(4 * length + 12, id);
+  view.setUint32(4 * length + 16, flow.unanswered ? 0 : 2);
   return record;
 }

@@ -1,4 +1,7 @@
-import { isWrittenByPackets } from '../../../src/dataplane/nftables/names.js';
+import { addChain, addRule, back, deleteTable, flushChain, flushSet } from '../../../src/dataplane/nftables/json.js';
+import type { PackedKey } from '../../../src/dataplane/nftables/keys.js';
+import { isWrittenByPackets, TABLE } from '../../../src/dataplane/nftables/names.js';
+import type { NftCommand, NftFamily, NftOperation } from '../../../src/native/contract.js';
 import type { IPAddress } from '../../../src/base/ip.js';
 import { NFTABLES } from '../../../src/dataplane/nftables/mode.js';
 import type { KernelVerdict } from '../courses.js';
@@ -40,6 +43,12 @@ class NftablesWorld implements ScenarioWorld {
     this.addon.touch();
   }
 
+  harm(random: SeededRandom): void {
+    const family = random.pick(FAMILIES);
+    const held = this.addon.table(family);
+    if (held !== null) this.addon.foreign({ family, table: TABLE, operations: [harmTo(random, family, held)] });
+  }
+
   failAtRandom(random: SeededRandom): void {
     this.addon.faults.atRandom(random);
   }
@@ -69,6 +78,31 @@ class NftablesWorld implements ScenarioWorld {
         .sort(),
     );
   }
+}
+
+/** What somebody does with nft, or with a proxy that is not ours. */
+function harmTo(random: SeededRandom, family: NftFamily, { chains, sets }: FakeTable): NftOperation {
+  const where = { family, table: TABLE };
+  const commands = (...each: readonly NftCommand[]): NftOperation => ({ type: 'commands', commands: each });
+  const chain = random.pick([...chains.keys()]);
+  const full = [...sets.values()].filter(({ elements }) => elements.size > 0);
+  const stray = { name: 'service-ABCDEFGH-default/gone', hook: null, rules: [] };
+  const draw = random.below(full.length === 0 ? 4 : 6);
+  if (draw === 0) return commands(deleteTable(where));
+  if (draw === 1) return commands(...[...chains.keys()].map((name) => flushChain(where, name)));
+  if (draw === 2) return commands(addRule(where, chain, [back]));
+  if (draw === 3) return commands(addChain(where, stray), addRule(where, stray.name, [back]));
+  const set = random.pick(full);
+  if (draw === 4) return commands(flushSet(where, set.name));
+  const { key, keyEnd } = random.pick([...set.elements.values()]);
+  return {
+    ...{ type: 'elements', verb: 'delete', set: set.name, count: 1, keyLength: set.keyLength, keys: bytes(key) },
+    ...{ keyEnds: keyEnd === null ? null : bytes(keyEnd), dataLength: 0, data: null, gotoChains: null, comments: null },
+  };
+}
+
+function bytes(packed: PackedKey): Uint8Array {
+  return new Uint8Array(Buffer.from(packed, 'latin1'));
 }
 
 function unused(table: FakeTable): readonly string[] {

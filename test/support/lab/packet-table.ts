@@ -1,5 +1,6 @@
 import { FAMILIES, type Family } from '../../../src/base/ip.js';
 import type { Protocol } from '../../../src/base/protocol.js';
+import { usually } from '../extent.js';
 import { endpoint, type Lab, type Traffic } from './lab.js';
 import { labMode, traitsOf } from './mode.js';
 import {
@@ -38,20 +39,20 @@ const REQUESTS_TO_ONE = 12;
 /** Where endpoints are taken in turn: by four at a time, up to four of them. */
 const REQUESTS_IN_TURN = { toOne: 4, toMany: 12 };
 
-/** In how many questions of a laboratory in the test's own process one is asked of the process too. */
-const EXPLAINED_ONE_IN = 16;
+/** In how many questions one is asked of the process too: of a laboratory in the test's own process, and of others. */
+const EXPLAINED_ONE_IN = { here: 16, elsewhere: usually(5, 1) };
 const questions = new WeakMap<Lab, number>();
 
 /** Whether the running process is to explain what is asked now. */
 function isAsked(lab: Lab): boolean {
   const asked = questions.get(lab) ?? 0;
   questions.set(lab, asked + 1);
-  return !lab.isHere || asked % EXPLAINED_ONE_IN === 0;
+  return asked % EXPLAINED_ONE_IN[lab.isHere ? 'here' : 'elsewhere'] === 0;
 }
 
 /**
- * Sends every row's packets, rows side by side, and compares what became of them; a running process has to explain the same. In the test's own process it
- * is asked of few rows only: in an emulated machine looking at the kernel takes it longer than all the packets.
+ * Sends every row's packets, rows side by side, and compares what became of them; a running process has to explain the same. It looks at the kernel for that,
+ * which takes it longer than the packets, so it is asked of some rows only in `npm test`, and of few in the test's own process, in an emulated machine.
  */
 export async function checkRows(t: Checks, lab: Lab, rows: readonly Row[], state = ''): Promise<void> {
   const verdict = async (row: Row): Promise<string> => {

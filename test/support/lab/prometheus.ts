@@ -1,6 +1,6 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Apt } from '../apt.js';
 import { cachedFolder } from '../cached-folder.js';
 import type { Lab } from './lab.js';
@@ -29,10 +29,21 @@ export function prometheusProgram(): string {
   return join(folder, INSTALLED);
 }
 
+/** Debian's package has it beside the server. @throws Error when apt has none. */
+export function promtool(): string {
+  return join(dirname(prometheusProgram()), 'promtool');
+}
+
 /** One time series, with its last value. */
 export interface Sample {
   readonly metric: Readonly<Record<string, string>>;
   readonly value: readonly [time: number, value: string];
+}
+
+interface AlertGroup {
+  readonly rules: readonly {
+    readonly alerts: readonly { readonly annotations: Readonly<Record<string, string>> }[];
+  }[];
 }
 
 interface Target {
@@ -49,11 +60,21 @@ export class Prometheus {
     private readonly namespace: string,
   ) {}
 
-  /** @param jobs of `scrape_configs`. */
-  static start(t: ProxyScope, lab: Lab, namespace: string, jobs: readonly object[]): Prometheus {
+  /**
+   * @param jobs of `scrape_configs`.
+   * @param rules files, evaluated every second.
+   */
+  static start(
+    t: ProxyScope,
+    lab: Lab,
+    namespace: string,
+    jobs: readonly object[],
+    rules: readonly string[] = [],
+  ): Prometheus {
     const folder = mkdtempSync(join(tmpdir(), 'prometheus-'));
     const config = join(folder, 'config.yml');
-    writeFileSync(config, JSON.stringify({ global: { scrape_interval: '1s' }, scrape_configs: jobs }));
+    const global = { scrape_interval: '1s', evaluation_interval: '1s' };
+    writeFileSync(config, JSON.stringify({ global, scrape_configs: jobs, rule_files: rules }));
     const server = new Prometheus(lab, namespace);
     const flags = [
       `--config.file=${config}`,
@@ -75,6 +96,13 @@ export class Prometheus {
   async query(expression: string): Promise<readonly Sample[]> {
     const data = await this.#get(`query?query=${encodeURIComponent(expression)}`);
     return (data as { readonly result?: readonly Sample[] }).result ?? [];
+  }
+
+  /** Annotations of rules that are not what their templates say, because those fail. */
+  async brokenAnnotations(): Promise<readonly string[]> {
+    const { groups = [] } = (await this.#get('rules?type=alert')) as { readonly groups?: readonly AlertGroup[] };
+    const alerts = groups.flatMap(({ rules }) => rules.flatMap(({ alerts }) => alerts));
+    return alerts.flatMap(({ annotations }) => Object.values(annotations).filter((text) => text.includes('<error')));
   }
 
   /** Why the last scrape of each job failed; empty: it did not. */

@@ -204,6 +204,8 @@ export class Proxy {
     await this.synced();
     const taken = Date.now() - started;
     if (!this.#lab.isHere) await this.consistent();
+    // In mode ipvs one change is several messages, of which that of the marker is one.
+    else await this.#until('no change waits', SETTLE_TIMEOUT_MS, async () => (await this.status()).pendingMs === null);
     return taken;
   }
 

@@ -1,24 +1,35 @@
 import type { Family } from '../../../src/base/ip.js';
-import type { AffinityQuestion, FamilyDataplane, Inspection, SyncReport } from '../../../src/dataplane/contract.js';
+import type { AffinityQuestion, Inspection } from '../../../src/dataplane/contract.js';
+import {
+  NOTHING_SENT,
+  type Delivered,
+  type Driver,
+  type FlowNotes,
+  type SyncScope,
+  type Tidied,
+  type WaitForQuiet,
+} from '../../../src/dataplane/driver.js';
 import type { Footprint } from '../../../src/dataplane/footprint.js';
 import { ModeError, type ModeDefinition } from '../../../src/dataplane/mode.js';
+import { Ledger } from '../../../src/dataplane/ledger.js';
+import { Reconciler, undisturbed } from '../../../src/dataplane/reconciler.js';
 import { printScope, printTable } from '../../../src/plan/text.js';
-import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../../src/plan/types.js';
+import type { FamilyTable, FrontendKey, FrontendPlan, PacketScope, TableChange } from '../../../src/plan/types.js';
 import type { ScenarioMode } from '../scenario-world.js';
 import { isDatagram, ToyKernel, ToyTable } from './kernel.js';
 import { TOY_TRAITS } from './traits.js';
 
 /*
- * All that a mode has to bring, in the least that tells every story right. Its kernel (kernel.ts) takes the plan's own table, so what is left here is
- * what each mode owes the rest of the program:
+ * All that a mode has to bring, in the least that tells every story right: a driver. Its kernel (kernel.ts) takes the plan's own table, so what is left here is
  *
- * - Nothing is taken for done before the kernel said so: after a failure the kernel is read, and the difference is sent.
- * - A sync that finds nothing to do sends nothing. A full one compares everything with what the kernel holds.
- * - While the table has gaps, what it does not name stays.
- * - Datagram frontends that are gone are told until their flows are gone too, across restarts.
- * - What the kernel holds can be printed in the plan's words, as a whole and around one packet.
+ * - to list, and to say what a listing lacks of what was acknowledged;
+ * - to enter in what is held only what the kernel said, and to send the difference;
+ * - to keep what it is told to keep;
+ * - to note datagram frontends that are gone where a restart finds them;
+ * - to print what the kernel holds in the plan's words, as a whole and around one packet.
  *
- * Real modes send less than a table per change: they follow `change`, and render, order and read back in their kernel's terms.
+ * When each of this is done the reconciler decides. Real modes send less than a table per change: they follow `change`, and render, order and read back in their
+ * kernel's terms.
  */
 
 const FOOTPRINT: Footprint = { nftTables: [], chains: null, ipvs: null };
@@ -38,13 +49,14 @@ export const TOY: ModeDefinition = {
   },
   sysctls: () => [],
   deprecation: null,
-  async open({ addon }, families) {
+  async open({ addon, now }, families) {
     await Promise.resolve();
     if (!(addon instanceof ToyKernel)) throw new ModeError('this kernel is no toy');
     return {
       families,
-      dataplane: (family) => new ToyFamily(addon, family),
+      dataplane: (family) => new Reconciler(new ToyDriver(addon, family), now),
       own: { footprint: FOOTPRINT, flavor: null },
+      remove: null,
       watch: null,
       packetCounts: () => Promise.resolve(null),
     };
@@ -60,78 +72,139 @@ export const TOY_STORIES: ScenarioMode = {
   world: () => new ToyKernel(),
 };
 
-class ToyFamily implements FamilyDataplane {
-  /** Null while nobody knows: at the start, and after any failure. */
-  private acknowledged: ToyTable | null = null;
+export class ToyDriver implements Driver<ToyTable | null> {
+  readonly polls = false;
+  readonly replaces = false;
+  readonly dueAt = null;
+  readonly notes: FlowNotes = {
+    keys: () => this.held?.gone ?? [],
+    remove: async (keys) => {
+      const { held } = this;
+      if (held === null) return;
+      await this.replace(new ToyTable(held, [], new Set([...held.gone].filter((key) => !keys.includes(key)))));
+    },
+  };
+  /** Of one thing: this kernel's table. */
+  private readonly ledger = new Ledger<'table', ToyTable>({ same: sameTable, now: () => 0 });
+  /** What stays although the plan does not name it. */
+  private kept: readonly FrontendPlan[] = [];
 
   constructor(
     private readonly kernel: ToyKernel,
     readonly family: Family,
   ) {}
 
-  async apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
-    const before = this.acknowledged;
-    this.acknowledged = null;
-    const full = options.full || before === null;
-    const held = full ? await this.kernel.read(this.family) : before;
-    const wanted = next(table, held);
-    const differs = held?.text !== wanted.text;
-    if (differs) await this.kernel.replace(this.family, wanted);
-    this.acknowledged = wanted;
-    return {
-      ...{
-        family: this.family,
-        full,
-        transactions: differs ? 1 : 0,
-        elementOperations: 0,
-        ruleOperations: 0,
-        bytes: 0,
-      },
-      repairs: differs && held?.text !== before?.text && before !== null ? ['the table was another'] : [],
-      ...{ problems: [], rules: null, setAside: [] },
-      flows: full || change.node ? 'all' : new Set([...change.frontends].filter(isDatagram)),
-    };
+  prepare(): void {
+    // One read is soon done.
   }
 
-  goneFlows(): ReadonlySet<FrontendKey> {
-    return this.acknowledged?.gone ?? new Set();
+  end(): void {
+    // So is one write.
   }
 
-  async clearGoneFlows(keys: ReadonlySet<FrontendKey>): Promise<void> {
-    const held = this.acknowledged;
-    const gone = new Set([...(held?.gone ?? [])].filter((key) => !keys.has(key)));
-    if (held === null || gone.size === held.gone.size) return;
-    this.acknowledged = null;
-    const cleared = new ToyTable(held, [], gone);
-    await this.kernel.replace(this.family, cleared);
-    this.acknowledged = cleared;
+  desire(table: FamilyTable, { frontends }: TableChange): void {
+    // The kernel takes whole tables, so there is no more to say than what stays beside the plan's.
+    this.kept = this.kept.filter(({ key }) => !frontends.has(key) && table.frontend(key) === undefined);
   }
 
-  async cleanup(): Promise<void> {
-    this.acknowledged = null;
-    await this.kernel.replace(this.family, null);
+  release(): void {
+    this.kept = [];
   }
 
-  async dump(): Promise<readonly string[]> {
+  going(): readonly FrontendKey[] {
+    return [];
+  }
+
+  isUntouched(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  list(): Promise<ToyTable | null> {
+    return this.kernel.read(this.family);
+  }
+
+  losses(listing: ToyTable | null): readonly string[] {
+    const isLost = !this.ledger.unknown.has('table') && listing?.text !== this.held?.text;
+    return isLost ? ['the table was another'] : [];
+  }
+
+  readBack(listing: ToyTable | null, { table, keeps }: SyncScope): boolean {
+    this.ledger.readBack('table', listing ?? undefined);
+    this.kept = keeps ? [...(listing?.frontends() ?? [])].filter(({ key }) => table.frontend(key) === undefined) : [];
+    return this.kept.length > 0;
+  }
+
+  async deliver({ table }: SyncScope): Promise<Delivered> {
+    const wanted = next(table, this.held, this.kept);
+    if (wanted.text === this.held?.text) return { sent: NOTHING_SENT };
+    await this.replace(wanted);
+    return { sent: { ...NOTHING_SENT, transactions: 1 } };
+  }
+
+  tidy(): Promise<Tidied> {
+    return Promise.resolve({ problems: [] });
+  }
+
+  compare(_: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
+    return undisturbed(quiet, async () => this.losses(await this.list()).length > 0);
+  }
+
+  probe(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  quarantined(): readonly [] {
+    return [];
+  }
+
+  async print(_: FamilyTable, scope: PacketScope | null): Promise<readonly string[]> {
     const held = await this.kernel.read(this.family);
-    return held === null ? [] : printTable(held);
+    if (held === null) return [];
+    return scope === null ? printTable(held) : printScope(held, scope);
   }
 
-  async inspect(_: FamilyTable, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection> {
-    const held = await this.kernel.read(this.family);
-    const { source = null, servicePort = '', endpoints = [] } = affinity ?? {};
+  remembered(
+    _: PacketScope,
+    { source, servicePort, endpoints }: AffinityQuestion,
+  ): Promise<Pick<Inspection, 'remembered'>> {
     const remembered = source === null ? null : this.kernel.remembered(servicePort, source);
-    return {
-      lines: held === null ? [] : printScope(held, scope),
-      remembered: remembered !== null && endpoints.includes(remembered) ? remembered : null,
-    };
+    return Promise.resolve({ remembered: remembered !== null && endpoints.includes(remembered) ? remembered : null });
+  }
+
+  refused(): Promise<readonly []> {
+    return Promise.resolve([]);
+  }
+
+  unremembered(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  /** What the kernel acknowledged; null: nothing. */
+  private get held(): ToyTable | null {
+    return this.ledger.acknowledged.get('table') ?? null;
+  }
+
+  private async replace(wanted: ToyTable): Promise<void> {
+    this.ledger.desire('table', wanted);
+    const claim = this.ledger.claim(['table']);
+    try {
+      await this.kernel.replace(this.family, wanted);
+      claim.acknowledge();
+    } catch (error) {
+      claim.lose();
+      throw error;
+    }
   }
 }
 
-/** The table that the kernel is to hold after the one that it holds. */
-function next(table: FamilyTable, held: ToyTable | null): ToyTable {
-  const unnamed = [...(held?.frontends() ?? [])].filter(({ key }) => table.frontend(key) === undefined);
-  if (table.gaps) return new ToyTable(table, unnamed, held?.gone);
-  const gone = [...(held?.gone ?? []), ...unnamed.map(({ key }) => key).filter(isDatagram)];
-  return new ToyTable(table, [], new Set(gone.filter((key) => table.frontend(key) === undefined)));
+function sameTable(one: ToyTable, other: ToyTable): boolean {
+  return one.text === other.text;
+}
+
+/** The table that the kernel is to hold after the one that it holds. @param kept what stays beside the plan's. */
+function next(table: FamilyTable, held: ToyTable | null, kept: readonly FrontendPlan[]): ToyTable {
+  const isThere = new Set(kept.map(({ key }) => key));
+  const unnamed = [...(held?.frontends() ?? [])].map(({ key }) => key).filter((key) => !isThere.has(key));
+  const gone = [...(held?.gone ?? []), ...unnamed.filter(isDatagram)];
+  return new ToyTable(table, kept, new Set(gone.filter((key) => table.frontend(key) === undefined)));
 }

@@ -1,6 +1,8 @@
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls';
+import { descriptorOf } from '../../../base/descriptor.js';
 import { serverIdentity } from '../../../base/server-identity.js';
+import type { PeerAddon } from '../../../native/contract.js';
 import type { Tunnel, TunnelAccess } from '../auth/egress.js';
 import type { Proxy } from '../auth/proxy.js';
 import type { TlsClient } from '../auth/tls-trust.js';
@@ -15,8 +17,17 @@ export interface Destination {
   readonly proxy: Proxy | Tunnel | null;
   readonly tls: TlsClient | null;
   readonly userAgent: string;
+  /** See {@link ConnectionOptions.limitSilence}. */
+  readonly limitSilence: LimitSilence | null;
 }
 
+/** As of the addon. */
+export type LimitSilence = PeerAddon['limitSilence'];
+
+/** An idle connection is probed after this time: a packet each way, every three seconds. */
+const PROBED_AFTER_S = 3;
+/** What is silent for so long is given up. Endpoints go on changing meanwhile, and packets go on to those that are gone. */
+const SILENCE_MS = 8000;
 const TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_MS = 30_000;
 /** How long one address of a name may take before the next is tried; Node's own 250 ms is too short for some networks. */
@@ -53,11 +64,16 @@ export function proxyAuthorization({ login }: Pick<Proxy, 'login'>): string | nu
 }
 
 function dialWay(attempt: Attempt, destination: Destination, proxy: Destination['proxy']): Promise<Socket> {
-  if (proxy === null) return dialSocket(attempt, destination, 'TCP');
+  if (proxy === null) return dialSocket(attempt, destination, 'TCP', destination);
   return proxy.type === 'tunnel' ? dialTunnel(attempt, destination, proxy) : dialProxy(attempt, destination, proxy);
 }
 
-async function dialSocket(attempt: Attempt, to: TunnelAccess['to'], detail: string): Promise<Socket> {
+async function dialSocket(
+  attempt: Attempt,
+  to: TunnelAccess['to'],
+  detail: string,
+  { limitSilence }: Pick<Destination, 'limitSilence'>,
+): Promise<Socket> {
   const socket = connect({
     ...('path' in to ? { path: to.path } : { host: to.host, port: to.port }),
     noDelay: true,
@@ -66,13 +82,15 @@ async function dialSocket(attempt: Attempt, to: TunnelAccess['to'], detail: stri
     autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
   });
   await attempt.step(socket, 'connect', 'connect', detail);
+  const descriptor = descriptorOf(socket);
+  if (descriptor !== null) limitSilence?.(descriptor, PROBED_AFTER_S, SILENCE_MS);
   return socket;
 }
 
 async function dialProxy(attempt: Attempt, destination: Destination, proxy: Proxy): Promise<Socket> {
   const { host, port, tls, userAgent } = destination;
   const name = `proxy ${proxy.type}://${printHostPort(proxy.host, proxy.port)}`;
-  const plain = await dialSocket(attempt, proxy, name);
+  const plain = await dialSocket(attempt, proxy, name, destination);
   if (proxy.type === 'socks5') {
     await socksConnect(attempt, plain, proxy, host, port);
     return plain;
@@ -91,7 +109,7 @@ async function dialTunnel(attempt: Attempt, destination: Destination, tunnel: Tu
   const { host, port, userAgent } = destination;
   const { to, name } = tunnel.access;
   const tls = await tunnel.tls();
-  const plain = await dialSocket(attempt, to, name);
+  const plain = await dialSocket(attempt, to, name, destination);
   const socket =
     tls === null ? plain : await handshake(attempt, plain, tls.context, tls.serverName, false, `${name}: `);
   await tunnelThrough(attempt, socket, tunnel.access, name, printHostPort(host, port), userAgent);

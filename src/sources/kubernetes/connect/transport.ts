@@ -22,7 +22,7 @@ import {
 import { abortReason, describe, unlessAborted } from './attempt.js';
 import { Body } from './body.js';
 import { ConnectionPool, type PooledRequest } from './connection-pool.js';
-import { printHostPort, proxyAuthorization, type Destination } from './dial.js';
+import { printHostPort, proxyAuthorization, type Destination, type LimitSilence } from './dial.js';
 import { OpenWatches } from './open-watches.js';
 import { RateLimit } from './rate-limit.js';
 import { responseHead } from './response-head.js';
@@ -41,6 +41,8 @@ export interface ConnectionOptions {
   readonly observer?: RequestObserver;
   /** Follows requests. */
   readonly tracing?: Pick<SourceTracing, 'request'>;
+  /** Has the kernel end TCP connections whose other end is silent; absent: only idle ones, after 40 s. */
+  readonly limitSilence?: LimitSilence | null;
   /** What an egress selection says of the way. */
   readonly egress?: Egress | null;
   /** Where a pod's service account is; only tests have another. */
@@ -360,7 +362,8 @@ class HttpConnection implements ApiConnection {
   private destination(tls: Identity['tls']): Destination {
     const { server } = this.access;
     const port = server.port === '' ? (server.protocol === 'https:' ? 443 : 80) : Number(server.port);
-    return { host: hostOf(server), port, proxy: this.proxy, tls, userAgent: this.options.userAgent };
+    const { userAgent, limitSilence = null } = this.options;
+    return { host: hostOf(server), port, proxy: this.proxy, tls, userAgent, limitSilence };
   }
 
   private describe(error: Error): Error {

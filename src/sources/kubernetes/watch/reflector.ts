@@ -25,8 +25,8 @@ export interface ReflectorOptions {
   readonly surroundings: Surroundings;
   /** What is in doubt is asked anew after this time, in milliseconds. */
   readonly configSyncPeriodMs: number;
-  /** Done before each request, on the same connection; must not reject. */
-  readonly before: (signal: AbortSignal) => Promise<void>;
+  /** Done before each request, on the same connection; must not reject. Answers in how many milliseconds it has to be done again; null: whenever it is. */
+  readonly before: (signal: AbortSignal) => Promise<number | null>;
   /** Called after the first attempt, however it ended, and when it was the first sync. */
   readonly settled: (synced: boolean) => void;
 }
@@ -60,6 +60,8 @@ export class Reflector implements StreamListener {
   private watches = 0;
   /** When initial events may be asked for again, after the server refused. */
   private streamingFrom = Number.NEGATIVE_INFINITY;
+  /** A watch lasts no longer, in seconds. */
+  private mostSeconds = Infinity;
   private streamedAttempts = 0;
   /** When everything was last read anew at once, without backing off. */
   private restartedAt = Number.NEGATIVE_INFINITY;
@@ -142,7 +144,8 @@ export class Reflector implements StreamListener {
   /** One request, and what comes of it. Returns how long to wait before the next, in milliseconds. Never rejects. */
   private async turn(): Promise<number> {
     const { clock } = this.options.surroundings;
-    await this.options.before(this.stopper.signal);
+    const againMs = await this.options.before(this.stopper.signal);
+    this.mostSeconds = againMs === null ? Infinity : Math.max(1, Math.ceil(againMs / 1000));
     this.turnAt = clock.now();
     try {
       if (this.doubtUntil !== null && clock.now() >= this.doubtUntil) this.version = null;
@@ -211,7 +214,7 @@ export class Reflector implements StreamListener {
   private stream(query: ApiQuery, initial: boolean): Promise<void> {
     const { resource, exchanger, inventory, writer, tracing, surroundings } = this.options;
     const { timing, random } = surroundings;
-    const seconds = Math.round(timing.watchSeconds * (1 + random()));
+    const seconds = Math.min(this.mostSeconds, Math.round(timing.watchSeconds * (1 + random())));
     this.watches++;
     return exchanger.run(
       {

@@ -1,7 +1,7 @@
 import type { Backoff } from '../../../base/backoff.js';
 import type { Log } from '../../../base/log.js';
 import type { SourceWriter } from '../../../state/writer.js';
-import { failureOf } from '../failure.js';
+import { failureOf, type FailureKind } from '../failure.js';
 import { SERVICE_CIDRS } from '../resources.js';
 import { apiBackoff, type Surroundings } from '../timing.js';
 import type { Exchanger } from './exchange.js';
@@ -9,6 +9,9 @@ import type { Inventory } from './inventory.js';
 import { Lister } from './lister.js';
 import { noEvents, type ResourceStatus } from './status.js';
 import { Trouble } from './trouble.js';
+
+/** Failures after which a server may soon answer. */
+const PASSING: ReadonlySet<FailureKind> = new Set<FailureKind>(['throttled', 'unavailable', 'silent', 'truncated']);
 
 export interface ServiceCIDRListOptions {
   readonly exchanger: Exchanger;
@@ -31,6 +34,8 @@ export class ServiceCIDRList {
   private seen = '';
   private synced = false;
   private absent = false;
+  /** Nothing was ever listed, and the last attempt failed for a reason that passes. */
+  private unanswered = false;
   private lists = 0;
   private lastListAt: number | null = null;
   private completed = false;
@@ -42,10 +47,18 @@ export class ServiceCIDRList {
     this.trouble = new Trouble(SERVICE_CIDRS.name, log);
   }
 
-  /** Lists when it is time to. Never rejects: what is known stays, and readiness does not wait for more than the first attempt. */
-  async refresh(signal: AbortSignal): Promise<void> {
+  /**
+   * Lists when it is time to. Never rejects: what is known stays, and readiness does not wait for more than the first attempt. Answers after how many
+   * milliseconds it wants to be called again, where nothing is known for want of an answer; null: whenever it is.
+   */
+  async refresh(signal: AbortSignal): Promise<number | null> {
+    const { clock } = this.options.surroundings;
+    if (clock.now() >= this.nextAt) await this.attempt(signal);
+    return this.unanswered ? Math.max(0, this.nextAt - clock.now()) : null;
+  }
+
+  private async attempt(signal: AbortSignal): Promise<void> {
     const { surroundings, configSyncPeriodMs } = this.options;
-    if (surroundings.clock.now() < this.nextAt) return;
     try {
       await this.list(signal);
       this.backoff.reset();
@@ -83,6 +96,7 @@ export class ServiceCIDRList {
     this.seen = version;
     this.lists++;
     this.synced = true;
+    this.unanswered = false;
     this.absent = false;
     this.lastListAt = this.options.surroundings.clock.now();
     this.trouble.over();
@@ -91,6 +105,7 @@ export class ServiceCIDRList {
   private fail(error: unknown): void {
     const { surroundings, configSyncPeriodMs, log } = this.options;
     const failure = failureOf(error);
+    this.unanswered = !this.synced && PASSING.has(failure.kind);
     if (failure.kind === 'missing' && !this.synced) {
       if (!this.absent) log.info(2, 'The API server has no ServiceCIDRs');
       this.absent = true;

@@ -3,17 +3,17 @@ import type { HnsNetworkChoice } from '../../config/hns-network.js';
 import type { HcnAddon, HcnOperation } from '../../native/contract.js';
 import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
-import { Calls } from '../calls.js';
+import { EndedError, type AsideFrontend, type Inspection } from '../contract.js';
 import {
-  EndedError,
-  type AffinityQuestion,
-  type AsideFrontend,
-  type FamilyDataplane,
-  type Inspection,
-  type SyncReport,
-} from '../contract.js';
+  NOTHING_SENT,
+  type Delivered,
+  type Driver,
+  type SyncScope,
+  type Tidied,
+  type WaitForQuiet,
+} from '../driver.js';
+import { undisturbed } from '../reconciler.js';
 import { parts, readerInParts, servicesFirst, type HcnReader } from './batches.js';
-import { Turns } from '../turns.js';
 import { asideFrontends } from './asides.js';
 import { readBalancer, sameBalancer, type Balancer } from './balancers.js';
 import { Desired, everythingOf, type KernelspaceSettings } from './desired.js';
@@ -36,7 +36,7 @@ import type { Modifying } from './modifying.js';
 import { resolve, type Resolution } from './resolution.js';
 import { Writer } from './writer.js';
 
-export interface KernelspaceFamilyOptions extends KernelspaceSettings {
+export interface KernelspaceOptions extends KernelspaceSettings {
   readonly hcn: HcnAddon;
   readonly family: Family;
   readonly network: HnsNetworkChoice;
@@ -49,7 +49,7 @@ export interface KernelspaceFamilyOptions extends KernelspaceSettings {
   readonly interfaceMac: (address: IPAddress) => string | null;
   /** Of all families. */
   readonly modifying: Modifying;
-  /** Whether somebody calls {@link KernelspaceFamily.stirred} when a network comes or goes. */
+  /** Whether somebody calls {@link KernelspaceDriver.stirred} when a network comes or goes. */
   readonly tellsNetworks?: () => boolean;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
@@ -58,12 +58,12 @@ export interface KernelspaceFamilyOptions extends KernelspaceSettings {
 
 /** What a family takes from the configuration and the version of HNS. */
 export type FamilySettings = Omit<
-  KernelspaceFamilyOptions,
+  KernelspaceOptions,
   'hcn' | 'now' | 'interfaceMac' | 'modifying' | 'tellsNetworks' | 'onOperations'
 >;
 
 /** One look at HNS. */
-interface Look {
+export interface Look {
   readonly network: Network;
   readonly endpoints: Endpoints;
   readonly balancers: Balancers;
@@ -73,23 +73,29 @@ interface Look {
 const MOST_REMOVALS = 100;
 /** Times that HNS is written to in one sync: what is there in another shape goes first, and what takes its place comes then. */
 const ROUNDS = 3;
-/** Share of the time that comparing everything may take, of one family. */
-const WHOLE_SHARE = 0.01;
 
 /** The kernelspace mode of one family. The README of this folder says what becomes of a packet, and why. */
-export class KernelspaceFamily implements FamilyDataplane {
+export class KernelspaceDriver implements Driver<Look> {
   readonly family: Family;
+  readonly polls = true;
+  readonly replaces = false;
+  readonly notes = null;
   private table: FamilyTable | null = null;
   private network: Network | null = null;
   /** Whether HNS had no such network when it was last looked for. */
   private lacksNetwork = false;
-  /** Whether the ledgers are what HNS holds. */
-  private isKnown = false;
-  private compared = false;
   private ending = false;
   /** What {@link unserved} said last, which is reported once. */
   private reported: string | null = null;
-  /** Load balancers that the plan does not name and that stay as long as it has gaps. */
+  /** To be reported by the sync under way. */
+  private problems: readonly string[] = [];
+  /** Calls and operations before the sync under way. */
+  private before = { calls: 0, operations: 0 };
+  /** The last sync did not remove all that nobody needs. */
+  private removalsLeft = false;
+  /** When it is to be looked for endpoints that are awaited; null: none is. */
+  private awaitedAt: number | null = null;
+  /** Load balancers that the plan does not name and that stay until it does. */
   private kept = new Set<BalancerKey>();
   private othersEndpoints: ReadonlySet<string> = new Set();
   private healthCheckEndpoint: string | null = null;
@@ -101,12 +107,10 @@ export class KernelspaceFamily implements FamilyDataplane {
   private readonly desired: Desired;
   private readonly endpoints: EndpointSet;
   private readonly ownership: () => Ownership;
-  private readonly calls = new Calls();
-  private readonly wholes: Turns;
   private readonly writer: Writer;
   private readonly reader: HcnReader;
 
-  constructor(private readonly options: KernelspaceFamilyOptions) {
+  constructor(private readonly options: KernelspaceOptions) {
     const { family, hcn, now, interfaceMac, modifying, onOperations = () => undefined } = options;
     this.family = family;
     this.sourceVip = options.sourceVip;
@@ -121,7 +125,6 @@ export class KernelspaceFamily implements FamilyDataplane {
       isWanted: (key) => this.table?.frontend(key) !== undefined || desired.get(key) !== undefined,
       serviceCIDRs: this.table?.node.serviceCIDRs ?? [],
     });
-    this.wholes = new Turns(now, WHOLE_SHARE);
     const inPlace = (key: BalancerKey): boolean => desired.get(key)?.inPlace !== false;
     this.reader = readerInParts(hcn, () => {
       this.checkEnding();
@@ -129,136 +132,145 @@ export class KernelspaceFamily implements FamilyDataplane {
     this.writer = new Writer({ hcn, ledgers, modifying, inPlace, onOperations });
   }
 
-  apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
-    return this.calls.change(() => this.sync(table, change, options.full));
+  get dueAt(): number | null {
+    return this.removalsLeft ? this.options.now() : this.awaitedAt;
   }
 
-  /** No flows: HNS has connections of its own, which nobody can list or remove (behaviour WK-11). */
-  goneFlows(): ReadonlySet<FrontendKey> {
-    return new Set();
-  }
-
-  clearGoneFlows(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  cleanup(): Promise<void> {
-    return this.calls.change(() => this.remove());
-  }
-
-  async dump(plan: FamilyTable): Promise<readonly string[]> {
-    const { network, endpoints, balancers } = await this.look(plan);
-    const idOf = (address: IPAddress): string | null =>
-      endpoints.found.get(address) ?? endpoints.ids.get(address) ?? null;
-    const resolution = this.resolution(network, idOf, this.healthCheckEndpointIn(endpoints), plan);
-    return dumpHns({ plan, balancers, endpoints, resolution, settings: this.options });
-  }
-
-  async inspect(plan: FamilyTable, scope: PacketScope, affinity: AffinityQuestion | null): Promise<Inspection> {
-    const lines = withinScope(await this.dump(plan), this.family, scope);
-    if (affinity === null || affinity.source === null) return { lines, remembered: null };
-    return { lines, remembered: null, rememberedUnknown: REMEMBERED_UNKNOWN };
-  }
-
-  /** Everything, as much of the time as it may take; the network, where nobody tells of it. */
-  async glance(): Promise<boolean> {
-    // Of routes that an overlay network gets HNS does not tell.
-    const isTold = this.options.tellsNetworks?.() === true && this.network?.isOverlay !== true;
-    if (!isTold && (await this.stirred())) return true;
-    return this.wholes.isDue && (await this.wholes.take(() => this.audit()));
+  prepare(): void {
+    // The first listing needs the plan.
   }
 
   end(): void {
     this.ending = true;
   }
 
-  /** Whether HNS differs from what it acknowledged. */
-  async audit(): Promise<boolean> {
-    return await this.undisturbed(async () => {
-      const { network, endpoints, balancers } = await this.look(this.plan);
-      if (!sameNetwork(network, this.network)) return true;
-      if (network.isOverlay && this.sourceVipIn(endpoints) !== this.sourceVip) return true;
-      return this.endpoints.differ(endpoints) || this.ledgers.differences(endpoints, balancers).length > 0;
-    });
-  }
-
-  /** Whether the network went, or is another, or is there again, or what is behind which node is another. */
-  async stirred(): Promise<boolean> {
-    const mark = await this.calls.quiet();
-    if (!this.isKnown && !this.lacksNetwork) return false;
-    const network = await findNetwork(this.reader, this.options.network);
-    const stirs = this.isKnown ? !sameNetwork(network, this.network) : network !== null;
-    return stirs && this.calls.isQuiet(mark);
-  }
-
-  private get plan(): FamilyTable {
-    if (this.table === null) throw new Error('nothing is planned yet');
-    return this.table;
-  }
-
-  /** What differs while a sync changes it says nothing: the next look has to find it. */
-  private async undisturbed(compare: () => Promise<boolean>): Promise<boolean> {
-    const mark = await this.calls.quiet();
-    if (!this.isKnown) return false;
-    return (await compare()) && this.calls.isQuiet(mark);
-  }
-
-  private async sync(table: FamilyTable, change: TableChange, isAsked: boolean): Promise<SyncReport> {
-    this.follow(table, change);
-    const full = isAsked || !this.isKnown;
-    this.isKnown = false;
-    const { writer } = this;
-    const sent = { calls: writer.calls, operations: writer.operations };
-    const repairs = full ? await this.readEverything() : [];
-    if (!full) await this.readEndpoints();
-    const unserved = this.unserved();
-    const problems = unserved === null || unserved === this.reported ? [] : [unserved];
-    this.reported = unserved;
-    let removalsLeft = false;
-    if (unserved === null) {
-      writer.begin(full);
-      removalsLeft = await this.send();
-      if (writer.isOutdated) {
-        await this.readEverything();
-        writer.begin(true);
-        removalsLeft = await this.send();
-      }
-    }
-    writer.settle();
-    this.isKnown = true;
-    this.compared = true;
-    const awaitedAt = this.endpoints.lookAt();
-    const dueAt = removalsLeft ? this.options.now() : awaitedAt;
-    return {
-      ...{
-        family: this.family,
-        full,
-        repairs,
-        problems,
-        rules: null,
-        setAside: this.setAside(),
-        flows: new Set<FrontendKey>(),
-      },
-      transactions: writer.calls - sent.calls,
-      elementOperations: writer.operations - sent.operations,
-      ...{ ruleOperations: 0, bytes: 0 },
-      ...(dueAt === null ? {} : { dueAt }),
-    };
-  }
-
-  private follow(table: FamilyTable, change: TableChange): void {
+  desire(table: FamilyTable, change: TableChange): void {
     const isFirst = this.table === null;
     this.table = table;
+    const { writer, kept } = this;
+    this.before = { calls: writer.calls, operations: writer.operations };
     const changes = isFirst || change.node ? everythingOf(table, change) : change;
     const { frontends, addresses } = this.desired.update(changes);
     for (const key of frontends) this.touched.frontends.add(key);
     for (const address of addresses) this.touched.addresses.add(address);
     for (const address of change.clusterAddresses) this.touched.addresses.add(address);
-    for (const key of this.kept) {
-      if (table.gaps && !change.frontends.has(key)) continue;
-      this.kept.delete(key);
-      this.touched.frontends.add(key);
+    // They are among those that were touched.
+    if (kept.size > 0) for (const key of change.frontends) kept.delete(key);
+  }
+
+  release(): void {
+    for (const key of this.kept) this.touched.frontends.add(key);
+    this.kept.clear();
+  }
+
+  /** None: HNS has connections of its own, which nobody can list or remove (behaviour WK-11). */
+  going(): readonly FrontendKey[] {
+    return [];
+  }
+
+  isUntouched(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  list({ table }: SyncScope): Promise<Look> {
+    return this.look(table);
+  }
+
+  losses({ network, endpoints, balancers }: Look): readonly string[] {
+    const isReplaced = this.network !== null && network.id !== this.network.id;
+    const replaced = isReplaced ? [`network ${this.networkName} has come back with another id`] : [];
+    return [...replaced, ...this.ledgers.differences(endpoints, balancers)];
+  }
+
+  readBack({ network, endpoints, balancers }: Look, { table, keeps }: SyncScope): boolean {
+    this.checkModified(balancers.made);
+    this.network = network;
+    this.healthCheckEndpoint = this.healthCheckEndpointIn(endpoints);
+    this.sourceVip = this.sourceVipIn(endpoints);
+    this.othersEndpoints = balancers.othersEndpoints;
+    this.ledgers.readBack(endpoints, balancers);
+    this.endpoints.update(endpoints);
+    this.endpoints.noteMacs();
+    this.touchEverything(network);
+    const isUnnamed = (key: BalancerKey): boolean =>
+      this.desired.get(key) === undefined && table.frontend(key) === undefined;
+    this.kept = new Set(keeps ? [...balancers.made.keys()].filter(isUnnamed) : []);
+    return this.kept.size > 0;
+  }
+
+  async deliver({ full }: SyncScope): Promise<Delivered | null> {
+    const { writer, before } = this;
+    if (!full) await this.readEndpoints();
+    const unserved = this.unserved();
+    this.problems = unserved === null || unserved === this.reported ? [] : [unserved];
+    this.reported = unserved;
+    this.removalsLeft = false;
+    if (unserved === null) {
+      writer.begin(full);
+      this.removalsLeft = await this.send();
+      if (writer.isOutdated) return null;
     }
+    writer.settle();
+    this.awaitedAt = this.endpoints.lookAt();
+    const [transactions, elementOperations] = [writer.calls - before.calls, writer.operations - before.operations];
+    return { sent: { ...NOTHING_SENT, transactions, elementOperations } };
+  }
+
+  /** What nobody needs goes with what is delivered. */
+  tidy(): Promise<Tidied> {
+    return Promise.resolve({ problems: this.problems });
+  }
+
+  compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
+    return undisturbed(quiet, async () => {
+      const network = await this.findNetwork();
+      if (network === null || !sameNetwork(network, this.network)) return true;
+      const { endpoints, balancers } = await this.lookAt(network, table);
+      if (network.isOverlay && this.sourceVipIn(endpoints) !== this.sourceVip) return true;
+      return this.endpoints.differ(endpoints) || this.ledgers.differences(endpoints, balancers).length > 0;
+    });
+  }
+
+  /** The network, where HNS does not notify of it. */
+  async probe(quiet: WaitForQuiet): Promise<boolean> {
+    // Of routes that an overlay network gets HNS does not notify.
+    const isNotified = this.options.tellsNetworks?.() === true && this.network?.isOverlay !== true;
+    return !isNotified && (await this.stirred(quiet));
+  }
+
+  /** Whether the network went, or is another, or is there again, or what is behind which node is another. */
+  async stirred(quiet: WaitForQuiet): Promise<boolean> {
+    const { isKnown, lasts } = await quiet();
+    if (!isKnown && !this.lacksNetwork) return false;
+    const network = await this.findNetwork();
+    const stirs = isKnown ? !sameNetwork(network, this.network) : network !== null;
+    return stirs && lasts();
+  }
+
+  async print(plan: FamilyTable, scope: PacketScope | null): Promise<readonly string[]> {
+    const { network, endpoints, balancers } = await this.look(plan);
+    const idOf = (address: IPAddress): string | null =>
+      endpoints.found.get(address) ?? endpoints.ids.get(address) ?? null;
+    const resolution = this.resolution(network, idOf, this.healthCheckEndpointIn(endpoints), plan);
+    const lines = dumpHns({ plan, balancers, endpoints, resolution, settings: this.options });
+    return scope === null ? lines : withinScope(lines, this.family, scope);
+  }
+
+  remembered(): Promise<Omit<Inspection, 'lines'>> {
+    return Promise.resolve({ remembered: null, rememberedUnknown: REMEMBERED_UNKNOWN });
+  }
+
+  refused(): Promise<readonly []> {
+    return Promise.resolve([]);
+  }
+
+  unremembered(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  private get plan(): FamilyTable {
+    if (this.table === null) throw new Error('nothing is planned yet');
+    return this.table;
   }
 
   /** Why nothing of the family is served; null: it is. */
@@ -279,11 +291,19 @@ export class KernelspaceFamily implements FamilyDataplane {
   }
 
   private async look(table: FamilyTable | null): Promise<Look> {
-    const { family } = this.options;
-    const hcn = this.reader;
-    const network = await findNetwork(hcn, this.options.network);
+    const network = await this.findNetwork();
     this.lacksNetwork = network === null;
     if (network === null) throw new Error(`there is no HNS network ${this.networkName}: has the CNI plugin made it?`);
+    return await this.lookAt(network, table);
+  }
+
+  private findNetwork(): Promise<Network | null> {
+    return findNetwork(this.reader, this.options.network);
+  }
+
+  private async lookAt(network: Network, table: FamilyTable | null): Promise<Look> {
+    const { family } = this.options;
+    const hcn = this.reader;
     const endpoints = await listEndpoints(hcn, family, network);
     const isPlanned = (key: FrontendKey): boolean => table?.frontend(key) !== undefined;
     const ownership = this.ownership();
@@ -292,27 +312,6 @@ export class KernelspaceFamily implements FamilyDataplane {
       isWanted: (key) => isPlanned(key) || ownership.isWanted(key),
     });
     return { network, endpoints, balancers };
-  }
-
-  /** Answers what was lost or altered that was acknowledged before. */
-  private async readEverything(): Promise<readonly string[]> {
-    const { network, endpoints, balancers } = await this.look(this.plan);
-    const { ledgers, compared } = this;
-    const isReplaced = this.network !== null && network.id !== this.network.id;
-    const replaced = isReplaced ? [`network ${this.networkName} has come back with another id`] : [];
-    const repairs = compared ? [...replaced, ...ledgers.differences(endpoints, balancers)] : [];
-    this.checkModified(balancers.made);
-    this.network = network;
-    this.healthCheckEndpoint = this.healthCheckEndpointIn(endpoints);
-    this.sourceVip = this.sourceVipIn(endpoints);
-    this.othersEndpoints = balancers.othersEndpoints;
-    ledgers.readBack(endpoints, balancers);
-    this.endpoints.update(endpoints);
-    this.endpoints.noteMacs();
-    this.touchEverything(network);
-    const unnamed = [...balancers.made.keys()].filter((key) => this.desired.get(key) === undefined);
-    this.kept = new Set(this.plan.gaps ? unnamed.filter((key) => this.plan.frontend(key) === undefined) : []);
-    return repairs;
   }
 
   /** All is decided anew. */
@@ -330,7 +329,7 @@ export class KernelspaceFamily implements FamilyDataplane {
     endpoints.desire(network, touched.addresses);
     const isNew = [...touched.addresses].some((key) => this.ledgers.endpoints.isOwed(key));
     if (network.isOverlay && isNew) {
-      const found = (await findNetwork(hcn, this.options.network)) ?? network;
+      const found = (await this.findNetwork()) ?? network;
       if (!sameNetwork(found, network)) this.touchEverything(found);
       this.network = found;
     }
@@ -503,14 +502,14 @@ export class KernelspaceFamily implements FamilyDataplane {
     return { isReplaced, left: unused.length > now.length };
   }
 
-  private setAside(): readonly AsideFrontend[] {
+  quarantined(): readonly AsideFrontend[] {
     const { ledgers, desired, endpoints } = this;
     const { now } = this.options;
     return asideFrontends({ ledgers, desired, awaited: endpoints.awaited, now, networkName: this.networkName });
   }
 
-  private async remove(): Promise<void> {
-    this.isKnown = false;
+  /** Removes everything of the mode's, by a driver that does nothing else; nothing there is success. */
+  async remove(): Promise<void> {
     const { ledgers, writer } = this;
     const { network, endpoints, balancers } = await this.look(this.table);
     ledgers.readBack(endpoints, balancers);

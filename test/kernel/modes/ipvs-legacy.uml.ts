@@ -1,5 +1,5 @@
 // Packet files of the other modes in mode ipvs, the legacy flavour, in one process: the README of src/dataplane/ipvs says which rows differ.
-// needs: iptables
+// needs: iptables, ip_vs
 import '../../support/namespace.js';
 
 import { repeatHere } from '../../support/lab/repeat.js';

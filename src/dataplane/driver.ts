@@ -1,0 +1,115 @@
+import type { Family } from '../base/ip.js';
+import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../plan/types.js';
+import type {
+  AffinityQuestion,
+  AsideFrontend,
+  Inspection,
+  RefusedPackets,
+  SyncReport,
+  UnrememberedClients,
+} from './contract.js';
+
+/** A moment in which no sync changed the kernel. */
+export interface Quiet {
+  /** Whether it was known what the kernel holds. */
+  readonly isKnown: boolean;
+  /** Whether no sync has begun since. */
+  readonly lasts: () => boolean;
+}
+
+/** Resolves when no sync changes the kernel. */
+export type WaitForQuiet = () => Promise<Quiet>;
+
+/** What one sync is about. */
+export interface SyncScope {
+  readonly table: FamilyTable;
+  readonly change: TableChange;
+  /** Whether everything was listed before. */
+  readonly full: boolean;
+  /** Whether this process has delivered nothing yet: what is listed another one left. */
+  readonly isFirst: boolean;
+  /** Whether what the plan does not name stays, as sources that are not synced may still name it. */
+  readonly keeps: boolean;
+}
+
+/** What the kernel was asked to do. */
+export type Sent = Pick<SyncReport, 'transactions' | 'elementOperations' | 'ruleOperations' | 'bytes'>;
+
+export const NOTHING_SENT: Sent = { transactions: 0, elementOperations: 0, ruleOperations: 0, bytes: 0 };
+
+export interface Delivered {
+  readonly sent: Sent;
+  readonly refusedChains?: readonly string[];
+  /** Quarantined frontends that the kernel has accepted now. */
+  readonly released?: readonly FrontendKey[];
+  readonly beside?: Promise<void>;
+}
+
+/** What is to be reported of tidying up. */
+export type Tidied = Pick<SyncReport, 'problems'> & Partial<Pick<SyncReport, 'repairs' | 'rules'>>;
+
+/** Notes of gone datagram frontends that the kernel itself keeps, so that they survive a restart. */
+export interface FlowNotes {
+  keys(): Iterable<FrontendKey>;
+  /** @param compared whether the last sync listed everything. */
+  remove(keys: readonly FrontendKey[], compared: boolean): Promise<void>;
+}
+
+/**
+ * What a mode brings to {@link Reconciler} in one IP family: how the kernel is listed and written, and nothing about when. A driver keeps what is desired, what
+ * the kernel acknowledged and what it rejected in ledgers (ledger.ts), so that it needs no memory of a failed call.
+ */
+export interface Driver<Listing> {
+  readonly family: Family;
+  /** Whether nobody notifies of external changes: then {@link probe} is called every second. */
+  readonly polls: boolean;
+  /** Whether what is sent replaces whatever the kernel holds: then a lost answer calls for no listing, and what was lost is sent again. */
+  readonly replaces: boolean;
+  /** Null: the reconciler remembers gone frontends. */
+  readonly notes: FlowNotes | null;
+  /** When there is something to do although nothing changed; null: never. */
+  readonly dueAt: number | null;
+  /** Begins what the first listing needs and no plan has to be known for. */
+  prepare(): void;
+  /** The plan changed: the ledgers get what is desired now. Asks the kernel nothing. */
+  desire(table: FamilyTable, change: TableChange): void;
+  /** Datagram frontends that the kernel holds and that are about to go, whose flows the reconciler has to remember. */
+  going(): Iterable<FrontendKey>;
+  /** Whether it is certain that a listing would show nothing new. */
+  isUntouched(): Promise<boolean>;
+  list(scope: SyncScope): Promise<Listing>;
+  /** What of the acknowledged state a listing lacks, a line each. */
+  losses(listing: Listing): readonly string[];
+  /**
+   * The listing is what the kernel holds. What the plan does not name is to go, or to stay as it is until the plan names it or {@link release}.
+   *
+   * @returns whether anything stays.
+   */
+  readBack(listing: Listing, scope: SyncScope): boolean;
+  /** Lets go of what stayed. */
+  release(table: FamilyTable): void;
+  /**
+   * Sends what is pending in the mode's order, all but what is quarantined, and quarantines what the kernel rejects by itself.
+   *
+   * @returns null when the kernel holds something else than it acknowledged: everything is then listed and sent again.
+   */
+  deliver(scope: SyncScope): Promise<Delivered | null>;
+  /** Removes what nothing needs any more; forwarding does not depend on it. */
+  tidy(scope: SyncScope, delivered: Delivered): Promise<Tidied>;
+  /** Compares the kernel with what it acknowledged, beside syncs: whether something differs. */
+  compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean>;
+  /** The same of what costs little. */
+  probe(quiet: WaitForQuiet): Promise<boolean>;
+  /** Every frontend that is quarantined. */
+  quarantined(): readonly AsideFrontend[];
+  /** The kernel's state in the plan's terms. @param scope null: all of it. */
+  print(plan: FamilyTable, scope: PacketScope | null): Promise<readonly string[]>;
+  /** Where session affinity sends the source of a packet again. */
+  remembered(scope: PacketScope, affinity: AffinityQuestion, plan: FamilyTable): Promise<Omit<Inspection, 'lines'>>;
+  /** Packets that were refused and dropped. */
+  refused(): Promise<readonly RefusedPackets[]>;
+  /** Clients for whom session affinity had no room; null: they are not counted. */
+  unremembered(): Promise<readonly UnrememberedClients[] | null>;
+  /** The process ends: nothing more is sent. */
+  end(): void;
+}

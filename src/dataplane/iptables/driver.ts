@@ -1,0 +1,297 @@
+import { addressBytes, type Family } from '../../base/ip.js';
+import type { IptablesAddon, IptablesChainListing, IptablesOperation } from '../../native/contract.js';
+import { parseFrontendKey } from '../../plan/frontend-key.js';
+import { withinScope } from '../../plan/text.js';
+import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
+import type { AffinityQuestion, AsideFrontend, Inspection, RefusedPackets } from '../contract.js';
+import type { Delivered, Driver, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
+import { undisturbed } from '../reconciler.js';
+import { ChainLedger } from '../xtables/chain-ledger.js';
+import { differences, listedStates } from '../xtables/chain-states.js';
+import { inOtherFlavors } from '../xtables/flavor.js';
+import { hookRemovals, hookRepairs, PROXY_FIREWALL_HOOKS } from '../xtables/hooks.js';
+import type { RefusedByRules } from '../xtables/refused-by-rules.js';
+import { Tables, type TablesOptions } from '../xtables/tables.js';
+import { AdoptedTable } from './adopted-table.js';
+import { ChainWriter, type Refused, type Sent } from './chain-writer.js';
+import { dumpRules } from './dump.js';
+import type { ModeSettings, NodeSettings } from './fixed-chains.js';
+import { firewallOperations, HOOKS, wantedHooks } from './hooks.js';
+import { CHAIN, clientList, DISPATCH_PREFIXES, isOwnChain } from './names.js';
+import { GroupWriter } from './group-writer.js';
+import type { PacketCounters } from './packet-counters.js';
+import { readBack } from './read-back.js';
+import { Ruleset } from './ruleset.js';
+import { groupsOf, ServiceGroups } from './service-groups.js';
+import { everything, type Changes } from '../table-view.js';
+
+export interface IptablesOptions extends TablesOptions {
+  readonly addon: IptablesAddon;
+  /** Asked for at every full sync. */
+  readonly settings: () => Promise<NodeSettings>;
+  readonly counters: PacketCounters;
+}
+
+type Chains = readonly IptablesChainListing[];
+
+/** The iptables mode of one family. The README of this folder says what the chains look like and why. */
+export class IptablesDriver implements Driver<Chains> {
+  readonly family: Family;
+  readonly polls = false;
+  readonly replaces = true;
+  readonly notes = null;
+  readonly dueAt = null;
+  private settings: ModeSettings = { dropInvalid: false, countsPackets: false };
+  /** Null before the first plan. */
+  private desired: Desired | null = null;
+  private readonly groups: ServiceGroups;
+  private readonly chains: ChainLedger;
+  /** What built-in chains, and those that others have rules in, lack. */
+  private jumps: readonly IptablesOperation[] = [];
+  /** Frontends that another process left and that the plan does not have. */
+  private unplanned: readonly FrontendKey[] = [];
+  /** Whether mode ipvs translates until this sync has written nat. */
+  private followsIpvs = false;
+  /** Whether loopback was served, and so guarded, when everything was last written. */
+  private guardsLoopback = false;
+  private written: Sent['rules'] = { filter: 0, nat: 0 };
+  private readonly tables: Tables;
+  /** Null: nobody has asked. */
+  private refusals: RefusedByRules | null = null;
+
+  constructor(private readonly options: IptablesOptions) {
+    this.family = options.family;
+    this.tables = new Tables(options);
+    this.groups = new ServiceGroups(options.now);
+    this.chains = new ChainLedger(options.now);
+  }
+
+  prepare(): void {
+    // Listing needs the plan: it says which texts to read.
+  }
+
+  end(): void {
+    // One stream is soon sent.
+  }
+
+  /** Brings what is desired up to date with the table. */
+  desire(table: FamilyTable, change: TableChange): void {
+    if (this.desired === null) {
+      this.desired = this.follow(table);
+      this.update(this.desired, everything(table));
+      return;
+    }
+    const { view, writer } = this.desired;
+    writer.takeSent();
+    view.follow(table);
+    view.forget(change.frontends);
+    this.update(this.desired, change);
+  }
+
+  release(): void {
+    this.update(this.plan, this.plan.view.release());
+  }
+
+  *going(): IterableIterator<FrontendKey> {
+    yield* this.unplanned;
+    this.unplanned = [];
+    const { view } = this.plan;
+    const { ledger } = this.groups;
+    for (const hash of ledger.owed())
+      for (const { key } of ledger.acknowledged.get(hash)?.frontends ?? [])
+        if (view.frontend(key) === undefined) yield key;
+  }
+
+  isUntouched(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  async list({ table, isFirst }: SyncScope): Promise<Chains> {
+    const chains = await this.listChains(isFirst ? textsToRead(table) : []);
+    const countsPackets = await this.options.counters.prepare(this.family, chains);
+    const settings = { ...(await this.options.settings()), countsPackets };
+    if (JSON.stringify(settings) !== JSON.stringify(this.settings)) this.plan.ruleset.touchAll();
+    this.settings = settings;
+    this.followsIpvs = await this.findsIpvs(chains, isFirst);
+    return chains;
+  }
+
+  /** What was on its way when its answer was lost is not missed. */
+  losses(listing: Chains): readonly string[] {
+    const { acknowledged, unknown } = this.chains;
+    const jumps = hookRepairs(listing, HOOKS).filter(({ verb }) => verb === 'insert');
+    return [
+      ...differences(acknowledged, listedStates(listing, isOwnChain), (id) => !unknown.has(id)),
+      ...jumps.map(({ table, chain, text }) => `rule of ${table} ${chain} was missing: ${text}`),
+    ];
+  }
+
+  readBack(listing: Chains, { table, isFirst, keeps }: SyncScope): boolean {
+    const { view, groups } = this.plan;
+    const listed = listedStates(listing, isOwnChain);
+    groups.noteDamage(listed);
+    this.chains.readBackAll(listed);
+    if (isFirst) this.takeOver(listing, keeps);
+    groups.checkAside();
+    this.jumps = hookOperations(listing, table.node);
+    return keeps && view.isAdopting;
+  }
+
+  async deliver({ table, full, isFirst }: SyncScope): Promise<Delivered | null> {
+    // Others use the guard too, so it is not among our chains.
+    const lacksGuard = table.node.nodePortsOnLoopback && !this.guardsLoopback;
+    if (lacksGuard && !full) return null;
+    const { writer, groups } = this.plan;
+    const jumps = full ? this.jumps : [];
+    const refused = await groups.bringOwed(!full, jumps);
+    // Others may have removed chains that the stream refers to.
+    if (refused !== null && !full) return null;
+    if (refused !== null) await this.blame(refused, jumps, isFirst);
+    await groups.restore();
+    const released = await groups.bringDue();
+    if (full) this.guardsLoopback = table.node.nodePortsOnLoopback;
+    this.followsIpvs = false;
+    const { rules, ...sent } = writer.takeSent();
+    this.written = rules;
+    return { sent: { ...sent, elementOperations: 0 }, released: [...released] };
+  }
+
+  async tidy({ full }: SyncScope, { released }: Delivered): Promise<Tidied> {
+    const isDue = full || (released?.length ?? 0) > 0;
+    const problems = isDue ? await this.plan.writer.tidyUp() : [];
+    return { problems, rules: { written: { ...this.written }, held: { ...this.chains.held } } };
+  }
+
+  private async blame(refused: Refused, jumps: readonly IptablesOperation[], isFirst: boolean): Promise<void> {
+    if (isFirst) await this.readHeld();
+    await this.plan.groups.blame(refused, jumps);
+  }
+
+  /** Reads back whole what a predecessor left of the groups that are pending: it stays of those that are refused. */
+  private async readHeld(): Promise<void> {
+    const { ledger } = this.groups;
+    const { frontends } = readBack(this.family, await this.listChains(['KUBE-']));
+    const held = groupsOf(frontends.values(), this.plan.view.node);
+    for (const hash of [...ledger.owed()]) ledger.readBack(hash, held.get(hash));
+  }
+
+  /** Large rulesets take seconds to list, so they are listed for a share of the time. */
+  async compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
+    if (!(await this.tables.isListingDue(CHAIN.canary))) return false;
+    return await undisturbed(quiet, () => this.differs(table));
+  }
+
+  private async differs(table: FamilyTable): Promise<boolean> {
+    const listing = await this.listChains([]);
+    const { dropInvalid } = await this.options.settings();
+    if (dropInvalid !== this.settings.dropInvalid || this.losses(listing).length > 0) return true;
+    if (hookOperations(listing, table.node).length > 0) return true;
+    const { acknowledged } = this.chains;
+    return [...listedStates(listing, isOwnChain).keys()].some((id) => !acknowledged.has(id));
+  }
+
+  probe(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  quarantined(): readonly AsideFrontend[] {
+    return this.plan.groups.setAside();
+  }
+
+  /** Lists everything: the programs know no less. */
+  async print({ node }: Pick<FamilyTable, 'node'>, scope: PacketScope | null): Promise<readonly string[]> {
+    const { addon, settings } = this.options;
+    const lines = await dumpRules(addon, this.family, await this.tables.peek(ASKED), node, await settings());
+    return scope === null ? lines : withinScope(lines, this.family, scope);
+  }
+
+  async remembered(
+    { frontend }: PacketScope,
+    { source, seconds, servicePort, endpoints }: AffinityQuestion,
+  ): Promise<Omit<Inspection, 'lines'>> {
+    if (source === null) return { remembered: null };
+    const { protocol } = parseFrontendKey(frontend);
+    const lists = endpoints.map((endpoint) => clientList(servicePort, protocol, endpoint));
+    const index = await this.options.addon.iptablesRemembering(lists, addressBytes(source), seconds);
+    return { remembered: index === null ? null : (endpoints[index] ?? null) };
+  }
+
+  async refused(): Promise<readonly RefusedPackets[]> {
+    // Loaded where it is used: it is a file of its own.
+    const { rulesThatRefuse } = await import('./rule-refusals.js');
+    this.refusals ??= rulesThatRefuse(this.options);
+    return await this.refusals.read((frontend) => this.desired?.view.frontend(frontend) !== undefined);
+  }
+
+  unremembered(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  private get plan(): Desired {
+    if (this.desired === null) throw new Error('nothing is planned yet');
+    return this.desired;
+  }
+
+  private follow(table: FamilyTable): Desired {
+    const view = new AdoptedTable(table);
+    const ruleset = new Ruleset(view, () => this.settings);
+    const { tables, chains } = this;
+    const { addon } = this.options;
+    const writer = new ChainWriter({ addon, tables, ruleset, chains, followsIpvs: () => this.followsIpvs });
+    return { view, ruleset, writer, groups: new GroupWriter({ groups: this.groups, ruleset, chains, writer }) };
+  }
+
+  private update({ view, ruleset, groups }: Desired, changes: Changes): void {
+    groups.follow(this.groups.follow(view, changes));
+    ruleset.update(changes);
+  }
+
+  /** Whether mode ipvs was before, in this flavour or another. Of another nothing is asked where nat translates already. */
+  private async findsIpvs(listing: Chains, isFirst: boolean): Promise<boolean> {
+    const hooks = PROXY_FIREWALL_HOOKS.ipvs;
+    if (hookRemovals(listing, hooks).length > 0) return true;
+    if (!isFirst || listing.some(({ table, name }) => table === 'nat' && name === CHAIN.services)) return false;
+    const { addon, family, flavor } = this.options;
+    return await inOtherFlavors(addon, family, flavor, hooks);
+  }
+
+  /** What a predecessor left. */
+  private takeOver(listing: Chains, keeps: boolean): void {
+    const { view, ruleset } = this.plan;
+    const held = readBack(this.family, listing);
+    if (keeps) this.update(this.plan, view.adopt(held));
+    ruleset.adoptRefusals(held.refusals);
+    this.unplanned = [...held.frontends.keys()].filter((key) => view.frontend(key) === undefined);
+  }
+
+  private listChains(textOf: readonly string[]): Promise<Chains> {
+    return this.tables.list([...OTHERS_CHAINS, ...textOf]);
+  }
+}
+
+/** Of which chains the rules themselves are needed at a start. */
+function textsToRead({ gaps }: FamilyTable): readonly string[] {
+  return gaps ? ['KUBE-'] : DISPATCH_PREFIXES;
+}
+
+function hookOperations(listing: Chains, node: NodePlan): readonly IptablesOperation[] {
+  const withFirewall = node.nodePortsOnLoopback;
+  return [
+    ...hookRepairs(listing, wantedHooks(withFirewall)),
+    ...hookRemovals(listing, PROXY_FIREWALL_HOOKS.ipvs),
+    ...(withFirewall ? firewallOperations(listing) : []),
+  ];
+}
+
+/** Chains of others that are looked into. */
+const OTHERS_CHAINS = [CHAIN.firewall, CHAIN.forward];
+/** What `dump` reads. */
+const ASKED = [...OTHERS_CHAINS, 'KUBE-'];
+
+/** What is wanted, and what brings it to the kernel. */
+interface Desired {
+  readonly view: AdoptedTable;
+  readonly ruleset: Ruleset;
+  readonly writer: ChainWriter;
+  readonly groups: GroupWriter;
+}

@@ -1,0 +1,266 @@
+import type { Family } from '../../base/ip.js';
+import type { NftablesAddon, NftTransaction } from '../../native/contract.js';
+import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
+import type { AffinityQuestion, AsideFrontend, Inspection, RefusedPackets, UnrememberedClients } from '../contract.js';
+import {
+  NOTHING_SENT,
+  type Delivered,
+  type Driver,
+  type FlowNotes,
+  type SyncScope,
+  type Tidied,
+  type WaitForQuiet,
+} from '../driver.js';
+import { Reconciler } from '../reconciler.js';
+import { RememberedClients } from './affinity/remembered-clients.js';
+import { unrememberedClients } from './affinity/unremembered-clients.js';
+import { Audit } from './audit.js';
+import { Delivery, sum } from './delivery.js';
+import { differences } from './differences.js';
+import { dumpTable } from './dump.js';
+import { Generation } from './generation.js';
+import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
+import { readKernelTable, type ListedTable } from './kernel-table.js';
+import { Lister } from './lister.js';
+import { NFT_FAMILY, TABLE } from './names.js';
+import { refusedPackets } from './refused-packets.js';
+import { Structure } from './structure.js';
+import { Sender } from './sender.js';
+import { noKeys, TableLedger, type TableKeys } from './table-ledger.js';
+import { Unneeded } from './unneeded.js';
+
+/** So many chains and sets one sync of a change removes. */
+const MOST_REMOVED = 512;
+
+type Addon = Pick<
+  NftablesAddon,
+  'nftCompile' | 'nftTransact' | 'nftList' | 'nftElements' | 'nftGeneration' | 'nftMaxBatch'
+>;
+
+/** A family in mode nftables at work. */
+export function nftablesDataplane(
+  addon: Addon,
+  family: Family,
+  generation: Generation = new Generation(addon),
+  onTransaction: (transaction: NftTransaction) => void = () => undefined,
+  now = (): number => performance.now(),
+  countsRefused = false,
+): Reconciler<ListedTable> {
+  return new Reconciler(new NftablesDriver(addon, family, generation, onTransaction, now, countsRefused), now);
+}
+
+/** The nftables mode of one family. The README of this folder says what the table looks like and why. */
+class NftablesDriver implements Driver<ListedTable> {
+  readonly polls = false;
+  readonly replaces = false;
+  readonly notes: FlowNotes;
+  private readonly structure: Structure;
+  private readonly ledger: TableLedger;
+  private readonly clients: RememberedClients;
+  private readonly delivery: Delivery;
+  private readonly lister: Lister;
+  private readonly unneeded: Unneeded;
+  private audited: Audit | null = null;
+  private knownMaxBatch: number | null = null;
+  /** Pending before the change, and what the change concerns. */
+  private pending: TableKeys = noKeys();
+  /** Frontends that the next delivery has to look at. */
+  private looked: Iterable<FrontendKey> = [];
+  /** They are not of a change alone. */
+  private looksAtAll = false;
+  /** Chains are not as they should be, which no ledger knows: the next check has everything compared, and so tries them again. */
+  private chainsRefused = false;
+
+  constructor(
+    private readonly addon: Addon,
+    readonly family: Family,
+    generation: Generation,
+    onTransaction: (transaction: NftTransaction) => void,
+    now: () => number,
+    countsRefused: boolean,
+  ) {
+    this.structure = new Structure(addon, family, countsRefused);
+    this.ledger = new TableLedger(now, (name) => this.structure.isStatic(name));
+    this.ledger.doubtAll();
+    const counted = {
+      nftElements: (...parameters: Parameters<Addon['nftElements']>) => addon.nftElements(...parameters),
+      nftTransact: (transaction: NftTransaction) => {
+        onTransaction(transaction);
+        return generation.count(() => addon.nftTransact(transaction));
+      },
+    };
+    this.lister = new Lister(addon, family, generation, now);
+    const onFailure = (): void => {
+      // The full sync that makes up for it really looks.
+      this.lister.distrust();
+    };
+    this.clients = new RememberedClients(counted, family, onFailure, now);
+    const onKeys = (keys: TableKeys): void => this.audited?.touched(keys);
+    const sender = new Sender(counted, family, this.ledger, onKeys);
+    const { structure, ledger, clients, lister } = this;
+    const maxBatch = (): number => this.maxBatch();
+    const readBack = async (): Promise<void> => {
+      ledger.readBack(await lister.read());
+    };
+    this.delivery = new Delivery({ family, structure, ledger, clients, sender, maxBatch, readBack });
+    this.unneeded = new Unneeded({ family, structure, ledger, clients, sender, lister, onKeys });
+    this.notes = {
+      // Of those that are quarantined the flows are gone.
+      keys: () => [...ledger.held.staleFlows.keys()].filter((key) => !ledger.staleFlows.aside.has(key)),
+      remove: (keys, compared) => this.delivery.forgetFlows(keys, compared),
+    };
+  }
+
+  get dueAt(): number | null {
+    return this.ledger.uses.dueAt;
+  }
+
+  /** Lists the table that the last process left while the sources are still being read. */
+  prepare(): void {
+    this.lister.prepare();
+  }
+
+  end(): void {
+    // One transaction is soon sent.
+  }
+
+  desire(table: FamilyTable, change: TableChange): void {
+    const { ledger } = this;
+    ledger.noteRemoved(table, change);
+    this.pending = ledger.owed(change);
+    ledger.lookAtChange(table, change);
+    this.looked = this.pending.frontends;
+    this.looksAtAll = false;
+  }
+
+  release(table: FamilyTable): void {
+    this.looked = this.ledger.lookAtEverything(table, this.pending, false).frontends;
+    this.looksAtAll = true;
+  }
+
+  /** The kernel notes them. */
+  going(): readonly FrontendKey[] {
+    return [];
+  }
+
+  isUntouched(): Promise<boolean> {
+    return this.lister.isUntouched();
+  }
+
+  list(): Promise<ListedTable> {
+    return this.lister.read();
+  }
+
+  /** After a failure that which was on its way may or may not have arrived: it is not missed, nor is anything that is there in addition. */
+  losses(listed: ListedTable): readonly string[] {
+    const { held, allUnknown, frontends, clusterAddresses, hairpinAddresses, chains, sets } = this.ledger;
+    if (allUnknown) return [];
+    return differences(held, listed, {
+      frontends: frontends.unknown,
+      clusterAddresses: clusterAddresses.unknown,
+      hairpinAddresses: hairpinAddresses.unknown,
+      structure: (name) => chains.unknown.has(name) || sets.unknown.has(name),
+    });
+  }
+
+  readBack(listed: ListedTable, { table, keeps }: SyncScope): boolean {
+    const { ledger } = this;
+    ledger.readBack(listed);
+    const { frontends, leftAlone } = ledger.lookAtEverything(table, this.pending, keeps);
+    this.looked = frontends;
+    this.looksAtAll = true;
+    return leftAlone;
+  }
+
+  async deliver({ table, change, full }: SyncScope): Promise<Delivered> {
+    const { ledger, delivery, clients } = this;
+    // Most changes are of one family and come to both.
+    if (!this.looksAtAll && isEmpty(change) && ledger.settled) return { sent: NOTHING_SENT };
+    const scope = { frontends: this.looked, rules: full || change.node };
+    const delivered = await delivery.deliver(table, scope, full);
+    if (full) this.chainsRefused = delivered.refusedChains.length > 0;
+    if (this.chainsRefused) this.lister.distrust();
+    const restored = ledger.damaged.size === 0 ? [] : await delivery.restore(table);
+    const retried = ledger.hasAside ? await delivery.retry(table) : { sent: [], taken: [] };
+    const { aside: beside } = await clients.forgetRest(table, full ? ledger.held.sets.keys() : null);
+    const sent = sum([delivered.sent, ...restored, ...retried.sent]);
+    const { refusedChains } = delivered;
+    return { sent, refusedChains, released: retried.taken, ...(beside === undefined ? {} : { beside }) };
+  }
+
+  async tidy({ full }: SyncScope): Promise<Tidied> {
+    const { uses } = this.ledger;
+    return { problems: await this.unneeded.remove(full ? [...uses.unused] : uses.due(MOST_REMOVED)) };
+  }
+
+  async compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
+    if (this.chainsRefused) return true;
+    const { lister } = this;
+    const known = this.ledger.held;
+    const audit = new Audit(this.family, known);
+    // Before anything is waited for: a sync may begin at any moment from now on.
+    this.audited = audit;
+    try {
+      if (await lister.isUntouched()) return false;
+      // Who failed or compared meanwhile knows better.
+      if (!(await quiet()).isKnown || this.ledger.held !== known) return false;
+      const look = await lister.look();
+      // A set that is not known is a difference, whatever is in it.
+      const found = await audit.compare(await lister.listSets([...known.sets.keys()]));
+      if (this.ledger.held !== known) return false;
+      if (found.length > 0) return true;
+      await this.clients.checkAll(table, known.sets.keys());
+      lister.confirm(look);
+      return false;
+    } finally {
+      this.audited = null;
+    }
+  }
+
+  /** The kernel notifies. */
+  probe(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  quarantined(): readonly AsideFrontend[] {
+    return this.ledger.aside;
+  }
+
+  async print({ node }: Pick<FamilyTable, 'node'>, scope: PacketScope | null): Promise<readonly string[]> {
+    const { addon, family, structure, ledger, lister } = this;
+    const { unused } = ledger.uses;
+    if (scope === null) {
+      const listing = await lister.listTable();
+      return listing === null ? [] : dumpTable(family, readKernelTable(family, listing), structure, node, unused);
+    }
+    const listing = await addon.nftList(NFT_FAMILY[family], TABLE, inspectedSets(scope));
+    if (listing === null) return [];
+    return inspectTable(family, readKernelTable(family, listing), structure, node, scope, unused);
+  }
+
+  async remembered(
+    scope: PacketScope,
+    { source, clientKey }: AffinityQuestion,
+    { node }: Pick<FamilyTable, 'node'>,
+  ): Promise<Omit<Inspection, 'lines'>> {
+    const remembered = source === null ? null : await rememberedEndpoint(this.addon, node, scope, source, clientKey);
+    return { remembered };
+  }
+
+  refused(): Promise<readonly RefusedPackets[]> {
+    return refusedPackets(this.addon, this.family);
+  }
+
+  unremembered(): Promise<readonly UnrememberedClients[]> {
+    return unrememberedClients(this.addon, this.family);
+  }
+
+  private maxBatch(): number {
+    this.knownMaxBatch ??= this.addon.nftMaxBatch();
+    return this.knownMaxBatch;
+  }
+}
+
+function isEmpty({ frontends, clusterAddresses, hairpinAddresses, node }: TableChange): boolean {
+  return frontends.size + clusterAddresses.size + hairpinAddresses.size === 0 && !node;
+}

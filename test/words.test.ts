@@ -1,0 +1,115 @@
+// How the documentation is written: what can be counted. Budgets only fall; a text that needs more is written in other words.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { projectFile } from './support/lab/agent.js';
+
+const ROOT = projectFile('.');
+const COLUMNS = 120;
+const WORDS = 25;
+
+/** Terms of this project's past, in place of which the field has a word. */
+const TERMS: Readonly<Record<string, RegExp>> = {
+  'pending, not owed': /\b(?:owed|owes|debt)\b/gi,
+  'quarantined, not set aside': /\bset aside\b/gi,
+  'a noun, not somebody': /\b(?:some|no|any|every)body\b|\bwhoever\b/gi,
+  'reported or notified, not told': /\b(?:is|are|was|were) told\b|\btells of\b|\bhears\b/gi,
+  'unknown, not in doubt': /\b(?:in doubt|doubts?)\b/gi,
+  'unexpected, not stray': /\bstrays?\b/gi,
+  'observers, not followers': /\bfollowers\b/gi,
+  'limitation, not shortfall': /\bshortfalls?\b/gi,
+  'probe, not glance': /\bglances?\b/gi,
+};
+
+const BUDGET = {
+  lines: 0,
+  terms: 140,
+  sentences: 200,
+};
+
+interface Line {
+  readonly at: string;
+  readonly text: string;
+}
+
+/** Prose of the Markdown pages; code, tables and pictures are none. */
+function prose(): readonly Line[] {
+  const find = [
+    '.',
+    '-name',
+    '*.md',
+    '-not',
+    '-path',
+    '*/node_modules/*',
+    '-not',
+    '-path',
+    './.*/*',
+    '-not',
+    '-path',
+    './build/*',
+  ];
+  const pages = execFileSync('find', find, { cwd: ROOT, encoding: 'utf8' })
+    .split('\n')
+    .filter((path) => path !== '');
+  return pages.sort().flatMap((page) => {
+    const lines = readFileSync(join(ROOT, page), 'utf8').split('\n');
+    let isFenced = false;
+    return lines.flatMap((text, index): readonly Line[] => {
+      if (text.trimStart().startsWith('```')) isFenced = !isFenced;
+      const isProse = !isFenced && !/^(?: {4}|\s*\||!|<|```)/.test(text);
+      return isProse ? [{ at: `${page.slice(2)}:${index + 1}`, text }] : [];
+    });
+  });
+}
+
+const LINES = prose();
+
+/** No more than the budget, which is lowered when there are fewer. */
+function holds(t: Test, found: readonly string[], budget: number): void {
+  t.ok(found.length <= budget, `${found.length} of ${budget}`, { found: found.slice(0, 40) });
+}
+
+t.test('Lines of prose end at 120 columns', (t) => {
+  holds(
+    t,
+    LINES.filter(({ text }) => text.length > COLUMNS).map(({ at }) => at),
+    BUDGET.lines,
+  );
+  t.end();
+});
+
+t.test('Prose uses the terms of the field', (t) => {
+  const found = LINES.flatMap(({ at, text }) =>
+    Object.entries(TERMS).flatMap(([rule, term]) => (text.match(term) ?? []).map((word) => `${at}: ${word} (${rule})`)),
+  );
+  holds(t, found, BUDGET.terms);
+  t.end();
+});
+
+t.test('Sentences have at most 25 words', (t) => {
+  const paragraphs: Line[] = [];
+  let isOpen = false;
+  for (const { at, text } of LINES) {
+    const begins = /^\s*(?:[-*]|\d+\.)\s/.test(text);
+    const last = paragraphs.at(-1);
+    if (text.trim() === '' || text.startsWith('#')) isOpen = false;
+    else if (isOpen && !begins && last !== undefined)
+      paragraphs[paragraphs.length - 1] = { at: last.at, text: `${last.text} ${text.trim()}` };
+    else {
+      paragraphs.push({ at, text: text.replace(/^\s*(?:[-*]|\d+\.)\s+/, '') });
+      isOpen = true;
+    }
+  }
+  const found = paragraphs.flatMap(({ at, text }) =>
+    text
+      .replaceAll(/`[^`]*`/g, 'code')
+      .replaceAll(/\]\([^)]*\)/g, ']')
+      .split(/(?<=[.:;?!])\s+/)
+      .map((sentence) => sentence.split(/\s+/).length)
+      .filter((words) => words > WORDS)
+      .map((words) => `${at}: ${words} words`),
+  );
+  holds(t, found, BUDGET.sentences);
+  t.end();
+});
