@@ -100,6 +100,18 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     await page.getByLabel('With problems').uncheck();
     await search.fill('nothing is called so');
     await page.getByText('0 of 44,000 Services').waitFor();
+    // What is typed while the address takes over what was typed before.
+    await page.evaluate(`new Promise((resolve) => {
+      const search = document.getElementById('search');
+      const type = (text) => {
+        search.value = text;
+        search.dispatchEvent(new InputEvent('input', { bubbles: true }));
+      };
+      addEventListener('hashchange', () => { type('service-01235'); resolve(); }, { once: true });
+      type('service');
+    })`);
+    await rows.filter({ hasText: 'team-012/service-01235' }).waitFor();
+    t.equal(await search.inputValue(), 'service-01235', 'nothing that is typed is lost');
   });
 
   await t.test('a list of 44,000 has the rows in sight alone', async (t) => {

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ServiceProblem, ServiceSummary } from '../../../src/serve/ui/api-services.js';
 import { counted, number } from '../format.js';
 import { SEARCH_ID, takeWish } from '../keyboard.js';
@@ -63,16 +63,20 @@ function Search({ q, problems, onChange, onDown }: SearchProperties): JSX.Elemen
   const [typed, setTyped] = useState(q);
   const latest = useRef(onChange);
   latest.current = onChange;
+  /** What this field itself made of the address: it comes back as `q`, when more may have been typed. */
+  const told = useRef(q);
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
     if (takeWish()) input.current?.focus();
   }, []);
   useEffect(() => {
-    setTyped(q);
+    if (q !== told.current) setTyped(q);
+    told.current = q;
   }, [q]);
   useEffect(() => {
     if (typed === q) return;
     const timer = setTimeout(() => {
+      told.current = typed;
       latest.current({ q: typed });
     }, PAUSE_MS);
     return () => {
@@ -205,14 +209,15 @@ function useActive(
 ): { readonly active: number; readonly setActive: (index: number) => void } {
   const [active, setActive] = useState(-1);
   const key = useRef<string | null>(null);
-  useEffect(() => {
+  // Before anything is painted: a key that is pressed at what is seen then is not undone by them.
+  useLayoutEffect(() => {
     setActive(-1);
     key.current = null;
   }, [search]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     key.current = selected ?? key.current;
   }, [selected]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const index = key.current === null ? -1 : indexOf(key.current);
     if (index >= 0) setActive(index);
     else key.current = row(active)?.key ?? key.current;
