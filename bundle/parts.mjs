@@ -30,6 +30,8 @@ const PARTS = {
     entries: ['commands', 'diff', 'page', 'watch-status'].map((name) => `src/cli/${name}.ts`),
     uses: ['manifests'],
   },
+  // What a command is for: read where somebody asks, or where a command line is wrong.
+  help: { entries: ['src/commands/entry.ts'], uses: [] },
   windows: {
     entries: ['src/cli/service.ts', 'src/host/windows/host.ts', 'src/host/windows/log-file.ts'],
     uses: [],

@@ -4,7 +4,8 @@ import { messageOf } from './base/error-message.js';
 import { writeFileSync } from 'node:fs';
 import { ConfigError } from './config/errors.js';
 import { readConfigPipe, systemFiles } from './config/files.js';
-import { loadConfig, type LoadedConfig } from './config/load.js';
+import { subcommandOf } from './config/flags.js';
+import { loadConfig, loadLine, type LoadedConfig } from './config/load.js';
 import { BUILD, KUBERNETES_VERSION, ownVersion, treeState } from './config/version.js';
 import { AskError } from './cli/ask.js';
 import type { Output } from './cli/commands.js';
@@ -38,11 +39,18 @@ async function main(argv: readonly string[]): Promise<number> {
     const { nodes } = await import('./nodes/command.js');
     return await nodes(rest, { write, complain, isTerminal: process.stdout.isTTY });
   }
+  if (first === 'help' || first === 'completion' || first === 'man') {
+    const { about } = await import('./commands/entry.js');
+    const { stdout, stderr, status } = about(first, rest);
+    process.stderr.write(printableText(stderr));
+    await write(stdout);
+    return status;
+  }
   await readConfigPipe(argv);
-  const loaded = loadConfig(argv, systemFiles);
+  const loaded = await load(argv);
   switch (loaded.command) {
     case 'help':
-      process.stdout.write(loaded.text);
+      await write((await import('./commands/entry.js')).helpOf(loaded.of));
       return 0;
     case 'version':
       process.stdout.write(versionText(loaded.format));
@@ -61,6 +69,13 @@ async function main(argv: readonly string[]): Promise<number> {
     case 'ui':
       return await runConfigured(loaded, argv);
   }
+}
+
+async function load(argv: readonly string[]): Promise<LoadedConfig> {
+  const command = subcommandOf(argv);
+  if (command === null) return loadConfig(argv, systemFiles);
+  const { parseCommand } = await import('./commands/entry.js');
+  return loadLine(parseCommand(command, argv), systemFiles);
 }
 
 function writeConfig({ path, text, warnings }: Extract<LoadedConfig, { readonly command: 'write-config' }>): number {
@@ -101,14 +116,14 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
   const commands = await import('./cli/commands.js');
   switch (loaded.command) {
     case 'plan':
-      return print(await commands.plan(config), log);
+      return print(await commands.plan(config, loaded.output), log);
     case 'render':
       return print(await commands.render(config, await machine()), log);
     case 'dump':
-      return print(await commands.dump(config, await machine(), log), log);
+      return print(await commands.dump(config, await machine(), log, loaded.output), log);
     case 'diff': {
       const { diff } = await import('./cli/diff.js');
-      return await printDiff(await diff(config, loaded.version, await machine(), log), log);
+      return await printDiff(await diff(config, loaded.version, await machine(), log, loaded.output), log);
     }
     case 'explain':
       return print(await explain(loaded), log);
@@ -168,12 +183,13 @@ async function logFile(): Promise<LogFile> {
   return new LogFile(logFilePath(process.env));
 }
 
-/** Writes a command's output; problems go to the log and errors make the exit status 1. */
-async function print({ text, errors, warnings }: Output, log: Logger): Promise<number> {
+/** Writes a command's output; problems go to the log. The exit status: 0 all is well, 1 it is not, or there were errors. */
+async function print({ text, errors, warnings, well }: Output, log: Logger): Promise<number> {
   for (const warning of warnings) log.warn(warning);
   for (const error of errors) log.error(null, error);
   await write(printableText(text));
-  return errors.length === 0 ? 0 : 1;
+  if (errors.length > 0) return text === '' && well !== undefined ? 2 : 1;
+  return well === false ? 1 : 0;
 }
 
 /** Writes to the standard output. A reader that has seen enough, such as head(1), is no error. */
@@ -188,8 +204,8 @@ async function write(text: string): Promise<void> {
 
 /** As diff(1): 0 when nothing would change, 1 when something would, 2 when that cannot be said. */
 async function printDiff(output: Output, log: Logger): Promise<number> {
-  if ((await print(output, log)) !== 0) return 2;
-  return output.text === '' ? 0 : 1;
+  const status = await print(output, log);
+  return output.errors.length > 0 ? 2 : status;
 }
 
 function versionText(format: 'short' | 'raw'): string {
@@ -220,8 +236,9 @@ main(process.argv.slice(2)).then(
     process.exitCode = status;
   },
   async (error: unknown) => {
-    complain(describe(error), lastWords === undefined ? await fileWithoutStandardError() : lastWords);
-    process.exitCode = 1;
+    complain(await describe(error), lastWords === undefined ? await fileWithoutStandardError() : lastWords);
+    // The proxy ends with 1, as its peer does; a command that could not tell with 2.
+    process.exitCode = subcommandOf(process.argv.slice(2)) === null ? 1 : 2;
   },
 );
 
@@ -230,8 +247,12 @@ function complain(text: string, to: Pick<LogFile, 'write'> | null = null): void 
 }
 
 /** Problems with flags and files in words, with the usage where it helps; anything else with its stack. */
-function describe(error: unknown): string {
-  if (error instanceof ConfigError) return [error.message, error.usage].filter((part) => part !== null).join('\n\n');
+async function describe(error: unknown): Promise<string> {
+  if (error instanceof ConfigError) {
+    if (error.usage === null) return error.message;
+    const { describeUsage } = await import('./commands/entry.js');
+    return describeUsage(error);
+  }
   const expected = [KubeconfigError, ModeError, QuestionError, AskError];
   if (error instanceof Error && expected.some((kind) => error instanceof kind)) return error.message;
   return error instanceof Error ? sourceStack(error.stack ?? error.message) : String(error);

@@ -8,6 +8,30 @@ export function releaseNotes(changelog, version) {
   return `${section.slice(section.indexOf('\n') + 1).trim()}\n`;
 }
 
+/** A krew manifest for `kubectl pointsman`: the npm package, which needs Node on the machine. @param url of the folder that releases are in. */
+export function krewManifest({ version, description, archive, digest, url }) {
+  return {
+    apiVersion: 'krew.googlecontainertools.github.com/v1alpha2',
+    kind: 'Plugin',
+    metadata: { name: 'pointsman' },
+    spec: {
+      version: `v${version}`,
+      shortDescription: 'Ask the node service proxies of a cluster',
+      description,
+      caveats: 'Needs Node.js on the PATH. Of its commands nodes, explain --node and check --cluster ask a cluster.',
+      platforms: [
+        {
+          selector: { matchExpressions: [{ key: 'os', operator: 'In', values: ['linux', 'darwin'] }] },
+          uri: `${url}/${archive}`,
+          sha256: digest,
+          files: [{ from: 'package/dist/*', to: 'dist' }],
+          bin: 'dist/main.js',
+        },
+      ],
+    },
+  };
+}
+
 const spdxId = (text) => text.replaceAll(/[^A-Za-z0-9.-]+/g, '-');
 
 /** SPDX 2.3 of the same parts as a CycloneDX document. */

@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { dump } from 'js-yaml';
 import { debianPins, PINS_FILE, readPins } from '../system.mjs';
-import { entriesOf, gzip, tar } from './archive.mjs';
+import { entriesOf, gzip, sha256, tar } from './archive.mjs';
 import { Build } from './build.mjs';
-import { checksums, pinnedDependencies, provenance, releaseNotes, spdx } from './documents.mjs';
+import { checksums, krewManifest, pinnedDependencies, provenance, releaseNotes, spdx } from './documents.mjs';
 import { imageLayout, startOf } from './oci.mjs';
 import { signRelease } from './sign.mjs';
 
@@ -18,6 +18,7 @@ const OPTIONS = {
   repository: { type: 'string', default: 'pointsman' },
   builder: { type: 'string', default: 'urn:pointsman:release.sh' },
   commit: { type: 'string' },
+  url: { type: 'string' },
   'v8-cache': { type: 'string' },
 };
 
@@ -25,7 +26,7 @@ const git = (...words) => execFileSync('git', words, { encoding: 'utf8' }).trim(
 const json = (value) => Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
 
 /** Everything in a release but checksums and provenance, by names, and the image's digest. */
-async function contents(build, { architectures, seconds, repository, commit, compiled }) {
+async function contents(build, { architectures, seconds, repository, commit, compiled, url }) {
   const read = (path) => readFileSync(join(build.project, path));
   const { name, version, description, license } = JSON.parse(read('package.json'));
   const created = new Date(seconds * 1000).toISOString().replace('.000', '');
@@ -56,7 +57,12 @@ async function contents(build, { architectures, seconds, repository, commit, com
   files.set('image.json', json({ repository, tag: version, digest: image.digest }));
 
   archive('v8-cache.tar.gz', build.compiled());
-  files.set(`npm/${name}-${version}.tgz`, gzip(build.npmPackage()));
+  const archived = `npm/${name}-${version}.tgz`;
+  files.set(archived, gzip(build.npmPackage()));
+  if (url !== undefined) {
+    const plugin = { version, description, archive: archived, digest: sha256(files.get(archived)), url };
+    files.set('krew/pointsman.yaml', Buffer.from(dump(krewManifest(plugin), { lineWidth: -1 })));
+  }
   const chart = join(build.project, 'deploy/chart');
   if (existsSync(chart)) archive(`chart/${name}-${version}.tgz`, entriesOf(chart, `${name}/`));
   for (const [path, objects] of await build.manifests()) {
@@ -81,8 +87,8 @@ async function make(folder, values) {
   const seconds = Number(git('log', '-1', '--format=%ct', commit));
   const architectures = values.arch.split(',');
   await Build.within(commit, seconds, async (build) => {
-    const { repository, builder } = values;
-    const options = { architectures, seconds, repository, commit, compiled: values['v8-cache'] };
+    const { repository, builder, url } = values;
+    const options = { architectures, seconds, repository, commit, compiled: values['v8-cache'], url };
     const { files, version } = await contents(build, options);
     const statement = provenance(files, {
       ...{ builder, commit, version, tools: build.tools(architectures) },

@@ -1,11 +1,14 @@
 import { printableLine } from '../base/printable.js';
+import { CHECK } from '../commands/check.js';
+import { refusal } from '../commands/given.js';
+import { printHelp } from '../commands/help.js';
 import { loadRegularExpressions } from '../config/tables/regular-expression.js';
 import { KUBERNETES_MINOR } from '../config/version.js';
 import { agreementFindings } from './agreement.js';
 import { Contents, type ReadText } from './contents.js';
 import type { Finding } from './findings.js';
 import { Lines } from './lines.js';
-import { parseOptions, USAGE, type Options } from './options.js';
+import { parseOptions, type Options } from './options.js';
 import { printFindings } from './print.js';
 import { readGiven, readNamed } from './read-file.js';
 
@@ -25,8 +28,8 @@ export async function check(
   env: Environment = process.env,
 ): Promise<Outcome> {
   const options = parseOptions(argv);
-  if (typeof options === 'string') return { stdout: '', stderr: `${options}\n\n${USAGE}`, status: 2 };
-  if (options.help) return { stdout: USAGE, stderr: '', status: 0 };
+  if (typeof options === 'string') return { stdout: '', stderr: refusal(options, CHECK), status: 2 };
+  if (options.help) return { stdout: printHelp(CHECK), stderr: '', status: 0 };
   const { output, strict } = options;
   await loadRegularExpressions();
   const { documents, findings: ofFiles, unreadable, texts, notes } = await readAll(options, read, env);

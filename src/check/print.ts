@@ -1,10 +1,11 @@
 import { pathToFileURL } from 'node:url';
 import { printableLine } from '../base/printable.js';
+import { printYaml } from '../base/print-yaml.js';
 import { OWN_VERSION } from '../config/version.js';
 import { printReport } from '../config/tables/report.js';
 import { printFinding, type Finding } from './findings.js';
 
-export const OUTPUTS = ['text', 'json', 'sarif'] as const;
+export const OUTPUTS = ['text', 'json', 'yaml', 'sarif'] as const;
 export type OutputFormat = (typeof OUTPUTS)[number];
 
 /** Findings as a command prints them. */
@@ -14,6 +15,8 @@ export function printFindings(findings: readonly Finding[], format: OutputFormat
       return findings.map((finding) => `${printableLine(printFinding(finding))}\n`).join('');
     case 'json':
       return `${JSON.stringify({ findings }, null, 2)}\n`;
+    case 'yaml':
+      return printYaml({ findings });
     case 'sarif':
       return `${JSON.stringify(sarif(findings), null, 2)}\n`;
   }

@@ -3,23 +3,31 @@ import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { errorCode, messageOf } from '../base/error-message.js';
+import { WELL_HEADER } from '../serve/well.js';
 
 /** Why the running process did not answer; the message says it all. */
 export class AskError extends Error {
   override readonly name = 'AskError';
 }
 
+/** What a process says, and whether all is well by it; null: it does not say. */
+export interface Asked {
+  readonly text: string;
+  readonly well: boolean | null;
+}
+
 /**
- * Asks the process that listens on a status socket, and resolves to the text it answers with.
+ * Asks the process that listens on a status socket.
  *
  * @param socket path; null when the configuration names none.
  * @param page such as `/status?key=value`.
  * @throws AskError
  */
-export async function ask(socket: string | null, page: string): Promise<string> {
+export async function ask(socket: string | null, page: string): Promise<Asked> {
   const answer = await get(socket, page);
+  const well = answer.headers[WELL_HEADER];
   try {
-    return await text(answer);
+    return { text: await text(answer), well: typeof well === 'string' ? well === 'true' : null };
   } catch (error) {
     throw noAnswer(socket, error);
   }

@@ -1,6 +1,5 @@
 import { FAMILIES, familyOf } from '../base/ip.js';
 import type { Log } from '../base/log.js';
-import { printableLine } from '../base/printable.js';
 import type { Config } from '../config/config.js';
 import type { OutputForm } from '../config/load.js';
 import { modeProblems, prepareMode, type Machine } from '../control/mode.js';
@@ -23,6 +22,7 @@ import type { Snapshot } from '../state/snapshot.js';
 import { Store } from '../state/store.js';
 import { ask, askInto } from './ask.js';
 import { restoreSysctls } from './restored-sysctls.js';
+import { readFact } from './facts.js';
 import { claimForCleanup } from './sole-proxy.js';
 
 /** What a command prints, and what was wrong with its input. */
@@ -31,12 +31,20 @@ export interface Output {
   /** Part of the input was not used, or part of the work was not done. */
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
+  /** Whether all is well by it; absent or null: that is not what was asked. */
+  readonly well?: boolean | null;
 }
 
-/** The forwarding table as text. */
-export async function plan(config: Config): Promise<Output> {
+/** The forwarding table. */
+export async function plan(config: Config, output: OutputForm = 'text'): Promise<Output> {
   const { planner, problems } = await planned(config);
-  return { text: lines(FAMILIES.flatMap((family) => printTable(planner.tables[family]))), ...problems };
+  const facts = FAMILIES.flatMap((family) => printTable(planner.tables[family]));
+  return { text: printFacts(facts, output), ...problems };
+}
+
+/** Facts of a table: a line each for people, and taken apart for programs. */
+function printFacts(facts: readonly string[], output: OutputForm): string {
+  return formatted(output === 'text' ? [] : facts.map(readFact), output, () => facts);
 }
 
 /** The ruleset as the mode's own tools print it. */
@@ -48,11 +56,16 @@ export async function render(config: Config, { host, addon }: Machine): Promise<
 }
 
 /** What the kernel holds, in the terms of {@link plan}. */
-export async function dump(config: Config, { host, addon }: Machine, log: Log): Promise<Output> {
+export async function dump(
+  config: Config,
+  { host, addon }: Machine,
+  log: Log,
+  output: OutputForm = 'text',
+): Promise<Output> {
   const { planner, problems } = await planned(config);
   const { families, dataplane } = await prepareMode(config, { host, addon: readOnly(addon) }, FAMILIES, log);
   const dumps = await Promise.all(families.map((family) => dataplane(family).dump(planner.tables[family])));
-  return { text: lines(dumps.flat()), ...problems };
+  return { text: printFacts(dumps.flat(), output), ...problems };
 }
 
 /** What becomes of a packet: by the manifests where there are some, else by the running process. */
@@ -66,13 +79,14 @@ export async function explain(
   const question = parseQuestion(from, to);
   if (config.manifests.length === 0) {
     const query = new URLSearchParams({ from, to, output }).toString();
-    return { text: await ask(config.statusSocket, `${EXPLAIN_PAGE}?${query}`), errors: [], warnings: [] };
+    return { ...(await ask(config.statusSocket, `${EXPLAIN_PAGE}?${query}`)), errors: [], warnings: [] };
   }
-  const { explainPlanned, printExplainedPacket } = await import('../serve/explain-packet.js');
+  const { explainPlanned, isForwarded, printExplainedPacket } = await import('../serve/explain-packet.js');
   const { planner, snapshot, problems } = await planned(config);
   const table = planner.tables[familyOf(question.destination)];
   const answer = explainPlanned({ snapshot, table, settings: planSettings(config) }, host, question);
-  return { text: formatted(answer, output, printExplainedPacket), ...problems };
+  const text = formatted(answer, output, printExplainedPacket);
+  return { text, ...problems, well: isForwarded(answer) };
 }
 
 /**
@@ -86,7 +100,7 @@ export async function status(config: Config, output: OutputForm, heapSnapshot: s
     const text = `${heapSnapshot}: the memory of the process, with every credential in it; for V8 tools\n`;
     return { text, errors: [], warnings: [] };
   }
-  return { text: await ask(config.statusSocket, `${STATUS_PAGE}?output=${output}`), errors: [], warnings: [] };
+  return { ...(await ask(config.statusSocket, `${STATUS_PAGE}?output=${output}`)), errors: [], warnings: [] };
 }
 
 /** Removes everything from the kernel that a proxy in any mode put there. */
@@ -176,8 +190,4 @@ export function plannedState(
   const planner = new Planner(planSettings(config));
   const failures = planner.update(store.snapshot, store.takeChanges());
   return { planner, failures: failures.map(({ message }) => message) };
-}
-
-export function lines(list: readonly string[]): string {
-  return list.map((line) => `${printableLine(line)}\n`).join('');
 }

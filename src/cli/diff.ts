@@ -1,5 +1,6 @@
 import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
+import type { OutputForm } from '../config/load.js';
 import { prepareMode, type Machine } from '../control/mode.js';
 import { kernelSettings, planSettings } from '../control/settings.js';
 import { readOnce } from '../control/sources.js';
@@ -7,14 +8,21 @@ import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
 import { footprintsOn } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
 import { readOnly } from '../native/read-only.js';
+import { formatted } from '../serve/formatted.js';
 import { Store } from '../state/store.js';
-import { lines, planned, plannedState, type Output, type Planned } from './commands.js';
+import { planned, plannedState, type Output, type Planned } from './commands.js';
 
 /**
  * What a start of the process would change on this node: its first sync with everything that reads the kernel as usual, and nothing that writes. A line
  * for each object, sorted within a transaction; empty when everything is as it should be.
  */
-export async function diff(config: Config, version: string, machine: Machine, log: Log): Promise<Output> {
+export async function diff(
+  config: Config,
+  version: string,
+  machine: Machine,
+  log: Log,
+  output: OutputForm = 'text',
+): Promise<Output> {
   const { planner, problems } = await wanted(config, version, log);
   const changes: string[] = [];
   const { host } = machine;
@@ -27,8 +35,10 @@ export async function diff(config: Config, version: string, machine: Machine, lo
   const values = await kernelDifferences(config, host);
   const leftovers = await removeLeftovers(addon, mode.families, footprintsOn(host.platform), mode.own);
   const remains = leftovers.removed.map((what) => `leftover ${what}`);
+  const differences = [...values, ...changes, ...remains];
   return {
-    text: lines([...values, ...changes, ...remains]),
+    text: formatted({ changes: differences }, output, () => differences),
+    well: differences.length === 0,
     errors: [...problems.errors, ...leftovers.problems.map(({ message }) => message)],
     warnings: problems.warnings,
   };

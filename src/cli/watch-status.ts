@@ -21,7 +21,7 @@ export async function watchStatus(
 ): Promise<never> {
   if (isTerminal) await write(CLEARED);
   for (;;) {
-    const text = printableText(await ask(socket, `${STATUS_PAGE}?output=${output}`));
+    const text = printableText((await ask(socket, `${STATUS_PAGE}?output=${output}`)).text);
     await write(isTerminal ? redrawn(text) : `${text}\n`);
     await sleep(EVERY_MS);
   }

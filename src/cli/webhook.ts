@@ -1,10 +1,13 @@
 import { hostname } from 'node:os';
 import { Informers } from '../admission/informers.js';
-import { parseOptions, USAGE, type WebhookOptions } from '../admission/options.js';
+import { parseOptions, type WebhookOptions } from '../admission/options.js';
 import { Webhook } from '../admission/webhook.js';
 import { systemClock } from '../base/clock.js';
 import { messageOf } from '../base/error-message.js';
 import { systemWallClock } from '../base/timestamp.js';
+import { refusal } from '../commands/given.js';
+import { printHelp } from '../commands/help.js';
+import { WEBHOOK } from '../commands/webhook.js';
 import { readEventLimit } from '../control/event-limit.js';
 import { OWN_VERSION } from '../config/version.js';
 import { createLogger, type Logger } from '../observe/log.js';
@@ -21,11 +24,11 @@ import type { handleSignals } from './signals.js';
 export async function webhook(argv: readonly string[], onSignal: typeof handleSignals): Promise<number> {
   const options = parseOptions(argv);
   if (options === null) {
-    process.stdout.write(USAGE);
+    process.stdout.write(printHelp(WEBHOOK));
     return 0;
   }
   if (!('listen' in options)) {
-    process.stderr.write(`${options.join('\n')}\n\n${USAGE}`);
+    process.stderr.write(refusal(options.join('\n'), WEBHOOK));
     return 2;
   }
   const log = await createLogger(

@@ -1,19 +1,34 @@
+import type { CommandName } from './command-names.js';
+
 /** What is wrong with a command line or a configuration file: every problem found, each naming its flag or field path and value. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly code: ConfigErrorCode;
   readonly problems: readonly string[];
-  /** The flag table as text, for errors in the command line; null for all others. */
-  readonly usage: string | null;
+  /** Whose flags to name beside an error in the command line; null for all others. */
+  readonly usage: UsageOf | null;
+
+  /** A word of the command line that nothing is known of; null: there is none. */
+  readonly unknown: string | null;
 
   /** @param stage put before the problems, as in `failed validate`; null for none. */
-  constructor(code: ConfigErrorCode, stage: string | null, problems: readonly string[], usage: string | null = null) {
+  constructor(
+    code: ConfigErrorCode,
+    stage: string | null,
+    problems: readonly string[],
+    usage: UsageOf | null = null,
+    unknown: string | null = null,
+  ) {
     super(stage === null ? joinProblems(problems) : `${stage}: ${joinProblems(problems)}`);
     this.code = code;
     this.problems = problems;
     this.usage = usage;
+    this.unknown = unknown;
   }
 }
+
+/** A command, or the program without one. */
+export type UsageOf = CommandName | 'pointsman';
 
 export type ConfigErrorCode = 'CONFIG_USAGE' | 'CONFIG_READ' | 'CONFIG_DECODE' | 'CONFIG_INVALID';
 

@@ -1,134 +1,113 @@
 import { Command, CommanderError } from 'commander';
 import { printUrlText, REDACTED } from '../base/url-text.js';
-import { ConfigError, invalid } from './errors.js';
+import { SUBCOMMANDS, type CommandFlagName, type Subcommand } from './command-names.js';
+import { ConfigError, invalid, type UsageOf } from './errors.js';
 import { FLAGS, type FlagName } from './flag-table.js';
 import { printFlagValue, readFlagValue, Refusal, type FlagType, type FlagValue } from './flag-values.js';
 import type { Flag } from './flag.js';
-
-const SUBCOMMANDS = ['plan', 'render', 'dump', 'diff', 'status', 'explain', 'ui'] as const;
-export type Subcommand = (typeof SUBCOMMANDS)[number];
-
-const SUBCOMMAND_HELP = [
-  '',
-  'Commands, with the same flags:',
-  '  plan    print the forwarding table of this node',
-  '  render  print the ruleset as nftables JSON, or as iptables-restore takes it; needs no privileges',
-  '  dump    print what the kernel holds, in the terms of plan',
-  '  diff    print what a start would change on this node, and change nothing; exits with 1 when there is something',
-  '  status  print how the running process is doing',
-  '  explain address:port/protocol',
-  '          say what becomes of a packet and why, by the running process or by --manifests',
-  '  ui      serve a page about the running process to browsers on this machine',
-  '',
-  'Commands with flags of their own:',
-  '  check FILE…',
-  '          say what is wrong with configuration files of the cluster; `pointsman check --help` has the flags',
-  '  webhook answer an API server whether Services may be stored; `pointsman webhook --help` has the flags',
-  '  nodes   ask the proxies of all nodes, and say which lag, differ or give no answer; `pointsman nodes --help` has the flags',
-  '',
-].join('\n');
 
 /** The command line taken apart. */
 export interface CommandLine {
   readonly subcommand: Subcommand | null;
   /** What the subcommand is to work on: for explain the destination; null for the others. */
   readonly operand: string | null;
-  /** Set when help was asked for: the text to print. */
-  readonly help: string | null;
-  /** Flags that were given, by name. */
+  /** Help was asked for. */
+  readonly help: boolean;
+  /** Flags that were given, by name; of a command's own flags also what counts where they are not. */
   readonly given: ReadonlyMap<string, FlagValue>;
 }
 
-/** Flags that mean something without a value. */
-const IMPLIED_VALUES: ReadonlyMap<string, string> = new Map(
-  FLAGS.filter((flag) => flag.type === 'bool' || flag.name === 'version').map((flag) => [flag.name, 'true']),
-);
+/** Words and flags of a command line. */
+export interface ParsedWords {
+  readonly help: boolean;
+  readonly given: ReadonlyMap<string, FlagValue>;
+  readonly operands: readonly string[];
+}
 
 /**
- * Parses arguments (without the program's own path) in the style of the Kubernetes components.
+ * Parses arguments of the proxy (without the program's own path) in the style of the Kubernetes components. A flag of a command is none of the proxy: a
+ * forgotten word must not start one.
  *
- * @throws ConfigError with the usage text.
+ * @throws ConfigError
  */
 export function parseCommandLine(argv: readonly string[]): CommandLine {
-  const program = new Command('pointsman');
-  let output = '';
-  program
-    .description('Node service proxy for Kubernetes.')
-    .usage('[plan|render|dump|diff|status|explain|ui] [flags], check [flags] FILE…, webhook [flags], or nodes [flags]')
-    .argument('[command...]')
-    .helpOption('-h, --help', 'print this text')
-    .addHelpText('after', SUBCOMMAND_HELP)
+  const { help, given, operands } = parseWords(FLAGS, argv, 'pointsman');
+  const rest = operands.filter((word) => word !== '');
+  if (rest.length === 0 || help) return { subcommand: null, operand: null, help, given };
+  const problem = `"pointsman" does not take any arguments, got ${hiddenWords(rest, FLAGS, given)}`;
+  throw new ConfigError(
+    'CONFIG_USAGE',
+    null,
+    [problem],
+    'pointsman',
+    rest.find((word) => !word.startsWith('-')),
+  );
+}
+
+/** Words that do not belong there, as an error prints them: they may be the rest of a credential whose quotes were forgotten. */
+export function hiddenWords(words: readonly string[], flags: readonly Flag[], given: CommandLine['given']): string {
+  const hidden = flags.some(({ name, secret }) => secret === true && given.has(name));
+  if (hidden) return `${words.length} that are not shown: they may belong to a header`;
+  return JSON.stringify(words.map(printUrlText));
+}
+
+/** The command that is asked for, whatever flags of the proxy come before it; null: none. */
+export function subcommandOf(argv: readonly string[]): Subcommand | null {
+  const words = normalise(argv, FLAGS);
+  const isValue = (index: number): boolean => FLAGS.some(({ name }) => words[index - 1] === `--${name}`);
+  return SUBCOMMANDS.find((name) => words.some((word, index) => word === name && !isValue(index))) ?? null;
+}
+
+/**
+ * Parses the arguments of one command.
+ *
+ * @param usageOf whose flags they are, for the error.
+ * @throws ConfigError
+ */
+export function parseWords(flags: readonly Flag[], argv: readonly string[], usageOf: UsageOf): ParsedWords {
+  const program = new Command(usageOf)
+    .argument('[words...]')
+    .helpOption('-h, --help')
     .exitOverride()
-    .configureHelp({ visibleArguments: () => [], helpWidth: 120 })
-    .configureOutput({ writeOut: (text) => (output += text), writeErr: () => undefined })
+    .configureOutput({ writeOut: () => undefined, writeErr: () => undefined })
     .showSuggestionAfterError(false);
-  for (const flag of FLAGS) {
-    const names = `${flag.short === undefined ? '' : `-${flag.short}, `}--${flag.name} <${flag.value ?? WORDS[flag.type]}>`;
-    program.option(names, describeFlag(flag), (text: string, previous: FlagValue | undefined) =>
-      parseValue(flag, text, previous, usage),
+  for (const flag of flags)
+    program.option(`--${flag.name} <${flag.value ?? WORDS[flag.type]}>`, '', (text: string, previous?: FlagValue) =>
+      parseValue(flag, text, previous, usageOf),
     );
-  }
-  const usage = (): string => program.helpInformation() + SUBCOMMAND_HELP;
   try {
-    program.parse(normalise(argv), { from: 'user' });
+    program.parse(normalise(argv, flags), { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.code === 'commander.helpDisplayed')
-      return { subcommand: null, operand: null, help: output, given: new Map() };
-    throw new ConfigError('CONFIG_USAGE', null, [describe(error)], usage());
+    if (error.code === 'commander.helpDisplayed') return { help: true, given: new Map(), operands: [] };
+    throw wordError(error, usageOf);
   }
-  const subcommand = SUBCOMMANDS.find((name) => name === program.args[0]) ?? null;
-  const operands = program.args.slice(subcommand === null ? 0 : 1).filter((argument) => argument !== '');
-  const operand = subcommand === 'explain' ? (operands.shift() ?? null) : null;
   const options: Record<string, FlagValue> = program.opts();
-  const hidden = FLAGS.some(({ name, secret }) => secret === true && camelCase(name) in options);
-  const problem = operandProblem(subcommand, operand, operands, hidden);
-  if (problem !== null) throw new ConfigError('CONFIG_USAGE', null, [problem], usage());
-  const given = FLAGS.map((flag): [string, FlagValue | undefined] => [flag.name, options[camelCase(flag.name)]]);
+  const given = flags.map((flag): [string, FlagValue | undefined] => [flag.name, options[camelCase(flag.name)]]);
   return {
-    subcommand,
-    operand,
-    help: null,
+    help: false,
+    operands: program.args,
     given: new Map(given.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
   };
 }
 
-/**
- * What is wrong with the words beside the flags; null: nothing.
- *
- * @param hidden whether they may be credentials: the rest of a value whose quotes were forgotten.
- */
-function operandProblem(
-  subcommand: Subcommand | null,
-  operand: string | null,
-  rest: readonly string[],
-  hidden: boolean,
-): string | null {
-  const got = hidden
-    ? `${rest.length} that are not shown: they may belong to a header`
-    : JSON.stringify(rest.map(printUrlText));
-  if (subcommand !== 'explain') return rest.length === 0 ? null : `"pointsman" does not take any arguments, got ${got}`;
-  if (operand === null) return 'explain needs an argument: address:port/protocol';
-  return rest.length === 0 ? null : `explain takes one argument, got ${got} as well`;
-}
-
-/** Rewrites pflag's spellings into the one commander reads: `--name=value` or `--name value`, with dashes and without aliases. */
-function normalise(argv: readonly string[]): string[] {
+/** Rewrites pflag's spellings into the one commander reads: `--name=value` or `--name value`, with dashes, without aliases and without single letters. */
+function normalise(argv: readonly string[], flags: readonly Flag[]): string[] {
   const result: string[] = [];
   for (let index = 0; index < argv.length; index++) {
     const argument = argv[index] ?? '';
     if (argument === '--') return [...result, ...argv.slice(index)];
-    const match = /^(?:--([^=]+)|-(\w)(?==))(?:=([^]*))?$/.exec(argument);
-    if (match === null) {
-      result.push(argument);
-      if (FLAGS.some(({ short }) => short !== undefined && argument === `-${short}`))
-        result.push(...argv.slice(++index, index + 1));
+    const long = /^--([^=]+)(?:=([^]*))?$/.exec(argument);
+    if (long === null) {
+      const letters = readLetters(argument, flags);
+      result.push(...(letters?.words ?? [argument]));
+      if (letters?.wantsValue === true) result.push(...argv.slice(++index, index + 1));
       continue;
     }
-    const spelling = (match[1] ?? match[2] ?? '').replaceAll('_', '-');
-    const flag = FLAGS.find(({ name, aliases }) => name === spelling || aliases?.includes(spelling));
+    const spelling = (long[1] ?? '').replaceAll('_', '-');
+    const flag = flags.find(({ name, aliases }) => name === spelling || aliases?.includes(spelling));
+    const value = long[2] ?? (flag === undefined ? undefined : impliedValue(flag));
     const name = flag?.name ?? spelling;
-    const value = match[3] ?? IMPLIED_VALUES.get(name);
     result.push(value === undefined ? `--${name}` : `--${name}=${value}`);
     // The value of a flag is taken as it is, even when it looks like a flag.
     if (flag !== undefined && value === undefined) result.push(...argv.slice(++index, index + 1));
@@ -136,8 +115,39 @@ function normalise(argv: readonly string[]): string[] {
   return result;
 }
 
+interface Letters {
+  readonly words: readonly string[];
+  /** The next argument is the value of the last letter. */
+  readonly wantsValue: boolean;
+}
+
+/** Single letters, as in `-v4`, `-v=4` and `-aw`; null: the argument has none that is known. */
+function readLetters(argument: string, flags: readonly Flag[]): Letters | null {
+  const words: string[] = [];
+  if (!/^-[^-]/.test(argument)) return null;
+  for (let index = 1; index < argument.length; index++) {
+    const flag = flags.find(({ short }) => short === argument[index]);
+    if (flag === undefined)
+      return words.length === 0 ? null : { words: [...words, `-${argument.slice(index)}`], wantsValue: false };
+    const rest = argument.slice(index + 1);
+    const implied = impliedValue(flag);
+    if (rest.startsWith('=')) return { words: [...words, `--${flag.name}${rest}`], wantsValue: false };
+    if (implied === undefined) {
+      if (rest === '') return { words: [...words, `--${flag.name}`], wantsValue: true };
+      return { words: [...words, `--${flag.name}=${rest}`], wantsValue: false };
+    }
+    words.push(`--${flag.name}=${implied}`);
+  }
+  return { words, wantsValue: false };
+}
+
+/** Of a flag that means something without a value. */
+function impliedValue({ name, type }: Flag): string | undefined {
+  return type === 'bool' || name === 'version' ? 'true' : undefined;
+}
+
 /** What stands for the value in the usage text. */
-const WORDS: Readonly<Record<FlagType, string>> = {
+export const WORDS: Readonly<Record<FlagType, string>> = {
   bool: 'bool',
   int32: 'int',
   float32: 'number',
@@ -151,12 +161,6 @@ const WORDS: Readonly<Record<FlagType, string>> = {
   gates: 'Name=bool,…',
   vmodule: 'pattern=N,…',
 };
-
-/** The flag's help with what it counts as when it is not given, as long as that says something. */
-function describeFlag({ help, initial, remark }: Flag): string {
-  const text = remark === undefined ? help : `${help}; ${remark}`;
-  return ['', '[]', '0', '0s', 'false'].includes(initial) ? text : `${text} (default ${initial})`;
-}
 
 /** A flag and its value as text, whether given or not. */
 export interface FlagSetting {
@@ -179,19 +183,21 @@ function shown({ url }: Flag, value: FlagValue): FlagValue {
   return typeof value === 'object' ? value.map(printUrlText) : value;
 }
 
-function parseValue(flag: Flag, text: string, previous: FlagValue | undefined, usage: () => string): FlagValue {
+function parseValue(flag: Flag, text: string, previous: FlagValue | undefined, usageOf: UsageOf): FlagValue {
   const value = readFlagValue(flag.type, text, previous);
   if (!(value instanceof Refusal)) return value;
-  throw new ConfigError('CONFIG_USAGE', null, [invalid(`--${flag.name}`, text, value.detail)], usage());
+  throw new ConfigError('CONFIG_USAGE', null, [invalid(`--${flag.name}`, text, value.detail)], usageOf);
 }
 
-function describe(error: CommanderError): string {
+function wordError({ code, message }: CommanderError, usageOf: UsageOf): ConfigError {
   // What is written behind an equals sign may be a credential.
-  const flag = /'(-[^'=]*?)(?: <.*>|=.*)?'/s.exec(error.message)?.[1] ?? '';
-  if (error.code === 'commander.unknownOption') return `unknown flag: ${flag}`;
-  if (error.code === 'commander.optionMissingArgument')
-    return `flag needs an argument: ${flag.split(', ').at(-1) ?? flag}`;
-  return error.message.replace(/^error: /, '');
+  const flag = /'(-[^'=]*?)(?: <.*>|=.*)?'/s.exec(message)?.[1] ?? '';
+  const fail = (problem: string, unknown?: string): ConfigError =>
+    new ConfigError('CONFIG_USAGE', null, [problem], usageOf, unknown);
+  if (code === 'commander.unknownOption') return fail(`unknown flag: ${flag}`, flag);
+  if (code === 'commander.optionMissingArgument')
+    return fail(`flag needs an argument: ${flag.split(', ').at(-1) ?? flag}`);
+  return fail(message.replace(/^error: /, ''));
 }
 
 function camelCase(name: string): string {
@@ -199,7 +205,7 @@ function camelCase(name: string): string {
 }
 
 /** The text of a flag; empty when it was not given. */
-export function textFlag({ given }: CommandLine, name: FlagName): string {
+export function textFlag({ given }: CommandLine, name: FlagName | CommandFlagName): string {
   const value = given.get(name);
   return typeof value === 'string' ? value : '';
 }
@@ -220,6 +226,6 @@ export function listFlag({ given }: CommandLine, name: FlagName): readonly strin
   return typeof value === 'object' ? value : [];
 }
 
-export function isFlagSet({ given }: CommandLine, name: FlagName): boolean {
+export function isFlagSet({ given }: CommandLine, name: FlagName | CommandFlagName): boolean {
   return given.get(name) === true;
 }

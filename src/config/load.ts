@@ -9,6 +9,7 @@ import {
 } from './configuration-source.js';
 import { KIND, type KubeProxyConfiguration } from './document.js';
 import { applyPlatformDefaults, defaultMode, inForce } from './effective.js';
+import type { Subcommand } from './command-names.js';
 import { ConfigError, invalid } from './errors.js';
 import type { ConfigFiles } from './files.js';
 import {
@@ -16,11 +17,9 @@ import {
   isFlagSet,
   listFlag,
   parseCommandLine,
-  settingOf,
   textFlag,
   type CommandLine,
   type FlagSetting,
-  type Subcommand,
 } from './flags.js';
 import { readTruth } from './flag-values.js';
 import { parseListen, type HostPort } from './host-port.js';
@@ -34,7 +33,8 @@ import { printConfiguration } from './write.js';
 
 /** What the process was asked to do, with all that it needs for it. */
 export type LoadedConfig =
-  | { readonly command: 'help'; readonly text: string }
+  /** `of`: the command whose flags are asked for; null: the proxy itself. */
+  | { readonly command: 'help'; readonly of: Subcommand | null }
   | { readonly command: 'version'; readonly format: 'short' | 'raw' }
   | ({ readonly command: 'write-config'; readonly path: string; readonly text: string } & Loaded)
   /** `heapSnapshot`: the file to write one to; empty: none. `watch`: again and again. */
@@ -55,7 +55,8 @@ export type LoadedConfig =
       readonly selector: string;
     } & Loaded)
   | ({ readonly command: 'ui'; readonly listen: HostPort } & Loaded)
-  | ({ readonly command: 'run' | 'init' | 'cleanup' | Exclude<Subcommand, 'status' | 'explain' | 'ui'> } & Loaded);
+  | ({ readonly command: 'plan' | 'dump' | 'diff'; readonly output: OutputForm } & Loaded)
+  | ({ readonly command: 'run' | 'init' | 'cleanup' | 'render' } & Loaded);
 
 /** What a configuration depends on beside what is given. */
 export interface Target {
@@ -64,7 +65,8 @@ export interface Target {
 }
 
 /** How a command prints. */
-export type OutputForm = 'text' | 'json';
+export type OutputForm = (typeof OUTPUT_FORMS)[number];
+const OUTPUT_FORMS = ['text', 'json', 'yaml'] as const;
 
 export interface Loaded {
   readonly config: Config;
@@ -91,11 +93,20 @@ export interface Loaded {
 export function loadConfig(
   argv: readonly string[],
   files: ConfigFiles,
+  systemHostname?: () => string,
+  target?: Target,
+): LoadedConfig {
+  return loadLine(parseCommandLine(argv), files, systemHostname, target);
+}
+
+/** The same of a command line that has been parsed: that of a command. */
+export function loadLine(
+  line: CommandLine,
+  files: ConfigFiles,
   systemHostname: () => string = hostname,
   { platform, environment }: Target = { platform: process.platform, environment: process.env },
 ): LoadedConfig {
-  const line = parseCommandLine(argv);
-  if (line.help !== null) return { command: 'help', text: line.help };
+  if (line.help) return { command: 'help', of: line.subcommand };
   const version = textFlag(line, 'version');
   const isAsked = readTruth(version || 'false');
   if (isAsked === true || version === 'raw') return { command: 'version', format: version === 'raw' ? 'raw' : 'short' };
@@ -141,16 +152,17 @@ export function loadConfig(
 
 /** With what only this command wants to know. */
 function forCommand(command: Command, line: CommandLine, loaded: Loaded): LoadedConfig {
-  const output = settingOf(line, 'output') === 'json' ? 'json' : 'text';
+  const output = readOutput(line) ?? 'text';
   if (command === 'status') {
     const heapSnapshot = textFlag(line, 'heap-snapshot');
     return { command, output, heapSnapshot, watch: isFlagSet(line, 'watch'), ...loaded };
   }
   if (command === 'ui') return { command, listen: readListen(line), ...loaded };
+  if (command === 'plan' || command === 'dump' || command === 'diff') return { command, output, ...loaded };
   if (command === 'explain')
     return {
       command,
-      from: settingOf(line, 'from'),
+      from: textFlag(line, 'from'),
       to: line.operand ?? '',
       output,
       node: textFlag(line, 'node'),
@@ -164,7 +176,7 @@ function forCommand(command: Command, line: CommandLine, loaded: Loaded): Loaded
 
 /** Where the page is served: to this machine alone. */
 function readListen(line: CommandLine): HostPort {
-  const text = settingOf(line, 'listen');
+  const text = textFlag(line, 'listen');
   const place = parseListen(text);
   const problem =
     typeof place === 'string' ? place : 'must be an address of loopback: the page is for this machine alone';
@@ -226,6 +238,11 @@ function clusterCIDRProblems(
 }
 
 function outputProblems(line: CommandLine): string[] {
-  const output = settingOf(line, 'output');
-  return output === 'text' || output === 'json' ? [] : [invalid('--output', output, 'must be text or json')];
+  if (readOutput(line) !== null) return [];
+  return [invalid('--output', textFlag(line, 'output'), `must be one of ${OUTPUT_FORMS.join(', ')}`)];
+}
+
+function readOutput(line: CommandLine): OutputForm | null {
+  const output = textFlag(line, 'output');
+  return output === '' ? 'text' : (OUTPUT_FORMS.find((form) => form === output) ?? null);
 }

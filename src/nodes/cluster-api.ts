@@ -43,12 +43,14 @@ export class ClusterApi {
 
   /**
    * @param kubeconfig empty: as kubectl finds one, or as a pod.
+   * @param context of the kubeconfig; empty: its current one.
    * @throws ClusterError
    */
-  static async open(kubeconfig: string): Promise<ClusterApi> {
+  static async open(kubeconfig: string, context = ''): Promise<ClusterApi> {
     try {
       const connection = await connectToApi({
         kubeconfig: kubeconfig === '' ? usualKubeconfig(process.env) : kubeconfig,
+        context,
         ...{ master: '', qps: -1, burst: 1, userAgent: 'pointsman-nodes', clock: systemClock, log: SILENT },
         surroundings: systemSurroundings(SILENT, systemClock),
       });

@@ -1,6 +1,6 @@
 import type { Mapping } from '../base/mapping.js';
 import { printableText } from '../base/printable.js';
-import { printExplainedPacket, type ExplainedPacket } from '../serve/explain-packet.js';
+import { isForwarded, printExplainedPacket, type ExplainedPacket } from '../serve/explain-packet.js';
 import { formatted } from '../serve/formatted.js';
 import { ClusterApi, ClusterError } from './cluster-api.js';
 import { POD_PLACE, readPods } from './cluster.js';
@@ -16,7 +16,7 @@ export interface NodeQuestion {
   readonly selector: string;
   readonly from: string;
   readonly to: string;
-  readonly output: 'text' | 'json';
+  readonly output: 'text' | 'json' | 'yaml';
 }
 
 /** As of every command that prints. */
@@ -24,6 +24,8 @@ interface Explained {
   readonly text: string;
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
+  /** Null: it was not told. */
+  readonly well: boolean | null;
 }
 
 /** What the proxy of a node says becomes of a packet there, in the form of `pointsman explain`; why it says nothing. */
@@ -37,7 +39,7 @@ export async function explainOn(question: NodeQuestion): Promise<Explained> {
     if (pod === undefined) return failed(`--node: ${node}: no pod of ${selector} in ${namespace} is on it`);
     const page = `api/packet?${new URLSearchParams({ from, to }).toString()}`;
     const answer = await new ProxyAsker(api).ask(pod, page, AbortSignal.timeout(NODE_MS));
-    return { text: printed(answer, output), errors: [], warnings: [] };
+    return { ...printed(answer, output), errors: [], warnings: [] };
   } catch (error) {
     if (error instanceof ClusterError) return failed(error.message);
     if (error instanceof NoAnswer) return failed(`--node: ${node}: ${error.message}`);
@@ -46,14 +48,16 @@ export async function explainOn(question: NodeQuestion): Promise<Explained> {
 }
 
 /** @throws NoAnswer where the proxy, or who stands in its place, answers something else. */
-function printed(answer: Mapping, output: NodeQuestion['output']): string {
+function printed(answer: Mapping, output: NodeQuestion['output']): Pick<Explained, 'text' | 'well'> {
   try {
-    return printableText(formatted(answer as unknown as ExplainedPacket, output, printExplainedPacket));
+    const packet = answer as unknown as ExplainedPacket;
+    const text = printableText(formatted(packet, output, printExplainedPacket));
+    return { text, well: isForwarded(packet) };
   } catch {
     throw new NoAnswer('an answer that this release does not understand', false);
   }
 }
 
 function failed(problem: string): Explained {
-  return { text: '', errors: [problem], warnings: [] };
+  return { text: '', errors: [problem], warnings: [], well: null };
 }

@@ -19,6 +19,8 @@ export interface LookParts {
   readonly api: ClusterApi;
   readonly asker: ProxyAsker;
   readonly place: PodPlace;
+  /** Names of the nodes to ask; absent or empty: all. */
+  readonly names?: readonly string[];
   /** Only tests have another than {@link PATIENCE_MS}. */
   readonly patienceMs: number;
   /** Only tests have another than {@link NODE_MS}. */
@@ -38,12 +40,14 @@ interface Look {
  * @throws ClusterError when the API server does not answer.
  */
 export async function lookAtNodes(parts: LookParts): Promise<NodesReport> {
-  const { api, place, patienceMs } = parts;
-  const [nodes, pods, actual] = await Promise.all([readNodes(api), readPods(api, place, null), readVersions(api)]);
+  const { api, place, names = [], patienceMs } = parts;
+  const [known, pods, actual] = await Promise.all([readNodes(api), readPods(api, place, null), readVersions(api)]);
+  const nodes = names.length === 0 ? known : [...new Set(names)];
   const look = async (pod: ProxyPod): Promise<Look | NodeFinding> => lookAt(parts, pod, actual);
   const first = await inTurns([...nodes], async (node) => {
     const pod = pods.get(node);
-    return pod === undefined ? withoutPod(node, place) : look(pod);
+    if (pod !== undefined) return look(pod);
+    return known.includes(node) ? withoutPod(node, place) : withoutNode(node);
   });
   if (!first.some(isDoubtful))
     return makeReport(
@@ -115,6 +119,10 @@ const NONE: Differences = { objects: [], more: false };
 
 function withoutPod(node: string, { namespace, selector }: PodPlace): NodeFinding {
   return finding({ node, state: 'no-proxy', why: [`no pod of ${selector} in ${namespace} is on it`] });
+}
+
+function withoutNode(node: string): NodeFinding {
+  return finding({ node, state: 'no-proxy', why: ['the API server has no Node of this name'] });
 }
 
 type Told = Pick<NodeRow, 'node' | 'state' | 'why'> & Partial<NodeRow>;

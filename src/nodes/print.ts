@@ -23,11 +23,18 @@ const PROBLEM_WORDS: Readonly<Record<ServiceAcross['problem'], string>> = {
   conflict: 'in conflict',
 };
 
-/** The report for people: nodes that are not in step or have something to tell, then Services, then how many there are of each kind. @param all nodes in step as well. */
-export function printReport(report: NodesReport, all: boolean): readonly string[] {
+export interface Shown {
+  /** Nodes in step as well. */
+  readonly all: boolean;
+  /** Columns that few need as well. */
+  readonly isWide: boolean;
+}
+
+/** The report for people: nodes that are not in step or have something to tell, then Services, then how many there are of each kind. */
+export function printReport(report: NodesReport, { all, isWide }: Shown): readonly string[] {
   const { nodes, services, counts } = report;
   const shown = nodes.filter(({ state, why }) => all || state !== 'in-step' || why.length > 0);
-  const table = shown.length === 0 ? [] : columns([HEADER, ...shown.map(cellsOf)]);
+  const table = shown.length === 0 ? [] : columns([HEADER, ...shown.map(cellsOf)], isWide ? HEADER.length : NARROW);
   const rows = table.flatMap((line, index) => [line, ...(index === 0 ? [] : moreOf(shown[index - 1]))]);
   const more = services.length - SHOWN_SERVICES;
   const counted = NODE_STATES.filter((state) => counts[state] > 0).map(
@@ -43,11 +50,15 @@ export function printReport(report: NodesReport, all: boolean): readonly string[
   ];
 }
 
-const HEADER = ['NODE', 'STATE', 'MODE', 'RELEASE', 'SERVICES', 'PROBLEMS', 'POD'];
+const HEADER = ['NODE', 'STATE', 'MODE', 'RELEASE', 'SERVICES', 'PROBLEMS', 'POD', 'STARTED', 'DIFFERENCES'];
+/** How many of the columns are always there. */
+const NARROW = 7;
 
-function cellsOf({ node, state, proxy, pod }: NodeRow): readonly string[] {
-  const { mode = '-', release = '-', services = '-', problems = '-' } = proxy ?? {};
-  return [node, STATE_WORDS[state], mode, release, String(services), String(problems), pod ?? '-'];
+function cellsOf({ node, state, proxy, pod, differences, moreDifferences }: NodeRow): readonly string[] {
+  const { mode = '-', release = '-', services = '-', problems = '-', startedAt = '-' } = proxy ?? {};
+  const differing = `${differences.length}${moreDifferences ? '+' : ''}`;
+  const cells = [node, STATE_WORDS[state], mode, release, String(services), String(problems), pod ?? '-'];
+  return [...cells, startedAt, differing];
 }
 
 function moreOf(row: NodeRow | undefined): readonly string[] {
@@ -77,8 +88,9 @@ function printService({ service, problem, text, nodes }: ServiceAcross, total: n
   return `${service} ${PROBLEM_WORDS[problem]} on ${where}: ${text}`;
 }
 
-/** Cells below each other. */
-function columns(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = HEADER.map((_, column) => greatest(rows.map((cells) => cells[column]?.length ?? 0)));
-  return rows.map((cells) => trimEnd(cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '), ' '));
+/** Cells below each other, of as many columns. */
+function columns(rows: readonly (readonly string[])[], count: number): readonly string[] {
+  const shown = rows.map((cells) => cells.slice(0, count));
+  const widths = HEADER.slice(0, count).map((_, column) => greatest(shown.map((cells) => cells[column]?.length ?? 0)));
+  return shown.map((cells) => trimEnd(cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '), ' '));
 }

@@ -38,6 +38,11 @@ export interface ExplainedPacket extends Explanation {
   readonly refusedByKernel: string | null;
 }
 
+/** Whether the packet arrives at an endpoint, as far as it is known. */
+export function isForwarded({ verdict, kernel }: ExplainedPacket): boolean {
+  return verdict.type === 'forward' && kernel.agrees !== false;
+}
+
 export function printExplainedPacket(answer: ExplainedPacket): string[] {
   return [
     ...printExplanation(answer),

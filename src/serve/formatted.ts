@@ -1,3 +1,4 @@
+import { printYaml } from '../base/print-yaml.js';
 import { printableLine, printableText } from '../base/printable.js';
 
 /** An answer in the form asked for. */
@@ -6,6 +7,7 @@ export function formatted<Answer>(
   output: string | null,
   print: (answer: Answer) => readonly string[],
 ): string {
+  if (output === 'yaml') return printableText(printYaml(answer));
   if (output === 'json') return printableText(`${JSON.stringify(answer, null, 1)}\n`);
   return print(answer)
     .map((line) => `${printableLine(line)}\n`)

@@ -33,16 +33,18 @@ async function answerHeapSnapshot(): Promise<StatusAnswer> {
 }
 
 function answerStatus(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {
-  const text = formatted(processStatus(running), query.get('output'), printStatus);
-  return Promise.resolve({ status: 200, text });
+  const status = processStatus(running);
+  const text = formatted(status, query.get('output'), printStatus);
+  return Promise.resolve({ status: 200, text, well: status.healthy });
 }
 
 async function answerExplain(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {
   // Loaded only when it is asked for.
-  const { explainPacket, printExplainedPacket } = await import('./explain-packet.js');
+  const { explainPacket, isForwarded, printExplainedPacket } = await import('./explain-packet.js');
   const answer = await explainPacket(running, query.get('from') ?? 'external', query.get('to') ?? '');
   if ('problem' in answer) return { status: 400, text: answer.problem };
-  return { status: 200, text: formatted(answer, query.get('output'), printExplainedPacket) };
+  const text = formatted(answer, query.get('output'), printExplainedPacket);
+  return { status: 200, text, well: isForwarded(answer) };
 }
 
 function processStatus(running: RunningProcess): ProcessStatus {

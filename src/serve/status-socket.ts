@@ -11,6 +11,7 @@ import { ConnectionLimit, SERVER_TIMEOUTS } from './connection-limit.js';
 import { answerText } from './http-endpoint.js';
 import { shut } from './listener.js';
 import { isOfPage, type Page } from './page.js';
+import { WELL_HEADER } from './well.js';
 
 /** Time between attempts to listen. */
 const RETRY_MS = 5000;
@@ -19,7 +20,8 @@ const MAX_CONNECTIONS = 32;
 /** What a question is answered with. */
 export type StatusAnswer =
   /** 400: the question cannot be answered, and the text says why. */
-  { readonly status: 200 | 400; readonly text: string } | { readonly status: 200; readonly stream: Readable };
+  | { readonly status: 200 | 400; readonly text: string; readonly well?: boolean }
+  | { readonly status: 200; readonly stream: Readable };
 
 export interface StatusSocketOptions {
   /** Where the socket is to be; its folder is made when there is none. */
@@ -128,7 +130,9 @@ export class StatusSocket {
       return;
     }
     const answer = await page(query);
-    if ('text' in answer) answerText(response, answer.status, answer.text);
-    else await pipeline(answer.stream, response);
+    if ('text' in answer) {
+      if (answer.well !== undefined) response.setHeader(WELL_HEADER, String(answer.well));
+      answerText(response, answer.status, answer.text);
+    } else await pipeline(answer.stream, response);
   }
 }

@@ -403,7 +403,7 @@ t.test('a command line that cannot be, and files that cannot be used', async (t)
   t.match(parseOptions(['--tls-cert-file=a', '--tls-private-key-file=b', '--client-ca-file=c', '--anonymous-auth']), [
     /^--client-ca-file: must not be given with --anonymous-auth/,
   ]);
-  t.match(parseOptions(['--lisen=1.2.3.4:5']), [/Unknown option '--lisen'/]);
+  t.match(parseOptions(['--lisen=1.2.3.4:5']), [/^unknown flag: --lisen; did you mean --listen\?$/]);
   const { certificateFile } = issue();
   await t.rejects(
     world(t, { ...issue(), certificateFile, keyFile: join(folder, 'none') }),

@@ -190,27 +190,27 @@ t.test('a command reads what it needs', (t) => {
     [['--version'], []],
     [
       ['plan', ...objects],
-      ['commands', 'manifests'],
+      ['help', 'commands', 'manifests'],
     ],
     [
       ['plan', ...objects, `--config=${yaml}`],
-      ['yaml', 'commands', 'manifests'],
+      ['help', 'yaml', 'commands', 'manifests'],
     ],
     [
       ['plan', ...objects, `--config=${json}`],
-      ['commands', 'manifests'],
+      ['help', 'commands', 'manifests'],
     ],
     [
       ['render', ...objects, '--proxy-mode=nftables'],
-      ['commands', 'manifests', 'nftables', 'nftables-table'],
+      ['help', 'commands', 'manifests', 'nftables', 'nftables-table'],
     ],
     [
       ['render', ...objects, '--proxy-mode=iptables'],
-      ['commands', 'manifests', 'iptables', 'xtables'],
+      ['help', 'commands', 'manifests', 'iptables', 'xtables'],
     ],
     [
       ['render', ...objects, '--proxy-mode=ipvs'],
-      ['commands', 'manifests', 'ipvs', 'xtables'],
+      ['help', 'commands', 'manifests', 'ipvs', 'xtables'],
     ],
   ] as const)
     t.same(readBy(...argv), { names: ['pointsman', ...names], rejected: [] }, argv.join(' '));
@@ -262,7 +262,7 @@ t.test('a mode whose file is not there says so', (t) => {
   const env = { ...process.env, POINTSMAN_ADDON: projectFile('build/Release/pointsman.node') };
   const render = (mode: string): ReturnType<typeof spawnSync> =>
     spawnSync(join(copy, 'main.js'), [...argv, `--proxy-mode=${mode}`], { encoding: 'utf8', env });
-  t.match(render('ipvs'), { status: 1, stderr: /^mode ipvs cannot be loaded: ENOENT: [^\n]*ipvs\.js'\n$/ });
+  t.match(render('ipvs'), { status: 2, stderr: /^mode ipvs cannot be loaded: ENOENT: [^\n]*ipvs\.js'\n$/ });
   t.match(render('nftables'), { status: 0, stderr: '' });
   t.end();
 });

@@ -99,7 +99,7 @@ t.test('the command line', async (t) => {
   t.match(await run([]), { status: 2, stderr: /^check needs a file, or --cluster\n\nUsage: pointsman check/ });
   t.match(await run(['--help']), { status: 0, stdout: /^Usage: / });
   t.match(await run(['--nope', 'f']), { status: 2, stderr: /--nope/ });
-  t.match(await run(['-o', 'xml', 'f']), { status: 2, stderr: /^--output: "xml": must be text, json, sarif/ });
+  t.match(await run(['-o', 'xml', 'f']), { status: 2, stderr: /^--output: "xml": must be text, json, yaml, sarif/ });
   t.match(await run(['--kubernetes-version=2', 'f']), {
     status: 2,
     stderr: /^--kubernetes-version: "2": must be a release/,

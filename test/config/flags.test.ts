@@ -1,6 +1,7 @@
 import t from 'tap';
 import { FLAGS } from '../../src/config/flag-table.js';
-import { flagSettings, parseCommandLine } from '../../src/config/flags.js';
+import { adviceOn, parseCommand } from '../../src/commands/command-line.js';
+import { flagSettings, parseCommandLine, subcommandOf, type CommandLine } from '../../src/config/flags.js';
 import { failure } from './load-from.js';
 
 t.test('spellings of flags', (t) => {
@@ -58,22 +59,29 @@ t.test('spellings of flags', (t) => {
   t.end();
 });
 
+function parse(argv: readonly string[]): CommandLine {
+  const command = subcommandOf(argv);
+  return command === null ? parseCommandLine(argv) : parseCommand(command, argv);
+}
+
 t.test('subcommands take the flags on either side', (t) => {
-  for (const name of ['plan', 'render', 'dump', 'status'] as const) {
+  for (const name of ['plan', 'render', 'dump', 'diff'] as const) {
     for (const argv of [
       [name, '--config', 'a'],
       ['--config', 'a', name],
       ['--config=a', name],
     ]) {
-      const line = parseCommandLine(argv);
+      const line = parse(argv);
       t.equal(line.subcommand, name, argv.join(' '));
       t.equal(line.given.get('config'), 'a');
     }
   }
-  t.equal(parseCommandLine(['--from', 'node', 'explain', '10.0.0.1:80']).operand, '10.0.0.1:80');
-  t.equal(parseCommandLine([]).subcommand, null);
-  t.equal(parseCommandLine(['--config', 'plan']).subcommand, null, 'a value is no subcommand');
-  t.equal(parseCommandLine(['--cleanup', 'plan']).subcommand, 'plan', 'a switch takes no separate value');
+  t.equal(parse(['--from', 'node', 'explain', '10.0.0.1:80']).operand, '10.0.0.1:80');
+  t.equal(parse([]).subcommand, null);
+  t.equal(parse(['--config', 'plan']).subcommand, null, 'a value is no subcommand');
+  t.equal(parse(['--profiling', 'plan']).subcommand, 'plan', 'a switch takes no separate value');
+  t.match(Object.fromEntries(parse(['status', '-wo', 'yaml']).given), { watch: true, output: 'yaml' });
+  t.match(Object.fromEntries(parse(['-wo=json', 'status']).given), { watch: true, output: 'json' });
   t.end();
 });
 
@@ -81,8 +89,25 @@ t.test('a wrong command line: message and usage', (t) => {
   const rows: readonly (readonly [readonly string[], string])[] = [
     [['start'], '"pointsman" does not take any arguments, got ["start"]'],
     [['start', 'now'], '"pointsman" does not take any arguments, got ["start","now"]'],
-    [['plan', 'now'], '"pointsman" does not take any arguments, got ["now"]'],
-    [['status', 'now'], '"pointsman" does not take any arguments, got ["now"]'],
+    [['statsu'], '"pointsman" does not take any arguments, got ["statsu"]; Did you mean `pointsman status`?'],
+    [['plan', 'now'], 'plan does not take any arguments, got ["now"]'],
+    [['status', 'now'], 'status does not take any arguments, got ["now"]'],
+    // A forgotten command starts no proxy, and a flag that a command does not have is not passed over.
+    [['--watch', '--manifests', 'm'], 'unknown flag: --watch; It is a flag of `pointsman status`.'],
+    [
+      ['-o', 'json'],
+      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman explain`.',
+    ],
+    [['--from=node', '--manifests', 'm'], 'unknown flag: --from; It is a flag of `pointsman explain`.'],
+    [['status', '--node', 'b'], 'unknown flag: --node; It is a flag of `pointsman explain`.'],
+    [
+      ['render', '-o', 'json'],
+      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman explain`.',
+    ],
+    [['--cleanup', 'plan'], 'unknown flag: --cleanup; It is a flag of the proxy itself.'],
+    [['status', '--config=a'], 'unknown flag: --config; It is a flag of the proxy itself.'],
+    [['status', '--wach'], 'unknown flag: --wach; Did you mean --watch?'],
+    [['--manifest=a'], 'unknown flag: --manifest; Did you mean --manifests?'],
     [['explain'], 'explain needs an argument: address:port/protocol'],
     [['explain', 'a', 'b'], 'explain takes one argument, got ["b"] as well'],
     [['--cleanup', 'false'], '"pointsman" does not take any arguments, got ["false"]'],
@@ -127,20 +152,24 @@ t.test('a wrong command line: message and usage', (t) => {
     [['--v=x', '--v=1'], '--v: Invalid value: "x": must be a 32-bit integer'],
   ];
   for (const [argv, message] of rows) {
-    const error = failure(() => parseCommandLine(argv));
-    t.equal(error.message, message, argv.join(' '));
+    const error = failure(() => parse(argv));
+    const [problem, advice = null] = message.split('; ');
+    t.equal(error.message, problem, argv.join(' '));
+    t.equal(adviceOn(error), advice, argv.join(' '));
     t.equal(error.code, 'CONFIG_USAGE');
-    t.match(error.usage, /--manifests <source>/);
+    t.equal(error.usage, subcommandOf(argv) ?? 'pointsman');
   }
   t.end();
 });
 
-t.test('help names every flag and command', (t) => {
-  for (const argv of [['-h'], ['--help'], ['plan', '--help']]) {
-    const { help } = parseCommandLine(argv);
-    for (const { name } of FLAGS) t.match(help, `--${name} `, name);
-    for (const name of ['plan', 'render', 'dump']) t.match(help, `  ${name} `);
-  }
+t.test('help is asked for with any command, and needs no other word', (t) => {
+  for (const argv of [['-h'], ['--help'], ['--config', 'a', '-h']])
+    t.match(parse(argv), { help: true, subcommand: null }, argv.join(' '));
+  for (const argv of [
+    ['plan', '--help'],
+    ['explain', '-h'],
+  ])
+    t.match(parse(argv), { help: true, subcommand: argv[0] }, argv.join(' '));
   t.end();
 });
 

@@ -1,5 +1,6 @@
-import { loadConfig, type LoadedConfig, type Target } from '../../src/config/load.js';
+import type { LoadedConfig, Target } from '../../src/config/load.js';
 import { ConfigError } from '../../src/config/errors.js';
+import { loadCommand } from '../support/load-command.js';
 
 export type Loaded = Extract<LoadedConfig, { readonly config: unknown }>;
 
@@ -26,7 +27,7 @@ export function load(
     if (inside.length === 0) throw missing('scandir', directory);
     return inside.map((path) => path.slice(directory.length + 1)).filter((name) => name !== '');
   };
-  return loadConfig(argv, { read, list }, () => ' Worker-1.Example ', target);
+  return loadCommand(argv, { read, list }, () => ' Worker-1.Example ', target);
 }
 
 /** What is said of a configuration that names no pods, as most of the tests' do not. */

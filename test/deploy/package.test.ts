@@ -106,6 +106,12 @@ t.test('what is packed runs where nothing can be compiled', (t) => {
     `--manifests=${projectFile('demo/manifests')}`,
   ]);
   t.match(plan, { status: 0, stdout: /^IPv4 frontend 10\.96\.0\.10:80\/TCP endpoint /m });
+  const plugin = join(prefix, 'bin/kubectl-pointsman');
+  t.match(
+    run(plugin, ['help', 'nodes']),
+    { status: 0, stdout: /^Usage: pointsman nodes / },
+    'kubectl finds its plugin',
+  );
   t.end();
 });
 

@@ -22,6 +22,7 @@ interface Release {
     images: readonly Json[],
     about: Json,
   ) => { readonly entries: Entry[]; readonly digest: string };
+  readonly krewManifest: (plugin: Readonly<Record<string, string>>) => unknown;
   readonly releaseNotes: (changelog: string, version: string) => string;
   readonly spdx: (bom: Json, created: string) => Json;
   readonly checksums: (files: ReadonlyMap<string, Buffer>) => string;
@@ -113,6 +114,17 @@ t.test('an image layout: each blob has its digest, each image its start, and the
 t.test('release notes are the section of the version', (t) => {
   const changelog = '# Changelog\n\n## 1.1.0 - unreleased\n\n### Added\n\n- new\n\n## 1.0.0 - 2026-01-01\n\n- old\n';
   t.equal(release.releaseNotes(changelog, '1.1.0'), '### Added\n\n- new\n');
+  const digest = 'a'.repeat(64);
+  const plugin = { version: '1.1.0', description: 'd', archive: 'npm/a.tgz', digest, url: 'https://example.org/1.1.0' };
+  t.match(release.krewManifest(plugin), {
+    apiVersion: 'krew.googlecontainertools.github.com/v1alpha2',
+    kind: 'Plugin',
+    metadata: { name: 'pointsman' },
+    spec: {
+      version: 'v1.1.0',
+      platforms: [{ uri: 'https://example.org/1.1.0/npm/a.tgz', sha256: digest, bin: 'dist/main.js' }],
+    },
+  });
   t.equal(release.releaseNotes(changelog, '1.0.0'), '- old\n');
   t.throws(() => release.releaseNotes(changelog, '1.1'), /no section 1\.1/);
   t.ok(release.releaseNotes(readFileSync(projectFile('CHANGELOG.md'), 'utf8'), '0.1.0').length > 1000);

@@ -101,11 +101,11 @@ t.test('the page, and what it asks', async (t) => {
   await eventually('the status drawn again', () => Promise.resolve(redrawn.test(drawn()) || null));
   t.same(await loadedBy(run, proxy), [...PLAIN, 'ui.js'], 'until somebody looks');
 
-  t.match(await run('ui', '--listen', '0.0.0.0:0'), { status: 1, stdout: '', stderr: /^--listen: .*loopback.*\n$/i });
+  t.match(await run('ui', '--listen', '0.0.0.0:0'), { status: 2, stdout: '', stderr: /^--listen: .*loopback.*\n$/i });
   // What it keeps for a minute for whoever looks does not keep it.
   const asked = performance.now();
   t.equal(await proxy.stop(), 0);
   t.ok(performance.now() - asked < 30_000, 'sooner than a pod is killed');
   const nobody = `no answer on --status-socket ${proxy.statusSocket}: no pointsman runs there\n`;
-  t.same(await run('ui'), { status: 1, stdout: '', stderr: nobody });
+  t.same(await run('ui'), { status: 2, stdout: '', stderr: nobody });
 });

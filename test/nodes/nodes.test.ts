@@ -125,13 +125,13 @@ t.test('in step, behind, different: by what each holds and what the API server h
     1,
     'once is enough',
   );
-  const text = printReport(report, false).join('\n');
+  const text = printReport(report, { all: false, isWide: false }).join('\n');
   t.match(text, /^NODE +STATE +MODE/);
   t.match(text, 'services default/web-9 is there in version 901; the API server has 1009');
   t.match(text, 'services default/old is still there in version 17; the API server has it no more');
   t.match(text, /4 nodes: 1 in step, 2 lags, 1 DIFFERS$/);
   t.notMatch(text, /^well/m, 'what is well is counted');
-  t.match(printReport(report, true).join('\n'), /^well +in step/m);
+  t.match(printReport(report, { all: true, isWide: false }).join('\n'), /^well +in step/m);
 });
 
 function order({ differences }: NodeRow, object: string): number {
@@ -256,7 +256,7 @@ t.test('hostile nodes: each is named, and all others are reported', async (t) =>
   t.ok(asked('the-same-resource-again') <= 12, `${asked('the-same-resource-again')} requests`);
   t.equal(rowOf(report, 'many-problems').proxy?.problems, 200);
   t.ok(rowOf(report, 'many-objects').differences.length <= 1000);
-  const text = printReport(report, true).join('\n');
+  const text = printReport(report, { all: true, isWide: false }).join('\n');
   t.ok(text.length < 1 << 20, `${text.length} characters`);
   t.notMatch(text, '\u001b');
 });
@@ -316,7 +316,7 @@ t.test('Services: what is wrong with them, and where', async (t) => {
   t.match(report.services[0], { problem: 'conflict', nodes: ['one', 'two'] });
   const aside = report.services.find(({ problem }) => problem === 'set-aside');
   t.match(aside, { nodes: ['two'], text: '10.96.0.1:80/TCP: no room' });
-  const text = printReport(report, false).join('\n');
+  const text = printReport(report, { all: false, isWide: false }).join('\n');
   t.match(text, / in conflict on all 2 nodes: IPv4 10\.96\.0\.1:80\/TCP belongs to /);
   t.match(text, / set aside, as the kernel refuses it on two: /);
 });
@@ -364,7 +364,7 @@ t.test('the command: what it prints, and its exit status', async (t) => {
   await t.rejects(ClusterApi.open(''), { message: 'there is no kubeconfig: give one with --kubeconfig or KUBECONFIG' });
   Object.assign(process.env, { KUBECONFIG, HOME });
   t.match(await run('--kubeconfig=/nowhere'), { status: 2, err: /^--kubeconfig: \/nowhere: cannot be read: ENOENT/ });
-  t.match(await run('-o', 'xml'), { status: 2, err: /^--output: "xml": must be text or json/ });
+  t.match(await run('-o', 'xml'), { status: 2, err: /^--output: "xml": must be table, wide, json or yaml/ });
   t.match(await run('--nodes'), { status: 2, err: /Usage: pointsman nodes/ });
   t.match(await run('--help'), { status: 0, out: /^Usage: pointsman nodes/ });
 });

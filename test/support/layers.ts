@@ -36,9 +36,10 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
     .map(values)
     .concat(types('host/host'), types('native'), types('serve')),
   serve: ['base', 'config', 'plan', 'observe', 'control'].map(values).concat(types('')),
-  check: ['base', 'config', 'state', 'plan', 'sources'].map(values),
-  admission: ['base', 'config', 'state', 'plan', 'sources', 'serve'].map(values),
-  nodes: ['base', 'config/host-port', 'sources/kubernetes', 'serve'].map(values),
+  commands: ['base', 'config'].map(values),
+  check: ['base', 'commands', 'config', 'state', 'plan', 'sources'].map(values),
+  admission: ['base', 'commands', 'config', 'state', 'plan', 'sources', 'serve'].map(values),
+  nodes: ['base', 'commands', 'config/host-port', 'sources/kubernetes', 'serve'].map(values),
   cli: [values('')],
   main: [values('')],
 };

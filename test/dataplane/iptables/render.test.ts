@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { render } from '../../../src/cli/commands.js';
 import { systemFiles } from '../../../src/config/files.js';
-import { loadConfig } from '../../../src/config/load.js';
+import { loadCommand } from '../../support/load-command.js';
 import { LINUX_HOST } from '../../../src/host/linux/host.js';
 import { loadAddon } from '../../../src/native/load.js';
 
@@ -18,7 +18,7 @@ async function rendered(flavor: string): Promise<string> {
     `--manifests=${FOLDER}/cluster.yaml`,
   ];
   const argv = ['render', '--proxy-mode=iptables', `--iptables-flavor=${flavor}`, ...node];
-  const loaded = loadConfig(argv, systemFiles);
+  const loaded = loadCommand(argv, systemFiles);
   if (loaded.command !== 'render') throw new Error('not for render');
   const { text, errors } = await render(loaded.config, { host: LINUX_HOST, addon: loadAddon() });
   if (errors.length > 0) throw new Error(errors.join('\n'));

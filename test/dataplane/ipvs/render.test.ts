@@ -3,7 +3,7 @@ import t from 'tap';
 import { addressBytes, type IPAddress } from '../../../src/base/ip.js';
 import { render } from '../../../src/cli/commands.js';
 import { systemFiles } from '../../../src/config/files.js';
-import { loadConfig } from '../../../src/config/load.js';
+import { loadCommand } from '../../support/load-command.js';
 import { LINUX_HOST } from '../../../src/host/linux/host.js';
 import { loadAddon } from '../../../src/native/load.js';
 import { composeAddon } from '../../../src/native/subsystems.js';
@@ -17,7 +17,7 @@ const SETTINGS = ['--ipvs-scheduler=mh', '--ipvs-tcp-timeout=15m', '--ipvs-udp-t
 async function rendered(...flags: readonly string[]): Promise<string> {
   const own: readonly IPAddress[] = ['192.168.0.2', '2001:db8::1'].map(address);
   const node = ['--hostname-override=me', '--cluster-cidr=10.0.0.0/16,fd00:10::/64', `--manifests=${CLUSTER}`];
-  const loaded = loadConfig(['render', '--proxy-mode=ipvs', ...SETTINGS, ...node, ...flags], systemFiles);
+  const loaded = loadCommand(['render', '--proxy-mode=ipvs', ...SETTINGS, ...node, ...flags], systemFiles);
   if (loaded.command !== 'render') throw new Error('not for render');
   const addon = loadAddon();
   const [ipv4 = [], ipv6 = []] = [4, 16].map((length) =>

@@ -6,7 +6,7 @@ import { cleanup, dump, plan, render } from '../../../src/cli/commands.js';
 import { diff } from '../../../src/cli/diff.js';
 import type { Config } from '../../../src/config/config.js';
 import { systemFiles } from '../../../src/config/files.js';
-import { loadConfig } from '../../../src/config/load.js';
+import { loadCommand } from '../../support/load-command.js';
 import { modeParts, modeProblems, prepareMode, type Machine } from '../../../src/control/mode.js';
 import type { ForeignChange } from '../../../src/dataplane/contract.js';
 import { KERNELSPACE } from '../../../src/dataplane/kernelspace/mode.js';
@@ -230,7 +230,7 @@ function windowsConfig(command: string): Config {
     '--hostname-override=me',
     `--manifests=${CLUSTER}`,
   ];
-  const loaded = loadConfig([command, ...flags], systemFiles, () => 'me', WINDOWS);
+  const loaded = loadCommand([command, ...flags], systemFiles, () => 'me', WINDOWS);
   if (!('config' in loaded)) throw new Error('no configuration');
   return loaded.config;
 }

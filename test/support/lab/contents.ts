@@ -1,7 +1,7 @@
 import type { Log } from '../../../src/base/log.js';
 import { dump, plan } from '../../../src/cli/commands.js';
 import { systemFiles } from '../../../src/config/files.js';
-import { loadConfig } from '../../../src/config/load.js';
+import { loadCommand } from '../load-command.js';
 import { LINUX_HOST } from '../../../src/host/linux/host.js';
 import { loadAddon } from '../../../src/native/load.js';
 
@@ -17,7 +17,7 @@ const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () =>
 
 /** What `pointsman plan` and `pointsman dump` print, by the arguments of a command line without the command. */
 export async function contents(argv: readonly string[]): Promise<Contents> {
-  const loaded = loadConfig(['dump', ...argv], systemFiles);
+  const loaded = loadCommand(['dump', ...argv], systemFiles);
   if (loaded.command !== 'dump') throw new Error(`not for dump: ${argv.join(' ')}`);
   const [planned, held] = await Promise.all([
     plan(loaded.config),

@@ -153,11 +153,11 @@ export class Proxy {
   /** What the running process says of a packet, as `pointsman explain` asks it. */
   async explain(from: string, to: string): Promise<ExplainedPacket> {
     const query = new URLSearchParams({ from, to, output: 'json' }).toString();
-    return JSON.parse(await ask(this.statusSocket, `/explain?${query}`)) as ExplainedPacket;
+    return JSON.parse((await ask(this.statusSocket, `/explain?${query}`)).text) as ExplainedPacket;
   }
 
   async status(): Promise<ProcessStatus> {
-    return JSON.parse(await ask(this.statusSocket, '/status?output=json')) as ProcessStatus;
+    return JSON.parse((await ask(this.statusSocket, '/status?output=json')).text) as ProcessStatus;
   }
 
   get mode(): LabMode {

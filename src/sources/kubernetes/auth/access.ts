@@ -77,6 +77,8 @@ export interface ExecCluster {
 export interface AccessOptions {
   /** `clientConnection.kubeconfig` or `--kubeconfig`; empty: none. The environment variable KUBECONFIG does not count. */
   readonly kubeconfig: string;
+  /** Which context of it counts; absent or empty: its current one. */
+  readonly context?: string;
   /** `--master`: counts instead of the kubeconfig's server. Empty: none. */
   readonly master: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -96,7 +98,11 @@ const NO_LOGIN: Login = { token: '', tokenFile: '', basic: null, exec: null };
  * @throws KubeconfigError
  */
 export async function resolveAccess(options: AccessOptions): Promise<Access> {
-  if (options.kubeconfig !== '') return kubeconfigAccess(await readKubeconfig(options.kubeconfig), options);
+  const { context = '' } = options;
+  if (options.kubeconfig !== '') {
+    const kubeconfig = await readKubeconfig(options.kubeconfig);
+    return kubeconfigAccess(context === '' ? kubeconfig : { ...kubeconfig, currentContext: context }, options);
+  }
   return options.master === '' ? inClusterAccess(options) : masterAccess(options);
 }
 

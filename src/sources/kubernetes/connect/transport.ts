@@ -30,6 +30,8 @@ import { responseHead } from './response-head.js';
 export interface ConnectionOptions {
   /** `clientConnection.kubeconfig`; empty: none. */
   readonly kubeconfig: string;
+  /** Of the kubeconfig; absent or empty: its current one. */
+  readonly context?: string;
   /** `--master`; empty: none. */
   readonly master: string;
   /** Requests per second, and how many at once; `qps` negative: unlimited. */
@@ -71,10 +73,17 @@ export interface RequestObserver extends ExecObserver {
  * @throws KubeconfigError
  */
 export async function connectToApi(options: ConnectionOptions): Promise<ApiConnection> {
-  const { kubeconfig, master, egress = null, log } = options;
+  const { kubeconfig, context = '', master, egress = null, log } = options;
   const surroundings = options.surroundings ?? systemSurroundings(log, options.clock);
   const serviceAccountDirectory = options.serviceAccountDirectory ?? SERVICE_ACCOUNT_DIRECTORY;
-  const access = await resolveAccess({ kubeconfig, master, env: surroundings.env, egress, serviceAccountDirectory });
+  const access = await resolveAccess({
+    kubeconfig,
+    context,
+    master,
+    env: surroundings.env,
+    egress,
+    serviceAccountDirectory,
+  });
   for (const warning of access.warnings) log.warn(`${access.origin}: ${warning}`);
   const credentials = new Credentials(access, surroundings, options.observer ?? null);
   await credentials.check();

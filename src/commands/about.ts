@@ -1,0 +1,53 @@
+import type { CommandSpec } from './command.js';
+
+const PRINTED = { 0: 'it is printed', 1: null, 2: 'there is no such command' } as const;
+
+/** Commands about commands. */
+export const HELP: CommandSpec = {
+  name: 'help',
+  summary: 'print what a command is for, with examples and flags',
+  operands: '[COMMAND]',
+  about: [],
+  examples: [
+    { line: 'pointsman help explain', says: 'one command' },
+    { line: 'pointsman help flags', says: 'the flags of the proxy' },
+    { line: 'pointsman help exit-status', says: 'what the exit status of each command means' },
+  ],
+  flags: [],
+  proxyFlags: null,
+  exits: PRINTED,
+};
+
+export const COMPLETION: CommandSpec = {
+  name: 'completion',
+  summary: 'print what completes command lines in a shell',
+  operands: 'bash|zsh|fish',
+  words: ['bash', 'zsh', 'fish'],
+  about: [],
+  examples: [
+    { line: 'source <(pointsman completion bash)', says: 'in this shell' },
+    { line: 'pointsman completion zsh > "${fpath[1]}/_pointsman"', says: 'in every zsh' },
+    { line: 'pointsman completion fish > ~/.config/fish/completions/pointsman.fish', says: 'in every fish' },
+  ],
+  flags: [],
+  proxyFlags: null,
+  exits: { 0: 'it is printed', 1: null, 2: 'there is no such shell' },
+};
+
+export const MAN: CommandSpec = {
+  name: 'man',
+  summary: 'print a man page, or the command reference',
+  operands: '[COMMAND]',
+  about: ['Of the proxy itself without a command.'],
+  examples: [
+    { line: 'pointsman man explain | man -l -', says: 'read one' },
+    { line: 'pointsman man --all /usr/local/share/man/man1', says: 'write all of them into a folder' },
+    { line: 'pointsman man -o markdown', says: 'all commands as one page' },
+  ],
+  flags: [
+    { name: 'output', short: 'o', type: 'string', value: 'man|markdown', help: 'how to print', initial: 'man' },
+    { name: 'all', type: 'string', value: 'directory', help: 'write the pages of all commands there', initial: '' },
+  ],
+  proxyFlags: null,
+  exits: PRINTED,
+};

@@ -1,0 +1,159 @@
+import { mostSimilar } from '../base/similar.js';
+import { COMMAND_NAMES, SUBCOMMANDS, type CommandFlagName, type Subcommand } from '../config/command-names.js';
+import { ConfigError } from '../config/errors.js';
+import { FLAGS, type FlagName } from '../config/flag-table.js';
+import type { Flag } from '../config/flag.js';
+import { hiddenWords, parseWords, type CommandLine } from '../config/flags.js';
+
+/** How a command prints: `table` and `text` for people, the others for programs. */
+const OUTPUT = {
+  name: 'output',
+  short: 'o',
+  type: 'string',
+  value: 'text|json|yaml',
+  help: 'how to print',
+  initial: 'text',
+} as const;
+
+const WATCH = {
+  name: 'watch',
+  short: 'w',
+  type: 'bool',
+  help: 'print again every two seconds, until it is interrupted',
+  initial: 'false',
+} as const;
+
+const NODE = [
+  {
+    name: 'node',
+    type: 'string',
+    value: 'name',
+    help: 'ask the proxy of that node, through the API server of --kubeconfig; empty: the one of this machine',
+    initial: '',
+  },
+  {
+    name: 'namespace',
+    short: 'n',
+    type: 'string',
+    value: 'name',
+    help: 'with --node: namespace of the proxy pods; empty: kube-system',
+    initial: '',
+  },
+  {
+    name: 'selector',
+    short: 'l',
+    type: 'string',
+    value: 'labels',
+    help: 'with --node: labels of the proxy pods; empty: as for pointsman nodes',
+    initial: '',
+  },
+] as const;
+
+const FROM = {
+  name: 'from',
+  type: 'string',
+  value: 'sender',
+  help: 'external, node, an IP address, an interface, or address%interface',
+  initial: 'external',
+} as const;
+
+const LISTEN = {
+  name: 'listen',
+  type: 'string',
+  value: 'IP:port',
+  help: 'where the page is served, an address of loopback; port 0: one that is free',
+  initial: '127.0.0.1:0',
+} as const;
+
+const HEAP_SNAPSHOT = {
+  name: 'heap-snapshot',
+  type: 'string',
+  value: 'file',
+  help: "write a snapshot of the process's memory, which holds every credential, to a new file; the process stands still meanwhile",
+  initial: '',
+} as const;
+
+interface ConfiguredCommand {
+  /** Flags of its own. */
+  readonly flags: readonly (Flag & { readonly name: CommandFlagName })[];
+  /** Which of the proxy's flags it takes as well: those that make its configuration, or those by which a running process is asked. */
+  readonly takes: 'configuration' | 'process';
+  readonly operand: 'required' | 'none';
+}
+
+/** Commands that are configured as the proxy is, or ask the running one. What they are for is in `proxy-commands.ts`. */
+export const CONFIGURED_COMMANDS = {
+  plan: { flags: [OUTPUT], takes: 'configuration', operand: 'none' },
+  render: { flags: [], takes: 'configuration', operand: 'none' },
+  dump: { flags: [OUTPUT], takes: 'configuration', operand: 'none' },
+  diff: { flags: [OUTPUT], takes: 'configuration', operand: 'none' },
+  status: { flags: [OUTPUT, WATCH, HEAP_SNAPSHOT], takes: 'process', operand: 'none' },
+  explain: { flags: [FROM, OUTPUT, ...NODE], takes: 'configuration', operand: 'required' },
+  ui: { flags: [LISTEN], takes: 'process', operand: 'none' },
+} as const satisfies Readonly<Record<Subcommand, ConfiguredCommand>>;
+
+/** Flags that have the proxy do something else, each of which is what a command is. */
+const ONCE: readonly FlagName[] = ['cleanup', 'init-only', 'version', 'write-config-to'];
+const OF_PROCESS: readonly string[] = ['status-socket', 'v', 'vmodule', 'logging-format'];
+
+/** Flags of a command, in alphabetical order. */
+export function flagsOf(command: Subcommand): readonly Flag[] {
+  const { flags, takes } = CONFIGURED_COMMANDS[command];
+  const taken = FLAGS.filter(({ name }) =>
+    takes === 'process'
+      ? OF_PROCESS.includes(name)
+      : !(ONCE as readonly string[]).includes(name) && name !== 'windows-service',
+  );
+  return [...taken, ...flags].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/**
+ * Parses the arguments of a command, which is among them. A flag that the command does not have is refused.
+ *
+ * @throws ConfigError
+ */
+export function parseCommand(subcommand: Subcommand, argv: readonly string[]): CommandLine {
+  const flags = flagsOf(subcommand);
+  const { help, given, operands } = parseWords(flags, argv, subcommand);
+  if (help) return { subcommand, operand: null, help, given: new Map() };
+  const rest = operands.filter((word, index) => word !== '' && index !== operands.indexOf(subcommand));
+  const operand = CONFIGURED_COMMANDS[subcommand].operand === 'none' ? null : (rest.shift() ?? null);
+  const problem = operandProblem(subcommand, operand, hiddenWords(rest, flags, given), rest.length);
+  if (problem !== null) throw new ConfigError('CONFIG_USAGE', null, [problem], subcommand);
+  const own: readonly Flag[] = CONFIGURED_COMMANDS[subcommand].flags;
+  const initial = own.flatMap((flag): [string, string][] => (flag.type === 'bool' ? [] : [[flag.name, flag.initial]]));
+  return { subcommand, operand, help, given: new Map([...initial, ...given]) };
+}
+
+/** What is wrong with the words beside the flags; null: nothing. @param more how many there are that are not used, as `got` prints them. */
+function operandProblem(name: Subcommand, operand: string | null, got: string, more: number): string | null {
+  if (CONFIGURED_COMMANDS[name].operand === 'none')
+    return more === 0 ? null : `${name} does not take any arguments, got ${got}`;
+  if (operand === null) return `${name} needs an argument: address:port/protocol`;
+  return more === 0 ? null : `${name} takes one argument, got ${got} as well`;
+}
+
+/** What somebody may have meant by a wrong command line; null: nothing comes to mind. */
+export function adviceOn({ usage, unknown }: ConfigError): string | null {
+  if (unknown === null || usage === null) return null;
+  if (!unknown.startsWith('-')) {
+    const command = usage === 'pointsman' ? mostSimilar(unknown, COMMAND_NAMES) : null;
+    return command === null ? null : `Did you mean \`pointsman ${command}\`?`;
+  }
+  const all = SUBCOMMANDS.flatMap((command): readonly Flag[] => CONFIGURED_COMMANDS[command].flags);
+  const name = unknown.startsWith('--')
+    ? unknown.slice(2)
+    : ([...all, ...FLAGS].find(({ short }) => unknown === `-${short ?? ''}`)?.name ?? '');
+  const commands = SUBCOMMANDS.filter((command) =>
+    CONFIGURED_COMMANDS[command].flags.some((flag) => flag.name === name),
+  );
+  if (commands.length > 0)
+    return `It is a flag of ${commands.map((command) => `\`pointsman ${command}\``).join(', ')}.`;
+  if (usage !== 'pointsman' && FLAGS.some((flag) => flag.name === name)) return 'It is a flag of the proxy itself.';
+  const own = SUBCOMMANDS.find((command) => command === usage);
+  const similar = mostSimilar(
+    name,
+    (own === undefined ? FLAGS : flagsOf(own)).map((flag) => flag.name),
+  );
+  return similar === null ? null : `Did you mean --${similar}?`;
+}

@@ -1,0 +1,105 @@
+import { SUBCOMMANDS, type Subcommand } from '../config/command-names.js';
+import type { CommandSpec } from './command.js';
+import { CONFIGURED_COMMANDS, flagsOf } from './command-line.js';
+
+type About = Omit<CommandSpec, 'name' | 'flags' | 'proxyFlags'>;
+
+/** Worth a line in the help of commands that are configured as the proxy is. */
+const USUAL = ['config', 'manifests', 'kubeconfig', 'hostname-override', 'proxy-mode', 'cluster-cidr'];
+const OF_PROCESS = ['status-socket'];
+
+const READS_MANIFESTS = 'it is printed';
+const NOT_USED = 'part of the input is wrong and was left out';
+const CANNOT = 'it could not be told: the command line or the configuration is wrong';
+const NO_ANSWER = 'it could not be told: no process answers, or the command line is wrong';
+
+const ABOUT: Readonly<Record<Subcommand, About>> = {
+  plan: {
+    summary: 'print the forwarding table of this node, one fact a line',
+    operands: '',
+    about: ['What manifests and configuration come to. It needs no privileges and reads no kernel.'],
+    examples: [
+      { line: 'pointsman plan --config config.conf --manifests objects/', says: 'as text' },
+      { line: 'pointsman plan -o json --manifests objects/', says: 'as a list of facts for jq(1)' },
+    ],
+    exits: { 0: READS_MANIFESTS, 1: NOT_USED, 2: CANNOT },
+  },
+  render: {
+    summary: 'print the ruleset of this node, as nftables JSON or as iptables-restore takes it',
+    operands: '',
+    about: ['It needs no privileges.'],
+    examples: [
+      { line: 'pointsman render --proxy-mode nftables --manifests objects/', says: 'the tables of mode nftables' },
+    ],
+    exits: { 0: READS_MANIFESTS, 1: NOT_USED, 2: CANNOT },
+  },
+  dump: {
+    summary: 'print what the kernel holds, in the terms of plan',
+    operands: '',
+    about: [],
+    examples: [
+      { line: 'pointsman dump --config config.conf', says: 'all that is programmed' },
+      {
+        line: 'diff <(pointsman plan …) <(pointsman dump …)',
+        says: 'empty when the kernel holds what the plan says',
+      },
+    ],
+    exits: {
+      0: READS_MANIFESTS,
+      1: NOT_USED,
+      2: 'it could not be told: the kernel could not be read, or the command line is wrong',
+    },
+  },
+  diff: {
+    summary: 'print what a start would change on this node, and change nothing',
+    operands: '',
+    about: [],
+    examples: [
+      { line: 'pointsman diff --config config.conf', says: 'by what the API server has' },
+      { line: 'pointsman diff --manifests objects/ -o json', says: 'by manifests, as JSON' },
+    ],
+    exits: { 0: 'nothing would change', 1: 'something would', 2: 'it could not be told' },
+  },
+  status: {
+    summary: 'print how the running proxy is doing',
+    operands: '',
+    about: [],
+    examples: [
+      { line: 'pointsman status', says: 'once' },
+      { line: 'pointsman status --watch', says: 'every two seconds' },
+      { line: 'pointsman status -o json', says: 'all of it, for programs' },
+    ],
+    exits: { 0: 'healthy', 1: 'not healthy', 2: NO_ANSWER },
+  },
+  explain: {
+    summary: 'say what becomes of a packet, and why',
+    operands: 'address:port/protocol',
+    about: ['The running process answers, or with --manifests these, or with --node the proxy of another node.'],
+    examples: [
+      { line: 'pointsman explain 10.96.0.1:443', says: 'from a client outside the cluster' },
+      { line: 'pointsman explain --from 10.244.1.11 10.96.0.10:53/UDP', says: 'from a pod' },
+      { line: 'pointsman explain --node worker-1 192.0.2.3:80', says: 'on another node' },
+    ],
+    exits: {
+      0: 'the packet is forwarded, and the kernel holds what the plan says',
+      1: 'it is not, or the kernel holds something else',
+      2: NO_ANSWER,
+    },
+  },
+  ui: {
+    summary: 'serve a page about the running proxy to browsers on this machine',
+    operands: '',
+    about: ['Until it is interrupted.'],
+    examples: [{ line: 'pointsman ui --listen 127.0.0.1:8080', says: 'at http://127.0.0.1:8080/ui/' }],
+    exits: { 0: 'it was interrupted', 1: null, 2: NO_ANSWER },
+  },
+};
+
+/** Commands that are configured as the proxy is, or ask the running one. */
+export const PROXY_COMMANDS: readonly CommandSpec[] = SUBCOMMANDS.map((name) => {
+  const { flags, takes } = CONFIGURED_COMMANDS[name];
+  const own: readonly string[] = flags.map((flag) => flag.name);
+  const taken = flagsOf(name).filter((flag) => !own.includes(flag.name));
+  const shown = takes === 'process' ? OF_PROCESS : [...USUAL, ...(name === 'explain' ? OF_PROCESS : [])];
+  return { name, flags, proxyFlags: { taken, shown }, ...ABOUT[name] };
+});

@@ -1,0 +1,58 @@
+import type { CommandSpec } from './command.js';
+import { printHelp, printProxyFlags, sentence } from './help.js';
+
+/** docs/commands.md: every command, from the tables that parse. */
+export function printReference(commands: readonly CommandSpec[]): string {
+  return [
+    '# Commands',
+    '',
+    '`pointsman man -o markdown` prints this page. It is made from the tables by which the command line is read.',
+    '',
+    '`pointsman [flags]` runs the proxy and takes the command line of kube-proxy; [configuration](configuration.md) says',
+    'what the flags and fields do. `pointsman COMMAND [flags]` does something else. A command refuses flags that it does',
+    'not have, and a flag of a command without the command starts nothing.',
+    '',
+    'As a kubectl plugin the program is called `kubectl-pointsman`: `kubectl pointsman nodes`.',
+    '',
+    '## Exit status',
+    '',
+    '| command | 0 | 1 | 2 |',
+    '|---|---|---|---|',
+    '| the proxy | it was ended by a signal | it cannot go on, or the command line is wrong | |',
+    ...exitRows(commands),
+    '',
+    '## Completion and man pages',
+    '',
+    '    source <(pointsman completion bash)',
+    '    pointsman completion zsh > "${fpath[1]}/_pointsman"',
+    '    pointsman completion fish > ~/.config/fish/completions/pointsman.fish',
+    '    pointsman man explain | man -l -',
+    '    pointsman man --all /usr/local/share/man/man1',
+    ...commands.flatMap((command) => section(command.name, sentence(command.summary), printHelp(command))),
+    ...section('Flags of the proxy', 'What `pointsman help flags` prints.', printProxyFlags()),
+  ].join('\n');
+}
+
+/** What `pointsman help exit-status` prints. */
+export function printExitStatuses(commands: readonly CommandSpec[]): string {
+  return commands
+    .flatMap(({ name, exits }) => [
+      name,
+      ...([0, 1, 2] as const).flatMap((status) => {
+        const means = exits[status];
+        return means === null ? [] : [`  ${status}  ${means}`];
+      }),
+    ])
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
+function exitRows(commands: readonly CommandSpec[]): readonly string[] {
+  return commands.map(({ name, exits }) =>
+    `| \`${name}\` | ${exits[0]} | ${exits[1] ?? ''} | ${exits[2] ?? ''} |`.replaceAll('|  |', '| |'),
+  );
+}
+
+function section(title: string, text: string, block: string): readonly string[] {
+  return ['', `## ${title}`, '', text, '', '```text', block.trimEnd(), '```', ...(title.includes(' ') ? [''] : [])];
+}

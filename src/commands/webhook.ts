@@ -1,0 +1,82 @@
+import { DEFAULT_EVENT_RATES } from '../config/event-rates.js';
+import { DEFAULT_SERVICE_LIMITS } from '../base/service-limits.js';
+import type { CommandSpec } from './command.js';
+
+const FILE = { type: 'string', value: 'file', initial: '' } as const;
+
+export const WEBHOOK: CommandSpec = {
+  name: 'webhook',
+  summary: 'answer an API server whether Services may be created and changed',
+  operands: '',
+  about: ['Reviews of admission.k8s.io/v1, at /validate.'],
+  examples: [
+    {
+      line: 'pointsman webhook --client-ca-file ca.crt --tls-cert-file tls.crt …',
+      says: 'on port 9443',
+    },
+  ],
+  flags: [
+    { ...FILE, name: 'tls-cert-file', help: 'the certificate that is served, PEM; followed while running' },
+    { ...FILE, name: 'tls-private-key-file', help: 'its key' },
+    { ...FILE, name: 'client-ca-file', help: 'authorities of the client certificates that API servers show; required' },
+    {
+      name: 'anonymous-auth',
+      type: 'bool',
+      help: 'for tests, in place of --client-ca-file: allow anonymous requests; no events are sent',
+      initial: 'false',
+    },
+    { ...FILE, name: 'policy', help: 'a ServicePolicy (admission.pointsman.io/v1alpha1); followed while running' },
+    { ...FILE, name: 'kubeconfig', help: 'how to reach the API server; without it as a pod does' },
+    {
+      name: 'listen',
+      type: 'string',
+      value: 'IP:port',
+      help: 'where reviews are answered, over TLS',
+      initial: '0.0.0.0:9443',
+    },
+    {
+      name: 'health-listen',
+      type: 'string',
+      value: 'IP:port',
+      help: 'where /livez and /readyz are, over plain HTTP',
+      initial: '0.0.0.0:8081',
+    },
+    {
+      name: 'service-cluster-ip-range',
+      type: 'string',
+      value: 'CIDRs',
+      help: 'ranges of Services, with commas between, beside those of ServiceCIDR objects',
+      initial: '',
+    },
+    {
+      name: 'service-frontends-max',
+      type: 'string',
+      value: 'int',
+      help: 'how many frontends (ports × addresses) nodes program of one Service',
+      initial: String(DEFAULT_SERVICE_LIMITS.frontends),
+    },
+    {
+      name: 'event-qps',
+      type: 'string',
+      value: 'number',
+      help: 'events sent a second, once --event-burst is used up; 0: no limit',
+      initial: String(DEFAULT_EVENT_RATES.qps),
+    },
+    {
+      name: 'event-burst',
+      type: 'string',
+      value: 'int',
+      help: 'events that may be sent at once',
+      initial: String(DEFAULT_EVENT_RATES.burst),
+    },
+    {
+      ...FILE,
+      name: 'event-rate-limit-config',
+      help: 'EventRateLimit Configuration (eventratelimit.admission.k8s.io/v1alpha1): limits that count beside these',
+    },
+    { name: 'v', short: 'v', type: 'string', value: 'level', help: 'log verbosity', initial: '0' },
+    { name: 'logging-format', type: 'string', value: 'text|json', help: 'format of log lines', initial: 'text' },
+  ],
+  proxyFlags: null,
+  exits: { 0: 'it was ended by a signal', 1: 'it cannot go on', 2: 'the command line is wrong' },
+};
