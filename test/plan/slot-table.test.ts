@@ -1,0 +1,173 @@
+import t, { type Test } from 'tap';
+import { EndpointList } from '../../src/base/endpoint-list.js';
+import type { IPAddress } from '../../src/base/ip.js';
+import { MOST_TABLE_ENDPOINTS, slotCounts, slotTable, tableSize, type SlotTable } from '../../src/plan/slot-table.js';
+import { rounds } from '../support/extent.js';
+import { SeededRandom } from '../support/random.js';
+
+const random = new SeededRandom(Number(process.env['POINTSMAN_SLOTS_SEED'] ?? 30));
+
+/** Endpoints as a cluster has them: neighbours in one range. */
+function endpoints(count: number): EndpointList {
+  const first = random.below(0xffff - count);
+  const addresses = Array.from(
+    { length: count },
+    (_, index) => `10.1.${(first + index) >> 8}.${(first + index) & 255}`,
+  );
+  return EndpointList.of(
+    'IPv4',
+    addresses.map((address) => ({ address: address as IPAddress, port: 8080 })),
+  );
+}
+
+function without({ family, packed }: EndpointList, place: number): EndpointList {
+  const bytes = [...packed];
+  bytes.splice(place * 6, 6);
+  return new EndpointList(family, Uint8Array.from(bytes));
+}
+
+function made(list: EndpointList, weights: readonly number[], size = tableSize(list.count) ?? 0): SlotTable {
+  return slotTable(list, weights, size);
+}
+
+function equal(count: number): readonly number[] {
+  return new Array<number>(count).fill(1);
+}
+
+/** The endpoint of each slot. */
+function owners(list: EndpointList, { slots }: SlotTable): readonly string[] {
+  const names = list.toStrings();
+  return [...slots].map((place) => names[place] ?? 'none');
+}
+
+/** The part of the slots that move although their endpoint stays. */
+function needless(list: EndpointList, weights: readonly number[], place: number): number {
+  const size = tableSize(list.count) ?? 0;
+  const before = owners(list, made(list, weights, size));
+  const rest = without(list, place);
+  const after = owners(rest, made(rest, weights.toSpliced(place, 1), size));
+  const gone = list.toStrings()[place];
+  return before.filter((owner, slot) => owner !== gone && owner !== after[slot]).length / size;
+}
+
+t.test('a table has the next of six primes from 20 slots for each endpoint', (t) => {
+  t.same([0, 1, 2, 12, 13, 25, 26, 51, 52, 409].map(tableSize), [1, 1, 251, 251, 509, 509, 1021, 1021, 2039, 8191]);
+  t.equal(tableSize(MOST_TABLE_ENDPOINTS), 8191);
+  t.equal(tableSize(MOST_TABLE_ENDPOINTS + 1), null);
+  for (const count of [2, 13, 26, 52, 103, 205]) {
+    const size = tableSize(count) ?? 0;
+    const divisor = Array.from({ length: Math.ceil(Math.sqrt(size)) }, (_, index) => index + 2).find(
+      (each) => size % each === 0,
+    );
+    t.equal(divisor, undefined, `${size} is a prime`);
+  }
+  t.end();
+});
+
+t.test('equal endpoints have equal shares, off by one slot at most', (t) => {
+  for (const count of [1, 2, 3, 10, 12, 13, 50, 204, 409, MOST_TABLE_ENDPOINTS]) {
+    const list = endpoints(count);
+    const table = made(list, equal(count));
+    const counts = slotCounts(table);
+    t.equal(
+      Math.max(...counts) - Math.min(...counts) <= 1,
+      true,
+      `${count}: ${Math.min(...counts)}…${Math.max(...counts)}`,
+    );
+    t.equal(
+      counts.reduce((sum, each) => sum + each, 0),
+      table.slots.length,
+    );
+  }
+  t.end();
+});
+
+t.test('shares follow weights, off by less than one slot; the least weight has a slot', (t) => {
+  for (let round = 0; round < rounds(200); round++) {
+    const count = 2 + random.below(60);
+    const weights = Array.from({ length: count }, () => 1 + random.below(20));
+    const table = made(endpoints(count), weights);
+    const all = weights.reduce((sum, weight) => sum + weight, 0);
+    const off = slotCounts(table).filter((have, place) => {
+      const exact = ((weights[place] ?? 0) * table.slots.length) / all;
+      return Math.abs(have - exact) >= 1 && !(exact < 1 && have === 1);
+    });
+    // Those that are lifted to one slot take theirs from the others, one each at most.
+    t.same(off, [], `weights ${weights.join()}`);
+  }
+  const counts = slotCounts(made(endpoints(12), [65_535, ...equal(11)]));
+  t.same(counts, [240, ...equal(11)]);
+  t.same(slotCounts(made(endpoints(4), [1, 2, 5, 8])), [16, 31, 78, 126]);
+  t.end();
+});
+
+function movesFew(t: Test, count: number, weightOf: (place: number) => number): void {
+  const moved: number[] = [];
+  for (let round = 0; round < rounds(100); round++) {
+    const list = endpoints(count);
+    const weights = Array.from({ length: count }, (_, place) => weightOf(place));
+    moved.push(needless(list, weights, random.below(count)));
+  }
+  const mean = moved.reduce((sum, each) => sum + each, 0) / moved.length;
+  const most = Math.max(...moved);
+  t.comment(`${count}: mean ${(mean * 100).toFixed(1)} %, most ${(most * 100).toFixed(1)} %`);
+  t.equal(mean <= 0.05, true, `${count} endpoints: ${(mean * 100).toFixed(1)} % in the mean`);
+  t.equal(most <= 0.1, true, `${count} endpoints: ${(most * 100).toFixed(1)} % at most`);
+}
+
+t.test('one that leaves moves few slots of the others', (t) => {
+  movesFew(t, 10, () => 1);
+  movesFew(t, 50, () => 1);
+  movesFew(t, 10, (place) => 1 + ((place * 7) % 5));
+  t.equal(needless(endpoints(2), [1, 1], 0), 0, 'of two nothing but its own');
+  t.end();
+});
+
+t.test('a weight that changes moves few slots between the others', (t) => {
+  const list = endpoints(10);
+  const before = made(list, equal(10));
+  const after = made(list, [0.1, ...equal(9)]);
+  const moved = before.slots.filter((place, slot) => place !== 0 && place !== after.slots[slot]).length;
+  t.equal(moved <= 0.1 * 251, true, `${moved} of 251`);
+  t.end();
+});
+
+t.test('two nodes with other histories have the same table, byte for byte', (t) => {
+  // Whatever a node planned before leaves nothing behind, and the list is sorted: the same list and weights are all there is.
+  const list = endpoints(10);
+  const first = made(list, equal(10));
+  let other = list;
+  for (let place = 0; place < 5; place++) {
+    other = without(list, place);
+    made(other, equal(9));
+  }
+  t.same(made(new EndpointList('IPv4', Uint8Array.from(list.packed)), equal(10)).slots, first.slots);
+  const golden = EndpointList.of(
+    'IPv4',
+    [1, 2, 3].map((last) => ({ address: `10.1.0.${last}` as IPAddress, port: 80 })),
+  );
+  // Another release must not move the connections of those before it.
+  t.equal([...made(golden, [1, 2, 3]).slots.subarray(0, 24)].join(''), '212220122122001121121212');
+  t.end();
+});
+
+t.test('IPv6 endpoints differ by all their bytes', (t) => {
+  const list = EndpointList.of(
+    'IPv6',
+    Array.from({ length: 10 }, (_, index) => ({ address: `fd00::${index + 1}` as IPAddress, port: 80 })),
+  );
+  const counts = slotCounts(made(list, equal(10)));
+  t.same([Math.min(...counts), Math.max(...counts)], [25, 26]);
+  t.end();
+});
+
+t.test('the largest table is made in time that a sync has', (t) => {
+  const list = endpoints(MOST_TABLE_ENDPOINTS);
+  const weights = Array.from({ length: list.count }, (_, place) => 1 + (place % 3));
+  const before = process.cpuUsage();
+  made(list, weights);
+  const { user } = process.cpuUsage(before);
+  t.comment(`${(user / 1000).toFixed(0)} ms`);
+  t.equal(user < 500_000, true);
+  t.end();
+});
