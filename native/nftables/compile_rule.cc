@@ -93,8 +93,10 @@ class RuleCompiler {
     }
   }
 
-  std::vector<Operand> operands(const Cursor& at) {
+  // Hashes are taken where `hashes` says that there are registers for what they are of.
+  std::vector<Operand> operands(const Cursor& at, bool hashes = false) {
     std::vector<Operand> compiled = compile_operands(at, family_);
+    if (!hashes && hashed_slots(compiled) != 0) at.fail("a hash is taken in the key of dnat's map alone");
     if (!at.failed()) match_transports(compiled, at);
     return compiled;
   }
@@ -187,6 +189,7 @@ class RuleCompiler {
     } else {
       const auto operand = compile_operand(value, family_);
       if (!operand) return;
+      if (!operand->hashed.empty()) return value.fail("a hash is taken in the key of dnat's map alone");
       if (operand->type->type != TypeName::kMark && operand->type->type != TypeName::kInteger) {
         return value.fail("not a mark");
       }
@@ -238,11 +241,14 @@ class RuleCompiler {
     address.only({"map"});
     const Cursor map = address.member("map");
     map.only({"key", "data"});
-    const std::vector<Operand> key = operands(map.member("key"));
+    const std::vector<Operand> key = operands(map.member("key"), true);
     const std::string name = set_name(map.member("data"));
+    // As nft does: behind the key, and behind the register that it keeps for what the map yields.
+    const std::size_t hashed = kSlotsPerRegister + slots_of(key);
+    if (hashed_slots(key) != 0 && hashed + hashed_slots(key) > kSlots) map.member("key").fail("longer than the 64 bytes of registers");
     if (at.failed()) return;
     Statement statement;
-    emit_loads(key, 0, statement.expressions);
+    emit_loads(key, 0, statement.expressions, hashed);
     statement.expressions.push_back(lookup(name, NFT_REG_1, false));
     Expression nat{"nat", {}, {}};
     nat.set(NFTA_NAT_TYPE, NFT_NAT_DNAT);

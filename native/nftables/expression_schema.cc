@@ -36,6 +36,8 @@ constexpr std::array kFibFlags{ValueName{NFTA_FIB_F_SADDR, "saddr"}, ValueName{N
 
 constexpr std::array kNumgenTypes{ValueName{NFT_NG_INCREMENTAL, "inc"}, ValueName{NFT_NG_RANDOM, "random"}};
 
+constexpr std::array kHashTypes{ValueName{NFT_HASH_JENKINS, "jhash"}, ValueName{NFT_HASH_SYM, "symhash"}};
+
 constexpr std::array kDynsetOps{ValueName{NFT_DYNSET_OP_ADD, "add"}, ValueName{NFT_DYNSET_OP_UPDATE, "update"},
                                 ValueName{NFT_DYNSET_OP_DELETE, "delete"}};
 
@@ -120,6 +122,16 @@ constexpr std::array kNumgen{
     FieldSchema{.attribute = NFTA_NG_OFFSET, .name = "offset", .kind = kBe32, .implied = 0},
 };
 
+constexpr std::array kHash{
+    FieldSchema{.attribute = NFTA_HASH_SREG, .name = "sreg", .kind = kBe32},
+    FieldSchema{.attribute = NFTA_HASH_DREG, .name = "dreg", .kind = kBe32},
+    FieldSchema{.attribute = NFTA_HASH_LEN, .name = "len", .kind = kBe32},
+    FieldSchema{.attribute = NFTA_HASH_MODULUS, .name = "mod", .kind = kBe32},
+    FieldSchema{.attribute = NFTA_HASH_SEED, .name = "seed", .kind = kBe32},
+    FieldSchema{.attribute = NFTA_HASH_OFFSET, .name = "offset", .kind = kBe32, .implied = 0},
+    FieldSchema{.attribute = NFTA_HASH_TYPE, .name = "type", .kind = kBe32, .names = kHashTypes},
+};
+
 constexpr std::array kDynset{
     FieldSchema{.attribute = NFTA_DYNSET_SREG_KEY, .name = "key", .kind = kBe32},
     FieldSchema{.attribute = NFTA_DYNSET_SREG_DATA, .name = "content", .kind = kBe32},
@@ -176,7 +188,7 @@ constexpr std::array kSchemas{
     ExpressionSchema{"fib", kFib},             ExpressionSchema{"numgen", kNumgen},
     ExpressionSchema{"dynset", kDynset},       ExpressionSchema{"nat", kNat},
     ExpressionSchema{"masq", kMasquerade},     ExpressionSchema{"reject", kReject},
-    ExpressionSchema{"counter", kCounter},
+    ExpressionSchema{"counter", kCounter},     ExpressionSchema{"hash", kHash},
 };
 
 }  // namespace

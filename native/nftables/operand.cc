@@ -3,6 +3,8 @@
 #include <linux/in.h>
 #include <linux/netfilter/nf_tables.h>
 
+#include <algorithm>
+
 #include "nftables/expression_schema.h"
 
 namespace pointsman::nftables {
@@ -166,6 +168,25 @@ std::optional<Operand> compile_numgen(const Cursor& at) {
   return operand(TypeName::kInteger, std::move(load), NFTA_NG_DREG);
 }
 
+std::optional<Operand> compile_jhash(const Cursor& at, Family family) {
+  at.only({"mod", "seed", "offset", "expr"});
+  const Cursor hashed = at.member("expr");
+  std::vector<Operand> operands = compile_operands(hashed, family);
+  if (operands.empty()) return std::nullopt;
+  if (hashed_slots(operands) != 0) hashed.fail("a hash of a hash");
+  Expression load{"hash", {}, {}};
+  load.set(NFTA_HASH_LEN, slots_of(operands) * NFT_REG32_SIZE);
+  load.set(NFTA_HASH_MODULUS, static_cast<std::uint64_t>(at.member("mod").need_number(1, 0xffffffffLL)));
+  load.set(NFTA_HASH_SEED, static_cast<std::uint64_t>(at.member("seed").need_number(0, 0xffffffffLL)));
+  const Cursor offset = at.member("offset");
+  const auto start = offset.present() ? offset.need_number(0, 0xffffffffLL) : 0;
+  load.set(NFTA_HASH_OFFSET, static_cast<std::uint64_t>(start));
+  load.set(NFTA_HASH_TYPE, NFT_HASH_JENKINS);
+  Operand made = operand(TypeName::kInteger, std::move(load), NFTA_HASH_DREG);
+  made.hashed = std::move(operands);
+  return made;
+}
+
 // Folds one more `&`, `|` or `^` with a constant into mask and toggle.
 void fold(Operand& to, char operation, const Bytes& value) {
   if (!to.masked()) {
@@ -217,6 +238,7 @@ std::optional<Operand> compile_operand(const Cursor& at, Family family) {
   if (kind == "ct") return compile_ct(body, family);
   if (kind == "fib") return compile_fib(body);
   if (kind == "numgen") return compile_numgen(body);
+  if (kind == "jhash") return compile_jhash(body, family);
   if (kind == "&" || kind == "|" || kind == "^") return compile_bitwise(body, kind[0], family);
   body.fail("not an expression this compiler takes here");
   return std::nullopt;
@@ -267,9 +289,20 @@ std::size_t slots_of(const std::vector<Operand>& operands) {
   return slots;
 }
 
-void emit_loads(const std::vector<Operand>& operands, std::size_t slot, std::vector<Expression>& to) {
+std::size_t hashed_slots(const std::vector<Operand>& operands) {
+  std::size_t slots = 0;
+  for (const Operand& operand : operands) slots = std::max(slots, slots_of(operand.hashed));
+  return slots;
+}
+
+void emit_loads(const std::vector<Operand>& operands, std::size_t slot, std::vector<Expression>& to,
+                std::size_t hashed) {
   for (const Operand& operand : operands) {
     Expression load = operand.load;
+    if (!operand.hashed.empty()) {
+      emit_loads(operand.hashed, hashed, to);
+      load.set(NFTA_HASH_SREG, register_of(hashed));
+    }
     load.set(operand.register_attribute, register_of(slot));
     to.push_back(std::move(load));
     if (operand.masked()) emit_bitwise(slot, operand.mask, operand.toggle, to);

@@ -21,6 +21,8 @@ struct Operand {
   /// value & mask ^ toggle, in the register's byte order; both empty when the value is used as loaded.
   Bytes mask;
   Bytes toggle;
+  /// What a hash is of, loaded before it; empty for any other value.
+  std::vector<Operand> hashed;
 
   bool masked() const { return !mask.empty(); }
 };
@@ -39,8 +41,11 @@ constexpr std::size_t kSlots = 16;
 
 /// How many slots the operands take, each padded to whole ones.
 std::size_t slots_of(const std::vector<Operand>& operands);
-/// Appends the loads of `operands` to consecutive slots from `slot`.
-void emit_loads(const std::vector<Operand>& operands, std::size_t slot, std::vector<Expression>& to);
+/// Appends the loads of `operands` to consecutive slots from `slot`; what is hashed to slots from `hashed`.
+void emit_loads(const std::vector<Operand>& operands, std::size_t slot, std::vector<Expression>& to,
+                std::size_t hashed = kSlots);
+/// How many slots the longest of what `operands` are hashes of takes; 0 where none of them is a hash.
+std::size_t hashed_slots(const std::vector<Operand>& operands);
 /// Appends reg = reg & mask ^ toggle.
 void emit_bitwise(std::size_t slot, const Bytes& mask, const Bytes& toggle, std::vector<Expression>& to);
 

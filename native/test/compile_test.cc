@@ -44,6 +44,26 @@ TEST(canonical_text_of_a_rule) {
               "[nat type dnat family ip address 1 port 9] comment why");
 }
 
+TEST(canonical_text_of_a_hash) {
+  CHECK_EQUAL(rule_listing(samples::rules()[10]),
+              "[payload dreg 3 base network offset 12 len 4] [payload dreg 17 base transport offset 0 len 2] "
+              "[hash sreg 3 dreg 1 len 8 mod 251 seed 1 type jhash] [payload dreg 9 base network offset 16 len 4] "
+              "[meta key l4proto dreg 10] [payload dreg 11 base transport offset 2 len 2] "
+              "[lookup sreg 1 dreg 1 set endpoints] [nat type dnat family ip address 1 port 9] comment why");
+  const std::string hash = R"({"jhash":{"mod":2,"seed":1,"expr":{"payload":{"protocol":"ip","field":"saddr"}}}})";
+  const std::string rule = "commands[0].add.rule.expr[0].";
+  CHECK_EQUAL(complaint(samples::rule(R"([{"vmap":{"key":)" + hash + R"(,"data":"@x"}}])")),
+              rule + "vmap.key: a hash is taken in the key of dnat's map alone");
+  CHECK_EQUAL(complaint(samples::rule(R"([{"mangle":{"key":{"meta":{"key":"mark"}},"value":)" + hash + "}}]")),
+              rule + "mangle.value: a hash is taken in the key of dnat's map alone");
+  CHECK_EQUAL(complaint(samples::rule(R"([{"dnat":{"addr":{"map":{"key":{"jhash":{"mod":2,"seed":1,"expr":)" + hash +
+                                      R"(}},"data":"@x"}}}}])")),
+              rule + "dnat.addr.map.key.jhash.expr: a hash of a hash");
+  CHECK_EQUAL(complaint(samples::rule(R"([{"dnat":{"addr":{"map":{"key":{"jhash":{"mod":0,"seed":1,"expr":1}},"data":"@x"}}}}])"))
+                  .starts_with(rule + "dnat.addr.map.key.jhash.expr"),
+              true);
+}
+
 TEST(refusals_name_their_path) {
   CHECK_EQUAL(complaint("1"), "commands[0]: expected an object with one member, found 1");
   CHECK_EQUAL(complaint(R"({"destroy":{"table":{"family":"ip","name":"t"}}})"),

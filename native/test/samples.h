@@ -21,6 +21,7 @@ inline const std::vector<std::string>& rules() {
       R"([{"match":{"op":"!=","left":{"concat":[{"payload":{"protocol":"ip","field":"daddr"}},{"meta":{"key":"l4proto"}},{"payload":{"protocol":"th","field":"dport"}}]},"right":"@frontends"}},{"reject":null}])",
       R"([{"vmap":{"key":{"concat":[{"payload":{"protocol":"ip","field":"daddr"}},{"meta":{"key":"l4proto"}},{"payload":{"protocol":"th","field":"dport"}}]},"data":"@services"}}])",
       R"([{"dnat":{"family":"ip","addr":{"map":{"key":{"concat":[{"numgen":{"mode":"random","mod":4}},{"payload":{"protocol":"ip","field":"daddr"}},{"meta":{"key":"l4proto"}},{"payload":{"protocol":"th","field":"dport"}}]},"data":"@endpoints"}}}}])",
+      R"([{"dnat":{"family":"ip","addr":{"map":{"key":{"concat":[{"jhash":{"mod":251,"seed":1,"expr":{"concat":[{"payload":{"protocol":"ip","field":"saddr"}},{"payload":{"protocol":"th","field":"sport"}}]}}},{"payload":{"protocol":"ip","field":"daddr"}},{"meta":{"key":"l4proto"}},{"payload":{"protocol":"th","field":"dport"}}]},"data":"@endpoints"}}}}])",
       R"([{"mangle":{"key":{"meta":{"key":"mark"}},"value":{"|":[{"meta":{"key":"mark"}},16384]}}}])",
       R"([{"mangle":{"key":{"meta":{"key":"mark"}},"value":7}}])",
       R"([{"masquerade":{"flags":["fully-random"]}}])",

@@ -1,5 +1,6 @@
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
+import type { BalanceSettings } from '../base/balance.js';
 import type { ServiceLimits } from '../base/service-limits.js';
 import { parseHnsNetwork, type HnsNetworkChoice } from './hns-network.js';
 import type { IpvsSection, KubeProxyConfiguration, Logging } from './document.js';
@@ -55,6 +56,8 @@ export interface Config {
   readonly serviceTelemetry: TelemetryConfig | null;
   /** How much of one Service is programmed. */
   readonly serviceLimits: ServiceLimits;
+  /** How connections are shared as far as Services do not say it. */
+  readonly balance: BalanceSettings;
   /** Whether /debug/pprof is served there too. */
   readonly profiling: boolean;
   /** Whether /flagz and /statusz are. */
@@ -230,6 +233,7 @@ export interface Surroundings {
   readonly affinityIPv6Prefix: number;
   readonly serviceTelemetry: TelemetryConfig | null;
   readonly serviceLimits: ServiceLimits;
+  readonly balance: BalanceSettings;
   readonly clientCertificate: ClientCertificateConfig | null;
   /** The HNS network where the document names none; empty: none. */
   readonly kubeNetwork: string;
@@ -241,7 +245,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
   const { conntrack } = document;
   const { nodeName, manifests, statusSocket, iptablesFlavor, secured, changeLog } = surroundings;
   const { fileCheckFrequency, httpCheckFrequency, tracingFile } = surroundings;
-  const { affinityIPv6Prefix, serviceTelemetry, serviceLimits } = surroundings;
+  const { affinityIPv6Prefix, serviceTelemetry, serviceLimits, balance } = surroundings;
   return deepFreeze({
     nodeName,
     kubernetes: kubernetes(document, surroundings),
@@ -261,6 +265,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     changeLog,
     serviceTelemetry,
     serviceLimits,
+    balance,
     affinityIPv6Prefix,
     profiling: document.enableProfiling,
     flagz: isGateEnabled('ComponentFlagz', document.featureGates),

@@ -152,6 +152,20 @@ const PROCESS_FLAGS = [
     initial: '128',
   },
   {
+    name: 'balance',
+    type: 'string',
+    value: 'how',
+    help: 'in mode nftables: what picks the endpoint of a connection to a Service without the annotation pointsman.dev/balance: random, hash=address or hash=address,port',
+    initial: 'random',
+  },
+  {
+    name: 'balance-slots-max',
+    type: 'int32',
+    value: 'slots',
+    help: 'in mode nftables: how many slots the tables of all Services with weights or hashing have in each IP family; the oldest Services get them',
+    initial: '262144',
+  },
+  {
     name: 'service-telemetry',
     type: 'bool',
     help: 'count connections, packets and bytes of each Service port, and measure how long its changes take to the kernel; switches net.netfilter.nf_conntrack_acct on',

@@ -1,4 +1,5 @@
 import { readLogFile, unusedLimits } from './audit.js';
+import { readBalance } from './balance.js';
 import { readClientCertificate } from './client-certificate.js';
 import { IPTABLES_FLAVORS, readsServer, type ManifestsSource, type Surroundings } from './config.js';
 import { durationMilliseconds, parseDuration } from './duration.js';
@@ -58,7 +59,7 @@ export function readSurroundings(
       egressFile: textFlag(line, 'egress-selector-config-file') || null,
       iptablesFlavor: iptablesFlavor ?? 'auto',
       ...{ secured: secured.value, events: readEventRates(line, problems) },
-      ...{ serviceTelemetry, serviceLimits: readServiceLimits(line, problems) },
+      ...{ serviceTelemetry, serviceLimits: readServiceLimits(line, problems), balance: readBalance(line, problems) },
       affinityIPv6Prefix: readAffinityPrefix(line, document, problems),
     },
     problems,
@@ -85,6 +86,7 @@ function unusedFlags(
   const rows: readonly (readonly [flag: FlagName, isUsed: boolean, why: string])[] = [
     ['iptables-flavor', mode !== 'nftables', `in mode ${mode}`],
     ['session-affinity-ipv6-prefix', mode === 'nftables', `in mode ${mode}`],
+    ...BALANCE_FLAGS.map((flag) => [flag, mode === 'nftables', `in mode ${mode}`] as const),
     ['egress-selector-config-file', isServerRead, 'without an API server to read from'],
     ...EVENT_FLAGS.map((flag) => [flag, isServerRead, 'without an API server to send events to'] as const),
     ['file-check-frequency', has('path'), 'without a file or directory in --manifests'],
@@ -93,6 +95,8 @@ function unusedFlags(
   const unused = rows.filter(([flag, isUsed]) => line.given.has(flag) && !isUsed);
   return [...unused.map(([flag, , why]) => `--${flag}: has no effect ${why}`), ...unusedTelemetry(line, document)];
 }
+
+const BALANCE_FLAGS = ['balance', 'balance-slots-max'] as const satisfies readonly FlagName[];
 
 const EVENT_FLAGS = ['event-qps', 'event-burst', 'event-rate-limit-config'] as const satisfies readonly FlagName[];
 

@@ -128,6 +128,9 @@ const REASONS: Readonly<Record<Shortfall['cause'], string>> = {
   platform: 'NotSupported',
   limit: 'TooManyFrontends',
   'source-ranges': 'EveryClientAdmitted',
+  annotation: 'InvalidAnnotation',
+  mode: 'NotSupported',
+  slots: 'NoSlots',
 };
 
 function shortfallFinding(shortfall: Shortfall): Finding {

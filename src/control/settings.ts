@@ -24,6 +24,7 @@ export function planSettings(config: Config): PlanSettings {
     affinityIPv6Prefix,
     nodePortAddresses,
     limits: config.serviceLimits,
+    balance: config.balance,
     traits: modeDefinition(config.mode).traits(config),
   };
 }

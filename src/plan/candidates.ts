@@ -1,6 +1,12 @@
 import { EndpointList, endpointSize } from '../base/endpoint-list.js';
 import { addressFromBytes, addressLength, type Family, type IPAddress } from '../base/ip.js';
-import { TERMINATING, type EndpointPortRow, type EndpointSliceRow, type ServicePortRow } from '../state/rows.js';
+import {
+  DEFAULT_WEIGHT,
+  TERMINATING,
+  type EndpointPortRow,
+  type EndpointSliceRow,
+  type ServicePortRow,
+} from '../state/rows.js';
 
 /** An endpoint of one Service port as the selection rules see it. */
 export interface Candidate {
@@ -10,6 +16,7 @@ export interface Candidate {
   readonly nodeName: string | null;
   readonly zoneHints: readonly string[];
   readonly nodeHints: readonly string[];
+  readonly weight: number;
 }
 
 /** Of a Service port: slices name its endpoints' port by the same name and protocol, whatever its number. */
@@ -97,6 +104,7 @@ export function candidateAt(slice: EndpointSliceRow, index: number, target: numb
     nodeName: slice.nodeNames[index] ?? null,
     zoneHints: slice.zoneHints?.[index] ?? NO_HINTS,
     nodeHints: slice.nodeHints?.[index] ?? NO_HINTS,
+    weight: slice.weight ?? DEFAULT_WEIGHT,
   };
 }
 

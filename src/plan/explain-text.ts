@@ -1,6 +1,7 @@
 import { greatest } from '../base/extremes.js';
 import {
   masqueradedEndpoints,
+  type ExplainedBalance,
   type ExplainedEndpoint,
   type ExplainedPolicy,
   type ExplainedSource,
@@ -35,7 +36,7 @@ export function printExplanation(explanation: Explanation): string[] {
 
 /** What the verdict comes from, in the order in which it is decided; some without lines. */
 export function explanationParagraphs(explanation: Explanation): readonly Paragraph[] {
-  const { frontend, policy, conflicts, sourceRanges, affinitySeconds, notes } = explanation;
+  const { frontend, policy, conflicts, sourceRanges, balance, affinitySeconds, notes } = explanation;
   const service =
     frontend === null
       ? 'none has this address and port'
@@ -47,6 +48,7 @@ export function explanationParagraphs(explanation: Explanation): readonly Paragr
     { subject: 'ranges', lines: sourceRanges === null ? [] : [printRanges(explanation)] },
     { subject: 'policy', lines: policy === null ? [] : [printPolicy(policy)] },
     { subject: 'endpoints', lines: frontend === null ? [] : printEndpoints(explanation) },
+    { subject: 'balance', lines: balance === null ? [] : [printBalance(balance)] },
     { subject: 'masquerade', lines: explanation.masquerade === null ? [] : printMasquerade(explanation) },
     { subject: 'affinity', lines: affinitySeconds === null ? [] : [`by client address, for ${affinitySeconds} s`] },
     { subject: 'note', lines: notes },
@@ -137,9 +139,16 @@ function printEndpoints({ endpoints, skippedSlices }: Explanation): readonly str
   return [...lines, ...skipped];
 }
 
+function printBalance({ by, slots }: ExplainedBalance): string {
+  const [first] = by.split('=');
+  const how = first === 'hash' ? `${by}: the same client gets the same endpoint` : 'by chance, in unequal shares';
+  return slots === null ? how : `${how}; a table of ${slots} slots`;
+}
+
 function printUse(endpoint: ExplainedEndpoint): string {
   const reason = endpointReason(endpoint);
-  return `${endpoint.excluded === null ? 'used' : 'not used'}${reason === null ? '' : `: ${reason}`}`;
+  const share = endpoint.share === undefined ? '' : `, ${endpoint.share.toFixed(1)} %`;
+  return `${endpoint.excluded === null ? `used${share}` : 'not used'}${reason === null ? '' : `: ${reason}`}`;
 }
 
 /** Why an endpoint is not used, or why although it is not ready; null: there is nothing to say. */
@@ -152,6 +161,7 @@ export function endpointReason({ excluded, conditions, nodeHints, zoneHints }: E
     'node-hint': `hints name other nodes: ${nodeHints.join(', ')}`,
     'zone-hint': `hints name other zones: ${zoneHints.join(', ')}`,
     'other-node': 'not on this node',
+    'no-weight': 'weight 0: no new connections',
     'other-port': 'most have another port, and this platform has one for an address',
     'over-limit': 'this platform has no more for an address',
     duplicate: 'the same address and port are given again',

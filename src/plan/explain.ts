@@ -3,6 +3,7 @@ import { familyOf, type Family, type IPAddress, type IPPrefix } from '../base/ip
 import type { Protocol } from '../base/protocol.js';
 import type { ObjectKey, ServicePortRow, ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
+import { percentages, printBy } from './balance.js';
 import { anyContains, nodeFacts, type PlanSettings } from './facts.js';
 import type { ForwardingTable } from './forwarding-table.js';
 import { clientKeyOf, frontendKey, heldClientKeys } from './frontend-key.js';
@@ -21,7 +22,7 @@ import {
   type Trace,
   type Verdict,
 } from './trace.js';
-import type { Conflict, FrontendKey, FrontendKind, FrontendPlan, NodePlan } from './types.js';
+import type { Conflict, FrontendKey, FrontendKind, FrontendPlan, NodePlan, Shares, Shortfall } from './types.js';
 
 /** What happens to the first packet of a connection on this node, and why. As JSON it is the answer of `pointsman explain -o json`. */
 export interface Explanation {
@@ -40,6 +41,8 @@ export interface Explanation {
   /** Every endpoint of the port, those used first. */
   readonly endpoints: readonly ExplainedEndpoint[];
   readonly skippedSlices: readonly SkippedSlice[];
+  /** What picks the endpoint where it is not chance alone with equal shares; null: it is. */
+  readonly balance: ExplainedBalance | null;
   /** ClientIP affinity; null: none. */
   readonly affinitySeconds: number | null;
   /** The frontend by whose key the client is remembered; null: the one asked for. */
@@ -52,6 +55,13 @@ export interface Explanation {
   readonly delivered: readonly string[];
   /** Further hints, one sentence each. */
   readonly notes: readonly string[];
+}
+
+export interface ExplainedBalance {
+  /** As the annotation spells it. */
+  readonly by: string;
+  /** Of the table for this packet; null: the mode has none. */
+  readonly slots: number | null;
 }
 
 export interface ExplainedSource {
@@ -86,6 +96,8 @@ export interface ExplainedEndpoint {
   readonly nodeHints: readonly string[];
   /** Null: the packet may go there. */
   readonly excluded: Exclusion | null;
+  /** What it gets of all connections, in per cent; absent: as much as each other one. */
+  readonly share?: number;
 }
 
 /**
@@ -113,6 +125,7 @@ export function explain(
   const { frontend } = trace;
   if (frontend === null) notes.push(...aboutNobody(snapshot, table, settings, localAddresses, question));
   notes.push(...aboutUnplanned(snapshot, table, trace.frontend, destination));
+  notes.push(...balanceNotes(table, frontend));
   if (table.gaps) notes.push('the sources could not read everything yet: what is missing here may be wanted');
   const key = frontend?.key ?? frontendKey(destination, port, protocol);
   return {
@@ -124,6 +137,7 @@ export function explain(
     frontend: frontend && { key, kind: frontend.kind, servicePort: frontend.servicePort },
     conflicts: table.conflictsAt(key),
     ...ofService(snapshot, table, settings, trace, notes),
+    balance: explainedBalance(trace),
     affinitySeconds: frontend?.affinitySeconds ?? null,
     clientKey: heldClientKey(table, trace),
     sourceRanges: frontend?.sourceRanges ?? null,
@@ -132,6 +146,24 @@ export function explain(
     notes,
   };
 }
+
+function sharesFor({ frontend, local }: Trace): Shares | null {
+  const balance = frontend?.balance ?? null;
+  return (local ? balance?.localEndpoints : balance?.endpoints) ?? null;
+}
+
+function explainedBalance(trace: Trace): ExplainedBalance | null {
+  const [balance, shares] = [trace.frontend?.balance ?? null, sharesFor(trace)];
+  return balance === null || shares === null ? null : { by: printBy(balance.by), slots: shares.slots?.length ?? null };
+}
+
+/** What the Service asks for about its connections and does not get. */
+function balanceNotes(table: ForwardingTable, frontend: FrontendPlan | null): readonly string[] {
+  const shortfalls = frontend === null ? [] : (table.plan(serviceOf(frontend))?.shortfalls ?? []);
+  return shortfalls.filter(({ cause }) => BALANCE_CAUSES.includes(cause)).map(({ text }) => text);
+}
+
+const BALANCE_CAUSES: readonly Shortfall['cause'][] = ['annotation', 'mode', 'slots'];
 
 function heldClientKey(table: ForwardingTable, { frontend, local }: Trace): FrontendKey | null {
   const keys = frontend === null ? null : heldClientKeys(frontend, table);
@@ -145,9 +177,10 @@ function ofService(
   snapshot: Snapshot,
   table: ForwardingTable,
   settings: PlanSettings,
-  { frontend, local }: Trace,
+  trace: Trace,
   notes: string[],
 ): OfService {
+  const { frontend, local } = trace;
   const nothing: OfService = { policy: null, endpoints: [], skippedSlices: [] };
   // What the sources say of a Service that cannot be planned is not where its frontends are from.
   if (frontend === null || table.unplanned.has(serviceOf(frontend))) return nothing;
@@ -173,7 +206,7 @@ function ofService(
   });
   return {
     policy: { field: internal ? 'internalTrafficPolicy' : 'externalTrafficPolicy', value, applied },
-    endpoints: endpoints.map(explainedEndpoint).map(limited(frontend)),
+    endpoints: endpoints.map(explainedEndpoint).map(limited(frontend)).map(withShare(trace)),
     skippedSlices: skipped,
   };
 }
@@ -183,6 +216,19 @@ function limited({ endpoints, localEndpoints }: FrontendPlan): (endpoint: Explai
   const used = new Set([...endpoints.toStrings(), ...(localEndpoints?.toStrings() ?? [])]);
   return (endpoint) =>
     endpoint.excluded === null && !used.has(endpoint.endpoint) ? { ...endpoint, excluded: 'over-limit' } : endpoint;
+}
+
+function withShare(trace: Trace): (endpoint: ExplainedEndpoint) => ExplainedEndpoint {
+  const { frontend, local } = trace;
+  const shares = sharesFor(trace);
+  if (frontend === null || shares === null) return (endpoint) => endpoint;
+  const names = ((local ? frontend.localEndpoints : null) ?? frontend.endpoints).toStrings();
+  const parts = percentages(shares);
+  const byName = new Map(names.map((name, place) => [name, parts[place] ?? 0]));
+  return (endpoint) => {
+    const share = endpoint.excluded === null ? byName.get(endpoint.endpoint) : undefined;
+    return share === undefined ? endpoint : { ...endpoint, share };
+  };
 }
 
 export function explainedEndpoint({

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { BalanceSettings } from '../base/balance.js';
 import { isUnspecified, familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
 import type { ServiceLimits } from '../base/service-limits.js';
@@ -22,6 +23,8 @@ export interface ModeTraits {
    * as it likes. It knows TCP and UDP. An address has one list of endpoints for everybody, which is of one port; node ports answer on every address of the node.
    */
   readonly balancesOnly: boolean;
+  /** How connections are shared where it is asked for: by tables of slots, or by weights without hashing. Absent: always equally. */
+  readonly shares?: 'slots' | 'weights';
   /** Most endpoints of an address whose answers come back through it: of cluster IPs, and of others under policy Cluster. Absent: no limit. */
   readonly endpointLimits?: { readonly internal: number; readonly external: number };
 }
@@ -40,6 +43,8 @@ export interface PlanSettings {
   /** `primary`: the node's own first address of each family. Empty: every local address. */
   readonly nodePortAddresses: 'primary' | readonly IPPrefix[];
   readonly limits: ServiceLimits;
+  /** Absent: {@link DEFAULT_BALANCE}. */
+  readonly balance?: BalanceSettings;
 }
 
 const SETTINGS = Object.keys({
@@ -53,6 +58,7 @@ const SETTINGS = Object.keys({
   affinityIPv6Prefix: true,
   nodePortAddresses: true,
   limits: true,
+  balance: true,
 } satisfies Record<keyof PlanSettings, true>) as readonly (keyof PlanSettings)[];
 
 /** Whether everything is planned the same by them. */

@@ -6,6 +6,7 @@ import { AddressCounts } from './address-counts.js';
 import { frontendKey } from './frontend-key.js';
 import { NO_PORTS, portsWithoutLocal, type PortsWithoutLocal } from './local-endpoints.js';
 import type {
+  Balance,
   ClientKeys,
   Conflict,
   ConflictPair,
@@ -16,6 +17,7 @@ import type {
   HealthCheckPlan,
   NodePlan,
   ServicePlan,
+  Shares,
   Shortfall,
   TableChange,
 } from './types.js';
@@ -407,6 +409,7 @@ function sameFrontend(one: FrontendPlan | undefined, other: FrontendPlan | undef
     one.whenEmpty === other.whenEmpty &&
     one.affinitySeconds === other.affinitySeconds &&
     one.balancerFlags === other.balancerFlags &&
+    sameBalance(one.balance ?? null, other.balance ?? null) &&
     sameClientKeys(one.clientKeys, other.clientKeys) &&
     sameList(one.endpoints, other.endpoints) &&
     sameList(one.localEndpoints, other.localEndpoints) &&
@@ -441,6 +444,23 @@ function sameClientKeys(one: ClientKeys | null, other: ClientKeys | null): boole
     sameList(one?.local?.endpoints ?? null, other?.local?.endpoints ?? null) &&
     sameList(one?.local?.apart ?? null, other?.local?.apart ?? null)
   );
+}
+
+function sameBalance(one: Balance | null, other: Balance | null): boolean {
+  if (one === null || other === null) return one === other;
+  const { by, endpoints, localEndpoints } = other;
+  return one.by === by && sameShares(one.endpoints, endpoints) && sameShares(one.localEndpoints, localEndpoints);
+}
+
+function sameShares(one: Shares | null, other: Shares | null): boolean {
+  if (one === null || other === null || one === other) return one === other;
+  return sameNumbers(one.weights, other.weights) && sameNumbers(one.slots ?? [], other.slots ?? []);
+}
+
+function sameNumbers(one: ArrayLike<number>, other: ArrayLike<number>): boolean {
+  if (one.length !== other.length) return false;
+  for (let index = 0; index < one.length; index++) if (one[index] !== other[index]) return false;
+  return true;
 }
 
 function sameList(one: EndpointList | null, other: EndpointList | null): boolean {

@@ -1,11 +1,14 @@
+import { DEFAULT_BALANCE } from '../base/balance.js';
 import { messageOf } from '../base/error-message.js';
 import { FAMILIES, type Family } from '../base/ip.js';
 import { objectKey, type ObjectKey } from '../state/rows.js';
 import type { Snapshot, StateChanges } from '../state/snapshot.js';
+import { slotDemand } from './balance.js';
 import { nodeFacts, sameFacts, sameSettings, type NodeFacts, type PlanSettings } from './facts.js';
 import { ForwardingTable } from './forwarding-table.js';
 import { planNode } from './node-plan.js';
 import { SelectionMemory } from './selection-memory.js';
+import { SlotBudget } from './slot-budget.js';
 import { planService } from './service-plan.js';
 
 /**
@@ -15,6 +18,7 @@ import { planService } from './service-plan.js';
 export class Planner {
   readonly tables: Readonly<Record<Family, ForwardingTable>>;
   private readonly selections: Readonly<Record<Family, SelectionMemory>>;
+  private readonly budgets: Readonly<Record<Family, SlotBudget>>;
   private facts: NodeFacts;
   /** Grows when settings change. */
   private revision = 0;
@@ -25,6 +29,8 @@ export class Planner {
     this.facts = nodeFacts(settings, undefined);
     const table = (family: Family): ForwardingTable => new ForwardingTable(planNode(family, settings, undefined, []));
     this.tables = { IPv4: table('IPv4'), IPv6: table('IPv6') };
+    const budget = (): SlotBudget => new SlotBudget((settings.balance ?? DEFAULT_BALANCE).slots);
+    this.budgets = { IPv4: budget(), IPv6: budget() };
     this.selections = { IPv4: new SelectionMemory('IPv4'), IPv6: new SelectionMemory('IPv6') };
   }
 
@@ -67,8 +73,8 @@ export class Planner {
       const everything = stale || !sameFacts(family, facts, before);
       const owed = [...table.unplanned.keys()];
       table.unplanned.clear();
-      const keys = everything ? allServices(snapshot, table) : new Set([...owed, ...changes.services[family]]);
-      for (const key of keys) {
+      const changed = everything ? allServices(snapshot, table) : new Set([...owed, ...changes.services[family]]);
+      for (const key of this.withSlots(family, snapshot, changed)) {
         failures.push(...this.planService(family, snapshot, key));
         yield;
         if (this.revision !== revision) return null;
@@ -76,6 +82,19 @@ export class Planner {
     }
     this.planned = revision;
     return failures;
+  }
+
+  /** These, and Services that get slots or lose them as these ask for fewer or more. */
+  private withSlots(family: Family, snapshot: Snapshot, changed: ReadonlySet<ObjectKey>): ReadonlySet<ObjectKey> {
+    const budget = this.budgets[family];
+    budget.setMost((this.settings.balance ?? DEFAULT_BALANCE).slots);
+    for (const key of changed) {
+      const service = snapshot.service(key);
+      const demand = service === undefined ? 0 : slotDemand(family, service, snapshot.slicesOf(key), this.settings);
+      budget.set(key, service?.creationTime ?? null, demand);
+    }
+    const decided = budget.decide();
+    return decided.length === 0 ? changed : new Set([...changed, ...decided]);
   }
 
   private updateNode(snapshot: Snapshot): void {
@@ -93,7 +112,16 @@ export class Planner {
       const plan =
         service === undefined
           ? null
-          : planService(family, service, snapshot.slicesOf(key), this.facts, this.settings, select, key);
+          : planService(
+              family,
+              service,
+              snapshot.slicesOf(key),
+              this.facts,
+              this.settings,
+              select,
+              key,
+              this.budgets[family].has(key),
+            );
       this.tables[family].setService(key, plan);
       return [];
     } catch (error) {

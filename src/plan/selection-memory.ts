@@ -188,7 +188,7 @@ function changedCandidates(
     const oldPorts = one === null ? [] : targetPorts(family, port, one);
     const newPorts = other === null ? [] : targetPorts(family, port, other);
     const [from, oldEnd, newEnd] =
-      one !== null && other !== null && oldPorts.join() === newPorts.join()
+      one !== null && other !== null && oldPorts.join() === newPorts.join() && one.weight === other.weight
         ? changedRange(one, other)
         : [0, one?.count ?? 0, other?.count ?? 0];
     for (const candidate of candidatesIn(one, oldPorts, from, oldEnd)) gone.set(candidate.key, candidate);

@@ -4,7 +4,7 @@ import type { NodeFacts } from './facts.js';
 
 /**
  * Why an endpoint is left out: not ready while others are; not serving, or not terminating, where none is ready; hinted for other nodes or other
- * zones; not on this node under policy Local; a duplicate; on another port than most, where the platform has one for an address; one
+ * zones; not on this node under policy Local; weight 0; a duplicate; on another port than most, where the platform has one for an address; one
  * more than the platform has for an address.
  */
 export type Exclusion =
@@ -14,6 +14,7 @@ export type Exclusion =
   | 'node-hint'
   | 'zone-hint'
   | 'other-node'
+  | 'no-weight'
   | 'duplicate'
   | 'other-port'
   | 'over-limit';
@@ -89,22 +90,29 @@ const LAST_RESORT: readonly Rule[] = [
   { excludes: 'not-terminating', admits: (candidate) => has(candidate, TERMINATING) },
 ];
 
+/** After all else: an endpoint that gets no new connections has none to give to those that readiness and policies leave out. */
+const HAS_WEIGHT: Rule = { excludes: 'no-weight', admits: ({ weight }) => weight > 0 };
+
 /** What endpoints have to meet for traffic under policy Cluster. */
 export function clusterRules(mode: ClusterMode, { name, zone }: NodeFacts): readonly Rule[] {
   switch (mode) {
     case 'last-resort':
-      return LAST_RESORT;
+      return [...LAST_RESORT, HAS_WEIGHT];
     case 'ready':
-      return [IS_READY];
+      return [IS_READY, HAS_WEIGHT];
     case 'node':
-      return [IS_READY, { excludes: 'node-hint', admits: ({ nodeHints }) => nodeHints.includes(name) }];
+      return [IS_READY, { excludes: 'node-hint', admits: ({ nodeHints }) => nodeHints.includes(name) }, HAS_WEIGHT];
     case 'zone':
-      return [IS_READY, { excludes: 'zone-hint', admits: ({ zoneHints }) => zoneHints.includes(zone ?? '') }];
+      return [
+        IS_READY,
+        { excludes: 'zone-hint', admits: ({ zoneHints }) => zoneHints.includes(zone ?? '') },
+        HAS_WEIGHT,
+      ];
   }
 }
 
 /** What endpoints have to meet for traffic under policy Local, to which topology never applies. */
 export function localRules(mode: LocalMode, { name }: NodeFacts): readonly Rule[] {
   const onNode: Rule = { excludes: 'other-node', admits: ({ nodeName }) => nodeName === name };
-  return [onNode, ...(mode === 'ready' ? [IS_READY] : LAST_RESORT)];
+  return [onNode, ...(mode === 'ready' ? [IS_READY] : LAST_RESORT), HAS_WEIGHT];
 }

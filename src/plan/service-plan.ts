@@ -11,6 +11,7 @@ import {
   type ServiceRow,
 } from '../state/rows.js';
 import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
+import { askedBalance, balanceLimitation, PortBalance, unreadableWeights } from './balance.js';
 import { collect, has, pack } from './candidates.js';
 import { frontendKey } from './frontend-key.js';
 import { endpointWeight, FrontendLimit, type KeptOfPort } from './frontend-limit.js';
@@ -32,6 +33,7 @@ import type {
  * (behaviour SV-01: headless, ExternalName, no cluster IP of the family).
  *
  * @param key of the Service, for whoever has it: what is planned keeps it.
+ * @param hasSlots whether the node has slots left for it.
  */
 export function planService(
   family: Family,
@@ -41,16 +43,17 @@ export function planService(
   settings: PlanSettings,
   select: Select = selectEndpoints,
   key: ObjectKey = objectKey(service.namespace, service.name),
+  hasSlots = true,
 ): ServicePlan | null {
   const clusterIP = clusterIPOf(family, service);
   if (clusterIP === null) return null;
-  const planner = new ServicePlanner(family, service, slices, key, clusterIP, node, settings);
+  const planner = new ServicePlanner(family, service, slices, key, clusterIP, node, settings, hasSlots);
   const frontends = new Map<FrontendKey, FrontendPlan>();
   const hairpin = new Set<IPAddress>();
   const own = new Set<IPAddress>();
   const readyHere = new Set<IPAddress>();
   const { balancesOnly } = settings.traits;
-  const shortfalls: Shortfall[] = [...planner.leftOut(), ...planner.openToAll()];
+  const shortfalls: Shortfall[] = [...planner.leftOut(), ...planner.openToAll(), ...planner.unbalanced()];
   for (const [index, port] of service.ports.entries()) {
     const kept = planner.kept(index);
     // Of this port nothing is programmed: not even its endpoints are looked at.
@@ -158,6 +161,7 @@ class ServicePlanner {
     private readonly clusterIP: IPAddress,
     node: NodeFacts,
     private readonly settings: PlanSettings,
+    private readonly hasSlots: boolean,
   ) {
     const taken = new Set<IPAddress>([clusterIP]);
     const isNew = (address: IPAddress): boolean =>
@@ -205,6 +209,30 @@ class ServicePlanner {
     return [{ family: this.family, cause: 'source-ranges', servicePort: this.key, text }];
   }
 
+  /** What of its annotations cannot be read, and what is not shared as it asks. */
+  unbalanced(): readonly Shortfall[] {
+    const { family, service, slices, settings, key: servicePort } = this;
+    const unreadable = [...(service.balance?.unreadable ?? []), ...unreadableWeights(family, slices)];
+    const limitation = balanceLimitation(family, service, slices, settings, this.hasSlots);
+    return [
+      ...(unreadable.length === 0
+        ? []
+        : [{ family, cause: 'annotation', servicePort, text: unreadable.join('; ') } as const]),
+      ...(limitation === null ? [] : [{ family, servicePort, ...limitation }]),
+    ];
+  }
+
+  /** Null: equally and by chance. */
+  private balanceOf(port: ServicePortRow): PortBalance | null {
+    const { family, service, slices, settings } = this;
+    const { shares } = settings.traits;
+    const by = askedBalance(family, service, slices, settings);
+    if (by === null || shares === undefined) return null;
+    if (shares === 'weights') return new PortBalance(family, port, slices, 'random', false);
+    const isLimited = balanceLimitation(family, service, slices, settings, this.hasSlots) !== null;
+    return isLimited ? null : new PortBalance(family, port, slices, by, true);
+  }
+
   policies(port: ServicePortRow): Policies {
     const { internal, external } = localPolicies(this.service);
     return {
@@ -240,8 +268,10 @@ class ServicePlanner {
         sourceRanges: kind === 'LoadBalancer' && !traits.balancesOnly ? this.balancerSources : null,
         clientKeys,
         ...lasting,
+        balance,
       });
     const clientKeys = this.clientKeys(port, policies, selection);
+    const balance = this.balanceOf(port);
     const lasting: Lasting = traits.balancesOnly
       ? this.lasting(port, selection)
       : { flowEndpoints: flowEndpoints(port, selection), draining: null };
@@ -254,6 +284,7 @@ class ServicePlanner {
         sourceRanges: null,
         clientKeys,
         ...lasting,
+        balance,
       });
     const balancers = this.balancerAddresses.slice(0, kept.balancerAddresses);
     const externals = this.externalIPs.slice(0, kept.externalIPs);
@@ -330,6 +361,7 @@ class ServicePlanner {
       whenEmpty: handling.whenEmpty,
       sourceRanges: handling.sourceRanges,
       balancerFlags: this.settings.traits.balancesOnly ? this.service.balancerFlags : 0,
+      balance: handling.balance?.of(handling.endpoints, handling.localEndpoints) ?? null,
     };
   }
 }
@@ -339,7 +371,9 @@ type Lasting = Required<Pick<FrontendPlan, 'flowEndpoints' | 'draining'>>;
 
 /** How packets to a frontend are handled. */
 type Handling = Lasting &
-  Pick<FrontendPlan, 'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges' | 'clientKeys'>;
+  Pick<FrontendPlan, 'endpoints' | 'localEndpoints' | 'masquerade' | 'whenEmpty' | 'sourceRanges' | 'clientKeys'> & {
+    readonly balance: PortBalance | null;
+  };
 
 /** Datagram flows outlive their packets in conntrack; TCP ends by itself (behaviour CT-05). */
 function flowEndpoints(port: ServicePortRow, selection: Selection): EndpointList | null {

@@ -1,22 +1,17 @@
-import { endpointSize, type EndpointList } from '../base/endpoint-list.js';
-
-/**
+/*
  * A table of slots says which endpoint each slot leads to: a connection draws a slot, or its client's address is hashed to one. Each endpoint has slots in
- * proportion to its weight. It depends on endpoints and weights alone, so that every node has the same table, and an endpoint that comes or goes moves few
+ * proportion to its weight. A table depends on endpoints and weights alone, so that every node has the same one, and an endpoint that comes or goes moves few
  * slots beyond its own.
  */
-export interface SlotTable {
-  /** Of each endpoint, in the order of the list. At least 1. */
-  readonly weights: readonly number[];
-  /** For each slot the place of its endpoint in the list. */
-  readonly slots: Uint16Array;
-}
+
+import { endpointSize, type EndpointList } from '../base/endpoint-list.js';
+import { MOST_SLOTS } from './types.js';
 
 /**
  * Numbers of slots: primes, each the last below a power of two. With one that follows every endpoint each of them would move nearly all slots, as hashes are
  * taken modulo their number.
  */
-const SIZES = [251, 509, 1021, 2039, 4093, 8191] as const;
+const SIZES: readonly number[] = [251, 509, 1021, 2039, 4093];
 /** So many slots for an endpoint keep equal shares within 5 % of each other. */
 const SLOTS_EACH = 20;
 /** Ten slots each, at the least. Making a table takes time in proportion to slots × endpoints: 20 ms for the largest. */
@@ -26,29 +21,24 @@ export const MOST_TABLE_ENDPOINTS = 819;
 export function tableSize(endpoints: number): number | null {
   if (endpoints <= 1) return 1;
   if (endpoints > MOST_TABLE_ENDPOINTS) return null;
-  return SIZES.find((size) => size >= SLOTS_EACH * endpoints) ?? SIZES[SIZES.length - 1] ?? null;
+  return SIZES.find((size) => size >= SLOTS_EACH * endpoints) ?? MOST_SLOTS;
 }
 
 /**
+ * For each slot the place of its endpoint in the list.
+ *
  * Each slot goes to the endpoint that has the highest score for it, by a hash of both (rendezvous hashing): without an endpoint the others keep theirs. Then
  * those who got more than their share give the slots of their lowest scores to those who got less. Maglev's turns instead move about twice as many slots.
  *
  * @param weights of the endpoints, none of them 0. @param size from {@link tableSize}.
  */
-export function slotTable(endpoints: EndpointList, weights: readonly number[], size: number): SlotTable {
+export function slotTable(endpoints: EndpointList, weights: readonly number[], size: number): Uint16Array {
   const slots = new Uint16Array(size);
-  if (endpoints.count <= 1) return { weights, slots };
+  if (endpoints.count <= 1) return slots;
   const hashes = hashesOf(endpoints);
   const counts = highestScores(hashes, weights, slots);
   level(slots, counts, sharesOf(weights, counts, size), hashes, weights);
-  return { weights, slots };
-}
-
-/** How many slots each endpoint has. */
-export function slotCounts({ weights, slots }: SlotTable): readonly number[] {
-  const counts = new Array<number>(weights.length).fill(0);
-  for (const place of slots) counts[place] = (counts[place] ?? 0) + 1;
-  return counts;
+  return slots;
 }
 
 /** Gives each slot to the endpoint with the highest score. Among endpoints of one weight that is the highest hash, which costs no logarithm. */

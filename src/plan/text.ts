@@ -1,4 +1,6 @@
+import { endpointSize, type EndpointList } from '../base/endpoint-list.js';
 import type { Family, IPAddress } from '../base/ip.js';
+import { printBy, slotCounts } from './balance.js';
 import type {
   Conflict,
   ConflictPair,
@@ -8,6 +10,7 @@ import type {
   LocalDetector,
   NodePlan,
   PacketScope,
+  Shares,
   Shortfall,
 } from './types.js';
 
@@ -58,7 +61,7 @@ export function withinScope(
 
 export function printFrontend(frontend: FrontendText): string[] {
   const head = `${frontend.family} frontend ${frontend.key}`;
-  const { endpoints, localEndpoints } = frontend;
+  const { endpoints, localEndpoints, balance } = frontend;
   const lines = [`${head} service ${printServicePort(frontend.servicePort)} ${frontend.kind}`];
   // Without endpoints nothing is masqueraded, and not every mode writes to the kernel how it would be.
   const isServed = endpoints.count > 0 || (localEndpoints?.count ?? 0) > 0;
@@ -67,8 +70,34 @@ export function printFrontend(frontend: FrontendText): string[] {
   for (const endpoint of localEndpoints?.toStrings() ?? []) lines.push(`${head} local-endpoint ${endpoint}`);
   if ((localEndpoints ?? endpoints).count === 0) lines.push(`${head} empty ${frontend.whenEmpty}`);
   if (isServed && frontend.affinitySeconds !== null) lines.push(`${head} affinity ${frontend.affinitySeconds}s`);
+  if (isServed && balance !== null && balance !== undefined) {
+    lines.push(`${head} balance ${printBy(balance.by)}`);
+    lines.push(...printShares(`${head} `, endpoints, balance.endpoints));
+    if (localEndpoints !== null && balance.localEndpoints !== null)
+      lines.push(...printShares(`${head} local-`, localEndpoints, balance.localEndpoints));
+  }
   for (const range of frontend.sourceRanges ?? []) lines.push(`${head} admit ${range}`);
   return lines;
+}
+
+/** The part of connections that each endpoint of a list gets, and which of the slots are its own, as one number. */
+function printShares(head: string, list: EndpointList, { weights, slots }: Shares): string[] {
+  if (slots === null)
+    return list.toStrings().map((endpoint, place) => `${head}share ${endpoint} weight ${weights[place] ?? 0}`);
+  const counts = slotCounts(list.count, slots);
+  const shares = list
+    .toStrings()
+    .map((endpoint, place) => `${head}share ${endpoint} ${counts[place] ?? 0}/${slots.length}`);
+  return list.count === 0 ? [] : [...shares, `${head}table ${digestOf(list, slots)}`];
+}
+
+/** FNV-1a of each slot's endpoint. */
+function digestOf({ family, packed }: EndpointList, slots: Uint16Array): string {
+  const size = endpointSize(family);
+  let hash = 0x811c9dc5;
+  for (const place of slots)
+    for (let at = place * size; at < (place + 1) * size; at++) hash = Math.imul(hash ^ (packed[at] ?? 0), 0x01000193);
+  return (hash >>> 0).toString(16).padStart(8, '0');
 }
 
 /** Room for a name beside the longest kind in the 127 characters that a comment on an nftables element has. */
@@ -101,9 +130,14 @@ export function printCount({ count }: ConflictPair): string {
 }
 
 export function printShortfall({ family, cause, servicePort, text }: Shortfall): string {
-  const what = { platform: 'not on this platform', limit: 'over a limit', 'source-ranges': 'open to every client' }[
-    cause
-  ];
+  const what = {
+    platform: 'not on this platform',
+    limit: 'over a limit',
+    'source-ranges': 'open to every client',
+    annotation: 'not readable',
+    mode: 'not in this mode',
+    slots: 'over a limit',
+  }[cause];
   return `${what}: ${family} ${servicePort}: ${text}`;
 }
 

@@ -1,3 +1,4 @@
+import type { BalanceBy } from '../base/balance.js';
 import type { EndpointList } from '../base/endpoint-list.js';
 import type { Family, IPAddress, IPPrefix } from '../base/ip.js';
 import type { Protocol } from '../base/protocol.js';
@@ -48,6 +49,26 @@ export interface FrontendPlan {
   readonly draining?: EndpointList | null;
   /** As in {@link ServiceRow}; 0 where the mode does not balance alone. */
   readonly balancerFlags: number;
+  /** How connections are shared among the endpoints; null or absent: equally, by chance. */
+  readonly balance?: Balance | null;
+}
+
+/** How connections to a frontend are shared among its endpoints. */
+export interface Balance {
+  readonly by: BalanceBy;
+  readonly endpoints: Shares;
+  readonly localEndpoints: Shares | null;
+}
+
+/** Of the largest table: a prime. */
+export const MOST_SLOTS = 8191;
+
+/** What each endpoint of a list gets. */
+export interface Shares {
+  /** In the order of the list; above 0. */
+  readonly weights: readonly number[];
+  /** For each slot of a table the place of its endpoint in the list; null where the mode has no such tables. */
+  readonly slots: Uint16Array | null;
 }
 
 /**
@@ -93,12 +114,12 @@ export interface ServicePlan {
 }
 
 /**
- * Something that a Service asks for and does not get: the platform cannot do it, it is over the limits of one Service, or its source ranges are of the other
- * family alone.
+ * Something that a Service asks for and does not get: the platform cannot do it, it is over the limits of one Service, its source ranges are of the other family
+ * alone, an annotation cannot be read, or the mode does not share connections as asked or has no slots left for it.
  */
 export interface Shortfall {
   readonly family: Family;
-  readonly cause: 'platform' | 'limit' | 'source-ranges';
+  readonly cause: 'platform' | 'limit' | 'source-ranges' | 'annotation' | 'mode' | 'slots';
   /** `namespace/name:port`; without the port where it is the Service's as a whole. */
   readonly servicePort: string;
   /** For people. */

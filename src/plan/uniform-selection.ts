@@ -42,8 +42,8 @@ export function selectUniform(
 
 type Used = readonly { readonly slice: EndpointSliceRow; readonly target: number }[];
 
-function isUniform({ conditions, count, zoneHints, nodeHints }: EndpointSliceRow): boolean {
-  if (zoneHints !== null || nodeHints !== null) return false;
+function isUniform({ conditions, count, zoneHints, nodeHints, weight }: EndpointSliceRow): boolean {
+  if (zoneHints !== null || nodeHints !== null || weight === 0) return false;
   for (let index = 0; index < count; index++) if (conditions[index] !== (READY | SERVING)) return false;
   return true;
 }

@@ -20,7 +20,9 @@ function slicesEqual(one: EndpointSliceRow, other: EndpointSliceRow): boolean {
     equal(one.ports, other.ports) &&
     equal(one.nodeNames, other.nodeNames) &&
     equal(one.zoneHints, other.zoneHints) &&
-    equal(one.nodeHints, other.nodeHints)
+    equal(one.nodeHints, other.nodeHints) &&
+    one.weight === other.weight &&
+    one.unreadable === other.unreadable
   );
 }
 

@@ -1,3 +1,4 @@
+import type { BalanceBy } from '../base/balance.js';
 import type { Family, IPAddress, IPPrefix } from '../base/ip.js';
 import type { Protocol } from '../base/protocol.js';
 
@@ -45,7 +46,17 @@ export interface ServiceRow {
   readonly healthCheckNodePort: number;
   /** {@link KEEPS_DESTINATION} | {@link REPLACED_WHOLE}, which annotations ask for. */
   readonly balancerFlags: number;
+  /** What annotations say of how connections are shared among endpoints; absent: nothing. */
+  readonly balance?: BalanceRow;
   readonly ports: readonly ServicePortRow[];
+}
+
+/** Annotations of a Service about how its connections are shared. */
+export interface BalanceRow {
+  /** Null: the configuration decides. */
+  readonly by: BalanceBy | null;
+  /** Annotations that cannot be read and count as absent, for people; bounded. */
+  readonly unreadable: readonly string[];
 }
 
 /** Bits of {@link ServiceRow.balancerFlags}, for platforms that balance by themselves (behaviour WK-05): endpoints see the address that the client asked for. */
@@ -93,7 +104,14 @@ export interface EndpointSliceRow {
   readonly zoneHints: readonly (readonly string[])[] | null;
   /** Node hints per endpoint; null when no endpoint has any. */
   readonly nodeHints: readonly (readonly string[])[] | null;
+  /** Of each of its endpoints, 0 to {@link MOST_WEIGHT}: 0 for no new connections; absent: 1. */
+  readonly weight?: number;
+  /** An annotation that cannot be read and counts as absent, for people. */
+  readonly unreadable?: string;
 }
+
+export const MOST_WEIGHT = 65_535;
+export const DEFAULT_WEIGHT = 1;
 
 export interface NodeRow {
   readonly kind: 'Node';

@@ -262,6 +262,8 @@ t.test('FL-01 to FL-53: every flag there is, and what each counts as when it is 
     'change-log-maxsize': '0',
     'change-log-path': '',
     'session-affinity-ipv6-prefix': '128',
+    balance: 'random',
+    'balance-slots-max': '262144',
     'service-telemetry': 'false',
     'service-telemetry-endpoints': 'false',
     'service-telemetry-max': '1000',

@@ -162,6 +162,7 @@ t.test('fields that another one switches off, and those that nothing reads', (t)
     '--http-check-frequency: has no effect without a URL in --manifests',
   ]);
   t.same(warnings([local, '--session-affinity-ipv6-prefix=64']), [], 'in mode nftables');
+  t.same(warnings([local, '--balance=hash=address', '--balance-slots-max=1000']), [], 'in mode nftables');
   t.same(warnings([local, '--egress-selector-config-file=/nowhere']), [
     '--egress-selector-config-file: has no effect without an API server to read from',
   ]);

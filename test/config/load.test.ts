@@ -21,6 +21,7 @@ const DEFAULTS = {
   changeLog: null,
   serviceTelemetry: null,
   serviceLimits: { frontends: 10_000, entries: 100_000 },
+  balance: { by: 'random', slots: 262_144 },
   affinityIPv6Prefix: 128,
   profiling: false,
   flagz: true,

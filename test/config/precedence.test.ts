@@ -56,6 +56,8 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'change-log-maxbackup',
     'change-log-maxage',
     'session-affinity-ipv6-prefix',
+    'balance',
+    'balance-slots-max',
     'service-telemetry',
     'service-telemetry-endpoints',
     'service-telemetry-max',

@@ -118,6 +118,9 @@ for (const family of ['ip', 'ip6'] as const) {
       ours.text,
       `dnat ${family} to numgen random mod 4 . ${family} daddr . meta l4proto . th dport map @endpoints`,
     );
+    const key = `${family} daddr . meta l4proto . th dport`;
+    for (const hashed of [`${family} saddr`, `${family} saddr . th sport`])
+      t.match(ours.text, `dnat ${family} to jhash ${hashed} mod 251 seed 0x7 . ${key} map @endpoints`);
     t.match(ours.text, 'update @affinity {');
   });
 }

@@ -197,6 +197,9 @@ export function rulesOfNftText(family: NftFamily): readonly { readonly text: str
 export function rulesOfOurs(family: NftFamily): readonly Rule[] {
   return [
     [dnat(family, concat(numgen(4), ...frontend(family)), '@endpoints')],
+    ...[payload(family, 'saddr'), concat(payload(family, 'saddr'), payload('th', 'sport'))].map((expr) => [
+      dnat(family, concat({ jhash: { mod: 251, seed: 7, expr } }, ...frontend(family)), '@endpoints'),
+    ]),
     [match(meta('nfproto'), '==', family === 'ip' ? 'ipv4' : 'ipv6'), accept],
     [match(ct('proto-dst', 'original'), '==', 80), accept],
     update(family),

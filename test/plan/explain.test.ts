@@ -7,7 +7,7 @@ import { Planner } from '../../src/plan/planner.js';
 import { parseQuestion } from '../../src/plan/question.js';
 import type { NodeRow, Row, ServiceRow } from '../../src/state/rows.js';
 import { Store } from '../../src/state/store.js';
-import { planSettings } from '../support/plan-settings.js';
+import { planSettings, PLAIN_TRAITS } from '../support/plan-settings.js';
 import { address, node, port, prefix, service, serviceCIDR, slice, type EndpointText } from '../support/rows.js';
 
 /** Explanations on the node `me` in zone `a`, 192.168.0.2 and fd00::2, with pods in 10.0.0.0/8 and fd00:10::/64. */
@@ -382,5 +382,34 @@ t.test('a Service that cannot be planned', (t) => {
   t.same(scene.say('external', '10.96.0.1:80/TCP', 'note'), said('web'));
   t.same(scene.say('external', '10.96.0.2:80/TCP', 'note'), said('late'));
   t.same(scene.say('external', '10.96.0.3:80/TCP', 'note'), []);
+  t.end();
+});
+
+t.test('shares of endpoints, what picks one, and what of it cannot be had', (t) => {
+  const slices = [
+    slice('web', [{ address: '10.0.0.1' }], { name: 'a' }),
+    slice('web', [{ address: '10.0.0.2' }], { name: 'b' }),
+  ];
+  const rows = (balance: ServiceRow['balance']): Row[] => [
+    service('web', { clusterIPs: [IP], ...(balance === undefined ? {} : { balance }) }),
+    ...slices.map((row, index) => ({ ...row, weight: index === 0 ? 1 : 3 })),
+    slice('web', [{ address: '10.0.0.3' }], { name: 'c' }),
+  ];
+  const [, , , third] = rows(undefined);
+  const scene = new Scene([...rows(undefined).slice(0, 3), { ...(third as (typeof slices)[0]), weight: 0 }]);
+  t.same(scene.say('external', `${IP}:80`, 'endpoints'), [
+    '10.0.0.1:80  -  used, 25.1 %',
+    '10.0.0.2:80  -  used, 74.9 %',
+    '10.0.0.3:80  -  not used: weight 0: no new connections',
+  ]);
+  t.same(scene.say('external', `${IP}:80`, 'balance'), ['by chance, in unequal shares; a table of 251 slots']);
+  const hashed = new Scene(rows({ by: 'address', unreadable: ['annotation x is "y"'] }));
+  t.same(hashed.say('external', `${IP}:80`, 'balance'), [
+    'hash=address: the same client gets the same endpoint; a table of 251 slots',
+  ]);
+  t.same(hashed.say('external', `${IP}:80`, 'note'), ['annotation x is "y"']);
+  const elsewhere = new Scene(rows({ by: 'address', unreadable: [] }), { traits: PLAIN_TRAITS });
+  t.same(elsewhere.say('external', `${IP}:80`, 'balance'), []);
+  t.match(elsewhere.say('external', `${IP}:80`, 'note'), [/without effect: this mode has no tables of slots/]);
   t.end();
 });

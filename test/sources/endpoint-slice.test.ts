@@ -378,3 +378,22 @@ t.test('5,000 slices of 50 endpoints: time to translate, and what stays', async 
   t.equal(new Set(rows.map((row) => row?.conditions)).size, 1, 'equal bytes, so one column for all');
   t.equal(new Set(rows.map((row) => row?.ports)).size, 1);
 });
+
+t.test('weights of endpoints', (t) => {
+  const read = (annotations: unknown): Pick<EndpointSliceRow, 'weight' | 'unreadable'> => {
+    const labels = { 'kubernetes.io/service-name': 'web' };
+    const { weight, unreadable } = rowOf({ metadata: { name: 'web-a', labels, annotations } });
+    return { ...(weight === undefined ? {} : { weight }), ...(unreadable === undefined ? {} : { unreadable }) };
+  };
+  t.same(read({}), {});
+  t.same(read({ 'pointsman.dev/weight': '5' }), { weight: 5 });
+  t.same(read({ 'service.cilium.io/weight': '0' }), { weight: 0 });
+  t.same(read({ 'pointsman.dev/weight': '65535', 'service.cilium.io/weight': '0' }), { weight: 65_535 });
+  for (const value of ['', '-1', '65536', '1.5', ' 1', '1e3', '999999', 5, null])
+    t.equal(read({ 'pointsman.dev/weight': value }).weight, undefined, JSON.stringify(value));
+  t.match(
+    read({ 'service.cilium.io/weight': 'much' }).unreadable,
+    /^annotation service\.cilium\.io\/weight is "much", must be/,
+  );
+  t.end();
+});

@@ -278,3 +278,24 @@ t.test('annotations for platforms that balance by themselves', (t) => {
   t.equal(flags('none'), 0);
   t.end();
 });
+
+t.test('annotations about how connections are shared', (t) => {
+  const read = (annotations: unknown): ServiceRow['balance'] =>
+    rowOf({}, { metadata: { name: 'web', annotations } }).balance;
+  const by = (annotations: unknown): unknown => read(annotations)?.by;
+  t.equal(read({}), undefined);
+  t.equal(read('none'), undefined);
+  t.equal(by({ 'pointsman.dev/balance': 'random' }), 'random');
+  t.equal(by({ 'pointsman.dev/balance': 'hash=address' }), 'address');
+  t.equal(by({ 'pointsman.dev/balance': 'hash=address,port' }), 'address-port');
+  t.equal(by({ 'service.cilium.io/lb-algorithm': 'maglev' }), 'address-port');
+  const both = { 'pointsman.dev/balance': 'random', 'service.cilium.io/lb-algorithm': 'maglev' };
+  t.equal(by(both), 'random', 'our own comes first');
+  const wrong = read({ 'pointsman.dev/balance': 'x'.repeat(1000), 'service.cilium.io/lb-algorithm': 7 });
+  t.equal(wrong?.by, null);
+  t.match(wrong?.unreadable, [
+    /^annotation pointsman\.dev\/balance is "x{61}…", must be one of random hash=address hash=address,port, and counts as absent$/,
+    /^annotation service\.cilium\.io\/lb-algorithm is something else than a text, must be one of random maglev, and/,
+  ]);
+  t.end();
+});

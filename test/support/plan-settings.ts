@@ -1,6 +1,15 @@
-import type { PlanSettings } from '../../src/plan/facts.js';
+import type { ModeTraits, PlanSettings } from '../../src/plan/facts.js';
 import { DEFAULT_SERVICE_LIMITS } from '../../src/base/service-limits.js';
 import { address, prefix } from './rows.js';
+
+/** Of a mode that guards cluster addresses and has no tables of slots. */
+export const PLAIN_TRAITS: ModeTraits = {
+  guardsClusterAddresses: true,
+  guardsServiceAddresses: false,
+  prefersLocal: false,
+  servesLocalhost: false,
+  balancesOnly: false,
+};
 
 /** Settings as an unconfigured nftables proxy has them on `me`, pods being in 10.0.0.0/8 and fd00:10::/64. */
 export function planSettings(fields: Partial<PlanSettings> = {}): PlanSettings {
@@ -14,13 +23,7 @@ export function planSettings(fields: Partial<PlanSettings> = {}): PlanSettings {
     affinityIPv6Prefix: 128,
     nodePortAddresses: 'primary',
     limits: DEFAULT_SERVICE_LIMITS,
-    traits: {
-      guardsClusterAddresses: true,
-      guardsServiceAddresses: false,
-      prefersLocal: false,
-      servesLocalhost: false,
-      balancesOnly: false,
-    },
+    traits: { ...PLAIN_TRAITS, shares: 'slots' },
     ...fields,
   };
 }

@@ -1,5 +1,6 @@
+import type { BalanceBy } from '../../base/balance.js';
 import type { NftFamily } from '../../native/contract.js';
-import type { NodePlan } from '../../plan/types.js';
+import { MOST_SLOTS, type NodePlan } from '../../plan/types.js';
 import {
   address,
   concat,
@@ -9,6 +10,7 @@ import {
   jump,
   match,
   meta,
+  sport,
   type Chain,
   type Expression,
   type Rule,
@@ -26,7 +28,9 @@ export interface ServiceClass {
   readonly shard: number | null;
   /** `pick` alone; after marking for masquerade; or by where the connection comes from. */
   readonly kind: 'pick' | 'external' | 'external-local';
-  /** Power of two, at least the number of endpoints. */
+  /** How an endpoint is picked: slot after slot until one is filled, or from a full table, by chance or by a hash of the client. */
+  readonly draw: 'even' | BalanceBy;
+  /** Power of two, at least the number of endpoints; of a table the number of its slots. */
   readonly size: number;
   /** The same for the local endpoints; only with `external-local`, otherwise 0. */
   readonly localSize: number;
@@ -47,26 +51,40 @@ export function className(service: ServiceClass): string {
   const sizes = service.kind === 'external-local' ? `${service.size}-${service.localSize}` : `${service.size}`;
   const shard = service.shard === null ? '' : `-shard-${service.shard}`;
   const sticky = service.sticky ? STICKY : '';
-  return `${service.shard === null ? 'nodeport-' : ''}${service.kind}-${sizes}${shard}${sticky}`;
+  return `${service.shard === null ? 'nodeport-' : ''}${service.kind}-${DRAW_WORDS[service.draw]}${sizes}${shard}${sticky}`;
 }
+
+const DRAW_WORDS: Readonly<Record<ServiceClass['draw'], string>> = {
+  even: '',
+  random: 'table-',
+  address: 'hash-address-',
+  'address-port': 'hash-address-port-',
+};
+
+const DRAWS_BY_WORD = new Map(
+  (['even', 'random', 'address', 'address-port'] as const).map((draw) => [DRAW_WORDS[draw], draw]),
+);
 
 const STICKY = '-sticky';
 
-const CLASS_NAME = /^(?:nodeport-)?(pick|external|external-local)-(\d+)(?:-(\d+))?(?:-shard-(\d+))?(-sticky)?$/;
+const CLASS_NAME =
+  /^(?:nodeport-)?(pick|external|external-local)-(table-|hash-address-|hash-address-port-)?(\d+)(?:-(\d+))?(?:-shard-(\d+))?(-sticky)?$/;
 
 /** The class of a chain name made by {@link className}; null for any other name. */
 export function parseClassName(name: string): ServiceClass | null {
   const found = CLASS_NAME.exec(name);
   if (found === null) return null;
   const service: ServiceClass = {
-    shard: found[4] === undefined ? null : Number(found[4]),
+    shard: found[5] === undefined ? null : Number(found[5]),
     kind: found[1] as ServiceClass['kind'],
-    size: Number(found[2]),
-    localSize: Number(found[3] ?? 0),
-    sticky: found[5] !== undefined,
+    draw: DRAWS_BY_WORD.get(found[2] ?? '') ?? 'even',
+    size: Number(found[3]),
+    localSize: Number(found[4] ?? 0),
+    sticky: found[6] !== undefined,
   };
+  const isSize = service.draw === 'even' ? isPowerOfTwo : isTableSize;
   const localSize = service.kind === 'external-local' ? service.localSize : 1;
-  return className(service) === name && isPowerOfTwo(service.size) && isPowerOfTwo(localSize) ? service : null;
+  return className(service) === name && isSize(service.size) && isSize(localSize) ? service : null;
 }
 
 /** The size for `count` endpoints, given the size in use (0: none). */
@@ -109,9 +127,9 @@ export function classChainNames(service: ServiceClass): readonly string[] {
   ];
 }
 
-function pickName({ shard, size, localSize }: ServiceClass, local: boolean): string {
+function pickName({ shard, draw, size, localSize }: ServiceClass, local: boolean): string {
   const prefix = `${shard === null ? 'nodeport-' : ''}${local ? 'local-' : ''}`;
-  return `${prefix}pick-${local ? localSize : size}${shard === null ? '' : `-shard-${shard}`}`;
+  return `${prefix}pick-${DRAW_WORDS[draw]}${local ? localSize : size}${shard === null ? '' : `-shard-${shard}`}`;
 }
 
 function pickChains(service: ServiceClass, local: boolean, family: NftFamily): readonly Chain[] {
@@ -120,7 +138,9 @@ function pickChains(service: ServiceClass, local: boolean, family: NftFamily): r
   const size = local ? service.localSize : service.size;
   const map = endpointsMap(service.shard, local);
   const key = nodePort ? [meta('l4proto'), dport] : [address(family, 'daddr'), meta('l4proto'), dport];
-  const pick: Chain = { name, hook: null, rules: draws(size).map((mod) => [dnatTo(family, drawKey(mod, key), map)]) };
+  const draw = (slot: Expression): Rule => [dnatTo(family, concat(slot, ...key), map)];
+  const slots = service.draw === 'even' ? draws(size).map(byChance) : tableDraws(service.draw, size, family);
+  const pick: Chain = { name, hook: null, rules: slots.map(draw) };
   if (!service.sticky) return [pick];
   const rules: readonly Rule[] = [[jump(findChain(nodePort, local))], [goto(name)]];
   return [pick, { name: name + STICKY, hook: null, rules }];
@@ -139,14 +159,31 @@ function draws(size: number): readonly number[] {
   return moduli;
 }
 
-function drawKey(mod: number, key: readonly Expression[]): Expression {
-  return concat({ numgen: { mode: 'random', mod, offset: 0 } }, ...key);
+function byChance(mod: number): Expression {
+  return { numgen: { mode: 'random', mod, offset: 0 } };
 }
+
+/** Of a full table, and then of slot 0: for packets on their way while the table gets smaller, and for slots that an external change removed. */
+function tableDraws(by: BalanceBy, mod: number, family: NftFamily): readonly Expression[] {
+  const client = address(family, 'saddr');
+  const slot: Expression =
+    by === 'random'
+      ? byChance(mod)
+      : { jhash: { mod, seed: SEED, expr: by === 'address' ? client : concat(client, sport) } };
+  return mod === 1 ? [byChance(1)] : [slot, byChance(1)];
+}
+
+/** The same on every node, and in every release: with another one nearly all clients would go to other endpoints. */
+const SEED = 0x706f696e;
 
 function lastName(chains: readonly Chain[]): string {
   const last = chains[chains.length - 1];
   if (last === undefined) throw new RangeError('a class has at least one chain');
   return last.name;
+}
+
+function isTableSize(size: number): boolean {
+  return size >= 1 && size <= MOST_SLOTS;
 }
 
 function isPowerOfTwo(size: number): boolean {

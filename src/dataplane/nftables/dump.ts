@@ -1,4 +1,5 @@
-import { EndpointList, endpointSize } from '../../base/endpoint-list.js';
+import type { BalanceBy } from '../../base/balance.js';
+import { EndpointList, endpointSize, packedKey } from '../../base/endpoint-list.js';
 import {
   addressFromBytes,
   addressLength,
@@ -9,7 +10,7 @@ import {
 } from '../../base/ip.js';
 import { parseFrontendKey } from '../../plan/frontend-key.js';
 import { clusterAddressLine, hairpinLine, printFrontend, printNode } from '../../plan/text.js';
-import type { FrontendKey, FrontendKind, NodePlan } from '../../plan/types.js';
+import type { Balance, FrontendKey, FrontendKind, NodePlan, Shares } from '../../plan/types.js';
 import { findChainOf, parseAffinityChain } from './affinity/chains.js';
 import { parseClassName } from './classes.js';
 import { chainsOfFrontend, timeoutOfFrontend, type FrontendElements } from './frontend-elements.js';
@@ -83,6 +84,7 @@ function dumpFrontend(family: Family, key: FrontendKey, elements: FrontendElemen
   const { address, port, protocol } = parseFrontendKey(key);
   const [kind = '', servicePort = ''] = (elements.comment ?? '').split(' ');
   const local = service.kind === 'external-local';
+  const isTable = service.draw !== 'even';
   const lines = printFrontend({
     key,
     kind: kind as FrontendKind,
@@ -91,11 +93,12 @@ function dumpFrontend(family: Family, key: FrontendKey, elements: FrontendElemen
     protocol,
     port,
     servicePort,
-    endpoints: listOf(family, elements.endpoints),
-    localEndpoints: local ? listOf(family, elements.localEndpoints) : null,
+    endpoints: listOf(family, elements.endpoints, isTable),
+    localEndpoints: local ? listOf(family, elements.localEndpoints, isTable) : null,
     masquerade: service.kind === 'pick' ? 'off-cluster' : local ? 'node' : 'always',
     whenEmpty: elements.dropped ? 'drop' : 'reject',
     affinitySeconds: timeoutOfFrontend(elements),
+    balance: service.draw === 'even' ? null : balanceOf(family, service.draw, elements, local),
     sourceRanges: elements.restricted ? elements.admitted.map((range) => prefixOf(family, range)).sort() : null,
   });
   if (!hasRightLocals(family, key, elements, local))
@@ -131,7 +134,7 @@ function hasRightLocals(family: Family, key: FrontendKey, elements: FrontendElem
   const remembering = elements.remembers === null ? null : parseAffinityChain(elements.remembers);
   const held = elements.stickyLocals;
   const own = (slots: Slots): readonly PackedKey[] => {
-    const list = listOf(family, slots);
+    const list = listOf(family, slots, true);
     return Array.from({ length: list.count }, (_, index) => list.key(index));
   };
   if (remembering?.does !== 'remember-both') return held.length === 0;
@@ -143,16 +146,47 @@ function hasRightLocals(family: Family, key: FrontendKey, elements: FrontendElem
   return remembering.cluster === key ? !held.some((endpoint) => cluster.includes(endpoint)) : held.length === 0;
 }
 
-/** Slots as a sorted list without the empty ones. */
-function listOf(family: Family, slots: Slots): EndpointList {
+/** What the slots of a table amount to. */
+function balanceOf(
+  family: Family,
+  by: BalanceBy,
+  { endpoints, localEndpoints }: FrontendElements,
+  local: boolean,
+): Balance {
+  return {
+    by,
+    endpoints: sharesOf(family, endpoints),
+    localEndpoints: local ? sharesOf(family, localEndpoints) : null,
+  };
+}
+
+function sharesOf(family: Family, slots: Slots): Shares {
+  const size = endpointSize(family);
+  const list = listOf(family, slots, true);
+  const places = new Map(Array.from({ length: list.count }, (_, place) => [list.key(place), place]));
+  // An empty slot has no place: it is not in the table that is printed, whose digest is another one then.
+  const filled = Array.from({ length: slots.length / size }, (_, slot) =>
+    places.get(packedKey(slots, slot * size, size)),
+  );
+  return { weights: [], slots: Uint16Array.from(filled.filter((place) => place !== undefined)) };
+}
+
+/** Slots as a sorted list without the empty ones. Of a table each endpoint is there once. */
+function listOf(family: Family, slots: Slots, isTable = false): EndpointList {
   const size = endpointSize(family);
   const endpoints: Buffer[] = [];
   for (let at = 0; at < slots.length; at += size) {
     const endpoint = Buffer.from(slots.subarray(at, at + size));
     if (endpoint.some((byte) => byte !== 0)) endpoints.push(endpoint);
   }
-  return new EndpointList(family, Buffer.concat(endpoints.sort((one, other) => Buffer.compare(one, other))));
+  endpoints.sort((one, other) => Buffer.compare(one, other));
+  const distinct = endpoints.filter(
+    (endpoint, index) => !isTable || index === 0 || !endpoint.equals(endpoints[index - 1] ?? NO_BYTES),
+  );
+  return new EndpointList(family, Buffer.concat(distinct));
 }
+
+const NO_BYTES = Buffer.alloc(0);
 
 /** A packed range as a prefix; ranges that are none are printed by their first address. */
 function prefixOf(family: Family, range: PackedKey): IPPrefix {

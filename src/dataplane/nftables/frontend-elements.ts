@@ -1,14 +1,14 @@
-import { endpointSize } from '../../base/endpoint-list.js';
+import { endpointSize, type EndpointList } from '../../base/endpoint-list.js';
 import { clientKeyOf } from '../../plan/frontend-key.js';
 import { printServicePort } from '../../plan/text.js';
-import type { ClientKeys, FrontendKey, FrontendPlan } from '../../plan/types.js';
+import type { ClientKeys, FrontendKey, FrontendPlan, Shares } from '../../plan/types.js';
 import { findChainOf, rememberChainOf, secondsOf } from './affinity/chains.js';
 import { packLocal } from './affinity/local-endpoints.js';
 import { className, classSize, parseClassName, type ServiceClass } from './classes.js';
 import type { ElementBatches } from './element-batches.js';
 import { packFrontend, packParts, packRange, packSlot, shardOf, type PackedKey } from './keys.js';
 import { SET, endpointsMap } from './names.js';
-import { assignSlots, diffSlots, NO_SLOTS, type Slots } from './slots.js';
+import { assignSlots, diffSlots, NO_SLOTS, tableSlots, type Slots } from './slots.js';
 
 /** Every element that one frontend has in the table: as the kernel holds it, or as it should be. */
 export interface FrontendElements {
@@ -105,9 +105,17 @@ export function renderFrontend(
     findsLocal: seconds === null || plan.localEndpoints === null ? null : findChainOf(keyOf(true)),
     remembers: seconds === null ? null : rememberChainOf(plan.key, seconds, clientKeys),
     stickyLocals: seconds === null ? EMPTY : stickyLocals(plan.key, clientKeys),
-    endpoints: assignSlots(current.endpoints, plan.endpoints),
-    localEndpoints: plan.localEndpoints === null ? NO_SLOTS : assignSlots(current.localEndpoints, plan.localEndpoints),
+    endpoints: slotsFor(plan.endpoints, plan.balance?.endpoints, current.endpoints),
+    localEndpoints:
+      plan.localEndpoints === null
+        ? NO_SLOTS
+        : slotsFor(plan.localEndpoints, plan.balance?.localEndpoints, current.localEndpoints),
   };
+}
+
+function slotsFor(list: EndpointList, shares: Shares | null | undefined, current: Slots): Slots {
+  const table = shares?.slots ?? null;
+  return table === null ? assignSlots(current, list) : tableSlots(current, list, table);
 }
 
 function stickyLocals(key: FrontendKey, clientKeys: ClientKeys | null): readonly PackedKey[] {
@@ -120,11 +128,18 @@ function stickyLocals(key: FrontendKey, clientKeys: ClientKeys | null): readonly
 
 function classFor(plan: FrontendPlan, current: FrontendElements): ServiceClass {
   const held = current.chain === null ? null : parseClassName(current.chain);
+  const balance = plan.balance ?? null;
+  const draw = balance?.by ?? 'even';
+  const before = held?.draw === 'even' ? held : null;
+  const sizeOf = (list: EndpointList, shares: Shares | null | undefined, size = 0): number =>
+    draw === 'even' ? classSize(list.count, size) : Math.max(1, shares?.slots?.length ?? 0);
   return {
     shard: plan.address === null ? null : shardOf(packParts(plan)),
     kind: plan.masquerade === 'off-cluster' ? 'pick' : plan.masquerade === 'always' ? 'external' : 'external-local',
-    size: classSize(plan.endpoints.count, held?.size ?? 0),
-    localSize: plan.localEndpoints === null ? 0 : classSize(plan.localEndpoints.count, held?.localSize ?? 0),
+    draw,
+    size: sizeOf(plan.endpoints, balance?.endpoints, before?.size),
+    localSize:
+      plan.localEndpoints === null ? 0 : sizeOf(plan.localEndpoints, balance?.localEndpoints, before?.localSize),
     sticky: plan.affinitySeconds !== null,
   };
 }

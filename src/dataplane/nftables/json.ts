@@ -14,6 +14,7 @@ export type Expression =
   | { readonly ct: { readonly key: string; readonly dir?: 'original' | 'reply' } }
   | { readonly fib: { readonly result: 'type'; readonly flags: readonly string[] } }
   | { readonly numgen: { readonly mode: 'random'; readonly mod: number; readonly offset: 0 } }
+  | { readonly jhash: { readonly mod: number; readonly seed: number; readonly expr: Expression } }
   | { readonly concat: readonly Expression[] }
   | { readonly prefix: { readonly addr: string; readonly len: number } }
   | { readonly map: { readonly key: Expression; readonly data: string } }
@@ -81,6 +82,7 @@ export const meta = (key: 'mark' | 'l4proto' | 'iifname'): Expression => ({ meta
 export const original = (key: string): Expression => ({ ct: { key, dir: 'original' } });
 export const concat = (...parts: readonly Expression[]): Expression => ({ concat: parts });
 export const dport: Expression = { payload: { protocol: 'th', field: 'dport' } };
+export const sport: Expression = { payload: { protocol: 'th', field: 'sport' } };
 export const address = (family: NftFamily, field: 'saddr' | 'daddr'): Expression => ({
   payload: { protocol: family, field },
 });

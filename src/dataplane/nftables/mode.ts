@@ -14,6 +14,7 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
     prefersLocal: false,
     servesLocalhost: false,
     balancesOnly: false,
+    shares: 'slots',
   }),
   footprint: NFTABLES_FOOTPRINT,
   metrics: {

@@ -42,6 +42,14 @@ export function assignSlots(current: Slots, desired: EndpointList): Slots {
   return slots;
 }
 
+/** The endpoint of each slot of a table. What the kernel has is taken as it is where it is the same. */
+export function tableSlots(current: Slots, { family, packed }: EndpointList, table: Uint16Array): Slots {
+  const size = endpointSize(family);
+  const slots = new Uint8Array(table.length * size);
+  for (const [slot, place] of table.entries()) copy(packed, place * size, slots, slot * size, size);
+  return Buffer.compare(slots, current) === 0 ? current : slots;
+}
+
 /** As {@link assignAll}, where it is known which few endpoints differ; null where it is not. */
 function assignFew(current: Slots, { family, packed }: EndpointList): Slots | null {
   const size = endpointSize(family);

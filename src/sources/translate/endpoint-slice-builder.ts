@@ -9,6 +9,7 @@ import {
   type EndpointSliceRow,
   type RowRef,
 } from '../../state/rows.js';
+import { readWeight } from './balance.js';
 import { EndpointColumns } from './endpoint-columns.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
@@ -119,7 +120,9 @@ export class EndpointSliceBuilder {
       zoneHints,
       nodeHints,
     };
-    return { ref, row, warnings };
+    const weight = readWeight(fields.section('metadata'));
+    // Rows of most slices are of one shape.
+    return { ref, row: weight === null ? row : { ...row, ...weight }, warnings };
   }
 
   /** Notes the names that are missing. */

@@ -9,6 +9,7 @@ import {
   type ServicePortRow,
   type ServiceRow,
 } from '../../state/rows.js';
+import { readBalance } from './balance.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
 import { checkName, readRef, readTime, type Translation } from './metadata.js';
@@ -64,7 +65,10 @@ export function translateService(object: unknown, names: Interner): Translation<
     ports: names.servicePorts(ports),
   };
   fields.check();
-  return { ref, row, warnings: fields.findings.warnings.texts };
+  const balance = readBalance(metadata);
+  // Rows of most Services are of one shape.
+  const whole = balance === null ? row : { ...row, balance };
+  return { ref, row: whole, warnings: fields.findings.warnings.texts };
 }
 
 /** Of any other type an annotation counts as none: they are for one platform, and not worth refusing a Service for. */

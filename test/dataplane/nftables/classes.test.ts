@@ -26,7 +26,14 @@ const NODE: NodePlan = {
 
 const MOST = 300;
 
-const pick = (size: number): ServiceClass => ({ shard: 0, kind: 'pick', size, localSize: 0, sticky: false });
+const pick = (size: number): ServiceClass => ({
+  shard: 0,
+  kind: 'pick',
+  draw: 'even',
+  size,
+  localSize: 0,
+  sticky: false,
+});
 
 /** The moduli a class draws with, in order, read off its rules. */
 function moduli(size: number): readonly number[] {
@@ -129,10 +136,12 @@ t.test('class names say all of a class', (t) => {
   const classes: ServiceClass[] = [];
   for (const shard of [null, 0, 7]) {
     for (const sticky of [false, true]) {
-      for (const size of [1, 8, 256]) {
-        classes.push({ shard, kind: 'pick', size, localSize: 0, sticky });
-        classes.push({ shard, kind: 'external', size, localSize: 0, sticky });
-        classes.push({ shard, kind: 'external-local', size, localSize: 4, sticky });
+      for (const draw of ['even', 'random', 'address', 'address-port'] as const) {
+        for (const size of draw === 'even' ? [1, 8, 256] : [1, 251, 8191]) {
+          classes.push({ shard, kind: 'pick', draw, size, localSize: 0, sticky });
+          classes.push({ shard, kind: 'external', draw, size, localSize: 0, sticky });
+          classes.push({ shard, kind: 'external-local', draw, size, localSize: draw === 'even' ? 4 : 251, sticky });
+        }
       }
     }
   }
@@ -158,6 +167,10 @@ t.test('other names are no classes', (t) => {
     'pick-4-shard-0-sticky-60',
     'pick-4-sticky-shard-0',
     'local-pick-4-shard-0',
+    'pick-table-0-shard-0',
+    'pick-table-8192-shard-0',
+    'pick-hash-251-shard-0',
+    'pick-hash-port-251-shard-0',
     'service-ULMVA6XW-ns1/svc1/tcp/p80',
   ]) {
     t.equal(parseClassName(name), null, name);
@@ -168,7 +181,14 @@ t.test('other names are no classes', (t) => {
 t.test('a class comes with every chain it leads to, those first', (t) => {
   const names = (service: ServiceClass, node = NODE): readonly string[] =>
     classChains(service, node).map(({ name }) => name);
-  const local: ServiceClass = { shard: null, kind: 'external-local', size: 8, localSize: 2, sticky: true };
+  const local: ServiceClass = {
+    shard: null,
+    kind: 'external-local',
+    draw: 'even',
+    size: 8,
+    localSize: 2,
+    sticky: true,
+  };
   t.same(names(local), [
     'nodeport-pick-8',
     'nodeport-pick-8-sticky',
@@ -182,5 +202,21 @@ t.test('a class comes with every chain it leads to, those first', (t) => {
   t.same(names(pick(1)), ['pick-1-shard-0']);
   const chains = classChains(local, { ...NODE, localDetector: null });
   t.equal(chains[chains.length - 1]?.rules.length, 2, 'without a detector no pods are told apart');
+  t.end();
+});
+
+t.test('a table is drawn from once; a slot that is missing leads to the first', (t) => {
+  const rules = (draw: ServiceClass['draw'], size: number): readonly string[] =>
+    (classChains({ ...pick(size), draw }, NODE)[0]?.rules ?? []).map((rule) => JSON.stringify(rule));
+  const [random, zero, ...more] = rules('random', 251);
+  t.match(random, /"numgen":\{"mode":"random","mod":251/);
+  t.match(zero, /"numgen":\{"mode":"random","mod":1,/);
+  t.same(more, []);
+  t.match(
+    rules('address', 251)[0],
+    /"jhash":\{"mod":251,"seed":\d+,"expr":\{"payload":\{"protocol":"ip","field":"saddr"/,
+  );
+  t.match(rules('address-port', 251)[0], /"jhash":.*"concat":.*"saddr".*"sport"/);
+  t.equal(rules('address', 1).length, 1, 'of one slot nothing is hashed');
   t.end();
 });

@@ -14,6 +14,13 @@ const STATUS_BITS: ReadonlyMap<PackedKey, number> = new Map([
   ['dnat', 1 << 5],
 ]);
 
+/** In the place of the kernel's hash: the same for the same bytes. */
+function sumOf(bytes: PackedKey): number {
+  let sum = 0;
+  for (let index = 0; index < bytes.length; index++) sum = (sum * 31 + bytes.charCodeAt(index)) >>> 0;
+  return sum;
+}
+
 const moduli = new WeakMap<Rule, number>();
 
 /** How many random numbers a rule draws from; 1 when it draws none. */
@@ -22,7 +29,9 @@ export function drawnModulus(rule: Rule): number {
   if (known !== undefined) return known;
   let modulus = 1;
   JSON.stringify(rule, (name, value: unknown) => {
-    if (name === 'numgen' && typeof value === 'object' && value !== null && 'mod' in value) modulus = Number(value.mod);
+    // A packet here has no source port: any port may be drawn, and so any slot.
+    const draws = name === 'numgen' || (name === 'jhash' && JSON.stringify(value).includes('sport'));
+    if (draws && typeof value === 'object' && value !== null && 'mod' in value) modulus = Number(value.mod);
     return value;
   });
   moduli.set(rule, modulus);
@@ -73,6 +82,12 @@ export class Evaluation {
     }
     if ('elem' in expression) return this.bytes(expression.elem.val);
     if ('numgen' in expression) return packSlot(this.draw % expression.numgen.mod);
+    if ('jhash' in expression) {
+      const { mod, expr } = expression.jhash;
+      return packSlot(
+        (isList(expr) || typeof expr !== 'object' || 'concat' in expr ? this.draw : sumOf(this.bytes(expr))) % mod,
+      );
+    }
     if ('&' in expression) return this.bitwise(expression['&'], (one, other) => one & other);
     if ('|' in expression) return this.bitwise(expression['|'], (one, other) => one | other);
     if ('^' in expression) return this.bitwise(expression['^'], (one, other) => one ^ other);

@@ -28,6 +28,7 @@ export interface ServiceOptions {
   readonly affinitySeconds?: number;
   readonly healthCheckNodePort?: number;
   readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly creationTimestamp?: string;
 }
 
@@ -53,11 +54,17 @@ export function service(name: string, options: ServiceOptions): Manifest {
           sessionAffinityConfig: { clientIP: { timeoutSeconds: options.affinitySeconds } },
         }),
   };
-  const { namespace = 'default', labels, creationTimestamp = '2024-01-01T00:00:00Z' } = options;
+  const { namespace = 'default', labels, annotations, creationTimestamp = '2024-01-01T00:00:00Z' } = options;
   return {
     ...serviceObject(name, spec),
     kind: 'Service',
-    metadata: { name, namespace, ...(labels === undefined ? {} : { labels }), creationTimestamp },
+    metadata: {
+      name,
+      namespace,
+      ...(labels === undefined ? {} : { labels }),
+      ...(annotations === undefined ? {} : { annotations }),
+      creationTimestamp,
+    },
     status: { loadBalancer: ingress === undefined ? {} : { ingress } },
   };
 }
@@ -77,6 +84,7 @@ export interface SliceOptions {
   /** Name of the slice; made from the Service's name and the family when not given. */
   readonly name?: string;
   readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 /** One EndpointSlice; its family is that of the first endpoint. */
@@ -94,6 +102,7 @@ export function endpointSlice(
       name: options.name ?? `${serviceName}-${addressType.toLowerCase()}`,
       namespace: options.namespace ?? 'default',
       labels: { 'kubernetes.io/service-name': serviceName, ...options.labels },
+      ...(options.annotations === undefined ? {} : { annotations: options.annotations }),
     },
     addressType,
     endpoints: endpoints.map(({ address, node, ready = true, serving = ready, terminating = false, zoneHints }) => ({

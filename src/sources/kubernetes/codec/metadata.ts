@@ -1,3 +1,4 @@
+import { BALANCE_ANNOTATIONS } from '../../translate/balance.js';
 import { INITIAL_EVENTS_END } from './events.js';
 import { CodecError } from './errors.js';
 import { BYTES, tagOf, type Cursor } from './wire.js';
@@ -36,6 +37,7 @@ const ANNOTATIONS_READ: readonly string[] = [
   'endpoints.kubernetes.io/last-change-trigger-time',
   'preserve-destination',
   'winProxyOptimization',
+  ...BALANCE_ANNOTATIONS,
 ];
 
 /** Field numbers of ObjectMeta. */

@@ -1,0 +1,167 @@
+import { BALANCE_WORDS, DEFAULT_BALANCE, type BalanceBy } from '../base/balance.js';
+import type { EndpointList } from '../base/endpoint-list.js';
+import type { Family } from '../base/ip.js';
+import { DEFAULT_WEIGHT, type EndpointSliceRow, type ServiceRow } from '../state/rows.js';
+import { collect, type PortName } from './candidates.js';
+import type { PlanSettings } from './facts.js';
+import { frontendCount } from './frontend-count.js';
+import { endpointWeight } from './frontend-limit.js';
+import { MOST_TABLE_ENDPOINTS, slotTable, tableSize } from './slot-table.js';
+import type { Balance, Shares } from './types.js';
+
+type Slices = readonly EndpointSliceRow[];
+
+/** How a Service wants its connections to be shared; null: equally and by chance, which takes no table. */
+export function askedBalance(
+  family: Family,
+  { balance }: Pick<ServiceRow, 'balance'>,
+  slices: Slices,
+  { balance: settings = DEFAULT_BALANCE }: Pick<PlanSettings, 'balance'>,
+): BalanceBy | null {
+  const by = balance?.by ?? settings.by;
+  return by === 'random' && !hasWeights(family, slices) ? null : by;
+}
+
+/** Whether the endpoints of a family that get connections have different weights. */
+function hasWeights(family: Family, slices: Slices): boolean {
+  let first: number | null = null;
+  for (const slice of slices) {
+    const weight = slice.weight ?? DEFAULT_WEIGHT;
+    if (slice.family !== family || weight === 0) continue;
+    if (first !== null && first !== weight) return true;
+    first ??= weight;
+  }
+  return false;
+}
+
+/**
+ * How many slots a Service that asks for tables may have at most in a family, as far as all nodes know: by the Service and the size of its slices. None where it
+ * does not ask, or asks for too many.
+ */
+export function slotDemand(
+  family: Family,
+  service: ServiceRow,
+  slices: Slices,
+  settings: Pick<PlanSettings, 'balance' | 'limits' | 'traits'>,
+): number {
+  if (settings.traits.shares !== 'slots' || askedBalance(family, service, slices, settings) === null) return 0;
+  const demand = unlimitedDemand(family, service, slices, settings);
+  return demand === null || demand > settings.limits.entries ? 0 : demand;
+}
+
+function unlimitedDemand(
+  family: Family,
+  service: ServiceRow,
+  slices: Slices,
+  { limits }: Pick<PlanSettings, 'limits'>,
+): number | null {
+  const size = tableSize(endpointWeight(family, slices));
+  return size === null ? null : size * Math.min(frontendCount(family, service), limits.frontends);
+}
+
+/** Why a Service that asks for it does not get what it asks for, for people; null: it does. */
+export function balanceLimitation(
+  family: Family,
+  service: ServiceRow,
+  slices: Slices,
+  settings: Pick<PlanSettings, 'balance' | 'limits' | 'traits'>,
+  hasSlots: boolean,
+): { readonly cause: 'mode' | 'slots'; readonly text: string } | null {
+  const by = askedBalance(family, service, slices, settings);
+  if (by === null) return null;
+  const { traits, limits } = settings;
+  if (traits.shares === 'slots') {
+    const text = slotLimitation(unlimitedDemand(family, service, slices, settings), limits.entries, hasSlots);
+    return text === null ? null : { cause: 'slots', text: `${text}, so endpoints get equal shares by chance` };
+  }
+  const what = [
+    ...(by === 'random' ? [] : [`balance ${printBy(by)}`]),
+    ...(hasWeights(family, slices) && traits.shares !== 'weights' ? ['weights other than 0'] : []),
+  ];
+  if (what.length === 0) return null;
+  return { cause: 'mode', text: `${what.join(' and ')} without effect: this mode has no tables of slots` };
+}
+
+function slotLimitation(demand: number | null, most: number, hasSlots: boolean): string | null {
+  if (demand === null) return `no table of slots has more than ${MOST_TABLE_ENDPOINTS} endpoints`;
+  if (demand > most) return `its frontends would have ${demand} slots, and a Service has at most ${most} entries`;
+  return hasSlots ? null : 'older Services have all slots of this node';
+}
+
+/** Annotations of slices that cannot be read: the first one, and how many there are. */
+export function unreadableWeights(family: Family, slices: Slices): readonly string[] {
+  const found = slices.filter((slice) => slice.family === family && slice.unreadable !== undefined);
+  const [first] = found;
+  if (first === undefined) return [];
+  const more = found.length === 1 ? '' : `, and so in ${found.length - 1} more`;
+  return [`EndpointSlice ${first.name}: ${first.unreadable ?? ''}${more}`];
+}
+
+/** As the annotation spells it. */
+export function printBy(by: BalanceBy): string {
+  for (const [word, each] of BALANCE_WORDS) if (each === by) return word;
+  return by;
+}
+
+/** Of one Service port: the shares of each list of endpoints, made once for all frontends that have it. */
+export class PortBalance {
+  private readonly made = new Map<EndpointList, Shares | null>();
+  private weights: ReadonlyMap<string, number> | null = null;
+
+  constructor(
+    private readonly family: Family,
+    private readonly port: PortName,
+    private readonly slices: Slices,
+    private readonly by: BalanceBy,
+    private readonly hasSlots: boolean,
+  ) {}
+
+  /** Null: equally and by chance. */
+  of(endpoints: EndpointList, localEndpoints: EndpointList | null): Balance | null {
+    const [all, local] = [this.shares(endpoints), localEndpoints === null ? null : this.shares(localEndpoints)];
+    const isEqual = [all, local].every((shares) => shares === null || isUniform(shares.weights));
+    if (all === null || (this.by === 'random' && isEqual)) return null;
+    return { by: this.by, endpoints: all, localEndpoints: local };
+  }
+
+  private shares(list: EndpointList): Shares | null {
+    const known = this.made.get(list);
+    if (known !== undefined) return known;
+    const weights = Array.from({ length: list.count }, (_, place) => this.weightOf(list.key(place)));
+    const size = tableSize(list.count);
+    const shares: Shares | null = !this.hasSlots
+      ? { weights, slots: null }
+      : size === null
+        ? null
+        : { weights, slots: list.count === 0 ? new Uint16Array(0) : slotTable(list, weights, size) };
+    this.made.set(list, shares);
+    return shares;
+  }
+
+  private weightOf(key: string): number {
+    this.weights ??= new Map(
+      collect(this.family, this.port, this.slices).map((candidate) => [candidate.key, candidate.weight]),
+    );
+    return this.weights.get(key) ?? DEFAULT_WEIGHT;
+  }
+}
+
+function isUniform(weights: readonly number[]): boolean {
+  return weights.every((weight) => weight === weights[0]);
+}
+
+/** What an endpoint of a list gets of all connections, of 100, in the order of the list. */
+export function percentages({ weights, slots }: Shares): readonly number[] {
+  if (slots === null) {
+    const all = weights.reduce((sum, weight) => sum + weight, 0);
+    return weights.map((weight) => (weight * 100) / all);
+  }
+  return slotCounts(weights.length, slots).map((count) => (count * 100) / slots.length);
+}
+
+/** How many slots each of so many endpoints has. */
+export function slotCounts(endpoints: number, slots: Uint16Array): readonly number[] {
+  const counts = new Array<number>(endpoints).fill(0);
+  for (const place of slots) counts[place] = (counts[place] ?? 0) + 1;
+  return counts;
+}

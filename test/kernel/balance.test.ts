@@ -1,0 +1,153 @@
+// How connections are shared among endpoints: weights and hashing by tables of slots (docs/balancing.md).
+// needs: nft, conntrack
+import t from 'tap';
+import { usually } from '../support/extent.js';
+import { endpoint, eventually, Lab, type Connection, type Outcome } from '../support/lab/lab.js';
+import { labMode } from '../support/lab/mode.js';
+import { endpointSlice, type Manifest } from '../support/lab/objects.js';
+import { dualStack, FAMILY_VIEWS, podEndpoint, type FamilyView } from '../support/lab/packet-table.js';
+import { Proxy } from '../support/lab/proxy.js';
+import type { ADDRESSES } from '../support/lab/topology.js';
+
+const onlyNftables = labMode() === 'nftables' ? {} : { skip: 'tables of slots are of mode nftables' };
+
+type Pod = keyof typeof ADDRESSES;
+const PODS = ['pod-a', 'pod-b', 'remote-a', 'remote-b'] as const;
+
+/** A Service with a slice for each endpoint and family, so that each has a weight of its own. */
+function weighted(
+  weights: Readonly<Partial<Record<Pod, string>>>,
+  annotations: Readonly<Record<string, string>>,
+): Manifest[] {
+  const [service] = dualStack('web', {
+    type: 'LoadBalancer',
+    number: 41,
+    loadBalancers: [3],
+    ports: [{ port: 80, nodePort: 30080 }],
+    endpoints: [],
+    annotations,
+  });
+  const slices = FAMILY_VIEWS.flatMap((view) =>
+    Object.entries(weights).map(([pod, weight]) =>
+      endpointSlice('web', [podEndpoint(view, { pod: pod as Pod })], [{ port: 80 }], {
+        name: `web-${pod}-${view.family.toLowerCase()}`,
+        annotations: { 'pointsman.dev/weight': weight },
+      }),
+    ),
+  );
+  return service === undefined ? [] : [service, ...slices];
+}
+
+function equal(pods: readonly Pod[], annotations: Readonly<Record<string, string>>): Manifest[] {
+  return weighted(Object.fromEntries(pods.map((pod) => [pod, '1'])), annotations);
+}
+
+function counted(outcomes: readonly Outcome[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const outcome of outcomes) {
+    const name = 'name' in outcome ? outcome.name : outcome.error;
+    counts.set(name, (counts.get(name) ?? 0) + outcome.count);
+  }
+  return counts;
+}
+
+t.test('connections follow weights', onlyNftables, async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, [[80, 'TCP']]);
+  const weights = { 'pod-a': '1', 'pod-b': '2', 'remote-a': '5', 'remote-b': '8' } as const;
+  const proxy = await Proxy.start(t, lab, { objects: weighted(weights, {}) });
+  const connections = usually(1000, 20_000);
+  // What slots say: of 251, by largest remainders.
+  const expected = { 'pod-a': 16 / 251, 'pod-b': 31 / 251, 'remote-a': 78 / 251, 'remote-b': 126 / 251 };
+  const ways: readonly [string, (view: FamilyView) => string][] = [
+    ['pod-c', (view) => endpoint(view.clusterIP(41), 80)],
+    ['client', (view) => endpoint(view.loadBalancerIP(3), 80)],
+    ['client', (view) => view.nodePort(30080)],
+  ];
+  for (const view of FAMILY_VIEWS) {
+    for (const [from, to] of usually(ways.slice(0, 1), ways)) {
+      const counts = counted(await lab.burst({ from, to: to(view) }, connections));
+      let square = 0;
+      for (const [name, part] of Object.entries(expected)) {
+        const wanted = part * connections;
+        square += ((counts.get(name) ?? 0) - wanted) ** 2 / wanted;
+      }
+      // With three degrees of freedom chance alone exceeds it once in a hundred million times.
+      t.ok(square < 40, `${view.family} to ${to(view)}: χ² ${square.toFixed(1)}, ${JSON.stringify([...counts])}`);
+      t.equal(
+        [...counts.values()].reduce((sum, count) => sum + count, 0),
+        connections,
+      );
+    }
+  }
+  await proxy.apply(weighted({ ...weights, 'remote-b': '0' }, {}));
+  for (const view of FAMILY_VIEWS) {
+    const counts = counted(await lab.burst({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) }, 200));
+    t.same([...counts.keys()].sort(), ['pod-a', 'pod-b', 'remote-a'], 'weight 0: no new connections');
+  }
+});
+
+async function openMany(lab: Lab, view: FamilyView, count: number): Promise<readonly Connection[]> {
+  const to = endpoint(view.clusterIP(41), 80);
+  return await Promise.all(Array.from({ length: count }, () => lab.open({ from: 'pod-c', to })));
+}
+
+/** Connections of which the next exchange goes on, and with the endpoint from before. */
+async function lasting(connections: readonly Connection[], lab: Lab): Promise<number> {
+  const names = async (): Promise<readonly string[]> => {
+    const answers = await Promise.all(connections.map((connection) => connection.exchange()));
+    return answers.map((answer) => ('name' in answer ? answer.name : ''));
+  };
+  const before = await names();
+  for (const family of ['ipv4', 'ipv6']) await lab.output('node', ['conntrack', '-F', '-f', family]);
+  const after = await names();
+  return after.filter((name, index) => name !== '' && name === before[index]).length;
+}
+
+t.test('with all state of connections thrown away, hashed ones go on', onlyNftables, async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, [[80, 'TCP']]);
+  const count = usually(20, 100);
+  const proxy = await Proxy.start(t, lab, { objects: equal(PODS, { 'pointsman.dev/balance': 'hash=address,port' }) });
+  for (const balance of ['hash=address,port', 'hash=address', 'random']) {
+    await proxy.apply(equal(PODS, { 'pointsman.dev/balance': balance }));
+    for (const view of FAMILY_VIEWS) {
+      const connections = await openMany(lab, view, count);
+      const went = await lasting(connections, lab);
+      for (const connection of connections) await connection.close();
+      if (balance === 'random') t.ok(went < count, `${view.family}, by chance: ${went} of ${count}`);
+      else t.equal(went, count, `${view.family}, ${balance}`);
+    }
+  }
+});
+
+t.test('a hashed client keeps its endpoint, and another process finds the same one', onlyNftables, async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, [[80, 'TCP']]);
+  const objects = equal(PODS, { 'pointsman.dev/balance': 'hash=address' });
+  const proxy = await Proxy.start(t, lab, { objects });
+  const chosen = async (view: FamilyView): Promise<string> => {
+    const counts = counted(await lab.burst({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) }, 20));
+    t.equal(counts.size, 1, [...counts.keys()].join());
+    return [...counts.keys()].join();
+  };
+  for (const view of FAMILY_VIEWS) {
+    await proxy.apply(objects);
+    const before = await chosen(view);
+    const other = PODS.filter((pod) => pod !== before);
+    await proxy.apply(equal(other, { 'pointsman.dev/balance': 'hash=address' }));
+    t.ok(other.includes((await chosen(view)) as (typeof PODS)[number]));
+    await proxy.apply(objects);
+    t.equal(await chosen(view), before, 'back with its endpoint');
+    await proxy.stop();
+    await lab.output('node', ['nft', 'flush', 'ruleset']);
+    proxy.launch();
+    await proxy.ready();
+    await eventually('the rules of the next process', async () => ((await chosen(view)) === before ? true : null));
+  }
+  const listed = await lab.output('node', ['nft', 'list', 'table', 'ip', 'kube-proxy']);
+  t.match(
+    listed,
+    /dnat ip to jhash ip saddr mod 251 seed 0x706f696e \. ip daddr \. meta l4proto \. th dport map @endpoints-/,
+  );
+});
