@@ -186,6 +186,7 @@ export class IptablesDriver implements Driver<Chains> {
     const { dropInvalid } = await this.options.settings();
     if (dropInvalid !== this.settings.dropInvalid || this.losses(listing).length > 0) return true;
     if (hookOperations(listing, table.node).length > 0) return true;
+    if (await this.options.counters.isPossibleAfterAll(this.family, listing)) return true;
     const { acknowledged } = this.chains;
     return [...listedStates(listing, isOwnChain).keys()].some((id) => !acknowledged.has(id));
   }

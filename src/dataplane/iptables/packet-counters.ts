@@ -36,6 +36,8 @@ export function countsPackets(listing: readonly IptablesChainListing[]): boolean
 /** Counts packets where the kernel has accounting objects, and the match for them, and the programs know it: any of the three may be missing. */
 export class PacketCounters {
   private readonly working = new Set<Family>();
+  /** Where it was not possible, and was asked once: a moment without memory or locks looks like a kernel without it. */
+  private readonly doubted = new Set<Family>();
 
   constructor(
     private readonly addon: Pick<NativeAddon, 'accounting' | 'iptables'>,
@@ -49,9 +51,16 @@ export class PacketCounters {
    * @param listing as it is now: rules that count already need not be tried.
    */
   async prepare(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
-    if (await this.isPossible(family, listing)) this.working.add(family);
-    else this.working.delete(family);
-    return this.working.has(family);
+    const isPossible = await this.isPossible(family, listing);
+    const [now, before] = isPossible ? [this.working, this.doubted] : [this.doubted, this.working];
+    now.add(family);
+    before.delete(family);
+    return isPossible;
+  }
+
+  /** Asks once more where it was not possible: whether it is now, so that all rules are to be written again. */
+  async isPossibleAfterAll(family: Family, listing: readonly IptablesChainListing[]): Promise<boolean> {
+    return this.doubted.delete(family) && (await this.isPossible(family, listing));
   }
 
   /** Nobody misses a count who has another kernel; everything else goes on without. */

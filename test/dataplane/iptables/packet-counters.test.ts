@@ -95,6 +95,32 @@ for (const [what, fields] of [
   });
 }
 
+t.test('a kernel that is short of memory for a moment counts from the next check on', async (t) => {
+  const rig = new Rig(kernel({ accounts: null }));
+  rig.commit(ROWS);
+  await rig.sync();
+  t.same(counting(rig), [PLAIN]);
+  Object.assign(rig.kernel, { accounts: new Map() });
+  rig.wait(3_600_000);
+  t.equal(await rig.dataplane.audit(), true, 'which says that rules differ');
+  await rig.sync(true);
+  t.same(counting(rig), [DROPPED, LOOPBACK]);
+  t.same(await rig.difference(), []);
+});
+
+t.test('a kernel without accounting is asked once more, and not at every check', async (t) => {
+  const rig = new Rig(kernel({ accounts: null }));
+  rig.commit(ROWS);
+  await rig.sync();
+  let asked = 0;
+  rig.kernel.accountCreate = () => Promise.reject(new Error(`asked ${++asked} times`));
+  for (let check = 0; check < 3; check++) {
+    rig.wait(3_600_000);
+    t.equal(await rig.dataplane.audit(), false);
+  }
+  t.equal(asked, 1);
+});
+
 t.test('a chain that a killed process tried a rule in goes', async (t) => {
   const rig = new Rig();
   rig.commit(ROWS);
