@@ -10,7 +10,7 @@
 // vm-thorough  what takes that machine longer than the eight minutes it has: every *.vm-thorough file, and the addon's nftables
 // arm64    what the addon computes and no kernel is asked for; test/arm64.sh runs it
 //
-// Files *.uml, and *.uml-thorough with all, run each under a kernel of its own (test/uml). With POINTSMAN_TEST_SECONDS it stops after so long, and says which
+// Files *.uml, and *.uml-thorough with all, run each under a kernel of its own (test/uml), and with vm where that kernel does not run. With POINTSMAN_TEST_SECONDS it stops after so long, and says which
 // files are left. Programs that tests start and the machine lacks are fetched (support/programs.ts). Files that need what cannot be had here (support/needs.ts) are skipped.
 // Small files share a process. A file is stopped when it has told nothing for SILENCE_MS, whatever it has taken until then.
 import { spawn } from 'node:child_process';
@@ -64,6 +64,11 @@ interface Result {
   readonly skipped: number;
 }
 
+/** In the emulated machine such files have the kernel that they need. */
+function isUserMode(name: string): boolean {
+  return extent.name !== 'vm' && USER_MODE.test(name);
+}
+
 function groups(files: readonly string[]): readonly Group[] {
   const alone: Group[] = [];
   const together = new Map<string, string[]>();
@@ -71,7 +76,7 @@ function groups(files: readonly string[]): readonly Group[] {
     const name = relative(TESTS, file);
     const folder = name.includes('/') ? (name.split('/')[0] ?? '') : '';
     const text = readFileSync(file, 'utf8');
-    const ownKernel = USER_MODE.test(name);
+    const ownKernel = isUserMode(name);
     if (ownKernel || folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(text)) {
       alone.push({ name, files: [file], isolated: !ownKernel && NEEDS_NAMESPACE.test(text), ownKernel });
     } else together.set(folder, [...(together.get(folder) ?? []), file]);
@@ -170,7 +175,7 @@ if (note !== null) process.stdout.write(`# ${note}\n`);
 const missing = new Map([...missingPrograms, ...missingElse()]);
 process.env['PATH'] = path;
 process.env[MISSING_VARIABLE] = JSON.stringify(Object.fromEntries(missing));
-if (extent.files.some((file) => USER_MODE.test(file))) {
+if (extent.files.some(isUserMode)) {
   const problem = await userModeProblem();
   if (problem !== null) missing.set('ip_vs', problem);
 }

@@ -7,6 +7,9 @@ export const TESTS = dirname(import.meta.dirname);
 /** Files that need a kernel with ip_vs, and of nf_tables nothing: see test/uml. */
 export const USER_MODE = /\.uml(?:-thorough)?\.js$/;
 
+/** Set where that kernel does not run: the emulated machine runs its files then. */
+export const USER_MODE_ELSEWHERE = 'POINTSMAN_VM_USER_MODE';
+
 /** Where the machine is emulated code that V8 compiles costs more than it saves: it has to be translated once more. */
 const INTERPRETED = ['--no-opt', '--no-sparkplug'];
 
@@ -46,9 +49,11 @@ export function extentOf(argv: readonly string[]): Extent {
   const name = (Object.keys(EXTENTS) as ExtentName[]).find((each) => each === argv[0]) ?? 'all';
   const wanted = argv[0] === name ? argv.slice(1) : argv;
   const { files: pattern, env, options } = EXTENTS[name];
+  const isElsewhere = name === 'vm' && process.env[USER_MODE_ELSEWHERE] !== undefined;
+  const isMeant = (file: string): boolean => pattern.test(file) || (isElsewhere && /\.uml\.js$/.test(file));
   const files = readdirSync(TESTS, { recursive: true, encoding: 'utf8' })
     .map((file) => join(TESTS, file))
-    .filter((file) => pattern.test(file) && (wanted.length === 0 || wanted.some((part) => file.includes(part))))
+    .filter((file) => isMeant(file) && (wanted.length === 0 || wanted.some((part) => file.includes(part))))
     .sort();
   return { name, files, env, options };
 }

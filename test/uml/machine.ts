@@ -15,6 +15,10 @@ const TIMED_OUT = 124;
 const BROKEN = 125;
 /** The kernel starts in a few seconds; all processors may be busy. */
 const PROBE_SECONDS = 120;
+/** From the first line about its end to the last: a kernel that panics hangs afterwards. */
+const PANIC_MS = 500;
+/** Linux 6.1 for user mode saves 2696 bytes of registers at most, and a processor with AMX has more: no process starts there. */
+const TOO_MANY_REGISTERS = 'put_fp_registers';
 
 export interface UserModeLimits {
   readonly seconds: number;
@@ -90,10 +94,11 @@ async function untilEnd(
   { seconds, print }: { readonly seconds: number; readonly print: (line: string) => void },
 ): Promise<number> {
   const before: string[] = [];
-  const seen: { begun: boolean; status: number | null; timedOut: boolean } = {
+  const seen: { begun: boolean; status: number | null; timedOut: boolean; panic: string | null } = {
     begun: false,
     status: null,
     timedOut: false,
+    panic: null,
   };
   const stop = (): void => {
     child.kill('SIGKILL');
@@ -105,6 +110,12 @@ async function untilEnd(
   process.on('SIGINT', stop).on('SIGTERM', stop).on('exit', stop);
   const read = (line: string): void => {
     if (seen.status !== null) return;
+    if (line.startsWith('Kernel panic')) {
+      seen.panic = line;
+      setTimeout(stop, PANIC_MS);
+    }
+    if (seen.panic !== null && line.includes(TOO_MANY_REGISTERS))
+      seen.panic = 'it cannot save the registers of this processor';
     // What the command writes last may have no end of line.
     const end = line.indexOf(END);
     if (line.trimEnd() === BEGIN) seen.begun = true;
@@ -129,6 +140,10 @@ async function untilEnd(
   await Promise.all(ended);
   clearTimeout(limit);
   if (seen.status !== null) return seen.status;
+  if (seen.panic !== null) {
+    print(`the kernel ended: ${seen.panic}`);
+    return BROKEN;
+  }
   for (const line of before.slice(-30)) print(line);
   print(
     seen.timedOut ? `the kernel was stopped after ${seconds} s` : `the kernel ended before the command: ${outcome}`,

@@ -11,7 +11,8 @@ import { availableParallelism, homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../src/base/error-message.js';
 import { findPrograms, programsCache } from '../support/programs.js';
-import { extentOf } from '../support/test-files.js';
+import { extentOf, USER_MODE_ELSEWHERE } from '../support/test-files.js';
+import { userModeProblem } from '../uml/machine.js';
 import { bundleTests } from './bundle.js';
 import { runMachine } from './machine.js';
 import { provision } from './provision.js';
@@ -54,6 +55,11 @@ function testVariables(): Record<string, string> {
 async function bundleVariable(folder: string, args: readonly string[]): Promise<Readonly<Record<string, string>>> {
   const [script = '', ...wanted] = args;
   if (!script.endsWith('/test/run.js')) return {};
+  const problem = await userModeProblem();
+  if (problem !== null) {
+    process.stdout.write(`# files *.uml run in this machine: ${problem}\n`);
+    process.env[USER_MODE_ELSEWHERE] = '1';
+  }
   const { files, options } = extentOf(wanted);
   await bundleTests(folder, files, options);
   return { POINTSMAN_TEST_BUNDLE: folder };
@@ -79,7 +85,8 @@ const folder = mkdtempSync(join(tmpdir(), 'pointsman-tests-'));
 try {
   // The runner says which files are left, which nobody could from outside.
   const limit = { POINTSMAN_TEST_SECONDS: String(Math.max(1, seconds - LAST_WORDS_SECONDS)) };
-  const env = { ...testVariables(), ...limit, ...(await bundleVariable(folder, args)) };
+  const bundle = await bundleVariable(folder, args);
+  const env = { ...testVariables(), ...limit, ...bundle };
   const job = { command, folder: process.cwd(), env, modules: provided.modules };
   process.exitCode = await runMachine(provided, job, { seconds, memoryMiB: 2048, processors });
 } finally {
