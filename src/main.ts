@@ -66,6 +66,7 @@ async function main(argv: readonly string[]): Promise<number> {
     case 'cleanup':
     case 'explain':
     case 'status':
+    case 'services':
     case 'ui':
       return await runConfigured(loaded, argv);
   }
@@ -103,7 +104,8 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   // Asking another process is not the place to warn of this one's settings.
   const asks =
-    ['status', 'ui'].includes(loaded.command) || (loaded.command === 'explain' && config.manifests.length === 0);
+    ['status', 'services', 'ui'].includes(loaded.command) ||
+    (loaded.command === 'explain' && config.manifests.length === 0);
   for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
   if (loaded.command === 'run') {
     const { run } = await import('./cli/run.js');
@@ -131,6 +133,10 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
       const { servePage } = await import('./cli/page.js');
       await write(await servePage(config.statusSocket, loaded.listen));
       return 0;
+    }
+    case 'services': {
+      const { services } = await import('./cli/services.js');
+      return await services(loaded, process.stdout.isTTY, write);
     }
     case 'status':
       if (loaded.watch) {

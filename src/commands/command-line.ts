@@ -1,8 +1,9 @@
 import { mostSimilar } from '../base/similar.js';
 import { COMMAND_NAMES, SUBCOMMANDS, type CommandFlagName, type Subcommand } from '../config/command-names.js';
-import { ConfigError } from '../config/errors.js';
+import { ConfigError, invalid } from '../config/errors.js';
 import { FLAGS, type FlagName } from '../config/flag-table.js';
 import type { Flag } from '../config/flag.js';
+import type { FlagValue } from '../config/flag-values.js';
 import { hiddenWords, parseWords, type CommandLine } from '../config/flags.js';
 
 /** How a command prints: `table` and `text` for people, the others for programs. */
@@ -13,6 +14,23 @@ const OUTPUT = {
   value: 'text|json|yaml',
   help: 'how to print',
   initial: 'text',
+} as const;
+
+/** The same of what is listed. */
+const LISTED = { ...OUTPUT, value: 'table|wide|json|yaml', initial: 'table' } as const;
+
+const PROBLEMS = {
+  name: 'problems',
+  type: 'bool',
+  help: 'only those with something to look at',
+  initial: 'false',
+} as const;
+
+const LIMIT = {
+  name: 'limit',
+  type: 'int32',
+  help: 'how many are listed; 0: all',
+  initial: '500',
 } as const;
 
 const WATCH = {
@@ -78,7 +96,7 @@ interface ConfiguredCommand {
   readonly flags: readonly (Flag & { readonly name: CommandFlagName })[];
   /** Which of the proxy's flags it takes as well: those that make its configuration, or those by which a running process is asked. */
   readonly takes: 'configuration' | 'process';
-  readonly operand: 'required' | 'none';
+  readonly operand: 'required' | 'optional' | 'none';
 }
 
 /** Commands that are configured as the proxy is, or ask the running one. What they are for is in `proxy-commands.ts`. */
@@ -88,6 +106,7 @@ export const CONFIGURED_COMMANDS = {
   dump: { flags: [OUTPUT], takes: 'configuration', operand: 'none' },
   diff: { flags: [OUTPUT], takes: 'configuration', operand: 'none' },
   status: { flags: [OUTPUT, WATCH, HEAP_SNAPSHOT], takes: 'process', operand: 'none' },
+  services: { flags: [LISTED, WATCH, PROBLEMS, LIMIT], takes: 'process', operand: 'optional' },
   explain: { flags: [FROM, OUTPUT, ...NODE], takes: 'configuration', operand: 'required' },
   ui: { flags: [LISTEN], takes: 'process', operand: 'none' },
 } as const satisfies Readonly<Record<Subcommand, ConfiguredCommand>>;
@@ -121,15 +140,29 @@ export function parseCommand(subcommand: Subcommand, argv: readonly string[]): C
   const problem = operandProblem(subcommand, operand, hiddenWords(rest, flags, given), rest.length);
   if (problem !== null) throw new ConfigError('CONFIG_USAGE', null, [problem], subcommand);
   const own: readonly Flag[] = CONFIGURED_COMMANDS[subcommand].flags;
-  const initial = own.flatMap((flag): [string, string][] => (flag.type === 'bool' ? [] : [[flag.name, flag.initial]]));
+  const output = own.find(({ name }) => name === 'output');
+  const wrong = output === undefined ? null : choiceProblem(output, given.get('output'));
+  if (wrong !== null) throw new ConfigError('CONFIG_USAGE', null, [wrong], subcommand);
+  const initial = own.flatMap((flag): [string, FlagValue][] => {
+    if (flag.type === 'bool') return [];
+    return [[flag.name, flag.type === 'int32' ? Number(flag.initial) : flag.initial]];
+  });
   return { subcommand, operand, help, given: new Map([...initial, ...given]) };
+}
+
+/** What is wrong with a form of output; null: nothing. `text` and `table` are the same. */
+function choiceProblem({ value: choices = '' }: Flag, value: FlagValue | undefined): string | null {
+  const words = choices.split('|');
+  if (value === undefined || value === 'text' || value === 'table' || words.includes(String(value))) return null;
+  return invalid('--output', value, `must be one of ${words.join(', ')}`);
 }
 
 /** What is wrong with the words beside the flags; null: nothing. @param more how many there are that are not used, as `got` prints them. */
 function operandProblem(name: Subcommand, operand: string | null, got: string, more: number): string | null {
   if (CONFIGURED_COMMANDS[name].operand === 'none')
     return more === 0 ? null : `${name} does not take any arguments, got ${got}`;
-  if (operand === null) return `${name} needs an argument: address:port/protocol`;
+  if (operand === null && CONFIGURED_COMMANDS[name].operand === 'required')
+    return `${name} needs an argument: address:port/protocol`;
   return more === 0 ? null : `${name} takes one argument, got ${got} as well`;
 }
 

@@ -71,6 +71,18 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     ],
     exits: { 0: 'healthy', 1: 'not healthy', 2: NO_ANSWER },
   },
+  services: {
+    summary:
+      'list the Services of the running proxy, or show one: addresses, endpoints, why some are not used, traffic',
+    operands: '[NAME|NAMESPACE/NAME|ADDRESS]',
+    about: ['What fits several Services is listed: part of a name, an address or port of the Service, an endpoint.'],
+    examples: [
+      { line: 'pointsman services --problems', says: 'those with something to look at' },
+      { line: 'pointsman services shop/web', says: 'one Service with its endpoints' },
+      { line: 'pointsman services 10.96.0.10', says: 'whose address that is' },
+    ],
+    exits: { 0: 'it is printed', 1: 'a Service that is shown or listed has a problem, or none fits', 2: NO_ANSWER },
+  },
   explain: {
     summary: 'say what becomes of a packet, and why',
     operands: 'address:port/protocol',

@@ -8,6 +8,7 @@ import { WEBHOOK } from './webhook.js';
 /** Every command, what asks a process first. */
 const ORDER = [
   'status',
+  'services',
   'explain',
   'nodes',
   'diff',

@@ -216,7 +216,7 @@ export function settingOf({ given }: CommandLine, name: FlagName): string {
   return typeof value === 'string' ? value : '';
 }
 
-export function numberFlag({ given }: CommandLine, name: FlagName): number | null {
+export function numberFlag({ given }: CommandLine, name: FlagName | CommandFlagName): number | null {
   const value = given.get(name);
   return typeof value === 'number' ? value : null;
 }

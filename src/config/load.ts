@@ -16,6 +16,7 @@ import {
   flagSettings,
   isFlagSet,
   listFlag,
+  numberFlag,
   parseCommandLine,
   textFlag,
   type CommandLine,
@@ -54,6 +55,15 @@ export type LoadedConfig =
       readonly namespace: string;
       readonly selector: string;
     } & Loaded)
+  /** `named`: which of them; empty: all. `limit`: how many; 0: all of them. */
+  | ({
+      readonly command: 'services';
+      readonly named: string;
+      readonly output: OutputForm;
+      readonly problemsOnly: boolean;
+      readonly limit: number;
+      readonly watch: boolean;
+    } & Loaded)
   | ({ readonly command: 'ui'; readonly listen: HostPort } & Loaded)
   | ({ readonly command: 'plan' | 'dump' | 'diff'; readonly output: OutputForm } & Loaded)
   | ({ readonly command: 'run' | 'init' | 'cleanup' | 'render' } & Loaded);
@@ -66,7 +76,7 @@ export interface Target {
 
 /** How a command prints. */
 export type OutputForm = (typeof OUTPUT_FORMS)[number];
-const OUTPUT_FORMS = ['text', 'json', 'yaml'] as const;
+const OUTPUT_FORMS = ['text', 'table', 'wide', 'json', 'yaml'] as const;
 
 export interface Loaded {
   readonly config: Config;
@@ -125,7 +135,6 @@ export function loadLine(
     ...surroundings.problems,
     ...sourceProblems(line, command),
     ...clusterCIDRProblems(line, defaulted, fileFlag),
-    ...outputProblems(line),
   ];
   if (problems.length > 0) throw new ConfigError('CONFIG_INVALID', 'failed validate', problems);
 
@@ -152,11 +161,21 @@ export function loadLine(
 
 /** With what only this command wants to know. */
 function forCommand(command: Command, line: CommandLine, loaded: Loaded): LoadedConfig {
-  const output = readOutput(line) ?? 'text';
+  const output = OUTPUT_FORMS.find((form) => form === textFlag(line, 'output')) ?? 'text';
   if (command === 'status') {
     const heapSnapshot = textFlag(line, 'heap-snapshot');
     return { command, output, heapSnapshot, watch: isFlagSet(line, 'watch'), ...loaded };
   }
+  if (command === 'services')
+    return {
+      command,
+      named: line.operand ?? '',
+      output,
+      problemsOnly: isFlagSet(line, 'problems'),
+      limit: numberFlag(line, 'limit') ?? 0,
+      watch: isFlagSet(line, 'watch'),
+      ...loaded,
+    };
   if (command === 'ui') return { command, listen: readListen(line), ...loaded };
   if (command === 'plan' || command === 'dump' || command === 'diff') return { command, output, ...loaded };
   if (command === 'explain')
@@ -235,14 +254,4 @@ function clusterCIDRProblems(
 ): string[] {
   const isEmpty = file === null && given.get('cluster-cidr') === '' && detectLocalMode === 'ClusterCIDR';
   return isEmpty ? [invalid('--cluster-cidr', '', 'must be one CIDR, or one per IP family')] : [];
-}
-
-function outputProblems(line: CommandLine): string[] {
-  if (readOutput(line) !== null) return [];
-  return [invalid('--output', textFlag(line, 'output'), `must be one of ${OUTPUT_FORMS.join(', ')}`)];
-}
-
-function readOutput(line: CommandLine): OutputForm | null {
-  const output = textFlag(line, 'output');
-  return output === '' ? 'text' : (OUTPUT_FORMS.find((form) => form === output) ?? null);
 }

@@ -16,7 +16,7 @@ export interface NodeQuestion {
   readonly selector: string;
   readonly from: string;
   readonly to: string;
-  readonly output: 'text' | 'json' | 'yaml';
+  readonly output: 'text' | 'table' | 'wide' | 'json' | 'yaml';
 }
 
 /** As of every command that prints. */

@@ -1,13 +1,6 @@
-import { limitationOf } from '../config/scheduler.js';
-import { printFullAffinity } from '../control/affinity-overflow.js';
-import { printStatus, type FamilyState, type ProcessStatus } from '../observe/process-status.js';
-import { printConflictPair, printShortfall } from '../plan/text.js';
 import { formatted } from './formatted.js';
-import { pendingMs, type FamilyView, type RunningProcess } from './running-process.js';
+import type { RunningProcess } from './running-process.js';
 import type { StatusAnswer } from './status-socket.js';
-
-/** How many of the last syncs a status has. */
-const SHOWN_SYNCS = 5;
 
 /** Where the status socket serves what, and how it is asked. */
 export const STATUS_PAGE = '/status';
@@ -32,10 +25,10 @@ async function answerHeapSnapshot(): Promise<StatusAnswer> {
   return { status: 200, stream: getHeapSnapshot() };
 }
 
-function answerStatus(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {
-  const status = processStatus(running);
-  const text = formatted(status, query.get('output'), printStatus);
-  return Promise.resolve({ status: 200, text, well: status.healthy });
+async function answerStatus(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {
+  // Loaded only when it is asked for.
+  const { statusAnswer } = await import('./status-answer.js');
+  return statusAnswer(running, query.get('output'));
 }
 
 async function answerExplain(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {
@@ -45,78 +38,4 @@ async function answerExplain(running: RunningProcess, query: URLSearchParams): P
   if ('problem' in answer) return { status: 400, text: answer.problem };
   const text = formatted(answer, query.get('output'), printExplainedPacket);
   return { status: 200, text, well: isForwarded(answer) };
-}
-
-function processStatus(running: RunningProcess): ProcessStatus {
-  const { snapshot, health } = running;
-  const { version, config } = running.loaded();
-  const { rss, heapUsed, external } = process.memoryUsage();
-  const uptimeSeconds = process.uptime();
-  const { sysctls } = health;
-  return {
-    version,
-    release: running.release,
-    pid: process.pid,
-    mode: config.mode,
-    node: config.nodeName,
-    startedAt: new Date(Date.now() - uptimeSeconds * 1000).toISOString(),
-    uptimeSeconds,
-    ready: snapshot.ready,
-    gaps: snapshot.gaps,
-    sources: running.sources(),
-    healthy: health.healthy(),
-    nodeEligible: health.nodeEligible,
-    ineligibleSeconds: secondsSince(health, 'node'),
-    gapsSeconds: secondsSince(health, 'gaps'),
-    sysctls: sysctls.map((problem) => ({ problem, sinceSeconds: secondsSince(health, `sysctl ${problem}`) ?? 0 })),
-    pendingMs: pendingMs(running),
-    held: health.held(),
-    clientCertificate: health.certificate,
-    refusedConfiguration: running.refusal(),
-    refusedSeconds: secondsSince(health, 'configuration'),
-    limitation: limitationOf(config),
-    families: running.families.map((sync) => familyState(sync, running)),
-    memory: { residentBytes: rss, heapBytes: heapUsed, externalBytes: external },
-  };
-}
-
-/** A tenant decides how many there are. */
-const SHOWN_FINDINGS = 100;
-
-function firstOf<Finding>(findings: readonly Finding[], print: (finding: Finding) => string): readonly string[] {
-  const shown = findings.slice(0, SHOWN_FINDINGS).map(print);
-  const more = findings.length - shown.length;
-  return more === 0 ? shown : [...shown, `and ${more} more`];
-}
-
-/** Null: it does not hold. */
-function secondsSince({ onsets, wallClock }: RunningProcess['health'], onset: string): number | null {
-  const began = onsets.of(onset);
-  return began === null ? null : Number(wallClock() - began) / 1e9;
-}
-
-function familyState({ table, history }: FamilyView, running: RunningProcess): FamilyState {
-  const { health, progress, now } = running;
-  const { family } = table;
-  const { slowest, failures, repairs } = history;
-  return {
-    family,
-    healthy: health.families().some((status) => status.family === family && status.healthy),
-    ...table.counts,
-    pendingFrontends: progress.of(family)?.pendingFrontends ?? 0,
-    conflicts: firstOf(table.conflictPairs(), printConflictPair),
-    conflictsSeconds: secondsSince(health, `conflict ${family}`),
-    shortfalls: firstOf([...table.shortfalls()], printShortfall),
-    fullAffinity: firstOf(running.fullAffinity(family), printFullAffinity),
-    setAside: (progress.of(family)?.aside ?? []).map(({ since, ...aside }) => ({
-      ...aside,
-      sinceSeconds: (now() - since) / 1000,
-    })),
-    unplanned: [...table.unplanned].map(([service, reason]) => ({ service, reason })),
-    unplannedSeconds: secondsSince(health, `unplanned ${family}`),
-    recentSyncs: history.recent(SHOWN_SYNCS),
-    slowestSyncs: slowest,
-    failures,
-    repairs,
-  };
 }

@@ -93,16 +93,19 @@ t.test('a wrong command line: message and usage', (t) => {
     [['plan', 'now'], 'plan does not take any arguments, got ["now"]'],
     [['status', 'now'], 'status does not take any arguments, got ["now"]'],
     // A forgotten command starts no proxy, and a flag that a command does not have is not passed over.
-    [['--watch', '--manifests', 'm'], 'unknown flag: --watch; It is a flag of `pointsman status`.'],
+    [
+      ['--watch', '--manifests', 'm'],
+      'unknown flag: --watch; It is a flag of `pointsman status`, `pointsman services`.',
+    ],
     [
       ['-o', 'json'],
-      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman explain`.',
+      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman services`, `pointsman explain`.',
     ],
     [['--from=node', '--manifests', 'm'], 'unknown flag: --from; It is a flag of `pointsman explain`.'],
     [['status', '--node', 'b'], 'unknown flag: --node; It is a flag of `pointsman explain`.'],
     [
       ['render', '-o', 'json'],
-      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman explain`.',
+      'unknown flag: -o; It is a flag of `pointsman plan`, `pointsman dump`, `pointsman diff`, `pointsman status`, `pointsman services`, `pointsman explain`.',
     ],
     [['--cleanup', 'plan'], 'unknown flag: --cleanup; It is a flag of the proxy itself.'],
     [['status', '--config=a'], 'unknown flag: --config; It is a flag of the proxy itself.'],

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import type { ProcessStatus } from '../../src/observe/process-status.js';
+import type { ServicesPage } from '../../src/serve/ui/api.js';
 import type { ExplainedPacket } from '../../src/serve/explain-packet.js';
 import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
 import { endpointSlice, service, type Manifest } from '../support/lab/objects.js';
@@ -208,6 +209,40 @@ t.test('status', async (t) => {
     return (await inside.status()).families[0] ?? null;
   });
   t.match(restarted.recentSyncs.at(-1), { full: true, transactions: 0 }, 'adopted');
+});
+
+t.test('services: a list, one of them, those with problems', async (t) => {
+  const lab = await Lab.start(t);
+  const proxy = await Proxy.start(t, lab, {
+    objects: [...WEB, service('empty', { clusterIPs: ['10.96.0.80'], ports: [{ port: 80 }] })],
+  });
+  const inside = new Console(lab, proxy);
+  const list = await inside.run('services');
+  t.equal(list.status, 1, 'one has a problem');
+  t.match(list.stdout, /^SERVICE +TYPE +ADDRESS +PORTS +ENDPOINTS +PROBLEMS\n/);
+  t.match(list.stdout, /^default\/empty +ClusterIP +10\.96\.0\.80 +80\/TCP +0\/0 +no endpoints$/m);
+  t.match(list.stdout, /^default\/web +LoadBalancer +10\.96\.0\.41 \+\d+ +80:30001\/TCP +\d+\/\d+ +-$/m);
+  t.match(await inside.print('services', '-o', 'wide'), /10\.96\.0\.41,/);
+  const problems = await inside.print('services', '--problems');
+  t.match(problems, /default\/empty/);
+  t.notMatch(problems, /default\/web /);
+  const { rows } = JSON.parse(await inside.print('services', '-o', 'json', '--limit=1')) as ServicesPage;
+  t.equal(rows.length, 1);
+  for (const named of ['web', 'default/web', '10.96.0.41']) {
+    const shown = await inside.print('services', named);
+    t.match(shown, /^default\/web, LoadBalancer\naddresses +10\.96\.0\.41, cluster IP\n/, named);
+    t.match(shown, /^policies +internal Cluster, external Local$/m);
+    t.match(shown, /^endpoints +IPv4 http TCP .*: 2 of 3 used$/m);
+    t.match(shown, / 10\.244\.1\.12:8080 +node-1 +not used +not ready$/m);
+  }
+  t.match(await inside.run('services', 'web'), { status: 0 });
+  t.match(await inside.run('services', 'empty'), {
+    status: 1,
+    stdout: /^problems +10\.96\.0\.80:80\/TCP: no endpoint/m,
+  });
+  t.match(await inside.run('services', 'gone'), { status: 1, stdout: 'no Service fits\n0 of 3 Services\n' });
+  t.match(await inside.print('services', 'web', '-o', 'yaml'), /^key: default\/web$/m);
+  t.match(await inside.run('services', '-o', 'xml'), { status: 2, stderr: /must be one of table, wide, json, yaml/ });
 });
 
 for (const mode of ['nftables', 'iptables-nft'] as const) {

@@ -79,10 +79,10 @@ t.test('questions and answers', async (t) => {
     message: `no answer on --status-socket ${path}: no pointsman runs there`,
   });
   await socket().start();
-  t.equal(await ask(path, '/echo?text=a%26b'), 'a&b');
+  t.equal((await ask(path, '/echo?text=a%26b')).text, 'a&b');
   await t.rejects(ask(path, '/refuse'), new AskError('no such thing'));
   await t.rejects(ask(path, '/nowhere'), new AskError('there is no /nowhere'));
-  t.equal(await ask(path, '/ui/x?y'), 'page /ui/x?y');
+  t.equal((await ask(path, '/ui/x?y')).text, 'page /ui/x?y');
   await t.rejects(ask(path, '/uix'), new AskError('there is no /uix'));
   t.same(log.lines, []);
   await t.rejects(ask(path, '/fail'), new AskError('out of luck'));
@@ -121,7 +121,7 @@ t.test('what another process left', async (t) => {
   await clock.advance(5000);
   await until(() => log.lines.length === 2);
   t.match(log.lines[1], /status socket is open now/);
-  t.equal(await ask(path, '/echo?text=second'), 'second');
+  t.equal((await ask(path, '/echo?text=second')).text, 'second');
   await second.close();
   await t.rejects(stat(path), { code: 'ENOENT' }, 'it goes with its process');
 
@@ -133,7 +133,7 @@ t.test('what another process left', async (t) => {
   t.ok((await stat(path)).isSocket(), 'abandoned');
   await t.rejects(ask(path, '/echo'), { message: /no pointsman runs there/ });
   await socket().start();
-  t.equal(await ask(path, '/echo?text=third'), 'third');
+  t.equal((await ask(path, '/echo?text=third')).text, 'third');
 });
 
 t.test('of many that start at once on what a killed process left, one has the socket and keeps it', async (t) => {
@@ -147,11 +147,11 @@ t.test('of many that start at once on what a killed process left, one has the so
     t.equal(log.lines.length, 7, 'all others know that they do not have it');
     t.match(log.lines, Array(7).fill(/another process (?:listens|is about to listen) on it/));
     const { ino } = await stat(path);
-    t.equal(await ask(path, '/echo?text=one'), 'one');
+    t.equal((await ask(path, '/echo?text=one')).text, 'one');
     t.same(await readdir(dirname(path)), [basename(path)], 'nothing else stays');
     await Promise.all(sockets.filter((one) => !one.isOpen).map((one) => one.close()));
     t.equal((await stat(path)).ino, ino, 'those who do not have it do not remove it');
-    t.equal(await ask(path, '/echo?text=two'), 'two');
+    t.equal((await ask(path, '/echo?text=two')).text, 'two');
     await Promise.all(sockets.map((one) => one.close()));
     await t.rejects(stat(path), { code: 'ENOENT' });
   }
@@ -169,7 +169,7 @@ t.test('a process that stops listening while it is looked at is waited for no lo
   t.teardown(() => unsubscribe('net.client.socket', close));
   await socket().start();
   t.same(log.lines, []);
-  t.equal(await ask(path, '/echo?text=here'), 'here');
+  t.equal((await ask(path, '/echo?text=here')).text, 'here');
 });
 
 t.test('a socket that another process has made since is not removed', async (t) => {
@@ -179,7 +179,7 @@ t.test('a socket that another process has made since is not removed', async (t) 
   await rm(path);
   await socket().start();
   await first.close();
-  t.equal(await ask(path, '/echo?text=second'), 'second');
+  t.equal((await ask(path, '/echo?text=second')).text, 'second');
 });
 
 t.test('what is not ours stays', async (t) => {

@@ -1,0 +1,151 @@
+import { greatest } from '../base/extremes.js';
+import { trimEnd } from '../base/text.js';
+import type {
+  Endpoint,
+  EndpointGroup,
+  Frontend,
+  PortTraffic,
+  ServiceDetail,
+  ServiceProblem,
+  ServicesPage,
+  ServiceSummary,
+} from '../serve/ui/api.js';
+
+const HEADER = ['SERVICE', 'TYPE', 'ADDRESS', 'PORTS', 'ENDPOINTS', 'PROBLEMS'];
+
+export const PROBLEM_WORDS: Readonly<Record<ServiceProblem, string>> = {
+  unplanned: 'cannot be planned',
+  'set-aside': 'refused by the kernel',
+  conflict: 'in conflict',
+  'no-endpoints': 'no endpoints',
+};
+
+/** A list for people. @param isWide with all addresses and ports that are known. */
+export function printServices({ total, matched, rows }: ServicesPage, isWide: boolean): readonly string[] {
+  const more = matched - rows.length;
+  const counted = matched === total ? `${total} Services` : `${matched} of ${total} Services`;
+  return [
+    ...(rows.length === 0 ? [] : columns([HEADER, ...rows.map((row) => cellsOf(row, isWide))])),
+    ...(more > 0 ? [`and ${more} more; --limit 0 lists all`] : []),
+    ...(rows.length === 0 ? ['no Service fits'] : []),
+    counted,
+  ];
+}
+
+function cellsOf(row: ServiceSummary, isWide: boolean): readonly string[] {
+  const { key, type, addresses, moreAddresses, ports, morePorts, endpointsUsed, endpoints, problems } = row;
+  const shown = (list: readonly string[], more: number): string => {
+    const first = isWide ? list : list.slice(0, 1);
+    const rest = list.length - first.length + more;
+    return first.length === 0 ? '-' : `${first.join(',')}${rest > 0 ? ` +${rest}` : ''}`;
+  };
+  return [
+    key,
+    type,
+    shown(addresses, moreAddresses),
+    shown(ports, morePorts),
+    `${endpointsUsed}/${endpoints}`,
+    problems.length === 0 ? '-' : problems.map((problem) => PROBLEM_WORDS[problem]).join(', '),
+  ];
+}
+
+/** Cells below each other. */
+export function columns(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, column) => greatest(rows.map((cells) => cells[column]?.length ?? 0)));
+  return rows.map((cells) => trimEnd(cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '), ' '));
+}
+
+/** One Service for people. */
+export function printService(service: ServiceDetail): readonly string[] {
+  const { key, type, nothing, policies, affinitySeconds, healthCheck, sourceRanges, shortfalls, unplanned } = service;
+  const lines = (title: string, texts: readonly string[]): readonly string[] =>
+    texts.map((text, index) => `${(index === 0 ? title : '').padEnd(12)}${text}`);
+  const addresses = [
+    ...service.clusterIPs.map((address) => `${address}, cluster IP`),
+    ...service.balancer.map(
+      ({ address, mode }) => `${address}, load balancer${mode === 'Proxy' ? ' (left to it)' : ''}`,
+    ),
+    ...service.externalIPs.map((address) => `${address}, external IP`),
+  ];
+  return [
+    `${key}, ${type}`,
+    ...lines('addresses', addresses),
+    ...lines('ports', service.ports.map(printPort)),
+    ...lines('policies', [`internal ${policies.internal}, external ${policies.external}`]),
+    ...lines('affinity', affinitySeconds === null ? [] : [`ClientIP, ${affinitySeconds} s`]),
+    ...lines('admits', sourceRanges),
+    ...lines(
+      'health',
+      healthCheck === null ? [] : [`port ${healthCheck.port}, ${healthCheck.localEndpoints} local endpoints`],
+    ),
+    ...lines('forwards', nothing === null ? [] : [`nothing: ${nothing}`]),
+    ...lines('frontends', [
+      ...service.frontends.map(printFrontend),
+      ...more(service.frontendCount - service.frontends.length),
+    ]),
+    ...service.endpoints.flatMap((group) => lines('endpoints', printGroup(group))),
+    ...lines(
+      'slices',
+      service.slices.map(
+        ({ name, family, endpoints, ports }) => `${name}: ${family}, ${endpoints} endpoints, ${ports.join(', ')}`,
+      ),
+    ),
+    ...lines('traffic', (service.traffic ?? []).map(printTraffic)),
+    ...lines('problems', [
+      ...unplanned.map(({ family, reason }) => `${family}: cannot be planned: ${reason}`),
+      ...service.frontends.flatMap(printFrontendProblems),
+      ...shortfalls,
+    ]),
+  ];
+}
+
+/** Whether there is something to look at. */
+export function hasProblem({ unplanned, frontends, shortfalls }: ServiceDetail): boolean {
+  return unplanned.length + shortfalls.length > 0 || frontends.some((each) => printFrontendProblems(each).length > 0);
+}
+
+function printPort({ name, port, protocol, nodePort }: ServiceDetail['ports'][number]): string {
+  return `${name === '' ? '' : `${name} `}${port}/${protocol}${nodePort === 0 ? '' : `, node port ${nodePort}`}`;
+}
+
+function printFrontend({ key, kind, endpoints, localEndpoints, whenEmpty }: Frontend): string {
+  const local = localEndpoints === null ? '' : `, from outside to ${localEndpoints}`;
+  const empty = (localEndpoints ?? endpoints) === 0 ? `; ${whenEmpty === 'drop' ? 'dropped' : 'refused'} without` : '';
+  return `${key}  ${kind}  to ${endpoints} endpoints${local}${empty}`;
+}
+
+function printFrontendProblems(frontend: Frontend): readonly string[] {
+  const { key, endpoints, localEndpoints, whenEmpty, lostTo, claimedBy, setAside } = frontend;
+  const isDead = endpoints === 0 && whenEmpty === 'reject';
+  const isDropped = localEndpoints === 0 && endpoints > 0;
+  return [
+    ...(isDead ? [`${key}: no endpoint, connections are refused`] : []),
+    ...(isDropped ? [`${key}: no endpoint on this node, connections from outside are dropped`] : []),
+    ...(lostTo === null ? [] : [`${key}: ${lostTo.reason}`]),
+    ...claimedBy.map(({ servicePort }) => `${key}: ${servicePort} claims it as well, and does not get it`),
+    ...(setAside === null ? [] : [`${key}: the kernel refuses it since ${setAside.since}: ${setAside.reason}`]),
+  ];
+}
+
+function printGroup({ family, port, protocol, applies, used, total, rows }: EndpointGroup): readonly string[] {
+  const name = port === '' ? protocol : `${port} ${protocol}`;
+  return [
+    `${family} ${name} ${applies}: ${used} of ${total} used`,
+    ...columns(rows.map(cellsOfEndpoint)).map((line) => `  ${line}`),
+    ...more(total - rows.length),
+  ];
+}
+
+function cellsOfEndpoint({ endpoint, node, used, reason, conditions }: Endpoint): readonly string[] {
+  return [endpoint, node ?? '-', used ? 'used' : 'not used', reason ?? conditions.join(' ')];
+}
+
+function printTraffic({ port, protocol, connections, requestBytes, replyBytes, refused }: PortTraffic): string {
+  const name = port === '' ? protocol : `${port} ${protocol}`;
+  const drops = refused.map(({ verdict, reason, packets }) => `, ${packets} packets ${verdict} (${reason})`).join('');
+  return `${name}: ${connections} connections, ${requestBytes} bytes in, ${replyBytes} bytes out${drops}`;
+}
+
+function more(count: number): readonly string[] {
+  return count > 0 ? [`and ${count} more`] : [];
+}

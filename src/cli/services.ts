@@ -1,0 +1,84 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseMapping } from '../base/mapping.js';
+import { CLEARED, redrawn } from '../base/redraw.js';
+import type { LoadedConfig } from '../config/load.js';
+import { formatted } from '../serve/formatted.js';
+import type { ServiceDetail, ServicesPage, ServiceSummary } from '../serve/ui/api.js';
+import { ask, AskError } from './ask.js';
+import { hasProblem, printService, printServices } from './print-services.js';
+
+type Asked = Extract<LoadedConfig, { readonly command: 'services' }>;
+
+/** Rows in an answer. */
+const PAGE = 500;
+const EVERY_MS = 2000;
+
+/**
+ * Lists the Services of the running process, or shows the one that is named. The exit status.
+ *
+ * @throws AskError
+ */
+export async function services(
+  asked: Asked,
+  isTerminal: boolean,
+  write: (text: string) => Promise<void>,
+): Promise<0 | 1> {
+  if (!asked.watch) {
+    const { text, well } = await look(asked);
+    await write(text);
+    return well ? 0 : 1;
+  }
+  if (isTerminal) await write(CLEARED);
+  for (;;) {
+    const { text } = await look(asked);
+    await write(isTerminal ? redrawn(text) : `${text}\n`);
+    await sleep(EVERY_MS);
+  }
+}
+
+async function look(asked: Asked): Promise<{ readonly text: string; readonly well: boolean }> {
+  const { output, named } = asked;
+  const list = await readList(asked);
+  const only = named === '' ? null : oneOf(list.rows, named);
+  if (only === null) {
+    const well =
+      list.rows.length > 0 || named === '' ? list.rows.every(({ problems }) => problems.length === 0) : false;
+    return { text: formatted(list, output, (page) => printServices(page, output === 'wide')), well };
+  }
+  const detail = (await readAnswer(asked, 'service', { key: only })) as ServiceDetail;
+  return { text: formatted(detail, output, printService), well: !hasProblem(detail) };
+}
+
+/** The Service that is meant: named in full, alone of its name, or the only one that fits. */
+function oneOf(rows: readonly ServiceSummary[], named: string): string | null {
+  const keys = rows.map(({ key }) => key);
+  if (keys.includes(named)) return named;
+  const ofName = rows.filter(({ name }) => name === named);
+  if (ofName.length === 1) return ofName[0]?.key ?? null;
+  return keys.length === 1 ? (keys[0] ?? null) : null;
+}
+
+async function readList(asked: Asked): Promise<ServicesPage> {
+  const { named, problemsOnly, limit } = asked;
+  const wanted = limit > 0 ? limit : Infinity;
+  const rows: ServiceSummary[] = [];
+  for (;;) {
+    const page = (await readAnswer(asked, 'services', {
+      q: named,
+      offset: String(rows.length),
+      limit: String(Math.min(PAGE, wanted - rows.length)),
+      ...(problemsOnly ? { problems: 'only' } : {}),
+    })) as ServicesPage;
+    rows.push(...page.rows);
+    // Services come and go between pages.
+    if (page.rows.length === 0 || rows.length >= Math.min(wanted, page.matched)) return { ...page, offset: 0, rows };
+  }
+}
+
+/** What the page of the process is answered as well. */
+async function readAnswer({ config }: Asked, path: string, query: Readonly<Record<string, string>>): Promise<unknown> {
+  const { text } = await ask(config.statusSocket, `/ui/api/${path}?${new URLSearchParams(query).toString()}`);
+  const answer = parseMapping(text);
+  if (answer === null) throw new AskError(`an answer on --status-socket that is none: ${text.slice(0, 200)}`);
+  return answer;
+}
