@@ -90,11 +90,11 @@ function writeConfig({ path, text, warnings }: Extract<LoadedConfig, { readonly 
   }
 }
 
-async function runConfigured(loaded: Configured, argv: readonly string[]): Promise<number> {
-  const { config } = loaded;
+/** The log of a process, and what it has to say about its settings. */
+async function openLog(loaded: Configured, isService: boolean): Promise<Logger> {
+  const { config, command } = loaded;
   const { createLogger } = await import('./observe/log.js');
   const { logStreams } = await import('./observe/log-streams.js');
-  const isService = process.platform === 'win32' && loaded.command === 'run' && loaded.document.windowsRunAsService;
   const file = isService ? await logFile() : await fileWithoutStandardError();
   lastWords = file;
   const log = await createLogger(
@@ -104,9 +104,15 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   // Asking another process is not the place to warn of this one's settings.
   const asks =
-    ['status', 'services', 'ui'].includes(loaded.command) ||
-    (loaded.command === 'explain' && config.manifests.length === 0);
+    ['status', 'services', 'ui'].includes(command) || (command === 'explain' && config.manifests.length === 0);
   for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
+  return log;
+}
+
+async function runConfigured(loaded: Configured, argv: readonly string[]): Promise<number> {
+  const { config } = loaded;
+  const isService = process.platform === 'win32' && loaded.command === 'run' && loaded.document.windowsRunAsService;
+  const log = await openLog(loaded, isService);
   if (loaded.command === 'run') {
     const { run } = await import('./cli/run.js');
     const { host, addon } = await machine();
