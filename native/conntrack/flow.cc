@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <iterator>
 
 #include "netlink/attribute_reader.h"
@@ -28,7 +29,9 @@ using netlink::Message;
 using netlink::MessageWriter;
 using netlink::Status;
 
-// Bits of CTA_FILTER_ORIG_FLAGS: which parts of CTA_TUPLE_ORIG must match. Part of the protocol since Linux 5.9, but in no UAPI header.
+// Bits of CTA_FILTER_ORIG_FLAGS: which parts of CTA_TUPLE_ORIG must match. Part of the protocol since Linux 5.9, but in no UAPI header. Of
+// CTA_FILTER_REPLY_FLAGS and CTA_TUPLE_REPLY they are the same.
+constexpr std::uint32_t kMatchSource = 1U << 0;
 constexpr std::uint32_t kMatchDestination = 1U << 1;
 constexpr std::uint32_t kMatchProtocol = 1U << 3;
 constexpr std::uint32_t kMatchDestinationPort = 1U << 5;
@@ -180,10 +183,33 @@ bool decode_attributes(ByteView attributes, Family family, Flow& flow) {
   return !reader.malformed();
 }
 
+bool translated(const Flow& flow) {
+  return !std::ranges::equal(flow.original.destination, flow.reply.source) ||
+         flow.original.destination_port != flow.reply.source_port;
+}
+
+/// Whether sorted addresses of one length hold this one.
+bool holds(ByteView sorted, ByteView address) {
+  const std::size_t length = address.size();
+  std::size_t low = 0;
+  std::size_t high = sorted.size() / length;
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    const int order = std::memcmp(sorted.data() + middle * length, address.data(), length);
+    if (order == 0) return true;
+    if (order < 0) low = middle + 1;
+    else high = middle;
+  }
+  return false;
+}
+
 bool passes(const Flow& flow, const FlowFilter& filter) {
   if (!flow.original.complete() || !flow.reply.complete()) return false;
   if (flow.original.protocol != filter.protocol) return false;
-  if (filter.unanswered && (flow.status.value_or(0) & IPS_SEEN_REPLY) != 0) return false;
+  const bool answered = (flow.status.value_or(0) & IPS_SEEN_REPLY) != 0;
+  if (filter.unanswered && answered) return false;
+  if (filter.translated && (!answered || !translated(flow))) return false;
+  if (filter.reply_sources && !holds(*filter.reply_sources, flow.reply.source)) return false;
   if (filter.port && flow.original.destination_port != filter.port) return false;
   return !filter.destination || std::ranges::equal(*filter.destination, flow.original.destination);
 }
@@ -217,11 +243,6 @@ void append_record(Bytes& records, const Flow& flow) {
   records.push_back(flow.state.value_or(0));
   append_be32(records, flow.id.value_or(0));
   append_be32(records, flow.status.value_or(0));
-}
-
-bool translated(const Flow& flow) {
-  return !std::ranges::equal(flow.original.destination, flow.reply.source) ||
-         flow.original.destination_port != flow.reply.source_port;
 }
 
 std::uint64_t identity_of(const Flow& flow) {
@@ -263,11 +284,24 @@ Bytes encode_list(const FlowFilter& filter, std::uint32_t sequence, bool in_kern
         if (filter.port) writer.put_be16(CTA_PROTO_DST_PORT, *filter.port);
       });
     });
+    const bool by_reply_source = filter.reply_sources && filter.reply_sources->size() == address_length(filter.family) &&
+                                 kernel_matches_addresses(filter.family);
+    if (by_reply_source) {
+      writer.nest(CTA_TUPLE_REPLY, [&] {
+        writer.nest(CTA_TUPLE_IP, [&] { writer.put_bytes(source_attribute(filter.family), *filter.reply_sources); });
+      });
+    }
     // Host order, unlike everything else in ctnetlink.
-    writer.nest(CTA_FILTER, [&] { writer.put_host32(CTA_FILTER_ORIG_FLAGS, match); });
+    writer.nest(CTA_FILTER, [&] {
+      writer.put_host32(CTA_FILTER_ORIG_FLAGS, match);
+      if (by_reply_source) writer.put_host32(CTA_FILTER_REPLY_FLAGS, kMatchSource);
+    });
     if (filter.unanswered) {
       writer.put_be32(CTA_STATUS, 0);
       writer.put_be32(CTA_STATUS_MASK, IPS_SEEN_REPLY);
+    } else if (filter.translated) {
+      writer.put_be32(CTA_STATUS, IPS_SEEN_REPLY | IPS_DST_NAT);
+      writer.put_be32(CTA_STATUS_MASK, IPS_SEEN_REPLY | IPS_DST_NAT);
     }
   }
   writer.end_message();

@@ -33,6 +33,10 @@ struct FlowFilter {
   std::optional<std::uint16_t> port;
   /// Only flows to which nothing was replied.
   bool unanswered = false;
+  /// Only flows that were answered, and by another address or port than the one asked for.
+  bool translated = false;
+  /// Only flows whose replies come from one of these addresses: whole addresses of the family in ascending order.
+  std::optional<netlink::Bytes> reply_sources;
 };
 
 /// An IPCTNL_MSG_CT_GET dump of the family. With `in_kernel` the filter travels along (CTA_FILTER, Linux 5.9; CTA_STATUS, later) as

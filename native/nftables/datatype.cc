@@ -31,6 +31,7 @@ constexpr std::array kDatatypes{
     Datatype{TypeName::kCtStatus, "ct_status", 28, 4, ByteOrder::kHost, true},
     Datatype{TypeName::kFibType, "fib_addrtype", 38, 4, ByteOrder::kHost, false},
     Datatype{TypeName::kNfProtocol, "nf_proto", 2, 1, ByteOrder::kNone, false},
+    Datatype{TypeName::kTcpFlags, "tcp_flag", 15, 1, ByteOrder::kNetwork, true},
 };
 
 struct Symbol {
@@ -59,6 +60,9 @@ constexpr std::array kAddressTypes{
     Symbol{"blackhole", RTN_BLACKHOLE}, Symbol{"unreachable", RTN_UNREACHABLE}, Symbol{"prohibit", RTN_PROHIBIT},
 };
 
+// RFC 9293, section 3.1.
+constexpr std::array kTcpFlags{Symbol{"fin", 1}, Symbol{"syn", 2}, Symbol{"rst", 4}, Symbol{"ack", 16}};
+
 constexpr std::array kNfProtocols{Symbol{"ipv4", 2}, Symbol{"ipv6", 10}};
 
 std::span<const Symbol> symbols_of(TypeName type) {
@@ -73,6 +77,8 @@ std::span<const Symbol> symbols_of(TypeName type) {
       return kAddressTypes;
     case TypeName::kNfProtocol:
       return kNfProtocols;
+    case TypeName::kTcpFlags:
+      return kTcpFlags;
     default:
       return {};
   }

@@ -29,6 +29,7 @@ enum class TypeName {
   kCtStatus,
   kFibType,
   kNfProtocol,
+  kTcpFlags,
 };
 
 struct Datatype {

@@ -23,6 +23,8 @@ struct HeaderField {
 constexpr HeaderField kIpFields[] = {{"saddr", TypeName::kIpv4Address, 12}, {"daddr", TypeName::kIpv4Address, 16}};
 constexpr HeaderField kIp6Fields[] = {{"saddr", TypeName::kIpv6Address, 8}, {"daddr", TypeName::kIpv6Address, 24}};
 constexpr HeaderField kPorts[] = {{"sport", TypeName::kInetService, 0}, {"dport", TypeName::kInetService, 2}};
+constexpr HeaderField kTcpFields[] = {
+    {"sport", TypeName::kInetService, 0}, {"dport", TypeName::kInetService, 2}, {"flags", TypeName::kTcpFlags, 13}};
 
 struct Header {
   std::string_view protocol;
@@ -35,7 +37,7 @@ const Header kHeaders[] = {
     {"ip", kIpFields, NFT_PAYLOAD_NETWORK_HEADER, std::nullopt},
     {"ip6", kIp6Fields, NFT_PAYLOAD_NETWORK_HEADER, std::nullopt},
     {"th", kPorts, NFT_PAYLOAD_TRANSPORT_HEADER, std::nullopt},
-    {"tcp", kPorts, NFT_PAYLOAD_TRANSPORT_HEADER, IPPROTO_TCP},
+    {"tcp", kTcpFields, NFT_PAYLOAD_TRANSPORT_HEADER, IPPROTO_TCP},
     {"udp", kPorts, NFT_PAYLOAD_TRANSPORT_HEADER, IPPROTO_UDP},
     {"sctp", kPorts, NFT_PAYLOAD_TRANSPORT_HEADER, IPPROTO_SCTP},
 };
@@ -70,7 +72,10 @@ std::optional<Operand> compile_payload(const Cursor& at, Family family) {
       made.transport = header.transport;
       return made;
     }
-    at.member("field").refuse(header.base == NFT_PAYLOAD_NETWORK_HEADER ? "saddr or daddr" : "sport or dport");
+    const bool has_flags = header.transport == IPPROTO_TCP;
+    at.member("field").refuse(header.base == NFT_PAYLOAD_NETWORK_HEADER ? "saddr or daddr"
+                              : has_flags                               ? "sport, dport or flags"
+                                                                        : "sport or dport");
     return std::nullopt;
   }
   protocol.refuse("ip, ip6, th, tcp, udp or sctp");

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "conntrack/challenge.h"
 #include "conntrack/flow.h"
 #include "conntrack/flows.h"
 #include "netlink/answer.h"
@@ -89,9 +90,16 @@ constexpr std::string_view kSctpRecord =
     "161346bf"  // id=370362047
     "00000808";
 
-FlowFilter udp_filter() { return FlowFilter{Family::kIPv4, 17, {}, {}}; }
+FlowFilter filter_of(Family family, std::uint8_t protocol) {
+  FlowFilter filter;
+  filter.family = family;
+  filter.protocol = protocol;
+  return filter;
+}
 
-FlowFilter sctp_filter() { return FlowFilter{Family::kIPv6, 132, {}, {}}; }
+FlowFilter udp_filter() { return filter_of(Family::kIPv4, 17); }
+
+FlowFilter sctp_filter() { return filter_of(Family::kIPv6, 132); }
 
 /// Decodes every message of a datagram; the hex of the records, or `error`.
 std::string decode(ByteView datagram, const FlowFilter& filter) {
@@ -122,7 +130,7 @@ TEST(conntrack_filters_again) {
   filter = udp_filter();
   filter.protocol = 132;
   CHECK(decode(flow, filter).empty());
-  filter = FlowFilter{Family::kIPv6, 17, {}, {}};
+  filter = filter_of(Family::kIPv6, 17);
   CHECK(decode(flow, filter).empty());
 }
 
@@ -136,6 +144,60 @@ TEST(conntrack_leaves_out_what_was_answered) {
   // Status 0 under the mask of IPS_SEEN_REPLY, behind the other filter.
   const std::string request = to_hex(conntrack::encode_list(filter, 1, true));
   CHECK(request.ends_with("0c0019800800010008000000" "0800030000000000" "08001a0000000002"));
+}
+
+TEST(conntrack_finds_flows_by_who_answers) {
+  FlowFilter filter = udp_filter();
+  filter.translated = true;
+  CHECK(decode(from_hex(kUdp), filter).empty());
+  std::string answered(kUdp);
+  const std::size_t status = answered.find("0800030000000008080008") + 8;
+  answered.replace(status, 8, "00000002");
+  const std::string record(std::string(kUdpRecord).substr(0, kUdpRecord.size() - 8) + "00000002");
+  CHECK_EQUAL(decode(from_hex(answered), filter), record);
+  filter.reply_sources = from_hex("0af40109" "0af4010a" "0af4010b");
+  CHECK_EQUAL(decode(from_hex(answered), filter), record);
+  filter.reply_sources = from_hex("0af4010a");
+  CHECK_EQUAL(decode(from_hex(answered), filter), record);
+  for (const char* others : {"", "0af40109", "0af4010b", "00000000" "0af40109" "0af4010b" "ffffffff"}) {
+    filter.reply_sources = from_hex(others);
+    CHECK(decode(from_hex(answered), filter).empty());
+  }
+  // One address the kernel compares as well, and the status: both were seen on Linux 6.18.
+  filter.reply_sources = from_hex("0af4010a");
+  const std::string request = to_hex(conntrack::encode_list(filter, 1, true));
+  CHECK(request.find("10000280" "0c000180" "08000100" "0af4010a") != std::string::npos);
+  CHECK(request.find("14001980" "08000100" "08000000" "08000200" "01000000") != std::string::npos);
+  CHECK(request.ends_with("0800030000000022" "08001a0000000022"));
+  filter.reply_sources = from_hex("0af4010a" "0af4010b");
+  CHECK(to_hex(conntrack::encode_list(filter, 1, true)).find("0af4010a") == std::string::npos);
+  // Of IPv6 the kernel's comparison is the wrong way round.
+  filter = sctp_filter();
+  filter.reply_sources = from_hex("fd00009600000000000000000000000a");
+  CHECK(to_hex(conntrack::encode_list(filter, 1, true)).find("fd000096") == std::string::npos);
+}
+
+/// The sum of all 16-bit words, carried over: all ones where a checksum in them is right.
+std::uint16_t sum_of(ByteView bytes, std::uint32_t sum) {
+  for (std::size_t index = 0; index + 1 < bytes.size(); index += 2) sum += netlink::load_be16(bytes.data() + index);
+  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<std::uint16_t>(sum);
+}
+
+TEST(conntrack_challenges_in_the_name_of_what_was_asked_for) {
+  const Bytes packet = conntrack::encode_challenge(Family::kIPv4, from_hex(kUdpRecord), 0x01020304);
+  CHECK_EQUAL(to_hex(ByteView(packet).first(36)),
+              "4500000000000000" "4006" "0000" "0a60000a" "0af40007" "0035" "9c40" "01020304" "00000000" "5012" "0000");
+  CHECK(packet.size() == 40);
+  constexpr std::uint32_t kTcp = 6 + 20;
+  CHECK(sum_of(ByteView(packet).subspan(12), kTcp) == 0xffff);
+
+  const Bytes other = conntrack::encode_challenge(Family::kIPv6, from_hex(kSctpRecord), 0xffffffff);
+  CHECK_EQUAL(to_hex(ByteView(other).first(56)),
+              "60000000" "0014" "06" "40" "fd00009600000000000000000000000a" "fd000244000000000000000000000007" "0035"
+              "9c40" "ffffffff" "00000000" "5012" "0000");
+  CHECK(other.size() == 60);
+  CHECK(sum_of(ByteView(other).subspan(8), kTcp) == 0xffff);
 }
 
 TEST(conntrack_passes_over_flows_without_ports) {

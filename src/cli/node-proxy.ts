@@ -360,6 +360,7 @@ export class NodeProxy {
         machine.host.platform === SUBSYSTEM_PLATFORMS.conntrack
           ? new ConntrackReconciler(machine.addon.conntrack)
           : null,
+      endingFlows: machine.host.platform === SUBSYSTEM_PLATFORMS.conntrack ? machine.addon.conntrack : null,
       loop: {
         trigger: () => {
           this.loop.trigger();

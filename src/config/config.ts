@@ -74,6 +74,8 @@ export interface Config {
   readonly masqueradeBit: number;
   /** Bits of an IPv6 address by which session affinity takes clients for the same one, 1–128; 128 in other modes than nftables. */
   readonly affinityIPv6Prefix: number;
+  /** Whether connections to pods that are in no slice any more are reset; false in other modes than nftables. */
+  readonly resetRemovedEndpoints: boolean;
   /** Whether node ports answer on 127.0.0.0/8; never but in iptables mode. */
   readonly localhostNodePorts: boolean;
   /** Which kernel interface iptables mode writes; auto: the one that this host uses. */
@@ -231,6 +233,7 @@ export interface Surroundings {
   readonly secured: SecuredConfig | null;
   readonly changeLog: LogFileConfig | null;
   readonly affinityIPv6Prefix: number;
+  readonly resetRemovedEndpoints: boolean;
   readonly serviceTelemetry: TelemetryConfig | null;
   readonly serviceLimits: ServiceLimits;
   readonly balance: BalanceSettings;
@@ -245,7 +248,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
   const { conntrack } = document;
   const { nodeName, manifests, statusSocket, iptablesFlavor, secured, changeLog } = surroundings;
   const { fileCheckFrequency, httpCheckFrequency, tracingFile } = surroundings;
-  const { affinityIPv6Prefix, serviceTelemetry, serviceLimits, balance } = surroundings;
+  const { affinityIPv6Prefix, resetRemovedEndpoints, serviceTelemetry, serviceLimits, balance } = surroundings;
   return deepFreeze({
     nodeName,
     kubernetes: kubernetes(document, surroundings),
@@ -267,6 +270,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     serviceLimits,
     balance,
     affinityIPv6Prefix,
+    resetRemovedEndpoints,
     profiling: document.enableProfiling,
     flagz: isGateEnabled('ComponentFlagz', document.featureGates),
     statusz: isGateEnabled('ComponentStatusz', document.featureGates),

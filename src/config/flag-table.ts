@@ -166,6 +166,12 @@ const PROCESS_FLAGS = [
     initial: '262144',
   },
   {
+    name: 'reset-removed-endpoints',
+    type: 'bool',
+    help: 'in mode nftables: reset TCP connections through Services to pods whose address is in no EndpointSlice any more, so that clients learn of it',
+    initial: 'true',
+  },
+  {
     name: 'service-telemetry',
     type: 'bool',
     help: 'count connections, packets and bytes of each Service port, and measure how long its changes take to the kernel; switches net.netfilter.nf_conntrack_acct on',

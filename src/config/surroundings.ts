@@ -61,6 +61,7 @@ export function readSurroundings(
       ...{ secured: secured.value, events: readEventRates(line, problems) },
       ...{ serviceTelemetry, serviceLimits: readServiceLimits(line, problems), balance: readBalance(line, problems) },
       affinityIPv6Prefix: readAffinityPrefix(line, document, problems),
+      resetRemovedEndpoints: document.mode === 'nftables' && line.given.get('reset-removed-endpoints') !== false,
     },
     problems,
     warnings: [
@@ -87,6 +88,7 @@ function unusedFlags(
     ['iptables-flavor', mode !== 'nftables', `in mode ${mode}`],
     ['session-affinity-ipv6-prefix', mode === 'nftables', `in mode ${mode}`],
     ...BALANCE_FLAGS.map((flag) => [flag, mode === 'nftables', `in mode ${mode}`] as const),
+    ['reset-removed-endpoints', mode === 'nftables', `in mode ${mode}`],
     ['egress-selector-config-file', isServerRead, 'without an API server to read from'],
     ...EVENT_FLAGS.map((flag) => [flag, isServerRead, 'without an API server to send events to'] as const),
     ['file-check-frequency', has('path'), 'without a file or directory in --manifests'],

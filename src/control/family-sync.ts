@@ -3,6 +3,7 @@ import { messageOf } from '../base/error-message.js';
 import { serviceSubject, type EventRecorder } from '../base/events.js';
 import { familyOf, type Family, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
+import type { TokenBucket } from '../base/token-bucket.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import { blamedFrontend, EndedError, type FamilyDataplane, type SyncReport } from '../dataplane/contract.js';
 import { isNativeError } from '../native/errors.js';
@@ -10,13 +11,17 @@ import type { ChangeFollower } from '../observe/change-follower.js';
 import type { ProxyMetrics, SyncResult } from '../observe/metrics.js';
 import { SyncHistory } from '../observe/sync-history.js';
 import type { FamilyTrace } from '../observe/tracing.js';
+import type { ResetSettings } from '../plan/departures.js';
 import { anyContains } from '../plan/facts.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { ServiceHealth } from '../serve/service-health.js';
+import type { Snapshot } from '../state/snapshot.js';
+import type { RowEdit } from '../state/store.js';
 import { AsideReports } from './aside-reports.js';
 import type { ConflictReports } from './conflict-reports.js';
 import type { Acknowledged, FamilyProgress } from './progress.js';
+import { EndingConnections, type EndingFlowsKernel } from './ending-connections.js';
 import { StaleFlows } from './stale-flows.js';
 import type { TakeoverPass } from './takeover.js';
 
@@ -30,6 +35,11 @@ export interface FamilySyncParts {
   readonly dataplane: FamilyDataplane;
   /** Null: the platform has no conntrack. */
   readonly conntrack: Pick<ConntrackReconciler, 'reconcile'> | null;
+  readonly endingFlows: EndingFlowsKernel | null;
+  readonly snapshot: Snapshot;
+  readonly resetSettings: () => ResetSettings;
+  /** How many clients of removed endpoints may be asked in a second, of all families. */
+  readonly challenges: TokenBucket;
   readonly progress: FamilyProgress;
   readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
   readonly conflicts: Pick<ConflictReports, 'update'>;
@@ -48,7 +58,10 @@ export interface FamilySyncParts {
 }
 
 /** The part of the metrics that a sync reports to. */
-export type SyncMetrics = Pick<ProxyMetrics, 'syncAcknowledged' | 'syncFinished' | 'flowsReconciled' | 'tableCounted'>;
+export type SyncMetrics = Pick<
+  ProxyMetrics,
+  'syncAcknowledged' | 'syncFinished' | 'flowsReconciled' | 'tableCounted' | 'connectionsReset'
+>;
 
 /**
  * One family's way from forwarding table to kernel: rules first, then whoever answers health checks, then the flows that contradict the rules.
@@ -58,6 +71,7 @@ export class FamilySync {
   readonly history = new SyncHistory();
   private inForce: FamilyDataplane;
   private readonly flows: StaleFlows;
+  readonly ending: EndingConnections;
   /** Everything has been in the kernel once, by the mode in force. */
   private complete = false;
   private repairLines: { readonly left: number; readonly at: number };
@@ -67,10 +81,16 @@ export class FamilySync {
   constructor(private readonly parts: FamilySyncParts) {
     this.inForce = parts.dataplane;
     this.flows = new StaleFlows(parts);
+    this.ending = new EndingConnections({ ...parts, kernel: parts.endingFlows, settings: parts.resetSettings });
     const { table, clock, log, events, onDue } = parts;
     this.repairLines = { left: REPAIR_LINES, at: clock.now() };
     const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
     this.asides = new AsideReports({ family: table.family, plan, clock, log, events, onDue });
+  }
+
+  /** The state changed. */
+  committed(edits: readonly RowEdit[]): void {
+    this.ending.committed(edits);
   }
 
   /** To be called once, before anything is known. */
@@ -146,6 +166,7 @@ export class FamilySync {
       const held = new Set(report.setAside.map(({ frontend }) => frontend));
       const flows = (): Promise<void> => this.flows.reconcile(dataplane, held);
       await (trace === null ? flows() : trace.flows(flows));
+      if (this.isInForce(dataplane)) this.ending.proceed(dataplane, held);
       trace?.ended(null);
       if (!this.isInForce(dataplane)) return report;
       finished(report.full, { type: 'success' });

@@ -63,6 +63,7 @@ export class OwnNode {
       services: () => snapshot.services(),
       serviceCount: snapshot.serviceCount,
       slicesOf: (service) => snapshot.slicesOf(service),
+      slices: () => snapshot.slices(),
       node: (name) => (name === nodeName ? known : snapshot.node(name)),
       serviceCIDRs: () => snapshot.serviceCIDRs(),
       ready: snapshot.ready,

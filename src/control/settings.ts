@@ -31,8 +31,8 @@ export function planSettings(config: Config): PlanSettings {
 
 /** What a sync takes from the configuration. */
 export function cycleSettings(config: Config): CycleSettings {
-  const { kubernetes, healthz, metrics } = config;
-  return { ...planSettings(config), kubernetes, healthz, metrics };
+  const { kubernetes, healthz, metrics, resetRemovedEndpoints } = config;
+  return { ...planSettings(config), kubernetes, healthz, metrics, resetRemovedEndpoints };
 }
 
 /**

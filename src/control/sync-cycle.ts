@@ -2,18 +2,21 @@ import { StoppableClock, type Clock } from '../base/clock.js';
 import { nodeSubject, type EventRecorder } from '../base/events.js';
 import type { Family, IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
+import { TokenBucket } from '../base/token-bucket.js';
 import type { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { FamilyDataplane, SyncReport, WatchForeignChanges } from '../dataplane/contract.js';
 import type { ChangeFollower } from '../observe/change-follower.js';
 import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { RunTrace, SyncTracing } from '../observe/tracing.js';
+import type { ResetSettings } from '../plan/departures.js';
 import type { PlanSettings } from '../plan/facts.js';
 import { Planner } from '../plan/planner.js';
 import type { ServiceHealth } from '../serve/service-health.js';
 import type { RowEdit, Store } from '../state/store.js';
 import { ConflictReports } from './conflict-reports.js';
 import { Drift } from './drift.js';
+import { CHALLENGES, type EndingFlowsKernel } from './ending-connections.js';
 import { FamilySync, type SyncMetrics } from './family-sync.js';
 import { ForeignChanges } from './foreign-changes.js';
 import type { Loop, RunRequest } from './loop.js';
@@ -29,7 +32,7 @@ const RETRY_MS = 1000;
 const REPAIRS_IN_EVENT = 5;
 
 /** What a sync takes from the configuration. */
-export type CycleSettings = PlanSettings & NodeSettings;
+export type CycleSettings = PlanSettings & NodeSettings & ResetSettings;
 
 /** A mode as a sync needs it. */
 export interface CycleMode {
@@ -45,6 +48,8 @@ export interface SyncCycleParts {
   readonly mode: CycleMode;
   /** Null: the platform has no conntrack. */
   readonly conntrack: Pick<ConntrackReconciler, 'reconcile'> | null;
+  /** Null: the same. */
+  readonly endingFlows: EndingFlowsKernel | null;
   readonly serviceHealth: Pick<ServiceHealth, 'sync'>;
   readonly localAddresses: () => readonly IPAddress[];
   readonly progress: Progress;
@@ -103,6 +108,7 @@ export class SyncCycle {
     this.node = new OwnNode({ families: progress.families.map(({ family }) => family), log, onFatal });
     this.planning = new Planning({ planner: this.planner, take: () => this.take(), log, clock });
     this.conflicts = new ConflictReports({ clock, log, events });
+    const challenges = new TokenBucket(CHALLENGES.perSecond, CHALLENGES.burst, () => clock.now());
     this.families = progress.families.map(
       (family) =>
         new FamilySync({
@@ -111,6 +117,7 @@ export class SyncCycle {
           table: this.planner.tables[family.family],
           dataplane: mode.dataplane(family.family),
           conflicts: this.conflicts,
+          ...{ challenges, snapshot: parts.store.snapshot, resetSettings: () => this.settings },
           culprit: () => parts.health.drift().find((drift) => drift.family === family.family)?.process ?? null,
           onDue: () => {
             parts.loop.trigger();
@@ -149,6 +156,7 @@ export class SyncCycle {
     metrics?.stateChanged(edits, store.snapshot.ready);
     if (store.snapshot.ready) tracing?.committed(edits, receivedAt, progress.families);
     this.parts.changes?.()?.committed(edits, receivedAt);
+    for (const family of this.families) family.committed(edits);
     this.noteEligibility();
     this.changed(receivedAt);
   }

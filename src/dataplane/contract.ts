@@ -86,6 +86,14 @@ export interface UnrememberedClients {
   readonly connections: number;
 }
 
+/** Resets connections to endpoints that are gone. Records are those of a listing of flows. */
+export interface ConnectionResets {
+  /** For half a minute packets of these connections are reset where conntrack has no flow of theirs. To be called before their flows are deleted. */
+  expect(records: Uint8Array): Promise<void>;
+  /** Those of the records whose clients have sent nothing since. */
+  unanswered(records: Uint8Array): Promise<Uint8Array>;
+}
+
 /** What somebody else did to what a mode has in the kernel. */
 export interface ForeignChange {
   /** Families of which something was changed. */
@@ -113,6 +121,8 @@ export interface FamilyDataplane {
   readonly family: Family;
   /** Whether nobody notifies of external changes to this mode's rules: then {@link probe} has to be called every second. */
   readonly polls: boolean;
+  /** Null: the mode cannot. */
+  readonly resets: ConnectionResets | null;
   /** Begins what the first call of `apply` needs and no plan has to be known for; `apply` waits for it. */
   prepare(): void;
   apply(table: FamilyTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport>;

@@ -3,6 +3,7 @@ import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../plan
 import type {
   AffinityQuestion,
   AsideFrontend,
+  ConnectionResets,
   Inspection,
   RefusedPackets,
   SyncReport,
@@ -67,6 +68,8 @@ export interface Driver<Listing> {
   readonly replaces: boolean;
   /** Null: the reconciler remembers gone frontends. */
   readonly notes: FlowNotes | null;
+  /** Null: the mode cannot reset connections. */
+  readonly resets: ConnectionResets | null;
   /** When there is something to do although nothing changed; null: never. */
   readonly dueAt: number | null;
   /** Begins what the first listing needs and no plan has to be known for. */

@@ -3,6 +3,7 @@ import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../plan
 import { Calls } from './calls.js';
 import type {
   AffinityQuestion,
+  ConnectionResets,
   FamilyDataplane,
   Inspection,
   RefusedPackets,
@@ -65,6 +66,10 @@ export class Reconciler<Listing> implements FamilyDataplane {
     this.polls = driver.polls;
     this.audits = new Turns(now, AUDIT_SHARE);
     this.probes = new Turns(now, PROBE_SHARE);
+  }
+
+  get resets(): ConnectionResets | null {
+    return this.driver.resets;
   }
 
   prepare(): void {

@@ -33,6 +33,12 @@ export interface FlowDeletion {
   readonly missing: number;
 }
 
+export interface Challenges {
+  readonly sent: number;
+  /** Why the first of the others was not; null when there are no others. */
+  readonly failure: Error | null;
+}
+
 /**
  * Layout of a way, which is where flows were addressed to and where their replies come from: offsets of addresses (of 4 or 16 bytes, as `addressLength` says;
  * zeros follow), big-endian ports, and the IANA number of the protocol.
@@ -78,8 +84,19 @@ export interface FlowCounter {
 /** Connections that the kernel tracks. Rejects with ERR_NETLINK. */
 export interface ConntrackAddon {
   conntrackList(filter: FlowFilter): Promise<FlowListing>;
+  /**
+   * TCP flows that were answered, by another address or port than their original destination.
+   *
+   * @param replySources addresses of the family in ascending order, one after the other: only flows that one of them answers. Null: all.
+   */
+  conntrackListTranslated(family: NftFamily, replySources: Uint8Array | null): Promise<FlowListing>;
   /** Deletes listed flows, `records` as {@link FlowListing}. A flow replaced by another since the listing (other id) is left alone. */
   conntrackDelete(family: NftFamily, records: Uint8Array): Promise<FlowDeletion>;
+  /**
+   * Sends to the client of each TCP flow a segment that seems to come from what it asked for. An established connection answers it with its true
+   * sequence numbers, and goes on (RFC 5961, section 4.2). Rejects with ERR_NETLINK where there may be no raw socket.
+   */
+  conntrackChallenge(family: NftFamily, records: Uint8Array): Promise<Challenges>;
   /**
    * Counts from now on, in this network namespace and both families, until it is stopped or the environment ends. It does not keep the process alive. Throws ERR_NETLINK.
    *

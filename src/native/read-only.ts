@@ -7,7 +7,10 @@ import { composeAddon, type Subsystem } from './subsystems.js';
 export function readOnly(addon: NativeAddon): NativeAddon {
   const writing: { readonly [S in Subsystem]: Partial<NativeAddon[S]> } = {
     nftables: { nftTransact: () => Promise.resolve({ messages: 0, bytes: 0 }) },
-    conntrack: { conntrackDelete: () => Promise.resolve({ deleted: 0, missing: 0 }) },
+    conntrack: {
+      conntrackDelete: () => Promise.resolve({ deleted: 0, missing: 0 }),
+      conntrackChallenge: () => Promise.resolve({ sent: 0, failure: null }),
+    },
     iptables: { iptablesRestore: () => Promise.resolve({ rules: 0, bytes: 0 }) },
     accounting: {
       // Whether the kernel can count at all is found out as by making the object.

@@ -14,7 +14,13 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
     nftMaxBatch: true,
     nftWatch: true,
   },
-  conntrack: { conntrackList: true, conntrackDelete: true, conntrackCount: true },
+  conntrack: {
+    conntrackList: true,
+    conntrackListTranslated: true,
+    conntrackDelete: true,
+    conntrackChallenge: true,
+    conntrackCount: true,
+  },
   iptables: {
     iptablesFlavors: true,
     iptablesEncode: true,

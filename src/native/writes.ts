@@ -2,6 +2,7 @@
 export const WRITES: ReadonlySet<string> = new Set([
   'nftTransact',
   'conntrackDelete',
+  'conntrackChallenge',
   'iptablesRestore',
   'accountCreate',
   'ipvsApply',

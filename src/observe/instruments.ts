@@ -282,6 +282,11 @@ export class OwnInstruments extends Definitions {
   );
   readonly bytes = this.histogram('sync_bytes', 'Netlink bytes of a sync that changed something.', FAMILY, BYTES);
   readonly repairs = this.counter('repairs_total', 'Differences found and repaired that nobody had asked for.', FAMILY);
+  readonly resetConnections = this.counter(
+    'reset_connections_total',
+    'TCP connections through Services that were reset because their endpoint is gone.',
+    FAMILY,
+  );
   readonly foreignChanges = this.counter(
     'foreign_changes_total',
     'Times that somebody else was seen changing our table, gathered while they were looked at.',

@@ -217,6 +217,11 @@ export class ProxyMetrics implements RequestObserver {
     this.proxy.deletedFlows.inc({ ip_family: family }, deleted);
   }
 
+  /** Connections to endpoints that are gone. */
+  connectionsReset(family: Family, connections: number): void {
+    this.own.resetConnections.inc({ ip_family: family }, connections);
+  }
+
   /** What the forwarding table says after a sync. */
   tableCounted(family: Family, withoutLocal: PortsWithoutLocal, conflicts: number): void {
     Object.assign(this.latestOf(family), { withoutLocal, conflicts });

@@ -4,6 +4,7 @@ import type { Family, IPAddress, IPPrefix } from '../base/ip.js';
 import type { Protocol } from '../base/protocol.js';
 import type { ObjectKey } from '../state/rows.js';
 
+export type { ObjectKey } from '../state/rows.js';
 export { KEEPS_DESTINATION, objectKey, REPLACED_WHOLE } from '../state/rows.js';
 
 /** The forwarding table: what every mode renders and no mode decides. */

@@ -1,6 +1,6 @@
 import { EndpointList, endpointSize } from '../base/endpoint-list.js';
 import { addressFromBytes, addressLength, type Family, type IPAddress } from '../base/ip.js';
-import { READY, SERVING, type EndpointSliceRow } from '../state/rows.js';
+import { CONDITIONS, READY, SERVING, type EndpointSliceRow } from '../state/rows.js';
 import { targetPorts, type PortName } from './candidates.js';
 import type { NodeFacts } from './facts.js';
 import type { PolicyUse, Selection } from './selection.js';
@@ -44,7 +44,8 @@ type Used = readonly { readonly slice: EndpointSliceRow; readonly target: number
 
 function isUniform({ conditions, count, zoneHints, nodeHints, weight }: EndpointSliceRow): boolean {
   if (zoneHints !== null || nodeHints !== null || weight === 0) return false;
-  for (let index = 0; index < count; index++) if (conditions[index] !== (READY | SERVING)) return false;
+  for (let index = 0; index < count; index++)
+    if (((conditions[index] ?? 0) & CONDITIONS) !== (READY | SERVING)) return false;
   return true;
 }
 

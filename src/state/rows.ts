@@ -48,6 +48,8 @@ export interface ServiceRow {
   readonly balancerFlags: number;
   /** What annotations say of how connections are shared among endpoints; absent: nothing. */
   readonly balance?: BalanceRow;
+  /** What annotations ask for connections to endpoints that go; null: nothing, which is what most Services have. */
+  readonly endingConnections: EndingConnectionsRow | null;
   readonly ports: readonly ServicePortRow[];
 }
 
@@ -57,6 +59,13 @@ export interface BalanceRow {
   readonly by: BalanceBy | null;
   /** Annotations that cannot be read and count as absent, for people; bounded. */
   readonly unreadable: readonly string[];
+}
+
+export interface EndingConnectionsRow {
+  /** Connections to removed endpoints are never reset, or as soon as the endpoint has left this Service; null: as for other Services. */
+  readonly reset: 'off' | 'service' | null;
+  /** After how many seconds connections to a terminating endpoint are reset; null: never. */
+  readonly drainSeconds: number | null;
 }
 
 /** Bits of {@link ServiceRow.balancerFlags}, for platforms that balance by themselves (behaviour WK-05): endpoints see the address that the client asked for. */
@@ -75,6 +84,10 @@ export interface EndpointPortRow {
 export const READY = 1;
 export const SERVING = 2;
 export const TERMINATING = 4;
+/** The endpoint is a pod (its targetRef is of kind Pod): no one is there any more when its address is in no slice. */
+export const POD = 8;
+/** All but {@link POD}: what decides where connections go. */
+export const CONDITIONS = READY | SERVING | TERMINATING;
 
 /**
  * One EndpointSlice. Endpoints are columns, not objects: at 250,000 endpoints this is what keeps memory small. All per-endpoint columns
@@ -96,7 +109,7 @@ export interface EndpointSliceRow {
   readonly count: number;
   /** First address of each endpoint, 4 or 16 bytes each, network order. One character for each byte: an array costs 180 bytes beside its content. */
   readonly addresses: string;
-  /** One byte per endpoint: READY | SERVING | TERMINATING, API defaults applied. */
+  /** One byte per endpoint: READY | SERVING | TERMINATING, API defaults applied, and POD. */
   readonly conditions: Uint8Array;
   /** Interned node names; null where the endpoint names no node. */
   readonly nodeNames: readonly (string | null)[];

@@ -9,6 +9,8 @@ export interface Snapshot {
   readonly serviceCount: number;
   /** The slices that name this Service, sorted by name whatever the order they came in. The Service itself need not exist. */
   slicesOf(service: ObjectKey): readonly EndpointSliceRow[];
+  /** All slices, whatever Service they name, in no particular order. */
+  slices(): Iterable<EndpointSliceRow>;
   node(name: string): NodeRow | undefined;
   /** Sorted by name. */
   serviceCIDRs(): readonly ServiceCIDRRow[];

@@ -101,7 +101,7 @@ export class Store implements Writer {
   }
 
   private view(): Snapshot {
-    const { services, nodes, readiness, sliceIndex } = this;
+    const { services, slices, nodes, readiness, sliceIndex } = this;
     return {
       service: (key) => services.get(key),
       services: () => services.rows(),
@@ -109,6 +109,7 @@ export class Store implements Writer {
         return services.size;
       },
       slicesOf: (service) => sliceIndex.of(service),
+      slices: () => slices.rows(),
       node: (name) => nodes.get(name),
       serviceCIDRs: () => this.sortedServiceCIDRs,
       get ready() {

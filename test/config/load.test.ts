@@ -23,6 +23,7 @@ const DEFAULTS = {
   serviceLimits: { frontends: 10_000, entries: 100_000 },
   balance: { by: 'random', slots: 262_144 },
   affinityIPv6Prefix: 128,
+  resetRemovedEndpoints: false,
   profiling: false,
   flagz: true,
   statusz: true,
@@ -121,6 +122,7 @@ t.test('what each field of the document does to the configuration', (t) => {
       'mode: nftables\nnftables: {syncPeriod: 1m, minSyncPeriod: 250ms}',
       {
         mode: 'nftables',
+        resetRemovedEndpoints: true,
         localhostNodePorts: false,
         nodePortAddresses: 'primary',
         syncPeriod: 60_000,
@@ -131,6 +133,7 @@ t.test('what each field of the document does to the configuration', (t) => {
       'mode: nftables\nnftables: {minSyncPeriod: 0s, masqueradeAll: true, masqueradeBit: 3}\nnodePortAddresses: []',
       {
         mode: 'nftables',
+        resetRemovedEndpoints: true,
         localhostNodePorts: false,
         nodePortAddresses: 'primary',
         minSyncPeriod: 0,

@@ -58,6 +58,7 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'session-affinity-ipv6-prefix',
     'balance',
     'balance-slots-max',
+    'reset-removed-endpoints',
     'service-telemetry',
     'service-telemetry-endpoints',
     'service-telemetry-max',

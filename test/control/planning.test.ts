@@ -100,7 +100,12 @@ t.test('settings that change during a plan: it is given up, and what is sent goe
   made.upsert(...numbered(COUNT));
   const run = cycle.run({ full: true });
   await turn();
-  const settings = { ...planSettings({ masqueradeAll: true }), kubernetes: null, healthz: null };
+  const settings = {
+    ...planSettings({ masqueradeAll: true }),
+    kubernetes: null,
+    healthz: null,
+    resetRemovedEndpoints: false,
+  };
   const others = replaceMode(made);
   cycle.follow({ ...settings, metrics: { address: parseAddress('::1')!, port: 0 } });
   await run;

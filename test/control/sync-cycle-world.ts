@@ -4,6 +4,7 @@ import { Progress } from '../../src/control/progress.js';
 import { SyncCycle, type CycleMetrics, type CycleMode } from '../../src/control/sync-cycle.js';
 import type { TakeoverPass } from '../../src/control/takeover.js';
 import {
+  type ConnectionResets,
   type FamilyDataplane,
   type Inspection,
   type SyncReport,
@@ -38,6 +39,7 @@ class FakeDataplane implements FamilyDataplane {
   private synced = false;
 
   polls = false;
+  resets: ConnectionResets | null = null;
 
   constructor(readonly family: Family) {}
 
@@ -141,7 +143,11 @@ export function world(settings = planSettings(), changes: ChangeFollower | null 
   const cycle = new SyncCycle({
     ...{ store, progress, health, log, clock, metrics: countingInto(counted), tracing: null },
     changes: () => changes,
-    settings: { ...settings, kubernetes: null, healthz: null, metrics: { address: parseAddress('::1')!, port: 0 } },
+    settings: {
+      ...settings,
+      ...{ kubernetes: null, healthz: null, metrics: { address: parseAddress('::1')!, port: 0 } },
+      resetRemovedEndpoints: true,
+    },
     mode: {
       dataplane: (family) => dataplanes[family],
       watch: (listener) => {
@@ -157,6 +163,7 @@ export function world(settings = planSettings(), changes: ChangeFollower | null 
         return Promise.resolve({ flows: 0, deleted: 0, errors });
       },
     },
+    endingFlows: null,
     serviceHealth: { sync: () => Promise.resolve() },
     localAddresses: () => [],
     events: { record: (event) => events.push(event) },
@@ -211,7 +218,7 @@ function countingInto(counted: string[]): CycleMetrics {
     syncAcknowledged: ({ family }) => void counted.push(`${family} acknowledged`),
     syncFinished: (family, _full, _seconds, { type }) => void counted.push(`${family} ${type}`),
     ...{ flowsReconciled: nothing, tableCounted: nothing, stateChanged: nothing, driftSettled: nothing },
-    ...{ foreignChange: nothing, audited: nothing },
+    ...{ foreignChange: nothing, audited: nothing, connectionsReset: nothing },
   };
 }
 

@@ -245,7 +245,12 @@ t.test('other settings plan everything anew, and what they guard is told once th
   await cycle.run({ full: true });
   const before = cycle.guardedBy;
   taken(made);
-  const settings = { ...planSettings({ masqueradeAll: true }), kubernetes: null, healthz: null };
+  const settings = {
+    ...planSettings({ masqueradeAll: true }),
+    kubernetes: null,
+    healthz: null,
+    resetRemovedEndpoints: false,
+  };
   cycle.follow({ ...settings, metrics: { address: parseAddress('::1')!, port: 0 } });
   t.equal(cycle.guardedBy, before);
   cycle.changed(null);

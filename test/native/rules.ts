@@ -52,6 +52,8 @@ export function rulesOfNft(family: NftFamily): readonly Rule[] {
     [match(source, '==', one), match(destination, '==', other), accept],
     [match({ '&': [source, mask] }, '==', masked), accept],
     [match(payload('tcp', 'dport'), '==', 80), accept],
+    [match({ '&': [payload('tcp', 'flags'), 'syn'] }, '==', 0), accept],
+    [tcp, match({ '&': [payload('tcp', 'flags'), ['syn', 'ack']] }, '!=', 0), accept],
     [match(payload('udp', 'sport'), '!=', 53), accept],
     [match(payload('sctp', 'dport'), '==', 5060), accept],
     [match(port, '==', 80), accept],

@@ -82,6 +82,7 @@ t.test('a line for each sync that changed something, with the versions of object
   remove(WEB);
   cycle.follow({
     ...planSettings(),
+    resetRemovedEndpoints: false,
     kubernetes: null,
     healthz: null,
     metrics: { address: parseAddress('::1')!, port: 0 },

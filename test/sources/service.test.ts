@@ -31,6 +31,7 @@ t.test('a minimal Service gets what the API server would fill in', (t) => {
     affinitySeconds: null,
     healthCheckNodePort: 0,
     balancerFlags: 0,
+    endingConnections: null,
     ports: [{ name: '', protocol: 'TCP', port: 80, nodePort: 0 }],
   };
   t.strictSame(translate(object), {

@@ -12,6 +12,7 @@ import {
 import { Interner } from '../../src/sources/translate/intern.js';
 import { translateService } from '../../src/sources/translate/service.js';
 import {
+  POD,
   READY,
   SERVING,
   TERMINATING,
@@ -72,7 +73,7 @@ function ingressOf({ address: ip, ipMode }: LoadBalancerIngressRow): Readonly<Re
 
 export interface EndpointText {
   readonly address: string;
-  /** Conditions that hold: letters of `rst`, ready, serving, terminating. */
+  /** What holds: letters of `rstp`, ready, serving, terminating, a pod. */
   readonly state?: string;
   readonly node?: string | null;
   readonly zones?: readonly string[];
@@ -114,7 +115,7 @@ export function slice(serviceName: string, endpoints: readonly EndpointText[], t
 
 function conditions(letters: string): number {
   const bit = (letter: string, value: number): number => (letters.includes(letter) ? value : 0);
-  return bit('r', READY) | bit('s', SERVING) | bit('t', TERMINATING);
+  return bit('r', READY) | bit('s', SERVING) | bit('t', TERMINATING) | bit('p', POD);
 }
 
 export function node(

@@ -31,11 +31,13 @@ const ATTEMPTS_MS = 100;
 class Reported implements FamilyDataplane {
   readonly family: Family;
   readonly polls: boolean;
+  readonly resets: FamilyDataplane['resets'];
   last: SyncReport | null = null;
 
   constructor(private readonly dataplane: FamilyDataplane) {
     this.family = dataplane.family;
     this.polls = dataplane.polls;
+    this.resets = dataplane.resets;
   }
 
   async apply(table: ForwardingTable, change: TableChange, options: { readonly full: boolean }): Promise<SyncReport> {
@@ -120,13 +122,14 @@ export class ScenarioProcess {
     };
     this.cycle = new SyncCycle({
       ...{ store, progress, log, clock, events: NO_EVENTS, metrics: null, tracing: null },
-      settings: { ...story.settings, kubernetes: null, healthz: null, metrics: UNUSED },
+      settings: { ...story.settings, kubernetes: null, healthz: null, metrics: UNUSED, resetRemovedEndpoints: false },
       mode: {
         dataplane: (family) => this.dataplanes[family],
         watch,
         takeover: { proceed: () => Promise.resolve(null), retire: () => Promise.resolve() },
       },
       conntrack: world.flows && new ConntrackReconciler(addon.conntrack),
+      endingFlows: null,
       health: this.health,
       serviceHealth: { sync: () => Promise.resolve() },
       localAddresses: () => story.localAddresses,

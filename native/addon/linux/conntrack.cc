@@ -1,5 +1,8 @@
 #include "addon/linux/subsystems.h"
 
+#include <netinet/in.h>
+
+#include <cstring>
 #include <memory>
 
 #include "addon/argument.h"
@@ -8,6 +11,7 @@
 #include "addon/linux/environment.h"
 #include "addon/linux/flow_counting.h"
 #include "addon/linux/netlink_error.h"
+#include "conntrack/challenge.h"
 #include "conntrack/flows.h"
 
 namespace pointsman::addon {
@@ -18,6 +22,7 @@ using conntrack::Family;
 
 constexpr const char* kList = "conntrack list";
 constexpr const char* kDelete = "conntrack delete";
+constexpr const char* kChallenge = "challenge clients";
 
 Family flow_family(const Argument& at) { return at.either("ip", "ip6") ? Family::kIPv6 : Family::kIPv4; }
 
@@ -32,6 +37,25 @@ conntrack::FlowFilter filter_argument(const Argument& at) {
   const Argument port = at.member("port");
   if (!port.is_null()) filter.port = static_cast<std::uint16_t>(port.integer(0, 65535));
   filter.unanswered = at.member("unanswered").flag();
+  return filter;
+}
+
+conntrack::FlowFilter translated_argument(const Argument& family, const Argument& sources) {
+  conntrack::FlowFilter filter;
+  filter.family = flow_family(family);
+  filter.protocol = IPPROTO_TCP;
+  filter.translated = true;
+  if (sources.is_null()) return filter;
+  netlink::Bytes addresses = sources.bytes();
+  const std::size_t length = conntrack::address_length(filter.family);
+  if (addresses.size() % length != 0) sources.expect("whole addresses of " + std::to_string(length) + " bytes");
+  for (std::size_t at = length; at + length <= addresses.size(); at += length) {
+    if (std::memcmp(addresses.data() + at - length, addresses.data() + at, length) > 0) {
+      sources.expect("addresses in ascending order");
+      break;
+    }
+  }
+  filter.reply_sources = std::move(addresses);
   return filter;
 }
 
@@ -110,11 +134,51 @@ class DeleteCall final : public AsyncCall {
   conntrack::FlowDeletion deletion_;
 };
 
+class ChallengeCall final : public AsyncCall {
+ public:
+  ChallengeCall(Family family, netlink::Bytes records) : family_(family), records_(std::move(records)) {}
+
+ private:
+  void execute() override {
+    auto sent = conntrack::send_challenges(family_, records_);
+    if (!sent.ok()) return fail(from_netlink(sent.error(), kChallenge));
+    challenges_ = std::move(sent.value());
+  }
+
+  Napi::Value finish(Napi::Env env) override {
+    Napi::Object value = Napi::Object::New(env);
+    value.Set("sent", count_value(env, challenges_.sent));
+    const auto& failure = challenges_.failure;
+    value.Set("failure", failure ? to_error_object(env, from_netlink(*failure, kChallenge)) : env.Null());
+    return value;
+  }
+
+  Family family_;
+  netlink::Bytes records_;
+  conntrack::Challenges challenges_;
+};
+
 Napi::Value conntrack_list(const Napi::CallbackInfo& info) {
   Misuse misuse(info.Env());
   conntrack::FlowFilter filter = filter_argument(Argument(info[0], "filter", misuse));
   if (misuse.failed()) return misuse.raise();
   return AsyncCall::start(info.Env(), kList, std::make_unique<ListCall>(sockets_of(info.Env()), std::move(filter)));
+}
+
+Napi::Value conntrack_list_translated(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  conntrack::FlowFilter filter =
+      translated_argument(Argument(info[0], "family", misuse), Argument(info[1], "replySources", misuse));
+  if (misuse.failed()) return misuse.raise();
+  return AsyncCall::start(info.Env(), kList, std::make_unique<ListCall>(sockets_of(info.Env()), std::move(filter)));
+}
+
+Napi::Value conntrack_challenge(const Napi::CallbackInfo& info) {
+  Misuse misuse(info.Env());
+  const Family family = flow_family(Argument(info[0], "family", misuse));
+  netlink::Bytes records = records_argument(Argument(info[1], "records", misuse), family);
+  if (misuse.failed()) return misuse.raise();
+  return AsyncCall::start(info.Env(), kChallenge, std::make_unique<ChallengeCall>(family, std::move(records)));
 }
 
 Napi::Value conntrack_delete(const Napi::CallbackInfo& info) {
@@ -130,7 +194,9 @@ Napi::Value conntrack_delete(const Napi::CallbackInfo& info) {
 Napi::Object conntrack_functions(Napi::Env env) {
   Functions functions(env);
   functions.add<conntrack_list>("conntrackList");
+  functions.add<conntrack_list_translated>("conntrackListTranslated");
   functions.add<conntrack_delete>("conntrackDelete");
+  functions.add<conntrack_challenge>("conntrackChallenge");
   functions.add<conntrack_count>("conntrackCount");
   return functions.object();
 }

@@ -40,6 +40,7 @@ export class IptablesDriver implements Driver<Chains> {
   readonly polls = false;
   readonly replaces = true;
   readonly notes = null;
+  readonly resets = null;
   readonly dueAt = null;
   private settings: ModeSettings = { dropInvalid: false, countsPackets: false };
   /** Null before the first plan. */

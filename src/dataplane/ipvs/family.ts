@@ -57,6 +57,7 @@ interface Look {
 export class IpvsFamily implements FamilyDataplane {
   readonly family: Family;
   readonly polls = true;
+  readonly resets = null;
   private table: FamilyTable | null = null;
   /** Whether the ledgers are what the kernel holds. */
   private isKnown = false;

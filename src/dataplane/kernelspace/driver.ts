@@ -80,6 +80,7 @@ export class KernelspaceDriver implements Driver<Look> {
   readonly polls = true;
   readonly replaces = false;
   readonly notes = null;
+  readonly resets = null;
   private table: FamilyTable | null = null;
   private network: Network | null = null;
   /** Whether HNS had no such network when it was last looked for. */

@@ -1,7 +1,14 @@
 import type { Family } from '../../base/ip.js';
 import type { NftablesAddon, NftTransaction } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
-import type { AffinityQuestion, AsideFrontend, Inspection, RefusedPackets, UnrememberedClients } from '../contract.js';
+import type {
+  AffinityQuestion,
+  AsideFrontend,
+  ConnectionResets,
+  Inspection,
+  RefusedPackets,
+  UnrememberedClients,
+} from '../contract.js';
 import {
   NOTHING_SENT,
   type Delivered,
@@ -15,6 +22,7 @@ import { Reconciler } from '../reconciler.js';
 import { RememberedClients } from './affinity/remembered-clients.js';
 import { unrememberedClients } from './affinity/unremembered-clients.js';
 import { Audit } from './audit.js';
+import { connectionResets } from './connection-resets.js';
 import { Delivery, sum } from './delivery.js';
 import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
@@ -54,6 +62,7 @@ class NftablesDriver implements Driver<ListedTable> {
   readonly polls = false;
   readonly replaces = false;
   readonly notes: FlowNotes;
+  readonly resets: ConnectionResets;
   private readonly structure: Structure;
   private readonly ledger: TableLedger;
   private readonly clients: RememberedClients;
@@ -89,6 +98,7 @@ class NftablesDriver implements Driver<ListedTable> {
         return generation.count(() => addon.nftTransact(transaction));
       },
     };
+    this.resets = connectionResets(counted, family);
     this.lister = new Lister(addon, family, generation, now);
     const onFailure = (): void => {
       // The full sync that makes up for it really looks.

@@ -83,6 +83,7 @@ export const original = (key: string): Expression => ({ ct: { key, dir: 'origina
 export const concat = (...parts: readonly Expression[]): Expression => ({ concat: parts });
 export const dport: Expression = { payload: { protocol: 'th', field: 'dport' } };
 export const sport: Expression = { payload: { protocol: 'th', field: 'sport' } };
+export const tcpFlags: Expression = { payload: { protocol: 'tcp', field: 'flags' } };
 export const address = (family: NftFamily, field: 'saddr' | 'daddr'): Expression => ({
   payload: { protocol: family, field },
 });

@@ -20,12 +20,14 @@ export const CHAIN = {
   natPrerouting: 'nat-prerouting',
   natOutput: 'nat-output',
   natPostrouting: 'nat-postrouting',
+  checkConnections: 'check-connections',
   checkSources: 'check-sources',
   dispatch: 'dispatch',
   checkFrontends: 'check-frontends',
   checkNodePorts: 'check-nodeports',
   checkClusterAddresses: 'check-cluster-addresses',
   refuse: 'refuse',
+  resetConnections: 'reset-connections',
   rememberClients: 'remember-clients',
   noRoomForClient: 'no-room-for-client',
   findClients: 'find-clients',
@@ -58,6 +60,9 @@ export const SET = {
   askedNodePorts: 'asked-nodeports',
   /** Frontends with clients that were not remembered, as there was no room. */
   unremembered: 'unremembered-clients',
+  /** Connections to endpoints that are gone, by client and what it asked for; those of them of which a packet came and was reset. */
+  resetting: 'connections-to-reset',
+  wereReset: 'connections-reset',
   /** Source ranges: frontends that have some, and source . frontend that they admit. */
   restricted: 'restricted-frontends',
   admitted: 'admitted-sources',
@@ -113,12 +118,14 @@ export function parseClientsMap(name: string): FrontendKey | null {
   return found === null ? null : parseClientKey(found[1] ?? '');
 }
 
-/** Whether packets write to a set of this name, in this or an earlier version. */
+/** Whether packets, or we for a moment, write to a set of this name, in this or an earlier version: what is in it is compared with nothing. */
 export function isWrittenByPackets(set: string): boolean {
   return (
     set.startsWith('clients-') ||
     set.startsWith(countedSet('')) ||
     set === SET.askedNodePorts ||
+    set === SET.resetting ||
+    set === SET.wereReset ||
     set === SET.unremembered
   );
 }

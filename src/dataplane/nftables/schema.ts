@@ -5,6 +5,8 @@ import { COUNTED, SET, SHARDS, clientsMap, countedSet, endpointsMap, isWrittenBy
 
 /** From the prerouting hook of a packet to its postrouting hook. */
 const ASKED_SECONDS = 5;
+/** In which time a client whose connection is to be reset says something, if it was asked to. */
+const RESETTING_SECONDS = 30;
 
 /** Every set and map of the table but for the clients of Service ports with affinity. */
 export function staticSets(family: Family): readonly SetDeclaration[] {
@@ -30,6 +32,8 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
     set(SET.stickyLocals, [ip, 'inet_service', ...frontend]),
     { ...set(SET.askedNodePorts, frontend), ...WRITTEN, timeout: ASKED_SECONDS },
     { ...set(SET.unremembered, frontend), ...WRITTEN, timeout: COUNTED_SECONDS },
+    { ...set(SET.resetting, [ip, 'inet_service', ...frontend]), flags: ['timeout'], timeout: RESETTING_SECONDS },
+    { ...set(SET.wereReset, [ip, 'inet_service', ...frontend]), ...WRITTEN, timeout: RESETTING_SECONDS },
     set(SET.restricted, frontend),
     { ...set(SET.admitted, [ip, ...frontend]), flags: ['interval'] },
     set(SET.clusterAddresses, [ip]),

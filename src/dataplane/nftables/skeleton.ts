@@ -15,6 +15,9 @@ import {
   match,
   meta,
   setMark,
+  sport,
+  tcpFlags,
+  update,
   vmap,
   type Chain,
   type ChainHook,
@@ -40,8 +43,8 @@ export function skeletonChains(node: NodePlan, counts: boolean): readonly Chain[
   const family = NFT_FAMILY[node.family];
   const end = counts ? countFirst : atOnce;
   return [
-    base(CHAIN.preroutingBeforeDnat, 'filter', 'prerouting', BEFORE_DNAT, [[isNew, jump(CHAIN.checkSources)]]),
-    base(CHAIN.outputBeforeDnat, 'filter', 'output', BEFORE_DNAT, [[isNew, jump(CHAIN.checkSources)]]),
+    base(CHAIN.preroutingBeforeDnat, 'filter', 'prerouting', BEFORE_DNAT, [[hasNoFlow, jump(CHAIN.checkConnections)]]),
+    base(CHAIN.outputBeforeDnat, 'filter', 'output', BEFORE_DNAT, [[hasNoFlow, jump(CHAIN.checkConnections)]]),
     base(CHAIN.natPrerouting, 'nat', 'prerouting', DSTNAT, [[jump(CHAIN.dispatch)]]),
     base(CHAIN.natOutput, 'nat', 'output', DSTNAT, [[jump(CHAIN.dispatch)]]),
     base(CHAIN.input, 'filter', 'input', FILTER, [
@@ -57,6 +60,18 @@ export function skeletonChains(node: NodePlan, counts: boolean): readonly Chain[
       [wasTranslated, jump(CHAIN.rememberClients)],
       [jump(CHAIN.masquerade)],
     ]),
+    regular(CHAIN.checkConnections, [
+      // A SYN is of a new connection, which may have the port of one that was reset.
+      [
+        isTCP,
+        match({ '&': [tcpFlags, 'syn'] }, 0),
+        match(connectionKey(family), `@${SET.resetting}`),
+        goto(CHAIN.resetConnections),
+      ],
+      [isNew, goto(CHAIN.checkSources)],
+    ]),
+    // When there is no room to note it the packet is reset all the same: then its rule ends, and the next one follows.
+    regular(CHAIN.resetConnections, [[update(SET.wereReset, connectionKey(family))], [resetTCP]]),
     regular(CHAIN.checkSources, [
       [
         match(frontendKey(family), `@${SET.restricted}`),
@@ -75,7 +90,7 @@ export function skeletonChains(node: NodePlan, counts: boolean): readonly Chain[
       ...node.serviceCIDRs.map((cidr) => [inPrefix(address(family, 'daddr'), cidr), drop]),
     ]),
     // A TCP reset is not rate limited as ICMP errors are (net.ipv4.icmp_ratelimit), so every client learns at once.
-    regular(CHAIN.refuse, [[match(meta('l4proto'), 'tcp'), { reject: { type: 'tcp reset' } }], [{ reject: null }]]),
+    regular(CHAIN.refuse, [[isTCP, resetTCP], [{ reject: null }]]),
     ...(counts ? countChains(family) : []),
     ...affinityChains(family),
     regular(CHAIN.masquerade, masqueradeRules(node, family)),
@@ -83,6 +98,10 @@ export function skeletonChains(node: NodePlan, counts: boolean): readonly Chain[
 }
 
 const isNew: Statement = includes({ ct: { key: 'state' } }, 'new');
+/** The first packet of a flow. To conntrack that may also be one from the middle of a connection, or none (net.netfilter.nf_conntrack_tcp_loose). */
+const hasNoFlow: Statement = includes({ ct: { key: 'state' } }, ['invalid', 'new']);
+const isTCP: Statement = match(meta('l4proto'), 'tcp');
+const resetTCP: Statement = { reject: { type: 'tcp reset' } };
 const wasTranslated: Statement = includes({ ct: { key: 'status' } }, 'dnat');
 /** Conntrack confirms a connection when its first packet has passed all hooks; a connection without answers stays new for longer. */
 const isFirst: Statement = match({ '&': [{ ct: { key: 'status' } }, 'confirmed'] }, 0);
@@ -159,6 +178,11 @@ export function fibType(field: 'saddr' | 'daddr'): Expression {
 
 export function frontendKey(family: NftFamily): Expression {
   return concat(address(family, 'daddr'), meta('l4proto'), dport);
+}
+
+/** A connection by its client and what that asked for. */
+function connectionKey(family: NftFamily): Expression {
+  return concat(address(family, 'saddr'), sport, address(family, 'daddr'), meta('l4proto'), dport);
 }
 
 const nodePortKey: Expression = concat(meta('l4proto'), dport);

@@ -2,6 +2,7 @@ import { isMapping } from '../../base/mapping.js';
 import { PROTOCOLS } from '../../base/protocol.js';
 import { parseTimestamp } from '../../base/timestamp.js';
 import {
+  POD,
   READY,
   SERVING,
   TERMINATING,
@@ -23,6 +24,11 @@ const ADDRESS_TYPES = ['IPv4', 'IPv6', 'FQDN'] as const;
 /** Behaviour EP-05: what is not said means ready, serving, not terminating. */
 export function conditionFlags(ready: boolean | null, serving: boolean | null, terminating: boolean | null): number {
   return ((ready ?? true) ? READY : 0) | ((serving ?? true) ? SERVING : 0) | ((terminating ?? false) ? TERMINATING : 0);
+}
+
+/** {@link POD} for an endpoint whose `targetRef` is of this kind. */
+export function targetFlags(kind: unknown): number {
+  return kind === 'Pod' ? POD : 0;
 }
 
 /** The endpoints of the slice that is being built, which is one at a time. */
@@ -84,7 +90,7 @@ export class EndpointSliceBuilder {
   /**
    * The rest of the endpoint whose address was taken last.
    *
-   * @param conditions by {@link conditionFlags}.
+   * @param conditions by {@link conditionFlags} and {@link targetFlags}.
    * @param nodeName a string that other endpoints of the node have too; empty: it names none.
    * @param zones that it is meant for, @param nodes as well; null: a hint without a name.
    */

@@ -1,5 +1,6 @@
+import { isMapping } from '../../base/mapping.js';
 import type { EndpointSliceRow } from '../../state/rows.js';
-import { conditionFlags, EndpointSliceBuilder } from './endpoint-slice-builder.js';
+import { conditionFlags, EndpointSliceBuilder, targetFlags } from './endpoint-slice-builder.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
 import type { Translation } from './metadata.js';
@@ -29,13 +30,20 @@ function readEndpoint(slice: EndpointSliceBuilder, index: number, endpoint: Fiel
   if (!slice.address(index, address)) return;
   const nodeName = names.text(endpoint.string('nodeName') ?? '');
   const hints = endpoint.lacks('hints') ? null : endpoint.section('hints');
-  slice.endpoint(readConditions(endpoint), nodeName, hintedNames(hints, 'forZones'), hintedNames(hints, 'forNodes'));
+  const conditions = readConditions(endpoint) | readTarget(endpoint);
+  slice.endpoint(conditions, nodeName, hintedNames(hints, 'forZones'), hintedNames(hints, 'forNodes'));
 }
 
 function readConditions(endpoint: Fields): number {
   if (endpoint.lacks('conditions')) return conditionFlags(null, null, null);
   const conditions = endpoint.section('conditions');
   return conditionFlags(conditions.boolean('ready'), conditions.boolean('serving'), conditions.boolean('terminating'));
+}
+
+/** Whatever else it is, a slice is not refused for it: it says nothing of where connections go. */
+function readTarget(endpoint: Fields): number {
+  const target = endpoint.raw('targetRef');
+  return targetFlags(isMapping(target) ? target['kind'] : null);
 }
 
 /** Null for a name that is missing; what is no text has been noted and is left out. */

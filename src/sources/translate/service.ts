@@ -10,6 +10,7 @@ import {
   type ServiceRow,
 } from '../../state/rows.js';
 import { readBalance } from './balance.js';
+import { readEndingConnections } from './ending-connections.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
 import { checkName, readRef, readTime, type Translation } from './metadata.js';
@@ -62,6 +63,7 @@ export function translateService(object: unknown, names: Interner): Translation<
     affinitySeconds: readAffinity(spec),
     healthCheckNodePort: spec.integer('healthCheckNodePort', 0, 65_535) ?? 0,
     balancerFlags: readBalancerFlags(metadata),
+    endingConnections: readEndingConnections(metadata),
     ports: names.servicePorts(ports),
   };
   fields.check();

@@ -14,6 +14,8 @@ const STATUS_BITS: ReadonlyMap<PackedKey, number> = new Map([
   ['dnat', 1 << 5],
 ]);
 
+const SYN = '\u0002';
+
 /** In the place of the kernel's hash: the same for the same bytes. */
 function sumOf(bytes: PackedKey): number {
   let sum = 0;
@@ -54,7 +56,7 @@ export class Evaluation {
       case '!=':
         return !this.equals(value, right);
       case 'in':
-        return value === this.constant(right);
+        return isList(right) ? right.includes(value) : value === this.constant(right);
     }
   }
 
@@ -73,6 +75,8 @@ export class Evaluation {
       if (protocol === packet.family && field === 'saddr') return packet.source;
       if (protocol === packet.family && field === 'daddr') return packet.destination;
       if (protocol === 'th' && field === 'dport') return packet.port;
+      // A traveller is the first packet of its connection.
+      if (protocol === 'tcp' && field === 'flags') return SYN;
     }
     if ('meta' in expression) return this.metadata(expression.meta.key);
     if ('ct' in expression) return this.conntrack(expression.ct);
@@ -156,6 +160,7 @@ export class Evaluation {
   }
 
   private bits(expression: Expression): PackedKey {
+    if (expression === 'syn') return SYN;
     const bytes = this.bytes(expression);
     const status = STATUS_BITS.get(bytes);
     return status === undefined ? bytes : packSlot(status);

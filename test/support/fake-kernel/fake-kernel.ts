@@ -2,6 +2,7 @@ import type { IPAddress } from '../../../src/base/ip.js';
 import { familyOf } from '../../../src/base/ip.js';
 import type {
   AccountingAddon,
+  Challenges,
   ConntrackAddon,
   FlowDeletion,
   FlowFilter,
@@ -206,6 +207,18 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
     await Promise.resolve();
     this.failFlows('conntrack delete');
     return this.flows.delete(family, records);
+  }
+
+  async conntrackListTranslated(family: NftFamily, replySources: Uint8Array | null): Promise<FlowListing> {
+    await Promise.resolve();
+    this.failFlows('conntrack list');
+    return this.flows.listTranslated(family, replySources);
+  }
+
+  async conntrackChallenge(family: NftFamily, records: Uint8Array): Promise<Challenges> {
+    await Promise.resolve();
+    this.failFlows('challenge clients');
+    return this.flows.challenge(family, records);
   }
 
   /** Flows carry nothing here. */

@@ -1,8 +1,16 @@
 import { packedKey, printEndpoint } from '../../../src/base/endpoint-list.js';
-import { addressBytes, addressLength, familyOf, type Family, type IPAddress } from '../../../src/base/ip.js';
+import {
+  addressBytes,
+  addressFromBytes,
+  addressLength,
+  familyOf,
+  type Family,
+  type IPAddress,
+} from '../../../src/base/ip.js';
 import { protocolNumber, type Protocol } from '../../../src/base/protocol.js';
 import {
   FLOW_RECORD,
+  type Challenges,
   type FlowDeletion,
   type FlowFilter,
   type FlowListing,
@@ -34,6 +42,7 @@ export function printFlow(flow: Flow): string {
 export class FakeFlows {
   private readonly byId = new Map<number, Flow>();
   private lastId = 0;
+  readonly challenged: string[] = [];
 
   add(flow: Flow): void {
     this.byId.set(++this.lastId, flow);
@@ -62,6 +71,33 @@ export class FakeFlows {
     return { count: found.length, records: Buffer.concat(found.map(([id, flow]) => encode(id, flow))) };
   }
 
+  listTranslated(family: NftFamily, replySources: Uint8Array | null): FlowListing {
+    const found = [...this.byId].filter(([, flow]) => {
+      const { destination, port, replySource, replyPort } = flow;
+      return (
+        nftFamily(familyOf(destination)) === family &&
+        flow.protocol === 'TCP' &&
+        !flow.unanswered &&
+        (destination !== replySource || port !== replyPort) &&
+        (replySources === null || holds(replySources, addressBytes(replySource)))
+      );
+    });
+    return { count: found.length, records: Buffer.concat(found.map(([id, flow]) => encode(id, flow))) };
+  }
+
+  /** Notes who was challenged: client and what it asked for. */
+  challenge(family: NftFamily, records: Uint8Array): Challenges {
+    const length = addressLength(family === 'ip' ? 'IPv4' : 'IPv6');
+    const size = FLOW_RECORD.addresses * length + FLOW_RECORD.tail;
+    for (let start = 0; start < records.length; start += size) {
+      const view = new DataView(records.buffer, records.byteOffset + start, size);
+      const address = (at: number): IPAddress => addressFromBytes(records.subarray(start + at, start + at + length));
+      const client = printEndpoint(address(0), view.getUint16(4 * length));
+      this.challenged.push(`${client} -> ${printEndpoint(address(length), view.getUint16(4 * length + 2))}`);
+    }
+    return { sent: records.length / size, failure: null };
+  }
+
   delete(family: NftFamily, records: Uint8Array): FlowDeletion {
     const size = recordSize(family === 'ip' ? 'IPv4' : 'IPv6');
     if (records.length % size !== 0) throw new TypeError(`records: ${records.length} bytes are no whole records`);
@@ -76,6 +112,12 @@ export class FakeFlows {
     }
     return { deleted, missing: records.length / size - deleted };
   }
+}
+
+function holds(addresses: Uint8Array, address: Uint8Array): boolean {
+  for (let at = 0; at < addresses.length; at += address.length)
+    if (Buffer.compare(addresses.subarray(at, at + address.length), address) === 0) return true;
+  return false;
 }
 
 /** The kernel's numbers. */

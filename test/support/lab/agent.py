@@ -10,9 +10,10 @@ import ipaddress
 import json
 import os
 import sys
+import time
 
 from namespaces import Network, isolate
-from traffic import Client, Server, Watch, exchange, outcome, request
+from traffic import Client, Server, Watch, exchange, failure, outcome, request
 
 # linux/ipv6_route.h
 RTF_LOCAL = 0x80000000
@@ -127,6 +128,19 @@ class Agent:
 
     async def exchange(self, op):
         return await exchange(self.handles[op['handle']], op['bytes'], op['timeout'])
+
+    async def fate(self, op):
+        """Waits for the end of an idle connection: {error, at} in milliseconds since the epoch; error null while it is open."""
+        client = self.handles[op['handle']]
+        try:
+            await asyncio.wait_for(client.ended(), op['timeout'])
+        except (OSError, asyncio.TimeoutError) as error:
+            kind = failure(error, client)['error']
+            return {'error': None if kind == 'timeout' and isinstance(error, asyncio.TimeoutError) else kind, 'at': time.time() * 1000}
+
+    async def send(self, op):
+        """Sends a request and waits for nothing: a client that is busy."""
+        await self.handles[op['handle']].send(b'x' * op['bytes'] + b'\n')
 
     async def watch(self, op):
         return self.keep(Watch(self.client_maker(op), op['bytes'], op['timeout'], op['workers'], op['pause']))

@@ -44,6 +44,12 @@ export type HttpAnswer =
   | { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: string }
   | { readonly error: string };
 
+/** How a connection ended, and when, in milliseconds since the epoch; error null: it had not. */
+export interface Fate {
+  readonly error: Failure | null;
+  readonly at: number;
+}
+
 interface Operations {
   /** `adopted`: namespaces that a process has already, by its id; what is in them goes first. */
   build: [
@@ -61,6 +67,8 @@ interface Operations {
   burst: [AgentTraffic & { count: number; workers: number }, readonly Outcome[]];
   open: [AgentTraffic, number];
   exchange: [{ handle: number; bytes: number; timeout: number }, AgentAnswer];
+  fate: [{ handle: number; timeout: number }, Fate];
+  send: [{ handle: number; bytes: number }, null];
   watch: [AgentTraffic & { workers: number; pause: number }, number];
   turn: [{ handle: number }, null];
   unwatch: [{ handle: number }, readonly TimedOutcome[]];

@@ -9,13 +9,14 @@ import {
   Agent,
   type AgentAnswer,
   type AgentTraffic,
+  type Fate,
   type HttpAnswer,
   type Outcome,
   type TimedOutcome,
 } from './agent.js';
 import { ADDRESSES, NETWORK, type NetworkDescription } from './topology.js';
 
-export type { Failure, HttpAnswer, Outcome, TimedOutcome } from './agent.js';
+export type { Failure, Fate, HttpAnswer, Outcome, TimedOutcome } from './agent.js';
 
 export interface Traffic {
   /** Namespace that sends. */
@@ -54,6 +55,13 @@ export interface Closable {
 export interface Connection extends Closable {
   /** Asks once more over the same connection or from the same source port. */
   exchange(options?: { readonly bytes?: number; readonly timeoutMs?: number }): Promise<Answer>;
+}
+
+export interface TCPConnection extends Connection {
+  /** Sends without waiting for an answer. */
+  send(): Promise<void>;
+  /** Waits for the end of the connection while it is idle. */
+  fate(timeoutMs: number): Promise<Fate>;
 }
 
 export interface Watch {
@@ -154,12 +162,16 @@ export class Lab {
   }
 
   /** Opens a TCP connection, or a UDP or SCTP socket; rejects when a TCP connection does not come about. */
-  async open(traffic: Traffic): Promise<Connection> {
+  async open(traffic: Traffic): Promise<TCPConnection> {
     const handle = await this.#agent.call('open', agentTraffic(traffic));
     return {
       ...this.#closable(handle),
       exchange: ({ bytes = 16, timeoutMs = patience(ANSWER_TIMEOUT_MS) } = {}) =>
         this.#agent.call('exchange', { handle, bytes, timeout: timeoutMs / 1000 }),
+      send: async () => {
+        await this.#agent.call('send', { handle, bytes: 16 });
+      },
+      fate: (timeoutMs) => this.#agent.call('fate', { handle, timeout: timeoutMs / 1000 }),
     };
   }
 

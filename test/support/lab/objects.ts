@@ -77,6 +77,8 @@ export interface Endpoint {
   readonly serving?: boolean;
   readonly terminating?: boolean;
   readonly zoneHints?: readonly string[];
+  /** What it is; nothing is said of it when not given. */
+  readonly targetKind?: 'Pod' | 'VirtualMachine';
 }
 
 export interface SliceOptions {
@@ -105,12 +107,15 @@ export function endpointSlice(
       ...(options.annotations === undefined ? {} : { annotations: options.annotations }),
     },
     addressType,
-    endpoints: endpoints.map(({ address, node, ready = true, serving = ready, terminating = false, zoneHints }) => ({
-      addresses: [address],
-      conditions: { ready, serving, terminating },
-      ...(node === undefined ? {} : { nodeName: node }),
-      ...(zoneHints === undefined ? {} : { hints: { forZones: zoneHints.map((name) => ({ name })) } }),
-    })),
+    endpoints: endpoints.map(
+      ({ address, node, ready = true, serving = ready, terminating = false, zoneHints, targetKind }) => ({
+        addresses: [address],
+        conditions: { ready, serving, terminating },
+        ...(node === undefined ? {} : { nodeName: node }),
+        ...(zoneHints === undefined ? {} : { hints: { forZones: zoneHints.map((name) => ({ name })) } }),
+        ...(targetKind === undefined ? {} : { targetRef: { kind: targetKind, name: 'target', namespace: 'default' } }),
+      }),
+    ),
     ports: ports.map((port) => ({ name: '', protocol: 'TCP', ...port })),
   };
 }

@@ -216,6 +216,14 @@ class Client:
         line, _, self.buffer = self.buffer.partition(b'\n')
         return json.loads(line)
 
+    async def ended(self):
+        """Reads until the connection ends."""
+        while True:
+            received = await self.loop.sock_recv(self.socket, 65536)
+            if not received:
+                raise ConnectionResetError(errno.ECONNRESET, 'closed by the server')
+            self.buffer += received
+
     async def exchange_init(self):
         tag = random.randrange(1, 2**32)
         await self.send(sctp.init(self.source_port, self.port, tag))

@@ -76,6 +76,7 @@ export class ToyDriver implements Driver<ToyTable | null> {
   readonly polls = false;
   readonly replaces = false;
   readonly dueAt = null;
+  readonly resets = null;
   readonly notes: FlowNotes = {
     keys: () => this.held?.gone ?? [],
     remove: async (keys) => {

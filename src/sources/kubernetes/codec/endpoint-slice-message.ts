@@ -1,5 +1,5 @@
 import type { EndpointSliceRow } from '../../../state/rows.js';
-import { conditionFlags, EndpointSliceBuilder } from '../../translate/endpoint-slice-builder.js';
+import { conditionFlags, EndpointSliceBuilder, targetFlags } from '../../translate/endpoint-slice-builder.js';
 import { Fields } from '../../translate/fields.js';
 import type { Interner } from '../../translate/intern.js';
 import type { Translation } from '../../translate/metadata.js';
@@ -11,10 +11,12 @@ const SLICE = { ENDPOINTS: tagOf(2, BYTES), PORTS: tagOf(3, BYTES), ADDRESS_TYPE
 const ENDPOINT = {
   ADDRESSES: tagOf(1, BYTES),
   CONDITIONS: tagOf(2, BYTES),
+  TARGET_REF: tagOf(4, BYTES),
   NODE_NAME: tagOf(6, BYTES),
   HINTS: tagOf(8, BYTES),
 };
 const CONDITIONS = { READY: tagOf(1, VARINT), SERVING: tagOf(2, VARINT), TERMINATING: tagOf(3, VARINT) };
+const TARGET_REF = { KIND: tagOf(1, BYTES) };
 const HINTS = { FOR_ZONES: tagOf(1, BYTES), FOR_NODES: tagOf(2, BYTES) };
 const HINT = { NAME: tagOf(1, BYTES) };
 const PORT = { NAME: tagOf(1, BYTES), PROTOCOL: tagOf(2, BYTES), PORT: tagOf(3, VARINT) };
@@ -64,6 +66,7 @@ function readEndpoint(cursor: Cursor, slice: EndpointSliceBuilder, index: number
   let address = NOWHERE;
   let addressEnd = NOWHERE;
   let conditions = conditionFlags(null, null, null);
+  let target = 0;
   let nodeName = '';
   let hints = NO_HINTS;
   const outer = cursor.enter();
@@ -72,6 +75,7 @@ function readEndpoint(cursor: Cursor, slice: EndpointSliceBuilder, index: number
       address = cursor.pass();
       addressEnd = cursor.position;
     } else if (tag === ENDPOINT.CONDITIONS) conditions = readConditions(cursor);
+    else if (tag === ENDPOINT.TARGET_REF) target = readTarget(cursor);
     else if (tag === ENDPOINT.NODE_NAME) nodeName = cursor.sharedText();
     else if (tag === ENDPOINT.HINTS) hints = readHints(cursor);
     else cursor.skip(tag);
@@ -79,7 +83,7 @@ function readEndpoint(cursor: Cursor, slice: EndpointSliceBuilder, index: number
   cursor.leave(outer);
   const taken =
     address === NOWHERE ? slice.address(index, null) : slice.addressAt(index, cursor.source, address, addressEnd);
-  if (taken) slice.endpoint(conditions, nodeName, hints.forZones ?? NO_NAMES, hints.forNodes ?? NO_NAMES);
+  if (taken) slice.endpoint(conditions | target, nodeName, hints.forZones ?? NO_NAMES, hints.forNodes ?? NO_NAMES);
 }
 
 const NOWHERE = -1;
@@ -97,6 +101,17 @@ function readConditions(cursor: Cursor): number {
   }
   cursor.leave(outer);
   return conditionFlags(ready, serving, terminating);
+}
+
+function readTarget(cursor: Cursor): number {
+  let kind: string | null = null;
+  const outer = cursor.enter();
+  for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
+    if (tag === TARGET_REF.KIND) kind = cursor.sharedText();
+    else cursor.skip(tag);
+  }
+  cursor.leave(outer);
+  return targetFlags(kind);
 }
 
 /** Names of zones and of nodes; null: none. */

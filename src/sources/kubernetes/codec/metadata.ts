@@ -1,4 +1,5 @@
 import { BALANCE_ANNOTATIONS } from '../../translate/balance.js';
+import { DRAIN_ANNOTATION, RESET_ANNOTATION } from '../../translate/ending-connections.js';
 import { INITIAL_EVENTS_END } from './events.js';
 import { CodecError } from './errors.js';
 import { BYTES, tagOf, type Cursor } from './wire.js';
@@ -38,6 +39,8 @@ const ANNOTATIONS_READ: readonly string[] = [
   'preserve-destination',
   'winProxyOptimization',
   ...BALANCE_ANNOTATIONS,
+  RESET_ANNOTATION,
+  DRAIN_ANNOTATION,
 ];
 
 /** Field numbers of ObjectMeta. */

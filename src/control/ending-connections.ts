@@ -1,0 +1,272 @@
+import { type IPAddress } from '../base/ip.js';
+import { messageOf } from '../base/error-message.js';
+import type { Clock } from '../base/clock.js';
+import type { Log } from '../base/log.js';
+import type { TokenBucket } from '../base/token-bucket.js';
+import { endingFlows, recordsOf, type EndingFlow } from '../dataplane/conntrack/ending-flows.js';
+import { flowLayout } from '../dataplane/conntrack/flow-record.js';
+import type { ConnectionResets, FamilyDataplane } from '../dataplane/contract.js';
+import type { ConntrackAddon, FlowListing, NftFamily } from '../native/contract.js';
+import type { ProxyMetrics } from '../observe/metrics.js';
+import { Departures, type Departure, type PackedAddress, type ResetSettings } from '../plan/departures.js';
+import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { nodePortRefusal } from '../plan/trace.js';
+import type { FrontendKey } from '../plan/types.js';
+import type { Snapshot } from '../state/snapshot.js';
+import type { RowEdit } from '../state/store.js';
+
+/** Clients that are asked at a time. Between two batches others have their turn at the kernel. */
+const BATCH = 500;
+/** Of all families together. */
+export const CHALLENGES = { perSecond: 5000, burst: BATCH } as const;
+/** A client that has said nothing by then is asked once more. Linux answers such questions on one connection after no less than 500 ms again (tcp_invalid_ratelimit). */
+const REPEAT_MS = 520;
+const RETRY_MS = 1000;
+/** Searches take no more of the time than this, as those for stale flows. */
+const SHARE = 0.05;
+
+export type EndingFlowsKernel = Pick<
+  ConntrackAddon,
+  'conntrackListTranslated' | 'conntrackDelete' | 'conntrackChallenge'
+>;
+
+export interface EndingConnectionsParts {
+  readonly table: ForwardingTable;
+  readonly snapshot: Snapshot;
+  readonly settings: () => ResetSettings;
+  /** Null: the platform has no conntrack. */
+  readonly kernel: EndingFlowsKernel | null;
+  readonly localAddresses: () => readonly IPAddress[];
+  /** How many clients may be asked in a second. */
+  readonly challenges: TokenBucket;
+  /** Null: nothing is counted. */
+  readonly metrics: Pick<ProxyMetrics, 'connectionsReset'> | null;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** The time has come for a further {@link EndingConnections.proceed}. */
+  readonly onDue: () => void;
+}
+
+/** What was reset of one family since the process began. */
+export interface ResetCounts {
+  readonly connections: number;
+  /** Departed endpoints that had connections. */
+  readonly endpoints: number;
+}
+
+/**
+ * Clients of one family that are connected to an endpoint which is gone: their connections are deleted, and they are made to say something, which is then
+ * reset. Everything is pending until it has succeeded. It goes on beside syncs, and delays none.
+ */
+export class EndingConnections {
+  private readonly departures: Departures;
+  /** Departures from before the process began are to be found. */
+  private isAllPending = true;
+  private isRunning = false;
+  private restsUntil = -Infinity;
+  private lastFailure: string | null = null;
+  private cancelDue: (() => void) | null = null;
+  private reset = { connections: 0, endpoints: 0 };
+
+  constructor(private readonly parts: EndingConnectionsParts) {
+    const { table, snapshot, settings } = parts;
+    this.departures = new Departures(table.family, snapshot, settings);
+  }
+
+  get counts(): ResetCounts {
+    return this.reset;
+  }
+
+  /** Why connections of endpoints that are gone are not reset; null: they are. */
+  get failure(): string | null {
+    return this.lastFailure;
+  }
+
+  /** The state changed. */
+  committed(edits: readonly RowEdit[]): void {
+    if (this.parts.kernel === null) return;
+    this.departures.committed(edits, this.parts.clock.now());
+  }
+
+  /**
+   * After a sync that the kernel has acknowledged: what is due is done, beside what follows.
+   *
+   * @param held frontends whose rules the kernel does not have: new connections would go to the endpoint again.
+   */
+  proceed({ resets }: Pick<FamilyDataplane, 'resets'>, held: ReadonlySet<FrontendKey> = new Set()): void {
+    const { kernel, clock, table } = this.parts;
+    const now = clock.now();
+    if (kernel === null || resets === null) {
+      this.departures.finished(this.departures.due(Infinity));
+      return;
+    }
+    // What a source could not read may still be in a slice.
+    if (this.isRunning || table.gaps) return;
+    const dueAt = this.dueAt;
+    if (dueAt === null) return;
+    if (dueAt > now) {
+      this.comeBack(dueAt);
+      return;
+    }
+    this.isRunning = true;
+    void this.pass(kernel, resets, held).then((isDone) => {
+      this.isRunning = false;
+      if (!isDone) this.comeBack(clock.now() + RETRY_MS);
+      else if (this.dueAt !== null) this.comeBack(this.dueAt);
+    });
+  }
+
+  private get dueAt(): number | null {
+    const due = this.isAllPending ? -Infinity : this.departures.dueAt;
+    return due === null ? null : Math.max(this.restsUntil, due);
+  }
+
+  private comeBack(at: number): void {
+    this.cancelDue?.();
+    this.cancelDue = this.parts.clock.callAt(at, this.parts.onDue);
+  }
+
+  /** Whether all of it has succeeded. */
+  private async pass(
+    kernel: EndingFlowsKernel,
+    resets: ConnectionResets,
+    held: ReadonlySet<FrontendKey>,
+  ): Promise<boolean> {
+    try {
+      const isDone = await this.search(kernel, resets, held);
+      this.lastFailure = null;
+      return isDone;
+    } catch (error) {
+      const message = messageOf(error);
+      const { log, table } = this.parts;
+      if (message !== this.lastFailure)
+        log.error(error, 'cannot reset connections to removed endpoints, will be retried', { family: table.family });
+      this.lastFailure = message;
+      return false;
+    }
+  }
+
+  private async search(
+    kernel: EndingFlowsKernel,
+    resets: ConnectionResets,
+    held: ReadonlySet<FrontendKey>,
+  ): Promise<boolean> {
+    const { clock, table, localAddresses } = this.parts;
+    const { departures } = this;
+    const all = this.takeAll();
+    const due = departures.due(clock.now());
+    try {
+      const startedAt = clock.now();
+      const family: NftFamily = table.family === 'IPv4' ? 'ip' : 'ip6';
+      const own = localAddresses();
+      const listing =
+        all || due.length > 0 ? await kernel.conntrackListTranslated(family, all ? null : packed(due)) : EMPTY;
+      this.restsUntil = startedAt + (clock.now() - startedAt) / SHARE;
+      const flows = endingFlows(listing, {
+        table,
+        isNodePortAddress: (address) => nodePortRefusal(table.node, address, own) === null,
+      });
+      if (all) departures.derive(flows, startedAt);
+      const confirmed = departures.confirm(flows, new Set(own), Math.max(startedAt, clock.now()));
+      const ending = flows.filter(({ service, address }) => confirmed.get(service)?.has(address) === true);
+      const free = ending.filter(({ frontend }) => !held.has(frontend));
+      await this.end(kernel, resets, family, listing, free);
+      // Those of frontends whose rules are refused stay pending.
+      if (free.length < ending.length) return false;
+      departures.finished(departures.due(startedAt));
+      return true;
+    } catch (error) {
+      this.isAllPending ||= all;
+      throw error;
+    }
+  }
+
+  private takeAll(): boolean {
+    const isOverfull = this.departures.takeOverfull();
+    const all = this.isAllPending || isOverfull;
+    this.isAllPending = false;
+    return all && this.departures.derives;
+  }
+
+  private async end(
+    kernel: EndingFlowsKernel,
+    resets: ConnectionResets,
+    family: NftFamily,
+    listing: FlowListing,
+    flows: readonly EndingFlow[],
+  ): Promise<void> {
+    if (flows.length === 0) return;
+    const { log, metrics, table } = this.parts;
+    const { size } = flowLayout(table.family);
+    const endpoints = new Set<PackedAddress>();
+    let connections = 0;
+    for (let start = 0; start < flows.length; start += BATCH) {
+      const some = flows.slice(start, start + BATCH);
+      await this.pace(some.length);
+      // An endpoint that has come back in the meantime keeps its connections.
+      const standing = some.filter((flow) => this.departures.stands(flow));
+      if (standing.length === 0) continue;
+      const records = recordsOf(listing, standing, size);
+      await resets.expect(records);
+      const { deleted } = await kernel.conntrackDelete(family, records);
+      await this.challenge(kernel, family, records);
+      void this.repeat(kernel, resets, family, records);
+      connections += deleted;
+      for (const { address } of standing) endpoints.add(address);
+    }
+    this.reset = {
+      connections: this.reset.connections + connections,
+      endpoints: this.reset.endpoints + endpoints.size,
+    };
+    metrics?.connectionsReset(table.family, connections);
+    log.info(2, 'reset connections to removed endpoints', {
+      ...{ family: table.family, connections, endpoints: endpoints.size },
+    });
+  }
+
+  /** Once more for clients that have not answered: the question or the answer may have been lost. */
+  private async repeat(
+    kernel: EndingFlowsKernel,
+    resets: ConnectionResets,
+    family: NftFamily,
+    records: Uint8Array,
+  ): Promise<void> {
+    const { clock, log, table } = this.parts;
+    try {
+      await this.until(clock.now() + REPEAT_MS);
+      const silent = await resets.unanswered(records);
+      if (silent.length === 0) return;
+      await this.pace(silent.length / flowLayout(table.family).size);
+      await this.challenge(kernel, family, silent);
+    } catch (error) {
+      log.info(2, 'cannot ask clients of removed endpoints again', { family: table.family, error: messageOf(error) });
+    }
+  }
+
+  private async challenge(kernel: EndingFlowsKernel, family: NftFamily, records: Uint8Array): Promise<void> {
+    const { failure } = await kernel.conntrackChallenge(family, records);
+    if (failure === null) return;
+    const { log, table } = this.parts;
+    log.info(2, 'some clients of removed endpoints cannot be asked', { family: table.family, error: failure.message });
+  }
+
+  private async pace(count: number): Promise<void> {
+    const { challenges, clock } = this.parts;
+    let wait = 0;
+    for (let index = 0; index < count; index++) wait = challenges.borrow();
+    if (wait > 0) await this.until(clock.now() + wait);
+  }
+
+  private until(time: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.parts.clock.callAt(time, resolve);
+    });
+  }
+}
+
+const EMPTY: FlowListing = { count: 0, records: new Uint8Array(0) };
+
+/** Their addresses in ascending order, one after the other. */
+function packed(departures: readonly Departure[]): Uint8Array {
+  return Buffer.from([...new Set(departures.map(({ address }) => address))].sort().join(''), 'latin1');
+}

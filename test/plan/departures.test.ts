@@ -1,0 +1,271 @@
+import t from 'tap';
+import { addressFromBytes, parseAddress, type IPAddress } from '../../src/base/ip.js';
+import { Departures, packAddress, type ResetSettings } from '../../src/plan/departures.js';
+import type { EndingConnectionsRow, EndpointSliceRow, Row } from '../../src/state/rows.js';
+import { refOf } from '../../src/state/rows.js';
+import { Store } from '../../src/state/store.js';
+import { node, prefix, service, slice, type EndpointText } from '../support/rows.js';
+
+const A = '10.244.1.1';
+const B = '10.244.1.2';
+/** Ready, serves, and is a pod. */
+const pod = (address: string, state = 'rsp'): EndpointText => ({ address, state });
+const web = (endpoints: readonly EndpointText[], name = 'web-1'): EndpointSliceRow =>
+  slice('web', endpoints, { name, family: 'IPv4' });
+
+/** A state, and what is known to have departed from it. */
+class Scene {
+  readonly store = new Store();
+  readonly settings: { -readonly [K in keyof ResetSettings]: ResetSettings[K] } = {
+    resetRemovedEndpoints: true,
+    localDetection: { type: 'ClusterCIDR', prefixes: [prefix('10.244.0.0/16')] },
+    nodeName: 'here',
+  };
+  readonly departures = new Departures('IPv4', this.store.snapshot, () => this.settings);
+  now = 0;
+  private readonly writer = this.store.register('test');
+
+  constructor(...rows: readonly Row[]) {
+    this.store.onChange((edits) => {
+      this.departures.committed(edits, this.now);
+    });
+    this.put(service('web'), service('other', { clusterIPs: ['10.96.0.11'] }), ...rows);
+  }
+
+  put(...rows: readonly Row[]): void {
+    this.writer.apply(rows.map((row) => ({ type: 'upsert', row })));
+  }
+
+  remove(row: Row): void {
+    this.writer.apply([{ type: 'remove', ref: refOf(row) }]);
+  }
+
+  /** Of connections of both Services to these endpoints those that would be reset. */
+  reset(addresses: readonly string[] = [A, B], own: readonly string[] = []): readonly string[] {
+    const pairs = ['default/web', 'default/other'].flatMap((key) =>
+      addresses.map((text) => ({ service: key, address: packAddress(ip(text)) })),
+    );
+    const confirmed = this.departures.confirm(pairs, new Set(own.map(ip)), this.now);
+    return [...confirmed].flatMap(([key, found]) =>
+      [...found].map((each) => `${key} ${addressFromBytes(Buffer.from(each, 'latin1'))}`),
+    );
+  }
+
+  service(endingConnections: EndingConnectionsRow | null): void {
+    this.put(service('web', { endingConnections }));
+  }
+}
+
+function ip(text: string): IPAddress {
+  const address = parseAddress(text);
+  if (address === null) throw new TypeError(text);
+  return address;
+}
+
+const BOTH = [`default/web ${A}`, `default/other ${A}`];
+
+t.test('a pod whose address is in no slice for a second is gone, for every Service', (t) => {
+  const scene = new Scene(web([pod(A), pod(B)]));
+  t.equal(scene.departures.dueAt, null);
+  scene.now = 100;
+  scene.put(web([pod(B)]));
+  t.equal(scene.departures.dueAt, 1100);
+  scene.now = 1099;
+  t.same(scene.reset(), []);
+  t.same(scene.departures.due(scene.now), []);
+  scene.now = 1100;
+  t.same(scene.reset(), BOTH);
+  const due = scene.departures.due(scene.now);
+  t.match(due, [{ cause: 'removed', service: null, dueAt: 1100 }]);
+  scene.departures.finished(due);
+  t.same(scene.reset(), []);
+  t.equal(scene.departures.dueAt, null);
+  t.end();
+});
+
+t.test('an address that is in another slice, comes back or goes with its Service is not gone', (t) => {
+  const moved = new Scene(web([pod(A)]), web([pod(B)], 'web-2'));
+  moved.put(web([]));
+  moved.put(web([pod(B), pod(A)], 'web-2'));
+  moved.now = 5000;
+  t.same(moved.reset(), [], 'in another slice of the Service');
+
+  const shared = new Scene(web([pod(A)]), slice('other', [pod(A)]));
+  shared.put(web([]));
+  shared.now = 5000;
+  t.same(shared.reset(), [], 'in a slice of another Service');
+
+  const back = new Scene(web([pod(A)]));
+  back.put(web([]));
+  back.now = 900;
+  back.put(web([pod(A)]));
+  back.now = 5000;
+  t.same(back.reset(), [], 'back after 900 ms');
+  back.put(web([]));
+  back.now = 5900;
+  t.same(back.reset(), [], 'and its second begins anew');
+  back.now = 6000;
+  t.ok(back.departures.stands({ service: 'default/web', address: packAddress(ip(A)) }));
+  back.put(web([pod(A)]));
+  t.notOk(back.departures.stands({ service: 'default/web', address: packAddress(ip(A)) }), 'back within the pass');
+
+  const deleted = new Scene(web([pod(A)]));
+  deleted.remove(service('web'));
+  deleted.remove(web([pod(A)]));
+  deleted.now = 5000;
+  t.same(deleted.reset(), [`default/other ${A}`], 'connections of a deleted Service go on');
+  t.end();
+});
+
+t.test('many addresses are looked for in all slices at once', (t) => {
+  const many = Array.from({ length: 40 }, (_, index) => `10.244.2.${index + 1}`);
+  const scene = new Scene(web(many.map((address) => pod(address))));
+  scene.put(
+    slice(
+      'other',
+      many.slice(0, 30).map((address) => pod(address)),
+    ),
+  );
+  scene.put(web([]));
+  scene.now = 1000;
+  t.same(
+    scene.reset(many).filter((line) => line.startsWith('default/web')),
+    many.slice(30).map((address) => `default/web ${address}`),
+  );
+  t.end();
+});
+
+t.test('what is not a pod, or not the only one to have its address, is not gone', (t) => {
+  const other = new Scene(web([{ address: A }]));
+  other.put(web([]));
+  other.now = 5000;
+  t.same(other.reset(), [], 'no targetRef of kind Pod');
+
+  const host = new Scene(web([pod('192.168.0.9'), pod(A)]));
+  host.put(web([]));
+  host.now = 5000;
+  t.same(host.reset(['192.168.0.9']), [], 'outside of the pods’ range');
+  t.same(host.reset([A], [A]), [], 'an address of this node');
+  host.settings.localDetection = { type: 'NodeCIDR' };
+  t.same(host.reset(['192.168.0.9']), ['default/web 192.168.0.9', 'default/other 192.168.0.9'], 'the range is unknown');
+  host.put(node('here', ['192.168.0.9']));
+  t.same(host.reset(['192.168.0.9']), [], 'an address of our Node');
+  t.end();
+});
+
+t.test('endpoints that are not ready, terminating or hinted away are not gone', (t) => {
+  const scene = new Scene(web([pod(A), pod(B)]));
+  for (const endpoint of [pod(A, 'p'), pod(A, 'tp'), pod(A, 'stp'), { ...pod(A), zones: ['elsewhere'] }]) {
+    scene.put(web([endpoint, pod(B)]));
+    scene.now += 5000;
+    t.same(scene.reset(), []);
+    t.equal(scene.departures.dueAt, null);
+  }
+  t.end();
+});
+
+t.test('switched off, for all or for a Service, and on for a Service', (t) => {
+  const scene = new Scene(web([pod(A)]));
+  scene.service({ reset: 'off', drainSeconds: null });
+  scene.put(web([]));
+  scene.now = 1000;
+  t.same(scene.reset(), [`default/other ${A}`]);
+  scene.settings.resetRemovedEndpoints = false;
+  t.same(scene.reset(), []);
+  scene.service({ reset: 'service', drainSeconds: null });
+  t.same(scene.reset(), [`default/web ${A}`]);
+  t.end();
+});
+
+t.test('service: whatever has left the Service, and its connections alone', (t) => {
+  const scene = new Scene();
+  scene.service({ reset: 'service', drainSeconds: null });
+  scene.put(web([{ address: A }, pod(B)]), slice('other', [{ address: A }, pod(B)]));
+  scene.put(web([]));
+  t.same(scene.reset(), []);
+  scene.now = 1000;
+  t.same(scene.reset(), [`default/web ${A}`, `default/web ${B}`]);
+  scene.put(web([{ address: A }]));
+  t.same(scene.reset(), [`default/web ${B}`]);
+  t.end();
+});
+
+t.test('drain: after its time a terminating endpoint’s connections of the Service end', (t) => {
+  const scene = new Scene(slice('other', [pod(A, 'stp')]));
+  scene.put(web([pod(A, 'stp'), pod(B)]));
+  scene.now = 10_000;
+  scene.service({ reset: null, drainSeconds: 60 });
+  t.equal(scene.departures.dueAt, 70_000);
+  scene.now = 20_000;
+  scene.put(web([pod(A, 'tp'), pod(B, 'stp')]));
+  scene.now = 69_999;
+  t.same(scene.reset(), []);
+  scene.now = 70_000;
+  t.same(scene.reset(), [`default/web ${A}`]);
+  scene.put(web([pod(A), pod(B, 'stp')]));
+  t.same(scene.reset(), [], 'it terminates no more');
+  scene.now = 80_000;
+  t.same(scene.reset(), [`default/web ${B}`]);
+  scene.service({ reset: 'off', drainSeconds: 90 });
+  t.same(scene.reset(), [], 'a longer time, from the same moment');
+  scene.now = 110_000;
+  t.same(scene.reset(), [`default/web ${B}`]);
+  scene.service(null);
+  t.same(scene.reset(), []);
+  t.end();
+});
+
+t.test('what went while no process ran is derived from connections', (t) => {
+  const scene = new Scene(web([pod(B)]));
+  const pairs = [A, B, '192.168.0.9'].map((text) => ({ service: 'default/web', address: packAddress(ip(text)) }));
+  scene.now = 1000;
+  t.ok(scene.departures.derives);
+  scene.departures.derive(pairs, scene.now);
+  t.same(scene.reset(), [], 'slices may be on their way');
+  scene.now = 2000;
+  t.same(
+    scene.reset([A, B, '192.168.0.9']).filter((line) => line.startsWith('default/web')),
+    [`default/web ${A}`],
+    'in the pods’ range and in no slice',
+  );
+  t.equal(scene.departures.due(scene.now).length, 1);
+  scene.departures.finished(scene.departures.due(scene.now));
+  scene.put(web([]));
+  scene.departures.derive(pairs, scene.now);
+  t.same(scene.reset([B]), [], 'one that was seen going a moment ago waits for its second');
+
+  const unknown = new Scene(web([pod(B)]));
+  unknown.settings.localDetection = { type: 'BridgeInterface', name: 'cbr0' };
+  t.notOk(unknown.departures.derives);
+  unknown.departures.derive(pairs, 0);
+  unknown.now = 1000;
+  t.same(unknown.reset([A, '192.168.0.9']), [], 'nothing is known of pods’ addresses');
+  unknown.service({ reset: 'service', drainSeconds: null });
+  t.ok(unknown.departures.derives);
+  unknown.departures.derive(pairs, 0);
+  t.same(unknown.reset([A, B, '192.168.0.9']), [`default/web ${A}`, 'default/web 192.168.0.9']);
+
+  const other = new Scene(web([{ address: A }]));
+  other.departures.derive(pairs, 0);
+  other.put(web([]));
+  other.now = 5000;
+  t.same(other.reset([A]), [], 'one that was there and is not a pod');
+  t.end();
+});
+
+t.test('a flood of departures takes bounded memory, and none is lost', (t) => {
+  const scene = new Scene();
+  const blocks = Array.from({ length: 70 }, (_, block) =>
+    web(
+      Array.from({ length: 1000 }, (_, index) => pod(`10.${block + 1}.${index >> 8}.${index & 255}`)),
+      `web-${block}`,
+    ),
+  );
+  scene.put(...blocks);
+  for (const block of blocks) scene.remove(block);
+  scene.now = 1000;
+  t.equal(scene.departures.due(scene.now).length, 65_536);
+  t.ok(scene.departures.takeOverfull(), 'what is gone is derived then');
+  t.notOk(scene.departures.takeOverfull());
+  t.end();
+});
