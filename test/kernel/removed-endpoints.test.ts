@@ -131,3 +131,171 @@ t.test('clients of a removed pod learn of it, idle and busy, and nobody else not
   for (const { family } of FAMILY_VIEWS)
     t.match(counted, `pointsman_reset_connections_total{ip_family="${family}"} ${all.length / 2}`);
 });
+
+t.test('connections stay where their endpoint may live on', async (t) => {
+  const objects = web([pod('remote-a'), pod('remote-b')]);
+  const { lab, proxy } = await world(t, [pod('remote-a'), pod('remote-b')]);
+  const all = await clients(lab, ['remote-a', 'remote-b'], WAYS.slice(0, 3));
+  const cases: readonly (readonly [what: string, objects: readonly Manifest[]])[] = [
+    ['not ready', web([pod('remote-a'), { ...pod('remote-b'), ready: false }])],
+    ['terminating', web([pod('remote-a'), { ...pod('remote-b'), ready: false, serving: true, terminating: true }])],
+    [
+      'terminating, and serves no more',
+      web([pod('remote-a'), { ...pod('remote-b'), ready: false, terminating: true }]),
+    ],
+    ['in a slice of another Service', [...web([pod('remote-a')]), ...other([pod('remote-b')])]],
+    [
+      'switched off for the Service',
+      web([pod('remote-a')], { annotations: { 'pointsman.dev/reset-removed-endpoints': 'off' } }),
+    ],
+    ['the Service is deleted', []],
+  ];
+  for (const [what, changed] of cases) {
+    await proxy.apply(changed);
+    const fates = await Promise.all(all.map(({ connection }) => connection.fate(STAYS_MS)));
+    for (const [index, { error }] of fates.entries()) t.equal(error, null, `${what}: ${all[index]?.title ?? ''}`);
+    await goOn(t, all, what);
+    await proxy.apply(objects);
+  }
+  // Back before its time is over: nothing is lost, and the next removal counts from the beginning.
+  for (let round = 0; round < 3; round++) {
+    await proxy.write(web([pod('remote-a')]));
+    await proxy.synced();
+    await proxy.apply(objects);
+  }
+  await goOn(t, all, 'back at once');
+});
+
+/** A Service beside the one of the tests. */
+function other(endpoints: readonly PodEndpoint[]): Manifest[] {
+  return dualStack('other', { number: 42, ports: [{ port: 80 }], endpoints });
+}
+
+t.test('endpoints that are no pods keep their connections, unless the Service says otherwise', async (t) => {
+  const vm: PodEndpoint = { pod: 'remote-b', targetKind: 'VirtualMachine' };
+  const { lab, proxy } = await world(t, [{ pod: 'remote-a' }, vm]);
+  const all = await clients(lab, ['remote-a', 'remote-b'], WAYS.slice(0, 2));
+  await proxy.apply(web([]));
+  const fates = await Promise.all(all.map(({ connection }) => connection.fate(STAYS_MS)));
+  t.ok(fates.every(({ error }) => error === null));
+  await goOn(t, all, 'no pods');
+
+  const annotations = { 'pointsman.dev/reset-removed-endpoints': 'service' };
+  await proxy.apply([...web([{ pod: 'remote-a' }, vm], { annotations }), ...other([vm])]);
+  const elsewhere = await connect(lab, 'pod-c', endpoint(IPV4.clusterIP(42), 80));
+  await proxy.apply([...web([{ pod: 'remote-a' }], { annotations }), ...other([vm])]);
+  await areReset(
+    t,
+    all.filter((client) => client.pod === 'remote-b'),
+    Date.now(),
+    'it has left this Service',
+  );
+  await goOn(
+    t,
+    all.filter((client) => client.pod === 'remote-a'),
+    'it is still there',
+  );
+  await goOn(t, [elsewhere], 'the same endpoint by another Service');
+});
+
+t.test('drain: connections to a terminating endpoint end after the time that the Service gives', async (t) => {
+  const annotations = { 'pointsman.dev/drain': '3s' };
+  const { lab, proxy } = await world(t, [pod('remote-a'), pod('remote-b')]);
+  const all = await clients(lab, ['remote-a', 'remote-b'], WAYS.slice(0, 2));
+  const leaving = all.filter((client) => client.pod === 'remote-b');
+  const since = Date.now();
+  const terminating: PodEndpoint = { ...pod('remote-b'), ready: false, serving: true, terminating: true };
+  await proxy.write(web([pod('remote-a'), terminating], { annotations }));
+  const fates = await Promise.all(leaving.map(({ connection }) => connection.fate(LEARNS_MS)));
+  for (const { error, at } of fates) {
+    t.equal(error, 'reset');
+    t.ok(at - since >= 3000, `after ${Math.round(at - since)} ms`);
+  }
+  await goOn(
+    t,
+    all.filter((client) => client.pod === 'remote-a'),
+    'the other pod',
+  );
+});
+
+t.test('an address that another pod of the Service takes over at once', async (t) => {
+  const { lab, proxy } = await world(t, [pod('remote-a'), pod('remote-b')]);
+  const all = await clients(lab, ['remote-a', 'remote-b'], WAYS.slice(0, 2));
+  await proxy.write(web([pod('remote-a')]));
+  await proxy.synced();
+  await proxy.apply(web([pod('remote-a'), pod('remote-b')]));
+  const fates = await Promise.all(all.map(({ connection }) => connection.fate(STAYS_MS)));
+  t.ok(
+    fates.every(({ error }) => error === null),
+    'nobody is reset by us: what is dead the new pod resets',
+  );
+  await goOn(t, all, 'it is the same pod here');
+  // Taken over after it was gone for good: clients of the former pod are reset, those of the new one are not.
+  await proxy.write(web([pod('remote-a')]));
+  const former = all.filter((client) => client.pod === 'remote-b');
+  await areReset(t, former, Date.now(), 'gone for good');
+  await proxy.apply(web([pod('remote-a'), pod('remote-b')]));
+  const later = await clients(lab, ['remote-b'], WAYS.slice(0, 1));
+  const stay = await Promise.all(later.map(({ connection }) => connection.fate(STAYS_MS)));
+  t.ok(stay.every(({ error }) => error === null));
+  await goOn(t, later, 'the new pod');
+});
+
+t.test('a process that is killed between the removal and the resets', async (t) => {
+  const { lab, proxy } = await world(t, [pod('remote-a'), pod('remote-b')]);
+  const all = await clients(lab, ['remote-a', 'remote-b']);
+  await silence(lab, 'remote-b');
+  await proxy.write(web([pod('remote-a')]));
+  await proxy.synced();
+  await proxy.stop('SIGKILL');
+  proxy.launch();
+  await areReset(
+    t,
+    all.filter((client) => client.pod === 'remote-b'),
+    Date.now(),
+    'the next process',
+  );
+  await goOn(
+    t,
+    all.filter((client) => client.pod === 'remote-a'),
+    'the other pod',
+  );
+  await proxy.ready();
+
+  await silence(lab, 'remote-a');
+  await proxy.stop('SIGKILL');
+  await proxy.write(web([]));
+  proxy.launch();
+  await areReset(
+    t,
+    all.filter((client) => client.pod === 'remote-a'),
+    Date.now(),
+    'gone while no process ran',
+  );
+});
+
+t.test(
+  'where conntrack takes no packets from the middle of a connection, and sources are checked strictly',
+  async (t) => {
+    const { lab, proxy } = await world(t, [pod('remote-a'), pod('remote-b')]);
+    await lab.sysctl('node', 'net/netfilter/nf_conntrack_tcp_loose', '0');
+    for (const key of ['all', 'default', 'eth0', 'veth-a', 'veth-b', 'cbr0', 'lo'])
+      await lab.sysctl('node', `net/ipv4/conf/${key}/rp_filter`, '1');
+    const all = await clients(lab, ['remote-a', 'remote-b']);
+    await silence(lab, 'remote-b');
+    for (const [index, { connection, pod }] of all.entries())
+      if (pod === 'remote-b' && index % 2 === 1) await connection.send();
+    await proxy.write(web([pod('remote-a')]));
+    await areReset(
+      t,
+      all.filter((client) => client.pod === 'remote-b'),
+      Date.now(),
+      'its pod is gone',
+    );
+    await goOn(
+      t,
+      all.filter((client) => client.pod === 'remote-a'),
+      'the other pod',
+    );
+  },
+);
