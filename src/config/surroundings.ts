@@ -51,8 +51,7 @@ export function readSurroundings(
   return {
     value: {
       nodeName,
-      master: textFlag(line, 'master'),
-      manifests: manifests.sources,
+      ...{ master: textFlag(line, 'master'), manifests: manifests.sources },
       ...{ fileCheckFrequency, httpCheckFrequency, changeLog },
       ...{ statusSocket: statusSocket || null, clientCertificate: clientCertificate.value },
       tracingFile: textFlag(line, 'tracing-config-file') || null,
@@ -61,7 +60,7 @@ export function readSurroundings(
       ...{ secured: secured.value, events: readEventRates(line, problems) },
       ...{ serviceTelemetry, serviceLimits: readServiceLimits(line, problems), balance: readBalance(line, problems) },
       affinityIPv6Prefix: readAffinityPrefix(line, document, problems),
-      resetRemovedEndpoints: document.mode === 'nftables' && line.given.get('reset-removed-endpoints') !== false,
+      resetRemovedEndpoints: resetsRemoved(line, document),
     },
     problems,
     warnings: [
@@ -120,6 +119,10 @@ function readAffinityPrefix(line: CommandLine, { mode }: KubeProxyConfiguration,
   if (bits < 1 || bits > IPV6_BITS)
     problems.push(invalid('--session-affinity-ipv6-prefix', bits, `must be between 1 and ${IPV6_BITS}, inclusive`));
   return mode === 'nftables' ? bits : IPV6_BITS;
+}
+
+function resetsRemoved(line: CommandLine, { mode }: KubeProxyConfiguration): boolean {
+  return mode === 'nftables' && line.given.get('reset-removed-endpoints') !== false;
 }
 
 /** Of certificates. */
