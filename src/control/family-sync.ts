@@ -248,6 +248,7 @@ export class FamilySync {
     const sinceChangeMs = since(heardAt ?? startedAt);
     const plan = (key: FrontendKey): FrontendPlan | undefined => table.frontend(key);
     const culprit = report.repairs.length === 0 ? null : this.parts.culprit();
+    const before = new Set(this.history.problems);
     this.history.acknowledged(report, frontends, plan, { syncMs, sinceChangeMs }, culprit);
     if (full && !this.complete) {
       log.info(0, 'rules complete', { family, sinceStartMs: Math.round(1000 * process.uptime()) });
@@ -256,7 +257,7 @@ export class FamilySync {
     const counts = { family, full, transactions, elementOperations, ruleOperations, bytes, syncMs, sinceChangeMs };
     log.info(full || transactions > 0 ? 2 : 4, 'synced', counts);
     this.reportRepairs(report);
-    for (const problem of [...(report.refusedChains ?? []), ...report.problems]) log.warn(problem, { family });
+    for (const problem of this.history.problems) if (!before.has(problem)) log.warn(problem, { family });
   }
 
   /** In detail, but not for ever when somebody goes on destroying. */

@@ -80,6 +80,8 @@ export interface FamilyState {
   readonly failures: Occurrences;
   /** What the kernel no longer held as acknowledged. */
   readonly repairs: Occurrences;
+  /** What could not be put right, beside the rules, and is tried again at each full sync. */
+  readonly problems: readonly string[];
 }
 
 /** A status for people. */
@@ -135,6 +137,7 @@ function printFamily(state: FamilyState): string[] {
     ...printOccurrences('repairs', repairs),
     ...(conflicts.length === 0 ? [] : [`  in conflict${printFor(conflictsSeconds)}:`]),
     ...[...conflicts, ...shortfalls, ...fullAffinity].map((text) => `  ${text}`),
+    ...state.problems.map((text) => `  not as it should be: ${text}`),
     ...setAside.map(printAside),
     ...unplanned.map(
       ({ service, reason }) =>

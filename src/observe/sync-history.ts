@@ -62,6 +62,7 @@ export class SyncHistory {
   private failed: Occurrences = NEVER;
   private repaired: Occurrences = NEVER;
   private recentRepairs: readonly RepairRecord[] = [];
+  private problemsLeft: readonly string[] = [];
   /** @param now wall time. */
   constructor(private readonly now: () => Date = () => new Date()) {}
 
@@ -97,6 +98,11 @@ export class SyncHistory {
     return this.recentRepairs;
   }
 
+  /** What the last sync that looked could not put right, beside the rules: objects that nothing needs and that cannot be removed. */
+  get problems(): readonly string[] {
+    return this.problemsLeft;
+  }
+
   /**
    * The kernel acknowledged a sync, and with it all that earlier ones owed.
    *
@@ -111,6 +117,8 @@ export class SyncHistory {
     culprit: string | null,
   ): void {
     if (report.repairs.length > 0) this.noteRepairs(report.repairs, culprit);
+    const problems = [...(report.refusedChains ?? []), ...report.problems];
+    if (report.full || problems.length > 0) this.problemsLeft = problems;
     if (report.transactions === 0 && !report.full) return;
     const { full, transactions, elementOperations, ruleOperations, bytes } = report;
     const { syncMs, sinceChangeMs } = times;

@@ -66,7 +66,7 @@ function secondsSince({ onsets, wallClock }: RunningProcess['health'], onset: st
 function familyState({ table, history }: FamilyView, running: RunningProcess): FamilyState {
   const { health, progress, now } = running;
   const { family } = table;
-  const { slowest, failures, repairs } = history;
+  const { slowest, failures, repairs, problems } = history;
   return {
     family,
     healthy: health.families().some((status) => status.family === family && status.healthy),
@@ -86,5 +86,6 @@ function familyState({ table, history }: FamilyView, running: RunningProcess): F
     slowestSyncs: slowest,
     failures,
     repairs,
+    problems,
   };
 }

@@ -46,6 +46,23 @@ t.test('one family fails: the other has its turn, and the pass is not complete',
   t.equal(health.healthy(), true);
 });
 
+t.test('what cannot be put right is said once, and again when it comes back', async (t) => {
+  const { cycle, dataplanes, log } = world();
+  const problem = 'could not remove foreign objects (x): EBUSY';
+  const said = (): number => log.lines.splice(0).filter((line) => line === `warn ${problem}`).length;
+  await cycle.run({ full: true });
+  for (const [problems, times] of [
+    [[problem], 1],
+    [[problem], 0],
+    [[], 0],
+    [[problem], 1],
+  ] as const) {
+    dataplanes.IPv4.next = { problems, full: true };
+    await cycle.run({ full: true });
+    t.equal(said(), times);
+  }
+});
+
 t.test('a Service that the kernel keeps refusing is told of on the Service', async (t) => {
   const made = world();
   made.upsert(service('web', { clusterIPs: ['10.96.0.10'] }));

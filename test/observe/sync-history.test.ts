@@ -72,6 +72,16 @@ t.test('what failed, what was repaired', (t) => {
   t.end();
 });
 
+t.test('what could not be put right stays until a full sync finds it right', (t) => {
+  const { history: told, done } = history();
+  done(1, { problems: ['x stays'], refusedChains: ['y stays as it was'] });
+  done(1);
+  t.same(told.problems, ['y stays as it was', 'x stays']);
+  done(1, { full: true });
+  t.same(told.problems, []);
+  t.end();
+});
+
 t.test('a status in words', (t) => {
   const never = { count: 0, last: null };
   const status: ProcessStatus = {
@@ -121,6 +131,7 @@ t.test('a status in words', (t) => {
         slowestSyncs: [],
         failures: { count: 2, last: { at: '2026-01-01T01:00:00.000Z', text: 'EBUSY' } },
         repairs: never,
+        problems: ['could not remove foreign objects (x): EBUSY'],
       },
     ],
     memory: { residentBytes: 100_400_000, heapBytes: 30_000_000, externalBytes: 1_000_000 },
@@ -144,6 +155,7 @@ t.test('a status in words', (t) => {
     '  conflict: one',
     '  not on this platform: one',
     '  no room for session affinity: one',
+    '  not as it should be: could not remove foreign objects (x): EBUSY',
     '  set aside for 1m 1s: 10.96.0.1:80/SCTP of a/b:c, which the kernel refuses: ENOENT',
     '  set aside for 1s: 10.96.0.2:80/TCP, which the kernel refuses: EBUSY',
     '  cannot be planned, and stays as it was: a/d: out of order',

@@ -86,8 +86,6 @@ export class KernelspaceDriver implements Driver<Look> {
   /** Whether HNS had no such network when it was last looked for. */
   private lacksNetwork = false;
   private ending = false;
-  /** What {@link unserved} said last, which is reported once. */
-  private reported: string | null = null;
   /** To be reported by the sync under way. */
   private problems: readonly string[] = [];
   /** Calls and operations before the sync under way. */
@@ -203,8 +201,7 @@ export class KernelspaceDriver implements Driver<Look> {
     const { writer, before } = this;
     if (!full) await this.readEndpoints();
     const unserved = this.unserved();
-    this.problems = unserved === null || unserved === this.reported ? [] : [unserved];
-    this.reported = unserved;
+    this.problems = unserved === null ? [] : [unserved];
     this.removalsLeft = false;
     if (unserved === null) {
       writer.begin(full);
