@@ -64,6 +64,15 @@ export function firstEndpoints({ family, packed }: EndpointList, count: number):
   return new EndpointList(family, packed.subarray(0, count * endpointSize(family)));
 }
 
+/** Those at these places, in their order. */
+export function endpointsAt({ family, packed }: EndpointList, places: readonly number[]): EndpointList {
+  const size = endpointSize(family);
+  const kept = new Uint8Array(places.length * size);
+  for (const [index, place] of places.entries())
+    kept.set(packed.subarray(place * size, (place + 1) * size), index * size);
+  return new EndpointList(family, kept);
+}
+
 /** Bytes per packed endpoint. */
 export function endpointSize(family: Family): 6 | 18 {
   return addressLength(family) === 4 ? 6 : 18;

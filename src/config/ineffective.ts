@@ -52,13 +52,25 @@ export function describeIneffective(document: KubeProxyConfiguration, readsServe
       ? []
       : [`${KIND}.showHiddenMetricsForVersion: has no effect, no metric was hidden since then`]),
     ...unusedStreamOptions(logging).map((option) => `${KIND}.logging.options.${option}`),
-    ...otherModes.map((field) => `${KIND}.${field}: has no effect in mode ${document.mode}`),
+    ...otherModes.map(
+      (field) => `${KIND}.${field}: has no effect in mode ${document.mode}${inItsPlace(field, document)}`,
+    ),
     ...(isFlushSet && !isBuffered(logging)
       ? [`${KIND}.logging.flushFrequency: has no effect, log lines are written unbuffered`]
       : []),
     ...(unsupported.length > 0 ? [`${KIND}.featureGates: not supported, no effect: ${joinProblems(unsupported)}`] : []),
     ...(gates.length > 0 ? [`${KIND}.featureGates: unknown gates have no effect: ${joinProblems(gates)}`] : []),
   ];
+}
+
+/** Schedulers that hash, which mode nftables does for Services that ask for it. */
+const HASHING = ['mh', 'sh'];
+
+/** What does the same in the mode there is. */
+function inItsPlace(field: string, { mode, ipvs }: KubeProxyConfiguration): string {
+  return mode === 'nftables' && field === 'ipvs.scheduler' && HASHING.includes(ipvs.scheduler)
+    ? `; in the place of "${ipvs.scheduler}": --balance=hash=address for all Services, or their annotation pointsman.dev/balance`
+    : '';
 }
 
 /** What has nothing to act on where the platform balances by itself. */

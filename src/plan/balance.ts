@@ -1,13 +1,14 @@
 import { BALANCE_WORDS, DEFAULT_BALANCE, type BalanceBy } from '../base/balance.js';
-import type { EndpointList } from '../base/endpoint-list.js';
+import { endpointsAt, type EndpointList } from '../base/endpoint-list.js';
 import type { Family } from '../base/ip.js';
-import { DEFAULT_WEIGHT, type EndpointSliceRow, type ServiceRow } from '../state/rows.js';
+import { DEFAULT_WEIGHT, type EndpointSliceRow, type ServiceRow, type ZoneSpill } from '../state/rows.js';
 import { collect, type PortName } from './candidates.js';
-import type { PlanSettings } from './facts.js';
+import type { NodeFacts, PlanSettings } from './facts.js';
 import { frontendCount } from './frontend-count.js';
 import { endpointWeight } from './frontend-limit.js';
 import { MOST_TABLE_ENDPOINTS, slotTable, tableSize } from './slot-table.js';
 import type { Balance, Shares } from './types.js';
+import { spilledWeights, type Placed } from './zone-shares.js';
 
 type Slices = readonly EndpointSliceRow[];
 
@@ -19,7 +20,8 @@ export function askedBalance(
   { balance: settings = DEFAULT_BALANCE }: Pick<PlanSettings, 'balance'>,
 ): BalanceBy | null {
   const by = balance?.by ?? settings.by;
-  return by === 'random' && !hasWeights(family, slices) ? null : by;
+  const isUnequal = hasWeights(family, slices) || (balance?.spill ?? null) !== null;
+  return by === 'random' && !isUnequal ? null : by;
 }
 
 /** Whether the endpoints of a family that get connections have different weights. */
@@ -77,6 +79,7 @@ export function balanceLimitation(
   const what = [
     ...(by === 'random' ? [] : [`balance ${printBy(by)}`]),
     ...(hasWeights(family, slices) && traits.shares !== 'weights' ? ['weights other than 0'] : []),
+    ...((service.balance?.spill ?? null) !== null && traits.shares !== 'weights' ? ['zone spill'] : []),
   ];
   if (what.length === 0) return null;
   return { cause: 'mode', text: `${what.join(' and ')} without effect: this mode has no tables of slots` };
@@ -103,10 +106,20 @@ export function printBy(by: BalanceBy): string {
   return by;
 }
 
+/** Facts to select endpoints by: where connections spill over, hints for zones leave none out, and shares say the rest. */
+export function selectionFacts(
+  node: NodeFacts,
+  { balance }: Pick<ServiceRow, 'balance'>,
+  { traits }: Pick<PlanSettings, 'traits'>,
+): NodeFacts {
+  const spills = (balance?.spill ?? null) !== null && traits.shares !== undefined;
+  return spills ? { ...node, zone: null } : node;
+}
+
 /** Of one Service port: the shares of each list of endpoints, made once for all frontends that have it. */
 export class PortBalance {
   private readonly made = new Map<EndpointList, Shares | null>();
-  private weights: ReadonlyMap<string, number> | null = null;
+  private candidates: ReadonlyMap<string, Placed> | null = null;
 
   constructor(
     private readonly family: Family,
@@ -124,25 +137,46 @@ export class PortBalance {
     return { by: this.by, endpoints: all, localEndpoints: local };
   }
 
+  /** Those of a list that get connections of a node in a zone; their shares are known from then on. */
+  spilled(list: EndpointList, own: string, spill: ZoneSpill): EndpointList {
+    if (list.count === 0) return list;
+    const weights = spilledWeights(this.placed(list), own, spill);
+    const kept = weights.flatMap((weight, place) => (weight === 0 ? [] : [place]));
+    const used = kept.length === list.count ? list : endpointsAt(list, kept);
+    this.made.set(
+      used,
+      this.sharesOf(
+        used,
+        weights.filter((weight) => weight > 0),
+      ),
+    );
+    return used;
+  }
+
   private shares(list: EndpointList): Shares | null {
     const known = this.made.get(list);
     if (known !== undefined) return known;
-    const weights = Array.from({ length: list.count }, (_, place) => this.weightOf(list.key(place)));
-    const size = tableSize(list.count);
-    const shares: Shares | null = !this.hasSlots
-      ? { weights, slots: null }
-      : size === null
-        ? null
-        : { weights, slots: list.count === 0 ? new Uint16Array(0) : slotTable(list, weights, size) };
+    const weights = this.placed(list).map(({ weight }) => weight);
+    const shares = this.sharesOf(list, weights);
     this.made.set(list, shares);
     return shares;
   }
 
-  private weightOf(key: string): number {
-    this.weights ??= new Map(
-      collect(this.family, this.port, this.slices).map((candidate) => [candidate.key, candidate.weight]),
+  private sharesOf(list: EndpointList, weights: readonly number[]): Shares | null {
+    if (!this.hasSlots) return { weights, slots: null };
+    const size = tableSize(list.count);
+    if (size === null) return null;
+    return { weights, slots: list.count === 0 ? new Uint16Array(0) : slotTable(list, weights, size) };
+  }
+
+  private placed(list: EndpointList): readonly Placed[] {
+    const candidates = (this.candidates ??= new Map(
+      collect(this.family, this.port, this.slices).map((candidate) => [candidate.key, candidate]),
+    ));
+    return Array.from(
+      { length: list.count },
+      (_, place) => candidates.get(list.key(place)) ?? { weight: DEFAULT_WEIGHT, zone: null },
     );
-    return this.weights.get(key) ?? DEFAULT_WEIGHT;
   }
 }
 

@@ -17,6 +17,8 @@ export interface Candidate {
   readonly zoneHints: readonly string[];
   readonly nodeHints: readonly string[];
   readonly weight: number;
+  /** Null: it is in none that we know of. */
+  readonly zone: string | null;
 }
 
 /** Of a Service port: slices name its endpoints' port by the same name and protocol, whatever its number. */
@@ -105,6 +107,7 @@ export function candidateAt(slice: EndpointSliceRow, index: number, target: numb
     zoneHints: slice.zoneHints?.[index] ?? NO_HINTS,
     nodeHints: slice.nodeHints?.[index] ?? NO_HINTS,
     weight: slice.weight ?? DEFAULT_WEIGHT,
+    zone: slice.zoneNames?.[(slice.zones?.charCodeAt(index) ?? 0) - 1] ?? null,
   };
 }
 

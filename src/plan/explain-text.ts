@@ -163,6 +163,7 @@ export function endpointReason({ excluded, conditions, nodeHints, zoneHints }: E
     'other-node': 'not on this node',
     'no-weight': 'weight 0: no new connections',
     'other-port': 'most have another port, and this platform has one for an address',
+    'zone-share': 'other zones have room for connections from this zone',
     'over-limit': 'this platform has no more for an address',
     duplicate: 'the same address and port are given again',
   };

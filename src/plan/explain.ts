@@ -3,8 +3,8 @@ import { familyOf, type Family, type IPAddress, type IPPrefix } from '../base/ip
 import type { Protocol } from '../base/protocol.js';
 import type { ObjectKey, ServicePortRow, ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
-import { percentages, printBy } from './balance.js';
-import { anyContains, nodeFacts, type PlanSettings } from './facts.js';
+import { percentages, printBy, selectionFacts } from './balance.js';
+import { anyContains, nodeFacts, type ModeTraits, type PlanSettings } from './facts.js';
 import type { ForwardingTable } from './forwarding-table.js';
 import { clientKeyOf, frontendKey, heldClientKeys } from './frontend-key.js';
 import type { Question, Sender } from './question.js';
@@ -199,23 +199,27 @@ function ofService(
   const isLocalAlone = hasLocalAlone(traits, frontend.kind, policies.external, service);
   const applied = internal ? value : local || prefersLocal || isLocalAlone ? 'Local' : 'Cluster';
   const slices = snapshot.slicesOf(`${service.namespace}/${service.name}`);
-  const facts = nodeFacts(settings, snapshot.node(settings.nodeName));
+  const facts = selectionFacts(nodeFacts(settings, snapshot.node(settings.nodeName)), service, settings);
   const { endpoints, skipped } = examineEndpoints(frontend.family, port, slices, facts, {
     policy: applied,
     onePort: traits.balancesOnly,
   });
   return {
     policy: { field: internal ? 'internalTrafficPolicy' : 'externalTrafficPolicy', value, applied },
-    endpoints: endpoints.map(explainedEndpoint).map(limited(frontend)).map(withShare(trace)),
+    endpoints: endpoints.map(explainedEndpoint).map(limited(frontend, traits)).map(withShare(trace)),
     skippedSlices: skipped,
   };
 }
 
-/** Those that would be used but for the platform's limit. Clients outside may have a list of their own: local endpoints. */
-function limited({ endpoints, localEndpoints }: FrontendPlan): (endpoint: ExplainedEndpoint) => ExplainedEndpoint {
+/** Those that would be used but for the platform's limit, or the shares of zones. Clients outside may have a list of their own: local endpoints. */
+function limited(
+  { endpoints, localEndpoints }: FrontendPlan,
+  { endpointLimits }: ModeTraits,
+): (endpoint: ExplainedEndpoint) => ExplainedEndpoint {
+  const excluded = endpointLimits === undefined ? 'zone-share' : 'over-limit';
   const used = new Set([...endpoints.toStrings(), ...(localEndpoints?.toStrings() ?? [])]);
   return (endpoint) =>
-    endpoint.excluded === null && !used.has(endpoint.endpoint) ? { ...endpoint, excluded: 'over-limit' } : endpoint;
+    endpoint.excluded === null && !used.has(endpoint.endpoint) ? { ...endpoint, excluded } : endpoint;
 }
 
 function withShare(trace: Trace): (endpoint: ExplainedEndpoint) => ExplainedEndpoint {

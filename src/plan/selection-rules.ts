@@ -5,7 +5,7 @@ import type { NodeFacts } from './facts.js';
 /**
  * Why an endpoint is left out: not ready while others are; not serving, or not terminating, where none is ready; hinted for other nodes or other
  * zones; not on this node under policy Local; weight 0; a duplicate; on another port than most, where the platform has one for an address; one
- * more than the platform has for an address.
+ * more than the platform has for an address; in a zone that gets no connections from this one.
  */
 export type Exclusion =
   | 'not-ready'
@@ -17,7 +17,8 @@ export type Exclusion =
   | 'no-weight'
   | 'duplicate'
   | 'other-port'
-  | 'over-limit';
+  | 'over-limit'
+  | 'zone-share';
 
 /** One condition that endpoints have to meet, and the reason to give for those that do not. */
 export interface Rule {

@@ -11,7 +11,7 @@ import {
   type ServiceRow,
 } from '../state/rows.js';
 import type { ModeTraits, NodeFacts, PlanSettings } from './facts.js';
-import { askedBalance, balanceLimitation, PortBalance, unreadableWeights } from './balance.js';
+import { askedBalance, balanceLimitation, PortBalance, selectionFacts, unreadableWeights } from './balance.js';
 import { collect, has, pack } from './candidates.js';
 import { frontendKey } from './frontend-key.js';
 import { endpointWeight, FrontendLimit, type KeptOfPort } from './frontend-limit.js';
@@ -60,7 +60,7 @@ export function planService(
     if (kept === null) continue;
     const policies = planner.policies(port);
     const keepsLocal = policies.externalLocal || (balancesOnly && keepsDestination(service));
-    const selection = select(family, port, slices, node, {
+    const selection = select(family, port, slices, selectionFacts(node, service, settings), {
       cluster: !policies.internalLocal || policies.accessible,
       local: policies.internalLocal || (keepsLocal && policies.accessible),
       onePort: balancesOnly,
@@ -159,7 +159,7 @@ class ServicePlanner {
     private readonly slices: readonly EndpointSliceRow[],
     private readonly key: ObjectKey,
     private readonly clusterIP: IPAddress,
-    node: NodeFacts,
+    private readonly node: NodeFacts,
     private readonly settings: PlanSettings,
     private readonly hasSlots: boolean,
   ) {
@@ -233,6 +233,14 @@ class ServicePlanner {
     return isLimited ? null : new PortBalance(family, port, slices, by, true);
   }
 
+  /** Without endpoints in zones that get no connections of this node's. */
+  private spilled(selection: Selection, balance: PortBalance | null): Selection {
+    const { node, service } = this;
+    const spill = service.balance?.spill ?? null;
+    if (balance === null || spill === null || node.zone === null) return selection;
+    return { ...selection, cluster: balance.spilled(selection.cluster, node.zone, spill) };
+  }
+
   policies(port: ServicePortRow): Policies {
     const { internal, external } = localPolicies(this.service);
     return {
@@ -253,7 +261,9 @@ class ServicePlanner {
     return texts.map((text) => ({ family: this.family, cause: 'platform', servicePort, text }));
   }
 
-  frontends(port: ServicePortRow, kept: KeptOfPort, policies: Policies, selection: Selection): readonly FrontendPlan[] {
+  frontends(port: ServicePortRow, kept: KeptOfPort, policies: Policies, selected: Selection): readonly FrontendPlan[] {
+    const balance = this.balanceOf(port);
+    const selection = this.spilled(selected, balance);
     const { traits } = this.settings;
     const prefersLocal = policies.externalLocal && traits.prefersLocal && selection.local.count > 0;
     const external = (kind: FrontendKind, address: IPAddress | null): FrontendPlan =>
@@ -271,7 +281,6 @@ class ServicePlanner {
         balance,
       });
     const clientKeys = this.clientKeys(port, policies, selection);
-    const balance = this.balanceOf(port);
     const lasting: Lasting = traits.balancesOnly
       ? this.lasting(port, selection)
       : { flowEndpoints: flowEndpoints(port, selection), draining: null };

@@ -30,7 +30,7 @@ export function tableSize(endpoints: number): number | null {
  * Each slot goes to the endpoint that has the highest score for it, by a hash of both (rendezvous hashing): without an endpoint the others keep theirs. Then
  * those who got more than their share give the slots of their lowest scores to those who got less. Maglev's turns instead move about twice as many slots.
  *
- * @param weights of the endpoints, none of them 0. @param size from {@link tableSize}.
+ * @param weights of the endpoints; one of 0 has no slots, and not all of them are 0. @param size from {@link tableSize}.
  */
 export function slotTable(endpoints: EndpointList, weights: readonly number[], size: number): Uint16Array {
   const slots = new Uint16Array(size);
@@ -71,10 +71,10 @@ function highestScores(hashes: Uint32Array, weights: readonly number[], slots: U
 function sharesOf(weights: readonly number[], counts: readonly number[], size: number): number[] {
   const all = weights.reduce((sum, weight) => sum + weight, 0);
   const exact = weights.map((weight) => (weight * size) / all);
-  const shares = exact.map((share) => Math.max(1, Math.floor(share)));
+  const shares = exact.map((share) => (share === 0 ? 0 : Math.max(1, Math.floor(share))));
   const remainder = (place: number): number => (exact[place] ?? 0) - (shares[place] ?? 0);
   const order = weights
-    .map((_, place) => place)
+    .flatMap((weight, place) => (weight === 0 ? [] : [place]))
     .sort(
       (one, other) => remainder(other) - remainder(one) || (counts[other] ?? 0) - (counts[one] ?? 0) || one - other,
     );

@@ -21,6 +21,8 @@ function slicesEqual(one: EndpointSliceRow, other: EndpointSliceRow): boolean {
     equal(one.nodeNames, other.nodeNames) &&
     equal(one.zoneHints, other.zoneHints) &&
     equal(one.nodeHints, other.nodeHints) &&
+    (one.zones ?? '') === (other.zones ?? '') &&
+    equal(one.zoneNames ?? [], other.zoneNames ?? []) &&
     one.weight === other.weight &&
     one.unreadable === other.unreadable
   );

@@ -53,10 +53,18 @@ export interface ServiceRow {
   readonly ports: readonly ServicePortRow[];
 }
 
+/** How connections spill over to other zones. */
+export interface ZoneSpill {
+  /** What each zone has of all clients, in any unit; null: all as many. */
+  readonly clients: readonly { readonly zone: string; readonly share: number }[] | null;
+}
+
 /** Annotations of a Service about how its connections are shared. */
 export interface BalanceRow {
   /** Null: the configuration decides. */
   readonly by: BalanceBy | null;
+  /** Whether a node's connections stay in its zone as far as that zone's endpoints have room; null: they do not. */
+  readonly spill?: ZoneSpill | null;
   /** Annotations that cannot be read and count as absent, for people; bounded. */
   readonly unreadable: readonly string[];
 }
@@ -117,6 +125,9 @@ export interface EndpointSliceRow {
   readonly zoneHints: readonly (readonly string[])[] | null;
   /** Node hints per endpoint; null when no endpoint has any. */
   readonly nodeHints: readonly (readonly string[])[] | null;
+  /** Zones that endpoints are in, and for each endpoint a character: its zone's place among them + 1, 0 for none. Both absent or empty: none is in a zone. */
+  readonly zoneNames?: readonly string[];
+  readonly zones?: string;
   /** Of each of its endpoints, 0 to {@link MOST_WEIGHT}: 0 for no new connections; absent: 1. */
   readonly weight?: number;
   /** An annotation that cannot be read and counts as absent, for people. */

@@ -38,6 +38,18 @@ t.test('schedulers of ip_vs that refuse connections, or use one endpoint, are na
   t.end();
 });
 
+t.test('what takes the place of schedulers that hash is named in mode nftables', (t) => {
+  const warnings = (mode: string, scheduler: string): readonly string[] =>
+    fromFile(`mode: ${mode}\nipvs: {scheduler: ${scheduler}}`).warnings;
+  for (const scheduler of ['mh', 'sh'])
+    t.match(warnings('nftables', scheduler), [
+      /^KubeProxyConfiguration\.ipvs\.scheduler: has no effect in mode nftables; in the place of "[ms]h": --balance=hash=address for all Services, or their annotation pointsman\.dev\/balance$/,
+    ]);
+  t.notMatch(warnings('nftables', 'lc').join(), /--balance/);
+  t.notMatch(warnings('iptables', 'mh').join(), /--balance/);
+  t.end();
+});
+
 t.test('settings that do nothing are named, and only when set', (t) => {
   const field = (body: string): string => body.replace(/: \{(\w+).*/, '.$1').replace(/: .*/, '');
   const otherModes = [

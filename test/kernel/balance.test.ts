@@ -4,9 +4,9 @@ import t from 'tap';
 import { usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, type Connection, type Outcome } from '../support/lab/lab.js';
 import { labMode } from '../support/lab/mode.js';
-import { endpointSlice, type Manifest } from '../support/lab/objects.js';
+import { endpointSlice, node, type Manifest } from '../support/lab/objects.js';
 import { dualStack, FAMILY_VIEWS, podEndpoint, type FamilyView } from '../support/lab/packet-table.js';
-import { Proxy } from '../support/lab/proxy.js';
+import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
 import type { ADDRESSES } from '../support/lab/topology.js';
 
 const onlyNftables = labMode() === 'nftables' ? {} : { skip: 'tables of slots are of mode nftables' };
@@ -150,4 +150,44 @@ t.test('a hashed client keeps its endpoint, and another process finds the same o
     listed,
     /dnat ip to jhash ip saddr mod 251 seed 0x706f696e \. ip daddr \. meta l4proto \. th dport map @endpoints-/,
   );
+});
+
+t.test('connections spill over to zones with room', onlyNftables, async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll([...PODS, 'pod-c'], [[80, 'TCP']]);
+  // One endpoint in this zone, and four in others: of a third of all clients a fifth of all connections can stay.
+  const zones: readonly (readonly [Pod, string])[] = [
+    ['pod-a', 'a'],
+    ['pod-b', 'b'],
+    ['remote-a', 'b'],
+    ['remote-b', 'c'],
+    ['pod-c', 'c'],
+  ];
+  const [service] = dualStack('web', {
+    number: 41,
+    ports: [{ port: 80 }],
+    endpoints: [],
+    annotations: { 'pointsman.dev/zone': 'spill' },
+  });
+  const slices = FAMILY_VIEWS.map((view) =>
+    endpointSlice(
+      'web',
+      zones.map(([pod, zone]) => ({ ...podEndpoint(view, { pod }), zone, zoneHints: [zone] })),
+      [{ port: 80 }],
+    ),
+  );
+  const self = node(NODE_NAME, { addresses: FAMILY_VIEWS.map((view) => view.address('node')), zone: 'a' });
+  await Proxy.start(t, lab, { node: self, objects: [...(service === undefined ? [] : [service]), ...slices] });
+  const connections = usually(1000, 20_000);
+  for (const view of FAMILY_VIEWS) {
+    const counts = counted(await lab.burst({ from: 'node', to: endpoint(view.clusterIP(41), 80) }, connections));
+    // Zone a: 1/5 of 1/3; the others have 2/5 - 1/3 left, each as much.
+    const expected = { 'pod-a': 0.6, 'pod-b': 0.1, 'remote-a': 0.1, 'remote-b': 0.1, 'pod-c': 0.1 };
+    for (const [name, part] of Object.entries(expected)) {
+      const found = (counts.get(name) ?? 0) / connections;
+      // Six standard deviations, and half a slot.
+      const off = 6 * Math.sqrt((part * (1 - part)) / connections) + 0.002;
+      t.ok(Math.abs(found - part) < off, `${view.family} ${name}: ${found} of ${part}`);
+    }
+  }
 });

@@ -159,3 +159,45 @@ t.test('annotations that cannot be read are reported, and the Service goes on', 
   ]);
   t.end();
 });
+
+const ZONES = ['a', 'b', 'c'] as const;
+
+/** Endpoints in zones, with hints for their own ones, as trafficDistribution makes them. */
+function zoned(counts: readonly number[], hinted = false): EndpointSliceRow {
+  const places = counts.flatMap((count, index) => new Array<number>(count).fill(index));
+  const endpoints = places.map((zone, index) => ({
+    address: `10.0.${zone}.${index + 1}`,
+    zones: hinted ? [ZONES[zone] ?? ''] : [],
+  }));
+  const zones = places.map((zone) => String.fromCharCode(zone + 1)).join('');
+  return { ...slice('web', endpoints), zoneNames: [...ZONES], zones };
+}
+
+t.test('connections stay in their zone as far as its endpoints have room, whatever the hints say', (t) => {
+  const spill = { by: null, spill: { clients: null }, unreadable: [] } as const;
+  const planned = (zone: string | null, hinted: boolean, text: ServiceText = {}): FrontendPlan => {
+    const row = service('web', { balance: spill, ...text });
+    const result = planService('IPv4', row, [zoned([1, 2, 7], hinted)], { ...NODE, zone }, planSettings());
+    if (result === null) throw new Error('nothing is planned');
+    return only(result);
+  };
+  for (const hinted of [false, true]) {
+    const a = planned('a', hinted);
+    // A tenth of what clients have is a third of what this zone's have; the rest goes where there is room.
+    const shares = a.balance === null || a.balance === undefined ? [] : percentages(a.balance.endpoints);
+    t.same(a.endpoints.count, 8, 'of zone a and c');
+    t.ok(Math.abs((shares[0] ?? 0) - 30) < 0.5, shares.join());
+    const c = planned('c', hinted);
+    t.same(
+      c.endpoints.toStrings().map((endpoint) => endpoint.split('.')[2]),
+      new Array(7).fill('2'),
+    );
+    t.equal(c.balance, null, 'all of one zone, with equal shares');
+  }
+  t.equal(planned(null, true).endpoints.count, 10, 'a node of which no zone is known');
+  const local = planned('a', false, { internalTrafficPolicy: 'Local' });
+  t.equal(local.endpoints.count, 0, 'policy Local comes first');
+  const hashed = planned('a', false, { balance: { ...spill, by: 'address' } });
+  t.equal(hashed.balance?.by, 'address');
+  t.end();
+});

@@ -397,3 +397,12 @@ t.test('weights of endpoints', (t) => {
   );
   t.end();
 });
+
+t.test('zones that endpoints are in', (t) => {
+  const endpoints = ['a', 'b', undefined, 'a'].map((zone, index) => ({ addresses: [`10.0.0.${index}`], zone }));
+  const { zoneNames, zones } = rowOf({ endpoints });
+  t.same([zoneNames, zones], [['a', 'b'], '\u0001\u0002\u0000\u0001']);
+  const without = rowOf({ endpoints: [{ addresses: ['10.0.0.1'] }] });
+  t.same([without.zoneNames, without.zones], [[], '']);
+  t.end();
+});

@@ -300,3 +300,25 @@ t.test('annotations about how connections are shared', (t) => {
   ]);
   t.end();
 });
+
+t.test('annotations about zones', (t) => {
+  const read = (annotations: unknown): ServiceRow['balance'] =>
+    rowOf({}, { metadata: { name: 'web', annotations } }).balance;
+  const spill = 'pointsman.dev/zone';
+  const clients = 'pointsman.dev/zone-clients';
+  t.same(read({ [spill]: 'spill' }), { by: null, spill: { clients: null }, unreadable: [] });
+  t.same(read({ [spill]: 'spill', [clients]: 'a=50, b=30,eu-west-1c=20' })?.spill?.clients, [
+    { zone: 'a', share: 50 },
+    { zone: 'b', share: 30 },
+    { zone: 'eu-west-1c', share: 20 },
+  ]);
+  t.equal(read({ [clients]: 'a=50' }), undefined, 'for nothing without the other');
+  t.match(read({ [spill]: 'near' })?.unreadable, [/^annotation pointsman\.dev\/zone is "near", must be spill, and/]);
+  const many = Array.from({ length: 65 }, (_, index) => `z${index}=1`).join();
+  for (const value of ['', 'a', 'a=', 'a=-1', 'a=1,a=2', 'a=0,b=0', '=5', 'a=1;b=2', many, 5]) {
+    const row = read({ [spill]: 'spill', [clients]: value });
+    t.equal(row?.spill?.clients, null, JSON.stringify(value));
+    t.equal(row?.unreadable.length, 1);
+  }
+  t.end();
+});

@@ -1,4 +1,5 @@
 import type { Family } from '../../base/ip.js';
+import { selectionFacts } from '../../plan/balance.js';
 import { explainedEndpoint, serviceOf } from '../../plan/explain.js';
 import { endpointReason } from '../../plan/explain-text.js';
 import { nodeFacts, type NodeFacts } from '../../plan/facts.js';
@@ -240,7 +241,9 @@ function examine(
 ): readonly EndpointVerdict[] {
   const onePort = running.planned().traits.balancesOnly;
   const slices = running.snapshot.slicesOf(key);
-  return examineEndpoints(family, port, slices, factsOf(running), { policy, onePort }).endpoints;
+  const service = running.snapshot.service(key) ?? {};
+  const facts = selectionFacts(factsOf(running), service, running.planned());
+  return examineEndpoints(family, port, slices, facts, { policy, onePort }).endpoints;
 }
 
 function describe(verdict: EndpointVerdict): Endpoint {

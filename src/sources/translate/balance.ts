@@ -1,16 +1,25 @@
 import { BALANCE_WORDS, type BalanceBy } from '../../base/balance.js';
 import { isMapping } from '../../base/mapping.js';
 import { cutText } from '../../base/outside-text.js';
-import { MOST_WEIGHT, type BalanceRow } from '../../state/rows.js';
+import { MOST_WEIGHT, type BalanceRow, type ZoneSpill } from '../../state/rows.js';
 import type { Fields } from './fields.js';
 
 const BALANCE = 'pointsman.dev/balance';
 const CILIUM_ALGORITHM = 'service.cilium.io/lb-algorithm';
+const ZONE = 'pointsman.dev/zone';
+const ZONE_CLIENTS = 'pointsman.dev/zone-clients';
 const WEIGHT = 'pointsman.dev/weight';
 const CILIUM_WEIGHT = 'service.cilium.io/weight';
 
 /** Annotations on Services and EndpointSlices about how connections are shared. */
-export const BALANCE_ANNOTATIONS: readonly string[] = [BALANCE, CILIUM_ALGORITHM, WEIGHT, CILIUM_WEIGHT];
+export const BALANCE_ANNOTATIONS: readonly string[] = [
+  BALANCE,
+  CILIUM_ALGORITHM,
+  ZONE,
+  ZONE_CLIENTS,
+  WEIGHT,
+  CILIUM_WEIGHT,
+];
 
 /** Cilium's Maglev hashes the whole connection. */
 const CILIUM_VALUES = new Map<string, BalanceBy>([
@@ -34,7 +43,31 @@ export function readBalance(metadata: Fields): BalanceRow | null {
   };
   const own = read(BALANCE, BALANCE_WORDS);
   const by = own ?? read(CILIUM_ALGORITHM, CILIUM_VALUES);
-  return by === null && unreadable.length === 0 ? null : { by, unreadable };
+  const zone = annotations?.[ZONE] ?? null;
+  if (zone !== null && zone !== 'spill') unreadable.push(printUnreadable(ZONE, zone, 'spill'));
+  const spill = zone === 'spill' ? { clients: readClients(annotations?.[ZONE_CLIENTS] ?? null, unreadable) } : null;
+  if (by === null && spill === null && unreadable.length === 0) return null;
+  return spill === null ? { by, unreadable } : { by, spill, unreadable };
+}
+
+const MOST_ZONES = 64;
+/** A zone's name is a label's value. */
+const CLIENTS = /^([A-Za-z0-9][A-Za-z0-9._-]{0,62})=([0-9]{1,6})$/;
+
+/** `a=50,b=30,c=20`; null: all zones have as many. */
+function readClients(value: unknown, unreadable: string[]): ZoneSpill['clients'] {
+  if (value === null) return null;
+  const parts = typeof value === 'string' ? value.split(',', MOST_ZONES + 1) : [];
+  const clients = parts.map((part) => {
+    const [, zone = '', share = ''] = CLIENTS.exec(part.trim()) ?? [];
+    return { zone, share: Number(share) };
+  });
+  const zones = new Set(clients.map(({ zone }) => zone));
+  const isReadable =
+    clients.length > 0 && clients.length <= MOST_ZONES && zones.size === clients.length && !zones.has('');
+  if (isReadable && clients.some(({ share }) => share > 0)) return clients;
+  unreadable.push(printUnreadable(ZONE_CLIENTS, value, 'like "a=50,b=30,c=20"'));
+  return null;
 }
 
 /** What an EndpointSlice's annotations say; null: nothing. */

@@ -7,7 +7,7 @@ import type { Interner } from './intern.js';
 
 export type Columns = Pick<
   EndpointSliceRow,
-  'count' | 'addresses' | 'conditions' | 'nodeNames' | 'zoneHints' | 'nodeHints'
+  'count' | 'addresses' | 'conditions' | 'nodeNames' | 'zoneHints' | 'nodeHints' | 'zoneNames' | 'zones'
 >;
 
 const INITIAL_ENDPOINTS = 1000;
@@ -25,12 +25,17 @@ export class EndpointColumns {
   private readonly zones: (readonly string[])[] = [];
   private readonly nodes: (readonly string[])[] = [];
   private hinted = false;
+  /** Zones that endpoints are in. */
+  private zoneNames: string[] = [];
+  /** For each endpoint the place of its zone + 1. */
+  private readonly zonePlaces: number[] = [];
 
   clear(family: Family): void {
     this.count = 0;
     this.family = family;
     this.size = addressLength(family);
     this.hinted = false;
+    if (this.zoneNames.length > 0) this.zoneNames = [];
   }
 
   /** The address of the endpoint that is {@link add}ed next. False when it is none of the family. */
@@ -49,12 +54,19 @@ export class EndpointColumns {
   }
 
   /** Adds an endpoint whose address has been packed. */
-  add(conditions: number, nodeName: string | null, zones: readonly string[], nodes: readonly string[]): void {
+  add(
+    conditions: number,
+    nodeName: string | null,
+    zone: string,
+    zones: readonly string[],
+    nodes: readonly string[],
+  ): void {
     const index = this.count++;
     this.conditions[index] = conditions;
     this.nodeNames[index] = nodeName;
     this.zones[index] = zones;
     this.nodes[index] = nodes;
+    this.zonePlaces[index] = zone === '' ? 0 : this.placeOf(zone);
     if (zones.length > 0 || nodes.length > 0) this.hinted = true;
   }
 
@@ -67,7 +79,20 @@ export class EndpointColumns {
       nodeNames: this.nodeNames.slice(0, count),
       zoneHints: hinted ? hintColumn(this.zones, count, names) : null,
       nodeHints: hinted ? hintColumn(this.nodes, count, names) : null,
+      zoneNames: this.zoneNames.length === 0 ? NO_HINTS : names.list(this.zoneNames),
+      zones: this.zoneNames.length === 0 ? '' : names.text(this.zoneColumn(count)),
     };
+  }
+
+  private placeOf(zone: string): number {
+    const known = this.zoneNames.indexOf(zone);
+    return known >= 0 ? known + 1 : this.zoneNames.push(zone);
+  }
+
+  private zoneColumn(count: number): string {
+    let column = '';
+    for (let index = 0; index < count; index++) column += String.fromCharCode(this.zonePlaces[index] ?? 0);
+    return column;
   }
 
   private room(): Uint8Array {

@@ -31,6 +31,8 @@ export function targetFlags(kind: unknown): number {
   return kind === 'Pod' ? POD : 0;
 }
 
+const NO_ZONES: readonly string[] = [];
+
 /** The endpoints of the slice that is being built, which is one at a time. */
 const columns = new EndpointColumns();
 
@@ -92,16 +94,18 @@ export class EndpointSliceBuilder {
    *
    * @param conditions by {@link conditionFlags} and {@link targetFlags}.
    * @param nodeName a string that other endpoints of the node have too; empty: it names none.
+   * @param zone where it is; empty: it names none.
    * @param zones that it is meant for, @param nodes as well; null: a hint without a name.
    */
   endpoint(
     conditions: number,
     nodeName: string,
+    zone: string,
     zones: readonly (string | null)[],
     nodes: readonly (string | null)[],
   ): void {
     if (!this.areNames('forZones', zones) || !this.areNames('forNodes', nodes)) return;
-    columns.add(conditions, nodeName === '' ? null : nodeName, zones, nodes);
+    columns.add(conditions, nodeName === '' ? null : nodeName, zone, zones, nodes);
   }
 
   /** @throws TranslateError naming every field that is wrong. */
@@ -110,7 +114,7 @@ export class EndpointSliceBuilder {
     fields.check();
     const warnings = fields.findings.warnings.texts;
     if (head === null) return { ref, row: null, warnings };
-    const { count, addresses, conditions, nodeNames, zoneHints, nodeHints } = columns.copy(names);
+    const { count, addresses, conditions, nodeNames, zoneHints, nodeHints, zoneNames, zones } = columns.copy(names);
     const row: EndpointSliceRow = {
       kind: 'EndpointSlice',
       namespace: names.text(ref.namespace),
@@ -125,6 +129,8 @@ export class EndpointSliceBuilder {
       nodeNames,
       zoneHints,
       nodeHints,
+      zoneNames: zoneNames ?? NO_ZONES,
+      zones: zones ?? '',
     };
     const weight = readWeight(fields.section('metadata'));
     // Rows of most slices are of one shape.

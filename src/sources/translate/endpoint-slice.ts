@@ -30,8 +30,14 @@ function readEndpoint(slice: EndpointSliceBuilder, index: number, endpoint: Fiel
   if (!slice.address(index, address)) return;
   const nodeName = names.text(endpoint.string('nodeName') ?? '');
   const hints = endpoint.lacks('hints') ? null : endpoint.section('hints');
-  const conditions = readConditions(endpoint) | readTarget(endpoint);
-  slice.endpoint(conditions, nodeName, hintedNames(hints, 'forZones'), hintedNames(hints, 'forNodes'));
+  const zone = names.text(endpoint.string('zone') ?? '');
+  slice.endpoint(
+    readConditions(endpoint) | readTarget(endpoint),
+    nodeName,
+    zone,
+    hintedNames(hints, 'forZones'),
+    hintedNames(hints, 'forNodes'),
+  );
 }
 
 function readConditions(endpoint: Fields): number {

@@ -76,6 +76,7 @@ export interface Endpoint {
   readonly ready?: boolean;
   readonly serving?: boolean;
   readonly terminating?: boolean;
+  readonly zone?: string;
   readonly zoneHints?: readonly string[];
   /** What it is; nothing is said of it when not given. */
   readonly targetKind?: 'Pod' | 'VirtualMachine';
@@ -108,10 +109,11 @@ export function endpointSlice(
     },
     addressType,
     endpoints: endpoints.map(
-      ({ address, node, ready = true, serving = ready, terminating = false, zoneHints, targetKind }) => ({
+      ({ address, node, ready = true, serving = ready, terminating = false, zone, zoneHints, targetKind }) => ({
         addresses: [address],
         conditions: { ready, serving, terminating },
         ...(node === undefined ? {} : { nodeName: node }),
+        ...(zone === undefined ? {} : { zone }),
         ...(zoneHints === undefined ? {} : { hints: { forZones: zoneHints.map((name) => ({ name })) } }),
         ...(targetKind === undefined ? {} : { targetRef: { kind: targetKind, name: 'target', namespace: 'default' } }),
       }),

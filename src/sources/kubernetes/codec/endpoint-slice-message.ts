@@ -13,6 +13,7 @@ const ENDPOINT = {
   CONDITIONS: tagOf(2, BYTES),
   TARGET_REF: tagOf(4, BYTES),
   NODE_NAME: tagOf(6, BYTES),
+  ZONE: tagOf(7, BYTES),
   HINTS: tagOf(8, BYTES),
 };
 const CONDITIONS = { READY: tagOf(1, VARINT), SERVING: tagOf(2, VARINT), TERMINATING: tagOf(3, VARINT) };
@@ -68,6 +69,7 @@ function readEndpoint(cursor: Cursor, slice: EndpointSliceBuilder, index: number
   let conditions = conditionFlags(null, null, null);
   let target = 0;
   let nodeName = '';
+  let zone = '';
   let hints = NO_HINTS;
   const outer = cursor.enter();
   for (let tag = cursor.tag(); tag !== 0; tag = cursor.tag()) {
@@ -77,13 +79,15 @@ function readEndpoint(cursor: Cursor, slice: EndpointSliceBuilder, index: number
     } else if (tag === ENDPOINT.CONDITIONS) conditions = readConditions(cursor);
     else if (tag === ENDPOINT.TARGET_REF) target = readTarget(cursor);
     else if (tag === ENDPOINT.NODE_NAME) nodeName = cursor.sharedText();
+    else if (tag === ENDPOINT.ZONE) zone = cursor.sharedText();
     else if (tag === ENDPOINT.HINTS) hints = readHints(cursor);
     else cursor.skip(tag);
   }
   cursor.leave(outer);
   const taken =
     address === NOWHERE ? slice.address(index, null) : slice.addressAt(index, cursor.source, address, addressEnd);
-  if (taken) slice.endpoint(conditions | target, nodeName, hints.forZones ?? NO_NAMES, hints.forNodes ?? NO_NAMES);
+  if (taken)
+    slice.endpoint(conditions | target, nodeName, zone, hints.forZones ?? NO_NAMES, hints.forNodes ?? NO_NAMES);
 }
 
 const NOWHERE = -1;
