@@ -144,7 +144,8 @@ t.test('what could not be dealt with is told again until it can be', async (t) =
 t.test('a file renamed over, and a writer who takes his time', async (t) => {
   const scene = new Scene(t);
   scene.write('c', 'oomScoreAdj: 1');
-  await scene.start([['config', 'c']], 150);
+  // However long this process waits for a processor between two writes.
+  await scene.start([['config', 'c']], 1500);
   scene.write('new', 'oomScoreAdj: 2');
   renameSync(scene.path('new'), scene.path('c'));
   await scene.expect(['apply oomScoreAdj=2'], 'renamed over');
