@@ -31,7 +31,10 @@ const PARTS = {
     uses: ['manifests'],
   },
   // What is told of a running process, by whoever asks.
-  status: { entries: ['src/serve/status-answer.ts'], uses: [] },
+  status: {
+    entries: ['src/serve/status-answer.ts', 'src/serve/observed-node.ts', 'src/host/linux/network-facts.ts'],
+    uses: [],
+  },
   // What a command is for: read where somebody asks, or where a command line is wrong.
   help: { entries: ['src/commands/entry.ts'], uses: [] },
   windows: {

@@ -318,6 +318,7 @@ export class NodeProxy {
         log.setThresholds({ ...this.config.logging, verbosity });
       },
       localAddresses: this.options.machine.host.localAddresses,
+      observe: async () => (await import('../serve/observed-node.js')).observedNode(this.running()),
       api: () => this.sources.api(),
       unheardMs: () => this.sources.unheardMs(),
       connect: (kubeconfig) => this.sources.connectWebhook(kubeconfig, this.config),
@@ -408,6 +409,7 @@ export class NodeProxy {
       sources: () => sources.states(),
       waitingFor: () => store.waitingFor(),
       fullAffinity: (family) => this.overflow.of(family),
+      silentListeners: () => this.listeners.silent(),
       trafficOf: (service) => this.followers.telemetry?.trafficOf(service) ?? null,
     };
   }

@@ -49,6 +49,8 @@ const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = 
       'session-affinity-ipv6-prefix',
       'service-frontends-max',
       'service-entries-max',
+      'balance',
+      'balance-',
     ],
   ],
   ['Modes', ['iptables-', 'ipvs-']],

@@ -69,7 +69,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
       { line: 'pointsman status --watch', says: 'every two seconds' },
       { line: 'pointsman status -o json', says: 'all of it, for programs' },
     ],
-    exits: { 0: 'healthy', 1: 'not healthy', 2: NO_ANSWER },
+    exits: { 0: 'healthy', 1: 'not healthy, or healthy with warnings', 2: NO_ANSWER },
   },
   services: {
     summary:
@@ -94,7 +94,7 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
     ],
     exits: {
       0: 'the packet is forwarded, and the kernel holds what the plan says',
-      1: 'it is not, or the kernel holds something else',
+      1: 'it is not, or the kernel holds something else, or something stands in its way',
       2: NO_ANSWER,
     },
   },

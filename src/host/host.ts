@@ -74,6 +74,20 @@ export interface FlowTableSize {
   readonly limit: number;
 }
 
+/** What the kernel does with packets beside rules. */
+export interface NetworkFacts {
+  /** Whether it forwards at all; null: it cannot be read. */
+  readonly forwarding: Readonly<Record<Family, boolean | null>>;
+  /** Interfaces by which it does not, although it forwards. */
+  readonly notForwarding: Readonly<Record<Family, readonly string[]>>;
+  /** Interfaces with a strict rp_filter. */
+  readonly strictReversePath: readonly string[];
+  /** Whether 127.0.0.0/8 is routed (route_localnet), by some interface at least. */
+  readonly routesLoopback: boolean;
+  /** Packets that were dropped because the table of connections was full; null: the kernel does not say. */
+  readonly flowDrops: number | null;
+}
+
 /** Who has the network that this machine's rules are in. */
 export type Claim =
   /** It is ours until {@link Claim.release}, or until the process ends in whatever way. */
@@ -121,6 +135,10 @@ export interface Host {
   readonly processUsage: () => ProcessUsage;
   /** Asked at every scrape, too. Null: this platform has no such table, or it is not loaded. */
   readonly flowTableSize: () => FlowTableSize | null;
+  /** Read when somebody asks. Null: this platform has nothing of it. */
+  readonly networkFacts: () => Promise<NetworkFacts | null>;
+  /** Why this machine has no route to an address, such as `ENETUNREACH`; null: it has one. Nothing is sent. */
+  readonly routeProblem: (address: IPAddress) => Promise<string | null>;
   /** Claims the network namespace for one proxy; null: this platform knows no such claims. Never rejects. */
   readonly claimNetwork: ((options: ClaimOptions) => Promise<Claim>) | null;
   /** What tools that list processes show in place of Node's own name. */

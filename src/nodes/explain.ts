@@ -50,7 +50,8 @@ export async function explainOn(question: NodeQuestion): Promise<Explained> {
 /** @throws NoAnswer where the proxy, or who stands in its place, answers something else. */
 function printed(answer: Mapping, output: NodeQuestion['output']): Pick<Explained, 'text' | 'well'> {
   try {
-    const packet = answer as unknown as ExplainedPacket;
+    // A proxy of another release may not observe anything.
+    const packet = { observations: [], ...answer } as unknown as ExplainedPacket;
     const text = printableText(formatted(packet, output, printExplainedPacket));
     return { text, well: isForwarded(packet) };
   } catch {

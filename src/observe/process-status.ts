@@ -1,5 +1,6 @@
 import type { Family } from '../base/ip.js';
 import type { SourceState } from './metrics.js';
+import { printObservation, type Observation } from './observations.js';
 import type { Occurrences, SyncRecord } from './sync-history.js';
 
 /** The running process at a glance. As JSON it is the answer of `pointsman status -o json`. */
@@ -40,6 +41,8 @@ export interface ProcessStatus {
   readonly refusedSeconds: number | null;
   /** What the configuration in force asks of the platform and the platform cannot do well, in a sentence; null: nothing is known. */
   readonly limitation: string | null;
+  /** What stands in the way of packets beside our rules, warnings first. */
+  readonly observations: readonly Observation[];
   readonly families: readonly FamilyState[];
   readonly memory: { readonly residentBytes: number; readonly heapBytes: number; readonly externalBytes: number };
 }
@@ -91,7 +94,8 @@ export function printStatus(status: ProcessStatus): string[] {
   const { clientCertificate } = status;
   return [
     `pointsman ${release} for Kubernetes ${version}, ${mode} on ${node}, process ${pid}, up ${printSeconds(status.uptimeSeconds)}`,
-    `${healthy ? 'healthy' : 'NOT healthy'}${printEligible(status)}`,
+    `${healthy ? 'healthy' : 'NOT healthy'}${printWarnings(status)}${printEligible(status)}`,
+    ...status.observations.flatMap(printObservation).map((line) => `  ${line}`),
     `sources: ${ready ? 'all read' : 'still reading'}${gaps ? `, with gaps${printFor(status.gapsSeconds)}: what could not be read is left alone` : ''}`,
     ...status.sources.map(printSource),
     `changes waiting: ${pendingMs === null ? 'none' : `for ${Math.round(pendingMs)} ms`}`,
@@ -107,6 +111,11 @@ export function printStatus(status: ProcessStatus): string[] {
     ...status.families.flatMap(printFamily),
     `memory: ${megabytes(memory.residentBytes)} resident, ${megabytes(memory.heapBytes)} heap, ${megabytes(memory.externalBytes)} external`,
   ];
+}
+
+function printWarnings({ observations }: ProcessStatus): string {
+  const count = observations.filter(({ severity }) => severity === 'warning').length;
+  return count === 0 ? '' : `, with ${count} ${count === 1 ? 'warning' : 'warnings'}`;
 }
 
 function printEligible({ nodeEligible, ineligibleSeconds }: ProcessStatus): string {

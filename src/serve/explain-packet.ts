@@ -3,6 +3,7 @@ import { familyOf, type IPAddress } from '../base/ip.js';
 import type { AsideService } from '../control/aside-reports.js';
 import type { FamilyDataplane } from '../dataplane/contract.js';
 import type { Host } from '../host/host.js';
+import { printObservation, type Observation } from '../observe/observations.js';
 import { paragraph, printExplanation, type Paragraph } from '../plan/explain-text.js';
 import { explain, type Explanation } from '../plan/explain.js';
 import type { PlanSettings } from '../plan/facts.js';
@@ -12,6 +13,7 @@ import { parseQuestion, QuestionError, type Question } from '../plan/question.js
 import { printScope } from '../plan/text.js';
 import type { PacketScope } from '../plan/types.js';
 import type { Snapshot } from '../state/snapshot.js';
+import { observedPacket } from './observed-packet.js';
 import { pendingMs, type RunningProcess } from './running-process.js';
 
 /** Whether the kernel holds what the plan says about a packet. */
@@ -36,11 +38,14 @@ export interface ExplainedPacket extends Explanation {
   readonly pendingMs: number | null;
   /** Why the kernel refuses the frontend, which stays as it was; null: it does not. */
   readonly refusedByKernel: string | null;
+  /** What stands in its way beside our rules, or may. */
+  readonly observations: readonly Observation[];
 }
 
 /** Whether the packet arrives at an endpoint, as far as it is known. */
-export function isForwarded({ verdict, kernel }: ExplainedPacket): boolean {
-  return verdict.type === 'forward' && kernel.agrees !== false;
+export function isForwarded({ verdict, kernel, observations }: ExplainedPacket): boolean {
+  const isClear = observations.every(({ severity }) => severity !== 'warning');
+  return verdict.type === 'forward' && kernel.agrees !== false && isClear;
 }
 
 export function printExplainedPacket(answer: ExplainedPacket): string[] {
@@ -51,7 +56,12 @@ export function printExplainedPacket(answer: ExplainedPacket): string[] {
 }
 
 /** What is said of a packet beside the explanation; some without lines. */
-export function kernelParagraphs({ kernel, pendingMs, refusedByKernel }: ExplainedPacket): readonly Paragraph[] {
+export function kernelParagraphs({
+  kernel,
+  pendingMs,
+  refusedByKernel,
+  observations,
+}: ExplainedPacket): readonly Paragraph[] {
   const refused = `the kernel refuses this frontend, so it holds what it held before: ${refusedByKernel ?? ''}`;
   const pending = `a change waits for its sync for ${Math.round(pendingMs ?? 0)} ms`;
   return [
@@ -59,6 +69,7 @@ export function kernelParagraphs({ kernel, pendingMs, refusedByKernel }: Explain
     { subject: 'kernel', lines: printAgreement(kernel) },
     { subject: 'set aside', lines: refusedByKernel === null ? [] : [refused] },
     { subject: 'pending', lines: pendingMs === null ? [] : [pending] },
+    { subject: 'in the way', lines: observations.flatMap(printObservation) },
   ];
 }
 
@@ -97,7 +108,13 @@ export function explainPlanned(planned: Planned, host: Host, question: Question)
   const { snapshot, table, settings } = planned;
   const node = snapshot.node(settings.nodeName);
   const explanation = explain(snapshot, table, settings, node?.addresses ?? host.localAddresses(), question);
-  return { ...explanation, kernel: unknownKernel('only manifests were asked'), pendingMs: null, refusedByKernel: null };
+  return {
+    ...explanation,
+    kernel: unknownKernel('only manifests were asked'),
+    pendingMs: null,
+    refusedByKernel: null,
+    observations: [],
+  };
 }
 
 /** What becomes of a packet, or why that cannot be said. Arguments as of {@link parseQuestion}. */
@@ -139,8 +156,9 @@ export async function explainRunning(
   const { snapshot, table, settings } = planned;
   const explanation = explain(snapshot, table, settings, host.localAddresses(), question);
   const kernel = await compareKernel(table, dataplane, question, explanation);
+  const observations = await observedPacket(host, explanation, question.destination);
   const refused = aside.find(({ frontend }) => frontend === explanation.frontend?.key);
-  return { ...explanation, kernel, pendingMs, refusedByKernel: refused?.reason ?? null };
+  return { ...explanation, kernel, pendingMs, refusedByKernel: refused?.reason ?? null, observations };
 }
 
 async function compareKernel(

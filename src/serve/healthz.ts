@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { formatTimestamp } from '../base/timestamp.js';
 import type { HealthPath, HealthState } from '../observe/health.js';
+import type { Observation, SilentListener } from '../observe/observations.js';
 import { answerNotFound, HttpEndpoint, type Bind, type HttpEndpointOptions } from './http-endpoint.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
 
@@ -13,6 +14,7 @@ export function healthAnswer(
   state: HealthState,
   path: HealthPath,
   verbose = false,
+  observed: readonly Observation[] = [],
 ): { status: 200 | 503; body: string } {
   const now = state.wallClock();
   const isLivez = path === '/livez';
@@ -41,6 +43,7 @@ export function healthAnswer(
     ...(verbose && held !== null ? { held } : {}),
     ...(verbose && state.certificate !== null ? { clientCertificate: state.certificate } : {}),
     ...(verbose && aside.length > 0 ? { setAside: aside } : {}),
+    ...(observed.length > 0 ? { observations: observed } : {}),
   });
   return { status: ok ? 200 : 503, body };
 }
@@ -62,6 +65,8 @@ function printDrift(state: HealthState): Readonly<Record<string, unknown>> {
 
 export interface HealthServerOptions extends HttpEndpointOptions {
   readonly state: HealthState;
+  /** What stands in the way of packets beside our rules: told to who wants to know all, without an effect on health. */
+  readonly observe?: () => Promise<readonly Observation[]>;
   /** Called after each answer to one of the two paths. */
   readonly onAnswer?: (path: HealthPath, status: number) => void;
 }
@@ -71,10 +76,9 @@ export class HealthServer {
   private readonly endpoint: HttpEndpoint;
 
   constructor(private readonly options: HealthServerOptions) {
-    this.endpoint = new HttpEndpoint('health checks', options, (request, response) => {
-      this.answer(request.url ?? '', response);
-      return Promise.resolve();
-    });
+    this.endpoint = new HttpEndpoint('health checks', options, (request, response) =>
+      this.answer(request.url ?? '', response),
+    );
   }
 
   /** Resolves after the first attempt to bind, whether it succeeded or not. Never rejects. */
@@ -87,6 +91,11 @@ export class HealthServer {
     return this.endpoint.move(to);
   }
 
+  /** As {@link HttpEndpoint.silent}. */
+  silent(): SilentListener | null {
+    return this.endpoint.silent();
+  }
+
   /** The port listened on; null while there is none. */
   port(): number | null {
     return this.endpoint.port();
@@ -96,13 +105,17 @@ export class HealthServer {
     return this.endpoint.close();
   }
 
-  private answer(url: string, response: ServerResponse): void {
+  private async answer(url: string, response: ServerResponse): Promise<void> {
     const [path, query] = url.split('?', 2);
     if (path !== '/healthz' && path !== '/livez') {
       answerNotFound(response);
       return;
     }
-    const { status, body } = healthAnswer(this.options.state, path, new URLSearchParams(query).has('verbose'));
+    const isVerbose = new URLSearchParams(query).has('verbose');
+    const observe = isVerbose ? this.options.observe : undefined;
+    // Nothing may keep health from being told.
+    const observed = observe === undefined ? [] : await observe().catch(() => []);
+    const { status, body } = healthAnswer(this.options.state, path, isVerbose, observed);
     answerWhole(response, status, JSON_HEADERS, body);
     this.options.onAnswer?.(path, status);
   }

@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.js';
 import { errorCode, messageOf } from '../base/error-message.js';
 import { isUnspecified, type IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
+import type { SilentListener } from '../observe/observations.js';
 import type { Door, Pages } from './door.js';
 import { answerWhole, boundPort, listen, openBindAddress, shut } from './listener.js';
 
@@ -36,6 +37,8 @@ export class HttpEndpoint {
   private closed = false;
   private opening: Promise<void> = Promise.resolve();
   private bind: Bind | null;
+  /** Why it is not served; null: it is, or is not wanted. */
+  private failed: string | null = null;
 
   /** @param what is served, as messages name it: `health checks`. */
   constructor(
@@ -60,6 +63,12 @@ export class HttpEndpoint {
     const moving = this.opening.then(() => this.moveNow(to));
     this.opening = moving.catch(() => undefined);
     return moving;
+  }
+
+  /** The address that is wanted and not served, and why; null: nothing is amiss. */
+  silent(): SilentListener | null {
+    const { what, bind, failed } = this;
+    return bind === null || failed === null ? null : { what, address: bind.address, port: bind.port, reason: failed };
   }
 
   /** The port listened on; null while there is none. */
@@ -89,6 +98,7 @@ export class HttpEndpoint {
         return;
       }
       const { address, port } = this.bind;
+      this.failed = messageOf(cause);
       log.error(cause, `cannot serve ${this.what} on ${address} port ${port}`, { retryMs: BIND_RETRY_MS });
       this.cancelRetry = clock.callAt(clock.now() + BIND_RETRY_MS, () => {
         this.cancelRetry = null;
@@ -151,7 +161,9 @@ export class HttpEndpoint {
             (options) => door.createServer(options),
           ),
     );
-    log.info(1, `serving ${this.what}`, { address, port: this.port() });
+    // That it could not be had was reported as an error.
+    log.info(this.failed === null ? 1 : 0, `serving ${this.what}`, { address, port: this.port() });
+    this.failed = null;
   }
 
   /** Events have the message alone, so the cause is part of it; as `cause` the log would print it twice. */

@@ -9,6 +9,7 @@ import type { HostPort } from '../config/host-port.js';
 import type { Loaded } from '../config/load.js';
 import { configurationFields } from '../config/write.js';
 import type { HealthState } from '../observe/health.js';
+import type { Observation, SilentListener } from '../observe/observations.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
 import type { Door } from './door.js';
@@ -30,6 +31,8 @@ export interface ListenersParts {
   readonly unheardMs: () => number | null;
   /** To webhooks, by a kubeconfig. */
   readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
+  /** What stands in the way of packets beside our rules. */
+  readonly observe: () => Promise<readonly Observation[]>;
   readonly page: Pick<Page, 'answerNetwork'>;
   readonly clock: Clock;
   readonly wallClock: WallClock;
@@ -52,7 +55,7 @@ export class Listeners {
     this.loaded = loaded;
     this.startedAt = wallClock();
     this.health = new HealthServer({
-      ...{ bind: healthBind(config), clock, log, state: parts.health },
+      ...{ bind: healthBind(config), clock, log, state: parts.health, observe: parts.observe },
       onFatal: (error) => {
         onFatal('FailedToStartProxierHealthcheck', error);
       },
@@ -94,6 +97,11 @@ export class Listeners {
     }
     this.loaded = loaded;
     this.metrics.show(this.pages(loaded));
+  }
+
+  /** Addresses of the configuration that are not served, and why. */
+  silent(): readonly SilentListener[] {
+    return [this.health.silent(), this.metrics.silent()].filter((each) => each !== null);
   }
 
   async close(): Promise<void> {

@@ -14,6 +14,7 @@ import {
   type HttpEndpointOptions,
   type Page,
 } from './http-endpoint.js';
+import type { SilentListener } from '../observe/observations.js';
 import { answerWhole, JSON_HEADERS } from './listener.js';
 import { isOfPage } from './page.js';
 import { profilingPages } from './profiling.js';
@@ -69,6 +70,10 @@ export class MetricsServer {
   }
 
   /** The port listened on; null while there is none. */
+  silent(): SilentListener | null {
+    return this.endpoint.silent();
+  }
+
   port(): number | null {
     return this.endpoint.port();
   }

@@ -8,6 +8,7 @@ import type { FamilyDataplane } from '../dataplane/contract.js';
 import type { Host } from '../host/host.js';
 import type { HealthState } from '../observe/health.js';
 import type { Latencies, SourceState } from '../observe/metrics.js';
+import type { SilentListener } from '../observe/observations.js';
 import type { PortTraffic } from '../observe/telemetry/service-series.js';
 import type { PlanSettings } from '../plan/facts.js';
 import type { ObjectKey } from '../state/rows.js';
@@ -45,6 +46,8 @@ export interface RunningProcess {
   readonly trafficOf?: (service: ObjectKey) => readonly PortTraffic[] | null;
   /** Service ports whose session affinity has no room for more clients. */
   readonly fullAffinity: (family: Family) => readonly FullAffinity[];
+  /** Addresses of ours that are not served. */
+  readonly silentListeners: () => readonly SilentListener[];
   /** On the clock of the progress, in milliseconds. */
   readonly now: () => number;
 }

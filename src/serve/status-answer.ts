@@ -3,6 +3,7 @@ import { printFullAffinity } from '../control/affinity-overflow.js';
 import { printStatus, type FamilyState, type ProcessStatus } from '../observe/process-status.js';
 import { printConflictPair, printShortfall } from '../plan/text.js';
 import { formatted } from './formatted.js';
+import { observedNode } from './observed-node.js';
 import { pendingMs, type FamilyView, type RunningProcess } from './running-process.js';
 import type { StatusAnswer } from './status-socket.js';
 
@@ -10,12 +11,13 @@ import type { StatusAnswer } from './status-socket.js';
 const SHOWN_SYNCS = 5;
 
 /** What `pointsman status` is answered. */
-export function statusAnswer(running: RunningProcess, output: string | null): StatusAnswer {
-  const status = processStatus(running);
-  return { status: 200, text: formatted(status, output, printStatus), well: status.healthy };
+export async function statusAnswer(running: RunningProcess, output: string | null): Promise<StatusAnswer> {
+  const status = { ...processStatus(running), observations: await observedNode(running) };
+  const isWell = status.healthy && status.observations.every(({ severity }) => severity !== 'warning');
+  return { status: 200, text: formatted(status, output, printStatus), well: isWell };
 }
 
-function processStatus(running: RunningProcess): ProcessStatus {
+function processStatus(running: RunningProcess): Omit<ProcessStatus, 'observations'> {
   const { snapshot, health } = running;
   const { version, config } = running.loaded();
   const { rss, heapUsed, external } = process.memoryUsage();

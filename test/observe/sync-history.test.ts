@@ -109,6 +109,7 @@ t.test('a status in words', (t) => {
     refusedConfiguration: 'address in use',
     refusedSeconds: 62,
     limitation: 'scheduler "x": refuses',
+    observations: [],
     families: [
       {
         family: 'IPv4',

@@ -44,6 +44,7 @@ function world(t: Test, loaded: Loaded): World {
     page: { answerNetwork: () => Promise.reject(new Error('nobody asks')) },
     setVerbosity: () => undefined,
     localAddresses: () => [],
+    observe: () => Promise.resolve([]),
     api: () => null,
     unheardMs: () => null,
     connect: () => Promise.reject(new Error('there are no webhooks')),

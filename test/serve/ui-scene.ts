@@ -89,6 +89,7 @@ export class PageScene {
       held: { versionsOf: (resource) => this.held.get(resource) ?? null },
       waitingFor: () => store.waitingFor(),
       fullAffinity: () => [],
+      silentListeners: () => [],
       now: () => clock.now(),
     };
     this.server = new PageServer({ running: this.running, folder, clock, log });

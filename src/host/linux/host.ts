@@ -46,6 +46,8 @@ export const LINUX_HOST: Host = {
   setOomPriority: (score) => applyOomScoreAdj(score),
   processUsage: () => processUsage(),
   flowTableSize: () => flowTableSize(),
+  networkFacts: async () => (await import('./network-facts.js')).networkFacts(),
+  routeProblem: async (address) => (await import('./network-facts.js')).routeProblem(address),
   claimNetwork,
   nameProcess,
 };

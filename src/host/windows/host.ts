@@ -23,6 +23,8 @@ export const WINDOWS_HOST: Host = {
     sent: 0,
   }),
   flowTableSize: () => null,
+  networkFacts: () => Promise.resolve(null),
+  routeProblem: () => Promise.resolve(null),
   claimNetwork: null,
   nameProcess: (program, argv) => {
     // The title of its window, where it has one.

@@ -26,6 +26,7 @@ const TITLES: Readonly<Record<string, string>> = {
   kernel: 'Kernel',
   'set aside': 'Set aside',
   pending: 'Pending',
+  'in the way': 'In the way',
 };
 
 /** The answer of `pointsman explain`, step by step. */
@@ -82,6 +83,7 @@ function outcomeOf({ verdict, kernel, frontend }: ExplainedPacket, subject: stri
     case 'conflict':
     case 'set aside':
     case 'pending':
+    case 'in the way':
       return 'warning';
     default:
       return 'told';

@@ -1,0 +1,157 @@
+// What stands in a packet's way outside our rules: each fault is made in a namespace, and the command that names it does so in one step, with the value and
+// what to do. Health stays what load balancers need.
+// needs: nft
+import t from 'tap';
+import type { Observation } from '../../src/observe/observations.js';
+import type { ProcessStatus } from '../../src/observe/process-status.js';
+import type { ExplainedPacket } from '../../src/serve/explain-packet.js';
+import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
+import { node } from '../support/lab/objects.js';
+import { dualStack } from '../support/lab/packet-table.js';
+import { ADDRESSES } from '../support/lab/topology.js';
+import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
+import { PROGRAM } from '../support/program.js';
+
+const WEB = dualStack('web', {
+  type: 'NodePort',
+  number: 41,
+  ports: [{ port: 80, nodePort: 30001 }],
+  endpoints: ['pod-a', 'remote-a'],
+});
+
+class Node {
+  constructor(
+    readonly lab: Lab,
+    readonly proxy: Proxy,
+  ) {}
+
+  run(...words: readonly string[]): Promise<CommandResult> {
+    return this.lab.run('node', [PROGRAM, ...words, '--status-socket', this.proxy.statusSocket]);
+  }
+
+  async status(): Promise<{
+    readonly exit: number | null;
+    readonly text: string;
+    readonly seen: readonly Observation[];
+  }> {
+    const { status: exit, stdout: text } = await this.run('status');
+    const { stdout } = await this.run('status', '-o', 'json');
+    return { exit, text, seen: (JSON.parse(stdout) as ProcessStatus).observations };
+  }
+
+  async explain(
+    ...words: readonly string[]
+  ): Promise<{ readonly exit: number | null; readonly seen: readonly Observation[] }> {
+    const { status: exit, stdout } = await this.run('explain', ...words, '-o', 'json');
+    return { exit, seen: (JSON.parse(stdout) as ExplainedPacket).observations };
+  }
+
+  /** Status and body of the health checks with all that there is to say. */
+  async health(): Promise<string> {
+    const url = `http://127.0.0.1:10256/healthz?verbose`;
+    return (await this.lab.run('node', ['curl', '-s', '-m', '60', '-w', '\n%{http_code}', url])).stdout;
+  }
+
+  async sysctl(name: string, value: string): Promise<void> {
+    await this.lab.output('node', ['sh', '-c', `echo ${value} > /proc/sys/${name.replaceAll('.', '/')}`]);
+  }
+}
+
+t.test('faults that are made while it runs', async (t) => {
+  const lab = await Lab.start(t);
+  const proxy = await Proxy.start(t, lab, { objects: WEB });
+  const machine = new Node(lab, proxy);
+
+  t.match(await machine.status(), { exit: 0, text: /^.*\nhealthy\n/, seen: [] }, 'nothing is wrong');
+  t.match(await machine.explain('10.96.0.41:80', '--from', '10.244.1.12'), { exit: 0, seen: [] });
+  t.match(await machine.health(), /^\{(?!.*observations).*\}\n200$/);
+
+  for (const [name, pattern, words] of [
+    ['net.ipv4.ip_forward', /^net\.ipv4\.ip_forward is 0: this node forwards no IPv4 packet/, ['10.96.0.41:80']],
+    ['net.ipv6.conf.all.forwarding', /^net\.ipv6\.conf\.all\.forwarding is 0/, ['[fd00:10:96::41]:80']],
+    ['net.ipv4.conf.veth-a.forwarding', /^net\.ipv4\.conf\.veth-a\.forwarding is 0/, ['10.96.0.41:80']],
+  ] as const) {
+    await machine.sysctl(name, '0');
+    const told = { kind: 'forwarding', severity: 'warning', text: pattern, remedy: /^sysctl -w .*=1/ };
+    t.match(
+      await machine.status(),
+      { exit: 1, text: /\nhealthy, with 1 warning\n {2}warning: net\./, seen: [told] },
+      name,
+    );
+    t.match(await machine.explain(...words), { exit: 1, seen: [told] }, `explain: ${name}`);
+    const shown = (await machine.run('explain', ...words)).stdout;
+    t.match(shown, /^in the way +warning: net\.ipv.*\n +remedy: sysctl -w/m);
+    t.match(
+      await machine.health(),
+      /"observations":\[\{"kind":"forwarding".*\n200$/,
+      'health stays what balancers need',
+    );
+    await machine.sysctl(name, '1');
+    t.match(await machine.status(), { exit: 0, seen: [] }, `${name}: over`);
+  }
+
+  await lab.output('node', ['ip', 'route', 'add', 'unreachable', '10.244.2.10/32']);
+  t.match(await machine.explain('10.96.0.41:80', '--from', '10.244.1.12'), {
+    exit: 1,
+    seen: [
+      {
+        kind: 'route',
+        text: 'there is no route to endpoint 10.244.2.10: EHOSTUNREACH',
+        remedy: /ip route get 10\.244\.2\.10/,
+      },
+    ],
+  });
+  await lab.output('node', ['ip', 'route', 'add', 'unreachable', '10.96.0.0/16']);
+  const { seen } = await machine.explain('10.96.0.41:80', '--from', 'node');
+  t.match(seen, [
+    { text: 'there is no route to the Service address 10.96.0.41: EHOSTUNREACH', remedy: /default route/ },
+    {},
+  ]);
+  await lab.output('node', ['ip', 'route', 'del', 'unreachable', '10.96.0.0/16']);
+  await lab.output('node', ['ip', 'route', 'del', 'unreachable', '10.244.2.10/32']);
+
+  await machine.sysctl('net.ipv4.conf.veth-a.rp_filter', '1');
+  t.match(
+    await machine.explain('10.96.0.41:80', '--from', '10.244.1.10%veth-a'),
+    {
+      exit: 0,
+      seen: [{ kind: 'reverse-path', severity: 'note', text: /veth-a\.rp_filter is 1/, remedy: /rp_filter=2/ }],
+    },
+    'a note is no warning',
+  );
+});
+
+t.test('an address that others have: named, tried again, and its recovery is logged', async (t) => {
+  const lab = await Lab.start(t);
+  const taken = await lab.serve('node', '0.0.0.0:10249');
+  const proxy = await Proxy.start(t, lab, { objects: WEB, config: { metricsBindAddress: '0.0.0.0:10249' } });
+  const machine = new Node(lab, proxy);
+  t.match(await machine.status(), {
+    exit: 1,
+    seen: [
+      { kind: 'listener', text: /^metrics are not served on 0\.0\.0\.0 port 10249: .*EADDRINUSE/, remedy: /ss -ltnp/ },
+    ],
+  });
+  await taken.close();
+  await eventually('that it is served', async () => ((await machine.status()).exit === 0 ? true : null));
+  t.match(proxy.log, /cannot serve metrics on 0\.0\.0\.0 port 10249[^]*"serving metrics"/);
+});
+
+t.test('a Node whose pods are elsewhere, and node ports without an address', async (t) => {
+  const lab = await Lab.start(t);
+  const config = { nodePortAddresses: ['172.30.0.0/16', 'fd00:172::/32'] };
+  const own = node(NODE_NAME, { addresses: Object.values(ADDRESSES.node), podCIDRs: ['10.99.1.0/24'] });
+  const proxy = await Proxy.start(t, lab, { objects: WEB, config, node: own });
+  t.match(await new Node(lab, proxy).status(), {
+    exit: 1,
+    text: /\nhealthy, with 3 warnings\n/,
+    seen: [
+      { kind: 'cluster-cidr', text: /^the Node's podCIDRs 10\.99\.1\.0\/24 are not in clusterCIDR 10\.244\.0\.0\/16/ },
+      {
+        kind: 'node-ports',
+        text: /^node ports of IPv4 answer on 172\.30\.0\.0\/16, and this node has no address there/,
+      },
+      { kind: 'node-ports', text: /^node ports of IPv6/ },
+    ],
+  });
+});
