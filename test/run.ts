@@ -14,6 +14,7 @@
 // files are left. Programs that tests start and the machine lacks are fetched (support/programs.ts). Files that need what cannot be had here (support/needs.ts) are skipped.
 // Small files share a process. A file is stopped when it has told nothing for SILENCE_MS, whatever it has taken until then.
 import { spawn } from 'node:child_process';
+import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
@@ -169,10 +170,22 @@ function runnable({ files }: Extent, missing: ReadonlyMap<string, string>): read
   });
 }
 
+/** Whether something here says what localhost is; where nothing does, all that is started is told. */
+async function knowsLocalhost(): Promise<boolean> {
+  return await lookup('localhost').then(
+    () => true,
+    () => false,
+  );
+}
+
 const extent = extentOf(process.argv.slice(2));
 const { path, missing: missingPrograms, note } = findPrograms(programsCache());
 if (note !== null) process.stdout.write(`# ${note}\n`);
 const missing = new Map([...missingPrograms, ...missingElse()]);
+if (!(await knowsLocalhost())) {
+  process.stdout.write('# nothing here says what localhost is: the tests take it for this machine\n');
+  process.env['NODE_OPTIONS'] = `${process.env['NODE_OPTIONS'] ?? ''} --import=${join(TESTS, 'support/localhost.js')}`;
+}
 process.env['PATH'] = path;
 process.env[MISSING_VARIABLE] = JSON.stringify(Object.fromEntries(missing));
 if (extent.files.some(isUserMode)) {
