@@ -94,6 +94,7 @@ export class SyncCycle {
   /** The settings by which the kernel acknowledged all IPv4 rules. */
   private guarded: CycleSettings | null = null;
   private cancelRetry: (() => void) | null = null;
+  private cancelDue: (() => void) | null = null;
   /** Everybody's here: nobody is called back after {@link stop}, not even by a run that ends then. */
   private readonly clock: StoppableClock;
   private stopped = false;
@@ -104,7 +105,7 @@ export class SyncCycle {
     this.clock = clock;
     this.settings = settings;
     this.mode = mode;
-    this.planner = new Planner(settings);
+    this.planner = new Planner(settings, () => clock.now());
     this.node = new OwnNode({ families: progress.families.map(({ family }) => family), log, onFatal });
     this.planning = new Planning({ planner: this.planner, take: () => this.take(), log, clock });
     this.conflicts = new ConflictReports({ clock, log, events });
@@ -264,6 +265,7 @@ export class SyncCycle {
   private planned(): void {
     const { progress, health } = this.parts;
     progress.planned();
+    this.comeBack();
     for (const { table } of this.families) health.planned(table);
   }
 
@@ -339,6 +341,18 @@ export class SyncCycle {
       // Packets that met its rules since ours are there may have made flows that ours would not.
       if (pass.removed) this.parts.loop.trigger();
     });
+  }
+
+  /** For what the plan gives endpoints with time. */
+  private comeBack(): void {
+    const { dueAt } = this.planner;
+    this.cancelDue?.();
+    this.cancelDue =
+      dueAt === null
+        ? null
+        : this.clock.callAt(dueAt, () => {
+            this.parts.loop.trigger();
+          });
   }
 
   /** Not as a failed sync: while it lasts, every later one would have to compare everything. */

@@ -2,11 +2,12 @@ import { BALANCE_WORDS, DEFAULT_BALANCE, type BalanceBy } from '../base/balance.
 import { endpointsAt, type EndpointList } from '../base/endpoint-list.js';
 import type { Family } from '../base/ip.js';
 import { DEFAULT_WEIGHT, type EndpointSliceRow, type ServiceRow, type ZoneSpill } from '../state/rows.js';
-import { collect, type PortName } from './candidates.js';
+import { collect, type Candidate, type PortName } from './candidates.js';
 import type { NodeFacts, PlanSettings } from './facts.js';
 import { frontendCount } from './frontend-count.js';
 import { endpointWeight } from './frontend-limit.js';
 import { MOST_TABLE_ENDPOINTS, slotTable, tableSize } from './slot-table.js';
+import type { Steps, Warming } from './slow-start.js';
 import type { Balance, Shares } from './types.js';
 import { spilledWeights, type Placed } from './zone-shares.js';
 
@@ -20,7 +21,8 @@ export function askedBalance(
   { balance: settings = DEFAULT_BALANCE }: Pick<PlanSettings, 'balance'>,
 ): BalanceBy | null {
   const by = balance?.by ?? settings.by;
-  const isUnequal = hasWeights(family, slices) || (balance?.spill ?? null) !== null;
+  const isUnequal =
+    hasWeights(family, slices) || (balance?.spill ?? null) !== null || balance?.slowStartSeconds !== undefined;
   return by === 'random' && !isUnequal ? null : by;
 }
 
@@ -80,6 +82,7 @@ export function balanceLimitation(
     ...(by === 'random' ? [] : [`balance ${printBy(by)}`]),
     ...(hasWeights(family, slices) && traits.shares !== 'weights' ? ['weights other than 0'] : []),
     ...((service.balance?.spill ?? null) !== null && traits.shares !== 'weights' ? ['zone spill'] : []),
+    ...(service.balance?.slowStartSeconds !== undefined && traits.shares !== 'weights' ? ['slow start'] : []),
   ];
   if (what.length === 0) return null;
   return { cause: 'mode', text: `${what.join(' and ')} without effect: this mode has no tables of slots` };
@@ -119,7 +122,8 @@ export function selectionFacts(
 /** Of one Service port: the shares of each list of endpoints, made once for all frontends that have it. */
 export class PortBalance {
   private readonly made = new Map<EndpointList, Shares | null>();
-  private candidates: ReadonlyMap<string, Placed> | null = null;
+  private candidates: ReadonlyMap<string, Candidate> | null = null;
+  private steps: Steps | null = null;
 
   constructor(
     private readonly family: Family,
@@ -127,13 +131,16 @@ export class PortBalance {
     private readonly slices: Slices,
     private readonly by: BalanceBy,
     private readonly hasSlots: boolean,
+    private readonly warming: Warming | null,
   ) {}
 
   /** Null: equally and by chance. */
   of(endpoints: EndpointList, localEndpoints: EndpointList | null): Balance | null {
     const [all, local] = [this.shares(endpoints), localEndpoints === null ? null : this.shares(localEndpoints)];
     const isEqual = [all, local].every((shares) => shares === null || isUniform(shares.weights));
-    if (all === null || (this.by === 'random' && isEqual)) return null;
+    // Where shares change with every endpoint that comes, the table stays while they are equal.
+    const isLasting = this.warming !== null && this.hasSlots;
+    if (all === null || (this.by === 'random' && isEqual && !isLasting)) return null;
     return { by: this.by, endpoints: all, localEndpoints: local };
   }
 
@@ -173,10 +180,13 @@ export class PortBalance {
     const candidates = (this.candidates ??= new Map(
       collect(this.family, this.port, this.slices).map((candidate) => [candidate.key, candidate]),
     ));
-    return Array.from(
-      { length: list.count },
-      (_, place) => candidates.get(list.key(place)) ?? { weight: DEFAULT_WEIGHT, zone: null },
-    );
+    const { name, protocol } = this.port;
+    const steps = (this.steps ??= this.warming?.(`${protocol} ${name}`, candidates.values()) ?? null);
+    return Array.from({ length: list.count }, (_, place) => {
+      const key = list.key(place);
+      const { weight, zone } = candidates.get(key) ?? { weight: DEFAULT_WEIGHT, zone: null };
+      return { weight: steps === null ? weight : weight * steps(key), zone };
+    });
   }
 }
 

@@ -1,7 +1,7 @@
 import { DEFAULT_BALANCE } from '../base/balance.js';
 import { messageOf } from '../base/error-message.js';
 import { FAMILIES, type Family } from '../base/ip.js';
-import { objectKey, type ObjectKey } from '../state/rows.js';
+import { objectKey, type ObjectKey, type ServiceRow } from '../state/rows.js';
 import type { Snapshot, StateChanges } from '../state/snapshot.js';
 import { slotDemand } from './balance.js';
 import { nodeFacts, sameFacts, sameSettings, type NodeFacts, type PlanSettings } from './facts.js';
@@ -9,6 +9,7 @@ import { ForwardingTable } from './forwarding-table.js';
 import { planNode } from './node-plan.js';
 import { SelectionMemory } from './selection-memory.js';
 import { SlotBudget } from './slot-budget.js';
+import { SlowStart, type Warming } from './slow-start.js';
 import { planService } from './service-plan.js';
 
 /**
@@ -19,19 +20,31 @@ export class Planner {
   readonly tables: Readonly<Record<Family, ForwardingTable>>;
   private readonly selections: Readonly<Record<Family, SelectionMemory>>;
   private readonly budgets: Readonly<Record<Family, SlotBudget>>;
+  private readonly starts: Readonly<Record<Family, SlowStart>>;
   private facts: NodeFacts;
   /** Grows when settings change. */
   private revision = 0;
   /** The revision of which everything is planned; null: a plan failed or was given up. Then everything is planned again. */
   private planned: number | null = 0;
 
-  constructor(private settings: PlanSettings) {
+  /** @param now milliseconds on a clock that only goes forward. */
+  constructor(
+    private settings: PlanSettings,
+    private readonly now: () => number = () => 0,
+  ) {
     this.facts = nodeFacts(settings, undefined);
     const table = (family: Family): ForwardingTable => new ForwardingTable(planNode(family, settings, undefined, []));
     this.tables = { IPv4: table('IPv4'), IPv6: table('IPv6') };
     const budget = (): SlotBudget => new SlotBudget((settings.balance ?? DEFAULT_BALANCE).slots);
     this.budgets = { IPv4: budget(), IPv6: budget() };
+    this.starts = { IPv4: new SlowStart(), IPv6: new SlowStart() };
     this.selections = { IPv4: new SelectionMemory('IPv4'), IPv6: new SelectionMemory('IPv6') };
+  }
+
+  /** When a plan is due although nothing changes, on the clock: an endpoint is to get more connections. Null: never. */
+  get dueAt(): number | null {
+    const due = FAMILIES.flatMap((family) => this.starts[family].dueAt ?? []);
+    return due.length === 0 ? null : Math.min(...due);
   }
 
   /** Other settings for the same node, from the next update on. Where they say the same nothing is planned for them. */
@@ -73,7 +86,9 @@ export class Planner {
       const everything = stale || !sameFacts(family, facts, before);
       const owed = [...table.unplanned.keys()];
       table.unplanned.clear();
-      const changed = everything ? allServices(snapshot, table) : new Set([...owed, ...changes.services[family]]);
+      const changed = everything
+        ? allServices(snapshot, table)
+        : new Set([...owed, ...changes.services[family], ...this.starts[family].due(this.now())]);
       for (const key of this.withSlots(family, snapshot, changed)) {
         failures.push(...this.planService(family, snapshot, key));
         yield;
@@ -97,6 +112,13 @@ export class Planner {
     return decided.length === 0 ? changed : new Set([...changed, ...decided]);
   }
 
+  private warming(family: Family, key: ObjectKey, { balance }: ServiceRow): Warming | null {
+    const seconds = balance?.slowStartSeconds;
+    if (seconds !== undefined) return this.starts[family].planning(key, seconds * 1000, this.now());
+    this.starts[family].forget(key);
+    return null;
+  }
+
   private updateNode(snapshot: Snapshot): void {
     const node = snapshot.node(this.settings.nodeName);
     for (const family of FAMILIES) {
@@ -108,6 +130,7 @@ export class Planner {
   private planService(family: Family, snapshot: Snapshot, key: ObjectKey): readonly Error[] {
     try {
       const service = snapshot.service(key);
+      if (service === undefined) this.starts[family].forget(key);
       const select = this.selections[family].planning(key);
       const plan =
         service === undefined
@@ -121,6 +144,7 @@ export class Planner {
               select,
               key,
               this.budgets[family].has(key),
+              this.warming(family, key, service),
             );
       this.tables[family].setService(key, plan);
       return [];

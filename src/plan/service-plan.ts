@@ -17,6 +17,7 @@ import { frontendKey } from './frontend-key.js';
 import { endpointWeight, FrontendLimit, type KeptOfPort } from './frontend-limit.js';
 import { selectEndpoints, type Select, type Selection } from './selection.js';
 import { admittedSources } from './source-ranges.js';
+import type { Warming } from './slow-start.js';
 import { printLeftOut, printNoRange, shortfallsOf } from './shortfalls.js';
 import type {
   ClientKeys,
@@ -34,6 +35,7 @@ import type {
  *
  * @param key of the Service, for whoever has it: what is planned keeps it.
  * @param hasSlots whether the node has slots left for it.
+ * @param warming how far endpoints of a Service with slow start have come; null: all have come to their weight.
  */
 export function planService(
   family: Family,
@@ -44,10 +46,11 @@ export function planService(
   select: Select = selectEndpoints,
   key: ObjectKey = objectKey(service.namespace, service.name),
   hasSlots = true,
+  warming: Warming | null = null,
 ): ServicePlan | null {
   const clusterIP = clusterIPOf(family, service);
   if (clusterIP === null) return null;
-  const planner = new ServicePlanner(family, service, slices, key, clusterIP, node, settings, hasSlots);
+  const planner = new ServicePlanner(family, service, slices, key, clusterIP, node, settings, hasSlots, warming);
   const frontends = new Map<FrontendKey, FrontendPlan>();
   const hairpin = new Set<IPAddress>();
   const own = new Set<IPAddress>();
@@ -162,6 +165,7 @@ class ServicePlanner {
     private readonly node: NodeFacts,
     private readonly settings: PlanSettings,
     private readonly hasSlots: boolean,
+    private readonly warming: Warming | null,
   ) {
     const taken = new Set<IPAddress>([clusterIP]);
     const isNew = (address: IPAddress): boolean =>
@@ -228,9 +232,9 @@ class ServicePlanner {
     const { shares } = settings.traits;
     const by = askedBalance(family, service, slices, settings);
     if (by === null || shares === undefined) return null;
-    if (shares === 'weights') return new PortBalance(family, port, slices, 'random', false);
+    if (shares === 'weights') return new PortBalance(family, port, slices, 'random', false, this.warming);
     const isLimited = balanceLimitation(family, service, slices, settings, this.hasSlots) !== null;
-    return isLimited ? null : new PortBalance(family, port, slices, by, true);
+    return isLimited ? null : new PortBalance(family, port, slices, by, true, this.warming);
   }
 
   /** Without endpoints in zones that get no connections of this node's. */

@@ -65,6 +65,8 @@ export interface BalanceRow {
   readonly by: BalanceBy | null;
   /** Whether a node's connections stay in its zone as far as that zone's endpoints have room; null: they do not. */
   readonly spill?: ZoneSpill | null;
+  /** In how many seconds an endpoint that becomes ready comes to its weight; absent: at once. */
+  readonly slowStartSeconds?: number;
   /** Annotations that cannot be read and count as absent, for people; bounded. */
   readonly unreadable: readonly string[];
 }

@@ -191,3 +191,27 @@ t.test('connections spill over to zones with room', onlyNftables, async (t) => {
     }
   }
 });
+
+t.test('an endpoint that becomes ready starts slowly', onlyNftables, async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(PODS, [[80, 'TCP']]);
+  const asks = (pods: readonly Pod[]): Manifest[] => equal(pods, { 'pointsman.dev/slow-start': '20s' });
+  const proxy = await Proxy.start(t, lab, { objects: asks(['pod-a', 'pod-b']) });
+  const newest = async (view: FamilyView): Promise<number> => {
+    const counts = counted(await lab.burst({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) }, 400));
+    return (counts.get('remote-a') ?? 0) / 400;
+  };
+  const began = performance.now();
+  await proxy.apply(asks(['pod-a', 'pod-b', 'remote-a']));
+  const first = await Promise.all(FAMILY_VIEWS.map(newest));
+  // On a machine that is busy for so long it has come further.
+  if (performance.now() - began < 4000)
+    for (const share of first) t.ok(share < 0.15, `a tenth of its weight: ${share}`);
+  for (const view of FAMILY_VIEWS)
+    await eventually(
+      `its whole weight in ${view.family}`,
+      async () => ((await newest(view)) > 0.24 ? true : null),
+      120_000,
+    );
+  t.ok(performance.now() - began > 8000, 'not at once');
+});

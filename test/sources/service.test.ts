@@ -322,3 +322,15 @@ t.test('annotations about zones', (t) => {
   }
   t.end();
 });
+
+t.test('the annotation of slow start', (t) => {
+  const read = (value: unknown): ServiceRow['balance'] =>
+    rowOf({}, { metadata: { name: 'web', annotations: { 'pointsman.dev/slow-start': value } } }).balance;
+  t.equal(read('30s')?.slowStartSeconds, 30);
+  t.equal(read('60m')?.slowStartSeconds, 3600);
+  for (const value of ['', '0s', '30', '1h', '61m', '-1s', '1.5s', 30]) {
+    t.equal(read(value)?.slowStartSeconds, undefined, JSON.stringify(value));
+    t.match(read(value)?.unreadable, [/^annotation pointsman\.dev\/slow-start is .*, must be a time of 1s to 60m/]);
+  }
+  t.end();
+});

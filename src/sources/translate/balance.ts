@@ -8,6 +8,7 @@ const BALANCE = 'pointsman.dev/balance';
 const CILIUM_ALGORITHM = 'service.cilium.io/lb-algorithm';
 const ZONE = 'pointsman.dev/zone';
 const ZONE_CLIENTS = 'pointsman.dev/zone-clients';
+const SLOW_START = 'pointsman.dev/slow-start';
 const WEIGHT = 'pointsman.dev/weight';
 const CILIUM_WEIGHT = 'service.cilium.io/weight';
 
@@ -17,6 +18,7 @@ export const BALANCE_ANNOTATIONS: readonly string[] = [
   CILIUM_ALGORITHM,
   ZONE,
   ZONE_CLIENTS,
+  SLOW_START,
   WEIGHT,
   CILIUM_WEIGHT,
 ];
@@ -46,8 +48,28 @@ export function readBalance(metadata: Fields): BalanceRow | null {
   const zone = annotations?.[ZONE] ?? null;
   if (zone !== null && zone !== 'spill') unreadable.push(printUnreadable(ZONE, zone, 'spill'));
   const spill = zone === 'spill' ? { clients: readClients(annotations?.[ZONE_CLIENTS] ?? null, unreadable) } : null;
-  if (by === null && spill === null && unreadable.length === 0) return null;
-  return spill === null ? { by, unreadable } : { by, spill, unreadable };
+  const slowStartSeconds = readSlowStart(annotations?.[SLOW_START] ?? null, unreadable);
+  if (by === null && spill === null && slowStartSeconds === null && unreadable.length === 0) return null;
+  return {
+    by,
+    ...(spill === null ? {} : { spill }),
+    ...(slowStartSeconds === null ? {} : { slowStartSeconds }),
+    unreadable,
+  };
+}
+
+const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60 };
+/** Of more than an hour nobody would say that it starts. */
+const MOST_SECONDS = 3600;
+
+/** `30s` or `5m`. */
+function readSlowStart(value: unknown, unreadable: string[]): number | null {
+  if (value === null) return null;
+  const [, digits = '', unit = ''] = (typeof value === 'string' ? /^([0-9]{1,4})([sm])$/.exec(value) : null) ?? [];
+  const seconds = Number(digits) * (SECONDS[unit] ?? 0);
+  if (seconds > 0 && seconds <= MOST_SECONDS) return seconds;
+  unreadable.push(printUnreadable(SLOW_START, value, 'a time of 1s to 60m'));
+  return null;
 }
 
 const MOST_ZONES = 64;
