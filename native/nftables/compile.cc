@@ -50,14 +50,17 @@ class Compiler {
     const auto tagged = at.tagged();
     if (!tagged) return;
     const auto& [kind, body] = *tagged;
+    const bool is_timeout = kind == "ct timeout";
     const bool known = kind == "table" || kind == "chain" || kind == "rule" || kind == "set" || kind == "map";
-    if (!known) return body.fail("not an object this compiler takes");
+    if (!known && !is_timeout) return body.fail("not an object this compiler takes");
     if (verb == Verb::kInsert && kind != "rule") return body.fail("only rules are inserted");
     if (verb == Verb::kFlush && kind == "rule") return body.fail("a rule cannot be flushed");
+    if (verb == Verb::kFlush && is_timeout) return body.fail("a ct timeout cannot be flushed");
     check_owner(body, kind == "table" ? "name" : "table");
     if (kind == "table") return compile_table(verb, body);
     if (kind == "chain") return compile_chain(verb, body);
     if (kind == "rule") return compile_rule(verb, body);
+    if (is_timeout) return compile_timeout(verb, body);
     compile_set(verb, body, kind == "map");
   }
 
@@ -86,7 +89,7 @@ class Compiler {
     return text;
   }
 
-  void push(Verb verb, std::variant<Table, Chain, Set, Rule> object) {
+  void push(Verb verb, std::variant<Table, Chain, Set, Rule, Timeout> object) {
     if (!diagnosis_.failed()) commands_.push_back(Command{verb, std::move(object)});
   }
 
@@ -143,6 +146,30 @@ class Compiler {
     rule.comment = comment_of(at);
     rule.expressions = compile_expressions(at.member("expr"), family_, [this](std::string_view name) { return set(name); });
     push(verb, std::move(rule));
+  }
+
+  // Every state of the protocol, as the kernel lists them: it takes its own values for states that it is not told, and nft the built-in ones.
+  void compile_timeout(Verb verb, const Cursor& at) {
+    Timeout timeout;
+    timeout.name = need_name(at.member("name"));
+    if (verb == Verb::kDelete) {
+      at.only({"family", "table", "name"});
+      return push(verb, std::move(timeout));
+    }
+    at.only({"family", "table", "name", "protocol", "l3proto", "policy"});
+    const Cursor layer3 = at.member("l3proto");
+    if (layer3.need_string() != family_name(family_)) layer3.refuse("the transaction's family");
+    const Cursor protocol = at.member("protocol");
+    const TimeoutProtocol* known = timeout_protocol(protocol.need_string());
+    if (known == nullptr) return protocol.refuse("tcp or udp");
+    timeout.protocol = known->number;
+    const Cursor policy = at.member("policy");
+    for (std::size_t index = 0; index < known->states.size(); ++index) {
+      const Cursor state = policy.member(known->states[index].name);
+      timeout.seconds[index] = static_cast<std::uint32_t>(state.need_number(1, kMaxU32));
+    }
+    if (policy.object() != nullptr && policy.object()->size() != known->states.size()) policy.fail("a state of another protocol");
+    push(verb, std::move(timeout));
   }
 
   const Set* set(std::string_view name) const {

@@ -55,6 +55,7 @@ class RuleCompiler {
     if (kind == "set") return compile_update(body, "set");
     if (kind == "map") return compile_update(body, "map");
     if (kind == "counter") return push(counter(body));
+    if (kind == "ct timeout") return compile_timeout_use(body);
     body.fail("not a statement this compiler takes");
   }
 
@@ -259,6 +260,15 @@ class RuleCompiler {
     if (const std::uint32_t flags = nat_flags(at.member("flags")); flags != 0) nat.set(NFTA_NAT_FLAGS, flags);
     statement.expressions.push_back(std::move(nat));
     push(std::move(statement));
+  }
+
+  void compile_timeout_use(const Cursor& at) {
+    std::string name = at.need_string();
+    if (name.size() > kMaxName) at.fail("longer than " + std::to_string(kMaxName) + " bytes");
+    Expression use{"objref", {}, {}};
+    use.set(NFTA_OBJREF_IMM_TYPE, NFT_OBJECT_CT_TIMEOUT);
+    use.fields.push_back(Field{NFTA_OBJREF_IMM_NAME, std::move(name)});
+    push(std::move(use));
   }
 
   void compile_masquerade(const Cursor& at) {

@@ -154,6 +154,20 @@ std::optional<ListedElement> read_element(ByteView attributes) {
   return element;
 }
 
+bool read_timeout_data(ByteView attributes, Timeout& to) {
+  ByteView values;
+  AttributeReader reader(attributes);
+  while (const auto attribute = reader.next()) {
+    if (attribute->type == NFTA_CT_TIMEOUT_L4PROTO) to.protocol = attribute->u8().value_or(0);
+    if (attribute->type == NFTA_CT_TIMEOUT_DATA) values = attribute->payload;
+  }
+  AttributeReader states(values);
+  while (const auto state = states.next()) {
+    if (state->type >= 1 && state->type <= kMostTimeoutStates) to.seconds[state->type - std::size_t{1}] = state->be32();
+  }
+  return !reader.malformed() && !states.malformed() && to.protocol != 0;
+}
+
 }  // namespace
 
 netlink::Result<Listed<Chain>> read_chain(const netlink::Message& message) {
@@ -214,6 +228,25 @@ netlink::Result<Listed<Set>> read_set(const netlink::Message& message) {
   // The kernel gives the size of its own verdict structure.
   if (listed.object.is_verdict_map()) listed.object.data_length = 0;
   return listed;
+}
+
+netlink::Result<std::optional<Listed<Timeout>>> read_timeout(const netlink::Message& message) {
+  Listed<Timeout> listed;
+  std::optional<std::uint32_t> type;
+  ByteView data;
+  AttributeReader reader(message.attributes());
+  while (const auto attribute = reader.next()) {
+    if (attribute->type == NFTA_OBJ_TABLE) listed.table = attribute->string();
+    if (attribute->type == NFTA_OBJ_NAME) listed.object.name = attribute->string();
+    if (attribute->type == NFTA_OBJ_TYPE) type = attribute->be32();
+    if (attribute->type == NFTA_OBJ_DATA) data = attribute->payload;
+  }
+  if (reader.malformed() || listed.table.empty() || listed.object.name.empty() || !type) {
+    return decode_error("an object is malformed");
+  }
+  if (*type != NFT_OBJECT_CT_TIMEOUT) return std::optional<Listed<Timeout>>();
+  if (!read_timeout_data(data, listed.object)) return decode_error("a ct timeout is malformed");
+  return std::optional(std::move(listed));
 }
 
 netlink::Status read_elements(const netlink::Message& message,

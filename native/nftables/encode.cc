@@ -86,6 +86,14 @@ class CommandWriter {
     batch_.end();
   }
 
+  void operator()(const Timeout& timeout) {
+    begin(creates(verb_) ? NFT_MSG_NEWOBJ : NFT_MSG_DELOBJ, NFTA_OBJ_TABLE);
+    writer_.put_string(NFTA_OBJ_NAME, timeout.name);
+    writer_.put_be32(NFTA_OBJ_TYPE, NFT_OBJECT_CT_TIMEOUT);
+    if (creates(verb_)) write_timeout(timeout);
+    batch_.end();
+  }
+
  private:
   void begin(std::uint8_t message, std::uint16_t table_attribute, std::uint16_t more_flags = 0) {
     batch_.begin(message, static_cast<std::uint16_t>(creation_flags(verb_) | more_flags), family_);
@@ -98,6 +106,18 @@ class CommandWriter {
     writer_.nest(NFTA_CHAIN_HOOK, [&] {
       writer_.put_be32(NFTA_HOOK_HOOKNUM, hook.hook);
       writer_.put_be32(NFTA_HOOK_PRIORITY, static_cast<std::uint32_t>(hook.priority));
+    });
+  }
+
+  void write_timeout(const Timeout& timeout) {
+    writer_.nest(NFTA_OBJ_DATA, [&] {
+      writer_.put_be16(NFTA_CT_TIMEOUT_L3PROTO, family_);
+      writer_.put_u8(NFTA_CT_TIMEOUT_L4PROTO, timeout.protocol);
+      writer_.nest(NFTA_CT_TIMEOUT_DATA, [&] {
+        for (const TimeoutState& state : timeout_protocol(timeout.protocol)->states) {
+          writer_.put_be32(state.attribute, timeout.seconds[state.attribute - std::size_t{1}].value_or(0));
+        }
+      });
     });
   }
 

@@ -180,6 +180,13 @@ constexpr std::array kCounter{
     FieldSchema{.attribute = NFTA_COUNTER_PACKETS, .name = "packets", .kind = kBe64, .volatile_value = true},
 };
 
+constexpr std::array kObjectTypes{ValueName{NFT_OBJECT_CT_TIMEOUT, "ct-timeout"}};
+
+constexpr std::array kObjref{
+    FieldSchema{.attribute = NFTA_OBJREF_IMM_TYPE, .name = "type", .kind = kBe32, .names = kObjectTypes},
+    FieldSchema{.attribute = NFTA_OBJREF_IMM_NAME, .name = "name", .kind = kString},
+};
+
 constexpr std::array kSchemas{
     ExpressionSchema{"payload", kPayload},     ExpressionSchema{"meta", kMeta},
     ExpressionSchema{"ct", kCt},               ExpressionSchema{"cmp", kCmp},
@@ -189,6 +196,7 @@ constexpr std::array kSchemas{
     ExpressionSchema{"dynset", kDynset},       ExpressionSchema{"nat", kNat},
     ExpressionSchema{"masq", kMasquerade},     ExpressionSchema{"reject", kReject},
     ExpressionSchema{"counter", kCounter},     ExpressionSchema{"hash", kHash},
+    ExpressionSchema{"objref", kObjref},
 };
 
 }  // namespace

@@ -155,11 +155,12 @@ class TableReader {
     if (auto chains = read_chains(); !chains.ok()) return chains;
     if (auto rules = read_rules(); !rules.ok()) return rules;
     if (auto sets = read_sets(); !sets.ok()) return sets;
+    if (auto timeouts = read_timeouts(); !timeouts.ok()) return timeouts;
     sort_by_name(listing_.chains);
     sort_by_name(listing_.sets);
+    sort_by_name(listing_.timeouts);
     return Done{};
   }
-
 
   Status read_chains() {
     const auto restart = [this] { listing_.chains.clear(); };
@@ -222,6 +223,20 @@ class TableReader {
     return Done{};
   }
 
+  Status read_timeouts() {
+    const auto restart = [this] { listing_.timeouts.clear(); };
+    const Bytes message = request(NFT_MSG_GETOBJ, NLM_F_DUMP, family_, {{NFTA_OBJ_TABLE, table_}});
+    return dump(message, restart, [this](const Message& answer) -> Status {
+      if (!is_message(answer, NFT_MSG_NEWOBJ)) return Done{};
+      auto timeout = read_timeout(answer);
+      if (!timeout.ok()) return timeout.error();
+      if (!timeout.value() || timeout.value()->table != table_) return Done{};
+      const Timeout& object = timeout.value()->object;
+      listing_.timeouts.push_back(TimeoutListing{object.name, timeout_text(object)});
+      return Done{};
+    });
+  }
+
   netlink::Socket& socket_;
   std::uint32_t own_ports_;
   std::unique_ptr<Watch> watch_;
@@ -239,6 +254,7 @@ class CompiledTable {
     if (verb == Verb::kDelete) {
       chains_.clear();
       sets_.clear();
+      timeouts_.clear();
     }
     if (verb != Verb::kFlush) return;
     for (auto& each : chains_) each.second.rules.clear();
@@ -268,16 +284,26 @@ class CompiledTable {
     }
   }
 
+  void apply(Verb verb, const Timeout& timeout) {
+    if (verb == Verb::kDelete) {
+      timeouts_.erase(timeout.name);
+    } else {
+      timeouts_.try_emplace(timeout.name, TimeoutListing{timeout.name, timeout_text(timeout)});
+    }
+  }
+
   TableListing take() {
     TableListing listing;
     for (auto& each : chains_) listing.chains.push_back(std::move(each.second));
     for (auto& each : sets_) listing.sets.push_back(std::move(each.second));
+    for (auto& each : timeouts_) listing.timeouts.push_back(std::move(each.second));
     return listing;
   }
 
  private:
   std::map<std::string, ChainListing> chains_;
   std::map<std::string, SetListing> sets_;
+  std::map<std::string, TimeoutListing> timeouts_;
 };
 
 }  // namespace

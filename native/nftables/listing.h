@@ -47,10 +47,16 @@ struct SetListing {
   std::optional<ElementColumns> elements;
 };
 
+struct TimeoutListing {
+  std::string name;
+  std::string declaration;
+};
+
 /// Sorted by name.
 struct TableListing {
   std::vector<ChainListing> chains;
   std::vector<SetListing> sets;
+  std::vector<TimeoutListing> timeouts;
 };
 
 /// The table as the kernel has it; nothing when there is none. `elements`: the sets whose elements are wanted, all when absent. A change

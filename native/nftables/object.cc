@@ -59,7 +59,7 @@ bool has_no_effect(const Expression& expression) {
          expression.number(NFTA_BYTEORDER_SREG) == expression.number(NFTA_BYTEORDER_DREG);
 }
 
-std::string timeout_text(std::uint64_t milliseconds) {
+std::string period_text(std::uint64_t milliseconds) {
   if (milliseconds % 1000 == 0) return std::to_string(milliseconds / 1000) + "s";
   return std::to_string(milliseconds) + "ms";
 }
@@ -95,7 +95,7 @@ std::string declaration_text(const Set& set) {
     text += " content " + type_text(set.data_type) + " length " + std::to_string(set.data_length);
   }
   if (const std::string flags = flags_text(set.flags); !flags.empty()) text += " flags " + flags;
-  if (set.timeout_ms != 0) text += " timeout " + timeout_text(set.timeout_ms);
+  if (set.timeout_ms != 0) text += " timeout " + period_text(set.timeout_ms);
   if (set.size != 0) text += " size " + std::to_string(set.size);
   if (set.element_expressions) text += " expressions " + hex_text(*set.element_expressions);
   return text;
@@ -116,6 +116,7 @@ std::string command_text(const Command& command) {
   if (std::holds_alternative<Table>(command.object)) return verb + " table";
   if (const auto* chain = std::get_if<Chain>(&command.object)) return verb + " chain " + chain->name;
   if (const auto* set = std::get_if<Set>(&command.object)) return verb + (set->is_map() ? " map " : " set ") + set->name;
+  if (const auto* timeout = std::get_if<Timeout>(&command.object)) return verb + " ct timeout " + timeout->name;
   const auto& rule = *std::get_if<Rule>(&command.object);
   if (rule.handle) return verb + " rule " + rule.chain + " handle " + std::to_string(*rule.handle);
   return verb + " rule " + rule.chain + ": " + rule_text(rule);

@@ -8,6 +8,7 @@
 
 #include "nftables/datatype.h"
 #include "nftables/expression.h"
+#include "nftables/timeout.h"
 
 namespace pointsman::nftables {
 
@@ -70,7 +71,7 @@ enum class Verb { kAdd, kCreate, kInsert, kDelete, kFlush };
 
 struct Command {
   Verb verb = Verb::kAdd;
-  std::variant<Table, Chain, Set, Rule> object;
+  std::variant<Table, Chain, Set, Rule, Timeout> object;
 };
 
 /// `type filter hook input priority 0 policy accept`.

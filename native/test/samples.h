@@ -27,6 +27,7 @@ inline const std::vector<std::string>& rules() {
       R"([{"masquerade":{"flags":["fully-random"]}}])",
       R"([{"reject":{"type":"tcp reset"}}])",
       R"([{"counter":{"packets":1,"bytes":2}},{"set":{"op":"update","elem":{"elem":{"val":{"payload":{"protocol":"ip","field":"saddr"}},"timeout":30}},"set":"@seen"}}])",
+      R"([{"ct timeout":"unanswered"}])",
       R"([{"map":{"op":"update","elem":{"payload":{"protocol":"ip","field":"saddr"}},"data":{"concat":[{"payload":{"protocol":"ip","field":"daddr"}},{"payload":{"protocol":"th","field":"dport"}}]},"map":"@affinity"}}])",
   };
   return list;
@@ -52,10 +53,12 @@ inline const std::string& objects() {
       R"({"add":{"map":{"family":"ip","table":"t","name":"services","type":["ipv4_addr","inet_proto","inet_service"],"map":"verdict"}}},)"
       R"({"add":{"map":{"family":"ip","table":"t","name":"endpoints","type":["mark","ipv4_addr","inet_proto","inet_service"],"map":["ipv4_addr","inet_service"]}}},)"
       R"({"add":{"map":{"family":"ip","table":"t","name":"affinity","type":"ipv4_addr","map":["ipv4_addr","inet_service"],"flags":["dynamic","timeout"],"timeout":10800}}},)"
+      R"({"add":{"ct timeout":{"family":"ip","table":"t","name":"unanswered","protocol":"udp","l3proto":"ip","policy":{"unreplied":2,"replied":120}}}},)"
       R"({"flush":{"chain":{"family":"ip","table":"t","name":"x"}}},)"
       R"({"flush":{"set":{"family":"ip","table":"t","name":"frontends"}}},)"
       R"({"delete":{"rule":{"family":"ip","table":"t","chain":"x","handle":7}}},)"
       R"({"delete":{"map":{"family":"ip","table":"t","name":"services"}}},)"
+      R"({"delete":{"ct timeout":{"family":"ip","table":"t","name":"unanswered"}}},)"
       R"({"delete":{"table":{"family":"ip","name":"t"}}})";
   return text;
 }

@@ -51,8 +51,11 @@ function printFacts(facts: readonly string[], output: OutputForm): string {
 export async function render(config: Config, { host, addon }: Machine): Promise<Output> {
   const { planner, problems } = await planned(config);
   const tables = FAMILIES.map((family) => planner.tables[family]);
-  const { isTcpBeLiberal } = host;
-  return { text: await modeDefinition(config.mode).render({ config, addon, isTcpBeLiberal }, tables), ...problems };
+  const { isTcpBeLiberal, conntrackTimeouts } = host;
+  return {
+    text: await modeDefinition(config.mode).render({ config, addon, isTcpBeLiberal, conntrackTimeouts }, tables),
+    ...problems,
+  };
 }
 
 /** What the kernel holds, in the terms of {@link plan}. */

@@ -1,6 +1,7 @@
 import { parseAddress, parsePrefix, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
 import type { BalanceSettings } from '../base/balance.js';
+import type { RetryTimes } from '../base/conntrack-timeouts.js';
 import type { ServiceLimits } from '../base/service-limits.js';
 import { parseHnsNetwork, type HnsNetworkChoice } from './hns-network.js';
 import type { IpvsSection, KubeProxyConfiguration, Logging } from './document.js';
@@ -58,6 +59,8 @@ export interface Config {
   readonly serviceLimits: ServiceLimits;
   /** How connections are shared as far as Services do not say it. */
   readonly balance: BalanceSettings;
+  /** When attempts that nobody has answered go to another endpoint; never in other modes than nftables. */
+  readonly retryTimes: RetryTimes;
   /** Whether /debug/pprof is served there too. */
   readonly profiling: boolean;
   /** Whether /flagz and /statusz are. */
@@ -237,6 +240,7 @@ export interface Surroundings {
   readonly serviceTelemetry: TelemetryConfig | null;
   readonly serviceLimits: ServiceLimits;
   readonly balance: BalanceSettings;
+  readonly retryTimes: RetryTimes;
   readonly clientCertificate: ClientCertificateConfig | null;
   /** The HNS network where the document names none; empty: none. */
   readonly kubeNetwork: string;
@@ -248,7 +252,8 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
   const { conntrack } = document;
   const { nodeName, manifests, statusSocket, iptablesFlavor, secured, changeLog } = surroundings;
   const { fileCheckFrequency, httpCheckFrequency, tracingFile } = surroundings;
-  const { affinityIPv6Prefix, resetRemovedEndpoints, serviceTelemetry, serviceLimits, balance } = surroundings;
+  const { affinityIPv6Prefix, serviceTelemetry, serviceLimits, balance } = surroundings;
+  const { resetRemovedEndpoints, retryTimes } = surroundings;
   return deepFreeze({
     nodeName,
     kubernetes: kubernetes(document, surroundings),
@@ -266,11 +271,7 @@ export function buildConfig(document: KubeProxyConfiguration, surroundings: Surr
     metrics: hostPort('metricsBindAddress', document.metricsBindAddress),
     secured,
     changeLog,
-    serviceTelemetry,
-    serviceLimits,
-    balance,
-    affinityIPv6Prefix,
-    resetRemovedEndpoints,
+    ...{ serviceTelemetry, serviceLimits, balance, affinityIPv6Prefix, retryTimes, resetRemovedEndpoints },
     profiling: document.enableProfiling,
     flagz: isGateEnabled('ComponentFlagz', document.featureGates),
     statusz: isGateEnabled('ComponentStatusz', document.featureGates),

@@ -172,6 +172,18 @@ const PROCESS_FLAGS = [
     initial: 'true',
   },
   {
+    name: 'connect-retry',
+    type: 'duration',
+    help: 'in mode nftables: a TCP connection attempt that its endpoint has not answered for this long goes to another endpoint with the next SYN of the client; whole seconds; 0: it stays',
+    initial: '1s',
+  },
+  {
+    name: 'dns-retry',
+    type: 'duration',
+    help: 'in mode nftables: the same of datagrams to UDP port 53 of a Service, when the client asks again; whole seconds; 0: they stay',
+    initial: '2s',
+  },
+  {
     name: 'service-telemetry',
     type: 'bool',
     help: 'count connections, packets and bytes of each Service port, and measure how long its changes take to the kernel; switches net.netfilter.nf_conntrack_acct on',

@@ -11,6 +11,7 @@ import { KIND, type KubeProxyConfiguration } from './document.js';
 import { readManifests } from './manifests-sources.js';
 import { readSecured } from './secured.js';
 import { numberFlag, settingOf, textFlag, type CommandLine } from './flags.js';
+import { readRetryTimes, unusedRetryTimes } from './connect-retry.js';
 import { readServiceLimits } from './service-limits.js';
 import { readTelemetry, unusedTelemetry } from './telemetry.js';
 
@@ -60,7 +61,7 @@ export function readSurroundings(
       ...{ secured: secured.value, events: readEventRates(line, problems) },
       ...{ serviceTelemetry, serviceLimits: readServiceLimits(line, problems), balance: readBalance(line, problems) },
       affinityIPv6Prefix: readAffinityPrefix(line, document, problems),
-      resetRemovedEndpoints: resetsRemoved(line, document),
+      ...readDying(line, document, problems),
     },
     problems,
     warnings: [
@@ -72,6 +73,16 @@ export function readSurroundings(
       ...unusedDirectory(line, clientCertificate.value !== null || secured.value !== null),
     ],
   };
+}
+
+/** What becomes of connections whose endpoint dies. */
+function readDying(
+  line: CommandLine,
+  document: KubeProxyConfiguration,
+  problems: string[],
+): Pick<Surroundings, 'resetRemovedEndpoints' | 'retryTimes'> {
+  const resetRemovedEndpoints = resetsRemoved(line, document);
+  return { resetRemovedEndpoints, retryTimes: readRetryTimes(line, document, problems) };
 }
 
 /** Flags that are about what there is none of. */
@@ -94,7 +105,11 @@ function unusedFlags(
     ['http-check-frequency', has('url'), 'without a URL in --manifests'],
   ];
   const unused = rows.filter(([flag, isUsed]) => line.given.has(flag) && !isUsed);
-  return [...unused.map(([flag, , why]) => `--${flag}: has no effect ${why}`), ...unusedTelemetry(line, document)];
+  return [
+    ...unused.map(([flag, , why]) => `--${flag}: has no effect ${why}`),
+    ...unusedTelemetry(line, document),
+    ...unusedRetryTimes(line, document),
+  ];
 }
 
 const BALANCE_FLAGS = ['balance', 'balance-slots-max'] as const satisfies readonly FlagName[];

@@ -192,7 +192,8 @@ export class FamilySync {
     const { progress, metrics, table, changes } = this.parts;
     this.asides.update(report.setAside);
     this.comeBack(report.dueAt ?? null);
-    const acknowledged = progress.acknowledge(this.asides.services);
+    this.reportLimitations(report);
+    const acknowledged = progress.acknowledge(this.asides.services, report.limitations);
     // The log first: its line tells when.
     this.report(report, acknowledged, startedAt);
     metrics?.syncAcknowledged(report, acknowledged);
@@ -258,6 +259,17 @@ export class FamilySync {
     log.info(full || transactions > 0 ? 2 : 4, 'synced', counts);
     this.reportRepairs(report);
     for (const problem of this.history.problems) if (!before.has(problem)) log.warn(problem, { family });
+  }
+
+  /** Once. */
+  private reportLimitations({ family, limitations = [] }: SyncReport): void {
+    const { log, progress } = this.parts;
+    const told = new Set(progress.limitations.map(({ text }) => text));
+    for (const { of, text } of limitations) {
+      if (told.has(text)) continue;
+      if (of === 'kernel') log.warn('limitation', { family, limitation: text });
+      else log.info(0, 'limitation', { family, limitation: text });
+    }
   }
 
   /** In detail, but not for ever when somebody goes on destroying. */

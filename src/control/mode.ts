@@ -43,9 +43,9 @@ export function countedMode(config: Config, { packetCounts }: OpenMode): Counted
 }
 
 export function modeParts(config: Config, { host, addon }: Machine, log: Log): ModeParts {
-  const { isTcpBeLiberal, interfaceMac } = host;
+  const { isTcpBeLiberal, conntrackTimeouts, interfaceMac } = host;
   return {
-    ...{ config, addon, log, isTcpBeLiberal, interfaceMac },
+    ...{ config, addon, log, isTcpBeLiberal, conntrackTimeouts, interfaceMac },
     onTransaction: () => undefined,
     now: () => systemClock.now(),
   };

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { FAMILIES, type Family } from '../base/ip.js';
 import type { WallClock } from '../base/timestamp.js';
+import type { Limitation } from '../dataplane/contract.js';
 import type { FrontendKey } from '../plan/types.js';
 import type { EndpointSliceRow, ObjectKey } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
@@ -47,6 +48,7 @@ export class FamilyProgress {
   private failedWith: string | null = null;
   private updatedAt: bigint | null = null;
   private setAside: readonly AsideService[] = [];
+  private limited: readonly Limitation[] = [];
 
   constructor(
     readonly family: Family,
@@ -92,9 +94,10 @@ export class FamilyProgress {
   }
 
   /** The kernel acknowledged all that was taken. @param setAside all that it refuses at present. */
-  acknowledge(setAside: readonly AsideService[] = []): Acknowledged {
+  acknowledge(setAside: readonly AsideService[] = [], limitations: readonly Limitation[] = []): Acknowledged {
     const { taken, frontends } = this;
     this.setAside = setAside;
+    this.limited = limitations;
     this.taken = noChanges();
     this.frontends = new Set();
     this.updatedAt = this.wallClock();
@@ -122,6 +125,11 @@ export class FamilyProgress {
   /** What the kernel refuses, and others do not wait for. */
   get aside(): readonly AsideService[] {
     return this.setAside;
+  }
+
+  /** What the dataplane does not do. */
+  get limitations(): readonly Limitation[] {
+    return this.limited;
   }
 
   /** Since when something is not acknowledged, on the clock in milliseconds; null: nothing is. */

@@ -25,6 +25,7 @@ export function planSettings(config: Config): PlanSettings {
     nodePortAddresses,
     limits: config.serviceLimits,
     balance: config.balance,
+    retryTimes: config.retryTimes,
     traits: modeDefinition(config.mode).traits(config),
   };
 }

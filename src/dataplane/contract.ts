@@ -24,10 +24,20 @@ export interface SyncReport {
   readonly setAside: readonly AsideFrontend[];
   /** UDP and SCTP frontends whose flows may be stale now; `all` after a full sync. */
   readonly flows: ReadonlySet<FrontendKey> | 'all';
+  /** What is not done of what other modes, or newer kernels, do. */
+  readonly limitations?: readonly Limitation[];
   /** When a further sync has something to do although nothing changed, on the dataplane's clock; absent: there is no such time. */
   readonly dueAt?: number;
   /** What goes on after the sync, beside further ones, and may take its time. When it rejects a full sync has to make up for it. */
   readonly aside?: Promise<void>;
+}
+
+/** What a mode or a kernel does not do. */
+export interface Limitation {
+  /** A kernel's is told as a warning: it takes another kernel, and the mode is what was asked for. */
+  readonly of: 'mode' | 'kernel';
+  /** For people: what happens, and why. */
+  readonly text: string;
 }
 
 /**

@@ -5,6 +5,7 @@ import type {
   AsideFrontend,
   ConnectionResets,
   Inspection,
+  Limitation,
   RefusedPackets,
   SyncReport,
   UnrememberedClients,
@@ -70,6 +71,8 @@ export interface Driver<Listing> {
   readonly notes: FlowNotes | null;
   /** Null: the mode cannot reset connections. */
   readonly resets: ConnectionResets | null;
+  /** What is not done of what other modes, or newer kernels, do; absent: nothing. */
+  readonly limitations?: readonly Limitation[];
   /** When there is something to do although nothing changed; null: never. */
   readonly dueAt: number | null;
   /** Begins what the first listing needs and no plan has to be known for. */

@@ -1,4 +1,5 @@
 import { messageOf } from '../base/error-message.js';
+import type { ConntrackTimeouts } from '../base/conntrack-timeouts.js';
 import type { Family, IPAddress } from '../base/ip.js';
 import type { Log } from '../base/log.js';
 import type { Sysctl } from '../base/sysctl.js';
@@ -20,6 +21,8 @@ export interface ModeParts {
   readonly now: () => number;
   /** Whether the kernel was told that TCP packets out of window are in order (net.netfilter.nf_conntrack_tcp_be_liberal). */
   readonly isTcpBeLiberal: () => Promise<boolean>;
+  /** For how long conntrack keeps flows, as the sysctls in force say. */
+  readonly conntrackTimeouts: () => ConntrackTimeouts;
   /** The link address of the interface that has an address; null: none has. */
   readonly interfaceMac: (address: IPAddress) => string | null;
 }
@@ -83,7 +86,7 @@ export interface ModeDefinition<Name extends string = string> {
   tryKernel(parts: ModeParts, nodes: readonly NodePlan[]): Promise<readonly unknown[]>;
   /** The ruleset of these tables as the mode's own tools print it. Needs no privileges. */
   render(
-    parts: Pick<ModeParts, 'config' | 'addon' | 'isTcpBeLiberal'>,
+    parts: Pick<ModeParts, 'config' | 'addon' | 'isTcpBeLiberal' | 'conntrackTimeouts'>,
     tables: readonly FamilyTable[],
   ): Promise<string>;
 }

@@ -124,6 +124,7 @@ export class Reconciler<Listing> implements FamilyDataplane {
       repairs,
       problems: tidied.problems,
       refusedChains: delivered.refusedChains ?? [],
+      limitations: driver.limitations ?? [],
       rules: tidied.rules ?? null,
       setAside,
       flows: this.takeFlows(delivered),

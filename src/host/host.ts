@@ -1,4 +1,5 @@
 import type { Family, IPAddress } from '../base/ip.js';
+import type { ConntrackTimeouts } from '../base/conntrack-timeouts.js';
 import type { Sysctl } from '../base/sysctl.js';
 
 /** The part of the configuration that sets kernel values of conntrack; durations in milliseconds. 0 and null leave a value as it is. */
@@ -129,6 +130,8 @@ export interface Host {
   readonly compareKernelValues: (values: readonly KernelValue[]) => Promise<readonly WrittenValue[]>;
   /** Whether conntrack takes TCP packets outside the window for valid; false where the kernel does not say (behaviour ST-45). */
   readonly isTcpBeLiberal: () => Promise<boolean>;
+  /** For how long conntrack keeps flows in this network namespace; what the kernel begins with where there is no conntrack. */
+  readonly conntrackTimeouts: () => ConntrackTimeouts;
   /** How soon this process is ended when memory runs out: -1000 to 1000, lowest last (behaviour ST-48). Null: it is set. */
   readonly setOomPriority: (score: number) => Promise<KernelValueProblem | null>;
   /** Asked at every scrape of the metrics, so it has to be cheap. */

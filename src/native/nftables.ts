@@ -80,10 +80,18 @@ export interface NftSetListing {
   readonly elements: NftElementsListing | null;
 }
 
+/** A `ct timeout` object: for how long conntrack keeps the flows that a rule gives it to. */
+export interface NftTimeoutListing {
+  readonly name: string;
+  /** Canonical: the protocol and the seconds of each of its states. */
+  readonly declaration: string;
+}
+
 /** Sorted by name. */
 export interface NftTableListing {
   readonly chains: readonly NftChainListing[];
   readonly sets: readonly NftSetListing[];
+  readonly timeouts: readonly NftTimeoutListing[];
 }
 
 /** What others did to a watched table since the last call. */
@@ -99,8 +107,8 @@ export interface NftForeignChange {
 /** Rejects with ERR_NETLINK, and with ERR_NFT_JSON where a command is not taken. */
 export interface NftablesAddon {
   /**
-   * Compiles commands without touching the kernel: what {@link nftList} would show of these objects. Throws ERR_NFT_JSON. Chains and sets
-   * appear when a command adds them.
+   * Compiles commands without touching the kernel: what {@link nftList} would show of these objects. Throws ERR_NFT_JSON. Chains, sets
+   * and timeouts appear when a command adds them.
    */
   nftCompile(family: NftFamily, table: string, commands: readonly NftCommand[]): NftTableListing;
   /** The batch as bytes, without sending. */

@@ -68,6 +68,8 @@ export interface FamilyState {
   readonly conflictsSeconds: number | null;
   /** What Services ask for and the platform does not do. */
   readonly shortfalls: readonly string[];
+  /** What the mode or this kernel does not do. */
+  readonly limitations: readonly string[];
   /** Service ports whose session affinity has no room for more clients. */
   readonly fullAffinity: readonly string[];
   /** Frontends that the kernel refuses: they stay as they were, and are tried again. */
@@ -139,6 +141,7 @@ function printSource({ source, synced, sinceLastEventMs, failures }: SourceState
 
 function printFamily(state: FamilyState): string[] {
   const { family, services, frontends, endpoints, conflicts, shortfalls, fullAffinity, setAside, unplanned } = state;
+  const { limitations } = state;
   const { failures, repairs, recentSyncs, slowestSyncs, conflictsSeconds, unplannedSeconds } = state;
   return [
     `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${services} Services, ${frontends} frontends, ${endpoints} endpoints, ${state.pendingFrontends} frontends pending`,
@@ -147,6 +150,7 @@ function printFamily(state: FamilyState): string[] {
     ...(conflicts.length === 0 ? [] : [`  in conflict${printFor(conflictsSeconds)}:`]),
     ...[...conflicts, ...shortfalls, ...fullAffinity].map((text) => `  ${text}`),
     ...state.problems.map((text) => `  not as it should be: ${text}`),
+    ...limitations.map((text) => `  limitation: ${text}`),
     ...setAside.map(printAside),
     ...unplanned.map(
       ({ service, reason }) =>

@@ -8,6 +8,7 @@ import {
   type IPAddress,
   type IPPrefix,
 } from '../base/ip.js';
+import { NO_RETRIES } from '../base/conntrack-timeouts.js';
 import { DEFAULT_SERVICE_LIMITS, type ServiceLimits } from '../base/service-limits.js';
 import type { ServiceRow } from '../state/rows.js';
 import { nodeFacts, type PlanSettings } from './facts.js';
@@ -54,6 +55,7 @@ export const ANY_NODE: PlanSettings = {
     guardsServiceAddresses: false,
     prefersLocal: false,
     servesLocalhost: false,
+    retriesAttempts: false,
     balancesOnly: false,
   },
   nodeName: '',
@@ -65,6 +67,7 @@ export const ANY_NODE: PlanSettings = {
   affinityIPv6Prefix: 128,
   nodePortAddresses: [],
   limits: DEFAULT_SERVICE_LIMITS,
+  retryTimes: NO_RETRIES,
 };
 
 const FACTS = nodeFacts(ANY_NODE, undefined);

@@ -36,7 +36,7 @@ export function printExplanation(explanation: Explanation): string[] {
 
 /** What the verdict comes from, in the order in which it is decided; some without lines. */
 export function explanationParagraphs(explanation: Explanation): readonly Paragraph[] {
-  const { frontend, policy, conflicts, sourceRanges, balance, affinitySeconds, notes } = explanation;
+  const { frontend, policy, conflicts, sourceRanges, balance, affinitySeconds, retrySeconds, notes } = explanation;
   const service =
     frontend === null
       ? 'none has this address and port'
@@ -51,8 +51,13 @@ export function explanationParagraphs(explanation: Explanation): readonly Paragr
     { subject: 'balance', lines: balance === null ? [] : [printBalance(balance)] },
     { subject: 'masquerade', lines: explanation.masquerade === null ? [] : printMasquerade(explanation) },
     { subject: 'affinity', lines: affinitySeconds === null ? [] : [`by client address, for ${affinitySeconds} s`] },
+    { subject: 'unanswered', lines: retrySeconds === null ? [] : [printRetry(retrySeconds)] },
     { subject: 'note', lines: notes },
   ];
+}
+
+function printRetry(seconds: number): string {
+  return `an attempt that is not answered is sent elsewhere after ${seconds} s`;
 }
 
 /** The verdict in a sentence. */

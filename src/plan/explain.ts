@@ -11,6 +11,7 @@ import type { Question, Sender } from './question.js';
 import type { SkippedSlice } from './candidates.js';
 import { examineEndpoints, type EndpointVerdict } from './selection.js';
 import type { Exclusion } from './selection-rules.js';
+import { retryOf } from './retry.js';
 import { RANGES_WITHOUT_EFFECT } from './shortfalls.js';
 import { hasLocalAlone, localPolicies } from './service-plan.js';
 import {
@@ -45,6 +46,8 @@ export interface Explanation {
   readonly balance: ExplainedBalance | null;
   /** ClientIP affinity; null: none. */
   readonly affinitySeconds: number | null;
+  /** After so many seconds an attempt that its endpoint has not answered goes to another; null: it stays. */
+  readonly retrySeconds: number | null;
   /** The frontend by whose key the client is remembered; null: the one asked for. */
   readonly clientKey: FrontendKey | null;
   /** Null: all sources are admitted. */
@@ -139,6 +142,7 @@ export function explain(
     ...ofService(snapshot, table, settings, trace, notes),
     balance: explainedBalance(trace),
     affinitySeconds: frontend?.affinitySeconds ?? null,
+    retrySeconds: frontend === null ? null : retryOf(frontend, table.node.retryTimes),
     clientKey: heldClientKey(table, trace),
     sourceRanges: frontend?.sourceRanges ?? null,
     masquerade: trace.masquerade,

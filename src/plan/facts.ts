@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { BalanceSettings } from '../base/balance.js';
 import { isUnspecified, familyOf, prefixContains, type Family, type IPAddress, type IPPrefix } from '../base/ip.js';
 import type { LocalDetection } from '../base/local-detection.js';
+import type { RetryTimes } from '../base/conntrack-timeouts.js';
 import type { ServiceLimits } from '../base/service-limits.js';
 import type { NodeRow } from '../state/rows.js';
 
@@ -16,6 +17,8 @@ export interface ModeTraits {
   readonly guardsServiceAddresses: boolean;
   /** An address has one list of endpoints for everybody: with external policy Local those on this node, and where there are none all of them, for pods and the node itself (IV-03). */
   readonly prefersLocal: boolean;
+  /** Attempts that an endpoint does not answer go to another one, where the settings or the Service say so. */
+  readonly retriesAttempts: boolean;
   /** Node ports answer on IPv4's loopback where their addresses have it (SV-32, SV-35): see {@link opensLoopback}. */
   readonly servesLocalhost: boolean;
   /**
@@ -45,6 +48,8 @@ export interface PlanSettings {
   readonly limits: ServiceLimits;
   /** Absent: {@link DEFAULT_BALANCE}. */
   readonly balance?: BalanceSettings;
+  /** Of the whole node. */
+  readonly retryTimes: RetryTimes;
 }
 
 const SETTINGS = Object.keys({
@@ -59,6 +64,7 @@ const SETTINGS = Object.keys({
   nodePortAddresses: true,
   limits: true,
   balance: true,
+  retryTimes: true,
 } satisfies Record<keyof PlanSettings, true>) as readonly (keyof PlanSettings)[];
 
 /** Whether everything is planned the same by them. */

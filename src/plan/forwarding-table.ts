@@ -408,6 +408,7 @@ function sameFrontend(one: FrontendPlan | undefined, other: FrontendPlan | undef
     one.masquerade === other.masquerade &&
     one.whenEmpty === other.whenEmpty &&
     one.affinitySeconds === other.affinitySeconds &&
+    one.retrySeconds === other.retrySeconds &&
     one.balancerFlags === other.balancerFlags &&
     sameBalance(one.balance ?? null, other.balance ?? null) &&
     sameClientKeys(one.clientKeys, other.clientKeys) &&

@@ -36,6 +36,7 @@ export function planNode(
     nodePortsOnLoopback: family === 'IPv4' && opensLoopback(settings),
     clientPrefix: family === 'IPv4' ? IPV4_BITS : settings.affinityIPv6Prefix,
     serviceCIDRs: [...cidrs].sort(),
+    retryTimes: settings.retryTimes,
     address: settings.traits.balancesOnly ? nodeFacts(settings, node).addresses[family] : null,
   };
 }

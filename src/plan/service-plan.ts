@@ -16,6 +16,7 @@ import { collect, has, pack } from './candidates.js';
 import { frontendKey } from './frontend-key.js';
 import { endpointWeight, FrontendLimit, type KeptOfPort } from './frontend-limit.js';
 import { selectEndpoints, type Select, type Selection } from './selection.js';
+import { retrySeconds } from './retry.js';
 import { admittedSources } from './source-ranges.js';
 import type { Warming } from './slow-start.js';
 import { printLeftOut, printNoRange, shortfallsOf } from './shortfalls.js';
@@ -356,6 +357,8 @@ class ServicePlanner {
     handling: Handling,
   ): FrontendPlan {
     const number = address === null ? port.nodePort : port.port;
+    const { retryTimes, traits } = this.settings;
+    const { retriesAttempts } = traits;
     return {
       key: frontendKey(address, number, port.protocol),
       kind,
@@ -366,6 +369,7 @@ class ServicePlanner {
       servicePort: nameOf(this.key, port),
       affinitySeconds: this.service.affinitySeconds,
       clientKeys: handling.clientKeys,
+      retrySeconds: retriesAttempts ? retrySeconds(this.service, port, number, retryTimes) : null,
       flowEndpoints: handling.flowEndpoints,
       draining: handling.draining,
       endpoints: handling.endpoints,

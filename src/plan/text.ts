@@ -76,6 +76,7 @@ export function printFrontend(frontend: FrontendText): string[] {
     if (localEndpoints !== null && balance.localEndpoints !== null)
       lines.push(...printShares(`${head} local-`, localEndpoints, balance.localEndpoints));
   }
+  if (isServed && frontend.retrySeconds !== null) lines.push(`${head} retry ${printSeconds(frontend.retrySeconds)}`);
   for (const range of frontend.sourceRanges ?? []) lines.push(`${head} admit ${range}`);
   return lines;
 }
@@ -158,6 +159,10 @@ export function printHolding({ winner, winnerKind, loserKind, reason }: Conflict
 
 const IPV6_BITS = 128;
 
+function printSeconds(seconds: number): string {
+  return seconds === 0 ? 'off' : `${seconds}s`;
+}
+
 /** What holds for the node, one fact a line. */
 export function printNode(node: NodePlan): string[] {
   const lines = [
@@ -166,6 +171,8 @@ export function printNode(node: NodePlan): string[] {
   ];
   if (node.family === 'IPv6' && node.clientPrefix < IPV6_BITS)
     lines.push(`${node.family} node affinity-prefix ${node.clientPrefix}`);
+  if (node.retryTimes.tcp !== null) lines.push(`${node.family} node connect-retry ${node.retryTimes.tcp}s`);
+  if (node.retryTimes.dns !== null) lines.push(`${node.family} node dns-retry ${node.retryTimes.dns}s`);
   if (node.masqueradeAll) lines.push(`${node.family} node masquerade-all`);
   for (const prefix of node.nodePortPrefixes ?? ['all']) lines.push(`${node.family} node nodeport-address ${prefix}`);
   for (const cidr of node.serviceCIDRs) lines.push(`${node.family} node service-cidr ${cidr}`);

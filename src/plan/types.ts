@@ -1,4 +1,5 @@
 import type { BalanceBy } from '../base/balance.js';
+import type { RetryTimes } from '../base/conntrack-timeouts.js';
 import type { EndpointList } from '../base/endpoint-list.js';
 import type { Family, IPAddress, IPPrefix } from '../base/ip.js';
 import type { Protocol } from '../base/protocol.js';
@@ -36,6 +37,8 @@ export interface FrontendPlan {
   readonly affinitySeconds: number | null;
   /** How clients are remembered together with those of the Service port's other frontends; null: it has none, or no affinity. */
   readonly clientKeys: ClientKeys | null;
+  /** After how many seconds an attempt that its endpoint has not answered goes to another one; 0: it stays; null: as {@link NodePlan.retryTimes} have it. */
+  readonly retrySeconds: number | null;
   /** Sources admitted, disjoint and sorted; null: all. */
   readonly sourceRanges: readonly IPPrefix[] | null;
   /**
@@ -151,6 +154,8 @@ export interface NodePlan {
   readonly clientPrefix: number;
   /** Addresses in here that no Service holds are dropped. Sorted. */
   readonly serviceCIDRs: readonly IPPrefix[];
+  /** Of frontends that say nothing else. */
+  readonly retryTimes: RetryTimes;
   /** The node's own first address, where the platform balances by itself; null: it is not known, or nobody asks. */
   readonly address: IPAddress | null;
 }

@@ -78,6 +78,7 @@ function familyState({ table, history }: FamilyView, running: RunningProcess): F
     conflictsSeconds: secondsSince(health, `conflict ${family}`),
     shortfalls: firstOf([...table.shortfalls()], printShortfall),
     fullAffinity: firstOf(running.fullAffinity(family), printFullAffinity),
+    limitations: (progress.of(family)?.limitations ?? []).map(({ text }) => text),
     setAside: (progress.of(family)?.aside ?? []).map(({ since, ...aside }) => ({
       ...aside,
       sinceSeconds: (now() - since) / 1000,

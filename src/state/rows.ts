@@ -44,6 +44,9 @@ export interface ServiceRow {
   readonly affinitySeconds: number | null;
   /** 0: none. */
   readonly healthCheckNodePort: number;
+  /** After how many seconds attempts that nobody answers go to another endpoint, of its TCP ports and of its UDP ports; 0: never; null: as the node has it. */
+  readonly connectRetry: number | null;
+  readonly udpRetry: number | null;
   /** {@link KEEPS_DESTINATION} | {@link REPLACED_WHOLE}, which annotations ask for. */
   readonly balancerFlags: number;
   /** What annotations say of how connections are shared among endpoints; absent: nothing. */

@@ -22,6 +22,7 @@ const DEFAULTS = {
   serviceTelemetry: null,
   serviceLimits: { frontends: 10_000, entries: 100_000 },
   balance: { by: 'random', slots: 262_144 },
+  retryTimes: { tcp: null, dns: null },
   affinityIPv6Prefix: 128,
   resetRemovedEndpoints: false,
   profiling: false,
@@ -123,6 +124,7 @@ t.test('what each field of the document does to the configuration', (t) => {
       {
         mode: 'nftables',
         resetRemovedEndpoints: true,
+        retryTimes: { tcp: 1, dns: 2 },
         localhostNodePorts: false,
         nodePortAddresses: 'primary',
         syncPeriod: 60_000,
@@ -134,6 +136,7 @@ t.test('what each field of the document does to the configuration', (t) => {
       {
         mode: 'nftables',
         resetRemovedEndpoints: true,
+        retryTimes: { tcp: 1, dns: 2 },
         localhostNodePorts: false,
         nodePortAddresses: 'primary',
         minSyncPeriod: 0,

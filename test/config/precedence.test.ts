@@ -62,6 +62,8 @@ t.test('CL-40: flags that a file replaces say so, the others do not', (t) => {
     'service-telemetry',
     'service-telemetry-endpoints',
     'service-telemetry-max',
+    'connect-retry',
+    'dns-retry',
     'service-frontends-max',
     'service-entries-max',
     'from',

@@ -114,6 +114,7 @@ export function frontend(family: Family, text: FrontendText): FrontendPlan {
     clientKeys: null,
     sourceRanges: null,
     flowEndpoints: protocol === 'TCP' ? null : text.kept === undefined ? list : endpoints(family, text.kept),
+    retrySeconds: null,
     balancerFlags: 0,
   };
 }

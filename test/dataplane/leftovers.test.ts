@@ -184,7 +184,7 @@ class FakeNode implements LeftoverAddon {
 
   async nftList(family: string, table: string) {
     await Promise.resolve();
-    return this.tables.includes(`${family} ${table}`) ? { chains: [], sets: [] } : null;
+    return this.tables.includes(`${family} ${table}`) ? { chains: [], sets: [], timeouts: [] } : null;
   }
 
   async nftTransact({ family, table }: NftTransaction) {

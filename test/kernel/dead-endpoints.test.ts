@@ -6,6 +6,7 @@ import type { Manifest } from '../support/lab/objects.js';
 import { dualStack, FAMILY_VIEWS, type FamilyView, type PodEndpoint } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
+import { revive, silence } from './silence.js';
 
 /** Client and the way it takes to the Service. */
 const WAYS: readonly { readonly from: string; readonly to: (view: FamilyView) => string }[] = [
@@ -27,17 +28,6 @@ function web(endpoints: readonly (PodEndpoint | keyof typeof ADDRESSES)[]): Mani
     ports: [{ port: 80, nodePort: 30080 }],
     endpoints,
   });
-}
-
-/** Nothing reaches the pod any more, and nobody is told: as when its node has lost power. */
-async function silence(lab: Lab, pod: string): Promise<void> {
-  // The node still finds the pod's link address.
-  const rules = 'type filter hook input priority 0; policy drop; meta l4proto ipv6-icmp accept;';
-  await lab.output(pod, ['nft', '-f', '-'], `table inet silence { chain input { ${rules} }; }`);
-}
-
-async function revive(lab: Lab, pod: string): Promise<void> {
-  await lab.output(pod, ['nft', 'delete', 'table', 'inet', 'silence']);
 }
 
 /** Whether an attempt waits for an answer of the pod in the family. */

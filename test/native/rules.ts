@@ -141,6 +141,8 @@ export function rulesOfNft(family: NftFamily): readonly Rule[] {
     [match(payload('tcp', 'dport'), '==', 80), { reject: { type: 'tcp reset' } }],
     [{ reject: { type: family === 'ip' ? 'icmp' : 'icmpv6', expr: 'admin-prohibited' } }],
     [{ reject: { type: family === 'ip' ? 'icmp' : 'icmpv6', expr: 'port-unreachable' } }],
+    [{ 'ct timeout': 'unanswered' }],
+    [match(meta('l4proto'), '==', 'udp'), { 'ct timeout': 'asked' }, accept],
     [{ counter: null }, accept],
     [{ counter: { packets: 3, bytes: 180 } }, drop],
     [{ set: { op: 'add', elem: concat(source, ...frontend(family)), set: '@seen' } }],

@@ -1,4 +1,5 @@
 /** Builders of commands in the libnftables JSON schema, for tests of the compiler. */
+import { BUILT_IN_TIMEOUTS } from '../../src/base/conntrack-timeouts.js';
 import type { NftFamily } from '../../src/native/contract.js';
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -71,13 +72,20 @@ export function skeleton(family: NftFamily): readonly Command[] {
   ];
 }
 
-/** Sets that nft 1.0.6 takes only as text: as JSON it refuses the flag `dynamic`, and makes a set of a map that yields a concatenation. */
+/** What nft 1.0.6 takes only as text: as JSON it refuses the flag `dynamic`, makes a set of a map that yields a concatenation, and passes over the policy of a timeout. */
 export function setsOfText(family: NftFamily): readonly Command[] {
   const { address } = NAMES[family];
   const key = [address, 'inet_proto', 'inet_service'];
   const map = [address, 'inet_service'];
   const flags = ['dynamic', 'timeout'];
   return [
+    add(family, 'ct timeout', {
+      ...{ name: 'unanswered', protocol: 'tcp', l3proto: family },
+      policy: { ...BUILT_IN_TIMEOUTS.tcp, syn_sent: 1 },
+    }),
+    add(family, 'ct timeout', {
+      ...{ name: 'asked', protocol: 'udp', l3proto: family, policy: { unreplied: 2, replied: 180 } },
+    }),
     add(family, 'map', { name: 'targets', type: key, map, comment: 'of Services' }),
     add(family, 'map', { name: 'endpoints', type: ['mark', ...key], map }),
     add(family, 'set', { name: 'seen', type: [address, ...key], flags, timeout: 3600 }),
@@ -92,7 +100,11 @@ export function setsAsText(family: NftFamily): string {
   const content = `${address} . inet_service`;
   const set = (kind: string, name: string, body: string): string =>
     `add ${kind} ${family} ${TABLE} ${name} { ${body} }\n`;
+  const timeout = (name: string, protocol: string, policy: string): string =>
+    `add ct timeout ${family} ${TABLE} ${name} { protocol ${protocol}; l3proto ${family}; policy = { ${policy} }; }\n`;
   return [
+    timeout('unanswered', 'tcp', 'syn_sent : 1'),
+    timeout('asked', 'udp', 'unreplied : 2, replied : 180'),
     set('map', 'targets', `type ${key} : ${content}; comment "of Services";`),
     set('map', 'endpoints', `type mark . ${key} : ${content};`),
     set('set', 'seen', `type ${address} . ${key}; flags dynamic,timeout; timeout 1h;`),

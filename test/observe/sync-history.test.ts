@@ -121,6 +121,7 @@ t.test('a status in words', (t) => {
         conflicts: ['conflict: one'],
         conflictsSeconds: 63,
         shortfalls: ['not on this platform: one'],
+        limitations: ['attempts wait'],
         fullAffinity: ['no room for session affinity: one'],
         setAside: [
           { frontend: '10.96.0.1:80/SCTP', servicePort: 'a/b:c', reason: 'ENOENT', sinceSeconds: 61 },
@@ -157,6 +158,7 @@ t.test('a status in words', (t) => {
     '  not on this platform: one',
     '  no room for session affinity: one',
     '  not as it should be: could not remove foreign objects (x): EBUSY',
+    '  limitation: attempts wait',
     '  set aside for 1m 1s: 10.96.0.1:80/SCTP of a/b:c, which the kernel refuses: ENOENT',
     '  set aside for 1s: 10.96.0.2:80/TCP, which the kernel refuses: EBUSY',
     '  cannot be planned, and stays as it was: a/d: out of order',

@@ -37,6 +37,7 @@ function frontend(servicePort: string, host: string | null, fields: Partial<Fron
     clientKeys: null,
     sourceRanges: null,
     flowEndpoints: null,
+    retrySeconds: null,
     balancerFlags: 0,
     ...fields,
   };

@@ -30,6 +30,8 @@ t.test('a minimal Service gets what the API server would fill in', (t) => {
     internalTrafficPolicy: 'Cluster',
     affinitySeconds: null,
     healthCheckNodePort: 0,
+    connectRetry: null,
+    udpRetry: null,
     balancerFlags: 0,
     endingConnections: null,
     ports: [{ name: '', protocol: 'TCP', port: 80, nodePort: 0 }],

@@ -1,5 +1,6 @@
 import type { ModeTraits, PlanSettings } from '../../src/plan/facts.js';
 import { DEFAULT_SERVICE_LIMITS } from '../../src/base/service-limits.js';
+import { NO_RETRIES } from '../../src/base/conntrack-timeouts.js';
 import { address, prefix } from './rows.js';
 
 /** Of a mode that guards cluster addresses and has no tables of slots. */
@@ -7,6 +8,7 @@ export const PLAIN_TRAITS: ModeTraits = {
   guardsClusterAddresses: true,
   guardsServiceAddresses: false,
   prefersLocal: false,
+  retriesAttempts: false,
   servesLocalhost: false,
   balancesOnly: false,
 };
@@ -22,8 +24,9 @@ export function planSettings(fields: Partial<PlanSettings> = {}): PlanSettings {
     masqueradeBit: 14,
     affinityIPv6Prefix: 128,
     nodePortAddresses: 'primary',
+    retryTimes: NO_RETRIES,
     limits: DEFAULT_SERVICE_LIMITS,
-    traits: { ...PLAIN_TRAITS, shares: 'slots' },
+    traits: { ...PLAIN_TRAITS, retriesAttempts: true, shares: 'slots' },
     ...fields,
   };
 }

@@ -153,9 +153,16 @@ class NodeSection {
       masqueradeBit: 14,
       affinityIPv6Prefix: this.values.has('affinity prefix') ? Number(this.values.get('affinity prefix')) : 128,
       nodePortAddresses: nodePorts === 'primary' ? nodePorts : this.words('node port addresses').map(prefix),
+      retryTimes: { tcp: this.seconds('connect retry'), dns: this.seconds('dns retry') },
       limits: DEFAULT_SERVICE_LIMITS,
       traits,
     };
+  }
+
+  /** Null for what is not there. */
+  private seconds(name: string): number | null {
+    const text = this.values.get(name);
+    return text === undefined ? null : Number(text);
   }
 
   addresses(name: string): readonly IPAddress[] {

@@ -1,3 +1,4 @@
+import { BUILT_IN_TIMEOUTS } from '../../src/base/conntrack-timeouts.js';
 import { NO_EVENTS } from '../../src/base/events.js';
 import { FAMILIES, familyOf, parseAddress, type Family } from '../../src/base/ip.js';
 import { Progress } from '../../src/control/progress.js';
@@ -161,6 +162,7 @@ export class ScenarioProcess {
       ...{ config: scenarioConfig(mode), addon, log, now: () => clock.now() },
       onTransaction: () => undefined,
       isTcpBeLiberal: () => Promise.resolve(false),
+      conntrackTimeouts: () => BUILT_IN_TIMEOUTS,
       interfaceMac: () => null,
     };
     return new ScenarioProcess(world, story, await mode.definition.open(parts, FAMILIES), clock, log, addon);

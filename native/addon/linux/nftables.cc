@@ -91,6 +91,17 @@ Napi::Value sets_value(Napi::Env env, const std::vector<nftables::SetListing>& l
   return sets;
 }
 
+Napi::Value timeouts_value(Napi::Env env, const std::vector<nftables::TimeoutListing>& listings) {
+  const Napi::Array timeouts = Napi::Array::New(env, listings.size());
+  for (std::uint32_t index = 0; index < listings.size(); ++index) {
+    Napi::Object value = Napi::Object::New(env);
+    value.Set("name", Napi::String::New(env, listings[index].name));
+    value.Set("declaration", Napi::String::New(env, listings[index].declaration));
+    timeouts.Set(index, value);
+  }
+  return timeouts;
+}
+
 Napi::Value table_value(Napi::Env env, const nftables::TableListing& listing) {
   const Napi::Array chains = Napi::Array::New(env, listing.chains.size());
   for (std::uint32_t index = 0; index < listing.chains.size(); ++index) {
@@ -105,6 +116,7 @@ Napi::Value table_value(Napi::Env env, const nftables::TableListing& listing) {
   Napi::Object value = Napi::Object::New(env);
   value.Set("chains", chains);
   value.Set("sets", sets_value(env, listing.sets));
+  value.Set("timeouts", timeouts_value(env, listing.timeouts));
   return value;
 }
 

@@ -5,6 +5,7 @@ import { withinScope } from '../../plan/text.js';
 import type { FamilyTable, FrontendKey, NodePlan, PacketScope, TableChange } from '../../plan/types.js';
 import type { AffinityQuestion, AsideFrontend, Inspection, RefusedPackets } from '../contract.js';
 import type { Delivered, Driver, SyncScope, Tidied, WaitForQuiet } from '../driver.js';
+import { attemptsWait } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
 import { ChainLedger } from '../xtables/chain-ledger.js';
 import { differences, listedStates } from '../xtables/chain-states.js';
@@ -37,6 +38,7 @@ type Chains = readonly IptablesChainListing[];
 /** The iptables mode of one family. The README of this folder says what the chains look like and why. */
 export class IptablesDriver implements Driver<Chains> {
   readonly family: Family;
+  readonly limitations = [attemptsWait('mode iptables does not send them elsewhere, mode nftables does')];
   readonly polls = false;
   readonly replaces = true;
   readonly notes = null;

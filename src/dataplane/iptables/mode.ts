@@ -12,6 +12,7 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
   traits: ({ localhostNodePorts }) => ({
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
+    retriesAttempts: false,
     prefersLocal: false,
     servesLocalhost: localhostNodePorts,
     balancesOnly: false,

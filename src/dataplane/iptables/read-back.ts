@@ -121,6 +121,7 @@ class Reader {
       port: Number(rule.port),
       clientKeys: null,
       flowEndpoints: null,
+      retrySeconds: null,
       balancerFlags: 0,
     };
   }

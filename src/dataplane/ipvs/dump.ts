@@ -112,6 +112,7 @@ class Reader {
       clientKeys: null,
       sourceRanges: held('restricted') ? (this.admitted.get(key)?.sort() ?? []) : null,
       flowEndpoints: null,
+      retrySeconds: null,
       balancerFlags: 0,
     };
   }

@@ -1,4 +1,5 @@
 import type { Family, IPPrefix } from '../../base/ip.js';
+import { attemptsWait } from '../limitations.js';
 import type { IptablesChainListing, IptablesFlavor, IptablesTransaction, NativeAddon } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
 import { withinScope } from '../../plan/text.js';
@@ -52,6 +53,8 @@ interface Look {
   readonly listing: Listing;
   readonly chains: readonly IptablesChainListing[];
 }
+
+const ATTEMPTS_WAIT = attemptsWait('mode ipvs cannot send them elsewhere');
 
 /** The ipvs mode of one family. The README of this folder says what becomes of a packet, and why. */
 export class IpvsFamily implements FamilyDataplane {
@@ -146,6 +149,7 @@ export class IpvsFamily implements FamilyDataplane {
     const flows = full || change.node ? 'all' : new Set([...change.frontends].filter((key) => !key.endsWith('/TCP')));
     return {
       ...{ family: this.family, full, flows, rules: null, setAside: this.setAside() },
+      limitations: [ATTEMPTS_WAIT],
       repairs: [...repairs, ...(timeouts?.repairs ?? [])],
       problems: timeouts?.problems ?? [],
       transactions: sent.transactions,

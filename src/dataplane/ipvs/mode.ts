@@ -27,6 +27,7 @@ export const IPVS: ModeDefinition<'ipvs'> = {
   traits: () => ({
     guardsClusterAddresses: true,
     guardsServiceAddresses: true,
+    retriesAttempts: false,
     prefersLocal: true,
     servesLocalhost: false,
     balancesOnly: false,

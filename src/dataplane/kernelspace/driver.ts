@@ -12,6 +12,7 @@ import {
   type Tidied,
   type WaitForQuiet,
 } from '../driver.js';
+import { attemptsWait } from '../limitations.js';
 import { undisturbed } from '../reconciler.js';
 import { parts, readerInParts, servicesFirst, type HcnReader } from './batches.js';
 import { asideFrontends } from './asides.js';
@@ -77,6 +78,7 @@ const ROUNDS = 3;
 /** The kernelspace mode of one family. The README of this folder says what becomes of a packet, and why. */
 export class KernelspaceDriver implements Driver<Look> {
   readonly family: Family;
+  readonly limitations = [attemptsWait('mode kernelspace leaves them to Windows')];
   readonly polls = true;
   readonly replaces = false;
   readonly notes = null;

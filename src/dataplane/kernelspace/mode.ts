@@ -14,6 +14,7 @@ export const KERNELSPACE: ModeDefinition<'kernelspace'> = {
   traits: ({ kernelspace }) => ({
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
+    retriesAttempts: false,
     prefersLocal: false,
     servesLocalhost: false,
     balancesOnly: true,

@@ -17,6 +17,7 @@ import {
 } from './json.js';
 import { findChain } from './affinity/chains.js';
 import { NFT_FAMILY, endpointsMap } from './names.js';
+import { parseRetryClass, retryChainNames, retryRules, type RetryClass } from './retry.js';
 import { fibType, fromPod, markForMasquerade } from './skeleton.js';
 
 /**
@@ -34,6 +35,8 @@ export interface ServiceClass {
   readonly size: number;
   /** The same for the local endpoints; only with `external-local`, otherwise 0. */
   readonly localSize: number;
+  /** When attempts go on that nobody answers; null: as the node has it. */
+  readonly retry: RetryClass | null;
   /** Whether clients are looked for first, who are remembered at an endpoint. */
   readonly sticky: boolean;
 }
@@ -51,7 +54,11 @@ export function className(service: ServiceClass): string {
   const sizes = service.kind === 'external-local' ? `${service.size}-${service.localSize}` : `${service.size}`;
   const shard = service.shard === null ? '' : `-shard-${service.shard}`;
   const sticky = service.sticky ? STICKY : '';
-  return `${service.shard === null ? 'nodeport-' : ''}${service.kind}-${DRAW_WORDS[service.draw]}${sizes}${shard}${sticky}`;
+  return `${service.shard === null ? 'nodeport-' : ''}${service.kind}-${DRAW_WORDS[service.draw]}${sizes}${shard}${retrySuffix(service)}${sticky}`;
+}
+
+function retrySuffix({ retry }: ServiceClass): string {
+  return retry === null ? '' : `-retry-${retry}`;
 }
 
 const DRAW_WORDS: Readonly<Record<ServiceClass['draw'], string>> = {
@@ -68,7 +75,7 @@ const DRAWS_BY_WORD = new Map(
 const STICKY = '-sticky';
 
 const CLASS_NAME =
-  /^(?:nodeport-)?(pick|external|external-local)-(table-|hash-address-|hash-address-port-)?(\d+)(?:-(\d+))?(?:-shard-(\d+))?(-sticky)?$/;
+  /^(?:nodeport-)?(pick|external|external-local)-(table-|hash-address-|hash-address-port-)?(\d+)(?:-(\d+))?(?:-shard-(\d+))?(?:-retry-(off|(?:tcp|udp)-\d+))?(-sticky)?$/;
 
 /** The class of a chain name made by {@link className}; null for any other name. */
 export function parseClassName(name: string): ServiceClass | null {
@@ -80,7 +87,8 @@ export function parseClassName(name: string): ServiceClass | null {
     draw: DRAWS_BY_WORD.get(found[2] ?? '') ?? 'even',
     size: Number(found[3]),
     localSize: Number(found[4] ?? 0),
-    sticky: found[6] !== undefined,
+    retry: parseRetryClass(found[6] ?? '') ?? null,
+    sticky: found[7] !== undefined,
   };
   const isSize = service.draw === 'even' ? isPowerOfTwo : isTableSize;
   const localSize = service.kind === 'external-local' ? service.localSize : 1;
@@ -99,14 +107,14 @@ export function classSize(count: number, current: number): number {
 /** The chain of a class and every chain it leads to, those it needs first. */
 export function classChains(service: ServiceClass, node: NodePlan): readonly Chain[] {
   const family = NFT_FAMILY[node.family];
-  const picks = pickChains(service, false, family);
+  const picks = pickChains(service, false, node);
   const pick = lastName(picks);
   if (service.kind === 'pick') return picks;
   const name = className(service);
   if (service.kind === 'external') {
     return [...picks, { name, hook: null, rules: [[markForMasquerade(node), goto(pick)]] }];
   }
-  const localPicks = pickChains(service, true, family);
+  const localPicks = pickChains(service, true, node);
   const rules: Rule[] = [];
   if (node.localDetector !== null) rules.push([fromPod(node.localDetector, family), goto(pick)]);
   rules.push([match(fibType('saddr'), 'local'), markForMasquerade(node), goto(pick)]);
@@ -121,28 +129,32 @@ export function classChainNames(service: ServiceClass): readonly string[] {
     return service.sticky ? [pick, pick + STICKY] : [pick];
   };
   return [
+    ...retryChainNames(service.retry),
     ...picks(false),
     ...(service.kind === 'external-local' ? picks(true) : []),
     ...(service.kind === 'pick' ? [] : [className(service)]),
   ];
 }
 
-function pickName({ shard, draw, size, localSize }: ServiceClass, local: boolean): string {
+function pickName(service: ServiceClass, local: boolean): string {
+  const { shard, draw, size, localSize } = service;
   const prefix = `${shard === null ? 'nodeport-' : ''}${local ? 'local-' : ''}`;
-  return `${prefix}pick-${DRAW_WORDS[draw]}${local ? localSize : size}${shard === null ? '' : `-shard-${shard}`}`;
+  return `${prefix}pick-${DRAW_WORDS[draw]}${local ? localSize : size}${shard === null ? '' : `-shard-${shard}`}${retrySuffix(service)}`;
 }
 
-function pickChains(service: ServiceClass, local: boolean, family: NftFamily): readonly Chain[] {
+function pickChains(service: ServiceClass, local: boolean, node: NodePlan): readonly Chain[] {
+  const family = NFT_FAMILY[node.family];
   const nodePort = service.shard === null;
+  const retries = retryRules(service.retry, node);
   const name = pickName(service, local);
   const size = local ? service.localSize : service.size;
   const map = endpointsMap(service.shard, local);
   const key = nodePort ? [meta('l4proto'), dport] : [address(family, 'daddr'), meta('l4proto'), dport];
   const draw = (slot: Expression): Rule => [dnatTo(family, concat(slot, ...key), map)];
   const slots = service.draw === 'even' ? draws(size).map(byChance) : tableDraws(service.draw, size, family);
-  const pick: Chain = { name, hook: null, rules: slots.map(draw) };
+  const pick: Chain = { name, hook: null, rules: [...retries, ...slots.map(draw)] };
   if (!service.sticky) return [pick];
-  const rules: readonly Rule[] = [[jump(findChain(nodePort, local))], [goto(name)]];
+  const rules: readonly Rule[] = [...retries, [jump(findChain(nodePort, local))], [goto(name)]];
   return [pick, { name: name + STICKY, hook: null, rules }];
 }
 

@@ -11,7 +11,7 @@ export interface Uncertain {
   readonly frontends: ReadonlySet<FrontendKey>;
   readonly clusterAddresses: ReadonlySet<IPAddress>;
   readonly hairpinAddresses: ReadonlySet<IPAddress>;
-  /** Of chains, sets and maps. */
+  /** Of chains, sets, maps and timeouts. */
   readonly structure: (name: string) => boolean;
 }
 
@@ -25,6 +25,7 @@ export function differences(
   const skipStructure = uncertain?.structure ?? ((): boolean => false);
   compareMaps(lines, 'chain', known.chains, listed.chains, (one, other) => one === other, skipStructure);
   compareMaps(lines, 'set', known.sets, listed.sets, (one, other) => one === other, skipStructure);
+  compareMaps(lines, 'ct timeout', known.timeouts, listed.timeouts, (one, other) => one === other, skipStructure);
   compareMaps(lines, 'frontend', known.frontends, listed.frontends, sameElements, isIn(uncertain?.frontends));
   for (const [kind, field] of ADDRESS_SETS) {
     compareMaps(lines, kind, known[field], listed[field], () => true, isIn(uncertain?.[field]));

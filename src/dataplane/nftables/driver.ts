@@ -1,11 +1,13 @@
+import { BUILT_IN_TIMEOUTS, type ConntrackTimeouts } from '../../base/conntrack-timeouts.js';
 import type { Family } from '../../base/ip.js';
-import type { NftablesAddon, NftTransaction } from '../../native/contract.js';
+import type { NftablesAddon, NftTableListing, NftTransaction } from '../../native/contract.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../../plan/types.js';
 import type {
   AffinityQuestion,
   AsideFrontend,
   ConnectionResets,
   Inspection,
+  Limitation,
   RefusedPackets,
   UnrememberedClients,
 } from '../contract.js';
@@ -32,9 +34,11 @@ import { readKernelTable, type ListedTable } from './kernel-table.js';
 import { Lister } from './lister.js';
 import { NFT_FAMILY, TABLE } from './names.js';
 import { refusedPackets } from './refused-packets.js';
+import { isTimeoutUsed } from './retry.js';
 import { Structure } from './structure.js';
 import { Sender } from './sender.js';
 import { noKeys, TableLedger, type TableKeys } from './table-ledger.js';
+import { NO_TIMEOUT_OBJECTS, TimeoutSupport } from './timeout-support.js';
 import { Unneeded } from './unneeded.js';
 
 /** So many chains and sets one sync of a change removes. */
@@ -53,8 +57,13 @@ export function nftablesDataplane(
   onTransaction: (transaction: NftTransaction) => void = () => undefined,
   now = (): number => performance.now(),
   countsRefused = false,
+  conntrackTimeouts = (): ConntrackTimeouts => BUILT_IN_TIMEOUTS,
 ): Reconciler<ListedTable> {
-  return new Reconciler(new NftablesDriver(addon, family, generation, onTransaction, now, countsRefused), now);
+  const counts = countsRefused;
+  return new Reconciler(
+    new NftablesDriver(addon, family, generation, onTransaction, now, counts, conntrackTimeouts),
+    now,
+  );
 }
 
 /** The nftables mode of one family. The README of this folder says what the table looks like and why. */
@@ -69,6 +78,7 @@ class NftablesDriver implements Driver<ListedTable> {
   private readonly delivery: Delivery;
   private readonly lister: Lister;
   private readonly unneeded: Unneeded;
+  private readonly timeouts: TimeoutSupport;
   private audited: Audit | null = null;
   private knownMaxBatch: number | null = null;
   /** Pending before the change, and what the change concerns. */
@@ -87,10 +97,12 @@ class NftablesDriver implements Driver<ListedTable> {
     onTransaction: (transaction: NftTransaction) => void,
     now: () => number,
     countsRefused: boolean,
+    conntrackTimeouts: () => ConntrackTimeouts,
   ) {
     this.structure = new Structure(addon, family, countsRefused);
     this.ledger = new TableLedger(now, (name) => this.structure.isStatic(name));
     this.ledger.doubtAll();
+    this.timeouts = new TimeoutSupport(addon, family, conntrackTimeouts);
     const counted = {
       nftElements: (...parameters: Parameters<Addon['nftElements']>) => addon.nftElements(...parameters),
       nftTransact: (transaction: NftTransaction) => {
@@ -119,6 +131,10 @@ class NftablesDriver implements Driver<ListedTable> {
       keys: () => [...ledger.held.staleFlows.keys()].filter((key) => !ledger.staleFlows.aside.has(key)),
       remove: (keys, compared) => this.delivery.forgetFlows(keys, compared),
     };
+  }
+
+  get limitations(): readonly Limitation[] {
+    return this.timeouts.isLacking ? [NO_TIMEOUT_OBJECTS] : [];
   }
 
   get dueAt(): number | null {
@@ -163,13 +179,13 @@ class NftablesDriver implements Driver<ListedTable> {
 
   /** After a failure that which was on its way may or may not have arrived: it is not missed, nor is anything that is there in addition. */
   losses(listed: ListedTable): readonly string[] {
-    const { held, allUnknown, frontends, clusterAddresses, hairpinAddresses, chains, sets } = this.ledger;
+    const { held, allUnknown, frontends, clusterAddresses, hairpinAddresses, chains, sets, timeouts } = this.ledger;
     if (allUnknown) return [];
     return differences(held, listed, {
       frontends: frontends.unknown,
       clusterAddresses: clusterAddresses.unknown,
       hairpinAddresses: hairpinAddresses.unknown,
-      structure: (name) => chains.unknown.has(name) || sets.unknown.has(name),
+      structure: (name) => [chains, sets, timeouts].some(({ unknown }) => unknown.has(name)),
     });
   }
 
@@ -186,6 +202,9 @@ class NftablesDriver implements Driver<ListedTable> {
     const { ledger, delivery, clients } = this;
     // Most changes are of one family and come to both.
     if (!this.looksAtAll && isEmpty(change) && ledger.settled) return { sent: NOTHING_SENT };
+    const looked = this.lookAtTimeouts(table, full || change.node);
+    // A change is sent in the turn in which it comes.
+    if (looked !== null) await looked;
     const scope = { frontends: this.looked, rules: full || change.node };
     const delivered = await delivery.deliver(table, scope, full);
     if (full) this.chainsRefused = delivered.refusedChains.length > 0;
@@ -200,11 +219,29 @@ class NftablesDriver implements Driver<ListedTable> {
 
   async tidy({ full }: SyncScope): Promise<Tidied> {
     const { uses } = this.ledger;
-    return { problems: await this.unneeded.remove(full ? [...uses.unused] : uses.due(MOST_REMOVED)) };
+    const problems = await this.unneeded.remove(full ? [...uses.unused] : uses.due(MOST_REMOVED));
+    // Rules that named them are gone by now.
+    const { timeouts, chains } = this.ledger.held;
+    const unused = [...timeouts.keys()].filter((name) => !isTimeoutUsed(name, chains));
+    return { problems: [...problems, ...(await this.unneeded.remove(unused))] };
+  }
+
+  /** Finds out what attempts are given that nobody answers; null where nothing has to be asked for. */
+  private lookAtTimeouts(table: FamilyTable, isAsked: boolean): Promise<void> | null {
+    const { timeouts, structure, ledger } = this;
+    if (ledger.held.timeouts.size > 0) timeouts.held();
+    const isKnown = structure.timeouts !== null;
+    if (timeouts.isLacking || (isKnown && !isAsked)) return null;
+    const { tcp, dns } = table.node.retryTimes;
+    const isOfFrontend = (key: FrontendKey): boolean => (table.frontend(key)?.retrySeconds ?? 0) > 0;
+    if (!isKnown && tcp === null && dns === null && ![...this.looked].some(isOfFrontend)) return null;
+    return timeouts.current().then((current) => {
+      structure.timeouts = current;
+    });
   }
 
   async compare(table: FamilyTable, quiet: WaitForQuiet): Promise<boolean> {
-    if (this.chainsRefused) return true;
+    if (this.chainsRefused || this.timeouts.isOutdated) return true;
     const { lister } = this;
     const known = this.ledger.held;
     const audit = new Audit(this.family, known);
@@ -241,10 +278,13 @@ class NftablesDriver implements Driver<ListedTable> {
     const { unused } = ledger.uses;
     if (scope === null) {
       const listing = await lister.listTable();
-      return listing === null ? [] : dumpTable(family, readKernelTable(family, listing), structure, node, unused);
+      if (listing === null) return [];
+      this.readTimeouts(listing);
+      return dumpTable(family, readKernelTable(family, listing), structure, node, unused);
     }
     const listing = await addon.nftList(NFT_FAMILY[family], TABLE, inspectedSets(scope));
     if (listing === null) return [];
+    this.readTimeouts(listing);
     return inspectTable(family, readKernelTable(family, listing), structure, node, scope, unused);
   }
 
@@ -263,6 +303,11 @@ class NftablesDriver implements Driver<ListedTable> {
 
   unremembered(): Promise<readonly UnrememberedClients[]> {
     return unrememberedClients(this.addon, this.family);
+  }
+
+  /** Who asks may not have delivered anything: the kernel's table tells whether it has such objects. */
+  private readTimeouts({ timeouts }: NftTableListing): void {
+    if (this.structure.timeouts === null && timeouts.length > 0) this.structure.timeouts = this.timeouts.ofKernel();
   }
 
   private maxBatch(): number {

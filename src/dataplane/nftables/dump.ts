@@ -1,3 +1,4 @@
+import { NO_RETRIES } from '../../base/conntrack-timeouts.js';
 import type { BalanceBy } from '../../base/balance.js';
 import { EndpointList, endpointSize, packedKey } from '../../base/endpoint-list.js';
 import {
@@ -17,6 +18,7 @@ import { chainsOfFrontend, timeoutOfFrontend, type FrontendElements } from './fr
 import type { KernelTable } from './kernel-table.js';
 import type { PackedKey } from './keys.js';
 import type { Slots } from './slots.js';
+import { isTimeoutUsed, retrySecondsOf } from './retry.js';
 import { hasCounters, isCounter, objectsOfChain, type Structure } from './structure.js';
 
 /**
@@ -48,12 +50,16 @@ export function dumpPart(family: Family, kernel: KernelTable, structure: Structu
   return lines.sort();
 }
 
-/** Chains and sets that no frontend leads to. */
-export function unneededObjects({ chains, sets, frontends }: KernelTable, structure: Structure): readonly string[] {
+/** Chains, sets and timeouts that no frontend leads to. */
+export function unneededObjects(
+  { chains, sets, timeouts, frontends }: KernelTable,
+  structure: Structure,
+): readonly string[] {
   const roots = new Set([...frontends.values()].flatMap(chainsOfFrontend));
   const needed = new Set([...roots].flatMap(objectsOfChain));
   const isNeeded = (name: string): boolean => needed.has(name) || structure.isStatic(name) || isCounter(name);
-  return [...chains.keys(), ...sets.keys()].filter((name) => !isNeeded(name));
+  const unused = [...timeouts.keys()].filter((name) => !isTimeoutUsed(name, chains));
+  return [...[...chains.keys(), ...sets.keys()].filter((name) => !isNeeded(name)), ...unused];
 }
 
 export function printUnneeded(family: Family, names: readonly string[]): readonly string[] {
@@ -74,7 +80,16 @@ function dumpRules(family: Family, kernel: KernelTable, structure: Structure, no
     else if (held !== text)
       lines.push(...held.split('\n').map((rule) => `${family} kernel chain ${name} has: ${rule}`));
   }
-  return lines.length === 0 ? printNode(node) : lines;
+  for (const [name, text] of kernel.timeouts) {
+    const named = structure.timeoutNamed(name);
+    if (named !== null && named !== text) lines.push(`${family} kernel ct timeout ${name} has: ${text}`);
+  }
+  return lines.length === 0 ? printNode(structure.timeouts === null ? withoutRetries(node) : node) : lines;
+}
+
+/** Where the kernel has no objects for it attempts stay with their endpoint. */
+function withoutRetries(node: NodePlan): NodePlan {
+  return { ...node, retryTimes: NO_RETRIES };
 }
 
 function dumpFrontend(family: Family, key: FrontendKey, elements: FrontendElements): readonly string[] {
@@ -97,6 +112,7 @@ function dumpFrontend(family: Family, key: FrontendKey, elements: FrontendElemen
     localEndpoints: local ? listOf(family, elements.localEndpoints, isTable) : null,
     masquerade: service.kind === 'pick' ? 'off-cluster' : local ? 'node' : 'always',
     whenEmpty: elements.dropped ? 'drop' : 'reject',
+    retrySeconds: retrySecondsOf(service.retry),
     affinitySeconds: timeoutOfFrontend(elements),
     balance: service.draw === 'even' ? null : balanceOf(family, service.draw, elements, local),
     sourceRanges: elements.restricted ? elements.admitted.map((range) => prefixOf(family, range)).sort() : null,

@@ -8,6 +8,7 @@ import { className, classSize, parseClassName, type ServiceClass } from './class
 import type { ElementBatches } from './element-batches.js';
 import { packFrontend, packParts, packRange, packSlot, shardOf, type PackedKey } from './keys.js';
 import { SET, endpointsMap } from './names.js';
+import { retryClassOf } from './retry.js';
 import { assignSlots, diffSlots, NO_SLOTS, tableSlots, type Slots } from './slots.js';
 
 /** Every element that one frontend has in the table: as the kernel holds it, or as it should be. */
@@ -140,6 +141,7 @@ function classFor(plan: FrontendPlan, current: FrontendElements): ServiceClass {
     size: sizeOf(plan.endpoints, balance?.endpoints, before?.size),
     localSize:
       plan.localEndpoints === null ? 0 : sizeOf(plan.localEndpoints, balance?.localEndpoints, before?.localSize),
+    retry: retryClassOf(plan),
     sticky: plan.affinitySeconds !== null,
   };
 }

@@ -29,6 +29,7 @@ export type Statement =
   | { readonly mangle: { readonly key: Expression; readonly value: Expression } }
   | { readonly dnat: { readonly family: NftFamily; readonly addr: Expression } }
   | { readonly masquerade: { readonly flags: 'fully-random' } }
+  | { readonly 'ct timeout': string }
   | { readonly reject: { readonly type: 'tcp reset' } | null }
   | {
       readonly map: {
@@ -78,6 +79,13 @@ export interface SetDeclaration {
   readonly size: number | null;
 }
 
+/** For how long conntrack keeps the flows that a rule gives to it, in seconds by state. */
+export interface TimeoutDeclaration {
+  readonly name: string;
+  readonly protocol: 'tcp' | 'udp';
+  readonly policy: Readonly<Record<string, number>>;
+}
+
 export const meta = (key: 'mark' | 'l4proto' | 'iifname'): Expression => ({ meta: { key } });
 export const original = (key: string): Expression => ({ ct: { key, dir: 'original' } });
 export const concat = (...parts: readonly Expression[]): Expression => ({ concat: parts });
@@ -108,6 +116,8 @@ export const updateMap = (map: string, elem: Expression, data: Expression): Stat
   map: { op: 'update', elem, data, map: `@${map}` },
 });
 export const masquerade: Statement = { masquerade: { flags: 'fully-random' } };
+/** From now on the flow's timeouts are those of an object. Only for the first packet of a flow. */
+export const useTimeout = (name: string): Statement => ({ 'ct timeout': name });
 export const drop: Statement = { drop: null };
 export const back: Statement = { return: null };
 /** An element that a rule writes, and for how many seconds it stays. */
@@ -155,6 +165,14 @@ export function addSet(where: TableName, set: SetDeclaration): NftCommand {
     ...(set.size === null ? {} : { size: set.size }),
   };
   return { add: set.map === null ? { set: body } : { map: body } };
+}
+
+export function addTimeout(where: TableName, { name, protocol, policy }: TimeoutDeclaration): NftCommand {
+  return { add: { 'ct timeout': { ...where, name, protocol, l3proto: where.family, policy } } };
+}
+
+export function deleteTimeout(where: TableName, name: string): NftCommand {
+  return { delete: { 'ct timeout': { ...where, name } } };
 }
 
 export function flushSet(where: TableName, name: string): NftCommand {

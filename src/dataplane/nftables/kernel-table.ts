@@ -22,6 +22,8 @@ export interface KernelTable {
   readonly chains: ReadonlyMap<string, string>;
   /** Canonical declaration of every set and map. */
   readonly sets: ReadonlyMap<string, string>;
+  /** Canonical declaration of every `ct timeout` object. */
+  readonly timeouts: ReadonlyMap<string, string>;
   readonly frontends: ReadonlyMap<FrontendKey, FrontendElements>;
   readonly clusterAddresses: ReadonlyMap<IPAddress, true>;
   readonly hairpinAddresses: ReadonlyMap<IPAddress, true>;
@@ -42,6 +44,7 @@ export function emptyKernelTable(): ListedTable {
   return {
     chains: new Map(),
     sets: new Map(),
+    timeouts: new Map(),
     frontends: new Map(),
     clusterAddresses: new Map(),
     hairpinAddresses: new Map(),
@@ -59,7 +62,7 @@ export function chainText(chain: NftChainListing): string {
 export function readKernelTable(family: Family, listing: NftTableListing): ListedTable {
   const reader = new TableReader(family);
   for (const set of listing.sets) reader.readSet(set);
-  return reader.finish(listing.chains);
+  return reader.finish(listing);
 }
 
 /** The same one set at a time. */
@@ -76,11 +79,12 @@ export class TableReader {
     if (!isAnonymous(set)) this.sets.set(set.name, declaredText(set.name, set.declaration));
   }
 
-  finish(chains: readonly NftChainListing[]): ListedTable {
+  finish({ chains, timeouts }: Pick<NftTableListing, 'chains' | 'timeouts'>): ListedTable {
     const { reader, sets } = this;
     return {
       chains: new Map(chains.map((chain) => [chain.name, chainText(chain)])),
       sets,
+      timeouts: new Map(timeouts.map(({ name, declaration }) => [name, declaration])),
       frontends: reader.frontends(),
       clusterAddresses: reader.clusterAddresses,
       hairpinAddresses: reader.hairpinAddresses,

@@ -11,6 +11,7 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
   traits: () => ({
     guardsClusterAddresses: true,
     guardsServiceAddresses: false,
+    retriesAttempts: true,
     prefersLocal: false,
     servesLocalhost: false,
     balancesOnly: false,

@@ -23,6 +23,7 @@ export const CHAIN = {
   checkConnections: 'check-connections',
   checkSources: 'check-sources',
   dispatch: 'dispatch',
+  retry: 'connect-retry',
   checkFrontends: 'check-frontends',
   checkNodePorts: 'check-nodeports',
   checkClusterAddresses: 'check-cluster-addresses',

@@ -13,7 +13,7 @@ export { tryKernel } from './trial.js';
 
 /** The mode at work on this host. */
 export function open(
-  { config, addon: { nftables }, now, onTransaction }: ModeParts,
+  { config, addon: { nftables }, now, onTransaction, conntrackTimeouts }: ModeParts,
   families: readonly Family[],
 ): OpenMode {
   const generation = new Generation(nftables);
@@ -22,7 +22,8 @@ export function open(
   };
   return {
     families,
-    dataplane: (family) => nftablesDataplane(nftables, family, generation, note, now, countsRefused(config)),
+    dataplane: (family) =>
+      nftablesDataplane(nftables, family, generation, note, now, countsRefused(config), conntrackTimeouts),
     own: { footprint: NFTABLES_FOOTPRINT, flavor: null },
     remove: null,
     watch: watchTables(nftables),
@@ -31,7 +32,11 @@ export function open(
 }
 
 /** The ruleset of these tables as `nft -j` prints it. */
-export function render({ config, addon }: Pick<ModeParts, 'config' | 'addon'>, tables: readonly FamilyTable[]): string {
-  const nftables = tables.flatMap((table) => renderTable(addon.nftables, table, countsRefused(config)));
+export function render(
+  { config, addon, conntrackTimeouts }: Pick<ModeParts, 'config' | 'addon' | 'conntrackTimeouts'>,
+  tables: readonly FamilyTable[],
+): string {
+  const timeouts = conntrackTimeouts();
+  const nftables = tables.flatMap((table) => renderTable(addon.nftables, table, countsRefused(config), timeouts));
   return `${JSON.stringify({ nftables }, null, 1)}\n`;
 }

@@ -1,8 +1,10 @@
+import type { ConntrackTimeouts } from '../../base/conntrack-timeouts.js';
 import type { NftablesAddon, NftCommand, NftElementsOperation, NftOperation } from '../../native/contract.js';
 import type { FamilyTable } from '../../plan/types.js';
 import { componentsOf, elementAt } from './elements.js';
 import { type SetDeclaration, type TableName } from './json.js';
 import { NFT_FAMILY, TABLE } from './names.js';
+import { RetryTimeouts } from './retry.js';
 import { Structure } from './structure.js';
 import { planSync } from './sync-plan.js';
 import { noKeys, TableLedger } from './table-ledger.js';
@@ -14,13 +16,16 @@ type Json = string | number | { readonly [key: string]: Json } | readonly Json[]
  * Needs no privileges.
  *
  * @param counts whether packets are counted that are refused or dropped.
+ * @param timeouts the sysctls in force.
  */
 export function renderTable(
   addon: Pick<NftablesAddon, 'nftCompile'>,
   table: FamilyTable,
   counts: boolean,
+  timeouts: ConntrackTimeouts,
 ): readonly NftCommand[] {
   const structure = new Structure(addon, table.family, counts);
+  structure.timeouts = new RetryTimeouts(timeouts);
   const ledger = new TableLedger(
     () => 0,
     () => true,

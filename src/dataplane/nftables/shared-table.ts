@@ -1,6 +1,7 @@
 import type { NftChainListing, NftCommand, NftTableListing } from '../../native/contract.js';
-import { deleteChain, deleteSet, flushChain, flushSet, type TableName } from './json.js';
+import { deleteChain, deleteSet, deleteTimeout, flushChain, flushSet, type TableName } from './json.js';
 import { CHAIN, COUNTED, SET, countChain, isWrittenByPackets, parseEndpointsMap } from './names.js';
+import { parseRetryTimeout } from './retry.js';
 import { isClassChain } from './structure.js';
 
 /** The table after kube-proxy has started in it again: its rules are in force, and ours are left without a rule that leads to them. */
@@ -40,11 +41,16 @@ export function removalFromShared(
   if (!isForeign || isOurs) return null;
   const ownChains = listing.chains.map(({ name }) => name).filter(isOwnChain);
   const ownSets = sets.map(({ name }) => name).filter(isOwnSet);
-  if (ownChains.length + ownSets.length === 0) return [];
+  const ownTimeouts = listing.timeouts.map(({ name }) => name).filter((name) => parseRetryTimeout(name) !== null);
+  if (ownChains.length + ownSets.length + ownTimeouts.length === 0) return [];
   // Two transactions: kernels before 6.2 let go of a map's references only after the one that empties it.
   return [
     [...ownChains.map((name) => flushChain(where, name)), ...ownSets.map((name) => flushSet(where, name))],
-    [...ownChains.map((name) => deleteChain(where, name)), ...ownSets.map((name) => deleteSet(where, name))],
+    [
+      ...ownChains.map((name) => deleteChain(where, name)),
+      ...ownSets.map((name) => deleteSet(where, name)),
+      ...ownTimeouts.map((name) => deleteTimeout(where, name)),
+    ],
   ];
 }
 

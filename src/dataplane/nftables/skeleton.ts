@@ -26,6 +26,7 @@ import {
   type Statement,
 } from './json.js';
 import { affinityChains } from './affinity/chains.js';
+import { retryChainOfNode, type RetryTimeouts } from './retry.js';
 import { CHAIN, COUNTED, NFT_FAMILY, SET, countChain, countedSet } from './names.js';
 
 /** Priorities by their names in nft(8); kube-proxy's, see behaviour NF-01 to NF-05. */
@@ -38,8 +39,9 @@ const SRCNAT = 100;
  * Every chain that does not depend on a Service. The README of this folder draws them.
  *
  * @param counts whether packets are counted that are refused or dropped.
+ * @param timeouts null: this kernel has none.
  */
-export function skeletonChains(node: NodePlan, counts: boolean): readonly Chain[] {
+export function skeletonChains(node: NodePlan, counts: boolean, timeouts: RetryTimeouts | null): readonly Chain[] {
   const family = NFT_FAMILY[node.family];
   const end = counts ? countFirst : atOnce;
   return [
@@ -79,6 +81,7 @@ export function skeletonChains(node: NodePlan, counts: boolean): readonly Chain[
         end(SET.restricted),
       ],
     ]),
+    retryChainOfNode(node, timeouts),
     regular(CHAIN.dispatch, dispatch(node, family)),
     regular(CHAIN.checkFrontends, [
       [match(frontendKey(family), `@${SET.dropped}`), end(SET.dropped)],

@@ -8,15 +8,18 @@ import {
   addRule,
   addSet,
   addTable,
+  addTimeout,
   deleteTable,
   flushChain,
   flushSet,
   type Chain,
   type SetDeclaration,
   type TableName,
+  type TimeoutDeclaration,
 } from './json.js';
 import { chainText, emptyKernelTable, type KernelTable } from './kernel-table.js';
 import { CHAIN, COUNTED, NFT_FAMILY, TABLE, countChain, countedSet } from './names.js';
+import { declarationNamed, parseRetryChain, retryChains, retryClassesOfNode, type RetryTimeouts } from './retry.js';
 import { countedSets, staticSets } from './schema.js';
 import { skeletonChains } from './skeleton.js';
 
@@ -32,10 +35,12 @@ export interface StructureChange {
   readonly after: readonly Command[];
   /** Canonical texts that the kernel holds once the commands were acknowledged. */
   readonly sets: ReadonlyMap<string, string>;
+  readonly timeouts: ReadonlyMap<string, string>;
   readonly chains: ReadonlyMap<string, string>;
 }
 
-const UNCHANGED: StructureChange = { rebuild: false, before: [], after: [], sets: new Map(), chains: new Map() };
+const NOTHING = { sets: new Map<never, never>(), timeouts: new Map<never, never>(), chains: new Map<never, never>() };
+const UNCHANGED: StructureChange = { rebuild: false, before: [], after: [], ...NOTHING };
 
 /** Renders structure and compares it with the kernel by canonical text, which the addon makes the same way from commands and from listings. */
 export class Structure {
@@ -44,6 +49,9 @@ export class Structure {
   private readonly staticNames: ReadonlySet<string>;
   /** Canonical texts by name, with what they were compiled from: of what the table has, see {@link forget}. */
   private readonly compiled = new Map<string, { readonly source: string; readonly text: string }>();
+
+  /** Of attempts that nobody answers; null: this kernel has none. */
+  timeouts: RetryTimeouts | null = null;
 
   /** @param counts whether packets are counted that are refused or dropped. */
   constructor(
@@ -82,7 +90,9 @@ export class Structure {
     for (const name of names) {
       const service = parseClassName(name);
       const affinity = service === null ? parseAffinityChain(name) : null;
-      if (service !== null) for (const chain of classChains(service, node)) chains.set(chain.name, chain);
+      if (service !== null)
+        for (const chain of [...retryChains(service.retry, this.timeouts), ...classChains(service, node)])
+          chains.set(chain.name, chain);
       if (affinity !== null) for (const chain of chainsOf(affinity, node)) chains.set(chain.name, chain);
     }
     return [...chains.values()];
@@ -111,16 +121,20 @@ export class Structure {
     if (!rules && named.length === 0 && kernel.sets.size > 0) return UNCHANGED;
     const sets = rules ? this.sets(named) : this.setsOf(named);
     const classes = this.classes(named, node);
-    const skeleton = rules ? skeletonChains(node, this.counts) : [];
+    const skeleton = rules ? skeletonChains(node, this.counts, this.timeouts) : [];
+    const timeouts = this.timeoutsOf(named, rules ? node : null);
     const rebuild =
       sets.some((set) => this.conflicts(kernel.sets.get(set.name), this.setText(set))) ||
       [...skeleton, ...classes].some((chain) =>
         this.conflicts(hookOf(kernel.chains.get(chain.name)), hookOf(this.chainText(chain))),
-      );
-    if (rebuild) return { rebuild, before: [], after: [], sets: new Map(), chains: new Map() };
+      ) ||
+      timeouts.some((timeout) => this.conflicts(kernel.timeouts.get(timeout.name), this.timeoutText(timeout)));
+    if (rebuild) return { rebuild, before: [], after: [], ...NOTHING };
     const newSets = sets.filter((set) => !kernel.sets.has(set.name));
     const unused = sets.filter(({ name }) => kernel.sets.has(name) && !this.isStatic(name) && !isUsed(name));
     const objects: Command[] = kernel.sets.size === 0 ? [addTable(this.where)] : [];
+    const newTimeouts = timeouts.filter(({ name }) => !kernel.timeouts.has(name));
+    objects.push(...newTimeouts.map((timeout) => addTimeout(this.where, timeout)));
     objects.push(...newSets.map((set) => addSet(this.where, set)));
     objects.push(...unused.map(({ name }) => flushSet(this.where, name)));
     const chains = new Map<string, string>();
@@ -137,7 +151,14 @@ export class Structure {
     ];
     const before = [objects, ...changed.filter((chain) => classes.includes(chain)).map(rulesOf)];
     const after = changed.filter((chain) => !classes.includes(chain)).flatMap(rulesOf);
-    return { rebuild, before, after, sets: new Map(newSets.map((set) => [set.name, this.setText(set)])), chains };
+    return {
+      rebuild,
+      before,
+      after,
+      sets: new Map(newSets.map((set) => [set.name, this.setText(set)])),
+      timeouts: new Map(newTimeouts.map((timeout) => [timeout.name, this.timeoutText(timeout)])),
+      chains,
+    };
   }
 
   /** The same for a table made anew after the one in the kernel was removed. */
@@ -150,7 +171,7 @@ export class Structure {
 
   /** Canonical text by name of every chain that a table should have that counts refused packets, or does not. */
   chainTexts(node: NodePlan, classNames: ReadonlySet<string>, counts: boolean): ReadonlyMap<string, string> {
-    const chains = [...skeletonChains(node, counts), ...this.classes(classNames, node)];
+    const chains = [...skeletonChains(node, counts, this.timeouts), ...this.classes(classNames, node)];
     return new Map(chains.map((chain) => [chain.name, this.chainText(chain)]));
   }
 
@@ -168,6 +189,32 @@ export class Structure {
     });
   }
 
+  /** Those that rules for these frontends name. @param node null: rules of the skeleton are left out. */
+  private timeoutsOf(classNames: Iterable<string>, node: NodePlan | null): readonly TimeoutDeclaration[] {
+    const { timeouts } = this;
+    if (timeouts === null) return [];
+    const classes = new Set(node === null ? [] : retryClassesOfNode(node));
+    for (const name of classNames) {
+      const retry = parseClassName(name)?.retry ?? null;
+      if (retry !== null && retry !== 'off') classes.add(retry);
+    }
+    return [...classes].map((retry) => timeouts.declaration(retry));
+  }
+
+  private timeoutText(timeout: TimeoutDeclaration): string {
+    return this.compile(timeout.name, timeout, () => {
+      const commands = [addTimeout(this.where, timeout)];
+      const [listing] = this.addon.nftCompile(this.where.family, this.where.table, commands).timeouts;
+      return listing?.declaration ?? '';
+    });
+  }
+
+  /** Canonical text of an object of ours by its name; null for any other name. */
+  timeoutNamed(name: string): string | null {
+    const timeout = declarationNamed(name);
+    return timeout === null ? null : this.timeoutText(timeout);
+  }
+
   private setText(set: SetDeclaration): string {
     return this.compile(set.name, set, () => {
       const [listing] = this.addon.nftCompile(this.where.family, this.where.table, [addSet(this.where, set)]).sets;
@@ -175,7 +222,7 @@ export class Structure {
     });
   }
 
-  private compile(name: string, from: Chain | SetDeclaration, text: () => string): string {
+  private compile(name: string, from: Chain | SetDeclaration | TimeoutDeclaration, text: () => string): string {
     const source = JSON.stringify(from);
     const known = this.compiled.get(name);
     if (known?.source === source) return known.text;
@@ -191,7 +238,11 @@ export class Structure {
 
 /** Whether a chain is for some frontends and not for all, and so none of those in which the others' rules are. */
 export function isClassChain(name: string): boolean {
-  return /^(?:nodeport-)?(?:local-)?(?:pick|external)-/.test(name) || parseAffinityChain(name) !== null;
+  return (
+    /^(?:nodeport-)?(?:local-)?(?:pick|external)-/.test(name) ||
+    parseAffinityChain(name) !== null ||
+    parseRetryChain(name) !== undefined
+  );
 }
 
 /** Names of the chains and sets that are in a table because a frontend leads to a chain. */

@@ -76,8 +76,9 @@ export function planSync(
 ): SyncPlan {
   const [brought, aside] = divide(ledger, scope);
   const { steps, structural } = planStructure(structure, ledger, table, scope, brought);
-  const { rebuild, before, after, sets, chains } = structural;
+  const { rebuild, before, after, sets, timeouts, chains } = structural;
   desireOnly(ledger.sets, sets);
+  desireOnly(ledger.timeouts, timeouts);
   desireOnly(ledger.chains, chains);
   const restores = (scope.former ?? null) !== null;
   for (const { key, next } of restores ? [] : [...steps, ...aside.map((key) => step(key, ledger.held, table))])
@@ -101,7 +102,7 @@ export function planSync(
   const transactions = builder.finish(after);
   return {
     transactions,
-    structure: { ...noKeys(), sets: [...sets.keys()], chains: [...chains.keys()] },
+    structure: { ...noKeys(), sets: [...sets.keys()], timeouts: [...timeouts.keys()], chains: [...chains.keys()] },
     steps,
     rebuild,
     elementOperations: builder.elementOperations,

@@ -13,7 +13,7 @@ export type TableKeys = {
 
 export function noKeys(): TableKeys {
   const addresses = { clusterAddresses: [], hairpinAddresses: [] };
-  return { chains: [], sets: [], frontends: [], ...addresses, staleFlows: [], strays: [] };
+  return { chains: [], sets: [], timeouts: [], frontends: [], ...addresses, staleFlows: [], strays: [] };
 }
 
 export function joinKeys(all: readonly TableKeys[]): TableKeys {
@@ -21,6 +21,7 @@ export function joinKeys(all: readonly TableKeys[]): TableKeys {
   for (const keys of all) {
     joined.chains.push(...keys.chains);
     joined.sets.push(...keys.sets);
+    joined.timeouts.push(...keys.timeouts);
     for (const key of keys.frontends) joined.frontends.push(key);
     for (const address of keys.clusterAddresses) joined.clusterAddresses.push(address);
     for (const address of keys.hairpinAddresses) joined.hairpinAddresses.push(address);
@@ -51,6 +52,7 @@ export const ADDRESSES = ['clusterAddresses', 'hairpinAddresses'] as const;
 export class TableLedger {
   readonly chains: Ledger<string, string>;
   readonly sets: Ledger<string, string>;
+  readonly timeouts: Ledger<string, string>;
   readonly frontends: Ledger<FrontendKey, FrontendElements>;
   readonly clusterAddresses: Ledger<IPAddress, true>;
   readonly hairpinAddresses: Ledger<IPAddress, true>;
@@ -71,6 +73,7 @@ export class TableLedger {
     this.uses = new Uses(isStatic, now);
     this.chains = new Ledger({ same: identical, now });
     this.sets = new Ledger({ same: identical, now });
+    this.timeouts = new Ledger({ same: identical, now });
     this.frontends = new Ledger({ same: sameElements, now });
     this.clusterAddresses = new Ledger({ same: identical, now });
     this.hairpinAddresses = new Ledger({ same: identical, now });
@@ -169,6 +172,7 @@ export class TableLedger {
     const altered = this.alteredAsides(listed);
     this.chains.readBackAll(listed.chains);
     this.sets.readBackAll(listed.sets);
+    this.timeouts.readBackAll(listed.timeouts);
     this.frontends.readBackAll(listed.frontends);
     this.clusterAddresses.readBackAll(listed.clusterAddresses);
     this.hairpinAddresses.readBackAll(listed.hairpinAddresses);
@@ -209,6 +213,7 @@ export class TableLedger {
     const kept = emptyKernelTable();
     keep(kept.chains, held.chains, keys.chains);
     keep(kept.sets, held.sets, keys.sets);
+    keep(kept.timeouts, held.timeouts, keys.timeouts);
     keep(kept.frontends, held.frontends, keys.frontends);
     keep(kept.clusterAddresses, held.clusterAddresses, keys.clusterAddresses);
     keep(kept.hairpinAddresses, held.hairpinAddresses, keys.hairpinAddresses);
@@ -258,6 +263,7 @@ export class TableLedger {
     const claims: readonly (TableClaim | null)[] = [
       claimOf(this.chains, keys.chains),
       claimOf(this.sets, keys.sets),
+      claimOf(this.timeouts, keys.timeouts),
       claimOf(this.frontends, keys.frontends),
       claimOf(this.clusterAddresses, keys.clusterAddresses),
       claimOf(this.hairpinAddresses, keys.hairpinAddresses),
@@ -279,14 +285,15 @@ export class TableLedger {
   }
 
   private all(): readonly AnyLedger[] {
-    const { chains, sets, frontends, clusterAddresses, hairpinAddresses, staleFlows, strays } = this;
-    return [chains, sets, frontends, clusterAddresses, hairpinAddresses, staleFlows, strays];
+    const { chains, sets, timeouts, frontends, clusterAddresses, hairpinAddresses, staleFlows, strays } = this;
+    return [chains, sets, timeouts, frontends, clusterAddresses, hairpinAddresses, staleFlows, strays];
   }
 
   private acknowledged(): KernelTable {
     return {
       chains: this.chains.acknowledged,
       sets: this.sets.acknowledged,
+      timeouts: this.timeouts.acknowledged,
       frontends: this.frontends.acknowledged,
       clusterAddresses: this.clusterAddresses.acknowledged,
       hairpinAddresses: this.hairpinAddresses.acknowledged,

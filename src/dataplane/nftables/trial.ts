@@ -28,7 +28,7 @@ export async function tryKernel(
   const structure = new Structure(addon, node.family, counts, TRIAL_TABLE);
   const [cluster, local] = [frontendKey(null, 30000, 'TCP'), frontendKey(null, 30001, 'TCP')];
   const keys = { cluster, local: { key: local } };
-  const alike = { draw: 'even', size: 2, sticky: true } as const;
+  const alike = { draw: 'even', size: 2, retry: null, sticky: true } as const;
   const classNames = new Set([
     className({ ...alike, shard: 0, kind: 'pick', localSize: 0 }),
     className({ ...alike, shard: null, kind: 'external', localSize: 0 }),

@@ -2,7 +2,7 @@ import { messageOf } from '../../base/error-message.js';
 import type { Family } from '../../base/ip.js';
 import type { RememberedClients } from './affinity/remembered-clients.js';
 import { refusedObject } from './blame.js';
-import { deleteChain, deleteSet, flushChain, flushSet } from './json.js';
+import { deleteChain, deleteSet, deleteTimeout, flushChain, flushSet } from './json.js';
 import type { Lister } from './lister.js';
 import { NFT_FAMILY, TABLE } from './names.js';
 import { isRefusal, type Sender } from './sender.js';
@@ -25,17 +25,17 @@ export interface UnneededParts {
   readonly onKeys: (keys: TableKeys) => void;
 }
 
-/** Chains and sets that nothing leads to any more. */
+/** Chains, sets and timeouts that nothing leads to any more. */
 export class Unneeded {
   constructor(private readonly parts: UnneededParts) {}
 
   /**
-   * Removes chains and sets that nothing leads to any more: ours, another proxy's, or an earlier version's. What cannot be removed, because somebody else's
+   * Removes chains, sets and timeouts that nothing leads to any more: ours, another proxy's, or an earlier version's. What cannot be removed, because somebody else's
    * rule leads to it, keeps the others from nothing. What of it remains the next check finds.
    */
   async remove(names: readonly string[]): Promise<readonly string[]> {
     const { ledger, lister } = this.parts;
-    const { chains, sets } = ledger;
+    const { chains, sets, timeouts } = ledger;
     const problems: string[] = [];
     for (let start = 0; start < names.length; start += MOST_REMOVED) {
       let left = names.slice(start, start + MOST_REMOVED);
@@ -49,7 +49,7 @@ export class Unneeded {
         const kept = isFound ? [culprit] : left;
         left = left.filter((name) => !kept.includes(name));
         // A chain that may have been emptied must not pass for one with its rules. Adding what is there again does no harm.
-        for (const name of kept) for (const each of [chains, sets]) each.readBack(name, undefined);
+        for (const name of kept) for (const each of [chains, sets, timeouts]) each.readBack(name, undefined);
         problems.push(`could not remove foreign objects (${kept.slice(0, 5).join(', ')}): ${messageOf(refusal.error)}`);
       }
     }
@@ -59,15 +59,17 @@ export class Unneeded {
   /** First everything is emptied, then deleted: kernels before 6.2 let go of a map's references only after the transaction. */
   private async take(names: readonly string[]): Promise<{ readonly error: unknown } | null> {
     const { family, ledger, structure, clients, sender, onKeys } = this.parts;
-    const { chains, sets } = ledger;
+    const { chains, sets, timeouts } = ledger;
     const where = { family: NFT_FAMILY[family], table: TABLE };
     const keys = {
       ...noKeys(),
       chains: names.filter((name) => chains.acknowledged.has(name)),
       sets: names.filter((name) => sets.acknowledged.has(name)),
+      timeouts: names.filter((name) => timeouts.acknowledged.has(name)),
     };
     for (const name of keys.chains) chains.desire(name, undefined);
     for (const name of keys.sets) sets.desire(name, undefined);
+    for (const name of keys.timeouts) timeouts.desire(name, undefined);
     onKeys(keys);
     ledger.uses.dropped(names);
     structure.forget(names);
@@ -77,10 +79,11 @@ export class Unneeded {
         ...keys.chains.map((name) => flushChain(where, name)),
         ...keys.sets.map((name) => flushSet(where, name)),
       ];
-      await sender.transact([{ type: 'commands', commands: flushes }]);
+      if (flushes.length > 0) await sender.transact([{ type: 'commands', commands: flushes }]);
       const deletions = [
         ...keys.chains.map((name) => deleteChain(where, name)),
         ...keys.sets.map((name) => deleteSet(where, name)),
+        ...keys.timeouts.map((name) => deleteTimeout(where, name)),
       ];
       await sender.commit({ operations: [{ type: 'commands', commands: deletions }], keys });
       return null;

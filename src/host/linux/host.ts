@@ -1,6 +1,7 @@
 import { availableParallelism, cpus, release } from 'node:os';
 import type { Host } from '../host.js';
 import { interfaceMac, localAddresses } from '../local-addresses.js';
+import { conntrackTimeouts } from './conntrack-timeouts.js';
 import { supportedFamilies } from './families.js';
 import { interfaceNames } from './interfaces.js';
 import { claimNetwork } from './network-claim.js';
@@ -42,6 +43,7 @@ export const LINUX_HOST: Host = {
     const { written } = await applyKernelValues(values, { ...KERNEL_FILES, write: () => Promise.resolve() });
     return written;
   },
+  conntrackTimeouts: () => conntrackTimeouts(),
   isTcpBeLiberal: () => isTcpBeLiberal(),
   setOomPriority: (score) => applyOomScoreAdj(score),
   processUsage: () => processUsage(),

@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os';
+import { BUILT_IN_TIMEOUTS } from '../../base/conntrack-timeouts.js';
 import type { Host } from '../host.js';
 import { interfaceMac, localAddresses } from '../local-addresses.js';
 
@@ -12,6 +13,7 @@ export const WINDOWS_HOST: Host = {
   kernelValues: () => [],
   applyKernelValues: () => Promise.resolve({ written: [], problems: [] }),
   compareKernelValues: () => Promise.resolve([]),
+  conntrackTimeouts: () => BUILT_IN_TIMEOUTS,
   isTcpBeLiberal: () => Promise.resolve(false),
   setOomPriority: () => Promise.resolve(null),
   processUsage: () => ({

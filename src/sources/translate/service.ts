@@ -14,8 +14,11 @@ import { readEndingConnections } from './ending-connections.js';
 import { Fields } from './fields.js';
 import type { Interner } from './intern.js';
 import { checkName, readRef, readTime, type Translation } from './metadata.js';
+import { readRetry } from './retry.js';
 import { readSourceRanges } from './source-ranges.js';
 
+export const CONNECT_RETRY = 'pointsman.dev/connect-retry';
+export const UDP_RETRY = 'pointsman.dev/udp-retry';
 const PROXY_NAME_LABEL = 'service.kubernetes.io/service-proxy-name';
 const TYPES = ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'] as const;
 const POLICIES = ['Cluster', 'Local'] as const;
@@ -62,6 +65,8 @@ export function translateService(object: unknown, names: Interner): Translation<
     internalTrafficPolicy: spec.choice('internalTrafficPolicy', POLICIES, 'Cluster'),
     affinitySeconds: readAffinity(spec),
     healthCheckNodePort: spec.integer('healthCheckNodePort', 0, 65_535) ?? 0,
+    connectRetry: readRetry(metadata, CONNECT_RETRY),
+    udpRetry: readRetry(metadata, UDP_RETRY),
     balancerFlags: readBalancerFlags(metadata),
     endingConnections: readEndingConnections(metadata),
     ports: names.servicePorts(ports),

@@ -360,6 +360,7 @@ t.test('loopback is closed and opened again, and there is always a guard', async
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
     prefersLocal: false,
+    retriesAttempts: false,
     servesLocalhost: false,
     balancesOnly: false,
   };

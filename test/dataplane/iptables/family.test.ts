@@ -196,6 +196,7 @@ t.test('node port addresses', async (t) => {
       guardsClusterAddresses: false,
       guardsServiceAddresses: false,
       prefersLocal: false,
+      retriesAttempts: false,
       servesLocalhost,
       balancesOnly: false,
     };

@@ -20,6 +20,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
     prefersLocal: false,
+    retriesAttempts: false,
     servesLocalhost: true,
     balancesOnly: false,
   },

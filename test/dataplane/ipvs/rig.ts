@@ -17,6 +17,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsClusterAddresses: true,
     guardsServiceAddresses: true,
     prefersLocal: true,
+    retriesAttempts: false,
     servesLocalhost: false,
     balancesOnly: false,
   },

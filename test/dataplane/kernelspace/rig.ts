@@ -19,6 +19,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     guardsClusterAddresses: false,
     guardsServiceAddresses: false,
     prefersLocal: false,
+    retriesAttempts: false,
     servesLocalhost: false,
     balancesOnly: true,
     endpointLimits: { internal: 64, external: 64 },

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { NO_RETRIES } from '../../../src/base/conntrack-timeouts.js';
 import {
   classChainNames,
   classChains,
@@ -20,6 +21,7 @@ const NODE: NodePlan = {
   nodePortsOnLoopback: false,
   nodePortAddresses: [],
   clientPrefix: 32,
+  retryTimes: NO_RETRIES,
   address: null,
   serviceCIDRs: [],
 };
@@ -32,6 +34,7 @@ const pick = (size: number): ServiceClass => ({
   draw: 'even',
   size,
   localSize: 0,
+  retry: null,
   sticky: false,
 });
 
@@ -137,10 +140,19 @@ t.test('class names say all of a class', (t) => {
   for (const shard of [null, 0, 7]) {
     for (const sticky of [false, true]) {
       for (const draw of ['even', 'random', 'address', 'address-port'] as const) {
+        const retry = sticky ? 'tcp-10' : draw === 'even' ? 'off' : null;
         for (const size of draw === 'even' ? [1, 8, 256] : [1, 251, 8191]) {
-          classes.push({ shard, kind: 'pick', draw, size, localSize: 0, sticky });
-          classes.push({ shard, kind: 'external', draw, size, localSize: 0, sticky });
-          classes.push({ shard, kind: 'external-local', draw, size, localSize: draw === 'even' ? 4 : 251, sticky });
+          classes.push({ shard, kind: 'pick', draw, size, localSize: 0, retry, sticky });
+          classes.push({ shard, kind: 'external', draw, size, localSize: 0, retry, sticky });
+          classes.push({
+            shard,
+            kind: 'external-local',
+            draw,
+            size,
+            localSize: draw === 'even' ? 4 : 251,
+            retry,
+            sticky,
+          });
         }
       }
     }
@@ -164,6 +176,11 @@ t.test('other names are no classes', (t) => {
     'external-local-4-shard-0',
     'external-local-4-3-shard-0',
     'pick-4-shard-0-sticky-',
+    'pick-4-shard-0-retry-',
+    'pick-4-shard-0-retry-5',
+    'pick-4-shard-0-retry-tcp-0',
+    'pick-4-shard-0-retry-sctp-1',
+    'pick-4-shard-0-sticky-retry-off',
     'pick-4-shard-0-sticky-60',
     'pick-4-sticky-shard-0',
     'local-pick-4-shard-0',
@@ -187,6 +204,7 @@ t.test('a class comes with every chain it leads to, those first', (t) => {
     draw: 'even',
     size: 8,
     localSize: 2,
+    retry: null,
     sticky: true,
   };
   t.same(names(local), [

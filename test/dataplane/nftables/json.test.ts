@@ -1,4 +1,5 @@
 import t from 'tap';
+import { BUILT_IN_TIMEOUTS } from '../../../src/base/conntrack-timeouts.js';
 import {
   addChain,
   addRule,
@@ -84,7 +85,7 @@ t.test('a rendered table spells every element out', (t) => {
     slice('web', [{ address: '10.0.1.1', node: 'me' }], { ports: [{ port: 8080 }] }),
   ]);
   rig.plan();
-  const text = JSON.stringify(renderTable(compiler, rig.table, false));
+  const text = JSON.stringify(renderTable(compiler, rig.table, false, BUILT_IN_TIMEOUTS));
   for (const part of [
     '[{"elem":{"val":{"concat":["10.96.0.10","tcp",80]},"comment":"ClusterIP default/web"}},{"goto":{"target":"pick-1-shard-',
     '[{"concat":[0,"10.96.0.10","tcp",80]},{"concat":["10.0.1.1",8080]}]',

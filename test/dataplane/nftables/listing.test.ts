@@ -99,7 +99,7 @@ function shuffled(listing: NftTableListing, seed: number): NftTableListing {
     };
     return { ...set, elements: listed };
   });
-  return { chains: listing.chains, sets };
+  return { ...listing, sets };
 }
 
 t.test('a map of another kind by a name of ours has nothing but strays', (t) => {
@@ -108,7 +108,9 @@ t.test('a map of another kind by a name of ours has nothing but strays', (t) => 
     elements.keys.fill(1, keyLength);
     const none = { keyEnds: null, verdicts: null, comments: null, packets: null };
     const set = { name: 'endpoints-0', declaration: '', keyLength, dataLength, elements: { ...elements, ...none } };
-    return [...readKernelTable('IPv4', { chains: [], sets: [set] }).strays.values()].map(({ key }) => key);
+    return [...readKernelTable('IPv4', { chains: [], sets: [set], timeouts: [] }).strays.values()].map(
+      ({ key }) => key,
+    );
   };
   for (const [keyLength, dataLength] of [
     [2, 8],

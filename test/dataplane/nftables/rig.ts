@@ -1,3 +1,4 @@
+import { BUILT_IN_TIMEOUTS, type ConntrackTimeouts } from '../../../src/base/conntrack-timeouts.js';
 import type { Family } from '../../../src/base/ip.js';
 import type { FamilyDataplane } from '../../../src/dataplane/contract.js';
 import { nftablesDataplane } from '../../../src/dataplane/nftables/driver.js';
@@ -31,6 +32,8 @@ export class Rig extends FamilyRig<FakeKernel, FamilyDataplane> {
   now = 0;
   /** Of the next process: whether it counts refused packets. */
   countsRefused = false;
+  /** The sysctls in force. */
+  timeouts: ConntrackTimeouts = BUILT_IN_TIMEOUTS;
   dataplane = this.process();
 
   constructor(
@@ -48,7 +51,15 @@ export class Rig extends FamilyRig<FakeKernel, FamilyDataplane> {
 
   /** On a clock that only the test moves: no search for clients takes long, however busy the machine is. */
   protected process(): FamilyDataplane {
-    return nftablesDataplane(this.kernel, this.family, undefined, undefined, () => this.now, this.countsRefused);
+    return nftablesDataplane(
+      this.kernel,
+      this.family,
+      undefined,
+      undefined,
+      () => this.now,
+      this.countsRefused,
+      () => this.timeouts,
+    );
   }
 
   /** Somebody else did something to the ruleset. */

@@ -76,7 +76,7 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   ) {
     this.iptables = programs;
     this.accounting = programs;
-    this.quirks = { lateRelease: false, ...quirks };
+    this.quirks = { lateRelease: false, withoutTimeouts: false, ...quirks };
   }
 
   /** What is of another platform is not there to be asked. */
@@ -91,6 +91,11 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   /** The proxy's table of a family; null when there is none. */
   table(family: NftFamily): FakeTable | null {
     return this.tables.get(`${family} ${TABLE}`) ?? null;
+  }
+
+  /** Every table that there is, `ip kube-proxy`. */
+  tableNames(): readonly string[] {
+    return [...this.tables.keys()];
   }
 
   trace(packet: KernelPacket, localAddresses: readonly IPAddress[]): KernelVerdict {
@@ -168,6 +173,7 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
         rules: rules.map(({ text }) => text),
       })),
       sets: byName(held.sets).map((set) => listSet(set, elements?.includes(set.name) ?? true, part)),
+      timeouts: byName(held.timeouts).map(({ name, text }) => ({ name, declaration: text })),
     };
   }
 

@@ -5,6 +5,13 @@ import type { PackedKey } from '../../../src/dataplane/nftables/keys.js';
 export interface FakeTable {
   readonly chains: Map<string, FakeChain>;
   readonly sets: Map<string, FakeSet>;
+  readonly timeouts: Map<string, FakeTimeout>;
+}
+
+export interface FakeTimeout {
+  readonly name: string;
+  /** As the compiler spells it. */
+  readonly text: string;
 }
 
 export interface FakeChain {
@@ -83,21 +90,24 @@ function spans(element: FakeElement, key: PackedKey, lengths: readonly number[])
   return true;
 }
 
-/** Names that a rule refers to: chains it jumps to, sets and maps it looks up or updates. */
+/** Names that a rule refers to: chains it jumps to, sets and maps it looks up or updates, timeouts it gives. */
 export function references(statements: unknown): {
   readonly chains: readonly string[];
   readonly sets: readonly string[];
+  readonly timeouts: readonly string[];
 } {
   const chains: string[] = [];
   const sets: string[] = [];
+  const timeouts: string[] = [];
   const visit = (value: unknown): void => {
     if (typeof value === 'string' && value.startsWith('@')) sets.push(value.slice(1));
     if (typeof value !== 'object' || value === null) return;
     for (const [name, member] of Object.entries(value)) {
       if (name === 'target' && typeof member === 'string') chains.push(member);
+      if (name === 'ct timeout' && typeof member === 'string') timeouts.push(member);
       visit(member);
     }
   };
   visit(statements);
-  return { chains, sets };
+  return { chains, sets, timeouts };
 }

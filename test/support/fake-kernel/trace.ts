@@ -166,6 +166,9 @@ class Walk {
         const update = { set: map.slice(1), key: evaluation.bytes(elem), value: evaluation.bytes(data), counts: false };
         if (!hasRoom(this.table, update)) return [{ verdict: 'next', packet: current }];
         current = { ...current, updates: [...current.updates, update] };
+      } else if ('ct timeout' in statement) {
+        // Says nothing of where the packet goes.
+        continue;
       } else if ('set' in statement) {
         const { elem, set, stmt } = statement.set;
         const update = { set: set.slice(1), key: evaluation.bytes(elem), value: null, counts: stmt !== undefined };

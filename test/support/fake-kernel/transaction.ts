@@ -32,6 +32,8 @@ interface CommandBody {
 export interface KernelQuirks {
   /** Kernels before 6.2: what a map's elements refer to is let go of only after the transaction that deletes them. */
   readonly lateRelease: boolean;
+  /** Kernels without CONFIG_NF_CONNTRACK_TIMEOUT. */
+  readonly withoutTimeouts: boolean;
 }
 
 export interface TransactionResult {
@@ -90,7 +92,14 @@ class Draft {
     private readonly compiler: Compiler,
     private readonly quirks: KernelQuirks,
   ) {
-    this.table = table === null ? null : { chains: new Map(table.chains), sets: new Map(table.sets) };
+    this.table =
+      table === null
+        ? null
+        : {
+            chains: new Map(table.chains),
+            sets: new Map(table.sets),
+            timeouts: new Map(table.timeouts),
+          };
   }
 
   changeElements(operation: NftElementsOperation): void {
@@ -149,7 +158,7 @@ class Draft {
     switch (`${verb} ${kind}`) {
       case 'add table':
         this.changed ||= this.table === null;
-        this.table ??= { chains: new Map(), sets: new Map() };
+        this.table ??= { chains: new Map(), sets: new Map(), timeouts: new Map() };
         return;
       case 'delete table':
         this.existing();
@@ -171,6 +180,12 @@ class Draft {
       case 'add set':
       case 'add map':
         this.addSet(name, body);
+        return;
+      case 'add ct timeout':
+        this.addTimeout(name, body);
+        return;
+      case 'delete ct timeout':
+        this.deleteTimeout(name);
         return;
       case 'flush set':
       case 'flush map':
@@ -233,12 +248,13 @@ class Draft {
   }
 
   private addRule({ chain: name = '', expr = [] }: CommandBody): void {
-    const { chains, sets } = this.existing();
+    const { chains, sets, timeouts } = this.existing();
     const chain = this.writableChain(name);
     const { family, table } = this.transaction;
     const command = { add: { rule: { family, table, chain: name, expr } } };
     const referred = references(expr);
     for (const set of referred.sets) if (!sets.has(set)) throw new Refusal('ENOENT');
+    for (const timeout of referred.timeouts) if (!timeouts.has(timeout)) throw new Refusal('ENOENT');
     for (const target of referred.chains) {
       const found = chains.get(target);
       if (found === undefined) throw new Refusal('ENOENT');
@@ -272,6 +288,26 @@ class Draft {
     };
     this.owned.add(limited);
     sets.set(name, limited);
+  }
+
+  /** An object that is there stays as it is, whatever is asked of it (nf_tables_newobj: it has no update). */
+  private addTimeout(name: string, body: CommandBody): void {
+    if (this.quirks.withoutTimeouts) throw new Refusal('ENOENT');
+    const { timeouts } = this.existing();
+    this.changed = true;
+    if (timeouts.has(name)) return;
+    const { family, table } = this.transaction;
+    const [listing] = this.compile([{ add: { 'ct timeout': { ...body, family, table, name } } }]).timeouts;
+    timeouts.set(name, { name, text: listing?.declaration ?? '' });
+  }
+
+  private deleteTimeout(name: string): void {
+    const { timeouts, chains } = this.existing();
+    if (!timeouts.has(name)) throw new Refusal('ENOENT');
+    for (const { rules } of chains.values())
+      if (rules.some(({ statements }) => references(statements).timeouts.includes(name))) throw new Refusal('EBUSY');
+    this.changed = true;
+    timeouts.delete(name);
   }
 
   private addSet(name: string, body: CommandBody): void {

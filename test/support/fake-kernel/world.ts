@@ -119,8 +119,8 @@ function unused(table: FakeTable): readonly string[] {
     for (const { chain } of elements.values()) if (chain !== null) chains.add(chain);
   // Maps of endpoints are used by class chains alone, and there may be none.
   const optional = /endpoints(-\d+)?$/;
-  // So are the chains that all Services with affinity share.
-  const shared = /^(?:find-(?:local-)?clients(?:-of-nodeports)?|no-room-for-client)$/;
+  // So are the chains that all Services with affinity share, and the one for attempts that nobody answers.
+  const shared = /^(?:connect-retry|find-(?:local-)?clients(?:-of-nodeports)?|no-room-for-client)$/;
   return [
     ...[...table.chains.values()]
       .filter(({ name, hook }) => hook === null && !chains.has(name) && !shared.test(name))

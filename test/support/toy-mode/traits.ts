@@ -5,6 +5,7 @@ export const TOY_TRAITS: ModeTraits = {
   guardsClusterAddresses: false,
   guardsServiceAddresses: false,
   prefersLocal: false,
+  retriesAttempts: false,
   servesLocalhost: false,
   balancesOnly: false,
 };

@@ -36,6 +36,8 @@ const LABELS_READ: readonly string[] = [
 const ANNOTATIONS_READ: readonly string[] = [
   INITIAL_EVENTS_END,
   'endpoints.kubernetes.io/last-change-trigger-time',
+  'pointsman.dev/connect-retry',
+  'pointsman.dev/udp-retry',
   'preserve-destination',
   'winProxyOptimization',
   ...BALANCE_ANNOTATIONS,

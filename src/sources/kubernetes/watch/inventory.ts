@@ -188,20 +188,21 @@ export class Inventory {
     const object = `${this.resource.kind} ${this.print(key)}`;
     if (severity === 'warning') {
       this.log.warn(`Part of an object is left out: ${text}`, { object });
+      // Who wrote a Service reads its events; slices are written by controllers.
+      if (this.resource.kind === 'Service')
+        this.record(key, 'PartIgnored', `the service proxy leaves out a part of this object: ${text}`, text);
       return;
     }
     this.log.error(text, 'Object cannot be used, its last good version stays', { object });
+    const note = `the service proxy cannot use this object, its last good version stays: ${text}`;
+    this.record(key, 'InvalidObject', note, text);
+  }
+
+  private record(key: ObjectKey, reason: string, note: string, finding: string): void {
     const { kind, apiVersion } = this.resource;
     const { namespace, name } = this.refOf(key);
-    this.events.record({
-      type: 'Warning',
-      reason: 'InvalidObject',
-      action: 'ReadObject',
-      regarding: { apiVersion, kind, namespace, name },
-      related: null,
-      note: `the service proxy cannot use this object, its last good version stays: ${text}`,
-      finding: text,
-    });
+    const regarding = { apiVersion, kind, namespace, name };
+    this.events.record({ type: 'Warning', reason, action: 'ReadObject', regarding, related: null, note, finding });
   }
 
   /** In one line for all of a list: such objects are others' business, and there may be thousands of them. */

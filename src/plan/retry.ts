@@ -1,0 +1,36 @@
+import { DNS_PORT, type RetryTimes } from '../base/conntrack-timeouts.js';
+import type { ServicePortRow, ServiceRow } from '../state/rows.js';
+import type { FrontendPlan } from './types.js';
+
+/**
+ * When attempts to a frontend of a Service port go to another endpoint, where that is not what the node's times say of it; 0: never.
+ *
+ * @param number the frontend's port.
+ */
+export function retrySeconds(
+  service: Pick<ServiceRow, 'connectRetry' | 'udpRetry'>,
+  { protocol, port }: Pick<ServicePortRow, 'protocol' | 'port'>,
+  number: number,
+  times: RetryTimes,
+): number | null {
+  if (protocol === 'SCTP') return null;
+  // By a node port nothing tells that it is for DNS.
+  const ofPort = protocol === 'TCP' ? times.tcp : port === DNS_PORT ? times.dns : null;
+  const wanted = (protocol === 'TCP' ? service.connectRetry : service.udpRetry) ?? ofPort ?? 0;
+  return wanted === (timeOf(protocol, number, times) ?? 0) ? null : wanted;
+}
+
+/** After how many seconds attempts to a frontend go to another endpoint; null: never. */
+export function retryOf(
+  { protocol, port, retrySeconds }: Pick<FrontendPlan, 'protocol' | 'port' | 'retrySeconds'>,
+  times: RetryTimes,
+): number | null {
+  const seconds = retrySeconds ?? timeOf(protocol, port, times) ?? 0;
+  return seconds === 0 ? null : seconds;
+}
+
+/** Where nothing else is said. */
+function timeOf(protocol: ServicePortRow['protocol'], port: number, { tcp, dns }: RetryTimes): number | null {
+  if (protocol === 'TCP') return tcp;
+  return protocol === 'UDP' && port === DNS_PORT ? dns : null;
+}

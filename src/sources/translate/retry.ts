@@ -1,0 +1,26 @@
+import { isMapping } from '../../base/mapping.js';
+import type { Fields } from './fields.js';
+
+/** Longer than any client waits for the first answer to its first packets. */
+const MOST_SECONDS = 60;
+const SECONDS = /^([1-9]\d?)s$/;
+
+/**
+ * When attempts that nobody answers go to another endpoint, which an annotation says of a Service: seconds, 0 for "off", null where nothing is said. What
+ * cannot be read counts as not said, with a warning: it is not worth refusing a Service for.
+ */
+export function readRetry(metadata: Fields, annotation: string): number | null {
+  const annotations = metadata.raw('annotations');
+  const text = isMapping(annotations) ? annotations[annotation] : undefined;
+  if (text === undefined) return null;
+  if (text === 'off') return 0;
+  const [, digits] = typeof text === 'string' ? (SECONDS.exec(text) ?? []) : [];
+  const seconds = Number(digits);
+  if (seconds <= MOST_SECONDS) return seconds;
+  metadata.warn(
+    `annotations[${annotation}]`,
+    text,
+    `must be "off" or "1s" to "${MOST_SECONDS}s", and counts as absent`,
+  );
+  return null;
+}

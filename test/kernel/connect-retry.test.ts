@@ -1,0 +1,190 @@
+// Attempts to endpoints that do not answer, while the cluster does not know it: docs/when-endpoints-die.md.
+// needs: nft, conntrack
+import t from 'tap';
+import { endpoint, eventually, Lab, patience } from '../support/lab/lab.js';
+import { dualStack, FAMILY_VIEWS, type FamilyView } from '../support/lab/packet-table.js';
+import { Proxy } from '../support/lab/proxy.js';
+import { ADDRESSES } from '../support/lab/topology.js';
+import { silence } from './silence.js';
+
+const WAYS: readonly { readonly from: string; readonly to: (view: FamilyView) => string }[] = [
+  { from: 'pod-c', to: (view) => endpoint(view.clusterIP(41), 80) },
+  { from: 'node', to: (view) => endpoint(view.clusterIP(41), 80) },
+  { from: 'client', to: (view) => endpoint(view.loadBalancerIP(3), 80) },
+  { from: 'client', to: (view) => view.nodePort(30080) },
+];
+const ENDPOINTS = ['remote-a', 'remote-b', 'pod-a', 'pod-b'] as const;
+/** Attempts by each way and family. That none of 64 goes to a quarter of the endpoints happens once in 10⁸ runs. */
+const ATTEMPTS = 8;
+/** A client sends its first packet again so many times, a second apart: that it always goes to a dead half happens once in 10⁹ runs. */
+const SYNS = 40;
+const GIVES_UP_MS = patience(90_000);
+
+const WEB = dualStack('web', {
+  type: 'LoadBalancer',
+  number: 41,
+  loadBalancers: [3],
+  ports: [{ port: 80, nodePort: 30080 }],
+  endpoints: [...ENDPOINTS],
+});
+
+t.test('attempts to endpoints that do not answer go to those that do', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll([...ENDPOINTS], [[80, 'TCP']]);
+  await Proxy.start(t, lab, { objects: WEB });
+  for (const { from } of WAYS) await lab.output(from, ['sysctl', '-qw', `net.ipv4.tcp_syn_linear_timeouts=${SYNS}`]);
+  for (const dead of ['remote-b', 'pod-a'] as const) {
+    await silence(lab, dead);
+    const opened = await Promise.allSettled(
+      FAMILY_VIEWS.flatMap((view) =>
+        WAYS.flatMap(({ from, to }) =>
+          Array.from({ length: ATTEMPTS }, () => lab.open({ from, to: to(view), timeoutMs: GIVES_UP_MS })),
+        ),
+      ),
+    );
+    const connections = opened.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    t.equal(connections.length, opened.length, `all connect while ${dead} is silent`);
+    await Promise.all(connections.map((connection) => connection.close()));
+  }
+});
+
+/** Of the flows of a family that a client has through a Service, `state seconds` of the first one. */
+async function timeoutOf(lab: Lab, { family }: FamilyView, port: number): Promise<string | null> {
+  for (const line of await lab.flows(family)) {
+    const [protocol, , seconds, ...rest] = line.split(/\s+/);
+    if (!rest.join(' ').includes(` dport=${port} `)) continue;
+    return protocol === 'tcp'
+      ? `${rest[0] ?? ''} ${seconds ?? ''}`
+      : `${line.includes('UNREPLIED') ? 'UNREPLIED' : 'REPLIED'} ${seconds ?? ''}`;
+  }
+  return null;
+}
+
+/** Seconds that a state of the node's flows lasts, each other than any default. */
+const SYSCTLS: Readonly<Record<string, number>> = {
+  tcp_timeout_syn_sent: 1201,
+  tcp_timeout_syn_recv: 1302,
+  tcp_timeout_established: 50_403,
+  tcp_timeout_fin_wait: 1504,
+  tcp_timeout_close_wait: 1605,
+  tcp_timeout_last_ack: 1706,
+  tcp_timeout_time_wait: 1807,
+  tcp_timeout_close: 1908,
+  tcp_timeout_max_retrans: 2009,
+  tcp_timeout_unacknowledged: 2110,
+  udp_timeout: 2211,
+  udp_timeout_stream: 2312,
+};
+
+async function setSysctls(lab: Lab, values: Readonly<Record<string, number>>): Promise<void> {
+  for (const [name, value] of Object.entries(values))
+    await lab.output('node', ['sysctl', '-qw', `net.netfilter.nf_conntrack_${name}=${value}`]);
+}
+
+/** A connection that both sides end in order. */
+const ORDERLY = `
+import socket, sys
+opened = socket.create_connection((sys.argv[1], 80))
+opened.shutdown(socket.SHUT_WR)
+while opened.recv(100): pass
+`;
+
+function ending(lab: Lab, view: FamilyView, state: string): Promise<string> {
+  return eventually(`a flow in ${state}`, async () => {
+    const found = await timeoutOf(lab, view, 80);
+    return found?.startsWith(`${state} `) === true ? found : null;
+  });
+}
+
+t.test('every other state of such a flow lasts as the sysctls say, also after these have changed', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll(['remote-a'], [[80, 'TCP']]);
+  const objects = dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: ['remote-a'] });
+  // The kernel knows no sysctls of conntrack in a namespace before rules use it.
+  await lab.output('node', ['nft', 'add table ip t; add chain ip t c { type nat hook output priority 0; }']);
+  await setSysctls(lab, SYSCTLS);
+  const conntrack = { maxPerCore: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' };
+  const proxy = await Proxy.start(t, lab, { objects, config: { conntrack, nftables: { syncPeriod: '1s' } } });
+  const [objectName = ''] = (await lab.ruleset()).match(/connect-retry-tcp-1-[\d-]+/) ?? [];
+  t.equal(objectName, 'connect-retry-tcp-1-1-1302-50403-1504-1605-1706-1807-1908-120-2009-2110');
+  for (const view of FAMILY_VIEWS) {
+    const connection = await lab.open({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) });
+    t.match(await connection.exchange(), { name: 'remote-a' });
+    t.match(await timeoutOf(lab, view, 80), /^ESTABLISHED 50(?:40[0-3]|39\d)$/, view.family);
+    await connection.close();
+    t.match(await ending(lab, view, 'CLOSE'), /^CLOSE 19(?:0[0-8]|[0-8]\d)$/, view.family);
+    await lab.output('node', ['conntrack', '-F']);
+    await lab.output('pod-c', ['python3', '-c', ORDERLY, view.clusterIP(41)]);
+    t.match(await ending(lab, view, 'TIME_WAIT'), /^TIME_WAIT 1(?:80[0-7]|7\d\d)$/, view.family);
+  }
+  await setSysctls(lab, { tcp_timeout_established: 60_403 });
+  await eventually('other objects', async () => ((await lab.ruleset()).includes('-60403-') ? true : null));
+  await eventually('the former objects are gone', async () =>
+    (await lab.ruleset()).includes('-50403-') ? null : true,
+  );
+  await proxy.consistent();
+  for (const view of FAMILY_VIEWS) {
+    await lab.output('node', ['conntrack', '-F']);
+    const connection = await lab.open({ from: 'pod-c', to: endpoint(view.clusterIP(41), 80) });
+    t.match(await timeoutOf(lab, view, 80), /^ESTABLISHED 60(?:40[0-3]|39\d)$/, view.family);
+    await connection.close();
+  }
+});
+
+/** For how many seconds at most an attempt from a pod is waited for. */
+async function waits(lab: Lab, to: string, view: FamilyView): Promise<number> {
+  await lab.output('node', ['conntrack', '-F']);
+  const asked = lab.request({ from: 'pod-c', to, timeoutMs: patience(3000) });
+  const found = await eventually('an attempt', () => timeoutOf(lab, view, 80));
+  await asked;
+  const [, seconds] = /^SYN_SENT (\d+)$/.exec(found) ?? [];
+  return Number(seconds);
+}
+
+for (const flags of [[], ['--connect-retry=0', '--dns-retry=0']]) {
+  t.test(`attempts that go to no Service are as they were before: ${flags.join(' ')}`, async (t) => {
+    const lab = await Lab.start(t);
+    await lab.serveAll(['remote-a'], [[80, 'TCP']]);
+    await silence(lab, 'remote-a');
+    const objects = dualStack('web', { number: 41, ports: [{ port: 80 }], endpoints: ['remote-a'] });
+    const proxy = await Proxy.start(t, lab, { objects, flags });
+    for (const view of FAMILY_VIEWS) {
+      const ofService = await waits(lab, endpoint(view.clusterIP(41), 80), view);
+      t.ok(flags.length === 0 ? ofService <= 1 : ofService > 60, `${view.family}: of a Service`);
+      t.ok((await waits(lab, endpoint(ADDRESSES['remote-a'][view.family], 80), view)) > 60, `${view.family}: of none`);
+    }
+    t.equal(/connect-retry-tcp/.test(await lab.ruleset()), flags.length === 0);
+    // The plan that is asked for here knows no flags.
+    if (flags.length === 0) await proxy.consistent();
+  });
+}
+
+t.test('a resolver that asks again by the same socket is answered', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll([...ENDPOINTS], [[53, 'UDP']]);
+  const port = { port: 53, protocol: 'UDP' as const, nodePort: 30053 };
+  const objects = dualStack('dns', { type: 'NodePort', number: 41, ports: [port], endpoints: [...ENDPOINTS] });
+  await Proxy.start(t, lab, { objects });
+  await silence(lab, 'remote-b');
+  const ways = [
+    { from: 'pod-c', to: (view: FamilyView) => endpoint(view.clusterIP(41), 53) },
+    { from: 'client', to: (view: FamilyView) => view.nodePort(30053) },
+  ];
+  const clients = FAMILY_VIEWS.flatMap((view) =>
+    ways.flatMap(({ from, to }) => Array.from({ length: ATTEMPTS }, () => ({ from, to: to(view) }))),
+  );
+  const answered = await Promise.all(
+    clients.map(async (traffic) => {
+      const socket = await lab.open({ ...traffic, protocol: 'UDP' });
+      // As resolvers do, which ask again after some seconds; longer than the flow is kept.
+      const answer = await eventually('an answer', async () => {
+        const found = await socket.exchange({ timeoutMs: 3500 });
+        return 'name' in found ? found : null;
+      });
+      await socket.close();
+      return answer;
+    }),
+  );
+  t.notOk(answered.some(({ name }) => name === 'remote-b'));
+  t.equal(answered.length, clients.length);
+});
