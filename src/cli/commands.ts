@@ -79,13 +79,14 @@ export async function explain(
   to: string,
   output: OutputForm,
 ): Promise<Output> {
-  const question = parseQuestion(from, to);
   if (config.manifests.length === 0) {
     const query = new URLSearchParams({ from, to, output }).toString();
     return { ...(await ask(config.statusSocket, `${EXPLAIN_PAGE}?${query}`)), errors: [], warnings: [] };
   }
-  const { explainPlanned, isForwarded, printExplainedPacket } = await import('../serve/explain-packet.js');
+  const { explainPlanned, isForwarded, printExplainedPacket, resolveTarget } =
+    await import('../serve/explain-packet.js');
   const { planner, snapshot, problems } = await planned(config);
+  const question = parseQuestion(from, resolveTarget(snapshot, from, to));
   const table = planner.tables[familyOf(question.destination)];
   const answer = explainPlanned({ snapshot, table, settings: planSettings(config) }, host, question);
   const text = formatted(answer, output, printExplainedPacket);

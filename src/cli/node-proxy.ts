@@ -1,4 +1,5 @@
 import { systemClock } from '../base/clock.js';
+import { greatest } from '../base/extremes.js';
 import { messageOf } from '../base/error-message.js';
 import { nodeSubject, type ProxyEvent } from '../base/events.js';
 import { systemWallClock } from '../base/timestamp.js';
@@ -83,6 +84,7 @@ export class NodeProxy {
   private ending = false;
   private followers = NOBODY;
   private stopping = false;
+  private announced = false;
   /** In force; {@link reconfigure} replaces it. */
   private loaded: Loaded;
   /** The configuration in force, but this node has its former name until its Node has been read by the new one. */
@@ -373,8 +375,27 @@ export class NodeProxy {
       onGuarded: () => void this.kernelValues.apply(),
       onComplete: () => {
         settleLoadSoon(machine);
+        this.announce();
       },
       onFatal,
+    });
+  }
+
+  /** Says once that the start is over. */
+  private announce(): void {
+    const { health, store, sources, options, config } = this;
+    if (this.announced || !store.snapshot.ready || !health.healthy()) return;
+    this.announced = true;
+    const counts = this.cycle.families.map(({ table }) => table.counts);
+    const services = greatest(counts.map((each) => each.services));
+    const endpoints = counts.reduce((sum, each) => sum + each.endpoints, 0);
+    const text = `serving ${services} Services, ${endpoints} endpoints in ${config.mode}, healthy after ${process.uptime().toFixed(1)} s`;
+    options.log.info(0, text, {
+      release: OWN_VERSION,
+      sources: sources
+        .states()
+        .map(({ source }) => source)
+        .join(),
     });
   }
 

@@ -162,7 +162,7 @@ function operandProblem(name: Subcommand, operand: string | null, got: string, m
   if (CONFIGURED_COMMANDS[name].operand === 'none')
     return more === 0 ? null : `${name} does not take any arguments, got ${got}`;
   if (operand === null && CONFIGURED_COMMANDS[name].operand === 'required')
-    return `${name} needs an argument: address:port/protocol`;
+    return `${name} needs an argument: address:port/protocol, or a Service`;
   return more === 0 ? null : `${name} takes one argument, got ${got} as well`;
 }
 

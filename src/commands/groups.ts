@@ -51,6 +51,7 @@ const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = 
       'service-entries-max',
       'balance',
       'balance-',
+      'reset-removed-endpoints',
     ],
   ],
   ['Modes', ['iptables-', 'ipvs-']],

@@ -85,11 +85,15 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
   },
   explain: {
     summary: 'say what becomes of a packet, and why',
-    operands: 'address:port/protocol',
+    operands: 'ADDRESS:PORT/PROTOCOL|SERVICE[:PORT]',
     about: ['The running process answers, or with --manifests these, or with --node the proxy of another node.'],
     examples: [
       { line: 'pointsman explain 10.96.0.1:443', says: 'from a client outside the cluster' },
       { line: 'pointsman explain --from 10.244.1.11 10.96.0.10:53/UDP', says: 'from a pod' },
+      {
+        line: 'pointsman explain shop/web:http',
+        says: 'to a Service by name; also web.shop, svc/web, http://web.shop',
+      },
       { line: 'pointsman explain --node worker-1 192.0.2.3:80', says: 'on another node' },
     ],
     exits: {

@@ -20,6 +20,39 @@ export interface Question {
   readonly protocol: Protocol;
 }
 
+/** What a destination names in place of an address: a Service, or a port of it. */
+export interface NamedTarget {
+  /** Null: it is not said. */
+  readonly namespace: string | null;
+  readonly name: string;
+  /** A number or a name; null: it is not said. */
+  readonly port: string | null;
+  /** Null: it is not said. */
+  readonly protocol: Protocol | null;
+}
+
+/** Schemes whose ports everybody knows. */
+const SCHEME_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' };
+
+/**
+ * A destination that is no address: `web.shop`, `shop/web:http`, `svc/web`, `web.shop.svc.cluster.local:80`, or a URL of one of these; null: it is none of
+ * these. The same for a URL with an address, whose host comes back as the name.
+ */
+export function parseNamed(text: string): NamedTarget | null {
+  const [, scheme = '', rest = text] = /^(\w+):\/\/([^/?#]*).*$/.exec(text) ?? [];
+  if (scheme !== '' && SCHEME_PORTS[scheme] === undefined) return null;
+  const [, host = '', portText = '', protocolText = ''] =
+    /^(\[[^\]]*\]|[^\s:[\]]+?)(?::([\w-]+))?(?:\/(tcp|udp|sctp))?$/i.exec(rest) ?? [];
+  if (host === '') return null;
+  const protocol = protocolText === '' ? null : parseProtocol(protocolText.toUpperCase());
+  const port = portText !== '' ? portText : (SCHEME_PORTS[scheme] ?? null);
+  const bare = host.replace(/^(?:svc|service|services)\//, '');
+  if (parseAddress(host.replace(/^\[(.*)\]$/, '$1')) !== null) return { namespace: null, name: host, port, protocol };
+  const [first = '', second = null, ...more] = bare.includes('/') ? bare.split('/').reverse() : bare.split('.');
+  if (bare.includes('/') ? more.length > 0 : more.length > 0 && more[0] !== 'svc') return null;
+  return { namespace: second, name: first, port, protocol };
+}
+
 /** A question that cannot be asked; the message names the part and its value. */
 export class QuestionError extends Error {
   override readonly name = 'QuestionError';

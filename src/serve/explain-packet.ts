@@ -13,8 +13,11 @@ import { parseQuestion, QuestionError, type Question } from '../plan/question.js
 import { printScope } from '../plan/text.js';
 import type { PacketScope } from '../plan/types.js';
 import type { Snapshot } from '../state/snapshot.js';
+import { resolveTarget } from './explain-target.js';
 import { observedPacket } from './observed-packet.js';
 import { pendingMs, type RunningProcess } from './running-process.js';
+
+export { resolveTarget };
 
 /** Whether the kernel holds what the plan says about a packet. */
 export interface KernelAgreement {
@@ -126,7 +129,7 @@ export async function explainPacket(
   try {
     if (!running.snapshot.ready)
       throw new QuestionError(`the process is still reading ${running.waitingFor().join(', ')}, see pointsman status`);
-    const question = parseQuestion(from, to);
+    const question = parseQuestion(from, resolveTarget(running.snapshot, from, to));
     const family = familyOf(question.destination);
     const sync = running.families.find(({ table }) => table.family === family);
     if (sync === undefined) throw new QuestionError(`this node does not serve ${family}`);

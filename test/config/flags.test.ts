@@ -111,7 +111,7 @@ t.test('a wrong command line: message and usage', (t) => {
     [['status', '--config=a'], 'unknown flag: --config; It is a flag of the proxy itself.'],
     [['status', '--wach'], 'unknown flag: --wach; Did you mean --watch?'],
     [['--manifest=a'], 'unknown flag: --manifest; Did you mean --manifests?'],
-    [['explain'], 'explain needs an argument: address:port/protocol'],
+    [['explain'], 'explain needs an argument: address:port/protocol, or a Service'],
     [['explain', 'a', 'b'], 'explain takes one argument, got ["b"] as well'],
     [['--cleanup', 'false'], '"pointsman" does not take any arguments, got ["false"]'],
     [['--', '--config=a'], '"pointsman" does not take any arguments, got ["--config=a"]'],

@@ -132,12 +132,11 @@ t.test('bad questions', async (t) => {
   const proxy = await Proxy.start(t, lab, { objects: WEB });
   const inside = new Console(lab, proxy);
   const rows: readonly (readonly [readonly string[], RegExp])[] = [
-    [['10.96.0.41'], /^destination "10.96.0.41": must be address:port\/protocol, with IPv6 in brackets\n$/],
     [['10.96.0.41:80', '--from=10.0.0.256'], /^--from: "10.0.0.256" must be external, node, an IP address.*\n$/],
     [['10.96.0.41:80', '--from=veth-z'], /^--from: the node has no interface "veth-z" \(it has .*veth-a.*\)\n$/],
     [['10.96.0.41:80', '--from=10.244.1.10%eth9'], /^--from: the node has no interface "eth9" .*\n$/],
     [['10.96.0.41:80', '--from=fd00::1'], /are of different families\n$/],
-    [[], /^explain needs an argument: address:port\/protocol\n\nUsage:/],
+    [[], /^explain needs an argument: address:port\/protocol, or a Service\n\nUsage:/],
   ];
   for (const [words, message] of rows) {
     const { status, stdout, stderr } = await inside.run('explain', ...words);
@@ -209,6 +208,50 @@ t.test('status', async (t) => {
     return (await inside.status()).families[0] ?? null;
   });
   t.match(restarted.recentSyncs.at(-1), { full: true, transactions: 0 }, 'adopted');
+});
+
+t.test('explain takes a Service by name, a URL, and an address without a port', async (t) => {
+  const lab = await Lab.start(t);
+  const two = service('two', {
+    clusterIPs: ['10.96.0.90'],
+    ports: [
+      { name: 'a', port: 80 },
+      { name: 'b', port: 81 },
+    ],
+  });
+  const proxy = await Proxy.start(t, lab, { objects: [...WEB, two] });
+  const inside = new Console(lab, proxy);
+  for (const to of [
+    'web',
+    'svc/web',
+    'default/web',
+    'default/web:http',
+    'web.default',
+    'web.default.svc.cluster.local:80',
+    'http://web.default/x',
+    '10.96.0.41',
+    'http://10.96.0.41',
+  ])
+    t.match(
+      await inside.explain(to),
+      { destination: '10.96.0.41:80', frontend: { servicePort: 'default/web:http' } },
+      to,
+    );
+  t.match(await inside.explain('two:b'), { destination: '10.96.0.90:81' });
+  t.match(
+    await inside.explain('web', '--from', 'fd00:244:1::a'),
+    { destination: '[fd00:10:96::41]:80' },
+    "of the sender's family",
+  );
+  for (const [to, message] of [
+    ['two', /^destination "two": which port of default\/two: a 80\/TCP, b 81\/TCP\n$/],
+    ['10.96.0.90', /which port of default\/two: a 80\/TCP, b 81\/TCP/],
+    ['two:c', /which port of default\/two/],
+    ['gone', /^destination "gone": there is no Service gone\n$/],
+    ['shop/web', /there is no Service shop\/web/],
+    ['10.9.9.9', /no Service has the address, and there is no port/],
+  ] as const)
+    t.match(await inside.run('explain', to), { status: 2, stdout: '', stderr: message }, to);
 });
 
 t.test('services: a list, one of them, those with problems', async (t) => {

@@ -113,6 +113,8 @@ t.test('changes that it slept through', async (t) => {
   const lab = await laboratory(t);
   const proxy = await Proxy.start(t, lab, { objects: OBJECTS });
   t.equal(proxy.log.match(/"rules complete" family=/g)?.length, 2, 'said once for each family');
+  const served = proxy.log.match(/"serving \d+ Services, \d+ endpoints in \w+, healthy after \d+\.\d s" release=/g);
+  t.equal(served?.length, 1, 'the start ends in one line');
   const pid = proxy.pid ?? 0;
   t.equal(await readFile(`/proc/${pid}/comm`, 'utf8'), 'pointsman\n', 'what top shows');
   t.match(await readFile(`/proc/${pid}/cmdline`, 'utf8'), /^pointsman .*--config/, 'what ps shows');
