@@ -8,7 +8,7 @@ import { frontendCount } from './frontend-count.js';
 import { endpointWeight } from './frontend-limit.js';
 import { MOST_TABLE_ENDPOINTS, slotTable, tableSize } from './slot-table.js';
 import type { Steps, Warming } from './slow-start.js';
-import type { Balance, Shares } from './types.js';
+import { isUniform, type Balance, type Shares } from './types.js';
 import { spilledWeights, type Placed } from './zone-shares.js';
 
 type Slices = readonly EndpointSliceRow[];
@@ -188,10 +188,6 @@ export class PortBalance {
       return { weight: steps === null ? weight : weight * steps(key), zone };
     });
   }
-}
-
-function isUniform(weights: readonly number[]): boolean {
-  return weights.every((weight) => weight === weights[0]);
 }
 
 /** What an endpoint of a list gets of all connections, of 100, in the order of the list. */

@@ -1,6 +1,7 @@
 import { endpointSize, type EndpointList } from '../base/endpoint-list.js';
 import type { Family, IPAddress } from '../base/ip.js';
 import { printBy, slotCounts } from './balance.js';
+import { isUniform } from './uniform-weights.js';
 import type {
   Conflict,
   ConflictPair,
@@ -71,7 +72,8 @@ export function printFrontend(frontend: FrontendText): string[] {
   if ((localEndpoints ?? endpoints).count === 0) lines.push(`${head} empty ${frontend.whenEmpty}`);
   if (isServed && frontend.affinitySeconds !== null) lines.push(`${head} affinity ${frontend.affinitySeconds}s`);
   if (isServed && balance !== null && balance !== undefined) {
-    lines.push(`${head} balance ${printBy(balance.by)}`);
+    // Without tables there is nothing but weights.
+    if (balance.endpoints.slots !== null) lines.push(`${head} balance ${printBy(balance.by)}`);
     lines.push(...printShares(`${head} `, endpoints, balance.endpoints));
     if (localEndpoints !== null && balance.localEndpoints !== null)
       lines.push(...printShares(`${head} local-`, localEndpoints, balance.localEndpoints));
@@ -83,6 +85,7 @@ export function printFrontend(frontend: FrontendText): string[] {
 
 /** The part of connections that each endpoint of a list gets, and which of the slots are its own, as one number. */
 function printShares(head: string, list: EndpointList, { weights, slots }: Shares): string[] {
+  if (slots === null && isUniform(weights)) return [];
   if (slots === null)
     return list.toStrings().map((endpoint, place) => `${head}share ${endpoint} weight ${weights[place] ?? 0}`);
   const counts = slotCounts(list.count, slots);

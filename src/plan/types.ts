@@ -64,6 +64,8 @@ export interface Balance {
   readonly localEndpoints: Shares | null;
 }
 
+export { isUniform } from './uniform-weights.js';
+
 /** Of the largest table: a prime. */
 export const MOST_SLOTS = 8191;
 

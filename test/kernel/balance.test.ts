@@ -1,5 +1,5 @@
 // How connections are shared among endpoints: weights and hashing by tables of slots (docs/balancing.md).
-// needs: nft, conntrack
+// needs: nft, conntrack, iptables
 import t from 'tap';
 import { usually } from '../support/extent.js';
 import { endpoint, eventually, Lab, type Connection, type Outcome } from '../support/lab/lab.js';
@@ -10,6 +10,9 @@ import { NODE_NAME, Proxy } from '../support/lab/proxy.js';
 import type { ADDRESSES } from '../support/lab/topology.js';
 
 const onlyNftables = labMode() === 'nftables' ? {} : { skip: 'tables of slots are of mode nftables' };
+
+/** Weights and what is made of them, which mode iptables has by probabilities. */
+const withWeights = labMode().startsWith('ipvs') ? { skip: 'mode ipvs shares equally' } : {};
 
 type Pod = keyof typeof ADDRESSES;
 const PODS = ['pod-a', 'pod-b', 'remote-a', 'remote-b'] as const;
@@ -51,14 +54,16 @@ function counted(outcomes: readonly Outcome[]): ReadonlyMap<string, number> {
   return counts;
 }
 
-t.test('connections follow weights', onlyNftables, async (t) => {
+t.test('connections follow weights', withWeights, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const weights = { 'pod-a': '1', 'pod-b': '2', 'remote-a': '5', 'remote-b': '8' } as const;
   const proxy = await Proxy.start(t, lab, { objects: weighted(weights, {}) });
   const connections = usually(1000, 20_000);
   // What slots say: of 251, by largest remainders.
-  const expected = { 'pod-a': 16 / 251, 'pod-b': 31 / 251, 'remote-a': 78 / 251, 'remote-b': 126 / 251 };
+  const slots = { 'pod-a': 16 / 251, 'pod-b': 31 / 251, 'remote-a': 78 / 251, 'remote-b': 126 / 251 };
+  const exact = { 'pod-a': 1 / 16, 'pod-b': 2 / 16, 'remote-a': 5 / 16, 'remote-b': 8 / 16 };
+  const expected = labMode() === 'nftables' ? slots : exact;
   const ways: readonly [string, (view: FamilyView) => string][] = [
     ['pod-c', (view) => endpoint(view.clusterIP(41), 80)],
     ['client', (view) => endpoint(view.loadBalancerIP(3), 80)],
@@ -152,7 +157,7 @@ t.test('a hashed client keeps its endpoint, and another process finds the same o
   );
 });
 
-t.test('connections spill over to zones with room', onlyNftables, async (t) => {
+t.test('connections spill over to zones with room', withWeights, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll([...PODS, 'pod-c'], [[80, 'TCP']]);
   // One endpoint in this zone, and four in others: of a third of all clients a fifth of all connections can stay.
@@ -192,7 +197,7 @@ t.test('connections spill over to zones with room', onlyNftables, async (t) => {
   }
 });
 
-t.test('an endpoint that becomes ready starts slowly', onlyNftables, async (t) => {
+t.test('an endpoint that becomes ready starts slowly', withWeights, async (t) => {
   const lab = await Lab.start(t);
   await lab.serveAll(PODS, [[80, 'TCP']]);
   const asks = (pods: readonly Pod[]): Manifest[] => equal(pods, { 'pointsman.dev/slow-start': '20s' });

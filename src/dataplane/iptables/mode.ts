@@ -16,6 +16,7 @@ export const IPTABLES: ModeDefinition<'iptables'> = {
     prefersLocal: false,
     servesLocalhost: localhostNodePorts,
     balancesOnly: false,
+    shares: 'weights',
   }),
   footprint: IPTABLES_FOOTPRINT,
   metrics: {

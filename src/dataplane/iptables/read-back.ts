@@ -3,9 +3,10 @@ import { addressBytes, parseAddress, parsePrefix, type Family, type IPAddress } 
 import { parseProtocol, type Protocol } from '../../base/protocol.js';
 import type { IptablesChainListing } from '../../native/contract.js';
 import { frontendKey } from '../../plan/frontend-key.js';
-import type { FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan } from '../../plan/types.js';
+import type { Balance, FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan, Shares } from '../../plan/types.js';
 import { ListedRules, type ParsedRule } from '../xtables/listing.js';
 import { CHAIN, DIVISION } from './names.js';
+import { WEIGHT_COMMENT } from './spread.js';
 
 /** What a listing says in the plan's terms. */
 export interface HeldRules {
@@ -32,10 +33,15 @@ const KINDS: readonly (readonly [string, FrontendKind])[] = [
 
 interface Endpoints {
   readonly list: EndpointList;
+  /** Null: none has a weight of its own. */
+  readonly shares: Shares | null;
   readonly affinitySeconds: number | null;
 }
 
-type Treatment = Pick<FrontendPlan, 'endpoints' | 'localEndpoints' | 'masquerade' | 'affinitySeconds' | 'sourceRanges'>;
+type Treatment = Pick<
+  FrontendPlan,
+  'endpoints' | 'localEndpoints' | 'balance' | 'masquerade' | 'affinitySeconds' | 'sourceRanges'
+>;
 
 class Reader {
   private readonly frontends = new Map<FrontendKey, FrontendPlan>();
@@ -134,8 +140,15 @@ class Reader {
       return { ...this.treatment(external), sourceRanges };
     }
     if (target.startsWith('KUBE-EXT-')) return this.externalTreatment(this.rules.of('nat', target));
-    const { list, affinitySeconds } = this.endpointsOf(target);
-    return { endpoints: list, localEndpoints: null, masquerade: 'off-cluster', affinitySeconds, sourceRanges: null };
+    const { list, shares, affinitySeconds } = this.endpointsOf(target);
+    return {
+      endpoints: list,
+      localEndpoints: null,
+      balance: balanceOf(list, shares, null),
+      masquerade: 'off-cluster',
+      affinitySeconds,
+      sourceRanges: null,
+    };
   }
 
   private externalTreatment(rules: readonly ParsedRule[]): Treatment {
@@ -146,6 +159,7 @@ class Reader {
     return {
       endpoints: cluster.list,
       localEndpoints: local && local.list,
+      balance: balanceOf(cluster.list, cluster.shares, local),
       masquerade: always ? 'always' : 'node',
       affinitySeconds: cluster.affinitySeconds ?? local?.affinitySeconds ?? null,
       sourceRanges: null,
@@ -155,11 +169,14 @@ class Reader {
   /** What a chain translates to, itself or in the chains it is divided into; kube-proxy has one for every endpoint. */
   private endpointsOf(chain: string): Endpoints {
     const found = new Map<string, Buffer>();
+    const weights = new Map<string, number>();
     let affinitySeconds: number | null = null;
     const visit = (name: string): void => {
-      for (const { translation, seconds, target, source } of this.rules.of('nat', name)) {
+      for (const { translation, seconds, target, source, comment } of this.rules.of('nat', name)) {
         const endpoint = translation === null ? null : packEndpoint(this.family, translation);
         if (endpoint !== null) found.set(endpoint.toString('latin1'), endpoint);
+        const [, weight = null] = WEIGHT.exec(comment ?? '') ?? [];
+        if (endpoint !== null && weight !== null) weights.set(endpoint.toString('latin1'), Number(weight));
         if (seconds !== null) affinitySeconds = Number(seconds);
         if (target !== null && (target.startsWith('KUBE-SEP-') || divides(target, chain))) visit(target);
         const itself = name.startsWith('KUBE-SEP-') ? hostAddress(source) : null;
@@ -167,8 +184,12 @@ class Reader {
       }
     };
     visit(chain);
-    const packed = Buffer.concat([...found.values()].sort((one, other) => Buffer.compare(one, other)));
-    return { list: new EndpointList(this.family, packed), affinitySeconds };
+    const sorted = [...found.values()].sort((one, other) => Buffer.compare(one, other));
+    const shares =
+      weights.size === 0
+        ? null
+        : { weights: sorted.map((each) => weights.get(each.toString('latin1')) ?? 1), slots: null };
+    return { list: new EndpointList(this.family, Buffer.concat(sorted)), shares, affinitySeconds };
   }
 
   private readHairpin(chain: string): void {
@@ -188,6 +209,16 @@ class Reader {
         : [{ service, port: Number(port), localEndpoints: 0 }];
     });
   }
+}
+
+const WEIGHT = new RegExp(`^${WEIGHT_COMMENT}([0-9]{1,9})$`);
+
+/** Lists without weights have equal ones; where neither has any there is nothing to say. */
+function balanceOf(list: EndpointList, shares: Shares | null, local: Endpoints | null): Balance | null {
+  if (shares === null && (local?.shares ?? null) === null) return null;
+  const equal = ({ count }: EndpointList): Shares => ({ weights: new Array<number>(count).fill(1), slots: null });
+  const localEndpoints = local === null ? null : (local.shares ?? equal(local.list));
+  return { by: 'random', endpoints: shares ?? equal(list), localEndpoints };
 }
 
 /** Null for rules that do not select one frontend. */

@@ -1,5 +1,5 @@
 import type { EndpointList } from '../../base/endpoint-list.js';
-import type { FrontendPlan, NodePlan } from '../../plan/types.js';
+import { isUniform, type FrontendPlan, type NodePlan } from '../../plan/types.js';
 import { commentMatch, hostText, protocolWord, sourceMatch, type Chain } from '../xtables/rules.js';
 import { CHAIN, serviceHash } from './names.js';
 import { spreadChains } from './spread.js';
@@ -62,6 +62,7 @@ export function serviceChains(group: ServiceGroup): readonly Chain[] {
       ? []
       : spreadChains({
           ...{ chain, servicePort, protocol, endpoints, affinitySeconds },
+          weights: weightsOf(group, endpoints),
           head: group.frontends.flatMap((frontend) =>
             frontend.kind === 'ClusterIP' && entryChain(group, frontend) === chain
               ? clusterMasquerade(frontend, node)
@@ -79,6 +80,19 @@ export function serviceChains(group: ServiceGroup): readonly Chain[] {
     chains.push(make(names.sources, admit));
   }
   return chains;
+}
+
+/** Those that some frontend has for the list; null: they are equal. */
+function weightsOf({ frontends }: ServiceGroup, list: EndpointList): readonly number[] | null {
+  for (const { balance, endpoints, localEndpoints } of frontends) {
+    const shares = endpoints.equals(list)
+      ? balance?.endpoints
+      : localEndpoints?.equals(list)
+        ? balance?.localEndpoints
+        : null;
+    if (shares && !isUniform(shares.weights)) return shares.weights;
+  }
+  return null;
 }
 
 function externalFrontend({ frontends }: ServiceGroup): FrontendPlan | undefined {

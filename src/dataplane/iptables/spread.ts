@@ -1,7 +1,7 @@
 import { endpointSize, printEndpoint, type EndpointList } from '../../base/endpoint-list.js';
 import type { Protocol } from '../../base/protocol.js';
 import type { IptablesEndpointRules } from '../../native/contract.js';
-import { protocolWord, type Chain } from '../xtables/rules.js';
+import { commentMatch, protocolWord, type Chain } from '../xtables/rules.js';
 import { clientList } from './names.js';
 
 /** Lists above this are divided, so that a packet walks about twice the square root of their length and a change rewrites that much. */
@@ -15,6 +15,8 @@ export interface Spreading {
   readonly servicePort: string;
   readonly protocol: Protocol;
   readonly endpoints: EndpointList;
+  /** In the order of the list; null: all endpoints are as likely. */
+  readonly weights: readonly number[] | null;
   readonly affinitySeconds: number | null;
   /** Rules before the first pick. */
   readonly head: readonly string[];
@@ -25,7 +27,7 @@ export interface Spreading {
  * before any pick, so these lists are not divided.
  */
 export function spreadChains(spreading: Spreading): readonly Chain[] {
-  const { chain, servicePort, protocol, endpoints, affinitySeconds, head } = spreading;
+  const { chain, servicePort, protocol, endpoints, weights, affinitySeconds, head } = spreading;
   const picks = (packed: Uint8Array): IptablesEndpointRules => ({
     type: 'endpoints',
     protocol: protocolWord(protocol),
@@ -33,6 +35,7 @@ export function spreadChains(spreading: Spreading): readonly Chain[] {
     affinity: affinitySeconds === null ? null : { seconds: affinitySeconds, lists: clientLists(spreading) },
   });
   const make = (name: string, rules: Chain['rules']): Chain => ({ table: 'nat', name, rules, owner: servicePort });
+  if (weights !== null) return [make(chain, [...head, ...weightedRules(spreading, weights)])];
   if (affinitySeconds !== null || endpoints.count <= UNDIVIDED_ENDPOINTS)
     return [make(chain, [...head, picks(endpoints.packed)])];
   const size = endpointSize(endpoints.family);
@@ -48,6 +51,34 @@ export function spreadChains(spreading: Spreading): readonly Chain[] {
   }
   return [make(chain, [...head, ...jumps]), ...chains];
 }
+
+/**
+ * The same by weights, of which each rule has its own in a comment: what is read back from the kernel is to say the same. These lists are not divided.
+ */
+function weightedRules(spreading: Spreading, weights: readonly number[]): readonly string[] {
+  const { protocol, endpoints, affinitySeconds } = spreading;
+  const start = `-p ${protocolWord(protocol)}`;
+  const targets = endpoints.toStrings().map((endpoint) => `-j DNAT --to-destination ${endpoint}`);
+  const mask = endpoints.family === 'IPv4' ? '255.255.255.255' : 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
+  const lists =
+    affinitySeconds === null ? [] : clientLists(spreading).map((list) => `--name ${list} --mask ${mask} --rsource`);
+  const remembered = lists.map(
+    (list, place) =>
+      `${start} -m recent --update --seconds ${affinitySeconds ?? 0} --reap ${list} ${targets[place] ?? ''}`,
+  );
+  let remaining = weights.reduce((sum, weight) => sum + weight, 0);
+  const picks = targets.map((target, place) => {
+    const weight = weights[place] ?? 1;
+    const chance = weight === remaining ? [] : [probabilityMatch(weight, remaining)];
+    remaining -= weight;
+    const list = lists[place] === undefined ? [] : [`-m recent --set ${lists[place]}`];
+    return [start, commentMatch(`${WEIGHT_COMMENT}${weight}`), ...chance, ...list, target].join(' ');
+  });
+  return [...remembered, ...picks];
+}
+
+/** Before the weight of an endpoint. */
+export const WEIGHT_COMMENT = 'weight ';
 
 function clientLists({ servicePort, protocol, endpoints }: Spreading): readonly string[] {
   return Array.from({ length: endpoints.count }, (_, index) =>

@@ -23,6 +23,7 @@ const DEFAULTS: Partial<PlanSettings> = {
     retriesAttempts: false,
     servesLocalhost: true,
     balancesOnly: false,
+    shares: 'weights',
   },
 };
 
