@@ -51,6 +51,8 @@ const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = 
       'service-entries-max',
       'balance',
       'balance-',
+      'connect-retry',
+      'dns-retry',
       'reset-removed-endpoints',
     ],
   ],

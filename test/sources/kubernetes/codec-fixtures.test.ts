@@ -2,7 +2,7 @@ import t from 'tap';
 import { JSON_CODEC } from '../../../src/sources/kubernetes/codec/json.js';
 import { PROTOBUF_CODEC } from '../../../src/sources/kubernetes/codec/protobuf.js';
 import type { RowKind } from '../../../src/state/rows.js';
-import { READY, SERVING, TERMINATING } from '../../../src/state/rows.js';
+import { POD, READY, SERVING, TERMINATING } from '../../../src/state/rows.js';
 import { fixture } from '../../support/api-server/fixtures.js';
 import { decodeList, decodeWatch } from './decoded.js';
 
@@ -106,7 +106,7 @@ t.test('the rows are what the objects say', (t) => {
   const web = slices.objects.find(({ name }) => name === 'web-1')?.row;
   t.match(web, {
     count: 3,
-    conditions: Uint8Array.of(READY | SERVING, SERVING | TERMINATING, 0),
+    conditions: Uint8Array.of(READY | SERVING | POD, SERVING | TERMINATING | POD, POD),
     nodeNames: ['node-1', 'node-2', 'node-2'],
     zoneHints: [[], [], ['z1', 'z2']],
     nodeHints: [[], [], ['node-2']],
