@@ -5,7 +5,7 @@ import { endpoint, eventually, Lab, patience } from '../support/lab/lab.js';
 import { dualStack, FAMILY_VIEWS, type FamilyView } from '../support/lab/packet-table.js';
 import { Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
-import { silence } from './silence.js';
+import { revive, silence } from './silence.js';
 
 const WAYS: readonly { readonly from: string; readonly to: (view: FamilyView) => string }[] = [
   { from: 'pod-c', to: (view) => endpoint(view.clusterIP(41), 80) },
@@ -187,4 +187,31 @@ t.test('a resolver that asks again by the same socket is answered', async (t) =>
   );
   t.notOk(answered.some(({ name }) => name === 'remote-b'));
   t.equal(answered.length, clients.length);
+});
+
+t.test('a client that is remembered at an endpoint which stops answering is remembered at another', async (t) => {
+  const lab = await Lab.start(t);
+  await lab.serveAll([...ENDPOINTS], [[80, 'TCP']]);
+  const spec = { number: 41, ports: [{ port: 80 }], affinitySeconds: 600, endpoints: [...ENDPOINTS] };
+  const proxy = await Proxy.start(t, lab, { objects: dualStack('web', spec) });
+  await lab.output('pod-c', ['sysctl', '-qw', `net.ipv4.tcp_syn_linear_timeouts=${SYNS}`]);
+  const where = async (view: FamilyView): Promise<string> => {
+    const traffic = { from: 'pod-c', to: endpoint(view.clusterIP(41), 80), timeoutMs: GIVES_UP_MS };
+    const connection = await lab.open(traffic);
+    const answer = await connection.exchange();
+    await connection.close();
+    if (!('name' in answer)) throw new Error(`no answer in ${view.family}: ${JSON.stringify(answer)}`);
+    return answer.name;
+  };
+  for (const view of FAMILY_VIEWS) {
+    const first = await where(view);
+    for (let again = 0; again < 8; again++) t.equal(await where(view), first, 'it is remembered');
+    await silence(lab, first);
+    const second = await where(view);
+    t.not(second, first, `${view.family}: another endpoint answers`);
+    for (let again = 0; again < 8; again++) t.equal(await where(view), second, 'at which the client is remembered');
+    await revive(lab, first);
+    t.equal(await where(view), second, 'also when the former one answers again');
+  }
+  await proxy.consistent();
 });

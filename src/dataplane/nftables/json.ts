@@ -33,7 +33,7 @@ export type Statement =
   | { readonly reject: { readonly type: 'tcp reset' } | null }
   | {
       readonly map: {
-        readonly op: 'update';
+        readonly op: 'update' | 'delete';
         readonly elem: Expression;
         readonly data: Expression;
         readonly map: string;
@@ -114,6 +114,10 @@ export const countBy = (set: string, elem: Expression): Statement => ({
 });
 export const updateMap = (map: string, elem: Expression, data: Expression): Statement => ({
   map: { op: 'update', elem, data, map: `@${map}` },
+});
+/** Whatever the element is mapped to: the kernel wants something in its place. */
+export const deleteFromMap = (map: string, elem: Expression, data: Expression): Statement => ({
+  map: { op: 'delete', elem, data, map: `@${map}` },
 });
 export const masquerade: Statement = { masquerade: { flags: 'fully-random' } };
 /** From now on the flow's timeouts are those of an object. Only for the first packet of a flow. */

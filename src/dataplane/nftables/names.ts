@@ -59,6 +59,8 @@ export const SET = {
   stickyLocals: 'sticky-local-endpoints',
   /** Addresses and ports that clients asked for lately as a node port with session affinity. */
   askedNodePorts: 'asked-nodeports',
+  /** First packets of clients that are looked for: one that comes again soon was not answered. */
+  recentAttempts: 'recent-attempts',
   /** Frontends with clients that were not remembered, as there was no room. */
   unremembered: 'unremembered-clients',
   /** Connections to endpoints that are gone, by client and what it asked for; those of them of which a packet came and was reset. */
@@ -125,6 +127,7 @@ export function isWrittenByPackets(set: string): boolean {
     set.startsWith('clients-') ||
     set.startsWith(countedSet('')) ||
     set === SET.askedNodePorts ||
+    set === SET.recentAttempts ||
     set === SET.resetting ||
     set === SET.wereReset ||
     set === SET.unremembered

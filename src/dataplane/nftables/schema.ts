@@ -8,6 +8,9 @@ const ASKED_SECONDS = 5;
 /** In which time a client whose connection is to be reset says something, if it was asked to. */
 const RESETTING_SECONDS = 30;
 
+/** Longer than the pauses between a client's first SYNs, and not so long that clients use a port again. */
+const RECENT_SECONDS = 5;
+
 /** Every set and map of the table but for the clients of Service ports with affinity. */
 export function staticSets(family: Family): readonly SetDeclaration[] {
   const ip = addressType(family);
@@ -31,6 +34,7 @@ export function staticSets(family: Family): readonly SetDeclaration[] {
     ),
     set(SET.stickyLocals, [ip, 'inet_service', ...frontend]),
     { ...set(SET.askedNodePorts, frontend), ...WRITTEN, timeout: ASKED_SECONDS },
+    { ...set(SET.recentAttempts, [...endpoint, ...frontend]), ...WRITTEN, timeout: RECENT_SECONDS },
     { ...set(SET.unremembered, frontend), ...WRITTEN, timeout: COUNTED_SECONDS },
     { ...set(SET.resetting, [ip, 'inet_service', ...frontend]), flags: ['timeout'], timeout: RESETTING_SECONDS },
     { ...set(SET.wereReset, [ip, 'inet_service', ...frontend]), ...WRITTEN, timeout: RESETTING_SECONDS },

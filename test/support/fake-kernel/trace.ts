@@ -161,6 +161,9 @@ class Walk {
       } else if ('mangle' in statement) {
         const mark = unpackSlot(Buffer.from(evaluation.bytes(statement.mangle.value), 'latin1'), 0);
         current = { ...current, mark };
+      } else if ('map' in statement && statement.map.op === 'delete') {
+        // No traveller comes twice.
+        continue;
       } else if ('map' in statement) {
         const { elem, data, map } = statement.map;
         const update = { set: map.slice(1), key: evaluation.bytes(elem), value: evaluation.bytes(data), counts: false };

@@ -7,6 +7,7 @@ import {
   back,
   concat,
   countBy,
+  deleteFromMap,
   differs,
   dnatTo,
   dport,
@@ -16,6 +17,7 @@ import {
   match,
   meta,
   original,
+  sport,
   update,
   updateMap,
   vmap,
@@ -23,6 +25,7 @@ import {
   type Expression,
   type Rule,
   type SetDeclaration,
+  type Statement,
 } from '../json.js';
 import { CHAIN, NFT_FAMILY, SET, clientsMap } from '../names.js';
 import { clientsMapOf } from '../schema.js';
@@ -137,7 +140,10 @@ export function clientKeysOf(parsed: AffinityChain): readonly FrontendKey[] {
 }
 
 /** A chain and those that it leads to, which come before it. */
-export function chainsOf(parsed: AffinityChain, node: Pick<NodePlan, 'family' | 'clientPrefix'>): readonly Chain[] {
+export function chainsOf(
+  parsed: AffinityChain,
+  node: Pick<NodePlan, 'family' | 'clientPrefix' | 'retryTimes'>,
+): readonly Chain[] {
   const family = NFT_FAMILY[node.family];
   switch (parsed.does) {
     case 'find':
@@ -172,10 +178,32 @@ export function mapsOf(parsed: AffinityChain, family: Family): readonly SetDecla
   return clientKeysOf(parsed).map((key) => clientsMapOf(family, nameClientKey(key)));
 }
 
-function findIn(key: FrontendKey, { family, clientPrefix }: Pick<NodePlan, 'family' | 'clientPrefix'>): Chain {
-  const client = clientOf(address(NFT_FAMILY[family], 'saddr'), family, clientPrefix);
-  const to = dnatTo(NFT_FAMILY[family], client, clientsMap(nameClientKey(key)));
-  return chain(findChainOf(key), [[match(meta('l4proto'), protocolOf(key)), to]]);
+function findIn(
+  key: FrontendKey,
+  { family, clientPrefix, retryTimes }: Pick<NodePlan, 'family' | 'clientPrefix' | 'retryTimes'>,
+): Chain {
+  const of = NFT_FAMILY[family];
+  const client = clientOf(address(of, 'saddr'), family, clientPrefix);
+  const map = clientsMap(nameClientKey(key));
+  const isProtocol = match(meta('l4proto'), protocolOf(key));
+  const retries = retryTimes.tcp !== null || retryTimes.dns !== null;
+  return chain(findChainOf(key), [
+    ...(retries && protocolOf(key) !== 'sctp' ? forgetUnanswered(isProtocol, of, client, map) : []),
+    [isProtocol, dnatTo(of, client, map)],
+  ]);
+}
+
+/**
+ * A first packet that comes again soon is of an attempt that nobody answered: conntrack has forgotten it, and its client is not to go to the same endpoint
+ * once more.
+ */
+function forgetUnanswered(isProtocol: Statement, family: NftFamily, client: Expression, map: string): readonly Rule[] {
+  const attempt = concat(address(family, 'saddr'), sport, address(family, 'daddr'), meta('l4proto'), dport);
+  const endpoint = concat(address(family, 'daddr'), dport);
+  return [
+    [isProtocol, match(attempt, `@${SET.recentAttempts}`), deleteFromMap(map, client, endpoint), back],
+    [isProtocol, update(SET.recentAttempts, attempt)],
+  ];
 }
 
 /**
