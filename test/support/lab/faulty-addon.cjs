@@ -80,10 +80,14 @@ async function call(name, method, args) {
   if (name === 'nftTransact' && isOn()) args[0] = { ...args[0], operations: args[0].operations.map(spoiled) };
   const answer = method(...args);
   if (due('during')) setImmediate(end);
-  const value = await answer;
-  if (lost) throw failure(name, 'ENOBUFS');
-  if (due('after')) setImmediate(end);
-  return value;
+  try {
+    const value = await answer;
+    if (lost) throw failure(name, 'ENOBUFS');
+    return value;
+  } finally {
+    // A refusal is an answer too: what the kernel can do is tried by transactions that it refuses.
+    if (due('after')) setImmediate(end);
+  }
 }
 
 function faulty(name, method) {
