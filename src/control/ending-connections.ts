@@ -7,8 +7,15 @@ import { endingFlows, recordsOf, type EndingFlow } from '../dataplane/conntrack/
 import { flowLayout } from '../dataplane/conntrack/flow-record.js';
 import type { ConnectionResets, FamilyDataplane } from '../dataplane/contract.js';
 import type { ConntrackAddon, FlowListing, NftFamily } from '../native/contract.js';
+import type { ChangeFollower } from '../observe/change-follower.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
-import { Departures, type Departure, type PackedAddress, type ResetSettings } from '../plan/departures.js';
+import {
+  Departures,
+  unpackAddress,
+  type Departure,
+  type PackedAddress,
+  type ResetSettings,
+} from '../plan/departures.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
 import { nodePortRefusal } from '../plan/trace.js';
 import type { FrontendKey } from '../plan/types.js';
@@ -41,6 +48,8 @@ export interface EndingConnectionsParts {
   readonly challenges: TokenBucket;
   /** Null: nothing is counted. */
   readonly metrics: Pick<ProxyMetrics, 'connectionsReset'> | null;
+  /** Who else follows changes; absent, or null: nobody. */
+  readonly changes?: () => Pick<ChangeFollower, 'connectionsReset'> | null;
   readonly log: Log;
   readonly clock: Clock;
   /** The time has come for a further {@link EndingConnections.proceed}. */
@@ -77,8 +86,9 @@ export class EndingConnections {
     return this.reset;
   }
 
-  /** Why connections of endpoints that are gone are not reset; null: they are. */
-  get failure(): string | null {
+  /** Why connections to endpoints that are gone go on at present; null: they do not. */
+  limitation({ resets }: Pick<FamilyDataplane, 'resets'>): string | null {
+    if (this.parts.kernel === null || resets === null) return 'this mode cannot reset them';
     return this.lastFailure;
   }
 
@@ -219,6 +229,10 @@ export class EndingConnections {
       endpoints: this.reset.endpoints + endpoints.size,
     };
     metrics?.connectionsReset(table.family, connections);
+    this.parts.changes?.()?.connectionsReset?.({
+      ...{ family: table.family, connections },
+      endpoints: [...endpoints].map(unpackAddress).sort(),
+    });
     log.info(2, 'reset connections to removed endpoints', {
       ...{ family: table.family, connections, endpoints: endpoints.size },
     });

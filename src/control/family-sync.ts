@@ -47,7 +47,7 @@ export interface FamilySyncParts {
   /** Null: nothing is counted. */
   readonly metrics: SyncMetrics | null;
   /** Who else follows changes; absent, or null: nobody. */
-  readonly changes?: () => Pick<ChangeFollower, 'acknowledged'> | null;
+  readonly changes?: () => Pick<ChangeFollower, 'acknowledged' | 'connectionsReset'> | null;
   readonly events: EventRecorder;
   readonly log: Log;
   readonly clock: Clock;

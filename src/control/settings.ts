@@ -13,7 +13,7 @@ const ACCOUNTING: Sysctl = { name: 'net.netfilter.nf_conntrack_acct', value: 1 }
 /** What planning takes from the configuration. */
 export function planSettings(config: Config): PlanSettings {
   const { nodeName, bindAddress, allowExternalIPs, localDetection, masqueradeAll, masqueradeBit } = config;
-  const { affinityIPv6Prefix, nodePortAddresses } = config;
+  const { affinityIPv6Prefix, nodePortAddresses, resetRemovedEndpoints } = config;
   return {
     nodeName,
     bindAddress,
@@ -26,14 +26,15 @@ export function planSettings(config: Config): PlanSettings {
     limits: config.serviceLimits,
     balance: config.balance,
     retryTimes: config.retryTimes,
+    resetRemovedEndpoints,
     traits: modeDefinition(config.mode).traits(config),
   };
 }
 
 /** What a sync takes from the configuration. */
 export function cycleSettings(config: Config): CycleSettings {
-  const { kubernetes, healthz, metrics, resetRemovedEndpoints } = config;
-  return { ...planSettings(config), kubernetes, healthz, metrics, resetRemovedEndpoints };
+  const { kubernetes, healthz, metrics } = config;
+  return { ...planSettings(config), kubernetes, healthz, metrics };
 }
 
 /**

@@ -9,7 +9,6 @@ import type { ChangeFollower } from '../observe/change-follower.js';
 import type { HealthState } from '../observe/health.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { RunTrace, SyncTracing } from '../observe/tracing.js';
-import type { ResetSettings } from '../plan/departures.js';
 import type { PlanSettings } from '../plan/facts.js';
 import { Planner } from '../plan/planner.js';
 import type { ServiceHealth } from '../serve/service-health.js';
@@ -32,7 +31,7 @@ const RETRY_MS = 1000;
 const REPAIRS_IN_EVENT = 5;
 
 /** What a sync takes from the configuration. */
-export type CycleSettings = PlanSettings & NodeSettings & ResetSettings;
+export type CycleSettings = PlanSettings & NodeSettings;
 
 /** A mode as a sync needs it. */
 export interface CycleMode {

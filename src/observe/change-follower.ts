@@ -1,7 +1,14 @@
-import type { Family } from '../base/ip.js';
+import type { Family, IPAddress } from '../base/ip.js';
 import type { SyncReport } from '../dataplane/contract.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { RowEdit } from '../state/store.js';
+
+/** Connections that were reset because their endpoints are gone. */
+export interface ResetConnections {
+  readonly family: Family;
+  readonly connections: number;
+  readonly endpoints: readonly IPAddress[];
+}
 
 /** What the sync cycle tells whoever follows objects on their way to the kernel. */
 export interface ChangeFollower {
@@ -25,6 +32,8 @@ export interface ChangeFollower {
     frontends: ReadonlySet<FrontendKey>,
     plan: (key: FrontendKey) => FrontendPlan | undefined,
   ): void;
+  /** Absent: of no interest. */
+  connectionsReset?(reset: ResetConnections): void;
 }
 
 /** All of them as one; null: there are none. */
@@ -44,6 +53,9 @@ export function followedBy(followers: readonly ChangeFollower[]): ChangeFollower
     },
     acknowledged: (...about) => {
       for (const each of followers) each.acknowledged(...about);
+    },
+    connectionsReset: (reset) => {
+      for (const each of followers) each.connectionsReset?.(reset);
     },
   };
 }

@@ -6,7 +6,7 @@ import type { SyncReport } from '../dataplane/contract.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { Row, RowKind } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
-import type { ChangeFollower } from './change-follower.js';
+import type { ChangeFollower, ResetConnections } from './change-follower.js';
 import { RotatedFile } from './rotated-file.js';
 
 /** Why something was changed: what became of an object, or of the configuration. */
@@ -104,6 +104,19 @@ export class ChangeLog implements ChangeFollower {
     );
   }
 
+  connectionsReset({ family, connections, endpoints }: ResetConnections): void {
+    const { now, labels } = this.parts;
+    this.file.write(
+      JSON.stringify({
+        trail: 'connections',
+        time: new Date(now()).toISOString(),
+        ...labels(),
+        ...{ family, reset: connections },
+        ...cut('endpoints', endpoints, (endpoint) => endpoint),
+      }),
+    );
+  }
+
   /** Resolves when all has been written. */
   close(): Promise<void> {
     return this.file.close();
@@ -140,7 +153,11 @@ function frontendOf(key: FrontendKey, plan: FrontendPlan | undefined): object {
 }
 
 /** As many as a line may have, and how many more there are. */
-function cut<T>(name: 'frontends' | 'because' | 'repairs', all: readonly T[], print: (each: T) => unknown): object {
+function cut<T>(
+  name: 'frontends' | 'because' | 'repairs' | 'endpoints',
+  all: readonly T[],
+  print: (each: T) => unknown,
+): object {
   const more = all.length - MOST;
   return { [name]: all.slice(0, MOST).map(print), ...(more > 0 ? { [`${name}NotShown`]: more } : {}) };
 }

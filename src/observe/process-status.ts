@@ -72,6 +72,12 @@ export interface FamilyState {
   readonly limitations: readonly string[];
   /** Service ports whose session affinity has no room for more clients. */
   readonly fullAffinity: readonly string[];
+  /** Connections to endpoints that are gone: how many were reset since the start, of how many endpoints, and why they go on at present; null: they do not. */
+  readonly removedEndpoints: {
+    readonly connections: number;
+    readonly endpoints: number;
+    readonly limitation: string | null;
+  };
   /** Frontends that the kernel refuses: they stay as they were, and are tried again. */
   readonly setAside: readonly AsideStatus[];
   /** Services that cannot be planned, which is tried again: they stay as they were. */
@@ -139,6 +145,14 @@ function printSource({ source, synced, sinceLastEventMs, failures }: SourceState
   return `  ${source}: ${synced ? 'read' : 'not read yet'}${heard}${failed.join('')}`;
 }
 
+function printRemoved({ removedEndpoints: { connections, endpoints, limitation } }: FamilyState): string[] {
+  const subject = '  connections to removed endpoints';
+  return [
+    ...(connections === 0 ? [] : [`${subject}: ${connections} reset, of ${endpoints} endpoints`]),
+    ...(limitation === null ? [] : [`${subject} go on: ${limitation}`]),
+  ];
+}
+
 function printFamily(state: FamilyState): string[] {
   const { family, services, frontends, endpoints, conflicts, shortfalls, fullAffinity, setAside, unplanned } = state;
   const { limitations } = state;
@@ -147,6 +161,7 @@ function printFamily(state: FamilyState): string[] {
     `${family}: ${state.healthy ? 'in sync' : 'NOT in sync'}, ${services} Services, ${frontends} frontends, ${endpoints} endpoints, ${state.pendingFrontends} frontends pending`,
     ...printOccurrences('failed syncs', failures),
     ...printOccurrences('repairs', repairs),
+    ...printRemoved(state),
     ...(conflicts.length === 0 ? [] : [`  in conflict${printFor(conflictsSeconds)}:`]),
     ...[...conflicts, ...shortfalls, ...fullAffinity].map((text) => `  ${text}`),
     ...state.problems.map((text) => `  not as it should be: ${text}`),

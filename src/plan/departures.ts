@@ -25,8 +25,8 @@ export type ResetPolicy = 'off' | 'removed' | 'service';
 
 /** What resets depend on beside Services and slices. */
 export interface ResetSettings {
-  /** Whether connections of Services that say nothing of it are reset. */
-  readonly resetRemovedEndpoints: boolean;
+  /** Whether connections of Services that say nothing of it are reset; absent: they are not. */
+  readonly resetRemovedEndpoints?: boolean;
   readonly localDetection: LocalDetection;
   readonly nodeName: string;
 }
@@ -35,7 +35,7 @@ export function resetPolicy(
   { endingConnections }: Pick<ServiceRow, 'endingConnections'>,
   { resetRemovedEndpoints }: Pick<ResetSettings, 'resetRemovedEndpoints'>,
 ): ResetPolicy {
-  return endingConnections?.reset ?? (resetRemovedEndpoints ? 'removed' : 'off');
+  return endingConnections?.reset ?? (resetRemovedEndpoints === true ? 'removed' : 'off');
 }
 
 /** Slices are rewritten in more than one event: an endpoint may be in none of them for a moment. */
@@ -116,7 +116,7 @@ export class Departures {
       if (policy === 'off' || this.stands(pair)) continue;
       if (policy === 'service' && this.conditionsIn(service, address).next().done === true)
         this.add({ cause: 'left', address, service, ...absence });
-      if (ranges.some((range) => prefixContains(range, unpack(address)))) unseen.add(address);
+      if (ranges.some((range) => prefixContains(range, unpackAddress(address)))) unseen.add(address);
     }
     if (unseen.size === 0) return;
     const staying = this.inAnySlice(unseen);
@@ -290,7 +290,7 @@ export class Departures {
 
   /** Not one of the host network, which is the node's and outlives the pod. Of another node that is known where the pods' range is. */
   private isPodsOwn(packed: PackedAddress, own: ReadonlySet<IPAddress>): boolean {
-    const address = unpack(packed);
+    const address = unpackAddress(packed);
     const { localDetection, nodeName } = this.settings();
     if (own.has(address) || (this.snapshot.node(nodeName)?.addresses.includes(address) ?? false)) return false;
     if (localDetection.type !== 'ClusterCIDR') return true;
@@ -328,7 +328,8 @@ function keyOf(cause: Departure['cause'], address: PackedAddress, service: Objec
   return `${cause} ${service ?? ''} ${address}`;
 }
 
-function unpack(address: PackedAddress): IPAddress {
+/** The inverse of {@link packAddress}. */
+export function unpackAddress(address: PackedAddress): IPAddress {
   return addressFromBytes(Buffer.from(address, 'latin1'));
 }
 

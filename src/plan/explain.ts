@@ -4,6 +4,7 @@ import type { Protocol } from '../base/protocol.js';
 import type { ObjectKey, ServicePortRow, ServiceRow } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import { percentages, printBy, selectionFacts } from './balance.js';
+import { resetPolicy } from './departures.js';
 import { anyContains, nodeFacts, type ModeTraits, type PlanSettings } from './facts.js';
 import type { ForwardingTable } from './forwarding-table.js';
 import { clientKeyOf, frontendKey, heldClientKeys } from './frontend-key.js';
@@ -129,6 +130,7 @@ export function explain(
   if (frontend === null) notes.push(...aboutNobody(snapshot, table, settings, localAddresses, question));
   notes.push(...aboutUnplanned(snapshot, table, trace.frontend, destination));
   notes.push(...balanceNotes(table, frontend));
+  notes.push(...resetNotes(snapshot, settings, frontend));
   if (table.gaps) notes.push('the sources could not read everything yet: what is missing here may be wanted');
   const key = frontend?.key ?? frontendKey(destination, port, protocol);
   return {
@@ -166,6 +168,25 @@ function balanceNotes(table: ForwardingTable, frontend: FrontendPlan | null): re
   const shortfalls = frontend === null ? [] : (table.plan(serviceOf(frontend))?.shortfalls ?? []);
   return shortfalls.filter(({ cause }) => BALANCE_CAUSES.includes(cause)).map(({ text }) => text);
 }
+
+/** When connections of the Service end although neither side ends them. */
+function resetNotes(snapshot: Snapshot, settings: PlanSettings, frontend: FrontendPlan | null): readonly string[] {
+  const service = frontend?.protocol === 'TCP' ? snapshot.service(serviceOf(frontend)) : undefined;
+  if (service === undefined || settings.traits.resetsConnections !== true) return [];
+  const policy = resetPolicy(service, settings);
+  const drainSeconds = service.endingConnections?.drainSeconds ?? null;
+  return [
+    ...(policy === 'off' ? [] : [RESET_NOTES[policy]]),
+    ...(drainSeconds === null
+      ? []
+      : [`connections are reset when their endpoint has been terminating for ${drainSeconds} s`]),
+  ];
+}
+
+const RESET_NOTES = {
+  removed: 'connections are reset when the address of their pod has been in no EndpointSlice for 1 s',
+  service: 'connections are reset when their endpoint has not been in this Service for 1 s',
+} as const;
 
 const BALANCE_CAUSES: readonly Shortfall['cause'][] = ['annotation', 'mode', 'slots'];
 

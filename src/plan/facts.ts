@@ -28,6 +28,8 @@ export interface ModeTraits {
   readonly balancesOnly: boolean;
   /** How connections are shared where it is asked for: by tables of slots, or by weights without hashing. Absent: always equally. */
   readonly shares?: 'slots' | 'weights';
+  /** Connections to endpoints that are gone can be reset. Absent: they go on. */
+  readonly resetsConnections?: boolean;
   /** Most endpoints of an address whose answers come back through it: of cluster IPs, and of others under policy Cluster. Absent: no limit. */
   readonly endpointLimits?: { readonly internal: number; readonly external: number };
 }
@@ -50,6 +52,8 @@ export interface PlanSettings {
   readonly balance?: BalanceSettings;
   /** Of the whole node. */
   readonly retryTimes: RetryTimes;
+  /** Whether connections of Services that say nothing of it are reset when their endpoint is gone. Absent: they are not. */
+  readonly resetRemovedEndpoints?: boolean;
 }
 
 const SETTINGS = Object.keys({
@@ -65,6 +69,7 @@ const SETTINGS = Object.keys({
   limits: true,
   balance: true,
   retryTimes: true,
+  resetRemovedEndpoints: true,
 } satisfies Record<keyof PlanSettings, true>) as readonly (keyof PlanSettings)[];
 
 /** Whether everything is planned the same by them. */

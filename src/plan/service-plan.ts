@@ -57,7 +57,12 @@ export function planService(
   const own = new Set<IPAddress>();
   const readyHere = new Set<IPAddress>();
   const { balancesOnly } = settings.traits;
-  const shortfalls: Shortfall[] = [...planner.leftOut(), ...planner.openToAll(), ...planner.unbalanced()];
+  const shortfalls: Shortfall[] = [
+    ...planner.leftOut(),
+    ...planner.openToAll(),
+    ...planner.unbalanced(),
+    ...planner.notReset(),
+  ];
   for (const [index, port] of service.ports.entries()) {
     const kept = planner.kept(index);
     // Of this port nothing is programmed: not even its endpoints are looked at.
@@ -224,6 +229,23 @@ class ServicePlanner {
         ? []
         : [{ family, cause: 'annotation', servicePort, text: unreadable.join('; ') } as const]),
       ...(limitation === null ? [] : [{ family, servicePort, ...limitation }]),
+    ];
+  }
+
+  /** The same of its annotations about connections that end. */
+  notReset(): readonly Shortfall[] {
+    const { family, service, key: servicePort } = this;
+    const asked = service.endingConnections;
+    if (asked === null) return [];
+    const asksFor = asked.reset === 'service' || asked.drainSeconds !== null;
+    const text = 'connections to removed endpoints go on: this mode cannot reset them';
+    return [
+      ...(asked.unreadable.length === 0
+        ? []
+        : [{ family, cause: 'annotation', servicePort, text: asked.unreadable.join('; ') } as const]),
+      ...(asksFor && this.settings.traits.resetsConnections !== true
+        ? [{ family, cause: 'mode', servicePort, text } as const]
+        : []),
     ];
   }
 

@@ -17,7 +17,8 @@ import type { ChangeListener } from '../state/store.js';
 
 /** A family as far as it is looked at. */
 export type FamilyView = Pick<FamilySync, 'family' | 'table' | 'history'> & {
-  readonly dataplane: Pick<FamilyDataplane, 'inspect'>;
+  readonly ending: Pick<FamilySync['ending'], 'counts' | 'limitation'>;
+  readonly dataplane: Pick<FamilyDataplane, 'inspect' | 'resets'>;
 };
 
 /** What of the running process may be looked at. */

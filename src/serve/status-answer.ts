@@ -65,7 +65,7 @@ function secondsSince({ onsets, wallClock }: RunningProcess['health'], onset: st
   return began === null ? null : Number(wallClock() - began) / 1e9;
 }
 
-function familyState({ table, history }: FamilyView, running: RunningProcess): FamilyState {
+function familyState({ table, history, ending, dataplane }: FamilyView, running: RunningProcess): FamilyState {
   const { health, progress, now } = running;
   const { family } = table;
   const { slowest, failures, repairs, problems } = history;
@@ -77,6 +77,7 @@ function familyState({ table, history }: FamilyView, running: RunningProcess): F
     conflicts: firstOf(table.conflictPairs(), printConflictPair),
     conflictsSeconds: secondsSince(health, `conflict ${family}`),
     shortfalls: firstOf([...table.shortfalls()], printShortfall),
+    removedEndpoints: { ...ending.counts, limitation: ending.limitation(dataplane) },
     fullAffinity: firstOf(running.fullAffinity(family), printFullAffinity),
     limitations: (progress.of(family)?.limitations ?? []).map(({ text }) => text),
     setAside: (progress.of(family)?.aside ?? []).map(({ since, ...aside }) => ({

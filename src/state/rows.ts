@@ -79,6 +79,8 @@ export interface EndingConnectionsRow {
   readonly reset: 'off' | 'service' | null;
   /** After how many seconds connections to a terminating endpoint are reset; null: never. */
   readonly drainSeconds: number | null;
+  /** Annotations that cannot be read and count as absent, for people. */
+  readonly unreadable: readonly string[];
 }
 
 /** Bits of {@link ServiceRow.balancerFlags}, for platforms that balance by themselves (behaviour WK-05): endpoints see the address that the client asked for. */

@@ -123,6 +123,7 @@ t.test('a status in words', (t) => {
         shortfalls: ['not on this platform: one'],
         limitations: ['attempts wait'],
         fullAffinity: ['no room for session affinity: one'],
+        removedEndpoints: { connections: 5, endpoints: 2, limitation: 'EPERM' },
         setAside: [
           { frontend: '10.96.0.1:80/SCTP', servicePort: 'a/b:c', reason: 'ENOENT', sinceSeconds: 61 },
           { frontend: '10.96.0.2:80/TCP', servicePort: null, reason: 'EBUSY', sinceSeconds: 1 },
@@ -153,6 +154,8 @@ t.test('a status in words', (t) => {
     'IPv4: NOT in sync, 1 Services, 2 frontends, 3 endpoints, 4 frontends pending',
     '  failed syncs: 2, last at 2026-01-01T01:00:00.000Z: EBUSY',
     '  repairs: 0',
+    '  connections to removed endpoints: 5 reset, of 2 endpoints',
+    '  connections to removed endpoints go on: EPERM',
     '  in conflict for 1m 3s:',
     '  conflict: one',
     '  not on this platform: one',

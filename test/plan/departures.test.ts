@@ -166,20 +166,20 @@ t.test('endpoints that are not ready, terminating or hinted away are not gone', 
 
 t.test('switched off, for all or for a Service, and on for a Service', (t) => {
   const scene = new Scene(web([pod(A)]));
-  scene.service({ reset: 'off', drainSeconds: null });
+  scene.service({ reset: 'off', drainSeconds: null, unreadable: [] });
   scene.put(web([]));
   scene.now = 1000;
   t.same(scene.reset(), [`default/other ${A}`]);
   scene.settings.resetRemovedEndpoints = false;
   t.same(scene.reset(), []);
-  scene.service({ reset: 'service', drainSeconds: null });
+  scene.service({ reset: 'service', drainSeconds: null, unreadable: [] });
   t.same(scene.reset(), [`default/web ${A}`]);
   t.end();
 });
 
 t.test('service: whatever has left the Service, and its connections alone', (t) => {
   const scene = new Scene();
-  scene.service({ reset: 'service', drainSeconds: null });
+  scene.service({ reset: 'service', drainSeconds: null, unreadable: [] });
   scene.put(web([{ address: A }, pod(B)]), slice('other', [{ address: A }, pod(B)]));
   scene.put(web([]));
   t.same(scene.reset(), []);
@@ -194,7 +194,7 @@ t.test('drain: after its time a terminating endpoint’s connections of the Serv
   const scene = new Scene(slice('other', [pod(A, 'stp')]));
   scene.put(web([pod(A, 'stp'), pod(B)]));
   scene.now = 10_000;
-  scene.service({ reset: null, drainSeconds: 60 });
+  scene.service({ reset: null, drainSeconds: 60, unreadable: [] });
   t.equal(scene.departures.dueAt, 70_000);
   scene.now = 20_000;
   scene.put(web([pod(A, 'tp'), pod(B, 'stp')]));
@@ -206,7 +206,7 @@ t.test('drain: after its time a terminating endpoint’s connections of the Serv
   t.same(scene.reset(), [], 'it terminates no more');
   scene.now = 80_000;
   t.same(scene.reset(), [`default/web ${B}`]);
-  scene.service({ reset: 'off', drainSeconds: 90 });
+  scene.service({ reset: 'off', drainSeconds: 90, unreadable: [] });
   t.same(scene.reset(), [], 'a longer time, from the same moment');
   scene.now = 110_000;
   t.same(scene.reset(), [`default/web ${B}`]);
@@ -240,7 +240,7 @@ t.test('what went while no process ran is derived from connections', (t) => {
   unknown.departures.derive(pairs, 0);
   unknown.now = 1000;
   t.same(unknown.reset([A, '192.168.0.9']), [], 'nothing is known of pods’ addresses');
-  unknown.service({ reset: 'service', drainSeconds: null });
+  unknown.service({ reset: 'service', drainSeconds: null, unreadable: [] });
   t.ok(unknown.departures.derives);
   unknown.departures.derive(pairs, 0);
   t.same(unknown.reset([A, B, '192.168.0.9']), [`default/web ${A}`, 'default/web 192.168.0.9']);

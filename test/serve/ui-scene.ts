@@ -76,7 +76,8 @@ export class PageScene {
       family: FAMILY,
       table: this.planner.tables[FAMILY],
       history,
-      dataplane: { inspect: () => Promise.reject(new Error('there is no kernel')) },
+      ending: { counts: { connections: 0, endpoints: 0 }, limitation: () => null },
+      dataplane: { resets: null, inspect: () => Promise.reject(new Error('there is no kernel')) },
     };
     this.running = {
       ...{ release: '0.1.0', host: LINUX_HOST, snapshot: store.snapshot, families: [view], health, progress },

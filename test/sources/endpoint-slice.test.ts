@@ -4,7 +4,7 @@ import { translateEndpointSlice } from '../../src/sources/translate/endpoint-sli
 import { TranslateError } from '../../src/sources/translate/errors.js';
 import { Interner } from '../../src/sources/translate/intern.js';
 import type { Translation } from '../../src/sources/translate/metadata.js';
-import { READY, SERVING, TERMINATING, type EndpointSliceRow } from '../../src/state/rows.js';
+import { POD, READY, SERVING, TERMINATING, type EndpointSliceRow } from '../../src/state/rows.js';
 import { sliceObject, type ApiObject } from '../support/api-objects.js';
 import { cpuTime } from '../support/cpu-time.js';
 
@@ -32,6 +32,16 @@ function problemsOf(object: unknown): readonly string[] {
   }
   return [];
 }
+
+t.test('which endpoints are pods', (t) => {
+  const targets = [{ kind: 'Pod', name: 'a' }, { kind: 'VirtualMachine' }, {}, null, 'Pod', ['Pod'], { kind: 7 }];
+  const endpoints = targets.map((targetRef, index) => ({ addresses: [`10.0.0.${index + 1}`], targetRef }));
+  const { row, warnings } = translate(sliceObject('web-a', 'web', [], { endpoints }));
+  const ready = READY | SERVING;
+  t.strictSame([...(row?.conditions ?? [])], [POD | ready, ...targets.slice(1).map(() => ready)]);
+  t.same(warnings, [], 'what is no reference of the kind counts as none');
+  t.end();
+});
 
 t.test('a slice becomes columns', (t) => {
   const row = rowOf({

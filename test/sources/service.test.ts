@@ -336,3 +336,28 @@ t.test('the annotation of slow start', (t) => {
   }
   t.end();
 });
+
+t.test('annotations about connections that end', (t) => {
+  const read = (annotations: unknown): ServiceRow['endingConnections'] =>
+    rowOf({ clusterIP: '10.96.0.1', ports: [{ port: 80 }] }, { metadata: { name: 'web', annotations } })
+      .endingConnections;
+  const [reset, drain] = ['pointsman.dev/reset-removed-endpoints', 'pointsman.dev/drain'];
+  t.equal(read({ other: 'x' }), null);
+  t.equal(read(null), null);
+  t.strictSame(read({ [reset]: 'off' }), { reset: 'off', drainSeconds: null, unreadable: [] });
+  t.strictSame(read({ [reset]: 'service', [drain]: '60s' }), { reset: 'service', drainSeconds: 60, unreadable: [] });
+  for (const [text, seconds] of [
+    ['1s', 1],
+    ['2m', 120],
+    ['1h1m1s', 3661],
+    ['24h', 86_400],
+  ] as const)
+    t.equal(read({ [drain]: text })?.drainSeconds, seconds, text);
+  for (const text of ['', '0s', '1', '1.5s', '-1s', '25h', '86401s', '1s1m', 7, {}]) {
+    const row = read({ [drain]: text });
+    t.equal(row?.drainSeconds, null, JSON.stringify(text));
+    t.match(row?.unreadable, [/annotation pointsman.dev\/drain is .*must be a duration/]);
+  }
+  t.match(read({ [reset]: 'on' }), { reset: null, unreadable: [/must be off or service/] });
+  t.end();
+});

@@ -16,6 +16,7 @@ export const NFTABLES: ModeDefinition<'nftables'> = {
     servesLocalhost: false,
     balancesOnly: false,
     shares: 'slots',
+    resetsConnections: true,
   }),
   footprint: NFTABLES_FOOTPRINT,
   metrics: {

@@ -104,12 +104,12 @@ export function readWeight(metadata: Fields): { readonly weight?: number; readon
   return { unreadable: printUnreadable(key, value, `a whole number from 0 to ${MOST_WEIGHT}`) };
 }
 
-function annotationsOf(metadata: Fields): Readonly<Record<string, unknown>> | null {
+export function annotationsOf(metadata: Fields): Readonly<Record<string, unknown>> | null {
   const annotations = metadata.raw('annotations');
   return isMapping(annotations) ? annotations : null;
 }
 
-function printUnreadable(key: string, value: unknown, wanted: string): string {
+export function printUnreadable(key: string, value: unknown, wanted: string): string {
   const shown = typeof value === 'string' ? JSON.stringify(cutText(value, SHOWN_BYTES)) : 'something else than a text';
   return `annotation ${key} is ${shown}, must be ${wanted}, and counts as absent`;
 }

@@ -1,0 +1,243 @@
+import t from 'tap';
+import type { IPAddress } from '../../src/base/ip.js';
+import type { LocalDetection } from '../../src/base/local-detection.js';
+import { TokenBucket } from '../../src/base/token-bucket.js';
+import { CHALLENGES, EndingConnections } from '../../src/control/ending-connections.js';
+import type { ConnectionResets } from '../../src/dataplane/contract.js';
+import { Planner } from '../../src/plan/planner.js';
+import type { Row } from '../../src/state/rows.js';
+import { Store } from '../../src/state/store.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { FakeFlows } from '../support/fake-kernel/flows.js';
+import { planSettings } from '../support/plan-settings.js';
+import { RecordingLog } from '../support/recording-log.js';
+import { address, prefix, service, slice } from '../support/rows.js';
+
+const GONE = '10.244.1.1';
+const STAYS = '10.244.1.2';
+const RECORD = 4 * 4 + 20;
+
+/** One family with connections of clients to a Service, a clock and a dataplane that resets. */
+class Scene {
+  readonly clock = new FakeClock();
+  readonly log = new RecordingLog();
+  readonly flows = new FakeFlows();
+  /** What was asked of the kernel and the dataplane, with the time. */
+  readonly calls: string[] = [];
+  /** How many connections challenges went to, by time. */
+  readonly challenges: { readonly at: number; readonly count: number }[] = [];
+  failure: Error | null = null;
+  answered = true;
+  /** Whether the kernel refuses the frontend. */
+  holds = false;
+  counted = 0;
+  readonly ending: EndingConnections;
+  readonly resets: ConnectionResets = {
+    expect: (records) => this.call('expect', records),
+    unanswered: (records) => Promise.resolve(this.answered ? new Uint8Array(0) : records),
+  };
+  private readonly store = new Store();
+  private readonly writer = this.store.register('test');
+  private readonly planner: Planner;
+
+  constructor(localDetection: LocalDetection = { type: 'BridgeInterface', name: 'cbr0' }) {
+    const settings = planSettings({ localDetection, resetRemovedEndpoints: true });
+    this.planner = new Planner(settings);
+    this.ending = new EndingConnections({
+      table: this.planner.tables.IPv4,
+      snapshot: this.store.snapshot,
+      settings: () => settings,
+      kernel: {
+        conntrackListTranslated: async (family, sources) => {
+          await this.call(`list ${sources === null ? 'all' : sources.length / 4}`);
+          return this.flows.listTranslated(family, sources);
+        },
+        conntrackDelete: async (family, records) => {
+          await this.call('delete', records);
+          return this.flows.delete(family, records);
+        },
+        conntrackChallenge: async (family, records) => {
+          await this.call('challenge', records);
+          this.challenges.push({ at: this.clock.now(), count: records.length / RECORD });
+          return this.flows.challenge(family, records);
+        },
+      },
+      localAddresses: () => [],
+      challenges: new TokenBucket(CHALLENGES.perSecond, CHALLENGES.burst, () => this.clock.now()),
+      metrics: { connectionsReset: (_family, connections) => (this.counted += connections) },
+      log: this.log,
+      clock: this.clock,
+      onDue: () => {
+        this.sync();
+      },
+    });
+    this.store.onChange((edits) => {
+      this.ending.committed(edits);
+    });
+    this.writer.complete();
+    this.put(service('web'), pods([GONE, STAYS]));
+  }
+
+  put(...rows: readonly Row[]): void {
+    this.writer.apply(rows.map((row) => ({ type: 'upsert', row })));
+    this.planner.update(this.store.snapshot, this.store.takeChanges());
+  }
+
+  sync(): void {
+    this.ending.proceed({ resets: this.resets }, new Set(this.holds ? ['10.96.0.10:80/TCP'] : []));
+  }
+
+  connect(endpoint: string, count: number): void {
+    for (let index = 0; index < count; index++)
+      this.flows.add({
+        ...{ protocol: 'TCP', unanswered: false, port: 80, replyPort: 80 },
+        ...{ source: address(`10.0.${index >> 8}.${index & 255}`), sourcePort: 40_000 },
+        ...{ destination: address('10.96.0.10'), replySource: address(endpoint) },
+      });
+  }
+
+  /** Lets time pass, and everything that is waited for meanwhile. */
+  pass(ms: number): Promise<void> {
+    return this.clock.advance(ms);
+  }
+
+  private call(what: string, records: Uint8Array | null = null): Promise<void> {
+    this.calls.push(records === null ? what : `${what} ${records.length / RECORD}`);
+    return this.failure === null ? Promise.resolve() : Promise.reject(this.failure);
+  }
+}
+
+function pods(addresses: readonly string[]): Row {
+  return slice(
+    'web',
+    addresses.map((each) => ({ address: each, state: 'rsp' })),
+    { family: 'IPv4' },
+  );
+}
+
+t.test('after a second the connections of a removed endpoint go, and no others', async (t) => {
+  const scene = new Scene();
+  scene.connect(GONE, 3);
+  scene.connect(STAYS, 2);
+  scene.sync();
+  await scene.pass(5000);
+  t.same(scene.calls, [], 'nothing is looked for');
+  scene.put(pods([STAYS]));
+  scene.sync();
+  await scene.pass(990);
+  t.same(scene.calls, []);
+  await scene.pass(5000);
+  t.same(scene.calls, ['list 1', 'expect 3', 'delete 3', 'challenge 3']);
+  t.equal([...scene.flows].length, 2);
+  t.equal(scene.counted, 3);
+  t.same(scene.ending.counts, { connections: 3, endpoints: 1 });
+  t.end();
+});
+
+t.test('a client that does not answer is asked once more, after half a second', async (t) => {
+  const scene = new Scene();
+  scene.answered = false;
+  scene.connect(GONE, 1);
+  scene.put(pods([STAYS]));
+  scene.sync();
+  await scene.pass(10_000);
+  t.equal(scene.challenges.length, 2);
+  const [first, second] = scene.challenges;
+  const between = (second?.at ?? 0) - (first?.at ?? 0);
+  t.ok(between >= 500 && between < 600, `${between} ms`);
+  t.end();
+});
+
+t.test('ten thousand connections: no more than 5,000 clients a second are asked, each at most twice', async (t) => {
+  const scene = new Scene();
+  scene.answered = false;
+  scene.connect(GONE, 10_000);
+  scene.put(pods([STAYS]));
+  scene.sync();
+  await scene.pass(10_000);
+  t.equal(new Set(scene.flows.challenged).size, 10_000);
+  t.equal(scene.flows.challenged.length, 20_000);
+  t.equal([...scene.flows].length, 0);
+  const most = Math.max(
+    ...scene.challenges.map(({ at }) =>
+      scene.challenges
+        .filter((each) => each.at >= at && each.at < at + 1000)
+        .reduce((sum, { count }) => sum + count, 0),
+    ),
+  );
+  t.ok(most <= CHALLENGES.perSecond + CHALLENGES.burst, `${most} within a second`);
+  t.end();
+});
+
+t.test('an endpoint that comes back while it goes on keeps what connections are left', async (t) => {
+  const scene = new Scene();
+  scene.connect(GONE, 5000);
+  scene.put(pods([STAYS]));
+  scene.sync();
+  await scene.pass(1150);
+  const left = [...scene.flows].length;
+  t.ok(left > 0 && left < 5000, `${left} left`);
+  scene.put(pods([STAYS, GONE]));
+  await scene.pass(10_000);
+  t.equal([...scene.flows].length, left);
+  t.end();
+});
+
+t.test('what fails stays pending, and is reported once', async (t) => {
+  const scene = new Scene();
+  scene.failure = new Error('EPERM');
+  scene.connect(GONE, 1);
+  scene.put(pods([STAYS]));
+  scene.sync();
+  await scene.pass(5000);
+  t.equal(scene.ending.limitation({ resets: scene.resets }), 'EPERM');
+  const errors = scene.log.lines.filter((line) => line.includes('cannot reset connections'));
+  t.equal(errors.length, 1);
+  scene.failure = null;
+  await scene.pass(2000);
+  t.equal([...scene.flows].length, 0);
+  t.equal(scene.ending.limitation({ resets: scene.resets }), null);
+  t.end();
+});
+
+t.test(
+  'frontends whose rules the kernel refuses wait, as new connections would go to the endpoint again',
+  async (t) => {
+    const scene = new Scene();
+    scene.connect(GONE, 1);
+    scene.put(pods([STAYS]));
+    scene.sync();
+    scene.holds = true;
+    await scene.pass(1500);
+    t.equal([...scene.flows].length, 1);
+    scene.holds = false;
+    await scene.pass(2000);
+    t.equal([...scene.flows].length, 0);
+    t.end();
+  },
+);
+
+t.test('a start looks at all connections once where it is known which addresses are pods’', async (t) => {
+  const ranges: readonly ReturnType<typeof prefix>[] = [prefix('10.244.0.0/16')];
+  const scene = new Scene({ type: 'ClusterCIDR', prefixes: ranges });
+  const former: IPAddress = address('10.244.1.99');
+  scene.connect(former, 2);
+  scene.connect('192.168.0.99', 2);
+  scene.sync();
+  await scene.pass(5000);
+  t.same(scene.calls, ['list all', 'list 1', 'expect 2', 'delete 2', 'challenge 2']);
+  t.equal([...scene.flows].length, 2);
+  t.end();
+});
+
+t.test('a mode that cannot says so', async (t) => {
+  const scene = new Scene();
+  scene.connect(GONE, 1);
+  scene.put(pods([STAYS]));
+  await scene.pass(1000);
+  scene.ending.proceed({ resets: null });
+  await scene.pass(5000);
+  t.same(scene.calls, []);
+  t.match(scene.ending.limitation({ resets: null }), /mode/);
+  t.end();
+});
