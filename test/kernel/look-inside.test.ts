@@ -70,6 +70,7 @@ t.test('explain', async (t) => {
       '            not used: 3 of slice web-ipv6: IPv6',
       'masquerade  no: policy Local keeps the source',
       'affinity    by client address, for 600 s',
+      'unanswered  an attempt that is not answered is sent elsewhere after 1 s',
       'note        connections are reset when the address of their pod has been in no EndpointSlice for 1 s',
       'kernel      holds what the plan says',
       '',
