@@ -57,12 +57,7 @@ export function planService(
   const own = new Set<IPAddress>();
   const readyHere = new Set<IPAddress>();
   const { balancesOnly } = settings.traits;
-  const shortfalls: Shortfall[] = [
-    ...planner.leftOut(),
-    ...planner.openToAll(),
-    ...planner.unbalanced(),
-    ...planner.notReset(),
-  ];
+  const shortfalls = planner.ofAllPorts();
   for (const [index, port] of service.ports.entries()) {
     const kept = planner.kept(index);
     // Of this port nothing is programmed: not even its endpoints are looked at.
@@ -202,15 +197,20 @@ class ServicePlanner {
     return clusterIP || nodePort || balancerAddresses + externalIPs > 0 ? kept : null;
   }
 
+  /** What the Service asks for and does not get, whatever the port. */
+  ofAllPorts(): Shortfall[] {
+    return [...this.leftOut(), ...this.openToAll(), ...this.unbalanced(), ...this.notReset()];
+  }
+
   /** What is beyond the limits. */
-  leftOut(): readonly Shortfall[] {
+  private leftOut(): readonly Shortfall[] {
     const { asked, kept } = this.limit;
     if (kept === asked) return [];
     return [{ family: this.family, cause: 'limit', servicePort: this.key, text: printLeftOut(this.limit) }];
   }
 
   /** That source ranges are given, and none of this family (behaviour SV-06). */
-  openToAll(): readonly Shortfall[] {
+  private openToAll(): readonly Shortfall[] {
     const { loadBalancerSourceRanges: ranges } = this.service;
     const isRanged = ranges.length > 0 && this.balancerAddresses.length > 0;
     if (!isRanged || this.settings.traits.balancesOnly) return [];
@@ -220,7 +220,7 @@ class ServicePlanner {
   }
 
   /** What of its annotations cannot be read, and what is not shared as it asks. */
-  unbalanced(): readonly Shortfall[] {
+  private unbalanced(): readonly Shortfall[] {
     const { family, service, slices, settings, key: servicePort } = this;
     const unreadable = [...(service.balance?.unreadable ?? []), ...unreadableWeights(family, slices)];
     const limitation = balanceLimitation(family, service, slices, settings, this.hasSlots);
@@ -233,7 +233,7 @@ class ServicePlanner {
   }
 
   /** The same of its annotations about connections that end. */
-  notReset(): readonly Shortfall[] {
+  private notReset(): readonly Shortfall[] {
     const { family, service, key: servicePort } = this;
     const asked = service.endingConnections;
     if (asked === null) return [];

@@ -6,7 +6,6 @@ import { frontendKey } from '../../plan/frontend-key.js';
 import type { Balance, FrontendKey, FrontendKind, FrontendPlan, HealthCheckPlan, Shares } from '../../plan/types.js';
 import { ListedRules, type ParsedRule } from '../xtables/listing.js';
 import { CHAIN, DIVISION } from './names.js';
-import { WEIGHT_COMMENT } from './spread.js';
 
 /** What a listing says in the plan's terms. */
 export interface HeldRules {
@@ -211,7 +210,8 @@ class Reader {
   }
 }
 
-const WEIGHT = new RegExp(`^${WEIGHT_COMMENT}([0-9]{1,9})$`);
+/** As spread.ts writes it. */
+const WEIGHT = /^weight ([0-9]{1,9})$/;
 
 /** Lists without weights have equal ones; where neither has any there is nothing to say. */
 function balanceOf(list: EndpointList, shares: Shares | null, local: Endpoints | null): Balance | null {

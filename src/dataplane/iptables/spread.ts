@@ -78,7 +78,7 @@ function weightedRules(spreading: Spreading, weights: readonly number[]): readon
 }
 
 /** Before the weight of an endpoint. */
-export const WEIGHT_COMMENT = 'weight ';
+const WEIGHT_COMMENT = 'weight ';
 
 function clientLists({ servicePort, protocol, endpoints }: Spreading): readonly string[] {
   return Array.from({ length: endpoints.count }, (_, index) =>
