@@ -59,16 +59,13 @@ interface SearchProperties {
   readonly onDown: () => void;
 }
 
-function Search({ q, problems, onChange, onDown }: SearchProperties): JSX.Element {
+/** What is typed, which the address follows after a pause. */
+function useTyped(q: string, onChange: SearchProperties['onChange']): readonly [string, (typed: string) => void] {
   const [typed, setTyped] = useState(q);
   const latest = useRef(onChange);
   latest.current = onChange;
   /** What this field itself made of the address: it comes back as `q`, when more may have been typed. */
   const told = useRef(q);
-  const input = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    if (takeWish()) input.current?.focus();
-  }, []);
   useEffect(() => {
     if (q !== told.current) setTyped(q);
     told.current = q;
@@ -83,6 +80,15 @@ function Search({ q, problems, onChange, onDown }: SearchProperties): JSX.Elemen
       clearTimeout(timer);
     };
   }, [typed, q]);
+  return [typed, setTyped];
+}
+
+function Search({ q, problems, onChange, onDown }: SearchProperties): JSX.Element {
+  const [typed, setTyped] = useTyped(q, onChange);
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (takeWish()) input.current?.focus();
+  }, []);
   return (
     <div class="search" role="search">
       <label class="unseen" for={SEARCH_ID}>
