@@ -65,8 +65,11 @@ t.test('bytes that stay of a Service and its endpoints; operations and garbage o
   rig.commit(NODE_ROWS);
   // What is made once is there then.
   await load(10);
-  const ten = Math.min(await load(10), await load(10));
-  const forty = Math.min(await load(40), await load(40));
+  // A table that grows, or a collection that leaves something for later, makes one load look heavier than it is.
+  const lightest = async (endpoints: number): Promise<number> =>
+    Math.min(await load(endpoints), await load(endpoints), await load(endpoints));
+  const ten = await lightest(10);
+  const forty = await lightest(40);
   t.comment(`${Math.round(ten)} bytes with ten endpoints, ${Math.round(forty)} with forty`);
   t.ok(ten < 5000 && forty < 11_500, `${ten} bytes with ten endpoints, ${forty} with forty`);
 
