@@ -9,6 +9,7 @@ import { dualStack, FAMILY_VIEWS, IPV4, IPV6 } from '../support/lab/packet-table
 import { Proxy } from '../support/lab/proxy.js';
 import { ADDRESSES } from '../support/lab/topology.js';
 import { CLUSTER_IP, LONG, PODS, laboratory, sticky, theOne } from './affinity-service.js';
+import { withoutClients } from '../support/without-clients.js';
 
 const onlyNftables = labMode() === 'nftables' ? {} : { skip: 'maps and chains of mode nftables' };
 
@@ -126,11 +127,7 @@ async function residue(lab: Lab): Promise<string> {
   const listings = await Promise.all([table(lab, 'ip', ['-s']), table(lab, 'ip6', ['-s'])]);
   return listings
     .map((listing) =>
-      listing
-        .replaceAll(
-          /((?:map|set) (?:clients-\S+|asked-nodeports|unremembered-clients) \{[^}]*?)elements = \{[^}]*\}/g,
-          '$1',
-        )
+      withoutClients(listing)
         .replaceAll(/elements = \{([^}]*)\}/g, (_, elements: string) => {
           const sorted = elements.split(',').map((element) => element.trim());
           return sorted.sort().join('\n');

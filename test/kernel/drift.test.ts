@@ -7,6 +7,7 @@ import type { Manifest } from '../support/lab/objects.js';
 import { checkRows, dualStack, FAMILY_VIEWS, type Row } from '../support/lab/packet-table.js';
 import { faulty } from '../support/lab/kernel-faults.js';
 import { Proxy } from '../support/lab/proxy.js';
+import { withoutClients } from '../support/without-clients.js';
 
 const PODS = ['pod-a', 'pod-b', 'remote-a'] as const;
 const OBJECTS: readonly Manifest[] = [
@@ -284,14 +285,6 @@ t.test('sysctls are what they were before once the configuration does not ask fo
   t.notMatch(proxy.log, /stays: what it was before/);
   t.ok(proxy.isRunning);
 });
-
-/** Of a ruleset, what does not come and go with clients. */
-function withoutClients(ruleset: string): string {
-  return ruleset.replaceAll(
-    /((?:map|set) (?:clients-\S+|asked-nodeports|unremembered-clients) \{[^}]*?)elements = \{[^}]*\}/g,
-    '$1',
-  );
-}
 
 /** Chains and elements made anew are listed in another order. */
 function sorted(ruleset: string): string {
