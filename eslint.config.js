@@ -6,7 +6,7 @@ export default tseslint.config(
   {
     languageOptions: {
       parserOptions: {
-        project: ['./test/tsconfig.json', './page/tsconfig.json'],
+        project: ['./test/tsconfig.json', './packages/page/browser/tsconfig.json'],
         tsconfigRootDir: import.meta.dirname,
       },
     },
@@ -23,12 +23,12 @@ export default tseslint.config(
   },
   {
     // A function fits a screen. How long a file may be test/layers.test.ts says.
-    files: ['src/**/*.ts', 'page/**', 'bench/**', 'bundle/**', 'demo/**'],
+    files: ['src/**/*.ts', 'packages/*/src/**', 'packages/page/browser/**', 'bench/**', 'bundle/**', 'demo/**'],
     rules: { 'max-lines-per-function': ['error', { max: 55, skipComments: true }] },
   },
   // tap's assertions return promises only for subtests, which a test file awaits by being a module.
   {
-    files: ['test/**/*.ts'],
+    files: ['test/**/*.ts', 'packages/*/test/**'],
     rules: { '@typescript-eslint/no-floating-promises': 'off', '@typescript-eslint/no-non-null-assertion': 'off' },
   },
   {

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { balancer, external, recorded } from '../test/admission/recorded.js';
+import { balancer, external, recorded } from '../packages/webhook/test/recorded.js';
 import { kubeconfigText } from '../test/sources/kubernetes/connect.js';
 import { serviceObject, type ApiObject } from '../test/support/api-objects.js';
 import { ApiServer } from '../test/support/api-server/server.js';

@@ -1,4 +1,4 @@
-// Makes dist/, the program as it is shipped, from the sources:
+// Makes dist/, the program as it is shipped, from src/ and packages/:
 //   main.js         starts it, see launch.cjs
 //   pointsman.js    all of it in one file, libraries too, but what follows: reading and linking hundreds of modules costs more than running them
 //   nftables.js, yaml.js and others  what of it only some processes need, with which it shares modules, see parts.mjs
@@ -76,12 +76,12 @@ const apart = {
   name: 'apart',
   setup({ onResolve }) {
     for (const [filter, file] of [
-      [/\/secured\/door\.js$/, secured],
+      [/\/secured\/src\/door\.js$/, secured],
       [/\/certificate\/connect\.js$/, certificate],
-      [/\/check\/command\.js$/, check],
+      [/\/check\/src\/command\.js$/, check],
       [/^\.\/cluster\.js$/, checkCluster],
-      [/\/cli\/webhook\.js$/, webhook],
-      [/\/nodes\/command\.js$/, nodes],
+      [/\/webhook\/src\/command\.js$/, webhook],
+      [/\/nodes\/src\/command\.js$/, nodes],
       [/^\.\/tracing\.js$/, tracing],
       [/^\.\/telemetry\.js$/, telemetry],
       [/^\.\/rule-refusals\.js$/, ruleRefusals],
@@ -91,7 +91,7 @@ const apart = {
       [/^pino$/, pino],
       [/^re2js$/, regularExpressions],
       [/^\.\/v8-profile\.js$/, profiles],
-      [/\/ui\/entry\.js$/, ui],
+      [/\/page\/src\/entry\.js$/, ui],
       [/\/explain-packet\.js$/, explain],
       [/\/observe\/change-log\.js$/, changeLog],
     ])
@@ -159,12 +159,12 @@ await buildParts(options, (name) => ({
 }));
 for (const [source, outfile] of [
   ['src/sources/manifests/yaml-worker.ts', `${dist}/yaml-worker.js`],
-  ['src/serve/secured/door.ts', secured],
+  ['packages/secured/src/door.ts', secured],
   ['src/sources/kubernetes/certificate/connect.ts', certificate],
-  ['src/check/command.ts', check],
-  ['src/check/cluster.ts', checkCluster],
-  ['src/cli/webhook.ts', webhook],
-  ['src/nodes/command.ts', nodes],
+  ['packages/check/src/command.ts', check],
+  ['packages/check/src/cluster.ts', checkCluster],
+  ['packages/webhook/src/command.ts', webhook],
+  ['packages/nodes/src/command.ts', nodes],
   ['src/cli/tracing.ts', tracing],
   ['src/cli/telemetry.ts', telemetry],
   ['src/dataplane/iptables/rule-refusals.ts', ruleRefusals],
@@ -174,7 +174,7 @@ for (const [source, outfile] of [
   ['node_modules/pino/pino.js', pino],
   ['node_modules/re2js/build/index.js', regularExpressions],
   ['src/serve/v8-profile.ts', profiles],
-  ['src/serve/ui/entry.ts', ui],
+  ['packages/page/src/entry.ts', ui],
   ['src/serve/explain-packet.ts', explain],
   ['src/observe/change-log.ts', changeLog],
 ])

@@ -4,7 +4,7 @@ import { SourceMap } from 'node:module';
 const METHOD = /\.(info|warn|error|enabled)\(/g;
 
 /**
- * Where the bundle calls methods that a logger has, by `line:column` as a stack counts them, from 1: the module's path below src/, without extension, and
+ * Where the bundle calls methods that a logger has, by `line:column` as a stack counts them, from 1: the module's path in the project, without extension, and
  * the line.
  *
  * @param program path of the bundle; its map is beside it.
@@ -18,7 +18,7 @@ export function callersOf(program) {
       for (const { index } of text.matchAll(METHOD)) {
         const column = index + 1;
         const found = entries.findEntry(line, column);
-        const path = /^\.\.\/src\/(.+)\.ts$/.exec(found.originalSource ?? '')?.[1];
+        const path = /^\.\.\/((?:src|packages)\/.+)\.ts$/.exec(found.originalSource ?? '')?.[1];
         if (path !== undefined) callers[`${line + 1}:${column + 1}`] = [path, found.originalLine + 1];
       }
     });

@@ -1,4 +1,4 @@
-// Makes dist/ui/, the page in the browser, and dist/nodes-ui/, the one about all nodes, from page/: one script, one stylesheet and one icon, whose names change with what is in them, and the HTML that names them.
+// Makes dist/ui/, the page in the browser, and dist/nodes-ui/, the one about all nodes, from packages/page/browser/: one script, one stylesheet and one icon, whose names change with what is in them, and the HTML that names them.
 import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -14,14 +14,14 @@ const MAPS = { main: 'page.js.map', nodes: 'nodes-page.js.map' };
  */
 export async function buildPage(project, entry, folder) {
   const { metafile } = await build({
-    entryPoints: [`page/src/${entry}.tsx`],
+    entryPoints: [`packages/page/browser/src/${entry}.tsx`],
     outdir: folder,
     entryNames: '[name]-[hash]',
     bundle: true,
     platform: 'browser',
     target: ['chrome123', 'firefox121', 'safari17.5'],
     format: 'esm',
-    tsconfig: `${project}page/tsconfig.json`,
+    tsconfig: `${project}packages/page/browser/tsconfig.json`,
     minify: true,
     sourcemap: 'external',
     sourcesContent: false,
@@ -36,12 +36,12 @@ export async function buildPage(project, entry, folder) {
   for (const name of made.filter((each) => each.endsWith('.map')))
     if (name.endsWith('.js.map')) renameSync(`${folder}/${name}`, `${folder}/../${MAPS[entry]}`);
     else rmSync(`${folder}/${name}`);
-  const icon = readFileSync(`${project}page/icon.svg`);
+  const icon = readFileSync(`${project}packages/page/browser/icon.svg`);
   const iconName = `icon-${createHash('sha256').update(icon).digest('hex').slice(0, 8)}.svg`;
   writeFileSync(`${folder}/${iconName}`, icon);
   const html = [...names, iconName].reduce(
     (text, name) => text.replace(`"./${name.replace(/-[^-]*\./, '.')}"`, `"./${name}"`),
-    readFileSync(`${project}page/${entry === 'main' ? 'index' : entry}.html`, 'utf8'),
+    readFileSync(`${project}packages/page/browser/${entry === 'main' ? 'index' : entry}.html`, 'utf8'),
   );
   writeFileSync(`${folder}/index.html`, html);
 }

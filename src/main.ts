@@ -25,18 +25,18 @@ type Configured = Exclude<LoadedConfig, { readonly command: 'help' | 'version' |
 async function main(argv: readonly string[]): Promise<number> {
   const [first, ...rest] = argv;
   if (first === 'check') {
-    const { check } = await import('./check/command.js');
+    const { check } = await import('../packages/check/src/command.js');
     const { stdout, stderr, status } = await check(rest);
     process.stderr.write(stderr);
     await write(stdout);
     return status;
   }
   if (first === 'webhook') {
-    const { webhook } = await import('./cli/webhook.js');
+    const { webhook } = await import('../packages/webhook/src/command.js');
     return await webhook(rest, handleSignals);
   }
   if (first === 'nodes') {
-    const { nodes } = await import('./nodes/command.js');
+    const { nodes } = await import('../packages/nodes/src/command.js');
     return await nodes(rest, { write, complain, isTerminal: process.stdout.isTTY });
   }
   if (first === 'help' || first === 'completion' || first === 'man') {
@@ -160,7 +160,7 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
 async function explain(loaded: Extract<Configured, { readonly command: 'explain' }>): Promise<Output> {
   const { config, node, namespace, selector, from, to, output } = loaded;
   if (node !== '') {
-    const { explainOn } = await import('./nodes/command.js');
+    const { explainOn } = await import('../packages/nodes/src/command.js');
     const kubeconfig = config.kubernetes?.kubeconfig ?? '';
     return await explainOn({ kubeconfig, node, namespace, selector, from, to, output });
   }

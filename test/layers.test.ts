@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative, resolve, sep } from 'node:path';
+import { join, resolve, sep } from 'node:path';
 import t from 'tap';
 import { layerViolations } from './support/layers.js';
 
@@ -15,10 +15,19 @@ function pathsBelow(...folders: readonly string[]): readonly string[] {
   );
 }
 
-/** All sources of the project. */
+/** All sources of the project: by their paths below src, those of packages by theirs in the project. */
 function projectSources(): ReadonlyMap<string, string> {
-  const paths = pathsBelow('src').filter((path) => /\.[cm]?[jt]s$/.test(path));
-  return new Map(paths.map((path) => [relative('src', path).split(sep).join('/'), readFileSync(path, 'utf8')]));
+  const packages = readdirSync('packages').map((name) => join('packages', name, 'src'));
+  const paths = pathsBelow('src', ...packages).filter((path) => /\.[cm]?[jt]s$/.test(path));
+  return new Map(
+    paths.map((path) => [
+      path
+        .split(sep)
+        .join('/')
+        .replace(/^src\//, ''),
+      readFileSync(path, 'utf8'),
+    ]),
+  );
 }
 
 t.test('the project keeps to its layers', (t) => {
@@ -29,6 +38,7 @@ t.test('the project keeps to its layers', (t) => {
     'plan/types.ts',
     'dataplane/contract.ts',
     'native/contract.ts',
+    'packages/check/src/command.ts',
   ]) {
     t.ok(sources.has(contract), contract);
   }
@@ -53,7 +63,7 @@ t.test('ids of behaviour that sources name are in docs/develop/behaviour.md', (t
 const LONGEST_FILE = 600;
 
 t.test('no file is longer than 600 lines', (t) => {
-  const long = pathsBelow('bench', 'bundle', 'demo', 'deploy', 'native', 'page', 'src', 'test')
+  const long = pathsBelow('bench', 'bundle', 'demo', 'deploy', 'native', 'packages', 'src', 'test')
     .filter((path) => /\.(?:tsx?|mjs|cjs|js|css|cc|h|py|sh)$/.test(path))
     .map((path) => ({ path, lines: readFileSync(path, 'utf8').split('\n').length - 1 }))
     .filter(({ lines }) => lines > LONGEST_FILE)
@@ -146,6 +156,33 @@ t.test('arrows that may not be', (t) => {
   t.end();
 });
 
+t.test('packages import the trunk, which loads them where it is put together', (t) => {
+  const door = 'packages/secured/src/door.ts';
+  const loads = "const { openDoor } = await import('../../packages/secured/src/door.js');";
+  t.same(
+    check({
+      [door]: "import type { Door } from '../../../src/serve/door.js';\nimport './gate.js';",
+      'packages/webhook/src/command.ts': "import { openDoor } from '../../secured/src/door.js';",
+      'cli/packages.ts': loads,
+      'main.ts': loads.replace('../../', '../'),
+    }),
+    [],
+  );
+  const cases: readonly (readonly [file: string, source: string, violation: string])[] = [
+    ['serve/listeners.ts', loads, 'imports package packages/secured/src/door'],
+    ['cli/run.ts', loads, 'imports package packages/secured/src/door'],
+    ['cli/packages.ts', "import '../../packages/secured/src/door.js';", 'imports package packages/secured/src/door'],
+    ['cli/a.ts', "import type { A } from '../../packages/page/src/api.js';", 'imports package packages/page/src/api'],
+    [door, "import { loop } from '../../../src/control/loop.js';", 'imports control/loop'],
+    [door, "import { main } from '../../../src/main.js';", 'imports main'],
+    [door, "import { look } from '../../nodes/src/look.js';", 'imports packages/nodes/src/look'],
+    [door, "import { t } from '../test/scene.js';", 'imports ../test/scene.js, which is no source'],
+  ];
+  for (const [file, source, violation] of cases) t.same(check({ [file]: source }), [`${file}:1 ${violation}`], source);
+  t.same(check({ 'packages/other/src/a.ts': '' }), ['packages/other/src/a.ts belongs to no layer']);
+  t.end();
+});
+
 t.test('every way to import is seen', (t) => {
   const violation = ['base/a.ts:2 imports plan/ip'];
   for (const source of [
@@ -211,11 +248,11 @@ t.test('what is no mode names none', (t) => {
       'observe/a.ts',
       'control/a.ts',
       'serve/a.ts',
-      'check/a.ts',
+      'packages/check/src/a.ts',
       'cli/a.ts',
     ])
       t.same(check({ [file]: source }), [`${file}:1 names a mode`], source);
-    t.same(check({ 'config/a.ts': source, 'check/tables/a.ts': source }), []);
+    t.same(check({ 'config/a.ts': source, 'packages/check/src/tables/a.ts': source }), []);
   }
   t.same(check({ 'plan/ipvs.ts': '' }), ['plan/ipvs.ts is named after a mode']);
   t.same(check({ 'plan/a.ts': '/** As in iptables. */\nconst x = 1; // ipvs' }), [], 'comments may');

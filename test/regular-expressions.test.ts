@@ -1,4 +1,4 @@
-// Every regular expression of src/ takes time in proportion to the text it meets, whatever that says.
+// Every regular expression of src/ and packages/ takes time in proportion to the text it meets, whatever that says.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -9,12 +9,20 @@ interface Found {
   readonly pattern: RegExp;
 }
 
+function sources(): readonly string[] {
+  return ['src', 'packages'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && !/\/(?:test|browser)\//.test(name))
+      .map((name) => join(folder, name)),
+  );
+}
+
 /** The literals of the sources, each once, and the places where one is put together from text, which nobody could check here. */
 function collect(): { readonly literals: readonly Found[]; readonly made: readonly string[] } {
   const literals = new Map<string, Found>();
   const made: string[] = [];
-  for (const name of readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((each) => each.endsWith('.ts'))) {
-    const file = ts.createSourceFile(name, readFileSync(join('src', name), 'utf8'), ts.ScriptTarget.Latest, true);
+  for (const name of sources()) {
+    const file = ts.createSourceFile(name, readFileSync(name, 'utf8'), ts.ScriptTarget.Latest, true);
     const visit = (node: ts.Node): void => {
       const at = (): string => `${name}:${file.getLineAndCharacterOfPosition(node.getStart(file)).line + 1}`;
       if (ts.isRegularExpressionLiteral(node)) {

@@ -17,7 +17,7 @@ import { spawn } from 'node:child_process';
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { systemClock } from '../src/base/clock.js';
 import { EXTENT_VARIABLE } from './support/extent.js';
 import { inNamespace } from './support/in-namespace.js';
@@ -25,7 +25,7 @@ import { missingElse, MISSING_VARIABLE, Needs, reasons } from './support/needs.j
 import { findPrograms, programsCache } from './support/programs.js';
 import { ProcessorTime } from './support/processor-time.js';
 import { Silence } from './support/silence.js';
-import { extentOf, TESTS, USER_MODE, type Extent } from './support/test-files.js';
+import { extentOf, testName, TESTS, USER_MODE, type Extent } from './support/test-files.js';
 import { userModeProblem } from './uml/machine.js';
 
 /** What runs a file in place of this Node, in words. */
@@ -40,7 +40,7 @@ const SILENCE_MS = 300_000;
 const LAST_WORDS_MS = 10_000;
 
 /** Folders whose files start processes and wait for them. */
-const SLOW_FOLDERS = ['bench', 'deploy', 'kernel', 'native', 'page'];
+const SLOW_FOLDERS = ['bench', 'deploy', 'kernel', 'native', 'packages/page'];
 /** Files that repeat others, several at once: what takes longest begins first, or it would end alone. */
 const LONGEST = /^kernel\/modes\//;
 /** What belongs to one process and must not be another file's too. */
@@ -70,12 +70,17 @@ function isUserMode(name: string): boolean {
   return extent.name !== 'vm' && USER_MODE.test(name);
 }
 
+/** The folder of a stage, or the package; empty: it is in none. */
+function folderOf(name: string): string {
+  return /^(?:packages\/)?[^/]+(?=\/)/.exec(name)?.[0] ?? '';
+}
+
 function groups(files: readonly string[]): readonly Group[] {
   const alone: Group[] = [];
   const together = new Map<string, string[]>();
   for (const file of files) {
-    const name = relative(TESTS, file);
-    const folder = name.includes('/') ? (name.split('/')[0] ?? '') : '';
+    const name = testName(file);
+    const folder = folderOf(name);
     const text = readFileSync(file, 'utf8');
     const ownKernel = isUserMode(name);
     if (ownKernel || folder === '' || SLOW_FOLDERS.includes(folder) || NEEDS_PROCESS.test(text)) {
@@ -165,7 +170,7 @@ function runnable({ files }: Extent, missing: ReadonlyMap<string, string>): read
   const needs = new Needs();
   return files.filter((file) => {
     const why = reasons(needs.of(file), missing);
-    if (why !== '') process.stdout.write(`skipped - ${relative(TESTS, file)}: ${why}\n`);
+    if (why !== '') process.stdout.write(`skipped - ${testName(file)}: ${why}\n`);
     return why === '';
   });
 }

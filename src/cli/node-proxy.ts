@@ -38,6 +38,7 @@ import { NOBODY, openFollowers, type Followers } from './followers.js';
 import { keptValues } from './kernel-values.js';
 import { listenFailure } from './listen-failure.js';
 import { settleLoadSoon } from './memory.js';
+import { openDoor, openPage } from './packages.js';
 
 const RETRY = { initialMs: 100, factor: 2 } as const;
 /** A change may wait this many sync periods before the node counts as unhealthy (behaviour HZ-04). */
@@ -115,7 +116,7 @@ export class NodeProxy {
       },
     });
     this.health.sources = () => this.sources.states();
-    this.page = new Page({ running: () => this.running(), clock: systemClock, log });
+    this.page = new Page({ running: () => this.running(), open: openPage, clock: systemClock, log });
     this.listeners = this.makeListeners();
     this.serviceHealth = this.makeServiceHealth();
     this.cycle = this.makeCycle();
@@ -315,7 +316,7 @@ export class NodeProxy {
     const { health, metrics, loaded, wallClock } = this;
     const { log } = this.options;
     return new Listeners({
-      ...{ loaded, health, metrics, page: this.page, clock: systemClock, wallClock, log },
+      ...{ loaded, health, metrics, page: this.page, openDoor, clock: systemClock, wallClock, log },
       setVerbosity: (verbosity) => {
         log.setThresholds({ ...this.config.logging, verbosity });
       },

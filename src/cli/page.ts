@@ -2,6 +2,7 @@ import type { HostPort } from '../config/host-port.js';
 import { STATUS_PAGE } from '../serve/status-pages.js';
 import { messageOf } from '../base/error-message.js';
 import { ask, AskError } from './ask.js';
+import { forwardPage } from './packages.js';
 
 /**
  * Serves the page of the running process to this machine, until this process ends. Resolves to what there is to print.
@@ -10,7 +11,6 @@ import { ask, AskError } from './ask.js';
  */
 export async function servePage(socket: string | null, place: HostPort): Promise<string> {
   await ask(socket, STATUS_PAGE);
-  const { forwardPage } = await import('../serve/ui/entry.js');
   try {
     return `${await forwardPage(socket ?? '', place)}\n`;
   } catch (error) {

@@ -9,7 +9,7 @@ import type {
   ServiceProblem,
   ServicesPage,
   ServiceSummary,
-} from '../serve/ui/api.js';
+} from '../serve/service-answers.js';
 
 const HEADER = ['SERVICE', 'TYPE', 'ADDRESS', 'PORTS', 'ENDPOINTS', 'PROBLEMS'];
 

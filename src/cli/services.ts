@@ -3,7 +3,7 @@ import { parseMapping } from '../base/mapping.js';
 import { CLEARED, redrawn } from '../base/redraw.js';
 import type { LoadedConfig } from '../config/load.js';
 import { formatted } from '../serve/formatted.js';
-import type { ServiceDetail, ServicesPage, ServiceSummary } from '../serve/ui/api.js';
+import type { ServiceDetail, ServicesPage, ServiceSummary } from '../serve/service-answers.js';
 import { ask, AskError } from './ask.js';
 import { hasProblem, printService, printServices } from './print-services.js';
 

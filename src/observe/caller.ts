@@ -13,7 +13,7 @@ export interface Caller {
 /** What is looked for above a function in the stack. */
 export type Method = (...parameters: never[]) => unknown;
 
-/** Of calls of the log in each file of the program as it is shipped, by `line:column` there: the module's path below `src/` without extension, and its line. */
+/** Of calls of the log in each file of the program as it is shipped, by `line:column` there: the module's path in the project without extension, and its line. */
 type BundledCallers = Readonly<Record<string, Readonly<Record<string, readonly [path: string, line: number]>>>>;
 
 const FILE_SCHEME = 'file://';
@@ -94,7 +94,7 @@ function bundledCaller(file: string, place: string): Caller | null {
   bundled ??= readCallers();
   const [path, line] = bundled[basename(file)]?.[place] ?? [];
   if (path === undefined) return null;
-  return { path: join(dirname(THIS_FILE), '..', 'src', path), extension: '.ts', line: String(line) };
+  return { path: join(dirname(THIS_FILE), '..', path), extension: '.ts', line: String(line) };
 }
 
 function readCallers(): BundledCallers {

@@ -1,4 +1,9 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
+import type { Clock } from '../base/clock.js';
+import type { IPAddress } from '../base/ip.js';
+import type { Log } from '../base/log.js';
+import type { SecuredConfig } from '../config/secured.js';
+import type { ApiConnection } from '../sources/kubernetes/connection.js';
 
 /** Answers a request; the error for which it could not, which has been answered and told of. */
 export type Pages = (request: IncomingMessage, response: ServerResponse) => Promise<unknown>;
@@ -11,6 +16,25 @@ export interface Door {
   admit(request: IncomingMessage, response: ServerResponse, pages: Pages): void;
   /** Resolves when all that was to be written has been. */
   close(): Promise<void>;
+}
+
+/** What a door is opened with. */
+export interface DoorParts {
+  readonly config: SecuredConfig;
+  readonly nodeName: string;
+  /** Those that this node has now. */
+  readonly addresses: () => readonly IPAddress[];
+  /** To the API server that is read from; null: there is none just now. */
+  readonly api: () => ApiConnection | null;
+  /** When that API server was last heard of, in milliseconds since the epoch; null: never. */
+  readonly heardAt: () => number | null;
+  /** To a webhook, by its kubeconfig. */
+  readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: DoorObserver;
 }
 
 /** Hears what happens at a door, for metrics. */

@@ -12,7 +12,7 @@ import type { HealthState } from '../observe/health.js';
 import type { Observation, SilentListener } from '../observe/observations.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ApiConnection } from '../sources/kubernetes/connection.js';
-import type { Door } from './door.js';
+import type { Door, DoorParts } from './door.js';
 import { HealthServer } from './healthz.js';
 import type { Bind } from './http-endpoint.js';
 import type { Page } from './page.js';
@@ -31,6 +31,8 @@ export interface ListenersParts {
   readonly unheardMs: () => number | null;
   /** To webhooks, by a kubeconfig. */
   readonly connect: (kubeconfig: string) => Promise<ApiConnection>;
+  /** Opens what stands in front of the metrics address. */
+  readonly openDoor: (parts: DoorParts) => Promise<Door | { readonly problem: string }>;
   /** What stands in the way of packets beside our rules. */
   readonly observe: () => Promise<readonly Observation[]>;
   readonly page: Pick<Page, 'answerNetwork'>;
@@ -114,14 +116,12 @@ export class Listeners {
     const { metrics, localAddresses, api, unheardMs, connect, clock, wallClock, log } = this.parts;
     const { secured, nodeName } = this.loaded.config;
     if (secured === null) return null;
-    // Loaded only where it is used: it is a file of its own.
-    const { openDoor } = await import('./secured/door.js');
     const now = (): number => Number(wallClock() / 1000n) / 1000;
     const heardAt = (): number | null => {
       const since = unheardMs();
       return since === null ? null : now() - since;
     };
-    const opened = await openDoor({
+    const opened = await this.parts.openDoor({
       ...{ config: secured, nodeName, addresses: localAddresses, api, connect, clock, log, observer: metrics.door() },
       ...{ now, heardAt },
     });

@@ -5,7 +5,6 @@ import type { Log } from '../base/log.js';
 import type { Config } from '../config/config.js';
 import { answerText } from './http-endpoint.js';
 import type { RunningProcess } from './running-process.js';
-import type { PageServer } from './ui/server.js';
 
 /** Where the page is. */
 const PAGE = '/ui';
@@ -16,15 +15,27 @@ export function isOfPage(path: string): boolean {
   return path === PAGE || path.startsWith(`${PAGE}/`);
 }
 
-export interface PageParts {
-  readonly running: () => RunningProcess;
+/** What answers the page. */
+export interface OpenPage {
+  /** @param checksHost whether a request has to name this machine. */
+  answer(request: IncomingMessage, response: ServerResponse, checksHost: boolean): Promise<void>;
+  close(): void;
+}
+
+export interface OpenPageParts {
+  readonly running: RunningProcess;
   readonly clock: Clock;
   readonly log: Log;
 }
 
+export interface PageParts extends Omit<OpenPageParts, 'running'> {
+  readonly running: () => RunningProcess;
+  readonly open: (parts: OpenPageParts) => Promise<OpenPage>;
+}
+
 /** The page for people, and what it asks: loaded when somebody first asks for it. */
 export class Page {
-  private server: Promise<PageServer> | null = null;
+  private server: Promise<OpenPage> | null = null;
 
   constructor(private readonly parts: PageParts) {}
 
@@ -50,11 +61,9 @@ export class Page {
     await server.answer(request, response, checksHost);
   }
 
-  private async load(): Promise<PageServer> {
-    const { running, clock, log } = this.parts;
-    // Loaded only where it is used: it is a file of its own.
-    const { openPage } = await import('./ui/entry.js');
-    return openPage({ running: running(), clock, log });
+  private load(): Promise<OpenPage> {
+    const { running, open, clock, log } = this.parts;
+    return open({ running: running(), clock, log });
   }
 }
 

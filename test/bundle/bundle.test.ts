@@ -85,11 +85,13 @@ t.test('lines of the log name the line of the source', (t) => {
       .flatMap((places) => Object.values(places))
       .map((place) => place.join(':')),
   );
-  const files = readdirSync(projectFile('src'), { recursive: true, encoding: 'utf8' });
+  const files = ['src', 'packages'].flatMap((folder) =>
+    readdirSync(projectFile(folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
+  );
   const calls = files
-    .filter((file) => file.endsWith('.ts') && file !== 'sources/manifests/yaml-worker.ts')
+    .filter((file) => file.endsWith('.ts') && !file.includes('/test/') && file !== 'src/sources/manifests/yaml-worker.ts')
     .flatMap((file) =>
-      readFileSync(projectFile(join('src', file)), 'utf8')
+      readFileSync(projectFile(file), 'utf8')
         .split('\n')
         .flatMap((text, index) =>
           /\blog\.(?:info|warn|error|enabled)\(/.test(text) ? [`${file.slice(0, -'.ts'.length)}:${index + 1}`] : [],

@@ -16,7 +16,7 @@ import { nameService } from '../../src/dataplane/ipvs/wire.js';
 import { LINUX_HOST } from '../../src/host/linux/host.js';
 import { applyKernelValues } from '../../src/host/linux/sysctl.js';
 import type { Logger } from '../../src/observe/log.js';
-import type { NodeAnswer } from '../../src/serve/ui/node-answer.js';
+import type { NodeAnswer } from '../../packages/page/src/node-answer.js';
 import { fromFile } from '../config/load-from.js';
 import { nodeObject, serviceObject } from '../support/api-objects.js';
 import { metadataOf } from '../support/api-server/resources.js';

@@ -1,5 +1,5 @@
 import { load as loadYaml } from 'js-yaml';
-import { check } from '../../src/check/command.js';
+import { check } from '../../packages/check/src/command.js';
 import { ConfigError } from '../../src/config/errors.js';
 import { KubeconfigError } from '../../src/sources/kubernetes/auth/errors.js';
 import { parseKubeconfig } from '../../src/sources/kubernetes/auth/kubeconfig.js';
@@ -7,7 +7,7 @@ import { readContent } from '../../src/sources/manifests/content.js';
 import { Pacer } from '../../src/sources/manifests/pacer.js';
 import { printProblem } from '../../src/sources/manifests/problems.js';
 import { Interner } from '../../src/sources/translate/intern.js';
-import { KINDS } from '../check/golden/kinds.js';
+import { KINDS } from '../../packages/check/test/golden/kinds.js';
 import { KUBEADM, load } from '../config/load-from.js';
 import { nodeObject, serviceCIDRObject, serviceObject, sliceObject } from '../support/api-objects.js';
 

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import type { ProcessStatus } from '../../src/observe/process-status.js';
-import type { ServicesPage } from '../../src/serve/ui/api.js';
+import type { ServicesPage } from '../../packages/page/src/api.js';
 import type { ExplainedPacket } from '../../src/serve/explain-packet.js';
 import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
 import { endpointSlice, service, type Manifest } from '../support/lab/objects.js';

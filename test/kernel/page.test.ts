@@ -3,7 +3,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import t from 'tap';
-import type { Overview, ServicesPage } from '../../src/serve/ui/api.js';
+import type { Overview, ServicesPage } from '../../packages/page/src/api.js';
 import { eventually, Lab, type CommandResult } from '../support/lab/lab.js';
 import { dualStack } from '../support/lab/packet-table.js';
 import { NODE_NAME, Proxy, type ProxyScope } from '../support/lab/proxy.js';

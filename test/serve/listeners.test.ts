@@ -2,6 +2,7 @@ import t, { type Test } from 'tap';
 import { parseAddress } from '../../src/base/ip.js';
 import { gateStates } from '../../src/config/gates.js';
 import type { Loaded } from '../../src/config/load.js';
+import { openDoor } from '../../src/cli/packages.js';
 import { modeDefinition } from '../../src/dataplane/modes.js';
 import { Progress } from '../../src/control/progress.js';
 import { LINUX_HOST } from '../../src/host/linux/host.js';
@@ -42,6 +43,7 @@ function world(t: Test, loaded: Loaded): World {
   const listeners = new Listeners({
     ...{ loaded, health: new HealthState(progress, 1, clock, wallClock), metrics, clock, wallClock, log },
     page: { answerNetwork: () => Promise.reject(new Error('nobody asks')) },
+    openDoor,
     setVerbosity: () => undefined,
     localAddresses: () => [],
     observe: () => Promise.resolve([]),

@@ -4,7 +4,7 @@ import ts from 'typescript';
 /** Checks that sources keep to the layers: which folder may import which, no cycles between folders, no mode named where none is known. */
 
 interface Arrow {
-  /** A folder or file without suffix, relative to src; empty: everything. */
+  /** A folder or file without suffix, relative to src, or a package; empty: all of src. */
   readonly to: string;
   readonly typesOnly: boolean;
 }
@@ -37,12 +37,23 @@ const ARROWS: Readonly<Record<string, readonly Arrow[]>> = {
     .concat(types('host/host'), types('native'), types('serve')),
   serve: ['base', 'config', 'plan', 'observe', 'control'].map(values).concat(types('')),
   commands: ['base', 'config'].map(values),
-  check: ['base', 'commands', 'config', 'state', 'plan', 'sources'].map(values),
-  admission: ['base', 'commands', 'config', 'state', 'plan', 'sources', 'serve'].map(values),
-  nodes: ['base', 'commands', 'config/host-port', 'sources/kubernetes', 'serve'].map(values),
   cli: [values('')],
   main: [values('')],
+  'packages/check': ['base', 'commands', 'config', 'state', 'plan', 'sources'].map(values),
+  'packages/nodes': ['base', 'commands', 'config/host-port', 'sources/kubernetes', 'serve', 'packages/page'].map(
+    values,
+  ),
+  'packages/page': ['base', 'config', 'plan', 'serve'].map(values).concat(types('state'), types('observe')),
+  'packages/secured': ['base', 'config', 'observe/rotated-file', 'serve']
+    .map(values)
+    .concat(types('sources/kubernetes')),
+  'packages/webhook': ['base', 'commands', 'config', 'state', 'plan', 'sources', 'observe', 'serve']
+    .map(values)
+    .concat(values('control/event-limit'), values('packages/secured')),
 };
+
+/** What of the trunk loads packages, each by import() where it is asked for. */
+const PACKAGE_LOADERS = ['main', 'cli/packages'];
 
 const MODES = ['nftables', 'iptables', 'ipvs', 'kernelspace'];
 const MODE_NAME = new RegExp(MODES.join('|'), 'i');
@@ -56,14 +67,16 @@ const MODELESS = [
   'control',
   'observe',
   'serve',
-  'check',
-  'admission',
-  'nodes',
   'cli',
   'main',
+  'packages/check',
+  'packages/nodes',
+  'packages/page',
+  'packages/secured',
+  'packages/webhook',
 ];
 /** Fields of other components' kinds have the names that these gave them. */
-const OTHERS_FIELDS = /^check\/tables\//;
+const OTHERS_FIELDS = /^packages\/check\/src\/tables\//;
 /** What knows a platform by name: the platforms themselves and who hands theirs in. */
 const HOST_PLATFORM = /^host\/(linux|windows)\//;
 const PLATFORM_KNOWERS = ['host', 'main'];
@@ -76,6 +89,8 @@ interface Import {
   /** As written; null when it is computed. */
   readonly specifier: string | null;
   readonly typesOnly: boolean;
+  /** By import(), when the module is asked for. */
+  readonly isDynamic: boolean;
   readonly line: number;
 }
 
@@ -90,7 +105,7 @@ interface SourceFacts {
 /**
  * All violations, sorted, one line each; empty when there is none.
  *
- * @param sources text by path relative to src, such as `plan/types.ts`.
+ * @param sources text by path relative to src, such as `plan/types.ts`, and of packages relative to the project, such as `packages/nodes/src/api.ts`.
  */
 export function layerViolations(sources: ReadonlyMap<string, string>): readonly string[] {
   const violations: string[] = [];
@@ -123,7 +138,7 @@ function fileViolations(file: string, path: string, facts: SourceFacts): readonl
   return violations;
 }
 
-function importProblem(file: string, { specifier, typesOnly }: Import): string | null {
+function importProblem(file: string, { specifier, typesOnly, isDynamic }: Import): string | null {
   const layer = layerOf(file);
   if (specifier === null) return ADDON_LOADERS.includes(layer) ? null : 'imports something computed';
   const target = resolve(file, specifier);
@@ -132,14 +147,25 @@ function importProblem(file: string, { specifier, typesOnly }: Import): string |
   const mode = modeOf(target);
   if (mode !== null && file !== REGISTRY && modeOf(file) !== mode && layer !== 'config') return `imports mode ${mode}`;
   if (HOST_PLATFORM.test(target) && !PLATFORM_KNOWERS.includes(layer)) return `imports the platform's ${target}`;
+  if (isOfPackage(target) && !/^packages\/[^/]+\/src\//.test(target)) return `imports ${specifier}, which is no source`;
   if (layer === layerOf(target)) return null;
-  const arrows = (ARROWS[layer] ?? []).filter(({ to }) => to === '' || target === to || target.startsWith(`${to}/`));
+  if (isOfPackage(target) && !isOfPackage(file)) {
+    return isDynamic && PACKAGE_LOADERS.includes(file) ? null : `imports package ${target}`;
+  }
+  const arrows = (ARROWS[layer] ?? []).filter(
+    ({ to }) => (to === '' && !isOfPackage(target)) || target === to || target.startsWith(`${to}/`),
+  );
   if (arrows.some((arrow) => typesOnly || !arrow.typesOnly)) return null;
   return arrows.length > 0 ? `imports more than types from ${target}` : `imports ${target}`;
 }
 
 function layerOf(file: string): string {
-  return file.split('/')[0] ?? file;
+  const [first = file, second = ''] = file.split('/');
+  return isOfPackage(file) ? `${first}/${second}` : first;
+}
+
+function isOfPackage(file: string): boolean {
+  return file.startsWith('packages/');
 }
 
 /** The mode whose folder a file is in; null for every other. */
@@ -148,10 +174,12 @@ function modeOf(file: string): string | null {
   return layer === 'dataplane' && folder !== undefined && rest.length > 0 && MODES.includes(folder) ? folder : null;
 }
 
-/** Path relative to src without suffix; null for packages and computed names. */
+/** Path as of the sources, without suffix; null for libraries and computed names. */
 function resolve(file: string, specifier: string | null): string | null {
   if (specifier === null || !/^\.\.?(\/|$)/.test(specifier)) return null;
-  return posix.join(posix.dirname(file), specifier).replace(/\.[cm]?[jt]s$/, '');
+  const folder = posix.dirname(isOfPackage(file) ? `../${file}` : file);
+  const path = posix.relative('/project/src', posix.join('/project/src', folder, specifier));
+  return path.replace(/\.[cm]?[jt]s$/, '').replace(/^\.\.\/(?=packages\/)/, '');
 }
 
 function readSource(path: string, text: string): SourceFacts {
@@ -177,23 +205,24 @@ function readImport(node: ts.Node): Omit<Import, 'line'> | null {
     return {
       specifier: literal(node.moduleSpecifier),
       typesOnly: node.importClause?.phaseModifier === ts.SyntaxKind.TypeKeyword,
+      isDynamic: false,
     };
   }
   if (ts.isExportDeclaration(node) && node.moduleSpecifier !== undefined) {
-    return { specifier: literal(node.moduleSpecifier), typesOnly: node.isTypeOnly };
+    return { specifier: literal(node.moduleSpecifier), typesOnly: node.isTypeOnly, isDynamic: false };
   }
   if (ts.isImportEqualsDeclaration(node) && ts.isExternalModuleReference(node.moduleReference)) {
-    return { specifier: literal(node.moduleReference.expression), typesOnly: node.isTypeOnly };
+    return { specifier: literal(node.moduleReference.expression), typesOnly: node.isTypeOnly, isDynamic: false };
   }
   if (ts.isImportTypeNode(node)) {
     const argument = ts.isLiteralTypeNode(node.argument) ? node.argument.literal : node.argument;
-    return { specifier: literal(argument), typesOnly: true };
+    return { specifier: literal(argument), typesOnly: true, isDynamic: false };
   }
   if (ts.isCallExpression(node)) {
     const { expression } = node;
     const imports =
       expression.kind === ts.SyntaxKind.ImportKeyword || (ts.isIdentifier(expression) && expression.text === 'require');
-    if (imports) return { specifier: literal(node.arguments[0]), typesOnly: false };
+    if (imports) return { specifier: literal(node.arguments[0]), typesOnly: false, isDynamic: true };
   }
   return null;
 }

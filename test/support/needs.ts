@@ -4,13 +4,13 @@ import { dirname, join, relative } from 'node:path';
 import { inNamespace } from './in-namespace.js';
 import { projectFile } from './lab/agent.js';
 import { PROGRAM_NAMES, type ProgramName } from './programs.js';
-import { TESTS } from './test-files.js';
+import { sourceOf } from './test-files.js';
 
 export type Need = ProgramName | 'namespaces' | 'root' | 'image' | 'ip_vs';
 
 const NEEDS: ReadonlySet<string> = new Set([...PROGRAM_NAMES, 'namespaces', 'root', 'image', 'ip_vs']);
 /**
- * What a test file needs of its machine it says in a line of its own, as does a module under `test` for all that import it:
+ * What a test file needs of its machine it says in a line of its own, as does a module of the tests for all that import it:
  *
  *     // needs: nft, conntrack, namespaces
  *
@@ -21,6 +21,9 @@ const NEEDS: ReadonlySet<string> = new Set([...PROGRAM_NAMES, 'namespaces', 'roo
  * image       what deploy/image-root.sh takes from the machine: Debian's packages iptables and kmod, installed, not only unpacked
  */
 const LINE = /^\/\/ needs: (.+)$/gm;
+const ROOT = projectFile('.');
+/** What is not of the tests needs nothing. */
+const IN_TESTS = /^(?:packages\/[^/]+\/)?test\//;
 const IMPORT = /^(?:(?:import|export)\s+(?!type\b)(?:[^'";]*\sfrom\s+)?|.*\bimport\()'(\.[^']+)\.js'/gm;
 
 /** Set for test processes by test/run.ts: what is missing, and why, as JSON. */
@@ -47,7 +50,7 @@ export class Needs {
 
   /** @param file a compiled test file. */
   of(file: string): ReadonlySet<string> {
-    return this.#ofSource(projectFile(join('test', relative(TESTS, file).replace(/\.js$/, '.ts'))));
+    return this.#ofSource(projectFile(sourceOf(file)));
   }
 
   #ofSource(path: string): ReadonlySet<string> {
@@ -55,7 +58,7 @@ export class Needs {
     if (known !== undefined) return known;
     const needs = new Set<string>();
     this.#known.set(path, needs);
-    if (!path.startsWith(projectFile('test')) || !existsSync(path)) return needs;
+    if (!IN_TESTS.test(relative(ROOT, path)) || !existsSync(path)) return needs;
     const text = readFileSync(path, 'utf8');
     for (const [, words = ''] of text.matchAll(LINE))
       for (const word of words.split(', ')) needs.add(checked(word, path));

@@ -1,8 +1,28 @@
-import { readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 
 /** The folder of the compiled tests. */
 export const TESTS = dirname(import.meta.dirname);
+
+/** Of all that test/compile.mjs made: what it made of `src`, `packages`, `test` and `bench`. */
+const BUILT = dirname(TESTS);
+
+/** The source of a compiled test file, from the project's folder. */
+export function sourceOf(file: string): string {
+  return relative(BUILT, file).replace(/\.js$/, '.ts');
+}
+
+/** What a compiled test file is called: its path below `test`, and below the project's folder where it is a package's. */
+export function testName(file: string): string {
+  return relative(BUILT, file).replace(/^test\//, '');
+}
+
+function compiled(): readonly string[] {
+  const ofPackages = readdirSync(join(BUILT, 'packages')).map((name) => join(BUILT, 'packages', name, 'test'));
+  return [TESTS, ...ofPackages]
+    .filter((folder) => existsSync(folder))
+    .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)));
+}
 
 /** Files that need a kernel with ip_vs, and of nf_tables nothing: see test/uml. */
 export const USER_MODE = /\.uml(?:-thorough)?\.js$/;
@@ -51,8 +71,7 @@ export function extentOf(argv: readonly string[]): Extent {
   const { files: pattern, env, options } = EXTENTS[name];
   const isElsewhere = name === 'vm' && process.env[USER_MODE_ELSEWHERE] !== undefined;
   const isMeant = (file: string): boolean => pattern.test(file) || (isElsewhere && /\.uml\.js$/.test(file));
-  const files = readdirSync(TESTS, { recursive: true, encoding: 'utf8' })
-    .map((file) => join(TESTS, file))
+  const files = compiled()
     .filter((file) => isMeant(file) && (wanted.length === 0 || wanted.some((part) => file.includes(part))))
     .sort();
   return { name, files, env, options };

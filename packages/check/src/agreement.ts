@@ -1,0 +1,30 @@
+import type { KernelRelease } from '../../../src/base/kernel-release.js';
+import type { Document } from './documents.js';
+import { firstOf, type Finding } from './findings.js';
+import { controlPlaneFindings } from './agreement/control-plane.js';
+import { delayFindings } from './agreement/delay.js';
+import { gateFindings } from './agreement/gates.js';
+import { kernelFindings } from './agreement/kernel.js';
+import { portFindings } from './agreement/ports.js';
+import { rangeFindings } from './agreement/ranges.js';
+import { serviceFindings } from './agreement/services.js';
+
+/** What else documents are held against; null: not that, or for kernels what Nodes say. */
+export interface Demands {
+  readonly kernel: KernelRelease | null;
+  /** Milliseconds from a change of a pod to rules on all nodes. */
+  readonly objective: number | null;
+}
+
+/** Where documents that were given together do not agree. Each finding is at one of them, and names the other. */
+export function agreementFindings(documents: readonly Document[], { kernel, objective }: Demands): readonly Finding[] {
+  const all = [rangeFindings, portFindings, gateFindings, controlPlaneFindings, serviceFindings].flatMap((find) =>
+    find(documents),
+  );
+  const ofKernel = kernelFindings(documents, kernel);
+  const ofDelay = objective === null ? [] : delayFindings(documents, objective);
+  return firstOf([...all, ...ofKernel, ...ofDelay], MAX_FINDINGS, '');
+}
+
+/** Nobody reads more. */
+const MAX_FINDINGS = 500;

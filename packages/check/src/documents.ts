@@ -1,0 +1,175 @@
+import type { KernelRelease } from '../../../src/base/kernel-release.js';
+import { YamlError } from '../../../src/base/yaml.js';
+import { API_GROUP, API_VERSION, KIND, type KubeProxyConfiguration } from '../../../src/config/document.js';
+import { clip, printValue } from '../../../src/config/errors.js';
+import { fillClusterCIDR, readCluster, type ClusterConfiguration } from '../../../src/config/kubeadm.js';
+import { Mapping, readMappings } from '../../../src/config/yaml.js';
+import { joinApiVersion, splitApiVersion } from '../../../src/config/tables/api-version.js';
+import { readByTable } from '../../../src/config/tables/document.js';
+import type { Report } from '../../../src/config/tables/report.js';
+import type { Section } from '../../../src/config/tables/section.js';
+import type { TypeMeta } from '../../../src/config/tables/types.js';
+import { FindingList, firstOf, type Finding } from './findings.js';
+import { impliedMeta, tableFor, tablesOf } from './kinds.js';
+import { readProxy } from './proxy.js';
+import { isObject, readObject, translateObject } from './objects.js';
+import { Interner } from '../../../src/sources/translate/intern.js';
+import type { Row } from '../../../src/state/rows.js';
+
+/** A document of a known kind, as far as it could be read. */
+export interface Document {
+  readonly file: string;
+  /** Counted from 1; null for an object of a list that an API server gave. */
+  readonly document: number | null;
+  readonly kind: string;
+  /** Null for kinds that are not read by a table. */
+  readonly section: Section | null;
+  /** Of the kind that the proxy reads itself. */
+  readonly proxy: KubeProxyConfiguration | null;
+  /** Of API objects; of a list there is a document for each. */
+  readonly row: Row | null;
+  /** Of Nodes. */
+  readonly kernel: KernelRelease | null;
+}
+
+/** Of one file, however many documents it has. */
+const MAX_FINDINGS = 500;
+
+/** What one file says. */
+export interface FileContent {
+  readonly documents: readonly Document[];
+  readonly findings: readonly Finding[];
+  /** Why nothing could be read; null: it was. */
+  readonly unreadable: string | null;
+}
+
+/**
+ * Reads every document of a text. Nothing is thrown for what it says.
+ *
+ * @param release minor release of Kubernetes that it is for.
+ */
+export function readFile(text: string, file: string, release: number): FileContent {
+  const parsed = parse(text);
+  if (typeof parsed === 'string') return { documents: [], findings: [], unreadable: parsed };
+  const findings: Finding[] = [];
+  const names = new Interner();
+  const cluster = parsed.map(readCluster).find((each) => each !== null) ?? null;
+  const documents = parsed.flatMap((value, index): readonly Document[] => {
+    if (value === null) return [];
+    const list = new FindingList(file, index + 1);
+    const report = (found: Report): void => {
+      list.add(found);
+    };
+    const read = readDocument(value, { report, release, names, cluster });
+    findings.push(...list.all());
+    return read.map((content) => ({ file, document: index + 1, ...content }));
+  });
+  return { documents, findings: firstOf(findings, MAX_FINDINGS, file), unreadable: null };
+}
+
+/** Reads objects of one kind as an API server lists them: without what they are, as the list says it. */
+export function readListed(
+  meta: TypeMeta,
+  items: readonly unknown[],
+  list: FindingList,
+  names: Interner,
+): readonly Document[] {
+  const report = (found: Report): void => {
+    list.add(found);
+  };
+  return items.map((item) => ({
+    ...{ file: list.file, document: null, kind: meta.kind, section: null, proxy: null },
+    ...translateObject(meta, item, names, report),
+  }));
+}
+
+function parse(text: string): readonly unknown[] | string {
+  try {
+    return readMappings(text);
+  } catch (error) {
+    if (error instanceof YamlError) return error.withoutText;
+    throw error;
+  }
+}
+
+type DocumentContent = Omit<Document, 'file' | 'document'>;
+
+interface Surroundings {
+  readonly report: (report: Report) => void;
+  readonly release: number;
+  readonly names: Interner;
+  /** What kubeadm is told in the same file, as it fills in what the proxy is not told. */
+  readonly cluster: ClusterConfiguration | null;
+}
+
+/** @param at where it is in its document; empty: it is the document. */
+function readDocument(value: unknown, surroundings: Surroundings, at = ''): readonly DocumentContent[] {
+  const { report, release, names, cluster } = surroundings;
+  const meta = readMeta(value, at, report);
+  if (!(value instanceof Mapping) || meta === null) return [];
+  const { apiVersion, kind } = meta;
+  const nothing = { kind, section: null, proxy: null, row: null, kernel: null };
+  if (kind === KIND && apiVersion === API_VERSION) {
+    const filled = cluster === null ? value : fillClusterCIDR(value, cluster);
+    return [{ ...nothing, proxy: readProxy(filled, report) }];
+  }
+  if (isObject(meta)) return [{ ...nothing, ...readObject(meta, value, names, report) }];
+  const table = tableFor(meta);
+  if (table !== null)
+    return [
+      { ...nothing, section: readByTable(table, meta, value, kind, { report, release, tableFor, reportUnknownKind }) },
+    ];
+  const items = kind.endsWith('List') ? value.entries.get('items') : null;
+  if (Array.isArray(items)) return readItems(meta, items, surroundings);
+  reportUnknownKind(meta, 'apiVersion', report);
+  return [];
+}
+
+/** Of a `List` of anything, or of one kind, whose items may leave out what they are. */
+function readItems(
+  { apiVersion, kind }: TypeMeta,
+  items: readonly unknown[],
+  surroundings: Surroundings,
+): readonly DocumentContent[] {
+  const itemKind = kind.slice(0, -'List'.length);
+  return items.flatMap((item, index) => {
+    const isTyped = itemKind === '' || !(item instanceof Mapping) || item.has(['kind']);
+    const typed = isTyped ? item : item.merge(new Mapping(Object.entries({ apiVersion, kind: itemKind })));
+    return readDocument(typed, surroundings, `items[${index}]`);
+  });
+}
+
+function readMeta(value: unknown, at: string, report: (report: Report) => void): TypeMeta | null {
+  const refuse = (rule: string, name: string, problem: string): null => {
+    const path = [at, name].filter((part) => part !== '').join('.');
+    report({ severity: 'error', rule, path, value: null, problem, expected: '' });
+    return null;
+  };
+  if (!(value instanceof Mapping)) return refuse('type', '', 'is no mapping');
+  const implied = impliedMeta(value);
+  const apiVersion = value.entries.get('apiVersion') ?? implied?.apiVersion ?? '';
+  const kind = value.entries.get('kind') ?? implied?.kind ?? '';
+  if (typeof apiVersion !== 'string' || apiVersion === '') return refuse('required', 'apiVersion', 'is missing');
+  if (typeof kind !== 'string' || kind === '') return refuse('required', 'kind', 'is missing');
+  return { apiVersion, kind };
+}
+
+/** A kind in a version that is not known is an error, as it is ours to know; one that is not known at all may be another program's. */
+function reportUnknownKind({ apiVersion, kind }: TypeMeta, path: string, report: (report: Report) => void): void {
+  const known = [
+    ...tablesOf(kind).flatMap(({ group, versions }) =>
+      Object.keys(versions).map((version) => joinApiVersion({ group, version })),
+    ),
+    ...(kind === KIND ? [API_VERSION] : []),
+  ];
+  const { group } = splitApiVersion(apiVersion);
+  const isOurs = tablesOf(kind).some((table) => table.group === group) || group === API_GROUP;
+  report({
+    severity: isOurs ? 'error' : 'warning',
+    rule: 'unknown-kind',
+    path,
+    value: printValue(`${clip(apiVersion)} ${clip(kind)}`),
+    problem: isOurs ? 'is a version that is not known' : 'is a kind that is not known here: it was not checked',
+    expected: known.map((each) => printValue(each)).join(' or '),
+  });
+}

@@ -1,0 +1,67 @@
+import { pathToFileURL } from 'node:url';
+import { printableLine } from '../../../src/base/printable.js';
+import { printYaml } from '../../../src/base/print-yaml.js';
+import { OWN_VERSION } from '../../../src/config/version.js';
+import { printReport } from '../../../src/config/tables/report.js';
+import { printFinding, type Finding } from './findings.js';
+
+export const OUTPUTS = ['text', 'json', 'yaml', 'sarif'] as const;
+export type OutputFormat = (typeof OUTPUTS)[number];
+
+/** Findings as a command prints them. */
+export function printFindings(findings: readonly Finding[], format: OutputFormat): string {
+  switch (format) {
+    case 'text':
+      return findings.map((finding) => `${printableLine(printFinding(finding))}\n`).join('');
+    case 'json':
+      return `${JSON.stringify({ findings }, null, 2)}\n`;
+    case 'yaml':
+      return printYaml({ findings });
+    case 'sarif':
+      return `${JSON.stringify(sarif(findings), null, 2)}\n`;
+  }
+}
+
+/** As a log of the Static Analysis Results Interchange Format, version 2.1.0. */
+function sarif(findings: readonly Finding[]): object {
+  const rules = [...new Set(findings.map(({ rule }) => rule))].sort();
+  return {
+    $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
+    version: '2.1.0',
+    runs: [
+      {
+        tool: {
+          driver: {
+            name: 'pointsman',
+            semanticVersion: OWN_VERSION,
+            rules: rules.map((id) => ({ id })),
+          },
+        },
+        results: findings.map((finding) => ({
+          ruleId: finding.rule,
+          ruleIndex: rules.indexOf(finding.rule),
+          level: finding.severity,
+          message: { text: printReport(finding) },
+          locations: [
+            {
+              physicalLocation: {
+                artifactLocation: { uri: uriOf(finding.file) },
+                ...(finding.line === null ? {} : { region: { startLine: finding.line } }),
+              },
+              logicalLocations: [{ fullyQualifiedName: logicalName(finding) }],
+            },
+          ],
+        })),
+      },
+    ],
+  };
+}
+
+/** Relative paths stay so: whoever shows them knows where they begin. */
+function uriOf(file: string): string {
+  return file.startsWith('/') ? pathToFileURL(file).href : file.split('/').map(encodeURIComponent).join('/');
+}
+
+function logicalName({ document, path }: Finding): string {
+  return [document === null ? '' : `document ${document}`, path].filter((part) => part !== '').join(': ');
+}

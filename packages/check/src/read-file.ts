@@ -1,0 +1,35 @@
+import { constants, createReadStream, fstatSync, openSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { Socket } from 'node:net';
+import { isatty, ReadStream } from 'node:tty';
+import { readFileWithin, readStreamWithin, textOf } from '../../../src/base/bounded-file.js';
+
+/** Larger than what anybody writes; a list of all Services of a cluster fits. */
+const MAX_FILE_BYTES = 16 << 20;
+
+/**
+ * A file that somebody gave: the standard input (`-`), a pipe or a terminal too, which are waited for as cat(1) does. Signals are heard meanwhile.
+ *
+ * @throws Error of the file system, or what is wrong with its bytes.
+ */
+export async function readGiven(path: string): Promise<string> {
+  return textOf(await readStreamWithin(path === '-' ? process.stdin : open(path), MAX_FILE_BYTES));
+}
+
+/**
+ * A file that another one names, which whoever gave that may never have looked at: only where it has an end.
+ *
+ * @throws Error as {@link readGiven}.
+ */
+export async function readNamed(path: string): Promise<string> {
+  if (!(await stat(path)).isFile()) throw new Error('is no regular file');
+  return textOf(await readFileWithin(path, MAX_FILE_BYTES));
+}
+
+function open(path: string): AsyncIterable<Buffer> {
+  // Without it a pipe is not open before somebody writes to it, and a thread that waits for that keeps the process from its end.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  if (isatty(file)) return new ReadStream(file);
+  if (fstatSync(file).isFIFO()) return new Socket({ fd: file, readable: true, writable: false });
+  return createReadStream(path, { fd: file, end: MAX_FILE_BYTES });
+}

@@ -1,0 +1,53 @@
+import { printValue } from '../../../../src/config/errors.js';
+import { rule } from '../../../../src/config/tables/rules.js';
+import type { Section } from '../../../../src/config/tables/section.js';
+import type { Rule } from '../../../../src/config/tables/types.js';
+import { KUBERNETES_MINOR } from '../../../../src/config/version.js';
+
+/** Names of the controllers of the controller manager of Kubernetes 1.36. */
+const NAMES = `
+  bootstrap-signer-controller certificatesigningrequest-approving-controller
+  certificatesigningrequest-cleaner-controller certificatesigningrequest-signing-controller
+  cloud-node-lifecycle-controller clusterrole-aggregation-controller cronjob-controller daemonset-controller
+  deployment-controller device-taint-eviction-controller disruption-controller endpoints-controller
+  endpointslice-controller endpointslice-mirroring-controller ephemeral-volume-controller
+  garbage-collector-controller horizontal-pod-autoscaler-controller job-controller
+  kube-apiserver-serving-clustertrustbundle-publisher-controller legacy-serviceaccount-token-cleaner-controller
+  namespace-controller node-ipam-controller node-lifecycle-controller node-route-controller
+  persistentvolume-attach-detach-controller persistentvolume-binder-controller
+  persistentvolume-expander-controller persistentvolume-protection-controller
+  persistentvolumeclaim-protection-controller pod-garbage-collector-controller
+  podcertificaterequest-cleaner-controller podgroup-protection-controller replicaset-controller
+  replicationcontroller-controller resourceclaim-controller resourcepoolstatusrequest-controller
+  resourcequota-controller root-ca-certificate-publisher-controller selinux-warning-controller
+  service-ca-certificate-publisher-controller service-cidr-controller service-lb-controller
+  serviceaccount-controller serviceaccount-token-controller statefulset-controller
+  storage-version-migrator-controller storageversion-garbage-collector-controller taint-eviction-controller
+  token-cleaner-controller ttl-after-finished-controller ttl-controller
+  validatingadmissionpolicy-status-controller volumeattributesclass-protection-controller
+`;
+
+/** What they were called before, which still counts. */
+const OLD_NAMES = `
+  attachdetach bootstrapsigner cloud-node-lifecycle clusterrole-aggregation cronjob csrapproving csrcleaner
+  csrsigning daemonset deployment disruption endpoint endpointslice endpointslicemirroring ephemeral-volume
+  garbagecollector horizontalpodautoscaling job legacy-service-account-token-cleaner namespace nodeipam
+  nodelifecycle persistentvolume-binder persistentvolume-expander podgc pv-protection pvc-protection replicaset
+  replicationcontroller resource-claim-controller resourcequota root-ca-cert-publisher route service
+  service-ca-cert-publisher serviceaccount serviceaccount-token statefulset storage-version-gc svm tokencleaner
+  ttl ttl-after-finished
+`;
+
+const KNOWN: ReadonlySet<string> = new Set(`${NAMES} ${OLD_NAMES}`.trim().split(/\s+/));
+
+/** The first of some entries, `*`, `name` or `-name`, that names no controller; null: none. Other releases have others. */
+export function unknownController(entries: readonly string[], release: number): string | null {
+  if (release !== KUBERNETES_MINOR) return null;
+  return entries.find((entry) => entry !== '*' && !KNOWN.has(entry.replace(/^-/, ''))) ?? null;
+}
+
+export const KNOWN_CONTROLLERS: Rule = rule('value', (section) => {
+  const generic: Section | null = section.section('Generic');
+  const unknown = unknownController(generic?.texts('Controllers') ?? [], section.release);
+  if (unknown !== null) generic?.refuse('value', 'Controllers', `has ${printValue(unknown)}, which is no controller`);
+});

@@ -1,0 +1,277 @@
+// The command around the kinds: files, flags, output and exit status.
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t from 'tap';
+import { check, type Outcome } from '../src/command.js';
+import { projectFile } from '../../../test/support/lab/agent.js';
+import { eventually, scratchDirectory } from '../../../test/support/manifests.js';
+import { PROGRAM } from '../../../test/support/program.js';
+
+const HEADER = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nclusterCIDR: 10.0.0.0/8\n';
+
+function run(argv: readonly string[], files: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+  return check(argv, (path) => {
+    const text = files[path];
+    if (text === undefined) throw new Error('ENOENT: no such file or directory');
+    return text;
+  });
+}
+
+t.test('exit status: 0, 1 for errors, 2 for what cannot be read', async (t) => {
+  const files = { right: HEADER, warns: `${HEADER}portRange: x`, wrong: `${HEADER}x: 1`, broken: 'a: "S3cr3t\nb' };
+  t.match(await run(['right'], files), { status: 0, stdout: '', stderr: '' });
+  t.match(await run(['warns'], files), { status: 0, stdout: /^warns:4: document 1: warning: / });
+  t.match(await run(['--strict', 'warns'], files), { status: 1, stdout: /^warns:4: document 1: error: / });
+  t.match(await run(['wrong', 'right'], files), {
+    status: 1,
+    stdout: /^wrong:4: document 1: error: .*\.x: is an unknown field\n$/,
+  });
+  const { status, stdout, stderr } = await run(['wrong', 'broken', 'gone'], files);
+  t.equal(status, 2);
+  t.match(stdout, /^wrong:4: /, 'the others are checked all the same');
+  t.match(stderr, /^could not read broken: is no YAML: line \d+: [^"]*\ncould not read gone: ENOENT/);
+  t.notMatch(stderr, 'S3cr3t');
+});
+
+t.test('what no document says', async (t) => {
+  const said = async (text: string): Promise<string> => (await run(['f'], { f: text })).stdout;
+  t.match(await said('---\n---\n[1]\n'), /^f:3: document 2: error: is no mapping\n$/, 'empty documents count');
+  t.match(await said('kind: X\n'), 'error: apiVersion: is missing');
+  t.match(await said('apiVersion: v1\nkind: [1]\n'), 'error: kind: is missing');
+  const unknown = { f: 'apiVersion: example.com/v1\nkind: Thing\n' };
+  t.match(await run(['f'], unknown), {
+    status: 0,
+    stdout: /warning: apiVersion: "example.com\/v1 Thing": is a kind that/,
+  });
+  t.equal((await run(['f', '--strict'], unknown)).status, 1);
+  const version = { f: 'apiVersion: kubeproxy.config.k8s.io/v9\nkind: KubeProxyConfiguration\n' };
+  t.match(await run(['f'], version), {
+    status: 1,
+    stdout: /is a version that is not known: should be "kubeproxy.config.k8s.io\/v1alpha1"/,
+  });
+  t.match(await run(['f'], { f: '' }), { status: 0, stdout: '' });
+});
+
+t.test('a thousand wrong fields are not a thousand lines', async (t) => {
+  const fields = Array.from({ length: 1000 }, (_, index) => `x${index}: 1\n`).join('');
+  const lines = (await run(['f'], { f: HEADER + fields })).stdout.trim().split('\n');
+  t.equal(lines.length, 201);
+  t.match(lines.at(-1), 'and 800 more errors in this document');
+});
+
+t.test('a line is a line, and no terminal does what a file says', async (t) => {
+  const red = '\u001b[31m';
+  const { stdout, stderr } = await run(['f', red], { f: `${HEADER}"\\e[31m\\nf:1": 1\n` });
+  t.equal(stdout, 'f:4: document 1: error: KubeProxyConfiguration.\\u001b[31m\\u000af:1: is an unknown field\n');
+  t.match(stderr, /^could not read \\u001b\[31m: ENOENT/);
+});
+
+t.test('an error behind a thousand warnings is one', async (t) => {
+  const strangers = 'apiVersion: example.com/v1\nkind: Thing\n---\n'.repeat(600);
+  const { stdout, status } = await run(['f'], { f: `${strangers}${HEADER}x: 1\n` });
+  t.match(stdout, /\nf: error: and 101 more findings\n$/);
+  t.equal(status, 1);
+});
+
+t.test('files that admission plugins name are read too', async (t) => {
+  const admission = (path: string): string =>
+    `apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [{name: EventRateLimit, path: ${path}}]\n`;
+  const limits = 'apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: []\n';
+  const files = {
+    'etc/a.yaml': admission('b/e.yaml'),
+    'etc/b/e.yaml': limits,
+    gone: admission('/x'),
+    self: admission('self'),
+  };
+  t.match(await run(['etc/a.yaml'], files), { status: 1, stdout: /^etc\/b\/e\.yaml:3: .*limits: is empty/ });
+  t.equal((await run(['etc/b/e.yaml', 'etc/a.yaml'], files)).stdout.split('\n').length, 2, 'and once');
+  t.match(await run(['gone'], files), {
+    status: 0,
+    stdout: /^gone:3: .*warning: .*plugins\[0\]\.path: "\/x": could not be read: ENOENT/,
+  });
+  t.match(await run(['self'], files), { status: 0, stdout: '' });
+});
+
+t.test('the command line', async (t) => {
+  t.match(await run([]), { status: 2, stderr: /^check needs a file, or --cluster\n\nUsage: pointsman check/ });
+  t.match(await run(['--help']), { status: 0, stdout: /^Usage: / });
+  t.match(await run(['--nope', 'f']), { status: 2, stderr: /--nope/ });
+  t.match(await run(['-o', 'xml', 'f']), { status: 2, stderr: /^--output: "xml": must be text, json, yaml, sarif/ });
+  t.match(await run(['--kubernetes-version=2', 'f']), {
+    status: 2,
+    stderr: /^--kubernetes-version: "2": must be a release/,
+  });
+});
+
+t.test('JSON and SARIF', async (t) => {
+  const files = { '/etc/a b.yaml': `${HEADER}oomScoreAdj: 2000\n` };
+  const finding = {
+    severity: 'error',
+    rule: 'value',
+    file: '/etc/a b.yaml',
+    document: 1,
+    line: 4,
+    path: 'KubeProxyConfiguration.oomScoreAdj',
+    value: '2000',
+    problem: 'must be within the range [-1000, 1000]',
+    expected: '',
+  };
+  t.same(JSON.parse((await run(['-o', 'json', '/etc/a b.yaml'], files)).stdout), { findings: [finding] });
+  const { version } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8')) as { readonly version: string };
+  t.match(JSON.parse((await run(['--output=sarif', '/etc/a b.yaml'], files)).stdout), {
+    version: '2.1.0',
+    runs: [
+      {
+        tool: { driver: { name: 'pointsman', semanticVersion: version, rules: [{ id: 'value' }] } },
+        results: [
+          {
+            ruleId: 'value',
+            ruleIndex: 0,
+            level: 'error',
+            message: {
+              text: 'KubeProxyConfiguration.oomScoreAdj: 2000: must be within the range [-1000, 1000]',
+            },
+            locations: [
+              {
+                physicalLocation: { artifactLocation: { uri: 'file:///etc/a%20b.yaml' } },
+                logicalLocations: [{ fullyQualifiedName: 'document 1: KubeProxyConfiguration.oomScoreAdj' }],
+              },
+            ],
+          },
+        ],
+      },
+    ],
+  });
+  t.same(JSON.parse((await run(['-o', 'json', 'f'], { f: HEADER })).stdout), { findings: [] });
+});
+
+t.test('the program', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'check-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const file = join(folder, 'config.yaml');
+  writeFileSync(file, `${HEADER}Mode: x\n`);
+  const latin = join(folder, 'latin.yaml');
+  writeFileSync(latin, `${HEADER}hostnameOverride: "bär"\n`, 'latin1');
+  t.match(spawnSync(PROGRAM, ['check', latin], { encoding: 'utf8' }), {
+    status: 2,
+    stdout: '',
+    stderr: `could not read ${latin}: is no UTF-8\n`,
+  });
+  t.match(spawnSync(PROGRAM, ['check', file], { encoding: 'utf8' }), {
+    status: 1,
+    stdout: `${file}:4: document 1: error: KubeProxyConfiguration.Mode: has the wrong case: should be mode\n`,
+    stderr: '',
+  });
+  t.end();
+});
+
+/** The command in a shell, where `$0` is the program. */
+function inShell(command: string, cwd: string): { readonly stdout: string; readonly status: number | null } {
+  return spawnSync('bash', ['-c', command, PROGRAM], { cwd, encoding: 'utf8' });
+}
+
+t.test('what is no regular file', async (t) => {
+  const folder = scratchDirectory(t);
+  writeFileSync(join(folder, 'a'), `${HEADER}x: 1\n`);
+  const wrong = (name: string) => ({
+    stdout: `${name}:4: document 1: error: KubeProxyConfiguration.x: is an unknown field\n`,
+    status: 1,
+  });
+  t.match(inShell('"$0" check - < a', folder), wrong('-'));
+  t.match(inShell('cat a | "$0" check -', folder), wrong('-'));
+  t.match(inShell('cat a | "$0" check /dev/stdin', folder), wrong('/dev/stdin'));
+  t.match(inShell('exec 9< <(cat a); "$0" check /dev/fd/9', folder), wrong('/dev/fd/9'));
+  t.match(inShell('"$0" check /dev/zero 2>&1', folder), {
+    stdout: /^could not read \/dev\/zero: is larger than/,
+    status: 2,
+  });
+  t.match(inShell('"$0" check . 2>&1', folder), { stdout: /^could not read \.: EISDIR/, status: 2 });
+
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  t.match(inShell('(cat a > pipe) & "$0" check pipe', folder), wrong('pipe'), 'whoever is first waits for the other');
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    const child = spawn(PROGRAM, ['check', pipe], { stdio: 'ignore' });
+    t.teardown(() => child.kill('SIGKILL'));
+    const ended = once(child, 'exit');
+    await eventually(() => holds(child.pid, pipe), 'waits for somebody who writes');
+    child.kill(signal);
+    t.same(await ended, [signal === 'SIGINT' ? 130 : 143, null], 'a signal ends that');
+  }
+
+  const admission = `apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [{name: EventRateLimit, path: pipe}]\n`;
+  writeFileSync(join(folder, 'named'), admission);
+  t.match(
+    spawnSync(PROGRAM, ['check', 'named'], { cwd: folder, encoding: 'utf8', timeout: 60_000 }),
+    { stdout: /^named:3: .*plugins\[0\]\.path: "pipe": could not be read: is no regular file\n$/, status: 0 },
+    'what a document names is not waited for',
+  );
+});
+
+/** Whether a process has a file open. */
+function holds(pid: number | undefined, path: string): boolean {
+  const folder = `/proc/${pid ?? ''}/fd`;
+  try {
+    return readdirSync(folder).some((file) => readlinkSync(join(folder, file)) === path);
+  } catch {
+    // One that was closed meanwhile.
+    return false;
+  }
+}
+
+t.test('each finding has its line', async (t) => {
+  const lines = async (text: string): Promise<readonly string[]> =>
+    (await run(['f'], { f: text })).stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.replace(/^f:(\d+): document (\d+): \w+: ([^: ]*).*$/, '$2 $3 $1'))
+      .sort();
+  const proxy = `${HEADER}
+ipvs:
+  scheduler: rr
+  strictarp: true
+  tcpTimeout: x
+nodePortAddresses: [ 10.0.0.0/8,
+
+  y ]
+featureGates: {a.b: 1}
+mode: ipvs
+mode: nftables
+`;
+  const service = (name: string): string => `  - metadata: {name: ${name}}
+    spec:
+      clusterIP: x
+`;
+  t.same(await lines(`# first\n---\n${proxy}`), [
+    '1 KubeProxyConfiguration.featureGates.a.b 14',
+    '1 KubeProxyConfiguration.ipvs.strictarp 9',
+    '1 KubeProxyConfiguration.ipvs.tcpTimeout 10',
+    '1 KubeProxyConfiguration.mode 16',
+    '1 KubeProxyConfiguration.nodePortAddresses[1] 13',
+  ]);
+  t.same(await lines(`---\n---\napiVersion: v1\nkind: ServiceList\nitems:\n${service('a')}${service('b')}`), [
+    '2 Service[default/a].spec.clusterIP 8',
+    '2 Service[default/a].spec.ports 7',
+    '2 Service[default/b].spec.clusterIP 11',
+    '2 Service[default/b].spec.ports 10',
+  ]);
+  t.same(await lines('apiVersion: audit.k8s.io/v1\nkind: Policy\nx: &r\n- {level: 1}\nrules: *r\n'), [
+    '1 Policy.rules[0].level 5',
+    '1 Policy.x 3',
+  ]);
+  t.same(await lines('apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: None\n  verbs:\n  - 1\n-\n- {}\n'), [
+    '1 Policy.rules[0].verbs[0] 6',
+    '1 Policy.rules[1] 3',
+    '1 Policy.rules[2] 8',
+    '1 Policy.rules[2].level 8',
+  ]);
+  t.match(JSON.parse((await run(['-o', 'json', 'f'], { f: `${HEADER}x: 1` })).stdout), { findings: [{ line: 4 }] });
+  t.match(JSON.parse((await run(['-o', 'sarif', 'f'], { f: `${HEADER}x: 1` })).stdout), {
+    runs: [{ results: [{ locations: [{ physicalLocation: { region: { startLine: 4 } } }] }] }],
+  });
+});

@@ -1,0 +1,282 @@
+import type { Family } from '../../../src/base/ip.js';
+import { selectionFacts } from '../../../src/plan/balance.js';
+import { explainedEndpoint, serviceOf } from '../../../src/plan/explain.js';
+import { endpointReason } from '../../../src/plan/explain-text.js';
+import { nodeFacts, type NodeFacts } from '../../../src/plan/facts.js';
+import type { ForwardingTable } from '../../../src/plan/forwarding-table.js';
+import { examineEndpoints, type EndpointVerdict } from '../../../src/plan/selection.js';
+import { localPolicies } from '../../../src/plan/service-plan.js';
+import { KIND_NAMES, printHolder, printShortfall } from '../../../src/plan/text.js';
+import type { Conflict as PlannedConflict, FrontendPlan } from '../../../src/plan/types.js';
+import type { EndpointSliceRow, ObjectKey, ServicePortRow, ServiceRow } from '../../../src/state/rows.js';
+import type { RunningProcess } from '../../../src/serve/running-process.js';
+import type {
+  Conflict,
+  Endpoint,
+  EndpointGroup,
+  EndpointsPage,
+  Frontend,
+  FrontendsPage,
+  ServiceDetail,
+  Slice,
+} from './api.js';
+import { describeEndpoint } from './explained.js';
+import { wallTime } from './overview.js';
+import { AskedWrongly, type PageQuery } from './query.js';
+
+/** How many endpoints of a group, frontends and slices come with the Service. */
+const ROWS = 100;
+/** Of so many ports endpoints come with it: each port's are all looked at. */
+const GROUPED_PORTS = 20;
+const PORTS = 500;
+/** Of others that claim a frontend. */
+const CLAIMS = 10;
+
+/** @throws AskedWrongly */
+function requireService({ snapshot }: RunningProcess, key: ObjectKey): ServiceRow {
+  const service = snapshot.service(key);
+  if (service === undefined) throw new AskedWrongly(404, `there is no Service ${key}`);
+  return service;
+}
+
+/**
+ * One Service whole.
+ *
+ * @throws AskedWrongly
+ */
+export function serviceDetail(running: RunningProcess, key: ObjectKey): ServiceDetail {
+  const service = requireService(running, key);
+  const { namespace, name, type, creationTime, ports } = service;
+  const { clusterIPs, externalIPs, loadBalancerIngress, loadBalancerSourceRanges, affinitySeconds } = service;
+  const slices = running.snapshot.slicesOf(key);
+  const { internal, external } = localPolicies(service);
+  const tables = running.families.map(({ table }) => table);
+  const checks = tables.flatMap((table) => table.plan(key)?.healthCheck ?? []);
+  const [check] = checks;
+  return {
+    ...{ key, namespace, name, type, clusterIPs, externalIPs, affinitySeconds },
+    createdAt: creationTime === null ? null : new Date(creationTime).toISOString(),
+    nothing: whyNothing(tables, key, service),
+    balancer: loadBalancerIngress.map(({ address, ipMode }) => ({ address, mode: ipMode })),
+    sourceRanges: loadBalancerSourceRanges,
+    policies: { internal: internal ? 'Local' : 'Cluster', external: external ? 'Local' : 'Cluster' },
+    healthCheck:
+      check === undefined
+        ? null
+        : { port: check.port, localEndpoints: checks.reduce((sum, { localEndpoints }) => sum + localEndpoints, 0) },
+    ports: ports.slice(0, PORTS),
+    portCount: ports.length,
+    ...frontendRows(running, key, 0, ROWS),
+    endpoints: tables.flatMap(({ family }) => groupsOf(running, family, key, service)),
+    slices: slices.slice(0, ROWS).map(describeSlice),
+    sliceCount: slices.length,
+    shortfalls: tables.flatMap((table) => (table.plan(key)?.shortfalls ?? []).map(printShortfall)),
+    unplanned: tables.flatMap(({ family, unplanned }) => {
+      const reason = unplanned.get(key);
+      return reason === undefined ? [] : [{ family, reason }];
+    }),
+    traffic: running.trafficOf?.(key) ?? null,
+  };
+}
+
+function whyNothing(tables: readonly ForwardingTable[], key: ObjectKey, service: ServiceRow): string | null {
+  if (tables.some((table) => table.plan(key) !== undefined || table.unplanned.has(key))) return null;
+  if (service.type === 'ExternalName') return 'the type ExternalName is a name in DNS, which nobody forwards to';
+  if (service.clusterIPs.length === 0)
+    return 'it is headless: its endpoints are found by DNS, and nothing is forwarded';
+  return 'it has no cluster IP of a family that this node serves, or has not been planned yet';
+}
+
+export interface FrontendQuery extends PageQuery {
+  readonly key: ObjectKey;
+}
+
+/**
+ * More frontends of one Service.
+ *
+ * @throws AskedWrongly
+ */
+export function frontendsPage(running: RunningProcess, { key, offset, limit }: FrontendQuery): FrontendsPage {
+  requireService(running, key);
+  const { frontends: rows, frontendCount: total } = frontendRows(running, key, offset, limit);
+  return { total, offset, rows };
+}
+
+/** Some of a Service's frontends; takes as long as these. */
+function frontendRows(
+  running: RunningProcess,
+  key: ObjectKey,
+  offset: number,
+  limit: number,
+): Pick<ServiceDetail, 'frontends' | 'frontendCount'> {
+  const rows: Frontend[] = [];
+  let before = 0;
+  for (const { table } of running.families) {
+    const { frontends = [] } = table.plan(key) ?? {};
+    const first = Math.max(0, offset - before);
+    const shown = frontends.slice(first, first + limit - rows.length);
+    rows.push(...describeFrontends(running, table, key, shown));
+    before += frontends.length;
+  }
+  return { frontends: rows, frontendCount: before };
+}
+
+function describeFrontends(
+  running: RunningProcess,
+  table: ForwardingTable,
+  key: ObjectKey,
+  frontends: readonly FrontendPlan[],
+): readonly Frontend[] {
+  const aside = new Map((running.progress.of(table.family)?.aside ?? []).map((each) => [each.frontend, each]));
+  const { addresses } = factsOf(running);
+  return frontends.map((frontend) => {
+    const conflicts = table.conflictsAt(frontend.key);
+    const refused = aside.get(frontend.key);
+    const lost = conflicts.find(({ loser }) => serviceOf({ servicePort: loser }) === key);
+    const holds = conflicts.filter(({ winner }) => serviceOf({ servicePort: winner }) === key);
+    return {
+      key: frontend.key,
+      family: table.family,
+      kind: KIND_NAMES[frontend.kind],
+      port: portName(frontend),
+      explain: destinationOf(frontend, addresses[table.family]),
+      endpoints: frontend.endpoints.count,
+      localEndpoints: frontend.localEndpoints?.count ?? null,
+      masquerade: MASQUERADE[frontend.masquerade],
+      whenEmpty: frontend.whenEmpty,
+      lostTo: lost === undefined ? null : conflictWith(lost.winner, lost),
+      claimedBy: holds.slice(0, CLAIMS).map((conflict) => conflictWith(conflict.loser, conflict)),
+      setAside: refused === undefined ? null : { reason: refused.reason, since: wallTime(running, refused.since) },
+    };
+  });
+}
+
+const MASQUERADE: Readonly<Record<FrontendPlan['masquerade'], string>> = {
+  always: 'of every connection',
+  node: 'of what this node itself sends; clients from outside keep theirs',
+  'off-cluster': 'of what does not come from a pod',
+};
+
+function conflictWith(servicePort: string, conflict: PlannedConflict): Conflict {
+  return { servicePort, service: serviceOf({ servicePort }), reason: printHolder(conflict) };
+}
+
+function portName({ servicePort }: FrontendPlan): string {
+  return servicePort.split(':')[1] ?? '';
+}
+
+function destinationOf({ key, address, port, protocol, family }: FrontendPlan, own: string | null): string | null {
+  if (address !== null) return key;
+  if (own === null) return null;
+  return `${family === 'IPv6' ? `[${own}]` : own}:${port}/${protocol}`;
+}
+
+function factsOf({ planned, snapshot }: RunningProcess): NodeFacts {
+  const settings = planned();
+  return nodeFacts(settings, snapshot.node(settings.nodeName));
+}
+
+type Policy = EndpointGroup['policy'];
+
+function groupsOf(
+  running: RunningProcess,
+  family: Family,
+  key: ObjectKey,
+  service: ServiceRow,
+): readonly EndpointGroup[] {
+  return service.ports
+    .slice(0, GROUPED_PORTS)
+    .flatMap((port) =>
+      (['Cluster', 'Local'] as const).flatMap((policy) => {
+        const applies = appliesTo(service, port, policy);
+        return applies === null ? [] : [groupOf(running, family, key, port, policy, applies)];
+      }),
+    )
+    .filter(({ total }) => total > 0 || service.ipFamilies.includes(family));
+}
+
+/** Which connections to a port are under a policy; null: none. */
+function appliesTo(service: ServiceRow, { nodePort }: ServicePortRow, policy: Policy): string | null {
+  const { internal, external } = localPolicies(service);
+  const isReached = nodePort !== 0 || service.externalIPs.length + service.loadBalancerIngress.length > 0;
+  const isLocal = policy === 'Local';
+  const parts = [
+    ...(internal === isLocal ? ['to the cluster IP'] : []),
+    ...(!isReached ? [] : external ? [isLocal ? 'from outside' : 'from pods and this node to other addresses'] : []),
+    ...(isReached && !external && !isLocal ? ['to other addresses'] : []),
+  ];
+  return parts.length === 0 ? null : parts.join(', and ');
+}
+
+function groupOf(
+  running: RunningProcess,
+  family: Family,
+  key: ObjectKey,
+  port: ServicePortRow,
+  policy: Policy,
+  applies: string,
+): EndpointGroup {
+  const verdicts = examine(running, family, key, port, policy);
+  const reasons = new Map<string, number>();
+  for (const verdict of verdicts) {
+    if (verdict.excluded === null) continue;
+    const reason = endpointReason(explainedEndpoint(verdict)) ?? '';
+    reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+  }
+  return {
+    ...{ family, port: port.name, protocol: port.protocol, policy, applies },
+    used: verdicts.filter(({ excluded }) => excluded === null).length,
+    total: verdicts.length,
+    reasons: [...reasons].map(([reason, count]) => ({ reason, count })).sort((one, other) => other.count - one.count),
+    rows: verdicts.slice(0, ROWS).map(describe),
+  };
+}
+
+function examine(
+  running: RunningProcess,
+  family: Family,
+  key: ObjectKey,
+  port: ServicePortRow,
+  policy: Policy,
+): readonly EndpointVerdict[] {
+  const onePort = running.planned().traits.balancesOnly;
+  const slices = running.snapshot.slicesOf(key);
+  const service = running.snapshot.service(key) ?? {};
+  const facts = selectionFacts(factsOf(running), service, running.planned());
+  return examineEndpoints(family, port, slices, facts, { policy, onePort }).endpoints;
+}
+
+function describe(verdict: EndpointVerdict): Endpoint {
+  return describeEndpoint(explainedEndpoint(verdict));
+}
+
+function describeSlice({ name, family, count, ports }: EndpointSliceRow): Slice {
+  return { name, family, endpoints: count, ports: ports.map(printSlicePort) };
+}
+
+function printSlicePort({ name, port, protocol }: EndpointSliceRow['ports'][number]): string {
+  return `${name === '' ? '' : `${name} `}${port}/${protocol}`;
+}
+
+export interface GroupQuery extends PageQuery {
+  readonly key: ObjectKey;
+  readonly family: Family;
+  readonly port: string;
+  readonly protocol: string;
+  readonly policy: Policy;
+}
+
+/**
+ * More endpoints of one group.
+ *
+ * @throws AskedWrongly
+ */
+export function endpointsPage(running: RunningProcess, query: GroupQuery): EndpointsPage {
+  const { key, family, port: name, protocol, policy, offset, limit } = query;
+  const service = requireService(running, key);
+  const port = service.ports.find((row) => row.name === name && row.protocol === protocol);
+  if (port === undefined)
+    throw new AskedWrongly(404, `Service ${key} has no port ${JSON.stringify(name)} of ${protocol}`);
+  const verdicts = examine(running, family, key, port, policy);
+  return { total: verdicts.length, offset, rows: verdicts.slice(offset, offset + limit).map(describe) };
+}

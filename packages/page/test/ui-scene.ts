@@ -1,0 +1,159 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { gateStates } from '../../../src/config/gates.js';
+import { Progress } from '../../../src/control/progress.js';
+import { modeDefinition } from '../../../src/dataplane/modes.js';
+import type { SyncReport } from '../../../src/dataplane/contract.js';
+import { LINUX_HOST } from '../../../src/host/linux/host.js';
+import { HealthState } from '../../../src/observe/health.js';
+import { ProxyMetrics } from '../../../src/observe/metrics.js';
+import { SyncHistory } from '../../../src/observe/sync-history.js';
+import { Planner } from '../../../src/plan/planner.js';
+import { boundPort, shut } from '../../../src/serve/listener.js';
+import type { FamilyView, RunningProcess } from '../../../src/serve/running-process.js';
+import { PageServer } from '../src/server.js';
+import type { Row } from '../../../src/state/rows.js';
+import { Store } from '../../../src/state/store.js';
+import { fromFile } from '../../../test/config/load-from.js';
+import { FakeClock } from '../../../test/support/fake-clock.js';
+import { planSettings } from '../../../test/support/plan-settings.js';
+import { RecordingLog } from '../../../test/support/recording-log.js';
+
+const FAMILY = 'IPv4';
+
+const REPORT: SyncReport = {
+  family: FAMILY,
+  full: false,
+  transactions: 1,
+  elementOperations: 1,
+  ruleOperations: 0,
+  bytes: 100,
+  repairs: [],
+  problems: [],
+  rules: null,
+  setAside: [],
+  flows: new Set(),
+};
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+/** A page server before a state and its plan, without a kernel. */
+export class PageScene {
+  readonly store = new Store();
+  readonly clock = new FakeClock();
+  readonly log = new RecordingLog();
+  readonly progress = new Progress([FAMILY], this.clock, () => 0n);
+  readonly health = new HealthState(this.progress, 10_000, this.clock, () => 0n);
+  readonly running: RunningProcess;
+  readonly history = new SyncHistory();
+  /** In which versions objects of the API server were read, by resource. */
+  readonly held = new Map<string, ReadonlyMap<string, string>>();
+  readonly server: PageServer;
+  port = 0;
+  /** That are open. */
+  connections = 0;
+  private readonly writer = this.store.register('test');
+  private readonly planner = new Planner(planSettings());
+  private readonly loaded = fromFile('mode: nftables\nipvs: {scheduler: lc}');
+
+  /** @param folder of the page's files. */
+  constructor(folder: string) {
+    const { store, clock, progress, health, history, loaded, log } = this;
+    const metrics = new ProxyMetrics({
+      host: LINUX_HOST,
+      mode: { metrics: modeDefinition('nftables').metrics, packetCounts: () => Promise.resolve(null) },
+      ...{ progress, version: 'v1.36.2', features: gateStates({}), clock, wallClock: () => 0n, sources: () => [] },
+    });
+    metrics.syncFinished(FAMILY, false, 0.003, { type: 'success' });
+    const view: FamilyView = {
+      family: FAMILY,
+      table: this.planner.tables[FAMILY],
+      history,
+      ending: { counts: { connections: 0, endpoints: 0 }, limitation: () => null },
+      dataplane: { resets: null, inspect: () => Promise.reject(new Error('there is no kernel')) },
+    };
+    this.running = {
+      ...{ release: '0.1.0', host: LINUX_HOST, snapshot: store.snapshot, families: [view], health, progress },
+      loaded: () => loaded,
+      refusal: () => null,
+      planned: () => planSettings(),
+      onChange: (listener) => store.onChange(listener),
+      latencies: () => metrics.latencies(),
+      sources: () => [{ source: 'test', synced: true, sinceLastEventMs: 5, failures: { watch: 2, list: 0 } }],
+      held: { versionsOf: (resource) => this.held.get(resource) ?? null },
+      waitingFor: () => store.waitingFor(),
+      fullAffinity: () => [],
+      silentListeners: () => [],
+      now: () => clock.now(),
+    };
+    this.server = new PageServer({ running: this.running, folder, clock, log });
+    health.nodeEligible = true;
+  }
+
+  /** Says these rows, and that they are all. */
+  say(rows: readonly Row[]): void {
+    this.writer.apply(rows.map((row) => ({ type: 'upsert', row })));
+    this.writer.complete();
+  }
+
+  remove(row: Row & { readonly namespace: string }): void {
+    this.writer.apply([{ type: 'remove', ref: row }]);
+  }
+
+  /** Plans what was said, and has it acknowledged. */
+  sync(report: Partial<SyncReport> = {}, culprit: string | null = null): void {
+    const table = this.planner.tables[FAMILY];
+    this.progress.take();
+    this.planner.update(this.store.snapshot, this.store.takeChanges());
+    this.progress.planned();
+    this.health.planned(table);
+    const { frontends } = table.takeChange();
+    this.progress.of(FAMILY)?.sending(frontends);
+    this.progress.of(FAMILY)?.acknowledge(
+      (report.setAside ?? []).map((aside) => ({
+        ...aside,
+        servicePort: table.frontend(aside.frontend)?.servicePort ?? null,
+      })),
+    );
+    const times = { syncMs: 1, sinceChangeMs: 2 };
+    this.history.acknowledged({ ...REPORT, ...report }, frontends, (key) => table.frontend(key), times, culprit);
+  }
+
+  async ask(path: string, init: RequestInit = {}): Promise<Answer> {
+    const response = await fetch(`http://127.0.0.1:${this.port}${path}`, { redirect: 'manual', ...init });
+    return { status: response.status, headers: response.headers, body: await response.text() };
+  }
+
+  async read<Answer>(path: string): Promise<Answer> {
+    const { status, body } = await this.ask(`/ui/api/${path}`);
+    if (status !== 200) throw new Error(`${status}: ${body}`);
+    return JSON.parse(body) as Answer;
+  }
+}
+
+/** One that is served, with these files. */
+export async function pageScene(t: Test, files: Readonly<Record<string, string>> = {}): Promise<PageScene> {
+  const folder = mkdtempSync(join(tmpdir(), 'page-'));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  const scene = new PageScene(folder);
+  const http = createServer((request, response) => void scene.server.answer(request, response, true));
+  http.on('connection', (socket) => {
+    scene.connections++;
+    socket.once('close', () => scene.connections--);
+  });
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  scene.port = boundPort(http) ?? 0;
+  t.teardown(async () => {
+    scene.server.close();
+    await shut(http);
+    rmSync(folder, { recursive: true });
+  });
+  return scene;
+}

@@ -1,0 +1,232 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { messageOf } from '../../../src/base/error-message.js';
+import { addressBytes, familyOf, parseAddress } from '../../../src/base/ip.js';
+import { cutText } from '../../../src/base/outside-text.js';
+import { formatMicroTime } from '../../../src/base/timestamp.js';
+import type { AuditMode } from '../../../src/config/audit.js';
+import type { RotatedFile } from '../../../src/observe/rotated-file.js';
+import type { AuditPolicy, AuditVerdict, Stage } from './audit-policy.js';
+import type { Decision } from './authorization.js';
+import type { Followed } from './followed.js';
+import type { User } from './user.js';
+
+export interface AuditOptions {
+  readonly mode: AuditMode;
+  readonly policy: Pick<Followed<AuditPolicy>, 'current'>;
+  readonly file: Pick<RotatedFile, 'write' | 'close'>;
+  /** Milliseconds since the epoch, with fractions. */
+  readonly now: () => number;
+}
+
+/** What is said about one request. */
+export interface AuditedExchange {
+  /**
+   * Who asks is known; from here on it is written down when it has been answered, too.
+   *
+   * @returns false when it must not be answered, as it could not be written down.
+   */
+  identified(user: User): Promise<boolean>;
+  /** It cannot be said who asks, which is the answer: nothing more is to come. */
+  unidentified(status: number, why: string): Promise<void>;
+  decided(decision: Decision): void;
+  /** Why it does not come to the pages. */
+  refused(why: string): void;
+  /** It was to be answered, and an error came in between. */
+  panicked(error: unknown): void;
+}
+
+const NOTHING = (): void => undefined;
+
+/** Of requests that nobody writes down. */
+export const UNAUDITED: AuditedExchange = {
+  identified: () => Promise.resolve(true),
+  unidentified: () => Promise.resolve(),
+  decided: NOTHING,
+  refused: NOTHING,
+  panicked: NOTHING,
+};
+
+const MAX_AGENT_BYTES = 1024;
+const MAX_URI_BYTES = 1024;
+const MAX_REASON_BYTES = 1024;
+/** The component's own, beside those of the API server. */
+const REASON = 'pointsman/reason';
+
+/** As the API server calls them. */
+const REASONS: Readonly<Record<number, string>> = {
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+};
+
+/** Writes down who asked for what and what became of it, as a policy says. */
+export class Audit {
+  constructor(private readonly options: AuditOptions) {}
+
+  /** The identifier is ours, whatever the client calls its request: what it says may have been said before. */
+  begin(request: IncomingMessage, response: ServerResponse): AuditedExchange {
+    const auditID = randomUUID();
+    response.setHeader('Audit-ID', auditID);
+    return new Exchange(this.options, auditID, request, response);
+  }
+
+  close(): Promise<void> {
+    return this.options.file.close();
+  }
+}
+
+class Exchange implements AuditedExchange {
+  readonly #receivedAt: number;
+  /** Null: the client has gone already. */
+  readonly #from: string | null;
+  readonly #annotations = new Map<string, string>();
+  #user: User | null = null;
+  #verdict: AuditVerdict | null = null;
+  #isOver = false;
+  #message = '';
+
+  constructor(
+    private readonly options: AuditOptions,
+    private readonly auditID: string,
+    private readonly request: IncomingMessage,
+    private readonly response: ServerResponse,
+  ) {
+    this.#receivedAt = options.now();
+    const from = request.socket.remoteAddress ?? null;
+    // As `::ffff:…` where a socket takes both families.
+    this.#from = from === null ? null : (parseAddress(from) ?? from);
+  }
+
+  async identified(user: User): Promise<boolean> {
+    this.#user = user;
+    this.#judge();
+    const isWritten = this.#write('RequestReceived', null);
+    if (this.response.destroyed) this.#closed();
+    else
+      this.response.once('close', () => {
+        this.#closed();
+      });
+    return (await isWritten) || this.options.mode !== 'blocking-strict';
+  }
+
+  async unidentified(status: number, why: string): Promise<void> {
+    this.#judge();
+    this.refused(why);
+    await this.#end('ResponseStarted', status);
+  }
+
+  decided(decision: Decision): void {
+    const { type, why = '' } = decision;
+    if (type !== 'unavailable')
+      this.#annotations.set('authorization.k8s.io/decision', type === 'allowed' ? 'allow' : 'forbid');
+    this.#annotations.set('authorization.k8s.io/reason', cutText(why, MAX_REASON_BYTES));
+  }
+
+  refused(why: string): void {
+    this.#message = cutText(why, MAX_REASON_BYTES);
+    this.#annotations.set(REASON, this.#message);
+  }
+
+  panicked(error: unknown): void {
+    if (this.#user === null) this.#judge();
+    this.#message = cutText(messageOf(error), MAX_REASON_BYTES);
+    void this.#end('Panic', 500);
+  }
+
+  #closed(): void {
+    const { headersSent, statusCode, writableFinished } = this.response;
+    if (!writableFinished) this.#message ||= 'the connection was closed before the answer was sent';
+    void this.#end('ResponseComplete', headersSent ? statusCode : null);
+  }
+
+  #judge(): void {
+    const [path = ''] = this.#uri.split('?', 1);
+    this.#verdict = this.options.policy.current.judge({ user: this.#user, verb: this.#verb, path });
+  }
+
+  async #end(stage: Stage, code: number | null): Promise<void> {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    await this.#write(stage, statusOf(code, this.#message));
+  }
+
+  /** False when it is lost; in mode batch nobody waits for that. */
+  #write(stage: Stage, responseStatus: object | null): Promise<boolean> {
+    if (this.#verdict === null || this.#verdict.omitted.has(stage)) return Promise.resolve(true);
+    const agent = this.request.headers['user-agent'];
+    const event = {
+      kind: 'Event',
+      apiVersion: 'audit.k8s.io/v1',
+      level: this.#verdict.level,
+      auditID: this.auditID,
+      stage,
+      requestURI: cutText(this.#uri, MAX_URI_BYTES),
+      verb: this.#verb,
+      user: userInfo(this.#user),
+      // What headers say of whom it was forwarded for may be made up.
+      ...(this.#from === null ? {} : { sourceIPs: [this.#from] }),
+      ...(agent === undefined ? {} : { userAgent: cutText(agent, MAX_AGENT_BYTES) }),
+      ...(responseStatus === null ? {} : { responseStatus }),
+      requestReceivedTimestamp: microTime(this.#receivedAt),
+      stageTimestamp: microTime(this.options.now()),
+      ...(this.#annotations.size === 0 ? {} : { annotations: Object.fromEntries(this.#annotations) }),
+    };
+    const { file, mode } = this.options;
+    const line = JSON.stringify(event);
+    if (mode === 'batch') return Promise.resolve(file.write(line, this.#client));
+    return new Promise((resolve) => {
+      file.write(line, this.#client, (error) => {
+        resolve(error === null);
+      });
+    });
+  }
+
+  /** Who shares the room for Events with others: a user who is known, or else an address, of IPv6 the network of 64 bits that one host may have whole. */
+  get #client(): string {
+    const user = this.#user;
+    if (user !== null && !user.groups.includes('system:unauthenticated')) return `user ${user.name}`;
+    const from = parseAddress(this.#from ?? '');
+    if (from === null || familyOf(from) === 'IPv4') return `address ${this.#from ?? ''}`;
+    return `network ${Buffer.from(addressBytes(from)).toString('hex', 0, 8)}`;
+  }
+
+  get #uri(): string {
+    return this.request.url ?? '';
+  }
+
+  get #verb(): string {
+    return (this.request.method ?? '').toLowerCase();
+  }
+}
+
+function userInfo(user: User | null): object {
+  if (user === null) return {};
+  const { name, uid, groups, extra } = user;
+  return {
+    username: name,
+    ...(uid === '' ? {} : { uid }),
+    groups,
+    ...(Object.keys(extra).length === 0 ? {} : { extra }),
+  };
+}
+
+/** @param code null: nothing was answered. */
+function statusOf(code: number | null, message: string): object {
+  if (code !== null && code < 400) return { metadata: {}, ...(message === '' ? {} : { message }), code };
+  const reason = code === null ? undefined : REASONS[code];
+  return {
+    metadata: {},
+    status: 'Failure',
+    ...(message === '' ? {} : { message }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(code === null ? {} : { code }),
+  };
+}
+
+function microTime(milliseconds: number): string {
+  return formatMicroTime(BigInt(Math.floor(milliseconds * 1000)));
+}

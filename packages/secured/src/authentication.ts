@@ -1,0 +1,72 @@
+import type { IncomingMessage } from 'node:http';
+import { PASSED_TOKEN_HEADER } from '../../../src/base/passed-token.js';
+import type { AuthenticationConfig } from '../../../src/config/secured.js';
+import type { AnonymousSettings } from './authentication-file.js';
+import { certificateIdentity } from './client-certificate.js';
+import type { Followed } from './followed.js';
+import type { JwtAuthenticators } from './jwt.js';
+import type { TokenReviews } from './token-reviews.js';
+import { ANONYMOUS, authenticated, NOBODY, type Identity } from './user.js';
+
+export interface AuthenticationOptions {
+  readonly config: AuthenticationConfig;
+  /** What `--authentication-config` says. */
+  readonly file: Pick<Followed<FileAuthentication>, 'current'> | null;
+  /** Null: no API server is asked about bearer tokens. */
+  readonly tokens: Pick<TokenReviews, 'identify'> | null;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+/** An `AuthenticationConfiguration` at work. */
+export interface FileAuthentication {
+  readonly tokens: Pick<JwtAuthenticators, 'identify'>;
+  readonly anonymous: AnonymousSettings | null;
+}
+
+/**
+ * Who asks: by certificate, then by token, then nobody. What was shown and is no good makes a request fail unless something else is good; it never makes it
+ * one of nobody's.
+ */
+export class Authentication {
+  constructor(private readonly options: AuthenticationOptions) {}
+
+  async identify(request: IncomingMessage): Promise<Exclude<Identity, { readonly type: 'nobody' }>> {
+    const { config, now } = this.options;
+    const certified = config.clientCaFile === null ? NOBODY : certificateIdentity(request, now());
+    if (certified.type === 'user') return { type: 'user', user: authenticated(certified.user) };
+    const known = await this.byToken(request);
+    if (known.type === 'user') return { type: 'user', user: authenticated(known.user) };
+    if (known.type !== 'nobody') return known;
+    if (certified.type !== 'nobody') return certified;
+    return this.isOpen(request)
+      ? { type: 'user', user: ANONYMOUS }
+      : { type: 'refused', why: 'neither a client certificate nor a bearer token that counts' };
+  }
+
+  private async byToken({ headers, socket }: IncomingMessage): Promise<Identity> {
+    const passed = headers[PASSED_TOKEN_HEADER];
+    const token = bearerToken(headers.authorization ?? (typeof passed === 'string' ? passed : ''));
+    const { tokens, file } = this.options;
+    if (token === null) return NOBODY;
+    const identity = (await file?.current.tokens.identify(token)) ?? NOBODY;
+    if (identity.type !== 'nobody') return identity;
+    if (tokens !== null) return tokens.identify(token, socket.remoteAddress ?? '');
+    return file === null ? NOBODY : { type: 'refused', why: 'the bearer token is of no issuer that is known here' };
+  }
+
+  /** Whether a request may be nobody's. */
+  private isOpen({ url = '' }: IncomingMessage): boolean {
+    const { config, file } = this.options;
+    const said = file?.current.anonymous ?? null;
+    if (said === null) return config.anonymous ?? true;
+    const [path = ''] = url.split('?', 1);
+    return said.enabled && (said.paths?.includes(path) ?? true);
+  }
+}
+
+/** RFC 6750 §2.1; null: there is none. */
+function bearerToken(header: string): string | null {
+  const [scheme = '', token = ''] = header.trim().split(' ', 2);
+  return scheme.toLowerCase() === 'bearer' && token !== '' ? token : null;
+}

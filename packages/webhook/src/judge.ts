@@ -1,0 +1,156 @@
+import { cutText } from '../../../src/base/outside-text.js';
+import { printableLine } from '../../../src/base/printable.js';
+import { isMapping, type Mapping } from '../../../src/base/mapping.js';
+import type { RuleAction, ServiceRule } from '../../../src/config/kinds/admission.js';
+import { claimProblems, type ClaimProblem, type Cluster } from '../../../src/plan/claim-problems.js';
+import { TranslateError } from '../../../src/sources/translate/errors.js';
+import type { Interner } from '../../../src/sources/translate/intern.js';
+import { translateService } from '../../../src/sources/translate/service.js';
+import type { ServiceRow } from '../../../src/state/rows.js';
+import { mayHave, type ServicePolicy } from './policy.js';
+import type { AdmissionRequest, Verdict } from './review.js';
+
+/** Longer ones may be cut by whoever passes them on. */
+const MAX_WARNING_BYTES = 120;
+const MAX_WARNINGS = 10;
+const MAX_REFUSAL_BYTES = 1024;
+
+/** What requests are judged by. */
+export interface Grounds {
+  /** Null: it has not all been read. */
+  readonly cluster: Cluster | null;
+  /** Null: there is none that can be used. */
+  readonly policy: ServicePolicy | null;
+  readonly names: Interner;
+}
+
+/** Something that is wrong with a Service. */
+interface Objection {
+  /** Null: it is never refused. */
+  readonly rule: ServiceRule | null;
+  /** The same for two versions of a Service of which both have it. */
+  readonly key: string;
+  readonly text: string;
+  /** In a dry run the API server makes up what it would give out. */
+  readonly isGivenOut: boolean;
+}
+
+const ALLOWED: Verdict = { refusal: null, warnings: [] };
+
+/**
+ * Whether a request may be carried out. What a Service has already is no reason to refuse a change of something else: who has it can only be rid of it by such
+ * a change. That holds for one that is being deleted, too: nodes serve it until its last finalizer is gone.
+ */
+export function judge(request: AdmissionRequest, { cluster, policy, names }: Grounds): Verdict {
+  const { operation, object, oldObject } = request;
+  if (operation === 'DELETE' || operation === 'CONNECT' || object === null) return ALLOWED;
+  if (!request.isService) return { refusal: null, warnings: ['pointsman judges Services alone: this was not checked'] };
+  if (cluster === null)
+    return { refusal: null, warnings: ['pointsman has not read the cluster yet: this Service was not checked'] };
+  if (policy === null)
+    return { refusal: null, warnings: ['pointsman has no policy that it can use: this Service was not checked'] };
+  const tooLong = listProblems(object, oldObject, cluster.limits.frontends);
+  if (tooLong.length > 0) return { refusal: tooLong.join('; '), warnings: [] };
+  const grounds = { cluster, policy, names };
+  const before = new Set(oldObject === null ? [] : objections(oldObject, grounds).map(({ key }) => key));
+  const refused: string[] = [];
+  const warned: string[] = [];
+  for (const { rule, key, text, isGivenOut } of objections(object, grounds)) {
+    const action: RuleAction = rule === null ? 'Warn' : (policy.actions.get(rule) ?? 'Refuse');
+    if (action === 'Ignore') continue;
+    const isRefused = action === 'Refuse' && !before.has(key) && !(request.dryRun && isGivenOut);
+    (isRefused ? refused : warned).push(printableLine(text));
+  }
+  return {
+    refusal: refused.length === 0 ? null : cutText(refused.join('; '), MAX_REFUSAL_BYTES),
+    warnings: fewWarnings(warned),
+  };
+}
+
+const LISTS = [
+  ['spec', 'ports'],
+  ['spec', 'externalIPs'],
+  ['spec', 'loadBalancerSourceRanges'],
+  ['status', 'loadBalancer', 'ingress'],
+] as const;
+
+/**
+ * Lists that are too long to be read within the time that a review has, whatever the policy says: no Service has a use for so many. What was there before may
+ * stay, and become less.
+ */
+function listProblems(object: Mapping, oldObject: Mapping | null, most: number): readonly string[] {
+  return LISTS.flatMap((path) => {
+    const length = lengthOf(object, path);
+    if (length <= most || (oldObject !== null && length <= lengthOf(oldObject, path))) return [];
+    return [`${path.join('.')}: has ${length} entries, of which a Service has at most ${most}`];
+  });
+}
+
+function lengthOf(object: Mapping, path: readonly string[]): number {
+  let value: unknown = object;
+  for (const name of path) value = isMapping(value) ? value[name] : null;
+  return Array.isArray(value) ? value.length : 0;
+}
+
+function fewWarnings(texts: readonly string[]): readonly string[] {
+  const shown = texts.slice(0, MAX_WARNINGS).map((text) => cutText(text, MAX_WARNING_BYTES));
+  return texts.length > MAX_WARNINGS ? [...shown, `and ${texts.length - MAX_WARNINGS} more`] : shown;
+}
+
+function objections(
+  object: Mapping,
+  { cluster, policy, names }: Grounds & { readonly cluster: Cluster; readonly policy: ServicePolicy },
+): readonly Objection[] {
+  try {
+    const { row, warnings } = translateService(object, names);
+    const ofFields = warnings.map(fieldObjection);
+    // Another proxy's.
+    if (row === null) return ofFields;
+    return [...ofFields, ...claimProblems(row, cluster).map(claimObjection), ...notGranted(row, policy)];
+  } catch (error) {
+    if (!(error instanceof TranslateError)) throw error;
+    return error.problems.map((problem) => ({ ...fieldObjection(problem), rule: 'unusable' }));
+  }
+}
+
+/** Fields that a user or a balancer writes, and what an entry that is left out of them is. Others are the API server's. */
+const WRITTEN_FIELDS: Readonly<Record<string, ServiceRule>> = {
+  'spec.externalIPs': 'unusable',
+  'status.loadBalancer.ingress': 'unusable',
+  'spec.loadBalancerSourceRanges': 'sourceRanges',
+};
+
+/** @param line of a translator: `path: value: detail`. The place in a list is no part of what is wrong. */
+function fieldObjection(line: string): Objection {
+  const [path = ''] = line.split(':', 1);
+  const [field = ''] = path.split('[', 1);
+  const key = `${field}${line.slice(path.length)}`;
+  return { rule: WRITTEN_FIELDS[field] ?? null, key, text: line, isGivenOut: false };
+}
+
+const RULES: Readonly<Record<Exclude<ClaimProblem['rule'], 'frontends'>, ServiceRule>> = {
+  conflict: 'conflicts',
+  port: 'ports',
+  'node-address': 'nodeAddresses',
+  'service-range': 'serviceRanges',
+  'source-ranges': 'sourceRanges',
+};
+
+const GIVEN_OUT = ['spec.clusterIPs', 'spec.ports', 'spec.healthCheckNodePort'];
+
+function claimObjection({ rule, path, value, problem, standing }: ClaimProblem): Objection {
+  const text = `${path}: ${value} ${problem}`;
+  // Fewer than before are still too many, and must not be refused.
+  if (rule === 'frontends') return { rule, key: rule, text, isGivenOut: false };
+  return { rule: standing === 'due' ? null : RULES[rule], key: text, text, isGivenOut: GIVEN_OUT.includes(path) };
+}
+
+/** External IPs of others than those of the policy: whoever may write Services could have traffic sent to themselves by them (CVE-2020-8554). */
+function notGranted({ namespace, externalIPs }: ServiceRow, policy: ServicePolicy): readonly Objection[] {
+  return externalIPs
+    .filter((address) => !mayHave(policy, namespace, address))
+    .map((address) => {
+      const text = `spec.externalIPs: ${address} is none that namespace ${namespace} may have`;
+      return { rule: 'externalIPs', key: text, text, isGivenOut: false };
+    });
+}

@@ -1,0 +1,78 @@
+import type { IPPrefix } from '../../../src/base/ip.js';
+import type { Log } from '../../../src/base/log.js';
+import { DEFAULT_SERVICE_LIMITS } from '../../../src/base/service-limits.js';
+import type { Cluster } from '../../../src/plan/claim-problems.js';
+import { PlannedCluster } from '../../../src/plan/planned-cluster.js';
+import { TranslateError } from '../../../src/sources/translate/errors.js';
+import { Interner } from '../../../src/sources/translate/intern.js';
+import { identify } from '../../../src/sources/translate/metadata.js';
+import { translate } from '../../../src/sources/translate/object.js';
+import type { RowKind } from '../../../src/state/rows.js';
+import { Store } from '../../../src/state/store.js';
+
+/** Kinds that Services are judged by. */
+export const OBSERVED_KINDS = ['Service', 'Node', 'ServiceCIDR'] as const satisfies readonly RowKind[];
+export type ObservedKind = (typeof OBSERVED_KINDS)[number];
+
+/** The cluster as informers tell of it: its rows, and what nodes would make of them. */
+export class ObservedCluster {
+  readonly names = new Interner(undefined, false);
+  private readonly store = new Store();
+  private readonly writer = this.store.register('cluster');
+  private readonly planned: PlannedCluster;
+  private readonly missing = new Set<ObservedKind>(OBSERVED_KINDS);
+  private isBehind = true;
+
+  /** @param serviceRanges beside those of ServiceCIDRs. */
+  constructor(
+    serviceRanges: readonly IPPrefix[],
+    private readonly log: Log,
+    maxFrontends = DEFAULT_SERVICE_LIMITS.frontends,
+  ) {
+    this.planned = new PlannedCluster(serviceRanges, { ...DEFAULT_SERVICE_LIMITS, frontends: maxFrontends });
+    this.store.onChange(() => {
+      this.isBehind = true;
+    });
+  }
+
+  /** Kinds that have not all been read. */
+  get unread(): readonly ObservedKind[] {
+    return [...this.missing];
+  }
+
+  /** What Services are judged by now; null: it has not all been read. */
+  get current(): Cluster | null {
+    if (this.missing.size > 0) return null;
+    if (this.isBehind) {
+      this.isBehind = false;
+      for (const failure of this.planned.update(this.store.snapshot, this.store.takeChanges()))
+        this.log.error(failure, 'a Service is left out');
+    }
+    return this.planned;
+  }
+
+  /** All of a kind has been read. */
+  listed(kind: ObservedKind): void {
+    this.missing.delete(kind);
+  }
+
+  /** An object that is there. Of one that cannot be used the last version that could be stays, as on nodes. */
+  put(kind: ObservedKind, object: unknown): void {
+    try {
+      const { ref, row } = translate(kind, object, this.names);
+      this.writer.apply([row === null ? { type: 'remove', ref } : { type: 'upsert', row }]);
+    } catch (error) {
+      if (!(error instanceof TranslateError)) throw error;
+      this.log.info(2, 'an object cannot be used', {
+        kind,
+        object: identify(object, kind)?.name ?? null,
+        why: error.message,
+      });
+    }
+  }
+
+  remove(kind: ObservedKind, object: unknown): void {
+    const ref = identify(object, kind);
+    if (ref !== null) this.writer.apply([{ type: 'remove', ref }]);
+  }
+}

@@ -1,0 +1,101 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../../../src/base/clock.js';
+import type { Log } from '../../../src/base/log.js';
+import { answerNotFound, answerText } from '../../../src/serve/http-endpoint.js';
+import { answerWhole, JSON_HEADERS } from '../../../src/serve/listener.js';
+import { Bodies, type ReadBody } from './bodies.js';
+import { BadReview, printAnswer, readReview, type AdmissionRequest, type Verdict } from './review.js';
+
+/** Where the API server asks. */
+const VALIDATE = '/validate';
+
+/** Two objects of the greatest size that the API server stores, and what is around them. */
+const MAX_BODY_BYTES = 4 << 20;
+const TOO_LARGE = `a review has at most ${MAX_BODY_BYTES} bytes`;
+/** Of all reviews that are not whole yet. */
+const MAX_PENDING_BYTES = 16 << 20;
+/** For a review to come. The API server waits three seconds for the answer, and sends a review in one go. */
+const BODY_DEADLINE_MS = 1000;
+
+const REFUSED_BODIES: Readonly<Record<Exclude<ReadBody, Buffer>, readonly [status: number, text: string]>> = {
+  'too-large': [413, TOO_LARGE],
+  late: [408, `a review comes within ${BODY_DEADLINE_MS / 1000} s`],
+  'no-room': [503, `reviews that are not whole yet have at most ${MAX_PENDING_BYTES} bytes together`],
+};
+
+export interface ReviewPagesOptions {
+  readonly judge: (request: AdmissionRequest) => Verdict;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Answers reviews: 200 with a verdict, or a status that says what is wrong with the request. */
+export class ReviewPages {
+  private readonly bodies: Bodies;
+
+  constructor(private readonly options: ReviewPagesOptions) {
+    const limits = { maxBytes: MAX_BODY_BYTES, maxPendingBytes: MAX_PENDING_BYTES, deadlineMs: BODY_DEADLINE_MS };
+    this.bodies = new Bodies(limits, options.clock);
+  }
+
+  /** The error for which it could not, which has been answered and told of. */
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
+    const refusal = this.refusalOf(request);
+    if (refusal !== null) {
+      refuse(response, ...refusal);
+      return null;
+    }
+    try {
+      const body = await this.bodies.read(request);
+      if (typeof body === 'string') refuse(response, ...REFUSED_BODIES[body]);
+      else this.review(body, response);
+      return null;
+    } catch (error) {
+      // Who asked has gone.
+      if (response.destroyed || !request.complete) return null;
+      this.options.log.error(error, 'a review cannot be answered');
+      refuse(response, 500, 'internal error');
+      return error;
+    }
+  }
+
+  private refusalOf({ url = '', method = '', headers }: IncomingMessage): readonly [number, string] | null {
+    const [path] = url.split('?', 1);
+    if (path !== VALIDATE) return [404, '404 page not found'];
+    if (method !== 'POST') return [405, 'reviews are posted'];
+    const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
+    if (type.trim().toLowerCase() !== 'application/json') return [415, 'a review is application/json'];
+    if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) return [413, TOO_LARGE];
+    return null;
+  }
+
+  private review(body: Buffer, response: ServerResponse): void {
+    let request: AdmissionRequest;
+    try {
+      request = readReview(body.toString('utf8'));
+    } catch (error) {
+      if (!(error instanceof BadReview)) throw error;
+      this.options.log.info(2, 'a review cannot be read', { why: error.message });
+      refuse(response, 400, error.message);
+      return;
+    }
+    const verdict = this.options.judge(request);
+    answerWhole(response, 200, JSON_HEADERS, printAnswer(request.uid, verdict));
+  }
+}
+
+/** What has not been read of the request is not waited for. */
+function refuse(response: ServerResponse, status: number, text: string): void {
+  if (!response.req.complete) response.setHeader('Connection', 'close');
+  if (status === 405) response.setHeader('Allow', 'POST');
+  if (status === 503) response.setHeader('Retry-After', '1');
+  answerText(response, status, `${text}\n`);
+}
+
+/** Life and readiness, for a kubelet: over plain HTTP, apart from reviews. @param unready why not; null: it is ready. */
+export function answerProbe(request: IncomingMessage, response: ServerResponse, unready: string | null): void {
+  const [path] = (request.url ?? '').split('?', 1);
+  if (path === '/livez' || path === '/healthz') answerText(response, 200, 'ok\n');
+  else if (path === '/readyz') answerText(response, unready === null ? 200 : 503, `${unready ?? 'ok'}\n`);
+  else answerNotFound(response);
+}

@@ -1,0 +1,453 @@
+// What is refused, what is warned of, and what is let through: by reviews as an API server sends them, in a cluster that is known.
+import t from 'tap';
+import { judge } from '../src/judge.js';
+import { ObservedCluster, OBSERVED_KINDS } from '../src/observed-cluster.js';
+import { DEFAULT_POLICY, readPolicy, type ServicePolicy } from '../src/policy.js';
+import { BadReview, printAnswer, readReview, type Verdict } from '../src/review.js';
+import { nodeObject, serviceCIDRObject, serviceObject, type ApiObject } from '../../../test/support/api-objects.js';
+import { cpuTime } from '../../../test/support/cpu-time.js';
+import { fieldsOf } from '../../../test/support/deploy/kustomize.js';
+import { RecordingLog } from '../../../test/support/recording-log.js';
+import { prefix } from '../../../test/support/rows.js';
+import { balancer, external, recorded } from './recorded.js';
+
+const OLD = '2020-01-01T00:00:00Z';
+
+function other(name: string, spec: ApiObject, rest: ApiObject = {}): ApiObject {
+  return serviceObject(name, spec, {
+    ...rest,
+    metadata: { name, namespace: 'other', creationTimestamp: OLD },
+  });
+}
+
+/** With a Node, a range of Services, and Services of somebody else's. */
+function cluster(...more: readonly ApiObject[]): ObservedCluster {
+  const made = new ObservedCluster([prefix('10.98.0.0/16')], new RecordingLog());
+  const services = [
+    other(
+      'ingress',
+      { clusterIP: '10.96.0.20', type: 'LoadBalancer', externalIPs: ['198.51.100.1'] },
+      balancer('203.0.113.1'),
+    ),
+    other('checked', {
+      clusterIP: '10.96.0.21',
+      type: 'LoadBalancer',
+      externalTrafficPolicy: 'Local',
+      healthCheckNodePort: 32100,
+      ports: [{ port: 80, nodePort: 32101 }],
+    }),
+    ...more,
+  ];
+  for (const service of services) made.put('Service', service);
+  const status = { addresses: [{ type: 'InternalIP', address: '192.0.2.1' }] };
+  made.put('Node', nodeObject('node-1', { status }));
+  made.put('ServiceCIDR', serviceCIDRObject('kubernetes', ['10.96.0.0/16']));
+  for (const kind of OBSERVED_KINDS) made.listed(kind);
+  return made;
+}
+
+function verdict(review: ApiObject, policy: ServicePolicy = DEFAULT_POLICY, by = cluster()): Verdict {
+  return judge(readReview(JSON.stringify(review)), { cluster: by.current, policy, names: by.names });
+}
+
+const ALLOWED: Verdict = { refusal: null, warnings: [] };
+const NEITHER = { refusal: null, warnings: [] } as const;
+
+const REFUSED: readonly (readonly [name: string, object: ApiObject, refusal: string])[] = [
+  [
+    'an external IP of another Service',
+    external('198.51.100.1'),
+    'spec.externalIPs: 198.51.100.1:80/TCP belongs to other/ingress, the older Service',
+  ],
+  [
+    'a balancer address as external IP',
+    external('203.0.113.1'),
+    'spec.externalIPs: 203.0.113.1:80/TCP belongs to other/ingress, as its load balancer address, which comes before external IP',
+  ],
+  ["a Node's address", external('192.0.2.1'), 'spec.externalIPs: 192.0.2.1 is an address of Node node-1'],
+  [
+    'an address of a ServiceCIDR',
+    external('10.96.9.9'),
+    'spec.externalIPs: 10.96.9.9 is within the range of Services 10.96.0.0/16',
+  ],
+  [
+    'an address of a range by flag',
+    external('10.98.9.9'),
+    'spec.externalIPs: 10.98.9.9 is within the range of Services 10.98.0.0/16',
+  ],
+  ['loopback', external('127.0.0.1'), 'spec.externalIPs[0]: "127.0.0.1": is a loopback address and left out'],
+  ['link-local', external('fe80::1'), 'spec.externalIPs[0]: "fe80::1": is a link-local address and left out'],
+  ['multicast', external('224.0.0.1'), 'spec.externalIPs[0]: "224.0.0.1": is a multicast address and left out'],
+  ['unspecified', external('0.0.0.0'), 'spec.externalIPs[0]: "0.0.0.0": is the unspecified address and left out'],
+  [
+    'ranges that cannot be read',
+    { spec: { loadBalancerSourceRanges: ['192.0.2.0/24', 'office'] } },
+    'spec.loadBalancerSourceRanges[1]: "office": is not a prefix such as "192.0.2.0/24" and left out',
+  ],
+  [
+    'ranges of nobody',
+    { spec: { loadBalancerSourceRanges: ['0.0.0.0/32', '127.0.0.0/8'] } },
+    'spec.loadBalancerSourceRanges: 0.0.0.0/32,127.0.0.0/8 keep everybody out over IPv4: no packet comes from there',
+  ],
+  [
+    'a health check port that is a node port',
+    { spec: { externalTrafficPolicy: 'Local', healthCheckNodePort: 32101 } },
+    'spec.healthCheckNodePort: 32101 is a node port of other/checked already',
+  ],
+  [
+    'a health check port of two',
+    { spec: { externalTrafficPolicy: 'Local', healthCheckNodePort: 32100 } },
+    'spec.healthCheckNodePort: 32100 is the health check port of other/checked already',
+  ],
+  [
+    'a node port that is a health check port',
+    { spec: { ports: [{ port: 80, nodePort: 32100 }] } },
+    'spec.ports: 32100 is the health check port of other/checked already',
+  ],
+  [
+    'a node port of another',
+    { spec: { ports: [{ port: 80, nodePort: 32101 }] } },
+    'spec.ports: nodeport:32101/TCP belongs to other/checked, the older Service',
+  ],
+  [
+    'several at once',
+    external('127.0.0.1', '192.0.2.1'),
+    'spec.externalIPs[0]: "127.0.0.1": is a loopback address and left out; spec.externalIPs: 192.0.2.1 is an address of Node node-1',
+  ],
+];
+
+for (const [name, object, refusal] of REFUSED) {
+  t.test(`refused: ${name}`, (t) => {
+    t.match(verdict(recorded('create', { object })), { refusal });
+    t.match(verdict(recorded('update', { object })), { refusal }, 'by a change, too');
+    const kept = verdict(recorded('update', { object, oldObject: object }));
+    t.equal(kept.refusal, null, 'what was there before may stay');
+    t.equal(kept.warnings.length, refusal.split('; ').length, 'with a warning');
+    for (const warning of kept.warnings) t.ok(warning.length <= 120, warning);
+    t.match(verdict(recorded('delete', { oldObject: object })), NEITHER, 'and can go');
+    t.end();
+  });
+}
+
+/** Of so many ports and as many external IPs. */
+function product(count: number, ...more: readonly string[]): ApiObject {
+  const { object } = fieldsOf(recorded('create')['request']);
+  const spec = {
+    ...fieldsOf(fieldsOf(object)['spec']),
+    ports: Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: index + 1, protocol: 'TCP' })),
+    externalIPs: [...Array.from({ length: count }, (_, index) => `8.8.${index >> 8}.${index & 255}`), ...more],
+  };
+  return { ...fieldsOf(object), spec };
+}
+
+function asking(name: 'create' | 'update', objects: ApiObject): ApiObject {
+  const review = recorded(name);
+  return { ...review, request: { ...fieldsOf(review['request']), ...objects } };
+}
+
+function policyOf(text: string): ServicePolicy {
+  return readPolicy(`apiVersion: admission.pointsman.io/v1alpha1\nkind: ServicePolicy\n${text}\n`, () => undefined);
+}
+
+t.test('ports times addresses: refused before anything is planned', async (t) => {
+  const by = cluster();
+  const strict = policyOf('allowedExternalIPs: []');
+  let found: Verdict = ALLOWED;
+  // Planned, they take seconds and hundreds of megabytes.
+  const ms = await cpuTime(() => {
+    found = verdict(asking('create', { object: product(1000) }), strict, by);
+  });
+  t.match(found, {
+    refusal: /^spec\.ports: 1000 ports and addresses make 1001000 frontends over IPv4, of which a Ser/,
+  });
+  t.ok(ms < 1000, `${ms} ms`);
+  const lax = policyOf('rules: { frontends: Ignore }\nallowedExternalIPs: []');
+  const object = product(1000);
+  t.match(verdict(asking('create', { object }), lax, by), { refusal: /8\.8\.0\.0 is none/ }, 'grants hold for all');
+  const taken = verdict(asking('create', { object: product(1000, '192.0.2.1') }), DEFAULT_POLICY, by);
+  t.match(taken, { refusal: /address of Node node-1/ });
+  const fewer = verdict(asking('update', { object: product(999), oldObject: object }), DEFAULT_POLICY, by);
+  t.match(fewer, { refusal: null, warnings: [/frontends/] }, 'what was there before may become less');
+  t.same(verdict(asking('create', { object: product(60) })), ALLOWED, 'within the limit');
+  const long = verdict(
+    asking('create', { object: product(1, ...Array.from({ length: 20_000 }, () => '8.8.8.8')) }),
+    lax,
+    by,
+  );
+  t.match(
+    long,
+    { refusal: 'spec.externalIPs: has 20001 entries, of which a Service has at most 10000' },
+    'by length alone',
+  );
+  const kept = { object: product(1, ...Array.from({ length: 20_000 }, () => '8.8.8.8')) };
+  t.match(verdict(asking('update', { ...kept, oldObject: kept.object }), DEFAULT_POLICY, by), { refusal: null });
+});
+
+t.test('ranges of one family alone: a warning, as all clients of the other are admitted', (t) => {
+  const both = { ipFamilies: ['IPv4', 'IPv6'], clusterIPs: ['10.96.0.11', 'fd00::11'], clusterIP: '10.96.0.11' };
+  const ranges = (...loadBalancerSourceRanges: readonly string[]): ApiObject => ({
+    spec: { ...both, loadBalancerSourceRanges },
+  });
+  const text = 'spec.loadBalancerSourceRanges: 2001:db8::/32 have none of IPv4, so every client is admitted over IPv4';
+  t.same(verdict(recorded('create', { object: ranges('2001:db8::/32') })), { refusal: null, warnings: [text] });
+  t.same(verdict(recorded('create', { object: ranges('2001:db8::/32', '192.0.2.0/24') })), ALLOWED);
+  t.same(verdict(recorded('create', { object: { spec: both } })), ALLOWED);
+  t.end();
+});
+
+t.test('without a policy that can be used nothing is refused', (t) => {
+  const by = cluster();
+  const review = readReview(JSON.stringify(recorded('create', { object: external('198.51.100.1') })));
+  t.match(judge(review, { cluster: by.current, policy: null, names: by.names }), {
+    refusal: null,
+    warnings: [/no policy that it can use/],
+  });
+  t.end();
+});
+
+t.test('the most that is planned for a review', async (t) => {
+  const by = cluster();
+  const review = asking('update', { object: product(99), oldObject: product(99, '8.9.0.0') });
+  const ms = await cpuTime(() => {
+    t.match(verdict(review, DEFAULT_POLICY, by), { refusal: null });
+  });
+  t.comment(`${ms.toFixed(0)} ms of CPU time`);
+  t.ok(ms < 1000, `${ms} ms`);
+});
+
+t.test(
+  'a node port of another Service on an address of a Node is refused even where such addresses may be external IPs',
+  (t) => {
+    const by = cluster();
+    const taken = serviceObject('taken', {
+      type: 'NodePort',
+      clusterIP: '10.96.0.77',
+      ports: [{ port: 80, nodePort: 30_777 }],
+    });
+    by.put('Service', taken);
+    const { object } = fieldsOf(recorded('create')['request']);
+    const asked = (port: number): ApiObject => {
+      const spec = {
+        ...fieldsOf(fieldsOf(object)['spec']),
+        externalIPs: ['192.0.2.1'],
+        ports: [{ port, protocol: 'TCP' }],
+      };
+      return asking('create', { object: { ...fieldsOf(object), spec } });
+    };
+    const lax = policyOf('rules: { nodeAddresses: Ignore }');
+    t.match(verdict(asked(30_777), lax, by), {
+      refusal: /^spec\.externalIPs: 192\.0\.2\.1:30777\/TCP is the node port of default\/taken/,
+    });
+    t.same(verdict(asked(30_778), lax, by), ALLOWED);
+    t.end();
+  },
+);
+
+t.test('let through: what was recorded as it is', (t) => {
+  for (const name of ['create', 'update', 'status', 'delete', 'dry-run'] as const)
+    t.same(verdict(recorded(name)), ALLOWED, name);
+  t.same(verdict(recorded('create', { object: external('198.51.100.2', '2001:db8::1') })), ALLOWED);
+  const ranges = { spec: { loadBalancerSourceRanges: ['0.0.0.0/32', '192.0.2.0/24', '2001:db8::/32'] } };
+  t.same(verdict(recorded('create', { object: ranges })), ALLOWED, 'some may come in');
+  const proxied = {
+    spec: { externalIPs: ['192.0.2.1'] },
+    metadata: { labels: { 'service.kubernetes.io/service-proxy-name': 'x' } },
+  };
+  t.same(verdict(recorded('create', { object: proxied })), ALLOWED, 'of another proxy');
+  const taken = verdict(recorded('update', { object: external('192.0.2.1'), oldObject: proxied }));
+  t.match(taken, { refusal: /Node node-1/ }, 'which it is no more');
+  t.end();
+});
+
+t.test('a place in a list is no part of what was there before', (t) => {
+  const oldObject = external('198.51.100.9', '127.0.0.1');
+  t.match(verdict(recorded('update', { object: external('127.0.0.1'), oldObject })), { refusal: null });
+  t.match(verdict(recorded('update', { object: external('127.0.0.2'), oldObject })), { refusal: /127\.0\.0\.2/ });
+  t.end();
+});
+
+t.test('status, where balancer addresses appear', (t) => {
+  for (const [ip, refusal] of [
+    ['192.0.2.1', 'status.loadBalancer.ingress: 192.0.2.1 is an address of Node node-1'],
+    ['203.0.113.1', 'status.loadBalancer.ingress: 203.0.113.1:80/TCP belongs to other/ingress, the older Service'],
+    ['127.0.0.1', 'status.loadBalancer.ingress[0].ip: "127.0.0.1": is a loopback address and left out'],
+  ] as const)
+    t.match(verdict(recorded('status', { object: balancer(ip) })), { refusal }, ip);
+  const won = verdict(recorded('status', { object: balancer('198.51.100.1') }));
+  t.same(
+    won,
+    {
+      refusal: null,
+      warnings: [
+        'status.loadBalancer.ingress: 198.51.100.1:80/TCP is claimed by other/ingress too, which does not get it',
+      ],
+    },
+    'a balancer address comes before an external IP, and rightly',
+  );
+  const ending = { metadata: { deletionTimestamp: OLD }, ...external('127.0.0.1') };
+  const finalized = verdict(recorded('update', { object: ending, oldObject: ending }));
+  t.match(finalized, { refusal: null }, 'finalizers of a Service that goes');
+  const served = verdict(recorded('update', { object: ending }));
+  t.match(served, { refusal: /127\.0\.0\.1.*loopback/ }, 'which is served until it has gone');
+  const proxied = { status: { loadBalancer: { ingress: [{ ip: '192.0.2.1', ipMode: 'Proxy' }] } } };
+  t.same(verdict(recorded('status', { object: proxied })), ALLOWED, 'an address that nodes do not handle');
+  t.end();
+});
+
+t.test('an older Service takes nothing from a younger one', (t) => {
+  const object = { metadata: { creationTimestamp: '2019-01-01T00:00:00Z' }, ...external('198.51.100.1') };
+  t.match(verdict(recorded('update', { object })), {
+    refusal: 'spec.externalIPs: 198.51.100.1:80/TCP is claimed by other/ingress too, which does not get it',
+  });
+  const known = cluster(
+    serviceObject('shop', {}, { metadata: { name: 'shop', namespace: 'shop' }, ...external('198.51.100.7') }),
+  );
+  t.same(verdict(recorded('create', { object: external('198.51.100.7') }), DEFAULT_POLICY, known), ALLOWED, 'its own');
+  const checked = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 32200 };
+  const metadata = { name: 'shop', namespace: 'shop' };
+  const own = cluster(serviceObject('shop', { ...checked, clusterIP: '10.96.140.7' }, { metadata }));
+  t.same(
+    verdict(recorded('update', { object: { spec: checked } }), DEFAULT_POLICY, own),
+    ALLOWED,
+    'its own health check',
+  );
+  t.end();
+});
+
+t.test('a dry run: what the API server made up is no reason', (t) => {
+  const object = {
+    spec: { clusterIP: '10.96.0.20', clusterIPs: ['10.96.0.20'], ports: [{ port: 80, nodePort: 32101 }] },
+  };
+  t.match(verdict(recorded('dry-run', { object })), { refusal: null, warnings: { length: 2 } });
+  t.match(verdict(recorded('create', { object })), { refusal: /10\.96\.0\.20:80.*32101/ });
+  t.match(verdict(recorded('dry-run', { object: external('192.0.2.1') })), { refusal: /Node node-1/ });
+  t.end();
+});
+
+const POLICY = `apiVersion: admission.pointsman.io/v1alpha1
+kind: ServicePolicy
+`;
+
+function policy(text: string): ServicePolicy {
+  return readPolicy(POLICY + text, (warning) => {
+    throw new Error(warning);
+  });
+}
+
+t.test('external IPs by namespace', (t) => {
+  const granted = policy(`allowedExternalIPs:
+  - {namespaces: [other, "sho*"], cidrs: [198.51.100.0/25, "2001:db8::/64"]}
+  - {namespaces: ["*"], cidrs: [198.51.100.200/32]}
+`);
+  const refusal = (...addresses: readonly string[]): string | null =>
+    verdict(recorded('create', { object: external(...addresses) }), granted).refusal;
+  t.equal(refusal('198.51.100.2', '2001:db8::5', '198.51.100.200'), null);
+  t.equal(refusal('198.51.100.201'), 'spec.externalIPs: 198.51.100.201 is none that namespace shop may have');
+  t.match(refusal('2001:db8:0:1::5'), /none that namespace shop/);
+  const kept = verdict(recorded('update', { object: external('8.8.8.8'), oldObject: external('8.8.8.8') }), granted);
+  t.match(kept, { refusal: null, warnings: ['spec.externalIPs: 8.8.8.8 is none that namespace shop may have'] });
+  t.equal(
+    verdict(recorded('create', { object: external('198.51.100.2') }), policy('allowedExternalIPs: []')).refusal,
+    'spec.externalIPs: 198.51.100.2 is none that namespace shop may have',
+  );
+  t.end();
+});
+
+t.test('rules that warn, and rules that are ignored', (t) => {
+  const object = external('192.0.2.1', '10.96.9.9');
+  const lenient = policy('rules: {nodeAddresses: Warn, serviceRanges: Ignore}');
+  t.same(verdict(recorded('create', { object }), lenient), {
+    refusal: null,
+    warnings: ['spec.externalIPs: 192.0.2.1 is an address of Node node-1'],
+  });
+  const wrong =
+    POLICY + 'rules: {conflict: Warn, ports: warn}\nallowedExternalIPs: [{namespaces: [A, "a*b"], cidrs: [x]}, {}]\n';
+  t.throws(() => readPolicy(wrong, () => undefined), {
+    message: [
+      '[ServicePolicy.rules.ports: "warn": has the wrong case: should be "Warn"',
+      'ServicePolicy.rules.conflict: is an unknown field',
+      'ServicePolicy.allowedExternalIPs[0].cidrs[0]: "x": cannot be read: should be a CIDR such as 10.0.0.0/16 or 2001:db8::/64',
+      'ServicePolicy.allowedExternalIPs[0].namespaces[0]: is no namespace: should be a name, maybe with * at its end',
+      'ServicePolicy.allowedExternalIPs[0].namespaces[1]: is no namespace: should be a name, maybe with * at its end',
+      'ServicePolicy.allowedExternalIPs[1].namespaces: is missing: should be a list of at least 1',
+      'ServicePolicy.allowedExternalIPs[1].cidrs: is missing: should be a list of at least 1]',
+    ].join(', '),
+  });
+  t.end();
+});
+
+t.test('before all has been read, and of what is no Service', (t) => {
+  const empty = new ObservedCluster([], new RecordingLog());
+  const warnings = ['pointsman has not read the cluster yet: this Service was not checked'];
+  t.same(verdict(recorded('create', { object: external('127.0.0.1') }), DEFAULT_POLICY, empty), {
+    refusal: null,
+    warnings,
+  });
+  const request = { resource: { group: '', version: 'v1', resource: 'pods' } };
+  t.match(verdict(recorded('create', { request })), { refusal: null, warnings: [/Services alone/] });
+  t.end();
+});
+
+t.test('the cluster is followed', (t) => {
+  const known = cluster();
+  const refusal = (): string | null =>
+    verdict(recorded('create', { object: external('198.51.100.1', '192.0.2.1', '10.99.0.1') }), DEFAULT_POLICY, known)
+      .refusal;
+  t.match(refusal(), /ingress.*node-1/);
+  const ingress = other('ingress', { clusterIP: '10.96.0.20' });
+  known.put('Service', ingress);
+  known.put('Node', nodeObject('node-1', { status: { addresses: [{ type: 'InternalIP', address: '192.0.2.2' }] } }));
+  t.equal(refusal(), null);
+  known.put('ServiceCIDR', serviceCIDRObject('more', ['10.99.0.0/24']));
+  t.match(refusal(), /10\.99\.0\.0\/24/);
+  known.remove('ServiceCIDR', serviceCIDRObject('more', []));
+  known.put('Service', other('ingress', { clusterIP: '10.96.0.20', externalIPs: ['198.51.100.1'] }));
+  t.match(refusal(), /other\/ingress/);
+  known.put('Service', { ...ingress, spec: { clusterIP: 'x' } });
+  t.match(refusal(), /other\/ingress/, 'one that cannot be used stays as it was');
+  known.remove('Service', ingress);
+  t.equal(refusal(), null);
+  t.end();
+});
+
+t.test('reviews that are none', (t) => {
+  for (const [text, problem] of [
+    ['', /^no JSON: /],
+    ['[]', /mapping/],
+    ['{}', /^apiVersion: null: is required; kind: null: is required; request: null: is required; .*request\.uid/],
+    [
+      '{"apiVersion":"admission.k8s.io/v1beta1","kind":"Pod","request":{}}',
+      /^apiVersion: "admission\.k8s\.io\/v1beta1": must be admission\.k8s\.io\/v1; kind: "Pod": must be/,
+    ],
+    [
+      JSON.stringify(recorded('create', { request: { operation: 'PATCH' } })),
+      'request.operation: "PATCH": must be one of CREATE, UPDATE, DELETE, CONNECT',
+    ],
+    [JSON.stringify(recorded('create', { request: { object: null } })), 'request.object: null: is required for CREATE'],
+    [
+      JSON.stringify(recorded('update', { request: { oldObject: 'x' } })),
+      /^request\.oldObject: "x": must be a mapping/,
+    ],
+    [JSON.stringify(recorded('create', { request: { dryRun: 'yes', uid: 7 } })), /request\.uid.*request\.dryRun/],
+  ] as const)
+    t.match(
+      thrown(() => readReview(text)),
+      problem,
+      text.slice(0, 60),
+    );
+  t.same(JSON.parse(printAnswer('u', { refusal: 'no', warnings: ['w'] })), {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    response: { uid: 'u', allowed: false, status: { code: 403, reason: 'Forbidden', message: 'no' }, warnings: ['w'] },
+  });
+  t.end();
+});
+
+function thrown(call: () => unknown): string {
+  try {
+    call();
+    return '';
+  } catch (error) {
+    return error instanceof BadReview ? error.message : `not a BadReview: ${String(error)}`;
+  }
+}

@@ -1,0 +1,21 @@
+import type { HostPort } from '../config/host-port.js';
+import type { Door, DoorParts } from '../serve/door.js';
+import type { OpenPage, OpenPageParts } from '../serve/page.js';
+
+/** What the process asks of `packages/`, each a bundle of its own that is read when it is first asked for. The commands of packages start in `main.ts`. */
+
+export async function openDoor(parts: DoorParts): Promise<Door | { readonly problem: string }> {
+  const secured = await import('../../packages/secured/src/door.js');
+  return await secured.openDoor(parts);
+}
+
+export async function openPage(parts: OpenPageParts): Promise<OpenPage> {
+  return (await page()).openPage(parts);
+}
+
+/** Where the page is, served until this process ends. */
+export async function forwardPage(socket: string, place: HostPort): Promise<string> {
+  return await (await page()).forwardPage(socket, place);
+}
+
+const page = async () => await import('../../packages/page/src/entry.js');
