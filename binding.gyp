@@ -8,7 +8,7 @@
           {
             "sources": [
               "<!@(ls native/addon/linux/*.cc)",
-              "<!@(sh native/units.sh build/units addon nftables iptables netlink conntrack accounting ipset ipvs route)"
+              "<!@(sh native/units.sh build/units addon nftables iptables netlink conntrack accounting ipset ipvs route probe)"
             ]
           }
         ],

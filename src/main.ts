@@ -67,6 +67,7 @@ async function main(argv: readonly string[]): Promise<number> {
     case 'explain':
     case 'status':
     case 'services':
+    case 'selftest':
     case 'ui':
       return await runConfigured(loaded, argv);
   }
@@ -104,7 +105,7 @@ async function openLog(loaded: Configured, isService: boolean): Promise<Logger> 
   for (const { name, value } of loaded.flags) log.info(1, `FLAG: --${name}=${JSON.stringify(value)}`);
   // Asking another process is not the place to warn of this one's settings.
   const asks =
-    ['status', 'services', 'ui'].includes(command) || (command === 'explain' && config.manifests.length === 0);
+    ['status', 'services', 'selftest', 'ui'].includes(command) || (command === 'explain' && config.manifests.length === 0);
   for (const warning of asks ? [] : loaded.warnings) log.warn(warning);
   return log;
 }
@@ -143,6 +144,10 @@ async function runConfigured(loaded: Configured, argv: readonly string[]): Promi
     case 'services': {
       const { services } = await import('./cli/services.js');
       return await services(loaded, process.stdout.isTTY, write);
+    }
+    case 'selftest': {
+      const { selftest } = await import('./cli/selftest.js');
+      return await selftest(loaded, await machine(), write);
     }
     case 'status':
       if (loaded.watch) {

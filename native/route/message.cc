@@ -3,6 +3,8 @@
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
+#include <linux/veth.h>
+#include <net/if.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -69,6 +71,65 @@ Bytes encode_delete_link(std::uint32_t sequence, const std::string& name) {
   MessageWriter writer;
   begin(writer, RTM_DELLINK, NLM_F_ACK, sequence, ifinfomsg{});
   writer.put_string(IFLA_IFNAME, name);
+  writer.end_message();
+  return writer.take();
+}
+
+Bytes encode_new_veth(std::uint32_t sequence, const std::string& name, const std::string& peer, int space) {
+  // The other end is described as in a message of its own.
+  MessageWriter other;
+  begin(other, RTM_NEWLINK, 0, sequence, ifinfomsg{});
+  other.put_string(IFLA_IFNAME, peer);
+  other.put_host32(IFLA_NET_NS_FD, static_cast<std::uint32_t>(space));
+  other.end_message();
+  MessageWriter writer;
+  begin(writer, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sequence, ifinfomsg{});
+  writer.put_string(IFLA_IFNAME, name);
+  writer.nest(IFLA_LINKINFO, [&] {
+    writer.put_string(IFLA_INFO_KIND, "veth");
+    writer.nest(IFLA_INFO_DATA, [&] { writer.put_bytes(VETH_INFO_PEER, other.bytes().subspan(NLMSG_HDRLEN)); });
+  });
+  writer.end_message();
+  return writer.take();
+}
+
+Bytes encode_link_up(std::uint32_t sequence, std::uint32_t link) {
+  MessageWriter writer;
+  ifinfomsg header{};
+  header.ifi_index = static_cast<int>(link);
+  header.ifi_flags = IFF_UP;
+  header.ifi_change = IFF_UP;
+  begin(writer, RTM_NEWLINK, NLM_F_ACK, sequence, header);
+  writer.end_message();
+  return writer.take();
+}
+
+Bytes encode_new_address(std::uint32_t sequence, std::uint32_t link, ByteView address, std::uint8_t prefix) {
+  MessageWriter writer;
+  const bool wide = address.size() == 16;
+  ifaddrmsg header{};
+  header.ifa_family = wide ? AF_INET6 : AF_INET;
+  header.ifa_prefixlen = prefix;
+  if (wide) header.ifa_flags = IFA_F_NODAD;
+  header.ifa_index = link;
+  begin(writer, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sequence, header);
+  writer.put_bytes(IFA_LOCAL, address);
+  writer.put_bytes(IFA_ADDRESS, address);
+  writer.end_message();
+  return writer.take();
+}
+
+Bytes encode_default_route(std::uint32_t sequence, std::uint32_t link, ByteView gateway) {
+  MessageWriter writer;
+  rtmsg header{};
+  header.rtm_family = gateway.size() == 16 ? AF_INET6 : AF_INET;
+  header.rtm_table = RT_TABLE_MAIN;
+  header.rtm_protocol = RTPROT_BOOT;
+  header.rtm_scope = RT_SCOPE_UNIVERSE;
+  header.rtm_type = RTN_UNICAST;
+  begin(writer, RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE, sequence, header);
+  writer.put_bytes(RTA_GATEWAY, gateway);
+  writer.put_host32(RTA_OIF, link);
   writer.end_message();
   return writer.take();
 }

@@ -56,6 +56,39 @@ export async function askInto(socket: string | null, page: string, path: string)
   }
 }
 
+/** An answer that goes on for as long as it is wanted. */
+export interface Held {
+  /** Its first line. */
+  readonly text: string;
+  readonly release: () => void;
+}
+
+/**
+ * Asks for something that the process gives for as long as the asker is connected.
+ *
+ * @throws AskError
+ */
+export async function hold(socket: string | null, page: string): Promise<Held> {
+  const answer = await get(socket, page);
+  answer.setEncoding('utf8');
+  const text = await new Promise<string>((resolve, reject) => {
+    let begin = '';
+    answer.on('data', (chunk: string) => {
+      begin += chunk;
+      if (begin.includes('\n')) resolve(begin.slice(0, begin.indexOf('\n')));
+    });
+    answer.once('close', () => {
+      reject(noAnswer(socket, new Error('the answer broke off')));
+    });
+  });
+  return {
+    text,
+    release: () => {
+      answer.destroy();
+    },
+  };
+}
+
 function describe(error: unknown): string {
   switch (errorCode(error) ?? '') {
     case 'ENOENT':

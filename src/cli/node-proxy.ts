@@ -33,7 +33,9 @@ import type { RunningProcess } from '../serve/running-process.js';
 import { statusPages } from '../serve/status-pages.js';
 import { StatusSocket } from '../serve/status-socket.js';
 import type { EventSender } from '../sources/kubernetes/events/event-sender.js';
+import { refOf, type Row } from '../state/rows.js';
 import { Store } from '../state/store.js';
+import type { SourceWriter } from '../state/writer.js';
 import { NOBODY, openFollowers, type Followers } from './followers.js';
 import { keptValues } from './kernel-values.js';
 import { listenFailure } from './listen-failure.js';
@@ -81,6 +83,8 @@ export class NodeProxy {
   private readonly statusSocket: StatusSocket | null;
   private readonly startProgress: StartProgress;
   private readonly page: Page;
+  /** Null: no test has asked for anything yet. */
+  private lender: SourceWriter | null = null;
   /** The process is about to end for a reason that its events name. */
   private ending = false;
   private followers = NOBODY;
@@ -418,6 +422,19 @@ export class NodeProxy {
     return path === null ? null : new StatusSocket({ path, pages, page, clock: systemClock, log: this.options.log });
   }
 
+  /** Rows of nobody's objects, for as long as a test needs them. */
+  private lend(rows: readonly Row[]): () => void {
+    if (this.lender === null) {
+      this.lender = this.store.register('selftest');
+      this.lender.complete();
+    }
+    const { lender } = this;
+    lender.apply(rows.map((row) => ({ type: 'upsert', row })));
+    return () => {
+      lender.apply(rows.map((row) => ({ type: 'remove', ref: refOf(row) })));
+    };
+  }
+
   /** What may be looked at. */
   private running(): RunningProcess {
     const { store, health, progress, metrics, sources, options } = this;
@@ -431,6 +448,7 @@ export class NodeProxy {
       sources: () => sources.states(),
       waitingFor: () => store.waitingFor(),
       fullAffinity: (family) => this.overflow.of(family),
+      lend: (rows) => this.lend(rows),
       silentListeners: () => this.listeners.silent(),
       trafficOf: (service) => this.followers.telemetry?.trafficOf(service) ?? null,
     };

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseMapping } from '../base/mapping.js';
 import { CLEARED, redrawn } from '../base/redraw.js';
+import type { Config } from '../config/config.js';
 import type { LoadedConfig } from '../config/load.js';
 import { formatted } from '../serve/formatted.js';
 import type { ServiceDetail, ServicesPage, ServiceSummary } from '../serve/service-answers.js';
@@ -45,7 +46,7 @@ async function look(asked: Asked): Promise<{ readonly text: string; readonly wel
       list.rows.length > 0 || named === '' ? list.rows.every(({ problems }) => problems.length === 0) : false;
     return { text: formatted(list, output, (page) => printServices(page, output === 'wide')), well };
   }
-  const detail = (await readAnswer(asked, 'service', { key: only })) as ServiceDetail;
+  const detail = (await readAnswer(asked.config, 'service', { key: only })) as ServiceDetail;
   return { text: formatted(detail, output, printService), well: !hasProblem(detail) };
 }
 
@@ -58,12 +59,18 @@ function oneOf(rows: readonly ServiceSummary[], named: string): string | null {
   return keys.length === 1 ? (keys[0] ?? null) : null;
 }
 
+/** `namespace/name` of the Service that is meant; null: none is, or several. */
+export async function findService(config: Pick<Config, 'statusSocket'>, named: string): Promise<string | null> {
+  const { rows } = (await readAnswer(config, 'services', { q: named, limit: String(PAGE) })) as ServicesPage;
+  return oneOf(rows, named);
+}
+
 async function readList(asked: Asked): Promise<ServicesPage> {
   const { named, problemsOnly, limit } = asked;
   const wanted = limit > 0 ? limit : Infinity;
   const rows: ServiceSummary[] = [];
   for (;;) {
-    const page = (await readAnswer(asked, 'services', {
+    const page = (await readAnswer(asked.config, 'services', {
       q: named,
       offset: String(rows.length),
       limit: String(Math.min(PAGE, wanted - rows.length)),
@@ -76,8 +83,12 @@ async function readList(asked: Asked): Promise<ServicesPage> {
 }
 
 /** What the page of the process is answered as well. */
-async function readAnswer({ config }: Asked, path: string, query: Readonly<Record<string, string>>): Promise<unknown> {
-  const { text } = await ask(config.statusSocket, `/ui/api/${path}?${new URLSearchParams(query).toString()}`);
+export async function readAnswer(
+  { statusSocket }: Pick<Config, 'statusSocket'>,
+  path: string,
+  query: Readonly<Record<string, string>>,
+): Promise<unknown> {
+  const { text } = await ask(statusSocket, `/ui/api/${path}?${new URLSearchParams(query).toString()}`);
   const answer = parseMapping(text);
   if (answer === null) throw new AskError(`an answer on --status-socket that is none: ${text.slice(0, 200)}`);
   return answer;

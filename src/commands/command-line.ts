@@ -19,6 +19,16 @@ const OUTPUT = {
 /** The same of what is listed. */
 const LISTED = { ...OUTPUT, value: 'table|wide|json|yaml', initial: 'table' } as const;
 
+/** The same of what is tested. */
+const TESTED = { ...OUTPUT, value: 'table|json|yaml|junit', initial: 'table' } as const;
+
+const SECONDS = {
+  name: 'seconds',
+  type: 'int32',
+  help: 'how long an answer is waited for, 1 to 60',
+  initial: '2',
+} as const;
+
 const PROBLEMS = {
   name: 'problems',
   type: 'bool',
@@ -96,7 +106,7 @@ interface ConfiguredCommand {
   readonly flags: readonly (Flag & { readonly name: CommandFlagName })[];
   /** Which of the proxy's flags it takes as well: those that make its configuration, or those by which a running process is asked. */
   readonly takes: 'configuration' | 'process';
-  readonly operand: 'required' | 'optional' | 'none';
+  readonly operand: 'required' | 'optional' | 'several' | 'none';
 }
 
 /** Commands that are configured as the proxy is, or ask the running one. What they are for is in `proxy-commands.ts`. */
@@ -108,6 +118,7 @@ export const CONFIGURED_COMMANDS = {
   status: { flags: [OUTPUT, WATCH, HEAP_SNAPSHOT], takes: 'process', operand: 'none' },
   services: { flags: [LISTED, WATCH, PROBLEMS, LIMIT], takes: 'process', operand: 'optional' },
   explain: { flags: [FROM, OUTPUT, ...NODE], takes: 'configuration', operand: 'required' },
+  selftest: { flags: [TESTED, SECONDS], takes: 'process', operand: 'several' },
   ui: { flags: [LISTEN], takes: 'process', operand: 'none' },
 } as const satisfies Readonly<Record<Subcommand, ConfiguredCommand>>;
 
@@ -134,9 +145,11 @@ export function flagsOf(command: Subcommand): readonly Flag[] {
 export function parseCommand(subcommand: Subcommand, argv: readonly string[]): CommandLine {
   const flags = flagsOf(subcommand);
   const { help, given, operands } = parseWords(flags, argv, subcommand);
-  if (help) return { subcommand, operand: null, help, given: new Map() };
+  if (help) return { subcommand, operand: null, operands: [], help, given: new Map() };
   const rest = operands.filter((word, index) => word !== '' && index !== operands.indexOf(subcommand));
-  const operand = CONFIGURED_COMMANDS[subcommand].operand === 'none' ? null : (rest.shift() ?? null);
+  const { operand: takes } = CONFIGURED_COMMANDS[subcommand];
+  const several = takes === 'several' ? rest.splice(0) : [];
+  const operand = takes === 'none' ? null : (rest.shift() ?? null);
   const problem = operandProblem(subcommand, operand, hiddenWords(rest, flags, given), rest.length);
   if (problem !== null) throw new ConfigError('CONFIG_USAGE', null, [problem], subcommand);
   const own: readonly Flag[] = CONFIGURED_COMMANDS[subcommand].flags;
@@ -147,7 +160,7 @@ export function parseCommand(subcommand: Subcommand, argv: readonly string[]): C
     if (flag.type === 'bool') return [];
     return [[flag.name, flag.type === 'int32' ? Number(flag.initial) : flag.initial]];
   });
-  return { subcommand, operand, help, given: new Map([...initial, ...given]) };
+  return { subcommand, operand, operands: several, help, given: new Map([...initial, ...given]) };
 }
 
 /** What is wrong with a form of output; null: nothing. `text` and `table` are the same. */

@@ -102,6 +102,24 @@ const ABOUT: Readonly<Record<Subcommand, About>> = {
       2: NO_ANSWER,
     },
   },
+  selftest: {
+    summary: 'send packets to Services as their clients do, and say what became of them',
+    operands: '[SERVICE…]',
+    about: [
+      'From a network namespace of its own, and from this node: cluster IPs, node ports, load balancer addresses and each endpoint, TCP and UDP, both families. Without a Service the running proxy serves one of the test itself for as long as the test lasts, with addresses of 198.18.0.0/15 and 2001:2::/48, and its server tells which source it sees.',
+      'It needs root and CAP_SYS_ADMIN, as in a privileged pod, and leaves nothing behind, also when it is killed. What could not be tried is listed with the reason.',
+    ],
+    examples: [
+      { line: 'pointsman selftest', says: 'whether this node forwards at all' },
+      { line: 'pointsman selftest shop/web', says: 'every address and endpoint of a Service' },
+      { line: 'pointsman selftest shop/web -o junit', says: 'for continuous integration' },
+    ],
+    exits: {
+      0: 'all that was tried was answered',
+      1: 'something was not',
+      2: 'nothing could be tried, no process answers, or the command line is wrong',
+    },
+  },
   ui: {
     summary: 'serve a page about the running proxy to browsers on this machine',
     operands: '',

@@ -10,6 +10,7 @@ const ORDER = [
   'status',
   'services',
   'explain',
+  'selftest',
   'nodes',
   'diff',
   'plan',

@@ -1,5 +1,5 @@
 /** Commands that are configured as the proxy is, or ask the running one. */
-export const SUBCOMMANDS = ['plan', 'render', 'dump', 'diff', 'status', 'services', 'explain', 'ui'] as const;
+export const SUBCOMMANDS = ['plan', 'render', 'dump', 'diff', 'status', 'services', 'explain', 'selftest', 'ui'] as const;
 export type Subcommand = (typeof SUBCOMMANDS)[number];
 
 /** Every command. */
@@ -8,4 +8,14 @@ export type CommandName = (typeof COMMAND_NAMES)[number];
 
 /** Flags that only commands have. */
 export type CommandFlagName =
-  'from' | 'heap-snapshot' | 'limit' | 'listen' | 'namespace' | 'node' | 'output' | 'problems' | 'selector' | 'watch';
+  | 'from'
+  | 'heap-snapshot'
+  | 'limit'
+  | 'listen'
+  | 'namespace'
+  | 'node'
+  | 'output'
+  | 'problems'
+  | 'seconds'
+  | 'selector'
+  | 'watch';

@@ -11,6 +11,8 @@ export interface CommandLine {
   readonly subcommand: Subcommand | null;
   /** What the subcommand is to work on: for explain the destination; null for the others. */
   readonly operand: string | null;
+  /** Those of a command that works on several. */
+  readonly operands: readonly string[];
   /** Help was asked for. */
   readonly help: boolean;
   /** Flags that were given, by name; of a command's own flags also what counts where they are not. */
@@ -33,7 +35,7 @@ export interface ParsedWords {
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const { help, given, operands } = parseWords(FLAGS, argv, 'pointsman');
   const rest = operands.filter((word) => word !== '');
-  if (rest.length === 0 || help) return { subcommand: null, operand: null, help, given };
+  if (rest.length === 0 || help) return { subcommand: null, operand: null, operands: [], help, given };
   const problem = `"pointsman" does not take any arguments, got ${hiddenWords(rest, FLAGS, given)}`;
   throw new ConfigError(
     'CONFIG_USAGE',

@@ -64,6 +64,13 @@ export type LoadedConfig =
       readonly limit: number;
       readonly watch: boolean;
     } & Loaded)
+  /** `services`: which are tried; empty: one of the test itself. `seconds`: how long an answer is waited for. */
+  | ({
+      readonly command: 'selftest';
+      readonly services: readonly string[];
+      readonly output: OutputForm | 'junit';
+      readonly seconds: number;
+    } & Loaded)
   | ({ readonly command: 'ui'; readonly listen: HostPort } & Loaded)
   | ({ readonly command: 'plan' | 'dump' | 'diff'; readonly output: OutputForm } & Loaded)
   | ({ readonly command: 'run' | 'init' | 'cleanup' | 'render' } & Loaded);
@@ -176,6 +183,14 @@ function forCommand(command: Command, line: CommandLine, loaded: Loaded): Loaded
       watch: isFlagSet(line, 'watch'),
       ...loaded,
     };
+  if (command === 'selftest')
+    return {
+      command,
+      services: line.operands,
+      output: textFlag(line, 'output') === 'junit' ? 'junit' : output,
+      seconds: readSeconds(line),
+      ...loaded,
+    };
   if (command === 'ui') return { command, listen: readListen(line), ...loaded };
   if (command === 'plan' || command === 'dump' || command === 'diff') return { command, output, ...loaded };
   if (command === 'explain')
@@ -191,6 +206,14 @@ function forCommand(command: Command, line: CommandLine, loaded: Loaded): Loaded
     };
   if (command !== 'write-config') return { command, ...loaded };
   return { command, path: textFlag(line, 'write-config-to'), text: printConfiguration(loaded.document), ...loaded };
+}
+
+const MOST_SECONDS = 60;
+
+function readSeconds(line: CommandLine): number {
+  const seconds = numberFlag(line, 'seconds') ?? 0;
+  if (seconds >= 1 && seconds <= MOST_SECONDS) return seconds;
+  throw new ConfigError('CONFIG_USAGE', null, [invalid('--seconds', seconds, `must be 1 to ${MOST_SECONDS}`)]);
 }
 
 /** Where the page is served: to this machine alone. */

@@ -13,6 +13,7 @@ import type { IpvsAddon } from './ipvs.js';
 import type { MemoryAddon } from './memory.js';
 import type { NftablesAddon } from './nftables.js';
 import type { PeerAddon } from './peer.js';
+import type { ProbeAddon } from './probe.js';
 import type { RouteAddon } from './route.js';
 import type { ServiceAddon } from './service.js';
 
@@ -25,6 +26,7 @@ export * from './ipvs.js';
 export type * from './memory.js';
 export type * from './nftables.js';
 export type * from './peer.js';
+export type * from './probe.js';
 export type * from './route.js';
 export type * from './service.js';
 
@@ -39,6 +41,7 @@ export interface NativeAddon {
   readonly route: RouteAddon;
   readonly memory: MemoryAddon;
   readonly peer: PeerAddon;
+  readonly probe: ProbeAddon;
   readonly hcn: HcnAddon;
   readonly service: ServiceAddon;
 }

@@ -28,6 +28,7 @@ export function readOnly(addon: NativeAddon): NativeAddon {
     },
     memory: {},
     peer: {},
+    probe: {},
     hcn: { hcnApply: (operations) => Promise.resolve(operations.map(({ id }) => id ?? randomUUID())) },
     // Whoever writes nothing is no service.
     service: {},

@@ -53,6 +53,7 @@ export const SUBSYSTEMS: { readonly [S in Subsystem]: Readonly<Record<keyof Nati
   },
   memory: { memoryTrim: true },
   peer: { peerName: true, peerUser: true, limitSilence: true },
+  probe: { probeSpace: true, probeReach: true, probeListen: true },
   hcn: { hcnVersion: true, hcnIds: true, hcnList: true, hcnApply: true, hcnWatch: true },
   service: { serviceConnect: true, serviceReport: true },
 };
@@ -68,6 +69,7 @@ export const SUBSYSTEM_PLATFORMS: { readonly [S in Subsystem]: NodeJS.Platform }
   route: 'linux',
   memory: 'linux',
   peer: 'linux',
+  probe: 'linux',
   hcn: 'win32',
   service: 'win32',
 };

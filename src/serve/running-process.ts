@@ -11,7 +11,7 @@ import type { Latencies, SourceState } from '../observe/metrics.js';
 import type { SilentListener } from '../observe/observations.js';
 import type { PortTraffic } from '../observe/telemetry/service-series.js';
 import type { PlanSettings } from '../plan/facts.js';
-import type { ObjectKey } from '../state/rows.js';
+import type { ObjectKey, Row } from '../state/rows.js';
 import type { Snapshot } from '../state/snapshot.js';
 import type { ChangeListener } from '../state/store.js';
 
@@ -49,6 +49,8 @@ export interface RunningProcess {
   readonly fullAffinity: (family: Family) => readonly FullAffinity[];
   /** Addresses of ours that are not served. */
   readonly silentListeners: () => readonly SilentListener[];
+  /** Takes rows into the state beside those of the sources, until what is returned is called. */
+  readonly lend: (rows: readonly Row[]) => () => void;
   /** On the clock of the progress, in milliseconds. */
   readonly now: () => number;
 }

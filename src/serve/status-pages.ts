@@ -5,6 +5,8 @@ import type { StatusAnswer } from './status-socket.js';
 /** Where the status socket serves what, and how it is asked. */
 export const STATUS_PAGE = '/status';
 export const EXPLAIN_PAGE = '/explain';
+/** Serves a Service of the test itself while the asker is connected. */
+export const SELFTEST_PAGE = '/selftest';
 /** Holds every credential that the process has, so it is served here alone. */
 export const HEAP_SNAPSHOT_PAGE = '/heap-snapshot';
 
@@ -15,6 +17,7 @@ export function statusPages(
   return new Map<string, (query: URLSearchParams) => Promise<StatusAnswer>>([
     [STATUS_PAGE, (query: URLSearchParams) => answerStatus(running, query)],
     [EXPLAIN_PAGE, (query: URLSearchParams) => answerExplain(running, query)],
+    [SELFTEST_PAGE, (query: URLSearchParams) => answerSelftest(running, query)],
     [HEAP_SNAPSHOT_PAGE, answerHeapSnapshot],
   ]);
 }
@@ -29,6 +32,12 @@ async function answerStatus(running: RunningProcess, query: URLSearchParams): Pr
   // Loaded only when it is asked for.
   const { statusAnswer } = await import('./status-answer.js');
   return statusAnswer(running, query.get('output'));
+}
+
+async function answerSelftest(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {
+  // Loaded only when it is asked for.
+  const { lendService } = await import('./selftest-service.js');
+  return lendService(running, Number(query.get('block')));
 }
 
 async function answerExplain(running: RunningProcess, query: URLSearchParams): Promise<StatusAnswer> {

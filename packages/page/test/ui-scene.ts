@@ -89,7 +89,8 @@ export class PageScene {
       sources: () => [{ source: 'test', synced: true, sinceLastEventMs: 5, failures: { watch: 2, list: 0 } }],
       held: { versionsOf: (resource) => this.held.get(resource) ?? null },
       waitingFor: () => store.waitingFor(),
-      fullAffinity: () => [],
+      lend: () => () => undefined,
+    fullAffinity: () => [],
       silentListeners: () => [],
       now: () => clock.now(),
     };

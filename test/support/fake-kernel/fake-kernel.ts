@@ -13,6 +13,7 @@ import type {
   IpvsAddon,
   MemoryAddon,
   PeerAddon,
+  ProbeAddon,
   NativeAddon,
   NftablesAddon,
   NftAck,
@@ -37,7 +38,7 @@ import type { KernelPacket, SetUpdate } from './packet.js';
 import type { FakeElement, FakeSet, FakeTable } from './table.js';
 import { courses, trace } from './trace.js';
 import { applyTransaction, type KernelQuirks } from './transaction.js';
-import { WITHOUT_IPVS, WITHOUT_LINKS, WITHOUT_SETS } from './without-ipvs.js';
+import { WITHOUT_IPVS, WITHOUT_LINKS, WITHOUT_PROBES, WITHOUT_SETS } from './without-ipvs.js';
 
 const TABLE = 'kube-proxy';
 
@@ -54,6 +55,7 @@ export class FakeKernel implements NativeAddon, NftablesAddon, ConntrackAddon {
   readonly memory: { memoryTrim: MemoryAddon['memoryTrim'] } = { memoryTrim: () => Promise.resolve(false) };
   /** It is nobody else's kernel. */
   readonly peer: PeerAddon = { peerName: () => '', peerUser: () => null, limitSilence: () => true };
+  readonly probe: ProbeAddon = WITHOUT_PROBES;
   readonly iptables: IptablesAddon;
   readonly accounting: AccountingAddon;
   readonly faults = new Faults();

@@ -1,4 +1,4 @@
-import type { IpsetAddon, IpvsAddon, RouteAddon } from '../../../src/native/contract.js';
+import type { IpsetAddon, IpvsAddon, ProbeAddon, RouteAddon } from '../../../src/native/contract.js';
 import type { Applied } from '../../../src/native/errors.js';
 
 /** Of a kernel that has loaded no ip_vs, and holds no set and no link. */
@@ -27,6 +27,13 @@ export const WITHOUT_LINKS: RouteAddon = {
   linkDelete: () => Promise.resolve(false),
   addressApply: nothingSent,
   routeWatch: () => () => undefined,
+};
+
+/** Nothing is sent. */
+export const WITHOUT_PROBES: ProbeAddon = {
+  probeSpace: () => Promise.reject(new Error('no network namespace')),
+  probeReach: () => Promise.reject(new Error('no network')),
+  probeListen: () => Promise.reject(new Error('no network')),
 };
 
 function nothingSent(): Promise<Applied> {

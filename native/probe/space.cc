@@ -1,0 +1,96 @@
+#include "probe/space.h"
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "netlink/socket.h"
+#include "route/message.h"
+
+namespace pointsman::probe {
+
+namespace {
+
+using netlink::ByteView;
+using netlink::Done;
+using netlink::Message;
+using netlink::Result;
+using netlink::Socket;
+using netlink::Status;
+
+constexpr std::uint32_t kSequence = 1;
+constexpr const char* kInside = "eth0";
+
+Status ask(Socket& socket, ByteView request) {
+  return socket.request(request, [](const Message&) -> Status { return Done{}; });
+}
+
+/// Every thread of a process may be in another network namespace.
+Result<int> make_space() {
+  Result<int> made(-1);
+  std::thread([&] {
+    if (unshare(CLONE_NEWNET) != 0) {
+      made = netlink::system_error(errno, "a network namespace of its own");
+      return;
+    }
+    const int descriptor = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    made = descriptor < 0 ? Result<int>(netlink::system_error(errno, "/proc/thread-self/ns/net")) : Result<int>(descriptor);
+  }).join();
+  return made;
+}
+
+/// Takes a link of this namespace into use.
+Status bring_up(Socket& socket, const std::string& name, const std::vector<WireAddress>& addresses, bool inside) {
+  const std::uint32_t link = if_nametoindex(name.c_str());
+  if (link == 0) return netlink::system_error(errno, name);
+  if (const auto up = ask(socket, route::encode_link_up(kSequence, link)); !up.ok()) return up.error();
+  for (const WireAddress& each : addresses) {
+    const auto added = ask(socket, route::encode_new_address(kSequence, link, inside ? each.inside : each.outside, each.prefix));
+    if (!added.ok()) return added.error();
+    if (!inside) continue;
+    const auto routed = ask(socket, route::encode_default_route(kSequence, link, each.outside));
+    if (!routed.ok()) return routed.error();
+  }
+  return Done{};
+}
+
+Status furnish(int space, const std::string& link, const std::vector<WireAddress>& addresses) {
+  auto here = Socket::open(NETLINK_ROUTE);
+  if (!here.ok()) return here.error();
+  if (const auto made = ask(here.value(), route::encode_new_veth(kSequence, link, kInside, space)); !made.ok()) return made.error();
+  if (const auto up = bring_up(here.value(), link, addresses, false); !up.ok()) return up.error();
+  return run_inside(space, [&]() -> Status {
+    auto there = Socket::open(NETLINK_ROUTE);
+    if (!there.ok()) return there.error();
+    if (const auto up = bring_up(there.value(), "lo", {}, true); !up.ok()) return up.error();
+    return bring_up(there.value(), kInside, addresses, true);
+  });
+}
+
+}  // namespace
+
+Status run_inside(int space, const std::function<Status()>& work) {
+  if (space < 0) return work();
+  Status done(Done{});
+  std::thread([&] {
+    done = setns(space, CLONE_NEWNET) == 0 ? work() : Status(netlink::system_error(errno, "enter a network namespace"));
+  }).join();
+  return done;
+}
+
+Result<int> open_space(const std::string& link, const std::vector<WireAddress>& addresses) {
+  auto space = make_space();
+  if (!space.ok()) return space.error();
+  if (const auto furnished = furnish(space.value(), link, addresses); !furnished.ok()) {
+    // With it goes the wire, both ends of it.
+    close(space.value());
+    return furnished.error();
+  }
+  return space.value();
+}
+
+}  // namespace pointsman::probe

@@ -1,0 +1,370 @@
+import { closeSync } from 'node:fs';
+import { createSocket } from 'node:dgram';
+import { createServer } from 'node:net';
+import { errorCode, messageOf } from '../base/error-message.js';
+import { printEndpoint } from '../base/endpoint-list.js';
+import { familyOf, parseAddress, type Family, type IPAddress } from '../base/ip.js';
+import type { LoadedConfig } from '../config/load.js';
+import type { Machine } from '../control/mode.js';
+import type { ProbeAddon } from '../native/contract.js';
+import type { ProcessStatus } from '../observe/process-status.js';
+import type { ExplainedPacket } from '../serve/explain-packet.js';
+import {
+  packed,
+  SELFTEST_BLOCKS,
+  SELFTEST_PORT,
+  SELFTEST_TARGET_PORT,
+  selftestAddresses,
+  type SelftestAddresses,
+  type SelftestScene,
+} from '../control/selftest-scene.js';
+import { EXPLAIN_PAGE, SELFTEST_PAGE, STATUS_PAGE } from '../serve/status-pages.js';
+import type { ServiceDetail } from ;
+import { ask, AskError, hold } from './ask.js';
+import { printSelftest, type SelftestRow } from './print-selftest.js';
+import { findService, readAnswer } from './services.js';
+
+type Asked = Extract<LoadedConfig, { readonly command: 'selftest' }>;
+type Tested = 'TCP' | 'UDP';
+
+/** Packets that wait for an answer at once: each takes a thread. */
+const AT_ONCE = 3;
+/** How long the kernel may take to hold the Service of the test. */
+const PROGRAMMED_MS = 30_000;
+const LOOK_AGAIN_MS = 100;
+
+/** Where packets are sent from. */
+interface Client {
+  readonly name: string;
+  /** Null: this node's own network. */
+  readonly space: number | null;
+  /** For `explain --from`. */
+  readonly sender: (family: Family) => string;
+}
+
+/** Something to try. */
+interface Trial {
+  readonly what: string;
+  readonly client: Client;
+  readonly protocol: Tested;
+  readonly address: IPAddress;
+  readonly port: number;
+  /** It is the test's own server that answers, with the address that it sees. */
+  readonly isOwn: boolean;
+  /** Whether rules are on the way, of which `explain` tells. */
+  readonly isExplained: boolean;
+}
+
+/** Sends packets to Services as clients do, and says what came of it. The exit status. */
+export async function selftest(
+  asked: Asked,
+  { addon, host }: Machine,
+  write: (text: string) => Promise<void>,
+): Promise<0 | 1 | 2> {
+  const test = new Selftest(asked, addon.probe, host.localAddresses);
+  try {
+    const rows = await test.run();
+    await write(printSelftest(rows, asked.output));
+    if (rows.some(({ result }) => result === 'failed')) return 1;
+    return rows.some(({ result }) => result === 'passed') ? 0 : 2;
+  } finally {
+    test.end();
+  }
+}
+
+class Selftest {
+  private readonly block = process.pid % SELFTEST_BLOCKS;
+  private readonly node: Client = { name: 'node', space: null, sender: () => 'node' };
+  private readonly skipped: SelftestRow[] = [];
+  private readonly ends: (() => void)[] = [];
+
+  constructor(
+    private readonly asked: Asked,
+    private readonly probe: ProbeAddon,
+    private readonly localAddresses: () => readonly IPAddress[],
+  ) {}
+
+  async run(): Promise<readonly SelftestRow[]> {
+    const status = (await this.read(`${STATUS_PAGE}?output=json`)) as ProcessStatus;
+    const families = status.families.map(({ family }) => family);
+    const addresses = families.map((family) => selftestAddresses(this.block, family));
+    const client = await this.openClient(addresses);
+    const { services } = this.asked;
+    const trials =
+      services.length === 0
+        ? await this.ownTrials(client, addresses)
+        : (await Promise.all(services.map((named) => this.trialsOf(named, client)))).flat();
+    return [...(await this.tryAll(trials, status.node)), ...this.skipped];
+  }
+
+  /** Whatever was made goes; what is left when this is killed goes with the process. */
+  end(): void {
+    for (const end of this.ends.reverse()) end();
+  }
+
+  private async openClient(addresses: readonly SelftestAddresses[]): Promise<Client | null> {
+    const link = `pmc${process.pid}`;
+    const space = await this.openSpace(link, addresses, 'client', 'packets of a client outside this node');
+    if (space === null) return null;
+    const sender = (family: Family): string =>
+      `${addresses.find((each) => each.family === family)?.client.inside ?? ''}%${link}`;
+    return { name: 'client', space, sender };
+  }
+
+  /** Null: it cannot be had, which is among the rows. */
+  private async openSpace(
+    link: string,
+    addresses: readonly SelftestAddresses[],
+    end: 'client' | 'server',
+    what: string,
+  ): Promise<number | null> {
+    try {
+      const space = await this.probe.probeSpace(
+        link,
+        addresses.map(({ family, [end]: { inside, outside, prefix } }) => ({
+          inside: packed(inside, family),
+          outside: packed(outside, family),
+          prefix,
+        })),
+      );
+      this.ends.push(() => {
+        closeSync(space);
+      });
+      return space;
+    } catch (error) {
+      const isDenied = errorCode(error) === 'ERR_NETLINK' && /EPERM/.test(messageOf(error));
+      const advice = isDenied ? '; it takes CAP_SYS_ADMIN, as in a privileged pod' : '';
+      this.skip(what, `no network namespace: ${messageOf(error)}${advice}`);
+      return null;
+    }
+  }
+
+  private skip(what: string, text: string): void {
+    const nothing = { from: '', to: '', protocol: null, source: null, milliseconds: null, agrees: null };
+    this.skipped.push({ what, result: 'skipped', text, ...nothing });
+  }
+
+  /** A Service that the process serves for as long as we are connected, and a server behind it. */
+  private async ownTrials(client: Client | null, addresses: readonly SelftestAddresses[]): Promise<readonly Trial[]> {
+    const server = await this.openSpace(`pms${process.pid}`, addresses, 'server', 'a Service of the test itself');
+    if (client === null || server === null) return [];
+    for (const {
+      family,
+      server: { inside },
+    } of addresses)
+      await this.serve(server, inside, family);
+    const held = await hold(this.asked.config.statusSocket, `${SELFTEST_PAGE}?block=${this.block}`);
+    this.ends.push(held.release);
+    const scene = JSON.parse(held.text) as SelftestScene;
+    await this.programmed(client, addresses);
+    return addresses.flatMap((each) => {
+      const nodeAddress = scene.families.find(({ family }) => family === each.family)?.nodeAddress ?? null;
+      if (nodeAddress === null) this.skip(`node port of ${each.family}`, 'no address of this node answers node ports');
+      const trial = (what: string, from: Client, address: IPAddress, port: number): readonly Trial[] =>
+        (['TCP', 'UDP'] as const).map((protocol) => {
+          const isExplained = what !== 'endpoint';
+          return { what, client: from, protocol, address, port, isOwn: true, isExplained };
+        });
+      return [
+        ...trial('endpoint', this.node, each.server.inside, SELFTEST_TARGET_PORT),
+        ...trial('cluster IP', client, each.clusterIP, SELFTEST_PORT),
+        ...trial('cluster IP', this.node, each.clusterIP, SELFTEST_PORT),
+        ...(nodeAddress === null ? [] : trial('node port', client, nodeAddress, scene.nodePort)),
+        ...trial('load balancer address', client, each.loadBalancer, SELFTEST_PORT),
+      ];
+    });
+  }
+
+  /** Tells each client by which address it is seen. */
+  private async serve(space: number, address: IPAddress, family: Family): Promise<void> {
+    const at = { address: packed(address, family), port: SELFTEST_TARGET_PORT };
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined).end(socket.remoteAddress ?? '');
+    });
+    const datagrams = createSocket(family === 'IPv4' ? 'udp4' : 'udp6');
+    datagrams.on('message', (_, { address: seen, port }) => {
+      datagrams.send(seen, port, seen);
+    });
+    server.unref().listen({ fd: await this.probe.probeListen(space, { protocol: 'TCP', ...at }) });
+    datagrams.unref().bind({ fd: await this.probe.probeListen(space, { protocol: 'UDP', ...at }) });
+    this.ends.push(() => {
+      server.close();
+      datagrams.close();
+    });
+  }
+
+  /** Resolves once the kernel holds the Service of the test. */
+  private async programmed(client: Client, addresses: readonly SelftestAddresses[]): Promise<void> {
+    const deadline = Date.now() + PROGRAMMED_MS;
+    for (const { family, clusterIP } of addresses) {
+      for (;;) {
+        const said = await this.explain(client, family, printEndpoint(clusterIP, SELFTEST_PORT), 'TCP');
+        if (typeof said === 'object' && said.verdict.type === 'forward' && said.kernel.agrees !== false) break;
+        if (Date.now() > deadline)
+          throw new AskError(`the proxy did not program the Service of the test in ${PROGRAMMED_MS / 1000} s`);
+        await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+      }
+    }
+  }
+
+  private async trialsOf(named: string, client: Client | null): Promise<readonly Trial[]> {
+    const { config } = this.asked;
+    const key = await findService(config, named);
+    if (key === null) throw new AskError(`there is no Service ${named}`);
+    const detail = (await readAnswer(config, 'service', { key })) as ServiceDetail;
+    const more = detail.frontendCount - detail.frontends.length;
+    if (more > 0) this.skip(key, `${more} more addresses and ports`);
+    if (detail.nothing !== null) this.skip(key, detail.nothing);
+    const endpoints = new Map<string, Trial>();
+    for (const { protocol, rows } of detail.endpoints)
+      for (const { endpoint, used } of rows) {
+        const what = `endpoint of ${key}`;
+        const trial = used ? this.trial(what, this.node, `${endpoint}/${protocol}`, false) : null;
+        if (trial !== null) endpoints.set(`${endpoint}/${protocol}`, trial);
+      }
+    const frontends = detail.frontends.flatMap(({ key: frontend, kind, explain }) => {
+      if (explain === null) {
+        this.skip(`${kind} ${frontend} of ${key}`, 'no address of this node answers node ports');
+        return [];
+      }
+      // From this node, too, which rules treat apart.
+      const clients = kind === 'cluster IP' || client === null ? [this.node] : [];
+      return [...(client === null ? [] : [client]), ...clients].flatMap(
+        (from) => this.trial(`${kind} of ${key}`, from, explain, true) ?? [],
+      );
+    });
+    return [...endpoints.values(), ...frontends];
+  }
+
+  /** @param to as `10.96.0.10:53/UDP`. */
+  private trial(what: string, client: Client, to: string, isExplained: boolean): Trial | null {
+    const [, host = '', port = '', protocol = ''] = /^\[?([^\]]+?)\]?:(\d+)\/(\w+)$/.exec(to) ?? [];
+    const address = parseAddress(host);
+    if (address === null || (protocol !== 'TCP' && protocol !== 'UDP')) {
+      this.skip(`${what}: ${to}`, 'the test speaks TCP and UDP');
+      return null;
+    }
+    return { what, client, protocol, address, port: Number(port), isOwn: false, isExplained };
+  }
+
+  private async tryAll(trials: readonly Trial[], nodeName: string): Promise<readonly SelftestRow[]> {
+    const rows = trials.map((): SelftestRow | null => null);
+    const waiting = trials.entries();
+    const work = async (): Promise<void> => {
+      for (const [place, trial] of waiting) rows[place] = await this.tryOne(trial, nodeName);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    return rows.flatMap((row) => row ?? []);
+  }
+
+  private async tryOne(trial: Trial, nodeName: string): Promise<SelftestRow> {
+    const { what, client, protocol, address, port, isOwn, isExplained } = trial;
+    const family = familyOf(address);
+    const to = printEndpoint(address, port);
+    const row = { what, from: client.name, to, protocol, source: null, milliseconds: null, agrees: null };
+    const said = isExplained ? await this.explain(client, family, to, protocol) : null;
+    if (typeof said === 'string') return { ...row, result: 'skipped', text: said };
+    if (said !== null && isLost(said, client, nodeName)) {
+      const text = 'an answer from another node would not find its way: the source is kept';
+      return { ...row, result: 'skipped', text };
+    }
+    const place = { protocol, address: packed(address, family), port };
+    const { error, answer, milliseconds } = await this.probe.probeReach(client.space, {
+      ...place,
+      payload: new Uint8Array(isOwn || protocol === 'UDP' ? [10] : []),
+      reads: isOwn,
+      timeoutMs: this.asked.seconds * 1000,
+    });
+    const source = isOwn && error === null ? new TextDecoder().decode(answer) : null;
+    const seen = { ...row, source, milliseconds };
+    const isSilent = protocol === 'UDP' && error === 'ETIMEDOUT';
+    if (isSilent && !isOwn && said?.verdict.type !== 'drop')
+      return {
+        ...seen,
+        result: 'skipped',
+        text: 'nothing came back: few servers answer a datagram that they cannot read',
+      };
+    if (said === null) return { ...seen, ...outcomeOf(error, true, ''), agrees: null };
+    const agrees = agreesWith(said, error) && this.isExpectedSource(said, client, family, source);
+    const isForwarded = said.verdict.type === 'forward';
+    const wrongSource = isForwarded && error === null && !agrees ? `the endpoint sees the source ${source ?? ''}` : '';
+    const why = [wrongSource, ...reasonsOf(said)].filter((text) => text !== '').join('; ');
+    return { ...seen, ...outcomeOf(error, isForwarded && agrees, why), agrees };
+  }
+
+  /** Whether the server saw what the masquerade says. */
+  private isExpectedSource(said: ExplainedPacket, client: Client, family: Family, source: string | null): boolean {
+    const { verdict } = said;
+    if (source === null || verdict.type !== 'forward') return true;
+    const seen = parseAddress(source);
+    if (seen === null) return false;
+    if (verdict.masquerade || client.space === null) return this.localAddresses().includes(seen);
+    return seen === selftestAddresses(this.block, family).client.inside;
+  }
+
+  /** Why it cannot be said, in a text. */
+  private async explain(
+    client: Client,
+    family: Family,
+    to: string,
+    protocol: Tested,
+  ): Promise<ExplainedPacket | string> {
+    const query = new URLSearchParams({ from: client.sender(family), to: `${to}/${protocol}`, output: 'json' });
+    try {
+      return (await this.read(`${EXPLAIN_PAGE}?${query.toString()}`)) as ExplainedPacket;
+    } catch (error) {
+      if (error instanceof AskError) return error.message;
+      throw error;
+    }
+  }
+
+  private async read(page: string): Promise<unknown> {
+    return JSON.parse((await ask(this.asked.config.statusSocket, page)).text) as unknown;
+  }
+}
+
+/** Whether answers of endpoints elsewhere go to an address that only this node knows. */
+function isLost({ verdict, endpoints }: ExplainedPacket, { space }: Client, nodeName: string): boolean {
+  if (space === null || verdict.type !== 'forward' || verdict.masquerade) return false;
+  return verdict.endpoints.some((used) => endpoints.find(({ endpoint }) => endpoint === used)?.node !== nodeName);
+}
+
+/** Whether what happened is what was said. */
+function agreesWith({ verdict }: ExplainedPacket, error: string | null): boolean {
+  switch (verdict.type) {
+    case 'forward':
+      return error === null;
+    case 'reject':
+      return error !== null && error !== 'ETIMEDOUT';
+    case 'drop':
+      return error === 'ETIMEDOUT';
+    case 'none':
+      return true;
+  }
+}
+
+/** What `explain` has against it. */
+function reasonsOf({ verdict, kernel, observations }: ExplainedPacket): readonly string[] {
+  return [
+    verdict.type === 'forward' ? '' : `explain: ${verdict.type}${'because' in verdict ? `, ${verdict.because}` : ''}`,
+    kernel.agrees === false ? 'explain: the kernel does not hold what the plan says' : '',
+    ...observations.filter(({ severity }) => severity === 'warning').map(({ text, remedy }) => `${text} (${remedy})`),
+  ];
+}
+
+const ERRORS: Readonly<Record<string, string>> = {
+  ETIMEDOUT: 'nothing came back',
+  ECONNREFUSED: 'refused',
+  EHOSTUNREACH: 'no route to the host, says an ICMP message or this node',
+  ENETUNREACH: 'no route',
+};
+
+function outcomeOf(
+  error: string | null,
+  isGood: boolean,
+  why: string,
+): { readonly result: 'passed' | 'failed'; readonly text: string } {
+  const outcome = error === null ? 'answered' : (ERRORS[error] ?? error);
+  if (error === null && isGood) return { result: 'passed', text: outcome };
+  return { result: 'failed', text: why === '' ? outcome : `${outcome}; ${why}` };
+}

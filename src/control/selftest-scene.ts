@@ -1,0 +1,128 @@
+import { parseAddress, type Family, type IPAddress } from '../base/ip.js';
+import { packAddress } from '../base/pack-address.js';
+import { READY, SERVING, type EndpointSliceRow, type Row, type ServiceRow } from '../state/rows.js';
+
+/** How many tests may go on at once without having an address in common. */
+export const SELFTEST_BLOCKS = 8192;
+/** No name of Kubernetes has a dot, so no Service of the cluster is called so. */
+export const SELFTEST_NAMESPACE = 'pointsman.selftest';
+export const SELFTEST_PORT = 80;
+export const SELFTEST_TARGET_PORT = 8080;
+
+/** Two ends of a wire, the one here and the other. */
+export interface SelftestWire {
+  readonly inside: IPAddress;
+  readonly outside: IPAddress;
+  readonly prefix: number;
+}
+
+/** Of one family. */
+export interface SelftestAddresses {
+  readonly family: Family;
+  readonly client: SelftestWire;
+  readonly server: SelftestWire;
+  readonly clusterIP: IPAddress;
+  readonly loadBalancer: IPAddress;
+}
+
+/** What a process is asked to serve for a test. */
+export interface SelftestScene {
+  /** `namespace/name`. */
+  readonly service: string;
+  readonly nodePort: number;
+  readonly families: readonly {
+    readonly family: Family;
+    /** Where the node port answers; null: nowhere. */
+    readonly nodeAddress: IPAddress | null;
+  }[];
+}
+
+/** From what is set apart for tests of networks: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180), which nobody routes. */
+export function selftestAddresses(block: number, family: Family): SelftestAddresses {
+  const at = family === 'IPv4' ? addressesOfIPv4(block) : addressesOfIPv6(block);
+  const prefix = family === 'IPv4' ? 30 : 112;
+  return {
+    family,
+    client: { outside: at(1), inside: at(2), prefix },
+    server: { outside: at(5), inside: at(6), prefix },
+    clusterIP: at(9),
+    loadBalancer: at(10),
+  };
+}
+
+function addressesOfIPv4(block: number): (host: number) => IPAddress {
+  const first = block * 16;
+  return (host) => canonical(`198.${18 + (first >> 16)}.${(first >> 8) & 255}.${(first & 255) + host}`);
+}
+
+function addressesOfIPv6(block: number): (host: number) => IPAddress {
+  // Every four are a prefix of their own, as in the other family.
+  return (host) => canonical(`2001:2:0:${block.toString(16)}::${host >> 2}:${host & 3}`);
+}
+
+function canonical(text: string): IPAddress {
+  const address = parseAddress(text);
+  if (address === null) throw new TypeError(`no address: ${text}`);
+  return address;
+}
+
+/** A Service with every kind of address, whose only endpoint is the test's own server. */
+export function selftestRows(
+  name: string,
+  addresses: readonly SelftestAddresses[],
+  nodePort: number,
+  nodeName: string,
+): readonly Row[] {
+  const service: ServiceRow = {
+    kind: 'Service',
+    namespace: SELFTEST_NAMESPACE,
+    name,
+    // What somebody made has an address before it.
+    creationTime: null,
+    type: 'LoadBalancer',
+    clusterIPs: addresses.map(({ clusterIP }) => clusterIP),
+    ipFamilies: addresses.map(({ family }) => family),
+    externalIPs: [],
+    loadBalancerIngress: addresses.map(({ loadBalancer }) => ({ address: loadBalancer, ipMode: 'VIP' })),
+    loadBalancerSourceRanges: [],
+    externalTrafficPolicy: 'Cluster',
+    internalTrafficPolicy: 'Cluster',
+    affinitySeconds: null,
+    healthCheckNodePort: 0,
+    connectRetry: null,
+    udpRetry: null,
+    balancerFlags: 0,
+    endingConnections: null,
+    ports: PORTS.map(([port, protocol]) => ({ name: port, protocol, port: SELFTEST_PORT, nodePort })),
+  };
+  return [service, ...addresses.map((each) => sliceOf(name, each, nodeName))];
+}
+
+const PORTS = [
+  ['tcp', 'TCP'],
+  ['udp', 'UDP'],
+] as const;
+
+function sliceOf(name: string, { family, server }: SelftestAddresses, nodeName: string): EndpointSliceRow {
+  return {
+    kind: 'EndpointSlice',
+    namespace: SELFTEST_NAMESPACE,
+    name: `${name}-${family.toLowerCase()}`,
+    serviceName: name,
+    family,
+    lastChangeTriggerTime: null,
+    ports: PORTS.map(([port, protocol]) => ({ name: port, protocol, port: SELFTEST_TARGET_PORT })),
+    count: 1,
+    addresses: String.fromCharCode(...packed(server.inside, family)),
+    conditions: Uint8Array.of(READY | SERVING),
+    nodeNames: [nodeName],
+    zoneHints: null,
+    nodeHints: null,
+  };
+}
+
+export function packed(address: IPAddress, family: Family): Uint8Array {
+  const bytes = new Uint8Array(family === 'IPv4' ? 4 : 16);
+  packAddress(address, family, bytes, 0);
+  return bytes;
+}

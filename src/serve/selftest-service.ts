@@ -1,0 +1,82 @@
+import { Readable } from 'node:stream';
+import { isLoopback, familyOf, prefixContains, type IPAddress, type IPPrefix } from '../base/ip.js';
+import { frontendKey } from '../plan/frontend-key.js';
+import type { FamilyView, RunningProcess } from './running-process.js';
+import {
+  SELFTEST_BLOCKS,
+  SELFTEST_NAMESPACE,
+  selftestAddresses,
+  selftestRows,
+  type SelftestScene,
+} from '../control/selftest-scene.js';
+import type { StatusAnswer } from './status-socket.js';
+
+/** A test that hangs does not keep its Service longer. */
+const LONGEST_MS = 300_000;
+/** Of a node's ports by default. */
+const FIRST_NODE_PORT = 30_000;
+const NODE_PORTS = 2768;
+
+/**
+ * Serves a Service of its own for a test, for as long as the one who asks stays connected: it goes with the connection, however that ends. What a killed
+ * process leaves of it in the kernel goes as anything that is not in the plan.
+ */
+export function lendService(running: RunningProcess, block: number): StatusAnswer {
+  const { snapshot, families, host } = running;
+  if (!snapshot.ready) return problem(`the process is still reading ${running.waitingFor().join(', ')}`);
+  if (!Number.isInteger(block) || block < 0 || block >= SELFTEST_BLOCKS)
+    return problem(`block: must be less than ${SELFTEST_BLOCKS}`);
+  const name = `test-${block}`;
+  if (snapshot.service(`${SELFTEST_NAMESPACE}/${name}`) !== undefined)
+    return problem(`another test has the addresses of block ${block}: try again`);
+  const nodePort = freeNodePort(families, block);
+  if (nodePort === null) return problem('no node port is free');
+  const addresses = families.map(({ family }) => selftestAddresses(block, family));
+  const local = host.localAddresses();
+  const scene: SelftestScene = {
+    service: `${SELFTEST_NAMESPACE}/${name}`,
+    nodePort,
+    families: families.map(({ family, table }) => ({
+      family,
+      nodeAddress:
+        local.find(
+          (address) => familyOf(address) === family && answersNodePorts(address, table.node.nodePortPrefixes),
+        ) ?? null,
+    })),
+  };
+  const takeBack = running.lend(selftestRows(name, addresses, nodePort, running.planned().nodeName));
+  const stream = new Readable({
+    read: () => undefined,
+    destroy: (error, done) => {
+      clearTimeout(limit);
+      takeBack();
+      done(error);
+    },
+  });
+  const limit = setTimeout(() => stream.destroy(), LONGEST_MS).unref();
+  stream.push(`${JSON.stringify(scene)}\n`);
+  return { status: 200, stream };
+}
+
+function problem(text: string): StatusAnswer {
+  return { status: 400, text };
+}
+
+function answersNodePorts(address: IPAddress, prefixes: readonly IPPrefix[] | null): boolean {
+  if (isLoopback(address) || address.startsWith('fe80:')) return false;
+  return (
+    prefixes === null ||
+    prefixes.some((prefix) => familyOf(prefix) === familyOf(address) && prefixContains(prefix, address))
+  );
+}
+
+function freeNodePort(families: readonly FamilyView[], start: number): number | null {
+  for (let step = 0; step < NODE_PORTS; step++) {
+    const port = FIRST_NODE_PORT + ((start + step) % NODE_PORTS);
+    const isTaken = families.some(({ table }) =>
+      (['TCP', 'UDP'] as const).some((protocol) => table.frontend(frontendKey(null, port, protocol)) !== undefined),
+    );
+    if (!isTaken) return port;
+  }
+  return null;
+}
