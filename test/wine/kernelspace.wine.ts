@@ -19,7 +19,7 @@ t.test('from manifests to HNS, and again after a kill', async (t) => {
   await node.healthy();
   t.same(node.held(), ['10.1.1.1', ONE]);
   t.match((await node.get('metrics', '/metrics')).text, /^kubeproxy_sync_proxy_rules_last_timestamp_seconds\{/m);
-  t.match(await node.command('status'), { status: 0, stdout: /kernelspace/ });
+  t.match(await node.status(), { status: 0, stdout: /kernelspace/ });
   t.match(await node.command('dump'), { status: 0, stdout: /10\.96\.0\.10/ });
   node.server.calls.length = 0;
   node.put('web', serviceObject('web'), sliceObject('web', 'web', ['10.1.1.1', '10.1.1.2']));
@@ -65,7 +65,7 @@ t.test('a running process says what it does, and what it cannot', async (t) => {
     return answer?.status === 503 && /"localEndpoints": 0/.test(await answer.text());
   });
   const told = /not on this platform: IPv4 default\/web: loadBalancerSourceRanges have no effect/;
-  t.match(await node.command('status'), { status: 0, stdout: told });
+  t.match(await node.status(), { status: 0, stdout: told });
   await until('the log', () => told.test(stderr()));
   node.server.calls.length = 0;
   const explained = await node.command('explain', '--from', 'external', '192.0.2.80:80/TCP');
@@ -88,11 +88,8 @@ t.test('a running process says what it does, and what it cannot', async (t) => {
   };
   node.put('other', serviceObject('other', { clusterIP: '10.96.0.11' }));
   node.put('others', sliceObject('other', 'other', ['10.1.1.1']));
-  await until('a refusal', async () => /10\.96\.0\.11:80\/TCP/.test((await node.command('status')).stdout));
-  t.match(
-    (await node.command('status')).stdout,
-    /set aside .*10\.96\.0\.11:80\/TCP of default\/other.*No such thing\./,
-  );
+  await until('a refusal', async () => /10\.96\.0\.11:80\/TCP/.test((await node.status()).stdout));
+  t.match((await node.status()).stdout, /set aside .*10\.96\.0\.11:80\/TCP of default\/other.*No such thing\./);
   t.equal((await node.get('healthz', '/healthz')).status, 200);
   const { text: later } = await node.get('metrics', '/metrics');
   t.match(later, /^kubeproxy_sync_proxy_rules_hns_failures_total\{ip_family="IPv4"\} 1$/m);

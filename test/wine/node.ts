@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
-import type { ApiObject } from '../support/api-objects.js';
+import { nodeObject, type ApiObject } from '../support/api-objects.js';
 import { FakeHns } from '../support/fake-hns/fake-hns.js';
 import { projectFile } from '../support/lab/agent.js';
 import { HnsServer } from './hns-server.js';
@@ -50,6 +50,7 @@ export class WindowsNode {
   ) {
     mkdirSync(this.manifests);
     this.hns.addNetwork('cbr0');
+    this.put('node', nodeObject(NODE_NAME, { status: { addresses: [{ type: 'InternalIP', address: '192.0.2.1' }] } }));
   }
 
   static async make(t: Test): Promise<WindowsNode> {
@@ -104,8 +105,14 @@ export class WindowsNode {
     this.running = null;
   }
 
+  /** A command that is configured as the proxy is. */
   command(name: string, ...more: readonly string[]): Promise<WindowsResult> {
     return runNode([PROGRAM, name, ...this.arguments(...more).slice(1)], this.environment);
+  }
+
+  /** Asks the running process, which alone is configured. */
+  status(): Promise<WindowsResult> {
+    return runNode([PROGRAM, 'status'], this.environment);
   }
 
   /** Until everything has been programmed; a process that ended will never come to that. */
