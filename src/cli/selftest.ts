@@ -19,7 +19,7 @@ import {
   type SelftestScene,
 } from '../control/selftest-scene.js';
 import { EXPLAIN_PAGE, SELFTEST_PAGE, STATUS_PAGE } from '../serve/status-pages.js';
-import type { ServiceDetail } from ;
+import type { ServiceDetail } from '../serve/service-answers.js';
 import { ask, AskError, hold } from './ask.js';
 import { printSelftest, type SelftestRow } from './print-selftest.js';
 import { findService, readAnswer } from './services.js';

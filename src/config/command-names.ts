@@ -1,5 +1,15 @@
 /** Commands that are configured as the proxy is, or ask the running one. */
-export const SUBCOMMANDS = ['plan', 'render', 'dump', 'diff', 'status', 'services', 'explain', 'selftest', 'ui'] as const;
+export const SUBCOMMANDS = [
+  'plan',
+  'render',
+  'dump',
+  'diff',
+  'status',
+  'services',
+  'explain',
+  'selftest',
+  'ui',
+] as const;
 export type Subcommand = (typeof SUBCOMMANDS)[number];
 
 /** Every command. */
