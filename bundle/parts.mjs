@@ -30,6 +30,7 @@ const PARTS = {
     entries: ['commands', 'diff', 'page', 'selftest', 'services', 'watch-status'].map((name) => `src/cli/${name}.ts`),
     uses: ['manifests'],
   },
+  attempts: { entries: ['src/control/endpoint-attempts.ts', 'src/dataplane/attempts/counter.ts'], uses: [] },
   // What is told of a running process, by whoever asks.
   status: {
     entries: ['src/serve/status-answer.ts', 'src/serve/observed-node.ts',

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
@@ -28,6 +29,7 @@ constexpr std::array kDatatypes{
     Datatype{TypeName::kInterfaceName, "ifname", 41, kInterfaceName, ByteOrder::kHost, false},
     Datatype{TypeName::kInteger, "integer", 4, 4, ByteOrder::kHost, false},
     Datatype{TypeName::kCtState, "ct_state", 26, 4, ByteOrder::kHost, true},
+    Datatype{TypeName::kCtDirection, "ct_dir", 27, 1, ByteOrder::kHost, false},
     Datatype{TypeName::kCtStatus, "ct_status", 28, 4, ByteOrder::kHost, true},
     Datatype{TypeName::kFibType, "fib_addrtype", 38, 4, ByteOrder::kHost, false},
     Datatype{TypeName::kNfProtocol, "nf_proto", 2, 1, ByteOrder::kNone, false},
@@ -54,6 +56,8 @@ constexpr std::array kStatuses{
     Symbol{"dying", IPS_DYING},
 };
 
+constexpr std::array kCtDirections{Symbol{"original", IP_CT_DIR_ORIGINAL}, Symbol{"reply", IP_CT_DIR_REPLY}};
+
 constexpr std::array kAddressTypes{
     Symbol{"unspec", RTN_UNSPEC}, Symbol{"unicast", RTN_UNICAST}, Symbol{"local", RTN_LOCAL},
     Symbol{"broadcast", RTN_BROADCAST}, Symbol{"anycast", RTN_ANYCAST}, Symbol{"multicast", RTN_MULTICAST},
@@ -71,6 +75,8 @@ std::span<const Symbol> symbols_of(TypeName type) {
       return kProtocols;
     case TypeName::kCtState:
       return kStates;
+    case TypeName::kCtDirection:
+      return kCtDirections;
     case TypeName::kCtStatus:
       return kStatuses;
     case TypeName::kFibType:

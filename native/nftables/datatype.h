@@ -26,6 +26,7 @@ enum class TypeName {
   kInterfaceName,
   kInteger,
   kCtState,
+  kCtDirection,
   kCtStatus,
   kFibType,
   kNfProtocol,

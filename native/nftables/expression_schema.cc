@@ -20,6 +20,7 @@ constexpr std::array kMetaKeys{ValueName{NFT_META_MARK, "mark"},         ValueNa
                                ValueName{NFT_META_L4PROTO, "l4proto"}};
 
 constexpr std::array kCtKeys{ValueName{NFT_CT_STATE, "state"},         ValueName{NFT_CT_STATUS, "status"},
+                             ValueName{NFT_CT_DIRECTION, "direction"},
                              ValueName{NFT_CT_SRC_IP, "src_ip"},       ValueName{NFT_CT_DST_IP, "dst_ip"},
                              ValueName{NFT_CT_SRC_IP6, "src_ip6"},     ValueName{NFT_CT_DST_IP6, "dst_ip6"},
                              ValueName{NFT_CT_PROTO_SRC, "proto_src"}, ValueName{NFT_CT_PROTO_DST, "proto_dst"}};

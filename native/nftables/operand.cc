@@ -109,6 +109,7 @@ struct CtKey {
 constexpr CtKey kCtOperands[] = {
     {"state", NFT_CT_STATE, TypeName::kCtState, false},
     {"status", NFT_CT_STATUS, TypeName::kCtStatus, false},
+    {"direction", NFT_CT_DIRECTION, TypeName::kCtDirection, false},
     {"ip saddr", NFT_CT_SRC_IP, TypeName::kIpv4Address, true},
     {"ip daddr", NFT_CT_DST_IP, TypeName::kIpv4Address, true},
     {"ip6 saddr", NFT_CT_SRC_IP6, TypeName::kIpv6Address, true},
@@ -140,7 +141,7 @@ std::optional<Operand> compile_ct(const Cursor& at, Family family) {
     }
     return operand(each.type, std::move(load), NFTA_CT_DREG);
   }
-  key.refuse("state, status, ip saddr, ip daddr, ip6 saddr, ip6 daddr, proto-src or proto-dst");
+  key.refuse("state, status, direction, ip saddr, ip daddr, ip6 saddr, ip6 daddr, proto-src or proto-dst");
   return std::nullopt;
 }
 

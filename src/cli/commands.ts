@@ -8,7 +8,7 @@ import { lookUpNode } from '../control/node-lookup.js';
 import { kernelSettings, planSettings } from '../control/settings.js';
 import { NO_FOOTPRINT } from '../dataplane/footprint.js';
 import { removeLeftovers } from '../dataplane/leftovers/leftovers.js';
-import { footprintsOn, modeDefinition } from '../dataplane/modes.js';
+import { everythingOn, modeDefinition } from '../dataplane/modes.js';
 import type { Host } from '../host/host.js';
 import { readOnly } from '../native/read-only.js';
 import { Planner } from '../plan/planner.js';
@@ -115,7 +115,7 @@ export async function cleanup(config: Config, machine: Machine, log: Log): Promi
     const running = `nothing is removed while a proxy runs here, which would write it again: stop ${sole.other}`;
     return { text: '', errors: [running], warnings: [] };
   }
-  const { problems, kept, freesSysctls } = await removeLeftovers(addon, FAMILIES, footprintsOn(host.platform), null);
+  const { problems, kept, freesSysctls } = await removeLeftovers(addon, FAMILIES, everythingOn(host.platform), null);
   const ofSysctls = freesSysctls ? await restoreSysctls(config, host) : [];
   const ofMode = modeDefinition(config.mode).footprint === NO_FOOTPRINT ? await removeOwn(config, machine, log) : [];
   return {

@@ -10,6 +10,7 @@ import { followedBy, type ChangeFollower } from '../observe/change-follower.js';
 import type { ChangeLog } from '../observe/change-log.js';
 import type { ProxyMetrics } from '../observe/metrics.js';
 import type { ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
+import type { Attempts } from './attempts.js';
 
 export interface FollowersParts {
   /** In force. */
@@ -17,6 +18,7 @@ export interface FollowersParts {
   readonly sources: Pick<Sources, 'versionOf'>;
   readonly families: readonly Pick<FamilySync, 'table' | 'dataplane'>[];
   readonly machine: Machine;
+  readonly attempts: Pick<Attempts, 'always' | 'ask'>;
   readonly metrics: Pick<ProxyMetrics, 'show'>;
   readonly wallClock: WallClock;
   readonly log: Log;
@@ -65,14 +67,14 @@ async function openChanges({ config, sources, wallClock, log }: FollowersParts):
 
 /** What goes through Services, counted; null: it is not. */
 async function openCounts(parts: FollowersParts): Promise<ServiceTelemetry | null> {
-  const { config, families, machine, metrics, log } = parts;
+  const { config, families, machine, attempts, metrics, log } = parts;
   const { serviceTelemetry } = config();
   if (serviceTelemetry === null) return null;
   const { openTelemetry } = await import('./telemetry.js');
   const { localAddresses } = machine.host;
   const { conntrack } = machine.addon;
   const telemetry = await openTelemetry({
-    ...{ config: serviceTelemetry, conntrack, families, localAddresses, log },
+    ...{ config: serviceTelemetry, conntrack, families, localAddresses, attempts, log },
     clock: systemClock,
   });
   metrics.show(() => telemetry.families());

@@ -20,7 +20,7 @@ import { SyncCycle, type CycleMode } from '../control/sync-cycle.js';
 import { Takeover } from '../control/takeover.js';
 import { ConntrackReconciler } from '../dataplane/conntrack/reconciler.js';
 import type { OpenMode } from '../dataplane/mode.js';
-import { footprintsOn, modeDefinition } from '../dataplane/modes.js';
+import { everythingOn, footprintsOn, modeDefinition } from '../dataplane/modes.js';
 import { SUBSYSTEM_PLATFORMS } from '../native/subsystems.js';
 import { HealthState } from '../observe/health.js';
 import type { Logger } from '../observe/log.js';
@@ -36,6 +36,7 @@ import type { EventSender } from '../sources/kubernetes/events/event-sender.js';
 import { refOf, type Row } from '../state/rows.js';
 import { Store } from '../state/store.js';
 import type { SourceWriter } from '../state/writer.js';
+import { Attempts } from './attempts.js';
 import { NOBODY, openFollowers, type Followers } from './followers.js';
 import { keptValues } from './kernel-values.js';
 import { listenFailure } from './listen-failure.js';
@@ -87,6 +88,7 @@ export class NodeProxy {
   private lender: SourceWriter | null = null;
   /** The process is about to end for a reason that its events name. */
   private ending = false;
+  private readonly attempts: Attempts;
   private followers = NOBODY;
   private stopping = false;
   private announced = false;
@@ -119,6 +121,7 @@ export class NodeProxy {
         this.renamed(read.nodeName);
       },
     });
+    this.attempts = new Attempts(mode.attempts, log);
     this.health.sources = () => this.sources.states();
     this.page = new Page({ running: () => this.running(), open: openPage, clock: systemClock, log });
     this.listeners = this.makeListeners();
@@ -221,6 +224,7 @@ export class NodeProxy {
     this.config = { ...config, nodeName: this.config.nodeName };
     if (mode !== null) {
       this.cycle.replaceMode(this.cycleMode(mode));
+      this.attempts.follow(mode.attempts);
       this.metrics.setMode(countedMode(config, mode));
       this.options.tracing?.setMode(config.mode);
     }
@@ -251,7 +255,8 @@ export class NodeProxy {
     const { machine, log } = this.options;
     const { addon, host } = machine;
     const { families, own } = mode;
-    const all = footprintsOn(host.platform);
+    const counts = this.config.serviceTelemetry !== null;
+    const all = counts ? footprintsOn(host.platform) : everythingOn(host.platform);
     const onFinished = (): void => {
       if (this.besides.length === 0) return;
       this.besides = [];
@@ -284,7 +289,7 @@ export class NodeProxy {
     await Promise.allSettled([this.sources.stop(), this.loop.stop()]);
     const { serviceHealth, listeners, statusSocket, followers } = this;
     await Promise.allSettled([serviceHealth.close(), listeners.close(), statusSocket?.close(), followers.close()]);
-    await this.page.close();
+    await Promise.allSettled([this.page.close(), this.attempts.stop()]);
   }
 
   private fail(reason: string, error: Error): void {
@@ -336,10 +341,10 @@ export class NodeProxy {
   }
 
   private makeFollowers(): Promise<Followers> {
-    const { sources, wallClock, metrics, cycle } = this;
+    const { sources, attempts, wallClock, metrics, cycle } = this;
     const { machine, log } = this.options;
     const { families } = cycle;
-    return openFollowers({ config: () => this.config, sources, families, machine, metrics, wallClock, log });
+    return openFollowers({ config: () => this.config, sources, families, machine, attempts, metrics, wallClock, log });
   }
 
   private makeServiceHealth(): ServiceHealth {
@@ -450,6 +455,7 @@ export class NodeProxy {
       fullAffinity: (family) => this.overflow.of(family),
       lend: (rows) => this.lend(rows),
       silentListeners: () => this.listeners.silent(),
+      attempts: this.attempts,
       trafficOf: (service) => this.followers.telemetry?.trafficOf(service) ?? null,
     };
   }

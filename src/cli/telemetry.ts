@@ -10,15 +10,18 @@ import type { MetricFamily } from '../observe/exposition.js';
 import { ProgrammingTimes } from '../observe/telemetry/programming-times.js';
 import { ServiceSeries, type PortTraffic } from '../observe/telemetry/service-series.js';
 import type { ServiceTelemetry } from '../observe/telemetry/service-telemetry.js';
+import { attemptFamilies } from '../observe/telemetry/attempt-series.js';
 import type { FrontendKey, FrontendPlan } from '../plan/types.js';
 import type { ObjectKey } from '../state/rows.js';
 import type { RowEdit } from '../state/store.js';
+import type { Attempts } from './attempts.js';
 
 export interface TelemetryParts {
   readonly config: TelemetryConfig;
   readonly conntrack: Pick<ConntrackAddon, 'conntrackCount'>;
   readonly families: readonly RefusingFamily[];
   readonly localAddresses: () => readonly IPAddress[];
+  readonly attempts: Pick<Attempts, 'always' | 'ask'>;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -35,7 +38,7 @@ export async function openTelemetry(parts: TelemetryParts): Promise<ServiceTelem
   const { config, conntrack, families, log, clock } = parts;
   const series = new ServiceSeries(config);
   const refusals = new ServiceRefusals({ families, series, log, clock });
-  await refusals.start();
+  await Promise.all([refusals.start(), parts.attempts.always()]);
   const tables = families.map(({ table }) => table);
   let flows: ServiceFlows | null = null;
   try {
@@ -44,7 +47,12 @@ export async function openTelemetry(parts: TelemetryParts): Promise<ServiceTelem
   } catch (error) {
     log.error(error, 'flows of Services are not counted', { flag: '--service-telemetry' });
   }
-  return new Telemetry(series, flows, refusals, new ProgrammingTimes(() => clock.now(), config.max), tables);
+  const times = new ProgrammingTimes(() => clock.now(), config.max);
+  const attempts = async (): Promise<readonly MetricFamily[]> => {
+    const { tallies } = await parts.attempts.ask();
+    return attemptFamilies([...tallies.values()], config.max);
+  };
+  return new Telemetry(series, flows, refusals, attempts, times, tables);
 }
 
 class Telemetry implements ServiceTelemetry {
@@ -52,6 +60,7 @@ class Telemetry implements ServiceTelemetry {
     private readonly series: ServiceSeries,
     private readonly flows: ServiceFlows | null,
     private readonly refusals: ServiceRefusals,
+    private readonly attempts: () => Promise<readonly MetricFamily[]>,
     private readonly times: ProgrammingTimes,
     private readonly tables: readonly RefusingFamily['table'][],
   ) {}
@@ -83,7 +92,8 @@ class Telemetry implements ServiceTelemetry {
   async families(): Promise<readonly MetricFamily[]> {
     await this.collect();
     this.times.retain((service) => this.tables.some((table) => table.plan(service) !== undefined));
-    return [...this.series.families(), ...(this.flows?.families() ?? []), this.times.family()];
+    const attempts = await this.attempts();
+    return [...this.series.families(), ...attempts, ...(this.flows?.families() ?? []), this.times.family()];
   }
 
   trafficOf(service: ObjectKey): readonly PortTraffic[] {

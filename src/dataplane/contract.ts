@@ -88,6 +88,27 @@ export interface RefusedPackets {
   readonly packets: number;
 }
 
+/** TCP connection attempts through Services to an endpoint since the kernel began to count. */
+export interface EndpointAttempts {
+  readonly family: Family;
+  /** `address:port`. */
+  readonly endpoint: string;
+  /** Each flow once; one that is balanced anew is another. */
+  readonly attempts: number;
+  readonly answers: number;
+  /** Reset by the endpoint before they were established. */
+  readonly refusals: number;
+}
+
+/** Has the kernel count connection attempts. It decides nothing. */
+export interface AttemptCounter {
+  /** Counts from zero. */
+  open(): Promise<void>;
+  close(): Promise<void>;
+  /** Endpoints without attempts in the last hour are left out; null: it does not count, as an external change removed the rules. */
+  read(): Promise<readonly EndpointAttempts[] | null>;
+}
+
 /** Connections whose client session affinity did not remember, as there was no room for it. */
 export interface UnrememberedClients {
   /** What the clients asked for: a frontend, or an address of the node with a node port. */

@@ -7,7 +7,7 @@ import type { Config } from '../config/config.js';
 import type { NativeAddon } from '../native/contract.js';
 import type { ModeTraits } from '../plan/facts.js';
 import type { FamilyTable, NodePlan } from '../plan/types.js';
-import type { FamilyDataplane, PacketCounts, WatchForeignChanges } from './contract.js';
+import type { AttemptCounter, FamilyDataplane, PacketCounts, WatchForeignChanges } from './contract.js';
 import type { Footprint, OwnFootprint } from './footprint.js';
 
 /** What a mode is given to work on this host. */
@@ -39,6 +39,8 @@ export interface OpenMode {
   readonly watch: WatchForeignChanges | null;
   /** Null: nothing counts packets. */
   readonly packetCounts: () => Promise<PacketCounts | null>;
+  /** Null: the mode cannot have connection attempts counted. */
+  readonly attempts: (() => Promise<AttemptCounter>) | null;
 }
 
 /** A metric that kube-proxy has in some modes only: its name behind `kubeproxy_`, and what it says. */

@@ -1,6 +1,7 @@
 import type { Sysctl } from '../base/sysctl.js';
 import type { Config } from '../config/config.js';
 import type { ProxyMode } from '../config/effective.js';
+import { ATTEMPTS_FOOTPRINT } from './attempts/footprint.js';
 import { NO_FOOTPRINT, type Footprint } from './footprint.js';
 import { IPTABLES } from './iptables/mode.js';
 import { IPVS } from './ipvs/mode.js';
@@ -25,6 +26,12 @@ export function footprintsOn(platform: NodeJS.Platform): readonly Footprint[] {
   return Object.values(MODES).flatMap(({ platforms, footprint }: ModeDefinition) =>
     platforms.includes(platform) && footprint !== NO_FOOTPRINT ? [footprint] : [],
   );
+}
+
+/** The same, and what any of them leaves that was killed while connection attempts were counted. */
+export function everythingOn(platform: NodeJS.Platform): readonly Footprint[] {
+  const footprints = footprintsOn(platform);
+  return footprints.some(({ nftTables }) => nftTables.length > 0) ? [...footprints, ATTEMPTS_FOOTPRINT] : footprints;
 }
 
 /** Sysctls that a mode sets and that a cleanup gives back, as the mode sets them. */

@@ -16,6 +16,7 @@ export interface Observation {
     | 'route' // no route
     | 'reverse-path' // rp_filter
     | 'route-localnet'
+    | 'endpoint' // an endpoint answered none of its last connection attempts
     | 'foreign-rules'; // rules of others drop or refuse
   /** `warning`: packets are lost, or health checks fail; `note`: it may explain something. */
   readonly severity: 'warning' | 'note';

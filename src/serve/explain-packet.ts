@@ -13,6 +13,7 @@ import { parseQuestion, QuestionError, type Question } from '../plan/question.js
 import { printScope } from '../plan/text.js';
 import type { PacketScope } from '../plan/types.js';
 import type { Snapshot } from '../state/snapshot.js';
+import { attemptsTo, printAttempts, silentAmong, type ExplainedAttempts } from './attempts.js';
 import { resolveTarget } from './explain-target.js';
 import { observedPacket } from './observed-packet.js';
 import { pendingMs, type RunningProcess } from './running-process.js';
@@ -41,6 +42,8 @@ export interface ExplainedPacket extends Explanation {
   readonly pendingMs: number | null;
   /** Why the kernel refuses the frontend, which stays as it was; null: it does not. */
   readonly refusedByKernel: string | null;
+  /** Connection attempts to its endpoints; null: nothing counts them, or it is none. */
+  readonly attempts: ExplainedAttempts | null;
   /** What stands in its way beside our rules, or may. */
   readonly observations: readonly Observation[];
 }
@@ -63,6 +66,7 @@ export function kernelParagraphs({
   kernel,
   pendingMs,
   refusedByKernel,
+  attempts,
   observations,
 }: ExplainedPacket): readonly Paragraph[] {
   const refused = `the kernel refuses this frontend, so it holds what it held before: ${refusedByKernel ?? ''}`;
@@ -72,6 +76,7 @@ export function kernelParagraphs({
     { subject: 'kernel', lines: printAgreement(kernel) },
     { subject: 'set aside', lines: refusedByKernel === null ? [] : [refused] },
     { subject: 'pending', lines: pendingMs === null ? [] : [pending] },
+    { subject: 'attempts', lines: attempts === null ? [] : printAttempts(attempts) },
     { subject: 'in the way', lines: observations.flatMap(printObservation) },
   ];
 }
@@ -116,6 +121,7 @@ export function explainPlanned(planned: Planned, host: Host, question: Question)
     kernel: unknownKernel('only manifests were asked'),
     pendingMs: null,
     refusedByKernel: null,
+    attempts: null,
     observations: [],
   };
 }
@@ -136,11 +142,22 @@ export async function explainPacket(
     const { table, dataplane } = sync;
     const planned = { snapshot: running.snapshot, table, settings: running.planned() };
     const aside = running.progress.of(family)?.aside ?? [];
-    return await explainRunning(planned, running.host, dataplane, { pendingMs: pendingMs(running), aside }, question);
+    const state = { pendingMs: pendingMs(running), aside };
+    const answer = await explainRunning(planned, running.host, dataplane, state, question);
+    return await withAttempts(answer, running);
   } catch (error) {
     if (error instanceof QuestionError) return { problem: error.message };
     throw error;
   }
+}
+
+/** Conntrack shows of TCP alone whether an endpoint answered. */
+async function withAttempts(answer: ExplainedPacket, { attempts }: RunningProcess): Promise<ExplainedPacket> {
+  const { verdict, protocol, observations } = answer;
+  if (attempts === undefined || verdict.type !== 'forward' || protocol !== 'TCP') return answer;
+  const seen = await attempts.ask();
+  const silent = silentAmong(seen, verdict.endpoints);
+  return { ...answer, attempts: attemptsTo(seen, verdict.endpoints), observations: [...observations, ...silent] };
 }
 
 /**
@@ -161,7 +178,7 @@ export async function explainRunning(
   const kernel = await compareKernel(table, dataplane, question, explanation);
   const observations = await observedPacket(host, explanation, question.destination);
   const refused = aside.find(({ frontend }) => frontend === explanation.frontend?.key);
-  return { ...explanation, kernel, pendingMs, refusedByKernel: refused?.reason ?? null, observations };
+  return { ...explanation, kernel, pendingMs, refusedByKernel: refused?.reason ?? null, attempts: null, observations };
 }
 
 async function compareKernel(

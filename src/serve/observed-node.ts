@@ -1,5 +1,6 @@
 import { observeNode, type Observation } from '../observe/observations.js';
 import type { ForwardingTable } from '../plan/forwarding-table.js';
+import { silentEndpoints } from './attempts.js';
 import type { RunningProcess } from './running-process.js';
 
 /** What stands in the way of packets on this node beside our rules, as it is now. */
@@ -8,7 +9,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
   const { config } = running.loaded();
   const settings = running.planned();
   const { localDetection, nodeName } = settings;
-  return observeNode({
+  const found = observeNode({
     families: families.map(({ family }) => family),
     network: await host.networkFacts(),
     flows: host.flowTableSize(),
@@ -22,6 +23,7 @@ export async function observedNode(running: RunningProcess): Promise<readonly Ob
     localAddresses: host.localAddresses(),
     listeners: running.silentListeners(),
   });
+  return [...found, ...silentEndpoints(running)];
 }
 
 function hasNodePort(table: ForwardingTable): boolean {

@@ -1,6 +1,7 @@
 import type { Family } from '../base/ip.js';
 import type { Loaded } from '../config/load.js';
 import type { FullAffinity } from '../control/affinity-overflow.js';
+import type { AttemptsSeen } from '../control/endpoint-attempts.js';
 import type { FamilySync } from '../control/family-sync.js';
 import type { Progress } from '../control/progress.js';
 import type { Sources } from '../control/sources.js';
@@ -45,6 +46,11 @@ export interface RunningProcess {
   readonly waitingFor: () => readonly string[];
   /** What went through each port of a Service; absent, or null: it is not counted. */
   readonly trafficOf?: (service: ObjectKey) => readonly PortTraffic[] | null;
+  /** Connection attempts to endpoints; absent: nothing counts them. */
+  readonly attempts?: {
+    readonly ask: () => Promise<AttemptsSeen>;
+    readonly seen: () => AttemptsSeen | null;
+  };
   /** Service ports whose session affinity has no room for more clients. */
   readonly fullAffinity: (family: Family) => readonly FullAffinity[];
   /** Addresses of ours that are not served. */

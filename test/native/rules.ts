@@ -95,6 +95,8 @@ export function rulesOfNft(family: NftFamily): readonly Rule[] {
     [match(ct('status'), 'in', 'dnat'), accept],
     [match(ct('status'), 'in', ['snat', 'dnat']), accept],
     [match({ '&': [ct('status'), 'confirmed'] }, '==', 0), accept],
+    [match(ct('direction'), '==', 'reply'), accept],
+    [tcp, match(payload('tcp', 'flags'), 'in', ['syn', 'rst']), accept],
     [match(ct(`${family} saddr`, 'reply'), '==', one), accept],
     [match(ct(`${family} daddr`, 'original'), '!=', one), accept],
     [tcp, match(ct('proto-dst', 'original'), '==', 80), accept],

@@ -51,7 +51,7 @@ export async function explainOn(question: NodeQuestion): Promise<Explained> {
 function printed(answer: Mapping, output: NodeQuestion['output']): Pick<Explained, 'text' | 'well'> {
   try {
     // A proxy of another release may not observe anything.
-    const packet = { observations: [], ...answer } as unknown as ExplainedPacket;
+    const packet = { observations: [], attempts: null, ...answer } as unknown as ExplainedPacket;
     const text = printableText(formatted(packet, output, printExplainedPacket));
     return { text, well: isForwarded(packet) };
   } catch {

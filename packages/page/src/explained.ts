@@ -25,6 +25,8 @@ const TITLES: Readonly<Record<string, string>> = {
   remembered: 'Remembered',
   kernel: 'Kernel',
   'set aside': 'Set aside',
+  unanswered: 'Unanswered attempts',
+  attempts: 'Connection attempts',
   pending: 'Pending',
   'in the way': 'In the way',
 };

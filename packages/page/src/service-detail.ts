@@ -20,6 +20,7 @@ import type {
   ServiceDetail,
   Slice,
 } from './api.js';
+import { printSilence } from '../../../src/serve/attempts.js';
 import { describeEndpoint } from './explained.js';
 import { wallTime } from './overview.js';
 import { AskedWrongly, type PageQuery } from './query.js';
@@ -46,6 +47,8 @@ function requireService({ snapshot }: RunningProcess, key: ObjectKey): ServiceRo
  */
 export function serviceDetail(running: RunningProcess, key: ObjectKey): ServiceDetail {
   const service = requireService(running, key);
+  // Who looks again learns of what came since.
+  void running.attempts?.ask();
   const { namespace, name, type, creationTime, ports } = service;
   const { clusterIPs, externalIPs, loadBalancerIngress, loadBalancerSourceRanges, affinitySeconds } = service;
   const slices = running.snapshot.slicesOf(key);
@@ -228,7 +231,7 @@ function groupOf(
     used: verdicts.filter(({ excluded }) => excluded === null).length,
     total: verdicts.length,
     reasons: [...reasons].map(([reason, count]) => ({ reason, count })).sort((one, other) => other.count - one.count),
-    rows: verdicts.slice(0, ROWS).map(describe),
+    rows: verdicts.slice(0, ROWS).map(describing(running)),
   };
 }
 
@@ -246,8 +249,13 @@ function examine(
   return examineEndpoints(family, port, slices, facts, { policy, onePort }).endpoints;
 }
 
-function describe(verdict: EndpointVerdict): Endpoint {
-  return describeEndpoint(explainedEndpoint(verdict));
+/** An endpoint that is used and answered none of its last connection attempts has that for a reason. */
+function describing({ attempts }: RunningProcess): (verdict: EndpointVerdict) => Endpoint {
+  const silent = new Map((attempts?.seen()?.silent ?? []).map((tally) => [tally.endpoint, printSilence(tally)]));
+  return (verdict) => {
+    const described = describeEndpoint(explainedEndpoint(verdict));
+    return { ...described, reason: described.reason ?? silent.get(described.endpoint) ?? null };
+  };
 }
 
 function describeSlice({ name, family, count, ports }: EndpointSliceRow): Slice {
@@ -278,5 +286,5 @@ export function endpointsPage(running: RunningProcess, query: GroupQuery): Endpo
   if (port === undefined)
     throw new AskedWrongly(404, `Service ${key} has no port ${JSON.stringify(name)} of ${protocol}`);
   const verdicts = examine(running, family, key, port, policy);
-  return { total: verdicts.length, offset, rows: verdicts.slice(offset, offset + limit).map(describe) };
+  return { total: verdicts.length, offset, rows: verdicts.slice(offset, offset + limit).map(describing(running)) };
 }

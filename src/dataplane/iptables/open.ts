@@ -32,6 +32,10 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     remove: null,
     watch: null,
     packetCounts: () => counters.read(),
+    attempts: async () => {
+      const { attemptCounter } = await import('../attempts/counter.js');
+      return attemptCounter(addon.nftables, served, (transact) => transact());
+    },
   };
 }
 

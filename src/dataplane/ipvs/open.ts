@@ -55,6 +55,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     remove: null,
     watch: watchAddresses(addon.route, () => made.values()),
     packetCounts: () => Promise.resolve(null),
+    attempts: null,
   };
 }
 

@@ -70,6 +70,7 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
     remove: (family) => driverOf(family).remove(),
     watch: networks.watch,
     packetCounts: () => Promise.resolve(null),
+    attempts: null,
   };
 }
 

@@ -28,6 +28,10 @@ export function open(
     remove: null,
     watch: watchTables(nftables),
     packetCounts: () => Promise.resolve(null),
+    attempts: async () => {
+      const { attemptCounter } = await import('../attempts/counter.js');
+      return attemptCounter(nftables, families, (transact) => generation.count(transact));
+    },
   };
 }
 

@@ -58,6 +58,7 @@ export const TOY: ModeDefinition = {
       own: { footprint: FOOTPRINT, flavor: null },
       remove: null,
       watch: null,
+      attempts: null,
       packetCounts: () => Promise.resolve(null),
     };
   },

@@ -1,0 +1,18 @@
+import type { Footprint } from '../footprint.js';
+
+/** A table beside those of the mode, in both families. */
+export const ATTEMPTS_TABLE = 'pointsman-attempts';
+
+/** What a process leaves that is killed while it counts. */
+export const ATTEMPTS_FOOTPRINT: Footprint = {
+  nftTables: [
+    {
+      name: ATTEMPTS_TABLE,
+      notes: [],
+      readNotes: () => Promise.resolve([]),
+      removalFromShared: () => Promise.resolve(null),
+    },
+  ],
+  chains: null,
+  ipvs: null,
+};
