@@ -101,7 +101,7 @@ t.test('arrows that may be', (t) => {
       'observe/health.ts':
         "import type { Clock } from '../base/clock.js';\nimport type { A } from '../main.js';\nimport { x } from '../base/ip.js';\nimport { y } from '../plan/text.js';",
       'control/loop.ts': "import '../base/clock.js';\nimport { x } from 'node:timers';",
-      'dataplane/ipvs/family.ts': "import '../xtables/rules.js';\nimport './footprint.js';",
+      'dataplane/ipvs/driver.ts': "import '../xtables/rules.js';\nimport './footprint.js';",
       'dataplane/modes.ts': "import './nftables/render.js';\nimport './iptables/mode.js';",
       'main.ts':
         "import './dataplane/modes.js';\nimport './control/loop.js';\nconst mode = await import('./dataplane/' + name);\nimport '../package.json';",

@@ -166,7 +166,7 @@ t.test('each module is in one file', (t) => {
     ['src/dataplane/nftables/kernel-table.ts', 'nftables-table'],
     ['src/dataplane/iptables/driver.ts', 'iptables'],
     ['src/dataplane/xtables/chain-ledger.ts', 'xtables'],
-    ['src/dataplane/ipvs/family.ts', 'ipvs'],
+    ['src/dataplane/ipvs/driver.ts', 'ipvs'],
     ['src/dataplane/kernelspace/driver.ts', 'kernelspace'],
     ['src/sources/manifests/parse.ts', 'manifests'],
     ['src/cli/commands.ts', 'commands'],

@@ -57,9 +57,14 @@ export function keepHeld<Key, Value>(ledger: Ledger<Key, Value>): void {
 
 /** What was lost, altered or added since it was acknowledged, a line each. */
 export function differences(family: Family, ledgers: Ledgers, held: Held): readonly string[] {
+  const { services, destinations } = ledgers;
+  // They come after their virtual service, and go with it.
+  const unknown = new Set([...destinations.unknown, ...services.unknown]);
+  const listed = [...held.destinations].filter(([key, all]) => destinations.acknowledged.has(key) || !isEmpty(all));
+  const known = { acknowledged: destinations.acknowledged, unknown };
   return [
     ...differentServices(ledgers, held.services),
-    ...differing(ledgers.destinations, held.destinations, sameDestinations, (key) => `destinations of ${key}`),
+    ...differing(known, new Map(listed), sameDestinations, (key) => `destinations of ${key}`),
     ...differing(ledgers.addresses, held.addresses, isSame, (address) => `address ${address}`),
     ...differentElements(family, ledgers, held.elements, SET_ROLES),
   ];
@@ -83,6 +88,10 @@ export function differentElements(
       `element ${printElements(nameSet(family, role), Buffer.from(key, 'latin1')).join()} of ${name}`;
     return differing(ledgers.elements[role], held[role], isSame, print);
   });
+}
+
+function isEmpty({ active, draining, odd }: Destinations): boolean {
+  return active.count + draining.count + odd.count === 0;
 }
 
 function isSame(one: unknown, other: unknown): boolean {

@@ -6,13 +6,14 @@ import type { NodePlan, FamilyTable } from '../../plan/types.js';
 import { countsRefused, tryToOpen, type ModeParts, type OpenMode } from '../mode.js';
 import { prepareFlavor } from '../xtables/flavor.js';
 import { printTransaction } from '../xtables/print.js';
-import { IpvsFamily } from './family.js';
+import { Reconciler } from '../reconciler.js';
+import { IpvsDriver, type Look } from './driver.js';
 import { IPVS_FOOTPRINT } from './footprint.js';
 import { printMessage, type IpvsMessage } from './print.js';
 import { renderTables } from './render.js';
 import { Timeouts } from './timeouts.js';
 import { requireMatches, tryScheduler, trySetsAndLink } from './trial.js';
-import { watchAddresses } from './watch.js';
+import { watchAddresses, type Looked } from './watch.js';
 
 function settingsOf({ ipvs }: ModeParts['config']): IpvsConfig {
   if (ipvs === null) throw new TypeError('the configuration is of another mode');
@@ -38,15 +39,16 @@ export async function open(parts: ModeParts, families: readonly Family[]): Promi
   };
   const { scheduler, excludeCIDRs: excluded } = settings;
   const timeouts = new Timeouts(addon.ipvs, settings, onMessage);
-  const made = new Map<Family, IpvsFamily>();
-  const dataplane = (family: Family): IpvsFamily => {
-    const one = new IpvsFamily({
+  const made = new Map<Family, Looked>();
+  const dataplane = (family: Family): Reconciler<Look> => {
+    const driver = new IpvsDriver({
       ...{ addon, family, flavor, scheduler, excluded, now, onRules, onMessage },
       countsRefused: countsRefused(config),
       timeouts: family === served[0] ? timeouts : null,
     });
-    made.set(family, one);
-    return one;
+    const reconciler = new Reconciler(driver, now);
+    made.set(family, { family, addressesDiffer: () => driver.addressesDiffer(() => reconciler.quiet()) });
+    return reconciler;
   };
   return {
     families: served,

@@ -4,7 +4,8 @@ import type { Applied } from '../../native/errors.js';
 import type { FamilyTable } from '../../plan/types.js';
 import { countsRefused } from '../mode.js';
 import { everything } from '../table-view.js';
-import { IpvsFamily } from './family.js';
+import { Reconciler } from '../reconciler.js';
+import { IpvsDriver } from './driver.js';
 import { LINK } from './names.js';
 import { printMessage, type IpvsMessage } from './print.js';
 import { Timeouts } from './timeouts.js';
@@ -26,11 +27,12 @@ export async function renderTables(
     for (const line of printMessage(message)) lines.push(line);
   };
   const kernel = emptied(addon);
+  const now = (): number => 0;
   for (const [index, table] of tables.entries()) {
     const { family } = table;
     lines.push(`# ${family}`, ...(index === 0 ? [`ip link add ${LINK} type dummy`] : []));
-    const dataplane = new IpvsFamily({
-      ...{ addon: kernel, family, flavor, scheduler, excluded, onMessage, now: () => 0 },
+    const driver = new IpvsDriver({
+      ...{ addon: kernel, family, flavor, scheduler, excluded, onMessage, now },
       countsRefused: countsRefused(config),
       timeouts: index === 0 ? new Timeouts(kernel.ipvs, settings, onMessage) : null,
       onRules: (transaction) => lines.push(addon.iptables.iptablesEncode(transaction).trimEnd()),
@@ -42,7 +44,7 @@ export async function renderTables(
       clusterAddresses: new Set(clusterAddresses),
       ownEndpoints: new Set(ownEndpoints),
     };
-    await dataplane.apply(table, change, { full: true });
+    await new Reconciler(driver, now).apply(table, change, { full: true });
   }
   return `${lines.join('\n')}\n`;
 }

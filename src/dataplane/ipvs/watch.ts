@@ -1,8 +1,12 @@
+import type { Family } from '../../base/ip.js';
 import type { RouteAddon } from '../../native/contract.js';
 import type { WatchForeignChanges } from '../contract.js';
-import type { IpvsFamily } from './family.js';
 
-type Looked = Pick<IpvsFamily, 'family' | 'addressesDiffer'>;
+/** A family, and whether its addresses are others than they were known to be. */
+export interface Looked {
+  readonly family: Family;
+  addressesDiffer(): Promise<boolean>;
+}
 
 /**
  * Tells of addresses that came or went: those on the mode's link are its own, and node ports answer on all others. What others do to virtual services and sets

@@ -421,10 +421,11 @@ t.test('whatever call fails, and whenever the process ends, the next makes up fo
         if (!met) break;
         t.ok(failed, `${fault} at call ${place} is told`);
         if (restarts) rig.restart();
-        await rig.sync();
+        const { repairs } = await rig.sync();
         rig.now += 60_000;
         await rig.sync(true);
         const told = `${fault} at call ${place}${restarts ? ', then a restart' : ''}`;
+        t.same(repairs, [], `${told}: its own failure is no loss`);
         t.same(await rig.difference(), [], told);
         t.notOk(virtual(rig, '10.96.0.1:80'), told);
         t.same(rig.kernel.leftovers(), [], told);

@@ -1,6 +1,7 @@
 import type { Family, IPAddress } from '../../../src/base/ip.js';
-import { IpvsFamily } from '../../../src/dataplane/ipvs/family.js';
+import { IpvsDriver, type Look } from '../../../src/dataplane/ipvs/driver.js';
 import { printMessage } from '../../../src/dataplane/ipvs/print.js';
+import { Reconciler } from '../../../src/dataplane/reconciler.js';
 import type { PlanSettings } from '../../../src/plan/facts.js';
 import type { Row } from '../../../src/state/rows.js';
 import { IpvsWorld } from '../../support/fake-ipvs/world.js';
@@ -23,8 +24,21 @@ const DEFAULTS: Partial<PlanSettings> = {
   },
 };
 
+class IpvsProcess extends Reconciler<Look> {
+  constructor(
+    override readonly driver: IpvsDriver,
+    now: () => number,
+  ) {
+    super(driver, now);
+  }
+
+  addressesDiffer(): Promise<boolean> {
+    return this.driver.addressesDiffer(() => this.quiet());
+  }
+}
+
 /** One family of one process in ipvs mode, on a kernel with ip_vs. */
-export class Rig extends FamilyRig<IpvsWorld, IpvsFamily> {
+export class Rig extends FamilyRig<IpvsWorld, IpvsProcess> {
   /** Milliseconds. */
   now = 0;
   scheduler = 'rr';
@@ -45,9 +59,9 @@ export class Rig extends FamilyRig<IpvsWorld, IpvsFamily> {
     return this.sent;
   }
 
-  protected process(): IpvsFamily {
+  protected process(): IpvsProcess {
     const { family, scheduler } = this;
-    return new IpvsFamily({
+    const driver = new IpvsDriver({
       ...{ addon: this.kernel.addon, family, scheduler, flavor: 'nft' },
       excluded: this.excluded.map(prefix),
       timeouts: null,
@@ -60,6 +74,7 @@ export class Rig extends FamilyRig<IpvsWorld, IpvsFamily> {
         for (const line of printMessage(message)) this.sent.push(line);
       },
     });
+    return new IpvsProcess(driver, () => this.now);
   }
 
   protected mistrust(): void {
