@@ -1,10 +1,12 @@
-/** What becomes of parts of a whole that was refused. */
+import type { Ledger } from './ledger.js';
+
+/** How parts of a whole are tried that was refused. */
 export interface Trial<Unit, Refusal> {
   /** Null: they are taken. */
   readonly attempt: (units: readonly Unit[]) => Promise<Refusal | null>;
-  /** The one of them that a refusal names; undefined: it names none. */
-  readonly named: (units: readonly Unit[], refusal: Refusal) => Unit | undefined;
-  /** No more than so many are looked for; what is in nobody's way is taken all the same. */
+  /** Those of them that need what a refusal names; none: it names nothing. */
+  readonly named: (units: readonly Unit[], refusal: Refusal) => readonly Unit[];
+  /** The search ends after so many refusals of culprits; what is in nobody's way is taken all the same. */
   readonly most: number;
   /** Nor is more tried than so many times. */
   readonly attempts: number;
@@ -13,60 +15,85 @@ export interface Trial<Unit, Refusal> {
 }
 
 export interface Culprits<Unit, Refusal> {
-  /** Each was refused by itself. */
+  /** Each was refused by itself, or with others that all need what was refused. */
   readonly found: readonly (readonly [Unit, Refusal])[];
   /** A refusal of more than were looked for, or the last where there were more attempts to make; null: everything else is taken. */
   readonly tooMany: Refusal | null;
 }
 
+interface Part<Unit> {
+  readonly units: readonly Unit[];
+  /** A refusal named all of them. */
+  readonly isNamed: boolean;
+  /** Some of the whole were named and are left out. */
+  readonly isRest: boolean;
+}
+
 /**
- * Has all units be taken but those that are refused even by themselves. Which these are the refusal says, or it shows when halves are tried: one among n
- * costs some 2·log2(n) attempts, and each unit is in some log2(n) of them however many are refused.
+ * Has all units be taken but those that are refused even by themselves, by dividing what is refused: into those that the refusal names and the others, or into
+ * halves. One among n costs some 2·log2(n) attempts, and each unit is in some log2(n) of them however many are refused.
  */
 export async function findCulprits<Unit, Refusal>(
   units: readonly Unit[],
-  { attempt, named, most, attempts, first: order }: Trial<Unit, Refusal>,
+  { attempt, named, most, attempts, first }: Trial<Unit, Refusal>,
 ): Promise<Culprits<Unit, Refusal>> {
   const found: (readonly [Unit, Refusal])[] = [];
   const untried: Part<Unit>[] = [{ units, isNamed: false, isRest: false }];
   let isTrusted = true;
-  let tried = 0;
+  let [tried, proven] = [0, 0];
   let last: Refusal | null = null;
   let tooMany: Refusal | null = null;
   for (let part = untried.shift(); part !== undefined; part = untried.shift()) {
-    const [first] = part.units;
-    if (first === undefined) continue;
+    if (part.units.length === 0) continue;
     if (tried++ === attempts) return { found, tooMany: last };
     const refusal = await attempt(part.units);
     last = refusal ?? last;
     if (refusal === null) {
       // A name that is wrong once costs an attempt; if it were wrong each time, one for each unit.
       isTrusted &&= !part.isNamed;
-    } else if (found.length === most) {
-      tooMany = refusal;
-    } else if (part.units.length === 1) {
-      found.push([first, refusal]);
-    } else {
-      const culprit = isTrusted ? named(part.units, refusal) : undefined;
-      const parts = culprit === undefined ? halves(part) : without(culprit, part);
-      if (order === 'larger') untried.push(...parts);
-      else untried.unshift(...parts);
-      if (culprit !== undefined) untried.unshift({ units: [culprit], isNamed: true, isRest: false });
+      continue;
     }
+    if (proven === most) {
+      tooMany = refusal;
+      continue;
+    }
+    const suspects = new Set(isTrusted ? named(part.units, refusal) : []);
+    if (part.units.length === 1 || (part.isNamed && suspects.size === part.units.length)) {
+      proven++;
+      for (const unit of part.units) found.push([unit, refusal]);
+      continue;
+    }
+    const those = { units: part.units.filter((unit) => suspects.has(unit)), isNamed: true, isRest: false };
+    const others = suspects.size === 0 ? halves(part) : without(suspects, part);
+    if (first === 'smaller') untried.unshift(those, ...others);
+    else untried.push(...others, those);
   }
   return { found, tooMany };
 }
 
-interface Part<Unit> {
-  readonly units: readonly Unit[];
-  readonly isNamed: boolean;
-  /** One of the whole was named and is left out. */
-  readonly isRest: boolean;
+/**
+ * Brings what an external change altered of quarantined keys back as the kernel held it, where the kernel takes that.
+ *
+ * @param send has the keys be as they were, which it reads back into the ledger; null: they are taken.
+ */
+export async function restoreDamaged<Key, Value, Refusal>(
+  ledger: Ledger<Key, Value>,
+  keys: readonly Key[],
+  send: (former: ReadonlyMap<Key, Value>) => Promise<Refusal | null>,
+  trial: Omit<Trial<Key, Refusal>, 'attempt'>,
+): Promise<void> {
+  const formerOf = (key: Key): readonly (readonly [Key, Value])[] => {
+    const former = ledger.damaged.get(key);
+    return former === undefined ? [] : [[key, former]];
+  };
+  const attempt = (part: readonly Key[]): Promise<Refusal | null> => send(new Map(part.flatMap(formerOf)));
+  const { found } = await findCulprits(keys, { ...trial, attempt });
+  for (const [key] of found) ledger.abandonDamaged(key);
 }
 
-/** One may be all. When another is named, there may be many. */
-function without<Unit>(culprit: Unit, { units, isRest }: Part<Unit>): readonly Part<Unit>[] {
-  const rest = { units: units.filter((unit) => unit !== culprit), isNamed: false, isRest: true };
+/** Those that are named may be all that are refused. When others are named afterwards, there may be many. */
+function without<Unit>(suspects: ReadonlySet<Unit>, { units, isRest }: Part<Unit>): readonly Part<Unit>[] {
+  const rest = { units: units.filter((unit) => !suspects.has(unit)), isNamed: false, isRest: true };
   return isRest ? halves(rest) : [rest];
 }
 

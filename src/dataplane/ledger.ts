@@ -103,6 +103,8 @@ export class Ledger<Key, Value> {
   private inDoubt = false;
   private changes = 0;
   private readonly asides = new Map<Key, AsideEntry<Value>>();
+  /** Of keys that are set aside: what the kernel held before an external change altered it. */
+  private readonly formers = new Map<Key, Value>();
   private readonly backoff: AsideBackoff;
 
   constructor(private readonly options: LedgerOptions<Value>) {
@@ -137,6 +139,11 @@ export class Ledger<Key, Value> {
   /** Keys that are owed and that the kernel refused. */
   get aside(): ReadonlyMap<Key, Aside> {
     return this.asides;
+  }
+
+  /** Keys that are set aside and that an external change altered, with what the kernel held of them before. */
+  get damaged(): ReadonlyMap<Key, Value> {
+    return this.formers;
   }
 
   /** Undefined: that the key be absent. */
@@ -203,7 +210,7 @@ export class Ledger<Key, Value> {
         end((key, value) => {
           this.put(key, value);
           if (this.doubts.size > 0) this.doubts.delete(key);
-          if (this.asides.size > 0) this.asides.delete(key);
+          this.release(key);
           if (!this.inDoubt && this.same(this.debts.get(key), value)) this.debts.delete(key);
         });
       },
@@ -227,6 +234,7 @@ export class Ledger<Key, Value> {
     const desired = this.desired(key);
     this.put(key, value);
     this.doubts.delete(key);
+    if (this.formers.size > 0 && this.same(this.formers.get(key), value)) this.formers.delete(key);
     this.desire(key, desired);
   }
 
@@ -271,6 +279,19 @@ export class Ledger<Key, Value> {
     if (aside !== undefined) this.asides.set(key, { ...aside, retryAt: this.options.now(), waitMs: 0 });
   }
 
+  /** An external change has altered what is held of a key that is set aside, which is read back next: it is due, since what was refused led from something else. */
+  damage(key: Key): void {
+    if (!this.asides.has(key)) return;
+    this.retry(key);
+    const former = this.held.get(key);
+    if (former !== undefined) this.formers.set(key, former);
+  }
+
+  /** What was held before cannot be restored. */
+  abandonDamaged(key: Key): void {
+    this.formers.delete(key);
+  }
+
   /** What is held as desired is not owed, once that is known. */
   private settle(key: Key): void {
     const value = this.debts.get(key);
@@ -285,7 +306,14 @@ export class Ledger<Key, Value> {
 
   private drop(key: Key): void {
     this.debts.delete(key);
-    if (this.asides.size > 0) this.asides.delete(key);
+    this.release(key);
+  }
+
+  /** The key is not set aside any more. */
+  private release(key: Key): void {
+    if (this.asides.size === 0) return;
+    this.asides.delete(key);
+    this.formers.delete(key);
   }
 
   /** Whether what is held may be something else, now or soon. */

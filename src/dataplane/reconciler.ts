@@ -1,4 +1,5 @@
 import type { Family } from '../base/ip.js';
+import { isDatagramKey } from '../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey, PacketScope, TableChange } from '../plan/types.js';
 import { Calls } from './calls.js';
 import type {
@@ -153,13 +154,13 @@ export class Reconciler<Listing> implements FamilyDataplane {
   private noteFlows({ frontends, node }: TableChange): void {
     // Other addresses of the node take node ports when its settings change: any flow may be of another frontend now.
     if (node) this.flows = 'all';
-    if (this.flows !== 'all') for (const key of frontends) if (isDatagram(key)) this.flows.add(key);
+    if (this.flows !== 'all') for (const key of frontends) if (isDatagramKey(key)) this.flows.add(key);
   }
 
   private takeFlows({ released = [] }: Delivered): SyncReport['flows'] {
     const { flows } = this;
     if (flows !== 'all') {
-      for (const key of released) if (isDatagram(key)) flows.add(key);
+      for (const key of released) if (isDatagramKey(key)) flows.add(key);
       if (flows.size === 0) return NO_FLOWS;
     }
     this.flows = new Set();
@@ -167,7 +168,8 @@ export class Reconciler<Listing> implements FamilyDataplane {
   }
 
   private noteGone(table: FamilyTable): void {
-    for (const key of this.driver.going()) if (isDatagram(key) && table.frontend(key) === undefined) this.gone.add(key);
+    for (const key of this.driver.going())
+      if (isDatagramKey(key) && table.frontend(key) === undefined) this.gone.add(key);
   }
 
   goneFlows(): ReadonlySet<FrontendKey> {
@@ -264,11 +266,6 @@ export class Reconciler<Listing> implements FamilyDataplane {
 }
 
 const NO_FLOWS: ReadonlySet<FrontendKey> = new Set();
-
-/** Of UDP and SCTP, whose flows do not end by themselves. */
-function isDatagram(key: FrontendKey): boolean {
-  return !key.endsWith('/TCP');
-}
 
 /** Whether a comparison found a difference although no sync came in between: what differs while a sync changes it says nothing. */
 export async function undisturbed(

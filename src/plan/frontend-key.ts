@@ -11,6 +11,16 @@ export function frontendKey(address: IPAddress | null, port: number, protocol: P
   return `${printEndpoint(address, port)}/${protocol}`;
 }
 
+/** Whether a key is of a node port, at whatever address. */
+export function isNodePortKey(key: FrontendKey): boolean {
+  return key.startsWith(`${NODE_PORT}:`);
+}
+
+/** Whether a key is of UDP or SCTP, whose flows do not end by themselves. */
+export function isDatagramKey(key: FrontendKey): boolean {
+  return !key.endsWith('/TCP');
+}
+
 /** The parts of a key made by {@link frontendKey}; throws a TypeError for anything else. */
 export function parseFrontendKey(key: FrontendKey): {
   readonly address: IPAddress | null;

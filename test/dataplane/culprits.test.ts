@@ -27,7 +27,7 @@ async function search(
       if (first === undefined) for (const unit of part) taken.add(unit);
       return Promise.resolve(first === undefined ? null : `not ${first}`);
     },
-    named: (part, refusal) => part.find((unit) => unit === name(Number(refusal.slice(4)))),
+    named: (part, refusal) => part.filter((unit) => unit === name(Number(refusal.slice(4)))),
     most: limits.most ?? Infinity,
     attempts: limits.attempts ?? Infinity,
     first,
@@ -70,6 +70,29 @@ t.test('how many attempts it takes', async (t) => {
     RIGHT,
   );
   t.ok(many.units <= 12 * UNITS.length, 'however many are refused');
+});
+
+t.test('units that all need what is refused are found together, and no other', async (t) => {
+  const needing = UNITS.filter((unit) => unit % 4 === 0);
+  const taken = new Set<number>();
+  let attempts = 0;
+  const found = await findCulprits<number, string>(UNITS, {
+    attempt: (part) => {
+      attempts++;
+      if (part.some((unit) => needing.includes(unit))) return Promise.resolve('a chain');
+      for (const unit of part) taken.add(unit);
+      return Promise.resolve(null);
+    },
+    named: (part) => part.filter((unit) => needing.includes(unit)),
+    most: 1,
+    attempts: Infinity,
+    first: 'larger',
+  });
+  t.same(
+    found.found.map(([unit]) => unit),
+    needing,
+  );
+  t.same([found.tooMany, taken.size, attempts], [null, UNITS.length - needing.length, 3]);
 });
 
 t.test('what is in nobody’s way is taken although there are more than are looked for', async (t) => {

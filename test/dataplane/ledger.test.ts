@@ -180,6 +180,30 @@ t.test('a key that is set aside is due after longer and longer, or when somethin
   t.end();
 });
 
+t.test(
+  'an external change to a key that is set aside: it is due, and what was held before is known until it is back',
+  (t) => {
+    const { ledger } = newLedger();
+    ledger.readBackAll(new Map([['a', { text: '1' }]]));
+    ledger.desire('a', { text: '2' });
+    ledger.damage('a');
+    t.equal(ledger.damaged.size, 0, 'it is not set aside');
+    for (const end of ['restored', 'abandoned', 'as desired'] as const) {
+      ledger.setAside('a', 'EINVAL');
+      t.same(ledger.due(), []);
+      ledger.damage('a');
+      ledger.readBackAll(new Map([['a', { text: '0' }]]));
+      t.same([ledger.due(), [...ledger.damaged]], [['a'], [['a', { text: '1' }]]]);
+      if (end === 'abandoned') ledger.abandonDamaged('a');
+      else if (end === 'as desired') ledger.readBack('a', { text: '2' });
+      ledger.readBack('a', { text: '1' });
+      t.equal(ledger.damaged.size, 0, end);
+      ledger.desire('a', { text: '2' });
+    }
+    t.end();
+  },
+);
+
 t.test('of many that are due some are answered: first what is new, then what waits longest', (t) => {
   const { ledger, clock } = newLedger();
   for (const key of ['a', 'b', 'c', 'd']) {

@@ -8,7 +8,7 @@ import type { ChainStates } from '../xtables/chain-states.js';
 import { tablesBefore } from '../xtables/operations.js';
 import { chainId, type ChainId } from '../xtables/rules.js';
 import type { ChainWriter, Refused, Stream } from './chain-writer.js';
-import { findCulprits, type Culprits } from '../culprits.js';
+import { findCulprits, restoreDamaged, type Culprits } from '../culprits.js';
 import { CHAIN, hashIn } from './names.js';
 import type { Ruleset } from './ruleset.js';
 import { entryChain, hasEndpoints, type ServiceGroup } from './service-chains.js';
@@ -34,8 +34,6 @@ export interface GroupWriterOptions {
 export class GroupWriter {
   /** Groups that are shown as the kernel holds them and whose own chains are not sent: those aside, and while culprits are looked for those not yet tried. */
   private readonly hidden = new Set<string>();
-  /** Of groups that are set aside: what the kernel held of them before somebody else altered it. */
-  private readonly damaged = new Map<string, ServiceGroup>();
 
   constructor(private readonly options: GroupWriterOptions) {}
 
@@ -52,30 +50,26 @@ export class GroupWriter {
     if (ledger.aside.size === 0) return;
     for (const [id, { digest }] of chains.acknowledged) {
       const hash = hashIn(id) ?? '';
-      const held = ledger.aside.has(hash) ? ledger.acknowledged.get(hash) : undefined;
-      if (held === undefined || chains.unknown.has(id) || listed.get(id)?.digest === digest) continue;
-      this.damaged.set(hash, held);
-      ledger.retry(hash);
+      if (!ledger.acknowledged.has(hash) || chains.unknown.has(id) || listed.get(id)?.digest === digest) continue;
+      ledger.damage(hash);
     }
   }
 
   /** The listing was read back. */
   checkAside(): void {
-    const { aside } = this.options.groups.ledger;
-    this.hide([...this.damaged.keys()].filter((hash) => aside.has(hash)));
+    this.hide([...this.options.groups.ledger.damaged.keys()]);
   }
 
   /** Sends what somebody else altered of groups that are set aside as it was, where the kernel takes it. */
   async restore(): Promise<void> {
     const { ledger } = this.options.groups;
-    for (const [hash, former] of this.damaged)
-      if (!ledger.aside.has(hash) || !this.isFree(former)) this.damaged.delete(hash);
-    const { found } = await findCulprits([...this.damaged.keys()], {
-      attempt: (part) => this.attemptFormer(part),
-      named: (part, { error }) => part.find((hash) => hash === namedIn(error)),
-      ...{ most: MOST_CULPRITS, attempts: MOST_RETRIES, first: 'smaller' },
+    for (const [hash, former] of [...ledger.damaged]) if (!this.isFree(former)) ledger.abandonDamaged(hash);
+    await restoreDamaged(ledger, [...ledger.damaged.keys()], (former) => this.attemptFormer(former), {
+      named: (part, { error }) => part.filter((hash) => hash === namedIn(error)),
+      most: MOST_CULPRITS,
+      attempts: MOST_RETRIES,
+      first: 'smaller',
     });
-    for (const [hash] of found) this.damaged.delete(hash);
   }
 
   /** Every frontend of groups that are set aside. */
@@ -156,11 +150,10 @@ export class GroupWriter {
     const refused = await attempt(shown);
     if (refused !== null) {
       if ((await attempt([])) !== null) throw error;
-      const named = (part: readonly string[], other: Refused): string | undefined =>
-        part.find((hash) => hash === namedIn(other.error));
-      const { found, tooMany } = await findCulprits(shown, {
-        ...{ attempt, named, most: MOST_CULPRITS, attempts: Infinity, first: 'larger' },
-      });
+      const named = (part: readonly string[], other: Refused): readonly string[] =>
+        part.filter((hash) => hash === namedIn(other.error));
+      const limits = { most: MOST_CULPRITS, attempts: Infinity, first: 'larger' } as const;
+      const { found, tooMany } = await findCulprits(shown, { attempt, named, ...limits });
       for (const [hash] of found) groups.ledger.readBack(hash, undefined);
       this.hide(found.map(([hash]) => hash));
       this.putAside(found.map(([hash, by]) => [[hash], by]));
@@ -172,27 +165,27 @@ export class GroupWriter {
   private bringApart(units: readonly Unit[], attempts: number): Promise<Culprits<Unit, Refused>> {
     return findCulprits(units, {
       attempt: (part) => this.attempt(part.flat()),
-      named: (part, { error }) => part.find((unit) => unit.includes(namedIn(error) ?? '')),
-      ...{ most: MOST_CULPRITS, attempts, first: attempts === Infinity ? 'larger' : 'smaller' },
+      named: (part, { error }) => part.filter((unit) => unit.includes(namedIn(error) ?? '')),
+      most: MOST_CULPRITS,
+      attempts,
+      first: attempts === Infinity ? 'larger' : 'smaller',
     });
   }
 
-  /** Sends groups as they were before somebody altered them. */
-  private async attemptFormer(hashes: readonly string[]): Promise<Refused | null> {
+  /** Sends groups as they were before they were altered. */
+  private async attemptFormer(former: ReadonlyMap<string, ServiceGroup>): Promise<Refused | null> {
     const { groups, ruleset, writer } = this.options;
     const { ledger } = groups;
+    const hashes = [...former.keys()];
     const except = new Set([...this.hidden].filter((hash) => !hashes.includes(hash)));
-    ruleset.show(hashes.map((hash) => [hash, this.damaged.get(hash)]));
+    ruleset.show([...former]);
     let isTaken = false;
     try {
       await writer.look();
       const refused = await writer.send({ removing: false, others: [], also: [], except });
       if (refused !== null) return refused;
       isTaken = true;
-      for (const hash of hashes) {
-        ledger.readBack(hash, this.damaged.get(hash));
-        this.damaged.delete(hash);
-      }
+      for (const [hash, group] of former) ledger.readBack(hash, group);
     } finally {
       // Filter may have been written all the same.
       if (!isTaken) ruleset.mayRefuse(hashes);

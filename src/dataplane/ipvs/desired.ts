@@ -1,6 +1,6 @@
 import type { IPAddress } from '../../base/ip.js';
 import type { IpvsServiceState } from '../../native/contract.js';
-import { frontendKey, parseFrontendKey } from '../../plan/frontend-key.js';
+import { frontendKey, isNodePortKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FrontendKey, FrontendPlan } from '../../plan/types.js';
 import type { Changes, TableView } from '../table-view.js';
 import { destinations, follow } from './destinations.js';
@@ -167,7 +167,7 @@ export class Desired {
 
   /** Where a frontend is, as far as the table goes. */
   private keysOf(key: FrontendKey): readonly ServiceKey[] {
-    if (!key.startsWith(NODE_PORT)) return [key];
+    if (!isNodePortKey(key)) return [key];
     const { port, protocol } = parseFrontendKey(key);
     return this.nodePortAt.map((address) => serviceKey({ address, port, protocol }));
   }
@@ -264,7 +264,7 @@ export class Desired {
   }
 
   private followNodePort(key: FrontendKey): void {
-    if (!key.startsWith(NODE_PORT)) return;
+    if (!isNodePortKey(key)) return;
     const before = this.nodePorts.get(key);
     const after = this.table().frontend(key);
     this.replace(
@@ -296,7 +296,6 @@ export class Desired {
   }
 }
 
-const NODE_PORT = 'nodeport:';
 const NONE: ReadonlySet<ServiceKey> = new Set();
 /** Sets of frontends at addresses that are not the cluster's alone. */
 const EXTERNAL_ROLES: readonly SetRole[] = ['external', 'externalLocal', 'balancer', 'balancerLocal'];

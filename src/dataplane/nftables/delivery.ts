@@ -1,13 +1,14 @@
 import { messageOf } from '../../base/error-message.js';
 import type { Family } from '../../base/ip.js';
 import type { NftOperation } from '../../native/contract.js';
-import { isNativeError, type NativeError } from '../../native/errors.js';
+import { isNativeError } from '../../native/errors.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 import { blamedFrontend } from '../contract.js';
-import { findCulprits } from '../culprits.js';
+import { findCulprits, restoreDamaged } from '../culprits.js';
 import type { RememberedClients } from './affinity/remembered-clients.js';
 import { isNoteRemoval, refusedObject, usersOf } from './blame.js';
 import { ElementBatches } from './element-batches.js';
+import type { FrontendElements } from './frontend-elements.js';
 import { packFrontend } from './keys.js';
 import { staleSet } from './names.js';
 import { isRefusal, type Sender, type Sent } from './sender.js';
@@ -15,8 +16,6 @@ import { isClassChain, type Structure } from './structure.js';
 import { planSync, type SyncPlan, type SyncScope } from './sync-plan.js';
 import { noKeys, type TableLedger } from './table-ledger.js';
 
-/** So many refusals one sync gets past at the cost of one more transaction each with all the rest. If there are more, parts of the rest are sent. */
-const MOST_REFUSALS = 8;
 /** So many frontends one sync finds in parts that are refused, in so many transactions. The next sync goes on from there. */
 const MOST_FOUND = 256;
 const MOST_ATTEMPTS = 1024;
@@ -31,6 +30,8 @@ export interface DeliveryParts {
   readonly clients: RememberedClients;
   /** Bytes. */
   readonly maxBatch: () => number;
+  /** Sends what changes nothing, to see whether the kernel takes anything. */
+  readonly probe: () => Promise<unknown>;
   /** Lists the table, after which the ledger knows everything again. */
   readonly readBack: () => Promise<void>;
 }
@@ -43,14 +44,20 @@ export interface Delivered {
 
 const NOTHING: Sent = { transactions: 0, elementOperations: 0, ruleOperations: 0, bytes: 0 };
 
+/** What was refused, and whom it concerns: the frontend whose element it was, or those that need the chain, set or map. */
+interface Refusal {
+  readonly error: unknown;
+  readonly frontends: ReadonlySet<FrontendKey>;
+}
+
 /**
  * Brings the kernel to what a table calls for, past the frontends that it refuses. One refusal proves little: what is in the kernel may not be what the
- * ledger says. So an incremental sync fails with it, and the next one compares everything. Who is refused in that one is left out of the rest, and then
- * tried once more, alone; refused again it is set aside. From then on only its own transactions have to do with it.
+ * ledger says. So an incremental sync fails with it, and the next one compares everything. Whom that one is refused for is found by dividing it (culprits.ts),
+ * and set aside: from then on only their own transactions have to do with them.
  */
 export class Delivery {
-  /** The last comparison was refused, and nobody knows for whom. */
-  private nameless = false;
+  /** The last comparison was refused, and the refusal named no frontend. */
+  private wasNameless = false;
 
   constructor(private readonly parts: DeliveryParts) {}
 
@@ -60,26 +67,30 @@ export class Delivery {
    * @param compared whether the ledger is what the kernel was just seen to hold: then whom it refuses does not stop the others.
    */
   async deliver(table: FamilyTable, scope: SyncScope, compared: boolean): Promise<Delivered> {
+    // There are only so many chains, and the next sync would meet them all again.
     const problems = new Map<string, string>();
-    const delivered = (sent: Sent): Delivered => {
-      this.nameless = false;
-      return { sent, refusedChains: [...problems.values()] };
-    };
-    for (let refusals = 0; ; refusals++) {
+    for (;;) {
       const reduced = { ...scope, leftOut: new Set(problems.keys()) };
       const plan = this.plan(table, reduced);
+      let sent: Sent;
       try {
-        return delivered(await this.send(table, plan));
+        sent = await this.send(table, plan);
       } catch (error) {
-        const isTold = compared && isRefusal(error);
-        // There are only so many chains, and the next sync would meet them all again.
-        const canGoOn = isTold && refusals - problems.size < MOST_REFUSALS;
-        const goesOn = canGoOn && this.leaveOut(plan, error, problems);
-        const isOneOfMany = isTold && !canGoOn && blamedFrontend(error) !== null;
-        if (!goesOn && !isOneOfMany && !this.isNamelessAgain(error, compared)) throw error;
+        if (!compared || !isNativeError(error)) throw error;
+        if (this.leaveOut(plan, error, problems)) {
+          await this.makeSure();
+          continue;
+        }
+        // A refusal that names nothing may be of anything, and pass: it is searched when the next comparison is refused as well.
+        const isNameless = refusalOf(plan, error).frontends.size === 0;
+        const isSearched = !isNameless || this.wasNameless;
+        this.wasNameless = isNameless;
+        if (!isSearched) throw error;
         await this.makeSure();
-        if (!goesOn) return delivered(await this.search(table, reduced, plan.rebuild, error));
+        sent = await this.search(table, reduced, plan.rebuild, error);
       }
+      this.wasNameless = false;
+      return { sent, refusedChains: [...problems.values()] };
     }
   }
 
@@ -114,21 +125,23 @@ export class Delivery {
     return { sent, taken };
   }
 
-  /** Brings back what somebody else altered of frontends that are set aside, where the kernel takes it; what was sent. */
+  /** Brings back what an external change altered of frontends that are set aside, where the kernel takes it; what was sent. */
   async restore(table: FamilyTable): Promise<readonly Sent[]> {
-    const { damaged, frontends } = this.parts.ledger;
+    const { ledger } = this.parts;
     const sent: Sent[] = [];
-    for (const [key, former] of [...damaged].slice(0, MOST_RETRIES)) {
-      damaged.delete(key);
-      if (!frontends.aside.has(key)) continue;
+    const send = async (former: ReadonlyMap<FrontendKey, FrontendElements>): Promise<Refusal | null> => {
+      const plan = this.plan(table, { frontends: former.keys(), rules: false, alone: true, former });
       try {
-        sent.push(await this.send(table, this.plan(table, { ...alone(key), former })));
-        this.parts.ledger.readBackFrontend(key, former);
+        sent.push(await this.send(table, plan));
       } catch (error) {
         if (!isRefusal(error)) throw error;
         await this.makeSure();
+        return refusalOf(plan, error);
       }
-    }
+      for (const [key, elements] of former) ledger.readBackFrontend(key, elements);
+      return null;
+    };
+    await restoreDamaged(ledger.frontends, [...ledger.frontends.damaged.keys()].slice(0, MOST_RETRIES), send, LIMITS);
     return sent;
   }
 
@@ -136,25 +149,25 @@ export class Delivery {
   async forgetFlows(keys: readonly FrontendKey[], compared: boolean): Promise<void> {
     const { ledger } = this.parts;
     for (const key of keys) ledger.staleFlows.desire(key, undefined);
-    let left = keys;
-    for (let refusals = 0; left.length > 0; refusals++) {
+    const attempt = async (part: readonly FrontendKey[]): Promise<Refusal | null> => {
       try {
-        await this.sendNotes(left);
-        return;
+        await this.sendNotes(part);
+        return null;
       } catch (error) {
-        const culprit = blamedFrontend(error);
-        const canGoOn = compared && refusals < MOST_REFUSALS && isRefusal(error) && culprit !== null;
-        if (!canGoOn || !ledger.suspectNote(culprit, messageOf(error))) throw error;
-        left = left.filter((key) => key !== culprit);
+        if (!compared || !isRefusal(error)) throw error;
+        return { error, frontends: new Set([blamedFrontend(error)].filter((key) => key !== null)) };
       }
-    }
+    };
+    const { found, tooMany } = await findCulprits(keys, { attempt, ...LIMITS });
+    for (const [key, { error }] of found) ledger.staleFlows.setAside(key, messageOf(error));
+    if (tooMany !== null) throw tooMany.error;
   }
 
+  /** Without the note of its flows, if that is what is refused: it may be refused for good. */
   private async sendAlone(table: FamilyTable, key: FrontendKey): Promise<Sent> {
     try {
       return await this.send(table, this.plan(table, alone(key)));
     } catch (error) {
-      // Without the note, which may be what is refused for good.
       if (!isNoteRemoval(error) || !this.parts.ledger.suspectNote(key, messageOf(error))) throw error;
       return await this.send(table, this.plan(table, alone(key)));
     }
@@ -171,13 +184,6 @@ export class Delivery {
     await sender.commit({ operations: batches.operations(), keys: { ...noKeys(), staleFlows: [...keys] } });
   }
 
-  /** Whether all that is known of two comparisons in succession is that the kernel refused them: the first time it may have been anything. */
-  private isNamelessAgain(error: unknown, compared: boolean): boolean {
-    const isAgain = this.nameless;
-    this.nameless = compared && isNativeError(error) && blamedFrontend(error) === null;
-    return isAgain && this.nameless;
-  }
-
   /**
    * Brings all of the scope but for the frontends that are refused even by themselves, which it sets aside.
    *
@@ -185,33 +191,34 @@ export class Delivery {
    * @param refusal of the whole: thrown when it is no frontend's.
    */
   private async search(table: FamilyTable, scope: SyncScope, rebuild: boolean, refusal: unknown): Promise<Sent> {
-    const { ledger, sender, clients } = this.parts;
+    const { ledger, clients } = this.parts;
     const sent: Sent[] = [];
-    const attempt = async (frontends: readonly FrontendKey[]): Promise<NativeError | null> => {
-      try {
-        sent.push(await this.send(table, this.plan(table, { ...scope, frontends })));
-        return null;
-      } catch (error) {
-        if (!isNativeError(error)) throw error;
-        await this.makeSure();
-        return error;
+    const attempt = async (frontends: readonly FrontendKey[]): Promise<Refusal | null> => {
+      for (;;) {
+        const plan = this.plan(table, { ...scope, frontends });
+        try {
+          sent.push(await this.send(table, plan));
+          return null;
+        } catch (error) {
+          if (!isNativeError(error)) throw error;
+          await this.makeSure();
+          // The frontend itself may be there again.
+          const noted = isNoteRemoval(error) ? blamedFrontend(error) : null;
+          if (noted === null || !ledger.suspectNote(noted, messageOf(error))) return refusalOf(plan, error);
+        }
       }
     };
     const isConcerned = (key: FrontendKey): boolean => ledger.frontends.isOwed(key) || ledger.staleFlows.isOwed(key);
     const candidates = [...scope.frontends].filter((key) => rebuild || isConcerned(key));
     if (!rebuild && (await attempt([])) !== null) throw refusal;
-    const { found, tooMany } = await findCulprits(candidates, {
-      attempt,
-      named: (part, error) => part.find((key) => key === blamedFrontend(error)),
-      ...{ most: MOST_FOUND, attempts: MOST_ATTEMPTS, first: 'larger' },
-    });
+    const { found, tooMany } = await findCulprits(candidates, { attempt, ...LIMITS });
     // What refuses everything by now is nobody's fault.
-    if (found.length > 0) await sender.probe();
-    for (const [key, error] of found) {
+    if (found.length > 0) await this.parts.probe();
+    for (const [key, { error }] of found) {
       clients.keep(key);
       ledger.setAside(key, messageOf(error));
     }
-    if (tooMany !== null) throw tooMany;
+    if (tooMany !== null) throw tooMany.error;
     return sum(sent);
   }
 
@@ -229,27 +236,34 @@ export class Delivery {
     return await sender.send(plan, forgetting);
   }
 
-  /** Whether something can be left out for a refusal that was not left out before. A chain that is there stays as it is. */
-  private leaveOut(plan: SyncPlan, error: unknown, problems: Map<string, string>): boolean {
-    const { ledger, clients } = this.parts;
-    const reason = messageOf(error);
-    const blamed = blamedFrontend(error);
+  /** Whether a refusal is of the rules of a chain that is there and was not left out yet: it stays as it is. */
+  private leaveOut({ rebuild }: SyncPlan, error: unknown, problems: Map<string, string>): boolean {
     const object = refusedObject(error);
-    if (object !== null && !plan.rebuild && ledger.held.chains.has(object)) {
-      if (!isClassChain(object) || problems.has(object)) return false;
-      problems.set(object, `the kernel refuses the rules of chain ${object}, which stays as it was: ${reason}`);
-      return true;
-    }
-    if (blamed !== null && isNoteRemoval(error)) return ledger.suspectNote(blamed, reason);
-    const culprits = blamed !== null ? [blamed] : object === null ? [] : usersOf(object, plan.steps);
-    for (const key of culprits) clients.keep(key);
-    return ledger.suspect(culprits, reason);
+    if (object === null || rebuild || !this.parts.ledger.held.chains.has(object)) return false;
+    if (!isClassChain(object) || problems.has(object)) return false;
+    const reason = messageOf(error);
+    problems.set(object, `the kernel refuses the rules of chain ${object}, which stays as it was: ${reason}`);
+    return true;
   }
 
   /** After a refusal, which may have come in the middle of several transactions. */
   private async makeSure(): Promise<void> {
     if (!this.parts.ledger.isCertain) await this.parts.readBack();
   }
+}
+
+const LIMITS = {
+  named: (part: readonly FrontendKey[], { frontends }: Refusal) => part.filter((key) => frontends.has(key)),
+  most: MOST_FOUND,
+  attempts: MOST_ATTEMPTS,
+  first: 'larger',
+} as const;
+
+function refusalOf({ steps }: SyncPlan, error: unknown): Refusal {
+  const blamed = blamedFrontend(error);
+  const object = refusedObject(error);
+  const named = blamed !== null ? [blamed] : object === null ? [] : usersOf(object, steps);
+  return { error, frontends: new Set(named) };
 }
 
 function alone(key: FrontendKey): SyncScope {

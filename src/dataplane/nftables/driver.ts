@@ -30,6 +30,7 @@ import { differences } from './differences.js';
 import { dumpTable } from './dump.js';
 import { Generation } from './generation.js';
 import { inspectTable, inspectedSets, rememberedEndpoint } from './inspect.js';
+import { addTable } from './json.js';
 import { readKernelTable, type ListedTable } from './kernel-table.js';
 import { Lister } from './lister.js';
 import { NFT_FAMILY, TABLE } from './names.js';
@@ -124,7 +125,11 @@ class NftablesDriver implements Driver<ListedTable> {
     const readBack = async (): Promise<void> => {
       ledger.readBack(await lister.read());
     };
-    this.delivery = new Delivery({ family, structure, ledger, clients, sender, maxBatch, readBack });
+    const where = { family: NFT_FAMILY[family], table: TABLE };
+    // The kernel does not count a transaction that changes nothing among its generations.
+    const probe = (): Promise<unknown> =>
+      addon.nftTransact({ ...where, operations: [{ type: 'commands', commands: [addTable(where)] }] });
+    this.delivery = new Delivery({ family, structure, ledger, clients, sender, maxBatch, probe, readBack });
     this.unneeded = new Unneeded({ family, structure, ledger, clients, sender, lister, onKeys });
     this.notes = {
       // Of those that are quarantined the flows are gone.
@@ -209,7 +214,7 @@ class NftablesDriver implements Driver<ListedTable> {
     const delivered = await delivery.deliver(table, scope, full);
     if (full) this.chainsRefused = delivered.refusedChains.length > 0;
     if (this.chainsRefused) this.lister.distrust();
-    const restored = ledger.damaged.size === 0 ? [] : await delivery.restore(table);
+    const restored = ledger.frontends.damaged.size === 0 ? [] : await delivery.restore(table);
     const retried = ledger.hasAside ? await delivery.retry(table) : { sent: [], taken: [] };
     const { aside: beside } = await clients.forgetRest(table, full ? ledger.held.sets.keys() : null);
     const sent = sum([delivered.sent, ...restored, ...retried.sent]);

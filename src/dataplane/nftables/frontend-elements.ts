@@ -1,5 +1,5 @@
 import { endpointSize, type EndpointList } from '../../base/endpoint-list.js';
-import { clientKeyOf } from '../../plan/frontend-key.js';
+import { clientKeyOf, isNodePortKey } from '../../plan/frontend-key.js';
 import { printServicePort } from '../../plan/text.js';
 import type { ClientKeys, FrontendKey, FrontendPlan, Shares } from '../../plan/types.js';
 import { findChainOf, rememberChainOf, secondsOf } from './affinity/chains.js';
@@ -162,7 +162,7 @@ export function diffFrontend(
   next: FrontendElements,
 ): void {
   const packed = packFrontend(key);
-  const nodePort = key.startsWith('nodeport:');
+  const nodePort = isNodePortKey(key);
   const verdicts = nodePort ? SET.nodePortFrontends : SET.frontends;
   if (current.chain !== next.chain || current.comment !== next.comment) {
     if (current.chain !== null) batches.delete(verdicts, packed);

@@ -1,5 +1,6 @@
 import type { Family } from '../../base/ip.js';
 import type { NftFamily } from '../../native/contract.js';
+import { isNodePortKey } from '../../plan/frontend-key.js';
 import type { FrontendKey } from '../../plan/types.js';
 import { parseClientKey, type ClientKeyName } from './affinity/key-names.js';
 
@@ -136,5 +137,5 @@ export function isWrittenByPackets(set: string): boolean {
 
 /** The set that remembers a gone frontend. */
 export function staleSet(key: FrontendKey): string {
-  return key.startsWith('nodeport:') ? SET.staleNodePortFlows : SET.staleFlows;
+  return isNodePortKey(key) ? SET.staleNodePortFlows : SET.staleFlows;
 }

@@ -3,7 +3,6 @@ import type { NftablesAddon, NftAck, NftOperation } from '../../native/contract.
 import { isNativeError } from '../../native/errors.js';
 import { blameFrontend, type SyncReport } from '../contract.js';
 import { refusedFrontend } from './blame.js';
-import { addTable } from './json.js';
 import { NFT_FAMILY, TABLE } from './names.js';
 import type { PlannedTransaction, SyncPlan } from './sync-plan.js';
 import { joinKeys, type TableKeys, type TableLedger } from './table-ledger.js';
@@ -64,12 +63,6 @@ export class Sender {
       else claim.lose();
       throw error;
     }
-  }
-
-  /** Sends what changes nothing, to see whether the kernel takes anything. */
-  async probe(): Promise<void> {
-    const where = { family: NFT_FAMILY[this.family], table: TABLE };
-    await this.transact([{ type: 'commands', commands: [addTable(where)] }]);
   }
 
   /** What no ledger knows of. Rejects with an error that names the frontend whose element was refused. */

@@ -1,6 +1,6 @@
 import type { Family, IPAddress } from '../../base/ip.js';
 import type { NftCommand, NftOperation } from '../../native/contract.js';
-import { heldClientKeys, parseFrontendKey } from '../../plan/frontend-key.js';
+import { heldClientKeys, isDatagramKey, parseFrontendKey } from '../../plan/frontend-key.js';
 import type { FamilyTable, FrontendKey } from '../../plan/types.js';
 import type { Ledger } from '../ledger.js';
 import { ElementBatches } from './element-batches.js';
@@ -48,8 +48,8 @@ export interface SyncScope {
   readonly frontends: Iterable<FrontendKey>;
   /** Whether they are brought all the same: a retry, with nothing else. */
   readonly alone?: boolean;
-  /** What the frontends are brought to that are alone, although it is not what is desired of them; null: what is desired. */
-  readonly former?: FrontendElements | null;
+  /** What the frontends are brought to that are alone, although it is not what is desired of them; absent: what is desired. */
+  readonly former?: ReadonlyMap<FrontendKey, FrontendElements>;
   /** Whether all rules are looked at. */
   readonly rules: boolean;
   /** Chains that stay as they are. */
@@ -80,7 +80,7 @@ export function planSync(
   desireOnly(ledger.sets, sets);
   desireOnly(ledger.timeouts, timeouts);
   desireOnly(ledger.chains, chains);
-  const restores = (scope.former ?? null) !== null;
+  const restores = scope.former !== undefined;
   for (const { key, next } of restores ? [] : [...steps, ...aside.map((key) => step(key, ledger.held, table))])
     ledger.frontends.desire(key, next === NO_ELEMENTS ? undefined : next);
   const builder = new TransactionBuilder(table.family, maxBatch);
@@ -95,7 +95,7 @@ export function planSync(
     if (!restores) builder.keys.frontends.push(key);
     builder.splitIfFull();
   }
-  const kept = keptAddresses(ledger, table.family, brought);
+  const kept = keptAddresses(ledger.frontends, table.family, brought);
   const packPair = (address: IPAddress): PackedKey => packAddress(address).repeat(2);
   diffAddresses(builder, SET.clusterAddresses, 'clusterAddresses', ledger, rebuild, packAddress, kept);
   diffAddresses(builder, SET.hairpin, 'hairpinAddresses', ledger, rebuild, packPair, kept);
@@ -118,9 +118,12 @@ function planStructure(
   scope: SyncScope,
   brought: readonly FrontendKey[],
 ): { readonly steps: readonly FrontendStep[]; readonly structural: StructureChange } {
-  const { rules, leftOut, former = null } = scope;
+  const { rules, leftOut, former } = scope;
   const plan = (from: KernelTable): readonly [readonly FrontendStep[], ReadonlySet<string>] => {
-    const steps = brought.map((key) => ({ ...step(key, from, table), ...(former && { next: former }) }));
+    const steps = brought.map((key) => {
+      const next = former?.get(key);
+      return { ...step(key, from, table), ...(next === undefined ? {} : { next }) };
+    });
     return [steps, classNames(steps, from, rules)];
   };
   const [steps, wanted] = plan(ledger.held);
@@ -158,18 +161,22 @@ function divide(
   return [all.filter((key) => !aside.has(key)), all.filter((key) => aside.has(key))];
 }
 
-/** Addresses that go with frontends which are set aside, and which the kernel still has: they stay for as long as those. Found out when it is asked. */
-function keptAddresses(ledger: TableLedger, family: Family, brought: readonly FrontendKey[]): IsKept {
+/** Addresses of frontends that the kernel holds, that are owed or set aside and not brought: they stay for as long as those. Found out when it is asked. */
+function keptAddresses(ledger: TableLedger['frontends'], family: Family, brought: readonly FrontendKey[]): IsKept {
   let kept: ReadonlySet<IPAddress> | null = null;
-  return (address) => (kept ??= heldByAside(ledger, family, new Set(brought))).has(address);
+  return (address) => (kept ??= heldByOthers(ledger, family, new Set(brought))).has(address);
 }
 
 type IsKept = (address: IPAddress) => boolean;
 
-function heldByAside(ledger: TableLedger, family: Family, brought: ReadonlySet<FrontendKey>): ReadonlySet<IPAddress> {
+function heldByOthers(
+  ledger: TableLedger['frontends'],
+  family: Family,
+  brought: ReadonlySet<FrontendKey>,
+): ReadonlySet<IPAddress> {
   const addresses = new Set<IPAddress>();
-  for (const frontend of ledger.frontends.aside.keys()) {
-    const elements = ledger.held.frontends.get(frontend);
+  for (const frontend of [...ledger.owed(), ...ledger.aside.keys()]) {
+    const elements = ledger.acknowledged.get(frontend);
     if (elements === undefined || brought.has(frontend)) continue;
     const { address } = parseFrontendKey(frontend);
     if (address !== null) addresses.add(address);
@@ -230,7 +237,7 @@ function diffStaleFlows(
   anew: boolean,
   gone: boolean,
 ): void {
-  if (key.endsWith('/TCP')) return;
+  if (!isDatagramKey(key)) return;
   // A process that has just started desires nothing of what it reads back, and what it desires somebody may have removed.
   const desired = staleFlows.desired(key) === true;
   const noted = desired || (held.staleFlows.has(key) && !staleFlows.aside.has(key));

@@ -62,9 +62,6 @@ export class TableLedger {
   held: KernelTable;
   /** What of the held chains and sets the held frontends lead to. */
   readonly uses: Uses;
-  /** Of frontends that are set aside: what the kernel held of them before somebody else altered it. */
-  readonly damaged = new Map<FrontendKey, FrontendElements>();
-
   /**
    * @param now milliseconds on a clock that only goes forward.
    * @param isStatic whether a table has a chain or set whatever its frontends are.
@@ -94,7 +91,7 @@ export class TableLedger {
 
   /** Whether there is nothing to send. */
   get settled(): boolean {
-    const isDue = this.frontends.due().length + this.staleFlows.due().length + this.damaged.size > 0;
+    const isDue = this.frontends.due().length + this.staleFlows.due().length + this.frontends.damaged.size > 0;
     return !isDue && this.all().every((ledger) => ledger.settled);
   }
 
@@ -115,19 +112,6 @@ export class TableLedger {
     frontends.setAside(key, reason);
     // Its flows are noted in the transaction that removes it.
     if (!staleFlows.aside.has(key)) staleFlows.desire(key, staleFlows.acknowledged.get(key));
-  }
-
-  /** Sets frontends aside that are due at once; of those that are as they should be, the note of their flows. Whether there is one that was not set aside before. */
-  suspect(keys: readonly FrontendKey[], reason: string): boolean {
-    const { frontends } = this;
-    const suspects = keys.filter((key) => {
-      if (!frontends.isOwed(key)) return this.suspectNote(key, reason);
-      if (frontends.aside.has(key)) return false;
-      this.setAside(key, reason);
-      frontends.retry(key);
-      return true;
-    });
-    return suspects.length > 0;
   }
 
   /** Sets the note of a frontend's flows aside, which is due at once. Whether it was not set aside before. */
@@ -169,7 +153,7 @@ export class TableLedger {
 
   /** The kernel was seen to hold this and nothing else. */
   readBack(listed: ListedTable): void {
-    const altered = this.alteredAsides(listed);
+    this.noteDamage(listed);
     this.chains.readBackAll(listed.chains);
     this.sets.readBackAll(listed.sets);
     this.timeouts.readBackAll(listed.timeouts);
@@ -181,23 +165,15 @@ export class TableLedger {
     this.held = this.acknowledged();
     const { chains, sets, frontends } = this.held;
     this.uses.readBack(frontends.values(), [...chains.keys(), ...sets.keys()]);
-    for (const [key, before] of altered) {
-      // What was refused was the way from something else.
-      this.frontends.retry(key);
-      if (before !== undefined) this.damaged.set(key, before);
-    }
   }
 
-  /** Frontends that are set aside and are no longer as they were acknowledged, with that. */
-  private alteredAsides({ frontends: listed }: ListedTable): ReadonlyMap<FrontendKey, FrontendElements | undefined> {
+  private noteDamage({ frontends: listed }: ListedTable): void {
     const { aside, acknowledged } = this.frontends;
-    const altered = new Map<FrontendKey, FrontendElements | undefined>();
     for (const key of aside.keys()) {
       const [one, other] = [acknowledged.get(key), listed.get(key)];
-      if (one === other || (one !== undefined && other !== undefined && sameElements(one, other))) continue;
-      altered.set(key, one);
+      if (one !== other && !(one !== undefined && other !== undefined && sameElements(one, other)))
+        this.frontends.damage(key);
     }
-    return altered;
   }
 
   /** The kernel was seen to hold this of a frontend. */
